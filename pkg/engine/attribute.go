@@ -1,0 +1,161 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+)
+
+// change turns what was recorded into a Change: it compares neighbouring
+// states, so that each field has the rule that wrote it last, and a rule that
+// wrote what the server reads as the same is told as having changed nothing.
+func (e *Evaluation) change(ctx context.Context, t Target, scoped bool, rec *recorder) (*Change, error) {
+	c := &Change{
+		Subject: t.Key, Before: t.Object, After: t.Object, Target: t, Scoped: scoped,
+		Steps: rec.steps, NotMatched: rec.notMatched,
+	}
+	typ := func() fielddiff.Type { return e.types.of(ctx, e.world.Reader, t.Object.GroupVersionKind()) }
+	var writes []write
+	after := t.Object
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		if s.Outcome != Changed {
+			continue
+		}
+		fields := fielddiff.Compare(after.Object, s.After.Object, typ())
+		after = s.After
+		if len(fields) == 0 {
+			s.Outcome, s.After = Unchanged, nil
+			continue
+		}
+		writes = append(writes, write{rule: s.Rule, fields: fields})
+	}
+	if len(writes) == 0 {
+		return c, ctx.Err()
+	}
+	fields := writes[0].fields
+	if len(writes) > 1 {
+		fields = fielddiff.Compare(t.Object.Object, after.Object, typ())
+	}
+	if len(fields) > 0 {
+		c.After, c.Fields = after, attribute(fields, writes)
+	}
+	return c, ctx.Err()
+}
+
+// write is what one rule wrote.
+type write struct {
+	rule   RuleRef
+	fields []fielddiff.Field
+}
+
+// attribute gives each field its last writer.
+func attribute(fields []fielddiff.Field, writes []write) []FieldChange {
+	out := make([]FieldChange, 0, len(fields))
+	for _, f := range fields {
+		out = appendAttributed(out, f, writes)
+	}
+	return out
+}
+
+// appendAttributed takes an added map apart when several rules filled it, so
+// that each of its fields is told with the rule that wrote it.
+func appendAttributed(out []FieldChange, f fielddiff.Field, writes []write) []FieldChange {
+	added, isMap := f.To.(map[string]any)
+	if f.Kind != fielddiff.Added || !isMap || len(added) == 0 || !sharedBySeveral(f.Path, writes) {
+		return append(out, FieldChange{Field: f, Rule: lastWriter(f.Path, writes)})
+	}
+	for _, name := range slices.Sorted(maps.Keys(added)) {
+		path := append(slices.Clone(f.Path), fieldpath.PathElement{FieldName: &name})
+		out = appendAttributed(out, fielddiff.Field{Path: path, Kind: f.Kind, To: added[name]}, writes)
+	}
+	return out
+}
+
+func sharedBySeveral(p fieldpath.Path, writes []write) bool {
+	n := 0
+	for _, w := range writes {
+		if w.touches(p) {
+			n++
+		}
+	}
+	return n > 1
+}
+
+// touches tells whether the rule wrote the path, a part of it, or something that
+// holds it.
+func (w write) touches(p fieldpath.Path) bool {
+	return slices.ContainsFunc(w.fields, func(f fielddiff.Field) bool {
+		n := min(len(p), len(f.Path))
+		return p[:n].Equals(f.Path[:n])
+	})
+}
+
+// lastWriter is the last rule that touched the path. Paths that go by index may
+// have shifted between two rules; then no write is found, and the last rule that
+// changed anything is named.
+func lastWriter(p fieldpath.Path, writes []write) RuleRef {
+	for _, w := range slices.Backward(writes) {
+		if w.touches(p) {
+			return w.rule
+		}
+	}
+	return writes[len(writes)-1].rule
+}
+
+// typeCache holds how the server reads each kind.
+type typeCache struct {
+	mu    sync.Mutex
+	types map[schema.GroupVersionKind]fielddiff.Type
+}
+
+// of asks the reader once for each kind. A kind whose schema is not known, or
+// cannot be read, is compared without one.
+func (c *typeCache) of(ctx context.Context, r Reader, gvk schema.GroupVersionKind) fielddiff.Type {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t, ok := c.types[gvk]; ok {
+		return t
+	}
+	t := TypeOf(ctx, r, gvk)
+	if c.types == nil {
+		c.types = map[schema.GroupVersionKind]fielddiff.Type{}
+	}
+	c.types[gvk] = t
+	return t
+}
+
+// TypeOf says how the server compares objects of a kind, as far as the reader
+// knows its schema.
+func TypeOf(ctx context.Context, r Reader, gvk schema.GroupVersionKind) fielddiff.Type {
+	t := fielddiff.Type{NullIsAbsent: builtIn(gvk.Group)}
+	if r == nil {
+		return t
+	}
+	s, err := r.Schema(ctx, gvk)
+	if err != nil || !s.Known() {
+		return t
+	}
+	empty := &unstructured.Unstructured{Object: map[string]any{}}
+	empty.SetGroupVersionKind(gvk)
+	typed, err := s.Types.ObjectToTyped(empty)
+	if err != nil {
+		return t
+	}
+	t.Schema, t.Ref = typed.Schema(), typed.TypeRef()
+	return t
+}
+
+// builtIn tells whether the API server itself defines the group: its kinds have
+// Go types, in which an explicit null does not survive.
+func builtIn(group string) bool {
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
+}

@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+)
+
+// FieldChange is one field that differs, and the rule that wrote it last.
+type FieldChange struct {
+	fielddiff.Field
+	Rule RuleRef
+}
+
+// Change is everything the run did to one object. Before and After are the same
+// object where nothing changed, and nil where the object does not exist (a
+// mutate-existing rule named a target that is not there).
+type Change struct {
+	Subject       ObjectKey
+	Before, After *unstructured.Unstructured
+	// Target is what was evaluated, so that it can be evaluated again.
+	Target Target
+	// Scoped tells whether the object is one that the user chose, so that its
+	// own rules ran, and not only one that a mutate-existing rule reached.
+	Scoped bool
+	// Fields is what differs between Before and After in the server's eyes, in
+	// path order; it is computed from the steps, never claimed by a dialect.
+	Fields []FieldChange
+	// Steps are in the order in which they happened. A rule that did not match
+	// is a Step only when the run keeps reasons; else NotMatched names it.
+	Steps      []Step
+	NotMatched []RuleRef
+	Warnings   []Warning
+}
+
+// Changed tells whether the object would differ.
+func (c *Change) Changed() bool { return len(c.Fields) > 0 }
+
+// Denied tells whether admission would refuse the object as it would be.
+func (c *Change) Denied() bool {
+	return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Outcome == Denied })
+}
+
+// Incomplete tells whether a step failed, was denied or is unsupported, so that
+// the whole effect of the policies on this object is not known.
+func (c *Change) Incomplete() bool {
+	return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Outcome.Incomplete() })
+}

@@ -1,0 +1,194 @@
+package choice
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
+)
+
+// Choice joins selections and a scope. It is immutable.
+type Choice struct {
+	selections []selection
+	scope      engine.Scope
+}
+
+type selection struct {
+	engine.Selection
+	labels labels.Selector
+}
+
+// New compiles the selections. It returns an error for a label selector that no
+// server would accept.
+func New(selections []engine.Selection, scope engine.Scope) (*Choice, error) {
+	c := &Choice{scope: scope}
+	for _, s := range selections {
+		compiled := selection{Selection: s, labels: labels.Everything()}
+		if s.Labels != nil {
+			var err error
+			if compiled.labels, err = metav1.LabelSelectorAsSelector(s.Labels); err != nil {
+				return nil, fmt.Errorf("label selector for %s: %w", s.Kind, err)
+			}
+		}
+		c.selections = append(c.selections, compiled)
+	}
+	return c, nil
+}
+
+// Kind is the choice among the objects of one kind, read in one version.
+type Kind struct {
+	selections []selection
+	scope      engine.Scope
+	names      []engine.ObjectKey
+	plain      bool // a policy or the user named the kind, not just a wildcard
+}
+
+// Kind narrows the choice to a kind; false when no object of it is wanted.
+func (c *Choice) Kind(gvk schema.GroupVersionKind, namespaced bool) (*Kind, bool) {
+	if !namespaced && !c.scope.ClusterScoped {
+		return nil, false
+	}
+	k := &Kind{scope: c.scope}
+	for _, s := range c.selections {
+		if s.matchesKind(gvk) {
+			k.selections = append(k.selections, s)
+			k.plain = k.plain || s.Kind != "*"
+		}
+	}
+	if len(k.selections) == 0 || !k.only(c.scope.Only, gvk.GroupKind()) {
+		return nil, false
+	}
+	return k, k.plain || !leftOutOfWildcards(gvk.GroupKind())
+}
+
+// only narrows to what the user typed; false when the kind was left out.
+func (k *Kind) only(typed []engine.ObjectKey, gk schema.GroupKind) bool {
+	if len(typed) == 0 {
+		return true
+	}
+	whole := false
+	for _, key := range typed {
+		if key.GroupKind != gk {
+			continue
+		}
+		k.plain = true
+		if key.Name == "" {
+			whole = true
+		} else if !slices.Contains(k.names, key) {
+			k.names = append(k.names, key)
+		}
+	}
+	if whole {
+		k.names = nil
+	}
+	return k.plain && (whole || len(k.names) > 0)
+}
+
+// Facts are what the choice of an object depends on.
+type Facts struct {
+	Namespace, Name string
+	Labels          map[string]string
+	// Controlled tells whether an owner reference names a controller.
+	Controlled bool
+}
+
+// Wants tells whether an object is to be evaluated.
+func (k *Kind) Wants(f Facts) bool {
+	if f.Controlled && !k.plain {
+		return false
+	}
+	if k.scope.Namespace != "" && f.Namespace != "" && f.Namespace != k.scope.Namespace {
+		return false
+	}
+	if k.scope.Labels != nil && !k.scope.Labels.Matches(labels.Set(f.Labels)) {
+		return false
+	}
+	if len(k.names) > 0 && !slices.ContainsFunc(k.names, func(key engine.ObjectKey) bool { return names(key, f) }) {
+		return false
+	}
+	return slices.ContainsFunc(k.selections, func(s selection) bool { return s.matches(f) })
+}
+
+// Names lists the objects that the user named; empty where any name will do.
+func (k *Kind) Names() []engine.ObjectKey { return k.names }
+
+// Namespace is the one namespace that wanted objects can be in; empty when
+// there may be several. It is meaningful for namespaced kinds only.
+func (k *Kind) Namespace() string {
+	if k.scope.Namespace != "" {
+		return k.scope.Namespace
+	}
+	return k.shared(func(s selection) string { return s.Namespace })
+}
+
+// Name is the one name that wanted objects can have; empty when there may be several.
+func (k *Kind) Name() string {
+	return k.shared(func(s selection) string { return s.Name })
+}
+
+// Labels is a selector that covers all wanted objects, as a server takes it.
+func (k *Kind) Labels() string {
+	all := labels.Everything()
+	if k.scope.Labels != nil {
+		all = k.scope.Labels
+	}
+	if len(k.selections) != 1 {
+		return all.String()
+	}
+	requirements, selectable := k.selections[0].labels.Requirements()
+	if !selectable {
+		return all.String()
+	}
+	return all.DeepCopySelector().Add(requirements...).String()
+}
+
+// shared is the text without wildcards that all selections agree on, if any.
+func (k *Kind) shared(part func(selection) string) string {
+	text := part(k.selections[0])
+	if wildcard.Has(text) {
+		return ""
+	}
+	for _, s := range k.selections[1:] {
+		if part(s) != text {
+			return ""
+		}
+	}
+	return text
+}
+
+func names(key engine.ObjectKey, f Facts) bool {
+	return key.Name == f.Name && (key.Namespace == "" || key.Namespace == f.Namespace)
+}
+
+// matchesKind leaves out selections of nothing but a subresource: a live object
+// is evaluated as itself.
+func (s selection) matchesKind(gvk schema.GroupVersionKind) bool {
+	return wildcard.Match(s.Subresource, "") && wildcard.Match(s.Group, gvk.Group) &&
+		open(s.Version, gvk.Version) && wildcard.Match(s.Kind, gvk.Kind)
+}
+
+func (s selection) matches(f Facts) bool {
+	return open(s.Namespace, f.Namespace) && open(s.Name, f.Name) && s.labels.Matches(labels.Set(f.Labels))
+}
+
+func open(pattern, text string) bool { return pattern == "" || wildcard.Match(pattern, text) }
+
+// leftOutOfWildcards names kinds that come and go in masses and are nobody's
+// configuration.
+func leftOutOfWildcards(gk schema.GroupKind) bool {
+	switch gk.Kind {
+	case "Event":
+		return gk.Group == "" || gk.Group == "events.k8s.io"
+	case "Lease":
+		return gk.Group == "coordination.k8s.io"
+	case "EndpointSlice":
+		return gk.Group == "discovery.k8s.io"
+	default:
+		return false
+	}
+}

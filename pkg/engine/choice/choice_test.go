@@ -1,0 +1,56 @@
+package choice_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/choice"
+)
+
+// What objects are wanted is tested by the contract of package contract; here it
+// is about what a server may be asked, which must never be too little.
+func TestWhatAServerMaySelect(t *testing.T) {
+	web := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	front, err := labels.Parse("tier=front")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type hints struct{ namespace, name, labels string }
+	for name, c := range map[string]struct {
+		selections []engine.Selection
+		scope      engine.Scope
+		want       hints
+	}{
+		"everything":             {[]engine.Selection{{Kind: "ConfigMap"}}, engine.Scope{}, hints{}},
+		"what one policy wants":  {[]engine.Selection{{Kind: "ConfigMap", Namespace: "shop", Name: "a", Labels: web}}, engine.Scope{}, hints{"shop", "a", "app=web"}},
+		"what two agree on":      {[]engine.Selection{{Kind: "ConfigMap", Namespace: "shop", Name: "a", Labels: web}, {Kind: "*", Group: "*", Namespace: "shop", Name: "b"}}, engine.Scope{}, hints{"shop", "", ""}},
+		"no wildcards":           {[]engine.Selection{{Kind: "ConfigMap", Namespace: "sh*", Name: "?"}}, engine.Scope{}, hints{}},
+		"what the user wants":    {[]engine.Selection{{Kind: "ConfigMap", Namespace: "sh*", Labels: web}}, engine.Scope{Namespace: "shop", Labels: front}, hints{"shop", "", "app=web,tier=front"}},
+		"not what others select": {[]engine.Selection{{Kind: "ConfigMap"}, {Kind: "Secret", Namespace: "bank"}}, engine.Scope{}, hints{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			joined, err := choice.New(c.selections, c.scope)
+			if err != nil {
+				t.Fatal(err)
+			}
+			k, ok := joined.Kind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, true)
+			if !ok {
+				t.Fatal("ConfigMaps are not wanted")
+			}
+			if got := (hints{k.Namespace(), k.Name(), k.Labels()}); got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestABrokenLabelSelectorIsAnError(t *testing.T) {
+	broken := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
+	if _, err := choice.New([]engine.Selection{{Kind: "Pod", Labels: broken}}, engine.Scope{}); err == nil {
+		t.Error("no error")
+	}
+}

@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Dialect is one policy language.
+type Dialect interface {
+	// Name is how reports call the language: "kyverno", "gatekeeper", ...
+	Name() string
+	// Accepts says what an object of this kind is to the language.
+	Accepts(schema.GroupKind) Role
+	// Compile turns the documents, policies and inputs together, into one
+	// program. It returns the program of all that compiled beside an error that
+	// joins a *CompileError for each thing that did not; the caller decides
+	// whether to go on.
+	Compile(Compilation) (Program, error)
+}
+
+// Role is what a document is to a dialect.
+type Role int
+
+// A document is nothing to a dialect, a policy to compile, or an input that its
+// policies read (a binding, an exception, an engine's configuration).
+const (
+	Foreign Role = iota
+	Policy
+	Input
+)
+
+// Compilation is what a dialect compiles.
+type Compilation struct {
+	Documents []Document // in the order in which they were read
+	Rules     RuleFilter
+	Limits    Limits
+	// Warn takes lints: what compiles but is probably not what was meant. Never nil.
+	Warn func(CompileError)
+}
+
+// Program is the compiled set of all policies of one dialect: immutable, safe
+// for concurrent use, and the only owner of its own order. The set is the seam,
+// not the rule, because Gatekeeper needs a fixed point over the whole set,
+// MutatingAdmissionPolicy needs reinvocation, and Kyverno needs rules that see
+// each other's results.
+type Program interface {
+	// Rules lists the rules in evaluation order, for reports.
+	Rules() []RuleRef
+	// Selections says which objects are worth listing for Evaluate and, in a
+	// Propagator, for Effects: a superset of what matches.
+	Selections() []Selection
+	// Evaluate runs the rules that change the object they match, and returns the
+	// object as it would be: the very object it was given where nothing changed.
+	// The error ends the run; what goes wrong in a rule is a Step.
+	Evaluate(context.Context, Target, *World, Sink) (*unstructured.Unstructured, error)
+}
+
+// Propagator is a Program whose rules, on matching an object, change others.
+type Propagator interface {
+	// Propagates tells whether there is any such rule, so that a run without one
+	// can do without the first pass.
+	Propagates() bool
+	// Effects turns a trigger into what is to be done to other objects. Effects
+	// are kept for the whole run: they should hold what they need, no more.
+	Effects(ctx context.Context, trigger Target, w *World, s Sink) ([]Effect, error)
+}
+
+// Effect is what one rule, set off by one trigger, does to its subjects.
+type Effect interface {
+	// Rule and Trigger say whose effect this is.
+	Rule() RuleRef
+	Trigger() ObjectKey
+	// Subjects names the objects that it changes.
+	Subjects() Selection
+	// Apply runs the rule on a subject, like Program.Evaluate.
+	Apply(ctx context.Context, subject Target, w *World, s Sink) (*unstructured.Unstructured, error)
+}
+
+// World is all that an evaluation may ask. A nil capability makes a rule that
+// needs it unsupported, and the step names the flag that grants it.
+type World struct {
+	Reader Reader
+	Raw    RawReader
+	Access Authorizer
+	Remote Fetcher
+	Mapper meta.RESTMapper
+	// Now and Seed stand still during a run, so that preview and apply agree on
+	// clocks and random values.
+	Now    time.Time
+	Seed   uint64
+	Limits Limits
+}
+
+// RawReader reads policy-chosen paths of the user's own API server.
+type RawReader interface {
+	Raw(ctx context.Context, method, path string, body []byte) ([]byte, error)
+}
+
+// Authorizer answers whether the simulated user may do something.
+type Authorizer interface {
+	Allowed(ctx context.Context, user UserInfo, verb string, r schema.GroupVersionResource, namespace, name string) (bool, error)
+}
+
+// Fetcher reaches beyond the API server; it exists only when a flag allows it.
+type Fetcher interface {
+	Fetch(ctx context.Context, method, url string, header map[string]string, body io.Reader) (io.ReadCloser, error)
+}
+
+// Limits bounds what one evaluation may cost. Policies and cluster contents are
+// untrusted; an error that a limit causes names it.
+type Limits struct {
+	Depth       int // nesting of objects, patches and expressions
+	Elements    int // elements of one list that a rule iterates over
+	ContextSize int // bytes of data that a rule loads beside the object
+	Rounds      int // of any fixed point
+}
+
+// DefaultLimits are wide enough for every policy that a server would admit.
+func DefaultLimits() Limits {
+	return Limits{Depth: 128, Elements: 100_000, ContextSize: 2 << 20, Rounds: 100}
+}

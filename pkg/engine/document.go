@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Document is one policy object, or one input that policies read beside
+// themselves (a binding, a parameter, an exception), and where it was read.
+type Document struct {
+	Object *unstructured.Unstructured
+	// Origin names the place for messages: "policies/team.yaml:12", "stdin:1" or "cluster".
+	Origin string
+}
+
+// CompileError tells what is wrong with a policy, in terms of the text its
+// author wrote. Dialects return several of them joined with errors.Join.
+type CompileError struct {
+	Origin string // as in Document
+	Policy string // "ClusterPolicy team-labels"
+	Rule   string // empty where the policy as a whole is meant
+	Field  string // path in the document, such as "spec.rules[1].mutate.patchesJson6902"
+	Err    error  // what is wrong and, where there is one, the way out
+}
+
+// Error says where, who and what: "team.yaml:3: ClusterPolicy p, rule r: spec.rules[0].mutate: reason".
+func (e *CompileError) Error() string {
+	var b strings.Builder
+	if e.Origin != "" {
+		fmt.Fprintf(&b, "%s: ", e.Origin)
+	}
+	b.WriteString(e.Policy)
+	if e.Rule != "" {
+		fmt.Fprintf(&b, ", rule %s", e.Rule)
+	}
+	if e.Field != "" {
+		fmt.Fprintf(&b, ": %s", e.Field)
+	}
+	fmt.Fprintf(&b, ": %v", e.Err)
+	return b.String()
+}
+
+// Unwrap gives the reason.
+func (e *CompileError) Unwrap() error { return e.Err }

@@ -1,0 +1,163 @@
+package fielddiff
+
+import (
+	"reflect"
+	"sort"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Compare lists what differs between two objects, in path order. An added or
+// removed subtree is one Field. Values are equal when the server would read
+// them as the same: numbers by value, quantities by amount, and null as absent
+// where the type says so. Neither object is modified; the result refers to
+// their values.
+func Compare(before, after map[string]any, t Type) []Field {
+	c := comparison{}
+	c.maps(nil, before, after, t)
+	return c.fields
+}
+
+// Equal tells whether Compare would find no difference between two values.
+func Equal(a, b any, t Type) bool {
+	c := comparison{}
+	c.values(nil, a, b, t)
+	return len(c.fields) == 0
+}
+
+type comparison struct{ fields []Field }
+
+func (c *comparison) add(p fieldpath.Path, k Kind, from, to any) {
+	c.fields = append(c.fields, Field{Path: p, Kind: k, From: from, To: to})
+}
+
+// child is p with one more element, in memory of its own: sibling paths must
+// not share a backing array.
+func child(p fieldpath.Path, e fieldpath.PathElement) fieldpath.Path {
+	q := make(fieldpath.Path, len(p)+1)
+	copy(q, p)
+	q[len(p)] = e
+	return q
+}
+
+func (c *comparison) values(p fieldpath.Path, a, b any, t Type) {
+	if shared(a, b) {
+		return
+	}
+	switch x := a.(type) {
+	case map[string]any:
+		if y, ok := b.(map[string]any); ok {
+			c.maps(p, x, y, t)
+			return
+		}
+	case []any:
+		if y, ok := b.([]any); ok {
+			c.lists(p, x, y, t)
+			return
+		}
+	default:
+		if scalarsEqual(a, b, t) {
+			return
+		}
+	}
+	c.add(p, Replaced, a, b)
+}
+
+func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
+	if shared(a, b) {
+		return
+	}
+	for _, name := range names(a, b) {
+		x, inA := a[name]
+		y, inB := b[name]
+		if t.NullIsAbsent {
+			inA, inB = inA && x != nil, inB && y != nil
+		}
+		if !inA && !inB {
+			continue
+		}
+		q := child(p, fieldpath.PathElement{FieldName: &name})
+		switch {
+		case !inA:
+			c.add(q, Added, nil, y)
+		case !inB:
+			c.add(q, Removed, x, nil)
+		default:
+			c.values(q, x, y, t.field(name))
+		}
+	}
+}
+
+// names is the sorted union of the keys.
+func names(a, b map[string]any) []string {
+	out := make([]string, 0, len(a)+1)
+	for k := range a {
+		out = append(out, k)
+	}
+	for k := range b {
+		if _, ok := a[k]; !ok {
+			out = append(out, k)
+		}
+	}
+	sort.Strings(out)
+	return out
+}
+
+// shared tells whether two values are one and the same subtree.
+func shared(a, b any) bool {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		return ok && reflect.ValueOf(x).Pointer() == reflect.ValueOf(y).Pointer()
+	case []any:
+		y, ok := b.([]any)
+		return ok && len(x) == len(y) && len(x) > 0 && &x[0] == &y[0]
+	}
+	return false
+}
+
+func scalarsEqual(a, b any, t Type) bool {
+	switch b.(type) {
+	case map[string]any, []any:
+		return false
+	}
+	if a == b {
+		return true
+	}
+	if x, ok := number(a); ok {
+		if y, ok := number(b); ok && x == y {
+			return true
+		}
+	}
+	return t.isQuantity() && quantitiesEqual(a, b)
+}
+
+func number(v any) (float64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return float64(n), true
+	case float64:
+		return n, true
+	case int:
+		return float64(n), true
+	}
+	return 0, false
+}
+
+func quantitiesEqual(a, b any) bool {
+	x, okX := quantity(a)
+	y, okY := quantity(b)
+	return okX && okY && x.Cmp(y) == 0
+}
+
+func quantity(v any) (resource.Quantity, bool) {
+	switch q := v.(type) {
+	case string:
+		parsed, err := resource.ParseQuantity(q)
+		return parsed, err == nil
+	case int64:
+		return *resource.NewQuantity(q, resource.DecimalSI), true
+	}
+	return resource.Quantity{}, false
+}

@@ -1,0 +1,158 @@
+package fielddiff
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+var (
+	plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+	// plainValue needs no quotes in a list element's key: nothing in it can be
+	// taken for the syntax around it, nor for a control sequence.
+	plainValue = regexp.MustCompile(`^[A-Za-z0-9_./:@-]+$`)
+	digits     = regexp.MustCompile(`^[0-9]+$`)
+)
+
+// PathString is a path as people write it:
+// `spec.containers[web].ports[containerPort=80,protocol=TCP]`,
+// `metadata.labels["app.kubernetes.io/name"]`, `metadata.finalizers[=keep]`,
+// `spec.args[0]`. Two different paths never have the same text, and control
+// characters in it are escaped. The path of a whole object is the empty text.
+func PathString(p fieldpath.Path) string {
+	var b strings.Builder
+	for _, e := range p {
+		switch {
+		case e.FieldName != nil && plainName.MatchString(*e.FieldName):
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(*e.FieldName)
+		case e.FieldName != nil:
+			b.WriteString("[" + strconv.QuoteToASCII(*e.FieldName) + "]")
+		case e.Key != nil:
+			b.WriteString("[" + keyText(*e.Key) + "]")
+		case e.Value != nil:
+			b.WriteString("[=" + valueText(*e.Value) + "]")
+		case e.Index != nil:
+			b.WriteString("[" + strconv.Itoa(*e.Index) + "]")
+		}
+	}
+	return b.String()
+}
+
+// keyText names a list element. A lone `name` stands for itself, unless it could
+// be taken for an index.
+func keyText(key value.FieldList) string {
+	if len(key) == 1 && key[0].Name == "name" && key[0].Value.IsString() {
+		name := key[0].Value.AsString()
+		if plainValue.MatchString(name) && !digits.MatchString(name) {
+			return name
+		}
+	}
+	parts := make([]string, len(key))
+	for i, f := range key {
+		parts[i] = f.Name + "=" + valueText(f.Value)
+	}
+	return strings.Join(parts, ",")
+}
+
+// valueText quotes strings that would otherwise read as something else.
+func valueText(v value.Value) string {
+	if !v.IsString() {
+		return value.ToString(v)
+	}
+	s := v.AsString()
+	_, notNumber := strconv.ParseFloat(s, 64)
+	if s == "true" || s == "false" || s == "null" || notNumber == nil || !plainValue.MatchString(s) {
+		return strconv.QuoteToASCII(s)
+	}
+	return s
+}
+
+// Pointer is the RFC 6901 JSON pointer of a path in an object that holds it, and
+// whether the object does: of an added field that is the object after the
+// change, of a removed one the object before it. The last element of the path
+// may be absent when it is a field name.
+func Pointer(object any, p fieldpath.Path) (string, bool) {
+	var b strings.Builder
+	for i, e := range p {
+		token, next, ok := step(object, e)
+		if !ok && (e.FieldName == nil || i < len(p)-1) {
+			return "", false
+		}
+		b.WriteByte('/')
+		b.WriteString(pointerEscaper.Replace(token))
+		object = next
+	}
+	return b.String(), true
+}
+
+var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1") //nolint:gochecknoglobals // an immutable table
+
+// step goes from a value to the one that an element of a path names.
+func step(v any, e fieldpath.PathElement) (token string, next any, ok bool) {
+	if e.FieldName != nil {
+		m, _ := v.(map[string]any)
+		next, ok = m[*e.FieldName]
+		return *e.FieldName, next, ok
+	}
+	list, _ := v.([]any)
+	i := -1
+	switch {
+	case e.Index != nil:
+		i = *e.Index
+	case e.Key != nil:
+		i = indexOf(list, func(item any) bool { return hasKey(item, *e.Key) })
+	case e.Value != nil:
+		i = indexOf(list, func(item any) bool { return holds(item, *e.Value) })
+	}
+	if i < 0 || i >= len(list) {
+		return "", nil, false
+	}
+	return strconv.Itoa(i), list[i], true
+}
+
+// indexOf is the place of the one element that matches, or -1: several are as
+// good as none.
+func indexOf(list []any, matches func(any) bool) int {
+	found := -1
+	for i, item := range list {
+		if !matches(item) {
+			continue
+		}
+		if found >= 0 {
+			return -1
+		}
+		found = i
+	}
+	return found
+}
+
+// hasKey tells whether an element has the key. A key field that the element
+// lacks was a default of the schema when the path was made.
+func hasKey(item any, key value.FieldList) bool {
+	m, ok := item.(map[string]any)
+	if !ok {
+		return false
+	}
+	present := false
+	for _, f := range key {
+		v, ok := m[f.Name]
+		if !ok {
+			continue
+		}
+		if !holds(v, f.Value) {
+			return false
+		}
+		present = true
+	}
+	return present
+}
+
+func holds(v any, want value.Value) bool {
+	return value.Equals(value.NewValueInterface(v), want)
+}

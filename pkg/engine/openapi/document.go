@@ -1,0 +1,81 @@
+package openapi
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// kindExtension is how a component schema says which kinds it describes.
+const kindExtension = "x-kubernetes-group-version-kind"
+
+// Document holds the component schemas of one API group version. It is
+// immutable and safe for concurrent use.
+type Document struct {
+	components map[string]*spec.Schema
+	kinds      map[schema.GroupVersionKind]*spec.Schema
+	types      managedfields.TypeConverter
+}
+
+// Parse reads a document that an API server publishes under /openapi/v3. Only
+// its components are looked at: the paths are most of its size and say nothing
+// about how objects merge.
+func Parse(data []byte) (*Document, error) {
+	var doc struct {
+		Components struct {
+			Schemas map[string]*spec.Schema `json:"schemas"`
+		} `json:"components"`
+	}
+	if err := json.Unmarshal(data, &doc); err != nil {
+		return nil, fmt.Errorf("read OpenAPI v3 document: %w", err)
+	}
+	return newDocument(doc.Components.Schemas)
+}
+
+func newDocument(components map[string]*spec.Schema) (*Document, error) {
+	types, err := managedfields.NewTypeConverter(components, false)
+	if err != nil {
+		return nil, fmt.Errorf("read OpenAPI v3 component schemas: %w", err)
+	}
+	d := &Document{components: components, kinds: map[schema.GroupVersionKind]*spec.Schema{}, types: types}
+	for _, component := range components {
+		for _, gvk := range describedKinds(component) {
+			d.kinds[gvk] = component
+		}
+	}
+	return d, nil
+}
+
+// Schema answers for one kind; it is the zero value when the document does not
+// describe the kind.
+func (d *Document) Schema(gvk schema.GroupVersionKind) engine.Schema {
+	component, ok := d.kinds[gvk]
+	if !ok {
+		return engine.Schema{}
+	}
+	return engine.Schema{Types: d.types, Patch: patchMeta{components: d.components, schema: component}}
+}
+
+// describedKinds reads the extension that names the kinds of a component.
+func describedKinds(component *spec.Schema) []schema.GroupVersionKind {
+	if component == nil {
+		return nil
+	}
+	list, _ := component.Extensions[kindExtension].([]any)
+	var kinds []schema.GroupVersionKind
+	for _, item := range list {
+		m, _ := item.(map[string]any)
+		group, _ := m["group"].(string)
+		version, _ := m["version"].(string)
+		kind, _ := m["kind"].(string)
+		if kind != "" {
+			kinds = append(kinds, schema.GroupVersionKind{Group: group, Version: version, Kind: kind})
+		}
+	}
+	return kinds
+}

@@ -1,0 +1,100 @@
+package selector
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
+)
+
+// Kind is a pattern of kinds as Kyverno writes them: each part may hold `*` and
+// `?` and is case sensitive. An empty Subresource is the object itself.
+type Kind struct {
+	Group, Version, Kind, Subresource string
+}
+
+// versionText is what Kyverno takes for an API version in a kind's first part
+// (pkg/utils/kube/kind.go).
+var versionText = regexp.MustCompile(`^(v\d+((alpha|beta)\d+)?|\*)$`)
+
+// ParseKind reads Kyverno's kind grammar: "Pod", "v1/Pod", "apps/v1/Deployment",
+// "Pod/exec", "Pod.status", "v1/Pod/exec", "apps/v1/Deployment/scale", "*/*".
+// A part that is left out stands for any group or version; only "*/*", which is
+// everything with all subresources, opens the subresource too. It returns an
+// error for text of more than four parts and for text without a kind.
+func ParseKind(text string) (Kind, error) {
+	parts := strings.Split(text, "/")
+	last := len(parts) - 1
+	parts = append(parts[:last:last], strings.Split(parts[last], ".")...)
+	var kind Kind
+	switch len(parts) {
+	case 1:
+		kind = Kind{"*", "*", parts[0], ""}
+	case 2:
+		kind = parseTwoParts(parts[0], parts[1])
+	case 3:
+		kind = Kind{parts[0], parts[1], parts[2], ""}
+		if versionText.MatchString(parts[0]) {
+			kind = Kind{"*", parts[0], parts[1], parts[2]}
+		}
+	case 4:
+		kind = Kind{parts[0], parts[1], parts[2], parts[3]}
+	default:
+		return Kind{}, fmt.Errorf("kind %q has %d parts; the longest form is group/version/Kind/subresource", text, len(parts))
+	}
+	if kind.Kind == "" {
+		return Kind{}, fmt.Errorf("kind %q names no kind", text)
+	}
+	return kind, nil
+}
+
+func parseTwoParts(first, second string) Kind {
+	switch {
+	case first == "*" && second == "*":
+		return Kind{"*", "*", "*", "*"}
+	case first == "*" && strings.ToLower(second) == second: // "*/scale": this subresource of any kind
+		return Kind{"*", "*", "*", second}
+	case versionText.MatchString(first):
+		return Kind{"*", first, second, ""}
+	default:
+		return Kind{"*", "*", first, second}
+	}
+}
+
+// Matches tells whether a type, or a subresource of it, is of this kind. A
+// pattern for Pods also covers their ephemeral containers, as in Kyverno.
+func (k Kind) Matches(gvk schema.GroupVersionKind, subresource string) bool {
+	if !wildcard.Match(k.Kind, gvk.Kind) || !wildcard.Match(k.Version, gvk.Version) || !wildcard.Match(k.Group, gvk.Group) {
+		return false
+	}
+	if wildcard.Match(k.Subresource, subresource) {
+		return true
+	}
+	pod := gvk.Group == "" && gvk.Version == "v1" && gvk.Kind == "Pod"
+	return pod && subresource == "ephemeralcontainers"
+}
+
+// Plain tells whether the kind itself is a plain name.
+func (k Kind) Plain() bool { return !wildcard.Has(k.Kind) }
+
+// String is the shortest text that parses to the kind.
+func (k Kind) String() string {
+	if k == (Kind{"*", "*", "*", "*"}) {
+		return "*/*"
+	}
+	text := k.Kind
+	if k.Subresource != "" {
+		text += "/" + k.Subresource
+	}
+	switch {
+	case k.Group != "*":
+		return k.Group + "/" + k.Version + "/" + text
+	case k.Version != "*":
+		return k.Version + "/" + text
+	default:
+		return text
+	}
+}

@@ -1,0 +1,132 @@
+package selector
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
+)
+
+// Labels is a compiled label selector.
+type Labels struct {
+	exact    labels.Selector       // used when wild is nil
+	wild     *metav1.LabelSelector // holds wildcards that only an object's own labels can expand
+	wildKeys []string              // the keys of wild's matchLabels in order
+	source   *metav1.LabelSelector
+}
+
+// NewLabels compiles a selector; `*` and `?` in matchLabels have no meaning to
+// it. It returns an error for what no API server would accept.
+func NewLabels(s *metav1.LabelSelector) (*Labels, error) {
+	exact, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		return nil, err
+	}
+	return &Labels{exact: exact, source: s}, nil
+}
+
+// NewWildcardLabels compiles a selector as Kyverno reads it: a matchLabels pair
+// with `*` or `?` in its key or value is first replaced by the first label of
+// the object that fits both (in the order of the keys, where Kyverno leaves it
+// to chance), and where none fits, each wildcard becomes the character 0
+// (pkg/engine/wildcards).
+func NewWildcardLabels(s *metav1.LabelSelector) (*Labels, error) {
+	var keys []string
+	wild := false
+	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
+		keys = append(keys, key)
+		wild = wild || wildcard.Has(key) || wildcard.Has(s.MatchLabels[key])
+	}
+	if !wild {
+		return NewLabels(s)
+	}
+	l := &Labels{wild: s, wildKeys: keys, source: s}
+	// Expanding against no labels yields what must hold for every object, so it
+	// tells now whether the rest of the selector can ever be valid.
+	if _, err := metav1.LabelSelectorAsSelector(l.expand(nil)); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// Matches tells whether an object's labels are selected.
+func (l *Labels) Matches(set map[string]string) bool {
+	if l.wild == nil {
+		return l.exact.Matches(labels.Set(set))
+	}
+	expanded, err := metav1.LabelSelectorAsSelector(l.expand(set))
+	return err == nil && expanded.Matches(labels.Set(set))
+}
+
+// Exact returns the selector when a server understands it as it stands, and
+// nil when it holds wildcards.
+func (l *Labels) Exact() *metav1.LabelSelector {
+	if l.wild != nil {
+		return nil
+	}
+	return l.source
+}
+
+// String is the selector as kubectl's --selector would write it.
+func (l *Labels) String() string { return metav1.FormatLabelSelector(l.source) }
+
+func (l *Labels) expand(set map[string]string) *metav1.LabelSelector {
+	expanded := make(map[string]string, len(l.wildKeys))
+	own := slices.Sorted(maps.Keys(set))
+	for _, key := range l.wildKeys {
+		value := l.wild.MatchLabels[key]
+		if wildcard.Has(key) || wildcard.Has(value) {
+			key, value = expandPair(key, value, set, own)
+		}
+		expanded[key] = value
+	}
+	return &metav1.LabelSelector{MatchLabels: expanded, MatchExpressions: l.wild.MatchExpressions}
+}
+
+func expandPair(key, value string, set map[string]string, own []string) (string, string) {
+	for _, k := range own {
+		if wildcard.Match(key, k) && wildcard.Match(value, set[k]) {
+			return k, set[k]
+		}
+	}
+	plain := strings.NewReplacer("*", "0", "?", "0")
+	return plain.Replace(key), plain.Replace(value)
+}
+
+// Pairs tells whether each pattern pair fits at least one pair of the set in
+// both key and value, as Kyverno matches annotations.
+func Pairs(patterns, set map[string]string) bool {
+	for key, value := range patterns {
+		if !hasPair(key, value, set) {
+			return false
+		}
+	}
+	return true
+}
+
+func hasPair(key, value string, set map[string]string) bool {
+	if !wildcard.Has(key) {
+		actual, ok := set[key]
+		return ok && wildcard.Match(value, actual)
+	}
+	for k, v := range set {
+		if wildcard.Match(key, k) && wildcard.Match(value, v) {
+			return true
+		}
+	}
+	return false
+}
+
+// AnyOf tells whether one of the patterns covers the text.
+func AnyOf(patterns []string, text string) bool {
+	for _, pattern := range patterns {
+		if wildcard.Match(pattern, text) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,148 @@
+package snapshot
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// definition is one version of a custom resource.
+type definition struct {
+	kind             schema.GroupVersionKind
+	plural, singular string
+	namespaced       bool
+	schema           map[string]any // openAPIV3Schema; nil where there is none
+}
+
+// definitionsIn finds the CustomResourceDefinitions. One that lacks what a
+// definition needs defines nothing.
+func definitionsIn(objects []*unstructured.Unstructured) []definition {
+	var out []definition
+	for _, u := range objects {
+		gk := u.GroupVersionKind().GroupKind()
+		if gk.Group != "apiextensions.k8s.io" || gk.Kind != "CustomResourceDefinition" {
+			continue
+		}
+		text := func(fields ...string) string {
+			s, _, _ := unstructured.NestedString(u.Object, fields...) // what is no string is missing
+			return s
+		}
+		d := definition{
+			plural: text("spec", "names", "plural"), singular: text("spec", "names", "singular"),
+			namespaced: text("spec", "scope") == "Namespaced",
+			kind:       schema.GroupVersionKind{Group: text("spec", "group"), Kind: text("spec", "names", "kind")},
+		}
+		if d.kind.Group == "" || d.kind.Kind == "" || d.plural == "" {
+			continue
+		}
+		versions, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "versions")
+		list, _ := versions.([]any)
+		for _, v := range list {
+			version, _ := v.(map[string]any)
+			if d.kind.Version, _ = version["name"].(string); d.kind.Version == "" {
+				continue
+			}
+			validation, _ := version["schema"].(map[string]any)
+			d.schema, _ = validation["openAPIV3Schema"].(map[string]any)
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// newMapper maps, in this order of trust, custom kinds by their definitions,
+// built-in kinds, and the kinds of objects about which nothing else is known:
+// these are namespaced if one of them has a namespace.
+func newMapper(definitions []definition, objects []*unstructured.Unstructured) meta.RESTMapper {
+	versions := scheme.Scheme.PrioritizedVersionsAllGroups()
+	known := map[schema.GroupVersionKind]bool{}
+	for _, d := range definitions {
+		versions = append(versions, d.kind.GroupVersion())
+	}
+	for _, u := range objects {
+		versions = append(versions, u.GroupVersionKind().GroupVersion())
+	}
+	// As on a server, the most stable version is preferred and of these the newest.
+	slices.SortStableFunc(versions, func(a, b schema.GroupVersion) int {
+		return version.CompareKubeAwareVersionStrings(b.Version, a.Version)
+	})
+	mapper := meta.NewDefaultRESTMapper(slices.Compact(versions))
+	for _, d := range definitions {
+		known[d.kind] = true
+		gv := d.kind.GroupVersion()
+		mapper.AddSpecific(d.kind, gv.WithResource(d.plural), gv.WithResource(cmp.Or(d.singular, d.plural)), scopeOf(d.namespaced))
+	}
+	for _, gvk := range builtinKinds() {
+		if !known[gvk] {
+			known[gvk] = true
+			mapper.Add(gvk, scopeOf(!clusterScoped(gvk.GroupKind())))
+		}
+	}
+	guessed := map[schema.GroupKind]bool{}
+	for _, u := range objects {
+		gk := u.GroupVersionKind().GroupKind()
+		guessed[gk] = guessed[gk] || u.GetNamespace() != ""
+	}
+	for _, u := range objects {
+		if gvk := u.GroupVersionKind(); !known[gvk] {
+			known[gvk] = true
+			mapper.Add(gvk, scopeOf(guessed[gvk.GroupKind()] && !clusterScoped(gvk.GroupKind())))
+		}
+	}
+	return mapper
+}
+
+func scopeOf(namespaced bool) meta.RESTScope {
+	if namespaced {
+		return meta.RESTScopeNamespace
+	}
+	return meta.RESTScopeRoot
+}
+
+// builtinKinds lists the types of Kubernetes that have metadata, in order.
+func builtinKinds() []schema.GroupVersionKind {
+	var kinds []schema.GroupVersionKind
+	for gvk, t := range scheme.Scheme.AllKnownTypes() {
+		if _, ok := reflect.PointerTo(t).MethodByName("GetObjectMeta"); ok {
+			kinds = append(kinds, gvk)
+		}
+	}
+	slices.SortFunc(kinds, func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) })
+	return kinds
+}
+
+// clusterScoped knows the built-in kinds that have no namespace; Go types do not
+// tell. A test compares it with a real server's discovery.
+func clusterScoped(gk schema.GroupKind) bool {
+	switch gk.Group {
+	case "":
+		return slices.Contains([]string{"ComponentStatus", "Namespace", "Node", "PersistentVolume"}, gk.Kind)
+	case "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io",
+		"flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io", "node.k8s.io", "storagemigration.k8s.io":
+		return true
+	case "authorization.k8s.io":
+		return gk.Kind != "LocalSubjectAccessReview"
+	case "certificates.k8s.io":
+		return gk.Kind != "PodCertificateRequest"
+	case "networking.k8s.io":
+		return slices.Contains([]string{"IngressClass", "IPAddress", "ServiceCIDR"}, gk.Kind)
+	case "policy":
+		return gk.Kind == "PodSecurityPolicy"
+	case "rbac.authorization.k8s.io":
+		return slices.Contains([]string{"ClusterRole", "ClusterRoleBinding"}, gk.Kind)
+	case "resource.k8s.io":
+		return !slices.Contains([]string{"ResourceClaim", "ResourceClaimTemplate"}, gk.Kind)
+	case "scheduling.k8s.io":
+		return gk.Kind == "PriorityClass"
+	case "storage.k8s.io":
+		return gk.Kind != "CSIStorageCapacity"
+	default:
+		return false
+	}
+}

@@ -1,0 +1,169 @@
+package snapshot
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// Options tune Load.
+type Options struct {
+	// World holds objects that exist but are not evaluated themselves.
+	World []*unstructured.Unstructured
+	// Namespace is where objects of namespaced kinds are that do not say; empty
+	// stands for "default".
+	Namespace string
+}
+
+// Snapshot is an immutable set of objects. It is safe for concurrent use.
+type Snapshot struct {
+	entries []*entry // in order of group, resource, namespace and name
+	byName  map[engine.ObjectKey]*entry
+	mapper  meta.RESTMapper
+	schemas *schemas
+}
+
+var _ engine.Reader = (*Snapshot)(nil)
+
+type entry struct {
+	key       engine.ObjectKey
+	object    *unstructured.Unstructured
+	mapping   *meta.RESTMapping
+	evaluated bool
+}
+
+// Load makes a snapshot of the objects, which it never modifies. Of two objects
+// of one name the later counts, and an evaluated one before one of the world. It
+// returns an error that joins one for each object without a type or a name.
+func Load(objects []*unstructured.Unstructured, o Options) (*Snapshot, error) {
+	all := slices.Concat(o.World, objects)
+	if err := validate(all); err != nil {
+		return nil, err
+	}
+	definitions := definitionsIn(all)
+	s := &Snapshot{
+		byName:  map[engine.ObjectKey]*entry{},
+		mapper:  newMapper(definitions, all),
+		schemas: newSchemas(definitions),
+	}
+	for i, u := range all {
+		mapping, err := s.mapper.RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", engine.KeyOf(u), err)
+		}
+		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+			u = inNamespace(u, cmp.Or(u.GetNamespace(), o.Namespace, metav1.NamespaceDefault))
+		}
+		s.add(&entry{key: engine.KeyOf(u), object: u, mapping: mapping, evaluated: i >= len(o.World)})
+	}
+	slices.SortStableFunc(s.entries, func(a, b *entry) int {
+		x, y := a.mapping.Resource, b.mapping.Resource
+		return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Resource, y.Resource),
+			cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
+	})
+	return s, nil
+}
+
+func validate(objects []*unstructured.Unstructured) error {
+	var problems []error
+	for i, u := range objects {
+		switch {
+		case u.GetAPIVersion() == "" || u.GetKind() == "":
+			problems = append(problems, fmt.Errorf("object %d (%q): apiVersion or kind is missing", i+1, u.GetName()))
+		case u.GetName() == "" && u.GetGenerateName() == "":
+			problems = append(problems, fmt.Errorf("object %d (%s): metadata.name is missing", i+1, u.GetKind()))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// add files an entry; objects that the server is yet to name are all different.
+func (s *Snapshot) add(e *entry) {
+	name := e.key.Named()
+	if old := s.byName[name]; old != nil && name.Name != "" {
+		*old = *e
+		return
+	}
+	s.byName[name] = e
+	s.entries = append(s.entries, e)
+}
+
+// inNamespace returns the object in a namespace, copying only the path to it.
+func inNamespace(u *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
+	if u.GetNamespace() == namespace {
+		return u
+	}
+	content := shallow(u.Object)
+	metadata, _ := content["metadata"].(map[string]any)
+	metadata = shallow(metadata)
+	metadata["namespace"] = namespace
+	content["metadata"] = metadata
+	return &unstructured.Unstructured{Object: content}
+}
+
+func shallow(m map[string]any) map[string]any {
+	out := make(map[string]any, len(m)+1)
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}
+
+// Mapper maps the kinds of Kubernetes itself, of the CustomResourceDefinitions
+// among the objects, and of the objects.
+func (s *Snapshot) Mapper() meta.RESTMapper { return s.mapper }
+
+// Get finds an object by group, kind, namespace and name, in the version in
+// which it was loaded. Of subresources only the status is known, which is part
+// of the object.
+func (s *Snapshot) Get(_ context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
+	subresource := key.Subresource
+	key.Subresource = ""
+	if e := s.byName[key.Named()]; e != nil && (subresource == "" || subresource == "status") {
+		return e.object, nil
+	}
+	resource := schema.GroupResource{Group: key.Group, Resource: strings.ToLower(key.Kind)}
+	if mapping, err := s.mapper.RESTMapping(key.GroupKind); err == nil {
+		resource = mapping.Resource.GroupResource()
+	}
+	return nil, apierrors.NewNotFound(resource, key.Name)
+}
+
+// List streams what a selection names in order of group, resource, namespace
+// and name. A label selector that no server would accept is an error.
+func (s *Snapshot) List(ctx context.Context, sel engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		if sel.Labels != nil {
+			if _, err := metav1.LabelSelectorAsSelector(sel.Labels); err != nil {
+				yield(nil, fmt.Errorf("list %s: %w", sel.Kind, err))
+				return
+			}
+		}
+		for _, e := range s.entries {
+			if err := ctx.Err(); err != nil {
+				yield(nil, err)
+				return
+			}
+			if sel.Matches(e.object) && !yield(e.object, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Schema tells how the server would merge objects of a kind.
+func (s *Snapshot) Schema(_ context.Context, gvk schema.GroupVersionKind) (engine.Schema, error) {
+	return s.schemas.schema(gvk)
+}

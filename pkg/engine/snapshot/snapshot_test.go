@@ -1,0 +1,130 @@
+package snapshot_test
+
+import (
+	"errors"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/contract"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
+)
+
+func TestSnapshotKeepsTheContract(t *testing.T) {
+	s := load(t, contract.Objects(t), snapshot.Options{})
+	contract.Test(t, contract.Server{Reader: s, Source: s.Source})
+}
+
+func TestWorldIsReadButNotEvaluated(t *testing.T) {
+	s := load(t, []*unstructured.Unstructured{object("v1", "ConfigMap", "", "mine")},
+		snapshot.Options{World: []*unstructured.Unstructured{object("v1", "ConfigMap", "", "theirs")}})
+	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "default", Name: "theirs"}
+	if _, err := s.Get(t.Context(), key); err != nil {
+		t.Error(err)
+	}
+	for page, err := range s.Source(engine.Scope{}).Pages(t.Context(), []engine.Selection{{Kind: "ConfigMap"}}) {
+		if err != nil || page.Len() != 1 {
+			t.Fatalf("%d objects, error %v", page.Len(), err)
+		}
+		if target, _ := page.Target(0); target.Key.Name != "mine" {
+			t.Errorf("evaluated %s", target.Key)
+		}
+	}
+}
+
+func TestNamespaceIsDefaultedByScope(t *testing.T) {
+	given := object("v1", "ConfigMap", "", "a")
+	s := load(t, []*unstructured.Unstructured{
+		given, object("v1", "Node", "", "n"),
+		object("example.com/v1", "Guess", "elsewhere", "a"), object("example.com/v1", "Guess", "", "b"),
+		object("example.com/v1", "Cluster", "", "c"),
+	}, snapshot.Options{Namespace: "shop"})
+	want := map[string]string{"ConfigMap": "shop", "Node": "", "Cluster": "", "Guess": "shop"}
+	for u, err := range s.List(t.Context(), engine.Selection{Group: "*", Kind: "*"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u.GetName() == "a" && u.GetKind() == "Guess" {
+			continue
+		}
+		if u.GetNamespace() != want[u.GetKind()] {
+			t.Errorf("%s is in namespace %q", u.GetKind(), u.GetNamespace())
+		}
+	}
+	if given.GetNamespace() != "" {
+		t.Error("the object that was handed in was modified")
+	}
+}
+
+func TestDefinitionsGiveScopeAndSchema(t *testing.T) {
+	definition := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "widgets.example.com")
+	definition.Object["spec"] = map[string]any{
+		"group": "example.com", "scope": "Namespaced", "names": map[string]any{"kind": "Widget", "plural": "widgetry"},
+		"versions": []any{map[string]any{"name": "v1", "schema": map[string]any{"openAPIV3Schema": map[string]any{
+			"type": "object", "properties": map[string]any{"parts": map[string]any{
+				"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": []any{"id"},
+				"items": map[string]any{"type": "object", "properties": map[string]any{"id": map[string]any{"type": "string"}}},
+			}},
+		}}}},
+	}
+	widget := object("example.com/v1", "Widget", "", "w")
+	widget.Object["parts"] = []any{map[string]any{"id": "a"}}
+	s := load(t, []*unstructured.Unstructured{widget}, snapshot.Options{World: []*unstructured.Unstructured{definition}})
+
+	mapping, err := s.Mapper().RESTMapping(schema.GroupKind{Group: "example.com", Kind: "Widget"})
+	if err != nil || mapping.Resource.Resource != "widgetry" || mapping.Scope.Name() != "namespace" {
+		t.Errorf("mapping is %v, error %v", mapping, err)
+	}
+	known, err := s.Schema(t.Context(), widget.GroupVersionKind())
+	if err != nil || !known.Known() {
+		t.Fatalf("no schema: %v", err)
+	}
+	typed, err := known.Types.ObjectToTyped(widget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := typed.ToFieldSet()
+	if err != nil || !set.Has(fieldpath.MakePathOrDie("parts", fieldpath.KeyByFields("id", "a"))) {
+		t.Errorf("parts are not merged by id: %v, %v", set, err)
+	}
+}
+
+func TestObjectsWithoutTypeOrNameAreRefused(t *testing.T) {
+	for _, u := range []*unstructured.Unstructured{object("", "ConfigMap", "", "a"), object("v1", "", "", "a"), object("v1", "ConfigMap", "", ""), {}} {
+		if _, err := snapshot.Load([]*unstructured.Unstructured{u}, snapshot.Options{}); err == nil {
+			t.Errorf("%v: no error", u.Object)
+		}
+	}
+}
+
+func TestFieldSelectorsOfOtherFieldsNeedACluster(t *testing.T) {
+	s := load(t, nil, snapshot.Options{})
+	scope := engine.Scope{Fields: fields.OneTermEqualSelector("status.phase", "Running")}
+	for _, err := range s.Source(scope).Pages(t.Context(), []engine.Selection{{Kind: "Pod"}}) {
+		var refused *snapshot.FieldError
+		if !errors.As(err, &refused) || refused.Field != "status.phase" {
+			t.Errorf("got error %v", err)
+		}
+	}
+}
+
+func load(t *testing.T, objects []*unstructured.Unstructured, o snapshot.Options) *snapshot.Snapshot {
+	t.Helper()
+	s, err := snapshot.Load(objects, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func object(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
+	metadata := map[string]any{"name": name}
+	if namespace != "" {
+		metadata["namespace"] = namespace
+	}
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata}}
+}

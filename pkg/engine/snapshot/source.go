@@ -1,0 +1,157 @@
+package snapshot
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/choice"
+)
+
+// pageSize is how many objects are evaluated side by side.
+const pageSize = 500
+
+// FieldError reports a field selector that only a server could answer.
+type FieldError struct{ Field string }
+
+// Error names the field.
+func (e *FieldError) Error() string {
+	return fmt.Sprintf("field selector %q needs a cluster: manifests can be selected by metadata.name and metadata.namespace", e.Field)
+}
+
+// Source streams the evaluated objects in a scope, in order of group, resource,
+// namespace and name. A named object that is not there is an
+// *engine.UnreadableError, after which the rest follows; a field selector that
+// cannot be answered is a *FieldError and ends the stream.
+func (s *Snapshot) Source(scope engine.Scope) engine.Source { return source{s, scope} }
+
+type source struct {
+	*Snapshot
+	scope engine.Scope
+}
+
+// Pages implements engine.Source.
+func (s source) Pages(ctx context.Context, selections []engine.Selection) iter.Seq2[engine.Page, error] {
+	return func(yield func(engine.Page, error) bool) {
+		joined, err := choice.New(selections, s.scope)
+		if err == nil {
+			err = answerable(s.scope.Fields)
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, err := range s.missing() {
+			if !yield(nil, err) {
+				return
+			}
+		}
+		for chunk := range slices.Chunk(s.wanted(joined), pageSize) {
+			if err := ctx.Err(); err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(page{s, chunk}, nil) {
+				return
+			}
+		}
+	}
+}
+
+func answerable(selector fields.Selector) error {
+	if selector == nil {
+		return nil
+	}
+	for _, r := range selector.Requirements() {
+		if r.Field != "metadata.name" && r.Field != "metadata.namespace" {
+			return &FieldError{Field: r.Field}
+		}
+	}
+	return nil
+}
+
+// missing reports the objects that the user named and that are not evaluated.
+func (s source) missing() []error {
+	var out []error
+	for _, key := range s.scope.Only {
+		namespace := cmp.Or(key.Namespace, s.scope.Namespace)
+		found := slices.ContainsFunc(s.entries, func(e *entry) bool {
+			inside := namespace == "" || e.key.Namespace == "" || e.key.Namespace == namespace
+			return e.evaluated && e.key.GroupKind == key.GroupKind && e.key.Name == key.Name && inside
+		})
+		if key.Name == "" || found {
+			continue
+		}
+		resource := schema.GroupResource{Group: key.Group, Resource: key.Kind}
+		if mapping, err := s.mapper.RESTMapping(key.GroupKind); err == nil {
+			resource = mapping.Resource.GroupResource()
+		}
+		out = append(out, &engine.UnreadableError{
+			What: resource.String() + "/" + key.Name, Err: apierrors.NewNotFound(resource, key.Name),
+		})
+	}
+	return out
+}
+
+func (s source) wanted(joined *choice.Choice) []*entry {
+	kinds := map[schema.GroupVersionKind]*choice.Kind{}
+	var out []*entry
+	for _, e := range s.entries {
+		gvk := e.mapping.GroupVersionKind
+		k, ok := kinds[gvk]
+		if !ok {
+			if k, ok = joined.Kind(gvk, e.mapping.Scope.Name() == meta.RESTScopeNameNamespace); !ok {
+				k = nil
+			}
+			kinds[gvk] = k
+		}
+		if k != nil && e.evaluated && k.Wants(factsOf(e)) && s.selected(e) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func factsOf(e *entry) choice.Facts {
+	return choice.Facts{
+		Namespace: e.key.Namespace, Name: e.key.Name, Labels: e.object.GetLabels(),
+		Controlled: metav1.GetControllerOfNoCopy(e.object) != nil,
+	}
+}
+
+func (s source) selected(e *entry) bool {
+	return s.scope.Fields == nil || s.scope.Fields.Matches(fields.Set{
+		"metadata.name": e.key.Name, "metadata.namespace": e.key.Namespace,
+	})
+}
+
+type page struct {
+	source  source
+	entries []*entry
+}
+
+// Len implements engine.Page.
+func (p page) Len() int { return len(p.entries) }
+
+// Target implements engine.Page.
+func (p page) Target(i int) (engine.Target, error) {
+	e := p.entries[i]
+	t := engine.Target{Key: e.key, Object: e.object, OldObject: e.object, Mapping: e.mapping, Request: p.source.scope.Request}
+	if t.Request.Operation == engine.OperationCreate {
+		t.OldObject = nil
+	}
+	namespace := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Name: e.key.Namespace}
+	if found := p.source.byName[namespace]; found != nil && e.key.Namespace != "" {
+		t.Namespace = found.object
+	}
+	return t, nil
+}

@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// RuleRef names a rule and where it stands.
+type RuleRef struct {
+	Dialect string // "kyverno", "gatekeeper", ...
+	Policy  string // "team-labels", or "shop/team-labels" for a namespaced policy
+	Rule    string // empty in languages whose policies have no named rules
+	Via     string // the binding and parameter through which the policy applied
+	Origin  string // as in Document
+}
+
+// String is "policy/rule", or "policy" alone.
+func (r RuleRef) String() string {
+	if r.Rule == "" {
+		return r.Policy
+	}
+	return r.Policy + "/" + r.Rule
+}
+
+// Outcome is what came of one rule on one object.
+type Outcome string
+
+// The outcomes, from the most to the least interesting.
+const (
+	Changed     Outcome = "changed"
+	Failed      Outcome = "failed"      // the rule could not be evaluated on this object
+	Denied      Outcome = "denied"      // admission would refuse the object
+	Unsupported Outcome = "unsupported" // needs something this program cannot or may not do; Err says what
+	Skipped     Outcome = "skipped"     // matched, then a precondition or exception held it back
+	Unchanged   Outcome = "unchanged"   // ran, and the object already was as the rule wants it
+	NotMatched  Outcome = "not-matched"
+)
+
+// Incomplete tells whether the outcome leaves open what the policy would do.
+func (o Outcome) Incomplete() bool { return o == Failed || o == Denied || o == Unsupported }
+
+// Warning is something a user should know about a step that went well.
+type Warning string
+
+// Step is what one rule did to one object.
+type Step struct {
+	Rule    RuleRef
+	Subject ObjectKey
+	// Trigger is the object whose existence made a mutate-existing rule act on
+	// Subject; zero for a rule that acts on what it matched.
+	Trigger ObjectKey
+	Outcome Outcome
+	// AsCreated marks a rule that only runs on creation and was evaluated as if
+	// the object were created now.
+	AsCreated bool
+	// NotIdempotent says why evaluating the rule on its own result may change it
+	// again (it reads a clock, appends at an index, ...); empty where nothing is
+	// known against it.
+	NotIdempotent string
+	// After is the object after the rule; set only when Outcome is Changed.
+	After    *unstructured.Unstructured
+	Warnings []Warning
+	// Err says why the step was skipped, unsupported, denied or failed, or did
+	// not match. Its text is made late, so that nobody pays for what is not shown.
+	Err error
+}
+
+// Sink takes steps in the order in which they happen. Reasons of outcomes that
+// it does not want need not be built; the step itself is handed over all the
+// same, so that it is counted. A Sink is used by one goroutine at a time.
+type Sink interface {
+	Wants(Outcome) bool
+	Step(Step)
+}
+
+// RuleFilter keeps or leaves out rules by what the user typed for --only and
+// --skip: "POLICY" or "POLICY/RULE". The zero value keeps all.
+type RuleFilter struct{ Only, Skip []string }
+
+// Keeps tells whether the rule takes part in the run.
+func (f RuleFilter) Keeps(r RuleRef) bool {
+	named := func(list []string) bool {
+		for _, want := range list {
+			if want == r.Policy || (r.Rule != "" && want == r.String()) || strings.TrimSuffix(want, "/") == r.Policy {
+				return true
+			}
+		}
+		return false
+	}
+	return (len(f.Only) == 0 || named(f.Only)) && !named(f.Skip)
+}

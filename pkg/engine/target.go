@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ObjectKey identifies an object: by UID where it is known, else by group,
+// kind, namespace and name. The version is how the object was read and never
+// counts towards its identity.
+type ObjectKey struct {
+	schema.GroupKind
+	Version, Namespace, Name, Subresource string
+	UID                                   types.UID
+}
+
+// KeyOf reads the key of an object from its own metadata.
+func KeyOf(u *unstructured.Unstructured) ObjectKey {
+	gvk := u.GroupVersionKind()
+	return ObjectKey{
+		GroupKind: gvk.GroupKind(), Version: gvk.Version,
+		Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(),
+	}
+}
+
+// GroupVersionKind is the type in the version that the object was read in.
+func (k ObjectKey) GroupVersionKind() schema.GroupVersionKind {
+	return k.GroupKind.WithVersion(k.Version)
+}
+
+// Identity is the key without what does not identify: comparable, for maps.
+func (k ObjectKey) Identity() ObjectKey {
+	k.Version = ""
+	if k.UID != "" {
+		return ObjectKey{UID: k.UID, Subresource: k.Subresource}
+	}
+	return k
+}
+
+// Named is the identity of the object's name, whatever its UID: two objects
+// that held the same name one after the other share it.
+func (k ObjectKey) Named() ObjectKey {
+	k.Version, k.UID = "", ""
+	return k
+}
+
+// String is how messages name an object: "apps/Deployment shop/web",
+// "Node worker-1", "Deployment/scale shop/web".
+func (k ObjectKey) String() string {
+	var b strings.Builder
+	if k.Group != "" {
+		b.WriteString(k.Group + "/")
+	}
+	b.WriteString(k.Kind)
+	if k.Subresource != "" {
+		b.WriteString("/" + k.Subresource)
+	}
+	b.WriteString(" ")
+	if k.Namespace != "" {
+		b.WriteString(k.Namespace + "/")
+	}
+	b.WriteString(k.Name)
+	return b.String()
+}
+
+// Operation is what the simulated admission request does to the object.
+type Operation string
+
+// The operations a user may ask for. OperationAuto stands for UPDATE, with the
+// leave to evaluate a rule as CREATE when the operation alone keeps it from
+// running; such a Step says AsCreated.
+const (
+	OperationAuto   Operation = "auto"
+	OperationCreate Operation = "CREATE"
+	OperationUpdate Operation = "UPDATE"
+	OperationDelete Operation = "DELETE"
+)
+
+// UserInfo is the requesting user that policies see.
+type UserInfo struct {
+	Username string
+	Groups   []string
+}
+
+// Empty tells whether no user was simulated at all.
+func (u UserInfo) Empty() bool { return u.Username == "" && len(u.Groups) == 0 }
+
+// Request is the admission request that an evaluation simulates.
+type Request struct {
+	Operation Operation
+	User      UserInfo
+	// Reinvocation marks the second round, in which a program runs only what
+	// its language runs again.
+	Reinvocation bool
+}
+
+// Target is one live object and what admission would know about it. Nothing in
+// it is ever modified.
+type Target struct {
+	Key    ObjectKey
+	Object *unstructured.Unstructured
+	// OldObject is the object before the simulated request: the object itself
+	// for UPDATE and DELETE, nil for CREATE.
+	OldObject *unstructured.Unstructured
+	// Namespace is the object's Namespace; nil when the object is
+	// cluster-scoped, or when the Namespace cannot be read.
+	Namespace *unstructured.Unstructured
+	// Mapping is nil when the kind is known from a manifest alone.
+	Mapping *meta.RESTMapping
+	Request Request
+}
+
+// With returns the target holding another state of the same object.
+func (t Target) With(object *unstructured.Unstructured) Target {
+	t.Object = object
+	return t
+}
