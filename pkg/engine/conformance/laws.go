@@ -1,0 +1,161 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+)
+
+// typeOf says how the server compares objects of a kind.
+type typeOf func(schema.GroupVersionKind) fielddiff.Type
+
+func schemaOf(ctx context.Context, w *engine.World) typeOf {
+	return func(gvk schema.GroupVersionKind) fielddiff.Type { return engine.TypeOf(ctx, w.Reader, gvk) }
+}
+
+// broken returns the laws that an answer breaks by itself.
+func (a *answer) broken() []error {
+	var problems []error
+	if a.modified != "" {
+		problems = append(problems, errors.New("law: what was handed in is not modified:\n"+a.modified))
+	}
+	for _, c := range a.changes {
+		for _, f := range c.Fields {
+			if !wrote(c, f.Rule) {
+				problems = append(problems, fmt.Errorf("law: every field has a writer: %s of %s has %q, which changed nothing", f.Path, c.Subject, f.Rule))
+			}
+		}
+		if diff := a.addUp(c); diff != "" {
+			problems = append(problems, fmt.Errorf("law: before and fields give after: %s:\n%s", c.Subject, diff))
+		}
+	}
+	return problems
+}
+
+func wrote(c *engine.Change, rule engine.RuleRef) bool {
+	for i := range c.Steps {
+		if c.Steps[i].Rule == rule && c.Steps[i].Outcome == engine.Changed {
+			return true
+		}
+	}
+	return false
+}
+
+// addUp returns what is different between Before with its Fields and After.
+// Changes whose fields include whole elements of lists are left out: where an
+// element goes is not said by its path.
+func (a *answer) addUp(c *engine.Change) string {
+	if c.Before == nil || c.After == nil {
+		return ""
+	}
+	sum := c.Before.DeepCopy().Object
+	for _, f := range c.Fields {
+		if !set(sum, f) {
+			return ""
+		}
+	}
+	if fielddiff.Equal(sum, c.After.Object, a.typeOf(c.After.GroupVersionKind())) {
+		return ""
+	}
+	return cmp.Diff(c.After.Object, sum)
+}
+
+// set writes one field and tells whether its path can be followed.
+func set(object map[string]any, f engine.FieldChange) bool {
+	var at any = object
+	for _, element := range f.Path[:len(f.Path)-1] {
+		if at = descend(at, element); at == nil {
+			return false
+		}
+	}
+	parent, isMap := at.(map[string]any)
+	last := f.Path[len(f.Path)-1].FieldName
+	if !isMap || last == nil || f.Kind == fielddiff.Moved {
+		return false
+	}
+	if f.Kind == fielddiff.Removed {
+		delete(parent, *last)
+	} else {
+		parent[*last] = f.To
+	}
+	return true
+}
+
+func descend(at any, element fieldpath.PathElement) any {
+	switch at := at.(type) {
+	case map[string]any:
+		if element.FieldName != nil {
+			return at[*element.FieldName]
+		}
+	case []any:
+		if element.Index != nil && *element.Index < len(at) {
+			return at[*element.Index]
+		}
+		for _, item := range at {
+			if element.Key != nil && hasKey(item, *element.Key) {
+				return item
+			}
+		}
+	}
+	return nil
+}
+
+func hasKey(item any, key value.FieldList) bool {
+	mapping, _ := item.(map[string]any)
+	for _, part := range key {
+		if v, present := mapping[part.Name]; present && !fielddiff.Equal(v, part.Value.Unstructured(), fielddiff.Type{}) {
+			return false
+		}
+	}
+	return mapping != nil
+}
+
+// repeated asks the same question again.
+func (r *runner) repeated(ctx context.Context, first *answer) []error {
+	second, err := r.run(ctx, r.live, r.world)
+	if err != nil {
+		return []error{fmt.Errorf("asked again: %w", err)}
+	}
+	say := func(a *answer) []any { return []any{a.errors(), a.trace(), copies(nil, a.ended())} }
+	if diff := cmp.Diff(say(first), say(second)); diff != "" {
+		return []error{errors.New("law: the same question has the same answer:\n" + diff)}
+	}
+	return nil
+}
+
+// idempotent evaluates the result.
+func (r *runner) idempotent(ctx context.Context, first *answer) []error {
+	after := map[engine.ObjectKey]*unstructured.Unstructured{}
+	for _, u := range first.ended() {
+		after[engine.KeyOf(u).Named()] = u
+	}
+	replaced := func(list []*unstructured.Unstructured) []*unstructured.Unstructured {
+		out := make([]*unstructured.Unstructured, len(list))
+		for i, u := range list {
+			if out[i] = after[engine.KeyOf(u).Named()]; out[i] == nil {
+				out[i] = u
+			}
+		}
+		return out
+	}
+	again, err := r.run(ctx, replaced(r.live), replaced(r.world))
+	if err != nil {
+		return []error{fmt.Errorf("evaluating the result: %w", err)}
+	}
+	switch changed := len(again.ended()) > 0; {
+	case changed && r.notIdempotent == "":
+		return []error{errors.New("law: evaluating the result changes nothing:\n" + again.trace())}
+	case !changed && r.notIdempotent != "":
+		return []error{fmt.Errorf("the case says that it is not idempotent (%s), and it is", r.notIdempotent)}
+	}
+	return nil
+}

@@ -1,0 +1,34 @@
+// Package dialects lists the policy languages in admission order; it is the only
+// importer of all of them.
+package dialects
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
+)
+
+// All lists the dialects in the order in which an API server consults them:
+// MutatingAdmissionPolicies before webhooks, webhooks by the name of their
+// configuration (Gatekeeper's default name sorts before Kyverno's), and Kyverno's
+// ClusterPolicies before its MutatingPolicies.
+func All() []engine.Dialect {
+	return []engine.Dialect{kyverno.New()}
+}
+
+// Accepts says what an object of this kind is to any of the dialects: a policy
+// to one of them is a policy.
+func Accepts(list []engine.Dialect, gk schema.GroupKind) engine.Role {
+	role := engine.Foreign
+	for _, d := range list {
+		switch d.Accepts(gk) {
+		case engine.Policy:
+			return engine.Policy
+		case engine.Input:
+			role = engine.Input
+		case engine.Foreign:
+		}
+	}
+	return role
+}

@@ -1,0 +1,120 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+)
+
+func TestFieldsOfAGitOpsManagerAreTakenOnlyByForce(t *testing.T) {
+	s := newFakeServer(t, configMap)
+	s.owned("argocd", metav1.ManagedFieldsOperationApply)
+	w := writerTo(s)
+	r := mustApply(t, w, setA("2"))
+	checkOutcome(t, r, Conflicted)
+	checkSent(t, s, "(patch)")
+	const text = "ConfigMap shop/c: conflict with argocd (Apply): .data.a; change it there, or take the fields over " +
+		"with --force-conflicts (the owner will then set them back, or fail)"
+	if d := cmp.Diff(text, r.Err.Error()); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	w.ForceConflicts = true
+	r = mustApply(t, w, setA("2"))
+	checkOutcome(t, r, Applied)
+	if len(r.Takeovers) != 1 || r.Takeovers[0].Verdict != intent.Contested {
+		t.Errorf("takeovers %v", r.Takeovers)
+	}
+}
+
+func TestFieldsSetByHandAreTaken(t *testing.T) {
+	s := newFakeServer(t, configMap)
+	s.owned("helm", metav1.ManagedFieldsOperationUpdate)
+	r := mustApply(t, writerTo(s), setA("2"))
+	checkOutcome(t, r, Applied)
+	if len(r.Takeovers) != 1 || r.Takeovers[0].Verdict != intent.Shown {
+		t.Errorf("takeovers %v", r.Takeovers)
+	}
+}
+
+// losing drops data.keep from every answer, to a patch of one type or to all.
+func losing(only types.PatchType) func(Patch, *unstructured.Unstructured) {
+	return func(p Patch, o *unstructured.Unstructured) {
+		if only == "" || p.Type == only {
+			unstructured.RemoveNestedField(o.Object, "data", "keep")
+		}
+	}
+}
+
+func TestAnApplyThatLosesDataBecomesAJSONPatch(t *testing.T) {
+	s := newFakeServer(t, configMap)
+	s.types = applyconfigurations.NewTypeConverter(scheme.Scheme)
+	s.fresh = s.types
+	s.admit = losing(types.ApplyPatchType)
+	r := mustApply(t, writerTo(s), setA("2"))
+	checkOutcome(t, r, Applied)
+	checkSent(t, s, "(apply) (apply) (patch) patch")
+	if s.refreshs != 1 || r.Reason.String() != "apply would lose data: .data.keep" {
+		t.Errorf("%d refreshs, reason %s", s.refreshs, r.Reason)
+	}
+}
+
+func TestAFreshSchemaMayDo(t *testing.T) {
+	s := newFakeServer(t, configMap)
+	s.types = applyconfigurations.NewTypeConverter(scheme.Scheme)
+	s.admit = losing(types.ApplyPatchType) // and the fresh schema is none
+	checkOutcome(t, mustApply(t, writerTo(s), setA("2")), Applied)
+	checkSent(t, s, "(apply) (patch) patch")
+}
+
+func TestLosingDataNeedsAYesOfItsOwn(t *testing.T) {
+	s := newFakeServer(t, configMap)
+	s.admit = losing("")
+	w := writerTo(s)
+	r := mustApply(t, w, setA("2"))
+	checkOutcome(t, r, Declined)
+	var loss *LossError
+	if !errors.As(r.Err, &loss) || loss.Lost.Paths()[0] != ".data.keep" {
+		t.Errorf("got %v", r.Err)
+	}
+	checkSent(t, s, "(patch)")
+	var asked []Question
+	w.Confirm = func(_ context.Context, _ Result, q Question) (bool, error) {
+		asked = append(asked, q)
+		return true, nil
+	}
+	checkOutcome(t, mustApply(t, w, setA("2")), Applied)
+	if d := cmp.Diff([]Question{LosesData}, asked); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestAChangeThatIsAnotherOneByNowIsAskedFor(t *testing.T) {
+	s := newFakeServer(t, configMap)
+	s.before = func(n int, _ Patch) error {
+		if n == 2 {
+			s.touch()
+		}
+		return nil
+	}
+	w := writerTo(s)
+	w.Confirm = func(_ context.Context, _ Result, q Question) (bool, error) { return q != ChangedMeanwhile, nil }
+	tries := 0
+	r := mustApply(t, w, func(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		if tries++; tries == 1 {
+			return setA("2")(ctx, live)
+		}
+		after := live.DeepCopy()
+		return after, unstructured.SetNestedField(after.Object, "x", "data", "other")
+	})
+	checkOutcome(t, r, Declined)
+	checkSent(t, s, "(patch) patch (patch)")
+}

@@ -1,0 +1,324 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+)
+
+const configMap = `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}, data: {a: "1", keep: "1"}}`
+
+var key = engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Namespace: "shop", Name: "c"}
+
+// setA wants data.a to have a value, on whatever object there is.
+func setA(value string) Want {
+	return func(_ context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		after := live.DeepCopy()
+		return after, unstructured.SetNestedField(after.Object, value, "data", "a")
+	}
+}
+
+func writerTo(s *fakeServer) *Writer {
+	return &Writer{Server: s, Manager: DefaultFieldManager, DryRun: DryRunNone}
+}
+
+func mustApply(t *testing.T, w *Writer, want Want) Result {
+	t.Helper()
+	r, err := w.Apply(t.Context(), key, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// methods lists what was sent, dry runs in brackets.
+func methods(s *fakeServer) string {
+	names := map[types.PatchType]string{types.ApplyPatchType: "apply", types.JSONPatchType: "patch"}
+	var out []string
+	for _, p := range s.sent {
+		name := names[p.Type]
+		if p.DryRun {
+			name = "(" + name + ")"
+		}
+		out = append(out, name)
+	}
+	return strings.Join(out, " ")
+}
+
+func checkSent(t *testing.T, s *fakeServer, want string) {
+	t.Helper()
+	if d := cmp.Diff(want, methods(s)); d != "" {
+		t.Errorf("other requests (-want +got):\n%s", d)
+	}
+}
+
+func checkOutcome(t *testing.T, r Result, want Outcome) {
+	t.Helper()
+	if r.Outcome != want {
+		t.Errorf("outcome %s (%v), want %s", r.Outcome, r.Err, want)
+	}
+}
+
+func TestWhatIsRehearsedIsWritten(t *testing.T) {
+	s := newFakeServer(t, configMap)
+	s.types = applyconfigurations.NewTypeConverter(scheme.Scheme)
+	r := mustApply(t, writerTo(s), setA("2"))
+	checkOutcome(t, r, Applied)
+	checkSent(t, s, "(apply) apply")
+	if string(s.sent[0].Body) != string(s.sent[1].Body) || !s.sent[1].Force || s.sent[1].FieldManager != DefaultFieldManager {
+		t.Errorf("sent %+v", s.sent)
+	}
+	if r.Before.GetResourceVersion() == r.After.GetResourceVersion() || !r.OwnersUnknown {
+		t.Errorf("result %+v", r)
+	}
+}
+
+func TestAsWantedAlready(t *testing.T) {
+	s := newFakeServer(t, configMap)
+	checkOutcome(t, mustApply(t, writerTo(s), setA("1")), Unchanged)
+	checkSent(t, s, "")
+}
+
+func TestADryRunThatAnswersTheLiveObjectIsNotWritten(t *testing.T) {
+	s := newFakeServer(t, configMap)
+	s.admit = func(_ Patch, o *unstructured.Unstructured) { o.Object["data"].(map[string]any)["a"] = "1" }
+	checkOutcome(t, mustApply(t, writerTo(s), setA("1000m")), Unchanged)
+	checkOutcome(t, mustApply(t, writerTo(s), setA("2")), ServerKeepsValue)
+	checkSent(t, s, "(patch) (patch)")
+}
+
+func TestDryRunsWriteNothing(t *testing.T) {
+	s := newFakeServer(t, configMap)
+	w := writerTo(s)
+	w.DryRun = DryRunClient
+	checkOutcome(t, mustApply(t, w, setA("2")), Planned)
+	checkSent(t, s, "")
+	w.DryRun = DryRunServer
+	r := mustApply(t, w, setA("2"))
+	checkOutcome(t, r, Planned)
+	checkSent(t, s, "(patch)")
+	if v, _, _ := unstructured.NestedString(r.After.Object, "data", "a"); v != "2" {
+		t.Errorf("after %v", r.After)
+	}
+}
+
+func TestAStaleObjectIsEvaluatedAgain(t *testing.T) {
+	s := newFakeServer(t, configMap)
+	s.before = func(n int, _ Patch) error {
+		if n == 2 { // between dry run and write
+			s.touch()
+			s.live.Object["data"].(map[string]any)["b"] = "theirs"
+		}
+		return nil
+	}
+	asked := 0
+	r := mustApply(t, writerTo(s), func(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		asked++
+		return setA("2")(ctx, live)
+	})
+	checkOutcome(t, r, Applied)
+	checkSent(t, s, "(patch) patch (patch) patch")
+	if b, _, _ := unstructured.NestedString(s.live.Object, "data", "b"); asked != 2 || r.Retries != 1 || b != "theirs" {
+		t.Errorf("asked %d times, %d retries, data.b %q", asked, r.Retries, b)
+	}
+}
+
+func TestAnObjectThatNeverRestsFails(t *testing.T) {
+	s := newFakeServer(t, configMap)
+	s.before = func(int, Patch) error { s.touch(); return nil }
+	r := mustApply(t, writerTo(s), setA("2"))
+	checkOutcome(t, r, Failed)
+	var busy *BusyError
+	if !errors.As(r.Err, &busy) || busy.Tries != 6 || len(s.sent) != 6 {
+		t.Errorf("%v after %d requests", r.Err, len(s.sent))
+	}
+}
+
+func TestACancelledRunDoesNotWait(t *testing.T) {
+	s := newFakeServer(t, configMap)
+	ctx, cancel := context.WithCancel(t.Context())
+	s.before = func(int, Patch) error { s.touch(); cancel(); return nil }
+	if _, err := writerTo(s).Apply(ctx, key, setA("2")); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestADeletedObjectIsNotCreated(t *testing.T) {
+	s := newFakeServer(t, configMap)
+	s.before = func(n int, _ Patch) error {
+		if n == 2 {
+			s.live = nil
+		}
+		return nil
+	}
+	checkOutcome(t, mustApply(t, writerTo(s), setA("2")), Deleted)
+	checkSent(t, s, "(patch) patch")
+	s.sent = nil
+	checkOutcome(t, mustApply(t, writerTo(s), setA("2")), Deleted)
+	checkSent(t, s, "")
+}
+
+func TestAnObjectThatTookTheNameIsNotTheOneThatWasMeant(t *testing.T) {
+	s := newFakeServer(t, configMap)
+	s.before = func(n int, _ Patch) error {
+		if n == 2 {
+			s.replace(configMap, "u-2")
+		}
+		return nil
+	}
+	checkOutcome(t, mustApply(t, writerTo(s), setA("2")), Replaced)
+	checkSent(t, s, "(patch) patch")
+
+	meant := key
+	meant.UID = "u-1"
+	r, err := writerTo(s).Apply(t.Context(), meant, setA("2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkOutcome(t, r, Replaced)
+}
+
+func TestATerminatingObjectIsLeftAlone(t *testing.T) {
+	s := newFakeServer(t, configMap)
+	now := metav1.Now()
+	s.live.SetDeletionTimestamp(&now)
+	checkOutcome(t, mustApply(t, writerTo(s), setA("2")), Terminating)
+	checkSent(t, s, "")
+}
+
+func TestWhatTheServerIgnoresIsAnError(t *testing.T) {
+	s := newFakeServer(t, configMap)
+	s.admit = func(_ Patch, o *unstructured.Unstructured) {
+		unstructured.RemoveNestedField(o.Object, "data", "new")
+	}
+	r := mustApply(t, writerTo(s), func(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		after, err := setA("2")(ctx, live)
+		after.Object["data"].(map[string]any)["new"] = "x"
+		return after, err
+	})
+	checkOutcome(t, r, Failed)
+	checkSent(t, s, "(patch)")
+	if r.Err == nil || r.Err.Error() != "ConfigMap shop/c: the server ignores .data.new; nothing was written" {
+		t.Errorf("got %v", r.Err)
+	}
+}
+
+func TestARejectionIsFinal(t *testing.T) {
+	s := newFakeServer(t, configMap)
+	s.types = applyconfigurations.NewTypeConverter(scheme.Scheme)
+	s.before = func(int, Patch) error { return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "c", nil) }
+	r := mustApply(t, writerTo(s), setA("2"))
+	checkOutcome(t, r, Failed)
+	checkSent(t, s, "(apply)")
+	if !apierrors.IsInvalid(r.Err) {
+		t.Errorf("got %v", r.Err)
+	}
+}
+
+func TestAServerThatCannotApplyGetsAJSONPatchOnce(t *testing.T) {
+	s := newFakeServer(t, configMap)
+	s.types = applyconfigurations.NewTypeConverter(scheme.Scheme)
+	s.before = func(_ int, p Patch) error {
+		if p.Type == types.ApplyPatchType {
+			return apierrors.NewInternalError(errors.New("failed to prune fields"))
+		}
+		return nil
+	}
+	r := mustApply(t, writerTo(s), setA("2"))
+	checkOutcome(t, r, Applied)
+	checkSent(t, s, "(apply) (patch) patch")
+	if r.Reason.Kind != intent.ApplyRefused {
+		t.Errorf("reason %s", r.Reason)
+	}
+	s.sent = nil
+	s.before = func(int, Patch) error { return apierrors.NewInternalError(errors.New("broken")) }
+	checkOutcome(t, mustApply(t, writerTo(s), setA("3")), Failed)
+	checkSent(t, s, "(apply) (patch)")
+}
+
+func TestWhatEndsTheRun(t *testing.T) {
+	lost := errors.New("connection lost")
+	s := newFakeServer(t, configMap)
+	s.before = func(int, Patch) error { return lost }
+	if _, err := writerTo(s).Apply(t.Context(), key, setA("2")); !errors.Is(err, lost) {
+		t.Errorf("a lost connection: %v", err)
+	}
+	s.before = func(int, Patch) error { return apierrors.NewUnauthorized("expired") }
+	if _, err := writerTo(s).Apply(t.Context(), key, setA("2")); !apierrors.IsUnauthorized(err) {
+		t.Errorf("an expired token: %v", err)
+	}
+	broken := func(err error) Want {
+		return func(context.Context, *unstructured.Unstructured) (*unstructured.Unstructured, error) { return nil, err }
+	}
+	if _, err := writerTo(s).Apply(t.Context(), key, broken(lost)); !errors.Is(err, lost) {
+		t.Errorf("an error of the evaluation: %v", err)
+	}
+	why := errors.New("label value is empty")
+	r := mustApply(t, writerTo(s), broken(&ObjectError{Key: key, Err: why}))
+	checkOutcome(t, r, Failed)
+	if d := cmp.Diff("ConfigMap shop/c: label value is empty", r.Err.Error()); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestAnotherIdentityFails(t *testing.T) {
+	s := newFakeServer(t, configMap)
+	r := mustApply(t, writerTo(s), func(_ context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		after := live.DeepCopy()
+		after.SetName("d")
+		return after, nil
+	})
+	checkOutcome(t, r, Failed)
+	checkSent(t, s, "")
+	if d := cmp.Diff(`ConfigMap shop/c: metadata.name may not change (from "c" to "d")`, r.Err.Error()); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestStatusIsWrittenByItselfAndLast(t *testing.T) {
+	both := func(_ context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		after := live.DeepCopy()
+		after.Object["data"].(map[string]any)["a"] = "2"
+		after.Object["status"] = map[string]any{"phase": "x"}
+		return after, nil
+	}
+	s := newFakeServer(t, configMap)
+	w := writerTo(s)
+	w.HasStatus = func(context.Context, schema.GroupVersionKind) (bool, error) { return true, nil }
+	r := mustApply(t, w, both)
+	checkOutcome(t, r, Applied)
+	checkSent(t, s, "(patch) patch (patch) patch")
+	if r.Status == nil || r.Status.Outcome != Applied || r.Status.Key.Subresource != "status" {
+		t.Fatalf("status %+v", r.Status)
+	}
+	if main, status := string(s.sent[1].Body), string(s.sent[3].Body); strings.Contains(main, "phase") || strings.Contains(status, "/data") {
+		t.Errorf("main %s, status %s", main, status)
+	}
+	checkOutcome(t, mustApply(t, w, both), Unchanged)
+
+	s = newFakeServer(t, configMap)
+	w.Server = s
+	s.before = func(int, Patch) error {
+		return apierrors.NewGenericServerResponse(http.StatusForbidden, "patch", configMaps, "c", "", 0, false)
+	}
+	r = mustApply(t, w, both)
+	checkOutcome(t, r, Failed)
+	checkSent(t, s, "(patch)")
+	if r.Status != nil {
+		t.Error("the status was tried although the object could not be written")
+	}
+}

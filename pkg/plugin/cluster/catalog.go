@@ -1,0 +1,174 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// resource is one resource in one version that the server serves.
+type resource struct {
+	mapping  *meta.RESTMapping
+	listable bool
+}
+
+func (r *resource) namespaced() bool { return r.mapping.Scope.Name() == meta.RESTScopeNameNamespace }
+
+// catalog lists what the server serves. Versions of a kind stand next to each
+// other, the server's preferred one first; kinds are in order of group and resource.
+type catalog struct {
+	resources []*resource
+	byKind    map[schema.GroupKind][]*resource
+	status    map[schema.GroupVersionResource]bool // those with a status endpoint of their own
+	fresh     bool                                 // read from the server in this run
+	failed    error                                // groups whose own server did not answer
+}
+
+// served returns the catalog: from discovery's cache unless it is to be fresh,
+// and fresh no more than once, so that many objects of an unknown kind do not
+// make many discoveries.
+func (c *Client) served(ctx context.Context, fresh bool) (*catalog, error) {
+	c.catalogMu.Lock()
+	defer c.catalogMu.Unlock()
+	if c.catalog != nil && (!fresh || c.catalog.fresh) {
+		return c.catalog, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if fresh {
+		c.discovery.Invalidate()
+	}
+	groups, lists, err := c.discovery.ServerGroupsAndResources()
+	var partial *discovery.ErrGroupDiscoveryFailed
+	if err != nil && (!errors.As(err, &partial) || len(lists) == 0) {
+		return nil, err
+	}
+	c.catalog = newCatalog(groups, lists)
+	c.catalog.fresh, c.catalog.failed = fresh, err
+	return c.catalog, nil
+}
+
+func newCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) *catalog {
+	rank := map[string]int{} // of a group version among those of its group
+	for _, g := range groups {
+		for i, v := range g.Versions {
+			rank[v.GroupVersion] = i
+		}
+		rank[g.PreferredVersion.GroupVersion] = -1
+	}
+	cat := &catalog{byKind: map[schema.GroupKind][]*resource{}, status: map[schema.GroupVersionResource]bool{}}
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue // nothing that could be asked for by name
+		}
+		for i := range list.APIResources {
+			if r := newResource(gv, &list.APIResources[i]); r != nil {
+				cat.resources = append(cat.resources, r)
+			}
+			if parent, ok := strings.CutSuffix(list.APIResources[i].Name, "/status"); ok {
+				cat.status[gv.WithResource(parent)] = true
+			}
+		}
+	}
+	slices.SortStableFunc(cat.resources, func(a, b *resource) int {
+		x, y := a.mapping.Resource, b.mapping.Resource
+		return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Resource, y.Resource),
+			cmp.Compare(rank[x.GroupVersion().String()], rank[y.GroupVersion().String()]))
+	})
+	for _, r := range cat.resources {
+		gk := r.mapping.GroupVersionKind.GroupKind()
+		cat.byKind[gk] = append(cat.byKind[gk], r)
+	}
+	return cat
+}
+
+func newResource(gv schema.GroupVersion, r *metav1.APIResource) *resource {
+	if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "get") {
+		return nil // a subresource, or something that only takes requests, such as an access review
+	}
+	gv = schema.GroupVersion{Group: cmp.Or(r.Group, gv.Group), Version: cmp.Or(r.Version, gv.Version)}
+	scope := meta.RESTScopeRoot
+	if r.Namespaced {
+		scope = meta.RESTScopeNamespace
+	}
+	return &resource{
+		mapping:  &meta.RESTMapping{Resource: gv.WithResource(r.Name), GroupVersionKind: gv.WithKind(r.Kind), Scope: scope},
+		listable: slices.Contains(r.Verbs, "list"),
+	}
+}
+
+// kinds calls pick with the versions of each kind, in the catalog's order, and
+// collects the versions it picks.
+func (cat *catalog) kinds(pick func(versions []*resource) *resource) []*resource {
+	var out []*resource
+	done := map[schema.GroupKind]bool{}
+	for _, r := range cat.resources {
+		gk := r.mapping.GroupVersionKind.GroupKind()
+		if done[gk] {
+			continue
+		}
+		done[gk] = true
+		if picked := pick(cat.byKind[gk]); picked != nil {
+			out = append(out, picked)
+		}
+	}
+	return out
+}
+
+// resource finds the resource of a key's kind; an empty version stands for the
+// preferred one. A kind that is not known is looked for once more on the server,
+// since discovery is cached for hours and custom resources come and go.
+func (c *Client) resource(ctx context.Context, key engine.ObjectKey) (*resource, error) {
+	cat, err := c.served(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	if r := cat.find(key.GroupVersionKind()); r != nil {
+		return r, nil
+	}
+	if cat, err = c.served(ctx, true); err != nil {
+		return nil, err
+	}
+	if r := cat.find(key.GroupVersionKind()); r != nil {
+		return r, nil
+	}
+	if cat.failed != nil {
+		return nil, cat.failed
+	}
+	noMatch := &meta.NoKindMatchError{GroupKind: key.GroupKind}
+	if key.Version != "" {
+		noMatch.SearchedVersions = []string{key.Version}
+	}
+	return nil, noMatch
+}
+
+func (cat *catalog) find(gvk schema.GroupVersionKind) *resource {
+	for _, r := range cat.byKind[gvk.GroupKind()] {
+		if gvk.Version == "" || gvk.Version == r.mapping.GroupVersionKind.Version {
+			return r
+		}
+	}
+	return nil
+}
+
+// HasStatus tells whether the status of a kind is written through an endpoint of
+// its own.
+func (c *Client) HasStatus(ctx context.Context, gvk schema.GroupVersionKind) (bool, error) {
+	r, err := c.resource(ctx, engine.ObjectKey{GroupKind: gvk.GroupKind(), Version: gvk.Version})
+	if err != nil {
+		return false, err
+	}
+	served, err := c.served(ctx, false)
+	return err == nil && served.status[r.mapping.Resource], err
+}

@@ -1,0 +1,109 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// Defaults of Options. client-go's own 5 requests a second would make a run
+// over a large cluster take minutes.
+const (
+	DefaultQPS       = 50
+	DefaultBurst     = 300
+	DefaultChunkSize = 500
+)
+
+// Options tune a Client; the zero value of a field stands for its default.
+type Options struct {
+	QPS       float32
+	Burst     int
+	UserAgent string
+	// ReadOnly makes writing impossible; see RefusedError.
+	ReadOnly bool
+	// ChunkSize is how many objects one request of a listing asks for.
+	ChunkSize int64
+	// Warnings takes the server's warnings, each text once; nil drops them.
+	Warnings io.Writer
+}
+
+// Client talks to one API server. It is safe for concurrent use.
+type Client struct {
+	rest      rest.Interface
+	discovery discovery.CachedDiscoveryInterface
+	mapper    meta.RESTMapper
+	chunkSize int64
+	info      Info
+
+	catalogMu sync.Mutex
+	catalog   *catalog
+	schemas   schemaCache
+}
+
+var _ engine.Reader = (*Client)(nil)
+
+// New makes a client for the server that the getter's flags and kubeconfig
+// name. It sends no request.
+func New(getter genericclioptions.RESTClientGetter, o Options) (*Client, error) {
+	config, err := getter.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	client, err := newRESTClient(config, o)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
+	}
+	c := &Client{
+		rest: client, chunkSize: cmp.Or(o.ChunkSize, DefaultChunkSize),
+		info: infoOf(getter, config),
+	}
+	if c.discovery, err = getter.ToDiscoveryClient(); err != nil {
+		return nil, err
+	}
+	if c.mapper, err = getter.ToRESTMapper(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Mapper maps kinds to resources as the server serves them.
+func (c *Client) Mapper() meta.RESTMapper { return c.mapper }
+
+func newRESTClient(config *rest.Config, o Options) (rest.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.GroupVersion = &schema.GroupVersion{}
+	config.QPS = cmp.Or(o.QPS, DefaultQPS)
+	config.Burst = cmp.Or(o.Burst, DefaultBurst)
+	config.UserAgent = cmp.Or(o.UserAgent, config.UserAgent)
+	config.WarningHandler = rest.NoWarnings{}
+	if o.Warnings != nil {
+		config.WarningHandler = rest.NewWarningWriter(o.Warnings, rest.WarningWriterOptions{Deduplicate: true})
+	}
+	if o.ReadOnly {
+		base, _, err := rest.DefaultServerUrlFor(config)
+		if err != nil {
+			return nil, err
+		}
+		config.Wrap(readOnly(strings.TrimSuffix(base.Path, "/")))
+	}
+	// Bodies are read raw; the only type that is decoded is the server's Status.
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	config.ContentType = runtime.ContentTypeJSON
+	config.AcceptContentTypes = runtime.ContentTypeJSON
+	return rest.UnversionedRESTClientFor(config)
+}

@@ -1,0 +1,317 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+)
+
+const configMaps = "GET /api/v1/configmaps?"
+
+func TestListReadsPageByPage(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers map[string]answer
+		want    string
+	}{
+		"to the end": {map[string]answer{
+			configMaps + "limit=2":              page("two", "a", "b"),
+			configMaps + "continue=two&limit=2": page("", "c"),
+		}, "a b c"},
+		"from the token of an expired listing": {map[string]answer{
+			configMaps + "limit=2":                page("two", "a", "b"),
+			configMaps + "continue=two&limit=2":   status(http.StatusGone, "Expired", "newer"),
+			configMaps + "continue=newer&limit=2": page("", "c", "d"),
+		}, "a b c d"},
+		"from the start in one piece without a token": {map[string]answer{
+			configMaps + "limit=2":              page("two", "a", "b"),
+			configMaps + "continue=two&limit=2": status(http.StatusGone, "Expired", ""),
+			strings.TrimSuffix(configMaps, "?"): page("", "a", "b", "c"),
+		}, "a b c"},
+		"from the start when the token expired, too": {map[string]answer{
+			configMaps + "limit=2":                page("two", "a", "b"),
+			configMaps + "continue=two&limit=2":   status(http.StatusGone, "Expired", "newer"),
+			configMaps + "continue=newer&limit=2": status(http.StatusGone, "Expired", "newest"),
+			strings.TrimSuffix(configMaps, "?"):   page("", "a", "b", "c"),
+		}, "a b c"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := newServer(t, c.answers).client(t, cluster.Options{ChunkSize: 2})
+			var listed []string
+			for u, err := range client.List(t.Context(), engine.Selection{Kind: "ConfigMap"}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if u.GetKind() != "ConfigMap" || u.GetAPIVersion() != "v1" {
+					t.Errorf("%s is a %s %s", u.GetName(), u.GetAPIVersion(), u.GetKind())
+				}
+				listed = append(listed, u.GetName())
+			}
+			streamed, err := stream(t, client.Source(engine.Scope{}, cluster.SourceOptions{}), engine.Selection{Kind: "ConfigMap"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, got := range []string{strings.Join(listed, " "), strings.Join(streamed, " ")} {
+				if got != c.want {
+					t.Errorf("got %s, want %s", got, c.want)
+				}
+			}
+		})
+	}
+}
+
+func stream(t *testing.T, src engine.Source, selections ...engine.Selection) (names []string, errs error) {
+	t.Helper()
+	for page, err := range src.Pages(t.Context(), selections) {
+		if err != nil {
+			errs = errors.Join(errs, err)
+			continue
+		}
+		for i := range page.Len() {
+			target, err := page.Target(i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, target.Key.Name)
+		}
+	}
+	return names, errs
+}
+
+func TestAForbiddenListingIsPartial(t *testing.T) {
+	client := newServer(t, map[string]answer{
+		configMaps + "limit=500":        status(http.StatusForbidden, "Forbidden", ""),
+		"GET /api/v1/secrets?limit=500": page("", "token"),
+	}).client(t, cluster.Options{})
+	names, err := stream(t, client.Source(engine.Scope{}, cluster.SourceOptions{}), engine.Selection{Kind: "ConfigMap"}, engine.Selection{Kind: "Secret"})
+	var unreadable *engine.UnreadableError
+	if !errors.As(err, &unreadable) || unreadable.What != "configmaps" || !apierrors.IsForbidden(unreadable) {
+		t.Errorf("got error %v", err)
+	}
+	if !slices.Equal(names, []string{"token"}) {
+		t.Errorf("the rest is %v", names)
+	}
+}
+
+func TestWhatEndsAStream(t *testing.T) {
+	scope := engine.Scope{Only: []engine.ObjectKey{{GroupKind: schema.GroupKind{Kind: "Unheard"}}}}
+	client := newServer(t, nil).client(t, cluster.Options{})
+	_, err := stream(t, client.Source(scope, cluster.SourceOptions{}), engine.Selection{Kind: "ConfigMap"})
+	var unknown *cluster.UnknownTypeError
+	if !errors.As(err, &unknown) || unknown.GroupKind.Kind != "Unheard" {
+		t.Errorf("an unknown type: got error %v", err)
+	}
+	for name, a := range map[string]answer{
+		"refused credentials": status(http.StatusUnauthorized, "Unauthorized", ""), "nonsense": {body: `{"items":[{`},
+	} {
+		client := newServer(t, map[string]answer{configMaps + "limit=500": a}).client(t, cluster.Options{})
+		names, err := stream(t, client.Source(engine.Scope{}, cluster.SourceOptions{}), engine.Selection{Kind: "ConfigMap"}, engine.Selection{Kind: "Secret"})
+		var partial *engine.UnreadableError
+		if err == nil || errors.As(err, &partial) || names != nil {
+			t.Errorf("%s: got %v, error %v", name, names, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, err := range client.Source(engine.Scope{}, cluster.SourceOptions{}).Pages(ctx, []engine.Selection{{Kind: "ConfigMap"}}) {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("a cancelled run: got error %v", err)
+		}
+	}
+}
+
+func TestAKindThatNobodyServesIsAWarning(t *testing.T) {
+	client := newServer(t, map[string]answer{configMaps + "limit=500": page("", "a")}).client(t, cluster.Options{})
+	var warnings []string
+	source := client.Source(engine.Scope{}, cluster.SourceOptions{Warn: func(err error) { warnings = append(warnings, err.Error()) }})
+	names, err := stream(t, source, engine.Selection{Group: "example.com", Kind: "Unheard"}, engine.Selection{Kind: "ConfigMap"})
+	if err != nil || !slices.Equal(names, []string{"a"}) {
+		t.Errorf("got %v, error %v", names, err)
+	}
+	if len(warnings) != 2 || !strings.Contains(warnings[0], "example.com/Unheard") || !strings.Contains(warnings[1], "namespaces") {
+		t.Errorf("warnings: %q", warnings)
+	}
+}
+
+func TestNumbersKeepTheirRules(t *testing.T) {
+	client := newServer(t, map[string]answer{"GET /api/v1/namespaces/shop/configmaps/n": {
+		body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"n"},"n":[1,1.5,9223372036854775807,9223372036854775808,1e3]}`,
+	}}).client(t, cluster.Options{})
+	u, err := client.Get(t.Context(), key("shop", "n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []any{int64(1), 1.5, int64(9223372036854775807), 9223372036854775808.0, 1000.0}
+	if diff := cmp.Diff(want, u.Object["n"]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func key(namespace, name string) engine.ObjectKey {
+	return engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: namespace, Name: name}
+}
+
+func TestNamesCannotReachOtherPaths(t *testing.T) {
+	server := newServer(t, nil)
+	client := server.client(t, cluster.Options{})
+	subresource := key("shop", "a")
+	subresource.Subresource = "../b"
+	for _, k := range []engine.ObjectKey{key("shop", "a/status"), key("..", "a"), key("shop", ""), key("", "a"), key("shop", "%2e"), subresource} {
+		if _, err := client.Get(t.Context(), k); !apierrors.IsBadRequest(err) {
+			t.Errorf("%s: got error %v", k, err)
+		}
+	}
+	if _, err := client.Get(t.Context(), engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Unheard"}, Name: "a"}); !meta.IsNoMatchError(err) {
+		t.Errorf("an unknown kind: got error %v", err)
+	}
+	if sent := server.sent(); len(sent) > 0 {
+		t.Errorf("sent %q", sent)
+	}
+}
+
+func TestDiscoveryIsRefreshedOnceOnly(t *testing.T) {
+	server := newServer(t, nil)
+	client := server.client(t, cluster.Options{})
+	unknown := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Unheard"}, Name: "a"}
+	for range 2 {
+		if _, err := client.Get(t.Context(), unknown); !meta.IsNoMatchError(err) {
+			t.Fatalf("got error %v", err)
+		}
+	}
+	before := server.discoveries.Load()
+	if _, err := client.Get(t.Context(), unknown); !meta.IsNoMatchError(err) || server.discoveries.Load() != before {
+		t.Errorf("%d more discovery requests, error %v", server.discoveries.Load()-before, err)
+	}
+}
+
+func TestPatchIsStrictAndNamesItsManager(t *testing.T) {
+	server := newServer(t, map[string]answer{
+		"PATCH /api/v1/namespaces/shop/configmaps/a?dryRun=All&fieldManager=m&fieldValidation=Strict&force=true": {
+			body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`,
+		},
+	})
+	patch := apply.Patch{Type: types.ApplyPatchType, Body: []byte(`{}`), FieldManager: "m", Force: true, DryRun: true}
+	if _, err := server.client(t, cluster.Options{ReadOnly: true}).Patch(t.Context(), key("shop", "a"), patch); err != nil {
+		t.Errorf("%v; sent %q", err, server.sent())
+	}
+	patch.DryRun = false
+	var refused *cluster.RefusedError
+	if _, err := server.client(t, cluster.Options{ReadOnly: true}).Patch(t.Context(), key("shop", "a"), patch); !errors.As(err, &refused) {
+		t.Errorf("a write through a read-only client: got error %v", err)
+	}
+}
+
+func TestPoliciesAreReadInThePreferredVersion(t *testing.T) {
+	client := newServer(t, map[string]answer{
+		"GET /apis/kyverno.io/v1/clusterpolicies?limit=500": {body: `{"items":[{"metadata":{"name":"p"}}]}`},
+	}).client(t, cluster.Options{})
+	documents, err := client.PolicyDocuments(t.Context(), func(gk schema.GroupKind) engine.Role {
+		if gk.Kind == "Namespace" || gk.Group == "kyverno.io" {
+			return engine.Policy
+		}
+		return engine.Foreign
+	})
+	if err != nil || len(documents) != 1 {
+		t.Fatalf("%d documents, error %v", len(documents), err)
+	}
+	want := engine.Document{Origin: cluster.Origin, Object: &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": map[string]any{"name": "p"},
+	}}}
+	if diff := cmp.Diff(want, documents[0]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestInfoNamesContextServerAndUser(t *testing.T) {
+	server := newServer(t, nil)
+	want := cluster.Info{Context: "here", Server: server.URL, User: "me"}
+	if got := server.client(t, cluster.Options{}).Info(); got != want {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestFilters(t *testing.T) {
+	filters := cluster.ParseFilters(`[Event,*,*] [*/*,kube-system,*][Node/*,*,*]
+		[Pod/binding,*,*][ConfigMap,shop,web-?] [Secret] [] [a/b/c/d/e,x]`)
+	for _, c := range []struct {
+		kind, namespace, name string
+		want                  bool
+	}{
+		{"Event", "shop", "a", true},
+		{"Pod", "kube-system", "a", true},
+		{"Namespace", "", "kube-system", true},
+		{"Namespace", "", "shop", false},
+		{"Pod", "shop", "a", false},
+		{"ConfigMap", "shop", "web-1", true},
+		{"ConfigMap", "bank", "web-1", false},
+		{"Secret", "bank", "any", true},
+	} {
+		gvk := schema.GroupVersionKind{Version: "v1", Kind: c.kind}
+		if got := filters.Match(gvk, c.namespace, c.name); got != c.want {
+			t.Errorf("%s %s/%s: got %t", c.kind, c.namespace, c.name, got)
+		}
+	}
+}
+
+func TestResourceFiltersDropWhatWasNotNamed(t *testing.T) {
+	client := newServer(t, map[string]answer{
+		"GET /api/v1/namespaces/kyverno/configmaps/kyverno": {body: `{"data":{"resourceFilters":"[ConfigMap,shop,b]"}}`},
+		configMaps + "limit=500":                            page("", "a", "b"),
+		"GET /api/v1/namespaces/shop/configmaps/b":          {body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b","namespace":"shop"}}`},
+	}).client(t, cluster.Options{})
+	filters, err := client.ResourceFilters(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := cluster.SourceOptions{Filters: filters}
+	if names, err := stream(t, client.Source(engine.Scope{}, options), engine.Selection{Kind: "ConfigMap"}); err != nil || !slices.Equal(names, []string{"a"}) {
+		t.Errorf("got %v, error %v", names, err)
+	}
+	named := engine.Scope{Namespace: "shop", Only: []engine.ObjectKey{{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Name: "b"}}}
+	if names, err := stream(t, client.Source(named, options), engine.Selection{Kind: "ConfigMap"}); err != nil || !slices.Equal(names, []string{"b"}) {
+		t.Errorf("named: got %v, error %v", names, err)
+	}
+}
+
+func TestPoliciesMayOnlyReadAndAsk(t *testing.T) {
+	const review = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+	for _, c := range []struct {
+		method, target string
+		sent           string // empty when it is refused
+	}{
+		{"GET", "/api/v1/namespaces/shop/configmaps?labelSelector=a%3Db", "GET /api/v1/namespaces/shop/configmaps?labelSelector=a%3Db"},
+		{"GET", "api/v1/../v1/pods", "GET /api/v1/pods"},
+		{"POST", review, "POST " + review},
+		{"POST", "/api/v1/namespaces/shop/pods?dryRun=All", ""},
+		{"DELETE", "/api/v1/namespaces/shop/pods/web", ""},
+		{"GET", "/api/v1/namespaces/shop/pods/web/log", ""},
+		{"GET", "/api/v1/namespaces/shop/pods/web/exec?command=rm", ""},
+		{"GET", "/api/v1/namespaces/shop/pods/%77eb/%65xec", ""},
+		{"POST", "/api/v1/namespaces/shop/serviceaccounts/a/token", ""},
+		{"GET", "https://example.com/api/v1/pods", ""},
+		{"GET", "//example.com/api/v1/pods", ""},
+	} {
+		server := newServer(t, map[string]answer{c.sent: {body: `{"ok":true}`}})
+		body, err := server.client(t, cluster.Options{}).Raw(t.Context(), c.method, c.target, []byte(`{}`))
+		var refused *cluster.RefusedError
+		if c.sent == "" && (!errors.As(err, &refused) || len(server.sent()) > 0) {
+			t.Errorf("%s %s: sent %q, error %v", c.method, c.target, server.sent(), err)
+		}
+		if c.sent != "" && (err != nil || string(body) != `{"ok":true}`) {
+			t.Errorf("%s %s: sent %q, error %v", c.method, c.target, server.sent(), err)
+		}
+	}
+}

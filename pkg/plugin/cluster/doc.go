@@ -1,0 +1,7 @@
+// Package cluster is the only package that talks to an API server: it reads
+// objects, schemas and installed policies, and sends the patches of a Writer.
+//
+// Objects are listed page by page, and a page is split without being decoded
+// (package rawlist). A Client made with Options.ReadOnly cannot write: its HTTP
+// transport refuses whatever might.
+package cluster

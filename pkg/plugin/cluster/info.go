@@ -1,0 +1,44 @@
+package cluster
+
+import (
+	"fmt"
+
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+)
+
+// Info says which cluster a Client talks to, and as whom, for headings and
+// prompts. What the kubeconfig does not tell is empty.
+type Info struct {
+	Context string
+	Server  string
+	User    string
+}
+
+// String names the cluster for a prompt: "context prod (https://10.0.0.1:6443)".
+func (i Info) String() string {
+	if i.Context == "" {
+		return i.Server
+	}
+	return fmt.Sprintf("context %s (%s)", i.Context, i.Server)
+}
+
+// Info describes the connection.
+func (c *Client) Info() Info { return c.info }
+
+func infoOf(getter genericclioptions.RESTClientGetter, config *rest.Config) Info {
+	info := Info{Server: config.Host, User: config.Impersonate.UserName}
+	raw, err := getter.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return info // in a cluster there is no kubeconfig to tell from
+	}
+	info.Context = raw.CurrentContext
+	// The loader does not apply the --context flag to the raw configuration.
+	if flags, ok := getter.(*genericclioptions.ConfigFlags); ok && flags.Context != nil && *flags.Context != "" {
+		info.Context = *flags.Context
+	}
+	if context := raw.Contexts[info.Context]; context != nil && info.User == "" {
+		info.User = context.AuthInfo
+	}
+	return info
+}

@@ -1,0 +1,51 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// Origin is where a Document from the cluster says that it was read.
+const Origin = "cluster"
+
+// PolicyDocuments reads the policies, and their inputs, that are installed in
+// the cluster: all objects of the kinds that role does not call foreign. Kinds
+// of the core group are passed over: a Namespace or a ConfigMap may be an input,
+// but which one is for the policy to ask. It returns what could be read beside
+// the joined *engine.UnreadableError of what could not.
+func (c *Client) PolicyDocuments(ctx context.Context, role func(schema.GroupKind) engine.Role) ([]engine.Document, error) {
+	served, err := c.served(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	resources := served.kinds(func(versions []*resource) *resource {
+		preferred := versions[0]
+		gk := preferred.mapping.GroupVersionKind.GroupKind()
+		if gk.Group == "" || !preferred.listable || role(gk) == engine.Foreign {
+			return nil
+		}
+		return preferred
+	})
+	var documents []engine.Document
+	var failures []error
+	for _, r := range resources {
+		for list, err := range c.list(ctx, r, query{}) {
+			if err != nil {
+				failures = append(failures, unreadable(err, r, queryNamed{}))
+				break
+			}
+			for _, item := range list.Items {
+				u, err := decode(item, r)
+				if err != nil {
+					return documents, err
+				}
+				documents = append(documents, engine.Document{Object: u, Origin: Origin})
+			}
+		}
+	}
+	return documents, errors.Join(failures...)
+}

@@ -1,0 +1,132 @@
+package rawlist
+
+import (
+	"fmt"
+	"strings"
+)
+
+// List is one page of a listing.
+type List struct {
+	Items []Item
+	// Continue is the token of the next page; empty on the last one.
+	Continue string
+}
+
+// Item is an object that has not been decoded. Its fields are what a selection
+// needs to know.
+type Item struct {
+	Namespace, Name, UID string
+	Labels               map[string]string
+	// Controlled tells whether an owner reference names a controller.
+	Controlled bool
+
+	text string
+}
+
+// Split splits the JSON of a list.
+func Split(body []byte) (List, error) {
+	var list List
+	s := scanner{text: string(body)}
+	err := s.object(func(key string) (err error) {
+		switch {
+		case key == "metadata" && s.next() == '{':
+			return s.object(func(key string) error { return s.only(key, "continue", &list.Continue) })
+		case key == "items" && s.next() == '[':
+			return s.array(func() error {
+				item, err := s.item()
+				list.Items = append(list.Items, item)
+				return err
+			})
+		default:
+			_, err = s.skip()
+			return err
+		}
+	})
+	if err != nil {
+		return List{}, fmt.Errorf("read list: %w", err)
+	}
+	return list, nil
+}
+
+// Read reads a single object as an item.
+func Read(body []byte) (Item, error) {
+	s := scanner{text: string(body)}
+	item, err := s.item()
+	if s.next(); err == nil && s.pos != len(s.text) {
+		err = s.fail("the end")
+	}
+	return item, err
+}
+
+// Decode decodes the object, with int64 and float64 for numbers. Each call
+// makes a new object. It keeps the object's own text alive, not the page's.
+func (i Item) Decode() (map[string]any, error) {
+	s := scanner{text: strings.Clone(i.text)}
+	object, err := s.mapValue()
+	if err != nil {
+		return nil, fmt.Errorf("decode %s: %w", strings.TrimPrefix(i.Namespace+"/"+i.Name, "/"), err)
+	}
+	return object, nil
+}
+
+// item reads what is wanted of the next object and steps over it.
+func (s *scanner) item() (Item, error) {
+	var item Item
+	s.next()
+	start := s.pos
+	err := s.object(func(key string) error {
+		if key == "metadata" && s.next() == '{' {
+			return s.metadata(&item)
+		}
+		_, err := s.skip()
+		return err
+	})
+	item.text = s.text[start:s.pos]
+	return item, err
+}
+
+func (s *scanner) metadata(item *Item) error {
+	return s.object(func(key string) error {
+		switch {
+		case key == "name":
+			return s.only(key, "name", &item.Name)
+		case key == "namespace":
+			return s.only(key, "namespace", &item.Namespace)
+		case key == "uid":
+			return s.only(key, "uid", &item.UID)
+		case key == "labels" && s.next() == '{':
+			item.Labels = map[string]string{}
+			return s.object(func(key string) error {
+				var value string
+				err := s.only(key, key, &value)
+				item.Labels[key] = value
+				return err
+			})
+		case key == "ownerReferences" && s.next() == '[':
+			return s.array(func() error { return s.owner(item) })
+		default:
+			_, err := s.skip()
+			return err
+		}
+	})
+}
+
+func (s *scanner) owner(item *Item) error {
+	return s.object(func(key string) error {
+		value, err := s.skip()
+		if key == "controller" && strings.TrimSpace(value) == "true" {
+			item.Controlled = true
+		}
+		return err
+	})
+}
+
+// only reads the string of a wanted key into out and skips anything else.
+func (s *scanner) only(key, wanted string, out *string) (err error) {
+	if key == wanted && s.next() == '"' {
+		*out, err = s.string()
+		return err
+	}
+	_, err = s.skip()
+	return err
+}

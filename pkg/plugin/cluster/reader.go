@@ -1,0 +1,165 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster/rawlist"
+)
+
+var _ apply.Server = (*Client)(nil)
+
+// Get reads one object, or the subresource that the key names, from the server
+// itself. A kind that the server does not serve is a meta.NoKindMatchError.
+func (c *Client) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
+	r, err := c.resource(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	segments, err := objectPath(r, key)
+	if err != nil {
+		return nil, err
+	}
+	return c.object(do(ctx, c.rest.Get().AbsPath(segments...)))
+}
+
+// Patch sends one PATCH with strict field validation and returns the server's
+// answer.
+func (c *Client) Patch(ctx context.Context, key engine.ObjectKey, p apply.Patch) (*unstructured.Unstructured, error) {
+	r, err := c.resource(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	segments, err := objectPath(r, key)
+	if err != nil {
+		return nil, err
+	}
+	request := c.rest.Patch(p.Type).AbsPath(segments...).Body(p.Body).
+		Param("fieldValidation", metav1.FieldValidationStrict)
+	if p.FieldManager != "" {
+		request.Param("fieldManager", p.FieldManager)
+	}
+	if p.Force && p.Type == types.ApplyPatchType {
+		request.Param("force", "true")
+	}
+	if p.DryRun {
+		request.Param("dryRun", metav1.DryRunAll)
+	}
+	return c.object(do(ctx, request))
+}
+
+func (c *Client) object(body []byte, err error) (*unstructured.Unstructured, error) {
+	if err != nil {
+		return nil, err
+	}
+	item, err := rawlist.Read(body)
+	if err != nil {
+		return nil, err
+	}
+	content, err := item.Decode()
+	if err != nil {
+		return nil, err
+	}
+	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// List streams what a selection names, kind by kind in order of group and
+// resource, each in the preferred version that the selection allows. A kind
+// that is named plainly and not served is a meta.NoKindMatchError.
+func (c *Client) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		resources, err := c.listable(ctx, s)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		seen := map[string]bool{} // objects that two kinds share, and what an expired listing repeats
+		for _, r := range resources {
+			for page, err := range c.list(ctx, r, queryOf(s)) {
+				if err != nil {
+					yield(nil, fmt.Errorf("list %s: %w", r.mapping.Resource.GroupResource(), err))
+					return
+				}
+				if !yieldItems(page.Items, r, s, seen, yield) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func yieldItems(
+	items []rawlist.Item, r *resource, s engine.Selection, seen map[string]bool, yield func(*unstructured.Unstructured, error) bool,
+) bool {
+	for _, item := range items {
+		if !open(s.Namespace, item.Namespace) || !open(s.Name, item.Name) || (item.UID != "" && seen[item.UID]) {
+			continue
+		}
+		seen[strings.Clone(item.UID)] = true // not the page that it was cut from
+		u, err := decode(item, r)
+		if !yield(u, err) || err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// listable finds the resources that a selection names.
+func (c *Client) listable(ctx context.Context, s engine.Selection) ([]*resource, error) {
+	if !wildcard.Has(s.Group) && !wildcard.Has(s.Kind) && !wildcard.Has(s.Version) {
+		key := engine.ObjectKey{Version: s.Version}
+		key.Group, key.Kind = s.Group, s.Kind
+		r, err := c.resource(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		if !r.listable {
+			return nil, apierrors.NewMethodNotSupported(r.mapping.Resource.GroupResource(), "list")
+		}
+		if s.Namespace != "" && !wildcard.Has(s.Namespace) && !r.namespaced() {
+			return nil, nil
+		}
+		return []*resource{r}, nil
+	}
+	cat, err := c.served(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	return cat.kinds(func(versions []*resource) *resource {
+		for _, r := range versions {
+			gvk := r.mapping.GroupVersionKind
+			named := wildcard.Match(s.Group, gvk.Group) && wildcard.Match(s.Kind, gvk.Kind) && open(s.Version, gvk.Version)
+			if named && r.listable && (r.namespaced() || open(s.Namespace, "")) {
+				return r
+			}
+		}
+		return nil
+	}), nil
+}
+
+// queryOf is what the server can select by itself.
+func queryOf(s engine.Selection) query {
+	var q query
+	if !wildcard.Has(s.Namespace) {
+		q.namespace = s.Namespace
+	}
+	if s.Name != "" && !wildcard.Has(s.Name) {
+		q.fields = "metadata.name=" + s.Name
+	}
+	if s.Labels != nil {
+		q.labels = metav1.FormatLabelSelector(s.Labels)
+	}
+	return q
+}
+
+func open(pattern, text string) bool { return pattern == "" || wildcard.Match(pattern, text) }

@@ -1,0 +1,126 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster/rawlist"
+)
+
+// collectionPath is the path of a resource, in a namespace or across all.
+func collectionPath(r *resource, namespace string) []string {
+	gvr := r.mapping.Resource
+	segments := []string{"/apis", gvr.Group, gvr.Version}
+	if gvr.Group == "" {
+		segments = []string{"/api", gvr.Version}
+	}
+	if r.namespaced() && namespace != "" {
+		segments = append(segments, "namespaces", namespace)
+	}
+	return append(segments, gvr.Resource)
+}
+
+// objectPath is the path of one object or of its subresource. Names come from
+// policies, so that they are checked: one with a slash would reach elsewhere.
+func objectPath(r *resource, key engine.ObjectKey) ([]string, error) {
+	if r.namespaced() && key.Namespace == "" {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s: namespace is missing", key))
+	}
+	for _, segment := range []string{key.Namespace, key.Name, key.Subresource} {
+		if problems := path.IsValidPathSegmentName(segment); len(problems) > 0 {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("%s: %q %s", key, segment, problems[0]))
+		}
+	}
+	if key.Name == "" {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s: name is missing", key))
+	}
+	segments := append(collectionPath(r, key.Namespace), key.Name)
+	if key.Subresource != "" {
+		segments = append(segments, key.Subresource)
+	}
+	return segments, nil
+}
+
+// do sends a request. An answer of the server that is an error is an API status
+// error; any other error means that there was no answer.
+func do(ctx context.Context, request *rest.Request) ([]byte, error) {
+	result := request.Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	return result.Raw()
+}
+
+// query is what a listing asks for.
+type query struct{ namespace, labels, fields string }
+
+// list streams the pages of a listing. When the snapshot that the pages are cut
+// from has expired on the server (410), the listing goes on from a newer one
+// with the token that comes along with the error, or else starts again in one
+// piece as client-go's pager does: the caller leaves out what it already had.
+func (c *Client) list(ctx context.Context, r *resource, q query) iter.Seq2[rawlist.List, error] {
+	return func(yield func(rawlist.List, error) bool) {
+		limit, next, expired := c.chunkSize, "", false
+		for {
+			body, err := do(ctx, c.listRequest(r, q, limit, next))
+			if apierrors.IsResourceExpired(err) && next != "" {
+				if next = continueOf(err); next == "" || expired {
+					limit, next = 0, "" // no token, or one that does not help either
+				}
+				expired = true
+				continue
+			}
+			expired = false
+			var page rawlist.List
+			if err == nil {
+				page, err = rawlist.Split(body)
+			}
+			if !yield(page, err) || err != nil || page.Continue == "" {
+				return
+			}
+			next = page.Continue
+		}
+	}
+}
+
+func (c *Client) listRequest(r *resource, q query, limit int64, next string) *rest.Request {
+	request := c.rest.Get().AbsPath(collectionPath(r, q.namespace)...)
+	for _, p := range [][2]string{{"labelSelector", q.labels}, {"fieldSelector", q.fields}, {"continue", next}} {
+		if p[1] != "" {
+			request.Param(p[0], p[1])
+		}
+	}
+	if limit > 0 {
+		request.Param("limit", strconv.FormatInt(limit, 10))
+	}
+	return request
+}
+
+// continueOf is the token with which a listing goes on after it expired.
+func continueOf(err error) string {
+	if status, ok := err.(apierrors.APIStatus); ok {
+		return status.Status().Continue
+	}
+	return ""
+}
+
+// decode decodes an item. Items of a list lack their type, which the list has.
+func decode(item rawlist.Item, r *resource) (*unstructured.Unstructured, error) {
+	object, err := item.Decode()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.mapping.Resource.GroupResource(), err)
+	}
+	u := &unstructured.Unstructured{Object: object}
+	if u.GetKind() == "" || u.GetAPIVersion() == "" {
+		u.SetGroupVersionKind(r.mapping.GroupVersionKind)
+	}
+	return u, nil
+}

@@ -1,0 +1,94 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	clientopenapi "k8s.io/client-go/openapi"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
+)
+
+// schemaCache keeps the OpenAPI documents that were asked for: one per group
+// version, read when it is first needed and by one goroutine only.
+type schemaCache struct {
+	mu        sync.Mutex
+	documents map[schema.GroupVersion]*cachedDocument
+}
+
+type cachedDocument struct {
+	mu       sync.Mutex
+	read     bool
+	document *openapi.Document // nil where the server publishes none
+}
+
+// Schema tells how the server merges objects of a kind. It is the zero value
+// where the server publishes no schema for the kind.
+func (c *Client) Schema(ctx context.Context, gvk schema.GroupVersionKind) (engine.Schema, error) {
+	return c.schema(ctx, gvk, false)
+}
+
+// Types is the part of Schema that a Writer needs; refresh reads it again.
+func (c *Client) Types(ctx context.Context, gvk schema.GroupVersionKind, refresh bool) (managedfields.TypeConverter, error) {
+	s, err := c.schema(ctx, gvk, refresh)
+	return s.Types, err
+}
+
+func (c *Client) schema(ctx context.Context, gvk schema.GroupVersionKind, refresh bool) (engine.Schema, error) {
+	cached := c.schemas.entry(gvk.GroupVersion())
+	cached.mu.Lock()
+	defer cached.mu.Unlock()
+	if refresh {
+		c.discovery.Invalidate()
+	}
+	if !cached.read || refresh {
+		document, err := c.openAPI(ctx, gvk.GroupVersion())
+		if err != nil {
+			return engine.Schema{}, fmt.Errorf("schema of %s: %w", gvk, err)
+		}
+		cached.document, cached.read = document, true
+	}
+	if cached.document == nil {
+		return engine.Schema{}, nil
+	}
+	return cached.document.Schema(gvk), nil
+}
+
+func (s *schemaCache) entry(gv schema.GroupVersion) *cachedDocument {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.documents == nil {
+		s.documents = map[schema.GroupVersion]*cachedDocument{}
+	}
+	if s.documents[gv] == nil {
+		s.documents[gv] = &cachedDocument{}
+	}
+	return s.documents[gv]
+}
+
+// openAPI reads a document through discovery, whose HTTP cache on disk spares
+// the next run the transfer.
+func (c *Client) openAPI(ctx context.Context, gv schema.GroupVersion) (*openapi.Document, error) {
+	paths, err := clientopenapi.ToClientWithContext(c.discovery.OpenAPIV3()).PathsWithContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+	path := "apis/" + gv.String()
+	if gv.Group == "" {
+		path = "api/" + gv.Version
+	}
+	published, ok := paths[path]
+	if !ok {
+		return nil, nil
+	}
+	body, err := published.SchemaWithContext(ctx, runtime.ContentTypeJSON)
+	if err != nil {
+		return nil, err
+	}
+	return openapi.Parse(body)
+}

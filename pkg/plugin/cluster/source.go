@@ -1,0 +1,278 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/choice"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster/rawlist"
+)
+
+// UnknownTypeError reports a type that the user typed and the server does not serve.
+type UnknownTypeError struct{ GroupKind schema.GroupKind }
+
+// Error names the type.
+func (e *UnknownTypeError) Error() string {
+	return fmt.Sprintf("the server doesn't have a resource type %q", e.GroupKind)
+}
+
+// SourceOptions tune a Source.
+type SourceOptions struct {
+	// Filters leave out objects, unless the user named them.
+	Filters Filters
+	// Warn takes what the user should know and what does not stand in the way: a
+	// kind of a policy that the cluster does not serve, Namespaces that cannot be
+	// read. It is called by one goroutine at a time; nil drops the warnings.
+	Warn func(error)
+}
+
+// Source streams the live objects in a scope. Each resource is listed once, with
+// the next page on its way while one is worked on, in order of group, resource,
+// namespace and name.
+//
+// A resource that the server refuses to list, or an object that it refuses to
+// hand out, is an *engine.UnreadableError, after which the rest follows. A type
+// that the user typed and nobody serves (*UnknownTypeError), credentials that
+// are not accepted, and a server that does not answer end the stream.
+func (c *Client) Source(scope engine.Scope, o SourceOptions) engine.Source {
+	if o.Warn == nil {
+		o.Warn = func(error) {}
+	}
+	return &source{client: c, scope: scope, options: o}
+}
+
+type source struct {
+	client  *Client
+	scope   engine.Scope
+	options SourceOptions
+
+	warnMu sync.Mutex
+	warned map[string]bool
+
+	namespacesMu sync.Mutex
+	namespaces   map[string]*unstructured.Unstructured // nil until they are needed
+}
+
+// Pages implements engine.Source.
+func (s *source) Pages(ctx context.Context, selections []engine.Selection) iter.Seq2[engine.Page, error] {
+	return readAhead(ctx, func(ctx context.Context) iter.Seq2[engine.Page, error] {
+		return func(yield func(engine.Page, error) bool) {
+			chosen, err := s.choose(ctx, selections)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			seen := map[string]bool{}
+			for _, k := range chosen {
+				if !s.kind(ctx, k, seen, yield) {
+					return
+				}
+			}
+		}
+	})
+}
+
+// chosenKind is one resource to list and the choice among its objects.
+type chosenKind struct {
+	*resource
+	*choice.Kind
+}
+
+// choose finds the resources to list.
+func (s *source) choose(ctx context.Context, selections []engine.Selection) ([]chosenKind, error) {
+	joined, err := choice.New(selections, s.scope)
+	if err != nil {
+		return nil, err
+	}
+	for _, typed := range s.scope.Only {
+		_, err := s.client.resource(ctx, engine.ObjectKey{GroupKind: typed.GroupKind})
+		if meta.IsNoMatchError(err) {
+			return nil, &UnknownTypeError{GroupKind: typed.GroupKind}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	served, err := s.servedFor(ctx, selections)
+	if err != nil {
+		return nil, err
+	}
+	var chosen []chosenKind
+	served.kinds(func(versions []*resource) *resource {
+		for _, r := range versions {
+			k, ok := joined.Kind(r.mapping.GroupVersionKind, r.namespaced())
+			if ok && r.listable {
+				chosen = append(chosen, chosenKind{r, k})
+				return r
+			}
+		}
+		return nil
+	})
+	return chosen, nil
+}
+
+// servedFor is the catalog, read again if a policy names a kind that is not in it.
+func (s *source) servedFor(ctx context.Context, selections []engine.Selection) (*catalog, error) {
+	served, err := s.client.served(ctx, false)
+	if err != nil || len(served.missing(selections)) == 0 {
+		return served, err
+	}
+	if served, err = s.client.served(ctx, true); err != nil {
+		return nil, err
+	}
+	if served.failed != nil {
+		s.warn(served.failed)
+	}
+	for _, kind := range served.missing(selections) {
+		s.warn(fmt.Errorf("the server has no kind %s, which a policy matches", kind))
+	}
+	return served, nil
+}
+
+// missing lists the plainly named kinds of the selections that are not served.
+func (cat *catalog) missing(selections []engine.Selection) []string {
+	var out []string
+	for _, s := range selections {
+		if wildcard.Has(s.Kind) || cat.serves(s) {
+			continue
+		}
+		name := s.Kind
+		if s.Group != "" && s.Group != "*" {
+			name = s.Group + "/" + s.Kind
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+func (cat *catalog) serves(s engine.Selection) bool {
+	for _, r := range cat.resources {
+		gvk := r.mapping.GroupVersionKind
+		if gvk.Kind == s.Kind && wildcard.Match(s.Group, gvk.Group) && open(s.Version, gvk.Version) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *source) warn(err error) {
+	s.warnMu.Lock()
+	defer s.warnMu.Unlock()
+	if s.warned == nil {
+		s.warned = map[string]bool{}
+	}
+	if !s.warned[err.Error()] {
+		s.warned[err.Error()] = true
+		s.options.Warn(err)
+	}
+}
+
+// kind yields the wanted objects of one kind; false when the stream is over.
+func (s *source) kind(ctx context.Context, k chosenKind, seen map[string]bool, yield func(engine.Page, error) bool) bool {
+	for _, q := range s.queries(k) {
+		for list, err := range s.read(ctx, k, q) {
+			if err != nil {
+				err = unreadable(err, k.resource, q)
+				var partial *engine.UnreadableError
+				if !yield(nil, err) || !errors.As(err, &partial) {
+					return false
+				}
+				break
+			}
+			p := s.page(ctx, k, list.Items, seen)
+			if p.Len() > 0 && !yield(p, nil) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// queryNamed is a listing, or the reading of one named object.
+type queryNamed struct {
+	query
+	name string
+}
+
+// queries are the requests that cover a kind: one listing, or one for each
+// object that the user named.
+func (s *source) queries(k chosenKind) []queryNamed {
+	base := queryNamed{query: query{namespace: k.Namespace(), labels: k.Labels()}}
+	if !k.namespaced() {
+		base.namespace = ""
+	}
+	if s.scope.Fields != nil {
+		base.fields = s.scope.Fields.String()
+	}
+	if len(k.Names()) == 0 {
+		return []queryNamed{base.selecting(k.Name())}
+	}
+	var queries []queryNamed
+	for _, key := range k.Names() {
+		q := base
+		if key.Namespace != "" && k.namespaced() {
+			q.namespace = key.Namespace
+		}
+		if s.scope.Fields == nil && (q.namespace != "" || !k.namespaced()) {
+			q.name = key.Name
+		} else {
+			q = q.selecting(key.Name)
+		}
+		queries = append(queries, q)
+	}
+	return queries
+}
+
+func (q queryNamed) selecting(name string) queryNamed {
+	if name != "" {
+		q.fields = strings.TrimPrefix(q.fields+",metadata.name="+name, ",")
+	}
+	return q
+}
+
+func (s *source) read(ctx context.Context, k chosenKind, q queryNamed) iter.Seq2[rawlist.List, error] {
+	if q.name == "" {
+		return s.client.list(ctx, k.resource, q.query)
+	}
+	return func(yield func(rawlist.List, error) bool) {
+		key := engine.ObjectKey{GroupKind: k.mapping.GroupVersionKind.GroupKind(), Namespace: q.namespace, Name: q.name}
+		segments, err := objectPath(k.resource, key)
+		var body []byte
+		if err == nil {
+			body, err = do(ctx, s.client.rest.Get().AbsPath(segments...))
+		}
+		var item rawlist.Item
+		if err == nil {
+			item, err = rawlist.Read(body)
+		}
+		yield(rawlist.List{Items: []rawlist.Item{item}}, err)
+	}
+}
+
+// unreadable turns the server's refusal of one request into a partial result.
+// Credentials that are not accepted will not be for the next request either.
+func unreadable(err error, r *resource, q queryNamed) error {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || apierrors.IsUnauthorized(err) {
+		return err
+	}
+	what := r.mapping.Resource.GroupResource().String()
+	if q.name != "" {
+		what += "/" + q.name
+	}
+	if q.namespace != "" {
+		what += " in namespace " + q.namespace
+	}
+	return &engine.UnreadableError{What: what, Err: err}
+}

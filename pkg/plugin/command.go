@@ -1,0 +1,83 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/kubectl/pkg/util/templates"
+)
+
+// Main runs the program for the process's arguments, the program's own name
+// first, and returns its exit code.
+func Main(ctx context.Context, argv []string, streams genericiooptions.IOStreams) int {
+	name := displayName(argv[0], os.Getenv("_"))
+	return Run(ctx, NewCommand(name, streams), argv[1:], streams)
+}
+
+// Run executes a command of NewCommand with arguments, prints the error it ends
+// with, and returns the exit code.
+func Run(ctx context.Context, c *cobra.Command, args []string, streams genericiooptions.IOStreams) int {
+	c.SetArgs(args)
+	err := c.ExecuteContext(ctx)
+	var quiet *ExitError
+	if err != nil && (!errors.As(err, &quiet) || quiet.Err != nil) {
+		fmt.Fprintf(streams.ErrOut, "error: %v\n", err)
+	}
+	return codeOf(err)
+}
+
+// NewCommand is the root command. Name is how help and errors call the program.
+func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "mutate",
+		Short: "Preview and apply mutation policies on objects that already exist",
+		Long: templates.LongDesc(`
+			Preview and apply mutation policies on objects that already exist.
+
+			The objects are read with your own kubeconfig and the policies are evaluated on
+			this machine: nothing has to be installed in the cluster. A preview says, field by
+			field, what would change and which rule of which policy does it; it cannot write.`),
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.SetIn(streams.In)
+	c.SetOut(streams.Out)
+	c.SetErr(streams.ErrOut)
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fmt.Errorf("%w\nSee '%s --help'", err, c.CommandPath())
+	})
+	config := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50)
+	config.AddFlags(c.PersistentFlags())
+	evaluate := NewEvaluateFlags(config)
+	c.AddCommand(
+		NewPreviewCommand(evaluate, name, streams),
+		NewApplyExistingCommand(evaluate, name, streams),
+		NewVersionCommand(streams),
+		newOptionsCommand(streams),
+	)
+	templates.ActsAsRootCommand(c, nil)
+	return c
+}
+
+// newOptionsCommand prints the flags that choose a cluster, which the help of the
+// other commands leaves out as kubectl's does.
+func newOptionsCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "options",
+		Short: "Print the flags that all commands share",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Usage() },
+	}
+	c.SetOut(streams.Out)
+	c.SetErr(streams.Out) // usage goes to the error stream unless told otherwise
+	templates.UseOptionsTemplates(c)
+	return c
+}

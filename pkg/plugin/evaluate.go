@@ -1,0 +1,155 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// EvaluateOptions are what both verbs need to say what would change.
+type EvaluateOptions struct {
+	Documents  []engine.Document // policies and their inputs
+	Unreadable int               // documents that could not be read, and have been told
+	Dialects   []engine.Dialect
+	Rules      engine.RuleFilter
+	Objects    engine.Source
+	World      *engine.World
+	Request    engine.Request
+	Reasons    bool
+	ErrOut     io.Writer // notices, warnings and errors
+}
+
+// evaluation is a run whose policies are compiled.
+type evaluation struct {
+	*engine.Evaluation
+	objects engine.Source
+	rules   []engine.RuleRef
+	broken  int // policies, or rules of them, that could not be read or compiled
+	errOut  io.Writer
+}
+
+// errNoRules ends a run in which there is nothing to evaluate.
+var errNoRules = errors.New("no mutate rule left to evaluate")
+
+// compile compiles the policies. Those that are broken are told one by one; the
+// others go on.
+func (o *EvaluateOptions) compile() (*evaluation, error) {
+	out := &evaluation{objects: o.Objects, errOut: o.ErrOut, broken: o.Unreadable}
+	var programs []engine.Program
+	var seen []engine.RuleRef
+	for _, d := range o.Dialects {
+		mine := accepted(d, o.Documents)
+		if len(mine) == 0 {
+			continue
+		}
+		program, err := d.Compile(engine.Compilation{
+			Documents: mine, Rules: o.Rules, Limits: o.World.Limits,
+			Warn: func(w engine.CompileError) { fmt.Fprintf(o.ErrOut, "warning: %v\n", &w) },
+		})
+		for _, broken := range unjoin(err) {
+			fmt.Fprintf(o.ErrOut, "error: %v\n", broken)
+			out.broken++
+		}
+		if program != nil {
+			programs, seen = append(programs, program), append(seen, program.Rules()...)
+		}
+	}
+	if err := o.checkFilter(seen); err != nil {
+		return nil, err
+	}
+	if len(seen) == 0 {
+		return nil, errNoRules
+	}
+	out.rules = seen
+	out.Evaluation = engine.NewEvaluation(programs, o.World, engine.EvaluationOptions{Reasons: o.Reasons, Request: o.Request})
+	return out, nil
+}
+
+// accepted are the documents that mean something to a dialect; none at all when
+// there is no policy among them.
+func accepted(d engine.Dialect, documents []engine.Document) []engine.Document {
+	var out []engine.Document
+	policies := 0
+	for _, doc := range documents {
+		role := d.Accepts(doc.Object.GroupVersionKind().GroupKind())
+		if role == engine.Policy {
+			policies++
+		}
+		if role != engine.Foreign {
+			out = append(out, doc)
+		}
+	}
+	if policies == 0 {
+		return nil
+	}
+	return out
+}
+
+// checkFilter refuses an --only that names nothing: a typing error there would
+// otherwise look like a policy that changes nothing.
+func (o *EvaluateOptions) checkFilter(kept []engine.RuleRef) error {
+	for _, name := range o.Rules.Only {
+		one := engine.RuleFilter{Only: []string{name}}
+		found := false
+		for _, r := range kept {
+			found = found || one.Keeps(r)
+		}
+		if !found {
+			return fmt.Errorf("--only %s: no such policy or rule", name)
+		}
+	}
+	return nil
+}
+
+// unjoin takes an error of errors.Join apart; only its outermost layer, since
+// what a reason wraps is part of that reason.
+func unjoin(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var out []error
+	for _, e := range joined.Unwrap() {
+		out = append(out, unjoin(e)...)
+	}
+	return out
+}
+
+// each evaluates every object and hands over what came of it.
+func (e *evaluation) each(ctx context.Context, emit func(*engine.Change) error) (engine.Summary, error) {
+	summary := engine.NewSummary(e.rules)
+	if err := e.Prepare(ctx, e.objects); err != nil {
+		return *summary, err
+	}
+	err := e.Run(ctx, e.objects, func(c *engine.Change) error {
+		summary.Add(c)
+		return emit(c)
+	})
+	for _, part := range e.Unreadable() {
+		fmt.Fprintf(e.errOut, "error: %v\n", part)
+	}
+	return *summary, err
+}
+
+// incomplete tells whether the result leaves something open.
+func (e *evaluation) incomplete(s engine.Summary) bool {
+	return e.broken > 0 || s.Incomplete > 0 || len(e.Unreadable()) > 0
+}
+
+// plural is "1 object", "2 objects".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return fmt.Sprintf("1 %s", noun)
+	}
+	if strings.HasSuffix(noun, "y") {
+		noun = strings.TrimSuffix(noun, "y") + "ie"
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,3 @@
+// Package policysource finds policy Documents in files, directories, standard
+// input, URLs and the cluster.
+package policysource

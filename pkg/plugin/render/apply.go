@@ -1,0 +1,175 @@
+package render
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+)
+
+var resultFormats = []string{Summary, Name, JSON, YAML} //nolint:gochecknoglobals // an immutable table
+
+// ResultFormats lists the formats of NewResults, for help and errors.
+func ResultFormats() string { return strings.Join(resultFormats, ", ") }
+
+// ResultPrinter shows what came of each object that was to be written.
+type ResultPrinter interface {
+	// Print shows one object.
+	Print(apply.Result) error
+	// Close ends the output with what came of all.
+	Close() error
+}
+
+// NewResults returns the printer of the results of a run that writes.
+func NewResults(format string, o Options) (ResultPrinter, error) {
+	if !slices.Contains(resultFormats, format) {
+		return nil, &UnknownFormatError{Format: format, Allowed: resultFormats}
+	}
+	o.Masker = o.masker()
+	switch format {
+	case JSON, YAML:
+		p := &resultReport{Options: o, counts: map[apply.Outcome]int{}}
+		p.report = report{kind: ApplyReportKind, list: "results", context: o.Context}
+		p.document = document{out: o.Out, yaml: format == YAML}
+		return p, nil
+	}
+	return &resultLines{human: newHuman(o), names: format == Name, counts: map[apply.Outcome]int{}}, nil
+}
+
+// outcomeOrder is how results are counted: what was done first.
+var outcomeOrder = []apply.Outcome{ //nolint:gochecknoglobals // an immutable table
+	apply.Applied, apply.Planned, apply.Unchanged, apply.ServerKeepsValue, apply.Deleted, apply.Replaced,
+	apply.Terminating, apply.Conflicted, apply.Declined, apply.Failed,
+}
+
+// resultLines prints a line for each object, in kubectl apply's words.
+type resultLines struct {
+	human
+	names  bool // names alone, of what was or would be written
+	counts map[apply.Outcome]int
+}
+
+// Print prints the line of one object.
+func (p *resultLines) Print(r apply.Result) error {
+	p.Masker.Learn(r.Before)
+	p.Masker.Learn(r.After)
+	p.counts[r.Outcome]++
+	written := r.Outcome == apply.Applied || r.Outcome == apply.Planned
+	if p.names {
+		if !written {
+			return nil
+		}
+		_, err := fmt.Fprintln(p.Out, resourceName(r.Key))
+		return err
+	}
+	text := resourceName(r.Key) + " " + outcomeText(&r)
+	if r.Key.Namespace != "" {
+		text += " in namespace " + line(r.Key.Namespace)
+	}
+	if r.Err != nil {
+		text += ": " + p.text(r.Err.Error())
+	}
+	color := ""
+	if r.Err != nil {
+		color = red
+	}
+	var b bytes.Buffer
+	b.WriteString(p.paint(color, text+p.suffix()) + "\n")
+	return p.write(&b)
+}
+
+// outcomeText is what was done, in the words of kubectl where it has one.
+func outcomeText(r *apply.Result) string {
+	switch r.Outcome {
+	case apply.Applied, apply.Planned:
+		if r.Method == intent.JSONPatch {
+			return "patched"
+		}
+		return "serverside-applied"
+	case apply.Deleted:
+		return "skipped (deleted meanwhile)"
+	case apply.Replaced:
+		return "skipped (replaced meanwhile)"
+	case apply.Terminating:
+		return "skipped (terminating)"
+	case apply.ServerKeepsValue:
+		return "unchanged (the server keeps its value)"
+	}
+	return string(r.Outcome)
+}
+
+// suffix tells a dry run, as kubectl does.
+func (p *resultLines) suffix() string {
+	switch p.DryRun {
+	case "client":
+		return " (dry run)"
+	case "server":
+		return " (server dry run)"
+	}
+	return ""
+}
+
+// Close prints how often each outcome came.
+func (p *resultLines) Close() error {
+	if p.names {
+		return nil
+	}
+	var parts []string
+	total := 0
+	for _, o := range outcomeOrder {
+		if n := p.counts[o]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, o))
+			total += n
+		}
+	}
+	text := "Nothing to apply."
+	if total > 0 {
+		text = fmt.Sprintf("%s: %s%s.", plural(total, "object"), strings.Join(parts, ", "), p.suffix())
+	}
+	var b bytes.Buffer
+	if p.printed {
+		b.WriteString("\n")
+	}
+	b.WriteString(p.paint(bold, text) + "\n")
+	return p.write(&b)
+}
+
+// resultReport prints one report object.
+type resultReport struct {
+	Options
+	report
+	counts map[apply.Outcome]int
+}
+
+type reportResult struct {
+	Object  objectRef     `json:"object"`
+	Outcome apply.Outcome `json:"outcome"`
+	Method  string        `json:"method,omitempty"`
+	Reason  string        `json:"methodReason,omitempty"`
+	DryRun  string        `json:"dryRun,omitempty"`
+	Retries int           `json:"retries,omitempty"`
+	Error   string        `json:"error,omitempty"`
+}
+
+// Print adds one object.
+func (p *resultReport) Print(r apply.Result) error {
+	p.Masker.Learn(r.Before)
+	p.Masker.Learn(r.After)
+	p.counts[r.Outcome]++
+	out := reportResult{
+		Object: refOf(r.Key), Outcome: r.Outcome, Method: string(r.Method), DryRun: p.DryRun, Retries: r.Retries,
+	}
+	if !r.Reason.None() {
+		out.Reason = p.Masker.Text(r.Reason.String())
+	}
+	if r.Err != nil {
+		out.Error = p.Masker.Text(r.Err.Error())
+	}
+	return p.add(out)
+}
+
+// Close ends the report.
+func (p *resultReport) Close() error { return p.close(p.counts) }

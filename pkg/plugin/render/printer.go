@@ -1,0 +1,174 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+)
+
+// The formats of New.
+const (
+	Diff      = "diff"       // a unified diff of each object, for people
+	Summary   = "summary"    // a line for each object, for people
+	Name      = "name"       // deployment.apps/web, for xargs
+	JSON      = "json"       // one report object
+	YAML      = "yaml"       // the same
+	Manifests = "manifests"  // the changed objects, whole
+	JSONPatch = "json-patch" // an RFC 6902 patch for each object
+)
+
+var formats = []string{Diff, Summary, Name, JSON, YAML, Manifests, JSONPatch} //nolint:gochecknoglobals // an immutable table
+
+// Formats lists the formats of New, for help and errors.
+func Formats() string { return strings.Join(formats, ", ") }
+
+// Printer shows what a run finds, object by object.
+type Printer interface {
+	// Print shows one object. It keeps nothing of it.
+	Print(engine.Change) error
+	// Close ends the output; nothing may be printed after it.
+	Close(engine.Summary) error
+}
+
+// Options say how to print. Only Out is needed.
+type Options struct {
+	Out   io.Writer
+	Color bool // of the human formats
+	// ShowSecrets prints Secret values as they are. Otherwise they are masked by
+	// Masker, which should have seen what the policies read; a nil Masker stands
+	// for one that knows the printed objects alone.
+	ShowSecrets bool
+	Masker      *secret.Masker
+	// Reasons also lists what was skipped, left unchanged or not matched, and why.
+	Reasons bool
+	// Query is a JMESPath expression over the report; with JSON and YAML only. The
+	// report is then held in memory.
+	Query string
+	// Context says in the report what was evaluated.
+	Context Context
+	// Next is the command that makes the changes, and Explain the one that says
+	// more where nothing would change. The human formats end with one of them.
+	Next, Explain string
+	// DryRun is "client" or "server" where results are those of a dry run.
+	DryRun string
+}
+
+// Context is what the report says about the run as a whole.
+type Context struct {
+	Context   string `json:"context,omitempty"` // of the kubeconfig
+	Server    string `json:"server,omitempty"`
+	User      string `json:"user,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Operation string `json:"operation,omitempty"`
+	Version   string `json:"version,omitempty"` // of this program
+}
+
+// UnknownFormatError tells that there is no such format.
+type UnknownFormatError struct {
+	Format  string
+	Allowed []string
+}
+
+// Error lists the formats that there are.
+func (e *UnknownFormatError) Error() string {
+	return fmt.Sprintf("unknown output format %q: use one of %s", e.Format, strings.Join(e.Allowed, ", "))
+}
+
+// New returns the printer of a format. It fails for an unknown format and for a
+// query that cannot be used.
+func New(format string, o Options) (Printer, error) {
+	if !slices.Contains(formats, format) {
+		return nil, &UnknownFormatError{Format: format, Allowed: formats}
+	}
+	if o.Query != "" && format != JSON && format != YAML {
+		return nil, fmt.Errorf("a query works on the report: use it with -o %s or -o %s", JSON, YAML)
+	}
+	o.Masker = o.masker()
+	switch format {
+	case Diff:
+		return &diffPrinter{human: newHuman(o)}, nil
+	case Summary:
+		return &summaryPrinter{human: newHuman(o)}, nil
+	case Name:
+		return &namePrinter{Options: o}, nil
+	case Manifests:
+		return &manifestPrinter{Options: o}, nil
+	case JSONPatch:
+		return &patchPrinter{Options: o}, nil
+	}
+	return newReportPrinter(format, o)
+}
+
+func (o *Options) masker() *secret.Masker {
+	switch {
+	case o.ShowSecrets:
+		return nil
+	case o.Masker == nil:
+		return &secret.Masker{}
+	}
+	return o.Masker
+}
+
+// masked returns both states of an object as they may be shown, without
+// managedFields.
+func (o *Options) masked(c *engine.Change) (before, after *unstructured.Unstructured) {
+	o.learn(c)
+	return o.Masker.Pair(withoutManagedFields(c.Before), withoutManagedFields(c.After))
+}
+
+// learn makes sure that an object's own values are known, wherever else in the
+// change they are.
+func (o *Options) learn(c *engine.Change) {
+	o.Masker.Learn(c.Before)
+	o.Masker.Learn(c.After)
+}
+
+// withoutManagedFields leaves out what nobody reads, copying only the path to it.
+func withoutManagedFields(u *unstructured.Unstructured) *unstructured.Unstructured {
+	return without(u, []string{"metadata", "managedFields"})
+}
+
+// without removes a field. What it leaves empty goes too, below the top level.
+func without(u *unstructured.Unstructured, path []string) *unstructured.Unstructured {
+	if u == nil {
+		return nil
+	}
+	object, removed := withoutField(u.Object, path)
+	if !removed {
+		return u
+	}
+	return &unstructured.Unstructured{Object: object}
+}
+
+func withoutField(m map[string]any, path []string) (map[string]any, bool) {
+	v, ok := m[path[0]]
+	if !ok {
+		return m, false
+	}
+	var rest map[string]any
+	if len(path) > 1 {
+		below, isMap := v.(map[string]any)
+		if !isMap {
+			return m, false
+		}
+		if rest, ok = withoutField(below, path[1:]); !ok {
+			return m, false
+		}
+	}
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		if k != path[0] {
+			out[k] = v
+		}
+	}
+	if len(rest) > 0 {
+		out[path[0]] = rest
+	}
+	return out, true
+}

@@ -1,0 +1,115 @@
+package secret
+
+import (
+	"strings"
+	"sync"
+)
+
+const (
+	// window is how many bytes of a value are looked up at once, and so the
+	// shortest value that is found inside another text.
+	window = 6
+	// shortest is the length from which a value is masked at all.
+	shortest = 3
+	// headLength bounds what is kept of a value, and what is compared: a text that
+	// agrees with so much of it is masked for the value's whole length.
+	headLength = 256
+)
+
+// trivial values are words that stand in every object, and that nobody can tell
+// to come from a Secret.
+var trivial = map[string]bool{ //nolint:gochecknoglobals // an immutable table
+	"true": true, "false": true, "yes": true, "no": true, "on": true, "off": true,
+	"null": true, "none": true, "nil": true, "default": true, "enabled": true, "disabled": true,
+}
+
+// values is a growing set of texts and finds them inside others. It costs one
+// look-up for each byte of a text, whatever the number of values, so that a run
+// which meets a Secret between any two objects never rebuilds anything.
+type values struct {
+	mu      sync.RWMutex
+	whole   map[string]bool     // those too short to be looked for inside a text
+	lengths map[string]int      // by head
+	heads   map[string][]string // by their first bytes
+	first   [256]bool           // bytes that a head begins with
+}
+
+// add learns one value.
+func (v *values) add(value string) {
+	if len(value) < shortest || trivial[strings.ToLower(value)] {
+		return
+	}
+	head := value[:min(len(value), headLength)]
+	v.mu.RLock()
+	known := v.whole[value] || v.lengths[head] >= len(value)
+	v.mu.RUnlock()
+	if known {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(value) < window {
+		if v.whole == nil {
+			v.whole = map[string]bool{}
+		}
+		v.whole[strings.Clone(value)] = true
+		return
+	}
+	if v.heads == nil {
+		v.heads, v.lengths = map[string][]string{}, map[string]int{}
+	}
+	head = strings.Clone(head)
+	if v.lengths[head] == 0 {
+		v.heads[head[:window]] = append(v.heads[head[:window]], head)
+		v.first[head[0]] = true
+	}
+	v.lengths[head] = max(v.lengths[head], len(value))
+}
+
+// empty tells whether nothing was learned yet.
+func (v *values) empty() bool {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return len(v.whole) == 0 && len(v.heads) == 0
+}
+
+// mask replaces the values of at least a length in a text.
+func (v *values) mask(text string, least int) string {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if len(text) >= least && v.whole[text] {
+		return Mask
+	}
+	var b strings.Builder
+	last := 0
+	for i := 0; i+window <= len(text); {
+		n := 0
+		if v.first[text[i]] {
+			n = v.longest(text[i:])
+		}
+		if n == 0 || n < least {
+			i++
+			continue
+		}
+		b.WriteString(text[last:i])
+		b.WriteString(Mask)
+		i += n
+		last = i
+	}
+	if last == 0 {
+		return text
+	}
+	b.WriteString(text[last:])
+	return b.String()
+}
+
+// longest is how many bytes at the beginning of a text belong to a value.
+func (v *values) longest(text string) int {
+	found := 0
+	for _, head := range v.heads[text[:window]] {
+		if v.lengths[head] > found && strings.HasPrefix(text, head) {
+			found = v.lengths[head]
+		}
+	}
+	return min(found, len(text))
+}

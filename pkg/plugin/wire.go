@@ -1,0 +1,290 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/manifest"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/policysource"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+)
+
+// EvaluateFlags are what preview and apply-existing share.
+type EvaluateFlags struct {
+	Policies PolicyFlags
+	Objects  ObjectFlags
+	Client   ClientFlags
+	Config   *genericclioptions.ConfigFlags
+}
+
+// NewEvaluateFlags returns the defaults. Config holds the flags by which kubectl
+// itself finds a cluster; they are registered elsewhere, for all commands.
+func NewEvaluateFlags(config *genericclioptions.ConfigFlags) EvaluateFlags {
+	return EvaluateFlags{Objects: NewObjectFlags(), Client: NewClientFlags(), Config: config}
+}
+
+// AddFlags registers the flags.
+func (f *EvaluateFlags) AddFlags(c *cobra.Command) {
+	f.Policies.AddFlags(c)
+	f.Objects.AddFlags(c)
+	f.Client.AddFlags(c)
+}
+
+// Validate refuses what cannot be meant.
+func (f *EvaluateFlags) Validate() error {
+	if err := f.Policies.Validate(); err != nil {
+		return err
+	}
+	if f.Objects.Offline() && f.Policies.FromCluster {
+		return errors.New("--from-cluster reads a cluster and -f/--filename does without one: choose one of them")
+	}
+	return f.Objects.Validate()
+}
+
+// wiring turns flags into the parts of a run.
+type wiring struct {
+	*EvaluateFlags
+	streams  genericiooptions.IOStreams
+	reader   *manifest.Reader
+	masker   *secret.Masker  // nil when Secrets may be shown
+	client   *cluster.Client // nil offline
+	snapshot *snapshot.Snapshot
+}
+
+// wire opens what the flags name: a client that can only read, unless the
+// command writes, or the manifests. It sends no request.
+func (f *EvaluateFlags) wire(streams genericiooptions.IOStreams, showSecrets, writes bool) (*wiring, error) {
+	if err := f.Validate(); err != nil {
+		return nil, err
+	}
+	w := &wiring{EvaluateFlags: f, streams: streams, reader: &manifest.Reader{Stdin: streams.In}}
+	if !showSecrets {
+		w.masker = &secret.Masker{}
+		w.streams.ErrOut = maskedWriter{streams.ErrOut, w.masker}
+	}
+	if f.Objects.Offline() {
+		return w, nil
+	}
+	var err error
+	w.client, err = cluster.New(f.Config, cluster.Options{
+		QPS: f.Client.QPS, Burst: f.Client.Burst, UserAgent: userAgent(),
+		ReadOnly: !writes, ChunkSize: f.Objects.ChunkSize, Warnings: w.streams.ErrOut,
+	})
+	return w, err
+}
+
+// options reads policies and manifests and joins everything that an evaluation
+// needs. Args are the types and names that the user typed.
+func (w *wiring) options(ctx context.Context, args []string, request engine.Request) (*EvaluateOptions, error) {
+	o := &EvaluateOptions{
+		Dialects: dialects.All(),
+		Rules:    engine.RuleFilter{Only: w.Policies.Only, Skip: w.Policies.Skip},
+		Request:  request, ErrOut: w.streams.ErrOut,
+		World: &engine.World{Now: time.Now(), Seed: rand.Uint64(), Limits: engine.DefaultLimits()},
+	}
+	if err := w.loadPolicies(ctx, o); err != nil {
+		return nil, err
+	}
+	mapper, err := w.openWorld(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	scope, err := w.scope(mapper, args, request)
+	if err != nil {
+		return nil, err
+	}
+	o.World.Mapper = mapper
+	o.Objects = w.source(ctx, scope)
+	if w.masker != nil {
+		o.World.Reader = w.masker.Reader(o.World.Reader)
+		o.World.Raw = w.masker.RawReader(o.World.Raw)
+		o.Objects = w.masker.Source(o.Objects)
+	}
+	return o, nil
+}
+
+func (w *wiring) loadPolicies(ctx context.Context, o *EvaluateOptions) error {
+	accepts := func(gk schema.GroupKind) engine.Role { return dialects.Accepts(o.Dialects, gk) }
+	source := policysource.Source{Paths: w.Policies.Paths, Reader: w.reader, Accepts: accepts, Warn: w.warnAt}
+	if w.Policies.FromCluster {
+		source.FromCluster = func(ctx context.Context) ([]engine.Document, error) {
+			return w.client.PolicyDocuments(ctx, accepts)
+		}
+	}
+	documents, err := source.Load(ctx)
+	if err != nil && (len(documents) == 0 || errors.Is(err, policysource.ErrNoPolicy)) {
+		return err
+	}
+	for _, problem := range unjoin(err) {
+		fmt.Fprintf(w.streams.ErrOut, "error: %v\n", problem)
+		o.Unreadable++
+	}
+	o.Documents = documents
+	return nil
+}
+
+// openWorld sets what policies may read: the cluster, or the manifests together
+// with the objects that lay beside the policies.
+func (w *wiring) openWorld(ctx context.Context, o *EvaluateOptions) (meta.RESTMapper, error) {
+	if w.client != nil {
+		o.World.Reader, o.World.Raw = w.client, w.client
+		return w.client.Mapper(), nil
+	}
+	objects, err := w.readObjects(ctx, w.Objects.Filenames)
+	if err != nil {
+		return nil, err
+	}
+	world, err := w.readObjects(ctx, w.Objects.World)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range o.Documents {
+		world = append(world, d.Object)
+	}
+	w.snapshot, err = snapshot.Load(objects, snapshot.Options{World: world, Namespace: w.namespace()})
+	if err != nil {
+		return nil, err
+	}
+	o.World.Reader = w.snapshot
+	return w.snapshot.Mapper(), nil
+}
+
+func (w *wiring) readObjects(ctx context.Context, paths []string) ([]*unstructured.Unstructured, error) {
+	documents, err := w.reader.ReadAll(ctx, manifest.Input{Paths: paths, Recursive: w.Objects.Recursive})
+	if err != nil {
+		return nil, err
+	}
+	objects := make([]*unstructured.Unstructured, len(documents))
+	for i, d := range documents {
+		objects[i] = d.Object
+	}
+	return objects, nil
+}
+
+// namespace is the one that -n names, else the current one of the kubeconfig.
+func (w *wiring) namespace() string {
+	ns, _, err := w.Config.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "default" // manifests need no kubeconfig; a cluster fails on it by itself
+	}
+	return ns
+}
+
+// scope follows kubectl get: the current namespace, that of -n, or all with -A.
+// Objects without a namespace are left out only when -n asks for one. Manifests
+// are all evaluated unless -n chooses among them.
+func (w *wiring) scope(mapper meta.RESTMapper, args []string, request engine.Request) (engine.Scope, error) {
+	typed := w.Config.Namespace != nil && *w.Config.Namespace != ""
+	scope := engine.Scope{ClusterScoped: !typed || w.Objects.AllNamespaces, Request: request}
+	if !w.Objects.AllNamespaces && (typed || !w.Objects.Offline()) {
+		scope.Namespace = w.namespace()
+	}
+	var err error
+	if scope.Labels, scope.Fields, err = w.Objects.selectors(); err != nil {
+		return scope, err
+	}
+	scope.Only, err = resolve(mapper, args)
+	return scope, err
+}
+
+func (w *wiring) source(ctx context.Context, scope engine.Scope) engine.Source {
+	if w.snapshot != nil {
+		return w.snapshot.Source(scope)
+	}
+	filters, err := w.client.ResourceFilters(ctx)
+	if err != nil {
+		filters = nil // Kyverno is not installed, or its settings are not for this user
+	}
+	return w.client.Source(scope, cluster.SourceOptions{Filters: filters, Warn: w.warn})
+}
+
+func (w *wiring) warn(err error) { fmt.Fprintf(w.streams.ErrOut, "warning: %v\n", err) }
+
+func (w *wiring) warnAt(origin, text string) {
+	fmt.Fprintf(w.streams.ErrOut, "warning: %s: %s\n", origin, text)
+}
+
+// maskedWriter keeps the values of Secrets out of notices. Each message is
+// written at once, so that none is cut where a value stands.
+type maskedWriter struct {
+	io.Writer
+	masker *secret.Masker
+}
+
+// Write writes the masked text.
+func (w maskedWriter) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(w.Writer, w.masker.Text(string(p))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// renderOptions say how to print, and what the output says about the run.
+func (w *wiring) renderOptions(out OutputFlags, request engine.Request) render.Options {
+	o := render.Options{
+		Out: w.streams.Out, Color: printers.AllowsColorOutput(w.streams.Out),
+		ShowSecrets: out.ShowSecrets, Masker: w.masker, Query: out.Query,
+		Context: render.Context{Version: Version(), Operation: string(request.Operation)},
+	}
+	if !w.Objects.AllNamespaces {
+		o.Context.Namespace = w.namespace()
+	}
+	if w.client != nil {
+		info := w.client.Info()
+		o.Context.Context, o.Context.Server, o.Context.User = info.Context, info.Server, info.User
+	}
+	return o
+}
+
+// resolve reads TYPE and TYPE/NAME arguments; types may be joined by commas.
+func resolve(mapper meta.RESTMapper, args []string) ([]engine.ObjectKey, error) {
+	var keys []engine.ObjectKey
+	for _, arg := range args {
+		types, name, named := strings.Cut(arg, "/")
+		if named && (name == "" || strings.Contains(name, "/") || strings.Contains(types, ",")) {
+			return nil, fmt.Errorf("argument %q: use TYPE, TYPE,TYPE or TYPE/NAME", arg)
+		}
+		for _, t := range strings.Split(types, ",") {
+			gk, err := kindOf(mapper, t)
+			if err != nil {
+				return nil, err
+			}
+			keys = append(keys, engine.ObjectKey{GroupKind: gk, Name: name})
+		}
+	}
+	return keys, nil
+}
+
+// kindOf finds the kind that a user means by "deploy", "deployments.apps" or
+// "deployments.v1.apps".
+func kindOf(mapper meta.RESTMapper, text string) (schema.GroupKind, error) {
+	full, partial := schema.ParseResourceArg(strings.ToLower(text))
+	if full != nil {
+		if gvk, err := mapper.KindFor(*full); err == nil {
+			return gvk.GroupKind(), nil
+		}
+	}
+	gvk, err := mapper.KindFor(partial.WithVersion(""))
+	if meta.IsNoMatchError(err) {
+		return schema.GroupKind{}, fmt.Errorf("there is no resource type %q", text)
+	}
+	return gvk.GroupKind(), err
+}
