@@ -88,6 +88,7 @@ func (r rule) Rules() []engine.RuleRef { return []engine.RuleRef{r.ref()} }
 func (r rule) Selections() []engine.Selection {
 	return []engine.Selection{{Version: "v1", Kind: "ConfigMap"}}
 }
+
 func (r rule) write(t engine.Target, s engine.Sink, trigger engine.ObjectKey) *unstructured.Unstructured {
 	after := with(t.Object, r.key, r.value(t))
 	s.Step(engine.Step{Rule: r.ref(), Subject: t.Key, Trigger: trigger, Outcome: engine.Changed, After: after})

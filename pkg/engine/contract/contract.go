@@ -82,10 +82,14 @@ func (s Server) testList(t *testing.T) {
 		"one object":     {engine.Selection{Kind: "ConfigMap", Namespace: "contract-shop", Name: "spare"}, []string{"ConfigMap contract-shop/spare"}},
 		"a version":      {engine.Selection{Version: "v1", Kind: "ConfigMap", Name: "spare"}, []string{"ConfigMap contract-shop/spare"}},
 		"name wildcards": {engine.Selection{Kind: "ConfigMap", Namespace: "contract-*", Name: "s?are"}, []string{"ConfigMap contract-shop/spare"}},
-		"labels": {engine.Selection{Kind: "ConfigMap", Namespace: "contract-*", Labels: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
-			[]string{"ConfigMap contract-bank/settings", "ConfigMap contract-shop/settings"}},
-		"kind wildcards": {engine.Selection{Group: "*", Kind: "*", Namespace: "contract-shop", Labels: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
-			[]string{"ConfigMap contract-shop/settings", "apps/Deployment contract-shop/web"}},
+		"labels": {
+			engine.Selection{Kind: "ConfigMap", Namespace: "contract-*", Labels: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+			[]string{"ConfigMap contract-bank/settings", "ConfigMap contract-shop/settings"},
+		},
+		"kind wildcards": {
+			engine.Selection{Group: "*", Kind: "*", Namespace: "contract-shop", Labels: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+			[]string{"ConfigMap contract-shop/settings", "apps/Deployment contract-shop/web"},
+		},
 		"cluster-scoped": {engine.Selection{Group: "scheduling.k8s.io", Kind: "PriorityClass", Name: "contract-*"}, []string{"scheduling.k8s.io/PriorityClass contract-high"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -144,18 +148,36 @@ func (s Server) testSource(t *testing.T) {
 		selections []engine.Selection
 		want       []string
 	}{
-		"each object comes once, in order": {all, []engine.Selection{{Group: "apps", Kind: "Deployment"}, configMaps, configMaps, {Kind: "Config*", Name: "settings"}},
-			[]string{"ConfigMap contract-bank/owned", "ConfigMap contract-bank/settings", "ConfigMap contract-shop/settings", "ConfigMap contract-shop/spare", "apps/Deployment contract-shop/web"}},
-		"a selection narrows": {all, []engine.Selection{{Kind: "ConfigMap", Namespace: "contract-b*", Labels: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}},
-			[]string{"ConfigMap contract-bank/settings"}},
-		"a wildcard leaves out leases and what a controller owns": {engine.Scope{Namespace: "contract-bank"}, []engine.Selection{everything},
-			[]string{"ConfigMap contract-bank/settings"}},
-		"unless they are typed": {engine.Scope{Namespace: "contract-bank", Only: only("coordination.k8s.io", "Lease", "")}, []engine.Selection{everything},
-			[]string{"coordination.k8s.io/Lease contract-bank/lock"}},
-		"a typed name": {engine.Scope{Namespace: "contract-bank", Only: only("", "ConfigMap", "owned")}, []engine.Selection{everything},
-			[]string{"ConfigMap contract-bank/owned"}},
-		"a typed name in all namespaces": {engine.Scope{Only: only("", "ConfigMap", "settings")}, []engine.Selection{configMaps},
-			[]string{"ConfigMap contract-bank/settings", "ConfigMap contract-shop/settings"}},
+		"each object comes once, in order": {
+			all,
+			[]engine.Selection{{Group: "apps", Kind: "Deployment"}, configMaps, configMaps, {Kind: "Config*", Name: "settings"}},
+			[]string{"ConfigMap contract-bank/owned", "ConfigMap contract-bank/settings", "ConfigMap contract-shop/settings", "ConfigMap contract-shop/spare", "apps/Deployment contract-shop/web"},
+		},
+		"a selection narrows": {
+			all,
+			[]engine.Selection{{Kind: "ConfigMap", Namespace: "contract-b*", Labels: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}},
+			[]string{"ConfigMap contract-bank/settings"},
+		},
+		"a wildcard leaves out leases and what a controller owns": {
+			engine.Scope{Namespace: "contract-bank"},
+			[]engine.Selection{everything},
+			[]string{"ConfigMap contract-bank/settings"},
+		},
+		"unless they are typed": {
+			engine.Scope{Namespace: "contract-bank", Only: only("coordination.k8s.io", "Lease", "")},
+			[]engine.Selection{everything},
+			[]string{"coordination.k8s.io/Lease contract-bank/lock"},
+		},
+		"a typed name": {
+			engine.Scope{Namespace: "contract-bank", Only: only("", "ConfigMap", "owned")},
+			[]engine.Selection{everything},
+			[]string{"ConfigMap contract-bank/owned"},
+		},
+		"a typed name in all namespaces": {
+			engine.Scope{Only: only("", "ConfigMap", "settings")},
+			[]engine.Selection{configMaps},
+			[]string{"ConfigMap contract-bank/settings", "ConfigMap contract-shop/settings"},
+		},
 		"a typed kind that no policy matches":      {engine.Scope{Only: only("apps", "Deployment", "")}, []engine.Selection{configMaps}, nil},
 		"a namespace leaves out cluster-scoped":    {engine.Scope{Namespace: "contract-shop"}, []engine.Selection{{Kind: "Namespace"}, {Group: "apps", Kind: "*"}}, []string{"apps/Deployment contract-shop/web"}},
 		"cluster-scoped kinds":                     {all, []engine.Selection{{Kind: "Namespace", Name: "contract-*"}}, []string{"Namespace contract-bank", "Namespace contract-shop"}},

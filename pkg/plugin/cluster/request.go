@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
@@ -35,7 +35,7 @@ func objectPath(r *resource, key engine.ObjectKey) ([]string, error) {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s: namespace is missing", key))
 	}
 	for _, segment := range []string{key.Namespace, key.Name, key.Subresource} {
-		if problems := path.IsValidPathSegmentName(segment); len(problems) > 0 {
+		if problems := content.IsPathSegmentName(segment); len(problems) > 0 {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("%s: %q %s", key, segment, problems[0]))
 		}
 	}

@@ -239,9 +239,19 @@ func TestCancelledRead(t *testing.T) {
 	}
 }
 
+// Go panics where an iterator goes on after the loop has ended.
 func TestStoppedReadReadsNoFurther(t *testing.T) {
-	for range (&Reader{Stdin: strings.NewReader(header + "---\n" + header)}).Read(context.Background(), Input{Paths: []string{"-", "-"}}) {
+	reader := &Reader{Stdin: strings.NewReader(header + "---\n" + header)}
+	n := 0
+	for _, err := range reader.Read(t.Context(), Input{Paths: []string{"-", "-"}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
 		break
+	}
+	if n != 1 {
+		t.Errorf("%d documents before the end, want 1", n)
 	}
 }
 

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 )
@@ -78,7 +81,42 @@ func (p *resultLines) Print(r apply.Result) error {
 	}
 	var b bytes.Buffer
 	b.WriteString(p.paint(color, text+p.suffix()) + "\n")
+	if r.Err == nil {
+		for _, n := range notes(&r) {
+			b.WriteString(p.paint(yellow, "    "+p.text(n)) + "\n")
+		}
+	}
 	return p.write(&b)
+}
+
+// notes are what a user should know about a write that went well: whose fields
+// it took, unless nobody comes back for them, and where the server made something
+// else of it.
+func notes(r *apply.Result) []string {
+	var out []string
+	for _, t := range r.Takeovers {
+		if t.Verdict != intent.Silent {
+			out = append(out, "was set by "+t.String())
+		}
+	}
+	if set := r.Difference.Of(intent.Overridden); len(set) > 0 {
+		out = append(out, "the server set another value: "+strings.Join(set.Paths(), ", "))
+	}
+	if len(r.Drift) > 0 {
+		out = append(out, "the write answered other values than its dry run: "+paths(r.Drift))
+	}
+	if r.OwnersUnknown {
+		out = append(out, "the object does not record who set its fields, so conflicts could not be checked")
+	}
+	return out
+}
+
+func paths(list []fieldpath.Path) string {
+	out := make([]string, len(list))
+	for i, p := range list {
+		out[i] = fielddiff.PathString(p)
+	}
+	return strings.Join(out, ", ")
 }
 
 // outcomeText is what was done, in the words of kubectl where it has one.
@@ -151,7 +189,16 @@ type reportResult struct {
 	Reason  string        `json:"methodReason,omitempty"`
 	DryRun  string        `json:"dryRun,omitempty"`
 	Retries int           `json:"retries,omitempty"`
-	Error   string        `json:"error,omitempty"`
+	// Takeovers are the managers that lost fields by the write.
+	Takeovers []reportTakeover `json:"takeovers,omitempty"`
+	Notes     []string         `json:"notes,omitempty"`
+	Error     string           `json:"error,omitempty"`
+}
+
+type reportTakeover struct {
+	Manager string         `json:"manager"`
+	Verdict intent.Verdict `json:"verdict"`
+	Text    string         `json:"text"` // the owner and the fields
 }
 
 // Print adds one object.
@@ -161,6 +208,12 @@ func (p *resultReport) Print(r apply.Result) error {
 	p.counts[r.Outcome]++
 	out := reportResult{
 		Object: refOf(r.Key), Outcome: r.Outcome, Method: string(r.Method), DryRun: p.DryRun, Retries: r.Retries,
+	}
+	for _, t := range r.Takeovers {
+		out.Takeovers = append(out.Takeovers, reportTakeover{t.Manager, t.Verdict, p.Masker.Text(t.String())})
+	}
+	for _, n := range notes(&r) {
+		out.Notes = append(out.Notes, p.Masker.Text(n))
 	}
 	if !r.Reason.None() {
 		out.Reason = p.Masker.Text(r.Reason.String())

@@ -1,0 +1,63 @@
+# Needs Go, git and make. The only thing taken from the network is Go modules.
+
+GO      ?= go
+BIN     := $(CURDIR)/.bin
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT  ?= $(shell git rev-parse --verify HEAD 2>/dev/null || echo unknown)
+PKG     := github.com/kubectl-mutate/kubectl-mutate/pkg/plugin
+LDFLAGS := -s -w -X $(PKG).version=$(VERSION) -X $(PKG).commit=$(COMMIT)
+
+# One setting for all, so that plugin and tests share the build cache and no C
+# compiler is needed.
+export CGO_ENABLED := 0
+
+.DEFAULT_GOAL := build
+
+.PHONY: build
+build: ## Build the plugin into .bin.
+	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN)/kubectl-mutate ./cmd/kubectl-mutate
+
+.PHONY: demo
+demo: build ## Preview the example policies on the example cluster's manifests; no cluster needed.
+	$(BIN)/kubectl-mutate preview -p examples/policies -f examples/cluster --exit-code=false
+
+.PHONY: demo-cluster
+demo-cluster: build controlplane ## The same on a real API server: preview, apply, preview again.
+	$(GO) -C test/e2e run ./cmd/controlplane run -- $(CURDIR)/examples/demo-cluster.sh $(BIN)
+
+.PHONY: test
+test: test-unit test-e2e ## Run all tests.
+
+.PHONY: test-unit
+test-unit: ## Run the unit tests and the conformance cases.
+	$(GO) test ./...
+
+.PHONY: test-e2e
+test-e2e: controlplane ## Run the scripts on a real API server.
+	$(GO) -C test/e2e test ./...
+
+.PHONY: controlplane
+controlplane: ## Build etcd, kube-apiserver and kubectl for the tests, once.
+	$(GO) -C test/e2e run ./cmd/controlplane build
+
+.PHONY: lint
+lint: $(BIN)/golangci-lint ## Check style and the import rule.
+	$(GO) mod verify
+	$(BIN)/golangci-lint run ./...
+	cd test/e2e && $(BIN)/golangci-lint run --config $(CURDIR)/.golangci.yml ./...
+
+.PHONY: fmt
+fmt: $(BIN)/golangci-lint ## Format the code.
+	$(BIN)/golangci-lint fmt ./...
+	cd test/e2e && $(BIN)/golangci-lint fmt --config $(CURDIR)/.golangci.yml ./...
+
+$(BIN)/golangci-lint: tools/go.mod tools/go.sum
+	$(GO) -C tools build -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: clean
+clean: ## Remove what was built.
+	rm -rf $(BIN) dist
+
+.PHONY: help
+help: ## Show this list.
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 15

@@ -1,0 +1,2 @@
+// Package archtest keeps the import rule of docs/architecture.md by a test.
+package archtest

@@ -1,0 +1,90 @@
+package kyverno
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/decode"
+)
+
+// Name is the name of the dialect in reports.
+const Name = "kyverno"
+
+const kyvernoGroup = "kyverno.io"
+
+// Dialect reads Kyverno's ClusterPolicy and Policy.
+type Dialect struct{}
+
+// New returns the dialect.
+func New() *Dialect { return &Dialect{} }
+
+// Name is "kyverno".
+func (*Dialect) Name() string { return Name }
+
+// Accepts says that ClusterPolicy and Policy are policies, and that
+// PolicyException and GlobalContextEntry are inputs of theirs.
+func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
+	if gk.Group != kyvernoGroup {
+		return engine.Foreign
+	}
+	switch gk.Kind {
+	case "ClusterPolicy", "Policy":
+		return engine.Policy
+	case "PolicyException", "GlobalContextEntry":
+		return engine.Input
+	}
+	return engine.Foreign
+}
+
+// Compile reads policies and exceptions. A rule that does not compile is left
+// out and reported; the others of its policy take part.
+func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
+	if c.Warn == nil {
+		c.Warn = func(engine.CompileError) {}
+	}
+	var policies []*policy
+	var exceptions []*exception
+	all := &decode.Report{}
+	for _, document := range c.Documents {
+		gk := document.Object.GroupVersionKind().GroupKind()
+		r := &decode.Report{Origin: document.Origin, Policy: gk.Kind + " " + nameOf(document.Object), Warn: c.Warn}
+		switch {
+		case d.Accepts(gk) == engine.Policy:
+			policies = append(policies, decodePolicy(r, document))
+		case gk.Kind == "PolicyException":
+			exceptions = append(exceptions, decodeException(r, document))
+		}
+		all.Errs = append(all.Errs, r.Errs...)
+	}
+	slices.SortStableFunc(policies, func(a, b *policy) int {
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.namespace, b.namespace))
+	})
+	for _, p := range policies {
+		p.rules = slices.DeleteFunc(p.rules, func(r *rule) bool { return !keeps(c.Rules, r) })
+		for _, r := range p.rules {
+			r.exceptions = excepting(exceptions, r.ref)
+		}
+	}
+	return newProgram(policies), all.Err()
+}
+
+// keeps applies the user's choice of rules. A derived rule is also chosen by
+// the name of the rule that it comes from.
+func keeps(f engine.RuleFilter, r *rule) bool {
+	written := r.ref
+	written.Rule = r.written
+	only, skip := engine.RuleFilter{Only: f.Only}, engine.RuleFilter{Skip: f.Skip}
+	return (only.Keeps(r.ref) || only.Keeps(written)) && skip.Keeps(r.ref) && skip.Keeps(written)
+}
+
+// nameOf is "name", or "namespace/name".
+func nameOf(u *unstructured.Unstructured) string {
+	if ns := u.GetNamespace(); ns != "" {
+		return ns + "/" + u.GetName()
+	}
+	return u.GetName()
+}

@@ -1,0 +1,14 @@
+// Package kyverno evaluates the mutate rules of Kyverno's ClusterPolicy and
+// Policy.
+//
+// A policy is read once, into rules whose match blocks, expressions, patches and
+// context entries are compiled. For an object, the rules run in the order of
+// policy names and, inside a policy, as written, those derived for Pod
+// controllers last; each sees what the rule before it made of the object.
+//
+// Rules with mutate.targets do not change what they match: they become Effects,
+// bound to the object that set them off (the trigger), and are run on each of
+// their subjects.
+//
+// The parts of the language that stand on their own are packages below this one.
+package kyverno

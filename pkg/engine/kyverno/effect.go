@@ -1,0 +1,154 @@
+package kyverno
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// effect is one entry of a rule's targets, bound to a trigger.
+type effect struct {
+	rule      *rule
+	target    *target
+	trigger   engine.Target
+	operation engine.Operation
+	open      bool // the operation was left open: CREATE may be tried
+	created   bool // the trigger only sets off the rule as if it were created
+	subjects  engine.Selection
+}
+
+// Effects runs the rules with targets up to the point where they name their
+// subjects. A policy that applies one rule stops after the first that names any,
+// since only applying it would tell whether it changes something.
+func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.World, sink engine.Sink) ([]engine.Effect, error) {
+	var out []engine.Effect
+	candidates := p.index.rules(trigger.Key.Kind)
+	for _, policy := range p.policies {
+		for _, r := range policy.rules {
+			if len(r.targets) == 0 {
+				continue
+			}
+			if !candidates.has(r) {
+				r.skipKind(ctx, trigger, w, sink)
+				continue
+			}
+			effects := r.propagate(ctx, trigger, w, sink)
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			for _, f := range effects {
+				out = append(out, f)
+			}
+			if policy.applyOne && len(effects) > 0 {
+				break
+			}
+		}
+	}
+	return out, nil
+}
+
+// propagate decides, as run does for other rules, whether the trigger sets off
+// the rule, if need be as if the trigger were created.
+func (r *rule) propagate(ctx context.Context, trigger engine.Target, w *engine.World, sink engine.Sink) []*effect {
+	operation, open := simulated(trigger.Request.Operation)
+	effects, steps := r.propagateAs(newExecution(ctx, w, r, trigger, operation), sink)
+	if open && r.asksOperation && len(steps) == 1 && heldBack(steps[0].Outcome) {
+		created, others := r.propagateAs(newExecution(ctx, w, r, trigger, engine.OperationCreate), sink)
+		if len(created) > 0 || !heldBack(others[0].Outcome) {
+			effects, steps = created, others
+			for _, f := range effects {
+				f.created = true
+			}
+			for i := range steps {
+				steps[i].AsCreated = true
+			}
+		}
+	}
+	for _, f := range effects {
+		f.open = open
+	}
+	for _, step := range steps {
+		sink.Step(step)
+	}
+	return effects
+}
+
+// propagateAs returns the effects, and the steps of what kept others from being.
+// There is at least one of either. An entry that fails does not stop the others.
+func (r *rule) propagateAs(e *execution, sink engine.Sink) (effects []*effect, steps []engine.Step) {
+	scope, stopped := r.admit(e, sink)
+	if scope == nil {
+		stopped.Trigger = e.matched.Key
+		return nil, []engine.Step{stopped}
+	}
+	trigger := e.matched.Target
+	if !r.asksTrigger {
+		// The trigger's content is not needed again, so it need not be kept.
+		trigger.Object = &unstructured.Unstructured{Object: map[string]any{}}
+		trigger.OldObject, trigger.Namespace = nil, nil
+	}
+	for _, t := range r.targets {
+		subjects, err := t.subjects(e, scope)
+		if err != nil {
+			step := e.step(mutated{}, err)
+			step.Trigger = e.matched.Key
+			steps = append(steps, step)
+			continue
+		}
+		effects = append(effects, &effect{rule: r, target: t, trigger: trigger, operation: e.matched.Operation, subjects: subjects})
+	}
+	return effects, steps
+}
+
+// Rule is the rule that acts.
+func (f *effect) Rule() engine.RuleRef { return f.rule.ref }
+
+// Trigger is the object that set it off.
+func (f *effect) Trigger() engine.ObjectKey { return f.trigger.Key }
+
+// Subjects names the objects to change.
+func (f *effect) Subjects() engine.Selection { return f.subjects }
+
+// Apply changes one subject. Variables see the trigger as request.object and the
+// subject as target. A precondition of the target that asks for the operation is
+// judged, like the rule's own, for UPDATE and then for CREATE.
+func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
+	step := f.apply(ctx, subject, w, f.operation)
+	if f.open && !f.created && f.rule.asksOperation && step.Outcome == engine.Skipped {
+		if created := f.apply(ctx, subject, w, engine.OperationCreate); created.Outcome != engine.Skipped {
+			step = created
+			step.AsCreated = true
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	step.AsCreated = step.AsCreated || f.created
+	sink.Step(step)
+	if step.Outcome == engine.Changed {
+		return step.After, nil
+	}
+	return subject.Object, nil
+}
+
+func (f *effect) apply(ctx context.Context, subject engine.Target, w *engine.World, operation engine.Operation) engine.Step {
+	e := newExecution(ctx, w, f.rule, f.trigger, operation)
+	e.onTarget = true
+	e.subject = subject
+	if subject.Object == nil {
+		return e.step(mutated{}, e.failed(f.target.field, errors.New("the target does not exist")))
+	}
+	s := e.begin()
+	s.Set("target", subject.Object.Object)
+	e.define(s, f.target.context)
+	if err := e.meets(f.target.preconditions, s, f.target.field+".preconditions"); err != nil {
+		return e.step(mutated{}, err)
+	}
+	out, err := f.rule.mutation.mutate(e, s, subject.Object.Object)
+	out.impure = cmp.Or(out.impure, f.target.impure)
+	return e.step(out, err)
+}

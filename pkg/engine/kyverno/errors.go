@@ -1,0 +1,54 @@
+package kyverno
+
+import (
+	"fmt"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
+)
+
+// RuleError is why a rule could not be evaluated on an object.
+type RuleError struct {
+	Rule  engine.RuleRef
+	Field string // where in the rule, such as "mutate.foreach[0].list"
+	Err   error
+}
+
+// Error says which rule, where in it, and why.
+func (e *RuleError) Error() string { return fmt.Sprintf("%s: %s: %v", e.Rule, e.Field, e.Err) }
+
+// Unwrap gives the reason.
+func (e *RuleError) Unwrap() error { return e.Err }
+
+// UnsupportedError is a part of a rule that this program cannot, or may not,
+// evaluate.
+type UnsupportedError struct {
+	Field  string
+	Reason string
+}
+
+// Error names the field and the reason.
+func (e *UnsupportedError) Error() string { return fmt.Sprintf("%s: %s", e.Field, e.Reason) }
+
+// SkippedError is why a rule that matched was held back.
+type SkippedError struct {
+	Reason string
+	Err    error // what did not hold; nil where there is nothing to add
+}
+
+// Error is the reason in Kyverno's words, and what did not hold.
+func (e *SkippedError) Error() string {
+	if e.Err == nil {
+		return e.Reason
+	}
+	return e.Reason + ": " + e.Err.Error()
+}
+
+// Unwrap gives what did not hold.
+func (e *SkippedError) Unwrap() error { return e.Err }
+
+// PreconditionError tells which preconditions do not hold.
+type PreconditionError struct{ Verdict conditions.Verdict }
+
+// Error lists the conditions; the text is made here and not before.
+func (e *PreconditionError) Error() string { return e.Verdict.Why() }

@@ -1,0 +1,76 @@
+package kyverno
+
+import (
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
+)
+
+// exception is a compiled PolicyException: objects on which some rules are skipped.
+type exception struct {
+	name       string
+	rules      []exceptedRules
+	match      *match.Block
+	conditions *conditions.Conditions
+}
+
+type exceptedRules struct {
+	policy string
+	rules  []string // wildcards; a derived rule has to be named by its own name
+}
+
+func decodeException(r *decode.Report, d engine.Document) *exception {
+	root := decode.Node{Report: r, Value: d.Object.Object}.Fields()
+	spec := root.At("spec").Fields()
+	e := &exception{name: nameOf(d.Object), match: match.Decode(spec.At("match")), conditions: decodeConditions(spec.At("conditions"))}
+	for _, n := range spec.At("exceptions").List() {
+		f := n.Fields()
+		e.rules = append(e.rules, exceptedRules{policy: f.At("policyName").Text(), rules: f.At("ruleNames").Texts()})
+		f.Done()
+	}
+	spec.Accept("background", "podSecurity", "images", "allowedValues", "reportResult")
+	spec.Done()
+	return e
+}
+
+// excepting picks the exceptions that name a rule.
+func excepting(all []*exception, ref engine.RuleRef) []*exception {
+	var out []*exception
+	for _, e := range all {
+		for _, named := range e.rules {
+			if wildcard.Match(named.policy, ref.Policy) && selector.AnyOf(named.rules, ref.Rule) {
+				out = append(out, e)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// excepted returns a *SkippedError when an exception covers the matched object.
+func (e *execution) excepted(s *variables.Scope) error {
+	for _, x := range e.rule.exceptions {
+		m, err := x.match.Missed(&e.matched)
+		if err != nil {
+			return err
+		}
+		if !m.None() {
+			continue
+		}
+		if x.conditions != nil {
+			verdict, err := x.conditions.Met(s)
+			if err != nil {
+				return e.failed("conditions of PolicyException "+x.name, err)
+			}
+			if !verdict.Met {
+				continue
+			}
+		}
+		return &SkippedError{Reason: "rule is skipped due to policy exception " + x.name}
+	}
+	return nil
+}

@@ -1,0 +1,218 @@
+package kyverno
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/images"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+)
+
+// execution is one rule on its way over one object, for one operation.
+type execution struct {
+	ctx         context.Context // an execution does not outlive its call
+	world       *engine.World
+	rule        *rule
+	matched     match.Candidate // what the rule's match block sees: the trigger
+	onTarget    bool            // the rule changes another object than the one it matched
+	subject     engine.Target
+	interpreter *jmespath.Interpreter
+	visited     int // elements of foreach lists
+}
+
+func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target, operation engine.Operation) *execution {
+	return &execution{
+		ctx: ctx, world: w, rule: r, subject: t,
+		matched: match.Candidate{Target: t, Operation: operation, Context: ctx, Reader: w.Reader},
+	}
+}
+
+// begin builds the scope of the rule's variables on this object.
+func (e *execution) begin() *variables.Scope {
+	e.interpreter = jmespath.New(e.world.Now, e.seed())
+	s := variables.NewScope(e.interpreter, e.world.Limits)
+	s.Set("request", e.request(e.matched.Object.Object))
+	account, namespace := serviceAccount(e.matched.Request.User.Username)
+	s.Set("serviceAccountName", account)
+	s.Set("serviceAccountNamespace", namespace)
+	s.Define("images", func(*variables.Scope) (any, error) {
+		if all := images.Of(e.matched.Object.Object, e.matched.Key.GroupKind); all != nil {
+			return all, nil
+		}
+		return nil, &jmespath.NotFoundError{Key: "images"}
+	})
+	e.define(s, e.rule.context)
+	return s
+}
+
+// seed is that of the rule's random values on this object. It depends on nothing
+// but the run's seed and the names involved, so that the order of objects does
+// not matter.
+func (e *execution) seed() uint64 {
+	h := fnv.New64a()
+	_ = binary.Write(h, binary.BigEndian, e.world.Seed) // a hash takes everything
+	for _, key := range []engine.ObjectKey{e.matched.Key, e.subject.Key} {
+		for _, name := range []string{e.rule.ref.Policy, e.rule.ref.Rule, key.Group, key.Kind, key.Namespace, key.Name} {
+			_, _ = io.WriteString(h, name)
+			_, _ = h.Write([]byte{0})
+		}
+	}
+	return h.Sum64()
+}
+
+// request is the admission request that variables see, holding a state of the
+// object that the rule matched.
+func (e *execution) request(object map[string]any) map[string]any {
+	key := e.matched.Key
+	request := map[string]any{
+		"operation": string(e.matched.Operation),
+		"object":    object,
+		"oldObject": nil,
+		"name":      key.Name,
+		"namespace": match.NamespaceOf(e.matched.Object),
+		"kind":      map[string]any{"group": key.Group, "version": key.Version, "kind": key.Kind},
+	}
+	if u := e.matched.Request.User; !u.Empty() {
+		request["userInfo"] = userInfo(u)
+	}
+	if key.Subresource != "" {
+		request["subResource"] = key.Subresource
+	}
+	if m := e.matched.Mapping; m != nil {
+		r := m.Resource
+		request["resource"] = map[string]any{"group": r.Group, "version": r.Version, "resource": r.Resource}
+	}
+	if old := e.matched.OldObject; old != nil && e.matched.Operation != engine.OperationCreate {
+		request["oldObject"] = old.Object
+	}
+	return request
+}
+
+func userInfo(u engine.UserInfo) map[string]any {
+	out := map[string]any{}
+	if u.Username != "" {
+		out["username"] = u.Username
+	}
+	if len(u.Groups) > 0 {
+		groups := make([]any, len(u.Groups))
+		for i, g := range u.Groups {
+			groups[i] = g
+		}
+		out["groups"] = groups
+	}
+	return out
+}
+
+// serviceAccount splits "system:serviceaccount:NAMESPACE:NAME"; other users have none.
+func serviceAccount(username string) (name, namespace string) {
+	rest, ok := strings.CutPrefix(username, "system:serviceaccount:")
+	if !ok {
+		return "", ""
+	}
+	namespace, name, _ = strings.Cut(rest, ":")
+	return name, namespace
+}
+
+// meets returns a *SkippedError when preconditions do not hold.
+func (e *execution) meets(c *conditions.Conditions, s *variables.Scope, field string) error {
+	if c == nil {
+		return nil
+	}
+	verdict, err := c.Met(s)
+	switch {
+	case err != nil:
+		return e.failed(field, err)
+	case !verdict.Met:
+		return &SkippedError{Reason: "preconditions not met", Err: &PreconditionError{Verdict: verdict}}
+	}
+	return nil
+}
+
+// failed says where in the rule an error comes from.
+func (e *execution) failed(field string, err error) error {
+	return &RuleError{Rule: e.rule.ref, Field: field, Err: err}
+}
+
+// schema is the schema of the object that the rule changes; the zero schema
+// where none is known.
+func (e *execution) schema() engine.Schema {
+	if e.world.Reader == nil {
+		return engine.Schema{}
+	}
+	s, err := e.world.Reader.Schema(e.ctx, e.subject.Key.GroupVersionKind())
+	if err != nil {
+		return engine.Schema{}
+	}
+	return s
+}
+
+// step reports what came of mutating the subject.
+func (e *execution) step(out mutated, err error) engine.Step {
+	step := engine.Step{Rule: e.rule.ref, Subject: e.subject.Key, Warnings: slices.Concat(e.matched.Assumed, out.warnings)}
+	if e.onTarget {
+		step.Trigger = e.matched.Key
+	}
+	var skipped *SkippedError
+	switch {
+	case errors.As(err, &skipped):
+		step.Outcome, step.Err = engine.Skipped, err
+	case isUnsupported(err):
+		step.Outcome, step.Err = engine.Unsupported, err
+	case err != nil:
+		step.Outcome, step.Err = engine.Failed, err
+	case sameMap(out.object, e.subject.Object.Object):
+		step.Outcome = engine.Unchanged
+	default:
+		e.finish(&step, out)
+	}
+	return step
+}
+
+// finish accepts a changed object, unless it has become another one.
+func (e *execution) finish(step *engine.Step, out mutated) {
+	if field := changedIdentity(e.subject.Object.Object, out.object); field != "" {
+		step.Outcome = engine.Failed
+		step.Err = e.failed("mutate", fmt.Errorf("changes %s, which makes it another object", field))
+		return
+	}
+	step.Outcome = engine.Changed
+	step.NotIdempotent = cmp.Or(out.impure, e.rule.impure)
+	step.After = &unstructured.Unstructured{Object: out.object}
+}
+
+// changedIdentity names the first field that tells which object it is and differs.
+func changedIdentity(before, after map[string]any) string {
+	for _, key := range []string{"apiVersion", "kind"} {
+		if !reflect.DeepEqual(before[key], after[key]) {
+			return key
+		}
+	}
+	was, is := mapping(before["metadata"]), mapping(after["metadata"])
+	for _, key := range []string{"name", "namespace", "uid"} {
+		if !reflect.DeepEqual(was[key], is[key]) {
+			return "metadata." + key
+		}
+	}
+	return ""
+}
+
+func mapping(v any) map[string]any { m, _ := v.(map[string]any); return m }
+
+// sameMap tells whether two maps are one and the same.
+func sameMap(a, b map[string]any) bool {
+	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
+}

@@ -1,0 +1,66 @@
+package jmespath
+
+import "fmt"
+
+// NotFoundError says that an object has no such key. Its words are Kyverno's.
+type NotFoundError struct{ Key string }
+
+// Error gives the key.
+func (e *NotFoundError) Error() string { return `Unknown key "` + e.Key + `" in path` }
+
+// SyntaxError says why a text is no expression that this package evaluates.
+type SyntaxError struct {
+	Expression string
+	Reason     string
+}
+
+// Error gives the expression, cut short, and the reason.
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("invalid JMESPath expression %q: %s", shorten(e.Expression), e.Reason)
+}
+
+// FunctionError says why a function has no result for its arguments.
+type FunctionError struct {
+	Function string
+	Err      error
+}
+
+// Error gives function and reason, as Kyverno words it.
+func (e *FunctionError) Error() string {
+	return fmt.Sprintf("JMESPath function '%s': %v", e.Function, e.Err)
+}
+
+// Unwrap gives the reason.
+func (e *FunctionError) Unwrap() error { return e.Err }
+
+// UnsupportedError is the reason of a FunctionError where the function needs
+// what no evaluation may do.
+type UnsupportedError struct{ Needs string }
+
+// Error says what is needed.
+func (e *UnsupportedError) Error() string { return "unsupported: it needs " + e.Needs }
+
+// LimitError says which bound an expression went beyond.
+type LimitError struct {
+	What string
+	Max  int
+}
+
+// Error names the limit.
+func (e *LimitError) Error() string { return fmt.Sprintf("more than %d %s", e.Max, e.What) }
+
+// isNotFound tells a missing key of this very expression from one that another
+// evaluation met, such as that of a context entry: the latter is never swallowed.
+func isNotFound(err error) bool {
+	_, ok := err.(*NotFoundError) //nolint:errorlint // wrapped ones are meant to differ
+	return ok
+}
+
+// shorten keeps messages readable whatever the policy holds.
+func shorten(s string) string {
+	const most = 200
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "..."
+}

@@ -1,0 +1,184 @@
+package jmespath
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	gojmespath "github.com/kyverno/go-jmespath"
+)
+
+// The bounds of an expression's text.
+const (
+	maxLength  = 64 << 10 // bytes
+	maxNesting = 500      // operators that make the parser or the evaluator recurse
+)
+
+// Expression is a compiled expression: immutable and safe for concurrent use.
+type Expression struct {
+	text   string
+	root   node
+	facts  facts
+	impure string
+}
+
+// facts is what compiling finds out about an expression.
+type facts struct {
+	roots  []string // identifiers that are looked up in the data itself
+	whole  bool     // the data as a whole is used: @, *, [*] ...
+	builds bool     // the result may hold more than the data does
+	impure []string // reasons, in the order of the text
+}
+
+// Compile parses an expression. The error is a *SyntaxError; calling a function
+// that does not exist is one too.
+func Compile(expr string) (*Expression, error) {
+	if err := checkBounds(expr); err != nil {
+		return nil, &SyntaxError{Expression: expr, Reason: err.Error()}
+	}
+	ast, err := parse(expr)
+	if err != nil {
+		return nil, &SyntaxError{Expression: expr, Reason: strings.TrimPrefix(err.Error(), "SyntaxError: ")}
+	}
+	c := compiler{}
+	root, err := c.compile(ast, true)
+	if err != nil {
+		return nil, &SyntaxError{Expression: expr, Reason: err.Error()}
+	}
+	return &Expression{text: expr, root: root, facts: c.facts, impure: strings.Join(c.facts.impure, "; ")}, nil
+}
+
+// parse calls the fork's parser, which indexes beyond its tokens on some
+// incomplete texts.
+func parse(expr string) (ast gojmespath.ASTNode, err error) {
+	defer func() {
+		if recover() != nil {
+			err = fmt.Errorf("incomplete expression")
+		}
+	}()
+	return gojmespath.NewParser().Parse(expr)
+}
+
+// checkBounds keeps absurd texts from the parser, which recurses.
+func checkBounds(expr string) error {
+	if len(expr) > maxLength {
+		return &LimitError{What: "bytes of expression", Max: maxLength}
+	}
+	nesting := 0
+	var quote byte
+	for i := 0; i < len(expr); i++ {
+		c := expr[i]
+		switch {
+		case quote != 0 && c == '\\':
+			i++
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"' || c == '`':
+			quote = c
+		case strings.IndexByte("([{!&*", c) >= 0:
+			nesting++
+		}
+	}
+	if nesting > 2*maxNesting {
+		return &LimitError{What: "brackets and operators", Max: 2 * maxNesting}
+	}
+	return nil
+}
+
+// Search evaluates the expression on data, a JSON value or an Object. The result
+// may share parts of the data; nothing in the data is modified. A missing key is
+// a *NotFoundError unless the expression provides for it.
+func (e *Expression) Search(in *Interpreter, data any) (any, error) {
+	ev := in.begin()
+	defer ev.end()
+	result, err := e.root.eval(&ev, data)
+	if err != nil {
+		return nil, err
+	}
+	switch v := result.(type) {
+	case float64:
+		return canonical(v), nil
+	case int:
+		return int64(v), nil
+	case Object:
+		return v.Fields()
+	}
+	if e.facts.builds {
+		if _, err := ev.measure(result); err != nil {
+			return nil, err
+		}
+	}
+	return result, nil
+}
+
+// String is the expression as it was written.
+func (e *Expression) String() string { return e.text }
+
+// NotIdempotent says why the same data can give another result in another run,
+// such as "reads the clock: time_now()"; empty where they cannot.
+func (e *Expression) NotIdempotent() string { return e.impure }
+
+// Uses tells whether the expression looks up a name in the data itself: request,
+// target, element, a context entry. An expression that takes the data as a whole
+// uses the names that its text mentions.
+func (e *Expression) Uses(name string) bool {
+	return slices.Contains(e.facts.roots, name) || (e.facts.whole && mentions(e.text, name))
+}
+
+// mentions finds a name as a word of its own that is no field of something,
+// which is how Kyverno finds the context entries that a query needs.
+func mentions(text, name string) bool {
+	if name == "" {
+		return false
+	}
+	for from := 0; ; {
+		i := strings.Index(text[from:], name)
+		if i < 0 {
+			return false
+		}
+		start, end := from+i, from+i+len(name)
+		before, _ := utf8.DecodeLastRuneInString(text[:start])
+		after, _ := utf8.DecodeRuneInString(text[end:])
+		if (start == 0 || (before != '.' && !wordly(before))) && (end == len(text) || !wordly(after)) {
+			return true
+		}
+		from = end
+	}
+}
+
+func wordly(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// Cache keeps compiled expressions by their text. It is bounded, and safe for
+// concurrent use; the zero value is empty and ready.
+type Cache struct {
+	mu      sync.Mutex
+	entries map[string]*Expression
+}
+
+const maxCached = 512
+
+// Compile returns the expression of a text, compiled at most once while it is kept.
+func (c *Cache) Compile(expr string) (*Expression, error) {
+	c.mu.Lock()
+	known := c.entries[expr]
+	c.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	compiled, err := Compile(expr)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.entries == nil || len(c.entries) >= maxCached {
+		c.entries = make(map[string]*Expression)
+	}
+	c.entries[expr] = compiled
+	return compiled, nil
+}

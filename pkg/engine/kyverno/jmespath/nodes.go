@@ -1,0 +1,228 @@
+package jmespath
+
+import "cmp"
+
+// node is one construct of an expression, which evaluates itself on a value.
+type node interface {
+	eval(e *evaluation, value any) (any, error)
+}
+
+type (
+	fieldNode struct {
+		name    string
+		missing *NotFoundError
+	}
+	literalNode   struct{ value any }
+	currentNode   struct{}
+	referenceNode struct{ of node } // &expr, as the argument of a function
+	indexNode     struct{ index int }
+	subNode       struct{ left, right node }
+	pipeNode      struct{ left, right node }
+	orNode        struct{ left, right node }
+	andNode       struct{ left, right node }
+	notNode       struct{ operand node }
+	listNode      struct{ members []node }
+	hashNode      struct {
+		keys    []string
+		members []node
+	}
+	equalNode struct {
+		left, right node
+		want        bool
+	}
+	orderNode struct {
+		left, right node
+		holds       func(order int) bool
+	}
+	callNode struct {
+		name     string
+		function *function
+		args     []node
+	}
+)
+
+// lenient evaluates where a missing key is as good as null.
+func lenient(n node, e *evaluation, value any) (any, error) {
+	result, err := n.eval(e, value)
+	if err != nil && isNotFound(err) {
+		return nil, nil
+	}
+	return result, err
+}
+
+func (n fieldNode) eval(e *evaluation, value any) (any, error) {
+	if err := e.spend(1); err != nil {
+		return nil, err
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		if field, ok := v[n.name]; ok {
+			return field, nil
+		}
+		return nil, n.missing
+	case Object:
+		field, found, err := v.Field(n.name)
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			return nil, n.missing
+		}
+		return field, nil
+	}
+	return nil, nil
+}
+
+func (n literalNode) eval(*evaluation, any) (any, error) { return n.value, nil }
+
+func (currentNode) eval(e *evaluation, value any) (any, error) {
+	if o, ok := value.(Object); ok {
+		return o.Fields()
+	}
+	return value, e.spend(1)
+}
+
+func (n referenceNode) eval(*evaluation, any) (any, error) { return n, nil }
+
+func (n indexNode) eval(_ *evaluation, value any) (any, error) {
+	list, ok := value.([]any)
+	index := n.index
+	if index < 0 {
+		index += len(list)
+	}
+	if !ok || index < 0 || index >= len(list) {
+		return nil, nil
+	}
+	return list[index], nil
+}
+
+func (n subNode) eval(e *evaluation, value any) (any, error) {
+	left, err := n.left.eval(e, value)
+	if err != nil {
+		return nil, err
+	}
+	return n.right.eval(e, left)
+}
+
+func (n pipeNode) eval(e *evaluation, value any) (any, error) {
+	left, err := lenient(n.left, e, value)
+	if err != nil {
+		return nil, err
+	}
+	return lenient(n.right, e, left)
+}
+
+func (n orNode) eval(e *evaluation, value any) (any, error) {
+	left, err := lenient(n.left, e, value)
+	if err != nil || truthy(left) {
+		return left, err
+	}
+	return lenient(n.right, e, value)
+}
+
+// eval of && swallows a missing key on its left alone, as the fork does.
+func (n andNode) eval(e *evaluation, value any) (any, error) {
+	left, err := lenient(n.left, e, value)
+	if err != nil || !truthy(left) {
+		return left, err
+	}
+	return n.right.eval(e, value)
+}
+
+func (n notNode) eval(e *evaluation, value any) (any, error) {
+	operand, err := lenient(n.operand, e, value)
+	if err != nil {
+		return nil, err
+	}
+	return !truthy(operand), nil
+}
+
+func (n listNode) eval(e *evaluation, value any) (any, error) {
+	if value == nil {
+		return nil, nil
+	}
+	list := make([]any, len(n.members))
+	for i, member := range n.members {
+		item, err := lenient(member, e, value)
+		if err != nil {
+			return nil, err
+		}
+		list[i] = item
+	}
+	return list, e.spend(len(list))
+}
+
+func (n hashNode) eval(e *evaluation, value any) (any, error) {
+	if value == nil {
+		return nil, nil
+	}
+	hash := make(map[string]any, len(n.members))
+	for i, member := range n.members {
+		item, err := lenient(member, e, value)
+		if err != nil {
+			return nil, err
+		}
+		hash[n.keys[i]] = item
+	}
+	return hash, e.spend(len(hash))
+}
+
+func (n equalNode) eval(e *evaluation, value any) (any, error) {
+	left, right, err := both(n.left, n.right, e, value)
+	if err != nil {
+		return nil, err
+	}
+	equal, err := e.equal(left, right)
+	if err != nil {
+		return nil, err
+	}
+	return equal == n.want, nil
+}
+
+// eval of an ordering is null unless both sides are numbers.
+func (n orderNode) eval(e *evaluation, value any) (any, error) {
+	left, right, err := both(n.left, n.right, e, value)
+	if err != nil {
+		return nil, err
+	}
+	order, ok := compareNumbers(left, right)
+	if !ok {
+		return nil, nil
+	}
+	return n.holds(order), nil
+}
+
+func both(left, right node, e *evaluation, value any) (any, any, error) {
+	l, err := lenient(left, e, value)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := lenient(right, e, value)
+	return l, r, err
+}
+
+func compareNumbers(a, b any) (int, bool) {
+	if i, ok := a.(int64); ok { // exact where both are integers
+		if j, ok := b.(int64); ok {
+			return cmp.Compare(i, j), true
+		}
+	}
+	x, ok := number(a)
+	y, also := number(b)
+	return cmp.Compare(x, y), ok && also
+}
+
+func (n callNode) eval(e *evaluation, value any) (any, error) {
+	if err := e.spend(1 + len(n.args)); err != nil {
+		return nil, err
+	}
+	args := make([]any, len(n.args))
+	for i, arg := range n.args {
+		result, err := lenient(arg, e, value)
+		if err != nil {
+			return nil, err
+		}
+		args[i] = result
+	}
+	return n.function.invoke(e, n.name, args)
+}

@@ -1,0 +1,350 @@
+package jmespath_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+)
+
+var now = time.Date(2024, 2, 29, 13, 14, 15, 0, time.FixedZone("", 2*60*60))
+
+// decode reads JSON as unstructured objects are read: whole numbers are int64.
+func decode(t testing.TB, text string) any {
+	t.Helper()
+	var value any
+	if err := utiljson.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return value
+}
+
+func search(t testing.TB, expr string, data any) (any, error) {
+	t.Helper()
+	compiled, err := jmespath.Compile(expr)
+	if err != nil {
+		t.Fatalf("Compile(%s): %v", expr, err)
+	}
+	return compiled.Search(jmespath.New(now, 1), data)
+}
+
+const object = `{
+	"a": {"b": 1, "nothing": null, "big": 9007199254740993, "half": 0.5, "text": "x"},
+	"l": [{"n": "one", "v": 3}, {"n": "two", "v": 1}, {"n": "three", "v": 2}],
+	"nested": [[1, 2], [3], 4],
+	"labels": {"z": "last", "m": "middle", "a": "first"},
+	"with-dash": {"k": true}
+}`
+
+func TestSearch(t *testing.T) {
+	const missing = "missing"
+	for _, c := range []struct{ expr, want string }{
+		// The rules about missing keys that the fork brought.
+		{"a.missing", missing},
+		{"a.missing.x", missing},
+		{"l[0].missing", missing},
+		{"missing[0]", missing},
+		{"a.b && a.missing", missing},
+		{"a.nothing", "null"},
+		{"a.nothing.x", "null"},
+		{"a.b.x", "null"},
+		{"l[9]", "null"},
+		{"missing[]", "null"},
+		{"missing[*].x", "null"},
+		{"missing[?x]", "null"},
+		{"missing.*", "null"},
+		{"l[*].missing", "[]"},
+		{"a.missing == `1`", "false"},
+		{"a.missing || 'default'", `"default"`},
+		{"a.missing || a.missing", "null"},
+		{"a.missing && a.b", "null"},
+		{"a.missing | @", "null"},
+		{"!missing", "true"},
+		{"[a.missing]", "[null]"},
+		{"{x: a.missing}", `{"x":null}`},
+		{"not_null(a.missing, 'x')", `"x"`},
+		{"map(&missing, l)", "[null,null,null]"},
+
+		// Integers of live objects.
+		{"a.b", "1"},
+		{"a.b > `0`", "true"},
+		{"a.b >= `1.5`", "false"},
+		{"a.b == `1`", "true"},
+		{"a.b == `1.0`", "true"},
+		{"a.b != `2`", "true"},
+		{"a.b < a.text", "null"},
+		{"a.big == `9007199254740992`", "false"},
+		{"a.big", "9007199254740993"},
+		{"a.half < a.b", "true"},
+		{"l[?v > `1`].n", `["one","three"]`},
+		{"`3.0`", "3"},
+		{"`[3.0, {\"x\": 2}]`", `[3,{"x":2}]`},
+		{"{a: a.b} == {a: `1`}", "true"},
+		{"[l[0].v] == [`3`]", "true"},
+		{"[l[0].v] == [`3`, `3`]", "false"},
+
+		// The rest of the language.
+		{"\"with-dash\".k", "true"},
+		{"l[-1].n", `"three"`},
+		{"l[0:2].n", `["one","two"]`},
+		{"l[::-1].v", "[2,1,3]"},
+		{"l[5:].v", "[]"},
+		{"l[::9223372036854775807].v", "[3]"},
+		{"l[::-9223372036854775807].v", "[2]"},
+		{"nested[]", "[1,2,3,4]"},
+		{"labels.*", `["first","middle","last"]`},
+		{"@.a.b", "1"},
+		{"a.[b, text]", `[1,"x"]`},
+		{"a.{n: b}", `{"n":1}`},
+		{"a.nothing.[b]", "null"},
+		{"a.nothing.{n: b}", "null"},
+		{"l[?n == 'two'] | [0].v", "1"},
+		{"!(a.b)", "false"},
+		{`'it\'s'`, `"it's"`},
+		{"labels | keys(@) | length(@)", "3"},
+		{"*.b", "[1]"},
+	} {
+		t.Run(c.expr, func(t *testing.T) {
+			got, err := search(t, c.expr, decode(t, object))
+			var notFound *jmespath.NotFoundError
+			if c.want == missing {
+				if !errors.As(err, &notFound) {
+					t.Fatalf("got %v, %v, want a missing key", got, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(decode(t, c.want), got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMissingKeySpeaksKyverno(t *testing.T) {
+	_, err := search(t, "a.c", decode(t, object))
+	if err == nil || err.Error() != `Unknown key "c" in path` {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSearchSharesAndKeepsItsData(t *testing.T) {
+	data := decode(t, object)
+	before := decode(t, object)
+	for _, expr := range []string{"sort_by(l, &n)", "sort_by(l, &v)", "reverse(l)", "sort(nested[0])", "merge(a, labels)", "l[] | sort_by(@, &v)"} {
+		if _, err := search(t, expr, data); err != nil {
+			t.Errorf("%s: %v", expr, err)
+		}
+	}
+	if diff := cmp.Diff(before, data); diff != "" {
+		t.Errorf("the data was modified:\n%s", diff)
+	}
+	got, _ := search(t, "a", data)
+	got.(map[string]any)["mark"] = true
+	if _, ok := data.(map[string]any)["a"].(map[string]any)["mark"]; !ok {
+		t.Error("the result is a copy")
+	}
+}
+
+func TestSyntaxErrors(t *testing.T) {
+	for _, expr := range []string{
+		"", " ", "a.", "a[", "a[0", "a[1", "[1", "[:", "{", "{a", "{a:", "{a: b", "f(", "length(", "(a", "a b", "'open", "`{`", "`1", "\"open",
+		"a ~ b", "&a", "[&a]", "unknown_function(a)", "a.b(c)(d)", "|", "a ||", "!", "*.", "\"f\"(a)", "a[?", "a[?b", "[0][", "a = b", "a[99999999999999999999]",
+		strings.Repeat("(", 5000) + "a" + strings.Repeat(")", 5000),
+		strings.Repeat("!", 100_000) + "a",
+		strings.Repeat("a.", 30_000) + "a",
+		strings.Repeat("a|", 30_000) + "a",
+		strings.Repeat("[", 60_000),
+	} {
+		compiled, err := jmespath.Compile(expr)
+		var syntax *jmespath.SyntaxError
+		if !errors.As(err, &syntax) {
+			t.Errorf("Compile(%.40q) = %v, %v; want a SyntaxError", expr, compiled, err)
+		}
+		if err != nil && len(err.Error()) > 500 {
+			t.Errorf("the message has %d bytes", len(err.Error()))
+		}
+	}
+}
+
+// Small expressions that ask for absurdly much must end soon, with the limit.
+func TestLimits(t *testing.T) {
+	doubled := strings.Repeat("[@,@]|", 60) + "@"
+	for name, expr := range map[string]string{
+		"shared lists as a result":  doubled,
+		"shared lists as a text":    "to_string(" + doubled + ")",
+		"shared lists compared":     "(" + doubled + ") == (" + doubled + ")",
+		"shared lists searched":     "contains([" + doubled + "], " + doubled + ")",
+		"flattened lists":           "[a]|" + strings.Repeat("[@[],@[]][]|", 60) + "@",
+		"joined texts":              "to_string('aaaaaaaaaa')|" + strings.Repeat("join('x',[@,@,@,@])|", 30) + "@",
+		"replaced texts":            "to_string('aaaaaaaaaa')|" + strings.Repeat("replace_all(@,'a',@)|", 8) + "@",
+		"replaced by expressions":   "to_string('aaaaaaaaaa')|" + strings.Repeat("regex_replace_all('a',@,@)|", 8) + "@",
+		"long random values":        "random('((a{1000}){1000}){1000}')",
+		"encoded texts":             "to_string('aaaaaaaaaa')|" + strings.Repeat("base64_encode(@)|", 90) + "@",
+		"nested loops over objects": "map(&to_string(@)," + strings.Repeat("[@,@,@,@][]|", 40) + "@)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			result, err := search(t, expr, decode(t, `{"a": [1, 2, 3]}`))
+			if err == nil {
+				t.Errorf("got %.60v, want a limit", result)
+			}
+			if took := time.Since(start); took > 5*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
+func TestOneEvaluationIsBoundedAsAWhole(t *testing.T) {
+	expensive, err := jmespath.Compile(strings.Repeat("[@,@]|", 60) + "@")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cheap, err := jmespath.Compile("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, data := jmespath.New(now, 1), map[string]any{"a": "b"}
+	start := time.Now()
+	for range 10_000 {
+		if _, err := expensive.Search(in, data); err == nil {
+			t.Fatal("no limit")
+		}
+	}
+	if took := time.Since(start); took > 30*time.Second {
+		t.Errorf("took %v", took)
+	}
+	if _, err := cheap.Search(in, data); err == nil {
+		t.Error("the evaluation goes on")
+	}
+}
+
+func TestNumbersOfBillionsOfDigitsAreNoQuantities(t *testing.T) {
+	for _, expr := range []string{"add('1e999999999', '1')", "divide('1', '1e-99999999')", "multiply('1e999999999', `2`)"} {
+		if got, err := search(t, expr, nil); err == nil {
+			t.Errorf("%s = %v", expr, got)
+		}
+	}
+}
+
+func TestExpressionFacts(t *testing.T) {
+	for _, c := range []struct {
+		expr    string
+		uses    []string
+		not     []string
+		because string
+	}{
+		{expr: "request.object.metadata.name", uses: []string{"request"}, not: []string{"object", "metadata"}},
+		{expr: "a.b || element.x", uses: []string{"a", "element"}, not: []string{"b", "x"}},
+		{expr: "l[?x == target.y].z", uses: []string{"l"}, not: []string{"target", "x", "z"}},
+		{expr: "length(images.containers)", uses: []string{"images"}},
+		{expr: "[a, {k: b}]", uses: []string{"a", "b"}, not: []string{"k"}},
+		{expr: "a | b", uses: []string{"a"}, not: []string{"b"}},
+		{expr: "@.cm.data", uses: []string{"cm"}, not: []string{"data"}},
+		{expr: "lookup(@, 'cm')", uses: []string{"cm"}, not: []string{"c"}},
+		{expr: "map(&x, list)", uses: []string{"list"}, not: []string{"x"}},
+		{expr: "\"my-entry\".x", uses: []string{"my-entry"}},
+		{expr: "time_now()", because: "reads the clock: time_now()"},
+		{expr: "join('-', [random('x'), time_now_utc(), random('y')])", because: "random value: random(); reads the clock: time_now_utc()"},
+	} {
+		compiled, err := jmespath.Compile(c.expr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if compiled.String() != c.expr {
+			t.Errorf("String() = %s, want %s", compiled, c.expr)
+		}
+		for _, name := range c.uses {
+			if !compiled.Uses(name) {
+				t.Errorf("%s does not use %s", c.expr, name)
+			}
+		}
+		for _, name := range c.not {
+			if compiled.Uses(name) {
+				t.Errorf("%s uses %s", c.expr, name)
+			}
+		}
+		if got := compiled.NotIdempotent(); got != c.because {
+			t.Errorf("%s: NotIdempotent() = %q, want %q", c.expr, got, c.because)
+		}
+	}
+}
+
+func TestCacheCompilesOnce(t *testing.T) {
+	var cache jmespath.Cache
+	first, err := cache.Compile("a.b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, _ := cache.Compile("a.b"); first != second {
+		t.Error("compiled twice")
+	}
+	if _, err := cache.Compile("a."); err == nil {
+		t.Error("a broken expression compiles")
+	}
+}
+
+func FuzzSearch(f *testing.F) {
+	for _, seed := range []string{
+		"a.b", "l[?v > `1`].n", "sort_by(l, &n)[0]", "{x: a, y: l[*].v}", "labels.* | [0]", "join('-', keys(labels))", "add('1Mi', '2Ki')",
+		"regex_replace_all('a(b)', 'ab', '$1')", "random('[a-z]{3}')", "items(labels, 'k', 'v')", "to_string(@)", "l[::-1]", "a.missing || 'x'",
+		"parse_yaml('a: [1, 2]')", "semver_compare('1.2.3', '>1')", "time_parse('Mon', 'x')", "x509_decode('-----BEGIN')", "divide('1h', '5m')",
+	} {
+		f.Add(seed, object)
+	}
+	f.Fuzz(func(t *testing.T, expr, text string) {
+		compiled, err := jmespath.Compile(expr)
+		if err != nil {
+			return
+		}
+		var data any
+		if utiljson.Unmarshal([]byte(text), &data) != nil {
+			data = decode(t, object)
+		}
+		first, firstErr := compiled.Search(jmespath.New(now, 7), data)
+		second, secondErr := compiled.Search(jmespath.New(now, 7), data)
+		if (firstErr == nil) != (secondErr == nil) || !cmp.Equal(first, second) {
+			t.Errorf("%q: first %v, %v; then %v, %v", expr, first, firstErr, second, secondErr)
+		}
+		if firstErr != nil {
+			return
+		}
+		if _, err := json.Marshal(first); err != nil {
+			t.Errorf("%q: the result is no JSON: %v", expr, err)
+		}
+	})
+}
+
+func BenchmarkSearch(b *testing.B) {
+	data := decode(b, `{"request": {"operation": "UPDATE", "object": {"metadata": {"name": "web", "labels": {"app": "web"}}, "spec": {"replicas": 3,
+		"containers": [{"name": "c1", "image": "nginx:latest"}, {"name": "c2", "image": "redis:6"}]}}}}`)
+	for name, expr := range map[string]string{
+		"field":    "request.object.metadata.name",
+		"default":  "request.object.metadata.labels.team || 'none'",
+		"filter":   "request.object.spec.containers[?name == 'c2'].image | [0]",
+		"function": "length(request.object.spec.containers) > `1`",
+	} {
+		compiled, err := jmespath.Compile(expr)
+		if err != nil {
+			b.Fatal(err)
+		}
+		in := jmespath.New(now, 1)
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := compiled.Search(in, data); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,386 @@
+package jsonpatch
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// Apply applies the operations one after the other, all or none of them. It
+// returns the very map that it was given where nothing changed, and otherwise
+// one that shares with it whatever no operation touched; the document itself is
+// not modified. The error is an *OperationError.
+func (p Patch) Apply(doc map[string]any) (map[string]any, error) {
+	current, budget := doc, maxCopied
+	for i, o := range p.operations {
+		next, err := o.apply(current, &budget)
+		if err != nil {
+			return doc, &OperationError{Index: i, Op: o.op, Path: o.path, Err: err}
+		}
+		current = next
+	}
+	if equal(current, doc) {
+		return doc, nil
+	}
+	return current, nil
+}
+
+// maxCopied bounds the values that the copy operations of a patch may write:
+// copying an object into itself doubles it each time.
+const maxCopied = 1_000_000
+
+// apply applies one operation; copies use up the budget.
+func (o operation) apply(doc map[string]any, budget *int) (map[string]any, error) {
+	switch o.op {
+	case opAdd:
+		return write(doc, o.to, editor{last: add(o.value), create: true})
+	case opReplace:
+		return write(doc, o.to, editor{last: replace(o.value), create: true})
+	case opRemove:
+		return write(doc, o.to, editor{last: remove, lenient: true})
+	case opTest:
+		return doc, test(doc, o.to, o.value)
+	}
+	moved, err := get(doc, o.from)
+	if err != nil {
+		return nil, fmt.Errorf("from: %w", err)
+	}
+	if o.op == opCopy && !spend(moved, budget) {
+		return nil, fmt.Errorf("the patch copies more than the limit of %d values", maxCopied)
+	}
+	if o.op == opMove {
+		if doc, err = write(doc, o.from, editor{last: remove}); err != nil {
+			return nil, err
+		}
+	}
+	return write(doc, o.to, editor{last: add(moved)})
+}
+
+// spend counts the values in a value, and stops when the budget is used up.
+func spend(value any, budget *int) bool {
+	if *budget--; *budget < 0 {
+		return false
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for _, child := range v {
+			if !spend(child, budget) {
+				return false
+			}
+		}
+	case []any:
+		for _, child := range v {
+			if !spend(child, budget) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Reasons why a path leads nowhere.
+var (
+	errMissing = errors.New("there is no such path in the object")
+	errTest    = errors.New("the object holds another value there")
+)
+
+// test fails unless the value is at the path; a missing key counts as null.
+func test(doc map[string]any, path []string, want any) error {
+	got, err := get(doc, path)
+	if err != nil && len(path) > 0 && want == nil {
+		parent, parentErr := get(doc, path[:len(path)-1])
+		if _, isMap := parent.(map[string]any); isMap && parentErr == nil {
+			return nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if !equal(got, want) {
+		return errTest
+	}
+	return nil
+}
+
+// get follows a path to what must be there.
+func get(node any, path []string) (any, error) {
+	for _, token := range path {
+		child, ok, err := step(node, token)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return nil, errMissing
+		}
+		node = child
+	}
+	return node, nil
+}
+
+// step goes one token down.
+func step(node any, token string) (child any, ok bool, err error) {
+	switch n := node.(type) {
+	case map[string]any:
+		child, ok = n[token]
+		return child, ok, nil
+	case []any:
+		i, isIndex := index(token)
+		if !isIndex {
+			return nil, false, errNotIndex(token)
+		}
+		if i < 0 {
+			i += len(n)
+		}
+		if i < 0 || i >= len(n) {
+			return nil, false, nil
+		}
+		return n[i], true, nil
+	default:
+		return nil, false, errMissing
+	}
+}
+
+func errNotIndex(token string) error {
+	return fmt.Errorf("%q is no index of a list", token)
+}
+
+func index(token string) (int, bool) {
+	i, err := strconv.Atoi(token)
+	return i, err == nil
+}
+
+// editor is what an operation does at the end of its path, and on its way.
+type editor struct {
+	// last edits the map or list that holds the last token of the path; it
+	// returns a copy, or what it was given where there is nothing to do.
+	last func(parent any, token string) (any, error)
+	// create makes missing parents: a list where the next token is an index
+	// or "-", else a map.
+	create bool
+	// lenient leaves the object as it is where the path leads nowhere.
+	lenient bool
+}
+
+// write edits the document at the path. The empty path takes the operation's
+// value for the document itself.
+func write(doc map[string]any, path []string, e editor) (map[string]any, error) {
+	if len(path) == 0 {
+		whole, err := e.last(nil, "")
+		if err != nil {
+			return nil, err
+		}
+		return whole.(map[string]any), nil
+	}
+	edited, err := e.edit(doc, path)
+	if err != nil {
+		return nil, err
+	}
+	return edited.(map[string]any), nil
+}
+
+// edit returns the node with the edit made at the path below it.
+func (e editor) edit(node any, path []string) (any, error) {
+	if len(path) == 1 {
+		return e.last(node, path[0])
+	}
+	token := path[0]
+	child, ok, err := step(node, token)
+	switch {
+	case e.create && (ok && child == nil || !ok):
+		return e.grow(node, path)
+	case e.lenient && (!ok || err != nil):
+		return node, nil
+	case err != nil:
+		return nil, err
+	case !ok:
+		return nil, errMissing
+	}
+	edited, err := e.edit(child, path[1:])
+	if err != nil {
+		return nil, err
+	}
+	return replaceChild(node, token, edited), nil
+}
+
+// grow puts a new parent where the path has none.
+func (e editor) grow(node any, path []string) (any, error) {
+	parent, err := newParent(path[1])
+	if err != nil {
+		return nil, err
+	}
+	edited, err := e.edit(parent, path[1:])
+	if err != nil {
+		return nil, err
+	}
+	list, isList := node.([]any)
+	if !isList {
+		return add(edited)(node, path[0])
+	}
+	i, isIndex := index(path[0])
+	if !isIndex {
+		return nil, errNotIndex(path[0])
+	}
+	if i >= 0 && i < len(list) {
+		return replaceChild(node, path[0], edited), nil // a null gives way
+	}
+	if list, err = pad(list, i); err != nil {
+		return nil, err
+	}
+	return add(edited)(list, path[0])
+}
+
+// newParent is what a token wants to be put into; a list is as long as the
+// index asks for.
+func newParent(token string) (any, error) {
+	i, isIndex := index(token)
+	switch {
+	case token == "-":
+		return []any{}, nil
+	case !isIndex:
+		return map[string]any{}, nil
+	case i < -1:
+		return nil, fmt.Errorf("there is no list to count %d back in", -i)
+	default:
+		return pad(nil, i)
+	}
+}
+
+// maxPadding bounds the nulls that an index may put into a list.
+const maxPadding = 1000
+
+// pad returns a list long enough to add at index i.
+func pad(list []any, i int) ([]any, error) {
+	if i-len(list) > maxPadding {
+		return nil, fmt.Errorf("index %d is far beyond the end of the list, which has %d elements", i, len(list))
+	}
+	padded := slices.Clone(list)
+	if padded == nil {
+		padded = []any{}
+	}
+	for len(padded) < i {
+		padded = append(padded, nil)
+	}
+	return padded, nil
+}
+
+// replaceChild returns a copy of the node with another child at a token that
+// is known to exist, or the node itself where the child is the same.
+func replaceChild(node any, token string, child any) any {
+	switch n := node.(type) {
+	case map[string]any:
+		if shared(n[token], child) {
+			return n
+		}
+		out := maps.Clone(n)
+		out[token] = child
+		return out
+	case []any:
+		i, _ := index(token)
+		if i < 0 {
+			i += len(n)
+		}
+		if shared(n[i], child) {
+			return n
+		}
+		out := slices.Clone(n)
+		out[i] = child
+		return out
+	default:
+		return node
+	}
+}
+
+// add inserts into lists, and sets keys of maps.
+func add(value any) func(parent any, token string) (any, error) {
+	return func(parent any, token string) (any, error) {
+		list, isList := parent.([]any)
+		if !isList {
+			return set(parent, token, value)
+		}
+		if token == "-" {
+			return append(slices.Clone(list), value), nil
+		}
+		i, isIndex := index(token)
+		if !isIndex {
+			return nil, errNotIndex(token)
+		}
+		if i < 0 {
+			i += len(list) + 1
+		}
+		if i < 0 || i > len(list) {
+			return nil, errOutside(token, list)
+		}
+		return slices.Insert(slices.Clone(list), i, value), nil
+	}
+}
+
+// replace sets an element of a list, never moving others; what is not there is
+// added at the end.
+func replace(value any) func(parent any, token string) (any, error) {
+	return func(parent any, token string) (any, error) {
+		list, isList := parent.([]any)
+		if !isList {
+			return set(parent, token, value)
+		}
+		i, isIndex := index(token)
+		switch {
+		case token == "-", isIndex && i == len(list), i == -1 && len(list) == 0:
+			return append(slices.Clone(list), value), nil
+		case !isIndex:
+			return nil, errNotIndex(token)
+		case i < -len(list) || i > len(list):
+			return nil, errOutside(token, list)
+		default:
+			return replaceChild(list, token, value), nil
+		}
+	}
+}
+
+// remove takes out what is there; what is not there needs no removing.
+func remove(parent any, token string) (any, error) {
+	switch n := parent.(type) {
+	case map[string]any:
+		if _, ok := n[token]; !ok {
+			return n, nil
+		}
+		out := maps.Clone(n)
+		delete(out, token)
+		return out, nil
+	case []any:
+		i, isIndex := index(token)
+		if !isIndex {
+			return nil, errNotIndex(token)
+		}
+		if i < 0 {
+			i += len(n)
+		}
+		if i < 0 || i >= len(n) {
+			return n, nil
+		}
+		return slices.Delete(slices.Clone(n), i, i+1), nil
+	default:
+		return parent, nil
+	}
+}
+
+// set sets a key of a map. No parent at all means the document itself.
+func set(parent any, token string, value any) (any, error) {
+	switch p := parent.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(p)+1)
+		maps.Copy(out, p)
+		out[token] = value
+		return out, nil
+	case nil:
+		if token == "" {
+			return value, nil
+		}
+	}
+	return nil, fmt.Errorf("what is to hold %q is neither a map nor a list", token)
+}
+
+func errOutside(token string, list []any) error {
+	return fmt.Errorf("index %s is outside of the list, which has %d elements", token, len(list))
+}

@@ -1,0 +1,204 @@
+package jsonpatch
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+)
+
+// Patch is a list of operations. The zero value changes nothing.
+type Patch struct {
+	operations []operation
+}
+
+// operation is one operation, ready to be applied. Its value is shared with the
+// objects that it was written to, and never modified.
+type operation struct {
+	op, path string // as they were written, for messages
+	to, from []string
+	value    any
+}
+
+// The operations of RFC 6902. Kyverno's admission lets only the first three
+// pass, but its engine knows all of them.
+const (
+	opAdd     = "add"
+	opReplace = "replace"
+	opRemove  = "remove"
+	opTest    = "test"
+	opMove    = "move"
+	opCopy    = "copy"
+)
+
+// OperationError tells which operation of a patch cannot be read or applied.
+type OperationError struct {
+	Index    int    // in the list, from 0
+	Op, Path string // empty where they could not be read
+	Err      error
+}
+
+// Error says which operation failed and why: "operation 1 (add /spec/x): reason".
+func (e *OperationError) Error() string {
+	what := strings.TrimSpace(e.Op + " " + e.Path)
+	if what == "" {
+		return fmt.Sprintf("operation %d: %v", e.Index, e.Err)
+	}
+	return fmt.Sprintf("operation %d (%s): %v", e.Index, what, e.Err)
+}
+
+// Unwrap gives the reason.
+func (e *OperationError) Unwrap() error { return e.Err }
+
+// maxDepth bounds paths, since add creates what is missing on its way.
+const maxDepth = 128
+
+// Parse reads a list of operations, written as YAML or JSON. The error is an
+// *OperationError where it is about one operation.
+func Parse(text string) (Patch, error) {
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		return Patch{}, fmt.Errorf("a JSON patch must be a list of operations in YAML or JSON: %w", err)
+	}
+	var decoded any
+	if err := utiljson.Unmarshal(raw, &decoded); err != nil {
+		return Patch{}, fmt.Errorf("a JSON patch must be a list of operations in YAML or JSON: %w", err)
+	}
+	var list []any
+	switch d := decoded.(type) {
+	case []any:
+		list = d
+	case map[string]any:
+		return Patch{}, errors.New("a JSON patch must be a list of operations, this is a single one: put `- ` before it")
+	case nil:
+		return Patch{}, errors.New("a JSON patch must be a list of operations, this is empty")
+	default:
+		return Patch{}, fmt.Errorf("a JSON patch must be a list of operations, this is the value %v", d)
+	}
+	p := Patch{operations: make([]operation, 0, len(list))}
+	for i, element := range list {
+		o, err := parseOperation(element)
+		if err != nil {
+			return Patch{}, &OperationError{Index: i, Op: o.op, Path: o.path, Err: err}
+		}
+		p.operations = append(p.operations, o)
+	}
+	return p, nil
+}
+
+func parseOperation(element any) (o operation, err error) {
+	fields, ok := element.(map[string]any)
+	if !ok {
+		return o, errors.New("an operation must be a map with op, path and, for most, value")
+	}
+	o.op, _ = fields["op"].(string)
+	path, isText := fields["path"].(string)
+	o.path = path
+	switch o.op {
+	case opAdd, opReplace, opTest:
+		value, present := fields["value"]
+		if !present {
+			return o, errors.New("it has no value")
+		}
+		o.value = value
+	case opMove, opCopy:
+		from, isText := fields["from"].(string)
+		if !isText {
+			return o, errors.New("it has no from path")
+		}
+		if o.from, err = parsePointer(from); err != nil {
+			return o, fmt.Errorf("from: %w", err)
+		}
+	case opRemove:
+	case "":
+		return o, errors.New("it has no op")
+	default:
+		return o, errors.New("there is no such operation; the operations are add, replace, remove, test, move and copy")
+	}
+	if !isText {
+		return o, errors.New("it has no path")
+	}
+	if o.to, err = parsePointer(path); err != nil {
+		return o, err
+	}
+	return o, o.checkWhole()
+}
+
+// checkWhole keeps the object an object: only a map may take its place.
+func (o operation) checkWhole() error {
+	if o.op == opMove && len(o.from) == 0 {
+		return errors.New("the whole object cannot be moved")
+	}
+	if len(o.to) > 0 {
+		return nil
+	}
+	_, isMap := o.value.(map[string]any)
+	switch {
+	case o.op == opTest, isMap && (o.op == opAdd || o.op == opReplace):
+		return nil
+	case o.op == opAdd || o.op == opReplace:
+		return errors.New("an empty path stands for the whole object, which must be a map")
+	default:
+		return errors.New("an empty path stands for the whole object, which this operation cannot change")
+	}
+}
+
+// parsePointer splits a JSON pointer into its unescaped tokens. No object of
+// Kubernetes has an empty key, so that an empty token is always a slip.
+func parsePointer(path string) ([]string, error) {
+	if path == "" {
+		return nil, nil
+	}
+	if path[0] != '/' {
+		return nil, fmt.Errorf("the path must begin with /: /%s", path)
+	}
+	if n := strings.Count(path, "/"); n > maxDepth {
+		return nil, fmt.Errorf("the path has %d keys, more than the limit of %d", n, maxDepth)
+	}
+	unescape := strings.NewReplacer("~1", "/", "~0", "~")
+	tokens := strings.Split(path[1:], "/")
+	for i, t := range tokens {
+		if t == "" {
+			return nil, errors.New("the path holds an empty key: a / at its end, or two in a row")
+		}
+		tokens[i] = unescape.Replace(t)
+	}
+	return tokens, nil
+}
+
+// NotIdempotent says why applying the patch to its own result may change it
+// again; empty where nothing is known against it. Whether a number is an index
+// or a key is up to the object, so that a key such as /data/1 counts as well.
+func (p Patch) NotIdempotent() string {
+	for i, o := range p.operations {
+		if why := o.notIdempotent(); why != "" {
+			return fmt.Sprintf("operation %d (%s %s) %s", i, o.op, o.path, why)
+		}
+	}
+	return ""
+}
+
+func (o operation) notIdempotent() string {
+	if o.op == opMove {
+		return "moves what is no longer there the next time"
+	}
+	if len(o.to) == 0 || o.op == opTest {
+		return ""
+	}
+	last := o.to[len(o.to)-1]
+	_, isIndex := index(last)
+	switch {
+	case o.op == opRemove && isIndex:
+		return "removes an element by its index, and the next one the next time"
+	case o.op == opRemove:
+		return ""
+	case last == "-", last == "-1" && o.op != opReplace:
+		return "appends to a list each time"
+	case isIndex && o.op != opReplace:
+		return "inserts into a list each time"
+	default:
+		return ""
+	}
+}

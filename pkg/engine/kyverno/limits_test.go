@@ -1,0 +1,40 @@
+package kyverno_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
+)
+
+// The elements of nested lists count together: two containers, and four
+// variables in them, are more than five.
+func TestElementsOfOneRuleAreLimited(t *testing.T) {
+	text, err := os.ReadFile("testdata/foreach-nested.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := txtar.Parse(text)
+	policy, live := objects(t, archive.Files[0].Data)[0], objects(t, archive.Files[1].Data)[0]
+	program, err := kyverno.New().Compile(engine.Compilation{Documents: []engine.Document{{Object: policy}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld()
+	w.Limits.Elements = 5
+	var steps strings.Builder
+	after, err := program.Evaluate(t.Context(), targetOf(live), w, reasons{&steps})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after != live {
+		t.Error("a rule that failed changed the object")
+	}
+	if want := "more than 5 elements (limit Elements)"; !strings.Contains(steps.String(), want) {
+		t.Errorf("no step says %q:\n%s", want, &steps)
+	}
+}

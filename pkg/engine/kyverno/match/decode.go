@@ -1,0 +1,114 @@
+package match
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
+)
+
+// Decode reads a match or exclude block: any, else all, else the flat form
+// of old policies, as Kyverno ranks them.
+func Decode(n decode.Node) *Block {
+	f := n.Fields()
+	m := &Block{}
+	any, all := f.At("any").List(), f.At("all").List()
+	if len(any) > 0 && len(all) > 0 {
+		n.Fail("has both any and all, of which only one is allowed")
+	}
+	switch {
+	case len(any) > 0:
+		m.filters = decodeFilters(any)
+	case len(all) > 0:
+		m.filters, m.all = decodeFilters(all), true
+	default:
+		m.filters = []*filter{decodeFilter(f)}
+	}
+	f.Accept("resources", "subjects", "roles", "clusterRoles")
+	f.Done()
+	return m
+}
+
+func decodeFilters(list []decode.Node) []*filter {
+	out := make([]*filter, len(list))
+	for i, n := range list {
+		f := n.Fields()
+		out[i] = decodeFilter(f)
+		f.Done()
+	}
+	return out
+}
+
+func decodeFilter(f *decode.Fields) *filter {
+	out := &filter{roles: f.At("roles").Texts(), clusterRole: f.At("clusterRoles").Texts()}
+	for _, n := range f.At("subjects").List() {
+		out.subjects = append(out.subjects, decodeSubject(n))
+	}
+	resources := f.At("resources").Fields()
+	out.operations = decodeOperations(resources.At("operations"))
+	out.kinds = decodeKinds(resources.At("kinds"))
+	out.name = resources.At("name").Text()
+	out.names = resources.At("names").Texts()
+	out.namespaces = resources.At("namespaces").Texts()
+	out.annotations = resources.At("annotations").TextMap()
+	out.labels = decodeLabels(resources.At("selector"))
+	out.nsLabels = decodeLabels(resources.At("namespaceSelector"))
+	resources.Done()
+	return out
+}
+
+func decodeSubject(n decode.Node) subject {
+	f := n.Fields()
+	s := subject{kind: f.At("kind").Text(), namespace: f.At("namespace").Text(), name: f.At("name").Text()}
+	if !slices.Contains([]string{"User", "Group", "ServiceAccount"}, s.kind) {
+		f.At("kind").Fail("must be User, Group or ServiceAccount, not %q", s.kind)
+	}
+	f.Accept("apiGroup")
+	f.Done()
+	return s
+}
+
+func decodeOperations(n decode.Node) []string {
+	out := n.Texts()
+	for _, operation := range out {
+		switch engine.Operation(operation) {
+		case engine.OperationCreate, engine.OperationUpdate, engine.OperationDelete, "CONNECT":
+		default:
+			n.Fail("%q is no operation; CREATE, UPDATE, DELETE and CONNECT are", operation)
+		}
+	}
+	return out
+}
+
+func decodeKinds(n decode.Node) []selector.Kind {
+	var out []selector.Kind
+	for _, item := range n.List() {
+		text := item.Text()
+		if text == "" {
+			continue
+		}
+		kind, err := selector.ParseKind(text)
+		if err != nil {
+			item.Fail("%w", err)
+			continue
+		}
+		out = append(out, kind)
+	}
+	return out
+}
+
+func decodeLabels(n decode.Node) *selector.Labels {
+	var s *metav1.LabelSelector
+	if s = n.LabelSelector(); s == nil {
+		return nil
+	}
+	compiled, err := selector.NewWildcardLabels(s)
+	if err != nil {
+		n.Fail("is no label selector: %w", err)
+		return nil
+	}
+	return compiled
+}

@@ -1,0 +1,2 @@
+// Package match decides the match and exclude blocks of Kyverno's rules.
+package match

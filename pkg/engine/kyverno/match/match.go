@@ -1,0 +1,318 @@
+package match
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
+)
+
+// Block is a match or exclude block: filters of which one, or each, must hold.
+type Block struct {
+	filters []*filter
+	all     bool
+}
+
+// filter is one entry of a match block. All of its criteria must hold, and
+// within a criterion that is a list, one item.
+type filter struct {
+	operations  []string
+	kinds       []selector.Kind
+	name        string
+	names       []string
+	namespaces  []string
+	annotations map[string]string
+	labels      *selector.Labels
+	nsLabels    *selector.Labels
+	subjects    []subject
+	roles       []string
+	clusterRole []string
+}
+
+// subject is a user, group or service account that a filter names.
+type subject struct{ kind, namespace, name string }
+
+// Candidate is an object as a match block sees it, in a simulated request.
+type Candidate struct {
+	engine.Target
+	Operation engine.Operation
+	Context   context.Context  // of the call that the candidate is made for
+	Reader    engine.Reader    // of Namespaces and role bindings; may be nil
+	Assumed   []engine.Warning // out: what had to be taken for granted
+}
+
+// criterion names what a filter fails on; the empty one means that it holds.
+type criterion string
+
+const (
+	holds               criterion = ""
+	byOperation         criterion = "operations"
+	byKind              criterion = "kinds"
+	byName              criterion = "name"
+	byNames             criterion = "names"
+	byNamespace         criterion = "namespaces"
+	byAnnotations       criterion = "annotations"
+	bySelector          criterion = "selector"
+	byNamespaceSelector criterion = "namespaceSelector"
+	byRoles             criterion = "roles"
+	byClusterRoles      criterion = "clusterRoles"
+	bySubjects          criterion = "subjects"
+	byDeletion          criterion = "a deletion only sets off rules with targets that name DELETE in operations"
+	byPolicyNamespace   criterion = "namespace of the Policy"
+	byNothing           criterion = "match cannot be empty"
+)
+
+// Mismatch is why a block does not hold. It costs nothing until its reason is
+// asked for.
+type Mismatch struct {
+	criterion criterion
+	filter    *filter
+	excluded  bool
+}
+
+// None tells that the block holds.
+func (m Mismatch) None() bool { return m.criterion == holds }
+
+// Spared is the mismatch of a deletion, when that cannot set off a rule.
+func Spared() Mismatch { return Mismatch{criterion: byDeletion} }
+
+// OutsideNamespace is the mismatch of an object that a Policy of this namespace
+// does not see.
+func OutsideNamespace(ns string) Mismatch {
+	return Mismatch{criterion: byPolicyNamespace, filter: &filter{namespaces: []string{ns}}}
+}
+
+// Missed tells which criterion of a match block does not hold. Of several
+// filters it reports the one that came closest: the first of the right kind.
+func (m *Block) Missed(c *Candidate) (Mismatch, error) {
+	first := Mismatch{criterion: byNothing}
+	for i, f := range m.filters {
+		failed, err := f.failsMatch(c)
+		if err != nil {
+			return Mismatch{}, err
+		}
+		switch {
+		case failed == holds && !m.all:
+			return Mismatch{}, nil
+		case failed == holds:
+			continue
+		case m.all:
+			return Mismatch{criterion: failed, filter: f}, nil
+		case i == 0 || (first.criterion == byKind && failed != byKind):
+			first = Mismatch{criterion: failed, filter: f}
+		}
+	}
+	if m.all && len(m.filters) > 0 {
+		return Mismatch{}, nil
+	}
+	return first, nil
+}
+
+// Excluded tells by which filter a block excludes the object: `any` by one that
+// holds, `all` when each does. An empty filter excludes nothing.
+func (m *Block) Excluded(c *Candidate) (Mismatch, error) {
+	if m == nil {
+		return Mismatch{}, nil
+	}
+	for _, f := range m.filters {
+		held := false
+		if !f.empty(true) {
+			failed, err := f.fails(c, true)
+			if err != nil {
+				return Mismatch{}, err
+			}
+			held = failed == holds
+		}
+		if held && !m.all {
+			return Mismatch{criterion: byNothing, filter: f, excluded: true}, nil
+		}
+		if !held && m.all {
+			return Mismatch{}, nil
+		}
+	}
+	if m.all && len(m.filters) > 0 {
+		return Mismatch{criterion: byNothing, filter: m.filters[0], excluded: true}, nil
+	}
+	return Mismatch{}, nil
+}
+
+// failsMatch is fails for a match block: where no user is simulated, its
+// criteria on users do not count, and a filter without any other matches nothing.
+func (f *filter) failsMatch(c *Candidate) (criterion, error) {
+	withUser := !c.Request.User.Empty()
+	if f.empty(withUser) {
+		return byNothing, nil
+	}
+	return f.fails(c, withUser)
+}
+
+func (f *filter) empty(withUser bool) bool {
+	object := len(f.operations) == 0 && len(f.kinds) == 0 && f.name == "" && len(f.names) == 0 &&
+		len(f.namespaces) == 0 && len(f.annotations) == 0 && f.labels == nil && f.nsLabels == nil
+	return object && (!withUser || len(f.subjects)+len(f.roles)+len(f.clusterRole) == 0)
+}
+
+// fails names the first criterion that does not hold.
+func (f *filter) fails(c *Candidate, withUser bool) (criterion, error) {
+	if failed := f.failsObject(c); failed != holds {
+		return failed, nil
+	}
+	if withUser {
+		if failed, err := f.failsUser(c); err != nil || failed != holds {
+			return failed, err
+		}
+	}
+	return f.failsNamespaceSelector(c)
+}
+
+func (f *filter) failsObject(c *Candidate) criterion {
+	name := c.Object.GetName()
+	if name == "" {
+		name = c.Object.GetGenerateName()
+	}
+	switch {
+	case len(f.operations) > 0 && !slices.Contains(f.operations, string(c.Operation)):
+		return byOperation
+	case len(f.kinds) > 0 && !f.matchesKind(c.Key):
+		return byKind
+	case f.name != "" && !wildcard.Match(f.name, name):
+		return byName
+	case len(f.names) > 0 && !selector.AnyOf(f.names, name):
+		return byNames
+	case len(f.namespaces) > 0 && !selector.AnyOf(f.namespaces, NamespaceOf(c.Object)):
+		return byNamespace
+	case len(f.annotations) > 0 && !selector.Pairs(f.annotations, c.Object.GetAnnotations()):
+		return byAnnotations
+	case f.labels != nil && !f.labels.Matches(c.Object.GetLabels()):
+		return bySelector
+	}
+	return holds
+}
+
+func (f *filter) matchesKind(key engine.ObjectKey) bool {
+	for _, kind := range f.kinds {
+		if kind.Matches(key.GroupVersionKind(), key.Subresource) {
+			return true
+		}
+	}
+	return false
+}
+
+// failsNamespaceSelector judges the labels of the object's Namespace. It never
+// holds for a Namespace itself, and for other objects without a namespace there
+// are no labels, as in Kyverno.
+func (f *filter) failsNamespaceSelector(c *Candidate) (criterion, error) {
+	if f.nsLabels == nil {
+		return holds, nil
+	}
+	if c.Object.GetKind() == "Namespace" {
+		return byNamespaceSelector, nil
+	}
+	labels, err := c.namespaceLabels()
+	if err != nil {
+		return holds, err
+	}
+	if !f.nsLabels.Matches(labels) {
+		return byNamespaceSelector, nil
+	}
+	return holds, nil
+}
+
+// namespaceLabels are the labels of the object's Namespace. Where manifests
+// leave out the Namespace, it has the label that every one has and, as far as
+// anybody knows, no other; where it is there and cannot be read, nothing is known.
+func (c *Candidate) namespaceLabels() (map[string]string, error) {
+	name := c.Object.GetNamespace()
+	switch {
+	case c.Namespace != nil:
+		return c.Namespace.GetLabels(), nil
+	case name == "":
+		return nil, nil
+	}
+	reason := "there is nothing to read it from"
+	if c.Reader != nil {
+		key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: name}
+		namespace, err := c.Reader.Get(c.Context, key)
+		switch {
+		case err == nil:
+			return namespace.GetLabels(), nil
+		case apierrors.IsNotFound(err):
+			c.assume(engine.Warning("Namespace " + name + " is not there to read; it is taken to have no labels of its own"))
+			return map[string]string{corev1.LabelMetadataName: name}, nil
+		}
+		reason = err.Error()
+	}
+	return nil, &UndecidedError{
+		Field:  string(byNamespaceSelector),
+		Reason: "the labels of Namespace " + name + " are not known: " + reason,
+	}
+}
+
+func (c *Candidate) assume(what engine.Warning) {
+	if !slices.Contains(c.Assumed, what) {
+		c.Assumed = append(c.Assumed, what)
+	}
+}
+
+// failsUser judges the requesting user; roles, clusterRoles and subjects must
+// each hold, whatever Kyverno's own comment says.
+func (f *filter) failsUser(c *Candidate) (criterion, error) {
+	if len(f.subjects) > 0 && !c.isOneOf(f.subjects) {
+		return bySubjects, nil
+	}
+	if len(f.roles)+len(f.clusterRole) == 0 {
+		return holds, nil
+	}
+	bound, err := rolesOf(c.Context, c.Reader, c.Request.User)
+	switch {
+	case err != nil:
+		return holds, err
+	case len(f.roles) > 0 && !overlap(f.roles, bound.roles):
+		return byRoles, nil
+	case len(f.clusterRole) > 0 && !overlap(f.clusterRole, bound.clusterRoles):
+		return byClusterRoles, nil
+	}
+	return holds, nil
+}
+
+func (c *Candidate) isOneOf(subjects []subject) bool {
+	user := c.Request.User
+	for _, s := range subjects {
+		switch s.kind {
+		case "User":
+			if wildcard.Match(s.name, user.Username) {
+				return true
+			}
+		case "ServiceAccount":
+			if wildcard.Match("system:serviceaccount:"+s.namespace+":"+s.name, user.Username) {
+				return true
+			}
+		case "Group":
+			for _, group := range user.Groups {
+				if wildcard.Match(s.name, group) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// NamespaceOf is what `namespaces` is compared with: a Namespace counts as its own.
+func NamespaceOf(u *unstructured.Unstructured) string {
+	if u.GetKind() == "Namespace" {
+		return u.GetName()
+	}
+	return u.GetNamespace()
+}
+
+func overlap(a, b []string) bool {
+	return slices.ContainsFunc(a, func(item string) bool { return slices.Contains(b, item) })
+}

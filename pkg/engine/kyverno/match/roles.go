@@ -1,0 +1,67 @@
+package match
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+const rbacGroup = "rbac.authorization.k8s.io"
+
+// userRoles are the roles that bindings give to a user: "namespace:name" for
+// Roles, and the names of ClusterRoles.
+type userRoles struct{ roles, clusterRoles []string }
+
+// rolesOf reads the roles of a user from the bindings in the cluster, as Kyverno
+// does for each request (pkg/userinfo/roleRef.go).
+func rolesOf(ctx context.Context, reader engine.Reader, user engine.UserInfo) (userRoles, error) {
+	if reader == nil {
+		return userRoles{}, &UndecidedError{Field: "roles", Reason: "the role bindings of the user are not known without a cluster or --world"}
+	}
+	names := append(slices.Clone(user.Groups), user.Username)
+	var out userRoles
+	for _, kind := range []string{"RoleBinding", "ClusterRoleBinding"} {
+		selection := engine.Selection{Group: rbacGroup, Version: "v1", Kind: kind}
+		for binding, err := range reader.List(ctx, selection) {
+			if err != nil {
+				return userRoles{}, err
+			}
+			out.add(binding, names)
+		}
+	}
+	return out, nil
+}
+
+func (r *userRoles) add(binding *unstructured.Unstructured, names []string) {
+	subjects, _, _ := unstructured.NestedSlice(binding.Object, "subjects")
+	if !slices.ContainsFunc(subjects, func(s any) bool { return bindsOneOf(s, names) }) {
+		return
+	}
+	kind, _, _ := unstructured.NestedString(binding.Object, "roleRef", "kind")
+	name, _, _ := unstructured.NestedString(binding.Object, "roleRef", "name")
+	switch kind {
+	case "Role":
+		r.roles = append(r.roles, binding.GetNamespace()+":"+name)
+	case "ClusterRole":
+		r.clusterRoles = append(r.clusterRoles, name)
+	}
+}
+
+func bindsOneOf(value any, names []string) bool {
+	s, ok := value.(map[string]any)
+	if !ok {
+		return false
+	}
+	name, _ := s["name"].(string)
+	if s["kind"] == "ServiceAccount" {
+		namespace, _ := s["namespace"].(string)
+		name = "system:serviceaccount:" + namespace + ":" + name
+	}
+	return slices.Contains(names, name)
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

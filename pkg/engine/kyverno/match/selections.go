@@ -1,0 +1,137 @@
+package match
+
+import (
+	"slices"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
+)
+
+// anyKind is what a filter that names no kind matches.
+var anyKind = selector.Kind{Group: "*", Version: "*", Kind: "*"} //nolint:gochecknoglobals // a constant
+
+// Kinds lists the kinds that a block can match: those of each filter or, where
+// all filters must hold, of the first that names any.
+func (m *Block) Kinds() []selector.Kind {
+	var out []selector.Kind
+	for _, f := range m.filters {
+		switch {
+		case m.all && len(f.kinds) > 0:
+			return f.kinds
+		case m.all:
+		case len(f.kinds) == 0:
+			out = append(out, anyKind)
+		default:
+			out = append(out, f.kinds...)
+		}
+	}
+	if m.all {
+		return []selector.Kind{anyKind}
+	}
+	return out
+}
+
+// MayBe tells whether the block can match objects of a kind.
+func (m *Block) MayBe(kind string) bool {
+	for _, k := range m.Kinds() {
+		if wildcard.Match(k.Kind, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// selecting lists the filters whose objects, taken together, are all that the
+// block can match.
+func (m *Block) selecting() []*filter {
+	if !m.all {
+		return m.filters
+	}
+	for _, f := range m.filters {
+		if len(f.kinds) > 0 {
+			return []*filter{f}
+		}
+	}
+	return m.filters[:min(1, len(m.filters))]
+}
+
+// narrow adds what the filter says beside kinds, as far as one selection can
+// hold it. An object without a name is matched by its generateName, so that a
+// name only narrows what has one: every live object.
+func (f *filter) narrow(s *engine.Selection) {
+	switch {
+	case len(f.names) == 1:
+		s.Name = f.names[0]
+	case len(f.names) == 0:
+		s.Name = f.name
+	}
+	if len(f.namespaces) == 1 {
+		switch {
+		case s.Kind != "Namespace" && !wildcard.Match(s.Kind, "Namespace"):
+			s.Namespace = f.namespaces[0]
+		case s.Kind == "Namespace" && s.Name == "": // a Namespace counts as its own
+			s.Name = f.namespaces[0]
+		}
+	}
+	if f.labels != nil {
+		s.Labels = f.labels.Exact()
+	}
+}
+
+// Selections names the objects that the block can match, those of one namespace
+// only where that is given: by kinds, and by namespace, name and labels where a
+// server can tell them apart.
+func (m *Block) Selections(namespace string) []engine.Selection {
+	var out []engine.Selection
+	for _, f := range m.selecting() {
+		kinds := f.kinds
+		if len(kinds) == 0 {
+			kinds = []selector.Kind{anyKind}
+		}
+		for _, kind := range kinds {
+			if kind.Subresource != "" && kind.Subresource != "*" {
+				continue // only requests have these
+			}
+			s := engine.Selection{Group: kind.Group, Version: kind.Version, Kind: kind.Kind}
+			f.narrow(&s)
+			if namespace != "" {
+				s.Namespace = namespace
+			}
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// OnlySubresources tells whether nothing but requests to subresources can match.
+func (m *Block) OnlySubresources() bool {
+	kinds := m.Kinds()
+	for _, kind := range kinds {
+		if kind.Subresource == "" || kind.Subresource == "*" {
+			return false
+		}
+	}
+	return len(kinds) > 0
+}
+
+// AsksOperation tells whether the operation can decide whether the block holds.
+func (m *Block) AsksOperation() bool {
+	if m == nil {
+		return false
+	}
+	for _, f := range m.filters {
+		if len(f.operations) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// NamesDeletion tells whether the block asks for DELETE by name, without which
+// the webhook is not called for deletions.
+func (m *Block) NamesDeletion() bool {
+	return slices.ContainsFunc(m.filters, func(f *filter) bool {
+		return slices.Contains(f.operations, string(engine.OperationDelete))
+	})
+}

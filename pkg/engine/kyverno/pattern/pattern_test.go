@@ -1,0 +1,283 @@
+package pattern_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
+)
+
+func TestWildcard(t *testing.T) {
+	for _, c := range []struct {
+		pattern, text string
+		want          bool
+	}{
+		{"", "", true},
+		{"", "a", false},
+		{"*", "", true},
+		{"*", "a/b", true},
+		{"**", "", true},
+		{"?", "", false},
+		{"?", "é", true},
+		{"??", "é", false},
+		{"?*", "", false},
+		{"?*", "a", true},
+		{"a", "a", true},
+		{"a", "b", false},
+		{"a", "ab", false},
+		{"a*", "a", true},
+		{"*a", "ba", true},
+		{"*a", "ab", false},
+		{"a*c", "abbbc", true},
+		{"a*c", "abbb", false},
+		{"*:latest", "nginx:latest", true},
+		{"*/*:?.?", "reg/app:1.2", true},
+		{"*ab", "aab", true},
+		{"*aab*", "aaab", true},
+		{"a*b*c", "a-b-b-c", true},
+		{"a*b?c", "a-b-bxc", true},
+		{"*é?", "aéb", true},
+		{"[a]", "a", false},
+		{`\*`, "*", false},
+		{"?", "\xff", true},
+		{"\xff*", "\xffa", true},
+		{"corp.reg.com/*", "corp.reg.com/nginx", true},
+	} {
+		if got := pattern.Wildcard(c.pattern, c.text); got != c.want {
+			t.Errorf("Wildcard(%q, %q) is %t", c.pattern, c.text, got)
+		}
+	}
+}
+
+func TestWildcardDoesNotExplode(t *testing.T) {
+	start := time.Now()
+	if pattern.Wildcard(strings.Repeat("*a", 1000)+"b", strings.Repeat("a", 5000)) {
+		t.Error("a text without b matches")
+	}
+	if d := time.Since(start); d > 5*time.Second {
+		t.Errorf("took %v", d)
+	}
+}
+
+func TestParseKey(t *testing.T) {
+	for key, want := range map[string]string{
+		"name":                 " name",
+		"(name)":               "() name",
+		"<(name)":              "<() name",
+		"+(a.b/c-d)":           "+() a.b/c-d",
+		"=(name)":              "=() name",
+		"X(name)":              "X() name",
+		"^(name)":              "^() name",
+		" (name) ":             "() name",
+		"()":                   " ()",
+		"+()":                  " +()",
+		"Y(name)":              " Y(name)",
+		"(name":                " (name",
+		"name)":                " name)",
+		"((name))":             "() (name)",
+		"f(x)":                 " f(x)",
+		"pre(x)":               " pre(x)",
+		"":                     " ",
+		"(a*)":                 "() a*",
+		"+(with space inside)": "+() with space inside",
+	} {
+		anchor, plain := pattern.ParseKey(key)
+		if got := anchor.String() + " " + plain; got != want {
+			t.Errorf("ParseKey(%q) is %q, want %q", key, got, want)
+		}
+	}
+}
+
+// TestMatchScalars has the pattern, the value, both in YAML, and the answer.
+func TestMatchScalars(t *testing.T) {
+	for _, c := range []struct {
+		pattern, value string
+		want           bool
+	}{
+		// types
+		{"true", "true", true},
+		{"true", `"true"`, false},
+		{"3", "3", true},
+		{"3", "3.0", true},
+		{"3", "3.5", false},
+		{"3", `"3"`, true},
+		{"3", `"x"`, false},
+		{"3", "true", false},
+		{"3.5", "3.5", true},
+		{"3.5", `"3.5"`, true},
+		{"3.5", "3", false},
+		{"3.0", "3", true},
+		{`"true"`, "true", true},
+		{`"3"`, "3", true},
+		// null
+		{"null", "null", true},
+		{"null", "0", true},
+		{"null", "0.0", true},
+		{"null", `""`, true},
+		{"null", "false", true},
+		{"null", "true", false},
+		{"null", "1", false},
+		{"null", "{}", false},
+		{`"*"`, "null", false},
+		{`"!x"`, "null", false},
+		{`"<5"`, "null", true},
+		{`">5"`, "null", false},
+		{`"!5"`, "null", true},
+		{`"0"`, "null", true},
+		// operators
+		{`">2"`, "3", true},
+		{`">2"`, "2", false},
+		{`">= 2"`, "2", true},
+		{`"<2"`, "1", true},
+		{`"<=2"`, "3", false},
+		{`"!2"`, "3", true},
+		{`"!2"`, "2", false},
+		{`"!nginx*"`, "redis", true},
+		{`"!nginx*"`, "nginx:1", false},
+		{`">a"`, "b", false},
+		{`"!"`, `"!"`, true},
+		{`">"`, `">"`, true},
+		{`"!true"`, "false", true},
+		// or, and
+		{`"a | b"`, "b", true},
+		{`"a|b"`, "c", false},
+		{`">1 & <5"`, "3", true},
+		{`">1 & <5"`, "5", false},
+		{`"1 | >1 & <5"`, "3", true},
+		{`"a*&*b"`, "ab", true},
+		{`"a | b"`, "a | b", true},
+		{`"*cassandra* | *mongo*"`, "mongo:6", true},
+		{`"|"`, `""`, true},
+		// ranges
+		{`"1-5"`, "5", true},
+		{`"1-5"`, "6", false},
+		{`"1!-5"`, "6", true},
+		{`"1!-5"`, "5", false},
+		{`"1Gi-2Gi"`, "1500Mi", true},
+		{`"-5--1"`, "-3", true},
+		{`"1.5-2.5"`, "2", true},
+		{`"10s-5m"`, "1m", true},
+		{`"1 - 5"`, "3", false},
+		{`"a-b"`, "a-b", true},
+		{`"1-5-7"`, "3", false},
+		// durations and quantities
+		{`"60s"`, "1m", true},
+		{`">1m"`, "61s", true},
+		{`"!60s"`, "1m", true},
+		{`"1Gi"`, "1024Mi", true},
+		{`"<1Gi"`, "1023Mi", true},
+		{`">0.5"`, "500m", false},
+		{`">=0.5"`, "500m", true},
+		{`"1"`, "1000m", true},
+		{`"1Ei"`, "1024Pi", true},
+		{`"1e3"`, "1000", true},
+		{`"1e999999999"`, "2e999999999", false},
+		// wildcards against other types
+		{`"1*"`, "10", true},
+		{`"tru?"`, "true", true},
+		{`"1.5*"`, "1.5", true},
+		// lists and maps
+		{`"a*"`, "[a, ab]", true},
+		{`"a*"`, "[a, b]", false},
+		{`"a*"`, "[]", true},
+		{`"a"`, "{}", false},
+	} {
+		if got := pattern.Match(value(t, c.pattern), value(t, c.value)); got != c.want {
+			t.Errorf("%s matches %s: %t", c.pattern, c.value, got)
+		}
+	}
+}
+
+// TestMatchStructures reads testdata/structures.txtar: a pattern, a value that
+// it matches and one that it does not; several are documents of one file.
+func TestMatchStructures(t *testing.T) {
+	archive, err := txtar.ParseFile("testdata/structures.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	patterns := map[string]any{}
+	for _, f := range archive.Files {
+		name, part, _ := strings.Cut(f.Name, "/")
+		if part == "pattern" {
+			patterns[name] = value(t, string(f.Data))
+			continue
+		}
+		for i, text := range strings.Split(string(f.Data), "---\n") {
+			t.Run(fmt.Sprint(f.Name, i), func(t *testing.T) {
+				if got, want := pattern.Match(patterns[name], value(t, text)), part == "matches"; got != want {
+					t.Errorf("match is %t for\n%s", got, text)
+				}
+			})
+		}
+	}
+}
+
+func value(t testing.TB, text string) any {
+	t.Helper()
+	v, err := decode(text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return v
+}
+
+func decode(text string) (any, error) {
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	var v any
+	err = utiljson.Unmarshal(raw, &v)
+	return v, err
+}
+
+func FuzzMatch(f *testing.F) {
+	archive, err := txtar.ParseFile("testdata/structures.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	var p string
+	for _, file := range archive.Files {
+		if strings.HasSuffix(file.Name, "/pattern") {
+			p = string(file.Data)
+		} else {
+			f.Add(p, string(file.Data))
+		}
+	}
+	f.Add(`">= 1Gi | 5s-1h & !x*"`, "1e9")
+	f.Fuzz(func(t *testing.T, p, v string) {
+		want, err := decode(p)
+		if err != nil {
+			return
+		}
+		got, err := decode(v)
+		if err != nil {
+			return
+		}
+		before := runtime.DeepCopyJSONValue(got)
+		first := pattern.Match(want, got)
+		if diff := cmp.Diff(before, got); diff != "" {
+			t.Fatalf("the value was modified:\n%s", diff)
+		}
+		if second := pattern.Match(want, got); first != second {
+			t.Fatalf("the answer changed from %t to %t", first, second)
+		}
+	})
+}
+
+func BenchmarkMatch(b *testing.B) {
+	p := map[string]any{"(image)": "*cassandra* | *mongo*", "=(imagePullPolicy)": "!Never"}
+	v := []any{map[string]any{"image": "docker.io/library/mongo:6", "imagePullPolicy": "Always"}, map[string]any{"image": "nginx"}}
+	b.ReportAllocs()
+	for b.Loop() {
+		pattern.Match([]any{p}, v)
+	}
+}

@@ -1,0 +1,59 @@
+package pattern
+
+import "unicode/utf8"
+
+// Wildcard tells whether the text matches the pattern, in which `*` stands for
+// any run of characters, none included, and `?` for exactly one. Nothing can be
+// escaped, `/` is a character like any other, and an empty pattern matches only
+// an empty text. It needs no more than len(pattern)*len(text) steps.
+func Wildcard(pattern, text string) bool {
+	p, t := 0, 0
+	star, mark := -1, 0 // the last `*`, and where the text behind its run begins
+	for t < len(text) {
+		switch next, size := character(text, t); {
+		case p < len(pattern) && pattern[p] == '*':
+			star, mark = p, t
+			p++
+		case p < len(pattern) && pattern[p] == '?':
+			p, t = p+1, t+size
+		case p < len(pattern) && hasPrefixAt(pattern, p, next):
+			p, t = p+len(next), t+size
+		case star >= 0:
+			// Only the last run needs to grow: an earlier one already found the
+			// first place where what lies between the two fits.
+			_, size := character(text, mark)
+			mark += size
+			p, t = star+1, mark
+		default:
+			return false
+		}
+	}
+	for p < len(pattern) && pattern[p] == '*' {
+		p++
+	}
+	return p == len(pattern)
+}
+
+// HasWildcard tells whether the text holds a `*` or a `?`.
+func HasWildcard(text string) bool {
+	for i := range len(text) {
+		if text[i] == '*' || text[i] == '?' {
+			return true
+		}
+	}
+	return false
+}
+
+// character returns the character at i and its length; a byte that is not
+// UTF-8 is a character of its own.
+func character(s string, i int) (string, int) {
+	if s[i] < utf8.RuneSelf {
+		return s[i : i+1], 1
+	}
+	_, size := utf8.DecodeRuneInString(s[i:])
+	return s[i : i+size], size
+}
+
+func hasPrefixAt(s string, i int, prefix string) bool {
+	return len(s)-i >= len(prefix) && s[i:i+len(prefix)] == prefix
+}

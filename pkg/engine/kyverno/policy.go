@@ -1,0 +1,81 @@
+package kyverno
+
+import (
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/decode"
+)
+
+// policy is a compiled ClusterPolicy, or a Policy.
+type policy struct {
+	name      string
+	namespace string // of a Policy: it only sees, and only changes, objects there
+	applyOne  bool   // stop after the first rule that changes the object
+	rules     []*rule
+}
+
+// decodePolicy reads a policy and derives the rules for Pod controllers. What is
+// wrong with it goes to the report.
+func decodePolicy(r *decode.Report, d engine.Document) *policy {
+	root := decode.Node{Report: r, Value: d.Object.Object}.Fields()
+	spec := root.At("spec").Fields()
+	p := &policy{name: d.Object.GetName(), applyOne: decodeApplyRules(spec.At("applyRules"))}
+	if d.Object.GetKind() == "Policy" {
+		p.namespace = d.Object.GetNamespace()
+		if p.namespace == "" {
+			p.namespace = "default"
+		}
+		r.Namespace = p.namespace
+	}
+	gap := decodeGate(spec)
+	names := map[string]bool{}
+	raw := spec.At("rules").List()
+	if len(raw) == 0 {
+		spec.At("rules").Fail("has no rules")
+	}
+	c := ruleCompiler{policy: p, ref: engine.RuleRef{Dialect: Name, Policy: nameOf(d.Object), Origin: d.Origin}, gap: gap}
+	for _, n := range raw {
+		if name := ruleName(n.Value); name != "" {
+			if names[name] {
+				n.Lint("another rule of this policy is called %s too", name)
+			}
+			names[name] = true
+		}
+		c.add(n)
+	}
+	if len(c.rules) == 0 && len(r.Errs) == 0 {
+		spec.At("rules").Lint("no rule mutates, so this policy does nothing here")
+	}
+	c.derive(raw, d.Object.GetAnnotations())
+	p.rules = c.rules
+	spec.Done()
+	return p
+}
+
+func decodeApplyRules(n decode.Node) bool {
+	switch value := n.Text(); value {
+	case "", "All":
+		return false
+	case "One":
+		return true
+	default:
+		n.Fail("must be All or One, not %q", value)
+		return false
+	}
+}
+
+// decodeGate reads what decides about the policy as a whole. Fields that only
+// say how the webhook or other kinds of rules behave are part of the language
+// and do not matter here.
+func decodeGate(spec *decode.Fields) error {
+	spec.Accept("admission", "background", "emitWarning", "failurePolicy", "generateExisting",
+		"generateExistingOnPolicyUpdate", "mutateExistingOnPolicyUpdate", "schemaValidation",
+		"useServerSideApply", "validationFailureAction", "validationFailureActionOverrides", "webhookTimeoutSeconds")
+	webhook := spec.At("webhookConfiguration").Fields()
+	conditions := webhook.At("matchConditions")
+	webhook.Accept("failurePolicy", "timeoutSeconds")
+	webhook.Done()
+	if len(conditions.List()) == 0 {
+		return nil
+	}
+	return &UnsupportedError{Field: conditions.Path, Reason: "CEL conditions of the webhook are not evaluated"}
+}

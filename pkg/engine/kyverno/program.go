@@ -1,0 +1,162 @@
+package kyverno
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+)
+
+// program is all policies, by name. It is an engine.Propagator.
+type program struct {
+	policies   []*policy
+	refs       []engine.RuleRef
+	selections []engine.Selection
+	index      kindIndex
+	propagates bool
+}
+
+func newProgram(policies []*policy) *program {
+	p := &program{policies: policies, index: newKindIndex(policies), selections: selections(policies)}
+	for _, policy := range policies {
+		for _, r := range policy.rules {
+			p.refs = append(p.refs, r.ref)
+			p.propagates = p.propagates || len(r.targets) > 0
+		}
+	}
+	return p
+}
+
+// Rules lists the rules by policy, in the order of the policy, derived ones last.
+func (p *program) Rules() []engine.RuleRef { return p.refs }
+
+// Selections names what the rules match.
+func (p *program) Selections() []engine.Selection { return p.selections }
+
+// Propagates tells whether there is a rule with targets.
+func (p *program) Propagates() bool { return p.propagates }
+
+// Evaluate runs the rules without targets. Each sees the object as the rule
+// before it left it; one that fails leaves it as it was.
+func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
+	candidates := p.index.rules(t.Key.Kind)
+	for _, policy := range p.policies {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		for _, r := range policy.rules {
+			if len(r.targets) > 0 {
+				continue
+			}
+			if !candidates.has(r) {
+				r.skipKind(ctx, t, w, sink)
+				continue
+			}
+			step := r.run(ctx, t, w, sink)
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			sink.Step(step)
+			if step.Outcome != engine.Changed {
+				continue
+			}
+			t = t.With(step.After)
+			if policy.applyOne {
+				break
+			}
+		}
+	}
+	return t.Object, nil
+}
+
+// skipKind reports a rule that the index has ruled out already.
+func (r *rule) skipKind(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) {
+	step := engine.Step{Rule: r.ref, Subject: t.Key, Outcome: engine.NotMatched}
+	if sink.Wants(engine.NotMatched) {
+		e := newExecution(ctx, w, r, t, engine.OperationUpdate)
+		if m, err := r.match.Missed(&e.matched); err == nil && !m.None() {
+			step.Err = m.Reason(&e.matched)
+		}
+	}
+	sink.Step(step)
+}
+
+// run evaluates a rule on what it matches, for the operation that the run
+// simulates. Where that is left open, the object is being updated; a rule that
+// only the operation can have held back is then evaluated as if the object were
+// created, and that counts if it runs.
+func (r *rule) run(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) engine.Step {
+	operation, open := simulated(t.Request.Operation)
+	step := r.runAs(newExecution(ctx, w, r, t, operation), sink)
+	if !open || !r.asksOperation || !heldBack(step.Outcome) {
+		return step
+	}
+	created := r.runAs(newExecution(ctx, w, r, t, engine.OperationCreate), sink)
+	if heldBack(created.Outcome) {
+		return step
+	}
+	created.AsCreated = true
+	return created
+}
+
+// simulated is the operation to evaluate, and whether another may be tried.
+func simulated(o engine.Operation) (operation engine.Operation, open bool) {
+	if o == "" || o == engine.OperationAuto {
+		return engine.OperationUpdate, true
+	}
+	return o, false
+}
+
+func heldBack(o engine.Outcome) bool { return o == engine.NotMatched || o == engine.Skipped }
+
+func (r *rule) runAs(e *execution, sink engine.Sink) engine.Step {
+	scope, step := r.admit(e, sink)
+	if scope == nil {
+		return step
+	}
+	return e.step(r.mutation.mutate(e, scope, e.subject.Object.Object))
+}
+
+// admit takes a rule through match, preconditions and exceptions, in Kyverno's
+// order. It returns the scope to go on with, or else what stopped the rule.
+func (r *rule) admit(e *execution, sink engine.Sink) (*variables.Scope, engine.Step) {
+	step := engine.Step{Rule: r.ref, Subject: e.subject.Key}
+	m, err := r.applies(&e.matched)
+	switch {
+	case err != nil:
+		return nil, e.step(mutated{}, err)
+	case !m.None():
+		step.Outcome = engine.NotMatched
+		if sink.Wants(engine.NotMatched) {
+			step.Err = m.Reason(&e.matched)
+		}
+		return nil, step
+	case r.gap != nil:
+		return nil, e.step(mutated{}, r.gap)
+	}
+	scope := e.begin()
+	if err := e.meets(r.preconditions, scope, "preconditions"); err != nil {
+		return nil, e.step(mutated{}, err)
+	}
+	if err := e.excepted(scope); err != nil {
+		return nil, e.step(mutated{}, err)
+	}
+	return scope, step
+}
+
+// applies decides match and exclude, and that a Policy keeps to its namespace.
+func (r *rule) applies(c *match.Candidate) (match.Mismatch, error) {
+	if ns := r.policy.namespace; ns != "" && c.Object.GetNamespace() != ns {
+		return match.OutsideNamespace(ns), nil
+	}
+	if c.Operation == engine.OperationDelete && (len(r.targets) == 0 || !r.match.NamesDeletion()) {
+		return match.Spared(), nil
+	}
+	if m, err := r.match.Missed(c); err != nil || !m.None() {
+		return m, err
+	}
+	return r.exclude.Excluded(c)
+}

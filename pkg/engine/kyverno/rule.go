@@ -1,0 +1,196 @@
+package kyverno
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/autogen"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
+)
+
+// rule is one compiled mutate rule.
+type rule struct {
+	ref           engine.RuleRef
+	written       string // the name in the policy, of which a derived rule's differs
+	policy        *policy
+	match         *match.Block
+	exclude       *match.Block // nil when there is none
+	context       []*contextEntry
+	preconditions *conditions.Conditions // nil when there are none
+	mutation      mutation
+	targets       []*target
+	exceptions    []*exception
+	gap           error  // an *UnsupportedError when the rule cannot be evaluated at all
+	asksOperation bool   // the operation can decide whether the rule runs
+	asksTrigger   bool   // what the rule does to its targets depends on the trigger's content
+	impure        string // as in mutated, because of the context
+}
+
+// ruleCompiler compiles the rules of one policy, in order.
+type ruleCompiler struct {
+	policy *policy
+	ref    engine.RuleRef
+	gap    error
+	rules  []*rule
+	broken map[string]bool // by path
+}
+
+// add compiles a rule. Rules that do not mutate are none of this program's business.
+func (c *ruleCompiler) add(n decode.Node) *rule {
+	f := n.Fields()
+	n.Rule = ruleName(f.Values)
+	f.Rule = n.Rule
+	if !f.Has("mutate") {
+		return nil
+	}
+	before := len(n.Report.Errs)
+	r := c.compile(f)
+	if len(n.Report.Errs) > before {
+		if c.broken == nil {
+			c.broken = map[string]bool{}
+		}
+		c.broken[n.Path] = true
+		return nil
+	}
+	c.rules = append(c.rules, r)
+	return r
+}
+
+// derive adds the rules for Pod controllers. They say nothing that the rules
+// they come from have not said already.
+func (c *ruleCompiler) derive(raw []decode.Node, annotations map[string]string) {
+	rules := make([]map[string]any, len(raw))
+	for i, n := range raw {
+		rules[i] = mapping(n.Value)
+	}
+	derived, from := autogen.Rules(rules, annotations)
+	if len(derived) > 0 { // old versions of Kyverno stored them in the policy
+		c.rules = slices.DeleteFunc(c.rules, func(r *rule) bool { return autogen.IsDerived(r.ref.Rule) })
+	}
+	for i, rule := range derived {
+		n := raw[from[i]]
+		if c.broken[n.Path] {
+			continue
+		}
+		quiet := *n.Report
+		quiet.Warn = func(engine.CompileError) {}
+		compiled := c.add(decode.Node{Report: &quiet, Path: n.Path, Value: rule})
+		n.Report.Errs = quiet.Errs
+		if compiled != nil {
+			compiled.written = ruleName(rules[from[i]])
+		}
+	}
+}
+
+func (c *ruleCompiler) compile(f *decode.Fields) *rule {
+	r := &rule{ref: c.ref, policy: c.policy, gap: c.gap}
+	r.ref.Rule = f.At("name").Text()
+	r.written = r.ref.Rule
+	switch {
+	case r.ref.Rule == "":
+		f.At("name").Lint("the rule has no name, so reports cannot tell it from others")
+	case len(r.ref.Rule) > autogen.MaxRuleName:
+		f.At("name").Lint("is longer than %d characters, which Kyverno refuses", autogen.MaxRuleName)
+	}
+	if !f.Has("match") {
+		f.At("match").Fail("is missing, so the rule can never apply")
+	}
+	r.match = match.Decode(f.At("match"))
+	if f.Has("exclude") {
+		r.exclude = match.Decode(f.At("exclude"))
+	}
+	if len(f.At("celPreconditions").List()) > 0 {
+		f.At("celPreconditions").Fail("are for validate.cel rules only")
+	}
+	r.context = decodeContext(f.At("context"))
+	r.impure = impureContext(r.context)
+	r.preconditions = decodeConditions(f.At("preconditions"))
+	r.decodeMutate(f)
+	r.asksOperation = mentions(f.Values, "request.operation") || r.match.AsksOperation() || r.exclude.AsksOperation()
+	if r.match.OnlySubresources() {
+		f.At("match").Lint("only matches requests to a subresource, which no live object stands for")
+	}
+	f.Accept("validate", "generate", "verifyImages", "imageExtractors", "skipBackgroundRequests", "reportProperties", "description")
+	f.Done()
+	return r
+}
+
+func (r *rule) decodeMutate(f *decode.Fields) {
+	m := f.At("mutate").Fields()
+	targets := m.At("targets").List()
+	for _, n := range targets {
+		r.targets = append(r.targets, decodeTarget(n))
+	}
+	if m.Has("mutateExistingOnPolicyUpdate") && len(targets) == 0 {
+		m.At("mutateExistingOnPolicyUpdate").Lint("has no effect without targets")
+	}
+	lintTargetKinds(m.At("targets"), r.targets)
+	switch {
+	case m.Has("overlay"):
+		r.gap = cmp.Or(r.gap, legacy(m.At("overlay")))
+	case m.Has("patches"):
+		r.gap = cmp.Or(r.gap, legacy(m.At("patches")))
+	default:
+		rest := map[string]any{}
+		for _, key := range []string{"name", "match", "exclude", "context", "preconditions"} {
+			rest[key] = f.Values[key]
+		}
+		r.mutation = decodeMutation(m, rest)
+		r.asksTrigger = asksTrigger(m.Values)
+	}
+	m.Accept("patchStrategicMerge", "patchesJson6902", "foreach", "overlay", "patches")
+	m.Done()
+}
+
+func legacy(n decode.Node) error {
+	return &UnsupportedError{Field: fieldInRule(n.Path), Reason: "the form of Kyverno 1.0 to 1.5 is not evaluated"}
+}
+
+// ruleName is the name of a rule that has not been read yet.
+func ruleName(raw any) string {
+	name, _ := mapping(raw)["name"].(string)
+	return name
+}
+
+// asksTrigger tells whether a mutate block holds anything that is evaluated.
+func asksTrigger(mutate map[string]any) bool {
+	return mutate["foreach"] != nil || mentions(mutate, "{{") || mentions(mutate, "$(")
+}
+
+// mentions tells whether a text occurs in any string of a document.
+func mentions(value any, what string) bool {
+	switch v := value.(type) {
+	case string:
+		return strings.Contains(v, what)
+	case []any:
+		for _, item := range v {
+			if mentions(item, what) {
+				return true
+			}
+		}
+	case map[string]any:
+		for key, item := range v {
+			if strings.Contains(key, what) || mentions(item, what) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// decodeConditions reads preconditions; missing ones are nil.
+func decodeConditions(n decode.Node) *conditions.Conditions {
+	if n.Value == nil {
+		return nil
+	}
+	c, err := conditions.Parse(n.Value)
+	if err != nil {
+		n.Fail("%w", err)
+		return nil
+	}
+	return c
+}

@@ -1,0 +1,48 @@
+package variables
+
+import "fmt"
+
+// ResolveError says which variable, at which place of a document, has no value.
+// Its words are Kyverno's; errors.As finds a *jmespath.NotFoundError in it where
+// a key is missing.
+type ResolveError struct {
+	Expression string
+	Path       string // such as "/spec/template/metadata/labels/team"
+	Err        error
+}
+
+// Error says what and where.
+func (e *ResolveError) Error() string {
+	return fmt.Sprintf("failed to resolve %s at path %s: %v", e.Expression, e.Path, e.Err)
+}
+
+// Unwrap gives the reason.
+func (e *ResolveError) Unwrap() error { return e.Err }
+
+// EntryError says that a context entry could not be loaded.
+type EntryError struct {
+	Name string
+	Err  error
+}
+
+// Error gives the entry and the reason.
+func (e *EntryError) Error() string {
+	return fmt.Sprintf("failed to load context entry %s: %v", e.Name, e.Err)
+}
+
+// Unwrap gives the reason.
+func (e *EntryError) Unwrap() error { return e.Err }
+
+// CycleError is the reason of an EntryError whose loading asks for itself.
+type CycleError struct{ Name string }
+
+// Error names the entry.
+func (e *CycleError) Error() string { return fmt.Sprintf("entry %s needs itself", e.Name) }
+
+// SizeError is the reason of an EntryError that loads more than Limits.ContextSize.
+type SizeError struct{ Max int }
+
+// Error names the limit.
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("context entries hold more than %d bytes (limit ContextSize)", e.Max)
+}

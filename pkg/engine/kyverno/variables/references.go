@@ -1,0 +1,118 @@
+package variables
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
+)
+
+// reference is $(path), or \$(path) which is none.
+var reference = regexp.MustCompile(`\\?\$\([^ )]+\)`)
+
+// operators may stand before the path of a reference and stay before its value.
+//
+//nolint:gochecknoglobals // an immutable table
+var operators = []string{">=", "<=", ">", "<", "!"}
+
+// ReferenceError says that $(path) does not lead to a text in the document.
+type ReferenceError struct {
+	Reference string
+	Path      string // of the text that holds it
+	Reason    string
+}
+
+// Error says what, where and the way out.
+func (e *ReferenceError) Error() string {
+	return fmt.Sprintf(`reference %s not resolved at path %s: %s; write \%s for the plain text`,
+		e.Reference, e.Path, e.Reason, e.Reference)
+}
+
+// references replaces the references of one text.
+func (p *parser) references(text string, place []string) (string, error) {
+	var failed error
+	replaced := reference.ReplaceAllStringFunc(text, func(match string) string {
+		if strings.HasPrefix(match, `\`) {
+			return match[1:]
+		}
+		value, reason := p.referenced(match[2:len(match)-1], p.pointer(place))
+		if reason != "" && failed == nil {
+			failed = &ReferenceError{Reference: match, Path: p.pointer(place), Reason: reason}
+		}
+		return value
+	})
+	return replaced, failed
+}
+
+// referenced returns the text that a path leads to, or the reason why there is none.
+func (p *parser) referenced(target, place string) (value, reason string) {
+	operator := ""
+	for _, candidate := range operators {
+		if strings.HasPrefix(target, candidate) {
+			operator, target = candidate, target[len(candidate):]
+			break
+		}
+	}
+	if !path.IsAbs(target) {
+		target = path.Join(place, target)
+	}
+	inside, ok := strings.CutPrefix(path.Clean(target), strings.TrimSuffix(p.pointer(nil), "/")+"/")
+	if !ok {
+		return "", "the path leads out of the document"
+	}
+	found, ok := find(p.doc, strings.Split(inside, "/"))
+	if !ok {
+		return "", "no such path"
+	}
+	if text, ok := found.(string); ok {
+		return operator + text, ""
+	}
+	if operator != "" {
+		switch n := found.(type) {
+		case int64:
+			return operator + strconv.FormatInt(n, 10), ""
+		case float64:
+			return operator + strconv.FormatFloat(n, 'f', 6, 64), ""
+		}
+	}
+	return "", fmt.Sprintf("a text is needed, not %T", found)
+}
+
+// find follows a path whose names have no anchors.
+func find(value any, names []string) (any, bool) {
+	for _, name := range names {
+		switch v := value.(type) {
+		case map[string]any:
+			key, ok := keyOf(v, name)
+			if !ok {
+				return nil, false
+			}
+			value = v[key]
+		case []any:
+			i, err := strconv.Atoi(name)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil, false
+			}
+			value = v[i]
+		default:
+			return nil, false
+		}
+	}
+	return value, true
+}
+
+// keyOf finds the key that is a name once its anchor is off.
+func keyOf(fields map[string]any, name string) (string, bool) {
+	if _, ok := fields[name]; ok {
+		return name, true
+	}
+	for _, key := range sortedKeys(fields) {
+		if _, plain := pattern.ParseKey(key); plain == name {
+			return key, true
+		}
+	}
+	return "", false
+}

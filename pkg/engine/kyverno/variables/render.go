@@ -1,0 +1,175 @@
+package variables
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+)
+
+// maxText bounds the text that one rendering builds.
+const maxText = 16 << 20
+
+// part is a piece of a template.
+type part interface {
+	render(*renderer) (any, error)
+}
+
+type (
+	// static has no variables; changed tells that escapes or references made it
+	// differ from what was parsed.
+	static struct {
+		value   any
+		changed bool
+	}
+	leaf struct {
+		segments []segment
+		path     string
+	}
+	list   []part
+	object []field
+	field  struct {
+		key   string
+		name  part
+		value part
+		path  string
+	}
+)
+
+// renderer is one rendering.
+type renderer struct {
+	scope   *Scope
+	written int // bytes of text
+	deleted *bool
+}
+
+func (p static) render(*renderer) (any, error) { return p.value, nil }
+
+func (p list) render(r *renderer) (any, error) {
+	items := make([]any, len(p))
+	for i, child := range p {
+		item, err := child.render(r)
+		if err != nil {
+			return nil, err
+		}
+		items[i] = item
+	}
+	return items, nil
+}
+
+// render of an object keeps a key whose variable is null, as Kyverno does.
+func (p object) render(r *renderer) (any, error) {
+	fields := make(map[string]any, len(p))
+	for _, f := range p {
+		name, err := f.name.render(r)
+		if err != nil {
+			return nil, err
+		}
+		if name == nil {
+			name = f.key
+		}
+		key, ok := name.(string)
+		if !ok {
+			return nil, &ResolveError{Expression: f.key, Path: f.path, Err: fmt.Errorf("a key must be a string, not %T", name)}
+		}
+		if fields[key], err = f.value.render(r); err != nil {
+			return nil, err
+		}
+	}
+	return fields, nil
+}
+
+func (p leaf) render(r *renderer) (any, error) {
+	if len(p.segments) == 1 { // a single segment is a variable, or this were static
+		return r.value(p.segments[0].variable, p.path)
+	}
+	return r.text(p.segments, p.path)
+}
+
+// text joins segments; values that are no texts are inserted as JSON.
+func (r *renderer) text(segments []segment, path string) (string, error) {
+	var b strings.Builder
+	for _, s := range segments {
+		if s.variable == nil {
+			b.WriteString(s.text)
+			continue
+		}
+		value, err := r.value(s.variable, path)
+		if err != nil {
+			return "", err
+		}
+		text, ok := value.(string)
+		if !ok {
+			data, err := json.Marshal(value)
+			if err != nil {
+				return "", &ResolveError{Expression: s.variable.source(), Path: path, Err: err}
+			}
+			text = string(data)
+		}
+		if r.written += len(text); r.written > maxText {
+			return "", &ResolveError{
+				Expression: s.variable.source(), Path: path,
+				Err: &jmespath.LimitError{What: "bytes of substituted text", Max: maxText},
+			}
+		}
+		b.WriteString(text)
+	}
+	return b.String(), nil
+}
+
+// value evaluates one variable.
+func (r *renderer) value(v *variable, path string) (any, error) {
+	expr, err := r.expression(v, path)
+	if err != nil {
+		return nil, err
+	}
+	value, err := r.scope.Query(expr)
+	if err != nil {
+		return nil, &ResolveError{Expression: expr.String(), Path: path, Err: err}
+	}
+	return value, nil
+}
+
+// expression picks a variable's compiled expression, or puts its text together.
+func (r *renderer) expression(v *variable, path string) (*jmespath.Expression, error) {
+	if v.pieces != nil {
+		text, err := r.text(v.pieces, path)
+		if err != nil {
+			return nil, err
+		}
+		text = trimmed(text)
+		if r.deleting() {
+			text = onDeletion(text)
+		}
+		expr, err := r.scope.tree.cache.Compile(text)
+		if err != nil {
+			return nil, &ResolveError{Expression: text, Path: path, Err: err}
+		}
+		return expr, nil
+	}
+	if v.onTarget != nil {
+		if _, found, err := r.scope.lookup("target"); found && err == nil {
+			return v.onTarget, nil
+		}
+	}
+	if v.onDelete != nil && r.deleting() {
+		return v.onDelete, nil
+	}
+	return v.expr, nil
+}
+
+// deleting tells whether the simulated request deletes the object.
+func (r *renderer) deleting() bool {
+	if r.deleted == nil {
+		request, _, _ := r.scope.lookup("request")
+		fields, _ := request.(map[string]any)
+		deleted := fields["operation"] == "DELETE"
+		r.deleted = &deleted
+	}
+	return *r.deleted
+}
+
+func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,221 @@
+package variables
+
+import (
+	"math"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+)
+
+// Scope is the JSON context of an evaluation: names with values, and entries
+// that load their value when it is first asked for. It is used by one goroutine
+// at a time, together with all its children.
+type Scope struct {
+	tree   *tree
+	parent *Scope
+	head   *binding // the newest; older ones follow
+	loaded map[*binding]*outcome
+	size   int // bytes of what this scope itself has loaded
+	// before hides the entries of this order and beyond: a loader sees only the
+	// entries that were defined before its own.
+	before int
+	keeper *Scope // keeps what is loaded: the scope itself, or the one that a loader works for
+}
+
+// tree is what a scope shares with all its children.
+type tree struct {
+	interpreter *jmespath.Interpreter
+	limits      engine.Limits
+	cache       jmespath.Cache
+}
+
+// binding is one name; load is nil where the value is known. Bindings are never
+// changed, so that scopes can share them.
+type binding struct {
+	name  string
+	value any
+	load  func(*Scope) (any, error)
+	order int
+	prev  *binding
+}
+
+// outcome is what came of loading an entry; pending while it runs.
+type outcome struct {
+	value   any
+	err     error
+	pending bool
+}
+
+// NewScope returns an empty scope. ContextSize of the limits bounds what entries
+// load.
+func NewScope(in *jmespath.Interpreter, l engine.Limits) *Scope {
+	s := &Scope{tree: &tree{interpreter: in, limits: l}, before: math.MaxInt}
+	s.keeper = s
+	return s
+}
+
+// Child returns a scope that sees all that this one holds now. What it sets,
+// defines and loads stays its own.
+func (s *Scope) Child() *Scope {
+	child := &Scope{tree: s.tree, parent: s, head: s.head, before: s.before}
+	child.keeper = child
+	return child
+}
+
+// Set gives a name a value, which hides an earlier value or entry of that name.
+// The value is shared, never modified.
+func (s *Scope) Set(name string, value any) { s.bind(&binding{name: name, value: value}) }
+
+// Define adds an entry whose value load returns when the name is first used. Load
+// is given a scope that holds the values of the scope that asks, but of the
+// entries only those defined before this one, also an earlier one of the same
+// name. Its error is that of every query that uses the name, as an *EntryError;
+// an entry that is not used is never loaded. A child that is first to use an
+// entry of its parent loads it for itself alone, because it may see values that
+// the parent does not have.
+//
+// A load that returns a *jmespath.NotFoundError with the entry's own name says
+// that there is no such entry after all: queries meet a missing key.
+func (s *Scope) Define(name string, load func(*Scope) (any, error)) {
+	s.bind(&binding{name: name, load: load})
+}
+
+func (s *Scope) bind(b *binding) {
+	if s.head != nil {
+		b.order = s.head.order + 1
+	}
+	b.prev = s.head
+	s.head = b
+}
+
+// Query evaluates an expression on the scope. A name that the scope does not
+// have is a *jmespath.NotFoundError.
+func (s *Scope) Query(expr *jmespath.Expression) (any, error) {
+	return expr.Search(s.tree.interpreter, &view{scope: s, expr: expr})
+}
+
+// QueryText compiles and evaluates an expression; the compiled one is kept for
+// all scopes of the tree.
+func (s *Scope) QueryText(expr string) (any, error) {
+	compiled, err := s.tree.cache.Compile(expr)
+	if err != nil {
+		return nil, err
+	}
+	return s.Query(compiled)
+}
+
+// lookup returns the newest value or visible entry of a name.
+func (s *Scope) lookup(name string) (value any, found bool, err error) {
+	for b := s.head; b != nil; b = b.prev {
+		if b.name != name {
+			continue
+		}
+		if b.load == nil {
+			return b.value, true, nil
+		}
+		if b.order < s.before {
+			value, err := s.resolve(b)
+			return value, true, err
+		}
+	}
+	return nil, false, nil
+}
+
+// resolve returns an entry's value, loaded now unless this scope or one above
+// has it.
+func (s *Scope) resolve(b *binding) (any, error) {
+	for up := s; up != nil; up = up.parent {
+		if known := up.loaded[b]; known != nil {
+			if known.pending {
+				return nil, &EntryError{Name: b.name, Err: &CycleError{Name: b.name}}
+			}
+			return known.value, known.err
+		}
+	}
+	result := &outcome{pending: true}
+	keeper := s.keeper
+	if keeper.loaded == nil {
+		keeper.loaded = make(map[*binding]*outcome)
+	}
+	keeper.loaded[b] = result
+	value, err := b.load(&Scope{tree: s.tree, parent: s, head: s.head, before: b.order, keeper: keeper})
+	if err == nil {
+		err = keeper.account(value)
+	}
+	switch {
+	case err == nil:
+		*result = outcome{value: value}
+	case isAbsent(b.name, err):
+		*result = outcome{err: err}
+	default:
+		*result = outcome{err: &EntryError{Name: b.name, Err: err}}
+	}
+	return result.value, result.err
+}
+
+func isAbsent(name string, err error) bool {
+	missing, ok := err.(*jmespath.NotFoundError) //nolint:errorlint // a wrapped one comes from another query
+	return ok && missing.Key == name
+}
+
+// account adds a loaded value to what this scope and those above hold.
+func (s *Scope) account(value any) error {
+	room := s.tree.limits.ContextSize
+	for up := s; up != nil; up = up.parent {
+		room -= up.size
+	}
+	size := sizeOf(value, room)
+	if size > room {
+		return &SizeError{Max: s.tree.limits.ContextSize}
+	}
+	s.size += size
+	return nil
+}
+
+// sizeOf is about the number of bytes of a value's JSON; it stops beyond room.
+func sizeOf(value any, room int) int {
+	size := 2
+	switch v := value.(type) {
+	case string:
+		size += len(v)
+	case []any:
+		for i := 0; i < len(v) && size <= room; i++ {
+			size += sizeOf(v[i], room-size)
+		}
+	case map[string]any:
+		for key, item := range v {
+			if size > room {
+				break
+			}
+			size += len(key) + sizeOf(item, room-size)
+		}
+	}
+	return size
+}
+
+// view shows a scope to one expression.
+type view struct {
+	scope *Scope
+	expr  *jmespath.Expression
+}
+
+// Field looks a name up.
+func (v *view) Field(name string) (value any, found bool, err error) { return v.scope.lookup(name) }
+
+// Fields returns all values, and of the entries those that the expression names.
+func (v *view) Fields() (map[string]any, error) {
+	all := make(map[string]any)
+	for b := v.scope.head; b != nil; b = b.prev {
+		if _, hidden := all[b.name]; hidden || (b.load != nil && !v.expr.Uses(b.name)) {
+			continue
+		}
+		value, found, err := v.scope.lookup(b.name)
+		if err != nil && !isAbsent(b.name, err) {
+			return nil, err
+		}
+		if found && err == nil {
+			all[b.name] = value
+		}
+	}
+	return all, nil
+}

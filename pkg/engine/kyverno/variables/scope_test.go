@@ -1,0 +1,193 @@
+package variables_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+)
+
+func newScope() *variables.Scope {
+	return variables.NewScope(jmespath.New(time.Unix(0, 0), 1), engine.DefaultLimits())
+}
+
+// query is an entry that is the result of an expression, as a `variable` entry
+// of a policy is.
+func query(expr string) func(*variables.Scope) (any, error) {
+	return func(s *variables.Scope) (any, error) { return s.QueryText(expr) }
+}
+
+func expect(t *testing.T, s *variables.Scope, expr string, want any) {
+	t.Helper()
+	got, err := s.QueryText(expr)
+	if err != nil {
+		t.Errorf("%s: %v", expr, err)
+		return
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s: -want +got:\n%s", expr, diff)
+	}
+}
+
+func TestAnEntryLoadsOnceAndOnlyWhenUsed(t *testing.T) {
+	s := newScope()
+	loads := 0
+	s.Define("cm", func(*variables.Scope) (any, error) {
+		loads++
+		return map[string]any{"data": map[string]any{"k": "v"}}, nil
+	})
+	s.Set("request", map[string]any{"cm": "a field of that name"})
+	expect(t, s, "request.cm", "a field of that name")
+	expect(t, s, "request.cm || cm.data", "a field of that name")
+	if loads != 0 {
+		t.Errorf("loaded %d times without use", loads)
+	}
+	expect(t, s, "cm.data.k", "v")
+	expect(t, s, "cm.data.k", "v")
+	if loads != 1 {
+		t.Errorf("loaded %d times", loads)
+	}
+}
+
+func TestABrokenEntryHarmsOnlyThoseWhoUseIt(t *testing.T) {
+	s := newScope()
+	s.Define("broken", func(*variables.Scope) (any, error) { return nil, errors.New("no such ConfigMap") })
+	s.Define("unused", query("missing.key"))
+	s.Set("request", "r")
+	expect(t, s, "request", "r")
+	for _, expr := range []string{"broken.data", "broken || 'default'", "broken[]", "to_string(broken)", "broken == `1`"} {
+		_, err := s.QueryText(expr)
+		var entry *variables.EntryError
+		if !errors.As(err, &entry) || entry.Name != "broken" {
+			t.Errorf("%s: got %v, want an EntryError", expr, err)
+		}
+	}
+	if _, err := s.QueryText("unused || 'default'"); err == nil {
+		t.Error("a missing key in an entry passes for one in the query")
+	}
+}
+
+func TestAnEntryMaySayThatItIsNotThere(t *testing.T) {
+	s := newScope()
+	s.Define("images", func(*variables.Scope) (any, error) { return nil, &jmespath.NotFoundError{Key: "images"} })
+	expect(t, s, "images.containers || 'none'", "none")
+	expect(t, s, "lookup(@, 'images')", nil)
+	var notFound *jmespath.NotFoundError
+	if _, err := s.QueryText("images.containers"); !errors.As(err, &notFound) {
+		t.Errorf("got %v, want a missing key", err)
+	}
+}
+
+func TestAnEntrySeesOnlyEarlierOnes(t *testing.T) {
+	s := newScope()
+	s.Define("early", query("late"))
+	s.Define("late", query("request"))
+	s.Set("request", "r")
+	expect(t, s, "late", "r")
+	var notFound *jmespath.NotFoundError
+	if _, err := s.QueryText("early"); !errors.As(err, &notFound) {
+		t.Errorf("got %v, want a missing key", err)
+	}
+}
+
+func TestAnEntryMayRedefineItself(t *testing.T) {
+	s := newScope()
+	s.Define("one", query("'1'"))
+	s.Define("two", query("join('', [one, '2'])"))
+	s.Define("one", query("join('', [one, two, '3'])"))
+	expect(t, s, "one", "1123")
+	expect(t, s, "two", "12")
+}
+
+// deferred/foreach of the conformance tests: an entry of the rule may use values
+// that only the iterations have.
+func TestAnEntrySeesTheValuesOfWhoAsks(t *testing.T) {
+	s := newScope()
+	s.Define("image", query("element.image"))
+	for _, want := range []string{"nginx", "redis"} {
+		child := s.Child()
+		child.Set("element", map[string]any{"image": want})
+		expect(t, child, "image", want)
+	}
+	if _, err := s.QueryText("image"); err == nil {
+		t.Error("the load of a child is visible in its parent")
+	}
+}
+
+func TestAChildSeesItsParentAndLeaksNothing(t *testing.T) {
+	parent := newScope()
+	loads := 0
+	parent.Define("shared", func(*variables.Scope) (any, error) { loads++; return int64(1), nil })
+	parent.Set("x", "parent")
+	expect(t, parent, "shared", int64(1))
+	child := parent.Child()
+	expect(t, child, "shared", int64(1))
+	if loads != 1 {
+		t.Errorf("loaded %d times; a child uses what its parent has", loads)
+	}
+	child.Set("x", "child")
+	child.Set("y", true)
+	child.Define("z", query("x"))
+	expect(t, child, "[x, z]", []any{"child", "child"})
+	expect(t, parent, "x", "parent")
+	for _, name := range []string{"y", "z"} {
+		if _, err := parent.QueryText(name); err == nil {
+			t.Errorf("%s leaked", name)
+		}
+	}
+	parent.Set("later", true)
+	if _, err := child.QueryText("later"); err == nil {
+		t.Error("a child sees what its parent got later")
+	}
+}
+
+func TestCyclesAreErrors(t *testing.T) {
+	s := newScope()
+	s.Define("own", query("own"))
+	if _, err := s.QueryText("own"); err == nil {
+		t.Error("an entry that needs itself loads")
+	}
+	s.Define("outer", func(*variables.Scope) (any, error) { return s.QueryText("outer") })
+	_, err := s.QueryText("outer")
+	var cycle *variables.CycleError
+	if !errors.As(err, &cycle) {
+		t.Errorf("got %v, want a CycleError", err)
+	}
+}
+
+func TestLoadedDataIsBounded(t *testing.T) {
+	s := newScope()
+	megabyte := func(*variables.Scope) (any, error) { return strings.Repeat("x", 1<<20), nil }
+	for _, name := range []string{"a", "b", "c"} {
+		s.Define(name, megabyte)
+	}
+	expect(t, s, "length(a)", int64(1<<20))
+	child := s.Child()
+	if _, err := child.QueryText("length(b)"); err == nil {
+		t.Error("a and b together are beyond the limit")
+	}
+	_, err := s.QueryText("c")
+	var size *variables.SizeError
+	if !errors.As(err, &size) {
+		t.Errorf("got %v, want a SizeError", err)
+	}
+}
+
+func TestTheWholeContextHoldsWhatTheQueryNames(t *testing.T) {
+	s := newScope()
+	s.Set("a", int64(1))
+	s.Define("cm", query("'loaded'"))
+	s.Define("broken", query("missing"))
+	expect(t, s, "@.a", int64(1))
+	expect(t, s, "lookup(@, 'cm')", "loaded")
+	expect(t, s, "keys(@)", []any{"a"})
+	if _, err := s.QueryText("lookup(@, 'broken')"); err == nil {
+		t.Error("a broken entry is used without an error")
+	}
+}

@@ -1,0 +1,210 @@
+package variables
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+)
+
+// Template is a JSON value with variables, compiled: immutable and safe for
+// concurrent use.
+type Template struct {
+	root        part
+	expressions []*jmespath.Expression
+}
+
+// Parse compiles a value, in whose texts and map keys a variable is {{ }} around
+// an expression:
+//
+//   - a text that is one variable and nothing else takes on the variable's value,
+//     of whatever type; in other texts values are inserted as text, or as JSON;
+//   - variables nest, innermost first: {{ a.{{ b }} }};
+//   - \{{ is a plain {{, and {{- is the same as {{;
+//   - {{@}} is the value of the live object at the place of the text, the live
+//     object being `target` where the scope has it, else `request.object`;
+//   - $(path) is replaced by another text of the same document, path being
+//     relative to the text itself, or absolute; \$( is a plain $(;
+//   - while request.operation is DELETE, request.object stands for request.oldObject.
+//
+// A patch that is itself a text, such as patchesJson6902, is a text like any
+// other: variables are inserted before anybody parses it.
+func Parse(doc any) (*Template, error) { return ParseAt(doc) }
+
+// ParseAt is Parse for a document that is a part of a larger one: path says
+// where, such as "mutate", "patchStrategicMerge". It shows in errors and serves
+// absolute references; {{@}} always counts from the document itself.
+func ParseAt(doc any, path ...string) (*Template, error) {
+	p := parser{doc: doc, prefix: path}
+	root, err := p.parse(doc, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &Template{root: root, expressions: p.expressions}, nil
+}
+
+// Render substitutes the variables. A template without variables returns the
+// value it was parsed from, shared, and others share with it what holds no
+// variables. Errors are *ResolveError.
+func (t *Template) Render(s *Scope) (any, error) {
+	if fixed, ok := t.root.(static); ok {
+		return fixed.value, nil
+	}
+	return t.root.render(&renderer{scope: s})
+}
+
+// Static tells whether there are no variables.
+func (t *Template) Static() bool { _, ok := t.root.(static); return ok }
+
+// Expressions lists the expressions in the order of the document, maps by key.
+// One that is put together from nested variables stands with "x" in their place,
+// as far as that is an expression.
+func (t *Template) Expressions() []*jmespath.Expression { return t.expressions }
+
+// NotIdempotent says why rendering on the same data can give another result in
+// another run; empty where it cannot.
+func (t *Template) NotIdempotent() string {
+	var reasons []string
+	seen := make(map[string]bool)
+	for _, expr := range t.expressions {
+		if reason := expr.NotIdempotent(); reason != "" && !seen[reason] {
+			seen[reason] = true
+			reasons = append(reasons, reason)
+		}
+	}
+	return strings.Join(reasons, "; ")
+}
+
+// parser compiles one document.
+type parser struct {
+	doc         any
+	prefix      []string
+	expressions []*jmespath.Expression
+}
+
+func (p *parser) parse(value any, path []string) (part, error) {
+	if limit := engine.DefaultLimits().Depth; len(path) > limit {
+		return nil, &jmespath.LimitError{What: "levels of nesting in a document", Max: limit}
+	}
+	switch v := value.(type) {
+	case string:
+		return p.text(v, path)
+	case []any:
+		return p.list(v, path)
+	case map[string]any:
+		return p.object(v, path)
+	}
+	return static{value: value}, nil
+}
+
+func (p *parser) list(items []any, path []string) (part, error) {
+	parts := make([]part, len(items))
+	same, fixed := true, true
+	for i, item := range items {
+		child, err := p.parse(item, at(path, strconv.Itoa(i)))
+		if err != nil {
+			return nil, err
+		}
+		known, ok := child.(static)
+		fixed = fixed && ok
+		same = same && ok && !known.changed
+		parts[i] = child
+	}
+	if same {
+		return static{value: items}, nil
+	}
+	return settle(list(parts), fixed)
+}
+
+func (p *parser) object(fields map[string]any, path []string) (part, error) {
+	object := make(object, 0, len(fields))
+	same, fixed := true, true
+	for _, key := range sortedKeys(fields) {
+		name, err := p.text(key, at(path, key))
+		if err != nil {
+			return nil, err
+		}
+		child, err := p.parse(fields[key], at(path, key))
+		if err != nil {
+			return nil, err
+		}
+		for _, part := range []part{name, child} {
+			known, ok := part.(static)
+			fixed = fixed && ok
+			same = same && ok && !known.changed
+		}
+		object = append(object, field{key: key, name: name, value: child, path: p.pointer(at(path, key))})
+	}
+	if same {
+		return static{value: fields}, nil
+	}
+	return settle(object, fixed)
+}
+
+// settle renders at once what has escapes and references, but no variables.
+func settle(p part, fixed bool) (part, error) {
+	if !fixed {
+		return p, nil
+	}
+	value, err := p.render(&renderer{})
+	return static{value: value, changed: true}, err
+}
+
+// at extends a path without touching what shares its front.
+func at(path []string, name string) []string {
+	return append(path[:len(path):len(path)], name)
+}
+
+// pointer is how errors name a place.
+func (p *parser) pointer(path []string) string {
+	return "/" + strings.Join(append(p.prefix[:len(p.prefix):len(p.prefix)], path...), "/")
+}
+
+func (p *parser) text(original string, path []string) (part, error) {
+	text := original
+	if strings.Contains(text, "$(") {
+		var err error
+		if text, err = p.references(text, path); err != nil {
+			return nil, err
+		}
+	}
+	if !strings.Contains(text, "{{") {
+		return static{value: text, changed: text != original}, nil
+	}
+	segments, err := scan(text)
+	if err == nil {
+		err = p.compile(segments, path)
+	}
+	if err != nil {
+		var located *ResolveError
+		if errors.As(err, &located) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("at path %s: %w", p.pointer(path), err)
+	}
+	if plain, ok := plainText(segments); ok {
+		return static{value: plain, changed: plain != original}, nil
+	}
+	return leaf{segments: segments, path: p.pointer(path)}, nil
+}
+
+// compile compiles the variables of a text.
+func (p *parser) compile(segments []segment, path []string) error {
+	for i := range segments {
+		v := segments[i].variable
+		if v == nil {
+			continue
+		}
+		if err := p.compile(v.pieces, path); err != nil {
+			return err
+		}
+		if err := v.compile(path); err != nil {
+			return &ResolveError{Expression: v.source(), Path: p.pointer(path), Err: err}
+		}
+		p.expressions = append(p.expressions, v.known()...)
+	}
+	return nil
+}
