@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
 	"k8s.io/kubectl/pkg/util/templates"
 )
 
@@ -54,7 +55,11 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w\nSee '%s --help'", err, c.CommandPath())
 	})
-	config := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50)
+	config := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).
+		WithWrapConfigFn(func(c *rest.Config) *rest.Config {
+			c.UserAgent = userAgent()
+			return c
+		})
 	config.AddFlags(c.PersistentFlags())
 	evaluate := NewEvaluateFlags(config)
 	c.AddCommand(

@@ -16,6 +16,7 @@ import (
 type PreviewFlags struct {
 	EvaluateFlags
 	Output   OutputFlags
+	Reasons  bool
 	ExitCode bool
 }
 
@@ -70,6 +71,7 @@ func NewPreviewCommand(evaluate EvaluateFlags, name string, streams genericioopt
 	}
 	f.AddFlags(c)
 	f.Output.AddFlags(c, render.Formats())
+	c.Flags().BoolVar(&f.Reasons, "reasons", false, "Also list the rules that did not match, were skipped or left an object as it is, each with its reason.")
 	c.Flags().BoolVar(&f.ExitCode, "exit-code", f.ExitCode, "Exit with 1 when something would change.")
 	return c
 }
@@ -88,6 +90,10 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	if !f.Objects.Offline() {
 		options.Next = nextCommand(c, args)
 	}
+	options.Reasons = f.Reasons
+	if !f.Reasons {
+		options.Explain = c.CommandPath() + " --reasons"
+	}
 	printer, err := render.New(f.Output.Format, options)
 	if err != nil {
 		return nil, err
@@ -96,6 +102,7 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	if err != nil {
 		return nil, w.masker.Error(err)
 	}
+	evaluate.Reasons = f.Reasons
 	return &PreviewOptions{EvaluateOptions: *evaluate, Printer: printer, ExitCode: f.ExitCode}, nil
 }
 

@@ -85,7 +85,7 @@ func (f *EvaluateFlags) wire(streams genericiooptions.IOStreams, showSecrets, wr
 	}
 	var err error
 	w.client, err = cluster.New(f.Config, cluster.Options{
-		QPS: f.Client.QPS, Burst: f.Client.Burst, UserAgent: userAgent(),
+		QPS: f.Client.QPS, Burst: f.Client.Burst,
 		ReadOnly: !writes, ChunkSize: f.Objects.ChunkSize, Warnings: w.streams.ErrOut,
 	})
 	return w, err

@@ -29,9 +29,8 @@ const (
 
 // Options tune a Client; the zero value of a field stands for its default.
 type Options struct {
-	QPS       float32
-	Burst     int
-	UserAgent string
+	QPS   float32
+	Burst int
 	// ReadOnly makes writing impossible; see RefusedError.
 	ReadOnly bool
 	// ChunkSize is how many objects one request of a listing asks for.
@@ -87,7 +86,6 @@ func newRESTClient(config *rest.Config, o Options) (rest.Interface, error) {
 	config.GroupVersion = &schema.GroupVersion{}
 	config.QPS = cmp.Or(o.QPS, DefaultQPS)
 	config.Burst = cmp.Or(o.Burst, DefaultBurst)
-	config.UserAgent = cmp.Or(o.UserAgent, config.UserAgent)
 	config.WarningHandler = rest.NoWarnings{}
 	if o.Warnings != nil {
 		config.WarningHandler = rest.NewWarningWriter(o.Warnings, rest.WarningWriterOptions{Deduplicate: true})
