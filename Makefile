@@ -29,8 +29,9 @@ demo-cluster: build controlplane ## The same on a real API server: preview, appl
 test: test-unit test-e2e ## Run all tests.
 
 .PHONY: test-unit
-test-unit: ## Run the unit tests and the conformance cases.
+test-unit: ## Run the unit tests, and the conformance cases with their counts.
 	$(GO) test ./...
+	@$(GO) test -v -run '^TestConformance$$' ./pkg/plugin | grep -E 'conformance |NOT COMPARED'
 
 .PHONY: test-e2e
 test-e2e: controlplane ## Run the scripts on a real API server.

@@ -1,21 +1,26 @@
 package plugin
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	"k8s.io/kubectl/pkg/util/templates"
 )
 
 // Main runs the program for the process's arguments, the program's own name
 // first, and returns its exit code.
 func Main(ctx context.Context, argv []string, streams genericiooptions.IOStreams) int {
+	klog.SetLogger(logr.Discard()) // client-go also logs the errors that it returns
 	name := displayName(argv[0], os.Getenv("_"))
 	return Run(ctx, NewCommand(name, streams), argv[1:], streams)
 }
@@ -69,7 +74,26 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 		newOptionsCommand(streams),
 	)
 	templates.ActsAsRootCommand(c, nil)
+	nameInHelp(c, name)
 	return c
+}
+
+// nameInHelp corrects the one line of kubectl's help template that knows the
+// first word of a command's name alone.
+func nameInHelp(root *cobra.Command, name string) {
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if c != root {
+			help(c, args)
+			return
+		}
+		out := c.OutOrStdout()
+		var text bytes.Buffer
+		c.SetOut(&text)
+		help(c, args)
+		c.SetOut(out)
+		fmt.Fprint(out, strings.Replace(text.String(), `Use "`+c.Name()+" <command>", `Use "`+name+" <command>", 1))
+	})
 }
 
 // newOptionsCommand prints the flags that choose a cluster, which the help of the

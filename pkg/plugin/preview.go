@@ -124,6 +124,8 @@ func (o *PreviewOptions) Run(ctx context.Context) (int, error) {
 		return ExitIncomplete, err
 	}
 	switch {
+	case summary.Objects == 0 && len(e.Unreadable()) > 0:
+		return ExitNothing, nil
 	case e.incomplete(summary):
 		return ExitIncomplete, nil
 	case summary.Changed > 0 && o.ExitCode:

@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,7 +74,7 @@ func (p *resultLines) Print(r apply.Result) error {
 		text += " in namespace " + line(r.Key.Namespace)
 	}
 	if r.Err != nil {
-		text += ": " + p.text(r.Err.Error())
+		text += ": " + p.text(reasonOf(r.Err).Error())
 	}
 	color := ""
 	if r.Err != nil {
@@ -87,6 +88,15 @@ func (p *resultLines) Print(r apply.Result) error {
 		}
 	}
 	return p.write(&b)
+}
+
+// reasonOf is the error less the name of the object, which stands beside it.
+func reasonOf(err error) error {
+	var o *apply.ObjectError
+	if errors.As(err, &o) {
+		return o.Err
+	}
+	return err
 }
 
 // notes are what a user should know about a write that went well: whose fields
@@ -219,7 +229,7 @@ func (p *resultReport) Print(r apply.Result) error {
 		out.Reason = p.Masker.Text(r.Reason.String())
 	}
 	if r.Err != nil {
-		out.Error = p.Masker.Text(r.Err.Error())
+		out.Error = p.Masker.Text(reasonOf(r.Err).Error())
 	}
 	return p.add(out)
 }

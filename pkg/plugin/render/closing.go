@@ -3,6 +3,7 @@ package render
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -21,30 +22,57 @@ func (h *human) Close(s engine.Summary) error {
 	if h.printed {
 		b.WriteString("\n")
 	}
-	if err := table(&b, s); err != nil {
+	if err := h.table(&b, s); err != nil {
 		return err
 	}
 	b.WriteString(h.paint(bold, counts(s)) + "\n")
 	switch {
 	case s.Changed > 0 && h.Next != "":
 		b.WriteString("Next: " + line(h.Next) + "\n")
-	case s.Changed == 0 && h.Explain != "":
+	case s.Changed == 0 && s.Objects > 0 && h.Explain != "":
 		b.WriteString("To see why: " + line(h.Explain) + "\n")
 	}
 	return h.write(&b)
 }
 
 // table counts outcomes by rule. A column of zeros is left out, but for the
-// first: that nothing changed is an answer.
-func table(b *bytes.Buffer, s engine.Summary) error {
-	if len(s.Rules) == 0 {
-		return nil
+// first: that nothing changed is an answer. Rules that matched no object are
+// counted in one line, unless reasons were asked for.
+func (h *human) table(b *bytes.Buffer, s engine.Summary) error {
+	rules := s.Rules
+	if !h.Reasons {
+		rules = slices.DeleteFunc(slices.Clone(rules), matchedNothing)
 	}
-	var columns []engine.Outcome
-	for _, o := range outcomes {
-		if o == engine.Changed || s.Outcomes(o) > 0 {
-			columns = append(columns, o)
+	if err := writeTable(b, rules, columns(s)); err != nil {
+		return err
+	}
+	if n := len(s.Rules) - len(rules); n > 0 {
+		fmt.Fprintf(b, "%s matched no object.\n", plural(n, "rule"))
+	}
+	if len(s.Rules) > 0 {
+		b.WriteString("\n")
+	}
+	return nil
+}
+
+func matchedNothing(r engine.RuleSummary) bool {
+	for o, n := range r.Outcomes {
+		if o != engine.NotMatched && n > 0 {
+			return false
 		}
+	}
+	return true
+}
+
+func columns(s engine.Summary) []engine.Outcome {
+	return slices.DeleteFunc(slices.Clone(outcomes), func(o engine.Outcome) bool {
+		return o != engine.Changed && s.Outcomes(o) == 0
+	})
+}
+
+func writeTable(b *bytes.Buffer, rules []engine.RuleSummary, columns []engine.Outcome) error {
+	if len(rules) == 0 {
+		return nil
 	}
 	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
 	fmt.Fprint(w, "POLICY/RULE")
@@ -52,19 +80,14 @@ func table(b *bytes.Buffer, s engine.Summary) error {
 		fmt.Fprint(w, "\t"+strings.ToUpper(string(o)))
 	}
 	fmt.Fprintln(w)
-	for i := range s.Rules {
-		r := &s.Rules[i]
-		fmt.Fprint(w, ruleText(r.Rule))
+	for i := range rules {
+		fmt.Fprint(w, ruleText(rules[i].Rule))
 		for _, o := range columns {
-			fmt.Fprintf(w, "\t%d", r.Outcomes[o])
+			fmt.Fprintf(w, "\t%d", rules[i].Outcomes[o])
 		}
 		fmt.Fprintln(w)
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	b.WriteString("\n")
-	return nil
+	return w.Flush()
 }
 
 // counts is the last sentence: objects and fields, then what went otherwise.

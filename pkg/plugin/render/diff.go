@@ -19,18 +19,6 @@ const (
 	fieldsListed = 20
 )
 
-// noise is what the server writes. A human diff shows it only where a rule
-// changed it.
-var noise = [][]string{ //nolint:gochecknoglobals // an immutable table
-	{"metadata", "managedFields"},
-	{"metadata", "resourceVersion"},
-	{"metadata", "generation"},
-	{"metadata", "uid"},
-	{"metadata", "creationTimestamp"},
-	{"metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"},
-	{"status"},
-}
-
 // diffPrinter prints a unified diff of each object under a heading that says who
 // changed what.
 type diffPrinter struct{ human }
@@ -156,7 +144,7 @@ func (p *diffPrinter) path(f fielddiff.Field) string {
 // unified writes the diff of the two states' YAML. Characters are made harmless
 // before they are compared, so that a line break in a name cannot forge a line.
 func (p *diffPrinter) unified(b *bytes.Buffer, c *engine.Change) error {
-	hide := hidden(c.Fields)
+	hide := hidden(noise(), c.Fields)
 	before, after := p.Masker.Pair(trim(c.Before, hide), trim(c.After, hide))
 	from, err := text(before)
 	if err != nil {
@@ -205,36 +193,4 @@ func text(u *unstructured.Unstructured) (string, error) {
 		return "", fmt.Errorf("writing YAML: %w", err)
 	}
 	return lines(string(out)), nil
-}
-
-// hidden is the noise that no rule touched.
-func hidden(fields []engine.FieldChange) [][]string {
-	var out [][]string
-	for _, path := range noise {
-		touched := false
-		for i := range fields {
-			touched = touched || overlaps(&fields[i], path)
-		}
-		if !touched {
-			out = append(out, path)
-		}
-	}
-	return out
-}
-
-// overlaps tells whether a field lies at, above or below a path.
-func overlaps(f *engine.FieldChange, path []string) bool {
-	for i := range min(len(f.Path), len(path)) {
-		if f.Path[i].FieldName == nil || *f.Path[i].FieldName != path[i] {
-			return false
-		}
-	}
-	return len(f.Path) > 0
-}
-
-func trim(u *unstructured.Unstructured, hide [][]string) *unstructured.Unstructured {
-	for _, path := range hide {
-		u = without(u, path)
-	}
-	return u
 }

@@ -30,9 +30,8 @@ func (p *namePrinter) Print(c engine.Change) error {
 // Close has nothing to add.
 func (p *namePrinter) Close(engine.Summary) error { return nil }
 
-// manifestPrinter prints the changed objects whole, as a YAML stream. They keep
-// uid and resourceVersion, so that to apply them fails where the object was
-// replaced or changed meanwhile.
+// manifestPrinter prints the changed objects, as a YAML stream. They keep their
+// uid, so that to apply them fails where the object was replaced meanwhile.
 type manifestPrinter struct {
 	Options
 	printed bool
@@ -47,7 +46,7 @@ func (p *manifestPrinter) Print(c engine.Change) error {
 	if !c.Changed() || c.After == nil {
 		return nil
 	}
-	object := withoutManagedFields(c.After)
+	object := trim(c.After, hidden(bookkeeping(), c.Fields))
 	masked := p.Masker.Object(object)
 	out, err := yaml.Marshal(masked.Object)
 	if err != nil {
@@ -99,7 +98,7 @@ func (p *patchPrinter) Close(engine.Summary) error { return nil }
 // patch compares the objects as they are, and masks the values after that: two
 // values that look alike behind their masks still differ.
 func (p *patchPrinter) patch(c *engine.Change) []intent.Operation {
-	before, after := withoutManagedFields(c.Before), withoutManagedFields(c.After)
+	before, after := c.Before, c.After
 	switch {
 	case after == nil:
 		return []intent.Operation{{Op: "remove"}}

@@ -115,11 +115,12 @@ func (o *Options) masker() *secret.Masker {
 	return o.Masker
 }
 
-// masked returns both states of an object as they may be shown, without
-// managedFields.
+// masked returns both states of an object as they may be shown, without the
+// server's bookkeeping.
 func (o *Options) masked(c *engine.Change) (before, after *unstructured.Unstructured) {
 	o.learn(c)
-	return o.Masker.Pair(withoutManagedFields(c.Before), withoutManagedFields(c.After))
+	hide := hidden(observed(), c.Fields)
+	return o.Masker.Pair(trim(c.Before, hide), trim(c.After, hide))
 }
 
 // learn makes sure that an object's own values are known, wherever else in the
@@ -127,48 +128,4 @@ func (o *Options) masked(c *engine.Change) (before, after *unstructured.Unstruct
 func (o *Options) learn(c *engine.Change) {
 	o.Masker.Learn(c.Before)
 	o.Masker.Learn(c.After)
-}
-
-// withoutManagedFields leaves out what nobody reads, copying only the path to it.
-func withoutManagedFields(u *unstructured.Unstructured) *unstructured.Unstructured {
-	return without(u, []string{"metadata", "managedFields"})
-}
-
-// without removes a field. What it leaves empty goes too, below the top level.
-func without(u *unstructured.Unstructured, path []string) *unstructured.Unstructured {
-	if u == nil {
-		return nil
-	}
-	object, removed := withoutField(u.Object, path)
-	if !removed {
-		return u
-	}
-	return &unstructured.Unstructured{Object: object}
-}
-
-func withoutField(m map[string]any, path []string) (map[string]any, bool) {
-	v, ok := m[path[0]]
-	if !ok {
-		return m, false
-	}
-	var rest map[string]any
-	if len(path) > 1 {
-		below, isMap := v.(map[string]any)
-		if !isMap {
-			return m, false
-		}
-		if rest, ok = withoutField(below, path[1:]); !ok {
-			return m, false
-		}
-	}
-	out := make(map[string]any, len(m))
-	for k, v := range m {
-		if k != path[0] {
-			out[k] = v
-		}
-	}
-	if len(rest) > 0 {
-		out[path[0]] = rest
-	}
-	return out, true
 }

@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// cmdMeanwhile makes something happen between two requests of kubectl-mutate:
+// meanwhile dry-run|write kubectl ARG...
+func cmdMeanwhile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 || (args[0] != "dry-run" && args[0] != "write") || args[1] != "kubectl" {
+		ts.Fatalf("usage: meanwhile dry-run|write kubectl ARG...")
+	}
+	s := scriptOf(ts)
+	home, dir := ts.Getenv("HOME"), ts.MkAbs(".")
+	act := func() error {
+		cmd := s.kubectlCommand(home, args[2:]...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, out)
+		}
+		return nil
+	}
+	direct := filepath.Join(home, "KUBECONFIG")
+	config, err := clientcmd.BuildConfigFromFlags("", direct)
+	ts.Check(err)
+	proxy, err := newInterloper(config, args[0] == "dry-run", act)
+	ts.Check(err)
+	ts.Defer(proxy.Close)
+
+	through, err := clientcmd.LoadFromFile(direct)
+	ts.Check(err)
+	for _, cluster := range through.Clusters {
+		cluster.Server, cluster.CertificateAuthorityData = proxy.URL, nil
+	}
+	file := filepath.Join(home, "through-proxy")
+	ts.Check(clientcmd.WriteToFile(*through, file))
+	ts.Setenv("KUBECONFIG", file)
+}
+
+// newInterloper is a proxy to the API server that calls act once, just before
+// it passes on the first patch that is, or is not, a dry run. Should act fail,
+// its error is the answer to that patch.
+func newInterloper(config *rest.Config, dryRun bool, act func() error) (*httptest.Server, error) {
+	target, err := url.Parse(config.Host)
+	if err != nil {
+		return nil, err
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, err
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.Transport = transport
+	acted := sync.OnceValue(act)
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPatch && r.URL.Query().Has("dryRun") == dryRun {
+			if err := acted(); err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+		}
+		proxy.ServeHTTP(w, r)
+	})), nil
+}
+
+// kubectlCommand is kubectl as the administrator, whoever the script acts as,
+// in the script's own namespace.
+func (s *script) kubectlCommand(home string, args ...string) *exec.Cmd {
+	cmd := exec.Command(server.kubectl, append([]string{"--namespace", s.namespaces[0]}, args...)...)
+	cmd.Env = []string{"HOME=" + home, "KUBECONFIG=" + filepath.Join(home, "KUBECONFIG")}
+	return cmd
+}

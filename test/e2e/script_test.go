@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+func TestScripts(t *testing.T) {
+	plugin := t.TempDir()
+	if err := buildPlugin(plugin); err != nil {
+		t.Fatal(err)
+	}
+	admin, err := dynamic.NewForConfig(restConfig(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := plugin + string(os.PathListSeparator) + filepath.Dir(server.kubectl) +
+		string(os.PathListSeparator) + os.Getenv("PATH")
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		RequireUniqueNames:  true,
+		RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", path)
+			return newScript(env, admin)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":      cmdExits,
+			"live":       cmdLive,
+			"remember":   cmdRemember,
+			"untouched":  cmdUntouched,
+			"namespaces": cmdNamespaces,
+			"meanwhile":  cmdMeanwhile,
+		},
+	})
+}
+
+// script is what the commands of one script share.
+type script struct {
+	admin      dynamic.Interface
+	namespaces []string // the script's own comes first
+	remembered string
+}
+
+type scriptKey struct{}
+
+func scriptOf(ts *testscript.TestScript) *script { return ts.Value(scriptKey{}).(*script) }
+
+// newScript gives a script its namespace and its users.
+func newScript(env *testscript.Env, admin dynamic.Interface) error {
+	s := &script{admin: admin}
+	env.Values[scriptKey{}] = s
+	env.Defer(s.cleanUp)
+	if err := s.addNamespace(map[string]any{"generateName": "e2e-"}); err != nil {
+		return err
+	}
+	// kubectl and the plugin cache API discovery in the home directory.
+	home := filepath.Join(env.WorkDir, ".home")
+	if err := os.Mkdir(home, 0o755); err != nil {
+		return err
+	}
+	env.Setenv("HOME", home)
+	env.Setenv("NAMESPACE", s.namespaces[0])
+	for variable, user := range map[string]string{"KUBECONFIG": "", "VIEWER_KUBECONFIG": "viewer"} {
+		file := filepath.Join(home, variable)
+		if err := clientcmd.WriteToFile(*server.as(user, s.namespaces[0]), file); err != nil {
+			return err
+		}
+		env.Setenv(variable, file)
+	}
+	return nil
+}
+
+func (s *script) addNamespace(metadata map[string]any) error {
+	name, err := createNamespace(context.Background(), s.admin, metadata)
+	if err == nil {
+		s.namespaces = append(s.namespaces, name)
+	}
+	return err
+}
+
+func (s *script) cleanUp() {
+	for _, name := range s.namespaces {
+		// A namespace that stays behind harms no other script.
+		_ = deleteNamespace(context.Background(), s.admin, name)
+	}
+}

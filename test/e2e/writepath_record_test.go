@@ -1,0 +1,279 @@
+package e2e
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+)
+
+// recordings is where the cases are kept that pkg/engine/intent replays without
+// a server.
+var recordings = filepath.Join("..", "..", "pkg", "engine", "intent", "testdata")
+
+func asStatus(err error, status *apierrors.APIStatus) bool { return errors.As(err, status) }
+
+// recording is one case, as it is kept. What differs from run to run (uids,
+// resourceVersions, times) is replaced before the plan is made anew, so that
+// only a change of behaviour changes a recording.
+type recording struct {
+	name, subresource string
+	files             []txtar.File
+	writes            int
+}
+
+// add records one write: the two states, the request, and the dry run's answer.
+func (rec *recording) add(t *testing.T, w *writePath, after *unstructured.Unstructured, r apply.Result) {
+	t.Helper()
+	if !*update || r.Before == nil || after == nil {
+		return
+	}
+	rec.writes++
+	live, wanted := anonymous(r.Before), anonymous(after)
+	in := intent.Input{Live: live, After: wanted, Subresource: rec.subresource, Manager: manager}
+	known := w.known[live.GroupVersionKind()]
+	in.Types = known.types
+	plan := intent.Plan
+	if r.Reason.Kind == intent.ApplyRefused || r.Reason.Kind == intent.ApplyLoses {
+		plan = func(in intent.Input) (intent.Request, error) { return intent.PlanJSONPatch(in, r.Reason) }
+	}
+	request, err := plan(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec.file("schema", schemaOf(t, live.GroupVersionKind(), known.text)+"\n")
+	rec.file("live.yaml", asYAML(t, withoutOwners(live)))
+	rec.file("owners.jsonl", ownersOf(t, live))
+	rec.file("change.jsonl", operationLines(t, withoutOwners(live), withoutOwners(wanted)))
+	rec.file("request", fmt.Sprintf("%s %s\n%s\n", request.Method, request.Reason.Kind, request.Body))
+	if w.answer == nil || r.Method != request.Method {
+		return
+	}
+	answer := anonymous(w.answer)
+	rec.file("answer.jsonl", operationLines(t, request.Want.Object, withoutOwners(answer)))
+	rec.file("answer-owners.jsonl", ownersOf(t, answer))
+	rec.file("verdict", verdictOf(t, request, answer))
+}
+
+func (rec *recording) file(name, text string) {
+	rec.files = append(rec.files, txtar.File{Name: fmt.Sprintf("%d/%s", rec.writes, name), Data: []byte(text)})
+}
+
+var notInFileNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+func (rec *recording) save(t *testing.T) {
+	t.Helper()
+	comment := rec.name + "\n"
+	if rec.subresource != "" {
+		comment += "subresource: " + rec.subresource + "\n"
+	}
+	name := strings.Trim(notInFileNames.ReplaceAllString(strings.ToLower(rec.name), "-"), "-") + ".txtar"
+	text := txtar.Format(&txtar.Archive{Comment: []byte(comment), Files: rec.files})
+	if err := os.WriteFile(filepath.Join(recordings, name), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// anonymous is a copy without what no two runs share.
+func anonymous(object *unstructured.Unstructured) *unstructured.Unstructured {
+	object = object.DeepCopy()
+	object.SetUID("00000000-0000-0000-0000-000000000001")
+	object.SetResourceVersion("1")
+	if object.GetNamespace() != "" {
+		object.SetNamespace("t")
+	}
+	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
+	switch object.GetKind() {
+	case "Namespace":
+		object.SetName("t")
+		setIfThere(object.Object, "t", "metadata", "labels", "kubernetes.io/metadata.name")
+	case "Service":
+		setIfThere(object.Object, "10.96.0.9", "spec", "clusterIP")
+		setIfThere(object.Object, []any{"10.96.0.9"}, "spec", "clusterIPs")
+		ports, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "ports")
+		for i, port := range ports.([]any) {
+			setIfThere(port.(map[string]any), int64(30000+i), "nodePort")
+		}
+	}
+	entries := object.GetManagedFields()
+	for i := range entries {
+		entries[i].Time = nil
+	}
+	// The server sorts by time, which is the same for some and not for others.
+	slices.SortStableFunc(entries, func(a, b metav1.ManagedFieldsEntry) int {
+		return cmp.Or(strings.Compare(a.Manager, b.Manager), strings.Compare(string(a.Operation), string(b.Operation)))
+	})
+	if len(entries) > 0 {
+		object.SetManagedFields(entries)
+	}
+	return object
+}
+
+func setIfThere(object map[string]any, v any, path ...string) {
+	if _, ok, err := unstructured.NestedFieldNoCopy(object, path...); ok && err == nil {
+		_ = unstructured.SetNestedField(object, v, path...) // just seen to be there
+	}
+}
+
+func withoutOwners(object *unstructured.Unstructured) map[string]any {
+	fields := maps.Clone(object.Object)
+	metadata := maps.Clone(fields["metadata"].(map[string]any))
+	for _, f := range []string{"managedFields", "resourceVersion", "generation"} {
+		delete(metadata, f)
+	}
+	fields["metadata"] = metadata
+	return fields
+}
+
+func asYAML(t *testing.T, v any) string {
+	t.Helper()
+	text, err := yaml.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func ownersOf(t *testing.T, object *unstructured.Unstructured) string {
+	t.Helper()
+	return jsonLines(t, object.GetManagedFields())
+}
+
+func operationLines(t *testing.T, from, to map[string]any) string {
+	t.Helper()
+	return jsonLines(t, intent.Operations(from, to))
+}
+
+func jsonLines[T any](t *testing.T, values []T) string {
+	t.Helper()
+	var b strings.Builder
+	for _, v := range values {
+		line, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%s\n", line)
+	}
+	return b.String()
+}
+
+// verdictOf is what the plugin reads from an answer, a line per finding.
+func verdictOf(t *testing.T, request intent.Request, answer *unstructured.Unstructured) string {
+	t.Helper()
+	difference, err := intent.Classify(request, answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	takeovers, err := intent.Takeovers(request, answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unchanged, err := intent.Unchanged(request, answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if unchanged {
+		b.WriteString("unchanged\n")
+	}
+	for _, f := range difference {
+		fmt.Fprintf(&b, "%s %s\n", f.Class, f.Path)
+	}
+	for _, o := range takeovers {
+		fmt.Fprintf(&b, "%s %s\n", o.Verdict, o)
+	}
+	return b.String()
+}
+
+// schemaOf names the schema of a recording: "built-in", or a file with the part
+// of the OpenAPI document that is about the kind.
+func schemaOf(t *testing.T, gvk schema.GroupVersionKind, text []byte) string {
+	t.Helper()
+	if gvk.Group != testGroup {
+		return "built-in"
+	}
+	var d struct {
+		Components struct {
+			Schemas map[string]map[string]any `json:"schemas"`
+		} `json:"components"`
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	kept := map[string]any{}
+	for name, s := range d.Components.Schemas {
+		if isKind(s, gvk) {
+			keep(kept, d.Components.Schemas, name)
+		}
+	}
+	small, err := json.MarshalIndent(map[string]any{"components": map[string]any{"schemas": kept}}, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := fnv.New32a()
+	_, _ = hash.Write(small) // never fails
+	name := fmt.Sprintf("openapi/%s-%s-%08x.json", strings.ToLower(gvk.Kind), gvk.Version, hash.Sum32())
+	if err := os.WriteFile(filepath.Join(recordings, name), append(small, '\n'), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func isKind(s map[string]any, gvk schema.GroupVersionKind) bool {
+	kinds, _ := s["x-kubernetes-group-version-kind"].([]any)
+	for _, k := range kinds {
+		m, ok := k.(map[string]any)
+		if ok && m["group"] == gvk.Group && m["version"] == gvk.Version && m["kind"] == gvk.Kind {
+			return true
+		}
+	}
+	return false
+}
+
+// keep takes over a schema, without its words, and those that it refers to.
+func keep(kept map[string]any, all map[string]map[string]any, name string) {
+	if _, ok := kept[name]; ok {
+		return
+	}
+	s := all[name]
+	kept[name] = s
+	delete(s, "description")
+	eachReference(s, func(ref string) { keep(kept, all, ref) })
+}
+
+func eachReference(v any, f func(name string)) {
+	switch v := v.(type) {
+	case []any:
+		for _, x := range v {
+			eachReference(x, f)
+		}
+	case map[string]any:
+		if _, ok := v["description"].(string); ok {
+			delete(v, "description")
+		}
+		if ref, ok := v["$ref"].(string); ok {
+			f(strings.TrimPrefix(ref, "#/components/schemas/"))
+		}
+		for _, x := range v {
+			eachReference(x, f)
+		}
+	}
+}
