@@ -274,17 +274,20 @@ func resolve(mapper meta.RESTMapper, args []string) ([]engine.ObjectKey, error) 
 }
 
 // kindOf finds the kind that a user means by "deploy", "deployments.apps" or
-// "deployments.v1.apps".
+// "deployments.v1.apps"; the first of several groups, as kubectl does.
 func kindOf(mapper meta.RESTMapper, text string) (schema.GroupKind, error) {
 	full, partial := schema.ParseResourceArg(strings.ToLower(text))
 	if full != nil {
-		if gvk, err := mapper.KindFor(*full); err == nil {
-			return gvk.GroupKind(), nil
+		if kinds, err := mapper.KindsFor(*full); err == nil && len(kinds) > 0 {
+			return kinds[0].GroupKind(), nil
 		}
 	}
-	gvk, err := mapper.KindFor(partial.WithVersion(""))
-	if meta.IsNoMatchError(err) {
+	kinds, err := mapper.KindsFor(partial.WithVersion(""))
+	if meta.IsNoMatchError(err) || (err == nil && len(kinds) == 0) {
 		return schema.GroupKind{}, fmt.Errorf("there is no resource type %q", text)
 	}
-	return gvk.GroupKind(), err
+	if err != nil {
+		return schema.GroupKind{}, err
+	}
+	return kinds[0].GroupKind(), nil
 }
