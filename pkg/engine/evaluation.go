@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
-	"runtime/debug"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -160,7 +161,7 @@ func (e *Evaluation) runProgram(ctx context.Context, p Program, t Target, s Sink
 func guarded(r RuleRef, t Target, s Sink, run func() (*unstructured.Unstructured, error)) (out *unstructured.Unstructured, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.Step(Step{Rule: r, Subject: t.Key, Outcome: Failed, Err: &PanicError{Value: p, Stack: debug.Stack()}})
+			s.Step(Step{Rule: r, Subject: t.Key, Outcome: Failed, Err: &PanicError{Value: p, Place: panicPlace()}})
 			out, err = t.Object, nil
 		}
 	}()
@@ -170,12 +171,27 @@ func guarded(r RuleRef, t Target, s Sink, run func() (*unstructured.Unstructured
 // PanicError reports a defect of this program that an object or a policy set off.
 type PanicError struct {
 	Value any
-	Stack []byte
+	Place string // the line of source that panicked
 }
 
-// Error asks for a report; the stack is for those who log it.
+// Error asks for a report, with what is needed to find the defect.
 func (e *PanicError) Error() string {
-	return fmt.Sprintf("internal error, please report it: %v", e.Value)
+	return fmt.Sprintf("internal error, please report it: %v (at %s)", e.Value, e.Place)
+}
+
+// panicPlace is where the panic that is being recovered from came from.
+func panicPlace() string {
+	callers := make([]uintptr, 32)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)]) // behind this and the deferred function
+	for {
+		f, more := frames.Next()
+		if !strings.HasPrefix(f.Function, "runtime.") {
+			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
+		}
+		if !more {
+			return "unknown"
+		}
+	}
 }
 
 // recorder is the Sink of one object.
