@@ -140,16 +140,19 @@ func rank(a, b *orderedEffect) int {
 	return cmp.Or(cmp.Compare(a.program, b.program), cmp.Compare(a.rule, b.rule), cmp.Compare(a.trigger, b.trigger))
 }
 
-// on lists the effects that act on the object, in order.
-func (x *effectIndex) on(u *unstructured.Unstructured) []*orderedEffect {
+// on lists the effects that act on an object, in order. An object that was read
+// through a subresource is known by its key alone.
+func (x *effectIndex) on(key ObjectKey, u *unstructured.Unstructured) []*orderedEffect {
 	if len(x.all) == 0 || u == nil {
 		return nil
 	}
-	var out []*orderedEffect
-	for _, candidates := range [][]*orderedEffect{x.named[KeyOf(u).Named()], x.byKind[u.GetKind()], x.byKind[""]} {
-		for _, f := range candidates {
-			if f.subjects.Matches(u) {
-				out = append(out, f)
+	out := slices.Clone(x.named[key.Named()])
+	if key.Subresource == "" {
+		for _, kind := range []string{u.GetKind(), ""} {
+			for _, f := range x.byKind[kind] {
+				if f.subjects.Subresource == "" && f.subjects.Matches(u) {
+					out = append(out, f)
+				}
 			}
 		}
 	}
@@ -165,55 +168,106 @@ func subjectKey(s Selection) ObjectKey {
 	}
 }
 
-// runUnvisited evaluates the effects' subjects that did not stream by. Each
-// selection is read once, however many effects share it.
-func (e *Evaluation) runUnvisited(ctx context.Context, visited map[ObjectKey]bool, emit func(*Change) error) error {
-	done := map[string]bool{}
-	for _, f := range e.effects.all {
-		s := f.subjects
-		id := fmt.Sprintf("%s|%s", subjectKey(s).GroupVersionKind(), subjectKey(s)) + s.Labels.String()
-		if done[id] {
-			continue
+// subjects are what several effects share: one selection, read once.
+type subjects struct {
+	Selection
+	effects []*orderedEffect
+	named   []ObjectKey // the subresources that a pattern of names turned out to mean
+}
+
+// bySubjects groups the effects by the selection that they act on, in order.
+func (x *effectIndex) bySubjects() []*subjects {
+	var out []*subjects
+	known := map[string]*subjects{}
+	for _, f := range x.all {
+		k := subjectKey(f.subjects)
+		id := fmt.Sprintf("%s|%s|%s", k.Version, k, f.subjects.Labels)
+		if known[id] == nil {
+			known[id] = &subjects{Selection: f.subjects}
+			out = append(out, known[id])
 		}
-		done[id] = true
-		err := e.runSubjects(ctx, s, func(c *Change) error {
-			if visited[c.Subject.Named()] {
-				return nil
+		known[id].effects = append(known[id].effects, f)
+	}
+	return out
+}
+
+// runUnvisited evaluates the effects' subjects that did not stream by.
+func (e *Evaluation) runUnvisited(ctx context.Context, visited map[ObjectKey]bool, emit func(*Change) error) error {
+	once := func(c *Change) error {
+		if visited[c.Subject.Named()] {
+			return nil
+		}
+		visited[c.Subject.Named()] = true
+		return emit(c)
+	}
+	groups := e.effects.bySubjects()
+	for _, s := range groups {
+		if s.Subresource != "" && !s.Exact() {
+			if err := e.nameSubresources(ctx, s, once); err != nil {
+				return err
 			}
-			visited[c.Subject.Named()] = true
-			return emit(c)
-		})
-		if err != nil {
+		}
+	}
+	for _, s := range groups {
+		if err := e.runSubjects(ctx, s, once); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// runSubjects reads what a selection names and evaluates it. What cannot be read
-// is a failed step of every rule that wanted it.
-func (e *Evaluation) runSubjects(ctx context.Context, s Selection, emit func(*Change) error) error {
-	if !s.Exact() {
-		for u, err := range e.world.Reader.List(ctx, s) {
-			if err != nil {
-				return e.missing(ctx, s, err, emit)
-			}
-			if err := e.runSubject(ctx, u, s.Subresource, emit); err != nil {
-				return err
-			}
+// nameSubresources finds the objects whose subresource a selection means: a
+// subresource cannot be listed, and does not have its object's labels.
+func (e *Evaluation) nameSubresources(ctx context.Context, s *subjects, emit func(*Change) error) error {
+	objects := s.Selection
+	objects.Subresource = ""
+	for u, err := range e.world.Reader.List(ctx, objects) {
+		if err != nil {
+			return e.missing(ctx, s, err, emit)
 		}
-		return nil
+		k := KeyOf(u)
+		k.Subresource = s.Subresource
+		s.named = append(s.named, k)
+		e.effects.named[k.Named()] = append(e.effects.named[k.Named()], s.effects...)
 	}
-	u, err := e.world.Reader.Get(ctx, subjectKey(s))
-	if err != nil {
-		return e.missing(ctx, s, err, emit)
-	}
-	return e.runSubject(ctx, u, s.Subresource, emit)
+	return nil
 }
 
-func (e *Evaluation) runSubject(ctx context.Context, u *unstructured.Unstructured, subresource string, emit func(*Change) error) error {
-	t := Target{Key: KeyOf(u), Object: u, Request: e.options.Request}
-	t.Key.Subresource = subresource
+// runSubjects reads what a selection names and evaluates it. What cannot be read
+// is a failed step of every rule that wanted it.
+func (e *Evaluation) runSubjects(ctx context.Context, s *subjects, emit func(*Change) error) error {
+	keys := s.named
+	if s.Exact() {
+		keys = []ObjectKey{subjectKey(s.Selection)}
+	}
+	for _, k := range keys {
+		u, err := e.world.Reader.Get(ctx, k)
+		if err == nil {
+			err = e.runSubject(ctx, k, u, emit)
+		} else {
+			err = e.missing(ctx, s, err, emit)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if s.Exact() || s.Subresource != "" {
+		return nil
+	}
+	for u, err := range e.world.Reader.List(ctx, s.Selection) {
+		if err != nil {
+			return e.missing(ctx, s, err, emit)
+		}
+		if err := e.runSubject(ctx, KeyOf(u), u, emit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Evaluation) runSubject(ctx context.Context, k ObjectKey, u *unstructured.Unstructured, emit func(*Change) error) error {
+	k.UID = u.GetUID()
+	t := Target{Key: k, Object: u, Request: e.options.Request}
 	if t.Request.Operation != OperationCreate {
 		t.OldObject = u
 	}
@@ -231,15 +285,12 @@ func (e *Evaluation) runSubject(ctx context.Context, u *unstructured.Unstructure
 
 // missing reports a subject that is not there, or may not be read, as a failed
 // step of each rule that wanted to change it.
-func (e *Evaluation) missing(ctx context.Context, s Selection, cause error, emit func(*Change) error) error {
+func (e *Evaluation) missing(ctx context.Context, s *subjects, cause error, emit func(*Change) error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	c := &Change{Subject: subjectKey(s)}
-	for _, f := range e.effects.all {
-		if subjectKey(f.subjects) != c.Subject || f.subjects.Labels.String() != s.Labels.String() {
-			continue
-		}
+	c := &Change{Subject: subjectKey(s.Selection)}
+	for _, f := range s.effects {
 		err := fmt.Errorf("reading the target: %w", cause)
 		if apierrors.IsNotFound(cause) {
 			err = fmt.Errorf("the target does not exist: %w", cause)

@@ -90,7 +90,7 @@ func (e *Evaluation) Run(ctx context.Context, src Source, emit func(*Change) err
 		workers: e.options.Workers,
 		do:      func(ctx context.Context, t Target) (*Change, error) { return e.Evaluate(ctx, t, true) },
 		take: func(c *Change) error {
-			if len(e.effects.on(c.Before)) > 0 {
+			if len(e.effects.on(c.Subject, c.Before)) > 0 {
 				visited[c.Subject.Named()] = true
 			}
 			e.reportTrigger(c)
@@ -117,7 +117,7 @@ func (e *Evaluation) Evaluate(ctx context.Context, t Target, scoped bool) (*Chan
 			return nil, err
 		}
 	}
-	for _, effect := range e.effects.on(t.Object) {
+	for _, effect := range e.effects.on(t.Key, t.Object) {
 		run := func() (*unstructured.Unstructured, error) { return effect.Apply(ctx, t.With(object), e.world, rec) }
 		if object, err = guarded(effect.Rule(), t.With(object), rec, run); err != nil {
 			return nil, err

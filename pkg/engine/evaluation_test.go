@@ -236,6 +236,47 @@ func TestTargetsOutsideTheSourceFollow(t *testing.T) {
 	}
 }
 
+// scaled serves a Scale for every ConfigMap's scale subresource.
+type scaled struct{ world }
+
+func (s scaled) Get(ctx context.Context, k engine.ObjectKey) (*unstructured.Unstructured, error) {
+	if k.Subresource != "scale" {
+		return s.world.Get(ctx, k)
+	}
+	u := configMap(k.Name)
+	u.SetAPIVersion("autoscaling/v1")
+	u.SetKind("Scale")
+	return u, nil
+}
+
+func TestSubresourcesAreTargetsOfTheirOwn(t *testing.T) {
+	w := world{configMap("trigger-1"), configMap("web-1"), configMap("web-2")}
+	for _, name := range []string{"web-1", "web-*"} {
+		p := appender{rule{name: "log", key: "names"}, engine.Selection{Kind: "ConfigMap", Subresource: "scale", Namespace: "default", Name: name}}
+		e := engine.NewEvaluation([]engine.Program{p}, &engine.World{Reader: scaled{w}}, engine.EvaluationOptions{})
+		if err := e.Prepare(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		err := e.Run(t.Context(), w, func(c *engine.Change) error {
+			if c.Changed() {
+				got = append(got, c.Subject.String()+" "+c.After.GetKind())
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"ConfigMap/scale default/web-1 Scale", "ConfigMap/scale default/web-2 Scale"}
+		if name == "web-1" {
+			want = want[:1]
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+}
+
 func TestAMissingTargetIsAFailedStep(t *testing.T) {
 	w := world{configMap("trigger-1"), configMap("trigger-2")}
 	p := appender{rule{name: "log", key: "names"}, engine.Selection{Kind: "ConfigMap", Namespace: "default", Name: "gone"}}
