@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"io"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,6 +22,14 @@ type Dialect interface {
 	Compile(Compilation) (Program, error)
 }
 
+// Supplier is a Dialect some of whose inputs describe objects that exist, such as
+// the Namespaces of which Kyverno's Values give the labels.
+type Supplier interface {
+	// Supplied are the objects that an input describes. A real object of the same
+	// name comes first.
+	Supplied(Document) []*unstructured.Unstructured
+}
+
 // Role is what a document is to a dialect.
 type Role int
 
@@ -39,6 +46,9 @@ type Compilation struct {
 	Documents []Document // in the order in which they were read
 	Rules     RuleFilter
 	Limits    Limits
+	// Annotate lets a dialect leave on the targets of mutate-existing rules, beside
+	// a change, the annotations by which its own engine tells of it.
+	Annotate bool
 	// Warn takes lints: what compiles but is probably not what was meant. Never nil.
 	Warn func(CompileError)
 }
@@ -88,15 +98,22 @@ type World struct {
 	Raw    RawReader
 	Access Authorizer
 	Remote Fetcher
-	Mapper meta.RESTMapper
+	// Registry knows the images that containers run.
+	Registry ImageRegistry
+	Mapper   meta.RESTMapper
 	// Now and Seed stand still during a run, so that preview and apply agree on
 	// clocks and random values.
 	Now    time.Time
 	Seed   uint64
 	Limits Limits
+	// Memo keeps, for the whole run, what was read for one object and serves
+	// others too; nil keeps nothing.
+	Memo *Memo
 }
 
-// RawReader reads policy-chosen paths of the user's own API server.
+// RawReader reads policy-chosen paths of the user's own API server. Where a live
+// server would know the answer and the RawReader cannot, its error is an
+// *UnansweredError.
 type RawReader interface {
 	Raw(ctx context.Context, method, path string, body []byte) ([]byte, error)
 }
@@ -104,11 +121,6 @@ type RawReader interface {
 // Authorizer answers whether the simulated user may do something.
 type Authorizer interface {
 	Allowed(ctx context.Context, user UserInfo, verb string, r schema.GroupVersionResource, namespace, name string) (bool, error)
-}
-
-// Fetcher reaches beyond the API server; it exists only when a flag allows it.
-type Fetcher interface {
-	Fetch(ctx context.Context, method, url string, header map[string]string, body io.Reader) (io.ReadCloser, error)
 }
 
 // Limits bounds what one evaluation may cost. Policies and cluster contents are
@@ -122,5 +134,5 @@ type Limits struct {
 
 // DefaultLimits are wide enough for every policy that a server would admit.
 func DefaultLimits() Limits {
-	return Limits{Depth: 128, Elements: 100_000, ContextSize: 2 << 20, Rounds: 100}
+	return Limits{Depth: 128, Elements: 10_000, ContextSize: 2 << 20, Rounds: 100}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/event"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
 )
 
@@ -26,6 +28,7 @@ type ApplyFlags struct {
 	DryRun         string
 	FieldManager   string
 	ForceConflicts bool
+	Events         bool
 }
 
 // ApplyOptions are what apply-existing needs.
@@ -35,13 +38,14 @@ type ApplyOptions struct {
 	Preview render.Printer // what would change, before anything is written
 	Results render.ResultPrinter
 	Prompt  *Prompt
+	Events  *event.Recorder // nil records none
 }
 
 // NewApplyExistingCommand is `apply-existing`: the changes of preview, made.
 func NewApplyExistingCommand(evaluate EvaluateFlags, name string, streams genericiooptions.IOStreams) *cobra.Command {
 	f := ApplyFlags{
 		EvaluateFlags: evaluate, Output: OutputFlags{Format: render.Summary},
-		DryRun: string(apply.DryRunNone), FieldManager: apply.DefaultFieldManager,
+		DryRun: string(apply.DryRunNone), FieldManager: apply.DefaultFieldManager, Events: true,
 	}
 	c := &cobra.Command{
 		Use:   applyExisting + " [TYPE | TYPE/NAME ...]",
@@ -83,6 +87,7 @@ func NewApplyExistingCommand(evaluate EvaluateFlags, name string, streams generi
 	flags.StringVar(&f.DryRun, "dry-run", f.DryRun, `"none", "client" (plan the requests and send none), or "server" (send them as dry runs).`)
 	flags.StringVar(&f.FieldManager, "field-manager", f.FieldManager, "Name of the manager that will own the changed fields.")
 	flags.BoolVar(&f.ForceConflicts, "force-conflicts", false, "Take over fields that another manager applied.")
+	flags.BoolVar(&f.Events, "events", f.Events, "Record an event PolicyApplied on each target of a mutate-existing rule that was written.")
 	return c
 }
 
@@ -118,6 +123,10 @@ func (f *ApplyFlags) ToOptions(c *cobra.Command, args []string, streams generici
 	evaluate, err := w.options(c.Context(), args, request)
 	if err != nil {
 		return nil, w.masker.Error(err)
+	}
+	evaluate.Annotate, evaluate.Metrics = f.Annotate, f.Metrics.metering(c)
+	if f.Events && dryRun == apply.DryRunNone {
+		o.Events = &event.Recorder{Creator: w.client, Now: time.Now, Warn: w.warn}
 	}
 	o.EvaluateOptions = *evaluate
 	return o, nil

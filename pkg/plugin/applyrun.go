@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -21,7 +22,9 @@ type pending struct {
 
 // Run previews, asks and writes. The error says why nothing, or not everything,
 // was tried; objects that could not be written are results.
-func (o *ApplyOptions) Run(ctx context.Context) (int, error) {
+func (o *ApplyOptions) Run(ctx context.Context) (int, error) { return o.Metrics.finish(o.run(ctx)) }
+
+func (o *ApplyOptions) run(ctx context.Context) (int, error) {
 	e, err := o.compile()
 	if err != nil {
 		return ExitNothing, err
@@ -73,19 +76,66 @@ type writing struct {
 
 func (w *writing) write(ctx context.Context, work []pending) error {
 	for _, p := range work {
-		result, err := w.Writer.Apply(ctx, p.target.Key, func(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-			return w.again(ctx, p, live)
+		var last *engine.Change // the one that was written
+		result, err := w.Writer.Apply(ctx, p.target.Key, func(ctx context.Context, live *unstructured.Unstructured) (_ *unstructured.Unstructured, err error) {
+			if last, err = w.again(ctx, p, live); err != nil {
+				return nil, err
+			}
+			return last.After, nil
 		})
 		if err != nil {
 			w.failed++
 			return fmt.Errorf("broke off at %s: %w", p.target.Key, err)
 		}
 		w.count(&result)
+		w.tell(ctx, &result, last)
 		if err := w.Results.Print(result); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// tell leaves word of a write: numbers of the rules that change the object, and,
+// where mutate-existing rules have, events. The change is nil where the object
+// was not evaluated again.
+func (w *writing) tell(ctx context.Context, r *apply.Result, c *engine.Change) {
+	var rules, propagated []engine.RuleRef
+	if c != nil {
+		rules, propagated = changing(c)
+	}
+	w.Metrics.Written(r, rules)
+	written := r.Outcome == apply.Applied || (r.Status != nil && r.Status.Outcome == apply.Applied)
+	if w.Events == nil || !written {
+		return
+	}
+	key := r.Key
+	key.UID = r.After.GetUID()
+	for _, rule := range propagated {
+		w.Events.PolicyApplied(ctx, key, rule)
+	}
+}
+
+// changing are the rules that changed the object, and those of them that another
+// object set off, each once.
+func changing(c *engine.Change) (all, propagated []engine.RuleRef) {
+	add := func(list []engine.RuleRef, r engine.RuleRef) []engine.RuleRef {
+		if slices.Contains(list, r) {
+			return list
+		}
+		return append(list, r)
+	}
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		if s.Outcome != engine.Changed {
+			continue
+		}
+		all = add(all, s.Rule)
+		if s.Trigger != (engine.ObjectKey{}) {
+			propagated = add(propagated, s.Rule)
+		}
+	}
+	return all, propagated
 }
 
 func (w *writing) count(r *apply.Result) {
@@ -117,8 +167,8 @@ var (
 	errFailedNow = errors.New("the object has changed, and a rule fails on it now; preview it again")
 )
 
-// again evaluates a fresh copy of an object.
-func (w *writing) again(ctx context.Context, p pending, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// again evaluates a fresh copy of an object. The change is nil with an error.
+func (w *writing) again(ctx context.Context, p pending, live *unstructured.Unstructured) (*engine.Change, error) {
 	t := p.target.With(live)
 	if t.Request.Operation != engine.OperationCreate {
 		t.OldObject = live
@@ -132,5 +182,5 @@ func (w *writing) again(ctx context.Context, p pending, live *unstructured.Unstr
 	case c.Incomplete() && !p.incomplete:
 		return nil, &apply.ObjectError{Key: t.Key, Err: errFailedNow}
 	}
-	return c.After, nil
+	return c, nil
 }

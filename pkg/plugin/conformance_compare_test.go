@@ -1,11 +1,14 @@
 package plugin_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -14,11 +17,19 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/manifest"
 )
 
+// bareLetters are what the corpus means as text and writes without quotes, while
+// Kubernetes' reader takes it for true and false.
+var bareLetters = regexp.MustCompile(`(?m)(:) ([yYnN])$`)
+
 // objects reads the objects that end changed, by kind, namespace and name, in
 // the form in which the corpus compares them, undecided ones left out.
 func (c *replayCase) objects(path string, stdin io.Reader) (map[string]any, error) {
 	if path != "-" {
-		path = c.file(path)
+		text, err := os.ReadFile(c.file(path))
+		if err != nil {
+			return nil, err
+		}
+		path, stdin = "-", bytes.NewReader(bareLetters.ReplaceAll(text, []byte(`$1 "$2"`)))
 	}
 	objects := map[string]any{}
 	reader := &manifest.Reader{Stdin: stdin}

@@ -20,6 +20,8 @@ type EvaluateOptions struct {
 	World      *engine.World
 	Request    engine.Request
 	Reasons    bool
+	Annotate   bool // targets of mutate-existing rules
+	Metrics    Metering
 	ErrOut     io.Writer // notices, warnings and errors
 }
 
@@ -30,6 +32,7 @@ type evaluation struct {
 	rules   []engine.RuleRef
 	broken  int // policies, or rules of them, that could not be read or compiled
 	errOut  io.Writer
+	metrics Metering
 }
 
 // errNoRules ends a run in which there is nothing to evaluate.
@@ -38,7 +41,7 @@ var errNoRules = errors.New("no mutate rule left to evaluate")
 // compile compiles the policies. Those that are broken are told one by one; the
 // others go on.
 func (o *EvaluateOptions) compile() (*evaluation, error) {
-	out := &evaluation{objects: o.Objects, errOut: o.ErrOut, broken: o.Unreadable}
+	out := &evaluation{objects: o.Objects, errOut: o.ErrOut, broken: o.Unreadable, metrics: o.Metrics}
 	var programs []engine.Program
 	var seen []engine.RuleRef
 	for _, d := range o.Dialects {
@@ -47,7 +50,7 @@ func (o *EvaluateOptions) compile() (*evaluation, error) {
 			continue
 		}
 		program, err := d.Compile(engine.Compilation{
-			Documents: mine, Rules: o.Rules, Limits: o.World.Limits,
+			Documents: mine, Rules: o.Rules, Limits: o.World.Limits, Annotate: o.Annotate,
 			Warn: func(w engine.CompileError) { fmt.Fprintf(o.ErrOut, "warning: %v\n", &w) },
 		})
 		for _, broken := range unjoin(err) {
@@ -130,6 +133,7 @@ func (e *evaluation) each(ctx context.Context, emit func(*engine.Change) error) 
 	}
 	err := e.Run(ctx, e.objects, func(c *engine.Change) error {
 		summary.Add(c)
+		e.metrics.Evaluated(c)
 		return emit(c)
 	})
 	for _, part := range e.Unreadable() {

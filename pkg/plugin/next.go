@@ -13,7 +13,7 @@ func nextCommand(preview *cobra.Command, args []string) string {
 	words := append([]string{preview.Parent().CommandPath(), applyExisting}, quoteAll(args)...)
 	preview.Flags().Visit(func(f *pflag.Flag) {
 		switch f.Name {
-		case "output", "query", "exit-code", "show-secrets", "reasons":
+		case "output", "query", "exit-code", "show-secrets", "reasons", "metrics":
 			return
 		case "token", "username", "password":
 			return // never print credentials

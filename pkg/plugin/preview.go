@@ -102,13 +102,15 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	if err != nil {
 		return nil, w.masker.Error(err)
 	}
-	evaluate.Reasons = f.Reasons
+	evaluate.Reasons, evaluate.Annotate, evaluate.Metrics = f.Reasons, f.Annotate, f.Metrics.metering(c)
 	return &PreviewOptions{EvaluateOptions: *evaluate, Printer: printer, ExitCode: f.ExitCode}, nil
 }
 
 // Run evaluates, prints, and returns the exit code. An error means that nothing
 // useful was evaluated, or that the run broke off.
-func (o *PreviewOptions) Run(ctx context.Context) (int, error) {
+func (o *PreviewOptions) Run(ctx context.Context) (int, error) { return o.Metrics.finish(o.run(ctx)) }
+
+func (o *PreviewOptions) run(ctx context.Context) (int, error) {
 	e, err := o.compile()
 	if err != nil {
 		return ExitNothing, err

@@ -23,6 +23,7 @@ func TestMain(m *testing.M) {
 // TestScript runs the program on manifests, as a user would. `exits N command`
 // asserts the exact exit code.
 func TestScript(t *testing.T) {
+	reachable := startServers(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -30,7 +31,7 @@ func TestScript(t *testing.T) {
 		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("KUBECONFIG", e.WorkDir+"/no-kubeconfig")
-			return nil
+			return reachable.describe(e.WorkDir)
 		},
 		RequireExplicitExec: true,
 		UpdateScripts:       *updateScripts,

@@ -31,21 +31,28 @@ import (
 type EvaluateFlags struct {
 	Policies PolicyFlags
 	Objects  ObjectFlags
+	Context  ContextFlags
 	Client   ClientFlags
+	Metrics  MetricsFlags
+	// Annotate leaves Kyverno's annotation on the targets of mutate-existing rules.
+	Annotate bool
 	Config   *genericclioptions.ConfigFlags
 }
 
 // NewEvaluateFlags returns the defaults. Config holds the flags by which kubectl
 // itself finds a cluster; they are registered elsewhere, for all commands.
 func NewEvaluateFlags(config *genericclioptions.ConfigFlags) EvaluateFlags {
-	return EvaluateFlags{Objects: NewObjectFlags(), Client: NewClientFlags(), Config: config}
+	return EvaluateFlags{Objects: NewObjectFlags(), Client: NewClientFlags(), Annotate: true, Config: config}
 }
 
 // AddFlags registers the flags.
 func (f *EvaluateFlags) AddFlags(c *cobra.Command) {
 	f.Policies.AddFlags(c)
 	f.Objects.AddFlags(c)
+	f.Context.AddFlags(c)
 	f.Client.AddFlags(c)
+	f.Metrics.AddFlags(c)
+	c.Flags().BoolVar(&f.Annotate, "annotate", f.Annotate, "Beside a change to the target of a mutate-existing rule, add a line to its annotation policies.kyverno.io/last-applied-patches.")
 }
 
 // Validate refuses what cannot be meant.
@@ -55,6 +62,9 @@ func (f *EvaluateFlags) Validate() error {
 	}
 	if f.Objects.Offline() && f.Policies.FromCluster {
 		return errors.New("--from-cluster reads a cluster and -f/--filename does without one: choose one of them")
+	}
+	if err := f.Metrics.Validate(); err != nil {
+		return err
 	}
 	return f.Objects.Validate()
 }
@@ -98,15 +108,21 @@ func (w *wiring) options(ctx context.Context, args []string, request engine.Requ
 		Dialects: dialects.All(),
 		Rules:    engine.RuleFilter{Only: w.Policies.Only, Skip: w.Policies.Skip},
 		Request:  request, ErrOut: w.streams.ErrOut,
-		World: &engine.World{Now: time.Now(), Seed: rand.Uint64(), Limits: engine.DefaultLimits()},
+		World: &engine.World{Now: time.Now(), Seed: rand.Uint64(), Limits: engine.DefaultLimits(), Memo: &engine.Memo{}},
 	}
+	w.Context.grant(o.World)
 	if err := w.loadPolicies(ctx, o); err != nil {
 		return nil, err
 	}
-	mapper, err := w.openWorld(ctx, o)
+	values, err := w.Context.loadValues(ctx, w.reader)
 	if err != nil {
 		return nil, err
 	}
+	mapper, err := w.openWorld(ctx, o, supplied(o.Dialects, values))
+	if err != nil {
+		return nil, err
+	}
+	o.Documents = append(o.Documents, values...)
 	scope, err := w.scope(mapper, args, request)
 	if err != nil {
 		return nil, err
@@ -122,7 +138,7 @@ func (w *wiring) options(ctx context.Context, args []string, request engine.Requ
 }
 
 func (w *wiring) loadPolicies(ctx context.Context, o *EvaluateOptions) error {
-	accepts := func(gk schema.GroupKind) engine.Role { return dialects.Accepts(o.Dialects, gk) }
+	accepts := besidePolicies(o.Dialects)
 	source := policysource.Source{Paths: w.Policies.Paths, Reader: w.reader, Accepts: accepts, Warn: w.warnAt}
 	if w.Policies.FromCluster {
 		source.FromCluster = func(ctx context.Context) ([]engine.Document, error) {
@@ -142,9 +158,12 @@ func (w *wiring) loadPolicies(ctx context.Context, o *EvaluateOptions) error {
 }
 
 // openWorld sets what policies may read: the cluster, or the manifests together
-// with the objects that lay beside the policies.
-func (w *wiring) openWorld(ctx context.Context, o *EvaluateOptions) (meta.RESTMapper, error) {
+// with the objects that lay beside the policies, and those that values describe.
+func (w *wiring) openWorld(ctx context.Context, o *EvaluateOptions, described []*unstructured.Unstructured) (meta.RESTMapper, error) {
 	if w.client != nil {
+		if len(described) > 0 {
+			w.warnAt(w.Context.Values, "the Namespaces that it describes are not used: those of the cluster count")
+		}
 		o.World.Reader, o.World.Raw = w.client, w.client
 		return w.client.Mapper(), nil
 	}
@@ -156,6 +175,7 @@ func (w *wiring) openWorld(ctx context.Context, o *EvaluateOptions) (meta.RESTMa
 	if err != nil {
 		return nil, err
 	}
+	world = append(described, world...)
 	for _, d := range o.Documents {
 		world = append(world, d.Object)
 	}
@@ -163,7 +183,7 @@ func (w *wiring) openWorld(ctx context.Context, o *EvaluateOptions) (meta.RESTMa
 	if err != nil {
 		return nil, err
 	}
-	o.World.Reader = w.snapshot
+	o.World.Reader, o.World.Raw = w.snapshot, w.snapshot
 	return w.snapshot.Mapper(), nil
 }
 

@@ -26,6 +26,8 @@ type Options struct {
 	// that exist beside them. The laws compare these objects with what they were
 	// before, so that it must hand on the very objects.
 	NewCluster func(live, others []*unstructured.Unstructured, r engine.Request) (Cluster, error)
+	// Annotate has dialects annotate the targets of mutate-existing rules.
+	Annotate bool
 	// Update, where it is set, takes the content of a case whose results are
 	// other than they were, instead of failing the test.
 	Update func(name string, content []byte) error
@@ -62,7 +64,7 @@ func Run(t *testing.T, d engine.Dialect, o Options) {
 
 // check runs one case and returns what is wrong, laws first.
 func check(ctx context.Context, c *testCase, d engine.Dialect, documents []engine.Document, o Options) []error {
-	r := runner{testCase: c, dialect: d, documents: documents, newCluster: o.NewCluster}
+	r := runner{testCase: c, dialect: d, documents: documents, newCluster: o.NewCluster, annotate: o.Annotate}
 	got, err := r.run(ctx, c.live, c.world)
 	if err != nil {
 		return []error{err}
@@ -86,6 +88,7 @@ type runner struct {
 	dialect    engine.Dialect
 	documents  []engine.Document
 	newCluster func(live, others []*unstructured.Unstructured, r engine.Request) (Cluster, error)
+	annotate   bool
 }
 
 // answer is what one evaluation said.
@@ -104,7 +107,7 @@ func (r *runner) run(ctx context.Context, live, others []*unstructured.Unstructu
 		return nil, fmt.Errorf("making the cluster: %w", err)
 	}
 	program, err := r.dialect.Compile(engine.Compilation{
-		Documents: r.documents, Limits: engine.DefaultLimits(), Warn: func(engine.CompileError) {},
+		Documents: r.documents, Limits: engine.DefaultLimits(), Annotate: r.annotate, Warn: func(engine.CompileError) {},
 	})
 	out := &answer{refused: err, typeOf: schemaOf(ctx, cluster.World)}
 	if program == nil {

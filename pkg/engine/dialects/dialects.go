@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
 )
 
@@ -14,7 +15,7 @@ import (
 // configuration (Gatekeeper's default name sorts before Kyverno's), and Kyverno's
 // ClusterPolicies before its MutatingPolicies.
 func All() []engine.Dialect {
-	return []engine.Dialect{kyverno.New()}
+	return []engine.Dialect{gatekeeper.New(), kyverno.New()}
 }
 
 // Accepts says what an object of this kind is to any of the dialects: a policy

@@ -17,7 +17,7 @@ func newCluster(live, others []*unstructured.Unstructured, r engine.Request) (co
 		return conformance.Cluster{}, err
 	}
 	w := newWorld()
-	w.Reader, w.Mapper = s, s.Mapper()
+	w.Reader, w.Raw, w.Mapper = s, s, s.Mapper()
 	return conformance.Cluster{Objects: s.Source(engine.Scope{ClusterScoped: true, Request: r}), World: w}, nil
 }
 

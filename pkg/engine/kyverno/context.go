@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
@@ -22,9 +22,13 @@ type loader interface {
 	load(e *execution, s *variables.Scope) (any, error)
 }
 
-// define makes the entries known to a scope, none of them loaded.
+// define makes the entries known to a scope, none of them loaded. One that would
+// read something outside of the policy is left out where the user gives its value.
 func (e *execution) define(s *variables.Scope, entries []*contextEntry) {
 	for _, entry := range entries {
+		if _, computed := entry.load.(*variable); !computed && e.isGiven(entry.name) {
+			continue
+		}
 		s.Define(entry.name, func(at *variables.Scope) (any, error) { return entry.load.load(e, at) })
 	}
 }
@@ -47,8 +51,8 @@ func decodeContext(n decode.Node) []*contextEntry {
 // when the object has been changed; empty where they may not.
 func impureContext(entries []*contextEntry) string {
 	for _, entry := range entries {
-		if v, ok := entry.load.(*variable); ok {
-			if reason := v.notIdempotent(); reason != "" {
+		if source, ok := entry.load.(interface{ notIdempotent() string }); ok {
+			if reason := source.notIdempotent(); reason != "" {
 				return reason
 			}
 		}
@@ -76,35 +80,25 @@ func decodeLoader(f *decode.Fields) loader {
 		return decodeVariable(source)
 	case "configMap":
 		return decodeConfigMap(source)
+	case "apiCall":
+		return decodeAPICall(source)
+	case "globalReference":
+		return decodeGlobalReference(source)
 	default:
-		return unsupportedLoader{&UnsupportedError{Field: fieldInRule(source.Path), Reason: "this source of context data is not read"}}
+		return decodeImageLookup(source)
 	}
 }
-
-// unsupportedLoader stands for a source that cannot be read. It only matters to
-// an object on which the rule comes to use it.
-type unsupportedLoader struct{ gap *UnsupportedError }
-
-func (l unsupportedLoader) load(*execution, *variables.Scope) (any, error) { return nil, l.gap }
 
 // variable is data that the policy itself computes.
 type variable struct {
 	value    *variables.Template // nil when there is none
-	path     *variables.Template
-	compiled *jmespath.Expression // of path, when that holds no variables
+	path     *dataPath
 	fallback *variables.Template
 }
 
 func decodeVariable(n decode.Node) loader {
 	f := n.Fields()
-	v := &variable{value: decodeTemplate(f.At("value")), path: decodeTemplate(f.At("jmesPath")), fallback: decodeTemplate(f.At("default"))}
-	if path := f.At("jmesPath"); path.Text() != "" && v.path != nil && v.path.Static() {
-		compiled, err := jmespath.Compile(path.Text())
-		if err != nil {
-			path.Fail("%w", err)
-		}
-		v.compiled = compiled
-	}
+	v := &variable{value: decodeTemplate(f.At("value")), path: decodeDataPath(f.At("jmesPath")), fallback: decodeTemplate(f.At("default"))}
 	if v.value == nil && v.path == nil && v.fallback == nil {
 		n.Fail("needs a value, a jmesPath or a default")
 	}
@@ -137,7 +131,7 @@ func (v *variable) load(e *execution, s *variables.Scope) (any, error) {
 		}
 	}
 	if v.path != nil {
-		query, err := v.query(s)
+		query, err := v.path.expression(s)
 		if err != nil {
 			return nil, err
 		}
@@ -159,30 +153,15 @@ func (v *variable) load(e *execution, s *variables.Scope) (any, error) {
 }
 
 func (v *variable) notIdempotent() string {
-	if v.compiled != nil && v.compiled.NotIdempotent() != "" {
-		return v.compiled.NotIdempotent()
+	if reason := v.path.notIdempotent(); reason != "" {
+		return reason
 	}
-	for _, t := range []*variables.Template{v.value, v.path, v.fallback} {
+	for _, t := range []*variables.Template{v.value, v.fallback} {
 		if t != nil && t.NotIdempotent() != "" {
 			return t.NotIdempotent()
 		}
 	}
 	return ""
-}
-
-func (v *variable) query(s *variables.Scope) (*jmespath.Expression, error) {
-	if v.compiled != nil {
-		return v.compiled, nil
-	}
-	rendered, err := v.path.Render(s)
-	if err != nil {
-		return nil, err
-	}
-	path, ok := rendered.(string)
-	if !ok {
-		return nil, fmt.Errorf("jmesPath must be a string, not %s", decode.TypeName(rendered))
-	}
-	return jmespath.Compile(path)
 }
 
 func (v *variable) search(e *execution, s *variables.Scope, query *jmespath.Expression, value any) (any, error) {
@@ -202,7 +181,10 @@ func isUnsupported(err error) bool {
 	var own *UnsupportedError
 	var function *jmespath.UnsupportedError
 	var undecided *match.UndecidedError
-	return errors.As(err, &own) || errors.As(err, &function) || errors.As(err, &undecided)
+	var refused *RefusedCallError
+	var unanswered *engine.UnansweredError
+	return errors.As(err, &own) || errors.As(err, &function) || errors.As(err, &undecided) ||
+		errors.As(err, &refused) || errors.As(err, &unanswered)
 }
 
 func notNil(value any) (any, error) {

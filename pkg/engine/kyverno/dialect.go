@@ -3,18 +3,24 @@ package kyverno
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 )
 
 // Name is the name of the dialect in reports.
 const Name = "kyverno"
 
 const kyvernoGroup = "kyverno.io"
+
+// valuesKind is what `kyverno apply --values-file` reads.
+//
+//nolint:gochecknoglobals // an immutable value
+var valuesKind = schema.GroupKind{Group: "cli.kyverno.io", Kind: "Values"}
 
 // Dialect reads Kyverno's ClusterPolicy and Policy.
 type Dialect struct{}
@@ -26,8 +32,11 @@ func New() *Dialect { return &Dialect{} }
 func (*Dialect) Name() string { return Name }
 
 // Accepts says that ClusterPolicy and Policy are policies, and that
-// PolicyException and GlobalContextEntry are inputs of theirs.
+// PolicyException, GlobalContextEntry and Values are inputs of theirs.
 func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
+	if gk == valuesKind {
+		return engine.Input
+	}
 	if gk.Group != kyvernoGroup {
 		return engine.Foreign
 	}
@@ -40,23 +49,23 @@ func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
 	return engine.Foreign
 }
 
-// Compile reads policies and exceptions. A rule that does not compile is left
+// Compile reads policies and their inputs. A rule that does not compile is left
 // out and reported; the others of its policy take part.
 func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	if c.Warn == nil {
 		c.Warn = func(engine.CompileError) {}
 	}
 	var policies []*policy
-	var exceptions []*exception
+	in := &inputs{}
 	all := &decode.Report{}
 	for _, document := range c.Documents {
 		gk := document.Object.GroupVersionKind().GroupKind()
-		r := &decode.Report{Origin: document.Origin, Policy: gk.Kind + " " + nameOf(document.Object), Warn: c.Warn}
-		switch {
-		case d.Accepts(gk) == engine.Policy:
+		r := &decode.Report{Origin: document.Origin, Policy: strings.TrimSpace(gk.Kind + " " + nameOf(document.Object)), Warn: c.Warn}
+		switch d.Accepts(gk) {
+		case engine.Policy:
 			policies = append(policies, decodePolicy(r, document))
-		case gk.Kind == "PolicyException":
-			exceptions = append(exceptions, decodeException(r, document))
+		case engine.Input:
+			in.add(r, document)
 		}
 		all.Errs = append(all.Errs, r.Errs...)
 	}
@@ -64,9 +73,11 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.namespace, b.namespace))
 	})
 	for _, p := range policies {
+		p.inputs = in
 		p.rules = slices.DeleteFunc(p.rules, func(r *rule) bool { return !keeps(c.Rules, r) })
 		for _, r := range p.rules {
-			r.exceptions = excepting(exceptions, r.ref)
+			r.annotates = c.Annotate
+			r.exceptions = excepting(in.exceptions, r.ref)
 		}
 	}
 	return newProgram(policies), all.Err()

@@ -54,7 +54,7 @@ func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.
 // propagate decides, as run does for other rules, whether the trigger sets off
 // the rule, if need be as if the trigger were created.
 func (r *rule) propagate(ctx context.Context, trigger engine.Target, w *engine.World, sink engine.Sink) []*effect {
-	operation, open := simulated(trigger.Request.Operation)
+	operation, open := r.simulated(trigger)
 	effects, steps := r.propagateAs(newExecution(ctx, w, r, trigger, operation), sink)
 	if open && r.asksOperation && len(steps) == 1 && heldBack(steps[0].Outcome) {
 		created, others := r.propagateAs(newExecution(ctx, w, r, trigger, engine.OperationCreate), sink)
@@ -128,6 +128,9 @@ func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.Wor
 		return nil, err
 	}
 	step.AsCreated = step.AsCreated || f.created
+	if f.rule.annotates {
+		step = annotated(step, subject, engine.TypeOf(ctx, w.Reader, subject.Key.GroupVersionKind()))
+	}
 	sink.Step(step)
 	if step.Outcome == engine.Changed {
 		return step.After, nil

@@ -2,8 +2,8 @@ package kyverno
 
 import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/images"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/values"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 )
 
@@ -31,13 +33,15 @@ type execution struct {
 	onTarget    bool            // the rule changes another object than the one it matched
 	subject     engine.Target
 	interpreter *jmespath.Interpreter
-	visited     int // elements of foreach lists
+	visited     int            // elements of foreach lists
+	given       map[string]any // values that the user gives, by the first part of their names
 }
 
 func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target, operation engine.Operation) *execution {
 	return &execution{
 		ctx: ctx, world: w, rule: r, subject: t,
 		matched: match.Candidate{Target: t, Operation: operation, Context: ctx, Reader: w.Reader},
+		given:   r.policy.inputs.values.Given(r.policy.name, r.written, t.Key.Name),
 	}
 }
 
@@ -49,14 +53,29 @@ func (e *execution) begin() *variables.Scope {
 	account, namespace := serviceAccount(e.matched.Request.User.Username)
 	s.Set("serviceAccountName", account)
 	s.Set("serviceAccountNamespace", namespace)
-	s.Define("images", func(*variables.Scope) (any, error) {
-		if all := images.Of(e.matched.Object.Object, e.matched.Key.GroupKind); all != nil {
-			return all, nil
+	for _, name := range slices.Sorted(maps.Keys(e.given)) {
+		if name != "request" && name != "images" {
+			s.Set(name, e.given[name])
 		}
-		return nil, &jmespath.NotFoundError{Key: "images"}
-	})
+	}
+	s.Define("images", e.images)
 	e.define(s, e.rule.context)
 	return s
+}
+
+// images are those of the matched object, with what the user gives laid over.
+func (e *execution) images(*variables.Scope) (any, error) {
+	all := images.Of(e.matched.Object.Object, e.matched.Key.GroupKind)
+	given, isGiven := e.given["images"]
+	switch {
+	case isGiven && all != nil:
+		return values.Over(all, given), nil
+	case isGiven:
+		return given, nil
+	case all != nil:
+		return all, nil
+	}
+	return nil, &jmespath.NotFoundError{Key: "images"}
 }
 
 // seed is that of the rule's random values on this object. It depends on nothing
@@ -96,8 +115,11 @@ func (e *execution) request(object map[string]any) map[string]any {
 		r := m.Resource
 		request["resource"] = map[string]any{"group": r.Group, "version": r.Version, "resource": r.Resource}
 	}
-	if old := e.matched.OldObject; old != nil && e.matched.Operation != engine.OperationCreate {
+	if old := cmp.Or(e.matched.OldObject, e.matched.Object); e.matched.Operation != engine.OperationCreate {
 		request["oldObject"] = old.Object
+	}
+	if given, ok := e.given["request"].(map[string]any); ok {
+		return mapping(values.Over(request, given))
 	}
 	return request
 }

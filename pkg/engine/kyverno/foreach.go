@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 )
@@ -23,6 +23,7 @@ type forEach struct {
 
 type forEachEntry struct {
 	field         string // "mutate.foreach[0]"
+	index         int    // in its foreach
 	list          *jmespath.Expression
 	descending    bool
 	context       []*contextEntry
@@ -44,8 +45,10 @@ func decodeForEach(n decode.Node, level int) mutation {
 		n.Fail("has no entries")
 	}
 	out := &forEach{level: level}
-	for _, item := range list {
-		out.entries = append(out.entries, decodeForEachEntry(item, level))
+	for i, item := range list {
+		entry := decodeForEachEntry(item, level)
+		entry.index = i
+		out.entries = append(out.entries, entry)
 	}
 	return out
 }
@@ -151,7 +154,11 @@ func (f *forEachEntry) each(e *execution, s *variables.Scope, level int, out *mu
 		if err := e.ctx.Err(); err != nil {
 			return patched, err
 		}
-		next, err := f.element(e, elementScope(s, elements[index], index, level), out.object)
+		child := elementScope(s, elements[index], index, level)
+		if level == 0 {
+			e.giveElement(child, f.index, index)
+		}
+		next, err := f.element(e, child, out.object)
 		var skipped *SkippedError
 		switch {
 		case errors.As(err, &skipped):

@@ -38,7 +38,7 @@ func FuzzCompile(f *testing.F) {
 			u.Object = map[string]any{"spec": text}
 		}
 		u.SetGroupVersionKind(schema.GroupVersionKind{Group: "kyverno.io", Version: "v1", Kind: "ClusterPolicy"})
-		c := engine.Compilation{Documents: []engine.Document{{Object: u}}, Limits: engine.DefaultLimits()}
+		c := engine.Compilation{Documents: []engine.Document{{Object: u}}, Limits: engine.DefaultLimits(), Annotate: true}
 		program, _ := kyverno.New().Compile(c)
 		for _, live := range oddObjects() {
 			evaluateAll(t, program, targetOf(live))

@@ -39,6 +39,16 @@ func quoteMetadata(object map[string]any) (map[string]any, []engine.Warning) {
 	return object, warnings
 }
 
+// quoted is what a patch made of an object, its labels and annotations as strings.
+func quoted(before, after map[string]any, impure string) mutated {
+	if sameMap(after, before) {
+		return mutated{object: before}
+	}
+	out := mutated{impure: impure}
+	out.object, out.warnings = quoteMetadata(after)
+	return out
+}
+
 func quoteValues(values map[string]any, field string) (map[string]any, []engine.Warning) {
 	var fixed map[string]any
 	var warnings []engine.Warning

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jsonpatch"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/overlay"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
@@ -32,7 +32,7 @@ type mutated struct {
 // says: Kyverno substitutes variables in all of it before it patches, so that
 // one that cannot be resolved anywhere fails the rule.
 func decodeMutation(m *decode.Fields, rest map[string]any) mutation {
-	foreach := m.At("foreach")
+	patch, foreach := decodeLegacy(m), m.At("foreach")
 	if foreach.Value != nil {
 		for _, key := range []string{"patchStrategicMerge", "patchesJson6902"} {
 			if m.Has(key) {
@@ -41,7 +41,9 @@ func decodeMutation(m *decode.Fields, rest map[string]any) mutation {
 		}
 		return decodeForEach(foreach, 0)
 	}
-	patch := decodePatch(m)
+	if patch == nil {
+		patch = decodePatch(m)
+	}
 	template, err := variables.Parse(rest)
 	if err != nil {
 		m.Fail("%w", err)
@@ -75,14 +77,10 @@ func decodePatch(m *decode.Fields) mutation {
 	case strategic.Value != nil && json6902.Value != nil:
 		m.Fail("has both patchStrategicMerge and patchesJson6902, of which only one is allowed")
 	case strategic.Value != nil:
-		if _, ok := strategic.Value.(map[string]any); !ok {
-			strategic.Fail("must be a mapping, not %s", decode.TypeName(strategic.Value))
-			return nil
-		}
-		return &strategicPatch{newPatch(strategic, "patchStrategicMerge")}
+		return newDocumentPatch(strategic, "patchStrategicMerge", applyStrategic)
 	case json6902.Value != nil:
 		return decodeJSONPatch(json6902)
-	default:
+	case m.Values != nil: // or else it is no mapping, which has been said
 		m.Fail("has no patchStrategicMerge, patchesJson6902 or foreach")
 	}
 	return nil
@@ -110,10 +108,23 @@ func (p *patch) render(s *variables.Scope) (any, error) {
 	return rendered, nil
 }
 
-// strategicPatch is a patchStrategicMerge.
-type strategicPatch struct{ patch }
+// documentPatch is a patch that has the shape of the object.
+type documentPatch struct {
+	patch
+	apply func(e *execution, object, document map[string]any) (mutated, error)
+}
 
-func (p *strategicPatch) mutate(e *execution, s *variables.Scope, object map[string]any) (mutated, error) {
+// newDocumentPatch reads a patch whose value is a mapping. Like all that read a
+// patch, it returns one even where it reports an error: there was a patch.
+func newDocumentPatch(n decode.Node, key string, apply func(e *execution, object, document map[string]any) (mutated, error)) mutation {
+	if _, ok := n.Value.(map[string]any); !ok {
+		n.Fail("must be a mapping, not %s", decode.TypeName(n.Value))
+		return &documentPatch{}
+	}
+	return &documentPatch{newPatch(n, key), apply}
+}
+
+func (p *documentPatch) mutate(e *execution, s *variables.Scope, object map[string]any) (mutated, error) {
 	unchanged := mutated{object: object}
 	rendered, err := p.render(s)
 	if err != nil {
@@ -123,7 +134,7 @@ func (p *strategicPatch) mutate(e *execution, s *variables.Scope, object map[str
 	if !ok {
 		return unchanged, e.failed(p.field, fmt.Errorf("must be a mapping, not %s", decode.TypeName(rendered)))
 	}
-	result, err := overlay.Apply(object, document, e.schema())
+	out, err := p.apply(e, object, document)
 	var condition *overlay.ConditionError
 	switch {
 	case errors.As(err, &condition):
@@ -131,33 +142,44 @@ func (p *strategicPatch) mutate(e *execution, s *variables.Scope, object map[str
 	case err != nil:
 		return unchanged, e.failed(p.field, err)
 	}
-	return mutated{object: result.Object, warnings: result.Warnings, impure: p.template.NotIdempotent()}, nil
+	out.impure = p.template.NotIdempotent()
+	return out, nil
 }
 
-// jsonPatch is a patchesJson6902.
-type jsonPatch struct {
+func applyStrategic(e *execution, object, document map[string]any) (mutated, error) {
+	result, err := overlay.Apply(object, document, e.schema())
+	return mutated{object: result.Object, warnings: result.Warnings}, err
+}
+
+// operations is a parsed list of changes.
+type operations interface {
+	Apply(object map[string]any) (map[string]any, error)
+	NotIdempotent() string
+}
+
+// operationsPatch is a patch that lists changes.
+type operationsPatch struct {
 	patch
-	parsed *jsonpatch.Patch // nil when it holds variables
+	parse  func(rendered any) (operations, error)
+	parsed operations // nil when the patch holds variables
 }
 
-func decodeJSONPatch(n decode.Node) mutation {
-	source := n.Text()
-	p := &jsonPatch{patch: newPatch(n, "patchesJson6902")}
+// newOperationsPatch parses a patch at once, unless variables stand in its way.
+func newOperationsPatch(n decode.Node, key string, parse func(rendered any) (operations, error)) mutation {
+	p := &operationsPatch{patch: newPatch(n, key), parse: parse}
 	if p.template == nil || !p.template.Static() {
 		return p
 	}
-	parsed, err := jsonpatch.Parse(source)
-	if err != nil {
+	var err error
+	if p.parsed, err = parse(n.Value); err != nil {
 		n.Fail("%w", err)
-		return nil
 	}
-	p.parsed = &parsed
 	return p
 }
 
-func (p *jsonPatch) mutate(e *execution, s *variables.Scope, object map[string]any) (mutated, error) {
+func (p *operationsPatch) mutate(e *execution, s *variables.Scope, object map[string]any) (mutated, error) {
 	unchanged := mutated{object: object}
-	parsed, err := p.parse(s)
+	parsed, err := p.resolve(s)
 	if err != nil {
 		return unchanged, e.failed(p.field, err)
 	}
@@ -165,15 +187,10 @@ func (p *jsonPatch) mutate(e *execution, s *variables.Scope, object map[string]a
 	if err != nil {
 		return unchanged, e.failed(p.field, err)
 	}
-	if sameMap(after, object) {
-		return unchanged, nil
-	}
-	out := mutated{impure: cmp.Or(p.template.NotIdempotent(), parsed.NotIdempotent())}
-	out.object, out.warnings = quoteMetadata(after)
-	return out, nil
+	return quoted(object, after, cmp.Or(p.template.NotIdempotent(), parsed.NotIdempotent())), nil
 }
 
-func (p *jsonPatch) parse(s *variables.Scope) (*jsonpatch.Patch, error) {
+func (p *operationsPatch) resolve(s *variables.Scope) (operations, error) {
 	if p.parsed != nil {
 		return p.parsed, nil
 	}
@@ -181,8 +198,22 @@ func (p *jsonPatch) parse(s *variables.Scope) (*jsonpatch.Patch, error) {
 	if err != nil {
 		return nil, err
 	}
+	return p.parse(rendered)
+}
+
+func decodeJSONPatch(n decode.Node) mutation {
+	if _, ok := n.Value.(string); !ok {
+		n.Fail("must be a string, not %s", decode.TypeName(n.Value))
+		return &operationsPatch{}
+	}
+	return newOperationsPatch(n, "patchesJson6902", parseJSONPatch)
+}
+
+// parseJSONPatch reads the text of a patch, or the list that a patch which is one
+// variable gave.
+func parseJSONPatch(rendered any) (operations, error) {
 	source, ok := rendered.(string)
-	if !ok { // the whole patch was one variable, and gave a list
+	if !ok {
 		raw, err := json.Marshal(rendered)
 		if err != nil {
 			return nil, err
@@ -190,5 +221,8 @@ func (p *jsonPatch) parse(s *variables.Scope) (*jsonpatch.Patch, error) {
 		source = string(raw)
 	}
 	parsed, err := jsonpatch.Parse(source)
-	return &parsed, err
+	if err != nil {
+		return nil, err
+	}
+	return parsed, nil
 }

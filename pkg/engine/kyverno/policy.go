@@ -2,7 +2,7 @@ package kyverno
 
 import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 )
 
 // policy is a compiled ClusterPolicy, or a Policy.
@@ -10,7 +10,10 @@ type policy struct {
 	name      string
 	namespace string // of a Policy: it only sees, and only changes, objects there
 	applyOne  bool   // stop after the first rule that changes the object
-	rules     []*rule
+	// mutateOnUpdate is the deprecated mutateExistingOnPolicyUpdate of the whole policy.
+	mutateOnUpdate bool
+	rules          []*rule
+	inputs         *inputs // what the rules read beside the policy
 }
 
 // decodePolicy reads a policy and derives the rules for Pod controllers. What is
@@ -26,6 +29,7 @@ func decodePolicy(r *decode.Report, d engine.Document) *policy {
 		}
 		r.Namespace = p.namespace
 	}
+	p.mutateOnUpdate = spec.At("mutateExistingOnPolicyUpdate").Bool()
 	gap := decodeGate(spec)
 	names := map[string]bool{}
 	raw := spec.At("rules").List()
@@ -68,7 +72,7 @@ func decodeApplyRules(n decode.Node) bool {
 // and do not matter here.
 func decodeGate(spec *decode.Fields) error {
 	spec.Accept("admission", "background", "emitWarning", "failurePolicy", "generateExisting",
-		"generateExistingOnPolicyUpdate", "mutateExistingOnPolicyUpdate", "schemaValidation",
+		"generateExistingOnPolicyUpdate", "schemaValidation",
 		"useServerSideApply", "validationFailureAction", "validationFailureActionOverrides", "webhookTimeoutSeconds")
 	webhook := spec.At("webhookConfiguration").Fields()
 	conditions := webhook.At("matchConditions")

@@ -1,6 +1,7 @@
 package kyverno
 
 import (
+	"cmp"
 	"context"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -89,7 +90,7 @@ func (r *rule) skipKind(ctx context.Context, t engine.Target, w *engine.World, s
 // only the operation can have held back is then evaluated as if the object were
 // created, and that counts if it runs.
 func (r *rule) run(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) engine.Step {
-	operation, open := simulated(t.Request.Operation)
+	operation, open := r.simulated(t)
 	step := r.runAs(newExecution(ctx, w, r, t, operation), sink)
 	if !open || !r.asksOperation || !heldBack(step.Outcome) {
 		return step
@@ -102,8 +103,10 @@ func (r *rule) run(ctx context.Context, t engine.Target, w *engine.World, sink e
 	return created
 }
 
-// simulated is the operation to evaluate, and whether another may be tried.
-func simulated(o engine.Operation) (operation engine.Operation, open bool) {
+// simulated is the operation to evaluate, and whether another may be tried. What
+// the user's values say about it comes first.
+func (r *rule) simulated(t engine.Target) (operation engine.Operation, open bool) {
+	o := cmp.Or(r.operation(t), t.Request.Operation)
 	if o == "" || o == engine.OperationAuto {
 		return engine.OperationUpdate, true
 	}

@@ -1,14 +1,13 @@
 package kyverno
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/autogen"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 )
 
@@ -27,6 +26,7 @@ type rule struct {
 	gap           error  // an *UnsupportedError when the rule cannot be evaluated at all
 	asksOperation bool   // the operation can decide whether the rule runs
 	asksTrigger   bool   // what the rule does to its targets depends on the trigger's content
+	annotates     bool   // its targets carry a line about what it changed
 	impure        string // as in mutated, because of the context
 }
 
@@ -56,6 +56,7 @@ func (c *ruleCompiler) add(n decode.Node) *rule {
 		c.broken[n.Path] = true
 		return nil
 	}
+	r.lint(f)
 	c.rules = append(c.rules, r)
 	return r
 }
@@ -111,9 +112,6 @@ func (c *ruleCompiler) compile(f *decode.Fields) *rule {
 	r.preconditions = decodeConditions(f.At("preconditions"))
 	r.decodeMutate(f)
 	r.asksOperation = mentions(f.Values, "request.operation") || r.match.AsksOperation() || r.exclude.AsksOperation()
-	if r.match.OnlySubresources() {
-		f.At("match").Lint("only matches requests to a subresource, which no live object stands for")
-	}
 	f.Accept("validate", "generate", "verifyImages", "imageExtractors", "skipBackgroundRequests", "reportProperties", "description")
 	f.Done()
 	return r
@@ -129,25 +127,43 @@ func (r *rule) decodeMutate(f *decode.Fields) {
 		m.At("mutateExistingOnPolicyUpdate").Lint("has no effect without targets")
 	}
 	lintTargetKinds(m.At("targets"), r.targets)
-	switch {
-	case m.Has("overlay"):
-		r.gap = cmp.Or(r.gap, legacy(m.At("overlay")))
-	case m.Has("patches"):
-		r.gap = cmp.Or(r.gap, legacy(m.At("patches")))
-	default:
-		rest := map[string]any{}
-		for _, key := range []string{"name", "match", "exclude", "context", "preconditions"} {
-			rest[key] = f.Values[key]
-		}
-		r.mutation = decodeMutation(m, rest)
-		r.asksTrigger = asksTrigger(m.Values)
+	rest := map[string]any{}
+	for _, key := range []string{"name", "match", "exclude", "context", "preconditions"} {
+		rest[key] = f.Values[key]
 	}
+	r.mutation = decodeMutation(m, rest)
+	r.asksTrigger = asksTrigger(m.Values)
 	m.Accept("patchStrategicMerge", "patchesJson6902", "foreach", "overlay", "patches")
 	m.Done()
 }
 
-func legacy(n decode.Node) error {
-	return &UnsupportedError{Field: fieldInRule(n.Path), Reason: "the form of Kyverno 1.0 to 1.5 is not evaluated"}
+// lint tells what a rule that compiles probably does not mean.
+func (r *rule) lint(f *decode.Fields) {
+	switch {
+	case r.match.Empty():
+		f.At("match").Lint("match cannot be empty: without criteria it matches nothing; \"*\" is the kind that stands for all")
+	case r.match.OnlySubresources():
+		f.At("match").Lint("only matches requests to a subresource, which no live object stands for")
+	}
+	if len(r.targets) > 0 {
+		r.lintInstall(f.At("mutate").Fields().At("mutateExistingOnPolicyUpdate"))
+	}
+}
+
+// lintInstall tells of a rule with targets that the cluster's Kyverno would not
+// run when the policy is installed, since here every live trigger counts
+// (pkg/policy/mutate.go: such runs know no operation).
+func (r *rule) lintInstall(n decode.Node) {
+	onInstall := r.policy.mutateOnUpdate
+	if n.Value != nil {
+		onInstall = n.Bool()
+	}
+	switch {
+	case !onInstall:
+		n.Lint("is not true, so that the cluster's Kyverno waits for an event on a trigger; here every trigger that exists sets off the rule")
+	case r.match.AsksOperation():
+		n.Lint("is true, but the cluster's Kyverno runs no rule whose match names operations when it installs the policy, and waits for an event on a trigger; here every trigger that exists sets off the rule")
+	}
 }
 
 // ruleName is the name of a rule that has not been read yet.

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"

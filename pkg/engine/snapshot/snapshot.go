@@ -33,9 +33,13 @@ type Snapshot struct {
 	byName  map[engine.ObjectKey]*entry
 	mapper  meta.RESTMapper
 	schemas *schemas
+	custom  []definition
 }
 
-var _ engine.Reader = (*Snapshot)(nil)
+var (
+	_ engine.Reader    = (*Snapshot)(nil)
+	_ engine.RawReader = (*Snapshot)(nil)
+)
 
 type entry struct {
 	key       engine.ObjectKey
@@ -57,6 +61,7 @@ func Load(objects []*unstructured.Unstructured, o Options) (*Snapshot, error) {
 		byName:  map[engine.ObjectKey]*entry{},
 		mapper:  newMapper(definitions, all),
 		schemas: newSchemas(definitions),
+		custom:  definitions,
 	}
 	for i, u := range all {
 		mapping, err := s.mapper.RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)

@@ -1,39 +1,56 @@
 // Package wildcard matches text against patterns of `*` and `?`.
 package wildcard
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // Match tells whether pattern covers the whole of text: `*` stands for any run
 // of characters, `/` included, and `?` for exactly one character. There is no
-// escape. An empty pattern covers empty text only. The time is bounded by the
-// product of the two lengths, whatever the number of stars.
+// escape. An empty pattern covers empty text only. It needs no more than
+// len(pattern)*len(text) steps, whatever the number of stars.
 func Match(pattern, text string) bool {
-	if !Has(pattern) {
-		return pattern == text
-	}
-	p, t := []rune(pattern), []rune(text)
-	i, j := 0, 0
-	star, resume := -1, 0 // the last star seen, and where its run may be taken up again
-	for j < len(t) {
-		switch {
-		case i < len(p) && p[i] == '*':
-			star, resume = i, j
-			i++
-		case i < len(p) && (p[i] == '?' || p[i] == t[j]):
-			i++
-			j++
+	p, t := 0, 0
+	star, mark := -1, 0 // the last `*`, and where the text behind its run begins
+	for t < len(text) {
+		switch next, size := character(text, t); {
+		case p < len(pattern) && pattern[p] == '*':
+			star, mark = p, t
+			p++
+		case p < len(pattern) && pattern[p] == '?':
+			p, t = p+1, t+size
+		case p < len(pattern) && hasPrefixAt(pattern, p, next):
+			p, t = p+len(next), t+size
 		case star >= 0:
-			resume++
-			i, j = star+1, resume
+			// Only the last run needs to grow: an earlier one already found the
+			// first place where what lies between the two fits.
+			_, size := character(text, mark)
+			mark += size
+			p, t = star+1, mark
 		default:
 			return false
 		}
 	}
-	for i < len(p) && p[i] == '*' {
-		i++
+	for p < len(pattern) && pattern[p] == '*' {
+		p++
 	}
-	return i == len(p)
+	return p == len(pattern)
 }
 
 // Has tells whether text is a pattern and not a plain name.
 func Has(text string) bool { return strings.ContainsAny(text, "*?") }
+
+// character returns the character at i and its length; a byte that is not
+// UTF-8 is a character of its own.
+func character(s string, i int) (string, int) {
+	if s[i] < utf8.RuneSelf {
+		return s[i : i+1], 1
+	}
+	_, size := utf8.DecodeRuneInString(s[i:])
+	return s[i : i+size], size
+}
+
+func hasPrefixAt(s string, i int, prefix string) bool {
+	return len(s)-i >= len(prefix) && s[i:i+len(prefix)] == prefix
+}

@@ -1,8 +1,10 @@
-package wildcard
+package wildcard_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
 )
 
 func TestMatch(t *testing.T) {
@@ -13,28 +15,43 @@ func TestMatch(t *testing.T) {
 		{"", "", true},
 		{"", "a", false},
 		{"*", "", true},
-		{"*", "any/thing at all", true},
-		{"nginx", "nginx", true},
-		{"nginx", "nginx:1", false},
-		{"*:latest", "reg.io/nginx:latest", true},
-		{"*:latest", "reg.io/nginx:latest-1", false},
-		{"a*b*c", "a--b--b--c", true},
-		{"a*b*c", "a--c--b", false},
-		{"v?", "v1", true},
-		{"v?", "v10", false},
-		{"?", "é", true},
+		{"*", "a/b", true},
+		{"**", "", true},
 		{"?", "", false},
-		{"**a", "a", true},
+		{"?", "é", true},
+		{"??", "é", false},
+		{"?*", "", false},
+		{"?*", "a", true},
+		{"a", "a", true},
+		{"a", "b", false},
+		{"a", "ab", false},
+		{"a*", "a", true},
+		{"*a", "ba", true},
+		{"*a", "ab", false},
+		{"a*c", "abbbc", true},
+		{"a*c", "abbb", false},
+		{"*:latest", "nginx:latest", true},
+		{"*/*:?.?", "reg/app:1.2", true},
+		{"*ab", "aab", true},
+		{"*aab*", "aaab", true},
+		{"a*b*c", "a-b-b-c", true},
+		{"a*b?c", "a-b-bxc", true},
+		{"*é?", "aéb", true},
+		{"[a]", "a", false},
+		{`\*`, "*", false},
+		{"?", "\xff", true},
+		{"\xff*", "\xffa", true},
+		{"corp.reg.com/*", "corp.reg.com/nginx", true},
 	} {
-		if got := Match(c.pattern, c.text); got != c.want {
-			t.Errorf("Match(%q, %q) = %v, want %v", c.pattern, c.text, got, c.want)
+		if got := wildcard.Match(c.pattern, c.text); got != c.want {
+			t.Errorf("Match(%q, %q) is %t", c.pattern, c.text, got)
 		}
 	}
 }
 
-// A backtracking matcher needs longer than the age of the universe for this.
-func TestMatchIsBoundedOnManyStars(t *testing.T) {
-	if Match(strings.Repeat("a*", 60)+"b", strings.Repeat("a", 600)) {
-		t.Error("matched text that lacks the last character")
+// A matcher that goes back on every star would not end before the test's time is up.
+func TestMatchDoesNotExplode(t *testing.T) {
+	if wildcard.Match(strings.Repeat("*a", 1000)+"b", strings.Repeat("a", 5000)) {
+		t.Error("a text without b matches")
 	}
 }

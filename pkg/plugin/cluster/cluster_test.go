@@ -214,6 +214,27 @@ func TestPatchIsStrictAndNamesItsManager(t *testing.T) {
 	}
 }
 
+func TestCreateSendsToTheNamespace(t *testing.T) {
+	server := newServer(t, map[string]answer{"POST /api/v1/namespaces/shop/configmaps": {code: http.StatusCreated, body: `{}`}})
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"generateName": "a.", "namespace": "shop"},
+	}}
+	if err := server.client(t, cluster.Options{}).Create(t.Context(), object); err != nil {
+		t.Errorf("%v; sent %q", err, server.sent())
+	}
+	var refused *cluster.RefusedError
+	if err := server.client(t, cluster.Options{ReadOnly: true}).Create(t.Context(), object); !errors.As(err, &refused) {
+		t.Errorf("a write through a read-only client: got error %v", err)
+	}
+	object.SetNamespace("../../../apis")
+	if err := server.client(t, cluster.Options{}).Create(t.Context(), object); !apierrors.IsBadRequest(err) {
+		t.Errorf("a namespace that leads elsewhere: got error %v", err)
+	}
+	if len(server.sent()) != 1 {
+		t.Errorf("sent %q, want one request", server.sent())
+	}
+}
+
 func TestPoliciesAreReadInThePreferredVersion(t *testing.T) {
 	client := newServer(t, map[string]answer{
 		"GET /apis/kyverno.io/v1/clusterpolicies?limit=500": {body: `{"items":[{"metadata":{"name":"p"}}]}`},

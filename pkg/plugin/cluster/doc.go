@@ -1,5 +1,6 @@
 // Package cluster is the only package that talks to an API server: it reads
-// objects, schemas and installed policies, and sends the patches of a Writer.
+// objects, schemas and installed policies, and sends the patches of a Writer and
+// new events.
 //
 // Objects are listed page by page, and a page is split without being decoded
 // (package rawlist). A Client made with Options.ReadOnly cannot write: its HTTP

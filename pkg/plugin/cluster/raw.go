@@ -3,10 +3,9 @@ package cluster
 import (
 	"context"
 	"net/http"
-	"net/url"
-	"path"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/apipath"
 )
 
 var _ engine.RawReader = (*Client)(nil)
@@ -16,23 +15,17 @@ var _ engine.RawReader = (*Client)(nil)
 // what somebody may do: any other method, another host, logs, tokens and the
 // paths that run commands or open tunnels are a *RefusedError.
 func (c *Client) Raw(ctx context.Context, method, target string, body []byte) ([]byte, error) {
-	u, err := url.Parse(target)
-	if err != nil {
-		return nil, err
-	}
-	apiPath := path.Clean("/" + u.Path)
-	reads := method == http.MethodGet && !acts(apiPath) && subresourceOf(apiPath) != "log"
-	asks := method == http.MethodPost && isAccessReview(apiPath)
-	if u.Host != "" || u.Scheme != "" || (!reads && !asks) {
+	p, err := apipath.Parse(target)
+	if err != nil || p.Refusal(method) != "" {
 		return nil, &RefusedError{Method: method, Path: target}
 	}
-	request := c.rest.Verb(method).AbsPath(apiPath)
-	for name, values := range u.Query() {
+	request := c.rest.Verb(method).AbsPath(p.Clean)
+	for name, values := range p.Query {
 		for _, value := range values {
 			request.Param(name, value)
 		}
 	}
-	if asks {
+	if method == http.MethodPost {
 		request.Body(body).SetHeader("Content-Type", "application/json")
 	}
 	return do(ctx, request)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -9,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -56,6 +58,27 @@ func (c *Client) Patch(ctx context.Context, key engine.ObjectKey, p apply.Patch)
 		request.Param("dryRun", metav1.DryRunAll)
 	}
 	return c.object(do(ctx, request))
+}
+
+// Create sends a new object, which may leave its name to the server.
+func (c *Client) Create(ctx context.Context, u *unstructured.Unstructured) error {
+	key := engine.KeyOf(u)
+	r, err := c.resource(ctx, key)
+	if err != nil {
+		return err
+	}
+	key.Name = cmp.Or(key.Name, u.GetGenerateName())
+	if _, err := objectPath(r, key); err != nil { // a name or namespace that reaches elsewhere
+		return err
+	}
+	body, err := u.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	request := c.rest.Post().AbsPath(collectionPath(r, key.Namespace)...).Body(body).
+		SetHeader("Content-Type", runtime.ContentTypeJSON)
+	_, err = do(ctx, request)
+	return err
 }
 
 func (c *Client) object(body []byte, err error) (*unstructured.Unstructured, error) {

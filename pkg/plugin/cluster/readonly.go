@@ -3,9 +3,10 @@ package cluster
 import (
 	"fmt"
 	"net/http"
-	"path"
 	"slices"
 	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/apipath"
 )
 
 // RefusedError reports a request that was not sent: one that may write, by a
@@ -42,14 +43,15 @@ func (t readOnlyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 func (t readOnlyTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 func harmless(r *http.Request, apiPath string) bool {
-	if acts(apiPath) {
+	p := apipath.Read(apiPath)
+	if p.Acts() {
 		return false
 	}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 		return true
 	case http.MethodPost:
-		return isAccessReview(apiPath) || isDryRun(r)
+		return p.Asks() || isDryRun(r)
 	default:
 		return isDryRun(r)
 	}
@@ -59,55 +61,4 @@ func harmless(r *http.Request, apiPath string) bool {
 // what a server makes of two contradicting values is not for us to find out.
 func isDryRun(r *http.Request) bool {
 	return slices.Equal(r.URL.Query()["dryRun"], []string{"All"})
-}
-
-// acts tells whether a path does something even on a GET or a dry run: run a
-// command in a container, open a tunnel, issue a token.
-func acts(p string) bool {
-	return slices.Contains([]string{"exec", "attach", "portforward", "proxy", "token"}, subresourceOf(p))
-}
-
-// subresourceOf finds the subresource that a path names, or that it leads through.
-func subresourceOf(p string) string {
-	segments := strings.Split(strings.Trim(path.Clean(p), "/"), "/")
-	prefix := 2 // api/v1
-	if segments[0] == "apis" {
-		prefix = 3
-	}
-	if len(segments) < prefix {
-		return ""
-	}
-	segments = segments[prefix:]
-	if len(segments) > 2 && segments[0] == "namespaces" && !slices.Contains([]string{"status", "finalize"}, segments[2]) {
-		segments = segments[2:]
-	}
-	if len(segments) < 3 {
-		return ""
-	}
-	return segments[2]
-}
-
-// isAccessReview tells whether a POST only asks what somebody may do. Token
-// reviews and requests are not among them: they carry credentials.
-func isAccessReview(p string) bool {
-	segments := strings.Split(strings.Trim(path.Clean(p), "/"), "/")
-	if len(segments) < 4 || segments[0] != "apis" {
-		return false
-	}
-	resource := segments[3]
-	if len(segments) == 6 && resource == "namespaces" {
-		resource = segments[5]
-	} else if len(segments) != 4 {
-		return false
-	}
-	switch segments[1] {
-	case "authorization.k8s.io":
-		return slices.Contains([]string{
-			"subjectaccessreviews", "localsubjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews",
-		}, resource)
-	case "authentication.k8s.io":
-		return resource == "selfsubjectreviews"
-	default:
-		return false
-	}
 }

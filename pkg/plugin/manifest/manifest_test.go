@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
@@ -202,13 +201,9 @@ func TestLimits(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			start := time.Now()
 			got := report(&Reader{Stdin: strings.NewReader(c.text), MaxDocument: 1 << 20}, Input{Paths: []string{"-"}})
 			if !strings.HasPrefix(got, "error: stdin:") || !strings.Contains(got, c.want) {
 				t.Errorf("read %.200s\nwant an error that says %q", got, c.want)
-			}
-			if took := time.Since(start); took > 10*time.Second {
-				t.Errorf("took %s", took)
 			}
 		})
 	}

@@ -16,6 +16,17 @@ type value struct {
 	content any // map[string]any, []any, string, int64, float64, bool or nil
 	line    int
 	items   []int // the line of each element of the top-level "items", if it is a list
+	implied implied
+}
+
+// implied is what a document is that does not say; the zero value is nothing.
+type implied struct{ apiVersion, kind string }
+
+// complete gives an object without a type the one that is implied.
+func (i implied) complete(object map[string]any) {
+	if i.kind != "" && object["apiVersion"] == nil && object["kind"] == nil {
+		object["apiVersion"], object["kind"] = i.apiVersion, i.kind
+	}
 }
 
 // objects yields the objects of a part. aliases is what YAML aliases may still
@@ -31,6 +42,7 @@ func (p part) objects(path string, aliases *int) iter.Seq2[engine.Document, erro
 			if v.content == nil {
 				continue
 			}
+			v.implied = p.implied
 			if !v.flatten(path, yield) {
 				return
 			}
@@ -67,6 +79,7 @@ func (v value) flatten(path string, yield func(engine.Document, error) bool) boo
 	}
 	items, isList := listItems(object)
 	if !isList {
+		v.implied.complete(object)
 		if err := validate(object); err != nil {
 			return yield(engine.Document{}, &Error{path, v.line, err})
 		}

@@ -33,6 +33,9 @@ type Input struct {
 	// URLs allows http and https paths. Typing a URL is leave for that host
 	// alone: a redirect to another one is refused.
 	URLs bool
+	// APIVersion and Kind are those of documents that say neither; empty where
+	// such a document is an error.
+	APIVersion, Kind string
 }
 
 // Read streams the objects of all paths, in the order of the paths, inside a
@@ -49,7 +52,7 @@ func (r *Reader) Read(ctx context.Context, input Input) iter.Seq2[engine.Documen
 		for _, path := range input.Paths {
 			for file, err := range files(path, input) {
 				if err == nil {
-					err = r.readFile(ctx, file, yield)
+					err = r.readFile(ctx, file, input, yield)
 				}
 				switch {
 				case errors.Is(err, errStopped):
@@ -84,7 +87,7 @@ func (r *Reader) ReadAll(ctx context.Context, input Input) ([]engine.Document, e
 var errStopped = errors.New("stopped by the caller")
 
 // readFile yields what is in one file, URL or stream.
-func (r *Reader) readFile(ctx context.Context, path string, yield func(engine.Document, error) bool) error {
+func (r *Reader) readFile(ctx context.Context, path string, input Input, yield func(engine.Document, error) bool) error {
 	content, name, err := r.open(ctx, path)
 	if err != nil {
 		return at(name, err)
@@ -103,6 +106,7 @@ func (r *Reader) readFile(ctx context.Context, path string, yield func(engine.Do
 		if err != nil {
 			return at(name, err)
 		}
+		part.implied = implied{input.APIVersion, input.Kind}
 		for d, err := range part.objects(name, &aliases) {
 			if !yield(d, err) {
 				return errStopped

@@ -12,8 +12,9 @@ const byteOrderMark = "\uFEFF"
 
 // part is the text of one YAML document, or of JSON documents one after the other.
 type part struct {
-	text []byte
-	line int // of the first byte, counted from 1 in the file
+	text    []byte
+	line    int // of the first byte, counted from 1 in the file
+	implied implied
 }
 
 // splitter cuts a stream at its document markers, so that no more than one

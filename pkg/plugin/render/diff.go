@@ -7,7 +7,6 @@ import (
 
 	udiff "github.com/aymanbagabas/go-udiff"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
@@ -21,7 +20,10 @@ const (
 
 // diffPrinter prints a unified diff of each object under a heading that says who
 // changed what.
-type diffPrinter struct{ human }
+type diffPrinter struct {
+	human
+	yaml yamlWriter
+}
 
 // Print shows an object that would change, or of which there is something to tell.
 func (p *diffPrinter) Print(c engine.Change) error {
@@ -146,11 +148,11 @@ func (p *diffPrinter) path(f fielddiff.Field) string {
 func (p *diffPrinter) unified(b *bytes.Buffer, c *engine.Change) error {
 	hide := hidden(noise(), c.Fields)
 	before, after := p.Masker.Pair(trim(c.Before, hide), trim(c.After, hide))
-	from, err := text(before)
+	from, err := p.text(before)
 	if err != nil {
 		return err
 	}
-	to, err := text(after)
+	to, err := p.text(after)
 	if err != nil {
 		return err
 	}
@@ -184,13 +186,10 @@ func lineColor(l string) string {
 }
 
 // text is an object as YAML, and nothing for an object that is not there.
-func text(u *unstructured.Unstructured) (string, error) {
+func (p *diffPrinter) text(u *unstructured.Unstructured) (string, error) {
 	if u == nil {
 		return "", nil
 	}
-	out, err := yaml.Marshal(u.Object)
-	if err != nil {
-		return "", fmt.Errorf("writing YAML: %w", err)
-	}
-	return lines(string(out)), nil
+	out, err := p.yaml.object(u.Object)
+	return lines(out), err
 }

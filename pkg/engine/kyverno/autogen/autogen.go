@@ -93,7 +93,7 @@ func allowsAutogen(rules []map[string]any) bool {
 	needed := false
 	for _, rule := range rules {
 		mutate := mapping(rule["mutate"])
-		if rule["generate"] != nil || text(mutate["patchesJson6902"]) != "" {
+		if rule["generate"] != nil || text(mutate["patchesJson6902"]) != "" || mutate["patches"] != nil {
 			return false
 		}
 		for _, entry := range sequence(mutate["foreach"]) {
@@ -158,8 +158,10 @@ func matchesPods(rule map[string]any) bool {
 // mutate wraps the patches into the Pod template; nil where a patch has no
 // counterpart. Only what Kyverno keeps is kept.
 func (d derivation) mutate(mutate map[string]any) map[string]any {
-	if patch := mutate["patchStrategicMerge"]; patch != nil {
-		return map[string]any{"patchStrategicMerge": d.wrap(patch)}
+	for _, form := range []string{"patchStrategicMerge", "overlay"} {
+		if patch := mutate[form]; patch != nil {
+			return map[string]any{form: d.wrap(patch)}
+		}
 	}
 	var entries []any
 	for _, raw := range sequence(mutate["foreach"]) {

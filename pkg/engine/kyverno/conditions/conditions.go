@@ -26,12 +26,17 @@ type condition struct {
 
 // ParseError says what is wrong with preconditions, and where in them.
 type ParseError struct {
-	Path string // such as "any[0].operator"
+	Path string // such as "any[0].operator"; empty for the preconditions as a whole
 	Err  error
 }
 
 // Error says where and what.
-func (e *ParseError) Error() string { return e.Path + ": " + e.Err.Error() }
+func (e *ParseError) Error() string {
+	if e.Path == "" {
+		return e.Err.Error()
+	}
+	return e.Path + ": " + e.Err.Error()
+}
 
 // Unwrap gives the reason.
 func (e *ParseError) Unwrap() error { return e.Err }
@@ -48,7 +53,7 @@ func Parse(raw any) (*Conditions, error) {
 	case map[string]any:
 		return parseGroups(v)
 	}
-	return nil, &ParseError{Path: "preconditions", Err: fmt.Errorf("a map of any and all, or a list, is needed, not %T", raw)}
+	return nil, &ParseError{Err: fmt.Errorf("a map of any and all, or a list, is needed, not %T", raw)}
 }
 
 func parseGroups(groups map[string]any) (*Conditions, error) {

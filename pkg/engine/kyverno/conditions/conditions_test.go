@@ -83,7 +83,7 @@ func TestAMissingVariableIsAnError(t *testing.T) {
 
 func TestParseErrorsSayWhere(t *testing.T) {
 	for raw, want := range map[string]string{
-		`"x"`:             "preconditions",
+		`"x"`:             "",
 		`{"some": []}`:    "some",
 		`{"any": {}}`:     "any",
 		`{"all": ["x"]}`:  "all[0]",

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
 )
 
 // Operator compares the key of a condition with its value.
@@ -113,5 +113,5 @@ func equalsText(key string, value any) bool {
 		v, err := jmespath.ParseQuantity(text)
 		return err == nil && k.Cmp(v) == 0
 	}
-	return pattern.Wildcard(text, key)
+	return wildcard.Match(text, key)
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
 )
 
 // Kyverno's functions on texts.
@@ -137,7 +137,7 @@ func patternMatch(e *evaluation, args []any) (any, error) {
 	if err := e.spendText(len(text) + len(args[0].(string))); err != nil {
 		return nil, err
 	}
-	return pattern.Wildcard(args[0].(string), text), nil
+	return wildcard.Match(args[0].(string), text), nil
 }
 
 // compileRegex accounts for the compilation too: matching costs the length of

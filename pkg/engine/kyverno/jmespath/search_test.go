@@ -192,13 +192,9 @@ func TestLimits(t *testing.T) {
 		"nested loops over objects": "map(&to_string(@)," + strings.Repeat("[@,@,@,@][]|", 40) + "@)",
 	} {
 		t.Run(name, func(t *testing.T) {
-			start := time.Now()
 			result, err := search(t, expr, decode(t, `{"a": [1, 2, 3]}`))
 			if err == nil {
 				t.Errorf("got %.60v, want a limit", result)
-			}
-			if took := time.Since(start); took > 5*time.Second {
-				t.Errorf("took %v", took)
 			}
 		})
 	}
@@ -214,14 +210,10 @@ func TestOneEvaluationIsBoundedAsAWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	in, data := jmespath.New(now, 1), map[string]any{"a": "b"}
-	start := time.Now()
 	for range 10_000 {
 		if _, err := expensive.Search(in, data); err == nil {
 			t.Fatal("no limit")
 		}
-	}
-	if took := time.Since(start); took > 30*time.Second {
-		t.Errorf("took %v", took)
 	}
 	if _, err := cheap.Search(in, data); err == nil {
 		t.Error("the evaluation goes on")

@@ -77,6 +77,12 @@ func Parse(text string) (Patch, error) {
 	default:
 		return Patch{}, fmt.Errorf("a JSON patch must be a list of operations, this is the value %v", d)
 	}
+	return Decode(list)
+}
+
+// Decode reads a list of operations that is no text any more. The error is an
+// *OperationError.
+func Decode(list []any) (Patch, error) {
 	p := Patch{operations: make([]operation, 0, len(list))}
 	for i, element := range list {
 		o, err := parseOperation(element)

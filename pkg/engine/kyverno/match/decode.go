@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 

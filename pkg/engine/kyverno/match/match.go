@@ -153,6 +153,10 @@ func (f *filter) failsMatch(c *Candidate) (criterion, error) {
 	return f.fails(c, withUser)
 }
 
+// Empty tells whether a match block lacks criteria, so that it matches nothing,
+// where its author may have meant everything.
+func (m *Block) Empty() bool { return len(m.selecting()) == 0 }
+
 func (f *filter) empty(withUser bool) bool {
 	object := len(f.operations) == 0 && len(f.kinds) == 0 && f.name == "" && len(f.names) == 0 &&
 		len(f.namespaces) == 0 && len(f.annotations) == 0 && f.labels == nil && f.nsLabels == nil

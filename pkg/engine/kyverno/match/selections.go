@@ -43,10 +43,14 @@ func (m *Block) MayBe(kind string) bool {
 }
 
 // selecting lists the filters whose objects, taken together, are all that the
-// block can match.
+// block can match. A filter without criteria matches nothing.
 func (m *Block) selecting() []*filter {
-	if !m.all {
-		return m.filters
+	never := func(f *filter) bool { return f.empty(true) }
+	switch {
+	case !m.all:
+		return slices.DeleteFunc(slices.Clone(m.filters), never)
+	case slices.ContainsFunc(m.filters, never):
+		return nil
 	}
 	for _, f := range m.filters {
 		if len(f.kinds) > 0 {

@@ -25,6 +25,9 @@ func (m *merger) mergeList(live []any, values []any, at *place) (value any, drop
 		return live, live == nil, nil
 	}
 	if kindOf(patch[0]) != isMap {
+		if i := slices.IndexFunc(live, isAMap); i >= 0 && len(at.listRule().keys) > 0 {
+			return nil, false, &KindError{Path: at.element(i).String(), Patch: kindOf(patch[0]).String(), Got: isMap.String()}
+		}
 		last, _ := values[len(values)-1].([]any)
 		value, err = m.mergeScalars(live, patch, last, at)
 		return value, false, err
@@ -108,8 +111,13 @@ func (m *merger) mergeElements(live, patch []any, at *place) (any, bool, error) 
 	if err != nil {
 		return nil, false, err
 	}
+	if rule.byType && len(live) > 0 && !slices.ContainsFunc(patch, hasAnchors) && !equal(merged, patch) {
+		m.warn("%s: the list merges by %s, as its schema says; Kyverno 1.19 would replace it as a whole", at, strings.Join(rule.keys, " and "))
+	}
 	return merged, live == nil && len(merged) == 0, nil
 }
+
+func isAMap(v any) bool { return kindOf(v) == isMap }
 
 func severalAnchored(patch []any) bool {
 	n := 0
@@ -228,6 +236,12 @@ func (m *merger) plain(e map[string]any, live []any, sorted *elements, at listAt
 		m.warn("%s: a pattern element without %s is left out, since it says neither which element it means nor that it means all of them, as (%s): \"*\" would; Kyverno 1.19 would empty the list",
 			at, strings.Join(at.keys, " or "), at.keys[0])
 		return nil
+	}
+	for _, k := range at.keys {
+		if v, present := e[k]; present && kindOf(v) != isScalar {
+			found := kindOf(v)
+			return &KindError{Path: at.String() + "[]." + k, Patch: found.String(), Got: isScalar.String()}
+		}
 	}
 	if i := find(e, live, at.keys); i >= 0 {
 		sorted.hits[i] = append(sorted.hits[i], e)

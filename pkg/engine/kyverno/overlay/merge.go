@@ -111,7 +111,8 @@ func fieldsToWrite(live map[string]any, patches []map[string]any) map[string][]a
 
 // mergeValue merges what patches write to one field. An empty map or list in a
 // patch changes nothing. To drop a field that is missing, or null, changes
-// nothing either.
+// nothing either; but a missing map in which the patch deletes fields becomes an
+// empty one, as in kyaml, which takes over the patch's map and then deletes in it.
 func (m *merger) mergeValue(live any, values []any, at *place) (value any, drop bool, err error) {
 	values = slices.DeleteFunc(values, isEmpty)
 	if len(values) == 0 {
@@ -131,7 +132,10 @@ func (m *merger) mergeValue(live any, values []any, at *place) (value any, drop 
 	case isMap:
 		old, _ := live.(map[string]any)
 		merged, removed, err := m.mergeMap(old, asMaps(values), at)
-		return merged, removed || live == nil && len(merged) == 0, err
+		if merged == nil && slices.ContainsFunc(values, deletesFields) {
+			merged = map[string]any{}
+		}
+		return merged, removed || merged == nil, err
 	case isList:
 		old, _ := live.([]any)
 		return m.mergeList(old, values, at)
@@ -206,6 +210,17 @@ func (m *merger) contentList(patch []any, at *place) (any, error) {
 		out = append(out, written)
 	}
 	return out, nil
+}
+
+// deletesFields tells whether a map sets a field of its own to null.
+func deletesFields(patch any) bool {
+	p, _ := patch.(map[string]any)
+	for key, value := range p {
+		if anchor, _ := pattern.ParseKey(key); value == nil && (anchor == pattern.None || anchor == pattern.Add) {
+			return true
+		}
+	}
+	return false
 }
 
 func isDeletion(patch any) bool {

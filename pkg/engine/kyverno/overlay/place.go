@@ -75,9 +75,10 @@ func (p *place) isLabels() bool {
 
 // listRule is how the list at a place merges.
 type listRule struct {
-	merge bool     // instead of being replaced
-	keys  []string // of a list of maps that merges; empty where none are known
-	known bool     // the schema knows the field
+	merge  bool     // instead of being replaced
+	keys   []string // of a list of maps that merges; empty where none are known
+	known  bool     // the schema knows the field
+	byType bool     // only the list type says so, which Kyverno does not look at
 }
 
 // listRule asks the patch strategy first, as Kyverno does, and then the schema's
@@ -107,7 +108,7 @@ func (p *place) lookListRule() listRule {
 		}
 	}
 	if isMap {
-		rule.merge, rule.keys = true, keys
+		rule.merge, rule.keys, rule.byType = true, keys, true
 	}
 	return rule
 }

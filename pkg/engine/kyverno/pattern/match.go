@@ -3,6 +3,8 @@ package pattern
 import (
 	"maps"
 	"slices"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
 )
 
 // Match tells whether the value matches the pattern, the content of an anchor
@@ -166,9 +168,9 @@ func matchKey(key string, pattern any, value map[string]any, at place) verdict {
 // lookup finds a key; in labels and annotations a key with wildcards stands for
 // the first one that it matches.
 func lookup(value map[string]any, key string, at place) (any, bool) {
-	if at == inLabels && HasWildcard(key) {
+	if at == inLabels && wildcard.Has(key) {
 		for _, actual := range slices.Sorted(maps.Keys(value)) {
-			if Wildcard(key, actual) {
+			if wildcard.Match(key, actual) {
 				return value[actual], true
 			}
 		}

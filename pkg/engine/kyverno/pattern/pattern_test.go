@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
@@ -14,58 +13,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
-
-func TestWildcard(t *testing.T) {
-	for _, c := range []struct {
-		pattern, text string
-		want          bool
-	}{
-		{"", "", true},
-		{"", "a", false},
-		{"*", "", true},
-		{"*", "a/b", true},
-		{"**", "", true},
-		{"?", "", false},
-		{"?", "é", true},
-		{"??", "é", false},
-		{"?*", "", false},
-		{"?*", "a", true},
-		{"a", "a", true},
-		{"a", "b", false},
-		{"a", "ab", false},
-		{"a*", "a", true},
-		{"*a", "ba", true},
-		{"*a", "ab", false},
-		{"a*c", "abbbc", true},
-		{"a*c", "abbb", false},
-		{"*:latest", "nginx:latest", true},
-		{"*/*:?.?", "reg/app:1.2", true},
-		{"*ab", "aab", true},
-		{"*aab*", "aaab", true},
-		{"a*b*c", "a-b-b-c", true},
-		{"a*b?c", "a-b-bxc", true},
-		{"*é?", "aéb", true},
-		{"[a]", "a", false},
-		{`\*`, "*", false},
-		{"?", "\xff", true},
-		{"\xff*", "\xffa", true},
-		{"corp.reg.com/*", "corp.reg.com/nginx", true},
-	} {
-		if got := pattern.Wildcard(c.pattern, c.text); got != c.want {
-			t.Errorf("Wildcard(%q, %q) is %t", c.pattern, c.text, got)
-		}
-	}
-}
-
-func TestWildcardDoesNotExplode(t *testing.T) {
-	start := time.Now()
-	if pattern.Wildcard(strings.Repeat("*a", 1000)+"b", strings.Repeat("a", 5000)) {
-		t.Error("a text without b matches")
-	}
-	if d := time.Since(start); d > 5*time.Second {
-		t.Errorf("took %v", d)
-	}
-}
 
 func TestParseKey(t *testing.T) {
 	for key, want := range map[string]string{

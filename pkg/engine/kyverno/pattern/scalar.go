@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
 )
 
 // matchScalar matches a value that is not to be walked into.
@@ -181,7 +183,7 @@ func compareText(op operator, pattern string, value any) bool {
 		return false
 	}
 	text, ok := scalarText(value)
-	return ok && Wildcard(pattern, text) == (op == equal)
+	return ok && wildcard.Match(pattern, text) == (op == equal)
 }
 
 func (op operator) holds(order int) bool {

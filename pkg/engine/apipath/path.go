@@ -1,0 +1,131 @@
+package apipath
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Path is what a path of an API server names. Paths that are no resource's, such
+// as /version or /apis/apps, have no Resource.
+type Path struct {
+	Clean                     string // without the query, "." and ".."; starts with "/"
+	Group, Version            string
+	Resource, Namespace, Name string
+	Subresource               string // its first segment alone: "proxy" of .../proxy/healthz
+	Query                     url.Values
+	watches, legacy           bool
+}
+
+// Parse reads a path as it follows the server's address, perhaps with a query.
+// It refuses what names a server, so that no request can leave for another one.
+func Parse(text string) (Path, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return Path{}, fmt.Errorf("%q is no path: %w", text, errors.Unwrap(err))
+	case u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "":
+		return Path{}, fmt.Errorf("%q names a server: only paths of the cluster's own can be read", text)
+	case u.Path == "":
+		return Path{}, errors.New("the path is empty")
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return Path{}, fmt.Errorf("%q has a broken query: %w", text, err)
+	}
+	p := Read(u.Path)
+	p.Query = query
+	return p, nil
+}
+
+// Read reads a path that is decoded already and has no query.
+func Read(decoded string) Path {
+	p := Path{Clean: path.Clean("/" + decoded)}
+	p.readResource(strings.Split(strings.Trim(p.Clean, "/"), "/"))
+	return p
+}
+
+// readResource follows the server's own reading of a path
+// (k8s.io/apiserver/pkg/endpoints/request/requestinfo.go).
+func (p *Path) readResource(segments []string) {
+	switch {
+	case segments[0] == "api" && len(segments) > 1:
+		p.Version, segments = segments[1], segments[2:]
+	case segments[0] == "apis" && len(segments) > 2:
+		p.Group, p.Version, segments = segments[1], segments[2], segments[3:]
+	case segments[0] == "apis" && len(segments) > 1:
+		p.Group = segments[1]
+		return
+	default:
+		return
+	}
+	if len(segments) > 1 && slices.Contains([]string{"watch", "proxy"}, segments[0]) {
+		p.watches, p.legacy = segments[0] == "watch", segments[0] == "proxy"
+		segments = segments[1:]
+	}
+	if len(segments) > 2 && segments[0] == "namespaces" && !slices.Contains([]string{"status", "finalize"}, segments[2]) {
+		p.Namespace, segments = segments[1], segments[2:]
+	}
+	for i, part := range []*string{&p.Resource, &p.Name, &p.Subresource} {
+		if i < len(segments) {
+			*part = segments[i]
+		}
+	}
+}
+
+// String is the path with its query, in the order of the query's names, in a form
+// that reads as the same path again.
+func (p Path) String() string {
+	u := url.URL{Path: p.Clean, RawQuery: p.Query.Encode()}
+	return u.RequestURI()
+}
+
+// Refusal says why a policy may not make a request; empty where it may.
+func (p Path) Refusal(method string) string {
+	switch {
+	case p.Acts():
+		return "it could act, or hand out credentials: exec, attach, portforward, proxy and token paths are closed to policies"
+	case p.Subresource == "log" || strings.HasPrefix(p.Clean+"/", "/logs/"):
+		return "logs are closed to policies"
+	case method == "GET" && (p.watches || on(p.Query["watch"]) || on(p.Query["follow"])):
+		return "it would not end: policies cannot watch"
+	case method == "GET":
+		return ""
+	case method == "POST" && p.Asks():
+		return ""
+	case method == "POST":
+		return "it could write: policies may only POST reviews of authorization.k8s.io, and of authentication.k8s.io without a token"
+	default:
+		return "policies may only GET, and POST reviews"
+	}
+}
+
+func on(values []string) bool {
+	return slices.ContainsFunc(values, func(v string) bool { return v != "false" && v != "0" })
+}
+
+// Acts tells whether a request to the path does something even when it is a GET or
+// a dry run: run a command in a container, open a tunnel, issue a token.
+func (p Path) Acts() bool {
+	return p.legacy || slices.Contains([]string{"exec", "attach", "portforward", "proxy", "token"}, p.Subresource)
+}
+
+// Asks tells whether a POST to the path only asks what somebody may do, or who
+// it is. A TokenReview is not among them: it carries a credential.
+func (p Path) Asks() bool {
+	if p.Name != "" || p.watches {
+		return false
+	}
+	switch p.Group {
+	case "authorization.k8s.io":
+		return slices.Contains([]string{
+			"subjectaccessreviews", "localsubjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews",
+		}, p.Resource)
+	case "authentication.k8s.io":
+		return p.Resource == "selfsubjectreviews"
+	}
+	return false
+}

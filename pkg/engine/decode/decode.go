@@ -1,0 +1,207 @@
+// Package decode reads the fields of a policy strictly, with the path of each in
+// every error, and warns of fields that nobody asked for.
+package decode
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// Report collects what is wrong, and what is odd, with one policy.
+type Report struct {
+	Origin    string // as in engine.Document
+	Policy    string // "ClusterPolicy team-labels"
+	Namespace string // of a Policy; empty for a ClusterPolicy
+	Warn      func(engine.CompileError)
+	Errs      []error // *engine.CompileError
+}
+
+func (r *Report) compileError(n Node, err error) engine.CompileError {
+	return engine.CompileError{Origin: r.Origin, Policy: r.Policy, Rule: n.Rule, Field: n.Path, Err: err}
+}
+
+// Node is one place in a policy document.
+type Node struct {
+	Report *Report
+	Rule   string
+	Path   string // "spec.rules[0].mutate"
+	Value  any
+}
+
+// Fail reports an error at this place.
+func (n Node) Fail(format string, args ...any) {
+	e := n.Report.compileError(n, fmt.Errorf(format, args...))
+	n.Report.Errs = append(n.Report.Errs, &e)
+}
+
+// Lint reports what is probably not meant.
+func (n Node) Lint(format string, args ...any) {
+	n.Report.Warn(n.Report.compileError(n, fmt.Errorf(format, args...)))
+}
+
+// Text reads a string; a missing one is empty.
+func (n Node) Text() string {
+	if n.Value == nil {
+		return ""
+	}
+	s, ok := n.Value.(string)
+	if !ok {
+		n.Fail("must be a string, not %s", TypeName(n.Value))
+	}
+	return s
+}
+
+// Bool reads a boolean; a missing one is false.
+func (n Node) Bool() bool {
+	b, ok := n.Value.(bool)
+	if !ok && n.Value != nil {
+		n.Fail("must be true or false, not %s", TypeName(n.Value))
+	}
+	return b
+}
+
+// List reads a list; a missing one is empty.
+func (n Node) List() []Node {
+	if n.Value == nil {
+		return nil
+	}
+	values, ok := n.Value.([]any)
+	if !ok {
+		n.Fail("must be a list, not %s", TypeName(n.Value))
+		return nil
+	}
+	out := make([]Node, len(values))
+	for i, v := range values {
+		out[i] = Node{Report: n.Report, Rule: n.Rule, Path: fmt.Sprintf("%s[%d]", n.Path, i), Value: v}
+	}
+	return out
+}
+
+// Texts reads a list of strings.
+func (n Node) Texts() []string {
+	var out []string
+	for _, item := range n.List() {
+		out = append(out, item.Text())
+	}
+	return out
+}
+
+// TextMap reads a mapping of strings.
+func (n Node) TextMap() map[string]string {
+	f := n.Fields()
+	if len(f.Values) == 0 {
+		return nil
+	}
+	out := make(map[string]string, len(f.Values))
+	for _, key := range slices.Sorted(maps.Keys(f.Values)) {
+		out[key] = f.At(key).Text()
+	}
+	return out
+}
+
+// LabelSelector reads a Kubernetes label selector; a missing one is nil.
+func (n Node) LabelSelector() *metav1.LabelSelector {
+	if n.Value == nil {
+		return nil
+	}
+	s, err := LabelSelector(n.Value)
+	if err != nil {
+		n.Fail("%w", err)
+		return nil
+	}
+	return s
+}
+
+// LabelSelector reads a Kubernetes label selector from a value, strictly.
+func LabelSelector(value any) (*metav1.LabelSelector, error) {
+	m, ok := value.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("must be a label selector, not %s", TypeName(value))
+	}
+	var s metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(m, &s, true); err != nil {
+		return nil, fmt.Errorf("is no label selector: %w", err)
+	}
+	return &s, nil
+}
+
+// Fields reads the fields of a mapping; a missing one is empty.
+func (n Node) Fields() *Fields {
+	f := &Fields{Node: n, known: map[string]bool{}}
+	switch v := n.Value.(type) {
+	case nil:
+	case map[string]any:
+		f.Values = v
+	default:
+		n.Fail("must be a mapping, not %s", TypeName(v))
+	}
+	return f
+}
+
+// Fields is a mapping of a policy, and which of its keys somebody asked for.
+type Fields struct {
+	Node
+	Values map[string]any
+	known  map[string]bool
+}
+
+// At is the place of one field, present or not.
+func (f *Fields) At(key string) Node {
+	f.known[key] = true
+	path := key
+	if f.Path != "" {
+		path = f.Path + "." + key
+	}
+	return Node{Report: f.Report, Rule: f.Rule, Path: path, Value: f.Values[key]}
+}
+
+// Has tells whether a field is there; a null is not.
+func (f *Fields) Has(key string) bool {
+	f.known[key] = true
+	return f.Values[key] != nil
+}
+
+// Accept marks fields that are part of the language but say nothing about mutation.
+func (f *Fields) Accept(keys ...string) {
+	for _, key := range keys {
+		f.known[key] = true
+	}
+}
+
+// Done warns about the fields that nobody asked for.
+func (f *Fields) Done() {
+	for _, key := range slices.Sorted(maps.Keys(f.Values)) {
+		if !f.known[key] {
+			f.At(key).Lint("unknown field, it has no effect")
+		}
+	}
+}
+
+// TypeName is what an error calls the type of a value.
+func TypeName(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	case int64, float64, int:
+		return "a number"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "a mapping"
+	}
+	return fmt.Sprintf("%T", v)
+}
+
+// Err is the report's errors as one error, nil when there are none.
+func (r *Report) Err() error { return errors.Join(r.Errs...) }

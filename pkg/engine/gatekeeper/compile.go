@@ -1,0 +1,218 @@
+package gatekeeper
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/pathtest"
+)
+
+// decodeMutator reads a mutator. What is wrong with it goes to the report, in
+// Gatekeeper's words where it has any; the mutator then has no action.
+func decodeMutator(r *decode.Report, d engine.Document) *mutator {
+	root := decode.Node{Report: r, Value: d.Object.Object}.Fields()
+	gvk := d.Object.GroupVersionKind()
+	spec := root.At("spec").Fields()
+	m := &mutator{
+		kind: gvk.Kind, name: d.Object.GetName(), id: gvk.Kind + "." + mutationsGroup + " /" + d.Object.GetName(),
+		location: spec.At("location"),
+	}
+	checkVersion(root.At("apiVersion"), gvk.Kind, gvk.Version)
+	m.checkName(root.At("metadata").Fields().At("name"))
+	m.decodePath()
+	m.criteria = decodeMatch(spec.At("match"))
+	m.written.match = spec.At("match").Value
+	parameters := spec.At("parameters").Fields()
+	refuseDropped(parameters)
+	if m.kind != kindAssignMetadata {
+		m.criteria.ApplyTo = m.decodeApplyTo(spec.At("applyTo"))
+		m.decodePathTests(parameters.At("pathTests"))
+	}
+	var act action
+	switch m.kind {
+	case kindAssign:
+		act = m.decodeAssign(parameters)
+	case kindAssignMetadata:
+		act = m.decodeAssignMetadata(parameters)
+	case kindModifySet:
+		act = m.decodeModifySet(parameters)
+	case kindAssignImage:
+		act = m.decodeAssignImage(parameters)
+	}
+	parameters.Done()
+	spec.Done()
+	tellStatus(root.At("status").Fields())
+	if len(r.Errs) == 0 {
+		m.action = act
+		m.lint()
+	}
+	return m
+}
+
+// checkVersion knows which versions Gatekeeper serves.
+func checkVersion(n decode.Node, kind, version string) {
+	switch {
+	case !slices.Contains([]string{"v1alpha1", "v1beta1", "v1"}, version):
+		n.Fail("%s/%s is no version of %s: use v1, v1beta1 or v1alpha1", mutationsGroup, version, kind)
+	case kind == kindAssignImage && version != "v1alpha1":
+		n.Lint("Gatekeeper serves AssignImage as v1alpha1 only: an API server refuses this version")
+	}
+}
+
+const maxName = 63
+
+func (m *mutator) checkName(n decode.Node) {
+	if len(m.name) > maxName {
+		n.Fail("maximum name length is %d characters", maxName)
+	} else if problems := validation.IsDNS1123Subdomain(m.name); len(problems) > 0 {
+		n.Lint("an API server refuses the name %q: %s", m.name, problems[0])
+	}
+}
+
+// said is how Gatekeeper begins what it says of a location.
+func (m *mutator) said() string {
+	switch m.kind {
+	case kindAssignImage:
+		return "assignImage " + m.name
+	case kindModifySet:
+		return "modifyset " + m.name
+	}
+	return "assign " + m.name
+}
+
+func (m *mutator) decodePath() {
+	n := m.location
+	text := n.Text()
+	path, err := location.Parse(text)
+	if err != nil {
+		n.Fail("%w", m.badLocation(text, err))
+		return
+	}
+	m.path = path
+	if m.kind == kindAssignMetadata {
+		if !isMetadata(path) {
+			n.Fail("invalid location for assignmetadata %s: %s", m.name, path)
+		}
+		return
+	}
+	last, isList := path.Last().(location.List)
+	switch {
+	case len(path) == 0:
+		n.Fail("empty path")
+	case path[0] == location.Field("metadata"):
+		n.Fail("%s can't change metadata", m.said())
+	case changesKey(path):
+		n.Fail("invalid path format: changing the item key is not allowed")
+	case isList && m.kind == kindModifySet:
+		n.Fail("final node in a modifyset location cannot be a keyed list")
+	case isList && m.kind == kindAssignImage:
+		n.Fail("%s cannot mutate list-type fields", m.said())
+	case isList && last.Glob():
+		n.Fail("can't append to a globbed list")
+	}
+}
+
+func (m *mutator) badLocation(text string, err error) error {
+	switch m.kind {
+	case kindAssignMetadata:
+		return fmt.Errorf("invalid location format for AssignMetadata %s: %s: %w", m.name, text, err)
+	case kindAssignImage:
+		return fmt.Errorf("invalid location format `%s` for assignImage %s: %w", text, m.name, err)
+	}
+	return fmt.Errorf("invalid location format `%s` for %s %s: %w", text, m.kind, m.name, err)
+}
+
+// isMetadata tells whether a path names a label or an annotation.
+func isMetadata(p location.Path) bool {
+	const nodes = 3
+	if len(p) != nodes || p[0] != location.Field("metadata") {
+		return false
+	}
+	_, isField := p[2].(location.Field)
+	return isField && (p[1] == location.Field("labels") || p[1] == location.Field("annotations"))
+}
+
+// changesKey tells whether a path ends in the key of a list's element.
+func changesKey(p location.Path) bool {
+	if len(p) < 2 {
+		return false
+	}
+	list, isList := p[len(p)-2].(location.List)
+	return isList && p.Last() == location.Field(list.Key)
+}
+
+// refuseDropped refuses what old versions of Gatekeeper knew and new ones drop in
+// silence: without these conditions a mutation would reach far more than meant.
+func refuseDropped(parameters *decode.Fields) {
+	for _, f := range []struct{ name, until string }{{"assignIf", "3.7"}, {"ifIn", "3.4"}, {"ifNotIn", "3.4"}} {
+		if n := parameters.At(f.name); n.Value != nil {
+			n.Fail("removed in Gatekeeper %s, whose newer versions drop it in silence and mutate without the condition: use pathTests, or leave %s out", f.until, f.name)
+		}
+	}
+}
+
+func (m *mutator) decodePathTests(n decode.Node) {
+	var tests []pathtest.Test
+	for _, item := range n.List() {
+		f := item.Fields()
+		subPath, condition := f.At("subPath"), f.At("condition")
+		f.Done()
+		path, err := location.Parse(subPath.Text())
+		if err != nil {
+			subPath.Fail("problem parsing sub path `%s` for %s %s: %w", subPath.Text(), m.kind, m.name, err)
+			continue
+		}
+		test := pathtest.Test{SubPath: path, Condition: pathtest.Condition(condition.Text())}
+		switch test.Condition {
+		case pathtest.MustExist, pathtest.MustNotExist:
+		case pathtest.Never:
+			if len(path) > 0 {
+				condition.Lint("without a condition the test never holds, so that the mutator does nothing: use MustExist or MustNotExist")
+			}
+		default:
+			condition.Fail("must be MustExist or MustNotExist, not %q", test.Condition)
+			continue
+		}
+		tests = append(tests, test)
+	}
+	if len(m.path) == 0 {
+		return // it does not parse, and has been told
+	}
+	compiled, err := pathtest.Compile(m.path, tests)
+	if err != nil {
+		n.Fail("%w", err)
+		return
+	}
+	if pathtest.RefusedForOrder(tests) {
+		n.Lint("Gatekeeper refuses these tests for their order: write the test of the parent, which must exist, first")
+	}
+	m.tests, m.written.tests = compiled, len(tests) > 0
+}
+
+// tellStatus warns of what a cluster's Gatekeeper says of the mutator.
+func tellStatus(status *decode.Fields) {
+	if !status.Has("byPod") {
+		return
+	}
+	byPod := status.At("byPod")
+	pods, _ := byPod.Value.([]any)
+	for _, pod := range pods {
+		p, _ := pod.(map[string]any)
+		if enforced, known := p["enforced"].(bool); !known || enforced {
+			continue
+		}
+		reason := "it gives no reason"
+		if list, _ := p["errors"].([]any); len(list) > 0 {
+			first, _ := list[0].(map[string]any)
+			reason = fmt.Sprint(first["message"])
+		}
+		byPod.Lint("the cluster's Gatekeeper does not enforce this mutator: %s", reason)
+		return
+	}
+}

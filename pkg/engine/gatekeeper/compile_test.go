@@ -1,0 +1,260 @@
+package gatekeeper_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper"
+)
+
+// TestCompileSays runs the files of testdata/compile: each document, and behind
+// "# error:" and "# warning:" all that is said of it.
+func TestCompileSays(t *testing.T) {
+	for _, name := range []string{"refused", "warned"} {
+		path := filepath.Join("testdata", "compile", name+".txtar")
+		archive, err := txtar.ParseFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, file := range archive.Files {
+			want, document := splitComments(string(file.Data))
+			got := compileSays(t, document)
+			archive.Files[i].Data = []byte(got + document)
+			if diff := cmp.Diff(want, got); diff != "" && !*update {
+				t.Errorf("%s (-want +got) %s", file.Name, diff)
+			}
+		}
+		if *update {
+			if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func splitComments(text string) (comments, rest string) {
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "#") {
+			comments += line
+		} else {
+			rest += line
+		}
+	}
+	return comments, rest
+}
+
+// compileSays is a comment for each error and each warning.
+func compileSays(t *testing.T, document string) string {
+	t.Helper()
+	var said strings.Builder
+	_, err := gatekeeper.New().Compile(engine.Compilation{
+		Documents: []engine.Document{{Object: object(t, []byte(document))}},
+		Limits:    engine.DefaultLimits(),
+		Warn:      func(e engine.CompileError) { fmt.Fprintf(&said, "# warning: %s: %v\n", e.Field, e.Err) },
+	})
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			var c *engine.CompileError
+			if !errors.As(e, &c) {
+				t.Fatalf("%v is no CompileError", e)
+			}
+			fmt.Fprintf(&said, "# error: %s: %v\n", c.Field, c.Err)
+		}
+	}
+	return said.String()
+}
+
+func object(t testing.TB, text []byte) *unstructured.Unstructured {
+	t.Helper()
+	raw, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(raw); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// label is an AssignMetadata that adds a label where another one is.
+func label(t testing.TB, name, add, where string) engine.Document {
+	return engine.Document{Object: object(t, fmt.Appendf(nil, `
+apiVersion: mutations.gatekeeper.sh/v1
+kind: AssignMetadata
+metadata: {name: %s}
+spec: {match: {labelSelector: {matchLabels: {%s: "1"}}}, location: metadata.labels.%s, parameters: {assign: {value: "1"}}}`, name, where, add))}
+}
+
+func pod(t testing.TB) engine.Target {
+	u := object(t, []byte(`{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: shop, labels: {a: "1"}}}`))
+	return engine.Target{Key: engine.KeyOf(u), Object: u, OldObject: u}
+}
+
+// steps is a Sink that keeps all steps.
+type steps []engine.Step
+
+func (*steps) Wants(engine.Outcome) bool { return true }
+func (s *steps) Step(step engine.Step)   { *s = append(*s, step) }
+
+func (s *steps) String() string {
+	var lines []string
+	for _, step := range *s {
+		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("%s %s: %v", step.Outcome, step.Rule, step.Err), ": <nil>"))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func chain(t testing.TB) []engine.Document {
+	return []engine.Document{label(t, "m1", "d", "c"), label(t, "m2", "c", "b"), label(t, "m3", "b", "a")}
+}
+
+func TestAChainTakesAsManyRoundsAsMutators(t *testing.T) {
+	got, said := evaluate(t, chain(t), pod(t), engine.DefaultLimits())
+	if want := (map[string]string{"a": "1", "b": "1", "c": "1", "d": "1"}); !cmp.Equal(want, got.GetLabels()) {
+		t.Errorf("labels are %v", got.GetLabels())
+	}
+	if want := "changed m3\nchanged m2\nchanged m1"; said != want {
+		t.Errorf("\n got %s\nwant %s", said, want)
+	}
+}
+
+func TestWhatDoesNotConvergeIsGivenUp(t *testing.T) {
+	target := pod(t)
+	got, said := evaluate(t, chain(t), target, engine.Limits{Rounds: 2})
+	if got != target.Object {
+		t.Errorf("the object is changed: %v", got)
+	}
+	const reason = "mutation not converging: the object still changes after 2 rounds, the limit of this program; Gatekeeper refuses such an object at admission"
+	want := "not-matched m1: labelSelector: wants c=1, is a=1\nfailed m2: " + reason + "\nfailed m3: " + reason
+	if diff := cmp.Diff(want, said); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTheSecondRoundIsNotForGatekeeper(t *testing.T) {
+	target := pod(t)
+	target.Request.Reinvocation = true
+	if got, said := evaluate(t, chain(t), target, engine.DefaultLimits()); got != target.Object || said != "" {
+		t.Errorf("it did %q", said)
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	program, err := gatekeeper.New().Compile(engine.Compilation{Documents: chain(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := program.Evaluate(ctx, pod(t), &engine.World{Limits: engine.DefaultLimits()}, &steps{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestChosenMutators(t *testing.T) {
+	program, err := gatekeeper.New().Compile(engine.Compilation{Documents: chain(t), Rules: engine.RuleFilter{Skip: []string{"m2"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range program.Rules() {
+		got = append(got, r.String())
+	}
+	if diff := cmp.Diff([]string{"m1", "m3"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSelections(t *testing.T) {
+	for _, c := range []struct {
+		says, kind, spec string
+		want             []engine.Selection
+	}{
+		{"everything", "AssignMetadata", "", []engine.Selection{{Group: "*", Kind: "*"}}},
+		{
+			"kinds of a group", "AssignMetadata", "match: {kinds: [{apiGroups: [apps], kinds: [Deployment, StatefulSet]}]}",
+			[]engine.Selection{{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}},
+		},
+		{
+			"namespaces, and what they are called", "AssignMetadata", "match: {namespaces: [shop]}",
+			[]engine.Selection{{Group: "*", Kind: "*", Namespace: "shop"}, {Kind: "Namespace", Name: "shop"}},
+		},
+		{
+			"types of applyTo that match leaves over", "Assign",
+			`applyTo: [{groups: ["", apps], versions: [v1], kinds: [Pod, Deployment]}], match: {kinds: [{apiGroups: [apps], kinds: [Deployment]}], name: web}`,
+			[]engine.Selection{{Group: "apps", Version: "v1", Kind: "Deployment", Name: "web"}},
+		},
+		{"a wildcard that is none", "Assign", `applyTo: [{groups: ["*"], versions: [v1], kinds: [Pod]}]`, nil},
+		{"nothing is generated", "AssignMetadata", "match: {source: Generated}", nil},
+	} {
+		t.Run(c.says, func(t *testing.T) {
+			location := map[string]string{"Assign": "spec.a", "AssignMetadata": "metadata.labels.a"}[c.kind]
+			text := fmt.Sprintf(`{apiVersion: mutations.gatekeeper.sh/v1, kind: %s, metadata: {name: a}, spec: {location: %s, parameters: {assign: {value: b}}, %s}}`, c.kind, location, c.spec)
+			program, err := gatekeeper.New().Compile(engine.Compilation{Documents: []engine.Document{{Object: object(t, []byte(text))}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, program.Selections()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// FuzzCompile holds that no text, read as a mutator, makes compiling or evaluating
+// it panic.
+func FuzzCompile(f *testing.F) {
+	for _, name := range []string{"refused", "warned"} {
+		archive, err := txtar.ParseFile("testdata/compile/" + name + ".txtar")
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, file := range archive.Files {
+			f.Add(string(file.Data))
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		raw, err := yaml.YAMLToJSON([]byte(text))
+		if err != nil {
+			return
+		}
+		for _, kind := range []string{"Assign", "AssignImage", "AssignMetadata", "ModifySet"} {
+			u := &unstructured.Unstructured{}
+			if err := u.UnmarshalJSON(raw); err != nil {
+				u.Object = map[string]any{"spec": text}
+			}
+			u.SetAPIVersion("mutations.gatekeeper.sh/v1")
+			u.SetKind(kind)
+			program, _ := gatekeeper.New().Compile(engine.Compilation{Documents: []engine.Document{{Object: u}}})
+			if _, err := program.Evaluate(t.Context(), pod(t), &engine.World{Limits: engine.DefaultLimits()}, &steps{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func evaluate(t *testing.T, documents []engine.Document, target engine.Target, limits engine.Limits) (*unstructured.Unstructured, string) {
+	t.Helper()
+	program, err := gatekeeper.New().Compile(engine.Compilation{Documents: documents})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said steps
+	out, err := program.Evaluate(t.Context(), target, &engine.World{Limits: limits}, &said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out, said.String()
+}

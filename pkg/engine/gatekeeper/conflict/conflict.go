@@ -1,0 +1,205 @@
+package conflict
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
+)
+
+// Type is what a mutator takes a place for. Unknown is compatible with all.
+type Type string
+
+// The types that locations imply.
+const (
+	Unknown Type = ""
+	Object  Type = "an object"
+	List    Type = "a list"
+	Set     Type = "a set"
+	String  Type = "a string"
+)
+
+// Claim is what one mutator implies about the kinds that it applies to.
+type Claim struct {
+	ID       string // as Gatekeeper prints it
+	Name     string // in short
+	Types    []Binding
+	Location location.Path
+	// Terminal is the type of what stands at the end of the location. Where
+	// MustTerminate holds, nothing can stand below it.
+	Terminal      Type
+	MustTerminate bool
+}
+
+// Binding is a kind, and an operation on its objects.
+type Binding struct {
+	schema.GroupVersionKind
+	Operation engine.Operation
+}
+
+// Error is a place about which some mutators disagree. Gatekeeper disables them
+// all, for all their kinds.
+type Error struct {
+	Parties []string // IDs, in order
+	Kind    schema.GroupVersionKind
+	Node    string // the place
+	Reason  string
+}
+
+// Error is Gatekeeper's text, then what it does not tell: where, and why.
+func (e *Error) Error() string {
+	return fmt.Sprintf("the following mutators have conflicting schemas: [%s]: at %s of %s: %s; none of them is enforced until only one side is left",
+		strings.Join(e.Parties, ","), e.Node, kindText(e.Kind), e.Reason)
+}
+
+func kindText(k schema.GroupVersionKind) string {
+	if k.Group == "" {
+		return k.Version + "/" + k.Kind
+	}
+	return k.Group + "/" + k.Version + "/" + k.Kind
+}
+
+// Find returns, for each mutator that has conflicts, the first one, by kind and
+// place (pkg/mutation/schema in Gatekeeper). Values, and what the mutators match
+// beside their kinds, do not count.
+func Find(claims []Claim) map[string]*Error {
+	trees := map[Binding]*tree{}
+	for _, c := range claims {
+		for _, b := range c.Types {
+			if trees[b] == nil {
+				trees[b] = &tree{places: map[string]*place{}}
+			}
+			trees[b].add(c)
+		}
+	}
+	found := map[string]*Error{}
+	for _, b := range slices.SortedFunc(maps.Keys(trees), compareBindings) {
+		for _, e := range trees[b].conflicts(b.GroupVersionKind) {
+			for _, id := range e.Parties {
+				if found[id] == nil {
+					found[id] = e
+				}
+			}
+		}
+	}
+	return found
+}
+
+func compareBindings(a, b Binding) int {
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Version, b.Version),
+		cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Operation, b.Operation))
+}
+
+// tree is what is claimed about one kind, by place.
+type tree struct{ places map[string]*place }
+
+// place collects the claims about one place.
+type place struct {
+	types     map[Type]ids   // what it is taken for
+	keys      map[string]ids // as a list: its keys
+	terminate ids            // who says that it ends here
+	extend    ids            // who goes on below
+}
+
+type ids map[string]string // short names by ID
+
+func add[K comparable](m map[K]ids, k K, c Claim) map[K]ids {
+	if m == nil {
+		m = map[K]ids{}
+	}
+	if m[k] == nil {
+		m[k] = ids{}
+	}
+	m[k][c.ID] = c.Name
+	return m
+}
+
+func (t *tree) add(c Claim) {
+	name := ""
+	for i, node := range c.Location {
+		switch n := node.(type) {
+		case location.Field:
+			name = strings.TrimPrefix(name+"."+n.String(), ".")
+		case location.List: // which element is meant does not matter
+			name += location.List{Key: n.Key}.String()
+		}
+		p := t.places[name]
+		if p == nil {
+			p = &place{terminate: ids{}, extend: ids{}}
+			t.places[name] = p
+		}
+		if i == len(c.Location)-1 {
+			p.types = add(p.types, c.Terminal, c)
+			if c.MustTerminate {
+				p.terminate[c.ID] = c.Name
+			}
+			continue
+		}
+		p.extend[c.ID] = c.Name
+		if list, ok := c.Location[i+1].(location.List); ok {
+			p.types = add(p.types, List, c)
+			p.keys = add(p.keys, list.Key, c)
+		} else {
+			p.types = add(p.types, Object, c)
+		}
+	}
+}
+
+// conflicts lists the places about which there is no agreement, in order.
+func (t *tree) conflicts(kind schema.GroupVersionKind) []*Error {
+	var out []*Error
+	for _, name := range slices.Sorted(maps.Keys(t.places)) {
+		p := t.places[name]
+		for _, reason := range []func() (ids, string){p.byType, p.byKey, p.byEnd} {
+			if parties, text := reason(); len(parties) > 1 {
+				out = append(out, &Error{Parties: slices.Sorted(maps.Keys(parties)), Kind: kind, Node: name, Reason: text})
+			}
+		}
+	}
+	return out
+}
+
+func (p *place) byType() (ids, string) {
+	parties := ids{}
+	var said []string
+	for _, t := range slices.Sorted(maps.Keys(p.types)) {
+		if t != Unknown {
+			maps.Copy(parties, p.types[t])
+			said = append(said, fmt.Sprintf("%s for %s", t, names(p.types[t])))
+		}
+	}
+	if len(said) < 2 {
+		return nil, ""
+	}
+	return parties, "it is " + strings.Join(said, ", ")
+}
+
+func (p *place) byKey() (ids, string) {
+	if len(p.keys) < 2 {
+		return nil, ""
+	}
+	parties := ids{}
+	var said []string
+	for _, key := range slices.Sorted(maps.Keys(p.keys)) {
+		maps.Copy(parties, p.keys[key])
+		said = append(said, fmt.Sprintf("%q for %s", key, names(p.keys[key])))
+	}
+	return parties, "the key of the list is " + strings.Join(said, ", ")
+}
+
+func (p *place) byEnd() (ids, string) {
+	if len(p.terminate) == 0 || len(p.extend) == 0 {
+		return nil, ""
+	}
+	parties := maps.Clone(p.terminate)
+	maps.Copy(parties, p.extend)
+	return parties, fmt.Sprintf("nothing stands below it for %s, and something does for %s", names(p.terminate), names(p.extend))
+}
+
+func names(set ids) string { return strings.Join(slices.Sorted(maps.Values(set)), " and ") }

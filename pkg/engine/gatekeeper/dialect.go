@@ -1,0 +1,155 @@
+package gatekeeper
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/conflict"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+)
+
+// Name is the name of the dialect in reports.
+const Name = "gatekeeper"
+
+const (
+	mutationsGroup = "mutations.gatekeeper.sh"
+	configGroup    = "config.gatekeeper.sh"
+)
+
+// The kinds of mutators.
+const (
+	kindAssign         = "Assign"
+	kindAssignImage    = "AssignImage"
+	kindAssignMetadata = "AssignMetadata"
+	kindModifySet      = "ModifySet"
+)
+
+// Dialect reads Gatekeeper's mutators.
+type Dialect struct{}
+
+// New returns the dialect.
+func New() *Dialect { return &Dialect{} }
+
+// Name is "gatekeeper".
+func (*Dialect) Name() string { return Name }
+
+// Accepts says that the four kinds of mutators are policies, and that
+// Gatekeeper's Config is an input of theirs.
+func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
+	switch gk {
+	case schema.GroupKind{Group: configGroup, Kind: "Config"}:
+		return engine.Input
+	case schema.GroupKind{Group: mutationsGroup, Kind: kindAssign}, schema.GroupKind{Group: mutationsGroup, Kind: kindAssignImage},
+		schema.GroupKind{Group: mutationsGroup, Kind: kindAssignMetadata}, schema.GroupKind{Group: mutationsGroup, Kind: kindModifySet}:
+		return engine.Policy
+	}
+	return engine.Foreign
+}
+
+// Compile reads mutators and Config. What does not compile is left out and
+// reported, and so is every mutator that contradicts another one: Gatekeeper
+// enforces none of these. Only the mutators that the user's choice keeps can
+// contradict each other, so that leaving one out is a way on.
+func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
+	if c.Warn == nil {
+		c.Warn = func(engine.CompileError) {}
+	}
+	var errs []error
+	byID := map[string]*mutator{}
+	var excluded []string
+	for _, document := range c.Documents {
+		gk := document.Object.GroupVersionKind().GroupKind()
+		r := &decode.Report{Origin: document.Origin, Policy: gk.Kind + " " + document.Object.GetName(), Warn: c.Warn}
+		if d.Accepts(gk) == engine.Policy {
+			m := decodeMutator(r, document)
+			if byID[m.id] != nil {
+				m.location.Lint("it is defined more than once; this one counts")
+			}
+			byID[m.id] = m
+		} else if gk.Group == configGroup {
+			excluded = append(excluded, decodeConfig(r, document.Object)...)
+		}
+		errs = append(errs, r.Errs...)
+	}
+	mutators := usable(byID)
+	name(mutators)
+	mutators = slices.DeleteFunc(mutators, func(m *mutator) bool { return !c.Rules.Keeps(m.ref) })
+	installed := len(mutators)
+	mutators, conflicts := withoutConflicts(mutators)
+	lintSet(mutators)
+	return newProgram(mutators, installed, excluded), errors.Join(append(errs, conflicts...)...)
+}
+
+// usable are the mutators that compiled, in the order in which Gatekeeper runs
+// them: by kind, then by name.
+func usable(byID map[string]*mutator) []*mutator {
+	var out []*mutator
+	for _, m := range byID {
+		if m.action != nil {
+			out = append(out, m)
+		}
+	}
+	slices.SortFunc(out, func(a, b *mutator) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name)) })
+	return out
+}
+
+// name gives the mutators their names in reports: the kind is a part of it where
+// mutators of several kinds share one.
+func name(mutators []*mutator) {
+	count := map[string]int{}
+	for _, m := range mutators {
+		count[m.name]++
+	}
+	for _, m := range mutators {
+		m.ref = engine.RuleRef{Dialect: Name, Policy: m.name, Origin: m.location.Report.Origin}
+		if count[m.name] > 1 {
+			m.ref.Policy = m.kind + "/" + m.name
+		}
+	}
+}
+
+// withoutConflicts takes out the mutators that contradict others, and reports
+// each of them.
+func withoutConflicts(mutators []*mutator) ([]*mutator, []error) {
+	var claims []conflict.Claim
+	for _, m := range mutators {
+		if m.kind != kindAssignMetadata {
+			claims = append(claims, m.claim())
+		}
+	}
+	found := conflict.Find(claims)
+	var errs []error
+	kept := make([]*mutator, 0, len(mutators))
+	for _, m := range mutators {
+		if found[m.id] == nil {
+			kept = append(kept, m)
+			continue
+		}
+		r := m.location.Report
+		errs = append(errs, &engine.CompileError{Origin: r.Origin, Policy: r.Policy, Field: m.location.Path, Err: found[m.id]})
+	}
+	return kept, errs
+}
+
+// decodeConfig reads which namespaces Gatekeeper's Config keeps mutation away from.
+func decodeConfig(r *decode.Report, u *unstructured.Unstructured) []string {
+	root := decode.Node{Report: r, Value: u.Object}.Fields()
+	if u.GetName() != "config" {
+		root.At("metadata").Lint(`Gatekeeper reads only the Config with the name "config", so this one has no effect`)
+		return nil
+	}
+	var out []string
+	for _, entry := range root.At("spec").Fields().At("match").List() {
+		fields := entry.Fields()
+		processes := fields.At("processes").Texts()
+		if slices.Contains(processes, "*") || slices.Contains(processes, "mutation-webhook") {
+			out = append(out, fields.At("excludedNamespaces").Texts()...)
+		}
+	}
+	return out
+}

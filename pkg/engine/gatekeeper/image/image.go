@@ -1,0 +1,53 @@
+package image
+
+import "strings"
+
+// Reference is an image reference in the parts that AssignImage knows.
+type Reference struct {
+	Domain string // "registry.example.com:5000"; empty where none is written
+	Path   string // "library/nginx"
+	Tag    string // ":1.25" or "@sha256:..."; empty where none is written
+}
+
+// Parse takes a reference apart. It takes any text: what stands before the first
+// slash is a domain if it looks like one, and what follows the first colon or at
+// sign after that is the tag (mutators/assignimage/imageparser.go in Gatekeeper).
+func Parse(text string) Reference {
+	var r Reference
+	r.Domain, text = splitDomain(text)
+	r.Path = text
+	if i := strings.IndexAny(text, ":@"); i >= 0 {
+		r.Path, r.Tag = text[:i], text[i:]
+	}
+	return r
+}
+
+// With is the reference with the parts of another one that are not empty.
+func (r Reference) With(parts Reference) Reference {
+	if parts.Domain != "" {
+		r.Domain = parts.Domain
+	}
+	if parts.Path != "" {
+		r.Path = parts.Path
+	}
+	if parts.Tag != "" {
+		r.Tag = parts.Tag
+	}
+	return r
+}
+
+// String puts the parts together.
+func (r Reference) String() string {
+	if r.Domain != "" {
+		return r.Domain + "/" + r.Path + r.Tag
+	}
+	return r.Path + r.Tag
+}
+
+func splitDomain(text string) (domain, rest string) {
+	first, rest, found := strings.Cut(text, "/")
+	if !found || (first != "localhost" && !strings.ContainsAny(first, ".:")) {
+		return "", text
+	}
+	return first, rest
+}

@@ -1,0 +1,106 @@
+package gatekeeper
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
+)
+
+// lintApplyTo warns of entries that can name no type.
+func lintApplyTo(f *decode.Fields, a match.ApplyTo) {
+	for _, part := range []struct {
+		name string
+		list []string
+	}{{"groups", a.Groups}, {"versions", a.Versions}, {"kinds", a.Kinds}} {
+		for _, text := range part.list {
+			if strings.Contains(text, "*") {
+				f.At(part.name).Lint("applyTo takes no wildcards: %q matches nothing", text)
+			}
+		}
+	}
+	for _, version := range a.Versions {
+		if strings.Contains(version, "/") {
+			f.At("versions").Lint("%q matches nothing: the group stands in groups", version)
+		}
+	}
+	for _, kind := range a.Kinds {
+		if group := groupOf(kind); group != "" && slices.Equal(a.Groups, []string{""}) {
+			f.At("groups").Lint("%s is in the group %q, not in the core group, so that it is not matched", kind, group)
+		}
+	}
+}
+
+// groupOf is the group of kinds that people take for core kinds.
+func groupOf(kind string) string {
+	switch kind {
+	case "Deployment", "DaemonSet", "ReplicaSet", "StatefulSet":
+		return "apps"
+	case "CronJob", "Job":
+		return "batch"
+	case "Ingress", "NetworkPolicy":
+		return "networking.k8s.io"
+	}
+	return ""
+}
+
+// lint warns of what one mutator probably does not mean.
+func (m *mutator) lint() {
+	c := &m.criteria
+	filters := len(c.Namespaces) > 0 || c.NamespaceLabels != nil
+	if filters && c.Scope != match.Namespaced && slices.ContainsFunc(m.types(), reachesCluster) {
+		m.location.Lint("namespaces and namespaceSelector are taken for \"only there\" here, but Gatekeeper's webhook " +
+			"also mutates objects that are in no namespace (Nodes, ClusterRoles, ...): scope: Namespaced makes both agree")
+	}
+}
+
+// reachesCluster tells whether a type is any kind, or one of the well-known kinds
+// that are in no namespace.
+func reachesCluster(gvk schema.GroupVersionKind) bool {
+	switch gvk.Kind {
+	case "*", "APIService", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "IngressClass",
+		"MutatingWebhookConfiguration", "Node", "PersistentVolume", "PriorityClass", "RuntimeClass", "StorageClass",
+		"ValidatingWebhookConfiguration":
+		return true
+	}
+	return false
+}
+
+// lintSet warns of mutators whose work another one always undoes: of two that
+// assign the same place, or one that holds it, the later wins without a word.
+func lintSet(mutators []*mutator) {
+	for i, first := range mutators {
+		for _, second := range mutators[i+1:] {
+			if first.shadowedBy(second) {
+				first.location.Lint("%s %s, which runs later, overwrites it on every object that both match", second.kind, second.name)
+				break
+			}
+		}
+	}
+}
+
+func (m *mutator) shadowedBy(later *mutator) bool {
+	if m.kind != kindAssign || later.kind != kindAssign || later.written.tests || !m.path.HasPrefix(later.path) {
+		return false
+	}
+	mine, theirs := m.action.(*assign), later.action.(*assign)
+	if m.path.String() == later.path.String() && fielddiff.Equal(mine.source.value, theirs.source.value, fielddiff.Type{}) {
+		return false
+	}
+	everywhere := later.written.match == nil || fielddiff.Equal(m.written.match, later.written.match, fielddiff.Type{})
+	return everywhere && m.sharesType(later)
+}
+
+func (m *mutator) sharesType(other *mutator) bool {
+	theirs := other.claim().Types
+	for _, b := range m.claim().Types {
+		if slices.Contains(theirs, b) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,160 @@
+package location_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
+)
+
+func TestParse(t *testing.T) {
+	type (
+		path = location.Path
+		list = location.List
+	)
+	for _, c := range []struct {
+		says, text string
+		want       path
+	}{
+		{"nothing is an empty path", "", nil},
+		{"white space is nothing", " \t\r\n", nil},
+		{"a field", "spec", path{location.Field("spec")}},
+		{"fields", "spec.dnsPolicy", path{location.Field("spec"), location.Field("dnsPolicy")}},
+		{"an element of a list", "spec.containers[name:foo].image", path{
+			location.Field("spec"), location.Field("containers"), list{Key: "name", Value: "foo"}, location.Field("image"),
+		}},
+		{"white space between words does not matter", " spec . containers [ name : foo ] ", path{
+			location.Field("spec"), location.Field("containers"), list{Key: "name", Value: "foo"},
+		}},
+		{"every element", "c[name: *].x", path{location.Field("c"), list{Key: "name"}, location.Field("x")}},
+		{"an asterisk in quotes is a text", `c[name: "*"]`, path{location.Field("c"), list{Key: "name", Value: "*"}}},
+		{"a number is a number", "p[containerPort: 8080]", path{location.Field("p"), list{Key: "containerPort", Value: int64(8080)}}},
+		{"leading zeros do not make it octal", "p[n: 0123]", path{location.Field("p"), list{Key: "n", Value: int64(123)}}},
+		{"a number in quotes is a text", `p[n: "8080"]`, path{location.Field("p"), list{Key: "n", Value: "8080"}}},
+		{"a sign makes it a text", "p[n: -1]", path{location.Field("p"), list{Key: "n", Value: "-1"}}},
+		{"true is a text", "p[n: true]", path{location.Field("p"), list{Key: "n", Value: "true"}}},
+		{"quotes keep dots and slashes", `metadata.labels."app.kubernetes.io/name"`, path{
+			location.Field("metadata"), location.Field("labels"), location.Field("app.kubernetes.io/name"),
+		}},
+		{"single quotes are quotes", `a.'b c'`, path{location.Field("a"), location.Field("b c")}},
+		{"a backslash takes the next character", `"a\"b\\c\nd"`, path{location.Field(`a"b\cnd`)}},
+		{"names may be empty", `""["":""]`, path{location.Field(""), list{Key: "", Value: ""}}},
+		{"a hyphen may begin a name", "-a.b_c", path{location.Field("-a"), location.Field("b_c")}},
+		{"a number in quotes may be a field", `a."1"`, path{location.Field("a"), location.Field("1")}},
+		{"text beyond ASCII needs quotes", `"größe"`, path{location.Field("größe")}},
+	} {
+		t.Run(c.says, func(t *testing.T) {
+			got, err := location.Parse(c.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+			again, err := location.Parse(got.String())
+			if err != nil {
+				t.Fatalf("%q is printed as %q, which does not parse: %v", c.text, got, err)
+			}
+			if diff := cmp.Diff(got, again); diff != "" {
+				t.Errorf("%q is printed as %q, which is something else: %s", c.text, got, diff)
+			}
+		})
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"spec.":                        "trailing separators are forbidden (at character 5)",
+		".a":                           `unexpected token: expected field name or eof, got: SEPARATOR: "." (at character 1)`,
+		"a..b":                         `unexpected token: expected field name or eof, got: SEPARATOR: "." (at character 3)`,
+		"[a: b].c":                     `unexpected token: expected field name or eof, got: LBRACKET: "[" (at character 1)`,
+		"a.[b: c]":                     `unexpected token: expected field name or eof, got: LBRACKET: "[" (at character 3)`,
+		"a.1":                          `unexpected token: expected field name or eof, got: INT: "1" (at character 3)`,
+		"/spec/x":                      `unexpected token: expected field name or eof, got: ERROR: "/" (at character 1)`,
+		"a[b: c][d: e]":                `unexpected token: expected '.' or eof, got: LBRACKET: "[" (at character 8)`,
+		"a b":                          `unexpected token: expected '.' or eof, got: IDENT: "b" (at character 3)`,
+		"a.b/c":                        `unexpected token: expected '.' or eof, got: ERROR: "/" (at character 4)`,
+		"a[*].b":                       `unexpected token: expected keyField in listSpec, got: GLOB: "*" (at character 3)`,
+		"a[0].b":                       `unexpected token: expected keyField in listSpec, got: INT: "0" (at character 3)`,
+		"a[].b":                        `unexpected token: expected keyField in listSpec, got: RBRACKET: "]" (at character 3)`,
+		"a[b]":                         `unexpected token: expected ':' following keyField b, got: RBRACKET: "]" (at character 4)`,
+		"spec.containers[name":         `unexpected token: expected ':' following keyField name, got: EOF: "" (at character 21)`,
+		"a[b: ]":                       `unexpected token: expected key value or glob in listSpec, got: RBRACKET: "]" (at character 6)`,
+		"a[n: 'x":                      `unexpected token: expected key value or glob in listSpec, got: ERROR: "x" (at character 6)`,
+		"a[name: foo*]":                `unexpected token: expected ']' following listSpec, got: GLOB: "*" (at character 12)`,
+		"a[ip: 10.0.0.1]":              `unexpected token: expected ']' following listSpec, got: SEPARATOR: "." (at character 9)`,
+		"a[name: nginx:1]":             `unexpected token: expected ']' following listSpec, got: COLON: ":" (at character 14)`,
+		"a[n: 0x12]":                   `unexpected token: expected key value or glob in listSpec, got: ERROR: "0x12" (at character 6)`,
+		"a[n: 99999999999999999999].b": "invalid integer: overflow in integer string: 99999999999999999999: parsing key value for key: n (at character 6)",
+		`a."b\`:                        `unexpected token: expected field name or eof, got: ERROR: "b" (at character 3)`,
+	} {
+		_, err := location.Parse(text)
+		var syntax *location.SyntaxError
+		if !errors.As(err, &syntax) || err.Error() != want {
+			t.Errorf("%q:\n got %v\nwant %s", text, err, want)
+		}
+	}
+}
+
+func TestParseBoundsPaths(t *testing.T) {
+	text := "a"
+	for range 10 {
+		text += "." + text
+	}
+	if _, err := location.Parse(text); err == nil {
+		t.Error("a path of 1024 nodes was taken")
+	}
+}
+
+func TestHasPrefix(t *testing.T) {
+	for _, c := range []struct {
+		path, prefix string
+		want         bool
+	}{
+		{"a.b.c", "a.b", true},
+		{"a.b", "a.b", true},
+		{"a.b", "", true},
+		{"a.b", "a.b.c", false},
+		{"a.b", "a.c", false},
+		{"a[n: x].b", `a[n:"x"]`, true},
+		{"a[n: x].b", "a[n: *]", false},
+		{"a[n: *].b", "a[n: *]", true},
+		{"a[n: 1].b", `a[n: "1"]`, false},
+	} {
+		if got := parse(t, c.path).HasPrefix(parse(t, c.prefix)); got != c.want {
+			t.Errorf("%s begins with %s: %t, want %t", c.path, c.prefix, got, c.want)
+		}
+	}
+}
+
+func parse(t *testing.T, text string) location.Path {
+	t.Helper()
+	p, err := location.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// FuzzParse holds that no text makes the parser panic, and that what it prints
+// parses to the same path.
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{"", "spec.containers[name: foo].image", `a."b\"c"[n: 12]`, "a[n: *].b", "a[b: 'x", "größe", "a\x00b", `'\`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := location.Parse(text)
+		if err != nil {
+			return
+		}
+		again, err := location.Parse(p.String())
+		if err != nil {
+			t.Fatalf("%q is printed as %q: %v", text, p, err)
+		}
+		if diff := cmp.Diff(p, again); diff != "" {
+			t.Fatalf("%q is printed as %q: %s", text, p, diff)
+		}
+	})
+}

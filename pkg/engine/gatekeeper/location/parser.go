@@ -1,0 +1,112 @@
+package location
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// maxNodes bounds a path: each node is a level of recursion later.
+const maxNodes = 256
+
+// SyntaxError is what is wrong with the text of a location, in Gatekeeper's
+// words, and where.
+type SyntaxError struct {
+	At     int // in bytes from the beginning
+	Reason string
+}
+
+// Error is Gatekeeper's text, and the place, which Gatekeeper does not tell.
+func (e *SyntaxError) Error() string { return fmt.Sprintf("%s (at character %d)", e.Reason, e.At+1) }
+
+// Parse reads a location. An empty one is an empty path. The error is a
+// *SyntaxError.
+//
+// The grammar is that of pkg/mutation/path/parser in Gatekeeper:
+//
+//	path   := [ object { "." object } ]
+//	object := name [ "[" name ":" ( "*" | name | integer ) "]" ]
+//	name   := word | quoted
+func Parse(text string) (Path, error) {
+	p := parser{scanner: scanner{text: text}}
+	p.advance()
+	var path Path
+	for p.current.kind != tokenEOF {
+		if p.current.kind != tokenIdent {
+			return nil, p.unexpected("expected field name or eof")
+		}
+		path = append(path, Field(p.take().text))
+		if p.current.kind == tokenLBracket {
+			list, err := p.list()
+			if err != nil {
+				return nil, err
+			}
+			path = append(path, list)
+		}
+		if len(path) > maxNodes {
+			return nil, &SyntaxError{At: p.current.at, Reason: fmt.Sprintf("the path has more than %d nodes", maxNodes)}
+		}
+		if p.current.kind == tokenEOF {
+			break
+		}
+		if p.current.kind != tokenSeparator {
+			return nil, p.unexpected("expected '.' or eof")
+		}
+		if dot := p.take(); p.current.kind == tokenEOF {
+			return nil, &SyntaxError{At: dot.at, Reason: "trailing separators are forbidden"}
+		}
+	}
+	return path, nil
+}
+
+// parser looks one token ahead.
+type parser struct {
+	scanner
+	current token
+}
+
+func (p *parser) advance() { p.current = p.next() }
+
+// take is the current token, which is then behind us.
+func (p *parser) take() token {
+	t := p.current
+	p.advance()
+	return t
+}
+
+// list reads "[key: value]".
+func (p *parser) list() (List, error) {
+	p.advance()
+	if p.current.kind != tokenIdent {
+		return List{}, p.unexpected("expected keyField in listSpec")
+	}
+	list := List{Key: p.take().text}
+	if p.current.kind != tokenColon {
+		return List{}, p.unexpected("expected ':' following keyField " + list.Key)
+	}
+	p.advance()
+	switch p.current.kind {
+	case tokenGlob:
+	case tokenIdent:
+		list.Value = p.current.text
+	case tokenInt:
+		n, err := strconv.ParseInt(p.current.text, 10, 64)
+		if errors.Is(err, strconv.ErrRange) {
+			return List{}, &SyntaxError{At: p.current.at, Reason: fmt.Sprintf(
+				"invalid integer: overflow in integer string: %s: parsing key value for key: %s", p.current.text, list.Key)}
+		}
+		list.Value = n
+	default:
+		return List{}, p.unexpected("expected key value or glob in listSpec")
+	}
+	p.advance()
+	if p.current.kind != tokenRBracket {
+		return List{}, p.unexpected("expected ']' following listSpec")
+	}
+	p.advance()
+	return list, nil
+}
+
+func (p *parser) unexpected(want string) error {
+	return &SyntaxError{At: p.current.at, Reason: fmt.Sprintf("unexpected token: %s, got: %s", want, p.current)}
+}

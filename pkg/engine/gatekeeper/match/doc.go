@@ -1,0 +1,2 @@
+// Package match decides whether a mutator applies to an object.
+package match

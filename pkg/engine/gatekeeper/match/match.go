@@ -1,0 +1,249 @@
+package match
+
+import (
+	"errors"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// The scopes. Any other text filters nothing, as in Gatekeeper.
+const (
+	Namespaced = "Namespaced"
+	Cluster    = "Cluster"
+)
+
+// Generated is the source of objects that exist only in Gatekeeper's expansion;
+// an object of a cluster never has it.
+const Generated = "Generated"
+
+// ApplyTo names types, and what is done to them, without wildcards.
+type ApplyTo struct {
+	Groups, Versions, Kinds []string
+	Operations              []string // empty for all
+}
+
+// Covers tells whether the entry names a type.
+func (a *ApplyTo) Covers(gvk schema.GroupVersionKind) bool {
+	return slices.Contains(a.Kinds, gvk.Kind) && slices.Contains(a.Groups, gvk.Group) && slices.Contains(a.Versions, gvk.Version)
+}
+
+// Does tells whether the entry names an operation.
+func (a *ApplyTo) Does(o engine.Operation) bool {
+	return len(a.Operations) == 0 || slices.Contains(a.Operations, "*") || slices.Contains(a.Operations, string(o))
+}
+
+// Kinds names kinds, with `*` for any.
+type Kinds struct{ APIGroups, Kinds []string }
+
+// Covers tells whether the entry names a kind. The version does not matter.
+func (k *Kinds) Covers(gk schema.GroupKind) bool {
+	return anyOr(k.Kinds, gk.Kind) && anyOr(k.APIGroups, gk.Group)
+}
+
+func anyOr(list []string, want string) bool {
+	return len(list) == 0 || slices.Contains(list, "*") || slices.Contains(list, want)
+}
+
+// Criteria is all that decides whether a mutator applies. The zero value of each
+// field filters nothing.
+type Criteria struct {
+	// ApplyTo is nil for AssignMetadata, which applies to every type.
+	ApplyTo                        []ApplyTo
+	Kinds                          []Kinds
+	Scope                          string
+	Namespaces, ExcludedNamespaces []string
+	Labels, NamespaceLabels        labels.Selector
+	Name                           string
+	Source                         string
+}
+
+// Candidate is an object in the state in which the mutator meets it.
+type Candidate struct {
+	Object    map[string]any
+	Key       engine.ObjectKey
+	Namespace *unstructured.Unstructured // the containing one, nil where unknown
+	Operation engine.Operation
+	// AsCreated allows the operation to be CREATE where nothing else is amiss
+	// with the operation.
+	AsCreated bool
+}
+
+func (c *Candidate) isNamespace() bool { return c.Key.Group == "" && c.Key.Kind == "Namespace" }
+
+// namespace is what the criteria about namespaces look at: a Namespace is judged
+// by its own name. It is empty for other objects of the cluster.
+func (c *Candidate) namespace() string {
+	if c.isNamespace() {
+		return c.Key.Name
+	}
+	return c.Key.Namespace
+}
+
+// Verdict says whether, and how, a mutator applies.
+type Verdict struct {
+	criterion criterion // none where it matches
+	AsCreated bool
+}
+
+// Matches tells whether the mutator applies.
+func (v Verdict) Matches() bool { return v.criterion == none }
+
+type criterion string
+
+const (
+	none                criterion = ""
+	byType              criterion = "applyTo"
+	byOperation         criterion = "applyTo.operations"
+	byKinds             criterion = "kinds"
+	byScope             criterion = "scope"
+	byNamespaces        criterion = "namespaces"
+	byExcluded          criterion = "excludedNamespaces"
+	byLabels            criterion = "labelSelector"
+	byNamespaceSelector criterion = "namespaceSelector"
+	byName              criterion = "name"
+	bySource            criterion = "source"
+)
+
+// ErrNoNamespace is what Gatekeeper says of a namespaceSelector when it cannot
+// read the Namespace.
+var ErrNoNamespace = errors.New("failed to run Match criteria: namespace selector for namespace-scoped object but missing Namespace")
+
+// Judge goes through the criteria in Gatekeeper's order up to the first that
+// does not hold. Its only error is ErrNoNamespace.
+//
+// Unlike Gatekeeper, and as its design document says, namespaces and
+// namespaceSelector do not match objects that are in no namespace.
+func (m *Criteria) Judge(c *Candidate) (Verdict, error) {
+	v := m.judgeType(c)
+	if !v.Matches() {
+		return v, nil
+	}
+	for _, check := range []struct {
+		criterion criterion
+		holds     func(*Candidate) bool
+	}{
+		{byKinds, m.kinds}, {byScope, m.scope}, {byNamespaces, m.namespaces}, {byExcluded, m.excluded}, {byLabels, m.labels},
+	} {
+		if !check.holds(c) {
+			return Verdict{criterion: check.criterion}, nil
+		}
+	}
+	switch holds, err := m.namespaceLabels(c); {
+	case err != nil:
+		return Verdict{criterion: byNamespaceSelector}, err
+	case !holds:
+		return Verdict{criterion: byNamespaceSelector}, nil
+	case !m.name(c):
+		return Verdict{criterion: byName}, nil
+	case m.Source == Generated:
+		return Verdict{criterion: bySource}, nil
+	}
+	return v, nil
+}
+
+// judgeType looks for an entry of applyTo that names both type and operation.
+func (m *Criteria) judgeType(c *Candidate) Verdict {
+	if m.ApplyTo == nil {
+		if c.Operation == engine.OperationDelete {
+			return Verdict{criterion: byOperation}
+		}
+		return Verdict{}
+	}
+	gvk := c.Key.GroupVersionKind()
+	worst := Verdict{criterion: byType}
+	for i := range m.ApplyTo {
+		entry := &m.ApplyTo[i]
+		switch {
+		case !entry.Covers(gvk):
+		case c.Operation == engine.OperationDelete:
+			worst = Verdict{criterion: byOperation}
+		case entry.Does(c.Operation):
+			return Verdict{}
+		case c.AsCreated && entry.Does(engine.OperationCreate):
+			worst = Verdict{AsCreated: true}
+		case worst.criterion == byType:
+			worst = Verdict{criterion: byOperation}
+		}
+	}
+	return worst
+}
+
+func (m *Criteria) kinds(c *Candidate) bool {
+	if len(m.Kinds) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(m.Kinds, func(k Kinds) bool { return k.Covers(c.Key.GroupKind) })
+}
+
+func (m *Criteria) scope(c *Candidate) bool {
+	switch m.Scope {
+	case Cluster:
+		return c.isNamespace() || c.Key.Namespace == ""
+	case Namespaced:
+		return !c.isNamespace() && c.Key.Namespace != ""
+	}
+	return true
+}
+
+func (m *Criteria) namespaces(c *Candidate) bool {
+	if len(m.Namespaces) == 0 {
+		return true
+	}
+	ns := c.namespace()
+	return ns != "" && AnyGlob(m.Namespaces, ns)
+}
+
+func (m *Criteria) excluded(c *Candidate) bool {
+	ns := c.namespace()
+	return ns == "" || !AnyGlob(m.ExcludedNamespaces, ns)
+}
+
+func (m *Criteria) labels(c *Candidate) bool {
+	return m.Labels == nil || m.Labels.Matches(labelsOf(c.Object))
+}
+
+func (m *Criteria) namespaceLabels(c *Candidate) (bool, error) {
+	switch {
+	case m.NamespaceLabels == nil:
+		return true, nil
+	case c.isNamespace():
+		return m.NamespaceLabels.Matches(labelsOf(c.Object)), nil
+	case c.Key.Namespace == "":
+		return false, nil
+	case c.Namespace == nil:
+		return false, ErrNoNamespace
+	}
+	return m.NamespaceLabels.Matches(labelsOf(c.Namespace.Object)), nil
+}
+
+func (m *Criteria) name(c *Candidate) bool {
+	if m.Name == "" {
+		return true
+	}
+	metadata, _ := c.Object["metadata"].(map[string]any)
+	prefix, _ := metadata["generateName"].(string)
+	return glob(m.Name).matches(c.Key.Name) || glob(m.Name).matchesGenerated(prefix)
+}
+
+// labelSet reads labels where they are, without copying them.
+type labelSet map[string]any
+
+func labelsOf(object map[string]any) labels.Labels {
+	metadata, _ := object["metadata"].(map[string]any)
+	set, _ := metadata["labels"].(map[string]any)
+	return labelSet(set)
+}
+
+// Has implements labels.Labels.
+func (s labelSet) Has(key string) bool { _, ok := s[key].(string); return ok }
+
+// Get implements labels.Labels.
+func (s labelSet) Get(key string) string { v, _ := s[key].(string); return v }
+
+// Lookup implements labels.Labels.
+func (s labelSet) Lookup(key string) (string, bool) { v, ok := s[key].(string); return v, ok }

@@ -1,0 +1,122 @@
+package match
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// NotMatchedError is why a mutator does not apply to an object: the first
+// criterion, in Gatekeeper's order, that does not hold. Its text is made when it
+// is asked for.
+type NotMatchedError struct {
+	// Criterion is a field of applyTo or match, such as "namespaceSelector".
+	Criterion    string
+	Wanted, Seen string
+}
+
+// Error reads like "scope: wants Namespaced, is Cluster".
+func (e *NotMatchedError) Error() string {
+	if e.Seen == "" {
+		return fmt.Sprintf("%s: wants %s, has none", e.Criterion, e.Wanted)
+	}
+	return fmt.Sprintf("%s: wants %s, is %s", e.Criterion, e.Wanted, e.Seen)
+}
+
+// Reason says why the criteria gave a verdict that does not match.
+func (m *Criteria) Reason(v Verdict, c *Candidate) error {
+	wanted, seen := m.wantedAndSeen(v.criterion, c)
+	return &NotMatchedError{Criterion: string(v.criterion), Wanted: wanted, Seen: seen}
+}
+
+func (m *Criteria) wantedAndSeen(by criterion, c *Candidate) (wanted, seen string) {
+	switch by {
+	case byType:
+		return m.types(), typeText(c.Key.Group, c.Key.Version, c.Key.Kind)
+	case byOperation:
+		return m.operations(c), string(c.Operation)
+	case byKinds:
+		return m.kindTexts(), typeText(c.Key.Group, "", c.Key.Kind)
+	case byScope:
+		if m.Scope == Cluster {
+			return Cluster, Namespaced
+		}
+		return Namespaced, Cluster
+	case byNamespaces:
+		return strings.Join(m.Namespaces, ", "), c.namespace()
+	case byExcluded:
+		return "none of " + strings.Join(m.ExcludedNamespaces, ", "), c.namespace()
+	case byLabels:
+		return m.Labels.String(), pairs(c.Object)
+	case byNamespaceSelector:
+		return m.NamespaceLabels.String(), m.namespacePairs(c)
+	case byName:
+		return m.Name, c.Key.Name
+	case bySource:
+		return m.Source, "Original"
+	case none:
+	}
+	return "", ""
+}
+
+func (m *Criteria) namespacePairs(c *Candidate) string {
+	switch {
+	case c.isNamespace():
+		return pairs(c.Object)
+	case c.Namespace == nil:
+		return ""
+	}
+	return pairs(c.Namespace.Object)
+}
+
+// types are the types of applyTo, each of its combinations in short.
+func (m *Criteria) types() string {
+	out := make([]string, len(m.ApplyTo))
+	for i := range m.ApplyTo {
+		a := &m.ApplyTo[i]
+		out[i] = typeText(strings.Join(a.Groups, "|"), strings.Join(a.Versions, "|"), strings.Join(a.Kinds, "|"))
+	}
+	return strings.Join(out, ", ")
+}
+
+func (m *Criteria) operations(c *Candidate) string {
+	var out []string
+	for i := range m.ApplyTo {
+		if m.ApplyTo[i].Covers(c.Key.GroupVersionKind()) {
+			out = append(out, m.ApplyTo[i].Operations...)
+		}
+	}
+	if len(out) == 0 {
+		return "CREATE, UPDATE"
+	}
+	return strings.Join(out, ", ")
+}
+
+func (m *Criteria) kindTexts() string {
+	var out []string
+	for _, k := range m.Kinds {
+		groups, kinds := strings.Join(k.APIGroups, "|"), strings.Join(k.Kinds, "|")
+		if kinds == "" {
+			kinds = "*"
+		}
+		out = append(out, typeText(groups, "", kinds))
+	}
+	return strings.Join(out, ", ")
+}
+
+// typeText is like "apps/v1/Deployment"; parts that are empty are left out.
+func typeText(parts ...string) string {
+	parts = slices.DeleteFunc(slices.Clone(parts), func(s string) bool { return s == "" })
+	return strings.Join(parts, "/")
+}
+
+// pairs are the labels of an object, in order.
+func pairs(object map[string]any) string {
+	set, _ := labelsOf(object).(labelSet)
+	out := make([]string, 0, len(set))
+	for _, key := range slices.Sorted(maps.Keys(set)) {
+		out = append(out, key+"="+set.Get(key))
+	}
+	return strings.Join(out, ",")
+}

@@ -1,0 +1,76 @@
+package gatekeeper
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/conflict"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/pathtest"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/walk"
+)
+
+// mutator is a compiled mutator of any kind and version.
+type mutator struct {
+	id         string // as Gatekeeper prints it: "Assign.mutations.gatekeeper.sh /demo"
+	kind, name string
+	ref        engine.RuleRef
+	criteria   match.Criteria
+	location   decode.Node // in the document, for reports
+	path       location.Path
+	tests      pathtest.Tests
+	action     action // nil where the mutator does not compile
+	written    written
+}
+
+// written is what lints compare: the criteria and tests as their author wrote them.
+type written struct {
+	match any
+	tests bool
+}
+
+// action is what a mutator does at the end of its location.
+type action interface {
+	// setter writes on one object.
+	setter(engine.ObjectKey) walk.Setter
+	// terminal is what the action takes the end of the location for, and whether
+	// nothing can stand below.
+	terminal() (t conflict.Type, ends bool)
+}
+
+// apply runs the mutator on an object that it matches.
+func (m *mutator) apply(object map[string]any, key engine.ObjectKey) (walk.Outcome, error) {
+	return walk.Walk(object, m.path, m.tests, m.action.setter(key))
+}
+
+// claim is what the mutator implies about its kinds.
+func (m *mutator) claim() conflict.Claim {
+	c := conflict.Claim{ID: m.id, Name: m.kind + " " + m.name, Location: m.path}
+	c.Terminal, c.MustTerminate = m.action.terminal()
+	for i := range m.criteria.ApplyTo {
+		a := &m.criteria.ApplyTo[i]
+		for _, gvk := range typesOf(a) {
+			for _, operation := range []engine.Operation{engine.OperationCreate, engine.OperationUpdate} {
+				if a.Does(operation) {
+					c.Types = append(c.Types, conflict.Binding{GroupVersionKind: gvk, Operation: operation})
+				}
+			}
+		}
+	}
+	return c
+}
+
+// typesOf are all types that an entry of applyTo names.
+func typesOf(a *match.ApplyTo) []schema.GroupVersionKind {
+	var out []schema.GroupVersionKind
+	for _, group := range a.Groups {
+		for _, version := range a.Versions {
+			for _, kind := range a.Kinds {
+				out = append(out, schema.GroupVersionKind{Group: group, Version: version, Kind: kind})
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,154 @@
+package gatekeeper
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/image"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/walk"
+)
+
+// decodeSource reads parameters.assign. It reports and returns false where that
+// does not say one value.
+func (m *mutator) decodeSource(n decode.Node) (source, bool) {
+	f := n.Fields()
+	set := 0
+	for _, name := range []string{"value", "fromMetadata", "externalData"} {
+		if f.Has(name) {
+			set++
+		}
+	}
+	const union = "one of `externalData`, `value` or `fromMetadata`: invalid assign field"
+	switch {
+	case set == 0:
+		n.Fail("assign must set " + union)
+		return source{}, false
+	case set > 1:
+		n.Fail("assign must only set " + union)
+		return source{}, false
+	}
+	s := source{value: f.At("value").Value}
+	from := f.At("fromMetadata").Fields()
+	if field := from.At("field"); f.Has("fromMetadata") {
+		s.metadata = field.Text()
+		if s.metadata != "name" && s.metadata != "namespace" {
+			field.Fail("field %s is not recognized: invalid fromMetadata field", s.metadata)
+		}
+		from.Done()
+	}
+	if external := f.At("externalData"); f.Has("externalData") {
+		s.external = m.decodeExternal(external)
+	}
+	f.Done()
+	return s, true
+}
+
+func (m *mutator) decodeExternal(n decode.Node) *external {
+	f := n.Fields()
+	e := &external{provider: f.At("provider").Text(), dataSource: f.At("dataSource").Text(), location: m.path}
+	policy, fallback := f.At("failurePolicy"), f.At("default")
+	f.Done()
+	if e.provider == "" {
+		f.At("provider").Fail("provider is required")
+	}
+	if e.dataSource == "" {
+		e.dataSource = "ValueAtLocation"
+	}
+	if !slices.Contains([]string{"ValueAtLocation", "Username"}, e.dataSource) {
+		f.At("dataSource").Fail("must be ValueAtLocation or Username, not %q", e.dataSource)
+	}
+	switch policy.Text() {
+	case "", "Fail", "Ignore":
+	case "UseDefault":
+		if fallback.Text() == "" {
+			fallback.Fail("`default` must not be empty when `failurePolicy` is set to `UseDefault`")
+		}
+	default:
+		policy.Fail("must be Fail, Ignore or UseDefault, not %q", policy.Text())
+	}
+	return e
+}
+
+func (m *mutator) decodeAssign(parameters *decode.Fields) action {
+	n := parameters.At("assign")
+	s, ok := m.decodeSource(n)
+	if !ok {
+		return nil
+	}
+	if list, isList := m.path.Last().(location.List); isList && !list.Glob() {
+		if err := checkElement(list, s); err != nil {
+			n.Fail("%w", err)
+		} else if _, isInt := list.Value.(int64); isInt {
+			n.Lint("Gatekeeper itself refuses to write whole elements of a list whose key is a number")
+		}
+	}
+	return &assign{source: s}
+}
+
+// checkElement holds that an element that is to be added to a list is the one
+// that the location names.
+func checkElement(list location.List, s source) error {
+	switch {
+	case s.external != nil:
+		return errors.New("cannot assign external data response to a list")
+	case s.metadata != "":
+		return errors.New("cannot assign a metadata field to a list")
+	}
+	element, ok := s.value.(map[string]any)
+	if !ok {
+		return fmt.Errorf("invalid value: `%v`, only objects can be added to keyed lists", s.value)
+	}
+	if key := element[list.Key]; !walk.SameKey(key, list.Value) {
+		return fmt.Errorf("adding object to list with different key %s: list key %v, object key %v", list.Key, list.Value, key)
+	}
+	return nil
+}
+
+func (m *mutator) decodeAssignMetadata(parameters *decode.Fields) action {
+	n := parameters.At("assign")
+	s, ok := m.decodeSource(n)
+	if !ok {
+		return nil
+	}
+	if _, isText := s.value.(string); s.value != nil && !isText {
+		n.Fail("spec.parameters.assign.value field must be a string for AssignMetadata %q", m.name)
+	}
+	if s.external != nil && s.external.dataSource != "Username" {
+		n.Fail("only username data source is supported for assignmetadata %s", m.name)
+	}
+	return &assignMetadata{source: s}
+}
+
+func (m *mutator) decodeModifySet(parameters *decode.Fields) action {
+	out := &modifySet{}
+	switch operation := parameters.At("operation"); operation.Text() {
+	case "", "merge":
+	case "prune":
+		out.prune = true
+	default:
+		operation.Fail("unrecognized operation for modifyset: %s", operation.Text())
+	}
+	values := parameters.At("values").Fields()
+	fromList := values.At("fromList")
+	values.Done()
+	for _, item := range fromList.List() {
+		out.values = append(out.values, item.Value)
+	}
+	if len(out.values) == 0 {
+		fromList.Lint("it names no values, so the mutator changes nothing")
+	}
+	return out
+}
+
+func (m *mutator) decodeAssignImage(parameters *decode.Fields) action {
+	parts := image.Reference{
+		Domain: parameters.At("assignDomain").Text(), Path: parameters.At("assignPath").Text(), Tag: parameters.At("assignTag").Text(),
+	}
+	if err := parts.Validate(); err != nil {
+		parameters.Fail("%s has invalid parameters: %w", m.said(), err)
+	}
+	return &assignImage{parts: parts}
+}

@@ -1,0 +1,125 @@
+package pathtest
+
+import (
+	"fmt"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
+)
+
+// Condition is what has to hold of a part of a location.
+type Condition string
+
+// The conditions. A test that names none can hold neither way, so its mutator
+// never changes anything, as in Gatekeeper.
+const (
+	MustExist    Condition = "MustExist"
+	MustNotExist Condition = "MustNotExist"
+	Never        Condition = ""
+)
+
+// Test is one test as its author wrote it.
+type Test struct {
+	SubPath   location.Path
+	Condition Condition
+}
+
+// Tests are the tests of one location. The zero value always holds.
+type Tests struct {
+	location location.Path
+	byDepth  map[int]Condition // by the index of the node that is tested
+}
+
+// Compile joins the tests of a location. Its errors are in Gatekeeper's words.
+// Tests of the empty path say nothing and are dropped. Where a parent must not
+// exist, nothing below it can have to: Gatekeeper looks for this in the order in
+// which the tests are written, this looks at the paths.
+func Compile(l location.Path, tests []Test) (Tests, error) {
+	t := Tests{location: l}
+	for _, test := range tests {
+		if !l.HasPrefix(test.SubPath) {
+			return Tests{}, fmt.Errorf(
+				"all subpaths must be a prefix of the `location` value of the mutation: subpath %q is not a prefix of location %q", test.SubPath, l)
+		}
+		depth := len(test.SubPath) - 1
+		if depth < 0 {
+			continue
+		}
+		if known, twice := t.byDepth[depth]; twice && known != test.Condition {
+			return Tests{}, fmt.Errorf("conflicting path test conditions: path %q is marked both %s and %s", test.SubPath, known, test.Condition)
+		}
+		if t.byDepth == nil {
+			t.byDepth = map[int]Condition{}
+		}
+		t.byDepth[depth] = test.Condition
+	}
+	return t, t.contradiction()
+}
+
+// contradiction finds a part that must exist below one that must not.
+func (t Tests) contradiction() error {
+	absent := -1
+	for depth := range t.location {
+		condition, tested := t.byDepth[depth]
+		switch {
+		case !tested:
+		case condition == MustNotExist && absent < 0:
+			absent = depth
+		case condition == MustExist && absent >= 0:
+			return fmt.Errorf("conflicting path test conditions: path %q is marked MustExist but parent %q MustNotExist",
+				t.location[:depth+1], t.location[:absent+1])
+		}
+	}
+	return nil
+}
+
+// RefusedForOrder tells whether Gatekeeper would refuse tests that Compile takes,
+// because a part that must not exist is written before one above it that must.
+func RefusedForOrder(tests []Test) bool {
+	for i, first := range tests {
+		for _, second := range tests[i+1:] {
+			if first.Condition == MustNotExist && second.Condition == MustExist &&
+				len(second.SubPath) < len(first.SubPath) && len(second.SubPath) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Holds tells whether a mutator may go on past the node at a depth of its
+// location, which exists or does not.
+func (t Tests) Holds(depth int, exists bool) bool {
+	condition, tested := t.byDepth[depth]
+	switch {
+	case !tested:
+		return true
+	case condition == MustExist:
+		return exists
+	case condition == MustNotExist:
+		return !exists
+	}
+	return false
+}
+
+// Reason says which test did not hold at a depth.
+func (t Tests) Reason(depth int) error {
+	return &HeldBackError{SubPath: t.location[:depth+1], Condition: t.byDepth[depth]}
+}
+
+// HeldBackError is the path test that kept a mutator from changing an object.
+type HeldBackError struct {
+	SubPath   location.Path
+	Condition Condition
+}
+
+// Error is like "path test: spec.containers[name: foo] must exist".
+func (e *HeldBackError) Error() string {
+	switch e.Condition {
+	case MustExist:
+		return fmt.Sprintf("path test: %s must exist", e.SubPath)
+	case MustNotExist:
+		return fmt.Sprintf("path test: %s must not exist", e.SubPath)
+	case Never:
+	}
+	return fmt.Sprintf("path test: that of %s has no condition, so it never holds", e.SubPath)
+}

@@ -1,0 +1,108 @@
+package pathtest_test
+
+import (
+	"testing"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/pathtest"
+)
+
+const (
+	exist    = pathtest.MustExist
+	notExist = pathtest.MustNotExist
+)
+
+type written struct {
+	subPath   string
+	condition pathtest.Condition
+}
+
+func TestCompile(t *testing.T) {
+	for _, c := range []struct {
+		says, location string
+		tests          []written
+		want           string // the error
+	}{
+		{"no tests", "spec.a", nil, ""},
+		{"a prefix", "spec.c[name: foo].image", []written{{"spec.c", exist}}, ""},
+		{"the whole location", "spec.c[name: foo].image", []written{{"spec.c[name: foo].image", notExist}}, ""},
+		{"quotes do not matter", "spec.c[name: foo].image", []written{{`"spec".c["name":"foo"]`, exist}}, ""},
+		{"the empty path says nothing", "spec.a", []written{{"", exist}}, ""},
+		{"one condition twice", "spec.a", []written{{"spec", exist}, {"spec", exist}}, ""},
+		{
+			"another path", "spec.c[name: foo].image",
+			[]written{{"spec.volumes", exist}},
+			"all subpaths must be a prefix of the `location` value of the mutation: subpath \"spec.volumes\" is not a prefix of location \"spec.c[name: foo].image\"",
+		},
+		{
+			"a glob is no prefix of a key", "c[name: foo].image",
+			[]written{{"c[name: *]", exist}},
+			"all subpaths must be a prefix of the `location` value of the mutation: subpath \"c[name: *]\" is not a prefix of location \"c[name: foo].image\"",
+		},
+		{
+			"both conditions", "spec.a",
+			[]written{{"spec", exist}, {"spec", notExist}},
+			`conflicting path test conditions: path "spec" is marked both MustExist and MustNotExist`,
+		},
+		{
+			"a part of what must not exist", "spec.a.b",
+			[]written{{"spec.a", notExist}, {"spec.a.b", exist}},
+			`conflicting path test conditions: path "spec.a.b" is marked MustExist but parent "spec.a" MustNotExist`,
+		},
+		{
+			"the order does not matter", "spec.a.b",
+			[]written{{"spec.a.b", exist}, {"spec.a", notExist}},
+			`conflicting path test conditions: path "spec.a.b" is marked MustExist but parent "spec.a" MustNotExist`,
+		},
+		{"the parent exists and the part does not", "spec.a.b", []written{{"spec.a.b", notExist}, {"spec.a", exist}}, ""},
+	} {
+		t.Run(c.says, func(t *testing.T) {
+			got := ""
+			if _, err := pathtest.Compile(parse(t, c.location), list(t, c.tests)); err != nil {
+				got = err.Error()
+			}
+			if got != c.want {
+				t.Errorf("\n got %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestRefusedForOrder(t *testing.T) {
+	parentLast := []written{{"spec.a", notExist}, {"spec", exist}}
+	parentFirst := []written{{"spec", exist}, {"spec.a", notExist}}
+	if !pathtest.RefusedForOrder(list(t, parentLast)) || pathtest.RefusedForOrder(list(t, parentFirst)) {
+		t.Error("only tests whose parent comes last are refused")
+	}
+}
+
+func TestHolds(t *testing.T) {
+	tests, err := pathtest.Compile(parse(t, "a.b.c.d"), list(t, []written{{"a", exist}, {"a.b", notExist}, {"a.b.c", pathtest.Never}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for depth, want := range []struct{ present, absent bool }{{true, false}, {false, true}, {false, false}, {true, true}} {
+		if tests.Holds(depth, true) != want.present || tests.Holds(depth, false) != want.absent {
+			t.Errorf("at depth %d: holds where present: %t, where absent: %t, want %+v",
+				depth, tests.Holds(depth, true), tests.Holds(depth, false), want)
+		}
+	}
+}
+
+func list(t *testing.T, tests []written) []pathtest.Test {
+	t.Helper()
+	var out []pathtest.Test
+	for _, w := range tests {
+		out = append(out, pathtest.Test{SubPath: parse(t, w.subPath), Condition: w.condition})
+	}
+	return out
+}
+
+func parse(t *testing.T, text string) location.Path {
+	t.Helper()
+	p, err := location.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}

@@ -1,0 +1,84 @@
+package gatekeeper
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
+)
+
+// program is the whole set of mutators, by ID.
+type program struct {
+	mutators   []*mutator
+	refs       []engine.RuleRef
+	selections []engine.Selection
+	rounds     int      // what Gatekeeper grants the set
+	excluded   []string // namespaces that Gatekeeper's Config names
+}
+
+// newProgram joins mutators. Those that are installed and take no part, because
+// they contradict others, count for the number of rounds.
+func newProgram(mutators []*mutator, installed int, excluded []string) *program {
+	p := &program{mutators: mutators, selections: selections(mutators), rounds: installed + 1, excluded: excluded}
+	for _, m := range mutators {
+		p.refs = append(p.refs, m.ref)
+	}
+	return p
+}
+
+// Rules lists the mutators by kind, then by name.
+func (p *program) Rules() []engine.RuleRef { return p.refs }
+
+// Selections names what the mutators match.
+func (p *program) Selections() []engine.Selection { return p.selections }
+
+// Evaluate runs the set until nothing changes. Where a mutator fails, or the set
+// does not come to an end, the object stays as it was. There is no second
+// round: Gatekeeper's webhook asks for none.
+func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
+	if err := ctx.Err(); err != nil || t.Request.Reinvocation {
+		return t.Object, err
+	}
+	r := newRun(p, t)
+	if reason := p.spares(t); reason != "" {
+		r.spare(sink, reason)
+		return t.Object, nil
+	}
+	r.converge(w.Limits.Rounds)
+	r.report(sink)
+	return r.object, nil
+}
+
+// ignoreLabel keeps Gatekeeper's webhooks away from a Namespace.
+const ignoreLabel = "admission.gatekeeper.sh/ignore"
+
+// spares says why Gatekeeper's webhook never sees the object (pkg/webhook in
+// Gatekeeper, and the webhook configuration of its chart).
+func (p *program) spares(t engine.Target) string {
+	group, own := strings.CutSuffix(t.Key.Group, ".gatekeeper.sh")
+	if own {
+		switch group {
+		case "templates", "constraints", "mutations", "config", "externaldata", "expansion", "status":
+			return "Not mutating gatekeeper resources"
+		}
+	}
+	namespace, name := t.Namespace, t.Key.Namespace
+	if t.Key.Group == "" && t.Key.Kind == "Namespace" {
+		namespace, name = t.Object, t.Key.Name
+	}
+	if name == "" {
+		return ""
+	}
+	if namespace != nil {
+		if _, ignored, err := unstructured.NestedString(namespace.Object, "metadata", "labels", ignoreLabel); err == nil && ignored {
+			return "its Namespace has the label " + ignoreLabel
+		}
+	}
+	if match.AnyGlob(p.excluded, name) {
+		return "Namespace is set to be ignored by Gatekeeper config"
+	}
+	return ""
+}

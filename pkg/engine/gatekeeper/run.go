@@ -1,0 +1,243 @@
+package gatekeeper
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/walk"
+)
+
+// run is the evaluation of one object.
+type run struct {
+	program   *program
+	target    engine.Target
+	candidate match.Candidate
+	object    *unstructured.Unstructured // as it is by now
+	history   []history                  // for each mutator
+	changes   int                        // by all mutators in all rounds
+	failed    int                        // index of the mutator that failed, or -1
+	endless   *NotConvergingError
+}
+
+// history is what one mutator did so far.
+type history struct {
+	verdict match.Verdict // the last one
+	matched bool          // in any round
+	skip    error         // why it left something alone, in the last round
+	err     error
+	// after is the state when it last changed something, as the last-th change
+	// of all; times counts its changes.
+	after       *unstructured.Unstructured
+	last, times int
+	warning     engine.Warning
+}
+
+func newRun(p *program, t engine.Target) *run {
+	operation, open := t.Request.Operation, false
+	if operation == "" || operation == engine.OperationAuto {
+		operation, open = engine.OperationUpdate, true
+	}
+	return &run{
+		program: p, target: t, object: t.Object, history: make([]history, len(p.mutators)), failed: -1,
+		candidate: match.Candidate{
+			Object: t.Object.Object, Key: t.Key, Namespace: t.Namespace, Operation: operation, AsCreated: open,
+		},
+	}
+}
+
+// spare reports that no mutator reaches the object.
+func (r *run) spare(sink engine.Sink, reason string) {
+	for _, m := range r.program.mutators {
+		step := engine.Step{Rule: m.ref, Subject: r.target.Key, Outcome: engine.NotMatched}
+		if sink.Wants(engine.NotMatched) {
+			step.Err = &SparedError{Reason: reason}
+		}
+		sink.Step(step)
+	}
+}
+
+// converge runs the set until a round changes nothing, or leaves the object as
+// the round began. The first round is not looked at for the latter: where it
+// holds, it holds of the second one too, and mostly that changes nothing at all.
+func (r *run) converge(limit int) {
+	rounds := min(r.program.rounds, limit)
+	for round := range rounds {
+		start, before := r.object, r.changes
+		for i := range r.program.mutators {
+			if !r.step(i) {
+				r.abandon()
+				return
+			}
+		}
+		if r.changes == before || round > 0 && fielddiff.Equal(start.Object, r.object.Object, fielddiff.Type{}) {
+			r.settle()
+			return
+		}
+	}
+	r.endless = &NotConvergingError{Rounds: rounds, Limited: rounds < r.program.rounds}
+	r.abandon()
+}
+
+// step runs one mutator; false where it fails.
+func (r *run) step(i int) bool {
+	h := &r.history[i]
+	out, err := r.attempt(i, r.object, h)
+	if err != nil {
+		h.err = err
+		if errors.Is(err, match.ErrNoNamespace) { // nothing is wrong with the object: the others go on
+			return true
+		}
+		r.failed = i
+		return false
+	}
+	if out.Changed {
+		r.changes++
+		r.object = &unstructured.Unstructured{Object: out.Object}
+		h.after, h.last = r.object, r.changes
+		h.times++
+	}
+	return true
+}
+
+// attempt matches a mutator against an object and applies it.
+func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (walk.Outcome, error) {
+	m := r.program.mutators[i]
+	c := r.candidate
+	c.Object = object.Object
+	verdict, err := m.criteria.Judge(&c)
+	h.verdict = verdict
+	if err != nil {
+		return walk.Outcome{}, fmt.Errorf("%w: %s cannot be read, or is not among the manifests", err, r.target.Key.Namespace)
+	}
+	if !verdict.Matches() {
+		return walk.Outcome{}, nil
+	}
+	h.matched = true
+	out, err := m.apply(object.Object, r.target.Key)
+	if err != nil {
+		return out, &RefusedError{Err: err}
+	}
+	h.skip = out.Skip
+	switch {
+	case !out.Changed:
+	case out.Warn != "":
+		h.warning = engine.Warning(out.Warn)
+	case out.Bare != nil:
+		h.warning = engine.Warning(fmt.Sprintf("there was nothing to prune, and %s was created on the way there, as Gatekeeper does", out.Bare))
+	}
+	return out, nil
+}
+
+// abandon takes all changes back.
+func (r *run) abandon() { r.object = r.target.Object }
+
+// settle makes the states fit to be told one after the other. A mutator that
+// changed the object in several rounds is told once, in the place of its last
+// change, and the state there would credit its earlier changes to others. So the
+// mutators are run once more from the start, each once, in the order of their
+// last changes; where that ends in the same object, these are the states.
+func (r *run) settle() {
+	if !slices.ContainsFunc(r.history, func(h history) bool { return h.times > 1 }) {
+		return
+	}
+	object := r.target.Object
+	states := map[int]*unstructured.Unstructured{}
+	for _, i := range r.changed() {
+		var ignored history
+		out, err := r.attempt(i, object, &ignored)
+		if err != nil {
+			return
+		}
+		if out.Changed {
+			object = &unstructured.Unstructured{Object: out.Object}
+		}
+		states[i] = object
+	}
+	if !fielddiff.Equal(object.Object, r.object.Object, fielddiff.Type{}) {
+		return
+	}
+	for i, state := range states {
+		r.history[i].after = state
+	}
+	r.object = object
+}
+
+// changed lists the mutators that changed the object, by their last change.
+func (r *run) changed() []int {
+	var out []int
+	for i := range r.history {
+		if r.history[i].times > 0 {
+			out = append(out, i)
+		}
+	}
+	slices.SortFunc(out, func(a, b int) int { return cmp.Compare(r.history[a].last, r.history[b].last) })
+	return out
+}
+
+// report hands over a step for each mutator: first those that changed nothing,
+// by ID, then the others by their last change.
+func (r *run) report(sink engine.Sink) {
+	changed := r.changed()
+	if r.failed >= 0 || r.endless != nil {
+		changed = nil
+	}
+	for i := range r.history {
+		if !slices.Contains(changed, i) {
+			sink.Step(r.stepOf(i, sink))
+		}
+	}
+	for _, i := range changed {
+		sink.Step(r.stepOf(i, sink))
+	}
+}
+
+func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
+	h, m := &r.history[i], r.program.mutators[i]
+	step := engine.Step{Rule: m.ref, Subject: r.target.Key, AsCreated: h.verdict.AsCreated}
+	var external *ExternalDataError
+	switch {
+	case h.err != nil:
+		step.Outcome, step.Err = engine.Failed, h.err
+	case r.endless != nil && h.times > 0:
+		step.Outcome, step.Err = engine.Failed, &RefusedError{Err: r.endless}
+	case !h.matched:
+		step.Outcome, step.AsCreated = engine.NotMatched, false
+		if sink.Wants(engine.NotMatched) {
+			step.Err = r.reason(i)
+		}
+	case r.failed >= 0:
+		step.Outcome, step.Err = engine.Skipped, &HeldBackError{By: r.program.mutators[r.failed].ref.Policy}
+	case r.endless != nil:
+		step.Outcome, step.Err = engine.Skipped, &RefusedError{Err: r.endless}
+	case h.times > 0:
+		step.Outcome, step.After = engine.Changed, h.after
+		if h.warning != "" {
+			step.Warnings = []engine.Warning{h.warning}
+		}
+	case errors.As(h.skip, &external):
+		step.Outcome, step.Err = engine.Unsupported, h.skip
+	case h.skip != nil:
+		step.Outcome, step.Err = engine.Skipped, h.skip
+	default:
+		step.Outcome = engine.Unchanged
+	}
+	return step
+}
+
+// reason says why a mutator did not match in the last round.
+func (r *run) reason(i int) error {
+	h := &r.history[i]
+	if h.verdict.Matches() { // an earlier mutator failed before this one's turn came
+		return &HeldBackError{By: r.program.mutators[r.failed].ref.Policy}
+	}
+	c := r.candidate
+	c.Object = r.object.Object
+	return r.program.mutators[i].criteria.Reason(h.verdict, &c)
+}

@@ -1,0 +1,44 @@
+package walk
+
+import (
+	"fmt"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
+)
+
+// MismatchError is a value of another type than the location takes it for.
+// Gatekeeper refuses such an object at admission.
+type MismatchError struct {
+	Want string        // "object" or "List"
+	Got  any           // the value
+	Node location.Node // that met it
+	At   location.Path // where the value is; empty for the object itself
+}
+
+// Error is Gatekeeper's text, and the place.
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("mismatch between path entry (type: %s) and received object (type: %T). Path: %s (at %s)", e.Want, e.Got, e.Node, place(e.At))
+}
+
+// CastError is an element that is no object, in a list of which one is to be
+// replaced.
+type CastError struct {
+	Got any
+	At  location.Path // the list
+}
+
+// Error is Gatekeeper's text, and the place.
+func (e *CastError) Error() string {
+	return fmt.Sprintf("cast error, unable to case %T to map[string]interface{} (at %s)", e.Got, place(e.At))
+}
+
+func place(p location.Path) string {
+	if len(p) == 0 {
+		return "the object itself"
+	}
+	return p.String()
+}
+
+func (w *walker) mismatch(want string, got any, depth int) error {
+	return &MismatchError{Want: want, Got: got, Node: w.path[depth], At: w.path[:depth]}
+}

@@ -1,0 +1,315 @@
+package walk
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/pathtest"
+)
+
+// Setter says what a field becomes.
+type Setter interface {
+	// Set is called for the field at the end of each way that the location takes
+	// through the object. It must not modify the current value, and nobody will
+	// modify the one it returns: it may be shared.
+	Set(current any, exists bool) (Result, error)
+}
+
+// ElementSetter is a Setter for locations that end in an element of a list.
+type ElementSetter interface {
+	Setter
+	// Element is the element that replaces the one found, or is appended.
+	Element() (map[string]any, error)
+}
+
+// Result is what a Setter wants of one field. The zero value leaves it alone.
+type Result struct {
+	Write bool
+	Value any // what to write
+	// Create asks for the missing parents of the field even if nothing is written.
+	Create bool
+	// Skip says why the field is left alone, where that is worth telling.
+	Skip error
+	// Warn says what is odd about the value that is written, if anything is.
+	Warn string
+}
+
+// Outcome is what became of an object.
+type Outcome struct {
+	// Object is the object that was given where nothing changed, else a new one
+	// that shares with it what did not change.
+	Object  map[string]any
+	Changed bool
+	// Skip is the first reason of the Setter, or of a path test, to leave
+	// something alone.
+	Skip error
+	Warn string // the first one of the Setter
+	// Bare names a parent that was created although nothing was written below it.
+	Bare location.Path
+}
+
+// Walk takes the location from the root of an object. Its errors are typed and
+// in Gatekeeper's words; the object then stays as it was.
+func Walk(object map[string]any, path location.Path, tests pathtest.Tests, setter Setter) (Outcome, error) {
+	if len(path) == 0 {
+		return Outcome{Object: object}, errors.New("attempting to mutate an empty target location")
+	}
+	w := walker{path: path, tests: tests, setter: setter}
+	next, did, err := w.visit(object, 0)
+	if err != nil {
+		return Outcome{Object: object}, err
+	}
+	out := Outcome{Object: object, Changed: did.changed, Skip: w.skip, Warn: w.warn, Bare: w.bare}
+	if did.changed {
+		out.Object, _ = next.(map[string]any)
+	}
+	return out, nil
+}
+
+type walker struct {
+	path   location.Path
+	tests  pathtest.Tests
+	setter Setter
+	skip   error
+	warn   string
+	bare   location.Path
+}
+
+// effect is what happened at a node or below it.
+type effect struct {
+	touched bool // missing parents are to be created
+	changed bool
+	wrote   bool
+}
+
+func (e effect) and(other effect) effect {
+	return effect{e.touched || other.touched, e.changed || other.changed, e.wrote || other.wrote}
+}
+
+// visit returns what becomes of a value that is at a depth of the path.
+func (w *walker) visit(current any, depth int) (any, effect, error) {
+	last := depth == len(w.path)-1
+	switch node := w.path[depth].(type) {
+	case location.List:
+		list, ok := current.([]any)
+		if !ok {
+			return nil, effect{}, w.mismatch("List", current, depth)
+		}
+		switch {
+		case last:
+			return w.element(list, node, depth)
+		case node.Glob():
+			return w.every(list, depth)
+		}
+		return w.keyed(list, node, depth)
+	case location.Field:
+		object, ok := current.(map[string]any)
+		if !ok {
+			return nil, effect{}, w.mismatch("object", current, depth)
+		}
+		if last {
+			return w.set(object, string(node), depth)
+		}
+		return w.field(object, string(node), depth)
+	}
+	return current, effect{}, nil
+}
+
+// allowed asks the tests, and remembers the first one that does not hold.
+func (w *walker) allowed(depth int, exists bool) bool {
+	if w.tests.Holds(depth, exists) {
+		return true
+	}
+	if w.skip == nil {
+		w.skip = w.tests.Reason(depth)
+	}
+	return false
+}
+
+// field goes on below a field of an object; a missing one is attached only if
+// something below it asks for that.
+func (w *walker) field(object map[string]any, name string, depth int) (any, effect, error) {
+	child, exists := object[name]
+	if !w.allowed(depth, exists) {
+		return object, effect{}, nil
+	}
+	if !exists {
+		child = w.missing(depth)
+	}
+	next, did, err := w.visit(child, depth+1)
+	if err != nil {
+		return nil, effect{}, err
+	}
+	if !exists && did.touched {
+		w.attached(depth, did)
+		did.changed = true
+	}
+	if !did.changed {
+		return object, did, nil
+	}
+	return with(object, name, next), did, nil
+}
+
+// missing is an empty value for the node after a depth.
+func (w *walker) missing(depth int) any {
+	if _, isList := w.path[depth+1].(location.List); isList {
+		return []any{}
+	}
+	return map[string]any{}
+}
+
+func (w *walker) attached(depth int, did effect) {
+	if !did.wrote {
+		w.bare = w.path[:depth+1]
+	}
+}
+
+// set is the end of the way.
+func (w *walker) set(object map[string]any, name string, depth int) (any, effect, error) {
+	current, exists := object[name]
+	if !w.allowed(depth, exists) {
+		return object, effect{}, nil
+	}
+	result, err := w.setter.Set(current, exists)
+	if err != nil {
+		return nil, effect{}, err
+	}
+	if w.skip == nil {
+		w.skip = result.Skip
+	}
+	w.warn = cmp.Or(w.warn, result.Warn)
+	if !result.Write {
+		return object, effect{touched: result.Create}, nil
+	}
+	if exists && fielddiff.Equal(current, result.Value, fielddiff.Type{}) {
+		return object, effect{touched: true, wrote: true}, nil
+	}
+	return with(object, name, result.Value), effect{touched: true, changed: true, wrote: true}, nil
+}
+
+// every goes on below all elements of a list, whatever they hold.
+func (w *walker) every(list []any, depth int) (any, effect, error) {
+	if !w.allowed(depth, true) { // no list is without any element, says Gatekeeper
+		return list, effect{}, nil
+	}
+	return w.elements(list, depth, func(any) bool { return true })
+}
+
+// keyed goes on below the elements that the node names, all of them where
+// several do, and else below a new one at the end of the list.
+func (w *walker) keyed(list []any, node location.List, depth int) (any, effect, error) {
+	names := func(element any) bool {
+		object, ok := element.(map[string]any)
+		return ok && named(object, node)
+	}
+	if slices.ContainsFunc(list, names) {
+		if !w.allowed(depth, true) {
+			return list, effect{}, nil
+		}
+		return w.elements(list, depth, names)
+	}
+	if !w.allowed(depth, false) {
+		return list, effect{}, nil
+	}
+	next, did, err := w.visit(map[string]any{node.Key: node.Value}, depth+1)
+	if err != nil {
+		return nil, effect{}, err
+	}
+	if !did.touched {
+		return list, did, nil
+	}
+	w.attached(depth, did)
+	did.changed = true
+	return append(slices.Clone(list), next), did, nil
+}
+
+// elements goes on below some elements of a list.
+func (w *walker) elements(list []any, depth int, wanted func(any) bool) (any, effect, error) {
+	out := list
+	var all effect
+	for i, element := range list {
+		if !wanted(element) {
+			continue
+		}
+		next, did, err := w.visit(element, depth+1)
+		if err != nil {
+			return nil, effect{}, err
+		}
+		if did.changed {
+			if !all.changed {
+				out = slices.Clone(list)
+			}
+			out[i] = next
+		}
+		all = all.and(did)
+	}
+	return out, all, nil
+}
+
+// element is the end of the way in a list: the first element that the node names
+// is replaced as a whole, or the new one is appended.
+func (w *walker) element(list []any, node location.List, depth int) (any, effect, error) {
+	setter, ok := w.setter.(ElementSetter)
+	switch {
+	case !ok:
+		return nil, effect{}, errors.New("mutator does not understand keyed lists")
+	case node.Glob():
+		return nil, effect{}, errors.New("last path entry can not be globbed")
+	}
+	value, err := setter.Element()
+	if err != nil {
+		return nil, effect{}, err
+	}
+	wrote := effect{touched: true, changed: true, wrote: true}
+	for i, existing := range list {
+		object, ok := existing.(map[string]any)
+		if !ok {
+			return nil, effect{}, &CastError{Got: existing, At: w.path[:depth]}
+		}
+		if !named(object, node) {
+			continue
+		}
+		switch {
+		case !named(value, node):
+			return nil, effect{}, errors.New("key value of replaced object must not change")
+		case !w.allowed(depth, true):
+			return list, effect{}, nil
+		case fielddiff.Equal(object, value, fielddiff.Type{}):
+			return list, effect{touched: true, wrote: true}, nil
+		}
+		out := slices.Clone(list)
+		out[i] = value
+		return out, wrote, nil
+	}
+	if !w.allowed(depth, false) {
+		return list, effect{}, nil
+	}
+	return append(slices.Clone(list), any(value)), wrote, nil
+}
+
+// named tells whether an element is the one that a node names. Texts and numbers
+// never equal each other.
+func named(element map[string]any, node location.List) bool {
+	value, present := element[node.Key]
+	return present && SameKey(value, node.Value)
+}
+
+// SameKey tells whether two values of a list's key are the same.
+func SameKey(a, b any) bool {
+	switch a.(type) {
+	case string, int64, float64, bool:
+		return fielddiff.Equal(a, b, fielddiff.Type{})
+	}
+	return false
+}
+
+// with is the object with one field set.
+func with(object map[string]any, name string, value any) map[string]any {
+	out := maps.Clone(object)
+	out[name] = value
+	return out
+}

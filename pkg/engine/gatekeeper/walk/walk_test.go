@@ -1,0 +1,218 @@
+package walk_test
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/pathtest"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/walk"
+)
+
+// write writes a value, and element the same at the end of a list.
+type write struct{ value any }
+
+func (w write) Set(any, bool) (walk.Result, error) {
+	return walk.Result{Write: true, Value: w.value}, nil
+}
+
+func (w write) Element() (map[string]any, error) {
+	element, ok := w.value.(map[string]any)
+	if !ok {
+		return nil, errors.New("no element")
+	}
+	return element, nil
+}
+
+// create asks for parents alone.
+type create struct{}
+
+func (create) Set(any, bool) (walk.Result, error) { return walk.Result{Create: true}, nil }
+
+// TestWalk runs testdata/walk.txtar: each case is a file of YAML fields
+// (location, value, tests, object) and what is wanted: the object, or the error.
+func TestWalk(t *testing.T) {
+	archive, err := txtar.ParseFile("testdata/walk.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range archive.Files {
+		t.Run(file.Name, func(t *testing.T) {
+			c := decode(t, file.Data)
+			object, _ := c["object"].(map[string]any)
+			before := runtime.DeepCopyJSON(object)
+			path := parse(t, c["location"].(string))
+			var setter walk.Setter = write{c["value"]}
+			if c["value"] == "create" {
+				setter = create{}
+			}
+			out, err := walk.Walk(object, path, tests(t, path, c["tests"]), setter)
+			if diff := cmp.Diff(before, object); diff != "" {
+				t.Errorf("the object that was given is modified: %s", diff)
+			}
+			if want, _ := c["error"].(string); want != "" {
+				if err == nil || err.Error() != want {
+					t.Fatalf("\n got %v\nwant %s", err, want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, changes := c["want"].(map[string]any)
+			if !changes {
+				want = before
+			}
+			if diff := cmp.Diff(want, out.Object); diff != "" {
+				t.Errorf("(-want +got) %s", diff)
+			}
+			if out.Changed != changes {
+				t.Errorf("changed: %t", out.Changed)
+			}
+			if skip, _ := c["skip"].(string); skip != "" && (out.Skip == nil || out.Skip.Error() != skip) {
+				t.Errorf("held back by %v, want %s", out.Skip, skip)
+			}
+		})
+	}
+}
+
+func TestElementsDoNotShareWhatIsWrittenLater(t *testing.T) {
+	object := decode(t, []byte("c: [{name: a}, {name: b}]"))
+	out, err := walk.Walk(object, parse(t, "c[name: *].s"), pathtest.Tests{}, write{map[string]any{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err = walk.Walk(out.Object, parse(t, "c[name: a].s.x"), pathtest.Tests{}, write{false})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := decode(t, []byte("c: [{name: a, s: {x: false}}, {name: b, s: {}}]"))
+	if diff := cmp.Diff(want, out.Object); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatIsNotTouchedIsShared(t *testing.T) {
+	other := map[string]any{"a": "b"}
+	object := map[string]any{"other": other, "spec": map[string]any{"x": int64(1)}}
+	out, err := walk.Walk(object, parse(t, "spec.x"), pathtest.Tests{}, write{int64(2)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other["a"] = "seen in both"
+	if got := out.Object["other"].(map[string]any)["a"]; got != "seen in both" {
+		t.Error("a field that was not touched is a copy")
+	}
+}
+
+func decode(t *testing.T, text []byte) map[string]any {
+	t.Helper()
+	var out map[string]any
+	if err := yaml.Unmarshal(text, &out); err != nil {
+		t.Fatal(err)
+	}
+	return integers(out).(map[string]any)
+}
+
+// integers are int64, as in objects that an API server sent.
+func integers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key := range v {
+			v[key] = integers(v[key])
+		}
+	case []any:
+		for i := range v {
+			v[i] = integers(v[i])
+		}
+	case float64:
+		if v == float64(int64(v)) {
+			return int64(v)
+		}
+	}
+	return v
+}
+
+func parse(t testing.TB, text string) location.Path {
+	t.Helper()
+	p, err := location.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func tests(t *testing.T, path location.Path, raw any) pathtest.Tests {
+	t.Helper()
+	written, _ := raw.(map[string]any)
+	var list []pathtest.Test
+	for subPath, condition := range maps.All(written) {
+		list = append(list, pathtest.Test{SubPath: parse(t, subPath), Condition: pathtest.Condition(condition.(string))})
+	}
+	compiled, err := pathtest.Compile(path, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compiled
+}
+
+// FuzzWalk holds that no location and no object make the walk panic, that it
+// never modifies what it is given, and that writing twice is writing once.
+func FuzzWalk(f *testing.F) {
+	archive, err := txtar.ParseFile("testdata/walk.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range archive.Files {
+		text := string(file.Data)
+		_, rest, _ := strings.Cut(text, "location: ")
+		place, _, _ := strings.Cut(rest, "\n")
+		f.Add(strings.Trim(place, `'"`), text, "x")
+	}
+	f.Fuzz(func(t *testing.T, place, text, value string) {
+		path, err := location.Parse(place)
+		if err != nil || len(path) == 0 {
+			return
+		}
+		var object map[string]any
+		if err := yaml.Unmarshal([]byte(text), &object); err != nil || object == nil {
+			return
+		}
+		integers(object)
+		before := runtime.DeepCopyJSON(object)
+		var v any = value
+		if list, isList := path.Last().(location.List); isList {
+			v = map[string]any{list.Key: list.Value, "v": value}
+		}
+		out, err := walk.Walk(object, path, pathtest.Tests{}, write{v})
+		if diff := cmp.Diff(before, object); diff != "" {
+			t.Fatalf("the object that was given is modified: %s", diff)
+		}
+		if err != nil {
+			return
+		}
+		again, err := walk.Walk(out.Object, path, pathtest.Tests{}, write{v})
+		if err == nil && again.Changed && !writesItsOwnWay(path) {
+			t.Fatalf("%s: writing again changes again: %s", path, cmp.Diff(out.Object, again.Object))
+		}
+	})
+}
+
+// writesItsOwnWay tells whether the end of a path may be on the way to it: the key
+// of an element that the path goes through. Mutators with such locations do not
+// compile, or do not converge.
+func writesItsOwnWay(p location.Path) bool {
+	for _, node := range p {
+		if list, ok := node.(location.List); ok && p.Last() == location.Field(list.Key) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,128 @@
+package kyverno_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
+)
+
+// The cases in testdata/granted may call services and look images up.
+func TestGrantedCases(t *testing.T) {
+	runCasesIn(t, filepath.Join("testdata", "granted"), conformance.Options{NewCluster: newGrantedCluster})
+}
+
+// newGrantedCluster is a cluster of manifests from which services and registries
+// can be reached.
+func newGrantedCluster(live, others []*unstructured.Unstructured, r engine.Request) (conformance.Cluster, error) {
+	c, err := newCluster(live, others, r)
+	if err == nil {
+		c.World.Remote, c.World.Registry, c.World.Memo = services{}, registry{}, &engine.Memo{}
+	}
+	return c, err
+}
+
+// services answer with the request, but for a few paths.
+type services struct{}
+
+func (services) Fetch(_ context.Context, r engine.RemoteRequest) ([]byte, error) {
+	switch {
+	case strings.HasSuffix(r.URL, "/absent"):
+		return nil, errors.New("HTTP 404 Not Found")
+	case strings.HasSuffix(r.URL, "/text"):
+		return []byte("not JSON"), nil
+	}
+	return json.Marshal(map[string]any{
+		"method": r.Method, "url": r.URL, "header": r.Header, "body": string(r.Body), "caBundle": string(r.CABundle),
+	})
+}
+
+// registry knows one image, and an index of it.
+type registry struct{}
+
+func (registry) Image(_ context.Context, reference string) (engine.Image, error) {
+	image := engine.Image{
+		Registry: "ghcr.io", Repository: "org/app", Identifier: "v1", Resolved: "ghcr.io/org/app@sha256:1b26",
+		Manifest: []byte(`{"annotations":{"base":"scratch"},"schemaVersion":2}`),
+		Config:   []byte(`{"config":{"User":"1000"}}`),
+	}
+	switch reference {
+	case "ghcr.io/org/app:v1":
+		return image, nil
+	case "ghcr.io/org/app:multi":
+		image.Identifier = "multi"
+		image.ManifestList = []byte(`{"manifests":[{"platform":{"architecture":"amd64"}}]}`)
+		return image, nil
+	}
+	return engine.Image{}, errors.New("MANIFEST_UNKNOWN")
+}
+
+// counted counts what reaches the API server, the services and the registry.
+type counted struct {
+	engine.RawReader
+	calls atomic.Int32
+}
+
+func (c *counted) Raw(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	c.calls.Add(1)
+	return c.RawReader.Raw(ctx, method, path, body)
+}
+
+// What is not there is asked for once as well.
+func TestAnswersAreReadOnceInARun(t *testing.T) {
+	var live []*unstructured.Unstructured
+	for _, name := range []string{"a", "b", "c", "d"} {
+		u := &unstructured.Unstructured{}
+		u.SetAPIVersion("v1")
+		u.SetKind("ConfigMap")
+		u.SetName(name)
+		u.SetNamespace("shop")
+		live = append(live, u)
+	}
+	policies := objects(t, []byte(readOncePolicy))
+	documents := []engine.Document{{Object: policies[0], Origin: "policy.yaml:1"}}
+	cluster, err := newGrantedCluster(live, nil, engine.Request{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := &counted{RawReader: cluster.World.Raw}
+	cluster.World.Raw = raw
+	program, err := kyverno.New().Compile(engine.Compilation{Documents: documents, Limits: engine.DefaultLimits()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := engine.NewEvaluation([]engine.Program{program}, cluster.World, engine.EvaluationOptions{})
+	changed := 0
+	err = e.Run(t.Context(), cluster.Objects, func(c *engine.Change) error { changed++; return nil })
+	if err != nil || changed != len(live) {
+		t.Fatalf("%d objects changed, %v", changed, err)
+	}
+	if got := raw.calls.Load(); got != 2 {
+		t.Errorf("the API server was asked %d times, want once for each of two paths", got)
+	}
+}
+
+const readOncePolicy = `
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: p}
+spec:
+  rules:
+  - name: r
+    match: {any: [{resources: {kinds: [ConfigMap]}}]}
+    context:
+    - name: all
+      apiCall: {urlPath: /api/v1/configmaps, jmesPath: "length(items)"}
+    - name: absent
+      apiCall: {urlPath: /api/v1/namespaces/shop/secrets/absent, default: none}
+    mutate: {patchStrategicMerge: {metadata: {labels: {all: "{{ to_string(all) }}", absent: "{{ absent }}"}}}}
+`

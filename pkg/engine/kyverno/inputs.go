@@ -1,0 +1,76 @@
+package kyverno
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/values"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+)
+
+// inputs are the documents that policies read beside themselves.
+type inputs struct {
+	exceptions []*exception
+	entries    map[string]*globalEntry
+	values     *values.Values // nil when the user gives none
+}
+
+// add reads a document of a kind that is an input.
+func (in *inputs) add(r *decode.Report, d engine.Document) {
+	root := decode.Node{Report: r, Value: d.Object.Object}
+	switch d.Object.GetKind() {
+	case "PolicyException":
+		in.exceptions = append(in.exceptions, decodeException(r, d))
+	case "GlobalContextEntry":
+		if in.entries == nil {
+			in.entries = map[string]*globalEntry{}
+		}
+		in.entries[d.Object.GetName()] = decodeGlobalEntry(root)
+	case valuesKind.Kind:
+		if in.values == nil {
+			in.values = values.New()
+		}
+		in.values.Add(root)
+	}
+}
+
+// Supplied are the Namespaces whose labels a Values document gives. Dialect is an
+// engine.Supplier.
+func (*Dialect) Supplied(d engine.Document) []*unstructured.Unstructured {
+	if d.Object.GroupVersionKind().GroupKind() != valuesKind {
+		return nil
+	}
+	return values.Namespaces(d.Object)
+}
+
+// inputs are those of the rule's policy.
+func (e *execution) inputs() *inputs { return e.rule.policy.inputs }
+
+// operation is what the user's values say about the operation on an object;
+// empty where they leave it open.
+func (r *rule) operation(t engine.Target) engine.Operation {
+	o := engine.Operation(r.policy.inputs.values.Operation(r.policy.name, t.Key.Name))
+	switch o {
+	case engine.OperationCreate, engine.OperationUpdate, engine.OperationDelete:
+		return o
+	}
+	return ""
+}
+
+// giveElement gives a scope the user's values for one element of a foreach.
+func (e *execution) giveElement(s *variables.Scope, foreach, element int) {
+	given := e.inputs().values.Element(e.rule.policy.name, e.rule.written, foreach, element)
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		s.Set(name, given[name])
+	}
+}
+
+// isGiven tells whether the user gives the value of a context entry.
+func (e *execution) isGiven(name string) bool {
+	_, given := e.given[name]
+	return given || e.inputs().values.GivesElements(e.rule.policy.name, e.rule.written, name)
+}

@@ -1,0 +1,57 @@
+package legacy
+
+import (
+	"fmt"
+	"strings"
+)
+
+// PatchesError tells which operations of mutate.patches went wrong.
+type PatchesError struct{ Errs []error } // *jsonpatch.OperationError
+
+// Error is what each of them says.
+func (e *PatchesError) Error() string {
+	texts := make([]string, len(e.Errs))
+	for i, err := range e.Errs {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap gives all reasons.
+func (e *PatchesError) Unwrap() []error { return e.Errs }
+
+func joined(errs []error) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return &PatchesError{Errs: errs}
+}
+
+// AnchorError tells of an anchor that overlays do not have.
+type AnchorError struct {
+	Path   string
+	Anchor string // such as "X()"
+}
+
+// Error names the anchor and the ones that may stand there.
+func (e *AnchorError) Error() string {
+	return fmt.Sprintf("%s: the anchor %s is none of an overlay, which knows () and +()", e.Path, e.Anchor)
+}
+
+// KindError tells of a list that holds mappings in the overlay and something else
+// in the object, or the other way round.
+type KindError struct{ Path string }
+
+// Error names the list.
+func (e *KindError) Error() string {
+	return fmt.Sprintf("%s: the elements of the overlay's list are of another type than those that are there", e.Path)
+}
+
+// LimitError tells that an overlay is too large to be applied.
+type LimitError struct {
+	What string
+	Max  int
+}
+
+// Error names the limit.
+func (e *LimitError) Error() string { return fmt.Sprintf("more than %d %s", e.Max, e.What) }

@@ -1,0 +1,176 @@
+package legacy
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jsonpatch"
+)
+
+// Patches are the operations of mutate.patches. The zero value changes nothing.
+type Patches struct {
+	operations []operation
+}
+
+// operation is an operation as it was written, and what it is in a JSON patch of
+// today. Spread marks an add of a list at what may be the index of another one.
+type operation struct {
+	fields map[string]any
+	patch  jsonpatch.Patch
+	spread bool
+}
+
+// ParsePatches reads the value of mutate.patches. The error is a
+// *PatchesError with a *jsonpatch.OperationError for each operation that cannot be read.
+func ParsePatches(list []any) (Patches, error) {
+	p := Patches{operations: make([]operation, 0, len(list))}
+	var errs []error
+	for i, element := range list {
+		fields, ok := element.(map[string]any)
+		// A lone slash is no path to the whole object, but a slip.
+		if path, isText := fields["path"].(string); ok && isText && path != "/" {
+			fields = maps.Clone(fields)
+			fields["path"] = strings.TrimSuffix(path, "/")
+			element = fields
+		}
+		patch, err := jsonpatch.Decode([]any{element})
+		if err == nil {
+			err = checkOperation(fields)
+		}
+		if err != nil {
+			errs = append(errs, numbered(err, i))
+			continue
+		}
+		p.operations = append(p.operations, operation{fields: fields, patch: patch, spread: addsList(fields)})
+	}
+	return p, joined(errs)
+}
+
+// checkOperation refuses what a JSON patch has and mutate.patches had not.
+func checkOperation(fields map[string]any) error {
+	op, _ := fields["op"].(string)
+	switch op {
+	case "add", "replace", "remove":
+		return nil
+	}
+	path, _ := fields["path"].(string)
+	return &jsonpatch.OperationError{Op: op, Path: path, Err: errors.New("the operations of patches are add, replace and remove")}
+}
+
+// numbered gives the error of a patch with one operation its place in the list.
+func numbered(err error, index int) error {
+	var one *jsonpatch.OperationError
+	if !errors.As(err, &one) {
+		return err
+	}
+	return &jsonpatch.OperationError{Index: index, Op: one.Op, Path: one.Path, Err: one.Err}
+}
+
+func addsList(fields map[string]any) bool {
+	_, isList := fields["value"].([]any)
+	tokens := tokensOf(fields)
+	if fields["op"] != "add" || !isList || len(tokens) == 0 {
+		return false
+	}
+	last := tokens[len(tokens)-1]
+	_, err := strconv.Atoi(last)
+	return last == "-" || err == nil
+}
+
+// Apply returns the object with the operations applied: the very map that it was
+// given where nothing changed. An operation that fails does not keep the others
+// from being tried, so that the error is a *PatchesError; the object is then as it was. A remove never fails.
+func (p Patches) Apply(object map[string]any) (map[string]any, error) {
+	out := object
+	var errs []error
+	for i, o := range p.operations {
+		next, err := o.apply(out)
+		switch {
+		case err == nil:
+			out = next
+		case o.fields["op"] != "remove":
+			errs = append(errs, numbered(err, i))
+		}
+	}
+	if len(errs) > 0 {
+		return object, joined(errs)
+	}
+	return out, nil
+}
+
+// NotIdempotent says why applying the patches to their own result may change it
+// again, as jsonpatch.Patch does.
+func (p Patches) NotIdempotent() string {
+	why := ""
+	for _, o := range p.operations {
+		why = cmp.Or(why, o.patch.NotIdempotent())
+	}
+	return why
+}
+
+func (o operation) apply(object map[string]any) (map[string]any, error) {
+	if !o.spread {
+		return o.patch.Apply(object)
+	}
+	if _, isMap := parentOf(object, tokensOf(o.fields)).(map[string]any); isMap {
+		return o.patch.Apply(object) // what looks like an index is a key
+	}
+	patch, err := jsonpatch.Decode(o.inserts())
+	if err != nil {
+		return nil, err
+	}
+	return patch.Apply(object)
+}
+
+// inserts are operations that add the elements of the list one after the other.
+// "-" and negative indices count from the end, which each element moves on.
+func (o operation) inserts() []any {
+	path, _ := o.fields["path"].(string)
+	parent, last := path[:strings.LastIndex(path, "/")], path[strings.LastIndex(path, "/")+1:]
+	first, err := strconv.Atoi(last)
+	items, _ := o.fields["value"].([]any)
+	out := make([]any, len(items))
+	for i, item := range items {
+		index := last
+		if err == nil && first >= 0 {
+			index = strconv.Itoa(first + i)
+		}
+		out[i] = map[string]any{"op": "add", "path": parent + "/" + index, "value": item}
+	}
+	return out
+}
+
+func tokensOf(fields map[string]any) []string {
+	path, _ := fields["path"].(string)
+	if path == "" {
+		return nil
+	}
+	return strings.Split(path, "/")[1:]
+}
+
+// parentOf is what holds the last token of a path, of which there is one at least; nil
+// where the path leads nowhere.
+func parentOf(object any, tokens []string) any {
+	unescape := strings.NewReplacer("~1", "/", "~0", "~")
+	for _, token := range tokens[:len(tokens)-1] {
+		switch node := object.(type) {
+		case map[string]any:
+			object = node[unescape.Replace(token)]
+		case []any:
+			i, err := strconv.Atoi(token)
+			if i < 0 {
+				i += len(node)
+			}
+			if err != nil || i < 0 || i >= len(node) {
+				return nil
+			}
+			object = node[i]
+		default:
+			return nil
+		}
+	}
+	return object
+}

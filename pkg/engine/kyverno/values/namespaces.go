@@ -1,0 +1,48 @@
+package values
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+)
+
+// Namespaces are the Namespaces that a Values document describes, in the order of
+// their names. What is wrong with it is for Add to report.
+func Namespaces(document *unstructured.Unstructured) []*unstructured.Unstructured {
+	return namespaces(decode.Node{Report: &decode.Report{Warn: func(engine.CompileError) {}}, Value: document.Object}.Fields())
+}
+
+// namespaces reads the labels under namespaceSelector, and whole objects under
+// namespaces, which come first.
+func namespaces(f *decode.Fields) []*unstructured.Unstructured {
+	found := map[string]tree{}
+	for _, n := range f.At("namespaceSelector").List() {
+		one := n.Fields()
+		labels := tree{}
+		for name, value := range one.At("labels").TextMap() {
+			labels[name] = value
+		}
+		if name := named(one); name != "" {
+			found[name] = tree{"name": name, "labels": labels}
+		}
+		one.Done()
+	}
+	for _, n := range f.At("namespaces").List() {
+		one := n.Fields()
+		metadata := one.At("metadata").Fields()
+		if name := named(metadata); name != "" {
+			found[name] = metadata.Values
+		}
+	}
+	var out []*unstructured.Unstructured
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		out = append(out, &unstructured.Unstructured{Object: tree{
+			"apiVersion": "v1", "kind": "Namespace", "metadata": found[name],
+		}})
+	}
+	return out
+}

@@ -1,0 +1,124 @@
+package snapshot
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/apipath"
+)
+
+// discover answers the paths below /api and /apis that tell which kinds there
+// are: the stable ones of Kubernetes itself, which servers have by default, those
+// of the CustomResourceDefinitions, and those of the objects.
+func (s *Snapshot) discover(p apipath.Path) ([]byte, error) {
+	kinds := s.kinds()
+	if p.Version != "" {
+		gv := schema.GroupVersion{Group: p.Group, Version: p.Version}
+		if list := s.resources(gv, kinds); list != nil {
+			return json.Marshal(list)
+		}
+		return nil, noSuchPath(p)
+	}
+	groups := groupsOf(kinds)
+	switch {
+	case p.Clean == "/api":
+		core := metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}
+		return json.Marshal(core)
+	case p.Group == "":
+		list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
+		list.Groups = slices.DeleteFunc(groups, func(g metav1.APIGroup) bool { return g.Name == "" })
+		return json.Marshal(list)
+	}
+	for _, g := range groups {
+		if g.Name == p.Group {
+			g.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
+			return json.Marshal(g)
+		}
+	}
+	return nil, noSuchPath(p)
+}
+
+// kinds lists what there is, in order of group, version (as servers prefer them)
+// and kind.
+func (s *Snapshot) kinds() []schema.GroupVersionKind {
+	var all []schema.GroupVersionKind
+	for _, gvk := range builtinKinds() {
+		if stable(gvk.Version) && !partOfOthers(gvk) {
+			all = append(all, gvk)
+		}
+	}
+	for _, d := range s.custom {
+		all = append(all, d.kind)
+	}
+	for _, e := range s.entries {
+		all = append(all, e.mapping.GroupVersionKind)
+	}
+	slices.SortFunc(all, func(a, b schema.GroupVersionKind) int {
+		if c := strings.Compare(a.Group, b.Group); c != 0 {
+			return c
+		}
+		if c := version.CompareKubeAwareVersionStrings(b.Version, a.Version); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Kind, b.Kind)
+	})
+	return slices.Compact(all)
+}
+
+// stable tells v1 from v1beta1 and v2alpha1.
+func stable(version string) bool {
+	return strings.Trim(strings.TrimPrefix(version, "v"), "0123456789") == ""
+}
+
+// partOfOthers knows the types that are only seen below objects of other kinds.
+func partOfOthers(gvk schema.GroupVersionKind) bool {
+	return slices.Contains([]string{"Binding", "Eviction", "RangeAllocation", "Scale", "TokenRequest"}, gvk.Kind)
+}
+
+// groupsOf lists the groups of sorted kinds, each with its versions.
+func groupsOf(kinds []schema.GroupVersionKind) []metav1.APIGroup {
+	var groups []metav1.APIGroup
+	for _, gvk := range kinds {
+		v := metav1.GroupVersionForDiscovery{GroupVersion: gvk.GroupVersion().String(), Version: gvk.Version}
+		last := len(groups) - 1
+		switch {
+		case last < 0 || groups[last].Name != gvk.Group:
+			groups = append(groups, metav1.APIGroup{
+				Name: gvk.Group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v,
+			})
+		case !slices.Contains(groups[last].Versions, v):
+			groups[last].Versions = append(groups[last].Versions, v)
+		}
+	}
+	return groups
+}
+
+// resources lists the kinds of one version; nil when there are none.
+func (s *Snapshot) resources(gv schema.GroupVersion, kinds []schema.GroupVersionKind) *metav1.APIResourceList {
+	var out *metav1.APIResourceList
+	for _, gvk := range kinds {
+		mapping, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		if err != nil || gvk.GroupVersion() != gv {
+			continue
+		}
+		if out == nil {
+			out = &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv.String()}
+		}
+		singular, err := s.mapper.ResourceSingularizer(mapping.Resource.Resource)
+		if err != nil {
+			singular = "" // as servers say when they do not know it
+		}
+		out.APIResources = append(out.APIResources, metav1.APIResource{
+			Name: mapping.Resource.Resource, SingularName: singular, Kind: gvk.Kind,
+			Namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace,
+			Verbs:      metav1.Verbs{"get", "list"},
+		})
+	}
+	return out
+}

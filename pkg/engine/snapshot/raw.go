@@ -1,0 +1,164 @@
+package snapshot
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/apipath"
+)
+
+// Raw answers a GET as an API server with these objects would: of an object or
+// its status, of a collection, of what /api and /apis tell about the kinds. What
+// is not there is an error for which apierrors.IsNotFound holds; any other request
+// is an *engine.UnansweredError.
+func (s *Snapshot) Raw(_ context.Context, method, target string, _ []byte) ([]byte, error) {
+	p, err := apipath.Parse(target)
+	if err != nil {
+		return nil, err
+	}
+	unanswered := func(reason string) error {
+		return &engine.UnansweredError{Method: method, Path: target, Reason: reason}
+	}
+	switch {
+	case method != "GET":
+		return nil, unanswered("manifests can only be read")
+	case p.Resource == "" && isDiscovery(p):
+		return s.discover(p)
+	case p.Resource == "":
+		return nil, unanswered("manifests do not tell this about the server")
+	}
+	mapping, err := s.mappingOf(p)
+	if err != nil {
+		return nil, err
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot && p.Namespace != "" {
+		return nil, noSuchPath(p)
+	}
+	switch {
+	case p.Name == "":
+		var o listOptions
+		if err := o.read(p.Query); apierrors.IsBadRequest(err) {
+			return nil, err
+		} else if err != nil {
+			return nil, unanswered(err.Error())
+		}
+		return json.Marshal(s.collection(mapping, p.Namespace, o))
+	case p.Subresource != "" && p.Subresource != "status":
+		return nil, unanswered("manifests hold objects and their status, no " + p.Subresource)
+	}
+	return s.object(mapping, p)
+}
+
+// mappingOf finds the resource that a path names, in the version of the path.
+func (s *Snapshot) mappingOf(p apipath.Path) (*meta.RESTMapping, error) {
+	resource := schema.GroupVersionResource{Group: p.Group, Version: p.Version, Resource: p.Resource}
+	kind, err := s.mapper.KindFor(resource)
+	if err != nil || kind.Group != p.Group || kind.Version != p.Version {
+		return nil, noSuchPath(p)
+	}
+	mapping, err := s.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil || mapping.Resource.Resource != p.Resource {
+		return nil, noSuchPath(p)
+	}
+	return mapping, nil
+}
+
+// noSuchPath is what a server says about a resource that it does not have.
+func noSuchPath(p apipath.Path) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: 404, Reason: metav1.StatusReasonNotFound,
+		Message: fmt.Sprintf("the server could not find the requested resource (%s)", p.Clean),
+	}}
+}
+
+func (s *Snapshot) object(mapping *meta.RESTMapping, p apipath.Path) ([]byte, error) {
+	key := engine.ObjectKey{GroupKind: mapping.GroupVersionKind.GroupKind(), Namespace: p.Namespace, Name: p.Name}
+	e := s.byName[key]
+	if e == nil {
+		return nil, apierrors.NewNotFound(mapping.Resource.GroupResource(), p.Name)
+	}
+	return json.Marshal(e.object.Object)
+}
+
+// collection is a list as a server answers it: the elements of a kind of
+// Kubernetes itself do not repeat what they are.
+func (s *Snapshot) collection(mapping *meta.RESTMapping, namespace string, o listOptions) map[string]any {
+	gvk := mapping.GroupVersionKind
+	items := []any{}
+	for _, e := range s.entries {
+		if e.key.GroupKind != gvk.GroupKind() || (namespace != "" && e.key.Namespace != namespace) || !o.selects(e) {
+			continue
+		}
+		item := e.object.Object
+		if scheme.Scheme.Recognizes(gvk) {
+			item = shallow(item)
+			delete(item, "apiVersion")
+			delete(item, "kind")
+		}
+		items = append(items, item)
+	}
+	return map[string]any{
+		"apiVersion": gvk.GroupVersion().String(), "kind": gvk.Kind + "List",
+		"metadata": map[string]any{"resourceVersion": ""}, "items": items,
+	}
+}
+
+// listOptions are the parameters of a request for a collection.
+type listOptions struct {
+	labels labels.Selector
+	fields fields.Selector
+}
+
+func (o *listOptions) read(query url.Values) error {
+	var err error
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		switch value := strings.Join(query[name], ","); name {
+		case "labelSelector":
+			if o.labels, err = labels.Parse(value); err != nil {
+				err = apierrors.NewBadRequest(err.Error())
+			}
+		case "fieldSelector":
+			if o.fields, err = fields.ParseSelector(value); err != nil {
+				return apierrors.NewBadRequest(err.Error())
+			}
+			err = answerable(o.fields)
+		case "limit", "pretty", "resourceVersion", "resourceVersionMatch", "timeoutSeconds":
+			// The whole list is a correct answer to all of these.
+		default:
+			err = fmt.Errorf("the parameter %s is not known here", name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *listOptions) selects(e *entry) bool {
+	if o.labels != nil && !o.labels.Matches(labels.Set(e.object.GetLabels())) {
+		return false
+	}
+	return o.fields == nil || o.fields.Matches(fields.Set{
+		"metadata.name": e.key.Name, "metadata.namespace": e.key.Namespace,
+	})
+}
+
+// isDiscovery tells whether a path asks which kinds there are.
+func isDiscovery(p apipath.Path) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(p.Clean, "/"), "/")
+	return slices.Contains([]string{"api", "apis"}, first)
+}

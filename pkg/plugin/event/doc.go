@@ -1,0 +1,3 @@
+// Package event records on an object which policies changed it, as a Kubernetes
+// Event.
+package event

@@ -1,0 +1,13 @@
+// Package metrics counts what a run did in OpenMetrics text.
+//
+// All metrics are gauges: they say what the last run found and did, and do not add
+// up over runs.
+//
+//   - kubectl_mutate_objects: evaluated objects, by what would become of them;
+//   - kubectl_mutate_incomplete_objects: those of them on which a rule failed, was
+//     denied or is not supported;
+//   - kubectl_mutate_rule_objects: objects by the outcome of each rule on them;
+//     that a rule did not match is left out;
+//   - kubectl_mutate_writes: objects that a run tried to write, by what came of it;
+//   - kubectl_mutate_rule_writes: the same, by each rule that changed the object.
+package metrics

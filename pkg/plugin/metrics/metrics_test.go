@@ -1,0 +1,194 @@
+package metrics_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/metrics"
+)
+
+var update = flag.Bool("update", false, "rewrite the results in testdata")
+
+func deployment(namespace string) engine.ObjectKey {
+	return engine.ObjectKey{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Version: "v1", Namespace: namespace, Name: "web"}
+}
+
+// example counts every outcome of interest at least once.
+func example() *metrics.Run {
+	team := engine.RuleRef{Dialect: "kyverno", Policy: "labels", Rule: "team"}
+	odd := engine.RuleRef{Dialect: "kyverno", Policy: "shop/odd", Rule: "say \"hi\"\\\nand \xff"}
+	node := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Node"}, Name: "worker-1"}
+	there := &unstructured.Unstructured{}
+	step := func(r engine.RuleRef, k engine.ObjectKey, o engine.Outcome) engine.Step {
+		return engine.Step{Rule: r, Subject: k, Outcome: o}
+	}
+	r := metrics.New("apply-existing", "v1.2.3")
+	for _, ns := range []string{"shop", "team", "shop"} {
+		r.Evaluated(&engine.Change{
+			Subject: deployment(ns), Before: there, Fields: make([]engine.FieldChange, 2),
+			Steps: []engine.Step{step(team, deployment(ns), engine.Changed), step(team, deployment(ns), engine.Changed), step(odd, deployment(ns), engine.Skipped)},
+		})
+	}
+	r.Evaluated(&engine.Change{Subject: node, Before: there, Steps: []engine.Step{
+		step(team, node, engine.NotMatched), step(odd, node, engine.Failed),
+	}})
+	// A target that does not exist is no object, but a failure of the rule.
+	r.Evaluated(&engine.Change{Subject: deployment("gone"), Steps: []engine.Step{step(team, deployment("gone"), engine.Failed)}})
+	r.Written(&apply.Result{Key: deployment("shop"), Outcome: apply.Applied, Status: &apply.Result{Key: deployment("shop"), Outcome: apply.Failed}}, []engine.RuleRef{team, team})
+	r.Written(&apply.Result{Key: deployment("team"), Outcome: apply.Conflicted}, []engine.RuleRef{team, odd})
+	return r
+}
+
+func TestWriteTo(t *testing.T) {
+	var got, again strings.Builder
+	for _, b := range []*strings.Builder{&got, &again} {
+		if n, err := example().WriteTo(b); err != nil || int(n) != b.Len() {
+			t.Fatalf("%d bytes, %v", n, err)
+		}
+	}
+	if diff := cmp.Diff(got.String(), again.String()); diff != "" {
+		t.Errorf("equal runs differ:\n%s", diff)
+	}
+	golden := filepath.Join("testdata", "example.txt")
+	if *update {
+		if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if err := wellFormed(got.String()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRunWithoutObjectsIsWellFormed(t *testing.T) {
+	var b strings.Builder
+	if _, err := metrics.New("preview", "").WriteTo(&b); err != nil {
+		t.Fatal(err)
+	}
+	if err := wellFormed(b.String()); err != nil {
+		t.Errorf("%v in:\n%s", err, b.String())
+	}
+}
+
+// The grammar of OpenMetrics 1.0, as far as gauges and info metrics use it.
+var (
+	metaLine   = regexp.MustCompile(`^# (TYPE|HELP) ([a-zA-Z_:][a-zA-Z0-9_:]*) (.+)$`)
+	sampleLine = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{.*\}) ([0-9]+)$`)
+	labels     = regexp.MustCompile(`^\{([a-zA-Z_][a-zA-Z0-9_]*="([^"\\\n]|\\[\\n"])*"(,[a-zA-Z_][a-zA-Z0-9_]*="([^"\\\n]|\\[\\n"])*")*)?\}$`)
+)
+
+// wellFormed checks a text against the grammar, and that families are not
+// interleaved and samples not repeated.
+func wellFormed(text string) error {
+	body, found := strings.CutSuffix(text, "# EOF\n")
+	if !found || strings.Contains(body, "# EOF") {
+		return errors.New("it must end with one # EOF")
+	}
+	family, suffix := "", ""
+	seen := map[string]bool{}
+	for line := range strings.Lines(body) {
+		line = strings.TrimSuffix(line, "\n")
+		if m := metaLine.FindStringSubmatch(line); m != nil {
+			if seen[m[1]+m[2]] || (m[1] == "HELP" && m[2] != family) {
+				return fmt.Errorf("out of place: %s", line)
+			}
+			seen[m[1]+m[2]] = true
+			if family = m[2]; m[1] == "TYPE" {
+				suffix = map[string]string{"gauge": "", "info": "_info"}[m[3]]
+			}
+			continue
+		}
+		m := sampleLine.FindStringSubmatch(line)
+		if m == nil || m[1] != family+suffix || !labels.MatchString(m[2]) || seen[m[1]+m[2]] {
+			return fmt.Errorf("no sample of %s: %s", family, line)
+		}
+		seen[m[1]+m[2]] = true
+	}
+	return nil
+}
+
+func TestWriteFileReplacesAFileForEverybodyToRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.prom")
+	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := example().WriteFile(path); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := wellFormed(string(content)); err != nil {
+		t.Error(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	onlyFile(t, filepath.Dir(path))
+}
+
+// A file that cannot be replaced is told, and nothing is left beside it.
+func TestWriteFileThatFails(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "directory")
+	if err := os.Mkdir(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := example().WriteFile(path); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("error %v, want one that names the file", err)
+	}
+	onlyFile(t, dir)
+	if err := example().WriteFile(filepath.Join(dir, "missing", "run.prom")); err == nil {
+		t.Error("no error for a directory that is not there")
+	}
+}
+
+func onlyFile(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("%v, %v: want one entry", entries, err)
+	}
+}
+
+func TestCheckFile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		file:                       "",
+		filepath.Join(dir, "new"):  "",
+		dir:                        "no ordinary file",
+		os.DevNull:                 "no ordinary file",
+		filepath.Join(file, "sub"): "not a directory",
+		filepath.Join(dir, "a/b"):  "no such file",
+	} {
+		err := metrics.CheckFile(path)
+		if (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: error %v, want %q", path, err, want)
+		}
+	}
+}

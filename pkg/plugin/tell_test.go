@@ -1,0 +1,122 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/event"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/metrics"
+)
+
+// messages keeps what the events say that are created.
+type messages []string
+
+func (m *messages) Create(_ context.Context, u *unstructured.Unstructured) error {
+	text, _, err := unstructured.NestedString(u.Object, "message")
+	*m = append(*m, text)
+	return err
+}
+
+// A write leaves events of the rules that another object set off, each once, and
+// numbers of all rules that changed the object.
+func TestTell(t *testing.T) {
+	web := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Namespace: "shop", Name: "web"}
+	trigger := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Secret"}, Version: "v1", Namespace: "shop", Name: "s"}
+	step := func(rule string, by engine.ObjectKey, o engine.Outcome) engine.Step {
+		return engine.Step{Rule: engine.RuleRef{Policy: "p", Rule: rule}, Subject: web, Trigger: by, Outcome: o}
+	}
+	change := &engine.Change{Subject: web, Steps: []engine.Step{
+		step("own", engine.ObjectKey{}, engine.Changed), step("share", trigger, engine.Changed),
+		step("share", trigger, engine.Changed), step("other", trigger, engine.Unchanged),
+	}}
+	for name, c := range map[string]struct {
+		result apply.Result
+		change *engine.Change
+		events messages
+		counts []string
+	}{
+		"written": {
+			apply.Result{Outcome: apply.Applied},
+			change,
+			messages{"policy p/share applied"},
+			[]string{`policy="p",rule="own",kind="ConfigMap",namespace="shop",outcome="applied"} 1`, `policy="p",rule="share",kind="ConfigMap",namespace="shop",outcome="applied"} 1`},
+		},
+		"only the status was written": {
+			apply.Result{Outcome: apply.Failed, Status: &apply.Result{Key: web, Outcome: apply.Applied}},
+			change,
+			messages{"policy p/share applied"},
+			[]string{`writes{kind="ConfigMap",namespace="shop",outcome="applied"} 1`, `writes{kind="ConfigMap",namespace="shop",outcome="failed"} 1`},
+		},
+		"a rehearsal":       {apply.Result{Outcome: apply.Planned}, change, nil, []string{`outcome="planned"`}},
+		"nothing to write":  {apply.Result{Outcome: apply.Unchanged}, change, nil, []string{`outcome="unchanged"`}},
+		"somebody else's":   {apply.Result{Outcome: apply.Conflicted}, change, nil, []string{`outcome="conflicted"`}},
+		"not there anymore": {apply.Result{Outcome: apply.Deleted}, nil, nil, []string{`writes{kind="ConfigMap",namespace="shop",outcome="deleted"} 1`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var events messages
+			o := &ApplyOptions{Events: &event.Recorder{Creator: &events, Now: time.Now, Warn: func(err error) { t.Error(err) }}}
+			o.Metrics.Run = metrics.New("apply-existing", "v1")
+			c.result.Key, c.result.After = web, &unstructured.Unstructured{Object: map[string]any{}}
+			(&writing{ApplyOptions: o}).tell(t.Context(), &c.result, c.change)
+			if diff := cmp.Diff(c.events, events); diff != "" {
+				t.Errorf("events -want +got:\n%s", diff)
+			}
+			var text strings.Builder
+			if _, err := o.Metrics.WriteTo(&text); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range c.counts {
+				if !strings.Contains(text.String(), want) {
+					t.Errorf("no %s in\n%s", want, &text)
+				}
+			}
+			(&writing{ApplyOptions: &ApplyOptions{}}).tell(t.Context(), &c.result, c.change) // neither was asked for
+		})
+	}
+}
+
+// Numbers are written however a run ends, and a run whose numbers are lost is not
+// told as complete.
+func TestMetering(t *testing.T) {
+	broke := errors.New("broke off")
+	file := filepath.Join(t.TempDir(), "run.prom")
+	for name, c := range map[string]struct {
+		file       string
+		code, want int
+		err        error
+	}{
+		"written":                   {file, ExitChanges, ExitChanges, nil},
+		"written after an error":    {file, ExitNothing, ExitNothing, broke},
+		"lost":                      {filepath.Join(file, "x"), ExitOK, ExitIncomplete, nil},
+		"lost after an error":       {filepath.Join(file, "x"), ExitNothing, ExitNothing, broke},
+		"lost when some was broken": {filepath.Join(file, "x"), ExitIncomplete, ExitIncomplete, broke},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			code, err := Metering{Run: metrics.New("preview", "v1"), File: c.file}.finish(c.code, c.err)
+			lost := c.file != file
+			if code != c.want || (err != nil) != (lost || c.err != nil) || (c.err != nil && !errors.Is(err, c.err)) {
+				t.Errorf("exit code %d, error %v", code, err)
+			}
+			if content, err := os.ReadFile(file); err != nil || strings.Contains(string(content), "# EOF") == lost {
+				t.Errorf("%q, %v", content, err)
+			}
+		})
+	}
+	if code, err := (Metering{}).finish(ExitChanges, broke); code != ExitChanges || !errors.Is(err, broke) {
+		t.Errorf("without --metrics: %d, %v", code, err)
+	}
+}
