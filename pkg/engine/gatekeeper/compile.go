@@ -1,7 +1,6 @@
 package gatekeeper
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 

@@ -143,6 +143,21 @@ func TestWhatDoesNotConvergeIsGivenUp(t *testing.T) {
 	}
 }
 
+func TestANamespaceThatCannotBeReadFailsItsSelectorAlone(t *testing.T) {
+	selecting := engine.Document{Object: object(t, []byte(`
+apiVersion: mutations.gatekeeper.sh/v1
+kind: AssignMetadata
+metadata: {name: a1}
+spec: {match: {namespaceSelector: {matchLabels: {team: web}}}, location: metadata.labels.e, parameters: {assign: {value: "1"}}}`))}
+	got, said := evaluate(t, append(chain(t), selecting), pod(t), engine.DefaultLimits())
+	if got.GetLabels()["d"] != "1" || got.GetLabels()["e"] != "" {
+		t.Errorf("labels are %v", got.GetLabels())
+	}
+	if want := "failed a1: failed to run Match criteria: namespace selector for namespace-scoped object but missing Namespace: shop cannot be read"; !strings.HasPrefix(said, want) {
+		t.Errorf("said %s", said)
+	}
+}
+
 func TestTheSecondRoundIsNotForGatekeeper(t *testing.T) {
 	target := pod(t)
 	target.Request.Reinvocation = true

@@ -6,8 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
 )
 

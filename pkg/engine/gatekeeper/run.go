@@ -22,6 +22,7 @@ type run struct {
 	object    *unstructured.Unstructured // as it is by now
 	history   []history                  // for each mutator
 	changes   int                        // by all mutators in all rounds
+	assumed   engine.Warning             // what had to be taken for granted of the Namespace
 	failed    int                        // index of the mutator that failed, or -1
 	endless   *NotConvergingError
 }
@@ -114,7 +115,7 @@ func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (wal
 	verdict, err := m.criteria.Judge(&c)
 	h.verdict = verdict
 	if err != nil {
-		return walk.Outcome{}, fmt.Errorf("%w: %s cannot be read, or is not among the manifests", err, r.target.Key.Namespace)
+		return walk.Outcome{}, fmt.Errorf("%w: %s cannot be read", err, r.target.Key.Namespace)
 	}
 	if !verdict.Matches() {
 		return walk.Outcome{}, nil
@@ -201,6 +202,9 @@ func (r *run) report(sink engine.Sink) {
 func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 	h, m := &r.history[i], r.program.mutators[i]
 	step := engine.Step{Rule: m.ref, Subject: r.target.Key, AsCreated: h.verdict.AsCreated}
+	if r.assumed != "" && h.matched && m.criteria.NamespaceLabels != nil {
+		step.Warnings = append(step.Warnings, r.assumed)
+	}
 	var external *ExternalDataError
 	switch {
 	case h.err != nil:
@@ -219,7 +223,7 @@ func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 	case h.times > 0:
 		step.Outcome, step.After = engine.Changed, h.after
 		if h.warning != "" {
-			step.Warnings = []engine.Warning{h.warning}
+			step.Warnings = append(step.Warnings, h.warning)
 		}
 	case errors.As(h.skip, &external):
 		step.Outcome, step.Err = engine.Unsupported, h.skip

@@ -3,19 +3,17 @@ package kyverno
 import (
 	"fmt"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
 )
 
 // RuleError is why a rule could not be evaluated on an object.
 type RuleError struct {
-	Rule  engine.RuleRef
 	Field string // where in the rule, such as "mutate.foreach[0].list"
 	Err   error
 }
 
-// Error says which rule, where in it, and why.
-func (e *RuleError) Error() string { return fmt.Sprintf("%s: %s: %v", e.Rule, e.Field, e.Err) }
+// Error says where in the rule, and why; the step beside it names the rule.
+func (e *RuleError) Error() string { return fmt.Sprintf("%s: %v", e.Field, e.Err) }
 
 // Unwrap gives the reason.
 func (e *RuleError) Unwrap() error { return e.Err }

@@ -166,7 +166,7 @@ func (e *execution) meets(c *conditions.Conditions, s *variables.Scope, field st
 
 // failed says where in the rule an error comes from.
 func (e *execution) failed(field string, err error) error {
-	return &RuleError{Rule: e.rule.ref, Field: field, Err: err}
+	return &RuleError{Field: field, Err: err}
 }
 
 // schema is the schema of the object that the rule changes; the zero schema

@@ -219,5 +219,5 @@ func atElement(err error, index int) error {
 	if !errors.As(err, &failed) {
 		return err
 	}
-	return &RuleError{Rule: failed.Rule, Field: failed.Field, Err: fmt.Errorf("element %d: %w", index, failed.Err)}
+	return &RuleError{Field: failed.Field, Err: fmt.Errorf("element %d: %w", index, failed.Err)}
 }
