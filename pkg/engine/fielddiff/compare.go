@@ -1,7 +1,6 @@
 package fielddiff
 
 import (
-	"reflect"
 	"sort"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -42,7 +41,7 @@ func child(p fieldpath.Path, e fieldpath.PathElement) fieldpath.Path {
 }
 
 func (c *comparison) values(p fieldpath.Path, a, b any, t Type) {
-	if shared(a, b) {
+	if Shared(a, b) {
 		return
 	}
 	switch x := a.(type) {
@@ -65,7 +64,7 @@ func (c *comparison) values(p fieldpath.Path, a, b any, t Type) {
 }
 
 func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
-	if shared(a, b) {
+	if Shared(a, b) {
 		return
 	}
 	for _, name := range names(a, b) {
@@ -102,19 +101,6 @@ func names(a, b map[string]any) []string {
 	}
 	sort.Strings(out)
 	return out
-}
-
-// shared tells whether two values are one and the same subtree.
-func shared(a, b any) bool {
-	switch x := a.(type) {
-	case map[string]any:
-		y, ok := b.(map[string]any)
-		return ok && reflect.ValueOf(x).Pointer() == reflect.ValueOf(y).Pointer()
-	case []any:
-		y, ok := b.([]any)
-		return ok && len(x) == len(y) && len(x) > 0 && &x[0] == &y[0]
-	}
-	return false
 }
 
 func scalarsEqual(a, b any, t Type) bool {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/images"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
@@ -196,7 +197,7 @@ func (e *execution) step(out mutated, err error) engine.Step {
 		step.Outcome, step.Err = engine.Unsupported, err
 	case err != nil:
 		step.Outcome, step.Err = engine.Failed, err
-	case sameMap(out.object, e.subject.Object.Object):
+	case fielddiff.Shared(out.object, e.subject.Object.Object):
 		step.Outcome = engine.Unchanged
 	default:
 		e.finish(&step, out)
@@ -233,8 +234,3 @@ func changedIdentity(before, after map[string]any) string {
 }
 
 func mapping(v any) map[string]any { m, _ := v.(map[string]any); return m }
-
-// sameMap tells whether two maps are one and the same.
-func sameMap(a, b map[string]any) bool {
-	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
-}

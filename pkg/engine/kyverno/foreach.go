@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
@@ -119,7 +120,7 @@ func (m *forEach) mutate(e *execution, s *variables.Scope, object map[string]any
 		patched += n
 		// Only the next entry sees what this one did. The trigger of a rule with
 		// targets stays what it was.
-		if !sameMap(before, out.object) && !e.onTarget {
+		if !fielddiff.Shared(before, out.object) && !e.onTarget {
 			s = s.Child()
 			s.Set("request", e.request(out.object))
 		}
@@ -127,7 +128,7 @@ func (m *forEach) mutate(e *execution, s *variables.Scope, object map[string]any
 	if patched == 0 && held != nil {
 		return out, held
 	}
-	if !sameMap(out.object, object) && reflect.DeepEqual(out.object, object) {
+	if !fielddiff.Shared(out.object, object) && reflect.DeepEqual(out.object, object) {
 		out.object = object // one element has undone another
 	}
 	return out, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/legacy"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 )
@@ -71,7 +72,7 @@ func (m sequence) mutate(e *execution, s *variables.Scope, object map[string]any
 		out.warnings = append(out.warnings, did.warnings...)
 		out.impure = cmp.Or(out.impure, did.impure)
 	}
-	if held != nil && sameMap(out.object, object) {
+	if held != nil && fielddiff.Shared(out.object, object) {
 		return out, held
 	}
 	return out, nil

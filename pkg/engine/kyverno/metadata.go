@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
 )
 
 // metadataPaths are the labels and annotations of an object and of its Pod template.
@@ -41,7 +42,7 @@ func quoteMetadata(object map[string]any) (map[string]any, []engine.Warning) {
 
 // quoted is what a patch made of an object, its labels and annotations as strings.
 func quoted(before, after map[string]any, impure string) mutated {
-	if sameMap(after, before) {
+	if fielddiff.Shared(after, before) {
 		return mutated{object: before}
 	}
 	out := mutated{impure: impure}

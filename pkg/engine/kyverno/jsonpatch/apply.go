@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
 )
 
 // Apply applies the operations one after the other, all or none of them. It
@@ -21,7 +23,7 @@ func (p Patch) Apply(doc map[string]any) (map[string]any, error) {
 		}
 		current = next
 	}
-	if equal(current, doc) {
+	if fielddiff.Same(current, doc) {
 		return doc, nil
 	}
 	return current, nil
@@ -98,7 +100,7 @@ func test(doc map[string]any, path []string, want any) error {
 	if err != nil {
 		return err
 	}
-	if !equal(got, want) {
+	if !fielddiff.Same(got, want) {
 		return errTest
 	}
 	return nil
@@ -270,7 +272,7 @@ func pad(list []any, i int) ([]any, error) {
 func replaceChild(node any, token string, child any) any {
 	switch n := node.(type) {
 	case map[string]any:
-		if shared(n[token], child) {
+		if fielddiff.Shared(n[token], child) {
 			return n
 		}
 		out := maps.Clone(n)
@@ -281,7 +283,7 @@ func replaceChild(node any, token string, child any) any {
 		if i < 0 {
 			i += len(n)
 		}
-		if shared(n[i], child) {
+		if fielddiff.Shared(n[i], child) {
 			return n
 		}
 		out := slices.Clone(n)

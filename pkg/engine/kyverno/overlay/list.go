@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
 
@@ -111,7 +112,7 @@ func (m *merger) mergeElements(live, patch []any, at *place) (any, bool, error) 
 	if err != nil {
 		return nil, false, err
 	}
-	if rule.byType && len(live) > 0 && !slices.ContainsFunc(patch, hasAnchors) && !equal(merged, patch) {
+	if rule.byType && len(live) > 0 && !slices.ContainsFunc(patch, hasAnchors) && !fielddiff.Same(merged, patch) {
 		m.warn("%s: the list merges by %s, as its schema says; Kyverno 1.19 would replace it as a whole", at, strings.Join(rule.keys, " and "))
 	}
 	return merged, live == nil && len(merged) == 0, nil
@@ -199,7 +200,7 @@ func otherwiseHit(patch map[string]any, live []any, targets []int, at *place) bo
 			continue
 		}
 		var trial merger
-		if merged, _, err := trial.mergeMap(object, []map[string]any{patch}, at.element(i)); err == nil && !equal(merged, object) {
+		if merged, _, err := trial.mergeMap(object, []map[string]any{patch}, at.element(i)); err == nil && !fielddiff.Same(merged, object) {
 			return true
 		}
 	}
@@ -284,7 +285,7 @@ func find(e map[string]any, list []any, keys []string) int {
 // sameKeys compares the keys that the pattern spells out.
 func sameKeys(e, live map[string]any, keys []string) bool {
 	for _, k := range keys {
-		if e[k] != nil && !equal(e[k], withDefault(live, k)) {
+		if e[k] != nil && !fielddiff.Same(e[k], withDefault(live, k)) {
 			return false
 		}
 	}
@@ -293,7 +294,7 @@ func sameKeys(e, live map[string]any, keys []string) bool {
 
 func sameDefaultedKeys(e, live map[string]any, keys []string) bool {
 	for _, k := range keys {
-		if !equal(withDefault(e, k), withDefault(live, k)) {
+		if !fielddiff.Same(withDefault(e, k), withDefault(live, k)) {
 			return false
 		}
 	}
@@ -323,7 +324,7 @@ func (m *merger) patchElements(live []any, sorted elements, at *place) ([]any, e
 		if err != nil {
 			return nil, err
 		}
-		if removed || !sameMap(merged, old) {
+		if removed || !fielddiff.Shared(merged, old) {
 			changed = true
 			m.tellDifference(patches, old, at)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
 )
 
 // Result is an object with a patch applied.
@@ -37,7 +38,7 @@ func Apply(live, patch map[string]any, s engine.Schema) (Result, error) {
 	if err != nil {
 		return Result{Object: live}, err
 	}
-	if removed || equal(object, live) {
+	if removed || fielddiff.Same(object, live) {
 		object = live
 	}
 	return Result{Object: object, Warnings: m.warnings}, nil

@@ -2,9 +2,10 @@ package overlay
 
 import (
 	"encoding/json"
-	"reflect"
 	"slices"
 	"strconv"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
 )
 
 // kind is what a value is to a merge.
@@ -75,49 +76,8 @@ func text(v any) (string, bool) {
 	}
 }
 
-// sameMap tells whether two maps are one: neither a copy nor an equal.
-func sameMap(a, b map[string]any) bool {
-	return reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
-}
-
-// equal compares by content, without a walk through what is shared; numbers
-// compare by value, whatever their type.
-func equal(a, b any) bool {
-	switch a := a.(type) {
-	case map[string]any:
-		b, ok := b.(map[string]any)
-		if !ok || len(a) != len(b) {
-			return false
-		}
-		if sameMap(a, b) {
-			return true
-		}
-		for k, v := range a {
-			if other, ok := b[k]; !ok || !equal(v, other) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		b, ok := b.([]any)
-		if !ok || len(a) != len(b) {
-			return false
-		}
-		return len(a) == 0 || &a[0] == &b[0] || slices.EqualFunc(a, b, equal)
-	case int64:
-		if b, ok := b.(float64); ok {
-			return float64(a) == b
-		}
-	case float64:
-		if b, ok := b.(int64); ok {
-			return a == float64(b)
-		}
-	}
-	return a == b
-}
-
 func contains(list []any, v any) bool {
-	return slices.ContainsFunc(list, func(e any) bool { return equal(e, v) })
+	return slices.ContainsFunc(list, func(e any) bool { return fielddiff.Same(e, v) })
 }
 
 // sortedKeys is the order in which a map is gone through.

@@ -1,0 +1,45 @@
+package fielddiff
+
+import (
+	"reflect"
+	"slices"
+)
+
+// Shared tells whether two maps, or two lists that are not empty, are one and the
+// same: neither a copy nor an equal.
+func Shared(a, b any) bool {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		return ok && reflect.ValueOf(x).UnsafePointer() == reflect.ValueOf(y).UnsafePointer()
+	case []any:
+		y, ok := b.([]any)
+		return ok && len(x) == len(y) && len(x) > 0 && &x[0] == &y[0]
+	}
+	return false
+}
+
+// Same compares two values by content, without a walk through what is shared;
+// numbers compare by value, whatever their type. It knows no schema: Equal does.
+func Same(a, b any) bool {
+	if Shared(a, b) {
+		return true
+	}
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		if !ok || len(x) != len(y) {
+			return false
+		}
+		for k, v := range x {
+			if other, ok := y[k]; !ok || !Same(v, other) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		y, ok := b.([]any)
+		return ok && slices.EqualFunc(x, y, Same)
+	}
+	return scalarsEqual(a, b, Type{})
+}
