@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -154,7 +155,36 @@ func (w *wiring) loadPolicies(ctx context.Context, o *EvaluateOptions) error {
 		o.Unreadable++
 	}
 	o.Documents = documents
+	if w.client != nil && !w.Policies.FromCluster {
+		o.Documents = append(w.installedInputs(ctx, o), documents...)
+	}
 	return nil
+}
+
+// installedInputs are what the cluster's engines go by beside policies, such as
+// exceptions and excluded namespaces: it holds for policies from files too. What
+// the user may not read is told, and stands in nobody's way.
+func (w *wiring) installedInputs(ctx context.Context, o *EvaluateOptions) []engine.Document {
+	fromFiles := map[engine.ObjectKey]bool{}
+	for _, d := range o.Documents {
+		fromFiles[engine.KeyOf(d.Object).Named()] = true
+	}
+	role := func(gk schema.GroupKind) engine.Role {
+		for _, d := range o.Dialects {
+			if d.Accepts(gk) == engine.Input && len(accepted(d, o.Documents)) > 0 {
+				return engine.Input
+			}
+		}
+		return engine.Foreign
+	}
+	installed, err := w.client.PolicyDocuments(ctx, role)
+	for _, problem := range unjoin(err) {
+		var part *engine.UnreadableError
+		if errors.As(problem, &part) { // anything else ends the run when objects are read
+			w.warn(fmt.Errorf("%w; evaluated as if there were none", part))
+		}
+	}
+	return slices.DeleteFunc(installed, func(d engine.Document) bool { return fromFiles[engine.KeyOf(d.Object).Named()] })
 }
 
 // openWorld sets what policies may read: the cluster, or the manifests together
