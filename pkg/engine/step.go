@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"strings"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -82,7 +80,7 @@ type RuleFilter struct{ Only, Skip []string }
 func (f RuleFilter) Keeps(r RuleRef) bool {
 	named := func(list []string) bool {
 		for _, want := range list {
-			if want == r.Policy || (r.Rule != "" && want == r.String()) || strings.TrimSuffix(want, "/") == r.Policy {
+			if want == r.Policy || (r.Rule != "" && want == r.String()) {
 				return true
 			}
 		}

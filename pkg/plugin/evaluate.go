@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -54,8 +55,10 @@ func (o *EvaluateOptions) compile() (*evaluation, error) {
 			Warn: func(w engine.CompileError) { fmt.Fprintf(o.ErrOut, "warning: %v\n", &w) },
 		})
 		for _, broken := range unjoin(err) {
-			fmt.Fprintf(o.ErrOut, "error: %v\n", broken)
-			out.broken++
+			if o.concerns(broken) {
+				fmt.Fprintf(o.ErrOut, "error: %v\n", broken)
+				out.broken++
+			}
 		}
 		if program != nil {
 			programs, seen = append(programs, program), append(seen, program.Rules()...)
@@ -92,20 +95,63 @@ func accepted(d engine.Dialect, documents []engine.Document) []engine.Document {
 	return out
 }
 
-// checkFilter refuses an --only that names nothing: a typing error there would
-// otherwise look like a policy that changes nothing.
+// concerns tells whether an error is of a policy or rule that the user wants
+// evaluated: one that is broken can be left out like any other.
+func (o *EvaluateOptions) concerns(err error) bool {
+	var e *engine.CompileError
+	if !errors.As(err, &e) {
+		return true
+	}
+	r := brokenRef(e)
+	ofPolicy := func(wanted string) bool { return r.Rule == "" && strings.HasPrefix(wanted, r.Policy+"/") }
+	return o.Rules.Keeps(r) || slices.ContainsFunc(o.Rules.Only, ofPolicy)
+}
+
+// brokenRef is how --only and --skip name what did not compile.
+func brokenRef(e *engine.CompileError) engine.RuleRef {
+	_, name, _ := strings.Cut(e.Policy, " ") // "ClusterPolicy team-labels"
+	return engine.RuleRef{Policy: name, Rule: e.Rule}
+}
+
+// checkFilter refuses an --only or --skip that names nothing. A typing error in
+// the one would look like a policy that changes nothing; in the other, a rule
+// that was to be left out would be applied.
 func (o *EvaluateOptions) checkFilter(kept []engine.RuleRef) error {
-	for _, name := range o.Rules.Only {
-		one := engine.RuleFilter{Only: []string{name}}
-		found := false
-		for _, r := range kept {
-			found = found || one.Keeps(r)
-		}
-		if !found {
-			return fmt.Errorf("--only %s: no such policy or rule", name)
+	if err := checkNamed("--only", o.Rules.Only, kept); err != nil || len(o.Rules.Skip) == 0 {
+		return err
+	}
+	return checkNamed("--skip", o.Rules.Skip, o.all())
+}
+
+func checkNamed(flag string, names []string, rules []engine.RuleRef) error {
+	for _, name := range names {
+		if !slices.ContainsFunc(rules, engine.RuleFilter{Only: []string{name}}.Keeps) {
+			return fmt.Errorf("%s %s: no such policy or rule", flag, name)
 		}
 	}
 	return nil
+}
+
+// all names every rule, chosen or not, and what is too broken to have any.
+func (o *EvaluateOptions) all() []engine.RuleRef {
+	var out []engine.RuleRef
+	for _, d := range o.Dialects {
+		mine := accepted(d, o.Documents)
+		if len(mine) == 0 {
+			continue
+		}
+		program, err := d.Compile(engine.Compilation{Documents: mine, Limits: o.World.Limits, Warn: func(engine.CompileError) {}})
+		if program != nil {
+			out = append(out, program.Rules()...)
+		}
+		for _, broken := range unjoin(err) {
+			var e *engine.CompileError
+			if errors.As(broken, &e) {
+				out = append(out, brokenRef(e))
+			}
+		}
+	}
+	return out
 }
 
 // unjoin takes an error of errors.Join apart; only its outermost layer, since
