@@ -22,7 +22,10 @@ type pending struct {
 
 // Run previews, asks and writes. The error says why nothing, or not everything,
 // was tried; objects that could not be written are results.
-func (o *ApplyOptions) Run(ctx context.Context) (int, error) { return o.Metrics.finish(o.run(ctx)) }
+func (o *ApplyOptions) Run(ctx context.Context) (int, error) {
+	code, err := o.Metrics.finish(o.run(ctx))
+	return code, o.Masker.Error(err)
+}
 
 func (o *ApplyOptions) run(ctx context.Context) (int, error) {
 	e, err := o.compile()

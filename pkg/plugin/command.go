@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/kubectl/pkg/util/templates"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
 )
 
 // Main runs the program for the process's arguments, the program's own name
@@ -32,7 +34,7 @@ func Run(ctx context.Context, c *cobra.Command, args []string, streams genericio
 	err := c.ExecuteContext(ctx)
 	var quiet *ExitError
 	if err != nil && (!errors.As(err, &quiet) || quiet.Err != nil) {
-		fmt.Fprintf(streams.ErrOut, "error: %v\n", err)
+		fmt.Fprintf(streams.ErrOut, "error: %s\n", render.Harmless(err.Error()))
 	}
 	return codeOf(err)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
 )
 
 // EvaluateOptions are what both verbs need to say what would change.
@@ -23,7 +24,8 @@ type EvaluateOptions struct {
 	Reasons    bool
 	Annotate   bool // targets of mutate-existing rules
 	Metrics    Metering
-	ErrOut     io.Writer // notices, warnings and errors
+	ErrOut     io.Writer      // notices, warnings and errors
+	Masker     *secret.Masker // of the errors that end a run; nil shows everything
 }
 
 // evaluation is a run whose policies are compiled.

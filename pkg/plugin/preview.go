@@ -108,7 +108,10 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 
 // Run evaluates, prints, and returns the exit code. An error means that nothing
 // useful was evaluated, or that the run broke off.
-func (o *PreviewOptions) Run(ctx context.Context) (int, error) { return o.Metrics.finish(o.run(ctx)) }
+func (o *PreviewOptions) Run(ctx context.Context) (int, error) {
+	code, err := o.Metrics.finish(o.run(ctx))
+	return code, o.Masker.Error(err)
+}
 
 func (o *PreviewOptions) run(ctx context.Context) (int, error) {
 	e, err := o.compile()

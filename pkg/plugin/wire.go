@@ -89,8 +89,8 @@ func (f *EvaluateFlags) wire(streams genericiooptions.IOStreams, showSecrets, wr
 	w := &wiring{EvaluateFlags: f, streams: streams, reader: &manifest.Reader{Stdin: streams.In}}
 	if !showSecrets {
 		w.masker = &secret.Masker{}
-		w.streams.ErrOut = maskedWriter{streams.ErrOut, w.masker}
 	}
+	w.streams.ErrOut = notices{streams.ErrOut, w.masker}
 	if f.Objects.Offline() {
 		return w, nil
 	}
@@ -272,16 +272,17 @@ func (w *wiring) warnAt(origin, text string) {
 	fmt.Fprintf(w.streams.ErrOut, "warning: %s: %s\n", origin, text)
 }
 
-// maskedWriter keeps the values of Secrets out of notices. Each message is
-// written at once, so that none is cut where a value stands.
-type maskedWriter struct {
+// notices keeps the values of Secrets, and what could act on a terminal, out of
+// what is told beside the results. Each message is written at once, so that none
+// is cut where a value stands.
+type notices struct {
 	io.Writer
 	masker *secret.Masker
 }
 
-// Write writes the masked text.
-func (w maskedWriter) Write(p []byte) (int, error) {
-	if _, err := io.WriteString(w.Writer, w.masker.Text(string(p))); err != nil {
+// Write writes the text as it may be shown.
+func (n notices) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(n.Writer, render.Harmless(n.masker.Text(string(p)))); err != nil {
 		return 0, err
 	}
 	return len(p), nil

@@ -191,5 +191,5 @@ func (p *diffPrinter) text(u *unstructured.Unstructured) (string, error) {
 		return "", nil
 	}
 	out, err := p.yaml.object(u.Object)
-	return lines(out), err
+	return Harmless(out), err
 }

@@ -34,8 +34,9 @@ func harmful(r rune) bool {
 // line makes a text one harmless line.
 func line(s string) string { return escape(s, "") }
 
-// lines makes a text harmless and keeps its line breaks.
-func lines(s string) string { return escape(s, "\n\t") }
+// Harmless shows what could act on a terminal, or mislead its reader, by codes;
+// line breaks stay. Names and values come from clusters and policies.
+func Harmless(s string) string { return escape(s, "\n\t") }
 
 func escape(s, keep string) string {
 	if strings.IndexFunc(s, harmful) < 0 {
