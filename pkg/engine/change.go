@@ -32,7 +32,6 @@ type Change struct {
 	// is a Step only when the run keeps reasons; else NotMatched names it.
 	Steps      []Step
 	NotMatched []RuleRef
-	Warnings   []Warning
 }
 
 // Changed tells whether the object would differ.

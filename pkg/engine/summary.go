@@ -33,7 +33,6 @@ func NewSummary(rules []RuleRef) *Summary {
 func (s *Summary) Add(c *Change) {
 	s.Objects++
 	s.Fields += len(c.Fields)
-	s.Warnings += len(c.Warnings)
 	if c.Changed() {
 		s.Changed++
 	}

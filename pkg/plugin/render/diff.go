@@ -59,7 +59,6 @@ func (p *diffPrinter) heading(b *bytes.Buffer, c *engine.Change) {
 			p.step(b, s)
 		}
 	}
-	p.warnings(b, c.Warnings)
 }
 
 // writer is a rule that changed the object, and the fields that it wrote last.

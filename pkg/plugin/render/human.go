@@ -59,7 +59,7 @@ func (h *human) markerColor(m string) string {
 // shown tells whether the formats that list objects list this one: one that
 // differs, or of which there is something to tell.
 func (o *Options) shown(c *engine.Change) bool {
-	if c.Changed() || o.Reasons || len(c.Warnings) > 0 {
+	if c.Changed() || o.Reasons {
 		return true
 	}
 	for i := range c.Steps {

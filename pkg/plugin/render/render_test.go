@@ -31,7 +31,6 @@ type given struct {
 	Secrets              []map[string]any
 	Changes              []struct {
 		Before, After map[string]any
-		Warnings      []engine.Warning
 		Steps         []struct {
 			Policy, Rule, Reason, NotIdempotent string
 			Outcome                             engine.Outcome
@@ -51,7 +50,7 @@ func object(m map[string]any) *unstructured.Unstructured {
 func (g *given) changes() []engine.Change {
 	var out []engine.Change
 	for _, in := range g.Changes {
-		c := engine.Change{Before: object(in.Before), After: object(in.After), Warnings: in.Warnings}
+		c := engine.Change{Before: object(in.Before), After: object(in.After)}
 		if c.After == nil {
 			c.After = c.Before
 		}

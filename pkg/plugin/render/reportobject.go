@@ -17,11 +17,10 @@ const (
 type reportChange struct {
 	Object objectRef `json:"object"`
 	// Before and After are there only where they differ.
-	Before   map[string]any `json:"before,omitempty"`
-	After    map[string]any `json:"after,omitempty"`
-	Fields   []reportField  `json:"fields,omitempty"`
-	Steps    []reportStep   `json:"steps,omitempty"`
-	Warnings []string       `json:"warnings,omitempty"`
+	Before map[string]any `json:"before,omitempty"`
+	After  map[string]any `json:"after,omitempty"`
+	Fields []reportField  `json:"fields,omitempty"`
+	Steps  []reportStep   `json:"steps,omitempty"`
 	// NotMatched counts the rules that did not match, where they are no steps.
 	NotMatched int `json:"notMatched,omitempty"`
 }
@@ -91,7 +90,7 @@ func ruleOf(r engine.RuleRef) reportRule {
 
 // reported is a change as the report holds it.
 func (o *Options) reported(c *engine.Change) reportChange {
-	out := reportChange{Object: refOf(c.Subject), Warnings: o.warningTexts(c.Warnings), NotMatched: len(c.NotMatched)}
+	out := reportChange{Object: refOf(c.Subject), NotMatched: len(c.NotMatched)}
 	if c.Changed() {
 		before, after := o.masked(c)
 		if before != nil {

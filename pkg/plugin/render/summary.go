@@ -34,7 +34,6 @@ func (p *summaryPrinter) Print(c engine.Change) error {
 			p.step(&b, s)
 		}
 	}
-	p.warnings(&b, c.Warnings)
 	return p.write(&b)
 }
 
