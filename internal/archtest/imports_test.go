@@ -82,6 +82,18 @@ var rules = append(dialectRules(), []rule{
 		},
 	},
 	{
+		says:      "only one package knows the API server's own code, which changes with every release",
+		packages:  []string{"./..."},
+		except:    []string{"./pkg/engine/celpatch"},
+		forbidden: []string{"k8s.io/apiserver/..."},
+	},
+	{
+		says:      "what two dialects share knows no dialect",
+		packages:  []string{"./pkg/engine/celpatch"},
+		forbidden: []string{"./..."},
+		allowed:   []string{"./pkg/engine"},
+	},
+	{
 		says:     "the packages that double the binary stay out of it",
 		packages: []string{"./..."},
 		forbidden: []string{

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,6 +35,7 @@ func (e *Evaluation) change(ctx context.Context, t Target, scoped bool, rec *rec
 			s.Outcome, s.After = Unchanged, nil
 			continue
 		}
+		s.Fields = fields
 		writes = append(writes, write{rule: s.Rule, fields: fields})
 	}
 	if len(writes) == 0 {
@@ -136,7 +136,7 @@ func (c *typeCache) of(ctx context.Context, r Reader, gvk schema.GroupVersionKin
 // TypeOf says how the server compares objects of a kind, as far as the reader
 // knows its schema.
 func TypeOf(ctx context.Context, r Reader, gvk schema.GroupVersionKind) fielddiff.Type {
-	t := fielddiff.Type{NullIsAbsent: builtIn(gvk.Group)}
+	t := fielddiff.Type{EmptyIsAbsent: fielddiff.BuiltIn(gvk.Group)}
 	if r == nil {
 		return t
 	}
@@ -152,10 +152,4 @@ func TypeOf(ctx context.Context, r Reader, gvk schema.GroupVersionKind) fielddif
 	}
 	t.Schema, t.Ref = typed.Schema(), typed.TypeRef()
 	return t
-}
-
-// builtIn tells whether the API server itself defines the group: its kinds have
-// Go types, in which an explicit null does not survive.
-func builtIn(group string) bool {
-	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }

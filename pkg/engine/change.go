@@ -32,6 +32,9 @@ type Change struct {
 	// is a Step only when the run keeps reasons; else NotMatched names it.
 	Steps      []Step
 	NotMatched []RuleRef
+	// Impacts is what the change means beyond its fields, as far as the run had it
+	// reviewed (EvaluationOptions.Review).
+	Impacts []Impact
 }
 
 // Changed tells whether the object would differ.

@@ -118,11 +118,6 @@ type RawReader interface {
 	Raw(ctx context.Context, method, path string, body []byte) ([]byte, error)
 }
 
-// Authorizer answers whether the simulated user may do something.
-type Authorizer interface {
-	Allowed(ctx context.Context, user UserInfo, verb string, r schema.GroupVersionResource, namespace, name string) (bool, error)
-}
-
 // Limits bounds what one evaluation may cost. Policies and cluster contents are
 // untrusted; an error that a limit causes names it.
 type Limits struct {

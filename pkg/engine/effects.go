@@ -276,7 +276,7 @@ func (e *Evaluation) runSubject(ctx context.Context, k ObjectKey, u *unstructure
 		// ask for its labels report by themselves.
 		t.Namespace, _ = e.world.Reader.Get(ctx, ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: ns})
 	}
-	c, err := e.Evaluate(ctx, t, false)
+	c, err := e.reviewed(ctx, t, false)
 	if err != nil {
 		return err
 	}

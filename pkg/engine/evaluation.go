@@ -20,6 +20,9 @@ type EvaluationOptions struct {
 	Reasons bool
 	// Request is simulated for objects that only a mutate-existing rule reached.
 	Request Request
+	// Review, where it is set, may add Impacts to each Change to which a rule wrote,
+	// before Run hands it over. Workers call it side by side. Its error ends the run.
+	Review func(context.Context, *Evaluation, *Change) error
 }
 
 // Evaluation is one run of compiled programs over a set of objects.
@@ -88,7 +91,7 @@ func (e *Evaluation) Run(ctx context.Context, src Source, emit func(*Change) err
 	visited := map[ObjectKey]bool{}
 	work := job[*Change]{
 		workers: e.options.Workers,
-		do:      func(ctx context.Context, t Target) (*Change, error) { return e.Evaluate(ctx, t, true) },
+		do:      func(ctx context.Context, t Target) (*Change, error) { return e.reviewed(ctx, t, true) },
 		take: func(c *Change) error {
 			if len(e.effects.on(c.Subject, c.Before)) > 0 {
 				visited[c.Subject.Named()] = true
@@ -126,12 +129,24 @@ func (e *Evaluation) Evaluate(ctx context.Context, t Target, scoped bool) (*Chan
 	return e.change(ctx, t, scoped, rec)
 }
 
+// reviewed evaluates one object and has what came of it reviewed.
+func (e *Evaluation) reviewed(ctx context.Context, t Target, scoped bool) (*Change, error) {
+	c, err := e.Evaluate(ctx, t, scoped)
+	if err != nil || e.options.Review == nil || !c.Writes() {
+		return c, err
+	}
+	return c, e.options.Review(ctx, e, c)
+}
+
 // chain runs all programs in admission order, and then once more those that a
-// later one changed the object behind: the API server's reinvocation. Which of
-// its rules a program runs again is its own business.
+// later one changed the object behind, or that ask for it themselves: the API
+// server's reinvocation. Which of its rules a program runs again is its own
+// business.
 func (e *Evaluation) chain(ctx context.Context, t Target, s Sink) (*unstructured.Unstructured, error) {
 	object, last := t.Object, 0
+	invocations := make([]Invocation, len(e.programs))
 	for i, p := range e.programs {
+		t.Invocation = &invocations[i]
 		next, err := e.runProgram(ctx, p, t.With(object), s)
 		if err != nil {
 			return nil, err
@@ -141,7 +156,10 @@ func (e *Evaluation) chain(ctx context.Context, t Target, s Sink) (*unstructured
 		}
 	}
 	t.Request.Reinvocation = true
-	for _, p := range e.programs[:last] {
+	for i, p := range e.programs {
+		if t.Invocation = &invocations[i]; i >= last && !t.Invocation.Again {
+			continue
+		}
 		var err error
 		if object, err = e.runProgram(ctx, p, t.With(object), s); err != nil {
 			return nil, err

@@ -21,8 +21,15 @@ import (
 // itself; an empty Version, Namespace or Name leaves that part open.
 type Selection struct {
 	Group, Version, Kind, Subresource string
-	Namespace, Name                   string
-	Labels                            *metav1.LabelSelector
+	// Resource narrows the kinds to those whose resource has this name, such as
+	// "deployments"; a wildcard pattern, and empty for any. Rules of admission name
+	// resources, and only a server, or a mapper, knows of which kinds they are.
+	Resource        string
+	Namespace, Name string
+	Labels          *metav1.LabelSelector
+	// ReadAs is the version to read the objects in where a server has the choice,
+	// and no other selection asks otherwise; empty for the server's own choice.
+	ReadAs string
 }
 
 // Exact tells whether the selection can only name a single object.
@@ -31,11 +38,16 @@ func (s Selection) Exact() bool {
 }
 
 func (s Selection) exactKind() bool {
-	return !wildcard.Has(s.Group) && !wildcard.Has(s.Version) && !wildcard.Has(s.Kind)
+	return s.Resource == "" && !wildcard.Has(s.Group) && !wildcard.Has(s.Version) && !wildcard.Has(s.Kind)
 }
 
-// Matches tells whether the selection names the object. The subresource is not
-// looked at: an object does not know through which endpoint it was read.
+// Names tells whether the selection names a kind, as far as its resource is
+// concerned.
+func (s Selection) Names(resource string) bool { return open(s.Resource, resource) }
+
+// Matches tells whether the selection names the object. The resource and the
+// subresource are not looked at: an object does not know through which endpoint
+// it was read.
 func (s Selection) Matches(u *unstructured.Unstructured) bool {
 	gvk := u.GroupVersionKind()
 	if !wildcard.Match(s.Kind, gvk.Kind) || !wildcard.Match(s.Group, gvk.Group) {

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
 )
 
 // RuleRef names a rule and where it stands.
@@ -57,7 +59,9 @@ type Step struct {
 	// known against it.
 	NotIdempotent string
 	// After is the object after the rule; set only when Outcome is Changed.
-	After    *unstructured.Unstructured
+	After *unstructured.Unstructured
+	// Fields is what the rule changed, computed by the engine like Change.Fields.
+	Fields   []fielddiff.Field
 	Warnings []Warning
 	// Err says why the step was skipped, unsupported, denied or failed, or did
 	// not match. Its text is made late, so that nobody pays for what is not shown.

@@ -6,7 +6,8 @@ type Summary struct {
 	Changed    int // objects that would differ
 	Fields     int // fields that would differ
 	Incomplete int // objects with a failed, denied or unsupported step
-	Warnings   int
+	Warnings   int // of steps, and Impacts
+	Restarts   Restarts
 	// Rules counts outcomes by rule, in evaluation order. A rule that met no
 	// object is there too.
 	Rules []RuleSummary
@@ -33,6 +34,8 @@ func NewSummary(rules []RuleRef) *Summary {
 func (s *Summary) Add(c *Change) {
 	s.Objects++
 	s.Fields += len(c.Fields)
+	s.Warnings += len(c.Impacts)
+	s.Restarts.add(c.Impacts)
 	if c.Changed() {
 		s.Changed++
 	}

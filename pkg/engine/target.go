@@ -112,6 +112,19 @@ type Target struct {
 	// Mapping is nil when the kind is known from a manifest alone.
 	Mapping *meta.RESTMapping
 	Request Request
+	// Invocation is what a program keeps of the first round for the second; nil
+	// where there is no second one, as for the subject of an Effect.
+	Invocation *Invocation
+}
+
+// Invocation is what one program, on one object, keeps between the two rounds of
+// an admission request.
+type Invocation struct {
+	// Kept is the program's own.
+	Kept any
+	// Again asks for the second round even where no later program changes the
+	// object behind this one.
+	Again bool
 }
 
 // With returns the target holding another state of the same object.

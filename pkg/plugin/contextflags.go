@@ -61,6 +61,9 @@ func (f *ContextFlags) loadValues(ctx context.Context, r *manifest.Reader) ([]en
 		return nil, fmt.Errorf("--values: %w", err)
 	}
 	for _, d := range documents {
+		if d.Object.GetKind() == "Value" { // Kyverno's command reads either
+			d.Object.SetKind(valuesKind)
+		}
 		if gvk := d.Object.GroupVersionKind(); gvk.Kind != valuesKind || gvk.GroupVersion().String() != valuesVersion {
 			return nil, fmt.Errorf("--values: %s: %s of %s is not %s of %s", d.Origin, gvk.Kind, gvk.GroupVersion(), valuesKind, valuesVersion)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -49,15 +50,16 @@ type Kind struct {
 }
 
 // Kind narrows the choice to a kind; false when no object of it is wanted.
-func (c *Choice) Kind(gvk schema.GroupVersionKind, namespaced bool) (*Kind, bool) {
-	if !namespaced && !c.scope.ClusterScoped {
+func (c *Choice) Kind(m *meta.RESTMapping) (*Kind, bool) {
+	gvk := m.GroupVersionKind
+	if m.Scope.Name() != meta.RESTScopeNameNamespace && !c.scope.ClusterScoped {
 		return nil, false
 	}
 	k := &Kind{scope: c.scope}
 	for _, s := range c.selections {
-		if s.matchesKind(gvk) {
+		if s.matchesKind(gvk) && s.Names(m.Resource.Resource) {
 			k.selections = append(k.selections, s)
-			k.plain = k.plain || s.Kind != "*"
+			k.plain = k.plain || s.Kind != "*" || (s.Resource != "" && s.Resource != "*")
 		}
 	}
 	if len(k.selections) == 0 || !k.only(c.scope.Only, gvk.GroupKind()) {
@@ -129,6 +131,11 @@ func (k *Kind) Namespace() string {
 // Name is the one name that wanted objects can have; empty when there may be several.
 func (k *Kind) Name() string {
 	return k.shared(func(s selection) string { return s.Name })
+}
+
+// ReadAs is the version that all selections ask to read the objects in, if any.
+func (k *Kind) ReadAs() string {
+	return k.shared(func(s selection) string { return s.ReadAs })
 }
 
 // Labels is a selector that covers all wanted objects, as a server takes it.

@@ -3,6 +3,7 @@ package choice_test
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -37,7 +38,7 @@ func TestWhatAServerMaySelect(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			k, ok := joined.Kind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, true)
+			k, ok := joined.Kind(configMaps())
 			if !ok {
 				t.Fatal("ConfigMaps are not wanted")
 			}
@@ -45,6 +46,42 @@ func TestWhatAServerMaySelect(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})
+	}
+}
+
+func configMaps() *meta.RESTMapping {
+	v1 := schema.GroupVersion{Version: "v1"}
+	return &meta.RESTMapping{GroupVersionKind: v1.WithKind("ConfigMap"), Resource: v1.WithResource("configmaps"), Scope: meta.RESTScopeNamespace}
+}
+
+func TestAResourceNamesAKind(t *testing.T) {
+	owned := choice.Facts{Namespace: "shop", Name: "a", Controlled: true}
+	for resource, want := range map[string]struct{ kind, owned bool }{
+		"configmaps": {true, true}, "config*": {true, true}, "": {true, false}, "*": {true, false}, "secrets": {false, false},
+	} {
+		joined, err := choice.New([]engine.Selection{{Group: "*", Kind: "*", Resource: resource}}, engine.Scope{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, ok := joined.Kind(configMaps())
+		if ok != want.kind || (ok && k.Wants(owned) != want.owned) {
+			t.Errorf("resource %q: wanted = %t, want %+v", resource, ok, want)
+		}
+	}
+}
+
+func TestTheVersionToReadInIsOneThatAllAskFor(t *testing.T) {
+	for want, selections := range map[string][]engine.Selection{
+		"v1": {{Kind: "ConfigMap", ReadAs: "v1"}, {Kind: "*", Group: "*", ReadAs: "v1"}, {Kind: "Secret", ReadAs: "v2"}},
+		"":   {{Kind: "ConfigMap", ReadAs: "v1"}, {Kind: "ConfigMap"}},
+	} {
+		joined, err := choice.New(selections, engine.Scope{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k, _ := joined.Kind(configMaps()); k.ReadAs() != want {
+			t.Errorf("read as %q, want %q", k.ReadAs(), want)
+		}
 	}
 }
 

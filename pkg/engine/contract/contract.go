@@ -86,6 +86,10 @@ func (s Server) testList(t *testing.T) {
 			engine.Selection{Kind: "ConfigMap", Namespace: "contract-*", Labels: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
 			[]string{"ConfigMap contract-bank/settings", "ConfigMap contract-shop/settings"},
 		},
+		"labels of everything": {
+			engine.Selection{Kind: "ConfigMap", Namespace: "contract-shop", Name: "spare", Labels: &metav1.LabelSelector{}},
+			[]string{"ConfigMap contract-shop/spare"},
+		},
 		"kind wildcards": {
 			engine.Selection{Group: "*", Kind: "*", Namespace: "contract-shop", Labels: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
 			[]string{"ConfigMap contract-shop/settings", "apps/Deployment contract-shop/web"},

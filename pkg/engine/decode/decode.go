@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -56,6 +57,19 @@ func (n Node) Text() string {
 		n.Fail("must be a string, not %s", TypeName(n.Value))
 	}
 	return s
+}
+
+// OneOf reads a text that must be one of those known; the first of them stands for
+// a missing one.
+func (n Node) OneOf(known ...string) string {
+	text := n.Text()
+	if text == "" {
+		return known[0]
+	}
+	if !slices.Contains(known, text) {
+		n.Fail("must be %s, not %q", strings.Join(known, " or "), text)
+	}
+	return text
 }
 
 // Bool reads a boolean; a missing one is false.

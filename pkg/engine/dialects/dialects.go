@@ -6,8 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/admissionpolicy"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy"
 )
 
 // All lists the dialects in the order in which an API server consults them:
@@ -15,7 +18,7 @@ import (
 // configuration (Gatekeeper's default name sorts before Kyverno's), and Kyverno's
 // ClusterPolicies before its MutatingPolicies.
 func All() []engine.Dialect {
-	return []engine.Dialect{gatekeeper.New(), kyverno.New()}
+	return []engine.Dialect{admissionpolicy.New(), gatekeeper.New(), kyverno.New(), mutatingpolicy.New(project)}
 }
 
 // Accepts says what an object of this kind is to any of the dialects: a policy
@@ -32,4 +35,14 @@ func Accepts(list []engine.Dialect, gk schema.GroupKind) engine.Role {
 		}
 	}
 	return role
+}
+
+// project applies JMESPath for the dialect whose own language is CEL, but which
+// shares GlobalContextEntries with Kyverno's ClusterPolicies.
+func project(w *engine.World, expression string, data any) (any, error) {
+	compiled, err := jmespath.Compile(expression)
+	if err != nil {
+		return nil, err
+	}
+	return compiled.Search(jmespath.New(w.Now, w.Seed), data)
 }

@@ -9,8 +9,8 @@ import (
 
 // Compare lists what differs between two objects, in path order. An added or
 // removed subtree is one Field. Values are equal when the server would read
-// them as the same: numbers by value, quantities by amount, and null as absent
-// where the type says so. Neither object is modified; the result refers to
+// them as the same: numbers by value, quantities by amount, and null and the empty
+// list as absent where the type says so. Neither object is modified; the result refers to
 // their values.
 func Compare(before, after map[string]any, t Type) []Field {
 	c := comparison{}
@@ -70,11 +70,12 @@ func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
 	for _, name := range names(a, b) {
 		x, inA := a[name]
 		y, inB := b[name]
-		if t.NullIsAbsent {
-			inA, inB = inA && x != nil, inB && y != nil
-		}
-		if !inA && !inB {
+		of := t.field(name)
+		if (!inA || of.absent(x)) && (!inB || of.absent(y)) {
 			continue
+		}
+		if t.EmptyIsAbsent {
+			inA, inB = inA && x != nil, inB && y != nil
 		}
 		q := child(p, fieldpath.PathElement{FieldName: &name})
 		switch {
@@ -83,7 +84,7 @@ func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
 		case !inB:
 			c.add(q, Removed, x, nil)
 		default:
-			c.values(q, x, y, t.field(name))
+			c.values(q, x, y, of)
 		}
 	}
 }

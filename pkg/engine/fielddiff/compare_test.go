@@ -20,9 +20,14 @@ types:
     - {name: number, type: {scalar: numeric}}
     - {name: protocol, type: {scalar: string}, default: TCP}
     - {name: name, type: {scalar: string}}
+- name: anything
+  scalar: untyped
+  list: {elementType: {namedType: anything}, elementRelationship: atomic}
+  map: {elementType: {namedType: anything}, elementRelationship: atomic}
 - name: root
   map:
     fields:
+    - {name: default, type: {namedType: anything}}
     - {name: memory, type: {namedType: quantity.api.resource.Quantity}}
     - {name: text, type: {scalar: string}}
     - name: ports
@@ -54,6 +59,8 @@ func object(t *testing.T, text string) map[string]any {
 
 func TestCompare(t *testing.T) {
 	known, unknown := podType(t), Type{}
+	builtIn := known
+	builtIn.EmptyIsAbsent = true
 	for _, c := range []struct {
 		why           string
 		typ           Type
@@ -100,7 +107,16 @@ func TestCompare(t *testing.T) {
 		{"an insertion in an ordered list", known, `{args: [a, b]}`, `{args: [a, x, b]}`, []string{"added .args[1]"}},
 		{"a shortened list", known, `{args: [a, b, c]}`, `{args: [a, c]}`, []string{"removed .args[1]"}},
 		{"null is a value where it may be", unknown, `{}`, `{a: null}`, []string{"added .a"}},
-		{"null is absent in a built-in kind", Type{NullIsAbsent: true}, `{b: {}}`, `{a: null, b: {c: null}}`, nil},
+		{"null is absent in a built-in kind", Type{EmptyIsAbsent: true}, `{b: {}}`, `{a: null, b: {c: null}}`, nil},
+		{"so is an empty list", builtIn, `{}`, `{args: [], ports: []}`, nil},
+		{"and as much as null", builtIn, `{args: []}`, `{args: null}`, nil},
+		{"even where no schema says that it is a list", Type{EmptyIsAbsent: true}, `{b: {c: []}}`, `{a: [], b: {}}`, nil},
+		{"an empty list is a value in a custom resource", known, `{}`, `{args: []}`, []string{"added .args"}},
+		{"and where a built-in kind takes anything", builtIn, `{}`, `{default: []}`, []string{"added .default"}},
+		{"a list that is filled is a change", builtIn, `{args: []}`, `{args: [a]}`, []string{"added .args[0]"}},
+		{"a list that is emptied is a change", builtIn, `{args: [a]}`, `{args: []}`, []string{"removed .args[0]"}},
+		{"an empty list in a list is an element", builtIn, `{default: []}`, `{default: [[]]}`, []string{"added .default[0]"}},
+		{"an empty object is a value", builtIn, `{}`, `{text: {}}`, []string{"added .text"}},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			var got []string

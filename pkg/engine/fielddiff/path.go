@@ -91,6 +91,19 @@ func Pointer(object any, p fieldpath.Path) (string, bool) {
 	return b.String(), true
 }
 
+// Lookup finds what a path names in an object, and whether the object holds it.
+// Of several list elements with one key it finds none.
+func Lookup(object any, p fieldpath.Path) (any, bool) {
+	for _, e := range p {
+		_, next, ok := step(object, e)
+		if !ok {
+			return nil, false
+		}
+		object = next
+	}
+	return object, true
+}
+
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1") //nolint:gochecknoglobals // an immutable table
 
 // step goes from a value to the one that an element of a path names.

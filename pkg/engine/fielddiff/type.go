@@ -11,8 +11,28 @@ import (
 type Type struct {
 	Schema *schema.Schema
 	Ref    schema.TypeRef
-	// NullIsAbsent holds for built-in kinds, where the server drops explicit nulls.
-	NullIsAbsent bool
+	// EmptyIsAbsent holds for built-in kinds, where the server drops explicit
+	// nulls, and does not tell an empty list from none: protobuf, in which they are
+	// stored, knows no difference.
+	EmptyIsAbsent bool
+}
+
+// BuiltIn tells whether the group is served by the API server's own Go types,
+// which know no null and drop zero values, and not by a CustomResourceDefinition.
+// The suffix alone does not tell: gateway.networking.k8s.io is made of custom
+// resources.
+func BuiltIn(group string) bool {
+	switch group {
+	case "", "apps", "autoscaling", "batch", "extensions", "policy",
+		"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io",
+		"authentication.k8s.io", "authorization.k8s.io", "certificates.k8s.io",
+		"coordination.k8s.io", "discovery.k8s.io", "events.k8s.io",
+		"flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io", "networking.k8s.io",
+		"node.k8s.io", "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io",
+		"storage.k8s.io", "storagemigration.k8s.io":
+		return true
+	}
+	return false
 }
 
 // atom resolves the type; ok is false where nothing is known.
@@ -23,10 +43,10 @@ func (t Type) atom() (schema.Atom, bool) {
 	return t.Schema.Resolve(t.Ref)
 }
 
-func (t Type) unknown() Type { return Type{NullIsAbsent: t.NullIsAbsent} }
+func (t Type) unknown() Type { return Type{EmptyIsAbsent: t.EmptyIsAbsent} }
 
 func (t Type) to(ref schema.TypeRef) Type {
-	return Type{Schema: t.Schema, Ref: ref, NullIsAbsent: t.NullIsAbsent}
+	return Type{Schema: t.Schema, Ref: ref, EmptyIsAbsent: t.EmptyIsAbsent}
 }
 
 // field is the type of one entry of a map or struct.
@@ -48,6 +68,21 @@ func (t Type) list() (*schema.List, bool) {
 		return nil, false
 	}
 	return a.List, true
+}
+
+// absent tells whether the server reads a value that is there as if it were not.
+// An empty list counts only where it is a list to the server, not where the value
+// may be anything, such as the default in the schema of a CustomResourceDefinition.
+func (t Type) absent(v any) bool {
+	if !t.EmptyIsAbsent || v == nil {
+		return t.EmptyIsAbsent
+	}
+	list, ok := v.([]any)
+	if !ok || len(list) > 0 {
+		return false
+	}
+	a, known := t.atom()
+	return !known || a.List != nil && a.Map == nil && a.Scalar == nil
 }
 
 // isQuantity tells whether values are resource quantities, which the server

@@ -28,6 +28,9 @@ func (e *KeptError) Error() string {
 	return fmt.Sprintf("it is there already, as %q, and AssignMetadata only adds", fmt.Sprint(e.Value))
 }
 
+// Brief leaves out the value, so that many objects share the reason.
+func (e *KeptError) Brief() string { return "it is there already, and AssignMetadata only adds" }
+
 // RefusedError is a mutator that fails on an object. Gatekeeper then refuses the
 // whole object at admission, so that no mutator changes it.
 type RefusedError struct{ Err error }

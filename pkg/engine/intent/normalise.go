@@ -74,7 +74,8 @@ func restoreServerOwned(want, live map[string]any) {
 
 // encodeStringData turns the write-only stringData of a Secret into data, as
 // the server would. Applied as stringData it would overwrite the data of
-// another owner without a conflict and without the ownership.
+// another owner without a conflict and without the ownership. A null is the
+// server's empty string.
 func encodeStringData(object map[string]any) {
 	if object["kind"] != "Secret" || object["apiVersion"] != "v1" {
 		return
@@ -88,7 +89,7 @@ func encodeStringData(object map[string]any) {
 		return // malformed: let the server say so
 	}
 	for _, v := range plain {
-		if _, ok := v.(string); !ok {
+		if _, ok := v.(string); !ok && v != nil {
 			return
 		}
 	}
@@ -97,7 +98,8 @@ func encodeStringData(object map[string]any) {
 		object["data"] = data
 	}
 	for k, v := range plain {
-		data[k] = base64.StdEncoding.EncodeToString([]byte(v.(string)))
+		text, _ := v.(string)
+		data[k] = base64.StdEncoding.EncodeToString([]byte(text))
 	}
 	delete(object, "stringData")
 }
@@ -121,21 +123,4 @@ func withoutNulls(v any) any {
 		return out
 	}
 	return v
-}
-
-// builtIn tells whether the group is served by Go types, which know no null and
-// drop zero values, and not by a CustomResourceDefinition. The suffix alone
-// does not tell: gateway.networking.k8s.io is made of custom resources.
-func builtIn(group string) bool {
-	switch group {
-	case "", "apps", "autoscaling", "batch", "extensions", "policy",
-		"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io",
-		"authentication.k8s.io", "authorization.k8s.io", "certificates.k8s.io",
-		"coordination.k8s.io", "discovery.k8s.io", "events.k8s.io",
-		"flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io", "networking.k8s.io",
-		"node.k8s.io", "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io",
-		"storage.k8s.io", "storagemigration.k8s.io":
-		return true
-	}
-	return false
 }

@@ -121,6 +121,16 @@ func TestStringDataIsPlannedAsData(t *testing.T) {
 	}
 }
 
+// Found by TestRandomChanges of test/e2e: to the server, null is "".
+func TestNullInStringDataIsEmpty(t *testing.T) {
+	live := object(t, `{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: t}, data: {a: YQ==}}`)
+	after := edited(live, map[string]any{"a": nil}, "stringData")
+	r := planned(t, live, after)
+	if strings.Contains(string(r.Body), "stringData") || !strings.Contains(string(r.Body), `"data":{"a":""}`) {
+		t.Errorf("got %s", r.Body)
+	}
+}
+
 func TestIdentityMayNotChange(t *testing.T) {
 	live := object(t, configMap)
 	for field, after := range map[string]*unstructured.Unstructured{

@@ -74,6 +74,8 @@ const (
 	Overreach      ReasonKind = "apply would take more fields"
 	ApplyRefused   ReasonKind = "server cannot apply"
 	ApplyLoses     ReasonKind = "apply would lose data"
+	// Ownership: whoever asks for the change is not to own it afterwards.
+	Ownership ReasonKind = "apply would keep the fields"
 )
 
 // Reason is why a change is not written by server-side apply. The zero Reason

@@ -56,6 +56,12 @@ const (
 // managedFields held when something was first applied to it.
 const beforeFirstApply = "before-first-apply"
 
+// VerdictOf tells how to go about what an entry of managedFields would lose to a
+// write by another manager, us.
+func VerdictOf(e metav1.ManagedFieldsEntry, us string) Verdict {
+	return verdict(e.Manager, us, e.Operation, e.Subresource)
+}
+
 func verdict(manager, us string, op metav1.ManagedFieldsOperationType, subresource string) Verdict {
 	switch {
 	case manager == us, manager == beforeFirstApply:
@@ -125,4 +131,26 @@ func sameEntry(a, b metav1.ManagedFieldsEntry) bool {
 
 func unreadable(e metav1.ManagedFieldsEntry, err error) error {
 	return fmt.Errorf("managedFields of %s cannot be read: %w", e.Manager, err)
+}
+
+// ForecastTakeovers says who would lose what where the server cannot be asked:
+// from the fields of the request alone. It may miss what only the server's
+// defaulting and admission would take.
+func ForecastTakeovers(plan Request) ([]Takeover, error) {
+	answer := plan.Live.DeepCopy()
+	entries := answer.GetManagedFields()
+	touched := plan.Changed.Union(plan.Removed)
+	for i, e := range entries {
+		fields, err := fieldsOf(e)
+		if err != nil {
+			return nil, unreadable(e, err)
+		}
+		raw, err := fields.Difference(touched).ToJSON()
+		if err != nil {
+			return nil, unreadable(e, err)
+		}
+		entries[i].FieldsV1 = metav1.NewFieldsV1(string(raw))
+	}
+	answer.SetManagedFields(entries)
+	return Takeovers(plan, answer)
 }

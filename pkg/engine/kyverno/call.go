@@ -30,6 +30,7 @@ type call struct {
 	field    string // "context[0].apiCall"
 	own      string // the namespace of a Policy
 	method   string
+	written  string              // the path or the URL, as the policy has it
 	urlPath  *variables.Template // nil for a call to a service
 	url      *variables.Template
 	data     *variables.Template // a list of {key, value}; nil when there is none
@@ -49,7 +50,7 @@ func decodeCall(f *decode.Fields) *call {
 	}
 	switch {
 	case f.At("urlPath").Text() != "":
-		c.urlPath = decodeTemplate(f.At("urlPath"))
+		c.written, c.urlPath = f.At("urlPath").Text(), decodeTemplate(f.At("urlPath"))
 		if f.Has("service") {
 			f.At("service").Lint("has no effect beside urlPath")
 		}
@@ -68,7 +69,7 @@ func (c *call) decodeService(f *decode.Fields) {
 	if f.At("url").Text() == "" {
 		f.At("url").Fail("is missing")
 	}
-	c.url, c.headers = decodeTemplate(f.At("url")), decodeTemplate(f.At("headers"))
+	c.written, c.url, c.headers = f.At("url").Text(), decodeTemplate(f.At("url")), decodeTemplate(f.At("headers"))
 	c.caBundle = decodeTemplate(f.At("caBundle"))
 	f.Done()
 }

@@ -1,6 +1,7 @@
 package kyverno
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
@@ -44,6 +45,16 @@ func (e *SkippedError) Error() string {
 
 // Unwrap gives what did not hold.
 func (e *SkippedError) Unwrap() error { return e.Err }
+
+// Brief is the reason without what was found on the one object, so that many
+// objects share it.
+func (e *SkippedError) Brief() string {
+	var inner interface{ Brief() string }
+	if errors.As(e.Err, &inner) {
+		return e.Reason + ": " + inner.Brief()
+	}
+	return e.Reason
+}
 
 // PreconditionError tells which preconditions do not hold.
 type PreconditionError struct{ Verdict conditions.Verdict }

@@ -160,9 +160,21 @@ func (e *execution) meets(c *conditions.Conditions, s *variables.Scope, field st
 	case err != nil:
 		return e.failed(field, err)
 	case !verdict.Met:
-		return &SkippedError{Reason: "preconditions not met", Err: &PreconditionError{Verdict: verdict}}
+		if e.aboutSecret() {
+			for i := range verdict.Failures {
+				verdict.Failures[i].Discreet = true
+			}
+		}
+		return &SkippedError{Reason: field + " not met", Err: &PreconditionError{Verdict: verdict}}
 	}
 	return nil
+}
+
+// aboutSecret tells whether what the rule looks at may be the content of a Secret.
+// Values too short to be found in texts would otherwise be told with a reason.
+func (e *execution) aboutSecret() bool {
+	isSecret := func(u *unstructured.Unstructured) bool { return u != nil && u.GetKind() == "Secret" }
+	return isSecret(e.matched.Object) || isSecret(e.subject.Object)
 }
 
 // failed says where in the rule an error comes from.

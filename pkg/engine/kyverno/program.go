@@ -48,7 +48,7 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		for _, r := range policy.rules {
+		for i, r := range policy.rules {
 			if len(r.targets) > 0 {
 				continue
 			}
@@ -66,6 +66,7 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 			}
 			t = t.With(step.After)
 			if policy.applyOne {
+				policy.skipRest(i+1, r, t, sink)
 				break
 			}
 		}
@@ -73,9 +74,24 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 	return t.Object, nil
 }
 
+// skipRest reports the rules that applyRules: One keeps from running, because one
+// has changed the object.
+func (p *policy) skipRest(from int, applied *rule, t engine.Target, sink engine.Sink) {
+	for _, r := range p.rules[from:] {
+		if len(r.targets) > 0 {
+			continue
+		}
+		reason := "applyRules is One, and rule " + applied.ref.Rule + " has changed the object"
+		sink.Step(engine.Step{Rule: r.ref, Subject: t.Key, Outcome: engine.Skipped, Err: &SkippedError{Reason: reason}})
+	}
+}
+
 // skipKind reports a rule that the index has ruled out already.
 func (r *rule) skipKind(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) {
 	step := engine.Step{Rule: r.ref, Subject: t.Key, Outcome: engine.NotMatched}
+	if len(r.targets) > 0 {
+		step.Trigger = t.Key
+	}
 	if sink.Wants(engine.NotMatched) {
 		e := newExecution(ctx, w, r, t, engine.OperationUpdate)
 		if m, err := r.match.Missed(&e.matched); err == nil && !m.None() {

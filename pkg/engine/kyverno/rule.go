@@ -23,11 +23,12 @@ type rule struct {
 	mutation      mutation
 	targets       []*target
 	exceptions    []*exception
-	gap           error  // an *UnsupportedError when the rule cannot be evaluated at all
-	asksOperation bool   // the operation can decide whether the rule runs
-	asksTrigger   bool   // what the rule does to its targets depends on the trigger's content
-	annotates     bool   // its targets carry a line about what it changed
-	impure        string // as in mutated, because of the context
+	gap           error          // an *UnsupportedError when the rule cannot be evaluated at all
+	asksOperation bool           // the operation can decide whether the rule runs
+	asksTrigger   bool           // what the rule does to its targets depends on the trigger's content
+	annotates     bool           // its targets carry a line about what it changed
+	impure        string         // as in mutated, because of the context
+	document      map[string]any // as it is written, or derived
 }
 
 // ruleCompiler compiles the rules of one policy, in order.
@@ -88,7 +89,7 @@ func (c *ruleCompiler) derive(raw []decode.Node, annotations map[string]string) 
 }
 
 func (c *ruleCompiler) compile(f *decode.Fields) *rule {
-	r := &rule{ref: c.ref, policy: c.policy, gap: c.gap}
+	r := &rule{ref: c.ref, policy: c.policy, gap: c.gap, document: f.Values}
 	r.ref.Rule = f.At("name").Text()
 	r.written = r.ref.Rule
 	switch {

@@ -23,6 +23,7 @@ type target struct {
 	written       map[string]string   // name and namespace as the policy has them
 	own           string              // the namespace of a Policy, which its targets share
 	kind          string              // as written
+	labels        *metav1.LabelSelector
 	context       []*contextEntry
 	preconditions *conditions.Conditions
 	impure        string // as in mutated, because of the context
@@ -43,7 +44,7 @@ func decodeTarget(n decode.Node) *target {
 	}
 	t.kind = t.written["kind"]
 	if s := f.At("selector"); s.Value != nil {
-		s.LabelSelector()
+		t.labels = s.LabelSelector()
 		naming["selector"] = s.Value
 	}
 	if ns := t.written["namespace"]; t.own != "" && ns != "" && ns != t.own {

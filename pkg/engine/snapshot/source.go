@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -109,7 +108,7 @@ func (s source) wanted(joined *choice.Choice) []*entry {
 		gvk := e.mapping.GroupVersionKind
 		k, ok := kinds[gvk]
 		if !ok {
-			if k, ok = joined.Kind(gvk, e.mapping.Scope.Name() == meta.RESTScopeNameNamespace); !ok {
+			if k, ok = joined.Kind(e.mapping); !ok {
 				k = nil
 			}
 			kinds[gvk] = k

@@ -172,3 +172,23 @@ func (c *Client) HasStatus(ctx context.Context, gvk schema.GroupVersionKind) (bo
 	served, err := c.served(ctx, false)
 	return err == nil && served.status[r.mapping.Resource], err
 }
+
+// Served lists the kinds that the server lists objects of, each in the version
+// that it prefers, in order of group and resource.
+func (c *Client) Served(ctx context.Context) ([]*meta.RESTMapping, error) {
+	served, err := c.served(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	var out []*meta.RESTMapping
+	served.kinds(func(versions []*resource) *resource {
+		for _, r := range versions {
+			if r.listable {
+				out = append(out, r.mapping)
+				break
+			}
+		}
+		return nil
+	})
+	return out, nil
+}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,6 +38,9 @@ type Options struct {
 	ChunkSize int64
 	// Warnings takes the server's warnings, each text once; nil drops them.
 	Warnings io.Writer
+	// Waiting, where it is set, is told how long a request waits for QPS and Burst,
+	// or because the server asks for patience.
+	Waiting func(time.Duration)
 }
 
 // Client talks to one API server. It is safe for concurrent use.
@@ -86,6 +90,7 @@ func newRESTClient(config *rest.Config, o Options) (rest.Interface, error) {
 	config.GroupVersion = &schema.GroupVersion{}
 	config.QPS = cmp.Or(o.QPS, DefaultQPS)
 	config.Burst = cmp.Or(o.Burst, DefaultBurst)
+	throttle(config, o.Waiting)
 	config.WarningHandler = rest.NoWarnings{}
 	if o.Warnings != nil {
 		config.WarningHandler = rest.NewWarningWriter(o.Warnings, rest.WarningWriterOptions{Deduplicate: true})

@@ -167,9 +167,15 @@ func key(namespace, name string) engine.ObjectKey {
 func TestNamesCannotReachOtherPaths(t *testing.T) {
 	server := newServer(t, nil)
 	client := server.client(t, cluster.Options{})
-	subresource := key("shop", "a")
-	subresource.Subresource = "../b"
-	for _, k := range []engine.ObjectKey{key("shop", "a/status"), key("..", "a"), key("shop", ""), key("", "a"), key("shop", "%2e"), subresource} {
+	below := func(subresource string) engine.ObjectKey {
+		k := key("shop", "a")
+		k.Subresource = subresource
+		return k
+	}
+	for _, k := range []engine.ObjectKey{
+		key("shop", "a/status"), key("..", "a"), key("shop", ""), key("", "a"), key("shop", "%2e"),
+		below("../b"), below("proxy"), below("exec"), below("token"),
+	} {
 		if _, err := client.Get(t.Context(), k); !apierrors.IsBadRequest(err) {
 			t.Errorf("%s: got error %v", k, err)
 		}

@@ -35,8 +35,8 @@ func (c *Client) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.U
 	return c.object(do(ctx, c.rest.Get().AbsPath(segments...)))
 }
 
-// Patch sends one PATCH with strict field validation and returns the server's
-// answer.
+// Patch sends one PATCH with strict field validation, once, and returns the
+// server's answer.
 func (c *Client) Patch(ctx context.Context, key engine.ObjectKey, p apply.Patch) (*unstructured.Unstructured, error) {
 	r, err := c.resource(ctx, key)
 	if err != nil {
@@ -46,7 +46,7 @@ func (c *Client) Patch(ctx context.Context, key engine.ObjectKey, p apply.Patch)
 	if err != nil {
 		return nil, err
 	}
-	request := c.rest.Patch(p.Type).AbsPath(segments...).Body(p.Body).
+	request := c.rest.Patch(p.Type).AbsPath(segments...).Body(p.Body).MaxRetries(0).
 		Param("fieldValidation", metav1.FieldValidationStrict)
 	if p.FieldManager != "" {
 		request.Param("fieldManager", p.FieldManager)
@@ -162,6 +162,7 @@ func (c *Client) listable(ctx context.Context, s engine.Selection) ([]*resource,
 		for _, r := range versions {
 			gvk := r.mapping.GroupVersionKind
 			named := wildcard.Match(s.Group, gvk.Group) && wildcard.Match(s.Kind, gvk.Kind) && open(s.Version, gvk.Version)
+			named = named && s.Names(r.mapping.Resource.Resource)
 			if named && r.listable && (r.namespaced() || open(s.Namespace, "")) {
 				return r
 			}
@@ -179,8 +180,8 @@ func queryOf(s engine.Selection) query {
 	if s.Name != "" && !wildcard.Has(s.Name) {
 		q.fields = "metadata.name=" + s.Name
 	}
-	if s.Labels != nil {
-		q.labels = metav1.FormatLabelSelector(s.Labels)
+	if l := s.Labels; l != nil && len(l.MatchLabels)+len(l.MatchExpressions) > 0 { // one of everything has no text
+		q.labels = metav1.FormatLabelSelector(l)
 	}
 	return q
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/apipath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster/rawlist"
 )
 
@@ -29,7 +30,8 @@ func collectionPath(r *resource, namespace string) []string {
 }
 
 // objectPath is the path of one object or of its subresource. Names come from
-// policies, so that they are checked: one with a slash would reach elsewhere.
+// policies, plans and journals, so that they are checked: one with a slash would
+// reach elsewhere, and some subresources act even when they are read.
 func objectPath(r *resource, key engine.ObjectKey) ([]string, error) {
 	if r.namespaced() && key.Namespace == "" {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s: namespace is missing", key))
@@ -38,6 +40,9 @@ func objectPath(r *resource, key engine.ObjectKey) ([]string, error) {
 		if problems := content.IsPathSegmentName(segment); len(problems) > 0 {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("%s: %q %s", key, segment, problems[0]))
 		}
+	}
+	if (apipath.Path{Subresource: key.Subresource}).Acts() {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s: %s acts when it is read or written, and is not for this program", key, key.Subresource))
 	}
 	if key.Name == "" {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s: name is missing", key))

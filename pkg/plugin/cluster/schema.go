@@ -49,6 +49,7 @@ func (c *Client) schema(ctx context.Context, gvk schema.GroupVersionKind, refres
 	if !cached.read || refresh {
 		document, err := c.openAPI(ctx, gvk.GroupVersion())
 		if err != nil {
+			c.discovery.Invalidate() // it keeps errors as well, and would repeat this one for ever
 			return engine.Schema{}, fmt.Errorf("schema of %s: %w", gvk, err)
 		}
 		cached.document, cached.read = document, true

@@ -35,6 +35,10 @@ type SourceOptions struct {
 	// kind of a policy that the cluster does not serve, Namespaces that cannot be
 	// read. It is called by one goroutine at a time; nil drops the warnings.
 	Warn func(error)
+	// Listed, where it is set, is told after each page of a listing how many objects
+	// of the resource have been read, and how many follow: a negative number where
+	// the server does not say.
+	Listed func(resource string, seen int, left int64)
 }
 
 // Source streams the live objects in a scope. Each resource is listed once, with
@@ -111,8 +115,9 @@ func (s *source) choose(ctx context.Context, selections []engine.Selection) ([]c
 	var chosen []chosenKind
 	served.kinds(func(versions []*resource) *resource {
 		for _, r := range versions {
-			k, ok := joined.Kind(r.mapping.GroupVersionKind, r.namespaced())
+			k, ok := joined.Kind(r.mapping)
 			if ok && r.listable {
+				r = readAs(versions, r, k.ReadAs())
 				chosen = append(chosen, chosenKind{r, k})
 				return r
 			}
@@ -120,6 +125,16 @@ func (s *source) choose(ctx context.Context, selections []engine.Selection) ([]c
 		return nil
 	})
 	return chosen, nil
+}
+
+// readAs is the resource in the version that was asked for, if the server has it.
+func readAs(versions []*resource, preferred *resource, version string) *resource {
+	for _, r := range versions {
+		if r.listable && r.mapping.GroupVersionKind.Version == version {
+			return r
+		}
+	}
+	return preferred
 }
 
 // servedFor is the catalog, read again if a policy names a kind that is not in it.
@@ -140,16 +155,20 @@ func (s *source) servedFor(ctx context.Context, selections []engine.Selection) (
 	return served, nil
 }
 
-// missing lists the plainly named kinds of the selections that are not served.
+// missing lists the plainly named kinds, or resources, of the selections that are
+// not served.
 func (cat *catalog) missing(selections []engine.Selection) []string {
 	var out []string
 	for _, s := range selections {
-		if wildcard.Has(s.Kind) || cat.serves(s) {
+		name := s.Kind
+		if wildcard.Has(name) {
+			name = s.Resource
+		}
+		if name == "" || wildcard.Has(name) || cat.serves(s) {
 			continue
 		}
-		name := s.Kind
 		if s.Group != "" && s.Group != "*" {
-			name = s.Group + "/" + s.Kind
+			name = s.Group + "/" + name
 		}
 		out = append(out, name)
 	}
@@ -159,7 +178,8 @@ func (cat *catalog) missing(selections []engine.Selection) []string {
 func (cat *catalog) serves(s engine.Selection) bool {
 	for _, r := range cat.resources {
 		gvk := r.mapping.GroupVersionKind
-		if gvk.Kind == s.Kind && wildcard.Match(s.Group, gvk.Group) && open(s.Version, gvk.Version) {
+		named := wildcard.Match(s.Kind, gvk.Kind) && s.Names(r.mapping.Resource.Resource)
+		if named && wildcard.Match(s.Group, gvk.Group) && open(s.Version, gvk.Version) {
 			return true
 		}
 	}
@@ -181,6 +201,7 @@ func (s *source) warn(err error) {
 // kind yields the wanted objects of one kind; false when the stream is over.
 func (s *source) kind(ctx context.Context, k chosenKind, seen map[string]bool, yield func(engine.Page, error) bool) bool {
 	for _, q := range s.queries(k) {
+		read := 0
 		for list, err := range s.read(ctx, k, q) {
 			if err != nil {
 				err = unreadable(err, k.resource, q)
@@ -189,6 +210,9 @@ func (s *source) kind(ctx context.Context, k chosenKind, seen map[string]bool, y
 					return false
 				}
 				break
+			}
+			if read += len(list.Items); s.options.Listed != nil && q.name == "" {
+				s.options.Listed(k.mapping.Resource.GroupResource().String(), read, list.Remaining)
 			}
 			p := s.page(ctx, k, list.Items, seen)
 			if p.Len() > 0 && !yield(p, nil) {

@@ -22,6 +22,8 @@ type condition struct {
 	key, value *variables.Template
 	operator   Operator
 	message    string
+	place      string // such as "all[0]"
+	written    string // the key as the policy has it, where that holds variables
 }
 
 // ParseError says what is wrong with preconditions, and where in them.
@@ -99,7 +101,7 @@ func parseList(list []any, path []string) ([]condition, error) {
 }
 
 func parseCondition(fields map[string]any, place string, path []string) (condition, error) {
-	var c condition
+	c := condition{place: place}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		var err error
 		switch name {
@@ -121,6 +123,9 @@ func parseCondition(fields map[string]any, place string, path []string) (conditi
 	}
 	if c.operator == "" {
 		return c, &ParseError{Path: place, Err: fmt.Errorf("no operator")}
+	}
+	if text, ok := fields["key"].(string); ok && !c.key.Static() {
+		c.written = strings.TrimSpace(text)
 	}
 	return c, nil
 }
@@ -166,7 +171,7 @@ func (c *condition) evaluate(s *variables.Scope) (*Failure, error) {
 	if c.operator.Holds(key, value) {
 		return nil, nil
 	}
-	return &Failure{Key: key, Operator: c.operator, Value: value, Message: c.message}, nil
+	return &Failure{Key: key, Operator: c.operator, Value: value, Message: c.message, Place: c.place, Written: c.written}, nil
 }
 
 // render of a field that is not there is null.
@@ -206,10 +211,14 @@ type Failure struct {
 	Operator Operator
 	Value    any
 	Message  string // as the policy has it; may be empty
+	Place    string // in the conditions, such as "all[0]"
+	Written  string // the key as the policy has it; empty where that is no variable
+	// Discreet keeps what key and value stood for out of the text.
+	Discreet bool
 }
 
-// Why says which conditions did not hold, by their own messages where they have
-// one. It is empty for conditions that are met.
+// Why says which conditions did not hold, with what their keys stood for. It is
+// empty for conditions that are met.
 func (v Verdict) Why() string {
 	if v.Met {
 		return ""
@@ -224,12 +233,23 @@ func (v Verdict) Why() string {
 	return strings.Join(reasons, "; ")
 }
 
-// String is the message, or key, operator and value.
+// String is like `all[0]: {{ request.object.kind }} is "Pod", wants Equals "Job"`,
+// with the message of the condition in front where it has one.
 func (f Failure) String() string {
-	if f.Message != "" {
-		return f.Message
+	text := fmt.Sprintf("%s %s %s", show(f.Key), f.Operator, show(f.Value))
+	switch {
+	case f.Discreet:
+		text = strings.TrimSpace(f.Written + " does not meet " + string(f.Operator) + " (values of a Secret are not told)")
+	case f.Written != "":
+		text = fmt.Sprintf("%s is %s, wants %s %s", f.Written, show(f.Key), f.Operator, show(f.Value))
 	}
-	return fmt.Sprintf("%s %s %s", show(f.Key), f.Operator, show(f.Value))
+	if f.Message != "" {
+		text = f.Message + " (" + text + ")"
+	}
+	if f.Place != "" {
+		text = f.Place + ": " + text
+	}
+	return text
 }
 
 // show keeps long values out of messages.

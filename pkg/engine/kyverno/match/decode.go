@@ -1,6 +1,7 @@
 package match
 
 import (
+	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,9 +22,9 @@ func Decode(n decode.Node) *Block {
 	}
 	switch {
 	case len(any) > 0:
-		m.filters = decodeFilters(any)
+		m.filters = decodeFilters(any, "any")
 	case len(all) > 0:
-		m.filters, m.all = decodeFilters(all), true
+		m.filters, m.all = decodeFilters(all, "all"), true
 	default:
 		m.filters = []*filter{decodeFilter(f)}
 	}
@@ -32,11 +33,12 @@ func Decode(n decode.Node) *Block {
 	return m
 }
 
-func decodeFilters(list []decode.Node) []*filter {
+func decodeFilters(list []decode.Node, group string) []*filter {
 	out := make([]*filter, len(list))
 	for i, n := range list {
 		f := n.Fields()
 		out[i] = decodeFilter(f)
+		out[i].place = fmt.Sprintf("%s[%d]", group, i)
 		f.Done()
 	}
 	return out

@@ -23,6 +23,7 @@ type Block struct {
 // filter is one entry of a match block. All of its criteria must hold, and
 // within a criterion that is a list, one item.
 type filter struct {
+	place       string // in its block, such as "any[0]"; empty for the flat form
 	operations  []string
 	kinds       []selector.Kind
 	name        string
@@ -74,6 +75,7 @@ const (
 type Mismatch struct {
 	criterion criterion
 	filter    *filter
+	block     *Block // whose filters all failed, or that excludes; nil where it is none
 	excluded  bool
 }
 
@@ -92,7 +94,7 @@ func OutsideNamespace(ns string) Mismatch {
 // Missed tells which criterion of a match block does not hold. Of several
 // filters it reports the one that came closest: the first of the right kind.
 func (m *Block) Missed(c *Candidate) (Mismatch, error) {
-	first := Mismatch{criterion: byNothing}
+	first := Mismatch{criterion: byNothing, block: m}
 	for i, f := range m.filters {
 		failed, err := f.failsMatch(c)
 		if err != nil {
@@ -106,7 +108,7 @@ func (m *Block) Missed(c *Candidate) (Mismatch, error) {
 		case m.all:
 			return Mismatch{criterion: failed, filter: f}, nil
 		case i == 0 || (first.criterion == byKind && failed != byKind):
-			first = Mismatch{criterion: failed, filter: f}
+			first.criterion, first.filter = failed, f
 		}
 	}
 	if m.all && len(m.filters) > 0 {
@@ -131,14 +133,14 @@ func (m *Block) Excluded(c *Candidate) (Mismatch, error) {
 			held = failed == holds
 		}
 		if held && !m.all {
-			return Mismatch{criterion: byNothing, filter: f, excluded: true}, nil
+			return Mismatch{criterion: byNothing, filter: f, block: m, excluded: true}, nil
 		}
 		if !held && m.all {
 			return Mismatch{}, nil
 		}
 	}
 	if m.all && len(m.filters) > 0 {
-		return Mismatch{criterion: byNothing, filter: m.filters[0], excluded: true}, nil
+		return Mismatch{criterion: byNothing, filter: m.filters[0], block: m, excluded: true}, nil
 	}
 	return Mismatch{}, nil
 }

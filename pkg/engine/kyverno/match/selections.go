@@ -139,3 +139,25 @@ func (m *Block) NamesDeletion() bool {
 		return slices.Contains(f.operations, string(engine.OperationDelete))
 	})
 }
+
+// Operations are those that the block is limited to, each once; none where some
+// filter leaves them open.
+func (m *Block) Operations() []engine.Operation {
+	var out []engine.Operation
+	for _, f := range m.selecting() {
+		if len(f.operations) == 0 {
+			return nil
+		}
+		for _, o := range f.operations {
+			if !slices.Contains(out, engine.Operation(o)) {
+				out = append(out, engine.Operation(o))
+			}
+		}
+	}
+	return out
+}
+
+// AsksRoles tells whether the role bindings of the requesting user count.
+func (m *Block) AsksRoles() bool {
+	return m != nil && slices.ContainsFunc(m.filters, func(f *filter) bool { return len(f.roles)+len(f.clusterRole) > 0 })
+}

@@ -1,7 +1,10 @@
 package overlay
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
@@ -31,7 +34,7 @@ func Apply(live, patch map[string]any, s engine.Schema) (Result, error) {
 	}
 	root := newRoot(live, s)
 	if err := check(patch, live, root); err != nil {
-		return Result{Object: live}, err
+		return Result{Object: live}, discreet(err, live)
 	}
 	var m merger
 	object, removed, err := m.mergeMap(live, []map[string]any{patch}, root)
@@ -44,9 +47,19 @@ func Apply(live, patch map[string]any, s engine.Schema) (Result, error) {
 	return Result{Object: object, Warnings: m.warnings}, nil
 }
 
+// discreet keeps the values of a Secret out of an error.
+func discreet(err error, live map[string]any) error {
+	var failed *ConditionError
+	if live["kind"] == "Secret" && errors.As(err, &failed) {
+		hidden := *failed
+		hidden.hidden = true
+		return &hidden
+	}
+	return err
+}
+
 // ConditionError tells that a condition of the patch does not hold, so that the
-// patch does not apply to the object. Its text leaves out what the object
-// holds, which may be a secret.
+// patch does not apply to the object. Its text leaves out what a Secret holds.
 type ConditionError struct {
 	Path string // of the field that the condition asks for
 	Want any    // the pattern
@@ -55,18 +68,35 @@ type ConditionError struct {
 	Missing bool
 
 	global bool // the condition decides over the whole patch, wherever it stands
+	hidden bool // Got is not to be told
 }
 
-// Error names the field and the pattern.
+// Error names the field, the pattern, and what was found.
 func (e *ConditionError) Error() string {
 	if e.Missing {
 		return fmt.Sprintf("condition on %s does not hold: there is no such field", e.Path)
 	}
-	if want, ok := text(e.Want); ok {
-		return fmt.Sprintf("condition on %s does not hold: it does not match %q", e.Path, want)
+	found := ""
+	if got, ok := text(e.Got); ok && !e.hidden {
+		found = "is " + shortened(got) + " and "
 	}
-	return fmt.Sprintf("condition on %s does not hold: it does not match the pattern", e.Path)
+	if want, ok := text(e.Want); ok {
+		return fmt.Sprintf("condition on %s does not hold: it %sdoes not match %q", e.Path, found, want)
+	}
+	return fmt.Sprintf("condition on %s does not hold: it %sdoes not match the pattern", e.Path, found)
 }
+
+// shortened keeps long values out of messages.
+func shortened(s string) string {
+	const most = 80
+	if len(s) <= most {
+		return strconv.Quote(s)
+	}
+	return strconv.Quote(strings.ToValidUTF8(s[:most], "")) + "..."
+}
+
+// Brief names the condition without what was found on the one object.
+func (e *ConditionError) Brief() string { return "condition on " + e.Path + " does not hold" }
 
 // AnchorError tells of an anchor that has no meaning where it stands. Leaving
 // it out could widen the patch to objects that it was to protect.

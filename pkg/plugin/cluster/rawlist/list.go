@@ -2,6 +2,7 @@ package rawlist
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -10,6 +11,9 @@ type List struct {
 	Items []Item
 	// Continue is the token of the next page; empty on the last one.
 	Continue string
+	// Remaining is how many objects follow, and negative where the server does not
+	// say so: it does not know for listings with a selector.
+	Remaining int64
 }
 
 // Item is an object that has not been decoded. Its fields are what a selection
@@ -25,12 +29,12 @@ type Item struct {
 
 // Split splits the JSON of a list.
 func Split(body []byte) (List, error) {
-	var list List
+	list := List{Remaining: -1}
 	s := scanner{text: string(body)}
 	err := s.object(func(key string) (err error) {
 		switch {
 		case key == "metadata" && s.next() == '{':
-			return s.object(func(key string) error { return s.only(key, "continue", &list.Continue) })
+			return s.object(func(key string) error { return s.listMetadata(key, &list) })
 		case key == "items" && s.next() == '[':
 			return s.array(func() error {
 				item, err := s.item()
@@ -45,7 +49,22 @@ func Split(body []byte) (List, error) {
 	if err != nil {
 		return List{}, fmt.Errorf("read list: %w", err)
 	}
+	if list.Continue == "" {
+		list.Remaining = 0
+	}
 	return list, nil
+}
+
+// listMetadata reads a field of a list's own metadata.
+func (s *scanner) listMetadata(key string, list *List) error {
+	if key != "remainingItemCount" {
+		return s.only(key, "continue", &list.Continue)
+	}
+	text, err := s.skip()
+	if n, bad := strconv.ParseInt(strings.TrimSpace(text), 10, 64); bad == nil {
+		list.Remaining = n
+	}
+	return err
 }
 
 // Read reads a single object as an item.

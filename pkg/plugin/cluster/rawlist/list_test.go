@@ -41,8 +41,8 @@ func TestSplitReadsWhatASelectionNeeds(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if list.Continue != "next" {
-		t.Errorf("continue token is %q", list.Continue)
+	if list.Continue != "next" || list.Remaining != 1 {
+		t.Errorf("continue token is %q, and %d objects follow", list.Continue, list.Remaining)
 	}
 	object, err := list.Items[0].Decode()
 	if err != nil {
@@ -50,6 +50,19 @@ func TestSplitReadsWhatASelectionNeeds(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]any{"note": `]}\"{[`, "n": int64(1)}, object["spec"]); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestWhatFollowsIsUnknownUnlessTheServerSaysSo(t *testing.T) {
+	for body, want := range map[string]int64{
+		`{"metadata":{"continue":"next","remainingItemCount":9500}}`: 9500,
+		`{"metadata":{"continue":"next"}}`:                           -1,
+		`{"metadata":{"continue":"next","remainingItemCount":"x"}}`:  -1,
+		`{"metadata":{}}`: 0,
+	} {
+		if list, err := rawlist.Split([]byte(body)); err != nil || list.Remaining != want {
+			t.Errorf("%s: got %d, %v", body, list.Remaining, err)
+		}
 	}
 }
 

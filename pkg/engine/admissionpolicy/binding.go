@@ -1,0 +1,123 @@
+package admissionpolicy
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/admissionpolicy/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+)
+
+// binding is a MutatingAdmissionPolicyBinding.
+type binding struct {
+	name, policy string
+	root         decode.Node
+	broken       bool
+	resources    *match.Constraints // nil for all that the policy matches
+	params       *paramRef          // nil for none
+}
+
+// paramRef names the parameters of a binding, by name or by selector.
+type paramRef struct {
+	name, namespace string
+	selector        *metav1.LabelSelector
+	denies          bool // parameterNotFoundAction Deny
+}
+
+// decodeBinding reads a binding. What is wrong with it goes to the report.
+func decodeBinding(r *decode.Report, d engine.Document) *binding {
+	b := &binding{name: d.Object.GetName(), root: decode.Node{Report: r, Value: d.Object.Object}}
+	root := b.root.Fields()
+	checkVersion(root.At("apiVersion"), d)
+	spec := root.At("spec").Fields()
+	if b.policy = spec.At("policyName").Text(); b.policy == "" {
+		spec.At("policyName").Fail("is missing")
+	}
+	if spec.Has("matchResources") {
+		b.resources = match.Decode(spec.At("matchResources"))
+	}
+	if spec.Has("paramRef") {
+		b.params = decodeParamRef(spec.At("paramRef"))
+	}
+	spec.Done()
+	b.broken = len(r.Errs) > 0
+	return b
+}
+
+func decodeParamRef(n decode.Node) *paramRef {
+	f := n.Fields()
+	p := &paramRef{
+		name: f.At("name").Text(), namespace: f.At("namespace").Text(), selector: f.At("selector").LabelSelector(),
+		denies: f.At("parameterNotFoundAction").OneOf("Allow", "Deny") == "Deny",
+	}
+	if !f.Has("parameterNotFoundAction") {
+		f.At("parameterNotFoundAction").Lint("an API server refuses a binding without it; Allow is assumed")
+	}
+	f.Done()
+	if (p.name == "") == (p.selector == nil) {
+		n.Fail("needs either a name or a selector")
+	}
+	return p
+}
+
+// unit is one policy with one of its bindings.
+type unit struct {
+	*policy
+	binding *binding // nil for a policy that is evaluated as if it were bound
+	ref     engine.RuleRef
+}
+
+// bind joins policies with their bindings, in the order of their names. The
+// bindings that are left are those of policies that take no part.
+func bind(policies []*policy, bindings map[string][]*binding) []*unit {
+	slices.SortStableFunc(policies, func(a, b *policy) int { return cmp.Compare(a.ref.Policy, b.ref.Policy) })
+	var out []*unit
+	for _, p := range policies {
+		own := bindings[p.ref.Policy]
+		slices.SortStableFunc(own, func(a, b *binding) int { return cmp.Compare(a.name, b.name) })
+		if len(own) == 0 && !p.unbound() {
+			continue
+		}
+		if len(own) == 0 {
+			own = []*binding{nil}
+		}
+		for _, b := range own {
+			if p.broken || (b != nil && b.broken) {
+				continue
+			}
+			p.lintParams(b)
+			u := &unit{policy: p, binding: b, ref: p.ref}
+			if b != nil {
+				u.ref.Via = b.name
+			}
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// unbound says what becomes of a policy without a binding, and tells whether it
+// is evaluated all the same.
+func (p *policy) unbound() bool {
+	if p.broken {
+		return false
+	}
+	if p.ref.Origin == fromCluster {
+		p.root.Lint("nothing binds it, so that it does nothing in the cluster: a %s puts it to work", kindBinding)
+		return false
+	}
+	p.root.Lint("no %s comes with it: it is evaluated as if it were bound to everything that it matches", kindBinding)
+	return true
+}
+
+func (p *policy) lintParams(b *binding) {
+	switch {
+	case p.params == nil && b != nil && b.params != nil:
+		b.root.Lint("the policy has no paramKind, so that paramRef has no effect")
+	case p.params != nil && (b == nil || b.params == nil):
+		p.root.Lint("it has a paramKind, and no binding names a parameter: params is null")
+	}
+}

@@ -1,0 +1,142 @@
+package admissionpolicy_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/admissionpolicy"
+)
+
+// documents reads YAML as policies of a file, or of the cluster where a document
+// says so in an annotation.
+func documents(t testing.TB, text []byte) []engine.Document {
+	t.Helper()
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	var out []engine.Document
+	for {
+		u := &unstructured.Unstructured{}
+		err := decoder.Decode(&u.Object)
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		origin := "policy.yaml"
+		if o, ok := u.GetAnnotations()["origin"]; ok {
+			origin = o
+		}
+		out = append(out, engine.Document{Object: u, Origin: origin})
+	}
+}
+
+// A case is a file of testdata/compile: policy.yaml, what is wrong with it (want),
+// and the rules that are left.
+func TestCompile(t *testing.T) {
+	files, err := filepath.Glob("testdata/compile/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := compiled(t, archive.Files[0].Data)
+			if *update {
+				archive.Files[1].Data = []byte(got)
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(string(archive.Files[1].Data), got); diff != "" {
+				t.Error("(-want +got):\n" + diff)
+			}
+		})
+	}
+}
+
+func compiled(t *testing.T, policies []byte) string {
+	t.Helper()
+	var b strings.Builder
+	program, err := admissionpolicy.New().Compile(engine.Compilation{
+		Documents: documents(t, policies), Limits: engine.DefaultLimits(),
+		Warn: func(e engine.CompileError) { b.WriteString("warning " + e.Error() + "\n") },
+	})
+	if err != nil {
+		b.WriteString("error " + strings.ReplaceAll(err.Error(), "\npolicy.yaml", "\nerror policy.yaml") + "\n")
+	}
+	for _, r := range program.Rules() {
+		b.WriteString("rule " + strings.TrimSpace(r.Policy+" "+r.Via) + "\n")
+	}
+	return b.String()
+}
+
+func TestOnlyWhatIsKeptTakesPart(t *testing.T) {
+	archive, err := txtar.ParseFile("testdata/denied.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := admissionpolicy.New().Compile(engine.Compilation{
+		Documents: documents(t, archive.Files[0].Data), Rules: engine.RuleFilter{Skip: []string{"b-fails"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, r := range program.Rules() {
+		names = append(names, r.Policy)
+	}
+	if diff := cmp.Diff([]string{"a-labels", "c-condition"}, names); diff != "" {
+		t.Error("(-want +got):\n" + diff)
+	}
+}
+
+func TestSelectionsCoverWhatIsMatched(t *testing.T) {
+	for name, c := range map[string]struct {
+		constraints string
+		want        []engine.Selection
+	}{
+		"a version is asked for, others count too": {
+			"{resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [UPDATE], resources: [deployments, deployments/scale]}]}",
+			[]engine.Selection{{Group: "apps", Kind: "*", Resource: "deployments", ReadAs: "v1"}},
+		},
+		"exact versions": {
+			"{matchPolicy: Exact, resourceRules: [{apiGroups: [g], apiVersions: [v1, v2], operations: ['*'], resources: ['*/*']}]}",
+			[]engine.Selection{{Group: "g", Version: "v1", Kind: "*", Resource: "*"}, {Group: "g", Version: "v2", Kind: "*", Resource: "*"}},
+		},
+		"any version, names and no labels of the binding": {
+			"{resourceRules: [{apiGroups: [''], apiVersions: ['*'], operations: ['*'], resources: [pods/*], resourceNames: [a, b]}]}",
+			[]engine.Selection{{Kind: "*", Resource: "pods", Name: "a"}, {Kind: "*", Resource: "pods", Name: "b"}},
+		},
+		"nothing but subresources": {
+			"{resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: ['*'], resources: [pods/status]}]}",
+			nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := "{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicy, metadata: {name: p}, spec: {matchConstraints: " +
+				c.constraints + ", reinvocationPolicy: Never, mutations: [{patchType: JSONPatch, jsonPatch: {expression: '[JSONPatch{op: \"remove\", path: \"/a\"}]'}}]}}"
+			program, err := admissionpolicy.New().Compile(engine.Compilation{Documents: documents(t, []byte(text))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, program.Selections()); diff != "" {
+				t.Error("(-want +got):\n" + diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,70 @@
+package admissionpolicy
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/requester"
+)
+
+// Describe tells of each policy, once for each binding, what it says. The program
+// is an engine.Describer.
+func (p *program) Describe() []engine.Description {
+	out := make([]engine.Description, 0, len(p.units))
+	for _, u := range p.units {
+		d := engine.Description{
+			Rule: u.ref, Matches: u.constraints.Selections(), Existing: engine.OnAdmission, Operations: u.operations(),
+		}
+		for i := range u.mutations {
+			for _, path := range u.mutations[i].compiled.Paths() {
+				if !slices.Contains(d.Changes, path) {
+					d.Changes = append(d.Changes, path)
+				}
+			}
+		}
+		d.Asks = u.asks()
+		out = append(out, d)
+	}
+	return out
+}
+
+// reviews is where an API server is asked about access.
+const reviews = "/apis/authorization.k8s.io/v1/"
+
+// operations are those of the resource rules; none where one of them names all.
+func (u *unit) operations() []engine.Operation {
+	var out []engine.Operation
+	for i := range u.constraints.Rules {
+		for _, o := range u.constraints.Rules[i].Operations {
+			if o == "*" {
+				return nil
+			}
+			if !slices.Contains(out, engine.Operation(o)) {
+				out = append(out, engine.Operation(o))
+			}
+		}
+	}
+	return out
+}
+
+func (u *unit) asks() []engine.Ask {
+	var out []engine.Ask
+	if u.params != nil && u.binding != nil && u.binding.params != nil {
+		ref := u.binding.params
+		out = append(out, engine.Ask{Of: engine.AskObjects, What: "parameters of kind " + u.params.Kind, Objects: engine.Selection{
+			Group: u.params.Group, Version: u.params.Version, Kind: u.params.Kind,
+			Namespace: cmp.Or(ref.namespace, engine.Computed), Name: ref.name, Labels: ref.selector,
+		}})
+	}
+	if u.asksUser {
+		out = append(out, requester.Ask())
+	}
+	switch {
+	case u.uses("serviceAccount()"):
+		out = append(out, engine.Ask{Of: engine.AskAccess, What: "what a service account may do", Method: "POST", Path: reviews + "subjectaccessreviews"})
+	case u.uses("authorizer"):
+		out = append(out, engine.Ask{Of: engine.AskAccess, What: "what the user may do", Method: "POST", Path: reviews + "selfsubjectaccessreviews"})
+	}
+	return out
+}

@@ -1,0 +1,76 @@
+package admissionpolicy
+
+import (
+	"errors"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+)
+
+// Name is the name of the dialect in reports.
+const Name = "admissionpolicy"
+
+const (
+	apiGroup    = "admissionregistration.k8s.io"
+	kindPolicy  = "MutatingAdmissionPolicy"
+	kindBinding = "MutatingAdmissionPolicyBinding"
+)
+
+// fromCluster is the origin of documents that are installed.
+const fromCluster = "cluster"
+
+// Dialect reads MutatingAdmissionPolicies of the versions v1, v1beta1 and v1alpha1.
+type Dialect struct{}
+
+// New returns the dialect.
+func New() *Dialect { return &Dialect{} }
+
+// Name is "admissionpolicy".
+func (*Dialect) Name() string { return Name }
+
+// Accepts says that bindings are inputs. Which kinds are parameters only the
+// policies say; they are read when an object asks for them.
+func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
+	switch gk {
+	case schema.GroupKind{Group: apiGroup, Kind: kindPolicy}:
+		return engine.Policy
+	case schema.GroupKind{Group: apiGroup, Kind: kindBinding}:
+		return engine.Input
+	}
+	return engine.Foreign
+}
+
+// Compile compiles policies and joins them with their bindings. What does not
+// compile is left out and reported, with the place in the expression.
+func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
+	if c.Warn == nil {
+		c.Warn = func(engine.CompileError) {}
+	}
+	compiler := &compiler{warn: c.Warn}
+	var policies []*policy
+	bindings := map[string][]*binding{} // by policy
+	var errs []error
+	for _, d := range c.Documents {
+		gvk := d.Object.GroupVersionKind()
+		if gvk.Group != apiGroup {
+			continue
+		}
+		r := &decode.Report{Origin: d.Origin, Policy: gvk.Kind + " " + d.Object.GetName(), Warn: c.Warn}
+		switch gvk.Kind {
+		case kindPolicy:
+			p := decodePolicy(r, d)
+			if c.Rules.Keeps(p.ref) {
+				compiler.compile(r, p)
+				policies = append(policies, p)
+				errs = append(errs, r.Errs...)
+			}
+		case kindBinding:
+			b := decodeBinding(r, d)
+			bindings[b.policy] = append(bindings[b.policy], b)
+			errs = append(errs, r.Errs...)
+		}
+	}
+	return newProgram(bind(policies, bindings)), errors.Join(errs...)
+}

@@ -1,0 +1,150 @@
+package admissionpolicy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// param is a parameter of a binding.
+type param struct {
+	name    string // "shop/limits"
+	content map[string]any
+}
+
+// refOf names a policy with its binding and a parameter of it.
+func (u *unit) refOf(p *param) engine.RuleRef {
+	ref := u.ref
+	if p != nil {
+		ref.Via += " with " + u.params.Kind + " " + p.name
+	}
+	return ref
+}
+
+// params finds the parameters with which a policy is evaluated: one nil where it
+// has none, and none at all where none is there and the binding allows that.
+func (r *run) params(u *unit) ([]*param, error) {
+	if u.params == nil || u.binding == nil || u.binding.params == nil {
+		return []*param{nil}, nil
+	}
+	if r.world.Reader == nil {
+		return nil, &UnsupportedError{"parameters need a cluster, or manifests, to be read from"}
+	}
+	ref := u.binding.params
+	namespace, err := r.paramNamespace(u)
+	if err != nil {
+		return nil, &ParameterError{err}
+	}
+	found, err := r.readParams(paramQuery{kind: *u.params, namespace: namespace, binding: u.binding})
+	if err != nil {
+		return nil, &ParameterError{err}
+	}
+	if len(found) == 0 && ref.denies {
+		return nil, &ParameterError{errNoParameter}
+	}
+	return found, nil
+}
+
+// paramNamespace is where a server looks for parameters: nowhere in particular
+// for a kind without namespaces, else where the binding says, or where the object is.
+func (r *run) paramNamespace(u *unit) (string, error) {
+	if r.world.Mapper == nil {
+		return "", fmt.Errorf("paramKind %s is not known", u.params.Kind)
+	}
+	mapping, err := r.world.Mapper.RESTMapping(u.params.GroupKind(), u.params.Version)
+	if err != nil {
+		return "", fmt.Errorf("paramKind %s is not known: %w", u.params.Kind, err)
+	}
+	own := u.binding.params.namespace
+	switch objects := r.request(false).match.Namespace; {
+	case mapping.Scope.Name() != meta.RESTScopeNameNamespace && own != "":
+		return "", errors.New("paramRef.namespace must not be given for a kind without namespaces")
+	case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
+		return "", nil
+	case own != "":
+		return own, nil
+	case objects != "":
+		return objects, nil
+	}
+	return "", errors.New("an object without a namespace needs a paramRef.namespace")
+}
+
+// paramQuery is what a binding asks for; a key of the Memo.
+type paramQuery struct {
+	kind      schema.GroupVersionKind
+	namespace string
+	binding   *binding
+}
+
+// readParams reads the parameters of a binding, once for all objects that lead to
+// the same ones.
+func (r *run) readParams(q paramQuery) ([]*param, error) {
+	value, err := r.world.Memo.Do(r.ctx, q, func(context.Context) (any, error) { return r.findParams(q) })
+	if err != nil {
+		return nil, err
+	}
+	return value.([]*param), nil
+}
+
+func (r *run) findParams(q paramQuery) ([]*param, error) {
+	ref := q.binding.params
+	if ref.name != "" {
+		key := engine.ObjectKey{GroupKind: q.kind.GroupKind(), Version: q.kind.Version, Namespace: q.namespace, Name: ref.name}
+		u, err := r.world.Reader.Get(r.ctx, key)
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return []*param{newParam(u)}, nil
+	}
+	var out []*param
+	selection := engine.Selection{
+		Group: q.kind.Group, Version: q.kind.Version, Kind: q.kind.Kind, Namespace: q.namespace, Labels: ref.selector,
+	}
+	for u, err := range r.world.Reader.List(r.ctx, selection) {
+		if err != nil {
+			return nil, err
+		}
+		if out = append(out, newParam(u)); len(out) > r.world.Limits.Elements {
+			return nil, fmt.Errorf("the selector names more than %d parameters, the limit of this program", r.world.Limits.Elements)
+		}
+	}
+	slices.SortFunc(out, func(a, b *param) int { return strings.Compare(a.name, b.name) })
+	return out, nil
+}
+
+// newParam is a parameter as expressions see it. A server knows its own kinds as
+// Go values that do not say what they are.
+func newParam(u *unstructured.Unstructured) *param {
+	p := &param{name: u.GetName(), content: u.Object}
+	if ns := u.GetNamespace(); ns != "" {
+		p.name = ns + "/" + p.name
+	}
+	if scheme.Scheme.Recognizes(u.GroupVersionKind()) {
+		p.content = maps.Clone(u.Object)
+		delete(p.content, "apiVersion")
+		delete(p.content, "kind")
+	}
+	return p
+}
+
+// get reads one object that a policy asks for beside its parameters.
+func (r *run) get(key engine.ObjectKey) (*unstructured.Unstructured, error) {
+	if r.world.Reader == nil {
+		return nil, errors.New("there is nothing to read it from")
+	}
+	return r.world.Reader.Get(r.ctx, key)
+}

@@ -1,0 +1,150 @@
+package admissionpolicy
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/admissionpolicy/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+)
+
+// policy is a MutatingAdmissionPolicy.
+type policy struct {
+	ref         engine.RuleRef
+	root        decode.Node
+	broken      bool // it does not compile
+	constraints *match.Constraints
+	params      *schema.GroupVersionKind // paramKind; nil for none
+	// ignores is failurePolicy Ignore, and reinvoked reinvocationPolicy IfNeeded.
+	ignores, reinvoked bool
+
+	variables, conditions []named
+	mutations             []mutation
+
+	scope       *celpatch.Scope
+	asksForNS   bool // an expression uses namespaceObject
+	asksUser    bool // an expression asks who makes the request
+	needsSchema bool // a mutation is an apply configuration
+}
+
+// named is a variable or a match condition.
+type named struct {
+	name       string
+	expression decode.Node
+	compiled   *celpatch.Expression // of a condition
+}
+
+// mutation is one of a policy's mutations.
+type mutation struct {
+	patchType  string
+	expression decode.Node
+	compiled   *celpatch.Mutation
+}
+
+const (
+	applyConfiguration = "ApplyConfiguration"
+	jsonPatch          = "JSONPatch"
+)
+
+// maxConditions is how many match conditions an API server takes.
+const maxConditions = 64
+
+// decodePolicy reads a policy. What is wrong with it goes to the report.
+func decodePolicy(r *decode.Report, d engine.Document) *policy {
+	p := &policy{ref: engine.RuleRef{Dialect: Name, Policy: d.Object.GetName(), Origin: d.Origin}}
+	p.root = decode.Node{Report: r, Value: d.Object.Object}
+	root := p.root.Fields()
+	checkVersion(root.At("apiVersion"), d)
+	if d.Object.GetName() == "" {
+		root.At("metadata").Fields().At("name").Fail("is missing")
+	}
+	spec := root.At("spec").Fields()
+	p.params = decodeParamKind(spec.At("paramKind"))
+	p.constraints = match.Decode(spec.At("matchConstraints"))
+	if len(p.constraints.Rules) == 0 {
+		spec.At("matchConstraints").Fail("has no resourceRules: nothing says what the policy is for")
+	}
+	p.ignores = spec.At("failurePolicy").OneOf("Fail", "Ignore") == "Ignore"
+	p.reinvoked = spec.At("reinvocationPolicy").OneOf("Never", "IfNeeded") == "IfNeeded"
+	if !spec.Has("reinvocationPolicy") {
+		spec.At("reinvocationPolicy").Lint("an API server refuses a policy without it; Never is assumed")
+	}
+	p.variables = decodeNamed(spec.At("variables"))
+	p.conditions = decodeNamed(spec.At("matchConditions"))
+	if len(p.conditions) > maxConditions {
+		spec.At("matchConditions").Lint("an API server takes no more than %d", maxConditions)
+	}
+	for _, item := range spec.At("mutations").List() {
+		p.mutations = append(p.mutations, decodeMutation(item))
+	}
+	if len(p.mutations) == 0 {
+		spec.At("mutations").Fail("has no mutations")
+	}
+	spec.Done()
+	return p
+}
+
+func checkVersion(n decode.Node, d engine.Document) {
+	if !slices.Contains([]string{"v1", "v1beta1", "v1alpha1"}, d.Object.GroupVersionKind().Version) {
+		n.Fail("%s is no version of %s: use v1, v1beta1 or v1alpha1", d.Object.GetAPIVersion(), d.Object.GetKind())
+	}
+}
+
+func decodeParamKind(n decode.Node) *schema.GroupVersionKind {
+	if n.Value == nil {
+		return nil
+	}
+	f := n.Fields()
+	gv, err := schema.ParseGroupVersion(f.At("apiVersion").Text())
+	if err != nil || gv.Version == "" {
+		f.At("apiVersion").Fail("must be a group and a version, such as v1 or apps/v1")
+	}
+	kind := f.At("kind").Text()
+	if kind == "" {
+		f.At("kind").Fail("is missing")
+	}
+	f.Done()
+	gvk := gv.WithKind(kind)
+	return &gvk
+}
+
+func decodeNamed(n decode.Node) []named {
+	var out []named
+	for _, item := range n.List() {
+		f := item.Fields()
+		x := named{name: f.At("name").Text(), expression: f.At("expression")}
+		f.Done()
+		if x.name == "" {
+			f.At("name").Fail("is missing")
+		}
+		if slices.ContainsFunc(out, func(other named) bool { return other.name == x.name }) {
+			f.At("name").Fail("there is another one called %s", x.name)
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+func decodeMutation(n decode.Node) mutation {
+	f := n.Fields()
+	m := mutation{patchType: f.At("patchType").Text()}
+	own, other := f.At("applyConfiguration"), f.At("jsonPatch")
+	switch m.patchType {
+	case applyConfiguration:
+	case jsonPatch:
+		own, other = other, own
+	default:
+		f.At("patchType").Fail("must be %s or %s, not %q", applyConfiguration, jsonPatch, m.patchType)
+	}
+	if other.Value != nil {
+		other.Lint("an API server refuses it where patchType is %s; it has no effect", m.patchType)
+	}
+	fields := own.Fields()
+	m.expression = fields.At("expression")
+	fields.Done()
+	f.Done()
+	return m
+}

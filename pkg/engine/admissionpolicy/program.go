@@ -1,0 +1,88 @@
+package admissionpolicy
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// program is all policies, each with its bindings, in order.
+type program struct {
+	units      []*unit
+	asksUser   bool // some policy asks who makes the request
+	rules      []engine.RuleRef
+	selections []engine.Selection
+}
+
+func newProgram(units []*unit) *program {
+	p := &program{units: units}
+	for _, u := range units {
+		p.rules = append(p.rules, u.ref)
+		p.asksUser = p.asksUser || u.asksUser
+		p.selections = append(p.selections, u.constraints.Selections()...)
+	}
+	return p
+}
+
+// Rules lists the policies, once for each binding, by their names.
+func (p *program) Rules() []engine.RuleRef { return p.rules }
+
+// Selections names what the policies match. What a binding leaves out of it, it
+// leaves out when it is evaluated.
+func (p *program) Selections() []engine.Selection { return p.selections }
+
+// invoked are the policies that ran in the first round and want to run again, by
+// policy, binding and parameter.
+type invoked map[engine.RuleRef]bool
+
+// Evaluate runs the policies. In the second round only those run that ran in the
+// first and are to be reinvoked, as in an API server, which has the second round
+// for them whenever any mutation was applied at all.
+func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
+	r := newRun(ctx, t, w)
+	r.asksUser = p.asksUser
+	if t.Request.Reinvocation {
+		r.again, _ = keptOf(t).(invoked)
+		if len(r.again) == 0 {
+			return t.Object, ctx.Err()
+		}
+	}
+	r.excluded = excluded(t)
+	for _, u := range p.units {
+		if err := r.unit(u, sink); err != nil {
+			return nil, err
+		}
+	}
+	if t.Invocation != nil && !t.Request.Reinvocation {
+		t.Invocation.Kept = r.reinvocable
+		t.Invocation.Again = r.applied && len(r.reinvocable) > 0 && r.denied == ""
+	}
+	return r.finish(sink), ctx.Err()
+}
+
+func keptOf(t engine.Target) any {
+	if t.Invocation == nil {
+		return nil
+	}
+	return t.Invocation.Kept
+}
+
+// excluded says why no policy of the API ever sees the object
+// (pkg/admission/plugin/policy/generic in k8s.io/apiserver).
+func excluded(t engine.Target) error {
+	switch t.Key.Group {
+	case apiGroup:
+		switch t.Key.Kind {
+		case kindPolicy, kindBinding, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding":
+			return &excludedError{"admission policies and their bindings"}
+		}
+	case "authentication.k8s.io", "authorization.k8s.io":
+		return &excludedError{"reviews of access"}
+	}
+	if t.Request.Operation == engine.OperationDelete {
+		return &excludedError{"what is being deleted"}
+	}
+	return nil
+}

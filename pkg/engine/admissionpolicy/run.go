@@ -1,0 +1,258 @@
+package admissionpolicy
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/admissionpolicy/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/requester"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+)
+
+// run is one round of all policies on one object.
+type run struct {
+	ctx    context.Context
+	target engine.Target // as the request brings it: all policies are matched against it
+	world  *engine.World
+	object *unstructured.Unstructured // as the policies so far made it
+
+	asksUser    bool  // some policy asks who makes the request
+	nobody      error // why it is then not known
+	excluded    error
+	again       invoked // in the second round, what is to run
+	reinvocable invoked
+	applied     bool   // some mutation was applied, whether or not it changed anything
+	denied      string // the first policy that would have the object denied
+	steps       []engine.Step
+
+	requests  [2]*request // by whether the object is evaluated as if it were created
+	namespace *namespaceAnswer
+	types     *typesAnswer
+}
+
+func newRun(ctx context.Context, t engine.Target, w *engine.World) *run {
+	return &run{ctx: ctx, target: t, world: w, object: t.Object, reinvocable: invoked{}}
+}
+
+// unit evaluates a policy with one binding, once for each parameter. The error
+// ends the run.
+func (r *run) unit(u *unit, sink engine.Sink) error {
+	if err := r.ctx.Err(); err != nil {
+		return err
+	}
+	step := engine.Step{Rule: u.ref, Subject: r.target.Key}
+	if r.excluded != nil {
+		return r.passOver(step, sink, func() error { return r.excluded })
+	}
+	m, err := r.match(u)
+	step.AsCreated = m.created
+	switch {
+	case err != nil:
+		return r.fail(u, step, err)
+	case m.miss != match.None:
+		return r.passOver(step, sink, func() error { return r.mismatch(u, m) })
+	}
+	params, err := r.params(u)
+	if err != nil {
+		return r.fail(u, step, err)
+	}
+	for _, p := range params {
+		step.Rule = u.refOf(p)
+		if r.again != nil && !r.again[step.Rule] {
+			continue
+		}
+		if err := r.invoke(u, step, p); err != nil {
+			return err
+		}
+	}
+	if len(params) == 0 && r.again == nil {
+		step.Outcome, step.Err = engine.Skipped, &ParameterError{errors.New("none is there, and parameterNotFoundAction is Allow")}
+		r.steps = append(r.steps, step)
+	}
+	return nil
+}
+
+// passOver notes that a policy does not match; the second round tells it no more.
+func (r *run) passOver(step engine.Step, sink engine.Sink, reason func() error) error {
+	if r.again != nil {
+		return nil
+	}
+	step.Outcome, step.AsCreated = engine.NotMatched, false
+	if sink.Wants(engine.NotMatched) {
+		step.Err = reason()
+	}
+	r.steps = append(r.steps, step)
+	return nil
+}
+
+// fail notes that a policy cannot be evaluated: the object would be denied, or
+// the failure is ignored. What this run lacks decides nothing of the kind.
+func (r *run) fail(u *unit, step engine.Step, err error) error {
+	if ended := r.ctx.Err(); ended != nil {
+		return ended
+	}
+	step.After = nil
+	switch {
+	case isUnsupported(err):
+		step.Outcome, step.Err = engine.Unsupported, err
+	case u.ignores:
+		step.Outcome, step.Err = engine.Skipped, &IgnoredError{err}
+	default:
+		step.Outcome, step.Err = engine.Denied, &DeniedError{err}
+		if r.denied == "" {
+			r.denied = u.ref.Policy
+		}
+	}
+	r.steps = append(r.steps, step)
+	return nil
+}
+
+func isUnsupported(err error) bool {
+	var own *UnsupportedError
+	var ofExpression *celpatch.UnsupportedError
+	return errors.As(err, &own) || errors.As(err, &ofExpression)
+}
+
+// invoke evaluates a policy with one parameter.
+func (r *run) invoke(u *unit, step engine.Step, p *param) error {
+	in := r.input(step.AsCreated, p)
+	held, err := r.conditions(u, in)
+	if err != nil {
+		return r.fail(u, step, err)
+	}
+	if held != nil {
+		step.Outcome, step.Err = engine.Skipped, held
+		r.steps = append(r.steps, step)
+		return nil
+	}
+	if u.reinvoked {
+		r.reinvocable[step.Rule] = true
+	}
+	if u.asksForNS {
+		ns := r.readNamespace()
+		if ns.err != nil {
+			return r.fail(u, step, ns.err)
+		}
+		in.Namespace = ns.content
+	}
+	if r.namespace != nil {
+		step.Warnings = append(step.Warnings, r.namespace.warnings...)
+	}
+	return r.mutate(u, step, in)
+}
+
+// conditions tells what holds a policy back, if anything. A condition that is
+// false counts more than one that fails. On a server they know no Namespace.
+func (r *run) conditions(u *unit, in celpatch.Input) (*ConditionError, error) {
+	if len(u.policy.conditions) == 0 {
+		return nil, nil
+	}
+	e := u.scope.Evaluate(r.ctx, in, celpatch.MatchBudget())
+	var failures []error
+	for _, c := range u.policy.conditions {
+		holds, err := e.Condition(c.compiled)
+		var limit *celpatch.LimitError
+		switch {
+		case err != nil && (isUnsupported(err) || errors.As(err, &limit) || r.ctx.Err() != nil):
+			return nil, newExpressionError(c.expression, err)
+		case err != nil:
+			failures = append(failures, r.failed(c.expression, r.asks(u, c.compiled), err))
+		case !holds:
+			return &ConditionError{Name: c.name}, nil
+		}
+	}
+	if len(failures) > 0 {
+		return nil, joined(failures)
+	}
+	return nil, nil
+}
+
+// failed is an expression that fails, which means nothing where it asks who makes
+// the request and nobody knows.
+func (r *run) failed(expression decode.Node, asksUser bool, err error) error {
+	err = newExpressionError(expression, err)
+	if asksUser && r.nobody != nil && !isUnsupported(err) {
+		return &UnsupportedError{(&requester.UnknownError{Why: r.nobody, Err: err}).Error()}
+	}
+	return err
+}
+
+// asks tells whether an expression of a policy, or a variable that it may use, asks
+// who makes the request.
+func (r *run) asks(u *unit, x interface{ Uses(name string) bool }) bool {
+	return r.asksUser && (x.Uses("request.userInfo") || x.Uses("variables") && u.scope.Uses("request.userInfo"))
+}
+
+// mutate runs the mutations of a policy, each on the result of the one before. One
+// that fails does not keep the others from running.
+func (r *run) mutate(u *unit, step engine.Step, in celpatch.Input) error {
+	before := r.object
+	var failures []error
+	for _, m := range u.mutations {
+		in.Object = r.object.Object
+		result, err := r.mutation(u, m, in)
+		if err != nil {
+			err = r.failed(m.expression, r.asks(u, m.compiled), err)
+			if isUnsupported(err) || r.ctx.Err() != nil {
+				r.object = before
+				return r.fail(u, step, err)
+			}
+			failures = append(failures, err)
+			continue
+		}
+		r.applied = true
+		r.object = &unstructured.Unstructured{Object: result.Object}
+		step.Warnings = append(step.Warnings, result.Warnings...)
+	}
+	changed := !fielddiff.Equal(before.Object, r.object.Object, fielddiff.Type{})
+	if !changed {
+		r.object = before
+	}
+	if len(failures) > 0 && (!u.ignores || !changed) {
+		return r.fail(u, step, joined(failures))
+	}
+	for _, err := range failures {
+		step.Warnings = append(step.Warnings, engine.Warning((&IgnoredError{err}).Error()))
+	}
+	step.Outcome = engine.Unchanged
+	if changed {
+		step.Outcome, step.After = engine.Changed, r.object
+	}
+	if changed || r.again == nil {
+		r.steps = append(r.steps, step)
+	}
+	return nil
+}
+
+func (r *run) mutation(u *unit, m mutation, in celpatch.Input) (celpatch.Result, error) {
+	var types managedfields.TypeConverter
+	if u.needsSchema {
+		answer := r.readTypes()
+		if answer.err != nil {
+			return celpatch.Result{}, answer.err
+		}
+		types = answer.types
+	}
+	return u.scope.Evaluate(r.ctx, in, celpatch.MutationBudget()).Mutate(m.compiled, types)
+}
+
+// finish hands over the steps and the object. An object that would be denied is
+// changed by nobody.
+func (r *run) finish(sink engine.Sink) *unstructured.Unstructured {
+	for _, step := range r.steps {
+		if r.denied != "" && step.Outcome == engine.Changed {
+			step.Outcome, step.After, step.Err = engine.Skipped, nil, &HeldBackError{By: r.denied}
+		}
+		sink.Step(step)
+	}
+	if r.denied != "" {
+		return r.target.Object
+	}
+	return r.object
+}

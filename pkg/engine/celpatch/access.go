@@ -1,0 +1,103 @@
+package celpatch
+
+import (
+	"context"
+	"errors"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/cel/library"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// access hands the questions of Kubernetes' authorizer library to the Authorizer
+// of an evaluation.
+type access struct{ evaluation *Evaluation }
+
+var _ authorizer.UnconditionalAuthorizer = access{}
+
+// Authorize asks; the library hands down no context of its own. What went wrong
+// while a server decided is part of the answer that the expression sees. Where
+// there is no answer, the evaluation as a whole fails: an expression would take it
+// for a no.
+func (a access) Authorize(_ context.Context, attributes authorizer.Attributes) (authorizer.Decision, string, error) {
+	r, err := accessRequest(attributes)
+	if err != nil {
+		return authorizer.DecisionNoOpinion, "", err
+	}
+	d, err := a.evaluation.activation.input.Access.Authorize(a.evaluation.ctx, r)
+	if err != nil {
+		a.evaluation.missing = &UnsupportedError{Reason: err.Error()}
+		return authorizer.DecisionNoOpinion, "", err
+	}
+	if d.Error != "" {
+		err = errors.New(d.Error)
+	}
+	if d.Allowed {
+		return authorizer.DecisionAllow, d.Reason, err
+	}
+	return authorizer.DecisionNoOpinion, d.Reason, err
+}
+
+func accessRequest(attributes authorizer.Attributes) (engine.AccessRequest, error) {
+	r := engine.AccessRequest{Verb: attributes.GetVerb()}
+	if u := attributes.GetUser(); u != nil {
+		r.User = engine.UserInfo{Username: u.GetName(), Groups: u.GetGroups()}
+	}
+	if !attributes.IsResourceRequest() {
+		r.Path = attributes.GetPath()
+		return r, nil
+	}
+	r.Group, r.Resource, r.Subresource = attributes.GetAPIGroup(), attributes.GetResource(), attributes.GetSubresource()
+	r.Namespace, r.Name = attributes.GetNamespace(), attributes.GetName()
+	onFields, err := attributes.GetFieldSelector()
+	if err != nil {
+		return r, err
+	}
+	onLabels, err := attributes.GetLabelSelector()
+	if err != nil {
+		return r, err
+	}
+	r.FieldSelector, r.LabelSelector = fieldText(onFields), labels.NewSelector().Add(onLabels...).String()
+	return r, nil
+}
+
+func fieldText(requirements fields.Requirements) string {
+	var all []fields.Selector
+	for _, r := range requirements {
+		s := fields.OneTermEqualSelector(r.Field, r.Value)
+		if r.Operator == "!=" {
+			s = fields.OneTermNotEqualSelector(r.Field, r.Value)
+		}
+		all = append(all, s)
+	}
+	return fields.AndSelectors(all...).String()
+}
+
+func userOf(u engine.UserInfo) user.Info {
+	return &user.DefaultInfo{Name: u.Username, Groups: u.Groups}
+}
+
+// requestedResource is what authorizer.requestResource asks about.
+type requestedResource struct{ request *admissionv1.AdmissionRequest }
+
+var _ library.Resource = requestedResource{}
+
+// GetName is the name of the object.
+func (r requestedResource) GetName() string { return r.request.Name }
+
+// GetNamespace is the namespace of the object.
+func (r requestedResource) GetNamespace() string { return r.request.Namespace }
+
+// GetResource is the resource that was asked for.
+func (r requestedResource) GetResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource(r.request.Resource)
+}
+
+// GetSubresource is its subresource.
+func (r requestedResource) GetSubresource() string { return r.request.SubResource }

@@ -1,0 +1,174 @@
+package celpatch
+
+import (
+	"fmt"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/apiserver/pkg/cel/lazy"
+	"k8s.io/apiserver/pkg/cel/library"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// Input is what expressions see. A nil object is null to them.
+type Input struct {
+	Object, OldObject map[string]any
+	// Request is the admission request, and what authorizer.requestResource is.
+	Request *admissionv1.AdmissionRequest
+	// RequestMap is what expressions see as request where it is not nil: it can
+	// hold the objects that Options.RequestObjects declares.
+	RequestMap map[string]any
+	// Namespace is the Namespace of the object, nil for none.
+	Namespace map[string]any
+	Params    map[string]any
+	// Access answers authorizer; nil makes an expression that asks unsupported.
+	Access engine.Authorizer
+	// User is whom authorizer and authorizer.requestResource ask for.
+	User engine.UserInfo
+	// Extra are the values of a language's own variables.
+	Extra map[string]any
+}
+
+// activation gives names their values, each when it is first asked for.
+type activation struct {
+	evaluation *Evaluation
+	scope      *Scope
+	input      Input
+	values     [slots]ref.Val
+	variables  *lazy.MapValue
+}
+
+var _ cel.Activation = (*activation)(nil)
+
+const (
+	slotObject = iota
+	slotOldObject
+	slotRequest
+	slotNamespace
+	slotParams
+	slotAuthorizer
+	slotRequestResource
+	slots
+)
+
+// Parent is nil: all names are here.
+func (*activation) Parent() cel.Activation { return nil }
+
+// ResolveName finds the value of a name.
+func (a *activation) ResolveName(name string) (any, bool) {
+	switch name {
+	case objectName:
+		return a.value(slotObject, a.object), true
+	case oldObjectName:
+		return a.value(slotOldObject, a.oldObject), true
+	case requestName:
+		return a.value(slotRequest, a.request), true
+	case namespaceName:
+		return a.value(slotNamespace, a.namespace), true
+	case paramsName:
+		return a.value(slotParams, a.params), true
+	case authorizerName:
+		return a.value(slotAuthorizer, a.authorizer), true
+	case requestResourceName:
+		return a.value(slotRequestResource, a.requestResource), true
+	case variablesName:
+		return a.lazyVariables(), true
+	}
+	v, ok := a.input.Extra[name]
+	return v, ok
+}
+
+func (a *activation) value(slot int, compute func() ref.Val) ref.Val {
+	if a.values[slot] == nil {
+		a.values[slot] = compute()
+	}
+	return a.values[slot]
+}
+
+func (a *activation) replace(object map[string]any) {
+	a.input.Object, a.values[slotObject] = object, nil
+}
+
+func (a *activation) object() ref.Val    { return valueOf(a.input.Object) }
+func (a *activation) oldObject() ref.Val { return valueOf(a.input.OldObject) }
+func (a *activation) params() ref.Val    { return valueOf(a.input.Params) }
+
+func valueOf(m map[string]any) ref.Val {
+	if m == nil {
+		return types.NullValue
+	}
+	return types.DefaultTypeAdapter.NativeToValue(m)
+}
+
+func (a *activation) request() ref.Val {
+	if a.input.RequestMap != nil {
+		return valueOf(a.input.RequestMap)
+	}
+	return common.SchemalessTypedToVal(a.input.Request)
+}
+
+// namespace is the Namespace without what a server keeps from expressions.
+func (a *activation) namespace() ref.Val {
+	if a.input.Namespace == nil {
+		return types.NullValue
+	}
+	var ns corev1.Namespace
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(a.input.Namespace, &ns); err != nil {
+		return types.WrapErr(fmt.Errorf("read the Namespace of the object: %w", err))
+	}
+	return common.SchemalessTypedToVal(plugincel.CreateNamespaceObject(&ns))
+}
+
+func (a *activation) authorizer() ref.Val {
+	if a.input.Access == nil {
+		return a.noAccess()
+	}
+	return library.NewAuthorizerVal(userOf(a.input.User), access{a.evaluation})
+}
+
+func (a *activation) requestResource() ref.Val {
+	if a.input.Access == nil {
+		return a.noAccess()
+	}
+	if a.input.Request == nil {
+		return types.NewErr("there is no request whose resource could be checked")
+	}
+	return library.NewResourceAuthorizerVal(userOf(a.input.User), access{a.evaluation}, requestedResource{a.input.Request})
+}
+
+func (a *activation) noAccess() ref.Val {
+	err := &UnsupportedError{Reason: "authorizer asks an API server what a user may do, and there is none: it needs a cluster"}
+	a.evaluation.missing = err
+	return types.WrapErr(err)
+}
+
+// lazyVariables are the policy's variables, which are evaluated when they are
+// first used.
+func (a *activation) lazyVariables() ref.Val {
+	if a.variables != nil {
+		return a.variables
+	}
+	a.variables = lazy.NewMapValue(a.scope.declared)
+	for _, v := range a.scope.variables {
+		a.variables.Append(v.name, func(*lazy.MapValue) ref.Val { return a.variable(v) })
+	}
+	return a.variables
+}
+
+func (a *activation) variable(v variable) ref.Val {
+	out, err := a.evaluation.evaluate(v.expression)
+	if err == nil {
+		err = checkSize(v.expression, out)
+	}
+	if err != nil {
+		return types.WrapErr(fmt.Errorf("variable %q: %w", v.name, err))
+	}
+	return out
+}

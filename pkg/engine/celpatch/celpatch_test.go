@@ -1,0 +1,388 @@
+package celpatch_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+)
+
+// builtin converts the kinds of Kubernetes itself.
+var builtin = applyconfigurations.NewTypeConverter(scheme.Scheme)
+
+func newScope(t testing.TB, o celpatch.Options) *celpatch.Scope {
+	t.Helper()
+	e, err := celpatch.NewEnvironment(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := e.NewScope()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func parse(t testing.TB, text string) map[string]any {
+	t.Helper()
+	var m map[string]any
+	if err := yaml.Unmarshal([]byte(text), &m, yaml.DisallowUnknownFields); err != nil {
+		t.Fatal(err)
+	}
+	return runtime.DeepCopyJSON(integers(m).(map[string]any))
+}
+
+// integers turns whole numbers into the integers that objects hold.
+func integers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key := range v {
+			v[key] = integers(v[key])
+		}
+	case []any:
+		for i := range v {
+			v[i] = integers(v[i])
+		}
+	case float64:
+		if v == float64(int64(v)) {
+			return int64(v)
+		}
+	}
+	return v
+}
+
+const pod = `
+apiVersion: v1
+kind: Pod
+metadata: {name: web, namespace: shop, labels: {app: web}}
+spec:
+  containers:
+  - {name: app, image: "app:1", env: [{name: A, value: a}]}
+`
+
+// input is what a Pod's update gives to expressions.
+func input(t testing.TB) celpatch.Input {
+	t.Helper()
+	object := parse(t, pod)
+	return celpatch.Input{
+		Object: object, OldObject: object,
+		Request: &admissionv1.AdmissionRequest{
+			Operation: admissionv1.Update, Name: "web", Namespace: "shop",
+			Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
+		},
+		Namespace: parse(t, "{metadata: {name: shop, labels: {tier: front}, managedFields: []}}"),
+		Params:    parse(t, "{data: {team: blue}}"),
+	}
+}
+
+func TestExpressions(t *testing.T) {
+	for name, c := range map[string]struct {
+		expression string
+		want       bool
+	}{
+		"object and oldObject":             {"object == oldObject", true},
+		"request has the server's type":    {"request.operation == 'UPDATE' && request.resource.resource == 'pods'", true},
+		"what a request leaves out":        {"!has(request.subResource) && !has(request.userInfo.username)", true},
+		"namespaceObject":                  {"namespaceObject.metadata.labels.tier == 'front'", true},
+		"params":                           {"params.data.team == 'blue'", true},
+		"optional fields":                  {"object.?spec.?nodeName.orValue('none') == 'none'", true},
+		"quantity":                         {"quantity('1Gi').isGreaterThan(quantity('512Mi'))", true},
+		"cidr and ip":                      {"cidr('10.0.0.0/8').containsIP(ip('10.1.2.3'))", true},
+		"format":                           {"!format.dns1123Label().validate('web').hasValue()", true},
+		"semver":                           {"semver('1.2.3').isLessThan(semver('1.10.0'))", true},
+		"lists, sets, strings and regex":   {"[1, 2].isSorted() && sets.contains([1, 2], [1]) && 'a-b'.split('-').size() == 2 && 'ab'.find('b') == 'b'", true},
+		"two-variable comprehensions":      {"object.metadata.labels.all(k, v, k == 'app' && v == 'web')", true},
+		"a typed variable in a literal":    {"{'a': 'x', 'b': variables.team} == {'a': 'x', 'b': 'blue'}", true},
+		"a variable that uses another one": {"variables.teams == ['blue', 'blue']", true},
+		"false":                            {"object.kind == 'Service'", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScope(t, celpatch.Options{Params: true})
+			for _, v := range [][2]string{{"team", "string(params.data.team)"}, {"teams", "[variables.team, variables.team]"}} {
+				if err := s.Variable(v[0], v[1]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			x, err := s.Condition(c.expression)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := s.Evaluate(t.Context(), input(t), celpatch.MatchBudget()).Condition(x)
+			if err != nil || got != c.want {
+				t.Errorf("got %t, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestCompileErrorsShowThePlace(t *testing.T) {
+	long := strings.Repeat("true && ", 40) + "nothing"
+	for name, c := range map[string]struct{ expression, want string }{
+		"an unknown name": {"object.a == objekt.b", `
+expression, line 1, column 13: undeclared reference to 'objekt' (in container '')
+  | object.a == objekt.b
+  |             ^`},
+		"the second line": {"object.a ==\n\tx1", `
+expression, line 2, column 2: undeclared reference to 'x1' (in container '')
+  |  x1
+  |  ^`},
+		"a wrong result": {"'text'", `
+expression must evaluate to bool, not string
+  | 'text'`},
+		"a field that a type does not have": {"request.uid == ''", `
+expression, line 1, column 8: undefined field 'uid'
+  | request.uid == ''
+  |        ^`},
+		"a line too long to be shown": {long, `
+expression, line 1, column 321: undeclared reference to 'nothing' (in container '')
+  | …& true && true && true && true && true && true && nothing
+  |                                                    ^`},
+		"mixed types in a literal": {"{'a': 'x', 'b': 1} == object.data", `
+expression, line 1, column 17: expected type 'string' but found 'int'
+  | {'a': 'x', 'b': 1} == object.data
+  |                 ^`},
+		"a variable that does not compile is told once": {"variables.broken == 1", ""},
+		"no params without a kind of parameters": {"params.a == 1", `
+expression, line 1, column 1: undeclared reference to 'params' (in container '')
+  | params.a == 1
+  | ^`},
+		"what makes the library panic": {"{?'a': object.data[?'a']} == object.data", `
+expression makes the CEL library panic, which API servers use as well: runtime error: index out of range [0] with length 0
+  | {?'a': object.data[?'a']} == object.data`},
+		"types of patches are for mutations": {"Object{a: 1} == Object{a: 1}", `
+expression, line 1, column 7: undeclared reference to 'Object' (in container '')
+  | Object{a: 1} == Object{a: 1}
+  |       ^
+expression, line 1, column 23: undeclared reference to 'Object' (in container '')
+  | Object{a: 1} == Object{a: 1}
+  |                       ^`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScope(t, celpatch.Options{})
+			var broken *celpatch.CompileError
+			if err := s.Variable("broken", "1 +"); !errors.As(err, &broken) {
+				t.Fatalf("a broken variable: %v", err)
+			}
+			_, err := s.Condition(c.expression)
+			got := ""
+			if err != nil {
+				got = "\n" + err.Error()
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error("(-want +got):\n" + diff)
+			}
+		})
+	}
+}
+
+func TestExtensionsAndPatchTypesEverywhere(t *testing.T) {
+	s := newScope(t, celpatch.Options{
+		PatchTypes: true, RequestObjects: true, Extensions: []cel.EnvOption{cel.Variable("extra", cel.StringType)},
+	})
+	if err := s.Variable("labels", "Object.metadata{labels: {'a': extra}}"); err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.ApplyConfiguration("Object{metadata: variables.labels, spec: Object.spec{nodeName: string(request.object.kind)}}", celpatch.RefuseAtomic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := input(t)
+	in.Extra = map[string]any{"extra": "b"}
+	in.RequestMap = map[string]any{"object": in.Object}
+	r, err := s.Evaluate(t.Context(), in, celpatch.MutationBudget()).Mutate(m, builtin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := parse(t, `
+apiVersion: v1
+kind: Pod
+metadata: {name: web, namespace: shop, labels: {app: web, a: b}}
+spec:
+  nodeName: Pod
+  containers:
+  - {name: app, image: "app:1", env: [{name: A, value: a}]}
+`)
+	if diff := cmp.Diff(want, r.Object); diff != "" {
+		t.Error("(-want +got):\n" + diff)
+	}
+}
+
+// A variable keeps its value for an Evaluation, whatever becomes of the object.
+func TestVariablesAreComputedOnce(t *testing.T) {
+	s := newScope(t, celpatch.Options{})
+	if err := s.Variable("kind", "string(object.kind)"); err != nil {
+		t.Fatal(err)
+	}
+	x, err := s.Compile("[variables.kind, string(object.kind)]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := s.Evaluate(t.Context(), input(t), celpatch.MutationBudget())
+	for _, step := range []struct{ kind, want string }{{"Pod", "[Pod, Pod]"}, {"Node", "[Pod, Node]"}} {
+		e.Replace(map[string]any{"kind": step.kind})
+		v, err := e.Value(x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := v.ConvertToNative(reflect.TypeFor[[]string]())
+		if got := "[" + strings.Join(list.([]string), ", ") + "]"; err != nil || got != step.want {
+			t.Errorf("got %s, %v; want %s", got, err, step.want)
+		}
+	}
+}
+
+func TestUsesNamesWhatAnExpressionReads(t *testing.T) {
+	s := newScope(t, celpatch.Options{Authorizer: true})
+	x, err := s.Condition("request.userInfo.username == 'a' && authorizer.requestResource.check('get').allowed() && quantity('1').isInteger()")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{
+		"request": true, "request.userInfo": true, "authorizer.requestResource": true, "quantity()": true, "object": false, "request.name": false,
+	} {
+		if x.Uses(name) != want {
+			t.Errorf("uses %s = %t", name, !want)
+		}
+	}
+}
+
+func TestCompiledExpressionsServeManyAtOnce(t *testing.T) {
+	s := newScope(t, celpatch.Options{})
+	if err := s.Variable("labels", "object.metadata.labels"); err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.ApplyConfiguration("Object{metadata: Object.metadata{labels: {'copy': string(variables.labels.app)}}}", celpatch.RefuseAtomic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := input(t)
+	before := runtime.DeepCopyJSON(in.Object)
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for range 20 {
+				r, err := s.Evaluate(context.Background(), in, celpatch.MutationBudget()).Mutate(m, builtin)
+				if err != nil || r.Object["metadata"].(map[string]any)["labels"].(map[string]any)["copy"] != "web" {
+					t.Errorf("got %v, %v", r.Object, err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if diff := cmp.Diff(before, in.Object); diff != "" {
+		t.Error("the input is modified:\n" + diff)
+	}
+}
+
+// answers is an Authorizer that says yes to one verb.
+type answers struct {
+	verb  string
+	asked *[]engine.AccessRequest
+}
+
+func (a answers) Authorize(_ context.Context, r engine.AccessRequest) (engine.AccessDecision, error) {
+	*a.asked = append(*a.asked, r)
+	return engine.AccessDecision{Allowed: r.Verb == a.verb, Reason: "because"}, nil
+}
+
+func TestAuthorizerAsks(t *testing.T) {
+	alice := engine.UserInfo{Username: "alice", Groups: []string{"dev"}}
+	robot := engine.UserInfo{
+		Username: "system:serviceaccount:shop:robot",
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:shop"},
+	}
+	for expression, want := range map[string]engine.AccessRequest{
+		"authorizer.path('/healthz').check('get').allowed()": {User: alice, Verb: "get", Path: "/healthz"},
+		"authorizer.group('apps').resource('deployments').subresource('scale').namespace('shop').name('web').check('get').allowed()": {
+			User: alice, Verb: "get", Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: "shop", Name: "web",
+		},
+		"authorizer.requestResource.check('get').allowed()": {User: alice, Verb: "get", Resource: "pods", Namespace: "shop", Name: "web"},
+		"authorizer.serviceAccount('shop', 'robot').group('').resource('secrets').check('get').allowed()": {
+			User: robot, Verb: "get", Resource: "secrets",
+		},
+		"authorizer.group('').resource('pods').fieldSelector('spec.nodeName=a,status.phase!=Failed').labelSelector('app=web').check('get').allowed()": {
+			User: alice, Verb: "get", Resource: "pods", FieldSelector: "spec.nodeName=a,status.phase!=Failed", LabelSelector: "app=web",
+		},
+	} {
+		s := newScope(t, celpatch.Options{Authorizer: true})
+		x, err := s.Condition(expression)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var asked []engine.AccessRequest
+		in := input(t)
+		in.Access, in.User = answers{"get", &asked}, alice
+		allowed, err := s.Evaluate(t.Context(), in, celpatch.MatchBudget()).Condition(x)
+		if err != nil || !allowed {
+			t.Errorf("%s: %t, %v", expression, allowed, err)
+		}
+		if diff := cmp.Diff([]engine.AccessRequest{want}, asked); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", expression, diff)
+		}
+	}
+}
+
+func TestAuthorizerWithoutAClusterIsUnsupported(t *testing.T) {
+	s := newScope(t, celpatch.Options{Authorizer: true})
+	x, err := s.Condition("authorizer.path('/').check('get').allowed() || true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Evaluate(t.Context(), input(t), celpatch.MatchBudget()).Condition(x)
+	var unsupported *celpatch.UnsupportedError
+	if !errors.As(err, &unsupported) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// silent is an Authorizer that gives one answer.
+type silent struct {
+	decision engine.AccessDecision
+	err      error
+}
+
+func (s silent) Authorize(context.Context, engine.AccessRequest) (engine.AccessDecision, error) {
+	return s.decision, s.err
+}
+
+func TestAQuestionThatNobodyAnswersIsNoNo(t *testing.T) {
+	s := newScope(t, celpatch.Options{Authorizer: true})
+	x, err := s.Condition("!authorizer.path('/').check('get').allowed()")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := input(t)
+	in.Access = silent{err: errors.New("you may not ask")}
+	_, err = s.Evaluate(t.Context(), in, celpatch.MatchBudget()).Condition(x)
+	var unsupported *celpatch.UnsupportedError
+	if !errors.As(err, &unsupported) || unsupported.Reason != "you may not ask" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestExpressionsReadWhatWentWrongInADecision(t *testing.T) {
+	s := newScope(t, celpatch.Options{Authorizer: true})
+	x, err := s.Condition("authorizer.path('/').check('get').errored() && authorizer.path('/').check('get').error() == 'no such role'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := input(t)
+	in.Access = silent{decision: engine.AccessDecision{Error: "no such role"}}
+	if holds, err := s.Evaluate(t.Context(), in, celpatch.MatchBudget()).Condition(x); err != nil || !holds {
+		t.Errorf("got %t, %v", holds, err)
+	}
+}

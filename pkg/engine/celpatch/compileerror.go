@@ -1,0 +1,82 @@
+package celpatch
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+)
+
+// CompileError is an expression that does not compile.
+type CompileError struct {
+	Expression string
+	Problems   []Problem // at least one
+}
+
+// Problem is one thing that is wrong with an expression. Line and Column count
+// from 1, in characters; they are 0 where the expression as a whole is meant.
+type Problem struct {
+	Line, Column int
+	Message      string
+}
+
+func newCompileError(text string, issues *cel.Issues) *CompileError {
+	e := &CompileError{Expression: text}
+	for _, issue := range issues.Errors() {
+		p := Problem{Line: issue.Location.Line(), Message: issue.Message}
+		if p.Line > 0 {
+			p.Column = issue.Location.Column() + 1
+		}
+		e.Problems = append(e.Problems, p)
+	}
+	return e
+}
+
+func wrongType(got *cel.Type, want []*cel.Type) string {
+	if len(want) == 1 {
+		return fmt.Sprintf("must evaluate to %s, not %s", want[0], got)
+	}
+	return fmt.Sprintf("must evaluate to one of %v, not %s", want, got)
+}
+
+// Error tells each problem, with the place in the expression below it.
+func (e *CompileError) Error() string {
+	var b strings.Builder
+	for i, p := range e.Problems {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		if p.Line == 0 {
+			b.WriteString("expression " + p.Message + "\n" + e.picture(1, 0))
+			continue
+		}
+		fmt.Fprintf(&b, "expression, line %d, column %d: %s\n%s", p.Line, p.Column, p.Message, e.picture(p.Line, p.Column))
+	}
+	return b.String()
+}
+
+// maxPicture is how many characters of a line are shown around the problem.
+const maxPicture = 100
+
+// picture is the line with a caret below the column; without a caret where the
+// column is 0.
+func (e *CompileError) picture(line, column int) string {
+	lines := strings.Split(e.Expression, "\n")
+	if line > len(lines) {
+		return "  | " // the expression ended too early
+	}
+	text := []rune(strings.ReplaceAll(strings.TrimRight(lines[line-1], "\r"), "\t", " "))
+	caret := min(column, len(text)+1) - 1
+	before, after := "", ""
+	if from := caret - maxPicture/2; from > 0 && len(text) > maxPicture {
+		text, caret, before = text[from:], caret-from+1, "…"
+	}
+	if len(text) > maxPicture {
+		text, after = text[:maxPicture], "…"
+	}
+	picture := "  | " + before + string(text) + after
+	if column == 0 {
+		return picture
+	}
+	return picture + "\n  | " + strings.Repeat(" ", caret) + "^"
+}

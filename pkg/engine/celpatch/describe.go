@@ -1,0 +1,161 @@
+package celpatch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"k8s.io/apiserver/pkg/cel/mutation"
+)
+
+// Call is a call that an expression makes on a variable.
+type Call struct {
+	On, Function string
+	// Args are the arguments that are plain texts; an empty one is anything else.
+	Args []string
+}
+
+// Calls lists the calls on variables, in the order of the text.
+func (x *Expression) Calls() []Call { return x.calls }
+
+// Calls lists those of the variables.
+func (s *Scope) Calls() []Call {
+	var out []Call
+	for _, v := range s.variables {
+		out = append(out, v.expression.calls...)
+	}
+	return out
+}
+
+// Paths lists the fields that a patch names: those of Object{...}, and the paths
+// of JSONPatch{...} as far as they are plain texts. Others are left out.
+func (x *Expression) Paths() []string { return x.paths }
+
+func callsIn(a *cel.Ast) []Call {
+	var out []Call
+	ast.PreOrderVisit(a.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() != ast.CallKind || !e.AsCall().IsMemberFunction() || e.AsCall().Target().Kind() != ast.IdentKind {
+			return
+		}
+		c := Call{On: e.AsCall().Target().AsIdent(), Function: e.AsCall().FunctionName()}
+		for _, arg := range e.AsCall().Args() {
+			c.Args = append(c.Args, plainText(arg))
+		}
+		out = append(out, c)
+	}))
+	return out
+}
+
+func plainText(e ast.Expr) string {
+	if e.Kind() != ast.LiteralKind {
+		return ""
+	}
+	text, _ := e.AsLiteral().Value().(string)
+	return text
+}
+
+func pathsIn(a *cel.Ast) []string {
+	var out []string
+	add := func(path string) {
+		if path != "" && !slices.Contains(out, path) {
+			out = append(out, path)
+		}
+	}
+	ast.PreOrderVisit(a.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() != ast.StructKind {
+			return
+		}
+		switch e.AsStruct().TypeName() {
+		case mutation.ObjectTypeName:
+			leaves(e, "", add)
+		case mutation.JSONPatchTypeName:
+			for _, f := range e.AsStruct().Fields() {
+				if f.AsStructField().Name() == "path" {
+					add(pointed(plainText(f.AsStructField().Value())))
+				}
+			}
+		}
+	}))
+	return out
+}
+
+// leaves adds the fields of an apply configuration. What an expression computes
+// is a leaf, unless it is a list made of objects.
+func leaves(e ast.Expr, path string, add func(string)) {
+	switch e.Kind() {
+	case ast.StructKind:
+		for _, f := range e.AsStruct().Fields() {
+			field := f.AsStructField()
+			if field.Name() == "name" && strings.HasSuffix(path, "[]") && len(e.AsStruct().Fields()) > 1 {
+				continue // the key by which the element of the list is found
+			}
+			leaves(field.Value(), strings.TrimPrefix(path+"."+field.Name(), "."), add)
+		}
+	case ast.MapKind:
+		for _, entry := range e.AsMap().Entries() {
+			name := plainText(entry.AsMapEntry().Key())
+			if name == "" {
+				name = "*"
+			}
+			leaves(entry.AsMapEntry().Value(), path+"."+quotedName(name), add)
+		}
+		if e.AsMap().Size() == 0 {
+			add(path)
+		}
+	case ast.ListKind:
+		for _, item := range e.AsList().Elements() {
+			leaves(item, path+"[]", add)
+		}
+		if e.AsList().Size() == 0 {
+			add(path)
+		}
+	case ast.ComprehensionKind:
+		if !leavesOfMapped(e.AsComprehension(), path, add) {
+			add(path)
+		}
+	default:
+		add(path)
+	}
+}
+
+// leavesOfMapped looks for the objects of which map() makes a list.
+func leavesOfMapped(c ast.ComprehensionExpr, path string, add func(string)) bool {
+	found := false
+	ast.PreOrderVisit(c.LoopStep(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() == ast.StructKind && !found {
+			found = true
+			leaves(e, path+"[]", add)
+		}
+	}))
+	return found
+}
+
+// pointed writes a JSON pointer as other paths are written.
+func pointed(pointer string) string {
+	if pointer == "" {
+		return ""
+	}
+	var out strings.Builder
+	for _, segment := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
+		segment = strings.NewReplacer("~1", "/", "~0", "~").Replace(segment)
+		switch {
+		case segment == "-" || strings.Trim(segment, "0123456789") == "":
+			fmt.Fprintf(&out, "[%s]", segment)
+		case out.Len() > 0:
+			out.WriteString("." + quotedName(segment))
+		default:
+			out.WriteString(quotedName(segment))
+		}
+	}
+	return out.String()
+}
+
+// quotedName quotes a name that holds what separates names.
+func quotedName(name string) string {
+	if strings.ContainsAny(name, "./[]") {
+		return `"` + name + `"`
+	}
+	return name
+}

@@ -1,0 +1,113 @@
+package celpatch
+
+import (
+	"fmt"
+
+	"github.com/google/cel-go/cel"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/apiserver/pkg/cel/library"
+)
+
+// The names that expressions see.
+const (
+	objectName          = plugincel.ObjectVarName
+	oldObjectName       = plugincel.OldObjectVarName
+	requestName         = plugincel.RequestVarName
+	namespaceName       = plugincel.NamespaceVarName
+	paramsName          = plugincel.ParamsVarName
+	authorizerName      = plugincel.AuthorizerVarName
+	requestResourceName = plugincel.RequestResourceAuthorizerVarName
+	variablesName       = plugincel.VariableVarName
+	variablesTypeName   = "kubernetes.variables"
+)
+
+// Options says what expressions may name beside object, oldObject, request,
+// namespaceObject and variables.
+type Options struct {
+	// Params declares params, and Authorizer declares authorizer and
+	// authorizer.requestResource.
+	Params, Authorizer bool
+	// RequestObjects declares request.object and request.oldObject.
+	RequestObjects bool
+	// PatchTypes lets all expressions, and not only mutations, make values of the
+	// types Object and JSONPatch.
+	PatchTypes bool
+	// Extensions are a language's own libraries and variables.
+	Extensions []cel.EnvOption
+}
+
+// Environment is what the expressions of a language are compiled in: Kubernetes'
+// own libraries of all versions, so that whatever a server has stored compiles,
+// and what the Options add. It is immutable and safe for concurrent use.
+type Environment struct {
+	plain   *cel.Env
+	patches *cel.Env // knows the types of patches too
+}
+
+// NewEnvironment makes an environment; that takes some milliseconds. It fails
+// where the Extensions contradict each other or what is there.
+func NewEnvironment(o Options) (*Environment, error) {
+	base := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).StoredExpressionsEnv()
+	request, namespace := plugincel.BuildRequestType(), plugincel.BuildNamespaceType()
+	variables := []cel.EnvOption{
+		cel.Variable(objectName, cel.DynType),
+		cel.Variable(oldObjectName, cel.DynType),
+		cel.Variable(namespaceName, namespace.CelType()),
+		cel.Variable(requestName, request.CelType()),
+	}
+	if o.RequestObjects {
+		for _, name := range []string{objectName, oldObjectName} {
+			request.Fields[name] = apiservercel.NewDeclField(name, apiservercel.DynType, false, nil, nil)
+		}
+	}
+	if o.Params {
+		variables = append(variables, cel.Variable(paramsName, cel.DynType))
+	}
+	if o.Authorizer {
+		variables = append(variables,
+			cel.Variable(authorizerName, library.AuthorizerType), cel.Variable(requestResourceName, library.ResourceCheckType))
+	}
+	// Each step wraps the types of the step before, so they cannot be one.
+	plain, err := extend(base, variables, namespace, request)
+	if err != nil {
+		return nil, err
+	}
+	patches, err := extend(plain, []cel.EnvOption{common.ResolverEnvOption(resolver{}), library.JSONPatch()})
+	if err != nil {
+		return nil, err
+	}
+	if patches, err = extend(patches, o.Extensions); err != nil {
+		return nil, err
+	}
+	if o.PatchTypes {
+		return &Environment{plain: patches, patches: patches}, nil
+	}
+	if plain, err = extend(plain, o.Extensions); err != nil {
+		return nil, err
+	}
+	return &Environment{plain: plain, patches: patches}, nil
+}
+
+// extend adds options, and types whose fields are declared.
+func extend(base *cel.Env, options []cel.EnvOption, types ...*apiservercel.DeclType) (*cel.Env, error) {
+	if len(options)+len(types) == 0 {
+		return base, nil
+	}
+	if len(types) > 0 {
+		provider := apiservercel.NewDeclTypeProvider(types...)
+		provider.SetRecognizeKeywordAsFieldName(true)
+		typeOptions, err := provider.EnvOptions(base.CELTypeProvider())
+		if err != nil {
+			return nil, fmt.Errorf("declare the types of CEL expressions: %w", err)
+		}
+		options = append(options[:len(options):len(options)], typeOptions...)
+	}
+	env, err := base.Extend(options...)
+	if err != nil {
+		return nil, fmt.Errorf("set up the environment of CEL expressions: %w", err)
+	}
+	return env, nil
+}

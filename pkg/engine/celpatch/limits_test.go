@@ -1,0 +1,154 @@
+package celpatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+)
+
+// Each of these would run for ages, or fill the memory, were it not stopped.
+func TestEvaluationIsBounded(t *testing.T) {
+	nested := "true"
+	for i := range 6 {
+		nested = fmt.Sprintf("range.all(x%d, %s)", i, nested)
+	}
+	doubled := func(first, join string) []string {
+		variables := []string{first}
+		for i := range 60 {
+			variables = append(variables, fmt.Sprintf(join, i))
+		}
+		return variables
+	}
+	for name, c := range map[string]struct {
+		variables []string // v0, v1, ...
+		mutation  string
+		patch     bool
+		want      string
+	}{
+		"one expression": {
+			variables: []string{"[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20]"},
+			mutation:  "Object{metadata: Object.metadata{labels: {'a': string(" + strings.ReplaceAll(nested, "range", "variables.v0") + ")}}}",
+			want:      "1000000 units of CEL cost for one expression",
+		},
+		"lists joined with themselves": {
+			variables: doubled("[1]", "variables.v%[1]d + variables.v%[1]d"),
+			mutation:  "Object{spec: Object.spec{args: variables.v60}}",
+			want:      "100000 elements in one value",
+		},
+		"lists of themselves": {
+			variables: doubled("[dyn(1)]", "[dyn(variables.v%[1]d), dyn(variables.v%[1]d)]"),
+			mutation:  "Object{spec: Object.spec{args: variables.v60}}",
+			want:      "100000 elements in one value",
+		},
+		"texts joined with themselves": {
+			variables: doubled("'0123456789'", "variables.v%[1]d + variables.v%[1]d"),
+			mutation:  "Object{metadata: Object.metadata{labels: {'a': variables.v60}}}",
+			want:      "units of CEL cost",
+		},
+		"an object copied into itself": {
+			patch: true,
+			mutation: "[" + strings.TrimSuffix(strings.Repeat("JSONPatch{op: 'copy', from: '/spec', path: '/spec/a'}, JSONPatch{op: 'copy', from: '/spec', path: '/spec/b'}, ", 40), ", ") +
+				"]",
+			want: "the object grows beyond the limit of 3145728 bytes",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScope(t, celpatch.Options{})
+			for i, v := range c.variables {
+				if err := s.Variable(fmt.Sprintf("v%d", i), v); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var m *celpatch.Mutation
+			var err error
+			if c.patch {
+				m, err = s.JSONPatch(c.mutation)
+			} else {
+				m, err = s.ApplyConfiguration(c.mutation, celpatch.RefuseAtomic)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			_, err = s.Evaluate(t.Context(), input(t), celpatch.MutationBudget()).Mutate(m, builtin)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v", err)
+			}
+			if elapsed := time.Since(start); elapsed > 30*time.Second {
+				t.Errorf("it took %s", elapsed)
+			}
+		})
+	}
+}
+
+// Objects of variables double as lists do, where a language allows them there.
+func TestObjectsAreBounded(t *testing.T) {
+	s := newScope(t, celpatch.Options{PatchTypes: true})
+	if err := s.Variable("v0", "Object{a: 1}"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 60 {
+		if err := s.Variable(fmt.Sprintf("v%d", i+1), fmt.Sprintf("Object{a: variables.v%[1]d, b: variables.v%[1]d}", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x, err := s.Condition("variables.v60 == variables.v60")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Evaluate(t.Context(), input(t), celpatch.MatchBudget()).Condition(x)
+	if err == nil || !strings.Contains(err.Error(), "100000 elements") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheBudgetIsShared(t *testing.T) {
+	s := newScope(t, celpatch.Options{})
+	x, err := s.Condition("[1, 2, 3, 4, 5, 6, 7, 8].all(a, a > 0)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := s.Evaluate(t.Context(), input(t), celpatch.Budget{Cost: 60, Of: "this test"})
+	if _, err := e.Condition(x); err != nil {
+		t.Fatal(err)
+	}
+	_, err = e.Condition(x)
+	var limit *celpatch.LimitError
+	if !errors.As(err, &limit) || limit.Limit != "60 units of CEL cost for this test" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestACancelledContextComesBack(t *testing.T) {
+	s := newScope(t, celpatch.Options{})
+	x, err := s.Condition("true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Evaluate(ctx, input(t), celpatch.MatchBudget()).Condition(x); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestErrorsOfEvaluationNameTheExpression(t *testing.T) {
+	s := newScope(t, celpatch.Options{})
+	if err := s.Variable("colour", "object.spec.colour"); err != nil {
+		t.Fatal(err)
+	}
+	x, err := s.Condition("variables.colour\n   == 'red'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Evaluate(t.Context(), input(t), celpatch.MatchBudget()).Condition(x)
+	want := `expression "variables.colour == 'red'" resulted in error: variable "colour": expression "object.spec.colour" resulted in error: no such key: colour`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+}

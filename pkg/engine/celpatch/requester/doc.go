@@ -1,0 +1,2 @@
+// Package requester says who makes the request that policies see.
+package requester

@@ -1,0 +1,116 @@
+package requester
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// Lint is told of a policy whose expressions read request.userInfo.
+const Lint = "what it does depends on who changes the object (request.userInfo): --request-user says who; without it, the cluster says who you are"
+
+// Path is where an API server tells a user who it takes them for. Everybody may
+// ask.
+const Path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+// Ask is what a policy asks that reads request.userInfo.
+func Ask() engine.Ask {
+	return engine.Ask{Of: engine.AskAccess, What: "who the user is", Method: "POST", Path: Path}
+}
+
+// UnknownError is a policy that fails for want of somebody who makes the request.
+type UnknownError struct {
+	Why error // why nobody is known
+	Err error // what fails
+}
+
+// Error says how to name somebody.
+func (e *UnknownError) Error() string {
+	why := ""
+	var offline *engine.UnansweredError
+	if !errors.As(e.Why, &offline) && !errors.Is(e.Why, errNobody) {
+		why = fmt.Sprintf(" (who you are cannot be read: %v)", e.Why)
+	}
+	return fmt.Sprintf("the policy asks who makes the request, which --request-user says%s: %v", why, e.Err)
+}
+
+// Unwrap gives what fails.
+func (e *UnknownError) Unwrap() error { return e.Err }
+
+var errNobody = errors.New("there is no cluster to ask")
+
+// Of is the user of a request: the one that it names, else the one that the API
+// server takes the user of this run for. It asks once in a run. An error says why
+// nobody is known; expressions then see a user without a name.
+func Of(ctx context.Context, r engine.Request, w *engine.World) (authenticationv1.UserInfo, error) {
+	if !r.User.Empty() {
+		return authenticationv1.UserInfo{Username: r.User.Username, Groups: r.User.Groups}, nil
+	}
+	if w == nil || w.Raw == nil {
+		return authenticationv1.UserInfo{}, errNobody
+	}
+	type question struct{}
+	answer, err := w.Memo.Do(ctx, question{}, func(ctx context.Context) (any, error) { return review(ctx, w.Raw) })
+	if err != nil {
+		return authenticationv1.UserInfo{}, err
+	}
+	return answer.(authenticationv1.UserInfo), nil
+}
+
+func review(ctx context.Context, server engine.RawReader) (authenticationv1.UserInfo, error) {
+	question := authenticationv1.SelfSubjectReview{TypeMeta: metav1.TypeMeta{
+		APIVersion: authenticationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectReview",
+	}}
+	body, err := json.Marshal(question)
+	if err != nil {
+		return authenticationv1.UserInfo{}, err
+	}
+	answer, err := server.Raw(ctx, "POST", Path, body)
+	if err != nil {
+		return authenticationv1.UserInfo{}, err
+	}
+	var reviewed authenticationv1.SelfSubjectReview
+	if err := json.Unmarshal(answer, &reviewed); err != nil {
+		return authenticationv1.UserInfo{}, fmt.Errorf("the answer cannot be read: %w", err)
+	}
+	if reviewed.Status.UserInfo.Username == "" {
+		return authenticationv1.UserInfo{}, errors.New("the answer names nobody")
+	}
+	return reviewed.Status.UserInfo, nil
+}
+
+// Fields is what expressions see as request.userInfo. As on a server, what is empty
+// is not there.
+func Fields(u *authenticationv1.UserInfo) map[string]any {
+	out := map[string]any{}
+	for name, text := range map[string]string{"username": u.Username, "uid": u.UID} {
+		if text != "" {
+			out[name] = text
+		}
+	}
+	if len(u.Groups) > 0 {
+		out["groups"] = list(u.Groups)
+	}
+	if len(u.Extra) > 0 {
+		extra := map[string]any{}
+		for name, values := range u.Extra {
+			extra[name] = list(values)
+		}
+		out["extra"] = extra
+	}
+	return out
+}
+
+func list(texts []string) []any {
+	out := make([]any, len(texts))
+	for i, t := range texts {
+		out[i] = t
+	}
+	return out
+}

@@ -1,0 +1,160 @@
+package celpatch
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types/traits"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+)
+
+// Scope compiles the expressions of one policy, which share its variables. It
+// belongs to one goroutine while it compiles, and serves many afterwards.
+type Scope struct {
+	plain, patches *cel.Env
+	declared       *apiservercel.DeclType // the variables and their types
+	variables      []variable
+}
+
+type variable struct {
+	name       string
+	expression *Expression
+}
+
+// NewScope starts a policy, without variables.
+func (e *Environment) NewScope() (*Scope, error) {
+	s := &Scope{declared: apiservercel.NewObjectType(variablesTypeName, map[string]*apiservercel.DeclField{})}
+	variables := []cel.EnvOption{cel.Variable(variablesName, s.declared.CelType())}
+	var err error
+	if s.plain, err = extend(e.plain, variables, s.declared); err != nil {
+		return nil, err
+	}
+	if e.patches == e.plain {
+		s.patches = s.plain
+		return s, nil
+	}
+	s.patches, err = extend(e.patches, variables, s.declared)
+	return s, err
+}
+
+// Variable compiles a variable, which what is compiled after it may use as
+// variables.NAME. The error is a *CompileError; the name is then known all the
+// same, so that one mistake is told once.
+func (s *Scope) Variable(name, expression string) error {
+	x, err := s.Compile(expression)
+	if err != nil {
+		s.declare(name, cel.DynType)
+		return err
+	}
+	s.declare(name, x.output)
+	s.variables = append(s.variables, variable{name: name, expression: x})
+	return nil
+}
+
+func (s *Scope) declare(name string, t *cel.Type) {
+	s.declared.Fields[name] = apiservercel.NewDeclField(name, declaredType(t), true, nil, nil)
+}
+
+// Condition compiles an expression that is true or false. The error is a
+// *CompileError.
+func (s *Scope) Condition(expression string) (*Expression, error) {
+	return s.Compile(expression, cel.BoolType)
+}
+
+// Compile compiles an expression; its result must be of exactly one of the types,
+// if any are given. The error is a *CompileError.
+func (s *Scope) Compile(expression string, want ...*cel.Type) (*Expression, error) {
+	return compile(s.plain, expression, want)
+}
+
+// Expression is a compiled expression.
+type Expression struct {
+	text    string
+	program cel.Program
+	output  *cel.Type
+	uses    map[string]bool
+	calls   []Call
+	paths   []string
+}
+
+// Uses tells whether the expression names a variable ("params"), a field of one
+// ("request.userInfo"), or a function ("quantity()").
+func (x *Expression) Uses(name string) bool { return x.uses[name] }
+
+// OutputType is what the expression evaluates to.
+func (x *Expression) OutputType() *cel.Type { return x.output }
+
+func compile(env *cel.Env, text string, want []*cel.Type) (x *Expression, err error) {
+	defer func() {
+		if p := recover(); p != nil { // such as for {?"k": m[?"k"]} where the type of m is not known
+			message := fmt.Sprintf("makes the CEL library panic, which API servers use as well: %v", p)
+			x, err = nil, &CompileError{Expression: text, Problems: []Problem{{Message: message}}}
+		}
+	}()
+	ast, issues := env.Compile(text)
+	if issues.Err() != nil {
+		return nil, newCompileError(text, issues)
+	}
+	if !isOneOf(ast.OutputType(), want) {
+		return nil, &CompileError{Expression: text, Problems: []Problem{{Message: wrongType(ast.OutputType(), want)}}}
+	}
+	program, err := env.Program(ast, cel.InterruptCheckFrequency(celconfig.CheckFrequency))
+	if err != nil {
+		return nil, &CompileError{Expression: text, Problems: []Problem{{Message: err.Error()}}}
+	}
+	return &Expression{text: text, program: program, output: ast.OutputType(), uses: usesOf(ast), calls: callsIn(ast), paths: pathsIn(ast)}, nil
+}
+
+func isOneOf(t *cel.Type, want []*cel.Type) bool {
+	for _, w := range want {
+		if t.IsExactType(w) {
+			return true
+		}
+	}
+	return len(want) == 0
+}
+
+// declaredType is the type that a variable has for the expressions that use it:
+// that of its own expression, as far as a declaration can say it, because a
+// literal may only hold elements of one type.
+func declaredType(t *cel.Type) *apiservercel.DeclType {
+	switch t {
+	case cel.AnyType:
+		return apiservercel.AnyType
+	case cel.BoolType:
+		return apiservercel.BoolType
+	case cel.BytesType:
+		return apiservercel.BytesType
+	case cel.DoubleType:
+		return apiservercel.DoubleType
+	case cel.DurationType:
+		return apiservercel.DurationType
+	case cel.IntType:
+		return apiservercel.IntType
+	case cel.NullType:
+		return apiservercel.NullType
+	case cel.StringType:
+		return apiservercel.StringType
+	case cel.TimestampType:
+		return apiservercel.TimestampType
+	case cel.UintType:
+		return apiservercel.UintType
+	}
+	if !t.HasTrait(traits.ContainerType) || !t.HasTrait(traits.IndexerType) {
+		return apiservercel.DynType
+	}
+	switch parameters := t.Parameters(); len(parameters) {
+	case 1:
+		return apiservercel.NewListType(declaredType(parameters[0]), -1)
+	case 2:
+		return apiservercel.NewMapType(declaredType(parameters[0]), declaredType(parameters[1]), -1)
+	}
+	return apiservercel.DynType
+}
+
+// Uses tells whether a variable names something, as Expression.Uses does.
+func (s *Scope) Uses(name string) bool {
+	return slices.ContainsFunc(s.variables, func(v variable) bool { return v.expression.Uses(name) })
+}

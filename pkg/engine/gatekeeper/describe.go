@@ -1,0 +1,48 @@
+package gatekeeper
+
+import "github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+
+// Describe tells of each mutator what it says. The program is an engine.Describer.
+func (p *program) Describe() []engine.Description {
+	out := make([]engine.Description, 0, len(p.mutators))
+	for _, m := range p.mutators {
+		d := engine.Description{
+			Rule: m.ref, Matches: selections([]*mutator{m}), Existing: engine.OnAdmission,
+			Operations: m.operations(), Changes: []string{m.path.String()},
+		}
+		if from, ok := m.action.(interface{ provider() string }); ok && from.provider() != "" {
+			d.Asks = []engine.Ask{{Of: engine.AskProvider, What: from.provider()}}
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// operations are those that every entry of applyTo is limited to.
+func (m *mutator) operations() []engine.Operation {
+	var out []engine.Operation
+	for _, operation := range []engine.Operation{engine.OperationCreate, engine.OperationUpdate} {
+		for i := range m.criteria.ApplyTo {
+			if m.criteria.ApplyTo[i].Does(operation) {
+				out = append(out, operation)
+				break
+			}
+		}
+	}
+	if len(out) == 2 {
+		return nil
+	}
+	return out
+}
+
+// provider is that of the assigned value; empty where it has none.
+func (s *source) provider() string {
+	if s.external == nil {
+		return ""
+	}
+	return s.external.provider
+}
+
+func (a *assign) provider() string { return a.source.provider() }
+
+func (a *assignMetadata) provider() string { return a.source.provider() }

@@ -1,0 +1,61 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Impact is one thing that a Change means beyond its fields: Pods that restart, an
+// owner that sets the change back, a server that will refuse it.
+type Impact struct {
+	Code ImpactCode
+	// Text says what, on one line, and Advice what to do about it; either may name
+	// fields and objects, never values. Advice is empty where there is nothing to do.
+	Text, Advice string
+	// Brief is Text, less what differs among objects that change alike; empty where
+	// nothing does.
+	Brief string
+	// Fields are those that it is about, in path order.
+	Fields []fieldpath.Path
+	// Owner is who owns the fields or the object, where the impact is about that.
+	Owner string
+	// Pods counts those that would restart.
+	Pods int
+}
+
+// ImpactCode names a kind of Impact, for programs.
+type ImpactCode string
+
+// The kinds of Impact.
+const (
+	ImpactRollout       ImpactCode = "rollout"        // the Pods of a workload restart, now or later
+	ImpactManaged       ImpactCode = "managed"        // something else keeps the whole object as it is
+	ImpactOwned         ImpactCode = "owned"          // another manager owns fields that change
+	ImpactCoOwned       ImpactCode = "co-owned"       // a list element whose owner could not remove it any more
+	ImpactAutoscaled    ImpactCode = "autoscaled"     // an autoscaler sets fields that change
+	ImpactImmutable     ImpactCode = "immutable"      // the server will refuse the change
+	ImpactNotIdempotent ImpactCode = "not-idempotent" // evaluating the result changes it again
+	ImpactOverwritten   ImpactCode = "overwritten"    // one rule undoes what another wrote
+)
+
+// Alike is the Text for several objects that change alike.
+func (i *Impact) Alike() string { return cmp.Or(i.Brief, i.Text) }
+
+// Writes tells whether a rule wrote to the object, even if nothing is left of it.
+func (c *Change) Writes() bool {
+	return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Outcome == Changed })
+}
+
+// Restarts counts what a run would restart.
+type Restarts struct{ Workloads, Pods int }
+
+func (r *Restarts) add(impacts []Impact) {
+	for i := range impacts {
+		if impacts[i].Pods > 0 {
+			r.Workloads++
+			r.Pods += impacts[i].Pods
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package mutatingpolicy
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/google/cel-go/cel"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/requester"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/autogen"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/definition"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/match"
+)
+
+// compiler compiles the policies of a run.
+type compiler struct {
+	filter       engine.RuleFilter
+	exceptions   []*definition.Exception
+	entries      *library.Entries
+	environments map[string]*celpatch.Environment // by the namespace of policies
+	errs         []error                          // what is wrong with exceptions, each told once
+}
+
+// compile turns a policy into its rule and those that are derived from it; into
+// none where anything is wrong.
+func (c *compiler) compile(r *decode.Report, d engine.Document) []*rule {
+	p := definition.DecodePolicy(r, d)
+	if len(r.Errs) > 0 || (p.Targets != nil && !p.Existing) {
+		return nil
+	}
+	environment, err := c.environment(p.Namespace)
+	if err != nil {
+		p.Fail("%w", err)
+		return nil
+	}
+	variants := []variant{{constraints: p.Constraints, rewrite: unchanged}}
+	for _, derivation := range p.Derivations() {
+		variants = append(variants, derived(p, derivation))
+	}
+	var rules []*rule
+	for _, v := range variants {
+		build := ruleBuilder{compiler: c, environment: environment, Policy: p, variant: v}
+		rules = append(rules, build.rule(d.Origin))
+		if len(r.Errs) > 0 {
+			return nil
+		}
+	}
+	if rules[0].impure != "" {
+		p.At("mutations").Lint("%s: a later run gives something else; within one run, preview and apply agree", rules[0].impure)
+	}
+	if rules[0].asksUser {
+		p.Lint(requester.Lint)
+	}
+	return slices.DeleteFunc(rules, func(x *rule) bool { return !c.filter.Keeps(x.ref) })
+}
+
+// environment is what the expressions of policies in a namespace may name.
+func (c *compiler) environment(namespace string) (*celpatch.Environment, error) {
+	if known := c.environments[namespace]; known != nil {
+		return known, nil
+	}
+	e, err := celpatch.NewEnvironment(celpatch.Options{RequestObjects: true, PatchTypes: true, Extensions: library.Options(namespace)})
+	if err == nil {
+		c.environments[namespace] = e
+	}
+	return e, err
+}
+
+// variant is a policy as it is written, or as it is derived for controllers.
+type variant struct {
+	rule        string // the name of the derived one; empty for the policy as it is written
+	constraints *match.Constraints
+	rewrite     func(expression string) string
+}
+
+func derived(p *definition.Policy, d autogen.Derivation) variant {
+	var groups []match.GroupResources
+	for _, g := range d.Rules {
+		groups = append(groups, match.GroupResources{Group: g.Group, Version: g.Version, Names: g.Names})
+	}
+	return variant{rule: "autogen-" + d.Name, constraints: p.Constraints.Resources(groups), rewrite: d.Rewrite}
+}
+
+// ruleBuilder compiles the expressions of one variant of a policy.
+type ruleBuilder struct {
+	*compiler
+	*definition.Policy
+	variant
+	environment *celpatch.Environment
+	scope       *celpatch.Scope
+	compiled    []*celpatch.Expression // all but the variables
+}
+
+// rule compiles everything, so that all that is wrong is told at once.
+func (b *ruleBuilder) rule(origin string) *rule {
+	r := &rule{
+		ref:    engine.RuleRef{Dialect: Name, Policy: b.DisplayName(), Rule: b.variant.rule, Origin: origin},
+		policy: b.Policy, constraints: b.variant.constraints, entries: b.entries,
+	}
+	var err error
+	if b.scope, err = b.environment.NewScope(); err != nil {
+		b.Fail("%w", err)
+		return nil
+	}
+	r.scope = b.scope
+	for _, v := range b.Variables {
+		if err := b.scope.Variable(v.Name, v.Text); err != nil {
+			b.failed(v.Node, err)
+		}
+	}
+	r.conditions = b.conditionsOf(b.scope, b.Conditions, b.rewrite)
+	b.mutate(r)
+	r.targetConditions = b.conditionsOf(b.scope, b.TargetConditions, unchanged)
+	if x := b.TargetExpression; x.Text != "" {
+		r.target = b.expression(x, cel.MapType(cel.StringType, cel.AnyType), cel.MapType(cel.StringType, cel.DynType), cel.DynType)
+	}
+	for _, x := range b.Annotations {
+		r.annotations = append(r.annotations, annotation{key: x.Name, field: x.Path, expression: b.expression(x, cel.StringType)})
+	}
+	b.except(r)
+	b.describe(r)
+	r.asks = b.asked()
+	return r
+}
+
+func unchanged(text string) string { return text }
+
+// failed reports an expression that does not compile. One that is derived is told
+// as what it is, since its text is nowhere to be found.
+func (b *ruleBuilder) failed(n decode.Node, err error) {
+	n.Rule = b.variant.rule
+	if n.Rule != "" {
+		err = fmt.Errorf("as derived for Pod controllers: %w", err)
+	}
+	n.Fail("%w", err)
+}
+
+func (b *ruleBuilder) expression(x definition.Expression, want ...*cel.Type) *celpatch.Expression {
+	compiled, err := b.scope.Compile(x.Text, want...)
+	if err != nil {
+		b.failed(x.Node, err)
+		return nil
+	}
+	b.compiled = append(b.compiled, compiled)
+	return compiled
+}
+
+func (b *ruleBuilder) conditionsOf(scope *celpatch.Scope, written []definition.Expression, rewrite func(string) string) []condition {
+	var out []condition
+	for _, x := range written {
+		compiled, err := scope.Condition(rewrite(x.Text))
+		if err != nil {
+			b.failed(x.Node, err)
+			continue
+		}
+		b.compiled = append(b.compiled, compiled)
+		out = append(out, condition{field: x.Path, name: x.Name, expression: compiled})
+	}
+	return out
+}
+
+func (b *ruleBuilder) mutate(r *rule) {
+	merge := celpatch.RefuseAtomic
+	if b.ServerSide {
+		merge = celpatch.ReplaceAtomic
+	}
+	for _, m := range b.Mutations {
+		var compiled *celpatch.Mutation
+		var err error
+		if m.JSONPatch {
+			compiled, err = b.scope.JSONPatch(m.Text)
+		} else {
+			compiled, err = b.scope.ApplyConfiguration(b.rewrite(m.Text), merge)
+			r.merges = true
+		}
+		if err != nil {
+			b.failed(m.Node, err)
+			continue
+		}
+		b.compiled = append(b.compiled, compiled.Expression)
+		r.mutations = append(r.mutations, mutation{field: m.Path, Mutation: compiled})
+	}
+}
+
+// except compiles the exceptions that name the policy; they do not see its
+// variables. As in Kyverno, one that does not compile takes the policy out of
+// service.
+func (b *ruleBuilder) except(r *rule) {
+	for _, x := range b.exceptions {
+		if !x.Names(b.Policy) {
+			continue
+		}
+		scope, err := b.environment.NewScope()
+		if err != nil {
+			b.Fail("%w", err)
+			return
+		}
+		if len(x.Report.Errs) == 0 {
+			conditions := b.conditionsOf(scope, x.Conditions, unchanged)
+			r.exceptions = append(r.exceptions, &exception{Exception: x, scope: scope, conditions: conditions})
+			b.errs = append(b.errs, x.Report.Errs...)
+		}
+		if len(x.Report.Errs) > 0 {
+			b.Fail("PolicyException %s, which names it, is broken: Kyverno takes such a policy out of service", x.Name)
+		}
+	}
+}
+
+// describe notes what the expressions ask for.
+func (b *ruleBuilder) describe(r *rule) {
+	for _, x := range append(b.expressions(), b.scope) {
+		r.library = r.library || library.Needs(x)
+		r.asksUser = r.asksUser || x.Uses("request.userInfo")
+		r.asksRequest = r.asksRequest || x.Uses("request")
+		if reason := library.Impure(x); reason != "" {
+			r.impure = reason
+		}
+		for _, name := range []string{"request.operation", "oldObject", "request.oldObject"} {
+			r.asksOperation = r.asksOperation || x.Uses(name)
+		}
+	}
+}
+
+func (b *ruleBuilder) expressions() []library.Expression {
+	out := make([]library.Expression, len(b.compiled))
+	for i, x := range b.compiled {
+		out[i] = x
+	}
+	return out
+}

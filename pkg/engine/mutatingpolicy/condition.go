@@ -1,0 +1,45 @@
+package mutatingpolicy
+
+import (
+	"context"
+	"errors"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+)
+
+// condition is a compiled match condition.
+type condition struct {
+	field, name string
+	expression  *celpatch.Expression
+}
+
+// holds evaluates conditions in order, and returns the name of the one that is
+// false. As in Kyverno, one that is false counts more than one before it that
+// fails.
+func (e *execution) holds(on *celpatch.Evaluation, conditions []condition) (failed string, err error) {
+	var errs []error
+	for _, c := range conditions {
+		holds, err := on.Condition(c.expression)
+		switch {
+		case e.ctx.Err() != nil:
+			return "", context.Cause(e.ctx)
+		case err != nil:
+			errs = append(errs, &RuleError{Field: c.field, Err: err})
+		case !holds:
+			return c.name, nil
+		}
+	}
+	return "", errors.Join(errs...)
+}
+
+// RuleError is why a rule could not be evaluated on an object.
+type RuleError struct {
+	Field string // where in the policy, such as "spec.mutations[0].jsonPatch.expression"
+	Err   error
+}
+
+// Error says where in the policy, and why; the step beside it names the policy.
+func (e *RuleError) Error() string { return e.Field + ": " + e.Err.Error() }
+
+// Unwrap gives the reason.
+func (e *RuleError) Unwrap() error { return e.Err }

@@ -1,0 +1,59 @@
+package definition
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/match"
+)
+
+func lintVersion(n decode.Node) {
+	switch version := strings.TrimPrefix(n.Text(), Group+"/"); version {
+	case "v1", "v1beta1":
+	case "v1alpha1":
+		n.Lint("v1alpha1 is deprecated; v1 has the same fields")
+	default:
+		n.Lint("version %s is not known here; it is read as v1", version)
+	}
+}
+
+// lint tells what is probably not meant, and what Kyverno does otherwise.
+func (p *Policy) lint() {
+	switch constraints := p.At("matchConstraints"); {
+	case p.Constraints.Empty():
+		constraints.Lint("has no resourceRules, so that everything matches; Kyverno's webhook refuses such a policy")
+	case p.Constraints.OnlySubresources():
+		constraints.Lint("only matches requests to a subresource, which no live object stands for")
+	}
+	if p.Existing {
+		p.lintExisting()
+	} else {
+		p.lintUnused()
+	}
+	isJSONPatch := func(m Mutation) bool { return m.JSONPatch }
+	if len(p.Derivations()) > 0 && slices.ContainsFunc(p.Mutations, isJSONPatch) {
+		p.At("mutations").Lint("Kyverno also applies this policy to Pod controllers, but leaves the paths of JSON patches as they are, so that they miss the Pod template; " +
+			"autogen.podControllers.controllers: [] keeps it to Pods")
+	}
+}
+
+func (p *Policy) lintExisting() {
+	if p.Targets == nil && len(p.Conditions) > 0 {
+		p.At("matchConditions").Lint("Kyverno 1.19 does not look at matchConditions when it mutates existing objects (kyverno/kyverno#17411): it changes every object that " +
+			"matchConstraints select. Here they are honoured, as up to Kyverno 1.18; targetMatchConditions mean the same to both")
+	}
+	if p.Targets != nil && slices.ContainsFunc(p.Targets.Targets(), match.Target.Wildcard) {
+		p.At("targetMatchConstraints").Lint("Kyverno finds no target through \"*\", and neither is one found here: name groups, versions and resources")
+	}
+}
+
+// lintUnused tells of what only matters to a policy that mutates existing objects.
+func (p *Policy) lintUnused() {
+	if p.Targets != nil {
+		p.At("targetMatchConstraints").Lint("evaluation.mutateExisting is not enabled, and a policy with targets changes nothing on admission: it does nothing at all")
+	}
+	if len(p.TargetConditions) > 0 {
+		p.At("targetMatchConditions").Lint("has no effect: evaluation.mutateExisting is not enabled")
+	}
+}

@@ -1,0 +1,244 @@
+package definition
+
+import (
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/autogen"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/match"
+)
+
+// Group is the API group of the language.
+const Group = "policies.kyverno.io"
+
+// The kinds of the language.
+const (
+	KindPolicy           = "MutatingPolicy"
+	KindNamespacedPolicy = "NamespacedMutatingPolicy"
+	KindException        = "PolicyException"
+)
+
+// Expression is the text of an expression, and the name of the condition,
+// variable or annotation whose it is.
+type Expression struct {
+	decode.Node
+	Name, Text string
+}
+
+// Mutation is one of the mutations.
+type Mutation struct {
+	decode.Node // of the expression
+	Text        string
+	JSONPatch   bool // else it is an apply configuration
+}
+
+// Policy is a MutatingPolicy, or a NamespacedMutatingPolicy.
+type Policy struct {
+	decode.Node
+	Kind, Name string
+	Namespace  string // of a NamespacedMutatingPolicy, which stays in it; else empty
+
+	Constraints *match.Constraints
+	Conditions  []Expression
+	Variables   []Expression
+	Mutations   []Mutation
+	Annotations []Expression // auditAnnotations, by key
+
+	// Targets are the targetMatchConstraints; nil where every object is its own target.
+	Targets          *match.Constraints
+	TargetExpression Expression // Text is empty where there is none
+	TargetConditions []Expression
+
+	Existing        bool // evaluation.mutateExisting
+	ServerSide      bool // evaluation.useServerSideApply
+	FailuresIgnored bool // failurePolicy: Ignore
+	Reinvoked       bool // reinvocationPolicy: IfNeeded
+	// Generated tells that the cluster's Kyverno has made a MutatingAdmissionPolicy
+	// of it, and does nothing itself.
+	Generated bool
+
+	controllers []string // of which policies are derived; nil for all
+	fields      *decode.Fields
+}
+
+// DecodePolicy reads a policy. What is wrong with it goes to the report, and so
+// do the warnings of a policy with which nothing is.
+func DecodePolicy(r *decode.Report, d engine.Document) *Policy {
+	p := &Policy{Kind: d.Object.GetKind(), Name: d.Object.GetName(), Node: decode.Node{Report: r, Value: d.Object.Object}}
+	if p.Kind == KindNamespacedPolicy {
+		if p.Namespace = d.Object.GetNamespace(); p.Namespace == "" {
+			p.Namespace = "default"
+		}
+		r.Namespace = p.Namespace
+	}
+	root := p.Fields()
+	lintVersion(root.At("apiVersion"))
+	f := root.At("spec").Fields()
+	p.fields = f
+	p.decodeMatch(f)
+	p.decodeMutations(f.At("mutations"))
+	p.decodeAnnotations(f.At("auditAnnotations"))
+	p.decodeTargets(f.At("targetMatchConstraints"))
+	p.TargetConditions = expressions(f.At("targetMatchConditions"))
+	p.decodeEvaluation(f.At("evaluation").Fields())
+	p.decodeAutogen(f.At("autogen").Fields())
+	p.FailuresIgnored = f.At("failurePolicy").OneOf("Fail", "Ignore") == "Ignore"
+	p.Reinvoked = f.At("reinvocationPolicy").OneOf("Never", "IfNeeded") == "IfNeeded"
+	f.Accept("webhookConfiguration")
+	f.Done()
+	p.Generated = p.Generated && d.Origin == "cluster" && root.At("status").Fields().At("generated").Value == true
+	if len(r.Errs) == 0 {
+		p.lint()
+	}
+	return p
+}
+
+// DisplayName is "name", or "namespace/name" for a namespaced policy.
+func (p *Policy) DisplayName() string {
+	if p.Namespace == "" {
+		return p.Name
+	}
+	return p.Namespace + "/" + p.Name
+}
+
+// At is the place of a field of spec.
+func (p *Policy) At(field string) decode.Node { return p.fields.At(field) }
+
+// Derivations are how Kyverno derives policies for Pod controllers from this one.
+// One with targets of its own has none: each controller that it also matches would
+// change the same targets again.
+func (p *Policy) Derivations() []autogen.Derivation {
+	if !p.Constraints.OnlyPods() || p.Targets != nil {
+		return nil
+	}
+	return autogen.Derivations(p.controllers)
+}
+
+func (p *Policy) decodeMatch(f *decode.Fields) {
+	constraints := f.At("matchConstraints").Fields()
+	p.Constraints = match.Decode(constraints)
+	constraints.Done()
+	p.Conditions = expressions(f.At("matchConditions"))
+	p.Variables = expressions(f.At("variables"))
+	seen := map[string]bool{}
+	for _, v := range p.Variables {
+		if seen[v.Name] {
+			v.Fail("another variable is called %s too", v.Name)
+		}
+		seen[v.Name] = true
+	}
+}
+
+// expressions reads a list of names and expressions.
+func expressions(n decode.Node) []Expression {
+	var out []Expression
+	for _, item := range n.List() {
+		f := item.Fields()
+		x := Expression{Node: f.At("expression"), Name: f.At("name").Text()}
+		if x.Name == "" {
+			f.At("name").Fail("is missing")
+		}
+		if x.Text = x.Node.Text(); strings.TrimSpace(x.Text) == "" {
+			x.Fail("is missing")
+		}
+		out = append(out, x)
+		f.Done()
+	}
+	return out
+}
+
+func (p *Policy) decodeMutations(n decode.Node) {
+	list := n.List()
+	if len(list) == 0 {
+		n.Fail("has no mutations")
+	}
+	for _, item := range list {
+		f := item.Fields()
+		m := Mutation{}
+		key := "applyConfiguration"
+		switch patchType := f.At("patchType").Text(); patchType {
+		case "ApplyConfiguration":
+		case "JSONPatch":
+			key, m.JSONPatch = "jsonPatch", true
+		default:
+			f.At("patchType").Fail("must be ApplyConfiguration or JSONPatch, not %q", patchType)
+			continue
+		}
+		inner := f.At(key).Fields()
+		m.Node = inner.At("expression")
+		if m.Text = m.Node.Text(); strings.TrimSpace(m.Text) == "" {
+			m.Fail("is missing")
+		}
+		inner.Done()
+		f.Done()
+		p.Mutations = append(p.Mutations, m)
+	}
+}
+
+func (p *Policy) decodeAnnotations(n decode.Node) {
+	for _, item := range n.List() {
+		f := item.Fields()
+		x := Expression{Node: f.At("valueExpression"), Name: f.At("key").Text()}
+		if x.Text = x.Node.Text(); x.Name == "" || x.Text == "" {
+			f.Fail("needs a key and a valueExpression")
+		}
+		p.Annotations = append(p.Annotations, x)
+		f.Done()
+	}
+}
+
+func (p *Policy) decodeTargets(n decode.Node) {
+	if n.Value == nil {
+		return
+	}
+	f := n.Fields()
+	x := Expression{Node: f.At("expression")}
+	x.Text = x.Node.Text()
+	if x.Text == "" && len(f.At("resourceRules").List()) == 0 {
+		n.Lint("has neither resourceRules nor an expression, so that it has no effect: each object that the policy matches is its own target")
+		return
+	}
+	p.TargetExpression = x
+	p.Targets = match.Decode(f)
+	f.Done()
+}
+
+func (p *Policy) decodeEvaluation(f *decode.Fields) {
+	admission := enabled(f.At("admission"), true)
+	enabled(f.At("background"), true) // only Kyverno's reports go by it
+	p.Existing = enabled(f.At("mutateExisting"), false)
+	if !admission && !p.Existing {
+		f.Fail("admission and mutateExisting are both disabled, so that nothing would ever be mutated; Kyverno refuses such a policy")
+	}
+	if mode := f.At("mode").Text(); mode != "" && mode != "Kubernetes" {
+		f.At("mode").Fail("%s is for documents that are no Kubernetes objects; there are none in a cluster", mode)
+	}
+	p.ServerSide = f.At("useServerSideApply").Bool()
+	f.Accept("skipBackgroundRequests")
+	f.Done()
+}
+
+func enabled(n decode.Node, fallback bool) bool {
+	f := n.Fields()
+	defer f.Done()
+	if f.Has("enabled") {
+		return f.At("enabled").Bool()
+	}
+	return fallback
+}
+
+func (p *Policy) decodeAutogen(f *decode.Fields) {
+	pods := f.At("podControllers").Fields()
+	if controllers := pods.At("controllers"); controllers.Value != nil {
+		p.controllers = append([]string{}, controllers.Texts()...)
+		for _, name := range p.controllers {
+			if !autogen.Known(name) {
+				controllers.Lint("Kyverno derives no policy for %q", name)
+			}
+		}
+	}
+	pods.Done()
+	p.Generated = enabled(f.At("mutatingAdmissionPolicy"), false)
+	f.Done()
+}

@@ -1,0 +1,59 @@
+package mutatingpolicy
+
+import (
+	"slices"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/requester"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
+)
+
+// Describe tells of each rule what its policy says. The program is an
+// engine.Describer.
+func (p *program) Describe() []engine.Description {
+	out := make([]engine.Description, 0, len(p.rules))
+	for _, r := range p.rules {
+		out = append(out, r.describe())
+	}
+	return out
+}
+
+func (r *rule) describe() engine.Description {
+	d := engine.Description{
+		Rule: r.ref, Matches: r.constraints.Selections(r.policy.Namespace), Existing: engine.OnAdmission,
+		Operations: r.constraints.Operations(), Asks: r.asks,
+	}
+	switch {
+	case r.policy.Targets != nil:
+		d.Existing = engine.ByTrigger
+		d.Targets = r.policy.Targets.Selections(r.policy.Namespace)
+		if r.target != nil {
+			d.Targets = []engine.Selection{{Group: "*", Kind: "*", Namespace: r.policy.Namespace}}
+		}
+	case r.policy.Existing:
+		d.Existing = engine.InBackground
+	}
+	if r.asksUser {
+		d.Asks = append(slices.Clip(d.Asks), requester.Ask())
+	}
+	for _, m := range r.mutations {
+		for _, path := range m.Paths() {
+			if !slices.Contains(d.Changes, path) {
+				d.Changes = append(d.Changes, path)
+			}
+		}
+	}
+	return d
+}
+
+// asked collects what the expressions of a rule ask of the world.
+func (b *ruleBuilder) asked() []engine.Ask {
+	calls := b.scope.Calls()
+	for _, x := range b.compiled {
+		calls = append(calls, x.Calls()...)
+	}
+	uses := func(name string) bool {
+		return slices.ContainsFunc(append(b.expressions(), b.scope), func(x library.Expression) bool { return x.Uses(name) })
+	}
+	return library.Asks(library.Asking{Calls: calls, Uses: uses, Namespace: b.Namespace, Entries: b.entries})
+}

@@ -1,0 +1,91 @@
+package mutatingpolicy
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/definition"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
+)
+
+// Name is the name of the dialect in reports.
+const Name = "mutatingpolicy"
+
+// Dialect reads Kyverno's MutatingPolicies.
+type Dialect struct{ project library.Project }
+
+// New returns the dialect. Project applies JMESPath, in which Kyverno writes the
+// projections of GlobalContextEntries; where it is nil, an expression that asks
+// for one is unsupported.
+func New(project library.Project) *Dialect { return &Dialect{project: project} }
+
+// Name is "mutatingpolicy".
+func (*Dialect) Name() string { return Name }
+
+// Accepts says that MutatingPolicy and NamespacedMutatingPolicy are policies, and
+// that PolicyException and GlobalContextEntry are inputs of theirs.
+func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
+	if gk == library.GlobalContextEntry {
+		return engine.Input
+	}
+	if gk.Group != definition.Group {
+		return engine.Foreign
+	}
+	switch gk.Kind {
+	case definition.KindPolicy, definition.KindNamespacedPolicy:
+		return engine.Policy
+	case definition.KindException:
+		return engine.Input
+	}
+	return engine.Foreign
+}
+
+// Compile reads policies and their inputs. A policy of which any expression does
+// not compile is left out and reported, as Kyverno takes it out of service.
+func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
+	if c.Warn == nil {
+		c.Warn = func(engine.CompileError) {}
+	}
+	all := &decode.Report{}
+	shared := &compiler{
+		filter: c.Rules, environments: map[string]*celpatch.Environment{}, entries: &library.Entries{Project: d.project},
+	}
+	var policies []engine.Document
+	for _, document := range c.Documents {
+		gk := document.Object.GroupVersionKind().GroupKind()
+		switch {
+		case d.Accepts(gk) == engine.Policy:
+			policies = append(policies, document)
+		case gk == library.GlobalContextEntry:
+			shared.entries.Add(document)
+		case d.Accepts(gk) == engine.Input:
+			r := newReport(document, c.Warn)
+			shared.exceptions = append(shared.exceptions, definition.DecodeException(r, document))
+			all.Errs = append(all.Errs, r.Errs...)
+		}
+	}
+	slices.SortStableFunc(policies, func(a, b engine.Document) int {
+		return cmp.Or(cmp.Compare(a.Object.GetName(), b.Object.GetName()), cmp.Compare(a.Object.GetNamespace(), b.Object.GetNamespace()))
+	})
+	var rules []*rule
+	for _, document := range policies {
+		r := newReport(document, c.Warn)
+		rules = append(rules, shared.compile(r, document)...)
+		all.Errs = append(all.Errs, r.Errs...)
+	}
+	all.Errs = append(all.Errs, shared.errs...)
+	return newProgram(rules), all.Err()
+}
+
+func newReport(d engine.Document, warn func(engine.CompileError)) *decode.Report {
+	name := d.Object.GetName()
+	if ns := d.Object.GetNamespace(); ns != "" && d.Object.GetKind() != definition.KindPolicy {
+		name = ns + "/" + name
+	}
+	return &decode.Report{Origin: d.Origin, Policy: d.Object.GetKind() + " " + name, Warn: warn}
+}

@@ -1,0 +1,245 @@
+package mutatingpolicy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/definition"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/match"
+)
+
+// effect is a rule with targets, bound to a trigger.
+type effect struct {
+	rule      *rule
+	trigger   engine.Target
+	operation engine.Operation
+	created   bool // the trigger only sets off the rule as if it were created
+	subjects  engine.Selection
+	resource  schema.GroupVersionResource
+	listed    bool // resource rules name the subjects, and have to select each of them
+}
+
+// Effects runs the rules with targets up to the point where they name their
+// subjects.
+func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.World, sink engine.Sink) ([]engine.Effect, error) {
+	var out []engine.Effect
+	for _, r := range p.rules {
+		if r.policy.Targets == nil {
+			continue
+		}
+		effects, step := r.propagate(ctx, trigger, w, sink)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if step != nil {
+			sink.Step(*step)
+		}
+		for _, f := range effects {
+			out = append(out, f)
+		}
+	}
+	return out, nil
+}
+
+// propagate decides whether the trigger sets off the rule, if need be as if the
+// trigger were created. It returns what the rule does, or the step of what kept
+// it from doing anything.
+func (r *rule) propagate(ctx context.Context, trigger engine.Target, w *engine.World, sink engine.Sink) ([]*effect, *engine.Step) {
+	operation, open := simulated(trigger)
+	effects, step := r.propagateAs(newExecution(ctx, w, r, trigger, operation), sink)
+	if step == nil || !open || !r.asksOperation || step.Outcome != engine.Skipped {
+		return effects, step
+	}
+	created, other := r.propagateAs(newExecution(ctx, w, r, trigger, engine.OperationCreate), sink)
+	if other != nil && other.Outcome == engine.Skipped {
+		return nil, step
+	}
+	for _, f := range created {
+		f.created = true
+	}
+	if other != nil {
+		other.AsCreated = true
+	}
+	return created, other
+}
+
+func (r *rule) propagateAs(e *execution, sink engine.Sink) ([]*effect, *engine.Step) {
+	missed, err := e.missed()
+	if err == nil && !missed.None() {
+		step := e.passedOver(missed, sink)
+		step.Trigger = e.trigger.Key
+		return nil, &step
+	}
+	var effects []*effect
+	if err == nil {
+		effects, err = e.effects()
+	}
+	if err != nil {
+		step := e.triggerStep(err)
+		return nil, &step
+	}
+	if len(effects) == 0 {
+		step := e.triggerStep(&SkippedError{Reason: "the policy names no target"})
+		return nil, &step
+	}
+	return effects, nil
+}
+
+// triggerStep is a step of the trigger itself, which the rule does not change.
+func (e *execution) triggerStep(err error) engine.Step {
+	step := e.step(nil, err)
+	step.Trigger = e.trigger.Key
+	return step
+}
+
+// effects judges the conditions of the trigger and names the targets.
+func (e *execution) effects() ([]*effect, error) {
+	e.begin()
+	evaluation := e.rule.scope.Evaluate(e.ctx, e.input(), celpatch.MutationBudget())
+	failed, err := e.holds(evaluation, e.rule.conditions)
+	switch {
+	case err != nil:
+		return nil, err
+	case failed != "":
+		return nil, &SkippedError{Reason: fmt.Sprintf("match condition %q did not pass", failed)}
+	}
+	effects, err := e.targets(evaluation)
+	if err != nil {
+		return nil, err
+	}
+	trigger := e.trigger
+	if !e.rule.asksRequest {
+		// The trigger's content is not needed again, so it need not be kept.
+		trigger.Object = &unstructured.Unstructured{Object: map[string]any{}}
+		trigger.OldObject, trigger.Namespace = nil, nil
+	}
+	for _, f := range effects {
+		f.rule, f.trigger, f.operation = e.rule, trigger, e.operation
+	}
+	return effects, nil
+}
+
+// Rule is the rule that acts.
+func (f *effect) Rule() engine.RuleRef { return f.rule.ref }
+
+// Trigger is the object that set it off.
+func (f *effect) Trigger() engine.ObjectKey { return f.trigger.Key }
+
+// Subjects names the objects to change.
+func (f *effect) Subjects() engine.Selection { return f.subjects }
+
+// Apply changes one subject. Expressions see it as object; the request is that of
+// the trigger, and there is neither an old object nor a namespaceObject, as in
+// Kyverno's background controller.
+func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
+	e := &execution{
+		ctx: ctx, world: w, rule: f.rule, operation: f.operation,
+		subject: subject, trigger: f.trigger, onTarget: true, resource: f.resource,
+	}
+	step := f.apply(e, sink)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	step.AsCreated = f.created
+	sink.Step(step)
+	if step.Outcome == engine.Changed {
+		return step.After, nil
+	}
+	return subject.Object, nil
+}
+
+func (f *effect) apply(e *execution, sink engine.Sink) engine.Step {
+	if e.subject.Object == nil {
+		return e.step(nil, errors.New("the target does not exist"))
+	}
+	if f.listed {
+		missed, err := f.missed(e)
+		if err != nil {
+			return e.step(nil, err)
+		}
+		if !missed.None() {
+			return e.passedOver(missed, sink)
+		}
+	}
+	object, err := e.mutate(f.rule.targetConditions)
+	return e.step(object, err)
+}
+
+// missed judges the parts of targetMatchConstraints that a selection cannot say.
+// A subresource has none of its object's labels: those were judged before.
+func (f *effect) missed(e *execution) (match.Mismatch, error) {
+	constraints := f.rule.policy.Targets
+	if e.subject.Key.Subresource != "" {
+		constraints = constraints.WithoutLabels()
+	}
+	e.candidate = match.Candidate{Target: e.subject, Resource: f.resource, Context: e.ctx, Reader: e.world.Reader}
+	return e.selects(constraints)
+}
+
+// targets names the objects that the rule changes.
+func (e *execution) targets(evaluation *celpatch.Evaluation) ([]*effect, error) {
+	if e.rule.target != nil {
+		return e.namedTargets(evaluation)
+	}
+	if e.world.Mapper == nil {
+		return nil, &celpatch.UnsupportedError{Reason: "there is no cluster that knows which kinds the targets are of"}
+	}
+	var out []*effect
+	for _, t := range e.rule.policy.Targets.Targets() {
+		kind, err := e.world.Mapper.KindFor(t.Resource)
+		if t.Wildcard() || err != nil || kind.Group != t.Resource.Group || kind.Version != t.Resource.Version {
+			continue // as Kyverno does: what nobody knows has no objects
+		}
+		for _, name := range t.Names {
+			out = append(out, &effect{listed: true, resource: t.Resource, subjects: engine.Selection{
+				Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Subresource: t.Subresource,
+				Namespace: e.rule.policy.Namespace, Name: name, Labels: t.Labels,
+			}})
+		}
+	}
+	return out, nil
+}
+
+// namedTargets are the objects that an expression evaluates to: one, or those of
+// a list.
+func (e *execution) namedTargets(evaluation *celpatch.Evaluation) ([]*effect, error) {
+	field := e.rule.policy.TargetExpression.Path
+	v, err := evaluation.Value(e.rule.target)
+	if err != nil {
+		return nil, &RuleError{Field: field, Err: err}
+	}
+	objects, err := objectsIn(v)
+	if err != nil {
+		return nil, &RuleError{Field: field, Err: err}
+	}
+	if len(objects) > e.world.Limits.Elements {
+		return nil, &RuleError{Field: field, Err: fmt.Errorf("reached the limit of %d targets", e.world.Limits.Elements)}
+	}
+	var out []*effect
+	for _, u := range objects {
+		key := engine.KeyOf(u)
+		switch ns := e.rule.policy.Namespace; {
+		case key.Kind == "" || key.Name == "":
+			return nil, &RuleError{Field: field, Err: errors.New("a target has no kind or no name")}
+		case ns != "" && key.Namespace != ns:
+			return nil, &RuleError{Field: field, Err: fmt.Errorf("%s is not in namespace %s, which a %s cannot leave", key, ns, definition.KindNamespacedPolicy)}
+		}
+		resource := resourceOf(engine.Target{Key: key})
+		if m := e.world.Mapper; m != nil {
+			if mapping, err := m.RESTMapping(key.GroupKind, key.Version); err == nil {
+				resource = mapping.Resource
+			}
+		}
+		out = append(out, &effect{resource: resource, subjects: engine.Selection{
+			Group: key.Group, Version: key.Version, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name,
+			Subresource: e.rule.policy.Targets.SubresourceOf(resource),
+		}})
+	}
+	return out, nil
+}

@@ -1,0 +1,294 @@
+package mutatingpolicy
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"reflect"
+	"slices"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/requester"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/match"
+)
+
+// execution is one rule on its way over one object, for one operation.
+type execution struct {
+	ctx       context.Context // an execution does not outlive its call
+	world     *engine.World
+	rule      *rule
+	operation engine.Operation
+	subject   engine.Target // what the rule changes
+	trigger   engine.Target // what the request is about: the subject unless onTarget
+	onTarget  bool          // the rule changes another object than the one it matched
+	resource  schema.GroupVersionResource
+	candidate match.Candidate  // what the constraints were last judged for
+	session   *library.Session // nil until it is needed
+	warnings  []engine.Warning
+}
+
+func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target, operation engine.Operation) *execution {
+	return &execution{ctx: ctx, world: w, rule: r, operation: operation, subject: t, trigger: t, resource: resourceOf(t)}
+}
+
+// missed tells why the rule does not match. To a rule that mutates existing
+// objects each of them counts, whatever operations it names, unless the user
+// asks for one: when Kyverno installs or scans such a policy there is none.
+func (e *execution) missed() (match.Mismatch, error) {
+	e.candidate = match.Candidate{Target: e.subject, Resource: e.resource, Operation: e.operation, Context: e.ctx, Reader: e.world.Reader}
+	if ns := e.rule.policy.Namespace; ns != "" && e.subject.Object.GetNamespace() != ns {
+		return match.OutsideNamespace(ns), nil
+	}
+	if e.operation == engine.OperationDelete && e.rule.policy.Targets == nil {
+		return match.Spared(), nil
+	}
+	if e.rule.policy.Existing && e.operation != engine.OperationDelete {
+		e.candidate.Operation = ""
+	}
+	return e.selects(e.rule.constraints)
+}
+
+// selects judges constraints for the candidate.
+func (e *execution) selects(c *match.Constraints) (match.Mismatch, error) {
+	missed, err := c.Missed(&e.candidate)
+	e.warnings = append(e.warnings, e.candidate.Assumed...)
+	return missed, err
+}
+
+// passedOver is the step of a rule that does not match.
+func (e *execution) passedOver(m match.Mismatch, sink engine.Sink) engine.Step {
+	step := e.step(nil, nil)
+	step.Outcome = engine.NotMatched
+	if sink.Wants(engine.NotMatched) {
+		step.Err = m.Reason(&e.candidate)
+	}
+	return step
+}
+
+// input is what expressions see.
+func (e *execution) input() celpatch.Input {
+	in := celpatch.Input{Object: e.subject.Object.Object, RequestMap: e.request()}
+	if !e.onTarget {
+		in.OldObject = e.oldObject()
+		if e.subject.Namespace != nil {
+			in.Namespace = e.subject.Namespace.Object
+		}
+	}
+	if e.session != nil {
+		in.Extra = e.session.Bindings()
+	}
+	return in
+}
+
+// begin opens the session that answers functions, for a rule that calls any.
+func (e *execution) begin() {
+	if e.rule.library {
+		e.session = library.NewSession(e.ctx, e.world, library.Settings{Seed: e.seed(), Entries: e.rule.entries})
+	}
+}
+
+// oldObject is the object before the request; nil for one that is being created.
+func (e *execution) oldObject() map[string]any {
+	if e.operation == engine.OperationCreate {
+		return nil
+	}
+	return cmp.Or(e.trigger.OldObject, e.trigger.Object).Object
+}
+
+// request is the admission request that expressions see: what an update without
+// a change would be. As for Kyverno, what is empty is not there.
+func (e *execution) request() map[string]any {
+	t := &e.trigger
+	gvk := t.Key.GroupVersionKind()
+	resource := resourceOf(*t)
+	kind := map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind}
+	gvr := map[string]any{"group": resource.Group, "version": resource.Version, "resource": resource.Resource}
+	user, _ := e.requester() // where nobody is known, outcome says so
+	request := map[string]any{
+		"uid": "", "kind": kind, "requestKind": kind, "resource": gvr, "requestResource": gvr,
+		"operation": string(e.operation), "dryRun": false,
+		"object": t.Object.Object, "oldObject": nil, "userInfo": requester.Fields(&user),
+	}
+	for key, text := range map[string]string{"name": t.Key.Name, "namespace": t.Key.Namespace, "subResource": t.Key.Subresource} {
+		if text != "" {
+			request[key] = text
+		}
+	}
+	if old := e.oldObject(); old != nil {
+		request["oldObject"] = old
+	}
+	if e.operation == engine.OperationDelete {
+		request["object"] = nil
+	}
+	return request
+}
+
+// requester is who makes the request, as far as the rule asks and it is known.
+func (e *execution) requester() (authenticationv1.UserInfo, error) {
+	if !e.rule.asksUser {
+		return authenticationv1.UserInfo{}, nil
+	}
+	return requester.Of(e.ctx, e.trigger.Request, e.world)
+}
+
+// seed is that of the rule's random values on this object. It depends on nothing
+// but the run's seed and the names involved, so that the order of objects does
+// not matter.
+func (e *execution) seed() uint64 {
+	h := fnv.New64a()
+	_ = binary.Write(h, binary.BigEndian, e.world.Seed) // a hash takes everything
+	for _, key := range []engine.ObjectKey{e.trigger.Key, e.subject.Key} {
+		for _, name := range []string{e.rule.ref.Policy, e.rule.ref.Rule, key.Group, key.Kind, key.Namespace, key.Name} {
+			_, _ = io.WriteString(h, name)
+			_, _ = h.Write([]byte{0})
+		}
+	}
+	return h.Sum64()
+}
+
+// mutate takes the object through exceptions, conditions and mutations, in
+// Kyverno's order, and returns what becomes of it. The first mutation that fails
+// ends the rule, and nothing of it is kept. The error is a *SkippedError where
+// the rule is held back.
+func (e *execution) mutate(conditions []condition) (map[string]any, error) {
+	e.begin()
+	images, values, err := e.excepted()
+	if err != nil {
+		return nil, err
+	}
+	if e.session != nil {
+		e.session.Allow(images, values)
+	}
+	evaluation := e.rule.scope.Evaluate(e.ctx, e.input(), celpatch.MutationBudget())
+	failed, err := e.holds(evaluation, conditions)
+	switch {
+	case err != nil:
+		return nil, err
+	case failed != "":
+		return nil, &SkippedError{Reason: fmt.Sprintf("match condition %q did not pass", failed)}
+	}
+	object := e.subject.Object.Object
+	for _, m := range e.rule.mutations {
+		result, err := evaluation.Mutate(m.Mutation, e.types())
+		if err != nil {
+			return nil, &RuleError{Field: m.field, Err: wayOut(err)}
+		}
+		e.warnings = append(e.warnings, result.Warnings...)
+		object = result.Object
+		evaluation.Replace(object)
+	}
+	return object, e.audit(evaluation)
+}
+
+// wayOut adds what this language offers against an error, beside what celpatch says.
+func wayOut(err error) error {
+	var atomic *celpatch.AtomicError
+	if errors.As(err, &atomic) {
+		return fmt.Errorf("%w; with evaluation.useServerSideApply, Kyverno 1.19 replaces them", err)
+	}
+	return err
+}
+
+// audit evaluates the auditAnnotations, which see the mutated object.
+func (e *execution) audit(evaluation *celpatch.Evaluation) error {
+	for _, a := range e.rule.annotations {
+		v, err := evaluation.Value(a.expression)
+		if err != nil {
+			return &RuleError{Field: a.field, Err: err}
+		}
+		if text, ok := v.Value().(string); ok && text != "" {
+			e.warnings = append(e.warnings, engine.Warning(fmt.Sprintf("auditAnnotation %s: %s", a.key, text)))
+		}
+	}
+	return nil
+}
+
+// types is how the server merges objects of the subject's kind; nil where no
+// schema is known or none is needed.
+func (e *execution) types() managedfields.TypeConverter {
+	if !e.rule.merges || e.world.Reader == nil {
+		return nil
+	}
+	s, err := e.world.Reader.Schema(e.ctx, e.subject.Key.GroupVersionKind())
+	if err != nil {
+		return nil
+	}
+	return s.Types
+}
+
+// step reports what came of the subject: the object as it is now, or an error.
+func (e *execution) step(object map[string]any, err error) engine.Step {
+	if e.session != nil {
+		e.warnings = append(e.warnings, e.session.Warnings()...)
+	}
+	step := engine.Step{Rule: e.rule.ref, Subject: e.subject.Key, Warnings: slices.Clip(e.warnings)}
+	if e.onTarget {
+		step.Trigger = e.trigger.Key
+	}
+	if err == nil && object != nil {
+		err = sameObject(e.subject.Object.Object, object)
+	}
+	switch {
+	case err != nil:
+		step.Outcome, step.Err = e.outcome(err)
+	case object == nil || reflect.DeepEqual(object, e.subject.Object.Object):
+		step.Outcome = engine.Unchanged
+	default:
+		step.Outcome, step.NotIdempotent = engine.Changed, e.rule.impure
+		step.After = &unstructured.Unstructured{Object: object}
+	}
+	return step
+}
+
+// outcome is what an error makes of the step. Admission refuses an object for
+// which a policy fails, unless its failurePolicy says otherwise; in the background
+// there is nothing to refuse.
+func (e *execution) outcome(err error) (engine.Outcome, error) {
+	var unsupported *celpatch.UnsupportedError
+	var undecided *match.UndecidedError
+	_, nobody := e.requester()
+	switch {
+	case isSkipped(err):
+		return engine.Skipped, err
+	case e.session != nil && e.session.Missing() != nil:
+		return engine.Unsupported, e.session.Missing()
+	case errors.As(err, &unsupported), errors.As(err, &undecided):
+		return engine.Unsupported, err
+	case nobody != nil:
+		return engine.Unsupported, &requester.UnknownError{Why: nobody, Err: err}
+	case e.rule.policy.Existing:
+		return engine.Failed, err
+	case e.rule.policy.FailuresIgnored:
+		return engine.Failed, fmt.Errorf("%w (ignored, by the failurePolicy)", err)
+	default:
+		return engine.Denied, fmt.Errorf("%w, so that the object would be denied", err)
+	}
+}
+
+// sameObject is an error where a rule has made another object of its subject.
+func sameObject(before, after map[string]any) error {
+	for _, key := range []string{"apiVersion", "kind"} {
+		if before[key] != after[key] {
+			return fmt.Errorf("changes %s, which makes it another object", key)
+		}
+	}
+	was, _ := before["metadata"].(map[string]any)
+	is, _ := after["metadata"].(map[string]any)
+	for _, key := range []string{"name", "namespace", "uid"} {
+		if !reflect.DeepEqual(was[key], is[key]) {
+			return fmt.Errorf("changes metadata.%s, which makes it another object", key)
+		}
+	}
+	return nil
+}

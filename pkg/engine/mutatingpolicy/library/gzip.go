@@ -1,0 +1,64 @@
+package library
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"reflect"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+)
+
+// maxUnpacked bounds what gzip.decompress() unpacks and what the parsers of JSON
+// and YAML read, in bytes: no object of a server is bigger.
+const maxUnpacked = 2 << 20
+
+// gzipOptions declare gzip.compress(text) and gzip.decompress(bytes).
+func gzipOptions() []cel.EnvOption {
+	return []cel.EnvOption{
+		cel.Function("gzip.decompress", cel.Overload("decompress_bytes_string", []*cel.Type{cel.BytesType}, cel.StringType,
+			cel.UnaryBinding(decompress))),
+		cel.Function("gzip.compress", cel.Overload("compress_any_bytes", []*cel.Type{cel.DynType}, cel.BytesType,
+			cel.UnaryBinding(compress))),
+	}
+}
+
+func decompress(packed ref.Val) ref.Val {
+	data, ok := packed.Value().([]byte)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(packed)
+	}
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return types.WrapErr(fmt.Errorf("gzip.decompress: %w", err))
+	}
+	out, err := io.ReadAll(io.LimitReader(r, maxUnpacked+1))
+	switch {
+	case err != nil:
+		return types.WrapErr(fmt.Errorf("gzip.decompress: %w", err))
+	case len(out) > maxUnpacked:
+		return types.WrapErr(fmt.Errorf("gzip.decompress: %w", &LimitError{What: "bytes of unpacked data", Max: maxUnpacked}))
+	}
+	return types.String(out)
+}
+
+// compress packs a text, or what is as good as one. The same text gives the same
+// bytes: no time is in them.
+func compress(value ref.Val) ref.Val {
+	text, err := value.ConvertToNative(reflect.TypeFor[string]())
+	if err != nil {
+		return types.WrapErr(fmt.Errorf("gzip.compress: %w", err))
+	}
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if _, err := io.WriteString(w, text.(string)); err != nil {
+		return types.WrapErr(fmt.Errorf("gzip.compress: %w", err))
+	}
+	if err := w.Close(); err != nil {
+		return types.WrapErr(fmt.Errorf("gzip.compress: %w", err))
+	}
+	return types.Bytes(out.Bytes())
+}

@@ -1,0 +1,185 @@
+package library_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/cel-go/common/types/ref"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// evaluate gives the value of an expression about object, in a world.
+func evaluate(t *testing.T, w *engine.World, expression string, object map[string]any) (ref.Val, *library.Session, error) {
+	t.Helper()
+	environment, err := celpatch.NewEnvironment(celpatch.Options{PatchTypes: true, Extensions: library.Options("")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	scope, err := environment.NewScope()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := scope.Compile(expression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := library.NewSession(t.Context(), w, library.Settings{Seed: w.Seed, Entries: &library.Entries{}})
+	v, err := scope.Evaluate(t.Context(), celpatch.Input{Object: object, Extra: s.Bindings()}, celpatch.MutationBudget()).Value(x)
+	return v, s, err
+}
+
+func world() *engine.World { return &engine.World{Now: noon, Seed: 7, Limits: engine.DefaultLimits()} }
+
+func TestRandomMatchesItsPattern(t *testing.T) {
+	for _, pattern := range []string{
+		"[0-9a-z]{8}", "a*b+c?", "(x|y){2,4}-[^a-z]", `\d{3}`, "^anchored$", "[äö]", "(?i)a", ".{1,}", "a{2,}",
+	} {
+		v, _, err := evaluate(t, world(), fmt.Sprintf("random(%q)", pattern), nil)
+		if err != nil {
+			t.Errorf("%s: %v", pattern, err)
+			continue
+		}
+		if text := v.Value().(string); !regexp.MustCompile("^(?:" + pattern + ")$").MatchString(text) {
+			t.Errorf("%s: %q does not match", pattern, text)
+		}
+	}
+}
+
+func TestRandomRepeatsWithItsSeed(t *testing.T) {
+	text := func(seed uint64) any {
+		w := world()
+		w.Seed = seed
+		v, _, err := evaluate(t, w, `random() + "-" + random.random()`, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.Value()
+	}
+	if text(1) != text(1) || text(1) == text(2) {
+		t.Errorf("%v and %v for one seed, %v for another", text(1), text(1), text(2))
+	}
+	if halves := strings.Split(text(1).(string), "-"); halves[0] == halves[1] {
+		t.Errorf("the second value repeats the first: %v", halves)
+	}
+}
+
+func TestRandomRefuses(t *testing.T) {
+	for pattern, want := range map[string]string{
+		"[":                                   "missing closing ]",
+		`[^\x00-\x{10FFFF}]`:                  "matches no text",
+		strings.Repeat("a", 1001):             "1000 bytes in a pattern",
+		"((((((((((a{0})*)*)*)*)*)*)*)*)*)*b": "", // may be long, but ends
+		"(a{900})+(b{900})+(c{900})+(d{900})+(e{900})+(f{900})+(g{900})+": "10000 bytes of random text",
+	} {
+		_, _, err := evaluate(t, world(), fmt.Sprintf("random(%q)", pattern), nil)
+		if want == "" {
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40s: error %v, want one with %q", pattern, err, want)
+		}
+	}
+}
+
+func TestClockStandsStill(t *testing.T) {
+	v, _, err := evaluate(t, world(), "time.now() == time.now() && time.now() == timestamp('2026-01-02T12:00:00Z')", nil)
+	if err != nil || v.Value() != true {
+		t.Errorf("%v, %v", v, err)
+	}
+}
+
+// The macros for time.now() and random() leave alone what only looks like them.
+func TestMacrosKnowTheirNames(t *testing.T) {
+	object := map[string]any{"now": "n", "random": "r"}
+	v, _, err := evaluate(t, world(), "object.now + object.random", object)
+	if err != nil || v.Value() != "nr" {
+		t.Errorf("%v, %v", v, err)
+	}
+}
+
+func TestBombsAreNotUnpacked(t *testing.T) {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	for range 64 {
+		if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	object := map[string]any{"bomb": packed.Bytes(), "long": strings.Repeat(" ", 2<<20+1)}
+	for expression, want := range map[string]string{
+		"gzip.decompress(object.bomb)":                "bytes of unpacked data",
+		"gzip.decompress(b'no gzip')":                 "gzip.decompress",
+		"json.unmarshal(object.long)":                 "bytes of text to parse",
+		"yaml.parse(object.long)":                     "bytes of text to parse",
+		"json.unmarshal('{')":                         "json.unmarshal",
+		"yaml.parse('a: [')":                          "yaml.parse",
+		"x509.decode('no certificate')":               "PEM",
+		"http.get('a b').x":                           "--allow-http",
+		"image.GetMetadata('nginx').x":                "--allow-registry",
+		"globalContext.get('entry').x":                "no cluster to read it from",
+		"resource.get('v1','pods','','p')":            "no cluster",
+		"resource.toGVR('v1', 'Pod') != null ? 1 : 2": "no cluster",
+	} {
+		_, s, err := evaluate(t, world(), expression, object)
+		if s.Missing() != nil {
+			err = errors.Join(err, s.Missing())
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want one with %q", expression, err, want)
+		}
+	}
+}
+
+// many serves as many objects as it is asked for, and counts the requests.
+type many struct {
+	engine.Reader
+	objects, lists int
+}
+
+func (m *many) List(context.Context, engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
+	m.lists++
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		for i := range m.objects {
+			u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": fmt.Sprint(i)}}}
+			if !yield(u, nil) {
+				return
+			}
+		}
+	}
+}
+
+func TestListsAreBoundedAndReadOnce(t *testing.T) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, meta.RESTScopeNamespace)
+	reader := &many{objects: 3}
+	w := world()
+	w.Reader, w.Mapper, w.Memo, w.Limits.Elements = reader, mapper, &engine.Memo{}, 3
+	expression := `size(dyn(resource.list("v1", "pods", "")).items) + size(dyn(resource.List("v1", "pods", "")).items)`
+	v, _, err := evaluate(t, w, expression, nil)
+	if err != nil || v.Value() != int64(6) || reader.lists != 1 {
+		t.Errorf("%v, %v after %d requests; want 6 after one", v, err, reader.lists)
+	}
+	reader.objects, w.Memo = 4, &engine.Memo{}
+	if _, _, err = evaluate(t, w, expression, nil); err == nil || !strings.Contains(err.Error(), "limit of 3 objects in one list") {
+		t.Errorf("error %v, want the limit", err)
+	}
+}

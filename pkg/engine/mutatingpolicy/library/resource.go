@@ -1,0 +1,162 @@
+package library
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/apipath"
+)
+
+// resources answers resource.Get(), List(), Post() and ToGVR() with what the user
+// may read; Kyverno answers with what its own ServiceAccount may.
+type resources struct{ *Session }
+
+// GetResource reads one object; one that is not there is a NotFound error, which
+// an expression sees as null.
+func (r resources) GetResource(apiVersion, name, namespace, object string) (*unstructured.Unstructured, error) {
+	mapping, subresource, err := r.mapping(apiVersion, name)
+	if err != nil {
+		return nil, err
+	}
+	namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace
+	if object == "" || (namespaced && namespace == "") {
+		return nil, apierrors.NewNotFound(mapping.Resource.GroupResource(), object)
+	}
+	if !namespaced {
+		namespace = ""
+	}
+	gvk := mapping.GroupVersionKind
+	key := engine.ObjectKey{GroupKind: gvk.GroupKind(), Version: gvk.Version, Namespace: namespace, Name: object, Subresource: subresource}
+	type objectKey struct{ engine.ObjectKey }
+	u, err := r.world.Memo.Do(r.context, objectKey{key}, func(ctx context.Context) (any, error) { return r.world.Reader.Get(ctx, key) })
+	if err != nil {
+		return nil, err
+	}
+	return u.(*unstructured.Unstructured), nil //nolint:forcetypeassert // it is what was put in
+}
+
+// ListResources lists objects, those with the labels where there are any.
+func (r resources) ListResources(apiVersion, name, namespace string, labels map[string]string) (*unstructured.UnstructuredList, error) {
+	mapping, _, err := r.mapping(apiVersion, name)
+	if err != nil {
+		return nil, err
+	}
+	selection := engine.Selection{
+		Group: mapping.GroupVersionKind.Group, Version: mapping.GroupVersionKind.Version,
+		Kind: mapping.GroupVersionKind.Kind, Namespace: namespace,
+	}
+	if len(labels) > 0 {
+		selection.Labels = &metav1.LabelSelector{MatchLabels: labels}
+	}
+	items, err := listed(r.context, r.world, selection)
+	if err != nil {
+		return nil, err
+	}
+	list := &unstructured.UnstructuredList{Items: items}
+	list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(mapping.GroupVersionKind.Kind + "List"))
+	return list, nil
+}
+
+// listed is what a selection names, read once in a run.
+func listed(ctx context.Context, w *engine.World, s engine.Selection) ([]unstructured.Unstructured, error) {
+	type key struct{ group, version, kind, namespace, labels string }
+	id := key{s.Group, s.Version, s.Kind, s.Namespace, metav1.FormatLabelSelector(s.Labels)}
+	items, err := w.Memo.Do(ctx, id, func(ctx context.Context) (any, error) {
+		items := []unstructured.Unstructured{}
+		for u, err := range w.Reader.List(ctx, s) {
+			if err != nil {
+				return nil, err
+			}
+			if len(items) == w.Limits.Elements {
+				return nil, &LimitError{What: "objects in one list", Max: w.Limits.Elements}
+			}
+			items = append(items, *u)
+		}
+		return items, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return items.([]unstructured.Unstructured), nil //nolint:forcetypeassert // it is what was put in
+}
+
+// PostResource asks for a review of access; nothing else may be created.
+func (r resources) PostResource(apiVersion, name, namespace string, data map[string]any) (*unstructured.Unstructured, error) {
+	root := "/apis/"
+	if !strings.Contains(apiVersion, "/") {
+		root = "/api/"
+	}
+	target := root + apiVersion + "/"
+	if namespace != "" {
+		target += "namespaces/" + namespace + "/"
+	}
+	path, err := apipath.Parse(target + name)
+	if err != nil {
+		return nil, r.lacks("resource.Post to %s is refused: %v", target+name, err)
+	}
+	if reason := path.Refusal("POST"); reason != "" {
+		return nil, r.lacks("resource.Post to %s is refused: %s", path, reason)
+	}
+	body, err := json.Marshal(data)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := r.raw(r.context, "POST", path.String(), body)
+	if err != nil {
+		return nil, err
+	}
+	content, ok := answer.(map[string]any)
+	if !ok {
+		return nil, errors.New("the answer is no object")
+	}
+	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// ToGVR finds the resource of a kind.
+func (r resources) ToGVR(apiVersion, kind string) (*schema.GroupVersionResource, error) {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return nil, err
+	}
+	if r.world.Mapper == nil {
+		return nil, r.lacks("resource.ToGVR: there is no cluster that knows the resource of %s", kind)
+	}
+	mapping, err := r.world.Mapper.RESTMapping(gv.WithKind(kind).GroupKind(), gv.Version)
+	if err != nil {
+		return nil, err
+	}
+	return &mapping.Resource, nil
+}
+
+// mapping finds what "pods" or "pods/status" of an API version is. A server that
+// does not have it says that what is asked for is not there.
+func (r resources) mapping(apiVersion, name string) (mapping *meta.RESTMapping, subresource string, err error) {
+	if r.world.Reader == nil || r.world.Mapper == nil {
+		return nil, "", r.lacks("resource: there is no cluster and no --world to read %s from", name)
+	}
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return nil, "", err
+	}
+	name, subresource, _ = strings.Cut(name, "/")
+	gvr := gv.WithResource(name)
+	kind, err := r.world.Mapper.KindFor(gvr)
+	if meta.IsNoMatchError(err) || (err == nil && (kind.Group != gv.Group || kind.Version != gv.Version)) {
+		r.warn("resource: nobody here knows %s of %s; as for a server that does not have them, nothing is there", name, apiVersion)
+		return nil, "", apierrors.NewNotFound(gvr.GroupResource(), "")
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	mapping, err = r.world.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	return mapping, subresource, err
+}

@@ -1,0 +1,129 @@
+package library
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/kyverno/sdk/extensions/cel/libs/globalcontext"
+	"github.com/kyverno/sdk/extensions/cel/libs/resource"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// UnsupportedError is something that an expression asks for and that this
+// program cannot, or may not, do.
+type UnsupportedError struct{ Reason string }
+
+// Error is the reason, with the flag that would help where there is one.
+func (e *UnsupportedError) Error() string { return e.Reason }
+
+// Session answers the functions of one evaluation. It belongs to one goroutine.
+type Session struct {
+	context  context.Context // a session does not outlive its evaluation
+	world    *engine.World
+	settings Settings
+	dice     *rand.Rand
+	images   []string // that exceptions allow
+	values   []string
+	missing  error
+	warnings []engine.Warning
+}
+
+// Settings are what an evaluation brings along.
+type Settings struct {
+	// Seed is that of the random values of this evaluation. The first is the same
+	// for all evaluations with the same seed, and so on.
+	Seed uint64
+	// Entries are the GlobalContextEntries that were read beside the policies.
+	Entries *Entries
+}
+
+// Allow sets what the exceptions that hold allow, for the bindings from now on.
+func (s *Session) Allow(images, values []string) { s.images, s.values = images, values }
+
+// NewSession starts the session of an evaluation in a world.
+func NewSession(ctx context.Context, w *engine.World, s Settings) *Session {
+	return &Session{context: ctx, world: w, settings: s, dice: rand.New(rand.NewPCG(s.Seed, s.Seed))} //nolint:gosec // reproducible on purpose
+}
+
+// Bindings are the values of the variables that Options declares.
+func (s *Session) Bindings() map[string]any {
+	return map[string]any{
+		resourceName:      resource.Context{ContextInterface: resources{s}},
+		globalContextName: globalcontext.Context{ContextInterface: globals{s}},
+		httpName:          opaque{httpType, httpClient{session: s}},
+		imageName:         opaque{imageDataType, s},
+		clockName:         s.world.Now,
+		diceName:          opaque{diceType, s.dice},
+		exceptionsName: map[string][]string{
+			"allowedImages": append([]string{}, s.images...),
+			"allowedValues": append([]string{}, s.values...),
+		},
+	}
+}
+
+// Missing is the first thing that an expression asked for in vain, as an
+// *UnsupportedError; nil where there is none. It is why an expression failed,
+// even where the text of its error does not tell: a value that came about without
+// it is as good as any.
+func (s *Session) Missing() error { return s.missing }
+
+// Warnings are what a user should know about the answers.
+func (s *Session) Warnings() []engine.Warning { return s.warnings }
+
+// lacks notes that something is missing, and is the error for it.
+func (s *Session) lacks(format string, args ...any) error {
+	err := &UnsupportedError{Reason: fmt.Sprintf(format, args...)}
+	if s.missing == nil {
+		s.missing = err
+	}
+	return err
+}
+
+func (s *Session) warn(format string, args ...any) {
+	w := engine.Warning(fmt.Sprintf(format, args...))
+	if !slices.Contains(s.warnings, w) {
+		s.warnings = append(s.warnings, w)
+	}
+}
+
+// exceptionOptions declare what PolicyExceptions allow.
+func exceptionOptions() []cel.EnvOption {
+	return []cel.EnvOption{cel.Variable(exceptionsName, cel.MapType(cel.StringType, cel.ListType(cel.StringType)))}
+}
+
+// opaque is a value that expressions can hand to functions, and nothing else.
+type opaque struct {
+	kind  *cel.Type
+	value any
+}
+
+var _ ref.Val = opaque{}
+
+// ConvertToNative fails: nobody needs the value outside of an expression.
+func (o opaque) ConvertToNative(t reflect.Type) (any, error) {
+	return nil, fmt.Errorf("%s cannot be converted to %s", o.kind, t)
+}
+
+// ConvertToType knows the value's own type alone.
+func (o opaque) ConvertToType(t ref.Type) ref.Val {
+	if t.TypeName() == o.kind.TypeName() {
+		return o
+	}
+	return types.NewErr("%s cannot be converted to %s", o.kind, t.TypeName())
+}
+
+// Equal is never true: two of them have nothing to compare.
+func (opaque) Equal(ref.Val) ref.Val { return types.False }
+
+// Type is the type.
+func (o opaque) Type() ref.Type { return o.kind }
+
+// Value is what functions take out.
+func (o opaque) Value() any { return o.value }

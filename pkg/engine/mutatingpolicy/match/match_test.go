@@ -1,0 +1,102 @@
+package match_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/match"
+)
+
+func constraints(t *testing.T, text string) *match.Constraints {
+	t.Helper()
+	var value map[string]any
+	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatal(err)
+	}
+	r := &decode.Report{Warn: func(engine.CompileError) {}}
+	c := match.Decode(decode.Node{Report: r, Value: value}.Fields())
+	if err := r.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+const pods = `{apiGroups: [""], apiVersions: [v1], resources: [pods], operations: [CREATE]`
+
+func TestMissed(t *testing.T) {
+	pod := func(metadata map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": metadata}}
+	}
+	namespaced := pod(map[string]any{"name": "a", "namespace": "shop"})
+	for _, c := range []struct {
+		name, constraints string
+		object, old       *unstructured.Unstructured
+		resource          string
+		operation         engine.Operation
+		want              string // part of the reason; empty where it matches
+	}{
+		{"nothing selects everything", `{}`, namespaced, nil, "pods", "UPDATE", ""},
+		{"the resource", `resourceRules: [` + pods + `}]`, namespaced, nil, "pods", "CREATE", ""},
+		{"another operation", `resourceRules: [` + pods + `}]`, namespaced, nil, "pods", "UPDATE", "operations: wants CREATE, is UPDATE"},
+		{"no operation in particular", `resourceRules: [` + pods + `}]`, namespaced, nil, "pods", "", ""},
+		{"another resource", `resourceRules: [` + pods + `}]`, namespaced, nil, "services", "CREATE", `resourceRules: wants pods of v1, is services of v1 named "a"`},
+		{"the name", `resourceRules: [` + pods + `, resourceNames: [a]}]`, namespaced, nil, "pods", "CREATE", ""},
+		{"another name", `resourceRules: [` + pods + `, resourceNames: [b, aa]}]`, namespaced, nil, "pods", "CREATE", `resourceRules: wants pods of v1 named b, aa, is pods of v1 named "a"`},
+		{"a name that is yet to come", `resourceRules: [` + pods + `, resourceNames: [web]}]`, pod(map[string]any{"generateName": "web-"}), nil, "pods", "CREATE", ""},
+		{"another that is yet to come", `resourceRules: [` + pods + `, resourceNames: [db]}]`, pod(map[string]any{"generateName": "web-"}), nil, "pods", "CREATE", `resourceRules: wants pods of v1 named db, is pods of v1 named ""`},
+		{"cluster scope", `resourceRules: [` + pods + `, scope: Cluster}]`, namespaced, nil, "pods", "CREATE", `resourceRules: wants pods of v1 in scope Cluster, is pods of v1 named "a"`},
+		{"namespaced scope", `resourceRules: [` + pods + `, scope: Namespaced}]`, namespaced, nil, "pods", "CREATE", ""},
+		{"exclusion before selection", `{resourceRules: [` + pods + `}], excludeResourceRules: [` + pods + `}]}`, namespaced, nil, "pods", "CREATE", `excludeResourceRules: wants none of pods of v1, is pods of v1 named "a"`},
+		{"labels of the object", `objectSelector: {matchLabels: {app: web}}`, pod(map[string]any{"labels": map[string]any{"app": "web"}}), nil, "pods", "UPDATE", ""},
+		{"labels that it had", `objectSelector: {matchLabels: {app: web}}`, namespaced, pod(map[string]any{"labels": map[string]any{"app": "web"}}), "pods", "UPDATE", ""},
+		{"labels that it never had", `objectSelector: {matchLabels: {app: web}}`, namespaced, namespaced, "pods", "UPDATE", "objectSelector: wants app=web, is without labels"},
+		{"an empty selector", `{objectSelector: {}, namespaceSelector: {}}`, namespaced, nil, "pods", "UPDATE", ""},
+		{"a cluster-scoped object", `namespaceSelector: {matchLabels: {tier: gold}}`, pod(map[string]any{"name": "a"}), nil, "nodes", "UPDATE", ""},
+		{"a namespace's own labels", `namespaceSelector: {matchLabels: {tier: gold}}`, pod(map[string]any{"name": "a", "labels": map[string]any{"tier": "gold"}}), nil, "namespaces", "UPDATE", ""},
+		{"a namespace without them", `namespaceSelector: {matchLabels: {tier: gold}}`, pod(map[string]any{"name": "a"}), nil, "namespaces", "UPDATE", "namespaceSelector: wants tier=gold, is without labels"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			candidate := &match.Candidate{
+				Target:   engine.Target{Object: c.object, OldObject: c.old},
+				Resource: schema.GroupVersionResource{Version: "v1", Resource: c.resource}, Operation: c.operation,
+			}
+			got, err := constraints(t, c.constraints).Missed(candidate)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reason := ""
+			if !got.None() {
+				reason = got.Reason(candidate).Error()
+			}
+			if reason != c.want {
+				t.Errorf("missed: %q, want %q", reason, c.want)
+			}
+		})
+	}
+}
+
+// forbidden refuses to read anything.
+type forbidden struct{ engine.Reader }
+
+func (forbidden) Get(context.Context, engine.ObjectKey) (*unstructured.Unstructured, error) {
+	return nil, errors.New("namespaces is forbidden")
+}
+
+func TestANamespaceThatCannotBeReadLeavesItOpen(t *testing.T) {
+	c := constraints(t, `namespaceSelector: {matchLabels: {tier: gold}}`)
+	object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a", "namespace": "shop"}}}
+	for _, reader := range []engine.Reader{nil, forbidden{}} {
+		_, err := c.Missed(&match.Candidate{Target: engine.Target{Object: object}, Context: t.Context(), Reader: reader})
+		var undecided *match.UndecidedError
+		if !errors.As(err, &undecided) || undecided.Field != "namespaceSelector" {
+			t.Errorf("error %v, want that nobody knows", err)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package mutatingpolicy
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// program is all rules, by policy. It is an engine.Propagator.
+type program struct {
+	rules      []*rule
+	refs       []engine.RuleRef
+	selections []engine.Selection
+	propagates bool
+}
+
+func newProgram(rules []*rule) *program {
+	p := &program{rules: rules}
+	seen := map[string]bool{}
+	for _, r := range rules {
+		p.refs = append(p.refs, r.ref)
+		p.propagates = p.propagates || r.policy.Targets != nil
+		for _, s := range r.constraints.Selections(r.policy.Namespace) {
+			if id := fmt.Sprintf("%q %s", []string{s.Group, s.ReadAs, s.Resource, s.Subresource, s.Namespace, s.Name}, s.Labels); !seen[id] {
+				seen[id] = true
+				p.selections = append(p.selections, s)
+			}
+		}
+	}
+	return p
+}
+
+// Rules lists the rules by policy, derived ones last.
+func (p *program) Rules() []engine.RuleRef { return p.refs }
+
+// Selections names what the rules match.
+func (p *program) Selections() []engine.Selection { return p.selections }
+
+// Propagates tells whether there is a rule with targets.
+func (p *program) Propagates() bool { return p.propagates }
+
+// Evaluate runs the rules without targets; in the second round those whose
+// reinvocationPolicy asks for it. Each sees the object as the rule before it left
+// it; one that fails leaves it as it was. An object that one of them would have
+// denied is changed by none.
+func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
+	steps := make([]engine.Step, 0, len(p.rules))
+	now, denied := t, ""
+	for _, r := range p.rules {
+		if r.policy.Targets != nil || (t.Request.Reinvocation && !r.policy.Reinvoked) {
+			continue
+		}
+		step := r.run(ctx, now, w, sink)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		steps = append(steps, step)
+		switch step.Outcome {
+		case engine.Changed:
+			now = now.With(step.After)
+		case engine.Denied:
+			denied = cmp.Or(denied, r.ref.String())
+		}
+	}
+	for _, step := range steps {
+		if denied != "" && step.Outcome == engine.Changed {
+			step.Outcome, step.After = engine.Skipped, nil
+			step.Err = &SkippedError{Reason: denied + " would have the object denied, so that no policy changes it"}
+		}
+		sink.Step(step)
+	}
+	if denied != "" {
+		return t.Object, nil
+	}
+	return now.Object, nil
+}

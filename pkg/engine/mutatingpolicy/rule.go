@@ -1,0 +1,125 @@
+package mutatingpolicy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/definition"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/match"
+)
+
+// rule is a compiled policy, or one that is derived from it.
+type rule struct {
+	ref         engine.RuleRef
+	policy      *definition.Policy
+	constraints *match.Constraints
+	scope       *celpatch.Scope
+	entries     *library.Entries
+
+	conditions       []condition
+	targetConditions []condition
+	mutations        []mutation
+	annotations      []annotation
+	target           *celpatch.Expression // nil unless an expression names the targets
+	exceptions       []*exception
+
+	merges        bool   // it needs the schema of what it changes
+	library       bool   // an expression calls what a library.Session answers
+	asksOperation bool   // the operation can decide what the expressions say
+	asksRequest   bool   // an expression names the request
+	asksUser      bool   // an expression asks who makes it
+	impure        string // why it may give something else in another run
+	asks          []engine.Ask
+}
+
+type mutation struct {
+	field string
+	*celpatch.Mutation
+}
+
+// annotation is an auditAnnotation.
+type annotation struct {
+	key, field string
+	expression *celpatch.Expression
+}
+
+// run evaluates a rule on what it matches, for the operation that the run
+// simulates. Where that is left open, the object is being updated; a rule that
+// the operation alone can have held back is then evaluated as if the object were
+// created, and that counts if it runs.
+func (r *rule) run(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) engine.Step {
+	operation, open := simulated(t)
+	step, byOperation := r.runAs(newExecution(ctx, w, r, t, operation), sink)
+	if !open || !byOperation {
+		return step
+	}
+	created, held := r.runAs(newExecution(ctx, w, r, t, engine.OperationCreate), sink)
+	if held || created.Outcome == engine.NotMatched || created.Outcome == engine.Skipped {
+		return step
+	}
+	created.AsCreated = true
+	return created
+}
+
+// simulated is the operation to evaluate, and whether another may be tried.
+func simulated(t engine.Target) (operation engine.Operation, open bool) {
+	if o := t.Request.Operation; o != "" && o != engine.OperationAuto {
+		return o, false
+	}
+	return engine.OperationUpdate, true
+}
+
+// runAs evaluates the rule for one operation, and tells whether that may be what
+// held it back.
+func (r *rule) runAs(e *execution, sink engine.Sink) (step engine.Step, byOperation bool) {
+	missed, err := e.missed()
+	switch {
+	case err != nil:
+		return e.step(nil, err), false
+	case e.elsewhere(missed) != "":
+		return e.step(nil, &celpatch.UnsupportedError{Reason: e.elsewhere(missed)}), false
+	case !missed.None():
+		return e.passedOver(missed, sink), missed.ByOperation()
+	case r.policy.Generated:
+		return e.step(nil, &SkippedError{Reason: "Kyverno has generated a MutatingAdmissionPolicy from it, which does the work"}), false
+	}
+	conditions := r.conditions
+	if r.policy.Existing {
+		conditions = append(slices.Clip(conditions), r.targetConditions...)
+	}
+	object, err := e.mutate(conditions)
+	return e.step(object, err), isSkipped(err) && r.asksOperation
+}
+
+// elsewhere says that the rule is for another version of the object, which a
+// server would convert it to; empty where it is not, or none is served.
+func (e *execution) elsewhere(m match.Mismatch) string {
+	if e.world.Mapper == nil {
+		return ""
+	}
+	key := e.subject.Key
+	for _, version := range m.Versions() {
+		if _, err := e.world.Mapper.RESTMapping(key.GroupKind, version); err == nil {
+			return fmt.Sprintf("the policy is for version %s, and the object was read in %s, for the sake of other policies or because it is so in its file: "+
+				"only a server can convert it; --only %s evaluates the policy by itself", version, key.Version, e.rule.ref.Policy)
+		}
+	}
+	return ""
+}
+
+// resourceOf is the resource of an object: what the server says, or what the name
+// of a kind that is known from a manifest alone makes likely.
+func resourceOf(t engine.Target) schema.GroupVersionResource {
+	if t.Mapping != nil {
+		return t.Mapping.Resource
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(t.Key.GroupVersionKind())
+	return plural
+}

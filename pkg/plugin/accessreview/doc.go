@@ -1,0 +1,2 @@
+// Package accessreview answers what a user may do by asking the API server.
+package accessreview

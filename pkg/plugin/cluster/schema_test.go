@@ -1,0 +1,30 @@
+package cluster_test
+
+import (
+	"net/http"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+)
+
+// A server that is out of order for a moment publishes its schemas afterwards.
+func TestASchemaThatCouldNotBeReadIsReadAgain(t *testing.T) {
+	const document = "GET /openapi/v3/api/v1?timeout=32s"
+	s := newServer(t, map[string]answer{
+		"GET /openapi/v3?timeout=32s": {body: `{"paths":{"api/v1":{"serverRelativeURL":"/openapi/v3/api/v1"}}}`},
+		document:                      {http.StatusServiceUnavailable, ""},
+	})
+	client := s.client(t, cluster.Options{})
+	configMap := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	if _, err := client.Types(t.Context(), configMap, false); err == nil {
+		t.Fatal("no error")
+	}
+	s.mu.Lock()
+	s.answers[document] = answer{body: `{"openapi":"3.0.0","info":{"title":"","version":""},"paths":{},"components":{"schemas":{}}}`}
+	s.mu.Unlock()
+	if _, err := client.Types(t.Context(), configMap, false); err != nil {
+		t.Error(err, s.sent())
+	}
+}
