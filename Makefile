@@ -33,6 +33,10 @@ test-unit: ## Run the unit tests, and the conformance cases with their counts.
 	$(GO) test ./...
 	@$(GO) test -v -run '^TestConformance$$' ./pkg/plugin | grep -E 'conformance |NOT COMPARED'
 
+.PHONY: test-browser
+test-browser: ## Try the HTML report in headless Chromium, which must be there (Debian: package chromium).
+	CHROMIUM_REQUIRED=1 $(GO) test -run '^TestInABrowser' -v ./pkg/plugin/report/html
+
 .PHONY: test-e2e
 test-e2e: controlplane ## Run the scripts on a real API server.
 	$(GO) -C test/e2e test ./...

@@ -56,6 +56,25 @@ type release struct {
 		Goos    []string `json:"goos"`
 		Goarch  []string `json:"goarch"`
 	} `json:"builds"`
+	Krews []struct {
+		Name             string `json:"name"`
+		Homepage         string `json:"homepage"`
+		ShortDescription string `json:"short_description"`
+		Description      string `json:"description"`
+	} `json:"krews"`
+	SBOMs []struct {
+		Artifacts string `json:"artifacts"`
+	} `json:"sboms"`
+	Signs []struct {
+		Artifacts string   `json:"artifacts"`
+		Signature string   `json:"signature"`
+		Args      []string `json:"args"`
+	} `json:"signs"`
+	Release struct {
+		ExtraFiles []struct {
+			Glob string `json:"glob"`
+		} `json:"extra_files"`
+	} `json:"release"`
 	Archives []struct {
 		NameTemplate string `json:"name_template"`
 		Files        []struct {
@@ -143,6 +162,64 @@ func TestManifestNamesTheArchivesOfARelease(t *testing.T) {
 		check(t, err == nil, "an archive needs %s: %v", name, err)
 	}
 	check(t, slices.Contains(packed, "LICENSE"), "archives hold %v, no LICENSE", packed)
+}
+
+// The manifest of a release, for the index of the project's own, is written by
+// goreleaser; it tells the same as the one that lies here.
+func TestIndexTellsTheSame(t *testing.T) {
+	m, r := read[manifest](t, file), read[release](t, "../.goreleaser.yaml")
+	if len(r.Krews) != 1 || len(r.Release.ExtraFiles) != 1 {
+		t.Fatalf("%d manifests are written and %d released, want one", len(r.Krews), len(r.Release.ExtraFiles))
+	}
+	k := r.Krews[0]
+	check(t, k.Name == m.Metadata.Name, "name is %q there", k.Name)
+	check(t, k.Homepage == m.Spec.Homepage, "homepage is %q there", k.Homepage)
+	check(t, k.ShortDescription == m.Spec.ShortDescription, "shortDescription is %q there", k.ShortDescription)
+	check(t, k.Description == m.Spec.Description, "description is %q there", k.Description)
+	// goreleaser writes it to dist/krew, under the plugin's name.
+	check(t, r.Release.ExtraFiles[0].Glob == "./dist/krew/"+file, "the release takes %s", r.Release.ExtraFiles[0].Glob)
+}
+
+func TestReleaseIsSignedAndListsItsParts(t *testing.T) {
+	r := read[release](t, "../.goreleaser.yaml")
+	if len(r.Signs) != 1 || len(r.SBOMs) != 1 {
+		t.Fatalf("%d signatures and %d lists of parts, want one of each", len(r.Signs), len(r.SBOMs))
+	}
+	check(t, r.SBOMs[0].Artifacts == "archive", "parts are listed of %s", r.SBOMs[0].Artifacts)
+	check(t, r.Signs[0].Artifacts == "checksum", "%s is signed", r.Signs[0].Artifacts)
+	check(t, slices.Contains(r.Signs[0].Args, "--bundle=${signature}"), "no bundle is written: %v", r.Signs[0].Args)
+}
+
+// workflow is what matters of a GitHub workflow here.
+type workflow struct {
+	Permissions map[string]string `json:"permissions"`
+	Jobs        map[string]struct {
+		Permissions map[string]string `json:"permissions"`
+		Steps       []struct {
+			Uses string `json:"uses"`
+		} `json:"steps"`
+	} `json:"jobs"`
+}
+
+// Only the job that releases may write, and no action is of a moving branch.
+func TestWorkflowsHaveNoMoreRightsThanTheyNeed(t *testing.T) {
+	for _, name := range []string{"release.yml", "krew-index.yml", "ci.yml"} {
+		w := read[workflow](t, "../.github/workflows/"+name)
+		check(t, w.Permissions != nil, "%s leaves permissions to the repository's settings", name)
+		for _, access := range w.Permissions {
+			check(t, access == "read", "%s gives all jobs %s", name, access)
+		}
+		for job, j := range w.Jobs {
+			for what, access := range j.Permissions {
+				check(t, access == "read" || (name == "release.yml" && job == "release"), "job %s of %s may %s %s", job, name, access, what)
+			}
+			for _, step := range j.Steps {
+				if step.Uses != "" {
+					check(t, regexp.MustCompile(`^[\w.-]+(/[\w.-]+)+@(v\d[\w.]*|[0-9a-f]{40})$`).MatchString(step.Uses), "%s uses %s", name, step.Uses)
+				}
+			}
+		}
+	}
 }
 
 // The linker ignores -X for a variable that is not there, so a renamed one

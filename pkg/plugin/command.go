@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubectl/pkg/util/templates"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
 )
 
@@ -65,16 +66,25 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 	config := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).
 		WithWrapConfigFn(func(c *rest.Config) *rest.Config {
 			c.UserAgent = userAgent()
+			c.Wrap(cluster.PatientReads)
 			return c
 		})
 	config.AddFlags(c.PersistentFlags())
 	evaluate := NewEvaluateFlags(config)
 	c.AddCommand(
 		NewPreviewCommand(evaluate, name, streams),
+		NewExplainCommand(evaluate, name, streams),
 		NewApplyExistingCommand(evaluate, name, streams),
-		NewVersionCommand(streams),
+		NewPlanCommand(name, streams),
+		NewUndoCommand(evaluate, name, streams),
+		NewHistoryCommand(config, name, streams),
+		NewPoliciesCommand(config, name, streams),
+		NewRBACCommand(config, name, streams),
+		NewCompletionCommand(name, streams),
+		NewVersionCommand(name, streams),
 		newOptionsCommand(streams),
 	)
+	addCompletions(c, config)
 	templates.ActsAsRootCommand(c, nil)
 	nameInHelp(c, name)
 	return c

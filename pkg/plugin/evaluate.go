@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,13 +10,16 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/progress"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
 )
 
 // EvaluateOptions are what both verbs need to say what would change.
 type EvaluateOptions struct {
 	Documents  []engine.Document // policies and their inputs
-	Unreadable int               // documents that could not be read, and have been told
+	Unreadable []error           // of documents that could not be read; they have been told
 	Dialects   []engine.Dialect
 	Rules      engine.RuleFilter
 	Objects    engine.Source
@@ -23,19 +27,25 @@ type EvaluateOptions struct {
 	Request    engine.Request
 	Reasons    bool
 	Annotate   bool // targets of mutate-existing rules
-	Metrics    Metering
-	ErrOut     io.Writer      // notices, warnings and errors
-	Masker     *secret.Masker // of the errors that end a run; nil shows everything
+	Quiet      bool // no warnings
+	Progress   *progress.Meter
+	// FieldManager would write the changes; empty stands for apply.DefaultFieldManager.
+	FieldManager string
+	Metrics      Metering
+	ErrOut       io.Writer      // notices, warnings and errors
+	Masker       *secret.Masker // of the errors that end a run; nil shows everything
 }
 
 // evaluation is a run whose policies are compiled.
 type evaluation struct {
 	*engine.Evaluation
-	objects engine.Source
-	rules   []engine.RuleRef
-	broken  int // policies, or rules of them, that could not be read or compiled
-	errOut  io.Writer
-	metrics Metering
+	objects  engine.Source
+	rules    []engine.RuleRef
+	broken   int     // policies, or rules of them, that could not be read or compiled
+	troubles []error // what is the matter with them
+	errOut   io.Writer
+	metrics  Metering
+	meter    *progress.Meter
 }
 
 // errNoRules ends a run in which there is nothing to evaluate.
@@ -44,7 +54,7 @@ var errNoRules = errors.New("no mutate rule left to evaluate")
 // compile compiles the policies. Those that are broken are told one by one; the
 // others go on.
 func (o *EvaluateOptions) compile() (*evaluation, error) {
-	out := &evaluation{objects: o.Objects, errOut: o.ErrOut, broken: o.Unreadable, metrics: o.Metrics}
+	out := &evaluation{objects: o.Objects, errOut: o.ErrOut, broken: len(o.Unreadable), troubles: slices.Clone(o.Unreadable), metrics: o.Metrics, meter: o.Progress}
 	var programs []engine.Program
 	var seen []engine.RuleRef
 	for _, d := range o.Dialects {
@@ -54,12 +64,13 @@ func (o *EvaluateOptions) compile() (*evaluation, error) {
 		}
 		program, err := d.Compile(engine.Compilation{
 			Documents: mine, Rules: o.Rules, Limits: o.World.Limits, Annotate: o.Annotate,
-			Warn: func(w engine.CompileError) { fmt.Fprintf(o.ErrOut, "warning: %v\n", &w) },
+			Warn: o.warn,
 		})
 		for _, broken := range unjoin(err) {
 			if o.concerns(broken) {
 				fmt.Fprintf(o.ErrOut, "error: %v\n", broken)
 				out.broken++
+				out.troubles = append(out.troubles, broken)
 			}
 		}
 		if program != nil {
@@ -73,8 +84,17 @@ func (o *EvaluateOptions) compile() (*evaluation, error) {
 		return nil, errNoRules
 	}
 	out.rules = seen
-	out.Evaluation = engine.NewEvaluation(programs, o.World, engine.EvaluationOptions{Reasons: o.Reasons, Request: o.Request})
+	reviewer := &impact.Reviewer{Reader: o.World.Reader, FieldManager: cmp.Or(o.FieldManager, apply.DefaultFieldManager)}
+	out.Evaluation = engine.NewEvaluation(programs, o.World, engine.EvaluationOptions{
+		Reasons: o.Reasons, Request: o.Request, Review: reviewer.Review,
+	})
 	return out, nil
+}
+
+func (o *EvaluateOptions) warn(w engine.CompileError) {
+	if !o.Quiet {
+		fmt.Fprintf(o.ErrOut, "warning: %v\n", &w)
+	}
 }
 
 // accepted are the documents that mean something to a dialect; none at all when
@@ -95,6 +115,22 @@ func accepted(d engine.Dialect, documents []engine.Document) []engine.Document {
 		return nil
 	}
 	return out
+}
+
+// compiled are the documents that mean something to a dialect in use. The others,
+// Secrets above all, are the world of manifests: beside a cluster nothing reads them.
+func (o *EvaluateOptions) compiled() []engine.Document {
+	var in []func(engine.Document) bool
+	for _, d := range o.Dialects {
+		if len(accepted(d, o.Documents)) > 0 {
+			in = append(in, func(doc engine.Document) bool {
+				return d.Accepts(doc.Object.GroupVersionKind().GroupKind()) != engine.Foreign
+			})
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(o.Documents), func(doc engine.Document) bool {
+		return !slices.ContainsFunc(in, func(reads func(engine.Document) bool) bool { return reads(doc) })
+	})
 }
 
 // concerns tells whether an error is of a policy or rule that the user wants
@@ -176,23 +212,40 @@ func unjoin(err error) []error {
 // each evaluates every object and hands over what came of it.
 func (e *evaluation) each(ctx context.Context, emit func(*engine.Change) error) (engine.Summary, error) {
 	summary := engine.NewSummary(e.rules)
+	e.meter.Start()
+	defer e.meter.Stop()
 	if err := e.Prepare(ctx, e.objects); err != nil {
 		return *summary, err
 	}
+	var refused refusals
 	err := e.Run(ctx, e.objects, func(c *engine.Change) error {
 		summary.Add(c)
+		refused.in(c)
 		e.metrics.Evaluated(c)
+		e.meter.Evaluated()
 		return emit(c)
 	})
 	for _, part := range e.Unreadable() {
 		fmt.Fprintf(e.errOut, "error: %v\n", part)
+		refused.of(part)
 	}
+	refused.tell(e.errOut)
 	return *summary, err
 }
 
 // incomplete tells whether the result leaves something open.
 func (e *evaluation) incomplete(s engine.Summary) bool {
 	return e.broken > 0 || s.Incomplete > 0 || len(e.Unreadable()) > 0
+}
+
+// problems are the errors that have been told, and leave something open beside the
+// objects.
+func (e *evaluation) problems() []error {
+	out := slices.Clone(e.troubles)
+	for _, part := range e.Unreadable() {
+		out = append(out, part)
+	}
+	return out
 }
 
 // plural is "1 object", "2 objects".

@@ -13,6 +13,8 @@ const (
 	ExitChanges    = 1 // preview: something would change
 	ExitNothing    = 2 // preview: nothing was evaluated; apply-existing: nothing was written
 	ExitIncomplete = 3 // preview: some objects or policies failed; apply-existing: some written and some not
+	// ExitInterrupted is what a shell makes of a program that Ctrl-C has ended.
+	ExitInterrupted = 130
 )
 
 // ExitError carries an exit code to the top. Err is printed there; a nil Err

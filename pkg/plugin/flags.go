@@ -17,6 +17,8 @@ type PolicyFlags struct {
 	Paths       []string
 	FromCluster bool
 	Only, Skip  []string
+
+	recorded bool // those of a plan or a journal
 }
 
 // AddFlags registers the flags.
@@ -30,7 +32,7 @@ func (f *PolicyFlags) AddFlags(c *cobra.Command) {
 
 // Validate refuses a command line that names no policies.
 func (f *PolicyFlags) Validate() error {
-	if len(f.Paths) == 0 && !f.FromCluster {
+	if len(f.Paths) == 0 && !f.FromCluster && !f.recorded {
 		return errors.New("no policies: name files with -p/--policy, or use --from-cluster for those that are installed")
 	}
 	return nil

@@ -10,13 +10,35 @@ import (
 // nextCommand is the apply-existing command that makes what a preview showed:
 // the same arguments and flags, less those that only say how to print.
 func nextCommand(preview *cobra.Command, args []string) string {
+	if save := preview.Flag("save"); save != nil && save.Changed {
+		return planCommand(preview.Root(), save.Value.String())
+	}
 	words := append([]string{preview.Parent().CommandPath(), applyExisting}, quoteAll(args)...)
 	preview.Flags().Visit(func(f *pflag.Flag) {
 		switch f.Name {
-		case "output", "query", "exit-code", "show-secrets", "reasons", "metrics":
+		case "output", "query", "exit-code", "show-secrets", "explain", "metrics", "color", "group-by", "expand", "context-lines", "quiet":
 			return
 		case "token", "username", "password":
 			return // never print credentials
+		}
+		for _, value := range values(f) {
+			words = append(words, typedFlag(f, value))
+		}
+	})
+	return strings.Join(words, " ")
+}
+
+// planCommand is the apply-existing command for a plan, with the flags that were
+// typed to choose a cluster.
+func planCommand(root *cobra.Command, file string) string {
+	words := []string{root.CommandPath(), applyExisting, "--plan", quote(file)}
+	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
+		switch f.Name {
+		case "token", "username", "password", "namespace":
+			return // never print credentials; the plan knows its namespace
+		}
+		if !f.Changed {
+			return
 		}
 		for _, value := range values(f) {
 			words = append(words, typedFlag(f, value))

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -16,20 +17,29 @@ import (
 type PreviewFlags struct {
 	EvaluateFlags
 	Output   OutputFlags
-	Reasons  bool
+	Report   ReportFlags
+	Explain  bool
+	MustFind bool // that there is none of the named objects is an error
 	ExitCode bool
+	Save     string // the file of a plan
 }
 
 // PreviewOptions are what a preview needs.
 type PreviewOptions struct {
 	EvaluateOptions
 	Printer  render.Printer
-	ExitCode bool // 1 when something would change
+	Reports  *reports // those that Printer writes besides
+	ExitCode bool     // 1 when something would change
+	Save     *planSaver
+	// NotFound is the error of a run that met no object; nil where that is none.
+	NotFound error
+	// End removes what the run left behind on this machine.
+	End func() error
 }
 
 // NewPreviewCommand is `preview`: what would change, without changing it.
 func NewPreviewCommand(evaluate EvaluateFlags, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := PreviewFlags{EvaluateFlags: evaluate, Output: OutputFlags{Format: render.Diff}, ExitCode: true}
+	f := PreviewFlags{EvaluateFlags: evaluate, Output: NewOutputFlags(render.Diff), ExitCode: true}
 	c := &cobra.Command{
 		Use:   "preview [TYPE | TYPE/NAME ...]",
 		Short: "Show what mutation policies would change on existing objects",
@@ -56,6 +66,9 @@ func NewPreviewCommand(evaluate EvaluateFlags, name string, streams genericioopt
 			# Only these objects
 			%[1]s preview deployments statefulset/db -n shop -p policy.yaml
 
+			# For a pipeline: test results, and a comment on the change
+			%[1]s preview -A -p policies/ --report junit=preview.xml --report markdown=comment.md
+
 			# What would the installed policies change?
 			%[1]s preview -A --from-cluster
 
@@ -71,8 +84,10 @@ func NewPreviewCommand(evaluate EvaluateFlags, name string, streams genericioopt
 	}
 	f.AddFlags(c)
 	f.Output.AddFlags(c, render.Formats())
-	c.Flags().BoolVar(&f.Reasons, "reasons", false, "Also list the rules that did not match, were skipped or left an object as it is, each with its reason.")
+	f.Report.AddFlags(c)
+	c.Flags().BoolVar(&f.Explain, "explain", false, "Tell of each object and rule what came of it, and precisely why.")
 	c.Flags().BoolVar(&f.ExitCode, "exit-code", f.ExitCode, "Exit with 1 when something would change.")
+	c.Flags().StringVar(&f.Save, "save", "", "Also save what would change as a plan, for apply-existing --plan: a file that holds no values of Secrets. Rules that run only when an object is created are then left out unless --operation is given.")
 	return c
 }
 
@@ -82,19 +97,15 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	if err != nil {
 		return nil, err
 	}
+	if err := errors.Join(f.Output.checkView(c), f.checkSave(c, &request)); err != nil {
+		return nil, err
+	}
 	w, err := f.wire(streams, f.Output.ShowSecrets, false)
 	if err != nil {
 		return nil, err
 	}
-	options := w.renderOptions(f.Output, request)
-	if !f.Objects.Offline() {
-		options.Next = nextCommand(c, args)
-	}
-	options.Reasons = f.Reasons
-	if !f.Reasons {
-		options.Explain = c.CommandPath() + " --reasons"
-	}
-	printer, err := render.New(f.Output.Format, options)
+	external := w.externalDiff(c.Context())
+	printer, reports, err := f.printer(w, c, printing{args: args, request: request, external: external})
 	if err != nil {
 		return nil, err
 	}
@@ -102,15 +113,58 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	if err != nil {
 		return nil, w.masker.Error(err)
 	}
-	evaluate.Reasons, evaluate.Annotate, evaluate.Metrics = f.Reasons, f.Annotate, f.Metrics.metering(c)
-	return &PreviewOptions{EvaluateOptions: *evaluate, Printer: printer, ExitCode: f.ExitCode}, nil
+	if f.Explain {
+		if err := explained(evaluate, args); err != nil {
+			return nil, err
+		}
+	}
+	evaluate.Annotate, evaluate.Metrics = f.Annotate, f.Metrics.metering(c)
+	o := &PreviewOptions{EvaluateOptions: *evaluate, Printer: printer, Reports: reports, ExitCode: f.ExitCode, End: external.end}
+	if f.MustFind {
+		o.NotFound = w.noObject()
+	}
+	if f.Save != "" {
+		o.Save, err = w.planSaver(c.Context(), f.Save, args, evaluate)
+	}
+	return o, w.masker.Error(err)
+}
+
+// printing is what the printers of a run depend on besides flags.
+type printing struct {
+	args     []string
+	request  engine.Request
+	external *externalDiff
+}
+
+// printer is what shows the run, and writes the reports beside that.
+func (f *PreviewFlags) printer(w *wiring, c *cobra.Command, p printing) (render.Printer, *reports, error) {
+	options := w.renderOptions(f.Output, p.request)
+	if !f.Objects.Offline() && !f.MustFind {
+		options.Next = nextCommand(c, p.args)
+	}
+	options.Explain = f.Explain
+	if !f.Explain {
+		options.Why = c.CommandPath() + " --explain"
+	}
+	if p.external != nil {
+		options.Comparer = p.external
+	}
+	shown, err := render.New(f.Output.Format, options)
+	if err != nil {
+		return nil, nil, err
+	}
+	reports, err := f.Report.reports(c, w, options)
+	if err != nil {
+		return nil, nil, err
+	}
+	return reports.beside(shown), reports, nil
 }
 
 // Run evaluates, prints, and returns the exit code. An error means that nothing
 // useful was evaluated, or that the run broke off.
 func (o *PreviewOptions) Run(ctx context.Context) (int, error) {
 	code, err := o.Metrics.finish(o.run(ctx))
-	return code, o.Masker.Error(err)
+	return code, o.Masker.Error(errors.Join(err, o.Reports.end(), o.End()))
 }
 
 func (o *PreviewOptions) run(ctx context.Context) (int, error) {
@@ -118,14 +172,28 @@ func (o *PreviewOptions) run(ctx context.Context) (int, error) {
 	if err != nil {
 		return ExitNothing, err
 	}
-	summary, err := e.each(ctx, func(c *engine.Change) error { return o.Printer.Print(*c) })
+	summary, err := e.each(ctx, func(c *engine.Change) error {
+		if err := o.Save.add(ctx, c); err != nil {
+			return err
+		}
+		return o.Printer.Print(*c)
+	})
 	switch {
 	case err != nil && summary.Objects == 0:
 		return ExitNothing, err
 	case err != nil:
-		return ExitIncomplete, fmt.Errorf("preview broke off after %s: %w", plural(summary.Objects, "object"), err)
+		err = fmt.Errorf("preview broke off after %s: %w", plural(summary.Objects, "object"), err)
+		return ExitIncomplete, errors.Join(err, render.Flush(o.Printer))
+	case summary.Objects == 0 && len(e.Unreadable()) == 0 && o.NotFound != nil:
+		return ExitNothing, o.NotFound
+	}
+	if err := o.Reports.trouble(e.problems()); err != nil {
+		return ExitIncomplete, err
 	}
 	if err := o.Printer.Close(summary); err != nil {
+		return ExitIncomplete, err
+	}
+	if err := o.Save.save(summary, e); err != nil {
 		return ExitIncomplete, err
 	}
 	switch {

@@ -30,7 +30,7 @@ func (m *messages) Create(_ context.Context, u *unstructured.Unstructured) error
 
 // A write leaves events of the rules that another object set off, each once, and
 // numbers of all rules that changed the object.
-func TestTell(t *testing.T) {
+func TestWhatAWriteLeavesBehind(t *testing.T) {
 	web := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Namespace: "shop", Name: "web"}
 	trigger := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Secret"}, Version: "v1", Namespace: "shop", Name: "s"}
 	step := func(rule string, by engine.ObjectKey, o engine.Outcome) engine.Step {
@@ -40,50 +40,34 @@ func TestTell(t *testing.T) {
 		step("own", engine.ObjectKey{}, engine.Changed), step("share", trigger, engine.Changed),
 		step("share", trigger, engine.Changed), step("other", trigger, engine.Unchanged),
 	}}
-	for name, c := range map[string]struct {
-		result apply.Result
-		change *engine.Change
-		events messages
-		counts []string
-	}{
-		"written": {
-			apply.Result{Outcome: apply.Applied},
-			change,
-			messages{"policy p/share applied"},
-			[]string{`policy="p",rule="own",kind="ConfigMap",namespace="shop",outcome="applied"} 1`, `policy="p",rule="share",kind="ConfigMap",namespace="shop",outcome="applied"} 1`},
-		},
-		"only the status was written": {
-			apply.Result{Outcome: apply.Failed, Status: &apply.Result{Key: web, Outcome: apply.Applied}},
-			change,
-			messages{"policy p/share applied"},
-			[]string{`writes{kind="ConfigMap",namespace="shop",outcome="applied"} 1`, `writes{kind="ConfigMap",namespace="shop",outcome="failed"} 1`},
-		},
-		"a rehearsal":       {apply.Result{Outcome: apply.Planned}, change, nil, []string{`outcome="planned"`}},
-		"nothing to write":  {apply.Result{Outcome: apply.Unchanged}, change, nil, []string{`outcome="unchanged"`}},
-		"somebody else's":   {apply.Result{Outcome: apply.Conflicted}, change, nil, []string{`outcome="conflicted"`}},
-		"not there anymore": {apply.Result{Outcome: apply.Deleted}, nil, nil, []string{`writes{kind="ConfigMap",namespace="shop",outcome="deleted"} 1`}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var events messages
-			o := &ApplyOptions{Events: &event.Recorder{Creator: &events, Now: time.Now, Warn: func(err error) { t.Error(err) }}}
-			o.Metrics.Run = metrics.New("apply-existing", "v1")
-			c.result.Key, c.result.After = web, &unstructured.Unstructured{Object: map[string]any{}}
-			(&writing{ApplyOptions: o}).tell(t.Context(), &c.result, c.change)
-			if diff := cmp.Diff(c.events, events); diff != "" {
-				t.Errorf("events -want +got:\n%s", diff)
-			}
-			var text strings.Builder
-			if _, err := o.Metrics.WriteTo(&text); err != nil {
-				t.Fatal(err)
-			}
-			for _, want := range c.counts {
-				if !strings.Contains(text.String(), want) {
-					t.Errorf("no %s in\n%s", want, &text)
-				}
-			}
-			(&writing{ApplyOptions: &ApplyOptions{}}).tell(t.Context(), &c.result, c.change) // neither was asked for
-		})
+	all, propagated := changing(change)
+	written := &task{key: web, rules: all, propagated: propagated}
+	var events messages
+	o := &ApplyOptions{Events: &event.Recorder{Creator: &events, Now: time.Now, Warn: func(err error) { t.Error(err) }}}
+	o.Metrics.Run = metrics.New("apply-existing", "v1")
+	result := apply.Result{Key: web, Outcome: apply.Failed, Status: &apply.Result{Key: web, Outcome: apply.Applied}}
+	o.tell(t.Context(), written, &result)
+	o.count(written, &result)
+	if diff := cmp.Diff(messages{"policy p/share applied"}, events); diff != "" {
+		t.Errorf("events -want +got:\n%s", diff)
 	}
+	var text strings.Builder
+	if _, err := o.Metrics.WriteTo(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`policy="p",rule="own",kind="ConfigMap",namespace="shop",outcome="applied"} 1`,
+		`policy="p",rule="share",kind="ConfigMap",namespace="shop",outcome="applied"} 1`,
+		`writes{kind="ConfigMap",namespace="shop",outcome="applied"} 1`,
+		`writes{kind="ConfigMap",namespace="shop",outcome="failed"} 1`,
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %s in\n%s", want, &text)
+		}
+	}
+	without := &ApplyOptions{} // neither was asked for
+	without.tell(t.Context(), written, &result)
+	without.count(written, &result)
 }
 
 // Numbers are written however a run ends, and a run whose numbers are lost is not

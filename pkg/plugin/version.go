@@ -1,12 +1,19 @@
 package plugin
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/kubectl/pkg/util/templates"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
 )
 
 // Set by the linker in releases.
@@ -33,19 +40,67 @@ func userAgent() string {
 	return fmt.Sprintf("kubectl-mutate/%s (%s/%s)", Version(), runtime.GOOS, runtime.GOARCH)
 }
 
+// VersionInfo is what -o json and -o yaml print of the program.
+type VersionInfo struct {
+	Version   string `json:"version"`
+	Commit    string `json:"commit,omitempty"`
+	GoVersion string `json:"goVersion"`
+	Platform  string `json:"platform"`
+	// Languages are those of the policies that this build reads.
+	Languages []string `json:"languages"`
+}
+
+// versionInfo reads it from the build.
+func versionInfo() VersionInfo {
+	info := VersionInfo{
+		Version: Version(), Commit: commit, GoVersion: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	}
+	for _, d := range dialects.All() {
+		info.Languages = append(info.Languages, d.Name())
+	}
+	return info
+}
+
+// print writes it as a line, or in a format.
+func (v VersionInfo) print(out io.Writer, format string) error {
+	var text []byte
+	var err error
+	switch format {
+	case "":
+		line := v.Version
+		if v.Commit != "" {
+			line += " (" + v.Commit + ")"
+		}
+		text = fmt.Appendf(nil, "kubectl-mutate %s %s %s\n", line, v.GoVersion, v.Platform)
+	case render.JSON:
+		text, err = json.MarshalIndent(v, "", "    ")
+		text = append(text, '\n')
+	case render.YAML:
+		text, err = yaml.Marshal(v)
+	default:
+		err = &render.UnknownFormatError{Format: format, Allowed: []string{render.JSON, render.YAML}}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(text)
+	return err
+}
+
 // NewVersionCommand prints the version.
-func NewVersionCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	return &cobra.Command{
+func NewVersionCommand(name string, streams genericiooptions.IOStreams) *cobra.Command {
+	var output string
+	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			text := Version()
-			if commit != "" {
-				text += " (" + commit + ")"
-			}
-			_, err := fmt.Fprintf(streams.Out, "kubectl-mutate %s %s %s/%s\n", text, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
-		},
+		Long: templates.LongDesc(`
+			Print the version of the program and how it was built. No cluster is asked.`),
+		Example: templates.Examples(fmt.Sprintf(`
+			# For a bug report
+			%[1]s version -o yaml`, name)),
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return versionInfo().print(streams.Out, output) },
 	}
+	c.Flags().StringVarP(&output, "output", "o", "", "Output format: one of json, yaml.")
+	return c
 }

@@ -16,14 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/accessreview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/manifest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/policysource"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/progress"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
 )
@@ -37,7 +38,9 @@ type EvaluateFlags struct {
 	Metrics  MetricsFlags
 	// Annotate leaves Kyverno's annotation on the targets of mutate-existing rules.
 	Annotate bool
-	Config   *genericclioptions.ConfigFlags
+	// Quiet leaves out progress, notices and warnings on standard error.
+	Quiet  bool
+	Config *genericclioptions.ConfigFlags
 }
 
 // NewEvaluateFlags returns the defaults. Config holds the flags by which kubectl
@@ -53,6 +56,7 @@ func (f *EvaluateFlags) AddFlags(c *cobra.Command) {
 	f.Context.AddFlags(c)
 	f.Client.AddFlags(c)
 	f.Metrics.AddFlags(c)
+	c.Flags().BoolVarP(&f.Quiet, "quiet", "q", false, "Tell no progress and no warnings on standard error; errors are told.")
 	c.Flags().BoolVar(&f.Annotate, "annotate", f.Annotate, "Beside a change to the target of a mutate-existing rule, add a line to its annotation policies.kyverno.io/last-applied-patches.")
 }
 
@@ -74,8 +78,11 @@ func (f *EvaluateFlags) Validate() error {
 type wiring struct {
 	*EvaluateFlags
 	streams  genericiooptions.IOStreams
+	stdout   io.Writer       // as it was handed in; streams.Out may wrap it
+	progress *progress.Meter // nil tells none
 	reader   *manifest.Reader
 	masker   *secret.Masker  // nil when Secrets may be shown
+	secrets  *secret.Masker  // knows what must not go into files; never nil
 	client   *cluster.Client // nil offline
 	snapshot *snapshot.Snapshot
 }
@@ -86,19 +93,24 @@ func (f *EvaluateFlags) wire(streams genericiooptions.IOStreams, showSecrets, wr
 	if err := f.Validate(); err != nil {
 		return nil, err
 	}
-	w := &wiring{EvaluateFlags: f, streams: streams, reader: &manifest.Reader{Stdin: streams.In}}
+	w := &wiring{EvaluateFlags: f, streams: streams, stdout: streams.Out, reader: &manifest.Reader{Stdin: streams.In}, secrets: &secret.Masker{}}
 	if !showSecrets {
-		w.masker = &secret.Masker{}
+		w.masker = w.secrets
 	}
-	w.streams.ErrOut = notices{streams.ErrOut, w.masker}
+	w.tellProgress()
+	w.streams.ErrOut = notices{w.streams.ErrOut, w.masker}
 	if f.Objects.Offline() {
 		return w, nil
 	}
-	var err error
-	w.client, err = cluster.New(f.Config, cluster.Options{
+	options := cluster.Options{
 		QPS: f.Client.QPS, Burst: f.Client.Burst,
-		ReadOnly: !writes, ChunkSize: f.Objects.ChunkSize, Warnings: w.streams.ErrOut,
-	})
+		ReadOnly: !writes, ChunkSize: f.Objects.ChunkSize, Waiting: w.progress.Waiting,
+	}
+	if !f.Quiet {
+		options.Warnings = w.streams.ErrOut
+	}
+	var err error
+	w.client, err = cluster.New(f.Config, options)
 	return w, err
 }
 
@@ -108,7 +120,7 @@ func (w *wiring) options(ctx context.Context, args []string, request engine.Requ
 	o := &EvaluateOptions{
 		Dialects: dialects.All(),
 		Rules:    engine.RuleFilter{Only: w.Policies.Only, Skip: w.Policies.Skip},
-		Request:  request, ErrOut: w.streams.ErrOut,
+		Request:  request, ErrOut: w.streams.ErrOut, Quiet: w.Quiet, Progress: w.progress,
 		World: &engine.World{Now: time.Now(), Seed: rand.Uint64(), Limits: engine.DefaultLimits(), Memo: &engine.Memo{}},
 	}
 	w.Context.grant(o.World)
@@ -130,12 +142,15 @@ func (w *wiring) options(ctx context.Context, args []string, request engine.Requ
 	}
 	o.World.Mapper = mapper
 	o.Objects = w.source(ctx, scope)
-	if w.masker != nil {
-		o.World.Reader = w.masker.Reader(o.World.Reader)
-		o.World.Raw = w.masker.RawReader(o.World.Raw)
-		o.Objects = w.masker.Source(o.Objects)
-	}
+	w.learn(o)
 	return o, nil
+}
+
+// learn has the Secrets that a run reads remembered.
+func (w *wiring) learn(o *EvaluateOptions) {
+	o.World.Reader = w.secrets.Reader(o.World.Reader)
+	o.World.Raw = w.secrets.RawReader(o.World.Raw)
+	o.Objects = w.secrets.Source(o.Objects)
 }
 
 func (w *wiring) loadPolicies(ctx context.Context, o *EvaluateOptions) error {
@@ -152,7 +167,7 @@ func (w *wiring) loadPolicies(ctx context.Context, o *EvaluateOptions) error {
 	}
 	for _, problem := range unjoin(err) {
 		fmt.Fprintf(w.streams.ErrOut, "error: %v\n", problem)
-		o.Unreadable++
+		o.Unreadable = append(o.Unreadable, problem)
 	}
 	o.Documents = documents
 	if w.client != nil && !w.Policies.FromCluster {
@@ -194,7 +209,7 @@ func (w *wiring) openWorld(ctx context.Context, o *EvaluateOptions, described []
 		if len(described) > 0 {
 			w.warnAt(w.Context.Values, "the Namespaces that it describes are not used: those of the cluster count")
 		}
-		o.World.Reader, o.World.Raw = w.client, w.client
+		o.World.Reader, o.World.Raw, o.World.Access = w.client, w.client, accessreview.New(w.client)
 		return w.client.Mapper(), nil
 	}
 	objects, err := w.readObjects(ctx, w.Objects.Filenames)
@@ -263,14 +278,16 @@ func (w *wiring) source(ctx context.Context, scope engine.Scope) engine.Source {
 	if err != nil {
 		filters = nil // Kyverno is not installed, or its settings are not for this user
 	}
-	return w.client.Source(scope, cluster.SourceOptions{Filters: filters, Warn: w.warn})
+	return w.client.Source(scope, cluster.SourceOptions{Filters: filters, Warn: w.warn, Listed: w.progress.Listed})
 }
 
-func (w *wiring) warn(err error) { fmt.Fprintf(w.streams.ErrOut, "warning: %v\n", err) }
-
-func (w *wiring) warnAt(origin, text string) {
-	fmt.Fprintf(w.streams.ErrOut, "warning: %s: %s\n", origin, text)
+func (w *wiring) warn(err error) {
+	if !w.Quiet {
+		fmt.Fprintf(w.streams.ErrOut, "warning: %v\n", err)
+	}
 }
+
+func (w *wiring) warnAt(origin, text string) { w.warn(fmt.Errorf("%s: %s", origin, text)) }
 
 // notices keeps the values of Secrets, and what could act on a terminal, out of
 // what is told beside the results. Each message is written at once, so that none
@@ -290,11 +307,9 @@ func (n notices) Write(p []byte) (int, error) {
 
 // renderOptions say how to print, and what the output says about the run.
 func (w *wiring) renderOptions(out OutputFlags, request engine.Request) render.Options {
-	o := render.Options{
-		Out: w.streams.Out, Color: printers.AllowsColorOutput(w.streams.Out),
-		ShowSecrets: out.ShowSecrets, Masker: w.masker, Query: out.Query,
-		Context: render.Context{Version: Version(), Operation: string(request.Operation)},
-	}
+	o := out.options(w.stdout)
+	o.Out, o.Masker = w.streams.Out, w.masker
+	o.Context = render.Context{Version: Version(), Operation: string(request.Operation)}
 	if !w.Objects.AllNamespaces {
 		o.Context.Namespace = w.namespace()
 	}

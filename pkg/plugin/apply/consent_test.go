@@ -22,12 +22,14 @@ func TestFieldsOfAGitOpsManagerAreTakenOnlyByForce(t *testing.T) {
 	r := mustApply(t, w, setA("2"))
 	checkOutcome(t, r, Conflicted)
 	checkSent(t, s, "(patch)")
-	const text = "ConfigMap shop/c: conflict with argocd (Apply): .data.a; change it there, or take the fields over " +
-		"with --force-conflicts (the owner will then set them back, or fail)"
+	const text = "ConfigMap shop/c: conflict with argocd (Apply): .data.a; change it there, or take it over " +
+		"with --take-from=argocd (the owner will then set it back, or fail)"
 	if d := cmp.Diff(text, r.Err.Error()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	w.ForceConflicts = true
+	w.TakeFrom = []string{"somebody-else"}
+	checkOutcome(t, mustApply(t, w, setA("2")), Conflicted)
+	w.TakeFrom = []string{"somebody-else", "argocd"}
 	r = mustApply(t, w, setA("2"))
 	checkOutcome(t, r, Applied)
 	if len(r.Takeovers) != 1 || r.Takeovers[0].Verdict != intent.Contested {
@@ -115,6 +117,6 @@ func TestAChangeThatIsAnotherOneByNowIsAskedFor(t *testing.T) {
 		after := live.DeepCopy()
 		return after, unstructured.SetNestedField(after.Object, "x", "data", "other")
 	})
-	checkOutcome(t, r, Declined)
+	checkOutcome(t, r, Drifted)
 	checkSent(t, s, "(patch) patch (patch)")
 }

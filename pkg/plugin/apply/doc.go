@@ -1,7 +1,11 @@
-// Package apply writes one change to the server with a guarded request.
+// Package apply makes changes on the server: each verified first, then written
+// with one guarded request.
 //
-// Writer is the algorithm: read, want, plan, rehearse as a dry run, judge the
-// answer, write the very same request, and begin again with reading when
-// somebody else was faster. What to send is planned by pkg/engine/intent; how
-// it is sent is up to the Server.
+// Writer.Verify reads an object, asks how it should be, plans the request and
+// has the server rehearse it as a dry run. Writer.Write sends what was verified
+// and nothing else. Somebody else's write in between makes it begin again with
+// reading, and go on only if the same change comes out. A request whose answer
+// is lost is looked up, never repeated blindly. What to send is planned by
+// pkg/engine/intent; how it is sent is up to the Server, and how patiently up
+// to Patient.
 package apply

@@ -2,9 +2,13 @@ package apply
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 )
 
@@ -27,12 +31,15 @@ type ConflictError struct{ Takeovers []intent.Takeover }
 
 // Error names every field, its owner and the way out.
 func (e *ConflictError) Error() string {
-	owners := make([]string, len(e.Takeovers))
-	for i, t := range e.Takeovers {
-		owners[i] = t.String()
+	var owners, flags []string
+	for _, t := range e.Takeovers {
+		owners = append(owners, t.String())
+		if flag := "--take-from=" + t.Manager; !slices.Contains(flags, flag) {
+			flags = append(flags, flag)
+		}
 	}
-	return fmt.Sprintf("conflict with %s; change it there, or take the fields over with --force-conflicts "+
-		"(the owner will then set them back, or fail)", strings.Join(owners, "; "))
+	return fmt.Sprintf("conflict with %s; change it there, or take it over with %s (the owner will then set it back, or fail)",
+		strings.Join(owners, "; "), strings.Join(flags, " "))
 }
 
 // LossError tells that the server would drop live data that the change means to keep.
@@ -50,6 +57,27 @@ type RefusedError struct{ Refused intent.Difference }
 // Error names the fields.
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("the server ignores %s; nothing was written", strings.Join(e.Refused.Paths(), ", "))
+}
+
+// DriftError tells that somebody else has written the object, so that what was
+// shown is not what would be done now.
+type DriftError struct{ Fields []fieldpath.Path }
+
+// Error names the fields.
+func (e *DriftError) Error() string {
+	names := make([]string, len(e.Fields))
+	for i, p := range e.Fields {
+		names[i] = fielddiff.PathString(p)
+	}
+	return fmt.Sprintf("somebody has changed the object meanwhile, and the change is another one now (%s); preview it again", strings.Join(names, ", "))
+}
+
+// ManagedError tells that something keeps the object as it is described elsewhere.
+type ManagedError struct{ By, Source string }
+
+// Error names it, and the ways out.
+func (e *ManagedError) Error() string {
+	return fmt.Sprintf("managed by %s, which would set the change back; change %s, or write it all the same with --include-managed", e.By, e.Source)
 }
 
 // BusyError tells that other writers were always faster.

@@ -32,8 +32,14 @@ type fakeServer struct {
 	fresh    managedfields.TypeConverter // what a refresh gives
 	refreshs int
 	sent     []Patch
+	writes   int // stored
 	// before is called with each request, and may change the object or answer.
 	before func(n int, p Patch) error
+	// after is called when a request has been worked on, and may lose the answer.
+	after func(n int, p Patch) error
+	// reads counts the GETs, and read may answer in their place.
+	reads int
+	read  func(n int) (*unstructured.Unstructured, error)
 	// admit may change what the server is about to answer.
 	admit func(p Patch, object *unstructured.Unstructured)
 }
@@ -67,7 +73,19 @@ func (s *fakeServer) touch() {
 	s.live.SetResourceVersion(strconv.Itoa(s.revision))
 }
 
+// set is another writer's change of data.
+func (s *fakeServer) set(field, value string) {
+	s.touch()
+	s.live.Object["data"].(map[string]any)[field] = value
+}
+
 func (s *fakeServer) Get(context.Context, engine.ObjectKey) (*unstructured.Unstructured, error) {
+	s.reads++
+	if s.read != nil {
+		if u, err := s.read(s.reads); u != nil || err != nil {
+			return u, err
+		}
+	}
 	if s.live == nil {
 		return nil, apierrors.NewNotFound(configMaps, "c")
 	}
@@ -103,9 +121,15 @@ func (s *fakeServer) Patch(_ context.Context, _ engine.ObjectKey, p Patch) (*uns
 		s.admit(p, answer)
 	}
 	if !p.DryRun {
+		s.writes++
 		s.live = answer
 		s.touch()
-		return s.live.DeepCopy(), nil
+		answer = s.live.DeepCopy()
+	}
+	if s.after != nil {
+		if err := s.after(len(s.sent), p); err != nil {
+			return nil, err
+		}
 	}
 	return answer, nil
 }
@@ -124,7 +148,7 @@ func (s *fakeServer) patched(p Patch) (*unstructured.Unstructured, error) {
 		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 	}
 	answer := &unstructured.Unstructured{}
 	return answer, answer.UnmarshalJSON(text)

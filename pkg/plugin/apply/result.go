@@ -6,6 +6,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 // Outcome is what came of one change.
@@ -32,12 +33,24 @@ const (
 	// Declined: the change needs a yes of its own and did not get it. Err is a
 	// *LossError, or nil where the user said no.
 	Declined Outcome = "declined"
+	// Drifted: somebody else has written the object, and the change is another one
+	// by now, or contradicted. Err is a *DriftError, or the *plan.Drift of Want.
+	Drifted Outcome = "drifted"
+	// Managed: somebody else keeps the object as they want it, and the user has not
+	// said that it is to be written all the same. Err is a *ManagedError.
+	Managed Outcome = "managed"
+	// NotTried: the run ended before it was this object's turn.
+	NotTried Outcome = "not-tried"
 	// Failed: the server rejected or ignored the change, or cannot be asked for it.
 	Failed Outcome = "failed"
 )
 
 // Reached tells whether the object is, or would be, as wanted.
 func (o Outcome) Reached() bool { return o == Applied || o == Planned || o == Unchanged }
+
+// Rejection tells whether the server, or who owns a field, stands against the
+// change.
+func (o Outcome) Rejection() bool { return o == Failed || o == Conflicted || o == Declined }
 
 // Result is what came of one change of one object.
 type Result struct {
@@ -49,6 +62,10 @@ type Result struct {
 	Reason intent.Reason
 	// Changed and Removed are the fields of the request.
 	Changed, Removed *fieldpath.Set
+	// Touched is what the change touches: the object before it, and as it was
+	// wanted; once it is written, as the server answered, with what admission and
+	// defaulting changed besides.
+	Touched touched.Touched
 	// Takeovers says who lost, or would lose, which fields. It says nothing
 	// where OwnersUnknown is set: the object records no managers.
 	Takeovers     []intent.Takeover
@@ -63,8 +80,21 @@ type Result struct {
 	Before, After *unstructured.Unstructured
 	// Retries counts how often another writer was faster.
 	Retries int
+	// Found tells that the answer to the write was lost, and that the object was
+	// then found to be as it was to become.
+	Found bool
+	// Unverified says why the server could not be asked for a dry run; nil where
+	// it could.
+	Unverified error
 	// Err says why the change was not made; an *ObjectError.
 	Err error
+	// Instead is the object to change instead; empty where there is none.
+	Instead string
+	// Rules are those that make the change, where the caller has told them.
+	Rules []engine.RuleRef
+	// Autoscaled says which autoscalers set the fields that change, where the caller
+	// has told them.
+	Autoscaled []engine.Impact
 	// Status is what came of the part of the change that goes to /status, where
 	// there was one beside a change of the object itself.
 	Status *Result

@@ -234,7 +234,7 @@ func TestAServerThatCannotApplyGetsAJSONPatchOnce(t *testing.T) {
 	s.types = applyconfigurations.NewTypeConverter(scheme.Scheme)
 	s.before = func(_ int, p Patch) error {
 		if p.Type == types.ApplyPatchType {
-			return apierrors.NewInternalError(errors.New("failed to prune fields"))
+			return &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInternalServerError, Message: "failed to prune fields"}}
 		}
 		return nil
 	}
@@ -245,7 +245,9 @@ func TestAServerThatCannotApplyGetsAJSONPatchOnce(t *testing.T) {
 		t.Errorf("reason %s", r.Reason)
 	}
 	s.sent = nil
-	s.before = func(int, Patch) error { return apierrors.NewInternalError(errors.New("broken")) }
+	s.before = func(int, Patch) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInternalServerError, Message: "broken"}}
+	}
 	checkOutcome(t, mustApply(t, writerTo(s), setA("3")), Failed)
 	checkSent(t, s, "(apply) (patch)")
 }
@@ -301,11 +303,11 @@ func TestStatusIsWrittenByItselfAndLast(t *testing.T) {
 	w.HasStatus = func(context.Context, schema.GroupVersionKind) (bool, error) { return true, nil }
 	r := mustApply(t, w, both)
 	checkOutcome(t, r, Applied)
-	checkSent(t, s, "(patch) patch (patch) patch")
+	checkSent(t, s, "(patch) (patch) patch (patch) patch")
 	if r.Status == nil || r.Status.Outcome != Applied || r.Status.Key.Subresource != "status" {
 		t.Fatalf("status %+v", r.Status)
 	}
-	if main, status := string(s.sent[1].Body), string(s.sent[3].Body); strings.Contains(main, "phase") || strings.Contains(status, "/data") {
+	if main, status := string(s.sent[2].Body), string(s.sent[4].Body); strings.Contains(main, "phase") || strings.Contains(status, "/data") {
 		t.Errorf("main %s, status %s", main, status)
 	}
 	checkOutcome(t, mustApply(t, w, both), Unchanged)

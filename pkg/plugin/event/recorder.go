@@ -3,6 +3,7 @@ package event
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,7 +25,7 @@ type Creator interface {
 	Create(ctx context.Context, object *unstructured.Unstructured) error
 }
 
-// Recorder records events. It is used by one goroutine.
+// Recorder records events. It is safe for concurrent use if its fields are.
 type Recorder struct {
 	Creator Creator
 	// Now is the clock. Never nil.
@@ -32,7 +33,7 @@ type Recorder struct {
 	// Warn takes what kept an event from being recorded. Never nil.
 	Warn func(error)
 
-	forbidden map[string]bool // by namespace
+	forbidden sync.Map // namespaces
 }
 
 // PolicyApplied records that a rule has changed an object. An event that cannot
@@ -41,7 +42,7 @@ type Recorder struct {
 func (r *Recorder) PolicyApplied(ctx context.Context, key engine.ObjectKey, rule engine.RuleRef) {
 	e := r.event(key, rule)
 	namespace := e.GetNamespace()
-	if r.forbidden[namespace] {
+	if _, ok := r.forbidden.Load(namespace); ok {
 		return
 	}
 	err := r.Creator.Create(ctx, e)
@@ -49,10 +50,7 @@ func (r *Recorder) PolicyApplied(ctx context.Context, key engine.ObjectKey, rule
 		return
 	}
 	if apierrors.IsForbidden(err) {
-		if r.forbidden == nil {
-			r.forbidden = map[string]bool{}
-		}
-		r.forbidden[namespace] = true
+		r.forbidden.Store(namespace, true)
 	}
 	r.Warn(fmt.Errorf("%s is changed, but no event tells of it: %w", key, err))
 }

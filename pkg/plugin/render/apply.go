@@ -35,7 +35,7 @@ func NewResults(format string, o Options) (ResultPrinter, error) {
 	o.Masker = o.masker()
 	switch format {
 	case JSON, YAML:
-		p := &resultReport{Options: o, counts: map[apply.Outcome]int{}}
+		p := &resultReport{Options: o, summary: resultSummary{Outcomes: map[apply.Outcome]int{}}}
 		p.report = report{kind: ApplyReportKind, list: "results", context: o.Context}
 		p.document = document{out: o.Out, yaml: format == YAML}
 		return p, nil
@@ -46,14 +46,17 @@ func NewResults(format string, o Options) (ResultPrinter, error) {
 // outcomeOrder is how results are counted: what was done first.
 var outcomeOrder = []apply.Outcome{ //nolint:gochecknoglobals // an immutable table
 	apply.Applied, apply.Planned, apply.Unchanged, apply.ServerKeepsValue, apply.Deleted, apply.Replaced,
-	apply.Terminating, apply.Conflicted, apply.Declined, apply.Failed,
+	apply.Terminating, apply.Managed, apply.Conflicted, apply.Declined, apply.Drifted, apply.Failed, apply.NotTried,
 }
 
-// resultLines prints a line for each object, in kubectl apply's words.
+// resultLines prints a line for each object, in kubectl apply's words, and ends
+// with a table of what came of each rule on each object.
 type resultLines struct {
 	human
-	names  bool // names alone, of what was or would be written
-	counts map[apply.Outcome]int
+	names     bool // names alone, of what was or would be written
+	counts    map[apply.Outcome]int
+	rows      []outcomeRow
+	conflicts conflicts
 }
 
 // Print prints the line of one object.
@@ -61,33 +64,48 @@ func (p *resultLines) Print(r apply.Result) error {
 	p.Masker.Learn(r.Before)
 	p.Masker.Learn(r.After)
 	p.counts[r.Outcome]++
-	written := r.Outcome == apply.Applied || r.Outcome == apply.Planned
 	if p.names {
-		if !written {
+		if r.Outcome != apply.Applied && r.Outcome != apply.Planned {
 			return nil
 		}
 		_, err := fmt.Fprintln(p.Out, resourceName(r.Key))
 		return err
 	}
-	text := resourceName(r.Key) + " " + outcomeText(&r)
+	if p.DryRun == "" {
+		p.rows = append(p.rows, rowsOf(&r, p.Masker)...)
+	}
+	p.conflicts.add(&r)
+	if r.Outcome == apply.NotTried {
+		return nil // the count at the end says it all
+	}
+	return p.lines(&r)
+}
+
+func (p *resultLines) lines(r *apply.Result) error {
+	text, color := resourceName(r.Key)+" "+outcomeText(r), ""
 	if r.Key.Namespace != "" {
 		text += " in namespace " + line(r.Key.Namespace)
 	}
 	if r.Err != nil {
-		text += ": " + p.text(reasonOf(r.Err).Error())
-	}
-	color := ""
-	if r.Err != nil {
-		color = red
+		text, color = text+": "+p.text(explanation(r)), red
 	}
 	var b bytes.Buffer
 	b.WriteString(p.paint(color, text+p.suffix()) + "\n")
 	if r.Err == nil {
-		for _, n := range notes(&r) {
+		for _, n := range notes(r) {
 			b.WriteString(p.paint(yellow, "    "+p.text(n)) + "\n")
 		}
 	}
 	return p.write(&b)
+}
+
+// explanation is why an object is not as wanted, and what to change instead.
+func explanation(r *apply.Result) string {
+	text := reasonOf(r.Err).Error()
+	if r.Instead != "" {
+		text += "; change " + r.Instead + " instead"
+	}
+	return text
 }
 
 // reasonOf is the error less the name of the object, which stands beside it.
@@ -112,6 +130,15 @@ func notes(r *apply.Result) []string {
 	if set := r.Difference.Of(intent.Overridden); len(set) > 0 {
 		out = append(out, "the server set another value: "+strings.Join(set.Paths(), ", "))
 	}
+	if set := r.Difference.Of(intent.Defaulted); len(set) > 0 {
+		out = append(out, "the server also sets "+few(set.Paths()))
+	}
+	if r.Unverified != nil {
+		out = append(out, "not verified by a dry run: "+reasonOf(r.Unverified).Error())
+	}
+	if r.Found {
+		out = append(out, "the answer to the write was lost; the object was found as it was to become")
+	}
 	if len(r.Drift) > 0 {
 		out = append(out, "the write answered other values than its dry run: "+paths(r.Drift))
 	}
@@ -119,6 +146,15 @@ func notes(r *apply.Result) []string {
 		out = append(out, "the object does not record who set its fields, so conflicts could not be checked")
 	}
 	return out
+}
+
+// few names the first of many fields.
+func few(names []string) string {
+	const most = 3
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
 func paths(list []fieldpath.Path) string {
@@ -143,6 +179,8 @@ func outcomeText(r *apply.Result) string {
 		return "skipped (replaced meanwhile)"
 	case apply.Terminating:
 		return "skipped (terminating)"
+	case apply.Managed:
+		return "left alone"
 	case apply.ServerKeepsValue:
 		return "unchanged (the server keeps its value)"
 	}
@@ -181,58 +219,10 @@ func (p *resultLines) Close() error {
 	if p.printed {
 		b.WriteString("\n")
 	}
+	if err := writeRows(&b, p.rows); err != nil {
+		return err
+	}
+	p.conflicts.write(&b)
 	b.WriteString(p.paint(bold, text) + "\n")
 	return p.write(&b)
 }
-
-// resultReport prints one report object.
-type resultReport struct {
-	Options
-	report
-	counts map[apply.Outcome]int
-}
-
-type reportResult struct {
-	Object  objectRef     `json:"object"`
-	Outcome apply.Outcome `json:"outcome"`
-	Method  string        `json:"method,omitempty"`
-	Reason  string        `json:"methodReason,omitempty"`
-	DryRun  string        `json:"dryRun,omitempty"`
-	Retries int           `json:"retries,omitempty"`
-	// Takeovers are the managers that lost fields by the write.
-	Takeovers []reportTakeover `json:"takeovers,omitempty"`
-	Notes     []string         `json:"notes,omitempty"`
-	Error     string           `json:"error,omitempty"`
-}
-
-type reportTakeover struct {
-	Manager string         `json:"manager"`
-	Verdict intent.Verdict `json:"verdict"`
-	Text    string         `json:"text"` // the owner and the fields
-}
-
-// Print adds one object.
-func (p *resultReport) Print(r apply.Result) error {
-	p.Masker.Learn(r.Before)
-	p.Masker.Learn(r.After)
-	p.counts[r.Outcome]++
-	out := reportResult{
-		Object: refOf(r.Key), Outcome: r.Outcome, Method: string(r.Method), DryRun: p.DryRun, Retries: r.Retries,
-	}
-	for _, t := range r.Takeovers {
-		out.Takeovers = append(out.Takeovers, reportTakeover{t.Manager, t.Verdict, p.Masker.Text(t.String())})
-	}
-	for _, n := range notes(&r) {
-		out.Notes = append(out.Notes, p.Masker.Text(n))
-	}
-	if !r.Reason.None() {
-		out.Reason = p.Masker.Text(r.Reason.String())
-	}
-	if r.Err != nil {
-		out.Error = p.Masker.Text(reasonOf(r.Err).Error())
-	}
-	return p.add(out)
-}
-
-// Close ends the report.
-func (p *resultReport) Close() error { return p.close(p.counts) }

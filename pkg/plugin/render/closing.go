@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/tally"
 )
 
 // outcomes in the order of the columns.
@@ -18,31 +19,47 @@ var outcomes = []engine.Outcome{ //nolint:gochecknoglobals // an immutable table
 
 // Close ends a human format: what each rule did, the counts, the next command.
 func (h *human) Close(s engine.Summary) error {
+	if err := h.Flush(); err != nil {
+		return err
+	}
 	var b bytes.Buffer
 	if h.printed {
 		b.WriteString("\n")
 	}
+	if h.parts {
+		b.WriteString("There are so many different changes that they were put together in parts.\n\n")
+	}
 	if err := h.table(&b, s); err != nil {
 		return err
 	}
+	for _, list := range h.lists() {
+		h.list(&b, list.title, list.tally)
+	}
 	b.WriteString(h.paint(bold, counts(s)) + "\n")
-	switch {
-	case s.Changed > 0 && h.Next != "":
-		b.WriteString("Next: " + line(h.Next) + "\n")
-	case s.Changed == 0 && s.Objects > 0 && h.Explain != "":
-		b.WriteString("To see why: " + line(h.Explain) + "\n")
+	if text := restarts(s.Restarts); text != "" {
+		b.WriteString(h.paint(yellow, text) + "\n")
+	}
+	if text := h.last(s); text != "" {
+		b.WriteString(text + "\n")
 	}
 	return h.write(&b)
 }
 
-// table counts outcomes by rule. A column of zeros is left out, but for the
-// first: that nothing changed is an answer. Rules that matched no object are
-// counted in one line, unless reasons were asked for.
-func (h *human) table(b *bytes.Buffer, s engine.Summary) error {
-	rules := s.Rules
-	if !h.Reasons {
-		rules = slices.DeleteFunc(slices.Clone(rules), matchedNothing)
+// last is the command to type next, if there is one.
+func (h *human) last(s engine.Summary) string {
+	switch {
+	case s.Changed > 0 && h.Next != "":
+		return "Next: " + line(h.Next)
+	case s.Changed == 0 && s.Objects > 0 && h.Why != "":
+		return "To see why: " + line(h.Why)
 	}
+	return ""
+}
+
+// table counts outcomes by rule. A column of zeros is left out, but for the
+// first: that nothing changed is an answer.
+func (h *human) table(b *bytes.Buffer, s engine.Summary) error {
+	rules := h.listed(s)
 	if err := writeTable(b, rules, columns(s)); err != nil {
 		return err
 	}
@@ -53,6 +70,55 @@ func (h *human) table(b *bytes.Buffer, s engine.Summary) error {
 		b.WriteString("\n")
 	}
 	return nil
+}
+
+// listed are the rules of the table. Those that matched no object are counted
+// below it, unless everything is to be told.
+func (h *human) listed(s engine.Summary) []engine.RuleSummary {
+	if h.Explain {
+		return s.Rules
+	}
+	return slices.DeleteFunc(slices.Clone(s.Rules), matchedNothing)
+}
+
+// The bounds of what the summary lists.
+const (
+	reasonsListed = 5
+	fewObjects    = 5 // whose warnings and failures are easily seen above
+)
+
+// reasonList is a list of the summary.
+type reasonList struct {
+	title string
+	tally *tally.Tally
+}
+
+// lists are why rules were skipped, which is told nowhere above, and what went
+// wrong or was warned of, where that is scattered over many objects.
+func (h *human) lists() []reasonList {
+	var out []reasonList
+	if !h.Explain {
+		out = append(out, reasonList{"Skipped:", &h.skipped})
+	}
+	if h.told > fewObjects {
+		out = append(out, reasonList{"Warnings:", &h.warned}, reasonList{"Failed, denied or not supported:", &h.broken})
+	}
+	return out
+}
+
+func (h *human) list(b *bytes.Buffer, title string, t *tally.Tally) {
+	top, rest := t.Top(reasonsListed)
+	if len(top) == 0 {
+		return
+	}
+	b.WriteString(title + "\n")
+	for _, c := range top {
+		fmt.Fprintf(b, "%8d  %s\n", c.N, h.text(c.Text))
+	}
+	if rest > 0 {
+		fmt.Fprintf(b, "%8d  for other reasons\n", rest)
+	}
+	b.WriteString("\n")
 }
 
 func matchedNothing(r engine.RuleSummary) bool {

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/yamltext"
 )
 
 // namePrinter prints the names of the changed objects as `kubectl -o name` does:
@@ -48,9 +48,9 @@ func (p *manifestPrinter) Print(c engine.Change) error {
 	}
 	object := trim(c.After, hidden(bookkeeping(), c.Fields))
 	masked := p.Masker.Object(object)
-	out, err := yaml.Marshal(masked.Object)
+	out, err := yamltext.Marshal(masked.Object)
 	if err != nil {
-		return fmt.Errorf("%s: writing YAML: %w", c.Subject, err)
+		return fmt.Errorf("%s: %w", c.Subject, err)
 	}
 	var b bytes.Buffer
 	if p.printed {

@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/grouping"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
 )
 
@@ -26,8 +27,11 @@ var update = flag.Bool("update", false, "rewrite the expected output")
 // given is what a case is made of: changes whose fields belong to the last rule
 // that changed the object, and Secrets that policies read.
 type given struct {
-	ShowSecrets, Reasons bool
+	ShowSecrets, Explain bool
 	Query, Next          string
+	GroupBy              grouping.By
+	Expand               bool
+	ContextLines         int
 	Secrets              []map[string]any
 	Changes              []struct {
 		Before, After map[string]any
@@ -37,6 +41,7 @@ type given struct {
 			AsCreated                           bool
 			Warnings                            []engine.Warning
 		}
+		Impacts []engine.Impact
 	}
 }
 
@@ -50,7 +55,7 @@ func object(m map[string]any) *unstructured.Unstructured {
 func (g *given) changes() []engine.Change {
 	var out []engine.Change
 	for _, in := range g.Changes {
-		c := engine.Change{Before: object(in.Before), After: object(in.After)}
+		c := engine.Change{Before: object(in.Before), After: object(in.After), Impacts: in.Impacts}
 		if c.After == nil {
 			c.After = c.Before
 		}
@@ -127,7 +132,7 @@ func golden(t *testing.T, file string) {
 func print(t *testing.T, format string, g *given) string {
 	t.Helper()
 	var out bytes.Buffer
-	o := render.Options{Out: &out, ShowSecrets: g.ShowSecrets, Reasons: g.Reasons, Query: g.Query, Next: g.Next, Masker: &secret.Masker{}}
+	o := render.Options{Out: &out, ShowSecrets: g.ShowSecrets, Explain: g.Explain, Query: g.Query, Next: g.Next, Masker: &secret.Masker{}, GroupBy: g.GroupBy, Expand: g.Expand, ContextLines: g.ContextLines}
 	for _, s := range g.Secrets {
 		o.Masker.Learn(object(s))
 	}

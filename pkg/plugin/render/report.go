@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/jmespath/go-jmespath"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/yamltext"
 )
 
 // document writes one report object piece by piece: fields in the order in which
@@ -92,7 +92,7 @@ func (d *document) end() error {
 
 func (d *document) text(v any) (string, error) {
 	if d.yaml {
-		out, err := yaml.Marshal(v)
+		out, err := yamltext.Marshal(v)
 		return string(out), err
 	}
 	out, err := marshal(v, "    ")
@@ -143,20 +143,17 @@ func (r *report) close(summary any) error {
 	return r.end()
 }
 
-// reportPrinter prints one report object. It is written as it is made, unless a
-// query needs the whole of it.
+// reportPrinter prints one report object. It is written as it is made, unless
+// something works on the whole of it.
 type reportPrinter struct {
 	Options
 	report
-	query  *jmespath.JMESPath
-	held   *bytes.Buffer // the report as JSON, for the query
-	asYAML bool          // print what the query finds as YAML
+	held  *bytes.Buffer // the report as JSON, for whole
+	whole func(report []byte) (string, error)
 }
 
 func newReportPrinter(format string, o Options) (Printer, error) {
-	p := &reportPrinter{Options: o}
-	p.report = report{kind: PreviewReportKind, list: "changes", context: o.Context}
-	p.document = document{out: o.Out, yaml: format == YAML}
+	p := newReport(o, document{out: o.Out, yaml: format == YAML})
 	if o.Query == "" {
 		return p, nil
 	}
@@ -164,10 +161,23 @@ func newReportPrinter(format string, o Options) (Printer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("query %q: %w", o.Query, err)
 	}
-	p.query, p.held = query, &bytes.Buffer{}
-	p.document = document{out: p.held}
-	p.asYAML = format == YAML
-	return p, nil
+	return newHeldReport(o, func(report []byte) (string, error) {
+		return runQuery(query, report, format == YAML)
+	}), nil
+}
+
+func newReport(o Options, d document) *reportPrinter {
+	p := &reportPrinter{Options: o}
+	p.report = report{document: d, kind: PreviewReportKind, list: "changes", context: o.Context}
+	return p
+}
+
+// newHeldReport returns a printer that prints what is made of the whole report.
+func newHeldReport(o Options, whole func(report []byte) (string, error)) *reportPrinter {
+	held := &bytes.Buffer{}
+	p := newReport(o, document{out: held})
+	p.held, p.whole = held, whole
+	return p
 }
 
 // Print adds an object that would change, or of which there is something to tell.
@@ -182,24 +192,33 @@ func (p *reportPrinter) Print(c engine.Change) error {
 	return nil
 }
 
-// Close ends the report, or prints what the query finds in it.
+// Close ends the report, or prints what is made of it.
 func (p *reportPrinter) Close(s engine.Summary) error {
-	if err := p.close(summaryOf(s)); err != nil || p.query == nil {
+	if err := p.close(summaryOf(s)); err != nil || p.whole == nil {
 		return err
 	}
-	var whole any
-	if err := json.Unmarshal(p.held.Bytes(), &whole); err != nil {
-		return fmt.Errorf("reading the report: %w", err)
-	}
-	found, err := p.query.Search(whole)
+	text, err := p.whole(p.held.Bytes())
 	if err != nil {
-		return fmt.Errorf("query: %w", err)
-	}
-	out := document{out: p.Out, yaml: p.asYAML}
-	text, err := out.text(found)
-	if err != nil {
-		return fmt.Errorf("writing what the query found: %w", err)
+		return err
 	}
 	_, err = io.WriteString(p.Out, text)
 	return err
+}
+
+// runQuery is what a query finds in a report.
+func runQuery(query *jmespath.JMESPath, report []byte, asYAML bool) (string, error) {
+	var whole any
+	if err := json.Unmarshal(report, &whole); err != nil {
+		return "", fmt.Errorf("reading the report: %w", err)
+	}
+	found, err := query.Search(whole)
+	if err != nil {
+		return "", fmt.Errorf("query: %w", err)
+	}
+	out := document{yaml: asYAML}
+	text, err := out.text(found)
+	if err != nil {
+		return "", fmt.Errorf("writing what the query found: %w", err)
+	}
+	return text, nil
 }

@@ -3,6 +3,8 @@ package render
 import (
 	"strings"
 
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
 )
@@ -21,6 +23,8 @@ type reportChange struct {
 	After  map[string]any `json:"after,omitempty"`
 	Fields []reportField  `json:"fields,omitempty"`
 	Steps  []reportStep   `json:"steps,omitempty"`
+	// Warnings are what the change means beyond its fields.
+	Warnings []reportImpact `json:"warnings,omitempty"`
 	// NotMatched counts the rules that did not match, where they are no steps.
 	NotMatched int `json:"notMatched,omitempty"`
 }
@@ -60,6 +64,7 @@ type reportStep struct {
 	NotIdempotent string     `json:"notIdempotent,omitempty"`
 	Trigger       *objectRef `json:"trigger,omitempty"`
 	Reason        string     `json:"reason,omitempty"`
+	Fields        []string   `json:"fields,omitempty"` // paths that the rule changed
 	Warnings      []string   `json:"warnings,omitempty"`
 }
 
@@ -69,6 +74,7 @@ type reportSummary struct {
 	Fields     int                 `json:"fields"`
 	Incomplete int                 `json:"incomplete"`
 	Warnings   int                 `json:"warnings"`
+	Restarts   reportRestarts      `json:"restarts"`
 	Rules      []reportRuleSummary `json:"rules"`
 }
 
@@ -105,12 +111,13 @@ func (o *Options) reported(c *engine.Change) reportChange {
 	}
 	for i := range c.Steps {
 		s := &c.Steps[i]
-		if s.Outcome == engine.NotMatched && !o.Reasons {
+		if s.Outcome == engine.NotMatched && !o.Explain {
 			out.NotMatched++
 			continue
 		}
 		out.Steps = append(out.Steps, o.stepOf(s))
 	}
+	out.Warnings = o.reportedImpacts(c)
 	return out
 }
 
@@ -132,21 +139,29 @@ func (o *Options) field(c *engine.Change, f *engine.FieldChange) reportField {
 	if f.Kind == fielddiff.Moved {
 		return out // From and To are places
 	}
+	out.From, out.To = o.Masker.Value(holder, fieldNames(f.Path), f.From, f.To)
+	return out
+}
+
+// fieldNames are the fields of a path up to the first list element.
+func fieldNames(p fieldpath.Path) []string {
 	var names []string
-	for _, e := range f.Path {
+	for _, e := range p {
 		if e.FieldName == nil {
 			break
 		}
 		names = append(names, *e.FieldName)
 	}
-	out.From, out.To = o.Masker.Value(holder, names, f.From, f.To)
-	return out
+	return names
 }
 
 func (o *Options) stepOf(s *engine.Step) reportStep {
 	out := reportStep{
 		reportRule: ruleOf(s.Rule), Outcome: string(s.Outcome), AsCreated: s.AsCreated,
 		NotIdempotent: o.Masker.Text(s.NotIdempotent), Warnings: o.warningTexts(s.Warnings),
+	}
+	for i := range s.Fields {
+		out.Fields = append(out.Fields, fielddiff.PathString(o.Masker.Path(s.Fields[i].Path)))
 	}
 	if s.Trigger != (engine.ObjectKey{}) {
 		trigger := refOf(s.Trigger)
@@ -169,7 +184,7 @@ func (o *Options) warningTexts(warnings []engine.Warning) []string {
 func summaryOf(s engine.Summary) reportSummary {
 	out := reportSummary{
 		Objects: s.Objects, Changed: s.Changed, Fields: s.Fields,
-		Incomplete: s.Incomplete, Warnings: s.Warnings, Rules: []reportRuleSummary{},
+		Incomplete: s.Incomplete, Warnings: s.Warnings, Restarts: reportRestarts(s.Restarts), Rules: []reportRuleSummary{},
 	}
 	for _, r := range s.Rules {
 		out.Rules = append(out.Rules, reportRuleSummary{reportRule: ruleOf(r.Rule), Outcomes: r.Outcomes})

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/grouping"
 )
 
 // summaryPrinter prints a line for each object.
@@ -12,29 +13,42 @@ type summaryPrinter struct{ human }
 
 // Print says how many fields of the object would differ, and by which rules.
 func (p *summaryPrinter) Print(c engine.Change) error {
-	p.learn(&c)
+	p.begin(&c)
 	if !p.shown(&c) {
 		return nil
 	}
-	var b bytes.Buffer
-	m := marker(&c)
-	text := m + " " + line(c.Subject.String())
+	var notes bytes.Buffer
+	p.lines(&notes, &c)
+	text := grouping.Text{Marker: marker(&c), Body: notes.Bytes()}
+	rules := strings.Join(changers(&c), ", ")
 	if c.Changed() {
-		text += "  " + plural(len(c.Fields), "field")
+		text.Note = "  " + plural(len(c.Fields), "field")
+		text.Notes = text.Note + " each"
 	}
-	if rules := changers(&c); len(rules) > 0 {
-		text += "  " + strings.Join(rules, ", ")
+	if rules != "" {
+		text.Note += "  " + rules
+		text.Notes += "  " + rules
 	}
-	b.WriteString(p.paint(p.markerColor(m), text) + "\n")
+	return p.show(&c, shown{
+		words: append([]byte(text.Note+"\n"), notes.Bytes()...),
+		text:  func() (grouping.Text, error) { return text, nil },
+	})
+}
+
+// lines tell what there is to tell besides the changes themselves.
+func (p *summaryPrinter) lines(b *bytes.Buffer, c *engine.Change) {
+	if p.Explain {
+		p.trace(b, c)
+		return
+	}
 	for i := range c.Steps {
 		s := &c.Steps[i]
 		if s.Outcome == engine.Changed {
-			p.warnings(&b, s.Warnings)
-		} else if p.told(s) {
-			p.step(&b, s)
+			p.warnings(b, s.Warnings)
+		} else if p.tells(s) {
+			p.step(b, s)
 		}
 	}
-	return p.write(&b)
 }
 
 // changers names the rules that changed the object, each once, with what a

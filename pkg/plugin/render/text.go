@@ -39,7 +39,7 @@ func line(s string) string { return escape(s, "") }
 func Harmless(s string) string { return escape(s, "\n\t") }
 
 func escape(s, keep string) string {
-	if strings.IndexFunc(s, harmful) < 0 {
+	if printable(s, keep) {
 		return s
 	}
 	var b strings.Builder
@@ -65,6 +65,17 @@ func escape(s, keep string) string {
 		}
 	}
 	return b.String()
+}
+
+// printable tells whether a text is nothing but printable ASCII and what is kept,
+// as nearly all are.
+func printable(s, keep string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < ' ' || c > '~') && strings.IndexByte(keep, c) < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // harmlessJSON writes the characters that JSON allows and a terminal may act on

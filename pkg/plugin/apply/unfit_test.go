@@ -1,0 +1,70 @@
+package apply
+
+import (
+	"context"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// withoutA wants data.a gone, which takes a JSON patch: it no longer fits an object
+// without one, and the server says so before it looks at the version.
+func withoutA(_ context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	after := live.DeepCopy()
+	unstructured.RemoveNestedField(after.Object, "data", "a")
+	return after, nil
+}
+
+func (s *fakeServer) drop(field string) {
+	s.touch()
+	delete(s.live.Object["data"].(map[string]any), field)
+}
+
+func TestAPatchThatIsStoredAndDoesNotFitAgainIsFound(t *testing.T) {
+	s := newFakeServer(t, configMap)
+	before := s.live.DeepCopy()
+	s.after = only(2, func() error { return errCut })
+	s.read = func(n int) (*unstructured.Unstructured, error) {
+		if n == 2 { // looking for the outcome, by way of a cache that lags behind
+			return before, nil
+		}
+		return nil, nil
+	}
+	w := writerTo(s)
+	w.Patience = new(impatient).patience()
+	r := mustApply(t, w, withoutA)
+	checkOutcome(t, r, Applied)
+	checkSent(t, s, "(patch) patch patch")
+	if !r.Found || s.writes != 1 {
+		t.Errorf("found %t, %d writes stored", r.Found, s.writes)
+	}
+}
+
+func TestAPatchThatDoesNotFitAChangedObjectIsPlannedAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		faster int // request before which somebody else removes the field
+		want   Outcome
+		sent   string
+	}{
+		"in the dry run": {1, Unchanged, "(patch)"},
+		"in the write":   {2, Unchanged, "(patch) patch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newFakeServer(t, configMap)
+			s.before = only(c.faster, func() error { s.drop("a"); return nil })
+			r := mustApply(t, writerTo(s), withoutA)
+			checkOutcome(t, r, c.want)
+			checkSent(t, s, c.sent)
+		})
+	}
+}
+
+// TestAPatchThatTheServerRefusesIsNotRepeated: the object is the one that the patch
+// was made for, so that the refusal stands.
+func TestAPatchThatTheServerRefusesIsNotRepeated(t *testing.T) {
+	s := newFakeServer(t, configMap)
+	s.before = func(int, Patch) error { return status(422, 0) }
+	r := mustApply(t, writerTo(s), withoutA)
+	checkOutcome(t, r, Failed)
+	checkSent(t, s, "(patch)")
+}

@@ -1,0 +1,126 @@
+package apply
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
+)
+
+// Verified is one change that was planned and rehearsed. The outcome Planned
+// means that Writer.Write may be called with it; any other is final.
+type Verified struct {
+	Result
+	// Mark is the caller's own, such as the place in a journal. It is handed on to
+	// what takes the place of this one.
+	Mark int
+
+	resourceVersion string
+	patch           Patch
+	want            Want
+	answered        touched.Touched // Touched, as the dry run answered; zero where that is as wanted
+	effect          touched.Touched // all that the dry run changes; zero where that is Touched
+	beside          []beside
+	status          *Verified // the part for /status, where there are two
+}
+
+// Status is the part of the change that goes to /status beside the object's own;
+// nil where there is none.
+func (v *Verified) Status() *Verified { return v.status }
+
+// SetMark marks the change and its part for /status.
+func (v *Verified) SetMark(mark int) {
+	v.Mark = mark
+	if v.status != nil {
+		v.status.Mark = mark
+	}
+}
+
+// Patch is the request that would be, or is, sent.
+func (v *Verified) Patch() Patch { return v.patch }
+
+// ResourceVersion is the version of the object that the request is guarded with.
+func (v *Verified) ResourceVersion() string { return v.resourceVersion }
+
+// Answered is what the change touches, with what the server answered to the dry
+// run; as wanted, where it was not asked.
+func (v *Verified) Answered() touched.Touched {
+	if v.answered.Fields == nil {
+		return v.Touched
+	}
+	return v.answered
+}
+
+// Loses lists what is live, should stay, and would be dropped by the server.
+func (v *Verified) Loses() intent.Difference { return v.Difference.Of(intent.Lost) }
+
+// Release drops the objects, of which ten thousand would not fit into memory:
+// what Write needs stays.
+func (v *Verified) Release() {
+	v.Before, v.After = nil, nil
+	if v.status != nil {
+		v.status.Release()
+	}
+}
+
+// noteAnswer keeps what the dry run answered, as far as the write can be held
+// against it.
+func (v *Verified) noteAnswer(answer *unstructured.Unstructured) {
+	v.answered, v.beside = touched.Touched{}, nil
+	leaves, _ := leavesOf(v.Touched)
+	if len(differing(leaves, v.Touched.After, answer.Object)) > 0 {
+		v.answered = v.Touched.Answered(answer) // kept only where it is needed: there are many objects
+	}
+	for _, f := range v.Difference {
+		value, _ := fielddiff.Lookup(answer.Object, f.Path)
+		v.beside = append(v.beside, beside{path: f.Path, value: value})
+	}
+}
+
+// drift are the fields in which the answer to the write is other than that to the
+// dry run, such as a port that the server picks at random.
+func (v *Verified) drift(answer map[string]any) []fieldpath.Path {
+	if v.Unverified != nil {
+		return nil
+	}
+	was := v.Answered()
+	leaves, _ := leavesOf(was)
+	out := differing(leaves, was.After, answer)
+	for _, b := range v.beside {
+		if value, _ := fielddiff.Lookup(answer, b.path); !fielddiff.Same(b.value, value) {
+			out = append(out, b.path)
+		}
+	}
+	return out
+}
+
+// beside is what the server alone would set, such as a default.
+type beside struct {
+	path  fieldpath.Path
+	value any
+}
+
+// touchedBy lists what a planned request touches.
+func touchedBy(in intent.Input, r intent.Request) touched.Touched {
+	if r.Method == intent.None {
+		return touched.Touched{}
+	}
+	return touched.Between(in.Live, r.Want, typeOf(in.Live, in.Types))
+}
+
+// typeOf says how the server reads the object's lists, where it publishes that.
+func typeOf(live *unstructured.Unstructured, types managedfields.TypeConverter) fielddiff.Type {
+	if types == nil {
+		return fielddiff.Type{}
+	}
+	empty := &unstructured.Unstructured{Object: map[string]any{}}
+	empty.SetGroupVersionKind(live.GroupVersionKind())
+	typed, err := types.ObjectToTyped(empty)
+	if err != nil {
+		return fielddiff.Type{} // of another version than the document
+	}
+	return fielddiff.Type{Schema: typed.Schema(), Ref: typed.TypeRef()}
+}

@@ -1,0 +1,289 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
+)
+
+// verification is one endpoint's way from reading to a request that the server
+// has rehearsed.
+type verification struct {
+	*Writer
+	key     engine.ObjectKey
+	want    Want
+	input   intent.Input
+	request intent.Request
+	out     Verified
+}
+
+// verify goes through the steps once. errStale asks for another round: the
+// object has changed or gone since it was read.
+func (w *Writer) verifyOnce(ctx context.Context, key engine.ObjectKey, want Want) (*Verified, error) {
+	t := verification{Writer: w, key: key, want: want}
+	t.out = Verified{Result: Result{Key: key, Method: intent.None}, want: want}
+	for _, step := range []func(context.Context) (Outcome, error){t.read, t.plan, t.rehearse, t.judge} {
+		outcome, err := step(ctx)
+		if err == nil && outcome == "" {
+			continue
+		}
+		t.out.Outcome = outcome
+		if err != nil {
+			err = t.out.fail(err)
+		}
+		return &t.out, err
+	}
+	t.out.Outcome = Planned
+	return &t.out, nil
+}
+
+// errStale is the server's 409, or 404, to a request that was right when the
+// object was read.
+var errStale = errors.New("the object has changed meanwhile")
+
+// fail sorts errors: what the server says of this object is a result, anything
+// else ends the run.
+func (r *Result) fail(err error) error {
+	var ofObject *ObjectError
+	var drift *plan.Drift
+	var status apierrors.APIStatus
+	switch {
+	case errors.Is(err, errStale):
+		return err
+	case errors.As(err, &drift):
+		r.because(Drifted, drift)
+	case errors.As(err, &ofObject):
+		r.because(Failed, ofObject.Err)
+	case errors.As(err, &status) && !apierrors.IsUnauthorized(err):
+		r.because(Failed, &RejectedError{Text: CleanServerError(err), Err: err})
+	default:
+		return fmt.Errorf("%s: %w", r.Key, err)
+	}
+	return nil
+}
+
+func (r *Result) because(o Outcome, why error) {
+	r.Outcome, r.Err = o, &ObjectError{Key: r.Key, Err: why}
+}
+
+// read gets the object, and makes sure that it is still the one that was meant.
+func (t *verification) read(ctx context.Context) (Outcome, error) {
+	live, err := t.Server.Get(ctx, readable(t.key))
+	switch {
+	case apierrors.IsNotFound(err):
+		return Deleted, nil
+	case err != nil:
+		return "", err
+	}
+	t.out.Before, t.out.After = live, live
+	if t.key.UID != "" && t.key.UID != live.GetUID() {
+		return Replaced, nil
+	}
+	t.key.UID = live.GetUID()
+	t.out.Key.UID = t.key.UID
+	t.out.resourceVersion = live.GetResourceVersion()
+	if live.GetDeletionTimestamp() != nil {
+		return Terminating, nil
+	}
+	t.out.OwnersUnknown = !intent.OwnersKnown(live)
+	t.input = intent.Input{Live: live, Subresource: t.key.Subresource, Manager: t.Manager}
+	return "", nil
+}
+
+// readable is where the object of a key is read: its status is a part of it, and
+// more users may read the object.
+func readable(key engine.ObjectKey) engine.ObjectKey {
+	if key.Subresource == "status" {
+		key.Subresource = ""
+	}
+	return key
+}
+
+// plan asks how the object should be and finds the request for it.
+func (t *verification) plan(ctx context.Context) (Outcome, error) {
+	var err error
+	if t.input.After, err = t.want(ctx, t.input.Live); err != nil {
+		return "", err
+	}
+	if t.input.Types, err = t.Server.Types(ctx, t.input.Live.GroupVersionKind(), false); err != nil {
+		return "", err
+	}
+	if err := t.adopt(t.planned()); err != nil {
+		return "", err
+	}
+	switch {
+	case t.request.Method == intent.None:
+		return Unchanged, nil
+	case t.DryRun == DryRunClient:
+		t.out.After = t.request.Want
+		return Planned, nil
+	}
+	return "", nil
+}
+
+// planned is server-side apply where that can be, unless it is not wanted.
+func (t *verification) planned() (intent.Request, error) {
+	if !t.PatchOnly.None() {
+		return intent.PlanJSONPatch(t.input, t.PatchOnly)
+	}
+	return intent.Plan(t.input)
+}
+
+// adopt makes a planned request the one to send.
+func (t *verification) adopt(r intent.Request, err error) error {
+	if err != nil {
+		return &ObjectError{Key: t.key, Err: err}
+	}
+	t.request = r
+	t.out.Method, t.out.Reason = r.Method, r.Reason
+	t.out.Changed, t.out.Removed = r.Changed, r.Removed
+	t.out.Touched = touchedBy(t.input, r)
+	t.out.patch = Patch{Type: types.JSONPatchType, Body: r.Body, FieldManager: t.Manager}
+	if r.Method == intent.Apply {
+		// Whose fields may be taken is decided from the answer to the dry run, and
+		// without force a stale object would look like a conflict with its writer.
+		t.out.patch.Type, t.out.patch.Force = types.ApplyPatchType, true
+	}
+	return nil
+}
+
+// rehearse sends the request as a dry run. Where server-side apply would lose
+// data, the schema may be an old one, so it is read again; then, and where the
+// server cannot apply at all, a JSON patch takes over.
+func (t *verification) rehearse(ctx context.Context) (Outcome, error) {
+	for refreshed := false; ; refreshed = true {
+		answer, err := t.dryRun(ctx)
+		if t.request.Method == intent.Apply && cannotApply(err) {
+			err = t.adopt(intent.PlanJSONPatch(t.input, intent.Reason{Kind: intent.ApplyRefused}))
+			if err == nil {
+				continue
+			}
+		}
+		if refusesDryRun(err) {
+			return t.unverified(err)
+		}
+		if err != nil {
+			return "", err
+		}
+		if err := t.compare(answer); err != nil {
+			return "", err
+		}
+		lost := t.out.Difference.Of(intent.Lost)
+		if len(lost) == 0 || t.request.Method == intent.JSONPatch {
+			return "", nil
+		}
+		if err := t.replan(ctx, refreshed, lost); err != nil {
+			return "", err
+		}
+	}
+}
+
+func (t *verification) dryRun(ctx context.Context) (*unstructured.Unstructured, error) {
+	p := t.out.patch
+	p.DryRun = true
+	answer, err := t.Server.Patch(ctx, t.key, p)
+	if t.stale(ctx, &t.out, err) {
+		return nil, errStale
+	}
+	return answer, err
+}
+
+func isStale(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }
+
+// replan answers a dry run of server-side apply that loses data.
+func (t *verification) replan(ctx context.Context, refreshed bool, lost intent.Difference) error {
+	if refreshed {
+		why := intent.Reason{Kind: intent.ApplyLoses, Detail: lost.Paths()[0]}
+		return t.adopt(intent.PlanJSONPatch(t.input, why))
+	}
+	var err error
+	if t.input.Types, err = t.Server.Types(ctx, t.input.Live.GroupVersionKind(), true); err != nil {
+		return err
+	}
+	return t.adopt(intent.Plan(t.input))
+}
+
+// refusesDryRun knows the answer of an API server whose admission webhooks have
+// side effects, which it does not call in a dry run
+// (k8s.io/apiserver/pkg/admission/plugin/webhook/errors, NewDryRunUnsupportedErr).
+// It has no reason of its own, so that the text is all there is.
+func refusesDryRun(err error) bool {
+	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
+}
+
+// unverified goes on without the server's word: who would lose what is worked
+// out from the fields of the request alone.
+func (t *verification) unverified(why error) (Outcome, error) {
+	t.out.Unverified = &ObjectError{Key: t.key, Err: errors.New(CleanServerError(why))}
+	t.out.After = t.request.Want
+	var err error
+	if t.out.Takeovers, err = intent.ForecastTakeovers(t.request); err != nil {
+		return "", &ObjectError{Key: t.key, Err: err}
+	}
+	return t.contested()
+}
+
+// compare records what the dry run's answer says.
+func (t *verification) compare(answer *unstructured.Unstructured) error {
+	var err error
+	t.out.After = answer
+	if t.out.Difference, err = intent.Classify(t.request, answer); err != nil {
+		return &ObjectError{Key: t.key, Err: err}
+	}
+	if t.out.Takeovers, err = intent.Takeovers(t.request, answer); err != nil {
+		return &ObjectError{Key: t.key, Err: err}
+	}
+	t.out.noteAnswer(answer)
+	if effect := touched.Between(t.input.Live, answer, typeOf(t.input.Live, t.input.Types)); !sameFields(effect, t.out.Touched) {
+		t.out.effect = effect
+	}
+	return nil
+}
+
+// judge decides from the answer whether there is anything to write, and whether
+// it may be written.
+func (t *verification) judge(context.Context) (Outcome, error) {
+	if t.out.Unverified != nil {
+		return "", nil
+	}
+	unchanged, err := intent.Unchanged(t.request, t.out.After)
+	switch {
+	case err != nil:
+		return "", &ObjectError{Key: t.key, Err: err}
+	case unchanged && t.out.Difference.Quiet():
+		return Unchanged, nil
+	case unchanged:
+		return ServerKeepsValue, nil
+	}
+	if refused := t.out.Difference.Of(intent.Refused); len(refused) > 0 {
+		return "", &ObjectError{Key: t.key, Err: &RefusedError{Refused: refused}}
+	}
+	return t.contested()
+}
+
+// contested stops where a field belongs to somebody who would set it back, and
+// the user has not said that it may be taken.
+func (t *verification) contested() (Outcome, error) {
+	var contested []intent.Takeover
+	for _, o := range t.out.Takeovers {
+		if o.Verdict == intent.Contested && !t.mayTake(o.Manager) {
+			contested = append(contested, o)
+		}
+	}
+	if len(contested) == 0 {
+		return "", nil
+	}
+	t.out.because(Conflicted, &ConflictError{Takeovers: contested})
+	return Conflicted, nil
+}

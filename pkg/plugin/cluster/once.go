@@ -1,0 +1,31 @@
+package cluster
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+)
+
+// once is a Client that sends every request of a Writer once. Whoever writes
+// decides what is repeated, and how patiently: client-go's own retries would
+// hide what happened, and multiply.
+type once struct{ *Client }
+
+// Once returns the client as a Writer needs it.
+func (c *Client) Once() apply.Server { return once{c} }
+
+// Get reads one object as Client.Get does.
+func (c once) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
+	r, err := c.resource(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	segments, err := objectPath(r, key)
+	if err != nil {
+		return nil, err
+	}
+	return c.object(do(onceOnly(ctx), c.rest.Get().AbsPath(segments...).MaxRetries(0)))
+}

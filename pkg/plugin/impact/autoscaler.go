@@ -1,0 +1,118 @@
+package impact
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// autoscaling is a kind of autoscaler: where it names its target, and what it sets.
+type autoscaling struct {
+	schema.GroupKind
+	target string
+	sets   func(*engine.Change) []fieldpath.Path
+	does   string // with them
+	source string // what to change instead
+}
+
+var autoscalings = []autoscaling{ //nolint:gochecknoglobals // an immutable table
+	{
+		GroupKind: schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}, target: "scaleTargetRef",
+		sets: replicas, does: " sets %s, and will set it back", source: "its minReplicas and maxReplicas",
+	},
+	{
+		GroupKind: schema.GroupKind{Group: "autoscaling.k8s.io", Kind: "VerticalPodAutoscaler"}, target: "targetRef",
+		sets: containerResources, does: " overrules %s on each Pod", source: "its resourcePolicy",
+	},
+}
+
+func replicas(c *engine.Change) []fieldpath.Path { return touching(c, at("spec.replicas")) }
+
+func containerResources(c *engine.Change) []fieldpath.Path {
+	return within(c, at("spec.template.spec.containers.[].resources"))
+}
+
+// autoscaler is one that there is, and what it scales.
+type autoscaler struct {
+	name, source string
+	target       engine.ObjectKey
+}
+
+// autoscaled tells which autoscalers set the fields that change. Those that may
+// not be read, or whose kind is not served, are as good as none.
+func (r *Reviewer) autoscaled(ctx context.Context, c *engine.Change) ([]engine.Impact, error) {
+	if r.Reader == nil || c.Subject.Namespace == "" {
+		return nil, nil
+	}
+	subject := engine.ObjectKey{GroupKind: c.Subject.GroupKind, Name: c.Subject.Name}
+	var out []engine.Impact
+	for i := range autoscalings {
+		kind := &autoscalings[i]
+		fields := kind.sets(c)
+		if len(fields) == 0 {
+			continue
+		}
+		all, err := r.autoscalers(ctx, kind, c.Subject.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range all {
+			if a.target == subject {
+				out = append(out, engine.Impact{
+					Code: engine.ImpactAutoscaled, Owner: a.name, Fields: fields,
+					Brief:  "a " + kind.Kind + fmt.Sprintf(kind.does, names(fields)),
+					Text:   a.name + fmt.Sprintf(kind.does, names(fields)),
+					Advice: "change " + a.source + " instead",
+				})
+			}
+		}
+	}
+	return out, nil
+}
+
+type autoscalersIn struct {
+	kind      schema.GroupKind
+	namespace string
+}
+
+// autoscalers lists those of a namespace once. The error is that of the context.
+func (r *Reviewer) autoscalers(ctx context.Context, kind *autoscaling, namespace string) ([]autoscaler, error) {
+	found, err := r.listed.Do(ctx, autoscalersIn{kind.GroupKind, namespace}, func(ctx context.Context) (any, error) {
+		var out []autoscaler
+		for u, err := range r.Reader.List(ctx, engine.Selection{Group: kind.Group, Kind: kind.Kind, Namespace: namespace}) {
+			if err != nil {
+				return out, ctx.Err()
+			}
+			out = append(out, readAutoscaler(kind, u))
+		}
+		return out, nil
+	})
+	out, _ := found.([]autoscaler)
+	return out, err
+}
+
+// readAutoscaler names what made the autoscaler, where something did: KEDA makes a
+// HorizontalPodAutoscaler for each ScaledObject.
+func readAutoscaler(kind *autoscaling, u *unstructured.Unstructured) autoscaler {
+	ref, _ := lookup(u.Object, "spec", kind.target).(map[string]any)
+	group, _, found := strings.Cut(text(ref["apiVersion"]), "/")
+	if !found {
+		group = ""
+	}
+	out := autoscaler{
+		name: kind.Kind + " " + u.GetName(), source: kind.source,
+		target: engine.ObjectKey{GroupKind: schema.GroupKind{Group: group, Kind: text(ref["kind"])}, Name: text(ref["name"])},
+	}
+	if owner := metav1.GetControllerOfNoCopy(u); owner != nil {
+		out.name += " of " + owner.Kind + " " + owner.Name
+		out.source = "that " + owner.Kind
+	}
+	return out
+}

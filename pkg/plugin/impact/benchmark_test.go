@@ -1,0 +1,33 @@
+package impact
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// BenchmarkLive judges a change to a Deployment that several managers have written
+// to; an object that does not change costs nothing.
+func BenchmarkLive(b *testing.B) {
+	text, err := os.ReadFile(filepath.Join("testdata", "benchmark.yaml"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	before := read(b, text)
+	after := before.DeepCopy()
+	template := lookup(after.Object, "spec", "template").(map[string]any)
+	template["metadata"].(map[string]any)["annotations"] = map[string]any{"a": "b"}
+	lookup(template, "spec").(map[string]any)["containers"].([]any)[0].(map[string]any)["imagePullPolicy"] = "Always"
+	c := changed(b, before, after)
+	reviewer := &Reviewer{FieldManager: "kubectl-mutate"}
+	b.ReportAllocs()
+	for b.Loop() {
+		c.Impacts = nil
+		if err := reviewer.live(b.Context(), c); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if len(c.Impacts) == 0 {
+		b.Error("nothing to tell")
+	}
+}

@@ -1,0 +1,220 @@
+package impact
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// Tool is what keeps objects as they are described elsewhere.
+type Tool string
+
+// The tools. Controller stands for the one that the object's ownerReferences name.
+const (
+	Controller Tool = "controller"
+	ArgoCD     Tool = "Argo CD"
+	Flux       Tool = "Flux"
+	Helm       Tool = "Helm"
+	Kapp       Tool = "kapp"
+)
+
+// Manager keeps an object as it wants it: what others change there is set back, or
+// lost when the object is replaced.
+type Manager struct {
+	Tool Tool
+	// Name says which one: "application shop", "ReplicaSet web-7f9"; empty where the
+	// object does not tell.
+	Name string
+	// Source is what to change instead.
+	Source string
+}
+
+// String is "Argo CD application shop", or "ReplicaSet web-7f9".
+func (m Manager) String() string {
+	if m.Tool == Controller {
+		return m.Name
+	}
+	return strings.TrimSpace(string(m.Tool) + " " + m.Name)
+}
+
+// kind is that of a controller: "ReplicaSet".
+func (m Manager) kind() string {
+	kind, _, _ := strings.Cut(m.Name, " ")
+	return kind
+}
+
+// Managed lists who manages an object, judging by the marks that they leave on it.
+// What a controller made is that controller's alone: it bears the marks of what
+// it was made from.
+func Managed(u *unstructured.Unstructured) []Manager {
+	if u == nil {
+		return nil
+	}
+	if owner := metav1.GetControllerOfNoCopy(u); owner != nil {
+		return []Manager{controller(u, owner)}
+	}
+	var out []Manager
+	for _, find := range []func(marks) (Manager, bool){argoCD, flux, helm, kapp} {
+		if m, ok := find(marks{u, u.GetLabels(), u.GetAnnotations()}); ok {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// Workload is what to change instead of an object that a controller made: its
+// controller or, for a Pod of a Deployment, the Deployment. It is "" for an object
+// that has no controller, and for one that could not be read (nil).
+func Workload(u *unstructured.Unstructured) string {
+	if u == nil {
+		return ""
+	}
+	if owner := metav1.GetControllerOfNoCopy(u); owner != nil {
+		return controller(u, owner).Source
+	}
+	return ""
+}
+
+// templateHashes are the labels that a ReplicaSet, and its Pods, have from what
+// made the ReplicaSet, which is named after the maker and the hash.
+var templateHashes = []struct{ label, maker string }{ //nolint:gochecknoglobals // an immutable table
+	{"pod-template-hash", "Deployment"},
+	{"rollouts-pod-template-hash", "Rollout"},
+}
+
+func controller(u *unstructured.Unstructured, owner *metav1.OwnerReference) Manager {
+	m := Manager{Tool: Controller, Name: owner.Kind + " " + owner.Name}
+	m.Source = m.Name
+	if owner.Kind != "ReplicaSet" {
+		return m
+	}
+	for _, t := range templateHashes {
+		hash := u.GetLabels()[t.label]
+		if name, ok := strings.CutSuffix(owner.Name, "-"+hash); ok && hash != "" && name != "" {
+			m.Source = t.maker + " " + name
+		}
+	}
+	return m
+}
+
+// marks are what tools recognise their objects by.
+type marks struct {
+	object              *unstructured.Unstructured
+	labels, annotations map[string]string
+}
+
+// argoCD: https://argo-cd.readthedocs.io/en/stable/user-guide/resource_tracking/.
+// The tracking annotation names the object; on any other object it is a copy. The
+// label is common among charts that Argo CD never saw, so it counts only together
+// with Argo CD's field manager.
+func argoCD(m marks) (Manager, bool) {
+	found := func(application string) (Manager, bool) {
+		if application != "" {
+			application = "application " + application
+		}
+		return Manager{Tool: ArgoCD, Name: application, Source: "its source in Git"}, true
+	}
+	if id := strings.SplitN(m.annotations["argocd.argoproj.io/tracking-id"], ":", 3); len(id) == 3 && m.names(id[1], id[2]) {
+		return found(id[0])
+	}
+	if application := m.labels["argocd.argoproj.io/instance"]; application != "" {
+		return found(application)
+	}
+	if m.writtenBy("argocd-controller") || m.writtenBy("argocd-application-controller") {
+		return found(m.labels["app.kubernetes.io/instance"])
+	}
+	return Manager{}, false
+}
+
+// names tells whether "group/kind" and "namespace/name" are the object's own. The
+// namespace of a cluster-scoped object is its application's.
+func (m marks) names(groupKind, fullName string) bool {
+	group, kind, _ := strings.Cut(groupKind, "/")
+	namespace, name, _ := strings.Cut(fullName, "/")
+	key := engine.KeyOf(m.object)
+	return group == key.Group && kind == key.Kind && name == key.Name && (key.Namespace == "" || namespace == key.Namespace)
+}
+
+func (m marks) writtenBy(manager string) bool {
+	for _, e := range entriesOf(m.object) {
+		if e.manager == manager {
+			return true
+		}
+	}
+	return false
+}
+
+// flux: https://fluxcd.io/flux/components/kustomize/kustomizations/. An object may
+// ask to be left alone.
+func flux(m marks) (Manager, bool) {
+	const kustomize, release = "kustomize.toolkit.fluxcd.io", "helm.toolkit.fluxcd.io"
+	if name := m.labels[release+"/name"]; name != "" {
+		return Manager{Tool: Flux, Name: "HelmRelease " + qualified(m.labels[release+"/namespace"], name), Source: "the HelmRelease"}, true
+	}
+	name := m.labels[kustomize+"/name"]
+	switch {
+	case name == "", m.labels[kustomize+"/reconcile"] == "disabled", m.annotations[kustomize+"/reconcile"] == "disabled":
+		return Manager{}, false
+	}
+	switch ssa := m.annotations[kustomize+"/ssa"]; {
+	case strings.EqualFold(ssa, "Ignore"), strings.EqualFold(ssa, "IfNotPresent"):
+		return Manager{}, false
+	}
+	return Manager{Tool: Flux, Name: "Kustomization " + qualified(m.labels[kustomize+"/namespace"], name), Source: "its source in Git"}, true
+}
+
+// helm: what `helm` itself requires of an object before it adopts it. A release
+// of Flux is told as Flux's.
+func helm(m marks) (Manager, bool) {
+	name := m.annotations["meta.helm.sh/release-name"]
+	if name == "" || m.labels["app.kubernetes.io/managed-by"] != "Helm" || m.labels["helm.toolkit.fluxcd.io/name"] != "" {
+		return Manager{}, false
+	}
+	return Manager{Tool: Helm, Name: "release " + qualified(m.annotations["meta.helm.sh/release-namespace"], name), Source: "the values or the chart"}, true
+}
+
+// kapp: the identity names the object, "v1;namespace/group/Kind/name;apiVersion".
+func kapp(m marks) (Manager, bool) {
+	label := m.labels["kapp.k14s.io/app"]
+	identity := strings.Split(m.annotations["kapp.k14s.io/identity"], ";")
+	if label == "" || len(identity) != 3 {
+		return Manager{}, false
+	}
+	parts := strings.Split(identity[1], "/")
+	if len(parts) != 4 || !m.names(parts[1]+"/"+parts[2], parts[0]+"/"+parts[3]) {
+		return Manager{}, false
+	}
+	return Manager{Tool: Kapp, Name: "app " + label, Source: "its manifests"}, true
+}
+
+func qualified(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}
+
+// managed tells who will fight the change.
+func managed(u *unstructured.Unstructured) []engine.Impact {
+	var out []engine.Impact
+	for _, m := range Managed(u) {
+		one, several := m.String(), string(m.Tool)
+		will := " manages it, and sets back what differs from its source"
+		switch m.Tool {
+		case Controller:
+			several = "a " + m.kind()
+			will = " made it, and may set it back; the change is lost when the object is made anew"
+		case Helm:
+			will = " manages it, and its next upgrade may set it back"
+		}
+		const flag = "; apply-existing writes it only with --include-managed"
+		out = append(out, engine.Impact{
+			Code: engine.ImpactManaged, Owner: m.String(), Text: one + will, Brief: several + will + flag,
+			Advice: "change " + m.Source + " instead" + flag,
+		})
+	}
+	return out
+}

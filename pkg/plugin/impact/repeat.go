@@ -1,0 +1,129 @@
+package impact
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// maxRepeats bounds how many kinds of change are evaluated once more in a run.
+const maxRepeats = 1000
+
+// repeats remembers what came of evaluating results once more, by kind of change:
+// a rule that appends to one object appends to all.
+type repeats struct {
+	mu    sync.Mutex
+	known map[string]*repeat
+}
+
+// repeat is what rules do to the result of their own change.
+type repeat struct {
+	once   sync.Once
+	err    error
+	fields []fieldpath.Path // that differ once more
+	rules  string           // that wrote these
+	// wrote are the places that each rule wrote, even if another set them back.
+	wrote map[engine.RuleRef][]place
+}
+
+// of is the entry of a kind of change; nil when there are too many.
+func (r *repeats) of(kind string) *repeat {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.known[kind]; known != nil || len(r.known) >= maxRepeats {
+		return known
+	}
+	if r.known == nil {
+		r.known = map[string]*repeat{}
+	}
+	r.known[kind] = &repeat{}
+	return r.known[kind]
+}
+
+// repeated evaluates the result of a change. One object stands for all whose change
+// is of the same kind. It is nil when there are too many kinds.
+func (r *Reviewer) repeated(ctx context.Context, e *engine.Evaluation, c *engine.Change) (*repeat, error) {
+	known := r.repeats.of(kindOf(c))
+	if known == nil {
+		return nil, nil
+	}
+	known.once.Do(func() {
+		second := c // the same is written to the same state
+		if c.Changed() {
+			again := c.Target.With(c.After)
+			if again.OldObject != nil {
+				again.OldObject = c.After
+			}
+			if second, known.err = e.Evaluate(ctx, again, c.Scoped); known.err != nil {
+				return
+			}
+		}
+		known.note(second)
+	})
+	return known, known.err
+}
+
+func (r *repeat) note(second *engine.Change) {
+	var rules []string
+	for i := range second.Fields {
+		f := &second.Fields[i]
+		r.fields = append(r.fields, f.Path)
+		if name := f.Rule.String(); !slices.Contains(rules, name) {
+			rules = append(rules, name)
+		}
+	}
+	r.rules = strings.Join(rules, " and ")
+	r.wrote = map[engine.RuleRef][]place{}
+	for i := range second.Steps {
+		s := &second.Steps[i]
+		for _, f := range s.Fields {
+			r.wrote[s.Rule] = append(r.wrote[s.Rule], placeOf(f.Path))
+		}
+	}
+}
+
+// kindOf is the same for changes of the same rules to the same fields of a kind,
+// whatever the elements of lists are called.
+func kindOf(c *engine.Change) string {
+	var b strings.Builder
+	b.WriteString(c.Subject.GroupKind.String())
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		if s.Outcome != engine.Changed {
+			continue
+		}
+		b.WriteString("\x00" + s.Rule.Dialect + "\x00" + s.Rule.String() + "\x00" + s.Rule.Via)
+		for _, f := range s.Fields {
+			b.WriteString("\x00" + string(f.Kind) + "\x00" + strings.Join(placeOf(f.Path), "\x01"))
+		}
+	}
+	return b.String()
+}
+
+// notIdempotent tells that the result would change again, so that each run makes
+// another change. It names the fields of this object, where the change is to those.
+func (r *repeat) notIdempotent(c *engine.Change) []engine.Impact {
+	if !c.Changed() || len(r.fields) == 0 {
+		return nil
+	}
+	var fields []fieldpath.Path
+	for i := range c.Fields {
+		changed := placeOf(c.Fields[i].Path)
+		if slices.ContainsFunc(r.fields, func(p fieldpath.Path) bool { return placeOf(p).meets(changed) }) {
+			fields = append(fields, c.Fields[i].Path)
+		}
+	}
+	if len(fields) == 0 {
+		fields = r.fields
+	}
+	return []engine.Impact{{
+		Code: engine.ImpactNotIdempotent, Fields: fields,
+		Text:   "evaluated on its own result, " + r.rules + " writes " + names(fields) + " once more, and so with each run",
+		Advice: "give the rule a condition that no longer holds once the change is made",
+	}}
+}

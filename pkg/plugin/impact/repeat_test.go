@@ -1,0 +1,142 @@
+package impact
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
+)
+
+// labeller is a program whose rules each write one label of every object.
+type labeller struct {
+	rules []labelRule
+	runs  *atomic.Int64
+}
+
+type labelRule struct {
+	name, label string
+	value       func(old string) string
+}
+
+func (p labeller) Rules() []engine.RuleRef {
+	var out []engine.RuleRef
+	for _, r := range p.rules {
+		out = append(out, engine.RuleRef{Policy: r.name})
+	}
+	return out
+}
+
+func (p labeller) Selections() []engine.Selection {
+	return []engine.Selection{{Version: "v1", Kind: "ConfigMap"}}
+}
+
+func (p labeller) Evaluate(_ context.Context, t engine.Target, _ *engine.World, s engine.Sink) (*unstructured.Unstructured, error) {
+	p.runs.Add(1)
+	object := t.Object
+	for _, r := range p.rules {
+		old := object.GetLabels()[r.label]
+		step := engine.Step{Rule: engine.RuleRef{Policy: r.name}, Subject: t.Key, Outcome: engine.Unchanged}
+		if v := r.value(old); v != old {
+			next := object.DeepCopy()
+			labels := map[string]string{}
+			for k, v := range object.GetLabels() {
+				labels[k] = v
+			}
+			labels[r.label] = v
+			next.SetLabels(labels)
+			step.Outcome, step.After = engine.Changed, next
+			object = next
+		}
+		s.Step(step)
+	}
+	return object, nil
+}
+
+func always(v string) func(string) string { return func(string) string { return v } }
+
+func TestRulesThatDoNotSettle(t *testing.T) {
+	prefix := func(old string) string { return "x" + old }
+	once := func(old string) string {
+		if old == "" || old[0] != 'x' {
+			return "x" + old
+		}
+		return old
+	}
+	for _, c := range []struct {
+		why   string
+		rules []labelRule
+		want  []string
+	}{
+		{"one that settles", []labelRule{{"a", "k", always("v")}}, nil},
+		{"two that agree", []labelRule{{"a", "k", always("v")}, {"b", "k", always("v")}}, nil},
+		{"one that goes on", []labelRule{{"a", "k", prefix}}, []string{
+			"not-idempotent: evaluated on its own result, a writes metadata.labels.k once more, and so with each run",
+		}},
+		{"two that fight", []labelRule{{"a", "k", always("v")}, {"b", "k", always("w")}}, []string{
+			"overwritten: b overwrites what a wrote: metadata.labels.k",
+		}},
+		{"two that take turns", []labelRule{{"a", "k", always("v")}, {"b", "k", prefix}}, []string{
+			"overwritten: b overwrites what a wrote: metadata.labels.k",
+		}},
+		{"one that builds on the other", []labelRule{
+			{"a", "k", func(old string) string {
+				if old == "" {
+					return "v"
+				}
+				return old
+			}},
+			{"b", "k", once},
+		}, nil},
+		{"two that undo each other", []labelRule{{"a", "there", always("v")}, {"b", "there", always("live")}}, []string{
+			"overwritten: b overwrites what a wrote: metadata.labels.there",
+		}},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			got := reviewed(t, labeller{c.rules, new(atomic.Int64)}, 1)
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+		})
+	}
+}
+
+func TestOneObjectStandsForAllOfItsKind(t *testing.T) {
+	var runs atomic.Int64
+	got := reviewed(t, labeller{[]labelRule{{"a", "k", func(old string) string { return "x" + old }}}, &runs}, 50)
+	if len(got) != 50 {
+		t.Errorf("%d of 50 objects are told to change again", len(got))
+	}
+	if runs.Load() != 51 {
+		t.Errorf("%d evaluations of 50 objects that change alike", runs.Load())
+	}
+}
+
+func reviewed(t *testing.T, p engine.Program, objects int) []string {
+	t.Helper()
+	var all []*unstructured.Unstructured
+	for i := range objects {
+		all = append(all, read(t, fmt.Appendf(nil, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c%d, labels: {there: live}}}", i)))
+	}
+	world, err := snapshot.Load(all, snapshot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reviewer := &Reviewer{Reader: world, FieldManager: "kubectl-mutate"}
+	e := engine.NewEvaluation([]engine.Program{p}, &engine.World{Reader: world}, engine.EvaluationOptions{Workers: 4, Review: reviewer.Review})
+	var out []string
+	if err := e.Run(t.Context(), world.Source(engine.Scope{}), func(c *engine.Change) error {
+		for _, i := range c.Impacts {
+			out = append(out, string(i.Code)+": "+i.Text)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

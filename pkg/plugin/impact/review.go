@@ -1,0 +1,64 @@
+package impact
+
+import (
+	"context"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// Reviewer adds to Changes what they mean beyond their fields. It is safe for
+// concurrent use, and serves one run.
+type Reviewer struct {
+	// Reader finds autoscalers; nil looks for none.
+	Reader engine.Reader
+	// FieldManager is the name under which the change would be written.
+	FieldManager string
+
+	listed  engine.Memo
+	repeats repeats
+}
+
+// Review is an engine.EvaluationOptions.Review. Its error is that of the context, or
+// one that ends an evaluation.
+func (r *Reviewer) Review(ctx context.Context, e *engine.Evaluation, c *engine.Change) error {
+	again, err := r.repeated(ctx, e, c)
+	if err != nil {
+		return err
+	}
+	if c.Changed() && live(c) {
+		if err := r.live(ctx, c); err != nil {
+			return err
+		}
+	}
+	if again != nil {
+		c.Impacts = append(c.Impacts, again.overwritten(c)...)
+		c.Impacts = append(c.Impacts, again.notIdempotent(c)...)
+	}
+	return nil
+}
+
+// live judges a change to an object that exists: first what keeps it from being
+// made, then what follows from it.
+func (r *Reviewer) live(ctx context.Context, c *engine.Change) error {
+	scaled, err := r.autoscaled(ctx, c)
+	if err != nil {
+		return err
+	}
+	refused := Refusals(c)
+	c.Impacts = append(c.Impacts, refused...)
+	c.Impacts = append(c.Impacts, managed(c.Before)...)
+	c.Impacts = append(c.Impacts, owned(c, r.FieldManager)...)
+	c.Impacts = append(c.Impacts, scaled...)
+	c.Impacts = append(c.Impacts, coOwned(c, r.FieldManager)...)
+	c.Impacts = append(c.Impacts, wouldCoOwn(c, r.FieldManager)...)
+	if len(refused) == 0 {
+		c.Impacts = append(c.Impacts, rollout(c)...)
+	}
+	return nil
+}
+
+// live tells whether a server holds the object: a manifest that nobody has applied
+// has no owners and no Pods, and may still be written in any way.
+func live(c *engine.Change) bool {
+	return c.Before != nil && c.Before.GetUID() != ""
+}

@@ -1,0 +1,79 @@
+package journal
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// slowFile is a disk that takes its time to sync, and may fail.
+type slowFile struct {
+	syncs  atomic.Int64
+	writes atomic.Int64
+	fail   error
+}
+
+func (f *slowFile) Write(p []byte) (int, error) { f.writes.Add(1); return len(p), f.fail }
+func (f *slowFile) Close() error                { return nil }
+func (f *slowFile) Sync() error {
+	time.Sleep(10 * time.Millisecond)
+	f.syncs.Add(1)
+	return f.fail
+}
+
+func TestWorkersShareTheWaitForTheDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &slowFile{}
+		w := newWriter("j", f, Options{})
+		const workers, each = 8, 50
+		began := time.Now()
+		var group sync.WaitGroup
+		for range workers {
+			group.Go(func() {
+				for range each {
+					if err := w.append(record{Resumed: &Resumed{}}, true); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		group.Wait()
+		// One may have to wait for the sync that is under way, and then for its own.
+		if took, syncs := time.Since(began), f.syncs.Load(); syncs > 2*each || took > 2*each*10*time.Millisecond {
+			t.Errorf("%d records took %d syncs and %s", workers*each, syncs, took)
+		}
+		if w.durable != workers*each || len(w.pending) > 0 {
+			t.Errorf("%d of %d are durable", w.durable, workers*each)
+		}
+	})
+}
+
+func TestAnAppendReturnsWhenItIsOnTheDisk(t *testing.T) {
+	f := &slowFile{}
+	w := newWriter("j", f, Options{})
+	if err := w.append(record{Resumed: &Resumed{}}, false); err != nil || f.writes.Load() != 0 {
+		t.Errorf("%d writes, %v", f.writes.Load(), err)
+	}
+	if err := w.append(record{Resumed: &Resumed{}}, true); err != nil || f.writes.Load() != 1 || f.syncs.Load() != 1 {
+		t.Errorf("%d writes, %d syncs, %v", f.writes.Load(), f.syncs.Load(), err)
+	}
+}
+
+func TestNothingIsRecordedAfterAnError(t *testing.T) {
+	full := errors.New("no space left on device")
+	f := &slowFile{fail: full}
+	w := newWriter("j", f, Options{})
+	for range 2 {
+		var broken *Error
+		if err := w.append(record{Resumed: &Resumed{}}, true); !errors.As(err, &broken) || !errors.Is(err, full) {
+			t.Errorf("got %v", err)
+		}
+		f.fail = nil
+	}
+	if f.writes.Load() != 1 {
+		t.Errorf("%d writes", f.writes.Load())
+	}
+}

@@ -1,0 +1,341 @@
+package journal
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+)
+
+// Journal is what a file says of a run.
+type Journal struct {
+	Path    string
+	Header  Header
+	Entries []Entry
+	// Begun tells that the planned entries are complete. Before that nothing was
+	// written.
+	Begun   bool
+	Resumed []Resumed
+	// End is nil where the run was cut off.
+	End *End
+	// Torn tells that the last line is not whole, as after a kill.
+	Torn bool
+
+	size int64 // of what is whole
+}
+
+// Entry is one object of a run and what the journal says of it.
+type Entry struct {
+	plan.Entry
+	// Attempts has the requests, and Results what came of the entry, in their order.
+	Attempts []Attempt
+	Results  []Result
+
+	doubt map[string]bool // subresources with an attempt and no result after it
+}
+
+// Status is how far an entry has come.
+type Status string
+
+// The statuses.
+const (
+	// Planned: nothing was sent yet.
+	Planned Status = "planned"
+	// InDoubt: a request was about to be sent, and whether the server stored it is
+	// not recorded. Doubt gives the attempt.
+	InDoubt Status = "in-doubt"
+	// Partial: the object was written, and its status is still to be.
+	Partial Status = "partial"
+	Done    Status = "done"
+	Failed  Status = "failed"
+)
+
+// Status tells how far the entry has come.
+func (e *Entry) Status() Status {
+	switch {
+	case len(e.doubt) > 0:
+		return InDoubt
+	case len(e.Results) == 0:
+		return Planned
+	}
+	switch last := e.Results[len(e.Results)-1]; {
+	case last.Failed:
+		return Failed
+	case last.More:
+		return Partial
+	}
+	return Done
+}
+
+// Doubt is the last attempt of which no result is recorded; nil where there is none.
+func (e *Entry) Doubt() *Attempt {
+	for i := len(e.Attempts) - 1; i >= 0; i-- {
+		if e.doubt[e.Attempts[i].Subresource] {
+			return &e.Attempts[i]
+		}
+	}
+	return nil
+}
+
+// Count counts the entries by status.
+func (j *Journal) Count() map[Status]int {
+	out := map[Status]int{}
+	for i := range j.Entries {
+		out[j.Entries[i].Status()]++
+	}
+	return out
+}
+
+// Bounds of what is read.
+const (
+	maxLine = 32 << 20
+	maxSize = 1 << 30
+)
+
+var (
+	errLongLine  = fmt.Errorf("a record is larger than %d MiB", maxLine>>20)
+	errTooLarge  = fmt.Errorf("larger than %d MiB", maxSize>>20)
+	errNoJournal = errors.New("not a journal")
+	errLocked    = errors.New("another run is writing to it")
+)
+
+// DamagedError tells that a journal cannot be trusted.
+type DamagedError struct {
+	Path string
+	Line int // from 1
+	Err  error
+}
+
+// Error is "journal FILE, line N: reason". What the file holds may be quoted in the
+// reason, which is cut.
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("journal %s, line %d: %.400v", e.Path, e.Line, e.Err)
+}
+
+// Unwrap gives the reason.
+func (e *DamagedError) Unwrap() error { return e.Err }
+
+// Read reads a journal. A last line that is not whole is what a kill leaves
+// behind, and is passed over. The error is an *Error, or a *DamagedError.
+func Read(path string) (*Journal, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, &Error{Path: path, Err: errors.Unwrap(err)}
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	return Parse(path, f)
+}
+
+// Glance is Read without the contents of entries, attempts and results: it gives no
+// more than which run it is and how far its entries have come, in a fraction of the
+// time.
+func Glance(path string) (*Journal, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, &Error{Path: path, Err: errors.Unwrap(err)}
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	p := parser{Journal: Journal{Path: path}, brief: true}
+	return p.parse(f)
+}
+
+// Parse is Read for a text that is at hand; the path is for messages.
+func Parse(path string, in io.Reader) (*Journal, error) {
+	p := parser{Journal: Journal{Path: path}, seen: map[engine.ObjectKey]bool{}}
+	return p.parse(in)
+}
+
+func (p *parser) parse(in io.Reader) (*Journal, error) {
+	lines := bufio.NewReaderSize(in, 1<<16)
+	for number := 1; ; number++ {
+		line, err := readLine(lines)
+		switch {
+		case errors.Is(err, io.EOF):
+			p.Torn = p.Torn || len(line) > 0
+			return p.finish(number)
+		case err != nil && errors.Is(err, errLongLine):
+			return nil, &DamagedError{Path: p.Path, Line: number, Err: err}
+		case err != nil:
+			return nil, &Error{Path: p.Path, Err: err}
+		}
+		if err := p.line(line); err != nil {
+			if _, end := lines.Peek(1); number > 1 && errors.Is(end, io.EOF) && isTorn(err) {
+				p.Torn = true // a crash of the machine may leave rubbish up to the end
+				return p.finish(number)
+			}
+			return nil, &DamagedError{Path: p.Path, Line: number, Err: err}
+		}
+		if p.size += int64(len(line)); p.size > maxSize {
+			return nil, &DamagedError{Path: p.Path, Line: number, Err: errTooLarge}
+		}
+	}
+}
+
+// readLine reads a line with its end. With io.EOF it is not whole.
+func readLine(in *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		line = append(line, part...)
+		if len(line) > maxLine {
+			return nil, errLongLine
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
+// isTorn tells whether a line is no JSON at all.
+func isTorn(err error) bool {
+	var syntax *json.SyntaxError
+	return errors.As(err, &syntax)
+}
+
+// parser builds a journal record by record.
+type parser struct {
+	Journal
+	brief bool // leave out the contents
+	seen  map[engine.ObjectKey]bool
+}
+
+func (p *parser) finish(lines int) (*Journal, error) {
+	if p.size == 0 {
+		return nil, &DamagedError{Path: p.Path, Line: lines, Err: errNoJournal}
+	}
+	return &p.Journal, nil
+}
+
+var (
+	errNoHeader    = errors.New("the first record has to be the header")
+	errNoManager   = errors.New("the header names no field manager")
+	errOrder       = errors.New("a record is out of its order")
+	errOneOf       = errors.New("a line has to be one record")
+	errNoSuchEntry = errors.New("there is no such entry")
+)
+
+func (p *parser) line(text []byte) error {
+	read := readRecord
+	if p.brief {
+		read = readBrief
+	}
+	r, err := read(text)
+	if err != nil {
+		return err
+	}
+	if r.count() != 1 {
+		return errOneOf
+	}
+	if first := p.size == 0; first != (r.Header != nil) {
+		return errNoHeader
+	}
+	return p.take(r)
+}
+
+func readRecord(text []byte) (*record, error) {
+	var r record
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&r); err != nil {
+		return nil, err
+	}
+	if decoder.More() {
+		return nil, errOneOf
+	}
+	return &r, nil
+}
+
+func (r *record) count() int {
+	n := 0
+	for _, set := range []bool{
+		r.Header != nil, r.Planned != nil, r.Begin != nil, r.Attempt != nil,
+		r.Result != nil, r.Resumed != nil, r.End != nil,
+	} {
+		if set {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *parser) take(r *record) error {
+	switch {
+	case r.Header != nil:
+		p.Header = *r.Header
+		if p.Header.FieldManager == "" {
+			return errNoManager
+		}
+		return p.Header.Run.Validate()
+	case r.Planned != nil:
+		return p.planned(r.Planned)
+	case r.Begin != nil:
+		if p.Begun || r.Begin.Entries != len(p.Entries) {
+			return errOrder
+		}
+		p.Begun = true
+	case r.Attempt != nil:
+		return p.attempt(r.Attempt)
+	case r.Result != nil:
+		return p.result(r.Result)
+	case r.Resumed != nil:
+		p.Resumed, p.End = append(p.Resumed, *r.Resumed), nil
+	case r.End != nil:
+		p.End = r.End
+	}
+	return nil
+}
+
+func (p *parser) planned(e *plan.Entry) error {
+	if p.Begun {
+		return errOrder
+	}
+	p.Entries = append(p.Entries, Entry{Entry: *e})
+	if p.brief {
+		return nil
+	}
+	key := e.Object.Key().Named()
+	if p.seen[key] {
+		return fmt.Errorf("%s: %w", key, plan.ErrTwice)
+	}
+	p.seen[key] = true
+	return e.Validate()
+}
+
+func (p *parser) attempt(a *Attempt) error {
+	e, err := p.entry(a.Entry)
+	if err != nil {
+		return err
+	}
+	e.Attempts = append(e.Attempts, *a)
+	if e.doubt == nil {
+		e.doubt = map[string]bool{}
+	}
+	e.doubt[a.Subresource] = true
+	return a.Validate()
+}
+
+func (p *parser) result(r *Result) error {
+	e, err := p.entry(r.Entry)
+	if err != nil {
+		return err
+	}
+	e.Results = append(e.Results, *r)
+	delete(e.doubt, r.Subresource)
+	return r.Validate()
+}
+
+func (p *parser) entry(i int) (*Entry, error) {
+	switch {
+	case !p.Begun:
+		return nil, errOrder
+	case i < 0 || i >= len(p.Entries):
+		return nil, errNoSuchEntry
+	}
+	return &p.Entries[i], nil
+}

@@ -1,0 +1,277 @@
+package journal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
+)
+
+// Writer appends to a journal. Every method but Plan returns when what it says is
+// on the disk; those that are called side by side share the wait. After an error
+// all further calls fail: a run that cannot keep its journal must not go on
+// writing. It is safe for concurrent use.
+type Writer struct {
+	path    string
+	file    file
+	masker  *secret.Masker
+	now     func() time.Time
+	objects []touched.Object // by entry
+
+	mu       sync.Mutex
+	finished *sync.Cond // a flush has ended
+	pending  []byte     // lines that are not handed to the file yet
+	appended int        // records so far ...
+	durable  int        // ... of which so many are on the disk
+	flushing bool
+	err      error
+}
+
+// file is what a Writer needs of one.
+type file interface {
+	io.WriteCloser
+	Sync() error
+}
+
+// Options tune a Writer.
+type Options struct {
+	// Masker knows the values of Secrets, which are left out.
+	Masker *secret.Masker
+	// Secrets has them recorded all the same, which is for the user to say. A
+	// journal that is taken up goes on as it was begun.
+	Secrets bool
+	// Now is the clock of the records; nil stands for time.Now.
+	Now func() time.Time
+}
+
+// flushSize is how much may wait in memory while entries are planned.
+const flushSize = 1 << 20
+
+// Error tells that the journal cannot be kept.
+type Error struct {
+	Path string
+	Err  error
+}
+
+// Error is "journal FILE: reason".
+func (e *Error) Error() string { return fmt.Sprintf("journal %s: %v", e.Path, e.Err) }
+
+// Unwrap gives the reason.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Create begins a journal in a file that must not exist yet; the directory is
+// made if need be. The error is an *Error.
+func Create(path string, h Header, o Options) (*Writer, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, &Error{Path: path, Err: err}
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		err = errors.New("the file exists already, and a journal is never written over; name another one")
+	}
+	if err != nil {
+		return nil, &Error{Path: path, Err: err}
+	}
+	if err := lock(path, f); err != nil {
+		return nil, err
+	}
+	w := newWriter(path, f, o)
+	w.keepSecrets(o.Secrets)
+	h.Secrets = o.Secrets
+	if err := w.append(record{Header: &h}, true); err != nil {
+		return nil, err
+	}
+	if err := syncDirectory(filepath.Dir(path)); err != nil {
+		return nil, &Error{Path: path, Err: err}
+	}
+	return w, nil
+}
+
+// Resume reads a journal and is ready to go on writing to it, which begins with
+// Resumed. What a torn last line holds was never said to be recorded, and is cut
+// off. The error is an *Error, or what Read returns.
+func Resume(path string, o Options) (*Journal, *Writer, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		return nil, nil, &Error{Path: path, Err: errors.Unwrap(err)}
+	}
+	if err := lock(path, f); err != nil {
+		return nil, nil, err
+	}
+	w := newWriter(path, f, o)
+	j, err := w.takeUp(f)
+	if err != nil {
+		_ = f.Close() // the error that is returned comes first
+		return nil, nil, err
+	}
+	w.keepSecrets(j.Header.Secrets)
+	return j, w, nil
+}
+
+// Resumed records that a later run takes the journal up.
+func (w *Writer) Resumed(r Resumed) error {
+	r.Time = w.now()
+	return w.append(record{Resumed: &r}, true)
+}
+
+// takeUp reads what is there and makes the end of the file the end of a line.
+func (w *Writer) takeUp(f *os.File) (*Journal, error) {
+	j, err := Parse(w.path, f)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Truncate(j.size); err != nil {
+		return nil, &Error{Path: w.path, Err: err}
+	}
+	for _, e := range j.Entries {
+		w.objects = append(w.objects, e.Object)
+	}
+	return j, nil
+}
+
+func newWriter(path string, f file, o Options) *Writer {
+	w := &Writer{path: path, file: f, masker: o.Masker, now: o.Now}
+	if w.masker == nil {
+		w.masker = &secret.Masker{}
+	}
+	if w.now == nil {
+		w.now = time.Now
+	}
+	w.finished = sync.NewCond(&w.mu)
+	return w
+}
+
+func (w *Writer) keepSecrets(keep bool) {
+	if keep {
+		w.masker = nil
+	}
+}
+
+// lock keeps a second run from taking up the same journal. It closes a file that
+// it cannot lock.
+func lock(path string, f *os.File) error {
+	if err := lockFile(f); err != nil {
+		_ = f.Close() // the error that is returned comes first
+		return &Error{Path: path, Err: err}
+	}
+	return nil
+}
+
+// Path is the file's.
+func (w *Writer) Path() string { return w.path }
+
+// Plan records an entry that is to be written. It is durable after Begin.
+func (w *Writer) Plan(e plan.Entry) error {
+	w.mu.Lock()
+	w.objects = append(w.objects, e.Object)
+	w.mu.Unlock()
+	e = e.Masked(w.masker)
+	return w.append(record{Planned: &e}, false)
+}
+
+// Begin ends the planned entries.
+func (w *Writer) Begin() error {
+	return w.append(record{Begin: &begin{Entries: len(w.objects), Time: w.now()}}, true)
+}
+
+// Attempt records that a request is about to be sent.
+func (w *Writer) Attempt(a Attempt) error {
+	a.Time = w.now()
+	a.Touched = a.Masked(w.objects[a.Entry], w.masker)
+	return w.append(record{Attempt: &a}, true)
+}
+
+// Result records what came of an entry.
+func (w *Writer) Result(r Result) error {
+	r.Time = w.now()
+	r.Touched = r.Masked(w.objects[r.Entry], w.masker)
+	r.Error = w.masker.Text(r.Error)
+	return w.append(record{Result: &r}, true)
+}
+
+// End records that the run is over.
+func (w *Writer) End(e End) error {
+	e.Time = w.now()
+	return w.append(record{End: &e}, true)
+}
+
+// Close closes the file.
+func (w *Writer) Close() error {
+	if err := w.file.Close(); err != nil {
+		return &Error{Path: w.path, Err: err}
+	}
+	return nil
+}
+
+// append adds a line and, if it is to be durable, waits until it is.
+func (w *Writer) append(r record, durable bool) error {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return &Error{Path: w.path, Err: err}
+	}
+	if len(line) > maxLine {
+		return &Error{Path: w.path, Err: errLongLine}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pending = append(append(w.pending, line...), '\n')
+	w.appended++
+	if !durable && len(w.pending) < flushSize {
+		return w.err
+	}
+	for mine := w.appended; w.durable < mine && w.err == nil; {
+		if w.flushing {
+			w.finished.Wait()
+			continue
+		}
+		w.flush()
+	}
+	return w.err
+}
+
+// flush hands all that is pending to the disk. It is called with the lock held,
+// and gives it up meanwhile, so that others can add to what comes next.
+func (w *Writer) flush() {
+	batch, upTo := w.pending, w.appended
+	w.pending, w.flushing = nil, true
+	w.mu.Unlock()
+	err := writeAndSync(w.file, batch)
+	w.mu.Lock()
+	w.flushing = false
+	if err != nil {
+		w.err = &Error{Path: w.path, Err: err}
+	} else {
+		w.durable = upTo
+	}
+	w.finished.Broadcast()
+}
+
+func writeAndSync(f file, batch []byte) error {
+	if _, err := f.Write(batch); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// syncDirectory makes the name of a new file durable, where a directory can be
+// synced.
+func syncDirectory(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer d.Close() //nolint:errcheck // it was only read
+	return d.Sync()
+}

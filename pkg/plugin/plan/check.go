@@ -1,0 +1,139 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/blang/semver/v4"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// DefaultMaxAge is how old a plan may be when it is applied.
+const DefaultMaxAge = 24 * time.Hour
+
+// clockSkew is how far another machine's clock may be ahead.
+const clockSkew = 5 * time.Minute
+
+// Here is what a run that was recorded is checked against.
+type Here struct {
+	Cluster Cluster
+	Version string
+	Now     time.Time
+	// MaxAge is how old the run may be; 0 stands for any age.
+	MaxAge time.Duration
+}
+
+// OtherClusterError tells that a run was made on another cluster.
+type OtherClusterError struct{ Made, Here Cluster }
+
+// Error names both.
+func (e *OtherClusterError) Error() string {
+	return fmt.Sprintf("it was made on another cluster (%s) than this one (%s)", e.Made, e.Here)
+}
+
+// String names a cluster for people.
+func (c Cluster) String() string {
+	var parts []string
+	for _, p := range []struct{ name, value string }{
+		{"context ", c.Context}, {"", c.Server}, {"kube-system ", string(c.UID)},
+	} {
+		if p.value != "" {
+			parts = append(parts, p.name+p.value)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// same compares the identities that both know.
+func (c Cluster) same(other Cluster) bool {
+	if c.UID != "" && other.UID != "" {
+		return c.UID == other.UID
+	}
+	return c.Server == other.Server
+}
+
+// OtherVersionError tells that a run was made by another version of the program,
+// which may evaluate differently.
+type OtherVersionError struct{ Made, Here string }
+
+// Error names both.
+func (e *OtherVersionError) Error() string {
+	return fmt.Sprintf("it was made by version %s of this program, and this is %s; make it again", e.Made, e.Here)
+}
+
+// AgeError tells that a run is too old, or from the future.
+type AgeError struct {
+	Age, Max time.Duration
+}
+
+// Error says how old it is and how old it may be.
+func (e *AgeError) Error() string {
+	if e.Age < 0 {
+		return fmt.Sprintf("it was made %s in the future; set the clock of this machine", -e.Age.Round(time.Second))
+	}
+	return fmt.Sprintf("it is %s old, and %s is the most (--plan-max-age); make it again", e.Age.Round(time.Second), e.Max)
+}
+
+// CheckCluster tells whether a run was made on a cluster. The error is an
+// *OtherClusterError.
+func (r *Run) CheckCluster(here Cluster) error {
+	if !r.Cluster.same(here) {
+		return &OtherClusterError{Made: r.Cluster, Here: here}
+	}
+	return nil
+}
+
+// Check tells whether a recorded run may be taken up here. The error is an
+// *OtherClusterError, *OtherVersionError or *AgeError.
+func (r *Run) Check(here Here) error {
+	age := here.Now.Sub(r.Created)
+	switch {
+	case !r.Cluster.same(here.Cluster):
+		return &OtherClusterError{Made: r.Cluster, Here: here.Cluster}
+	case !sameVersion(r.Version, here.Version):
+		return &OtherVersionError{Made: r.Version, Here: here.Version}
+	case here.MaxAge > 0 && (age > here.MaxAge || age < -clockSkew):
+		return &AgeError{Age: age, Max: here.MaxAge}
+	}
+	return nil
+}
+
+// sameVersion holds for two releases that differ in nothing but fixes.
+func sameVersion(a, b string) bool {
+	x, errX := semver.ParseTolerant(a)
+	y, errY := semver.ParseTolerant(b)
+	if errX != nil || errY != nil || len(x.Pre) > 0 || len(y.Pre) > 0 {
+		return a == b
+	}
+	return x.Major == y.Major && x.Minor == y.Minor
+}
+
+// OtherPoliciesError tells that what is installed in the cluster is not what was
+// evaluated.
+type OtherPoliciesError struct {
+	Changed, Gone, New []engine.ObjectKey
+}
+
+// Error names the policies.
+func (e *OtherPoliciesError) Error() string {
+	var parts []string
+	for _, p := range []struct {
+		what string
+		keys []engine.ObjectKey
+	}{{"changed", e.Changed}, {"gone", e.Gone}, {"new", e.New}} {
+		if len(p.keys) > 0 {
+			parts = append(parts, p.what+": "+join(p.keys))
+		}
+	}
+	return fmt.Sprintf("the policies in the cluster are other ones by now (%s); make it again", strings.Join(parts, "; "))
+}
+
+func join(keys []engine.ObjectKey) string {
+	names := make([]string, len(keys))
+	for i, k := range keys {
+		names[i] = k.String()
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,98 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"maps"
+	"time"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
+)
+
+// Document is a policy or an input in files.
+type Document struct {
+	Object touched.Object `json:"object"`
+	Origin string         `json:"origin"`
+	// Digest is over the content, less what the server counts on its own account.
+	// A Secret has none.
+	Digest string `json:"digest,omitempty"`
+	// Installed tells that the document comes from the cluster: it is read again
+	// there. Content is that of any other.
+	Installed bool         `json:"installed,omitempty"`
+	Content   touched.Part `json:"content,omitempty"`
+}
+
+// SecretDocumentError tells that a Secret was read beside the policies from a
+// file. A plan cannot hold it, and without it the run cannot be repeated.
+type SecretDocumentError struct{ Origin, Name string }
+
+// Error names the Secret and the way out.
+func (e *SecretDocumentError) Error() string {
+	return fmt.Sprintf("%s: Secret %s is read by the policies from a file, and a plan holds no Secrets; create it in the cluster instead", e.Origin, e.Name)
+}
+
+// NewRun is a run that evaluates no policies.
+func NewRun(here Cluster, version string, created time.Time) Run {
+	return Run{Cluster: here, Version: version, Created: created, Documents: []Document{}, Digest: digestOfAll(nil)}
+}
+
+// DocumentsOf keeps the documents of a run, and the digest of all of them. Those
+// for which installed holds are kept by their digest alone. The error is a
+// *SecretDocumentError, or encoding/json's.
+func DocumentsOf(all []engine.Document, installed func(engine.Document) bool) ([]Document, string, error) {
+	out := make([]Document, len(all))
+	for i, d := range all {
+		out[i] = Document{Object: touched.ObjectOf(engine.KeyOf(d.Object)), Origin: d.Origin, Installed: installed(d)}
+		if !out[i].Installed {
+			if secret.IsSecret(d.Object) {
+				return nil, "", &SecretDocumentError{Origin: d.Origin, Name: d.Object.GetName()}
+			}
+			out[i].Content = d.Object.Object
+		}
+		var err error
+		if out[i].Digest, err = digestOf(d.Object.Object); err != nil {
+			return nil, "", fmt.Errorf("%s: %w", d.Origin, err)
+		}
+	}
+	return out, digestOfAll(out), nil
+}
+
+// digestOf is the digest of what an object says, less what a server adds.
+func digestOf(object map[string]any) (string, error) {
+	content := touched.WithoutBookkeeping(object)
+	if metadata, ok := content["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		delete(metadata, "uid")
+		delete(metadata, "creationTimestamp")
+		content = maps.Clone(content)
+		content["metadata"] = metadata
+		delete(content, "status")
+	}
+	text, err := json.Marshal(content)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return "sha256:" + hex.EncodeToString(sum[:]), nil
+}
+
+// digestOfAll is over the documents in their order.
+func digestOfAll(all []Document) string {
+	h := sha256.New()
+	for _, d := range all {
+		write(h, d.Object.APIVersion, d.Object.Kind, d.Object.Namespace, d.Object.Name, d.Digest)
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// write adds texts so that no two lists of them give the same.
+func write(h hash.Hash, texts ...string) {
+	for _, t := range texts {
+		fmt.Fprintf(h, "%d:%s", len(t), t)
+	}
+}

@@ -1,0 +1,235 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
+)
+
+// Drift tells that an object is no longer what the plan was made for: a field
+// that it touches has another value, or the policies make something else of it.
+type Drift struct {
+	Object touched.Object
+	// Planned is the change that was planned, and Now the one that the policies
+	// would make of the object as it is; neither shows values of Secrets.
+	Planned, Now engine.Change
+	// Fields are those in which the two differ, with who wrote them since.
+	Fields []DriftedField
+}
+
+// DriftedField is a field that drifted.
+type DriftedField struct {
+	Path fieldpath.Path
+	// By are the managers that own the field and wrote since the plan was made.
+	By []Writer
+}
+
+// Writer is an entry of managedFields.
+type Writer struct {
+	Manager, Subresource string
+	Operation            metav1.ManagedFieldsOperationType
+	Time                 time.Time
+}
+
+// String is "kubectl-edit (Update) at 2026-01-02T15:04:05Z".
+func (w Writer) String() string {
+	how := string(w.Operation)
+	if w.Subresource != "" {
+		how += " of " + w.Subresource
+	}
+	text := fmt.Sprintf("%s (%s)", w.Manager, how)
+	if !w.Time.IsZero() {
+		text += " at " + w.Time.UTC().Format(time.RFC3339)
+	}
+	return text
+}
+
+// Error names the fields and who changed them.
+func (d *Drift) Error() string {
+	var parts []string
+	for _, f := range d.Fields {
+		text := fielddiff.PathString(f.Path)
+		var by []string
+		for _, w := range f.By {
+			by = append(by, w.String())
+		}
+		if len(by) > 0 {
+			text += " (set by " + strings.Join(by, ", ") + ")"
+		}
+		parts = append(parts, text)
+	}
+	return "it is not as it was planned for: " + strings.Join(parts, ", ")
+}
+
+// Drift judges an entry by what the policies make of the object as it is now. It
+// is nil where the same fields have the same values as then and the same is to
+// become of them, and where everything is already as the plan wants it; whatever
+// else has changed in the object, its status above all, does not count. The masker
+// is the one of the evaluation.
+func (e *Entry) Drift(now *engine.Change, m *secret.Masker) *Drift {
+	if m == nil {
+		m = &secret.Masker{}
+	}
+	if !now.Changed() && now.Before != nil && e.reached(now.Before) {
+		return nil
+	}
+	masked, clear := touched.Touched{}, touched.Touched{}
+	if now.Changed() {
+		clear = touched.By(now)
+		masked = clear.Masked(e.Object, m)
+	}
+	like := masked
+	if !e.withholds() {
+		like = clear // what has become secret since is compared all the same
+	}
+	drifted := append(e.compare(like, clear), e.secretlyWritten(now.Before)...)
+	if len(drifted) == 0 {
+		return nil
+	}
+	d := &Drift{Object: e.Object, Planned: e.Change(), Now: masked.Change(e.Object)}
+	slices.SortFunc(drifted, func(a, b fieldpath.Path) int { return a.Compare(b) })
+	for i, p := range drifted {
+		if i == 0 || !p.Equals(drifted[i-1]) {
+			d.Fields = append(d.Fields, DriftedField{Path: p, By: writtenSince(e.LastWrite.Time, OwnersOf(now.Before, p))})
+		}
+	}
+	return d
+}
+
+// reached tells whether an object has all that the change is to bring about.
+func (e *Entry) reached(live *unstructured.Unstructured) bool {
+	is := touched.Touched{Before: live.Object, After: live.Object}
+	for _, f := range e.Leaves() {
+		if f.Withheld || f.Kind == fielddiff.Moved {
+			return false // cannot be told
+		}
+		_, want := e.Values(f)
+		_, got := is.Values(touched.Field{Path: f.Path, Kind: fielddiff.Replaced})
+		if !fielddiff.Same(want, got) {
+			return false
+		}
+	}
+	return len(e.Fields) > 0
+}
+
+func (e *Entry) withholds() bool {
+	return slices.ContainsFunc(e.Fields, func(f touched.Field) bool { return f.Withheld })
+}
+
+// compare lists the fields that are not touched alike. The fields of now are taken
+// apart as those of the entry are; clear has its values.
+func (e *Entry) compare(now, clear touched.Touched) []fieldpath.Path {
+	var out []fieldpath.Path
+	others := map[string]touched.Field{}
+	for _, f := range now.Leaves() {
+		others[f.Path.String()] = f
+	}
+	for _, f := range e.Leaves() {
+		g, ok := others[f.Path.String()]
+		delete(others, f.Path.String())
+		if !ok || f.Kind != g.Kind || !e.sameValues(f, clear, g) {
+			out = append(out, f.Path)
+		}
+	}
+	for _, f := range now.Leaves() {
+		if _, left := others[f.Path.String()]; left {
+			out = append(out, f.Path)
+		}
+	}
+	return out
+}
+
+func (e *Entry) sameValues(f touched.Field, now touched.Touched, g touched.Field) bool {
+	if f.Withheld {
+		return true // the entry does not have them
+	}
+	a, b := e.Field(f), now.Field(g)
+	return fielddiff.Same(a.From, b.From) && fielddiff.Same(a.To, b.To)
+}
+
+// secretlyWritten are the withheld fields that somebody wrote since the plan was
+// made: whether to another value, nobody can tell.
+func (e *Entry) secretlyWritten(live *unstructured.Unstructured) []fieldpath.Path {
+	if live == nil || live.GetResourceVersion() == e.ResourceVersion {
+		return nil
+	}
+	var out []fieldpath.Path
+	for _, f := range e.Fields {
+		if f.Withheld && len(writtenSince(e.LastWrite.Time, OwnersOf(live, f.Path))) > 0 {
+			out = append(out, f.Path)
+		}
+	}
+	return out
+}
+
+// lastWrite is when an object was written last, by the server's clock.
+func lastWrite(live *unstructured.Unstructured) metav1.Time {
+	var last metav1.Time
+	for _, e := range live.GetManagedFields() {
+		if e.Time != nil && last.Before(e.Time) {
+			last = *e.Time
+		}
+	}
+	return last
+}
+
+func writtenSince(last time.Time, writers []Writer) []Writer {
+	var out []Writer
+	for _, w := range writers {
+		if w.Time.After(last) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// OwnersOf are the managers that own a field or a part of it; where there is none,
+// those that own what it is in. Whoever gave a field its value is among them.
+func OwnersOf(live *unstructured.Unstructured, p fieldpath.Path) []Writer {
+	if live == nil {
+		return nil
+	}
+	var own, around []Writer
+	for _, e := range live.GetManagedFields() {
+		owned := fieldpath.NewSet()
+		if e.FieldsV1 == nil || owned.FromJSON(e.FieldsV1.GetRawReader()) != nil {
+			continue // who cannot be read is not named
+		}
+		w := Writer{Manager: e.Manager, Subresource: e.Subresource, Operation: e.Operation}
+		if e.Time != nil {
+			w.Time = e.Time.Time
+		}
+		switch itself, above := owns(owned, p); {
+		case itself:
+			own = append(own, w)
+		case above:
+			around = append(around, w)
+		}
+	}
+	if len(own) > 0 {
+		return own
+	}
+	return around
+}
+
+// owns tells whether a set has a path or something below it, or else a leaf above.
+func owns(set *fieldpath.Set, p fieldpath.Path) (itself, above bool) {
+	set.Leaves().Iterate(func(q fieldpath.Path) {
+		n := min(len(p), len(q))
+		if !p[:n].Equals(q[:n]) {
+			return
+		}
+		itself, above = itself || len(q) >= len(p), above || len(q) < len(p)
+	})
+	return itself, above
+}

@@ -1,0 +1,67 @@
+package plan_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/internal/randomobject"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+)
+
+func TestDrift(t *testing.T) {
+	files, err := filepath.Glob("testdata/drift-*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no cases", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			s := sections(t, filepath.Base(file))
+			m := masker()
+			if text, ok := s["secret.yaml"]; ok {
+				m.Learn(object(t, text))
+			}
+			planned := change(object(t, s["planned.before.yaml"]), object(t, s["planned.after.yaml"]))
+			text, err := json.Marshal(plan.NewEntry(&planned).Masked(m))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var e plan.Entry
+			if err := json.Unmarshal(text, &e); err != nil {
+				t.Fatal(err)
+			}
+			now := change(object(t, s["now.before.yaml"]), object(t, s["now.after.yaml"]))
+			got := ""
+			if drift := e.Drift(&now, m); drift != nil {
+				got = drift.Error() + "\n"
+				if shown := drift.Now; now.Changed() && len(shown.Fields) != len(now.Fields) {
+					t.Errorf("%d fields are shown, and %d would change", len(shown.Fields), len(now.Fields))
+				}
+			}
+			if d := cmp.Diff(s["want"], got); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+			if strings.Contains(got, "hunter22") {
+				t.Error("the drift shows a secret")
+			}
+		})
+	}
+}
+
+// What was planned on an object is no drift on that object, whatever it is.
+func TestNothingDriftsByItself(t *testing.T) {
+	for seed := range uint64(500) {
+		m := randomobject.New(seed)
+		before := &unstructured.Unstructured{Object: m.Object()}
+		c := change(before, &unstructured.Unstructured{Object: m.Change(before.Object)})
+		if e := plan.NewEntry(&c); c.Changed() {
+			if drift := e.Drift(&c, nil); drift != nil {
+				t.Fatalf("seed %d: %v", seed, drift)
+			}
+		}
+	}
+}

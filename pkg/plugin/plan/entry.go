@@ -1,0 +1,54 @@
+package plan
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
+)
+
+// Entry is one object of a plan.
+type Entry struct {
+	Object touched.Object `json:"object"`
+	// ResourceVersion is the state that was evaluated.
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+	// LastWrite is when it was written last, by the clock of the server.
+	LastWrite metav1.Time `json:"lastWrite,omitzero"`
+	// Method says how the change would be sent, and MethodReason why it is no
+	// server-side apply.
+	Method       intent.Method `json:"method,omitempty"`
+	MethodReason string        `json:"methodReason,omitempty"`
+	// Scoped tells whether the object's own rules ran; see engine.Change.
+	Scoped bool `json:"scoped,omitempty"`
+	touched.Touched
+	// Steps are those that changed the object, failed, or warned.
+	Steps []Step `json:"steps,omitempty"`
+	// Impacts is what the change means beyond its fields.
+	Impacts []Impact `json:"impacts,omitempty"`
+}
+
+// Writes tells whether the entry is to be written, and not only shown: the object
+// would change, and admission would not refuse it.
+func (e *Entry) Writes() bool {
+	return len(e.Fields) > 0 && !slices.ContainsFunc(e.Steps, func(s Step) bool { return s.Outcome == engine.Denied })
+}
+
+// Incomplete tells whether a rule left open what it would do.
+func (e *Entry) Incomplete() bool {
+	return slices.ContainsFunc(e.Steps, func(s Step) bool { return s.Outcome.Incomplete() })
+}
+
+// Step is an engine.Step in files, less the object: what one rule did.
+type Step struct {
+	Rule          touched.Rule    `json:"rule"`
+	Outcome       engine.Outcome  `json:"outcome"`
+	AsCreated     bool            `json:"asCreated,omitempty"`
+	NotIdempotent string          `json:"notIdempotent,omitempty"`
+	Trigger       *touched.Object `json:"trigger,omitempty"`
+	Warnings      []string        `json:"warnings,omitempty"`
+	// Reason is why the rule changed nothing.
+	Reason string `json:"reason,omitempty"`
+}

@@ -1,0 +1,209 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
+)
+
+// maxFileSize bounds what is read. A plan of ten thousand Deployments that each
+// get a container has about a tenth of it.
+const maxFileSize = 512 << 20
+
+// planFile is a Plan in files.
+type planFile struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Run
+	Summary    summaryFile `json:"summary"`
+	Incomplete bool        `json:"incomplete,omitempty"`
+	Entries    []Entry     `json:"entries"`
+}
+
+type summaryFile struct {
+	Objects    int `json:"objects"`
+	Changed    int `json:"changed"`
+	Fields     int `json:"fields"`
+	Incomplete int `json:"incomplete"`
+	Warnings   int `json:"warnings"`
+	// Workloads and Pods that would restart.
+	Workloads int           `json:"restartedWorkloads,omitempty"`
+	Pods      int           `json:"restartedPods,omitempty"`
+	Rules     []ruleSummary `json:"rules"`
+}
+
+type ruleSummary struct {
+	Rule     touched.Rule           `json:"rule"`
+	Outcomes map[engine.Outcome]int `json:"outcomes"`
+}
+
+// FileError tells that a file is no plan, or none that can be used.
+type FileError struct {
+	Path string
+	Err  error
+}
+
+// Error is "plan FILE: reason". What the file holds may be quoted in the reason, which
+// is cut.
+func (e *FileError) Error() string { return fmt.Sprintf("plan %s: %.400v", e.Path, e.Err) }
+
+// Unwrap gives the reason.
+func (e *FileError) Unwrap() error { return e.Err }
+
+// Reasons of a FileError beside those of the file system.
+var (
+	ErrTooLarge = fmt.Errorf("larger than %d MiB", maxFileSize>>20)
+	ErrNoPlan   = errors.New("not a plan: preview --save makes one")
+	ErrDamaged  = errors.New("damaged")
+)
+
+// Save writes a plan, whole or not at all, for its owner's eyes only. What the
+// masker knows to be secret is left out; a nil masker knows the values of the
+// Secrets in the plan alone.
+func Save(path string, p *Plan, m *secret.Masker) error {
+	text, err := p.text(m)
+	if err != nil {
+		return &FileError{Path: path, Err: err}
+	}
+	if len(text) > maxFileSize {
+		return &FileError{Path: path, Err: fmt.Errorf("%w: choose fewer objects", ErrTooLarge)}
+	}
+	if err := replaceFile(path, text); err != nil {
+		return &FileError{Path: path, Err: err}
+	}
+	return nil
+}
+
+// text is the document, with a line for each entry.
+func (p *Plan) text(m *secret.Masker) ([]byte, error) {
+	if m == nil {
+		m = &secret.Masker{}
+	}
+	var b bytes.Buffer
+	text, err := json.Marshal(planFile{
+		APIVersion: APIVersion, Kind: Kind, Run: p.Run,
+		Summary: summaryOf(p.Summary), Incomplete: p.Incomplete, Entries: []Entry{},
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.Write(bytes.TrimSuffix(text, []byte("]}")))
+	for i := range p.Entries {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		text, err := json.Marshal(p.Entries[i].Masked(m))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.Entries[i].Object.Key(), err)
+		}
+		b.WriteByte('\n')
+		b.Write(text)
+	}
+	b.WriteString("\n]}\n")
+	return b.Bytes(), nil
+}
+
+// replaceFile puts a file in the place of what was there, at once.
+func replaceFile(path string, text []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".plan-*") // readable for its owner alone
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()
+			_ = os.Remove(f.Name()) // the error that is returned says why there is none
+		}
+	}()
+	if _, err = f.Write(text); err != nil {
+		return err
+	}
+	if err = f.Sync(); err != nil {
+		return err
+	}
+	if err = f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// Load reads a plan. The error is a *FileError.
+func Load(path string) (*Plan, error) {
+	text, err := readBounded(path)
+	if err != nil {
+		return nil, &FileError{Path: path, Err: err}
+	}
+	p, err := Parse(text)
+	if err != nil {
+		return nil, &FileError{Path: path, Err: err}
+	}
+	return p, nil
+}
+
+func readBounded(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, errors.Unwrap(err) // the path is told already
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
+	if err == nil && len(text) > maxFileSize {
+		err = ErrTooLarge
+	}
+	return text, err
+}
+
+// Parse reads the text of a plan and checks that it holds together. The error
+// wraps ErrNoPlan or ErrDamaged.
+func Parse(text []byte) (*Plan, error) {
+	var head struct{ APIVersion, Kind string }
+	if err := json.Unmarshal(text, &head); err != nil {
+		if len(text) == 0 {
+			return nil, ErrNoPlan
+		}
+		return nil, fmt.Errorf("%w or cut off: %w", ErrDamaged, err)
+	}
+	if head.APIVersion != APIVersion || head.Kind != Kind {
+		return nil, ErrNoPlan
+	}
+	var in planFile
+	if err := json.Unmarshal(text, &in); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	p := &Plan{Run: in.Run, Summary: in.Summary.engine(), Incomplete: in.Incomplete, Entries: in.Entries}
+	if err := p.validate(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return p, nil
+}
+
+func summaryOf(s engine.Summary) summaryFile {
+	out := summaryFile{
+		Objects: s.Objects, Changed: s.Changed, Fields: s.Fields,
+		Incomplete: s.Incomplete, Warnings: s.Warnings,
+		Workloads: s.Restarts.Workloads, Pods: s.Restarts.Pods, Rules: make([]ruleSummary, len(s.Rules)),
+	}
+	for i, r := range s.Rules {
+		out.Rules[i] = ruleSummary{Rule: touched.Rule(r.Rule), Outcomes: r.Outcomes}
+	}
+	return out
+}
+
+func (s summaryFile) engine() engine.Summary {
+	out := engine.Summary{
+		Objects: s.Objects, Changed: s.Changed, Fields: s.Fields, Incomplete: s.Incomplete, Warnings: s.Warnings,
+		Restarts: engine.Restarts{Workloads: s.Workloads, Pods: s.Pods},
+	}
+	for _, r := range s.Rules {
+		out.Rules = append(out.Rules, engine.RuleSummary{Rule: engine.RuleRef(r.Rule), Outcomes: r.Outcomes})
+	}
+	return out
+}

@@ -1,0 +1,200 @@
+package plan_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
+)
+
+// saved writes a plan and returns its text.
+func saved(t testing.TB, p *plan.Plan, m *secret.Masker) (path, text string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "p.plan")
+	if err := plan.Save(path, p, m); err != nil {
+		t.Fatal(err)
+	}
+	read, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path, string(read)
+}
+
+func TestWhatIsSavedIsLoaded(t *testing.T) {
+	p := planOf(t, "configmap.txtar")
+	path, _ := saved(t, p, nil)
+	got, err := plan.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := []cmp.Option{cmpopts.IgnoreUnexported(engine.Summary{}), cmpopts.EquateEmpty()}
+	if d := cmp.Diff(p, got, opts...); d != "" {
+		t.Errorf("(-saved +loaded):\n%s", d)
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+}
+
+func TestAFileIsReplacedWholeOrNotAtAll(t *testing.T) {
+	p := planOf(t, "configmap.txtar")
+	path, text := saved(t, p, nil)
+	if err := plan.Save(path, p, nil); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := os.ReadFile(path); err != nil || string(again) != text {
+		t.Errorf("the same plan gives another text: %v", err)
+	}
+	if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".plan*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	var broken *plan.FileError
+	if err := plan.Save(filepath.Join(t.TempDir(), "no", "p.plan"), p, nil); !errors.As(err, &broken) || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestNoValueOfASecretIsSaved(t *testing.T) {
+	source := object(t, sections(t, "configmap.txtar")["secret.yaml"])
+	for _, tt := range []struct {
+		file     string
+		withheld []string
+	}{
+		{"configmap.txtar", []string{"spec.password"}},
+		{"secret.txtar", []string{"metadata.annotations", "data.a", "data.b"}},
+	} {
+		t.Run(tt.file, func(t *testing.T) {
+			p := planOf(t, tt.file)
+			_, text := saved(t, p, masker(source))
+			for _, value := range []string{"hunter22", "hunter23", "aHVudGVyMjI", "aHVudGVyMjM", "bmV2ZXJzZWVu"} {
+				if strings.Contains(text, value) {
+					t.Errorf("%s is in the file:\n%s", value, text)
+				}
+			}
+			got, err := plan.Parse([]byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var withheld []string
+			for _, f := range got.Entries[0].Fields {
+				if f.Withheld {
+					withheld = append(withheld, fielddiff.PathString(f.Path))
+				}
+			}
+			sortStrings := cmpopts.SortSlices(func(a, b string) bool { return a < b })
+			if d := cmp.Diff(tt.withheld, withheld, sortStrings); d != "" {
+				t.Errorf("withheld (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestAFileThatIsNoPlan(t *testing.T) {
+	_, text := saved(t, planOf(t, "configmap.txtar"), nil)
+	replaced := func(old, with string) string {
+		t.Helper()
+		if !strings.Contains(text, old) {
+			t.Fatalf("%s is not in the plan", old)
+		}
+		return strings.Replace(text, old, with, 1)
+	}
+	entry := strings.TrimSuffix(strings.Split(text, "\n")[1], ",")
+	for _, tt := range []struct {
+		name, text string
+		is         error
+		says       string
+	}{
+		{"nothing", "", plan.ErrNoPlan, "not a plan"},
+		{"something else", "apiVersion: v1", plan.ErrDamaged, "damaged or cut off"},
+		{"another kind", `{"apiVersion":"v1","kind":"List"}`, plan.ErrNoPlan, "not a plan"},
+		{"a plan that is cut off", text[:len(text)/2], plan.ErrDamaged, "cut off"},
+		{"a policy that was changed", replaced(`"rules":[]`, `"rules":[1]`), plan.ErrDamaged, "is not what its digest is of"},
+		{"a policy under another name", replaced(`"name":"team"},"origin"`, `"name":"taem"},"origin"`), plan.ErrDamaged, "another object than it says"},
+		{"a digest that was changed", replaced(`"digest":"sha256:`, `"digest":"sha256:0`), plan.ErrDamaged, "digest"},
+		{"a field that is nowhere", replaced(`"f:size"`, `"f:length"`), plan.ErrDamaged, "in neither state"},
+		{"a path that is none", replaced(`"f:size"`, `"x"`), plan.ErrDamaged, "field"},
+		{"a field without a path", replaced(`["f:spec","f:size"]`, `[]`), plan.ErrDamaged, "no path"},
+		{"an unknown kind of change", replaced(`"kind":"replaced"`, `"kind":"swapped"`), plan.ErrDamaged, `unknown kind "swapped"`},
+		{"an object without a name", replaced(`"name":"t"`, `"name":""`), plan.ErrDamaged, "names no object"},
+		{"an operation that there is not", replaced(`"operation":"UPDATE"`, `"operation":"EXPLODE"`), plan.ErrDamaged, `no operation "EXPLODE"`},
+		{"an object that comes twice", strings.Replace(text, entry, entry+",\n"+entry, 1), plan.ErrDamaged, "has an entry already"},
+		{"a number without an end", replaced(`"size":1`, `"size":`+strings.Repeat("9", 100_000)), plan.ErrDamaged, "cannot unmarshal number 999"},
+		{"no clock", replaced(`"created":"2026-01-02T15:04:05.000006789Z"`, `"created":"0001-01-01T00:00:00Z"`), plan.ErrDamaged, "by which program"},
+		{
+			"an object that is nested too deep",
+			replaced(`"size":1`, `"size":1,"deep":`+strings.Repeat("[", 300)+strings.Repeat("]", 300)), plan.ErrDamaged, "nested deeper",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := plan.Parse([]byte(tt.text))
+			if !errors.Is(err, tt.is) || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("got %v, want %q", err, tt.says)
+			}
+		})
+	}
+}
+
+// A list that is searched for every field would keep a machine busy for hours.
+func TestAPlanThatWouldTakeForeverIsRefused(t *testing.T) {
+	p := planOf(t, "configmap.txtar")
+	elements := make([]any, 100)
+	for i := range elements {
+		elements[i] = map[string]any{"name": strconv.Itoa(i)}
+	}
+	e := &p.Entries[0]
+	e.Before, e.After = touched.Part{"long": elements[1:]}, touched.Part{"long": elements}
+	last := value.FieldList{{Name: "name", Value: value.NewValueInterface("0")}}
+	field := touched.Field{Kind: fielddiff.Added, Path: fieldpath.MakePathOrDie("long", &last)}
+	e.Fields = slices.Repeat([]touched.Field{field}, 1000)
+	if err := p.ValidateWithin(1_000_000); err != nil {
+		t.Error(err)
+	}
+	if err := p.ValidateWithin(100_000); err == nil || !strings.Contains(err.Error(), "too many fields in too long lists") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// FuzzParse feeds hostile files. Whatever is taken for a plan can be shown, judged
+// and written again.
+func FuzzParse(f *testing.F) {
+	for _, file := range []string{"configmap.txtar", "secret.txtar"} {
+		_, text := saved(f, planOf(f, file), nil)
+		f.Add([]byte(text))
+		f.Add([]byte(text[:len(text)/2]))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		p, err := plan.Parse(text)
+		if err != nil {
+			return
+		}
+		for i := range p.Entries {
+			c := p.Entries[i].Change()
+			c.Before.SetResourceVersion("1")
+			_ = p.Entries[i].Drift(&c, nil)
+			p.Entries[i].Leaves()
+		}
+		if _, err := p.Text(); err != nil {
+			t.Errorf("a plan that was read cannot be written: %v", err)
+		}
+	})
+}

@@ -1,0 +1,45 @@
+package plan
+
+import (
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
+)
+
+// NewEntry is the entry of an evaluated object. It holds on to the parts of the
+// object that change, not to the object.
+func NewEntry(c *engine.Change) Entry {
+	e := Entry{Object: touched.ObjectOf(c.Subject), Scoped: c.Scoped}
+	if c.Before != nil {
+		e.ResourceVersion = c.Before.GetResourceVersion()
+		e.LastWrite = lastWrite(c.Before)
+		e.Object.UID = c.Before.GetUID()
+	}
+	if c.Changed() && c.Before != nil && c.After != nil {
+		e.Touched = touched.By(c)
+	}
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		if s.Outcome == engine.Changed || s.Outcome.Incomplete() || len(s.Warnings) > 0 {
+			e.Steps = append(e.Steps, stepOf(s))
+		}
+	}
+	for _, i := range c.Impacts {
+		e.Impacts = append(e.Impacts, Impact(i))
+	}
+	return e
+}
+
+func stepOf(s *engine.Step) Step {
+	out := Step{Rule: touched.Rule(s.Rule), Outcome: s.Outcome, AsCreated: s.AsCreated, NotIdempotent: s.NotIdempotent}
+	if s.Trigger != (engine.ObjectKey{}) {
+		trigger := touched.ObjectOf(s.Trigger)
+		out.Trigger = &trigger
+	}
+	for _, w := range s.Warnings {
+		out.Warnings = append(out.Warnings, string(w))
+	}
+	if s.Err != nil {
+		out.Reason = s.Err.Error()
+	}
+	return out
+}

@@ -1,0 +1,77 @@
+package plan
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// What a plan file says it is.
+const (
+	APIVersion = "mutate.kubectl.dev/v1alpha1"
+	Kind       = "Plan"
+)
+
+// Plan is what a preview found.
+type Plan struct {
+	Run
+	// Summary counts what was evaluated, the objects that would not change too.
+	Summary engine.Summary
+	// Incomplete tells that the preview left something open: a rule failed, or a
+	// part of the cluster could not be read.
+	Incomplete bool
+	// Entries are the objects that would change, and those of which there is
+	// something else to tell, in the order of the preview.
+	Entries []Entry
+}
+
+// Run says how changes came about, so that they can be evaluated again and come
+// out the same.
+type Run struct {
+	Cluster Cluster `json:"cluster"`
+	// Version is the program's.
+	Version string `json:"version"`
+	// Created is the clock of the evaluation, and Seed its source of random values.
+	Created time.Time `json:"created"`
+	Seed    uint64    `json:"seed,string"`
+	Choice  Choice    `json:"choice"`
+	// Documents are the policies and their inputs, in the order in which they were
+	// compiled. Digest is over all of them.
+	Documents []Document `json:"documents"`
+	Digest    string     `json:"digest"`
+}
+
+// Cluster tells one cluster from another. What is not known is empty.
+type Cluster struct {
+	// UID is that of the Namespace kube-system, which nothing but a new cluster changes.
+	UID     types.UID `json:"uid,omitempty"`
+	Server  string    `json:"server,omitempty"`
+	Context string    `json:"context,omitempty"` // of the kubeconfig
+	User    string    `json:"user,omitempty"`
+}
+
+// Choice is what the user typed to choose policies and objects.
+type Choice struct {
+	Types []string `json:"types,omitempty"` // TYPE and TYPE/NAME
+	// Namespace is the one namespace that was looked at; empty stands for all.
+	Namespace     string `json:"namespace,omitempty"`
+	ClusterScoped bool   `json:"clusterScoped,omitempty"`
+	Selector      string `json:"selector,omitempty"`
+	FieldSelector string `json:"fieldSelector,omitempty"`
+
+	Operation engine.Operation `json:"operation"`
+	User      string           `json:"requestUser,omitempty"`
+	Groups    []string         `json:"requestGroups,omitempty"`
+
+	Only     []string `json:"only,omitempty"`
+	Skip     []string `json:"skip,omitempty"`
+	Annotate bool     `json:"annotate,omitempty"`
+	// FromCluster tells that installed policies were evaluated too.
+	FromCluster bool `json:"fromCluster,omitempty"`
+	// AllowHTTP and AllowRegistry tell what the policies were allowed. A plan
+	// grants neither: who applies it has to.
+	AllowHTTP     bool `json:"allowHTTP,omitempty"`
+	AllowRegistry bool `json:"allowRegistry,omitempty"`
+}

@@ -1,0 +1,178 @@
+package preflight
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+
+	authorization "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Verb is what every write of this program needs.
+const Verb = "patch"
+
+// Resource is what is to be patched.
+type Resource struct{ Group, Resource, Subresource string }
+
+// String is "deployments.apps/scale", as kubectl auth can-i takes it.
+func (r Resource) String() string {
+	text := r.Resource
+	if r.Group != "" {
+		text += "." + r.Group
+	}
+	if r.Subresource != "" {
+		text += "/" + r.Subresource
+	}
+	return text
+}
+
+// Need is one object to be written.
+type Need struct {
+	Resource
+	Namespace, Name string
+}
+
+// Missing is a permission that the user does not have.
+type Missing struct {
+	Resource
+	Namespace string
+	// Names are the objects; the permission is missing for all of them.
+	Names []string
+}
+
+// Asker sends requests to the server's own API.
+type Asker interface {
+	Raw(ctx context.Context, method, path string, body []byte) ([]byte, error)
+}
+
+// Check asks for every resource and namespace, and only where the answer is no
+// for every object: a role may name its objects. A permission for all namespaces
+// spares the questions for each of them. The result is in order of resource and
+// namespace. The error is that of a request.
+func Check(ctx context.Context, a Asker, needs []Need, workers int) ([]Missing, error) {
+	c := checker{asker: a, slots: make(chan struct{}, max(workers, 1))}
+	byResource := map[Resource][]Need{}
+	for _, n := range needs {
+		byResource[n.Resource] = append(byResource[n.Resource], n)
+	}
+	var out []Missing
+	for _, r := range sorted(byResource, func(x, y Resource) int { return cmp.Compare(x.String(), y.String()) }) {
+		missing, err := c.resource(ctx, r, byResource[r])
+		if err != nil {
+			return nil, fmt.Errorf("asking whether you may %s %s: %w", Verb, r, err)
+		}
+		out = append(out, missing...)
+	}
+	return out, nil
+}
+
+func sorted[K comparable, V any](m map[K]V, by func(x, y K) int) []K {
+	keys := make([]K, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, by)
+	return keys
+}
+
+// checker asks side by side, within bounds.
+type checker struct {
+	asker Asker
+	slots chan struct{}
+}
+
+func (c *checker) resource(ctx context.Context, r Resource, needs []Need) ([]Missing, error) {
+	if ok, err := c.allowed(ctx, Need{Resource: r}); ok || err != nil {
+		return nil, err
+	}
+	byNamespace := map[string][]string{}
+	for _, n := range needs {
+		byNamespace[n.Namespace] = append(byNamespace[n.Namespace], n.Name)
+	}
+	namespaces := sorted(byNamespace, cmp.Compare[string])
+	denied, err := c.denied(ctx, len(namespaces), func(i int) Need { return Need{Resource: r, Namespace: namespaces[i]} })
+	if err != nil {
+		return nil, err
+	}
+	var out []Missing
+	for i, namespace := range namespaces {
+		if !denied[i] {
+			continue
+		}
+		names := byNamespace[namespace]
+		byName, err := c.denied(ctx, len(names), func(i int) Need { return Need{r, namespace, names[i]} })
+		if err != nil {
+			return nil, err
+		}
+		m := Missing{Resource: r, Namespace: namespace}
+		for j, name := range names {
+			if byName[j] {
+				m.Names = append(m.Names, name)
+			}
+		}
+		if len(m.Names) > 0 {
+			out = append(out, m)
+		}
+	}
+	return out, nil
+}
+
+// denied asks for several needs side by side.
+func (c *checker) denied(ctx context.Context, n int, need func(i int) Need) ([]bool, error) {
+	denied := make([]bool, n)
+	err := c.each(n, func(i int) error {
+		allowed, err := c.allowed(ctx, need(i))
+		denied[i] = !allowed
+		return err
+	})
+	return denied, err
+}
+
+// each runs all side by side; the first error is returned.
+func (c *checker) each(n int, do func(int) error) error {
+	errs := make([]error, n)
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() {
+			c.slots <- struct{}{}
+			defer func() { <-c.slots }()
+			errs[i] = do(i)
+		})
+	}
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// path is where the server is asked about the user who asks.
+const path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+func (c *checker) allowed(ctx context.Context, n Need) (bool, error) {
+	review := authorization.SelfSubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: authorization.SchemeGroupVersion.String(), Kind: "SelfSubjectAccessReview"},
+		Spec: authorization.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorization.ResourceAttributes{
+			Verb: Verb, Group: n.Group, Resource: n.Resource.Resource, Subresource: n.Subresource, Namespace: n.Namespace, Name: n.Name,
+		}},
+	}
+	body, err := json.Marshal(review)
+	if err != nil {
+		return false, err
+	}
+	answer, err := c.asker.Raw(ctx, http.MethodPost, path, body)
+	if err != nil {
+		return false, err
+	}
+	if err := json.Unmarshal(answer, &review); err != nil {
+		return false, fmt.Errorf("the server's answer: %w", err)
+	}
+	return review.Status.Allowed, nil
+}

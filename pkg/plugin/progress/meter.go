@@ -1,0 +1,203 @@
+package progress
+
+import (
+	"io"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// When a Meter writes. A run that is over sooner says nothing.
+const (
+	Patience = time.Second            // before the first line on a terminal
+	Refresh  = 200 * time.Millisecond // of the line on a terminal
+	Interval = 30 * time.Second       // between two lines elsewhere
+)
+
+// Options tune a Meter.
+type Options struct {
+	Out io.Writer // standard error
+	// Terminal tells that Out is one: one line is then written again and again.
+	Terminal bool
+	// Width is how many columns the terminal has by now; nil stands for 80.
+	Width func() int
+	Clock clock.WithTicker // nil stands for the real one
+}
+
+// Meter counts what a run does and tells it from time to time. All methods are
+// safe for concurrent use, and do nothing on a nil Meter.
+type Meter struct {
+	options Options
+
+	mu      sync.Mutex
+	begun   time.Time
+	state   state
+	drawn   bool // the line stands on the terminal
+	stopped chan struct{}
+	done    chan struct{}
+}
+
+// New returns a Meter that has not begun.
+func New(o Options) *Meter {
+	if o.Width == nil {
+		o.Width = func() int { return 80 }
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return &Meter{options: o}
+}
+
+// Start begins to tell, until Stop.
+func (m *Meter) Start() {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stopped != nil {
+		return
+	}
+	m.begun = m.options.Clock.Now()
+	m.stopped, m.done = make(chan struct{}), make(chan struct{})
+	every := Interval
+	if m.options.Terminal {
+		every = Refresh
+	}
+	go m.tick(m.options.Clock.NewTicker(every), m.stopped, m.done)
+}
+
+func (m *Meter) tick(t clock.Ticker, stopped <-chan struct{}, done chan<- struct{}) {
+	defer close(done)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C():
+			m.draw()
+		case <-stopped:
+			return
+		}
+	}
+}
+
+// Stop ends the telling and clears the line.
+func (m *Meter) Stop() {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	if m.stopped == nil {
+		m.mu.Unlock()
+		return
+	}
+	close(m.stopped)
+	m.stopped = nil
+	m.clear()
+	done := m.done
+	m.mu.Unlock()
+	<-done
+}
+
+// Listed tells that so many objects of a resource have been read, and how many are
+// left; a negative number where the server does not say.
+func (m *Meter) Listed(resource string, seen int, left int64) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.options.Clock.Now()
+	if resource != m.state.resource || seen < m.state.seen {
+		m.state.since = now
+		m.state.first = seen
+	}
+	m.state.resource, m.state.seen, m.state.left = resource, seen, left
+}
+
+// Evaluated tells that one more object was evaluated.
+func (m *Meter) Evaluated() {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.state.evaluated++
+}
+
+// Did tells that something, such as "verified", was done with so many of a number
+// of objects. What was told before makes room for it.
+func (m *Meter) Did(what string, done, of int) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.state.did != what {
+		m.state = state{did: what, since: m.options.Clock.Now(), first: done}
+	}
+	m.state.seen, m.state.left = done, int64(of-done)
+}
+
+// Waiting tells that requests wait so long, because of a limit of this program or
+// of the server.
+func (m *Meter) Waiting(d time.Duration) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.state.waited += d
+}
+
+// draw writes the line.
+func (m *Meter) draw() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.options.Clock.Now()
+	if m.stopped == nil || now.Sub(m.begun) < Patience {
+		return
+	}
+	text := m.state.text(now, now.Sub(m.begun))
+	// What cannot be written here is no reason to end a run.
+	if !m.options.Terminal {
+		_, _ = io.WriteString(m.options.Out, "progress: "+text+"\n")
+		return
+	}
+	if room := max(m.options.Width()-1, 0); len(text) > room { // a line that wraps could not be cleared
+		text = text[:room]
+	}
+	_, _ = io.WriteString(m.options.Out, "\r"+text+clearToEnd)
+	m.drawn = true
+}
+
+const clearToEnd = "\x1b[K"
+
+func (m *Meter) clear() {
+	if m.drawn {
+		_, _ = io.WriteString(m.options.Out, "\r"+clearToEnd)
+		m.drawn = false
+	}
+}
+
+// Beside returns a writer to the same terminal: the line makes room for what is
+// written.
+func (m *Meter) Beside(w io.Writer) io.Writer {
+	if m == nil || !m.options.Terminal {
+		return w
+	}
+	return beside{m, w}
+}
+
+type beside struct {
+	meter *Meter
+	io.Writer
+}
+
+// Write implements io.Writer.
+func (b beside) Write(p []byte) (int, error) {
+	b.meter.mu.Lock()
+	defer b.meter.mu.Unlock()
+	b.meter.clear()
+	return b.Writer.Write(p)
+}

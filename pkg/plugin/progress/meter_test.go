@@ -1,0 +1,192 @@
+package progress_test
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/progress"
+)
+
+// screen is a writer that may be read while it is written to.
+type screen struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// watch is a clock whose ticks are taken before step returns.
+type watch struct {
+	*clocktesting.FakeClock
+	ticks chan time.Time
+}
+
+func newWatch() *watch {
+	return &watch{clocktesting.NewFakeClock(time.Unix(0, 0)), make(chan time.Time)}
+}
+
+func (w *watch) NewTicker(time.Duration) clock.Ticker { return w }
+func (w *watch) C() <-chan time.Time                  { return w.ticks }
+func (w *watch) Stop()                                {}
+
+// step lets time pass and has the meter draw. A tick is taken only when the one
+// before it has been drawn.
+func (w *watch) step(d time.Duration) {
+	w.FakeClock.Step(d)
+	w.ticks <- w.Now()
+}
+
+// next is what the next tick has the meter write.
+func (w *watch) next(t *testing.T, out *screen) string {
+	t.Helper()
+	before := len(out.String())
+	w.step(0)
+	for range 1000 {
+		if text := out.String()[before:]; text != "" {
+			return text
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatal("nothing is written")
+	return ""
+}
+
+func begin(t *testing.T, terminal bool) (*progress.Meter, *watch, *screen) {
+	t.Helper()
+	out, w := &screen{}, newWatch()
+	m := progress.New(progress.Options{Out: out, Terminal: terminal, Clock: w})
+	m.Start()
+	return m, w, out
+}
+
+func TestALineSaysHowFarARunIs(t *testing.T) {
+	m, w, out := begin(t, false)
+	m.Listed("pods", 500, 9500)
+	w.FakeClock.Step(5 * time.Second)
+	m.Listed("pods", 5500, 4500)
+	for range 1234 {
+		m.Evaluated()
+	}
+	m.Waiting(2 * time.Second)
+	want := "progress: pods: 5,500 of 10,000 read, 1,234 objects evaluated, 1,000/s, about 5s left, waited 2s for request limits\n"
+	if got := w.next(t, out); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	m.Stop()
+}
+
+func TestWithoutATotalNoTimeIsPromised(t *testing.T) {
+	m, w, out := begin(t, false)
+	m.Listed("pods", 500, -1)
+	w.FakeClock.Step(time.Second)
+	m.Listed("pods", 1000, -1)
+	if got, want := w.next(t, out), "progress: pods: 1,000 read, 500/s\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	m.Stop()
+}
+
+func TestWhatIsDoneWithKnownObjectsTakesThePlaceOfTheListing(t *testing.T) {
+	m, w, out := begin(t, false)
+	m.Listed("pods", 500, 9500)
+	m.Evaluated()
+	m.Did("verified", 1, 1201)
+	w.FakeClock.Step(2 * time.Second)
+	m.Did("verified", 201, 1201)
+	if got, want := w.next(t, out), "progress: 201 of 1,201 objects verified, 100/s, about 10s left\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	m.Stop()
+}
+
+func TestANewListingCountsFromItsStart(t *testing.T) {
+	m, w, out := begin(t, false)
+	m.Listed("pods", 100000, 0)
+	w.FakeClock.Step(100 * time.Second)
+	m.Listed("services", 10, 90)
+	w.FakeClock.Step(time.Second)
+	m.Listed("services", 40, 60)
+	if got, want := w.next(t, out), "progress: services: 40 of 100 read, 30/s, about 2s left\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	m.Stop()
+}
+
+func TestAShortRunSaysNothing(t *testing.T) {
+	m, w, out := begin(t, true)
+	m.Listed("pods", 1, 0)
+	w.step(progress.Patience / 2)
+	w.step(0) // taken when the first would have been drawn
+	m.Stop()
+	if got := out.String(); got != "" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestAServerThatDoesNotAnswerIsSeen(t *testing.T) {
+	m, w, out := begin(t, false)
+	w.FakeClock.Step(progress.Interval)
+	if got, want := w.next(t, out), "progress: waiting for the server\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	m.Stop()
+}
+
+func TestTheLineMakesRoomForResults(t *testing.T) {
+	m, w, out := begin(t, true)
+	m.Listed("pods", 5, 5)
+	w.FakeClock.Step(2 * time.Second)
+	w.next(t, out)
+	if _, err := m.Beside(out).Write([]byte("result\n")); err != nil {
+		t.Fatal(err)
+	}
+	got := out.String()
+	if !strings.HasPrefix(got, "\rpods: 5 of 10 read\x1b[K") || !strings.Contains(got, "\r\x1b[Kresult\n") {
+		t.Errorf("got %q", got)
+	}
+	m.Stop()
+	if got := out.String(); !strings.HasSuffix(got, "\n") && !strings.HasSuffix(got, "\r\x1b[K") {
+		t.Errorf("the line is left behind: %q", got)
+	}
+}
+
+func TestTheLineFitsTheTerminal(t *testing.T) {
+	out, w := &screen{}, newWatch()
+	m := progress.New(progress.Options{Out: out, Terminal: true, Clock: w, Width: func() int { return 12 }})
+	m.Start()
+	m.Listed("pods\x1b[2J\n", 5, 5)
+	w.FakeClock.Step(2 * time.Second)
+	if got, want := w.next(t, out), "\rpods?[2J?: \x1b[K"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	m.Stop()
+}
+
+func TestNoMeterDoesNothing(t *testing.T) {
+	var m *progress.Meter
+	m.Start()
+	m.Listed("pods", 1, 1)
+	m.Evaluated()
+	m.Waiting(time.Second)
+	m.Stop()
+	var out bytes.Buffer
+	if m.Beside(&out) != &out {
+		t.Error("a writer is wrapped")
+	}
+}

@@ -1,0 +1,88 @@
+package rbac
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// PrintYAML writes roles as YAML documents, with a comment on each rule. Notes
+// come first, as comments too.
+func PrintYAML(out io.Writer, roles []Role, notes []string) error {
+	var b strings.Builder
+	for _, n := range notes {
+		fmt.Fprintf(&b, "# %s\n", oneLine(n))
+	}
+	for i, r := range roles {
+		if i > 0 {
+			b.WriteString("---\n")
+		}
+		r.yaml(&b)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// yaml writes by hand what a marshaller would write without comments: every text
+// is JSON's, which YAML reads as the same text.
+func (r Role) yaml(b *strings.Builder) {
+	fmt.Fprintf(b, "apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n  name: %s\n", r.kind(), text(r.Name))
+	if r.Namespace != "" {
+		fmt.Fprintf(b, "  namespace: %s\n", text(r.Namespace))
+	}
+	b.WriteString("rules:\n")
+	for _, rule := range r.Rules {
+		fmt.Fprintf(b, "  # %s\n", oneLine(rule.why()))
+		sign := "-"
+		for _, field := range []struct {
+			name   string
+			values []string
+		}{
+			{"nonResourceURLs", rule.NonResourceURLs},
+			{"apiGroups", rule.APIGroups},
+			{"resources", rule.Resources},
+			{"resourceNames", rule.ResourceNames},
+			{"verbs", rule.Verbs},
+		} {
+			if len(field.values) > 0 {
+				fmt.Fprintf(b, "  %s %s: [%s]\n", sign, field.name, texts(field.values))
+				sign = " "
+			}
+		}
+	}
+}
+
+func texts(values []string) string {
+	quoted := make([]string, len(values))
+	for i, v := range values {
+		quoted[i] = text(v)
+	}
+	return strings.Join(quoted, ", ")
+}
+
+func text(value string) string {
+	quoted, _ := json.Marshal(value) // a string has no way to fail
+	return string(quoted)
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// PrintJSON writes the roles as a List.
+func PrintJSON(out io.Writer, roles []Role) error {
+	list := struct {
+		metav1.TypeMeta `json:",inline"`
+		Items           []any `json:"items"`
+	}{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, Items: []any{}}
+	for _, r := range roles {
+		list.Items = append(list.Items, r.Object())
+	}
+	content, err := json.MarshalIndent(list, "", "    ")
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(append(content, '\n'))
+	return err
+}

@@ -1,0 +1,148 @@
+package rbac
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Role is a ClusterRole, or a Role where it has a namespace.
+type Role struct {
+	Name, Namespace string
+	Rules           []Rule
+}
+
+// Rule is a rule of a Role, and what it is for.
+type Rule struct {
+	rbacv1.PolicyRule
+	Why []string
+}
+
+// Roles puts needs together: in one ClusterRole, or, where the run keeps to a
+// namespace, in a Role for each namespace and a ClusterRole for what is in none.
+func Roles(name string, needs []Need, namespace string) []Role {
+	byNamespace := map[string][]Need{}
+	for _, n := range needs {
+		where := ""
+		if namespace != "" {
+			where = n.Namespace
+		}
+		byNamespace[where] = append(byNamespace[where], n)
+	}
+	namespaces := make([]string, 0, len(byNamespace))
+	for ns := range byNamespace {
+		namespaces = append(namespaces, ns)
+	}
+	slices.Sort(namespaces)
+	out := make([]Role, 0, len(namespaces))
+	for _, ns := range namespaces {
+		out = append(out, Role{Name: name, Namespace: ns, Rules: rules(byNamespace[ns])})
+	}
+	return out
+}
+
+// subject is what one rule is about.
+type subject struct{ group, resource, name, path string }
+
+// rules makes a rule of all verbs on one resource. Names are only kept where no
+// need asks for the verb on all of the objects.
+func rules(needs []Need) []Rule {
+	whole := map[string]bool{}
+	for _, n := range needs {
+		if n.Name == "" {
+			whole[n.Verb+" "+n.Group+"/"+n.Resource] = true
+		}
+	}
+	found := map[subject]*Rule{}
+	for _, n := range needs {
+		at := subject{n.Group, n.Resource, n.Name, n.Path}
+		if whole[n.Verb+" "+n.Group+"/"+n.Resource] {
+			at.name = ""
+		}
+		r := found[at]
+		if r == nil {
+			r = &Rule{PolicyRule: at.rule()}
+			found[at] = r
+		}
+		if !slices.Contains(r.Verbs, n.Verb) {
+			r.Verbs = append(r.Verbs, n.Verb)
+		}
+		if !slices.Contains(r.Why, n.Why) {
+			r.Why = append(r.Why, n.Why)
+		}
+	}
+	subjects := make([]subject, 0, len(found))
+	for at := range found {
+		subjects = append(subjects, at)
+	}
+	slices.SortFunc(subjects, func(a, b subject) int {
+		return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource), cmp.Compare(a.name, b.name))
+	})
+	out := make([]Rule, 0, len(subjects))
+	for _, at := range subjects {
+		r := *found[at]
+		slices.Sort(r.Verbs)
+		slices.Sort(r.Why)
+		out = append(out, r)
+	}
+	return joined(out)
+}
+
+func (s subject) rule() rbacv1.PolicyRule {
+	if s.path != "" {
+		return rbacv1.PolicyRule{NonResourceURLs: []string{s.path}}
+	}
+	r := rbacv1.PolicyRule{APIGroups: []string{s.group}, Resources: []string{s.resource}}
+	if s.name != "" {
+		r.ResourceNames = []string{s.name}
+	}
+	return r
+}
+
+// joined makes one rule of those that differ in the resource alone.
+func joined(list []Rule) []Rule {
+	var out []Rule
+	for _, r := range list {
+		i := slices.IndexFunc(out, func(known Rule) bool {
+			return len(r.NonResourceURLs)+len(known.NonResourceURLs)+len(r.ResourceNames)+len(known.ResourceNames) == 0 &&
+				slices.Equal(known.APIGroups, r.APIGroups) && slices.Equal(known.Verbs, r.Verbs) && slices.Equal(known.Why, r.Why)
+		})
+		if i < 0 {
+			out = append(out, r)
+			continue
+		}
+		out[i].Resources = append(out[i].Resources, r.Resources...)
+	}
+	return out
+}
+
+// kind is what the object is to a server.
+func (r Role) kind() string {
+	if r.Namespace == "" {
+		return "ClusterRole"
+	}
+	return "Role"
+}
+
+// Object is the role as a manifest.
+func (r Role) Object() any {
+	list := make([]rbacv1.PolicyRule, len(r.Rules))
+	for i := range r.Rules {
+		list[i] = r.Rules[i].PolicyRule
+	}
+	type metadata struct {
+		Name      string `json:"name"`
+		Namespace string `json:"namespace,omitempty"`
+	}
+	return struct {
+		metav1.TypeMeta `json:",inline"`
+		Metadata        metadata            `json:"metadata"`
+		Rules           []rbacv1.PolicyRule `json:"rules"`
+	}{metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: r.kind()}, metadata{r.Name, r.Namespace}, list}
+}
+
+// why is the comment of a rule.
+func (r Rule) why() string { return strings.Join(r.Why, "; ") }

@@ -1,0 +1,87 @@
+package render
+
+import (
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+)
+
+// resultReport prints one report object.
+type resultReport struct {
+	Options
+	report
+	summary   resultSummary
+	conflicts conflicts
+}
+
+type resultSummary struct {
+	Outcomes  map[apply.Outcome]int `json:"outcomes"`
+	Conflicts []reportConflict      `json:"conflicts,omitempty"`
+}
+
+type reportConflict struct {
+	Manager string   `json:"manager"`
+	Owner   string   `json:"owner"`
+	Objects int      `json:"objects"`
+	Fields  []string `json:"fields"`
+	Flag    string   `json:"flag"` // that takes the fields over
+	// Autoscalers set the fields back, whoever takes them over.
+	Autoscalers []string `json:"autoscalers,omitempty"`
+}
+
+type reportResult struct {
+	Object  objectRef     `json:"object"`
+	Outcome apply.Outcome `json:"outcome"`
+	Method  string        `json:"method,omitempty"`
+	Reason  string        `json:"methodReason,omitempty"`
+	DryRun  string        `json:"dryRun,omitempty"`
+	Retries int           `json:"retries,omitempty"`
+	// Takeovers are the managers that lost fields by the write.
+	Takeovers []reportTakeover `json:"takeovers,omitempty"`
+	Notes     []string         `json:"notes,omitempty"`
+	Error     string           `json:"error,omitempty"`
+	// Instead is the object to change instead.
+	Instead string `json:"instead,omitempty"`
+	// Status is what came of the rules: Completed, Failed or Skipped.
+	Status outcomeStatus `json:"status"`
+	Rules  []reportRule  `json:"rules,omitempty"`
+}
+
+type reportTakeover struct {
+	Manager string         `json:"manager"`
+	Verdict intent.Verdict `json:"verdict"`
+	Text    string         `json:"text"` // the owner and the fields
+}
+
+// Print adds one object.
+func (p *resultReport) Print(r apply.Result) error {
+	p.Masker.Learn(r.Before)
+	p.Masker.Learn(r.After)
+	p.summary.Outcomes[r.Outcome]++
+	p.conflicts.add(&r)
+	out := reportResult{
+		Object: refOf(r.Key), Outcome: r.Outcome, Method: string(r.Method), DryRun: p.DryRun, Retries: r.Retries,
+		Instead: r.Instead, Status: statusOf(&r),
+	}
+	for _, rule := range r.Rules {
+		out.Rules = append(out.Rules, reportRule(rule))
+	}
+	for _, t := range r.Takeovers {
+		out.Takeovers = append(out.Takeovers, reportTakeover{t.Manager, t.Verdict, p.Masker.Text(t.String())})
+	}
+	for _, n := range notes(&r) {
+		out.Notes = append(out.Notes, p.Masker.Text(n))
+	}
+	if !r.Reason.None() {
+		out.Reason = p.Masker.Text(r.Reason.String())
+	}
+	if r.Err != nil {
+		out.Error = p.Masker.Text(reasonOf(r.Err).Error())
+	}
+	return p.add(out)
+}
+
+// Close ends the report.
+func (p *resultReport) Close() error {
+	p.summary.Conflicts = p.conflicts.report()
+	return p.close(p.summary)
+}

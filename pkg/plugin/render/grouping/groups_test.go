@@ -1,0 +1,100 @@
+package grouping_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/grouping"
+)
+
+func member(namespace, name string, likeness byte, rules string) grouping.Member {
+	return grouping.Member{Subject: engine.ObjectKey{Namespace: namespace, Name: name}, Likeness: [32]byte{likeness}, Rules: rules}
+}
+
+func collect(g *grouping.Groups, members ...grouping.Member) {
+	for _, m := range members {
+		if !g.Join(m) {
+			g.Found(m, grouping.Text{Body: []byte{m.Likeness[0]}})
+		}
+	}
+}
+
+// shape is "title: first(count) ..." for each section.
+func shape(sections []*grouping.Section) []string {
+	var out []string
+	for _, s := range sections {
+		text := s.Title + ":"
+		for _, g := range s.Groups {
+			text += fmt.Sprintf(" %s(%d)", g.First.Name, g.Count)
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+func TestObjectsThatChangeAlikeAreShownOnce(t *testing.T) {
+	members := []grouping.Member{
+		member("shop", "a", 1, "p/r"), member("shop", "b", 2, "q"), member("db", "c", 1, "p/r"), member("", "d", 1, "p/r"),
+	}
+	for by, want := range map[grouping.By][]string{
+		"":                 {": a(3) b(1)"},
+		grouping.Patch:     {": a(3) b(1)"},
+		grouping.Policy:    {"p/r: a(3)", "q: b(1)"},
+		grouping.Namespace: {"(objects without a namespace): d(1)", "db: c(1)", "shop: a(1) b(1)"},
+	} {
+		g := grouping.Groups{By: by}
+		collect(&g, members...)
+		if diff := cmp.Diff(want, shape(g.Take())); diff != "" {
+			t.Errorf("by %q: -want +got:\n%s", by, diff)
+		}
+		if again := g.Take(); len(again) != 0 {
+			t.Errorf("by %q: taken twice: %v", by, shape(again))
+		}
+	}
+}
+
+func TestAGroupKnowsItsNamespacesAndAFewNames(t *testing.T) {
+	for _, expand := range []bool{false, true} {
+		g := grouping.Groups{Expand: expand}
+		for i := range 6 {
+			collect(&g, member([]string{"x", "y", "y"}[i%3], fmt.Sprint(i), 1, ""))
+		}
+		group := g.Take()[0].Groups[0]
+		want := []grouping.NamespaceCount{{Name: "y", N: 4}, {Name: "x", N: 2}}
+		if diff := cmp.Diff(want, group.Namespaces()); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		names := map[bool]int{false: 4, true: 6}[expand]
+		if len(group.Names) != names || group.Names[0] != "x/0" {
+			t.Errorf("expand %v: got %v", expand, group.Names)
+		}
+	}
+}
+
+func TestWhatIsHeldIsBounded(t *testing.T) {
+	var g grouping.Groups
+	text := grouping.Text{Body: bytes.Repeat([]byte("x"), 1<<20)}
+	for i := range 64 {
+		g.Found(member("shop", fmt.Sprint(i), byte(i), ""), text)
+		if g.Full() {
+			if n := len(g.Take()[0].Groups); n > 16 || g.Full() {
+				t.Errorf("%d groups held", n)
+			}
+			return
+		}
+	}
+	t.Error("64 MB are held")
+}
+
+func TestAnUnknownWordIsRefused(t *testing.T) {
+	if _, err := grouping.ParseBy("color"); err == nil {
+		t.Error("no error")
+	}
+	if by, err := grouping.ParseBy("policy"); by != grouping.Policy || err != nil {
+		t.Errorf("got %q, %v", by, err)
+	}
+}

@@ -1,0 +1,24 @@
+package render
+
+import (
+	"fmt"
+	"io"
+)
+
+// List prints items as one object of a kind, as JSON or YAML.
+func List[T any](out io.Writer, format, kind string, items []T) error {
+	if items == nil {
+		items = []T{} // an empty list, not null
+	}
+	d := document{yaml: format == YAML}
+	text, err := d.text(struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Items      []T    `json:"items"`
+	}{ReportVersion, kind, items})
+	if err != nil {
+		return fmt.Errorf("writing the list: %w", err)
+	}
+	_, err = io.WriteString(out, text)
+	return err
+}

@@ -1,0 +1,2 @@
+// Package tally counts how often each text was said, in bounded memory.
+package tally

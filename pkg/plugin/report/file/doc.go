@@ -1,0 +1,2 @@
+// Package file writes a file that takes the place of another only when it is whole.
+package file

@@ -1,0 +1,8 @@
+// Package junit writes a run as JUnit XML: a test case for each rule and object.
+//
+// A test that fails is a rule that would change the object, one in error a rule
+// that could not be evaluated, one that is skipped a rule that was held back. The
+// elements are those of the schema of Jenkins' xUnit plugin (junit-10.xsd), which
+// GitLab and others read as well. There are no times in it, since equal runs are
+// written as equal bytes.
+package junit

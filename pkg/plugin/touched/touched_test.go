@@ -1,0 +1,83 @@
+package touched_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/internal/randomobject"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
+)
+
+func deploymentType(t *testing.T) fielddiff.Type {
+	t.Helper()
+	empty := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}
+	typed, err := applyconfigurations.NewTypeConverter(scheme.Scheme).ObjectToTyped(empty)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fielddiff.Type{Schema: typed.Schema(), Ref: typed.TypeRef(), EmptyIsAbsent: true}
+}
+
+// random is a pair of states of an object, and how the server compares them.
+func random(t *testing.T, seed uint64) (before, after *unstructured.Unstructured, typ fielddiff.Type) {
+	t.Helper()
+	m := randomobject.New(seed)
+	object := m.Object()
+	if seed%2 == 0 {
+		object, typ = m.Deployment(), deploymentType(t)
+	}
+	return &unstructured.Unstructured{Object: object}, &unstructured.Unstructured{Object: m.Change(object)}, typ
+}
+
+// What is kept of an object is enough to know the patch, and the values of every
+// field, also after it was written to a file and read again.
+func TestWhatIsKeptOfAnObjectGivesTheSamePatch(t *testing.T) {
+	for seed := range uint64(1000) {
+		before, after, typ := random(t, seed)
+		kept := reread(t, touched.Between(before, after, typ))
+		if err := kept.Validate(); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		want := operations(t, before.Object, after.Object)
+		got := operations(t, kept.Before, kept.After)
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatalf("seed %d: another patch (-whole +kept):\n%s", seed, d)
+		}
+		change := kept.Change(touched.Object{APIVersion: before.GetAPIVersion(), Kind: before.GetKind(), Name: "t"})
+		for i, f := range fielddiff.Compare(before.Object, after.Object, typ) {
+			g := change.Fields[i].Field
+			if !g.Path.Equals(f.Path) || g.Kind != f.Kind || !fielddiff.Same(g.From, f.From) || !fielddiff.Same(g.To, f.To) {
+				t.Fatalf("seed %d: field %v from %v to %v became %v from %v to %v", seed, f, f.From, f.To, g, g.From, g.To)
+			}
+		}
+	}
+}
+
+func reread(t *testing.T, in touched.Touched) touched.Touched {
+	t.Helper()
+	text, err := json.Marshal(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out touched.Touched
+	if err := json.Unmarshal(text, &out); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return out
+}
+
+func operations(t *testing.T, before, after map[string]any) string {
+	t.Helper()
+	text, err := json.MarshalIndent(intent.Operations(before, after), "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,101 @@
+package undo_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/internal/randomobject"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/undo"
+)
+
+func deploymentType(t *testing.T) fielddiff.Type {
+	t.Helper()
+	empty := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}
+	typed, err := applyconfigurations.NewTypeConverter(scheme.Scheme).ObjectToTyped(empty)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fielddiff.Type{Schema: typed.Schema(), Ref: typed.TypeRef(), EmptyIsAbsent: true}
+}
+
+// journalled is a write as a journal keeps it.
+func journalled(t *testing.T, before, after *unstructured.Unstructured, typ fielddiff.Type) undo.Object {
+	t.Helper()
+	text, err := json.Marshal(touched.Between(before, after, typ))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept touched.Touched
+	if err := json.Unmarshal(text, &kept); err != nil {
+		t.Fatal(err)
+	}
+	return undo.Object{Object: touched.Object{Name: "t"}, Writes: []undo.Write{{Touched: kept}}}
+}
+
+func start(t *testing.T, seed uint64) (m randomobject.Maker, object map[string]any, typ fielddiff.Type) {
+	t.Helper()
+	m = randomobject.New(seed)
+	if seed%2 == 0 {
+		return m, m.Deployment(), deploymentType(t)
+	}
+	return m, m.Object(), typ
+}
+
+// Whatever was changed, taking it back gives the very object that was there: the
+// order of lists included.
+func TestUndoGivesTheOriginal(t *testing.T) {
+	for seed := range uint64(2000) {
+		m, object, typ := start(t, seed)
+		before := &unstructured.Unstructured{Object: object}
+		after := &unstructured.Unstructured{Object: m.Change(object)}
+		o := journalled(t, before, after, typ)
+		r := o.Restore(after)
+		if len(r.Kept) > 0 {
+			t.Fatalf("seed %d: kept %v", seed, r.Kept)
+		}
+		if d := cmp.Diff(before.Object, r.Want.Object); d != "" && len(intent.Operations(before.Object, r.Want.Object)) > 0 {
+			t.Fatalf("seed %d: undone (-before +undone):\n%s\nthe change was (-before +after):\n%s", seed, d, cmp.Diff(before.Object, after.Object))
+		}
+	}
+}
+
+// A second undo has nothing to do, and says so.
+func TestUndoTwice(t *testing.T) {
+	for seed := range uint64(1000) {
+		m, object, typ := start(t, seed)
+		before := &unstructured.Unstructured{Object: object}
+		o := journalled(t, before, &unstructured.Unstructured{Object: m.Change(object)}, typ)
+		if r := o.Restore(before); r.Want != before || len(r.Restored) > 0 {
+			t.Fatalf("seed %d: %v put back, kept %v", seed, r.Restored, r.Kept)
+		}
+	}
+}
+
+// Whatever somebody else has changed since is left as it is: of each field the
+// result has either what was there before the run, or what is there now.
+func TestUndoLeavesWhatOthersChanged(t *testing.T) {
+	for seed := range uint64(1000) {
+		m, object, typ := start(t, seed)
+		before := &unstructured.Unstructured{Object: object}
+		after := &unstructured.Unstructured{Object: m.Change(object)}
+		live := &unstructured.Unstructured{Object: m.Change(after.Object)}
+		o := journalled(t, before, after, typ)
+		r := o.Restore(live)
+		for _, f := range fielddiff.Compare(live.Object, r.Want.Object, typ) {
+			if f.Kind != fielddiff.Replaced {
+				continue
+			}
+			if was, _ := fielddiff.Lookup(before.Object, f.Path); !fielddiff.Same(was, f.To) {
+				t.Fatalf("seed %d: %v from %v to %v, was %v", seed, f, f.From, f.To, was)
+			}
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package undo
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+)
+
+// Restoration is what takes back the writes of an object.
+type Restoration struct {
+	// Want is the object with everything put back that can be: the live object
+	// itself where there is nothing to put back.
+	Want *unstructured.Unstructured
+	// Restored are the fields that are put back, and Already those that are as
+	// they were before the run.
+	Restored, Already []fieldpath.Path
+	// Kept are the fields that are left as they are, with the reasons.
+	Kept []Kept
+}
+
+// Kept is a field that is not put back.
+type Kept struct {
+	Path fieldpath.Path
+	Why  error // ErrChanged, ErrWithheld, ErrGone or ErrReordered
+	// Owners are the managers that own the field now, if that is the question.
+	Owners []plan.Writer
+}
+
+// Why a field is not put back.
+var (
+	ErrChanged  = errors.New("was changed since the run")
+	ErrWithheld = errors.New("holds a value of a Secret, which the journal does not keep (--journal-secrets)")
+	ErrGone     = errors.New("belongs to what is not there any more")
+	// ErrReordered: the values are put back, and their order is left.
+	ErrReordered = errors.New("was put in another order since the run")
+)
+
+// Error is the field, the reason and the owners: what a user is told.
+func (k Kept) Error() string {
+	text := fmt.Sprintf("%s is not put back: it %v", fielddiff.PathString(k.Path), k.Why)
+	var owners []string
+	for _, w := range k.Owners {
+		owners = append(owners, w.String())
+	}
+	if len(owners) > 0 {
+		text += "; now set by " + strings.Join(owners, ", ")
+	}
+	return text
+}
+
+// Unwrap gives the reason.
+func (k Kept) Unwrap() error { return k.Why }
+
+// Restore says how an object is to be so that the run's writes are taken back,
+// the last one first. The live object is not modified.
+func (o *Object) Restore(live *unstructured.Unstructured) Restoration {
+	r := restoring{Restoration: Restoration{Want: live}, live: live}
+	for _, w := range slices.Backward(o.Writes) {
+		r.write = w
+		r.takeBack()
+	}
+	return r.Restoration
+}
+
+// restoring works on one object.
+type restoring struct {
+	Restoration
+	live  *unstructured.Unstructured
+	write Write
+}
+
+// takeBack undoes one write: values and elements first, then the order of lists.
+func (r *restoring) takeBack() {
+	var ordered []unit // one for each list
+	for _, u := range unitsOf(r.write.Touched) {
+		if u.kind != fielddiff.Moved {
+			r.value(u)
+		}
+		if u.isElement() && !slices.ContainsFunc(ordered, u.sameList) {
+			ordered = append(ordered, u)
+		}
+	}
+	for _, u := range ordered {
+		if !r.order(u.list(), u.last()) {
+			r.keep(u.list(), ErrReordered)
+		}
+	}
+}
+
+// value puts back what was at a path, if what is there is ours.
+func (r *restoring) value(u unit) {
+	is := at(r.Want.Object, u.path)
+	was, wrote := at(r.write.Before, u.path), at(r.write.After, u.path)
+	switch {
+	case u.withheld && !r.untouched(u):
+		r.keep(u.path, ErrWithheld)
+	case u.withheld:
+		r.put(u.path, was)
+	case is.same(was):
+		r.Already = append(r.Already, u.path)
+	case is.same(wrote):
+		r.put(u.path, was)
+	default:
+		r.keep(u.path, ErrChanged)
+	}
+}
+
+// untouched tells whether a field that was added without its value being known
+// can be taken away: nobody has written the object since.
+func (r *restoring) untouched(u unit) bool {
+	return u.kind == fielddiff.Added && !r.write.InDoubt && r.write.ResourceVersion == r.live.GetResourceVersion()
+}
+
+func (r *restoring) keep(p fieldpath.Path, why error) {
+	k := Kept{Path: p, Why: why}
+	if !errors.Is(why, ErrWithheld) {
+		k.Owners = plan.OwnersOf(r.live, p)
+	}
+	r.Kept = append(r.Kept, k)
+}
+
+// put makes a path have a value, or nothing.
+func (r *restoring) put(p fieldpath.Path, v content) {
+	if r.Want == r.live {
+		r.Want = r.live.DeepCopy()
+	}
+	if !set(r.Want.Object, p, v) {
+		r.keep(p, ErrGone)
+		return
+	}
+	r.Restored = append(r.Restored, p)
+	if !v.there {
+		r.prune(p)
+	}
+}
+
+// prune removes the maps that a removal has left empty and that were not there
+// before the run.
+func (r *restoring) prune(p fieldpath.Path) {
+	for n := len(p) - 1; n > 0 && p[n].FieldName != nil && p[n-1].FieldName != nil; n-- {
+		parent := at(r.Want.Object, p[:n])
+		fields, isMap := parent.value.(map[string]any)
+		if !isMap || len(fields) > 0 || at(r.write.Before, p[:n]).there {
+			return
+		}
+		set(r.Want.Object, p[:n], content{})
+	}
+}

@@ -1,0 +1,122 @@
+package undo_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/undo"
+)
+
+func object(t *testing.T, text []byte) *unstructured.Unstructured {
+	t.Helper()
+	asJSON, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(asJSON); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func TestRestore(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no cases", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := map[string][]byte{}
+			for _, f := range archive.Files {
+				s[f.Name] = f.Data
+			}
+			before, live := object(t, s["before.yaml"]), object(t, s["live.yaml"])
+			o := journalled(t, before, object(t, s["after.yaml"]), fielddiff.Type{})
+			given := live.DeepCopy()
+			r := o.Restore(live)
+			if d := cmp.Diff(object(t, s["want.yaml"]).Object, r.Want.Object); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+			kept := ""
+			for _, k := range r.Kept {
+				kept += k.Error() + "\n"
+			}
+			if d := cmp.Diff(string(s["kept"]), kept); d != "" {
+				t.Errorf("kept (-want +got):\n%s", d)
+			}
+			if d := cmp.Diff(given, live); d != "" {
+				t.Errorf("the live object was modified:\n%s", d)
+			}
+		})
+	}
+}
+
+// secretWrite is a write of a Secret as a journal without secrets keeps it.
+func secretWrite(before, after map[string]any) undo.Write {
+	state := func(data map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "data": data}}
+	}
+	o := touched.Object{APIVersion: "v1", Kind: "Secret", Name: "s"}
+	return undo.Write{Touched: touched.Between(state(before), state(after), fielddiff.Type{}).Masked(o, &secret.Masker{})}
+}
+
+func TestAValueThatIsNotInTheJournalIsNotPutBack(t *testing.T) {
+	live := object(t, []byte(`{apiVersion: v1, kind: Secret, metadata: {name: s, resourceVersion: "2"}, data: {a: YQ==, b: Yg==}}`))
+	w := secretWrite(map[string]any{"a": "eA=="}, map[string]any{"a": "YQ==", "b": "Yg=="})
+	w.ResourceVersion = "2"
+	o := undo.Object{Writes: []undo.Write{w}}
+	r := o.Restore(live)
+	want := object(t, []byte(`{apiVersion: v1, kind: Secret, metadata: {name: s, resourceVersion: "2"}, data: {a: YQ==}}`))
+	if d := cmp.Diff(want, r.Want); d != "" {
+		t.Errorf("what was added is not taken away (-want +got):\n%s", d)
+	}
+	const text = "data.a is not put back: it holds a value of a Secret, which the journal does not keep (--journal-secrets)"
+	if len(r.Kept) != 1 || r.Kept[0].Error() != text {
+		t.Errorf("kept %v", r.Kept)
+	}
+	live.SetResourceVersion("3")
+	if r := o.Restore(live); len(r.Kept) != 2 || r.Want != live {
+		t.Errorf("somebody has written the Secret since, and yet only %v is kept", r.Kept)
+	}
+}
+
+func TestAWriteInDoubtIsTakenBackIfItWasStored(t *testing.T) {
+	before := object(t, []byte(`{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: "1"}}`))
+	after := object(t, []byte(`{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: "2"}}`))
+	o := journalled(t, before, after, fielddiff.Type{})
+	o.Writes[0].InDoubt = true
+	if r := o.Restore(after); len(r.Restored) != 1 || len(r.Kept) > 0 {
+		t.Errorf("stored: %+v", r)
+	}
+	if r := o.Restore(before); len(r.Already) != 1 || r.Want != before {
+		t.Errorf("not stored: %+v", r)
+	}
+}
+
+func TestSeveralWritesAreTakenBackTheLastOneFirst(t *testing.T) {
+	states := make([]*unstructured.Unstructured, 3)
+	for i, text := range []string{`{spec: {a: 1}, status: {b: 1}}`, `{spec: {a: 2}, status: {b: 1}}`, `{spec: {a: 3}, status: {b: 2}}`} {
+		states[i] = object(t, []byte(`{apiVersion: v1, kind: Thing, metadata: {name: c}}`))
+		for k, v := range object(t, []byte(`{apiVersion: v1, kind: Thing, x: `+text+`}`)).Object["x"].(map[string]any) {
+			states[i].Object[k] = v
+		}
+	}
+	first, second := journalled(t, states[0], states[1], fielddiff.Type{}), journalled(t, states[1], states[2], fielddiff.Type{})
+	o := undo.Object{Writes: append(first.Writes, second.Writes...)}
+	if d := cmp.Diff(states[0], o.Restore(states[2]).Want); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}

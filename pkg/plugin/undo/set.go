@@ -1,0 +1,90 @@
+package undo
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+)
+
+// set makes a path of an object have a content. Maps that lead there are made, list
+// elements are not: without the element that it belongs to a value has no place.
+func set(object map[string]any, p fieldpath.Path, c content) bool {
+	_, ok := put(object, p, c)
+	return ok
+}
+
+// put returns a value with a content at a path. Maps are modified, lists may be new.
+func put(v any, p fieldpath.Path, c content) (any, bool) {
+	switch {
+	case p[0].FieldName != nil:
+		return putField(v, p, c)
+	case p[0].Index != nil:
+		return v, false
+	}
+	list, isList := v.([]any)
+	if !isList && v != nil {
+		return v, false
+	}
+	i := indexOf(list, p[0])
+	switch {
+	case len(p) > 1 && i < 0:
+		return v, false
+	case len(p) > 1:
+		element, ok := put(list[i], p[1:], c)
+		list[i] = element
+		return list, ok
+	case c.there && i < 0:
+		return append(list, runtime.DeepCopyJSONValue(c.value)), true
+	case c.there:
+		list[i] = runtime.DeepCopyJSONValue(c.value)
+	case i >= 0:
+		return slices.Delete(list, i, i+1), true
+	}
+	return list, true
+}
+
+func putField(v any, p fieldpath.Path, c content) (any, bool) {
+	fields, isMap := v.(map[string]any)
+	if !isMap && v != nil {
+		return v, false
+	}
+	name := *p[0].FieldName
+	below, exists := fields[name]
+	switch {
+	case !exists && !c.there:
+		return v, true // there is nothing to take away
+	case len(p) == 1 && !c.there:
+		delete(fields, name)
+		return fields, true
+	case len(p) == 1:
+		below = runtime.DeepCopyJSONValue(c.value)
+	default:
+		var ok bool
+		if below, ok = put(below, p[1:], c); !ok {
+			return v, false
+		}
+	}
+	if fields == nil {
+		fields = map[string]any{}
+	}
+	fields[name] = below
+	return fields, true
+}
+
+// indexOf is the place of the only element that a path names, or -1.
+func indexOf(list []any, e fieldpath.PathElement) int {
+	found := -1
+	for i := range list {
+		if _, ok := fielddiff.Lookup(list[i:i+1], fieldpath.Path{e}); !ok {
+			continue
+		}
+		if found >= 0 {
+			return -1
+		}
+		found = i
+	}
+	return found
+}

@@ -1,0 +1,79 @@
+package undo
+
+import (
+	"slices"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
+)
+
+// Object is one object that a run wrote to.
+type Object struct {
+	Object touched.Object
+	// ResourceVersion is the last one that is known of the object.
+	ResourceVersion string
+	// Applied tells that one of the writes was a server-side apply.
+	Applied bool
+	// Writes are in the order in which they were made.
+	Writes []Write
+}
+
+// Write is one write of an object.
+type Write struct {
+	// Touched is the object before the write and as the server answered; where the
+	// write is InDoubt, as it answered to the dry run.
+	touched.Touched
+	// ResourceVersion is the object's after the write; empty where it is InDoubt.
+	ResourceVersion string
+	// InDoubt tells that it is not recorded whether the server stored the write.
+	InDoubt bool
+}
+
+// Objects are those that a run wrote to, or may have written to, in the order of
+// its journal.
+func Objects(j *journal.Journal) []Object {
+	var out []Object
+	for i := range j.Entries {
+		e := &j.Entries[i]
+		o := Object{Object: e.Object}
+		for _, r := range e.Results {
+			if r.Written {
+				o.Writes = append(o.Writes, Write{Touched: r.Touched, ResourceVersion: r.ResourceVersion})
+				o.ResourceVersion = r.ResourceVersion
+			}
+			if o.Object.UID == "" {
+				o.Object.UID = r.UID
+			}
+		}
+		o.Applied = slices.ContainsFunc(e.Attempts, func(a journal.Attempt) bool { return a.Method == intent.Apply })
+		o.Writes = append(o.Writes, inDoubt(e)...)
+		if len(o.Writes) > 0 {
+			out = append(out, o)
+		}
+	}
+	return slices.Clip(out)
+}
+
+// inDoubt are the last attempts on each endpoint of an object that may have been
+// stored: those without a result, and those after which the object was found to be
+// as wanted already.
+func inDoubt(e *journal.Entry) []Write {
+	var out []Write
+	for i, a := range e.Attempts {
+		later := func(b journal.Attempt) bool { return b.Subresource == a.Subresource }
+		if slices.ContainsFunc(e.Attempts[i+1:], later) {
+			continue
+		}
+		settled := false
+		for _, r := range e.Results {
+			if r.Subresource == a.Subresource {
+				settled = r.Written || r.Failed
+			}
+		}
+		if !settled {
+			out = append(out, Write{Touched: a.Touched, InDoubt: true})
+		}
+	}
+	return out
+}

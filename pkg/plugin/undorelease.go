@@ -1,0 +1,92 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/undo"
+)
+
+// release gives up what the run owns of objects without having a value there: the
+// keys of list elements that its fields were in. The objects do not change, and
+// what goes wrong leaves nothing behind but that ownership, so that it is told as
+// a warning.
+func (o *UndoOptions) release(ctx context.Context) error {
+	var applied []engine.ObjectKey
+	for i := range o.Objects {
+		if o.Objects[i].Applied {
+			applied = append(applied, o.Objects[i].Object.Key())
+		}
+	}
+	return apply.Each(len(applied), o.Executor.Concurrency,
+		func(i int) (error, error) {
+			if ctx.Err() != nil {
+				return nil, errInterrupted
+			}
+			return o.releaseOne(ctx, applied[i]), nil
+		},
+		func(i int, err error) (enough bool) {
+			if err != nil {
+				fmt.Fprintf(o.Executor.ErrOut, "warning: %s: %s still owns keys of list elements: %s\n",
+					applied[i], o.Journal.Header.FieldManager, apply.CleanServerError(err))
+			}
+			return false
+		})
+}
+
+// releaseTries is how often another writer may be faster.
+const releaseTries = 3
+
+func (o *UndoOptions) releaseOne(ctx context.Context, key engine.ObjectKey) (err error) {
+	for range releaseTries {
+		// All of it can be repeated: what is left to give up is read anew each time.
+		err = o.Executor.Writer.Do(ctx, func() error { return o.tryRelease(ctx, key) })
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// errWouldChange keeps an element that nobody else owns from being removed.
+var errWouldChange = errors.New("to give them up would change the object")
+
+// tryRelease sends nothing unless the server would leave the object as it is.
+func (o *UndoOptions) tryRelease(ctx context.Context, key engine.ObjectKey) error {
+	server := o.Executor.Writer.Server
+	live, err := server.Get(ctx, key)
+	if apierrors.IsNotFound(err) || (err == nil && key.UID != "" && key.UID != live.GetUID()) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	schemas, err := server.Types(ctx, live.GroupVersionKind(), false)
+	if err != nil {
+		return err
+	}
+	body, err := undo.Release(live, o.Journal.Header.FieldManager, schemas)
+	if err != nil || body == nil {
+		return err
+	}
+	p := apply.Patch{
+		Type: types.ApplyPatchType, Body: body, FieldManager: o.Journal.Header.FieldManager, Force: true, DryRun: true,
+	}
+	answer, err := server.Patch(ctx, key, p)
+	if err != nil {
+		return err
+	}
+	if changed, err := intent.Drift(live, answer); err != nil || len(changed) > 0 {
+		return errors.Join(err, errWouldChange)
+	}
+	p.DryRun = false
+	_, err = server.Patch(ctx, key, p)
+	return err
+}
