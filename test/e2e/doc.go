@@ -21,6 +21,9 @@
 //
 //	go test -run 'TestScripts/NAME$' .
 //
+// testdata/installed holds those that install policies which the API server itself
+// enforces (TestInstalledPolicies).
+//
 // A script starts in a directory of its own, with a namespace of its own:
 //
 //	$NAMESPACE           the namespace, current in all the kubeconfigs
@@ -51,4 +54,31 @@
 //	    From now on requests go through a proxy, which runs kubectl, as the
 //	    administrator and in the script's namespace, just before it passes on the
 //	    first patch of that sort: what others do while kubectl-mutate is at work.
+//
+// # The oracle
+//
+// TestOracle holds MutatingAdmissionPolicies against the admission of the API
+// server itself. A case is a file in testdata/oracle: policies and bindings
+// (policy.yaml), what they read (world.yaml), the objects (objects.yaml), how they
+// are sent (settings.yaml), what the server answered (answer.txt), and what
+// kubectl-mutate does where that differs (differs.txt); -update writes the answers.
+// NAMESPACE stands for the case's namespace. The server must be fresh: one
+// of version 1.36 never sees a parameter of a built-in kind again once the last
+// policy with parameters of that kind is gone.
+//
+// # The documents
+//
+// TestDocs runs the command lines of README.md and docs/*.md, each document on a
+// cluster of its own, and compares what its console blocks show; -update-docs writes
+// them. CONTRIBUTING.md says how a document is read.
+//
+// # What is random
+//
+// Two tests make up what they do from seeds. A failure names its seed:
+//
+//	go test -run TestRandomChanges -seed 7 .
+//	go test -run TestProof -seed 7 -v .
+//
+// -random-changes and -proof-runs have them go on for longer. The figures of the
+// proof are in the output of -v, the rate of writes in that of BenchmarkThroughput.
 package e2e

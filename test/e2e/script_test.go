@@ -11,7 +11,16 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { runScripts(t, "script") }
+
+// TestInstalledPolicies runs the scripts that install policies which the API
+// server itself enforces, or which every run with --from-cluster meets: no other
+// script runs meanwhile.
+func TestInstalledPolicies(t *testing.T) { runScripts(t, "installed") }
+
+// runScripts runs the scripts in a folder of testdata, in parallel.
+func runScripts(t *testing.T, folder string) {
+	t.Helper()
 	plugin := t.TempDir()
 	if err := buildPlugin(plugin); err != nil {
 		t.Fatal(err)
@@ -23,7 +32,7 @@ func TestScripts(t *testing.T) {
 	path := plugin + string(os.PathListSeparator) + filepath.Dir(server.kubectl) +
 		string(os.PathListSeparator) + os.Getenv("PATH")
 	testscript.Run(t, testscript.Params{
-		Dir:                 filepath.Join("testdata", "script"),
+		Dir:                 filepath.Join("testdata", folder),
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {

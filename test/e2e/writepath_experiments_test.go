@@ -79,7 +79,7 @@ func TestAGitOpsOwnerIsNamedAndNotOverruled(t *testing.T) {
 	check(t, w.applyAs(w.ctx, gitops, w.manifest("deployment", "web"), false))
 	_, r := w.write(t, w.deployment("web"), set("metadata|labels|tier", "b"))
 	checkOutcome(t, r, apply.Conflicted)
-	if text := r.Err.Error(); !strings.Contains(text, "argocd (Apply): .metadata.labels.tier") || !strings.Contains(text, "--force-conflicts") {
+	if text := r.Err.Error(); !strings.Contains(text, "argocd (Apply): .metadata.labels.tier") || !strings.Contains(text, "--take-from=argocd") {
 		t.Errorf("got %s", text)
 	}
 	live, err := w.Get(w.ctx, w.deployment("web"))

@@ -31,7 +31,7 @@ const (
 	creator   = "kubectl-create"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden table of the write path, and the recordings that pkg/engine/intent replays")
+var update = flag.Bool("update", false, "rewrite the golden table of the write path, the recordings that pkg/engine/intent replays, and what the server answers to the cases of testdata/oracle")
 
 // tableFile holds a line per case: what became of each of its changes.
 var tableFile = filepath.Join("testdata", "writepath", "table.md")

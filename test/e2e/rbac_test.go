@@ -1,0 +1,220 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/tools/txtar"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// A user with the printed roles can preview and apply. With any one rule less
+// something fails, and what is told names the resource of that rule.
+func TestPrintedRolesAreEnoughAndNoneTooMany(t *testing.T) {
+	plugin := t.TempDir()
+	if err := buildPlugin(plugin); err != nil {
+		t.Fatal(err)
+	}
+	for _, purpose := range []string{"preview", "apply"} {
+		t.Run(purpose, func(t *testing.T) {
+			t.Parallel()
+			r := newRoleTest(t, filepath.Join(plugin, "kubectl-mutate"), purpose)
+			roles := r.roles(r.admin, "rbac", "-p", "policies.yaml", "--for", purpose, "-n", r.namespace, "-o", "json")
+			r.enough(roles)
+			for i := range roles {
+				for j := range roles[i].Rules {
+					r.less(roles, i, j)
+				}
+			}
+		})
+	}
+}
+
+// role is a Role, or a ClusterRole.
+type role struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name      string `json:"name"`
+		Namespace string `json:"namespace,omitempty"`
+	} `json:"metadata"`
+	Rules []rbacv1.PolicyRule `json:"rules"`
+}
+
+// roleTest runs commands as users to whom roles are given.
+type roleTest struct {
+	*testing.T
+	program, purpose, namespace, dir, admin string
+	users                                   int
+}
+
+func newRoleTest(t *testing.T, program, purpose string) *roleTest {
+	r := &roleTest{T: t, program: program, purpose: purpose, namespace: newNamespace(t), dir: t.TempDir()}
+	r.admin = filepath.Join(r.dir, "admin")
+	if err := clientcmd.WriteToFile(*server.as("", r.namespace), r.admin); err != nil {
+		t.Fatal(err)
+	}
+	archive, err := txtar.ParseFile("testdata/rbac.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range archive.Files {
+		content := strings.ReplaceAll(string(f.Data), "$NAMESPACE", r.namespace)
+		if err := os.WriteFile(filepath.Join(r.dir, f.Name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.kubectl("create", "-f", filepath.Join(r.dir, "objects.yaml"))
+	return r
+}
+
+func (r *roleTest) kubectl(args ...string) {
+	r.Helper()
+	out, err := exec.CommandContext(r.Context(), server.kubectl, append([]string{"--kubeconfig", r.admin}, args...)...).CombinedOutput()
+	if err != nil {
+		r.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// run runs the plugin and returns its exit code, its output and what it told.
+func (r *roleTest) run(kubeconfig string, args ...string) (code int, stdout, stderr string) {
+	r.Helper()
+	var out, told bytes.Buffer
+	cmd := exec.CommandContext(r.Context(), r.program, append(args, "--kubeconfig", kubeconfig)...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = r.dir, &out, &told
+	cmd.Env = append(os.Environ(), "HOME="+r.dir, "XDG_STATE_HOME="+r.dir)
+	if err := cmd.Run(); cmd.ProcessState == nil {
+		r.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), told.String()
+}
+
+// roles are those that the plugin prints.
+func (r *roleTest) roles(kubeconfig string, args ...string) []role {
+	r.Helper()
+	code, out, told := r.run(kubeconfig, args...)
+	if code != 0 {
+		r.Fatalf("exit code %d\n%s", code, told)
+	}
+	var list struct{ Items []role }
+	if err := json.Unmarshal([]byte(out), &list); err != nil {
+		r.Fatal(err)
+	}
+	return list.Items
+}
+
+// user makes a user with roles.
+func (r *roleTest) user(roles []role) (kubeconfig string) {
+	r.Helper()
+	r.users++
+	name := fmt.Sprintf("%s-%d", r.namespace, r.users)
+	var all []any
+	for _, role := range roles {
+		role.Metadata.Name = name
+		binding := map[string]any{
+			"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": role.Kind + "Binding", "metadata": role.Metadata,
+			"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": role.Kind, "name": name},
+			"subjects": []any{map[string]any{"apiGroup": rbacv1.GroupName, "kind": "User", "name": name}},
+		}
+		all = append(all, role, binding)
+		if role.Kind == "ClusterRole" {
+			r.Cleanup(func() {
+				for _, kind := range []string{"clusterrole", "clusterrolebinding"} {
+					_ = exec.Command(server.kubectl, "--kubeconfig", r.admin, "delete", kind, name).Run() // of a server that ends with the tests
+				}
+			})
+		}
+	}
+	content, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": all})
+	if err != nil {
+		r.Fatal(err)
+	}
+	file := filepath.Join(r.dir, name)
+	if err := os.WriteFile(file+".json", content, 0o600); err != nil {
+		r.Fatal(err)
+	}
+	r.kubectl("apply", "-f", file+".json")
+	if err := clientcmd.WriteToFile(*server.as(name, r.namespace), file); err != nil {
+		r.Fatal(err)
+	}
+	return file
+}
+
+// act does what the roles are for.
+func (r *roleTest) act(kubeconfig string) (code int, told string) {
+	r.Helper()
+	args := []string{"preview", "-n", r.namespace, "-p", "policies.yaml"}
+	if r.purpose == "apply" {
+		r.kubectl("replace", "-f", filepath.Join(r.dir, "objects.yaml")) // so that there is something to apply
+		args = []string{"apply-existing", "-n", r.namespace, "-p", "policies.yaml", "--yes"}
+	}
+	code, stdout, stderr := r.run(kubeconfig, args...)
+	return code, stdout + stderr
+}
+
+// eventually tries until the server's authorizer has seen the roles.
+func (r *roleTest) eventually(try func() (done bool, why string)) {
+	r.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		done, why := try()
+		if done {
+			return
+		}
+		if time.Now().After(deadline) {
+			r.Errorf("%s", why)
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// enough demands that nothing fails and nothing is warned of.
+func (r *roleTest) enough(roles []role) {
+	r.Helper()
+	want := map[string]int{"preview": 1, "apply": 0}[r.purpose]
+	user := r.user(roles)
+	r.eventually(func() (bool, string) {
+		code, told := r.act(user)
+		refused := strings.Contains(told, "forbidden") || strings.Contains(told, "cannot ")
+		return code == want && !refused, fmt.Sprintf("with all rules: exit code %d, want %d\n%s", code, want, told)
+	})
+}
+
+// less takes a rule away, and demands that the lack of it is told.
+func (r *roleTest) less(roles []role, i, j int) {
+	r.Helper()
+	rule := roles[i].Rules[j]
+	fewer := slices.Clone(roles)
+	fewer[i].Rules = slices.Delete(slices.Clone(roles[i].Rules), j, j+1)
+	user := r.user(fewer)
+	var others []string // what the user may do, and the authorizer may not have seen yet
+	for x := range fewer {
+		for _, kept := range fewer[x].Rules {
+			others = append(others, kept.Resources...)
+		}
+	}
+	r.eventually(func() (bool, string) {
+		code, told := r.act(user)
+		for _, resource := range rule.Resources {
+			if !strings.Contains(told, resource) || !strings.Contains(told, "cannot ") {
+				return false, fmt.Sprintf("without the rule for %v of %s %s: exit code %d, and nothing names %s\n%s", rule.Verbs, roles[i].Kind, resource, code, resource, told)
+			}
+		}
+		for _, resource := range others {
+			if !slices.Contains(rule.Resources, resource) && strings.Contains(told, fmt.Sprintf("resource %q", resource)) {
+				return false, fmt.Sprintf("without the rule for %v: %s is refused as well\n%s", rule.Resources, resource, told)
+			}
+		}
+		return true, ""
+	})
+}
