@@ -257,17 +257,25 @@ func (w *wiring) namespace() string {
 // Objects without a namespace are left out only when -n asks for one. Manifests
 // are all evaluated unless -n chooses among them.
 func (w *wiring) scope(mapper meta.RESTMapper, args []string, request engine.Request) (engine.Scope, error) {
-	typed := w.Config.Namespace != nil && *w.Config.Namespace != ""
-	scope := engine.Scope{ClusterScoped: !typed || w.Objects.AllNamespaces, Request: request}
-	if !w.Objects.AllNamespaces && (typed || !w.Objects.Offline()) {
-		scope.Namespace = w.namespace()
-	}
+	scope := engine.Scope{ClusterScoped: !w.namespaceTyped() || w.Objects.AllNamespaces, Namespace: w.oneNamespace(), Request: request}
 	var err error
 	if scope.Labels, scope.Fields, err = w.Objects.selectors(); err != nil {
 		return scope, err
 	}
 	scope.Only, err = resolve(mapper, args)
 	return scope, err
+}
+
+func (w *wiring) namespaceTyped() bool {
+	return w.Config.Namespace != nil && *w.Config.Namespace != ""
+}
+
+// oneNamespace is the namespace to which the run is narrowed, or none.
+func (w *wiring) oneNamespace() string {
+	if w.Objects.AllNamespaces || (w.Objects.Offline() && !w.namespaceTyped()) {
+		return ""
+	}
+	return w.namespace()
 }
 
 func (w *wiring) source(ctx context.Context, scope engine.Scope) engine.Source {
@@ -309,10 +317,7 @@ func (n notices) Write(p []byte) (int, error) {
 func (w *wiring) renderOptions(out OutputFlags, request engine.Request) render.Options {
 	o := out.options(w.stdout)
 	o.Out, o.Masker = w.streams.Out, w.masker
-	o.Context = render.Context{Version: Version(), Operation: string(request.Operation)}
-	if !w.Objects.AllNamespaces {
-		o.Context.Namespace = w.namespace()
-	}
+	o.Context = render.Context{Version: Version(), Operation: string(request.Operation), Namespace: w.oneNamespace()}
 	if w.client != nil {
 		info := w.client.Info()
 		o.Context.Context, o.Context.Server, o.Context.User = info.Context, info.Server, info.User
