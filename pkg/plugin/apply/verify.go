@@ -261,9 +261,9 @@ func (t *verification) judge(context.Context) (Outcome, error) {
 	switch {
 	case err != nil:
 		return "", &ObjectError{Key: t.key, Err: err}
-	case unchanged && t.out.Difference.Quiet():
+	case unchanged && t.out.Difference.Quiet() && t.request.Removed.Empty():
 		return Unchanged, nil
-	case unchanged:
+	case unchanged: // also where the server puts back what was to go
 		return ServerKeepsValue, nil
 	}
 	if refused := t.out.Difference.Of(intent.Refused); len(refused) > 0 {

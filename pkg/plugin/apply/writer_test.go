@@ -101,6 +101,18 @@ func TestADryRunThatAnswersTheLiveObjectIsNotWritten(t *testing.T) {
 	checkSent(t, s, "(patch) (patch)")
 }
 
+func TestWhatTheServerPutsBackIsNotTakenForDone(t *testing.T) {
+	s := newFakeServer(t, configMap)
+	s.admit = func(_ Patch, o *unstructured.Unstructured) { o.Object["data"].(map[string]any)["a"] = "1" }
+	r := mustApply(t, writerTo(s), func(_ context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		after := live.DeepCopy()
+		unstructured.RemoveNestedField(after.Object, "data", "a")
+		return after, nil
+	})
+	checkOutcome(t, r, ServerKeepsValue)
+	checkSent(t, s, "(patch)")
+}
+
 func TestDryRunsWriteNothing(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	w := writerTo(s)
