@@ -102,7 +102,7 @@ func (x *executor) work(ctx context.Context, tasks []*task) error {
 	if x.rehearses() {
 		return nil
 	}
-	if ready, err = x.agree(ready); err != nil || len(ready) == 0 {
+	if ready, err = x.agree(ctx, ready); err != nil || len(ready) == 0 {
 		return err
 	}
 	if err := x.openJournal(ready); err != nil {
@@ -207,8 +207,8 @@ func (t *tally) add(r *apply.Result) {
 }
 
 // agree asks for what the verification found, and for the yes to it all.
-func (x *executor) agree(ready []*task) ([]*task, error) {
-	ready, err := x.agreeToLosses(ready)
+func (x *executor) agree(ctx context.Context, ready []*task) ([]*task, error) {
+	ready, err := x.agreeToLosses(ctx, ready)
 	switch {
 	case err != nil:
 		return nil, err
@@ -229,18 +229,13 @@ func (x *executor) agree(ready []*task) ([]*task, error) {
 	return ready, x.Prompt.all(ready, x.tally.failed, x.MaxChanges)
 }
 
-// agreeToLosses asks about each change by which the server would drop live data:
-// the yes to all others does not cover it.
-func (x *executor) agreeToLosses(ready []*task) ([]*task, error) {
+// agreeToLosses asks about each change by which the server would drop live data,
+// and reports those that are not agreed to.
+func (x *executor) agreeToLosses(ctx context.Context, ready []*task) ([]*task, error) {
 	var agreed []*task
 	for _, t := range ready {
-		lost := t.verified.Loses()
-		yes, err := len(lost) == 0, error(nil)
-		if !yes {
-			yes, err = x.Prompt.loses(&t.verified.Result)
-		}
+		yes, err := x.Writer.AgreeToLoss(ctx, t.verified)
 		if err == nil && !yes {
-			t.verified.Outcome, t.verified.Err = apply.Declined, &apply.ObjectError{Key: t.key, Err: &apply.LossError{Lost: lost}}
 			err = x.report(t, &t.verified.Result)
 		}
 		if err != nil {

@@ -98,24 +98,17 @@ func (p *Prompt) question(ready []*task, leftOut int) string {
 	return text
 }
 
-// loses asks whether an object may be written although the server would drop
-// what is live. Without a terminal it may not.
-func (p *Prompt) loses(r *apply.Result) (bool, error) {
-	if !p.terminal {
-		return false, nil
-	}
-	return p.ask(fmt.Sprintf("%s: the server would drop %s. Write all the same?", r.Key, strings.Join(r.Difference.Paths(), ", ")))
-}
-
-// one asks about a single object while the run is under way; it is what a Writer
-// wants of its Confirm. Who said --yes, or has no terminal, has said yes to what
-// was found before, and to nothing else.
+// one asks about a single object; it is what a Writer wants of its Confirm. Who has
+// no terminal has said yes to what was found before, and to nothing else. So has who
+// said --yes, but is asked where data would be lost.
 func (p *Prompt) one(_ context.Context, r apply.Result, q apply.Question) (bool, error) {
 	switch {
-	case !p.terminal || p.Yes:
+	case !p.terminal:
 		return false, nil
 	case q == apply.LosesData:
-		return p.loses(&r)
+		return p.ask(fmt.Sprintf("%s: the server would drop %s. Write all the same?", r.Key, strings.Join(r.Difference.Paths(), ", ")))
+	case p.Yes:
+		return false, nil
 	}
 	return p.ask(fmt.Sprintf("%s has changed since it was shown, and the change is another one now. Write it?", r.Key))
 }

@@ -179,7 +179,7 @@ func (w *Writer) Apply(ctx context.Context, key engine.ObjectKey, want Want) (Re
 	if err != nil || v.Outcome != Planned {
 		return v.Result, err
 	}
-	if yes, err := w.mayLose(ctx, v); !yes || err != nil {
+	if yes, err := w.AgreeToLoss(ctx, v); !yes || err != nil {
 		return v.Result, err
 	}
 	if w.DryRun != DryRunNone {
@@ -188,8 +188,9 @@ func (w *Writer) Apply(ctx context.Context, key engine.ObjectKey, want Want) (Re
 	return w.Write(ctx, v)
 }
 
-// mayLose asks before live data is lost.
-func (w *Writer) mayLose(ctx context.Context, v *Verified) (yes bool, err error) {
+// AgreeToLoss asks before a write by which the server would drop live data: the yes
+// to a run does not cover that. Without a yes the outcome is Declined.
+func (w *Writer) AgreeToLoss(ctx context.Context, v *Verified) (yes bool, err error) {
 	lost := v.Loses()
 	if len(lost) == 0 {
 		return true, nil
