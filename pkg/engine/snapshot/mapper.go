@@ -16,6 +16,7 @@ import (
 type definition struct {
 	kind             schema.GroupVersionKind
 	plural, singular string
+	shortNames       []string
 	namespaced       bool
 	schema           map[string]any // openAPIV3Schema; nil where there is none
 }
@@ -41,6 +42,7 @@ func definitionsIn(objects []*unstructured.Unstructured) []definition {
 		if d.kind.Group == "" || d.kind.Kind == "" || d.plural == "" {
 			continue
 		}
+		d.shortNames, _, _ = unstructured.NestedStringSlice(u.Object, "spec", "names", "shortNames")
 		versions, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "versions")
 		list, _ := versions.([]any)
 		for _, v := range list {
@@ -95,7 +97,7 @@ func newMapper(definitions []definition, objects []*unstructured.Unstructured) m
 			mapper.Add(gvk, scopeOf(guessed[gvk.GroupKind()] && !clusterScoped(gvk.GroupKind())))
 		}
 	}
-	return mapper
+	return withShortNames(mapper, definitions)
 }
 
 func scopeOf(namespaced bool) meta.RESTScope {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -127,4 +128,31 @@ func object(apiVersion, kind, namespace, name string) *unstructured.Unstructured
 		metadata["namespace"] = namespace
 	}
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata}}
+}
+
+func TestResourcesAreKnownByTheirShortNames(t *testing.T) {
+	definition := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "widgets.example.com")
+	definition.Object["spec"] = map[string]any{
+		"group": "example.com", "scope": "Namespaced",
+		"names":    map[string]any{"kind": "Widget", "plural": "widgets", "shortNames": []any{"wi", "po"}},
+		"versions": []any{map[string]any{"name": "v1"}},
+	}
+	mapper := load(t, []*unstructured.Unstructured{definition}, snapshot.Options{}).Mapper()
+	for typed, want := range map[schema.GroupVersionResource]string{
+		{Resource: "deploy"}:                     "Deployment",
+		{Resource: "deploy", Group: "apps"}:      "Deployment",
+		{Resource: "wi"}:                         "Widget",
+		{Resource: "po"}:                         "Pod",
+		{Resource: "po", Group: "example.com"}:   "Widget",
+		{Resource: "deployments"}:                "Deployment",
+		{Resource: "deploy", Group: "other.org"}: "",
+	} {
+		got, err := mapper.KindsFor(typed)
+		if want == "" && meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil || got[0].Kind != want {
+			t.Errorf("%v: got %v, error %v, want %q", typed, got, err, want)
+		}
+	}
 }

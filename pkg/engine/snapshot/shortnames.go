@@ -1,0 +1,91 @@
+package snapshot
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// builtinShortNames are the short names of Kubernetes' own resources, which their
+// Go types do not tell. A test compares them with a real server's discovery.
+var builtinShortNames = map[string]schema.GroupResource{ //nolint:gochecknoglobals // an immutable table
+	"cm":     {Resource: "configmaps"},
+	"cs":     {Resource: "componentstatuses"},
+	"ep":     {Resource: "endpoints"},
+	"ev":     {Resource: "events"},
+	"limits": {Resource: "limitranges"},
+	"no":     {Resource: "nodes"},
+	"ns":     {Resource: "namespaces"},
+	"po":     {Resource: "pods"},
+	"pv":     {Resource: "persistentvolumes"},
+	"pvc":    {Resource: "persistentvolumeclaims"},
+	"quota":  {Resource: "resourcequotas"},
+	"rc":     {Resource: "replicationcontrollers"},
+	"sa":     {Resource: "serviceaccounts"},
+	"svc":    {Resource: "services"},
+	"deploy": {Group: "apps", Resource: "deployments"},
+	"ds":     {Group: "apps", Resource: "daemonsets"},
+	"rs":     {Group: "apps", Resource: "replicasets"},
+	"sts":    {Group: "apps", Resource: "statefulsets"},
+	"crd":    {Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
+	"crds":   {Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
+	"hpa":    {Group: "autoscaling", Resource: "horizontalpodautoscalers"},
+	"cj":     {Group: "batch", Resource: "cronjobs"},
+	"csr":    {Group: "certificates.k8s.io", Resource: "certificatesigningrequests"},
+	"ing":    {Group: "networking.k8s.io", Resource: "ingresses"},
+	"ip":     {Group: "networking.k8s.io", Resource: "ipaddresses"},
+	"netpol": {Group: "networking.k8s.io", Resource: "networkpolicies"},
+	"pdb":    {Group: "policy", Resource: "poddisruptionbudgets"},
+	"pc":     {Group: "scheduling.k8s.io", Resource: "priorityclasses"},
+	"sc":     {Group: "storage.k8s.io", Resource: "storageclasses"},
+	"vac":    {Group: "storage.k8s.io", Resource: "volumeattributesclasses"},
+}
+
+// shortNames is a mapper that also knows resources by their short names. Those of
+// Kubernetes come first, as in a server's discovery.
+type shortNames struct {
+	meta.RESTMapper
+	custom map[string]schema.GroupResource
+}
+
+// withShortNames adds the short names of Kubernetes' resources and of definitions.
+func withShortNames(m meta.RESTMapper, definitions []definition) meta.RESTMapper {
+	custom := map[string]schema.GroupResource{}
+	for _, d := range definitions {
+		for _, name := range d.shortNames {
+			if _, taken := custom[name]; !taken {
+				custom[name] = schema.GroupResource{Group: d.kind.Group, Resource: d.plural}
+			}
+		}
+	}
+	return shortNames{m, custom}
+}
+
+// full is the resource that a short name stands for, and any other name as it is.
+func (s shortNames) full(short schema.GroupVersionResource) schema.GroupVersionResource {
+	for _, names := range []map[string]schema.GroupResource{builtinShortNames, s.custom} {
+		if long, known := names[short.Resource]; known && (short.Group == "" || short.Group == long.Group) {
+			return long.WithVersion(short.Version)
+		}
+	}
+	return short
+}
+
+func (s shortNames) KindFor(r schema.GroupVersionResource) (schema.GroupVersionKind, error) {
+	return s.RESTMapper.KindFor(s.full(r))
+}
+
+func (s shortNames) KindsFor(r schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
+	return s.RESTMapper.KindsFor(s.full(r))
+}
+
+func (s shortNames) ResourceFor(r schema.GroupVersionResource) (schema.GroupVersionResource, error) {
+	return s.RESTMapper.ResourceFor(s.full(r))
+}
+
+func (s shortNames) ResourcesFor(r schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
+	return s.RESTMapper.ResourcesFor(s.full(r))
+}
+
+func (s shortNames) ResourceSingularizer(resource string) (string, error) {
+	return s.RESTMapper.ResourceSingularizer(s.full(schema.GroupVersionResource{Resource: resource}).Resource)
+}
