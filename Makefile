@@ -1,15 +1,20 @@
-# Needs Go, git and make. The only thing taken from the network is Go modules.
+# Needs Go, git and make. The only thing taken from the network is Go modules; with
+# CHROMIUM_REQUIRED=1, as in .ci/run, also Debian's Chromium where there is none.
 
 GO      ?= go
 BIN     := $(CURDIR)/.bin
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT  ?= $(shell git rev-parse --verify HEAD 2>/dev/null || echo unknown)
-PKG     := github.com/kubectl-mutate/kubectl-mutate/pkg/plugin
+PKG     := github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version
 LDFLAGS := -s -w -X $(PKG).version=$(VERSION) -X $(PKG).commit=$(COMMIT)
 
 # One setting for all, so that plugin and tests share the build cache and no C
 # compiler is needed.
 export CGO_ENABLED := 0
+
+# For the recipes of tests in a browser: finds one, and fails where it is required
+# and cannot be had.
+WITH_BROWSER := CHROMIUM="$$(tools/chromium.sh)" && export CHROMIUM &&
 
 .DEFAULT_GOAL := build
 
@@ -29,13 +34,14 @@ demo-cluster: build controlplane ## The same on a real API server: preview, appl
 test: test-unit test-e2e ## Run all tests.
 
 .PHONY: test-unit
-test-unit: ## Run the unit tests, and the conformance cases with their counts.
-	$(GO) test ./...
+test-unit: ## Run the unit tests, those in a browser if there is one, and the conformance cases with their counts.
+	$(WITH_BROWSER) $(GO) test ./...
 	@$(GO) test -v -run '^TestConformance$$' ./pkg/plugin | grep -E 'conformance |NOT COMPARED'
 
 .PHONY: test-browser
-test-browser: ## Try the HTML report in headless Chromium, which must be there (Debian: package chromium).
-	CHROMIUM_REQUIRED=1 $(GO) test -run '^TestInABrowser' -v ./pkg/plugin/report/html
+test-browser: export CHROMIUM_REQUIRED := 1
+test-browser: ## Try the HTML report in headless Chromium; on Debian, root gets it installed.
+	$(WITH_BROWSER) $(GO) test -count 1 -run '^TestInABrowser' -v ./pkg/plugin/report/html
 
 .PHONY: test-e2e
 test-e2e: controlplane ## Run the scripts on a real API server.

@@ -215,7 +215,7 @@ func TestWorkflowsHaveNoMoreRightsThanTheyNeed(t *testing.T) {
 			}
 			for _, step := range j.Steps {
 				if step.Uses != "" {
-					check(t, regexp.MustCompile(`^[\w.-]+(/[\w.-]+)+@(v\d[\w.]*|[0-9a-f]{40})$`).MatchString(step.Uses), "%s uses %s", name, step.Uses)
+					check(t, regexp.MustCompile(`^[\w.-]+(/[\w.-]+)+@[0-9a-f]{40}$`).MatchString(step.Uses), "%s uses %s: name it by its commit", name, step.Uses)
 				}
 			}
 		}
@@ -225,14 +225,27 @@ func TestWorkflowsHaveNoMoreRightsThanTheyNeed(t *testing.T) {
 // The linker ignores -X for a variable that is not there, so a renamed one
 // would go unnoticed.
 func TestLinkerSetsVariablesThatExist(t *testing.T) {
-	variables := packageVariables(t, "../pkg/plugin")
+	variables := packageVariables(t, "../pkg/plugin/version")
 	build := read[release](t, "../.goreleaser.yaml").Builds[0]
 	check(t, slices.Contains(build.Flags, "-trimpath"), "flags %v make no reproducible build", build.Flags)
-	flag := regexp.MustCompile(`-X github\.com/kubectl-mutate/kubectl-mutate/pkg/plugin\.(\w+)=`)
-	set := flag.FindAllStringSubmatch(strings.Join(build.Ldflags, " "), -1)
-	check(t, len(set) == 2, "ldflags set %d variables, want version and commit", len(set))
-	for _, match := range set {
-		check(t, slices.Contains(variables, match[1]), "pkg/plugin has no variable %s", match[1])
+	makefile, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := regexp.MustCompile(`(?m)^PKG +:= (.+)$`).FindSubmatch(makefile)
+	if name == nil {
+		t.Fatal("the Makefile names no package for -X")
+	}
+	flag := regexp.MustCompile(`-X github\.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version\.(\w+)=`)
+	for from, ldflags := range map[string]string{
+		".goreleaser.yaml": strings.Join(build.Ldflags, " "),
+		"Makefile":         strings.ReplaceAll(string(makefile), "$(PKG)", string(name[1])),
+	} {
+		set := flag.FindAllStringSubmatch(ldflags, -1)
+		check(t, len(set) == 2, "%s sets %d variables, want version and commit", from, len(set))
+		for _, match := range set {
+			check(t, slices.Contains(variables, match[1]), "%s: pkg/plugin/version has no variable %s", from, match[1])
+		}
 	}
 }
 

@@ -1,2 +1,2 @@
-// Package archtest keeps the import rule of docs/architecture.md by a test.
+// Package archtest keeps docs/architecture.md true by tests: its import rule and its table of packages.
 package archtest

@@ -43,9 +43,9 @@ var rules = append(dialectRules(), []rule{
 		forbidden: []string{"./pkg/plugin/..."},
 	},
 	{
-		says:      "only the commands choose the dialects",
+		says:      "only the commands, and what wires them, choose the dialects",
 		packages:  []string{"./pkg/..."},
-		except:    []string{"./pkg/plugin"},
+		except:    []string{"./pkg/plugin", "./pkg/plugin/wire"},
 		forbidden: []string{"./pkg/engine/dialects"},
 	},
 	{
@@ -56,7 +56,7 @@ var rules = append(dialectRules(), []rule{
 	},
 	{
 		says:      "the bottom of the engine knows nothing of this module",
-		packages:  []string{"./pkg/engine/fielddiff", "./pkg/engine/wildcard"},
+		packages:  []string{"./pkg/engine/apipath", "./pkg/engine/fielddiff", "./pkg/engine/randomtext", "./pkg/engine/reason", "./pkg/engine/wildcard"},
 		forbidden: []string{"./..."},
 	},
 	{
@@ -67,10 +67,23 @@ var rules = append(dialectRules(), []rule{
 		allowed:   []string{"k8s.io/client-go/kubernetes/scheme", "k8s.io/client-go/applyconfigurations/..."},
 	},
 	{
-		says:      "only the commands know the command line",
+		says:      "only the commands, and what completes them, know the command line",
 		packages:  []string{"./..."},
-		except:    []string{"./pkg/plugin"},
+		except:    []string{"./pkg/plugin", "./pkg/plugin/completion"},
 		forbidden: []string{"github.com/spf13/..."},
+		allowed:   []string{"github.com/spf13/pflag"},
+	},
+	{
+		says:      "one package says what users type",
+		packages:  []string{"./..."},
+		except:    []string{"./pkg/plugin", "./pkg/plugin/flags"},
+		forbidden: []string{"github.com/spf13/pflag"},
+	},
+	{
+		says:      "what commands run knows neither flags nor how it was wired",
+		packages:  []string{"./..."},
+		except:    []string{"./pkg/plugin", "./pkg/plugin/completion", "./pkg/plugin/wire"},
+		forbidden: []string{"./pkg/plugin/flags", "./pkg/plugin/wire"},
 	},
 	{
 		says:     "only one package talks to an API server",
@@ -84,14 +97,14 @@ var rules = append(dialectRules(), []rule{
 	{
 		says:      "only one package knows the API server's own code, which changes with every release",
 		packages:  []string{"./..."},
-		except:    []string{"./pkg/engine/celpatch"},
+		except:    []string{"./pkg/engine/celpatch", "./pkg/engine/celpatch/patch"},
 		forbidden: []string{"k8s.io/apiserver/..."},
 	},
 	{
-		says:      "what two dialects share knows no dialect",
-		packages:  []string{"./pkg/engine/celpatch"},
+		says:      "what dialects share knows no dialect",
+		packages:  []string{"./pkg/engine/celpatch/...", "./pkg/engine/decode", "./pkg/engine/selector"},
 		forbidden: []string{"./..."},
-		allowed:   []string{"./pkg/engine"},
+		allowed:   []string{"./pkg/engine", "./pkg/engine/celpatch/...", "./pkg/engine/wildcard"},
 	},
 	{
 		says:     "the packages that double the binary stay out of it",

@@ -40,6 +40,11 @@ type Change struct {
 // Changed tells whether the object would differ.
 func (c *Change) Changed() bool { return len(c.Fields) > 0 }
 
+// Writes tells whether a rule wrote to the object, even if nothing is left of it.
+func (c *Change) Writes() bool {
+	return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Outcome == Changed })
+}
+
 // Denied tells whether admission would refuse the object as it would be.
 func (c *Change) Denied() bool {
 	return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Outcome == Denied })

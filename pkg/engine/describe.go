@@ -13,6 +13,10 @@ type Description struct {
 	// Matches names the objects that the rule is evaluated on, or that set it off:
 	// a superset, like Program.Selections.
 	Matches []Selection
+	// Where narrows Matches further than selections can, in the words of the rule's
+	// language: "namespaces: shop, bank", "unless annotations: frozen=true". All of it
+	// holds of what is changed.
+	Where []string
 	// Targets names the objects that the rule changes in place of those that set
 	// it off; empty where it changes what it matches. A part of a selection that
 	// only a trigger can tell is empty.

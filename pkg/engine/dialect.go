@@ -2,9 +2,7 @@ package engine
 
 import (
 	"context"
-	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -89,45 +87,4 @@ type Effect interface {
 	Subjects() Selection
 	// Apply runs the rule on a subject, like Program.Evaluate.
 	Apply(ctx context.Context, subject Target, w *World, s Sink) (*unstructured.Unstructured, error)
-}
-
-// World is all that an evaluation may ask. A nil capability makes a rule that
-// needs it unsupported, and the step names the flag that grants it.
-type World struct {
-	Reader Reader
-	Raw    RawReader
-	Access Authorizer
-	Remote Fetcher
-	// Registry knows the images that containers run.
-	Registry ImageRegistry
-	Mapper   meta.RESTMapper
-	// Now and Seed stand still during a run, so that preview and apply agree on
-	// clocks and random values.
-	Now    time.Time
-	Seed   uint64
-	Limits Limits
-	// Memo keeps, for the whole run, what was read for one object and serves
-	// others too; nil keeps nothing.
-	Memo *Memo
-}
-
-// RawReader reads policy-chosen paths of the user's own API server. Where a live
-// server would know the answer and the RawReader cannot, its error is an
-// *UnansweredError.
-type RawReader interface {
-	Raw(ctx context.Context, method, path string, body []byte) ([]byte, error)
-}
-
-// Limits bounds what one evaluation may cost. Policies and cluster contents are
-// untrusted; an error that a limit causes names it.
-type Limits struct {
-	Depth       int // nesting of objects, patches and expressions
-	Elements    int // elements of one list that a rule iterates over
-	ContextSize int // bytes of data that a rule loads beside the object
-	Rounds      int // of any fixed point
-}
-
-// DefaultLimits are wide enough for every policy that a server would admit.
-func DefaultLimits() Limits {
-	return Limits{Depth: 128, Elements: 10_000, ContextSize: 2 << 20, Rounds: 100}
 }

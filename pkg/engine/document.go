@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -15,6 +17,14 @@ type Document struct {
 	Origin string
 }
 
+// Names are those by which a RuleRef may call the policy: its own, that with its
+// namespace, and that with its kind where several kinds share it.
+func (d Document) Names() []string {
+	u := d.Object
+	namespace := cmp.Or(u.GetNamespace(), "default")
+	return []string{u.GetName(), namespace + "/" + u.GetName(), u.GetKind() + "/" + u.GetName()}
+}
+
 // CompileError tells what is wrong with a policy, in terms of the text its
 // author wrote. Dialects return several of them joined with errors.Join.
 type CompileError struct {
@@ -24,6 +34,9 @@ type CompileError struct {
 	Field  string // path in the document, such as "spec.rules[1].mutate.patchesJson6902"
 	Err    error  // what is wrong and, where there is one, the way out
 }
+
+// ErrNoMutateRule warns of a policy, which may do other things, that it changes nothing.
+var ErrNoMutateRule = errors.New("no rule mutates, so this policy does nothing here")
 
 // Error says where, who and what: "team.yaml:3: ClusterPolicy p, rule r: spec.rules[0].mutate: reason".
 func (e *CompileError) Error() string {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"slices"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
@@ -42,11 +41,6 @@ const (
 
 // Alike is the Text for several objects that change alike.
 func (i *Impact) Alike() string { return cmp.Or(i.Brief, i.Text) }
-
-// Writes tells whether a rule wrote to the object, even if nothing is left of it.
-func (c *Change) Writes() bool {
-	return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Outcome == Changed })
-}
 
 // Restarts counts what a run would restart.
 type Restarts struct{ Workloads, Pods int }

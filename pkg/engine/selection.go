@@ -1,16 +1,12 @@
 package engine
 
 import (
-	"context"
-	"fmt"
-	"iter"
+	"cmp"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
 )
@@ -34,10 +30,11 @@ type Selection struct {
 
 // Exact tells whether the selection can only name a single object.
 func (s Selection) Exact() bool {
-	return s.Name != "" && !wildcard.Has(s.Namespace) && !wildcard.Has(s.Name) && s.exactKind() && s.Labels == nil
+	return s.Name != "" && !wildcard.Has(s.Namespace) && !wildcard.Has(s.Name) && s.ExactKind() && s.Labels == nil
 }
 
-func (s Selection) exactKind() bool {
+// ExactKind tells whether the selection can only name objects of a single kind.
+func (s Selection) ExactKind() bool {
 	return s.Resource == "" && !wildcard.Has(s.Group) && !wildcard.Has(s.Version) && !wildcard.Has(s.Kind)
 }
 
@@ -63,59 +60,99 @@ func (s Selection) Matches(u *unstructured.Unstructured) bool {
 	return err == nil && selector.Matches(labels.Set(u.GetLabels()))
 }
 
+// Miss is one part in which an object is not what a selection names.
+type Miss struct {
+	Part         string // "kind", "name", "labels"
+	Wanted, Seen string // empty for none
+}
+
+// String reads like "name: wants settings, is other".
+func (m Miss) String() string {
+	seen := "is " + m.Seen
+	if m.Seen == "" {
+		seen = "has none"
+	}
+	return m.Part + ": wants " + cmp.Or(m.Wanted, "none") + ", " + seen
+}
+
+// PartKind is the Part of a Miss beside which there is no other: an object of another
+// kind is not looked at any further.
+const PartKind = "kind"
+
+// NamesKind tells whether the selection names the kind of an object.
+func (s Selection) NamesKind(k ObjectKey) bool {
+	return wildcard.Match(s.Kind, k.Kind) && wildcard.Match(s.Group, k.Group)
+}
+
+// Misses lists the parts that keep the selection from naming an object, which is
+// known by its key and labels.
+func (s Selection) Misses(k ObjectKey, has map[string]string) []Miss {
+	if !s.NamesKind(k) {
+		return []Miss{{PartKind, s.typeText(), Selection{Group: k.Group, Kind: k.Kind}.typeText()}}
+	}
+	var out []Miss
+	add := func(same bool, part, wanted, seen string) {
+		if !same {
+			out = append(out, Miss{part, wanted, seen})
+		}
+	}
+	exact := s.Exact() // such a selection names a key, of which no part is open
+	add(exact || open(s.Version, k.Version), "version", s.Version, k.Version)
+	add(s.Subresource == k.Subresource, "subresource", s.Subresource, k.Subresource)
+	add(open(s.Namespace, k.Namespace) && (!exact || s.Namespace == k.Namespace), "namespace", s.Namespace, k.Namespace)
+	add(open(s.Name, k.Name), "name", s.Name, k.Name)
+	if s.Labels == nil {
+		return out
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s.Labels)
+	if err != nil || !selector.Matches(labels.Set(has)) {
+		add(false, "labels", metav1.FormatLabelSelector(s.Labels), labels.Set(has).String())
+	}
+	return out
+}
+
 func open(pattern, text string) bool { return pattern == "" || wildcard.Match(pattern, text) }
 
-// Reader serves objects that policies, and the evaluation itself, ask for.
-// Objects that it hands out are shared: nobody may modify them.
-type Reader interface {
-	// Get returns one object, or an error for which apierrors.IsNotFound holds.
-	Get(context.Context, ObjectKey) (*unstructured.Unstructured, error)
-	// List streams what a selection names, page by page, in a stable order. A
-	// wildcard kind stands for every kind that can be listed.
-	List(context.Context, Selection) iter.Seq2[*unstructured.Unstructured, error]
-	// Schema tells how the server merges and compares objects of a kind. Its
-	// zero value stands for a kind that no schema is known of.
-	Schema(context.Context, schema.GroupVersionKind) (Schema, error)
+// String is how messages name a selection: "apps/Deployment shop/web",
+// "deployments.apps in shop with app=web", "*". A part that is only known when a
+// rule runs is "(computed)".
+func (s Selection) String() string {
+	var b strings.Builder
+	b.WriteString(s.typeText())
+	for _, part := range []*string{&s.Namespace, &s.Name} {
+		if *part == Computed {
+			*part = "(computed)"
+		}
+	}
+	if s.Subresource != "" {
+		b.WriteString("/" + s.Subresource)
+	}
+	switch {
+	case s.Name != "" && s.Namespace != "":
+		b.WriteString(" " + s.Namespace + "/" + s.Name)
+	case s.Name != "":
+		b.WriteString(" " + s.Name)
+	case s.Namespace != "":
+		b.WriteString(" in " + s.Namespace)
+	}
+	if s.Labels != nil && len(s.Labels.MatchLabels)+len(s.Labels.MatchExpressions) > 0 {
+		b.WriteString(" with " + metav1.FormatLabelSelector(s.Labels))
+	}
+	return b.String()
 }
 
-// Schema answers the two questions that dialects and the write path ask of a
-// kind's OpenAPI schema. Both are nil where the kind has no schema.
-type Schema struct {
-	// Types converts to structured-merge-diff's typed values: list-map keys,
-	// sets and atomics, as server-side apply and CEL's ApplyConfiguration merge.
-	Types managedfields.TypeConverter
-	// Patch looks up patch strategies and merge keys, as strategic merge does.
-	Patch strategicpatch.LookupPatchMeta
-}
-
-// Known tells whether there is a schema at all.
-func (s Schema) Known() bool { return s.Types != nil }
-
-// Page is one part of a listing. Target decodes the i-th object when it is
-// called, so that a page can be decoded by several workers side by side.
-type Page interface {
-	Len() int
-	Target(i int) (Target, error)
-}
-
-// UnreadableError is what a Source yields for a part of a listing that could not
-// be read, such as a resource that the user may not list: the run goes on with
-// the rest and counts as incomplete. Any other error of a Source ends the run.
-type UnreadableError struct {
-	What string // "pods in namespace shop"
-	Err  error
-}
-
-// Error says what could not be read and why.
-func (e *UnreadableError) Error() string { return fmt.Sprintf("cannot read %s: %v", e.What, e.Err) }
-
-// Unwrap gives the server's answer.
-func (e *UnreadableError) Unwrap() error { return e.Err }
-
-// Source streams the objects to evaluate: those that both the selections of the
-// programs and the user's own choice (namespace, selector, types, names) allow.
-// Each object comes once, whatever the number of selections that name it, in an
-// order that does not change from run to run.
-type Source interface {
-	Pages(context.Context, []Selection) iter.Seq2[Page, error]
+func (s Selection) typeText() string {
+	group := s.Group
+	if group == "*" {
+		group = ""
+	}
+	switch {
+	case s.Resource != "" && group != "":
+		return s.Resource + "." + group
+	case s.Resource != "":
+		return s.Resource
+	case group != "":
+		return group + "/" + s.Kind
+	}
+	return s.Kind
 }

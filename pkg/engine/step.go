@@ -33,7 +33,7 @@ const (
 	Denied      Outcome = "denied"      // admission would refuse the object
 	Unsupported Outcome = "unsupported" // needs something this program cannot or may not do; Err says what
 	Skipped     Outcome = "skipped"     // matched, then a precondition or exception held it back
-	Unchanged   Outcome = "unchanged"   // ran, and the object already was as the rule wants it
+	Unchanged   Outcome = "unchanged"   // ran, and the object is as it was; Err says why where that is not just what the rule wants
 	NotMatched  Outcome = "not-matched"
 )
 
@@ -63,8 +63,9 @@ type Step struct {
 	// Fields is what the rule changed, computed by the engine like Change.Fields.
 	Fields   []fielddiff.Field
 	Warnings []Warning
-	// Err says why the step was skipped, unsupported, denied or failed, or did
-	// not match. Its text is made late, so that nobody pays for what is not shown.
+	// Err says why the step was skipped, unsupported, denied or failed, did not
+	// match, or changed nothing although the object is not simply as the rule wants
+	// it. Its text is made late, so that nobody pays for what is not shown.
 	Err error
 }
 

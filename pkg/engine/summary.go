@@ -2,7 +2,7 @@ package engine
 
 // Summary counts what a run did.
 type Summary struct {
-	Objects    int // evaluated
+	Objects    int // evaluated: those that are there, or would be
 	Changed    int // objects that would differ
 	Fields     int // fields that would differ
 	Incomplete int // objects with a failed, denied or unsupported step
@@ -30,9 +30,12 @@ func NewSummary(rules []RuleRef) *Summary {
 	return s
 }
 
-// Add counts one object.
+// Add counts one object. It counts the same whether the run keeps reasons or not. A
+// target that is not there is no evaluated object, but what failed about it counts.
 func (s *Summary) Add(c *Change) {
-	s.Objects++
+	if c.Before != nil || c.After != nil {
+		s.Objects++
+	}
 	s.Fields += len(c.Fields)
 	s.Warnings += len(c.Impacts)
 	s.Restarts.add(c.Impacts)
@@ -43,6 +46,9 @@ func (s *Summary) Add(c *Change) {
 		s.Incomplete++
 	}
 	for i := range c.Steps {
+		if c.Steps[i].unreached() {
+			continue
+		}
 		s.rule(c.Steps[i].Rule).Outcomes[c.Steps[i].Outcome]++
 		s.Warnings += len(c.Steps[i].Warnings)
 	}

@@ -3,9 +3,7 @@ package plugin
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,9 +11,15 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/evaluate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/event"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/pending"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wire"
 )
 
 // applyExisting is the name of the command.
@@ -23,30 +27,34 @@ const applyExisting = "apply-existing"
 
 // ApplyFlags are what a user types after apply-existing.
 type ApplyFlags struct {
-	EvaluateFlags
-	WriteFlags
-	RecordFlags
-	Output OutputFlags
+	flags.Evaluate
+	flags.Write
+	flags.Record
+	Output flags.Output
+	Report flags.Report
 	Events bool
 }
 
 // ApplyOptions are what apply-existing needs.
 type ApplyOptions struct {
-	EvaluateOptions
-	Executor *executor
+	evaluate.Options
+	Metrics  Metering
+	Masker   *secret.Masker // of the error that ends the run; nil shows everything
+	Executor *execute.Executor
 	Preview  render.Printer // what would change, before anything is written
 	Results  render.ResultPrinter
-	Events   *event.Recorder // nil records none
-	Record   *recordedRun    // what is to be made; nil makes what is evaluated
+	Reports  *formats.Results // of what Preview and Results show
+	Events   *event.Recorder  // nil records none
+	Record   *pending.Record  // what is to be made; nil makes what is evaluated
 }
 
 // NewApplyExistingCommand is `apply-existing`: the changes of preview, made.
-func NewApplyExistingCommand(evaluate EvaluateFlags, name string, streams genericiooptions.IOStreams) *cobra.Command {
+func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
 	f := ApplyFlags{
-		EvaluateFlags: evaluate, WriteFlags: NewWriteFlags(), RecordFlags: NewRecordFlags(), Output: NewOutputFlags(render.Summary), Events: true,
+		Evaluate: evaluate, Write: flags.NewWrite(), Record: flags.NewRecord(), Output: flags.NewOutput(render.Summary), Events: true,
 	}
 	c := &cobra.Command{
-		Use:   applyExisting + " [TYPE | TYPE/NAME ...]",
+		Use:   applyExisting + " [TYPE [NAME ...] | TYPE/NAME ...]",
 		Short: "Make the changes that preview shows, with server-side apply",
 		Long: templates.LongDesc(`
 			Make the changes that preview shows, on the same objects.
@@ -82,6 +90,9 @@ func NewApplyExistingCommand(evaluate EvaluateFlags, name string, streams generi
 			# In batches, each after the rollouts of the one before
 			%[1]s apply-existing -A -p policy.yaml --batch-size 10 --wait
 
+			# For a pipeline: what was written, as test results and as a comment
+			%[1]s apply-existing --plan plan.json --report junit=apply.xml --report markdown=comment.md
+
 			# Go on with a run that was cut off
 			%[1]s apply-existing --resume JOURNAL`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -92,11 +103,12 @@ func NewApplyExistingCommand(evaluate EvaluateFlags, name string, streams generi
 			return exit(o.Run(c.Context()))
 		},
 	}
-	f.EvaluateFlags.AddFlags(c)
+	f.Evaluate.AddFlags(c.Flags())
 	hideOffline(c)
-	f.WriteFlags.AddFlags(c)
-	f.RecordFlags.AddFlags(c)
-	f.Output.AddFlags(c, render.Diff+", "+render.ResultFormats())
+	f.Write.AddFlags(c.Flags())
+	f.Record.AddFlags(c.Flags())
+	f.Output.AddFlags(c.Flags(), render.Diff+", "+render.ResultFormats())
+	f.Report.AddFlags(c.Flags(), formats.ResultNames())
 	c.Flags().BoolVar(&f.Events, "events", f.Events, "Record an event PolicyApplied on each target of a mutate-existing rule that was written.")
 	return c
 }
@@ -119,10 +131,10 @@ func (f *ApplyFlags) ToOptions(c *cobra.Command, args []string, streams generici
 	if slices.ContainsFunc(offline, c.Flags().Changed) {
 		return nil, errOffline
 	}
-	if err := f.WriteFlags.Validate(); err != nil {
+	if err := errors.Join(f.Write.Validate(), flags.CheckFiles(c.Flags())); err != nil {
 		return nil, err
 	}
-	if f.recorded() {
+	if f.Record.Given() {
 		return f.recordedOptions(c, args, streams)
 	}
 	request, err := f.Objects.Request()
@@ -132,87 +144,57 @@ func (f *ApplyFlags) ToOptions(c *cobra.Command, args []string, streams generici
 	if !c.Flags().Changed("operation") {
 		request.Operation = engine.OperationUpdate // rules for new objects run only when that is asked for
 	}
-	w, err := f.wire(streams, f.Output.ShowSecrets, true)
+	w, err := wire.Open(&f.Evaluate, streams, f.Output.ShowSecrets, true)
 	if err != nil {
 		return nil, err
 	}
-	o, err := f.newOptions(w, request)
+	o, err := f.newOptions(c, w, request)
 	if err != nil {
 		return nil, err
 	}
-	evaluate, err := w.options(c.Context(), args, request)
+	evaluation, err := w.Evaluation(c.Context(), args, request)
 	if err != nil {
-		return nil, w.masker.Error(err)
+		return nil, w.Masker.Error(err)
 	}
-	evaluate.Annotate = f.Annotate
-	o.evaluating(c, f, evaluate)
-	if f.rehearses() {
+	w.Announce(&f.Output, evaluation)
+	evaluation.Annotate = f.Annotate
+	o.evaluating(c, f, evaluation)
+	if f.Rehearses() {
 		return o, nil
 	}
-	run, err := w.recorded(c.Context(), args, evaluate)
+	run, err := w.Recorded(c.Context(), args, evaluation)
 	if err != nil {
-		return nil, w.masker.Error(err)
+		return nil, w.Masker.Error(err)
 	}
-	o.Executor.Journal, err = w.newJournal(c, args, &f.WriteFlags, run)
+	o.Executor.Journal, err = newJournal(w, c, args, run, &f.Write)
 	return o, err
 }
 
 // newOptions wires what does not depend on where the changes come from.
-func (f *ApplyFlags) newOptions(w *wiring, request engine.Request) (*ApplyOptions, error) {
-	o := &ApplyOptions{}
-	if err := f.printers(o, w.renderOptions(f.Output, request), w.streams.ErrOut); err != nil {
+func (f *ApplyFlags) newOptions(c *cobra.Command, w *wire.Wiring, request engine.Request) (*ApplyOptions, error) {
+	o := &ApplyOptions{Masker: w.Masker}
+	options := w.RenderOptions(f.Output, request)
+	options.DryRun = f.Rehearsal()
+	var err error
+	if o.Reports, err = w.ResultReports(f.Report, options, c.Flags().Changed("output")); err != nil {
 		return nil, err
 	}
-	o.Executor = w.executor(&f.WriteFlags, o.Results)
-	o.Executor.ShowDrift = driftShower(w.renderOptions(f.Output, request), w.streams.ErrOut)
-	if f.Events && !f.rehearses() {
-		o.Events = &event.Recorder{Creator: w.client, Now: time.Now, Warn: w.warn}
+	o.Preview, o.Results, err = wire.PreviewAndResults(f.Output.Format, options, o.Reports, w.Streams.ErrOut)
+	if err != nil {
+		return nil, err
+	}
+	o.Executor = w.Executor(&f.Write, o.Results)
+	o.Executor.Left = o.Reports.Add
+	o.Executor.ShowDrift = execute.DriftPrinter(options, w.Streams.ErrOut)
+	if f.Events && !f.Rehearses() {
+		o.Events = &event.Recorder{Creator: w.Client, Now: time.Now, Warn: w.Warn}
 	}
 	return o, nil
 }
 
 // evaluating adds how the changes are evaluated.
-func (o *ApplyOptions) evaluating(c *cobra.Command, f *ApplyFlags, evaluate *EvaluateOptions) {
-	evaluate.Metrics, evaluate.FieldManager = f.Metrics.metering(c), f.FieldManager
-	o.EvaluateOptions, o.Executor.Command = *evaluate, c.CommandPath()
-}
-
-// executor wires what verifies and writes.
-func (w *wiring) executor(f *WriteFlags, results render.ResultPrinter) *executor {
-	prompt := NewPrompt(w.streams.In, w.streams.ErrOut, w.client.Info())
-	prompt.Yes = f.Yes || f.rehearses()
-	return &executor{
-		WriteFlags: f, Results: results, Prompt: prompt, Access: w.client, Mapper: w.client.Mapper(),
-		Masker: w.secrets, ErrOut: w.streams.ErrOut, Meter: w.progress,
-		Writer: &apply.Writer{
-			Server: apply.Patient{Server: w.client.Once()}, Manager: f.FieldManager,
-			ForceConflicts: f.ForceConflicts, TakeFrom: f.TakeFrom, DryRun: apply.DryRun(f.DryRun),
-			HasStatus: w.client.HasStatus, Confirm: prompt.one,
-		},
-	}
-}
-
-// printers sets how the preview and the results are shown.
-func (f *ApplyFlags) printers(o *ApplyOptions, options render.Options, errOut io.Writer) (err error) {
-	o.Preview, o.Results, err = f.Output.both(options, f.DryRun, errOut)
-	return err
-}
-
-// both are the printers of a preview and of the results that follow it. The human
-// formats show both on one stream; the others keep standard output for the results.
-func (f *OutputFlags) both(options render.Options, dryRun string, errOut io.Writer) (render.Printer, render.ResultPrinter, error) {
-	options.DryRun = strings.TrimPrefix(dryRun, string(apply.DryRunNone))
-	preview, results, format := options, f.Format, render.Summary
-	switch f.Format {
-	case render.Diff, render.Summary:
-		results, format = render.Summary, f.Format
-	default:
-		preview.Out, preview.Color, preview.Query = errOut, false, ""
-	}
-	shown, err := render.New(format, preview)
-	if err != nil {
-		return nil, nil, err
-	}
-	told, err := render.NewResults(results, options)
-	return shown, told, err
+func (o *ApplyOptions) evaluating(c *cobra.Command, f *ApplyFlags, evaluation *evaluate.Options) {
+	o.Metrics = metering(f.Metrics, c)
+	evaluation.Counts, evaluation.FieldManager = o.Metrics.Run, f.FieldManager
+	o.Options, o.Executor.Command = *evaluation, c.CommandPath()
 }

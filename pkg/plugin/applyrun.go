@@ -7,25 +7,41 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/evaluate"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/pending"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plural"
 )
 
 // Run previews, verifies, asks and writes. The error says why nothing, or not
 // everything, was tried; objects that could not be written are results.
 func (o *ApplyOptions) Run(ctx context.Context) (int, error) {
-	code, err := o.Metrics.finish(o.run(ctx))
-	if errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled) {
+	code, err := o.run(ctx)
+	code, err = reported(o.Reports, code, err)
+	code, err = o.Metrics.finish(code, err)
+	if interrupted(err) {
 		code = ExitInterrupted
 	}
 	return code, o.Masker.Error(err)
 }
 
 func (o *ApplyOptions) run(ctx context.Context) (int, error) {
-	e, err := o.compile()
+	e, err := o.Compile()
 	if err != nil {
 		return ExitNothing, err
 	}
-	if e.broken > 0 {
-		return ExitNothing, fmt.Errorf("nothing was written: %s could not be compiled; mend it, or leave it out with --skip", plural(e.broken, "rule or policy"))
+	code, err := o.write(ctx, e)
+	o.Reports.Trouble(e.Problems()...)
+	return code, err
+}
+
+// write makes what compiled policies change.
+func (o *ApplyOptions) write(ctx context.Context, e *evaluate.Run) (int, error) {
+	if e.Broken() > 0 {
+		return ExitNothing, fmt.Errorf("nothing was written: %s could not be compiled; mend it, or leave it out with --skip", plural.Of(e.Broken(), "rule or policy"))
+	}
+	if err := errors.Join(o.Unknown...); err != nil {
+		return ExitNothing, execute.NothingWritten(err)
 	}
 	find := o.plan
 	if o.Record != nil {
@@ -33,12 +49,15 @@ func (o *ApplyOptions) run(ctx context.Context) (int, error) {
 	}
 	tasks, summary, err := find(ctx, e)
 	if err != nil {
-		return ExitNothing, nothingWritten(err)
+		return ExitNothing, execute.NothingWritten(err)
 	}
 	o.Executor.Wrote, o.Executor.Count = o.tell, o.count
-	err = o.Executor.run(ctx, tasks)
-	code := o.Executor.tally.code(e.incomplete(summary) || err != nil)
-	if err != nil && len(o.Executor.tally.outcomes) == 0 {
+	tally, err := o.Executor.Run(ctx, tasks)
+	if o.Record != nil {
+		tally.Written, tally.Failed = tally.Written+o.Record.Written, tally.Failed+o.Record.Failed
+	}
+	code := writtenCode(tally, e.Incomplete(summary) || err != nil)
+	if err != nil && len(tally.Outcomes) == 0 {
 		return code, err // there are no results, not even that there was nothing to do
 	}
 	return code, errors.Join(o.Results.Close(), err)
@@ -46,11 +65,11 @@ func (o *ApplyOptions) run(ctx context.Context) (int, error) {
 
 // plan is the preview: it shows what would change and remembers which objects.
 // One that admission would refuse is shown and not written.
-func (o *ApplyOptions) plan(ctx context.Context, e *evaluation) ([]*task, engine.Summary, error) {
-	var tasks []*task
-	summary, err := e.each(ctx, func(c *engine.Change) error {
+func (o *ApplyOptions) plan(ctx context.Context, e *evaluate.Run) ([]*execute.Task, engine.Summary, error) {
+	var tasks []*execute.Task
+	summary, err := e.Each(ctx, func(c *engine.Change) error {
 		if c.Changed() && !c.Denied() {
-			tasks = append(tasks, &newEvaluated(e, c).task)
+			tasks = append(tasks, pending.Task(e, c))
 		}
 		return o.Preview.Print(*c)
 	})
@@ -60,15 +79,25 @@ func (o *ApplyOptions) plan(ctx context.Context, e *evaluation) ([]*task, engine
 	return tasks, summary, o.Preview.Close(summary)
 }
 
+// recordedTasks shows what was planned, and makes tasks of it.
+func (o *ApplyOptions) recordedTasks(ctx context.Context, e *evaluate.Run) ([]*execute.Task, engine.Summary, error) {
+	shown, err := o.Record.Show(o.Preview, e.Rules())
+	if err != nil {
+		return nil, shown, err
+	}
+	tasks, err := o.Record.Tasks(ctx, e, o.Executor.Masker)
+	return tasks, shown, err
+}
+
 // tell leaves events of a write where mutate-existing rules have made it.
-func (o *ApplyOptions) tell(ctx context.Context, t *task, r *apply.Result) {
+func (o *ApplyOptions) tell(ctx context.Context, t *execute.Task, r *apply.Result) {
 	if o.Events == nil {
 		return
 	}
-	for _, rule := range t.propagated {
+	for _, rule := range t.Propagated {
 		o.Events.PolicyApplied(ctx, r.Key, rule)
 	}
 }
 
 // count adds what came of one object to the numbers of the run.
-func (o *ApplyOptions) count(t *task, r *apply.Result) { o.Metrics.Written(r, t.rules) }
+func (o *ApplyOptions) count(t *execute.Task, r *apply.Result) { o.Metrics.Written(r, t.Rules) }

@@ -16,8 +16,12 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubectl/pkg/util/templates"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster/transport"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/completion"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 )
 
 // Main runs the program for the process's arguments, the program's own name
@@ -32,10 +36,12 @@ func Main(ctx context.Context, argv []string, streams genericiooptions.IOStreams
 // with, and returns the exit code.
 func Run(ctx context.Context, c *cobra.Command, args []string, streams genericiooptions.IOStreams) int {
 	c.SetArgs(args)
-	err := c.ExecuteContext(ctx)
+	err := orInterrupted(ctx, c.ExecuteContext(ctx))
 	var quiet *ExitError
 	if err != nil && (!errors.As(err, &quiet) || quiet.Err != nil) {
-		fmt.Fprintf(streams.ErrOut, "error: %s\n", render.Harmless(err.Error()))
+		var lacking rbac.Lacking
+		lacking.Of(err)
+		fmt.Fprintf(streams.ErrOut, "error: %s\n%s", harmless.Lines(textOf(err)), harmless.Lines(lacking.Hint()))
 	}
 	return codeOf(err)
 }
@@ -54,7 +60,6 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.SetIn(streams.In)
@@ -65,12 +70,12 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 	})
 	config := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).
 		WithWrapConfigFn(func(c *rest.Config) *rest.Config {
-			c.UserAgent = userAgent()
-			c.Wrap(cluster.PatientReads)
+			c.UserAgent = version.UserAgent()
+			c.Wrap(transport.PatientReads)
 			return c
 		})
 	config.AddFlags(c.PersistentFlags())
-	evaluate := NewEvaluateFlags(config)
+	evaluate := flags.NewEvaluate(config)
 	c.AddCommand(
 		NewPreviewCommand(evaluate, name, streams),
 		NewExplainCommand(evaluate, name, streams),
@@ -84,7 +89,19 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 		NewVersionCommand(name, streams),
 		newOptionsCommand(streams),
 	)
-	addCompletions(c, config)
+	completion.Add(c, completion.Options{
+		Config: config,
+		Values: map[string][]string{
+			"operation": {"auto", "CREATE", "UPDATE", "DELETE"},
+			"dry-run":   {"none", "client", "server"},
+			"on-error":  {flags.StopOnError, flags.ContinueOnError},
+			"for":       purposes(),
+		},
+		Told:    []string{"output", "group-by", "report", "color"},
+		Objects: []string{"preview", "explain", applyExisting, "rbac"},
+		Runs:    "undo",
+		Other:   []string{"show", "completion"},
+	})
 	templates.ActsAsRootCommand(c, nil)
 	nameInHelp(c, name)
 	return c
@@ -95,16 +112,12 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 func nameInHelp(root *cobra.Command, name string) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
-		if c != root {
-			help(c, args)
-			return
-		}
 		out := c.OutOrStdout()
 		var text bytes.Buffer
 		c.SetOut(&text)
 		help(c, args)
 		c.SetOut(out)
-		fmt.Fprint(out, strings.Replace(text.String(), `Use "`+c.Name()+" <command>", `Use "`+name+" <command>", 1))
+		fmt.Fprint(out, strings.Replace(text.String(), `Use "`+root.Name()+" ", `Use "`+name+" ", 1))
 	})
 }
 
@@ -120,5 +133,6 @@ func newOptionsCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	c.SetOut(streams.Out)
 	c.SetErr(streams.Out) // usage goes to the error stream unless told otherwise
 	templates.UseOptionsTemplates(c)
+	c.SetHelpFunc(func(c *cobra.Command, _ []string) { c.Print(c.UsageString()) })
 	return c
 }

@@ -1,7 +1,8 @@
 // Package plugin is the command line of kubectl mutate.
 //
-// Each verb has the same three parts: Flags hold what was typed, ToOptions turns
-// them into what is needed (the only place where things are wired together), and
-// Options.Run does the work without knowing of flags, terminals or the process.
-// Exit codes are decided in exit.go alone.
+// Each command has a file with the same three parts: its Flags hold what was typed,
+// those that commands share as package flags has them; ToOptions turns them into
+// what is needed, with package wire; and Options.Run hands the work to the packages
+// that do it, which know neither flags nor terminals nor the process. What came of
+// it becomes an exit code in exit.go alone.
 package plugin

@@ -1,11 +1,31 @@
 package plugin
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/advice"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/shell"
 )
+
+// advisor knows the commands that a preview may say to type next. They have its
+// arguments and flags, and not what was read from standard input.
+func (f *PreviewFlags) advisor(c *cobra.Command, args []string) *advice.Advisor {
+	out := &advice.Advisor{Creates: c.Flags().Changed("operation")}
+	saved := c.Flags().Changed("save")
+	spent := slices.Contains(slices.Concat(f.Policies.Paths, f.Objects.Filenames, f.Objects.World), "-")
+	if !f.Objects.Offline() && !f.MustFind && (saved || !spent) {
+		out.Apply = nextCommand(c, args)
+	}
+	if !f.Explain && !spent {
+		out.Explain = explainCommand(c, []string{c.Name()}, append(quoteAll(args), "--explain"))
+		out.ExplainOne = explainCommand(c, []string{"explain"}, []string{"TYPE/NAME"})
+	}
+	return out
+}
 
 // nextCommand is the apply-existing command that makes what a preview showed:
 // the same arguments and flags, less those that only say how to print.
@@ -14,71 +34,30 @@ func nextCommand(preview *cobra.Command, args []string) string {
 		return planCommand(preview.Root(), save.Value.String())
 	}
 	words := append([]string{preview.Parent().CommandPath(), applyExisting}, quoteAll(args)...)
-	preview.Flags().Visit(func(f *pflag.Flag) {
-		switch f.Name {
-		case "output", "query", "exit-code", "show-secrets", "explain", "metrics", "color", "group-by", "expand", "context-lines", "quiet":
-			return
-		case "token", "username", "password":
-			return // never print credentials
-		}
-		for _, value := range values(f) {
-			words = append(words, typedFlag(f, value))
-		}
-	})
+	words = append(words, flags.Typed(preview.Flags(), "output", "query", "template", "report", "exit-code", "show-secrets", "explain", "metrics",
+		"color", "group-by", "expand", "context-lines", "quiet")...)
+	return strings.Join(words, " ")
+}
+
+// explainCommand is a command that says why what a preview evaluates does not change.
+func explainCommand(preview *cobra.Command, command, args []string) string {
+	words := slices.Concat([]string{preview.Parent().CommandPath()}, command, args)
+	words = append(words, flags.Typed(preview.Flags(), "output", "query", "template", "report", "exit-code", "save", "explain", "metrics", "quiet")...)
 	return strings.Join(words, " ")
 }
 
 // planCommand is the apply-existing command for a plan, with the flags that were
 // typed to choose a cluster.
 func planCommand(root *cobra.Command, file string) string {
-	words := []string{root.CommandPath(), applyExisting, "--plan", quote(file)}
-	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
-		switch f.Name {
-		case "token", "username", "password", "namespace":
-			return // never print credentials; the plan knows its namespace
-		}
-		if !f.Changed {
-			return
-		}
-		for _, value := range values(f) {
-			words = append(words, typedFlag(f, value))
-		}
-	})
+	words := []string{root.CommandPath(), applyExisting, "--plan", shell.Quote(file)}
+	words = append(words, flags.Typed(root.PersistentFlags(), "namespace")...) // which the plan knows
 	return strings.Join(words, " ")
-}
-
-// values are what was typed for a flag; several for one that may be repeated.
-func values(f *pflag.Flag) []string {
-	if list, ok := f.Value.(pflag.SliceValue); ok {
-		return list.GetSlice()
-	}
-	return []string{f.Value.String()}
-}
-
-func typedFlag(f *pflag.Flag, value string) string {
-	name, separator := "--"+f.Name, "="
-	if f.Shorthand != "" {
-		name, separator = "-"+f.Shorthand, " "
-	}
-	if f.Value.Type() == "bool" && value == "true" {
-		return name
-	}
-	return name + separator + quote(value)
 }
 
 func quoteAll(words []string) []string {
 	out := make([]string, len(words))
 	for i, w := range words {
-		out[i] = quote(w)
+		out[i] = shell.Quote(w)
 	}
 	return out
-}
-
-// quote makes a word safe to paste into a POSIX shell.
-func quote(word string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
-	if word != "" && strings.Trim(word, plain) == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -10,8 +10,13 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/advice"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/document"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wire"
 )
 
 // NewPlanCommand is `plan`: what can be done with the file that preview --save
@@ -29,20 +34,23 @@ func NewPlanCommand(name string, streams genericiooptions.IOStreams) *cobra.Comm
 
 // PlanShowFlags are what a user types after plan show.
 type PlanShowFlags struct {
-	Output   OutputFlags
+	Output   flags.Output
+	Report   flags.Report
 	ExitCode bool
 }
 
 // PlanShowOptions are what plan show needs.
 type PlanShowOptions struct {
 	Plan     *plan.Plan
+	Advisor  *advice.Advisor
 	Printer  render.Printer
+	Reports  *formats.Set // those that Printer writes besides
 	ExitCode bool
 	ErrOut   io.Writer
 }
 
 func newPlanShowCommand(name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := PlanShowFlags{Output: NewOutputFlags(render.Diff), ExitCode: true}
+	f := PlanShowFlags{Output: flags.NewOutput(render.Diff), ExitCode: true}
 	c := &cobra.Command{
 		Use:   "show FILE",
 		Short: "Show what a plan would change, without a cluster",
@@ -60,6 +68,9 @@ func newPlanShowCommand(name string, streams genericiooptions.IOStreams) *cobra.
 			# What was it that I am about to approve?
 			%[1]s plan show fix-images.plan
 
+			# As a page, for those who review it
+			%[1]s plan show fix-images.plan --report html=review.html
+
 			# For a pipeline: is there anything to do?
 			%[1]s plan show fix-images.plan -o json --query summary.changed`, name)),
 		Args: cobra.ExactArgs(1),
@@ -71,7 +82,9 @@ func newPlanShowCommand(name string, streams genericiooptions.IOStreams) *cobra.
 			return exit(o.Run())
 		},
 	}
-	f.Output.AddFlags(c, render.Formats())
+	f.Output.AddFlags(c.Flags(), render.Formats())
+	f.Report.AddFlags(c.Flags(), formats.Names())
+	f.Output.AddTemplateFlag(c.Flags())
 	c.Flags().BoolVar(&f.ExitCode, "exit-code", f.ExitCode, "Exit with 1 when something would change.")
 	return c
 }
@@ -79,10 +92,16 @@ func newPlanShowCommand(name string, streams genericiooptions.IOStreams) *cobra.
 var (
 	errPlanManifests = errors.New("-o manifests prints whole objects, and a plan holds of each what changes; use preview")
 	errPlanSecrets   = errors.New("--show-secrets: a plan holds no values of Secrets; use preview")
+	// errPlanIncomplete is told in reports, which do not show the exit code, where no
+	// object tells it.
+	errPlanIncomplete = errors.New("the preview that saved this plan could not look at everything")
 )
 
 // ToOptions reads the plan.
 func (f *PlanShowFlags) ToOptions(c *cobra.Command, file string, streams genericiooptions.IOStreams) (*PlanShowOptions, error) {
+	if err := errors.Join(f.Output.CheckView(c.Flags()), flags.CheckFiles(c.Flags(), file)); err != nil {
+		return nil, err
+	}
 	switch {
 	case f.Output.Format == render.Manifests:
 		return nil, errPlanManifests
@@ -93,25 +112,45 @@ func (f *PlanShowFlags) ToOptions(c *cobra.Command, file string, streams generic
 	if err != nil {
 		return nil, err
 	}
-	options := f.Output.options(streams.Out)
-	options.Context = render.Context{
+	options := f.Output.Options(streams.Out)
+	options.Context = document.Context{
 		Context: p.Cluster.Context, Server: p.Cluster.Server, User: p.Cluster.User,
 		Namespace: p.Choice.Namespace, Operation: string(p.Choice.Operation), Version: p.Version,
+		Time: p.Created.UTC().Format(time.RFC3339),
 	}
-	options.Next = planCommand(c.Root(), file)
+	advisor := &advice.Advisor{Apply: planCommand(c.Root(), file), Creates: true} // a plan has none but those that were asked for
+	options.Advise = advisor.On
 	printer, err := render.New(f.Output.Format, options)
 	if err != nil {
 		return nil, err
 	}
-	return &PlanShowOptions{Plan: p, Printer: printer, ExitCode: f.ExitCode, ErrOut: notices{streams.ErrOut, nil}}, nil
+	reports, err := formats.Open(f.Report.Reports, formats.Options{
+		Render: options, ErrOut: streams.ErrOut, StdoutTaken: c.Flags().Changed("output"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &PlanShowOptions{Plan: p, Advisor: advisor, Printer: reports.Beside(printer), Reports: reports, ExitCode: f.ExitCode, ErrOut: wire.Notices(streams.ErrOut, nil)}, nil
 }
 
 // Run prints, and returns the exit code.
 func (o *PlanShowOptions) Run() (int, error) {
+	code, err := o.run()
+	return code, errors.Join(err, o.Reports.End())
+}
+
+func (o *PlanShowOptions) run() (int, error) {
 	p := o.Plan
 	fmt.Fprintf(o.ErrOut, "Made at %s by version %s for %s.\n", p.Created.UTC().Format(time.RFC3339), p.Version, p.Cluster)
 	for i := range p.Entries {
-		if err := o.Printer.Print(p.Entries[i].Change()); err != nil {
+		change := p.Entries[i].Change()
+		o.Advisor.Add(&change)
+		if err := o.Printer.Print(change); err != nil {
+			return ExitIncomplete, err
+		}
+	}
+	if p.Incomplete && p.Summary.Incomplete == 0 {
+		if err := o.Reports.Trouble([]error{errPlanIncomplete}); err != nil {
 			return ExitIncomplete, err
 		}
 	}

@@ -10,14 +10,21 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/advice"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/evaluate"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plural"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wire"
 )
 
 // PreviewFlags are what a user types after preview.
 type PreviewFlags struct {
-	EvaluateFlags
-	Output   OutputFlags
-	Report   ReportFlags
+	flags.Evaluate
+	Output   flags.Output
+	Report   flags.Report
 	Explain  bool
 	MustFind bool // that there is none of the named objects is an error
 	ExitCode bool
@@ -26,10 +33,13 @@ type PreviewFlags struct {
 
 // PreviewOptions are what a preview needs.
 type PreviewOptions struct {
-	EvaluateOptions
+	evaluate.Options
+	Metrics  Metering
+	Masker   *secret.Masker // of the error that ends the run; nil shows everything
 	Printer  render.Printer
-	Reports  *reports // those that Printer writes besides
-	ExitCode bool     // 1 when something would change
+	Reports  *formats.Set // those that Printer writes besides
+	Advisor  *advice.Advisor
+	ExitCode bool // 1 when something would change
 	Save     *planSaver
 	// NotFound is the error of a run that met no object; nil where that is none.
 	NotFound error
@@ -38,10 +48,10 @@ type PreviewOptions struct {
 }
 
 // NewPreviewCommand is `preview`: what would change, without changing it.
-func NewPreviewCommand(evaluate EvaluateFlags, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := PreviewFlags{EvaluateFlags: evaluate, Output: NewOutputFlags(render.Diff), ExitCode: true}
+func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
+	f := PreviewFlags{Evaluate: evaluate, Output: flags.NewOutput(render.Diff), ExitCode: true}
 	c := &cobra.Command{
-		Use:   "preview [TYPE | TYPE/NAME ...]",
+		Use:   "preview [TYPE [NAME ...] | TYPE/NAME ...]",
 		Short: "Show what mutation policies would change on existing objects",
 		Long: templates.LongDesc(`
 			Show what mutation policies would change on existing objects, field by field, and
@@ -55,7 +65,7 @@ func NewPreviewCommand(evaluate EvaluateFlags, name string, streams genericioopt
 
 			Exit codes: 0 nothing would change, 1 something would, 2 nothing was evaluated
 			(usage, connection, no policy), 3 some objects or policies failed, were denied or are
-			not supported. With --exit-code=false, 1 becomes 0.`),
+			not supported, 130 interrupted. With --exit-code=false, 1 becomes 0.`),
 		Example: templates.Examples(fmt.Sprintf(`
 			# What would this policy change in the current namespace?
 			%[1]s preview -p policy.yaml
@@ -82,9 +92,10 @@ func NewPreviewCommand(evaluate EvaluateFlags, name string, streams genericioopt
 			return exit(o.Run(c.Context()))
 		},
 	}
-	f.AddFlags(c)
-	f.Output.AddFlags(c, render.Formats())
-	f.Report.AddFlags(c)
+	f.AddFlags(c.Flags())
+	f.Output.AddFlags(c.Flags(), render.Formats())
+	f.Output.AddTemplateFlag(c.Flags())
+	f.Report.AddFlags(c.Flags(), formats.Names())
 	c.Flags().BoolVar(&f.Explain, "explain", false, "Tell of each object and rule what came of it, and precisely why.")
 	c.Flags().BoolVar(&f.ExitCode, "exit-code", f.ExitCode, "Exit with 1 when something would change.")
 	c.Flags().StringVar(&f.Save, "save", "", "Also save what would change as a plan, for apply-existing --plan: a file that holds no values of Secrets. Rules that run only when an object is created are then left out unless --operation is given.")
@@ -97,55 +108,59 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(f.Output.checkView(c), f.checkSave(c, &request)); err != nil {
+	if err := errors.Join(f.Output.CheckView(c.Flags()), flags.CheckFiles(c.Flags()), f.checkSave(c, &request)); err != nil {
 		return nil, err
-	}
-	w, err := f.wire(streams, f.Output.ShowSecrets, false)
-	if err != nil {
-		return nil, err
-	}
-	external := w.externalDiff(c.Context())
-	printer, reports, err := f.printer(w, c, printing{args: args, request: request, external: external})
-	if err != nil {
-		return nil, err
-	}
-	evaluate, err := w.options(c.Context(), args, request)
-	if err != nil {
-		return nil, w.masker.Error(err)
 	}
 	if f.Explain {
-		if err := explained(evaluate, args); err != nil {
+		if err := f.Output.CheckReasons(); err != nil {
 			return nil, err
 		}
 	}
-	evaluate.Annotate, evaluate.Metrics = f.Annotate, f.Metrics.metering(c)
-	o := &PreviewOptions{EvaluateOptions: *evaluate, Printer: printer, Reports: reports, ExitCode: f.ExitCode, End: external.end}
+	w, err := wire.Open(&f.Evaluate, streams, f.Output.ShowSecrets, false)
+	if err != nil {
+		return nil, err
+	}
+	external, advisor := w.ExternalDiff(c.Context()), f.advisor(c, args)
+	printer, reports, err := f.printer(w, c, printing{request: request, advisor: advisor, external: external})
+	if err != nil {
+		return nil, err
+	}
+	evaluation, err := w.Evaluation(c.Context(), args, request)
+	if err != nil {
+		return nil, w.Masker.Error(err)
+	}
+	w.Announce(&f.Output, evaluation)
+	if f.Explain {
+		if err := w.Explain(c.Context(), evaluation, args, f.MustFind); err != nil {
+			return nil, err
+		}
+	}
+	metrics := metering(f.Metrics, c)
+	evaluation.Annotate, evaluation.Counts = f.Annotate, metrics.Run
+	o := &PreviewOptions{
+		Options: *evaluation, Metrics: metrics, Masker: w.Masker, Printer: printer, Reports: reports,
+		Advisor: advisor, ExitCode: f.ExitCode, End: external.End,
+	}
 	if f.MustFind {
-		o.NotFound = w.noObject()
+		o.NotFound = w.NoObject()
 	}
 	if f.Save != "" {
-		o.Save, err = w.planSaver(c.Context(), f.Save, args, evaluate)
+		o.Save, err = newPlanSaver(c.Context(), w, f.Save, args, evaluation)
 	}
-	return o, w.masker.Error(err)
+	return o, w.Masker.Error(err)
 }
 
 // printing is what the printers of a run depend on besides flags.
 type printing struct {
-	args     []string
 	request  engine.Request
-	external *externalDiff
+	advisor  *advice.Advisor
+	external *wire.ExternalDiff
 }
 
 // printer is what shows the run, and writes the reports beside that.
-func (f *PreviewFlags) printer(w *wiring, c *cobra.Command, p printing) (render.Printer, *reports, error) {
-	options := w.renderOptions(f.Output, p.request)
-	if !f.Objects.Offline() && !f.MustFind {
-		options.Next = nextCommand(c, p.args)
-	}
-	options.Explain = f.Explain
-	if !f.Explain {
-		options.Why = c.CommandPath() + " --explain"
-	}
+func (f *PreviewFlags) printer(w *wire.Wiring, c *cobra.Command, p printing) (render.Printer, *formats.Set, error) {
+	options := w.RenderOptions(f.Output, p.request)
+	options.Advise, options.Explain = p.advisor.On, f.Explain
 	if p.external != nil {
 		options.Comparer = p.external
 	}
@@ -153,53 +168,57 @@ func (f *PreviewFlags) printer(w *wiring, c *cobra.Command, p printing) (render.
 	if err != nil {
 		return nil, nil, err
 	}
-	reports, err := f.Report.reports(c, w, options)
+	reports, err := w.Reports(f.Report, options, c.Flags().Changed("output"))
 	if err != nil {
 		return nil, nil, err
 	}
-	return reports.beside(shown), reports, nil
+	return reports.Beside(shown), reports, nil
 }
 
 // Run evaluates, prints, and returns the exit code. An error means that nothing
 // useful was evaluated, or that the run broke off.
 func (o *PreviewOptions) Run(ctx context.Context) (int, error) {
 	code, err := o.Metrics.finish(o.run(ctx))
-	return code, o.Masker.Error(errors.Join(err, o.Reports.end(), o.End()))
+	return code, o.Masker.Error(errors.Join(err, o.Reports.End(), o.End()))
 }
 
 func (o *PreviewOptions) run(ctx context.Context) (int, error) {
-	e, err := o.compile()
+	e, err := o.Compile()
 	if err != nil {
 		return ExitNothing, err
 	}
-	summary, err := e.each(ctx, func(c *engine.Change) error {
+	o.Advisor.Broken = e.Broken()
+	summary, err := e.Each(ctx, func(c *engine.Change) error {
+		o.Advisor.Add(c)
 		if err := o.Save.add(ctx, c); err != nil {
 			return err
 		}
 		return o.Printer.Print(*c)
 	})
 	switch {
+	case interrupted(err):
+		return ExitInterrupted, errors.Join(&InterruptedError{Objects: summary.Objects}, render.Flush(o.Printer))
 	case err != nil && summary.Objects == 0:
 		return ExitNothing, err
 	case err != nil:
-		err = fmt.Errorf("preview broke off after %s: %w", plural(summary.Objects, "object"), err)
+		err = fmt.Errorf("preview broke off after %s: %w", plural.Of(summary.Objects, "object"), err)
 		return ExitIncomplete, errors.Join(err, render.Flush(o.Printer))
 	case summary.Objects == 0 && len(e.Unreadable()) == 0 && o.NotFound != nil:
 		return ExitNothing, o.NotFound
 	}
-	if err := o.Reports.trouble(e.problems()); err != nil {
+	if err := o.Reports.Trouble(e.Problems()); err != nil {
 		return ExitIncomplete, err
 	}
 	if err := o.Printer.Close(summary); err != nil {
 		return ExitIncomplete, err
 	}
-	if err := o.Save.save(summary, e); err != nil {
+	if err := o.Save.save(summary, e, o.ErrOut); err != nil {
 		return ExitIncomplete, err
 	}
 	switch {
 	case summary.Objects == 0 && len(e.Unreadable()) > 0:
 		return ExitNothing, nil
-	case e.incomplete(summary):
+	case e.Incomplete(summary):
 		return ExitIncomplete, nil
 	case summary.Changed > 0 && o.ExitCode:
 		return ExitChanges, nil

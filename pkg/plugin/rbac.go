@@ -2,8 +2,11 @@ package plugin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -11,27 +14,28 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/evaluate"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/inventory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wire"
 )
 
 // RBACFlags are what a user types after rbac.
 type RBACFlags struct {
-	Policies PolicyFlags
-	Client   ClientFlags
+	Policies flags.Policies
+	Client   flags.Client
 	For      string
 	Name     string
 	Output   string
 	Config   *genericclioptions.ConfigFlags
 }
 
-// What --for takes.
-const (
-	forPreview = "preview"
-	forApply   = "apply"
-)
+// purposes are what --for takes.
+func purposes() []string {
+	return []string{string(rbac.Preview), string(rbac.Explain), string(rbac.Apply)}
+}
 
 // RBACOptions are what printing roles needs.
 type RBACOptions struct {
@@ -45,74 +49,98 @@ type RBACOptions struct {
 
 // NewRBACCommand is `rbac`: the permissions that a run of policies takes.
 func NewRBACCommand(config *genericclioptions.ConfigFlags, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := RBACFlags{Config: config, Client: NewClientFlags(), For: forPreview, Name: "kubectl-mutate", Output: render.YAML}
+	f := RBACFlags{Config: config, Client: flags.NewClient(), For: string(rbac.Preview), Name: "kubectl-mutate", Output: render.YAML}
 	c := &cobra.Command{
-		Use:   "rbac",
+		Use:   "rbac [TYPE | TYPE/NAME ...]",
 		Short: "Print the least permissions that a preview or an apply of policies needs",
 		Long: templates.LongDesc(`
-			Print the least ClusterRole with which a preview of the policies can be made, or with
-			--for apply, with which their changes can be applied. With -n it is a Role for that
-			namespace, and a ClusterRole for what is in none.
+			Print the least ClusterRole with which a preview of the policies can be made, with
+			--for explain, with which objects can be explained, or with --for apply, with which
+			the changes can be applied. With -n it is a Role for that namespace, and a ClusterRole
+			for what is in none. With types and names it is for a run with the same, and no other.
 
 			It holds the kinds that the policies match and change as the cluster serves them, the
 			namespaces, what policies read beside the object, and the exceptions, bindings and
 			settings that are installed. What every user may do already (discovery, asking about
-			oneself) is not in it. Nothing is written: pipe it into kubectl apply.`),
+			oneself) is not in it. Nothing is written: pipe it into kubectl apply.
+
+			Exit codes: 0 the roles are complete, 2 none could be made, 3 some policies are broken
+			and what they need is not in the roles.`),
 		Example: templates.Examples(fmt.Sprintf(`
 			# Who may preview this policy in all namespaces?
 			%[1]s rbac -p policy.yaml
 
 			# Let the members of a team apply it in theirs
-			%[1]s rbac -p policy.yaml --for apply -n shop --name label-shop | kubectl apply -f -`, name)),
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			o, err := f.ToOptions(c.Context(), streams)
+			%[1]s rbac -p policy.yaml --for apply -n shop --name label-shop | kubectl apply -f -
+
+			# Who may do no more than apply it to one object?
+			%[1]s rbac deployment/web -n shop -p policy.yaml --for apply`, name)),
+		RunE: func(c *cobra.Command, args []string) error {
+			o, err := f.ToOptions(c.Context(), args, streams)
 			if err != nil {
 				return err
 			}
 			return exit(o.Run())
 		},
 	}
-	f.Policies.AddFlags(c)
-	f.Client.AddFlags(c)
-	c.Flags().StringVar(&f.For, "for", f.For, "What the permissions are for: preview or apply.")
+	f.Policies.AddFlags(c.Flags())
+	f.Client.AddFlags(c.Flags())
+	c.Flags().StringVar(&f.For, "for", f.For, "What the permissions are for: preview, explain or apply.")
 	c.Flags().StringVar(&f.Name, "name", f.Name, "Name of the roles.")
 	c.Flags().StringVarP(&f.Output, "output", "o", f.Output, "Output format: one of yaml, json.")
 	return c
 }
 
-// Validate refuses what cannot be meant.
-func (f *RBACFlags) Validate() error {
+// roleName is what may be the name of a role: a server takes more, but nobody means
+// a name with spaces in it.
+var roleName = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9._:]*[A-Za-z0-9])?$`)
+
+// Validate refuses what cannot be meant. Args are as in ToOptions.
+func (f *RBACFlags) Validate(args []string) error {
 	if f.Output != render.YAML && f.Output != render.JSON {
 		return &render.UnknownFormatError{Format: f.Output, Allowed: []string{render.YAML, render.JSON}}
 	}
-	if f.For != forPreview && f.For != forApply {
-		return fmt.Errorf("--for %q: use %s or %s", f.For, forPreview, forApply)
+	if !slices.Contains(purposes(), f.For) {
+		return fmt.Errorf("--for %q: use preview, explain or apply", f.For)
+	}
+	if f.For == string(rbac.Explain) && len(args) == 0 {
+		return errors.New("--for explain: name what is to be explained, as TYPE or TYPE/NAME")
+	}
+	if !roleName.MatchString(f.Name) {
+		return fmt.Errorf("--name %q: must be a name such as label-shop: letters, digits, '-', '.', '_' and ':', the first and the last of them a letter or digit", f.Name)
 	}
 	return f.Policies.Validate()
 }
 
-// ToOptions reads the policies and asks the server for its kinds.
-func (f *RBACFlags) ToOptions(ctx context.Context, streams genericiooptions.IOStreams) (*RBACOptions, error) {
-	if err := f.Validate(); err != nil {
+// ToOptions reads the policies and asks the server for its kinds. Args are the types
+// and names that the user typed.
+func (f *RBACFlags) ToOptions(ctx context.Context, args []string, streams genericiooptions.IOStreams) (*RBACOptions, error) {
+	if err := f.Validate(args); err != nil {
 		return nil, err
 	}
-	read := describing{Policies: f.Policies, Client: f.Client, Config: f.Config}
-	client, err := read.open()
+	read := wire.PolicyReader{Policies: f.Policies, Client: f.Client, Config: f.Config}
+	client, err := read.Open()
 	if err != nil {
 		return nil, err
 	}
-	read.client = client
-	found, err := read.read(ctx, streams)
+	read.Cluster = client
+	found, err := read.Read(ctx, streams.In)
 	if err != nil {
 		return nil, err
+	}
+	if len(found.Descriptions) == 0 && found.List.Broken() == 0 {
+		return nil, evaluate.ErrNoRules
 	}
 	served, err := client.Served(ctx)
 	if err != nil {
 		return nil, err
 	}
+	only, err := wire.Resolve(client.Mapper(), args)
+	if err != nil {
+		return nil, err
+	}
 	run := rbac.Run{
-		Rules: found.rules, Served: served, Applies: f.For == forApply, Reads: found.reads(f.Policies.FromCluster),
+		Rules: found.Descriptions, Served: served, Only: only, Purpose: rbac.Purpose(f.For), Reads: found.Reads(f.Policies.FromCluster),
 		HasStatus: func(gvk schema.GroupVersionKind) bool {
 			has, err := client.HasStatus(ctx, gvk)
 			return has && err == nil // the kinds have been read; one that is gone has none
@@ -126,27 +154,10 @@ func (f *RBACFlags) ToOptions(ctx context.Context, streams genericiooptions.IOSt
 		return nil, err
 	}
 	o := &RBACOptions{
-		Roles: rbac.Roles(f.Name, needs, run.Namespace), Notes: notes, Broken: found.list.Errors(), Output: f.Output,
-		Out: streams.Out, ErrOut: notices{streams.ErrOut, nil},
+		Roles: rbac.Roles(f.Name, needs, run.Namespace), Notes: notes, Broken: found.List.Errors(), Output: f.Output,
+		Out: streams.Out, ErrOut: wire.Notices(streams.ErrOut, nil),
 	}
 	return o, nil
-}
-
-// reads tells which kinds are read from the cluster as policies, or for them: the
-// inputs of the languages in use, or with --from-cluster all of all languages.
-func (d *described) reads(fromCluster bool) func(schema.GroupKind) bool {
-	accepts := besidePolicies(d.dialects)
-	return func(gk schema.GroupKind) bool {
-		if fromCluster {
-			return accepts(gk) != engine.Foreign
-		}
-		for _, dialect := range d.dialects {
-			if dialect.Accepts(gk) == engine.Input && accepts(gk) == engine.Input && len(accepted(dialect, d.documents)) > 0 {
-				return true
-			}
-		}
-		return false
-	}
 }
 
 // Run prints the roles, and tells of policies that are not in them.
@@ -154,11 +165,11 @@ func (o *RBACOptions) Run() (int, error) {
 	for _, p := range o.Broken {
 		fmt.Fprintf(o.ErrOut, "error: %s; what it needs is not in the roles\n", p)
 	}
+	for _, note := range o.Notes {
+		fmt.Fprintf(o.ErrOut, "warning: %s\n", note)
+	}
 	var err error
 	if o.Output == render.JSON {
-		for _, note := range o.Notes {
-			fmt.Fprintf(o.ErrOut, "warning: %s\n", note)
-		}
 		err = rbac.PrintJSON(o.Out, o.Roles)
 	} else {
 		err = rbac.PrintYAML(o.Out, o.Roles, o.Notes)

@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/event"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/metrics"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/pending"
 )
 
 // messages keeps what the events say that are created.
@@ -40,8 +41,7 @@ func TestWhatAWriteLeavesBehind(t *testing.T) {
 		step("own", engine.ObjectKey{}, engine.Changed), step("share", trigger, engine.Changed),
 		step("share", trigger, engine.Changed), step("other", trigger, engine.Unchanged),
 	}}
-	all, propagated := changing(change)
-	written := &task{key: web, rules: all, propagated: propagated}
+	written := pending.Task(nil, change)
 	var events messages
 	o := &ApplyOptions{Events: &event.Recorder{Creator: &events, Now: time.Now, Warn: func(err error) { t.Error(err) }}}
 	o.Metrics.Run = metrics.New("apply-existing", "v1")

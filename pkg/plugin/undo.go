@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,11 +13,14 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/undo"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wire"
 )
 
 // undoManager is the field manager that owns the values that were put back: not
@@ -25,24 +29,21 @@ const undoManager = "kubectl-mutate-undo"
 
 // UndoFlags are what a user types after undo.
 type UndoFlags struct {
-	EvaluateFlags
-	WriteFlags
-	Output OutputFlags
+	flags.Evaluate
+	flags.Write
+	Output flags.Output
+	Report flags.Report
 }
 
 // UndoOptions are what undo needs.
 type UndoOptions struct {
-	Journal  *journal.Journal
-	Objects  []undo.Object
-	Schemas  engine.Reader
-	Executor *executor
-	Preview  render.Printer
-	Results  render.ResultPrinter
+	undo.Reversal
+	Reports *formats.Results // of what is shown
 }
 
 // NewUndoCommand is `undo`: the writes of a run, taken back.
-func NewUndoCommand(evaluate EvaluateFlags, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := UndoFlags{EvaluateFlags: evaluate, WriteFlags: NewWriteFlags(), Output: NewOutputFlags(render.Diff)}
+func NewUndoCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
+	f := UndoFlags{Evaluate: evaluate, Write: flags.NewWrite(), Output: flags.NewOutput(render.Diff)}
 	f.FieldManager, f.IncludeManaged = undoManager, true
 	c := &cobra.Command{
 		Use:   "undo JOURNAL [TYPE/NAME ...]",
@@ -77,68 +78,72 @@ func NewUndoCommand(evaluate EvaluateFlags, name string, streams genericiooption
 			return exit(o.Run(c.Context()))
 		},
 	}
-	f.Client.AddFlags(c)
-	f.WriteFlags.AddFlags(c)
-	f.Output.AddFlags(c, render.Diff+", "+render.ResultFormats())
+	f.Client.AddFlags(c.Flags())
+	f.AddQuietFlag(c.Flags())
+	f.Write.AddFlags(c.Flags())
+	f.Output.AddFlags(c.Flags(), render.Diff+", "+render.ResultFormats())
+	f.Report.AddFlags(c.Flags(), formats.ResultNames())
 	return c
 }
 
 // ToOptions reads the journal, and makes sure that it is of this cluster.
 func (f *UndoFlags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*UndoOptions, error) {
-	if err := f.WriteFlags.Validate(); err != nil {
+	if err := f.Write.Validate(); err != nil {
 		return nil, err
 	}
-	j, err := readJournal(args[0])
+	path, err := journal.Find(args[0])
 	if err != nil {
 		return nil, err
 	}
-	f.Policies.recorded = true // there are none, and none are needed
-	w, err := f.wire(streams, f.Output.ShowSecrets, true)
+	if err := flags.CheckFiles(c.Flags(), path); err != nil {
+		return nil, err
+	}
+	j, err := journal.Read(path)
 	if err != nil {
 		return nil, err
 	}
-	here, err := w.here(c.Context())
+	f.Policies.Recorded = true // there are none, and none are needed
+	w, err := wire.Open(&f.Evaluate, streams, f.Output.ShowSecrets, true)
+	if err != nil {
+		return nil, err
+	}
+	here, err := w.Here(c.Context())
 	if err == nil {
 		err = j.Header.Run.CheckCluster(here)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("journal %s: %w", j.Path, err)
 	}
-	o := &UndoOptions{Journal: j, Schemas: w.client}
-	if o.Objects, err = w.undoable(j, args[1:]); err != nil {
+	o := &UndoOptions{Reversal: undo.Reversal{Journal: j, Schemas: w.Client}}
+	if o.Objects, err = undoable(w, j, args[1:]); err != nil {
 		return nil, err
 	}
 	return o, f.wireExecutor(o, w, c, args, here)
 }
 
-// readJournal reads the journal that a user names.
-func readJournal(name string) (*journal.Journal, error) {
-	path, err := findJournal(name)
-	if err != nil {
-		return nil, err
-	}
-	return journal.Read(path)
-}
-
 // wireExecutor sets how what is put back is shown, and how it is written.
-func (f *UndoFlags) wireExecutor(o *UndoOptions, w *wiring, c *cobra.Command, args []string, here plan.Cluster) error {
+func (f *UndoFlags) wireExecutor(o *UndoOptions, w *wire.Wiring, c *cobra.Command, args []string, here plan.Cluster) error {
 	f.TakeFrom = append(f.TakeFrom, o.Journal.Header.FieldManager) // it is the run's own that is taken back
-	preview, results, err := f.Output.both(w.renderOptions(f.Output, engine.Request{}), f.DryRun, w.streams.ErrOut)
+	options := w.RenderOptions(f.Output, engine.Request{})
+	options.DryRun = f.Rehearsal()
+	var err error
+	if o.Reports, err = w.ResultReports(f.Report, options, c.Flags().Changed("output")); err != nil {
+		return err
+	}
+	o.Preview, o.Results, err = wire.PreviewAndResults(f.Output.Format, options, o.Reports, w.Streams.ErrOut)
 	if err != nil {
 		return err
 	}
-	o.Preview, o.Results = preview, results
-	o.Executor = w.executor(&f.WriteFlags, results)
-	o.Executor.Writer.Server = newFreshServer(o.Executor.Writer.Server, o.Objects)
-	o.Executor.Writer.PatchOnly = intent.Reason{Kind: intent.Ownership}
-	if f.rehearses() {
+	o.Executor = w.Executor(&f.Write, o.Results)
+	o.Executor.Left = o.Reports.Add
+	if f.Rehearses() {
 		return nil
 	}
 	now := time.Now()
-	o.Executor.Journal, err = w.newJournalOf(&f.WriteFlags, journal.Header{
+	o.Executor.Journal, err = w.Journal(&f.Write, journal.Header{
 		ID: journal.NewID(), Command: c.Name(), Arguments: typed(c, args), Started: now,
 		FieldManager: f.FieldManager, Undoes: o.Journal.Header.ID,
-		Run: plan.NewRun(here, Version(), now),
+		Run: plan.NewRun(here, version.Release(), now),
 	})
 	return err
 }
@@ -147,7 +152,7 @@ func (f *UndoFlags) wireExecutor(o *UndoOptions, w *wiring, c *cobra.Command, ar
 var errNothingWritten = errors.New("the run wrote nothing: there is nothing to take back")
 
 // undoable are the objects that a run wrote to, and that the user has chosen.
-func (w *wiring) undoable(j *journal.Journal, args []string) ([]undo.Object, error) {
+func undoable(w *wire.Wiring, j *journal.Journal, args []string) ([]undo.Object, error) {
 	all := undo.Objects(j)
 	if len(all) == 0 {
 		return nil, fmt.Errorf("journal %s: %w", j.Path, errNothingWritten)
@@ -159,7 +164,7 @@ func (w *wiring) undoable(j *journal.Journal, args []string) ([]undo.Object, err
 	if len(args) == 0 && namespace == "" {
 		return all, nil
 	}
-	keys, err := resolve(w.client.Mapper(), args)
+	keys, err := wire.Resolve(w.Client.Mapper(), args)
 	if err != nil {
 		return nil, err
 	}
@@ -175,4 +180,14 @@ func (w *wiring) undoable(j *journal.Journal, args []string) ([]undo.Object, err
 		return nil, fmt.Errorf("journal %s: the run wrote to no such object: %s", j.Path, strings.Join(args, " "))
 	}
 	return all, nil
+}
+
+// Run takes back, and returns the exit code.
+func (o *UndoOptions) Run(ctx context.Context) (int, error) {
+	outcome, err := o.Reversal.Run(ctx)
+	code, err := reported(o.Reports, writtenCode(outcome.Tally, outcome.Incomplete), err)
+	if interrupted(err) {
+		code = ExitInterrupted
+	}
+	return code, o.Executor.Masker.Error(err)
 }

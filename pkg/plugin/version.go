@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -14,31 +13,8 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 )
-
-// Set by the linker in releases.
-//
-//nolint:gochecknoglobals // see above
-var (
-	version = ""
-	commit  = ""
-)
-
-// Version is the release, or what the Go tool knows of the build, or "dev".
-func Version() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return "dev"
-}
-
-// userAgent is how the API server's audit log names the program.
-func userAgent() string {
-	return fmt.Sprintf("kubectl-mutate/%s (%s/%s)", Version(), runtime.GOOS, runtime.GOARCH)
-}
 
 // VersionInfo is what -o json and -o yaml print of the program.
 type VersionInfo struct {
@@ -53,7 +29,7 @@ type VersionInfo struct {
 // versionInfo reads it from the build.
 func versionInfo() VersionInfo {
 	info := VersionInfo{
-		Version: Version(), Commit: commit, GoVersion: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Version: version.Release(), Commit: version.Commit(), GoVersion: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
 	for _, d := range dialects.All() {
 		info.Languages = append(info.Languages, d.Name())

@@ -6,14 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -22,6 +25,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster/transport"
 )
 
 // newClient connects as a user, or as the administrator where user is empty.
@@ -107,7 +111,7 @@ func TestReadOnlyClientAsksForDryRunsOnly(t *testing.T) {
 		t.Fatalf("dry run: %v, %v", answer, err)
 	}
 	patch.DryRun = false
-	var refused *cluster.RefusedError
+	var refused *transport.RefusedError
 	if _, err := client.Patch(t.Context(), key, patch); !errors.As(err, &refused) {
 		t.Errorf("a write: got error %v", err)
 	}
@@ -165,5 +169,48 @@ func TestSnapshotKnowsScopes(t *testing.T) {
 		} else if got.Resource != want.Resource || got.Scope.Name() != want.Scope.Name() {
 			t.Errorf("%s: got %v %s, want %v %s", gk, got.Resource, got.Scope.Name(), want.Resource, want.Scope.Name())
 		}
+	}
+}
+
+// TestSnapshotKnowsShortNames holds the snapshot's table of short names against
+// what a server says.
+func TestSnapshotKnowsShortNames(t *testing.T) {
+	definition := &unstructured.Unstructured{} // no part of client-go's types, so known only where there is one
+	definition.SetAPIVersion("apiextensions.k8s.io/v1")
+	definition.SetKind("CustomResourceDefinition")
+	definition.SetName("widgets.example.com")
+	known, err := snapshot.Load([]*unstructured.Unstructured{definition}, snapshot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	disco, err := discovery.NewDiscoveryClientForConfig(restConfig(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, lists, err := disco.ServerGroupsAndResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if gv.Group != "" && gv.Group != "apps" && gv.Group != "batch" && gv.Group != "policy" && !strings.HasSuffix(gv.Group, ".k8s.io") {
+			continue // of a CustomResourceDefinition
+		}
+		for _, r := range list.APIResources {
+			for _, name := range r.ShortNames {
+				tried++
+				got, err := known.Mapper().KindsFor(schema.GroupVersionResource{Resource: name})
+				if err != nil || got[0].Kind != r.Kind {
+					t.Errorf("%s of %s: got %s, error %v", name, r.Kind, got, err)
+				}
+			}
+		}
+	}
+	if tried < 20 {
+		t.Errorf("the server told only %d short names", tried)
 	}
 }

@@ -76,7 +76,7 @@ func (a answer) reason() string {
 		}
 	}
 	reason := a.message
-	for _, who := range []string{"denied request: ", "error applying patch: ", "to typed object: ", "resulted in error: ", "fails to evaluate: "} {
+	for _, who := range []string{"denied request: ", "Internal error occurred: ", "error applying patch: ", "to typed object: ", "resulted in error: ", "fails to evaluate: "} {
 		if _, what, ok := strings.Cut(reason, who); ok {
 			reason = what
 		}

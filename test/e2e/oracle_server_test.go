@@ -267,6 +267,10 @@ func premature(text string) bool {
 	}, func(sign string) bool { return strings.Contains(text, sign) })
 }
 
+// undecodable is how the server denies what a JSON patch has made of an object,
+// and does not say which.
+const undecodable = "Internal error occurred: strict decoding error: "
+
 // send tells what the server would store if object were sent for before.
 func (s *oracleServer) send(ctx context.Context, c *oracleCase, before, object *unstructured.Unstructured) answer {
 	client, err := s.as(c)
@@ -289,7 +293,7 @@ func (s *oracleServer) send(ctx context.Context, c *oracleCase, before, object *
 	switch {
 	case err == nil:
 		return verdictOn(before, after)
-	case strings.Contains(err.Error(), "denied request: "):
+	case strings.Contains(err.Error(), "denied request: "), strings.Contains(err.Error(), undecodable):
 		return answer{outcome: isDenied, message: err.Error()}
 	default:
 		return answer{outcome: isRefused, message: err.Error()}

@@ -24,11 +24,18 @@ func TestPrintedRolesAreEnoughAndNoneTooMany(t *testing.T) {
 	if err := buildPlugin(plugin); err != nil {
 		t.Fatal(err)
 	}
-	for _, purpose := range []string{"preview", "apply"} {
-		t.Run(purpose, func(t *testing.T) {
+	for _, purpose := range []purpose{
+		{name: "preview", act: []string{"preview"}, code: 1, also: [][]string{{"preview", "configmap/settings"}, {"explain", "configmap/settings"}}},
+		{name: "preview of one object", role: []string{"configmap/settings"}, act: []string{"preview", "configmap/settings"}, code: 1},
+		{name: "explain", role: []string{"configmap/settings", "--for", "explain"}, act: []string{"explain", "configmap/settings"}},
+		{name: "explain what no policy matches", role: []string{"service/web", "--for", "explain"}, act: []string{"explain", "service/web"}},
+		{name: "apply", role: []string{"--for", "apply"}, act: []string{"apply-existing", "--yes"}},
+		{name: "apply to one object", role: []string{"secret/token", "--for", "apply"}, act: []string{"apply-existing", "secret/token", "--yes"}},
+	} {
+		t.Run(purpose.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRoleTest(t, filepath.Join(plugin, "kubectl-mutate"), purpose)
-			roles := r.roles(r.admin, "rbac", "-p", "policies.yaml", "--for", purpose, "-n", r.namespace, "-o", "json")
+			roles := r.roles(r.admin, r.command(append([]string{"rbac", "-o", "json"}, purpose.role...))...)
 			r.enough(roles)
 			for i := range roles {
 				for j := range roles[i].Rules {
@@ -50,14 +57,24 @@ type role struct {
 	Rules []rbacv1.PolicyRule `json:"rules"`
 }
 
+// purpose is what roles are for: the arguments of rbac that ask for them, those of
+// the command that they are to be enough for, and its exit code.
+type purpose struct {
+	name      string
+	role, act []string
+	code      int
+	also      [][]string // further commands that the roles are enough for
+}
+
 // roleTest runs commands as users to whom roles are given.
 type roleTest struct {
 	*testing.T
-	program, purpose, namespace, dir, admin string
-	users                                   int
+	purpose                        purpose
+	program, namespace, dir, admin string
+	users                          int
 }
 
-func newRoleTest(t *testing.T, program, purpose string) *roleTest {
+func newRoleTest(t *testing.T, program string, purpose purpose) *roleTest {
 	r := &roleTest{T: t, program: program, purpose: purpose, namespace: newNamespace(t), dir: t.TempDir()}
 	r.admin = filepath.Join(r.dir, "admin")
 	if err := clientcmd.WriteToFile(*server.as("", r.namespace), r.admin); err != nil {
@@ -149,15 +166,18 @@ func (r *roleTest) user(roles []role) (kubeconfig string) {
 	return file
 }
 
+// command is one on the policies and the namespace of the test.
+func (r *roleTest) command(args []string) []string {
+	return append(slices.Clone(args), "-n", r.namespace, "-p", "policies.yaml")
+}
+
 // act does what the roles are for.
 func (r *roleTest) act(kubeconfig string) (code int, told string) {
 	r.Helper()
-	args := []string{"preview", "-n", r.namespace, "-p", "policies.yaml"}
-	if r.purpose == "apply" {
+	if slices.Contains(r.purpose.act, "apply-existing") {
 		r.kubectl("replace", "-f", filepath.Join(r.dir, "objects.yaml")) // so that there is something to apply
-		args = []string{"apply-existing", "-n", r.namespace, "-p", "policies.yaml", "--yes"}
 	}
-	code, stdout, stderr := r.run(kubeconfig, args...)
+	code, stdout, stderr := r.run(kubeconfig, r.command(r.purpose.act)...)
 	return code, stdout + stderr
 }
 
@@ -181,12 +201,16 @@ func (r *roleTest) eventually(try func() (done bool, why string)) {
 // enough demands that nothing fails and nothing is warned of.
 func (r *roleTest) enough(roles []role) {
 	r.Helper()
-	want := map[string]int{"preview": 1, "apply": 0}[r.purpose]
 	user := r.user(roles)
 	r.eventually(func() (bool, string) {
 		code, told := r.act(user)
 		refused := strings.Contains(told, "forbidden") || strings.Contains(told, "cannot ")
-		return code == want && !refused, fmt.Sprintf("with all rules: exit code %d, want %d\n%s", code, want, told)
+		for _, args := range r.purpose.also {
+			_, stdout, stderr := r.run(user, r.command(args)...)
+			refused = refused || strings.Contains(stdout+stderr, "cannot ")
+			told += stdout + stderr
+		}
+		return code == r.purpose.code && !refused, fmt.Sprintf("with all rules: exit code %d, want %d\n%s", code, r.purpose.code, told)
 	})
 }
 

@@ -260,7 +260,7 @@ func TestWritersSideBySideLoseNothing(t *testing.T) {
 		writer.Server = &server
 		running.Go(func() {
 			for k := range changesEach {
-				r, err := writer.Apply(w.ctx, key, wanted(set(fmt.Sprintf("data|w%d-%d", i, k), "v")))
+				r, err := verifyAndWrite(w.ctx, &writer, key, wanted(set(fmt.Sprintf("data|w%d-%d", i, k), "v")))
 				var busy *apply.BusyError
 				switch {
 				case err != nil:

@@ -226,7 +226,7 @@ func (w *writePath) write(t *testing.T, key engine.ObjectKey, change mutation) (
 	t.Helper()
 	w.answer, w.unforced = nil, nil
 	var after *unstructured.Unstructured
-	result, err := w.writer.Apply(w.ctx, key, func(ctx context.Context, live *unstructured.Unstructured) (_ *unstructured.Unstructured, err error) {
+	result, err := verifyAndWrite(w.ctx, w.writer, key, func(ctx context.Context, live *unstructured.Unstructured) (_ *unstructured.Unstructured, err error) {
 		after, err = wanted(change)(ctx, live)
 		return after, err
 	})
@@ -234,6 +234,18 @@ func (w *writePath) write(t *testing.T, key engine.ObjectKey, change mutation) (
 		t.Fatal(err)
 	}
 	return after, result
+}
+
+// verifyAndWrite is how the commands change one object.
+func verifyAndWrite(ctx context.Context, w *apply.Writer, key engine.ObjectKey, want apply.Want) (apply.Result, error) {
+	v, err := w.Verify(ctx, key, want)
+	if err != nil || v.Outcome != apply.Planned {
+		return v.Result, err
+	}
+	if yes, err := w.AgreeToLoss(ctx, v); !yes || err != nil {
+		return v.Result, err
+	}
+	return w.Write(ctx, v)
 }
 
 // wanted makes a change of whatever is live.

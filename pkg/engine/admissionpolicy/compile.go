@@ -6,6 +6,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/patch"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/requester"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 )
@@ -77,7 +78,7 @@ func (p *policy) compile() {
 		switch m.patchType {
 		case applyConfiguration:
 			p.needsSchema = true
-			m.compiled, err = p.scope.ApplyConfiguration(text, celpatch.RefuseAtomic)
+			m.compiled, err = p.scope.ApplyConfiguration(text, patch.RefuseAtomic)
 		case jsonPatch:
 			m.compiled, err = p.scope.JSONPatch(text)
 		}

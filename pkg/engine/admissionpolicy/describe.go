@@ -2,6 +2,7 @@ package admissionpolicy
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -14,7 +15,7 @@ func (p *program) Describe() []engine.Description {
 	out := make([]engine.Description, 0, len(p.units))
 	for _, u := range p.units {
 		d := engine.Description{
-			Rule: u.ref, Matches: u.constraints.Selections(), Existing: engine.OnAdmission, Operations: u.operations(),
+			Rule: u.ref, Matches: u.constraints.Selections(), Where: u.where(), Existing: engine.OnAdmission, Operations: u.operations(),
 		}
 		for i := range u.mutations {
 			for _, path := range u.mutations[i].compiled.Paths() {
@@ -25,6 +26,20 @@ func (p *program) Describe() []engine.Description {
 		}
 		d.Asks = u.asks()
 		out = append(out, d)
+	}
+	return out
+}
+
+// where says what narrows the policy beside its selections, and how its binding does.
+func (u *unit) where() []string {
+	out := u.constraints.Where()
+	for i := range u.conditions {
+		out = append(out, fmt.Sprintf("matchCondition %q", u.conditions[i].name))
+	}
+	if u.binding != nil && u.binding.resources != nil {
+		for _, text := range u.binding.resources.Everything() {
+			out = append(out, "by its binding, "+text)
+		}
 	}
 	return out
 }

@@ -9,14 +9,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 )
 
-// ConditionError is a match condition that does not hold.
-type ConditionError struct{ Name string }
-
-// Error names the condition.
-func (e *ConditionError) Error() string {
-	return fmt.Sprintf("match condition %q is false", e.Name)
-}
-
 // DeniedError is why an object would be denied: a policy whose failurePolicy is
 // Fail cannot be evaluated on it.
 type DeniedError struct{ Err error }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/admissionpolicy"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 )
 
 // FuzzEvaluate compiles any policy and evaluates it on a Pod and a ConfigMap: it
@@ -52,10 +53,10 @@ func FuzzEvaluate(f *testing.F) {
 		}
 		before := []*unstructured.Unstructured{policy.DeepCopy(), live[0].DeepCopy()}
 		program, _ := admissionpolicy.New().Compile(engine.Compilation{Documents: []engine.Document{{Object: policy}}, Limits: engine.DefaultLimits()})
-		e := engine.NewEvaluation([]engine.Program{program}, cluster.World, engine.EvaluationOptions{Workers: 1})
+		e := evaluation.New([]engine.Program{program}, cluster.World, evaluation.Options{Workers: 1})
 		err := e.Run(t.Context(), cluster.Objects, func(c *engine.Change) error {
 			for _, s := range c.Steps {
-				if p, ok := s.Err.(*engine.PanicError); ok { //nolint:errorlint // the engine does not wrap it
+				if p, ok := s.Err.(*evaluation.PanicError); ok { //nolint:errorlint // the engine does not wrap it
 					t.Errorf("%v", p)
 				}
 			}

@@ -61,6 +61,9 @@ func (r *run) newRequest(created bool) *request {
 		q.typed.UserInfo, r.nobody = requester.Of(r.ctx, t.Request, r.world)
 	}
 	q.fields = requestFields(q.typed)
+	if r.nobody != nil {
+		q.fields["userInfo"] = requester.Unknown{}
+	}
 	return q
 }
 
@@ -100,17 +103,13 @@ func typedRequest(q *match.Request, t engine.Target) *admissionv1.AdmissionReque
 	}
 }
 
-// requestFields is what expressions see as request. A server leaves out what is
-// empty, but the name of the user: a request always has one, though it may not be
-// known here.
+// requestFields is what expressions see as request. A server leaves out what is empty.
 func requestFields(q *admissionv1.AdmissionRequest) map[string]any {
-	user := requester.Fields(&q.UserInfo)
-	user["username"] = q.UserInfo.Username
 	kind := map[string]any{"group": q.Kind.Group, "version": q.Kind.Version, "kind": q.Kind.Kind}
 	resource := map[string]any{"group": q.Resource.Group, "version": q.Resource.Version, "resource": q.Resource.Resource}
 	fields := map[string]any{
 		"kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
-		"operation": string(q.Operation), "userInfo": user, "dryRun": false,
+		"operation": string(q.Operation), "userInfo": requester.Fields(&q.UserInfo), "dryRun": false,
 		"options": map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": optionsKind(q.Operation)},
 	}
 	for name, text := range map[string]string{
@@ -135,7 +134,7 @@ func (r *run) input(created bool, p *param) celpatch.Input {
 	q := r.request(created)
 	in := celpatch.Input{
 		Object: r.object.Object, Request: q.typed, RequestMap: q.fields,
-		Access: r.world.Access, User: r.target.Request.User,
+		Access: r.world.Access, User: r.target.Request.User, Secrets: r.world.Secrets, Explain: r.explain,
 	}
 	if q.match.OldObject != nil {
 		in.OldObject = q.match.OldObject.Object

@@ -22,6 +22,7 @@ type run struct {
 	world  *engine.World
 	object *unstructured.Unstructured // as the policies so far made it
 
+	explain     bool  // somebody asks for all reasons
 	asksUser    bool  // some policy asks who makes the request
 	nobody      error // why it is then not known
 	excluded    error
@@ -101,7 +102,7 @@ func (r *run) fail(u *unit, step engine.Step, err error) error {
 	switch {
 	case isUnsupported(err):
 		step.Outcome, step.Err = engine.Unsupported, err
-	case u.ignores:
+	case u.ignores && !isRefused(err):
 		step.Outcome, step.Err = engine.Skipped, &IgnoredError{err}
 	default:
 		step.Outcome, step.Err = engine.Denied, &DeniedError{err}
@@ -111,6 +112,13 @@ func (r *run) fail(u *unit, step engine.Step, err error) error {
 	}
 	r.steps = append(r.steps, step)
 	return nil
+}
+
+// isRefused tells whether a server refuses the object without a look at the
+// failurePolicy.
+func isRefused(err error) bool {
+	var undecodable *DecodeError
+	return errors.As(err, &undecodable)
 }
 
 func isUnsupported(err error) bool {
@@ -149,7 +157,7 @@ func (r *run) invoke(u *unit, step engine.Step, p *param) error {
 
 // conditions tells what holds a policy back, if anything. A condition that is
 // false counts more than one that fails. On a server they know no Namespace.
-func (r *run) conditions(u *unit, in celpatch.Input) (*ConditionError, error) {
+func (r *run) conditions(u *unit, in celpatch.Input) (*celpatch.ConditionError, error) {
 	if len(u.policy.conditions) == 0 {
 		return nil, nil
 	}
@@ -164,7 +172,7 @@ func (r *run) conditions(u *unit, in celpatch.Input) (*ConditionError, error) {
 		case err != nil:
 			failures = append(failures, r.failed(c.expression, r.asks(u, c.compiled), err))
 		case !holds:
-			return &ConditionError{Name: c.name}, nil
+			return e.Unmet(c.name, c.compiled), nil
 		}
 	}
 	if len(failures) > 0 {
@@ -199,7 +207,7 @@ func (r *run) mutate(u *unit, step engine.Step, in celpatch.Input) error {
 		result, err := r.mutation(u, m, in)
 		if err != nil {
 			err = r.failed(m.expression, r.asks(u, m.compiled), err)
-			if isUnsupported(err) || r.ctx.Err() != nil {
+			if isUnsupported(err) || isRefused(err) || r.ctx.Err() != nil {
 				r.object = before
 				return r.fail(u, step, err)
 			}
@@ -239,7 +247,11 @@ func (r *run) mutation(u *unit, m mutation, in celpatch.Input) (celpatch.Result,
 		}
 		types = answer.types
 	}
-	return u.scope.Evaluate(r.ctx, in, celpatch.MutationBudget()).Mutate(m.compiled, types)
+	result, err := u.scope.Evaluate(r.ctx, in, celpatch.MutationBudget()).Mutate(m.compiled, types)
+	if err == nil && m.patchType == jsonPatch {
+		err = r.decodable(in.Object, result.Object)
+	}
+	return result, err
 }
 
 // finish hands over the steps and the object. An object that would be denied is

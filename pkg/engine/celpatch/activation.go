@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/witness"
 )
 
 // Input is what expressions see. A nil object is null to them.
@@ -32,6 +33,11 @@ type Input struct {
 	Access engine.Authorizer
 	// User is whom authorizer and authorizer.requestResource ask for.
 	User engine.UserInfo
+	// Secrets is told what expressions compute from the values of Secrets; nil for
+	// nobody.
+	Secrets engine.Secrets
+	// Explain has conditions that are false say what their operands are.
+	Explain bool
 	// Extra are the values of a language's own variables.
 	Extra map[string]any
 }
@@ -80,6 +86,8 @@ func (a *activation) ResolveName(name string) (any, bool) {
 		return a.value(slotRequestResource, a.requestResource), true
 	case variablesName:
 		return a.lazyVariables(), true
+	case witness.Name:
+		return a.evaluation.witness, a.evaluation.witness != nil
 	}
 	v, ok := a.input.Extra[name]
 	return v, ok

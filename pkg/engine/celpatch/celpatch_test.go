@@ -13,12 +13,14 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/patch"
 )
 
 // builtin converts the kinds of Kubernetes itself.
@@ -39,30 +41,15 @@ func newScope(t testing.TB, o celpatch.Options) *celpatch.Scope {
 
 func parse(t testing.TB, text string) map[string]any {
 	t.Helper()
-	var m map[string]any
-	if err := yaml.Unmarshal([]byte(text), &m, yaml.DisallowUnknownFields); err != nil {
+	data, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err != nil {
 		t.Fatal(err)
 	}
-	return runtime.DeepCopyJSON(integers(m).(map[string]any))
-}
-
-// integers turns whole numbers into the integers that objects hold.
-func integers(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for key := range v {
-			v[key] = integers(v[key])
-		}
-	case []any:
-		for i := range v {
-			v[i] = integers(v[i])
-		}
-	case float64:
-		if v == float64(int64(v)) {
-			return int64(v)
-		}
+	var m map[string]any
+	if err := json.Unmarshal(data, &m); err != nil {
+		t.Fatal(err)
 	}
-	return v
+	return m
 }
 
 const pod = `
@@ -196,7 +183,7 @@ func TestExtensionsAndPatchTypesEverywhere(t *testing.T) {
 	if err := s.Variable("labels", "Object.metadata{labels: {'a': extra}}"); err != nil {
 		t.Fatal(err)
 	}
-	m, err := s.ApplyConfiguration("Object{metadata: variables.labels, spec: Object.spec{nodeName: string(request.object.kind)}}", celpatch.RefuseAtomic)
+	m, err := s.ApplyConfiguration("Object{metadata: variables.labels, spec: Object.spec{nodeName: string(request.object.kind)}}", patch.RefuseAtomic)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +252,7 @@ func TestCompiledExpressionsServeManyAtOnce(t *testing.T) {
 	if err := s.Variable("labels", "object.metadata.labels"); err != nil {
 		t.Fatal(err)
 	}
-	m, err := s.ApplyConfiguration("Object{metadata: Object.metadata{labels: {'copy': string(variables.labels.app)}}}", celpatch.RefuseAtomic)
+	m, err := s.ApplyConfiguration("Object{metadata: Object.metadata{labels: {'copy': string(variables.labels.app)}}}", patch.RefuseAtomic)
 	if err != nil {
 		t.Fatal(err)
 	}

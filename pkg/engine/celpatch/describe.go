@@ -10,6 +10,15 @@ import (
 	"k8s.io/apiserver/pkg/cel/mutation"
 )
 
+// Uses tells whether the expression names a variable ("params"), a field of one
+// ("request.userInfo"), or a function ("quantity()").
+func (x *Expression) Uses(name string) bool { return x.uses[name] }
+
+// Uses tells whether a variable names something, as Expression.Uses does.
+func (s *Scope) Uses(name string) bool {
+	return slices.ContainsFunc(s.variables, func(v variable) bool { return v.expression.Uses(name) })
+}
+
 // Call is a call that an expression makes on a variable.
 type Call struct {
 	On, Function string
@@ -32,6 +41,24 @@ func (s *Scope) Calls() []Call {
 // Paths lists the fields that a patch names: those of Object{...}, and the paths
 // of JSONPatch{...} as far as they are plain texts. Others are left out.
 func (x *Expression) Paths() []string { return x.paths }
+
+// usesOf lists what an expression names: variables, their fields, functions.
+func usesOf(a *cel.Ast) map[string]bool {
+	uses := map[string]bool{}
+	ast.PreOrderVisit(a.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.IdentKind:
+			uses[e.AsIdent()] = true
+		case ast.CallKind:
+			uses[e.AsCall().FunctionName()+"()"] = true
+		case ast.SelectKind:
+			if operand := e.AsSelect().Operand(); operand.Kind() == ast.IdentKind {
+				uses[operand.AsIdent()+"."+e.AsSelect().FieldName()] = true
+			}
+		}
+	}))
+	return uses
+}
 
 func callsIn(a *cel.Ast) []Call {
 	var out []Call

@@ -1,6 +1,7 @@
-// Package celpatch compiles the CEL expressions of mutation policies and turns
-// their results into new objects, as an API server does; it is the only package
-// that knows k8s.io/apiserver.
+// Package celpatch compiles the CEL expressions of mutation policies and evaluates
+// them on objects, as an API server does. The package patch below it makes new
+// objects of what mutations evaluate to; these two are the only packages that
+// know k8s.io/apiserver.
 //
 // A dialect makes one Environment, which says what its expressions may name, and
 // from it one Scope for each policy. The Scope compiles the policy's variables
@@ -10,7 +11,7 @@
 //	scope, err := environment.NewScope()
 //	err = scope.Variable("team", "params.data.team")
 //	condition, err := scope.Condition("variables.team != ''")
-//	mutation, err := scope.ApplyConfiguration("Object{...}", celpatch.RefuseAtomic)
+//	mutation, err := scope.ApplyConfiguration("Object{...}", patch.RefuseAtomic)
 //
 // What does not compile is a *CompileError with line, column and a picture. For
 // each object an Evaluation binds the Input; it is cheap, and belongs to one

@@ -6,9 +6,10 @@ import (
 	"github.com/google/cel-go/cel"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
-	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/apiserver/pkg/cel/library"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/patch"
 )
 
 // The names that expressions see.
@@ -75,7 +76,7 @@ func NewEnvironment(o Options) (*Environment, error) {
 	if err != nil {
 		return nil, err
 	}
-	patches, err := extend(plain, []cel.EnvOption{common.ResolverEnvOption(resolver{}), library.JSONPatch()})
+	patches, err := extend(plain, patch.EnvOptions())
 	if err != nil {
 		return nil, err
 	}

@@ -3,8 +3,6 @@ package celpatch
 import (
 	"fmt"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // EvaluationError is an expression that fails on an object.
@@ -48,14 +46,3 @@ type UnsupportedError struct{ Reason string }
 
 // Error is the reason.
 func (e *UnsupportedError) Error() string { return e.Reason }
-
-// noSchema is the error for a kind whose lists and maps nobody knows how to merge.
-func noSchema(gvk schema.GroupVersionKind) error {
-	return &UnsupportedError{Reason: fmt.Sprintf("an apply configuration cannot be merged without the schema of %s, and a guess could lose data: "+
-		"none is published or built in; for files, give its CustomResourceDefinition with -f or --world", kindText(gvk))}
-}
-
-// kindText is a kind as messages name it: "apps/v1 Deployment".
-func kindText(gvk schema.GroupVersionKind) string {
-	return gvk.GroupVersion().String() + " " + gvk.Kind
-}

@@ -12,6 +12,9 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/patch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/witness"
 )
 
 // Budget bounds what the expressions of an Evaluation may cost together; each
@@ -44,6 +47,9 @@ type Evaluation struct {
 	budget     Budget
 	left       int64
 	missing    error // a capability that an expression asked for in vain
+	// witness watches the expression that is being evaluated; nil while the run
+	// knows no Secrets.
+	witness *witness.Witness
 }
 
 // Evaluate binds an input. Nothing is computed yet.
@@ -79,14 +85,28 @@ func (e *Evaluation) Value(x *Expression) (v ref.Val, err error) {
 	return v, checkSize(x, v)
 }
 
-// evaluate runs a program and pays for it.
+// checkSize refuses a value that is too big to be looked at.
+func checkSize(x *Expression, v ref.Val) error {
+	if patch.Fits(v) {
+		return nil
+	}
+	return &LimitError{Expression: x.text, Limit: fmt.Sprintf("%d elements in one value", patch.MaxElements)}
+}
+
+// evaluate runs a program and pays for it. It may be in the middle of another
+// expression, which uses a variable.
 func (e *Evaluation) evaluate(x *Expression) (ref.Val, error) {
+	defer func(outer *witness.Witness) { e.witness = outer }(e.witness)
 	if err := e.ctx.Err(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(e.ctx, maxDuration)
 	defer cancel()
-	v, details, err := x.program.ContextEval(ctx, e.activation)
+	program, err := e.begin(x)
+	if err != nil {
+		return nil, err
+	}
+	v, details, err := program.ContextEval(ctx, e.activation)
 	if details != nil {
 		if err := e.pay(x, details); err != nil {
 			return nil, err
@@ -96,6 +116,24 @@ func (e *Evaluation) evaluate(x *Expression) (ref.Val, error) {
 		return v, nil
 	}
 	return nil, e.failed(ctx, x, err)
+}
+
+// begin picks the program of an expression, and calls a witness where there is
+// something to watch: the run knows Secrets, or this expression can be the first
+// to read one, by a language's own variables.
+func (e *Evaluation) begin(x *Expression) (cel.Program, error) {
+	in := &e.activation.input
+	secrets := in.Secrets
+	if secrets == nil || (!secrets.Any() && len(in.Extra) == 0) {
+		e.witness = nil
+		return x.program, nil
+	}
+	e.witness = witness.New(secrets)
+	program, err := x.watched()
+	if err != nil {
+		return nil, &EvaluationError{Expression: x.text, Err: err}
+	}
+	return program, nil
 }
 
 // pay takes what an expression cost off the budget. What the variables cost that

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/patch"
 )
 
 // FuzzMutate compiles any expression as a variable and as a patch of both kinds,
@@ -19,6 +20,7 @@ func FuzzMutate(f *testing.F) {
 		"[JSONPatch{op: 'test', path: '/kind', value: dyn(null)}, JSONPatch{op: 'replace', path: '', value: {}}]",
 		"[JSONPatch{op: 'copy', from: '', path: '/spec/a'}, JSONPatch{op: 'move', from: '/spec', path: '/spec/a'}]",
 		"object.metadata.labels.transformMap(k, v, v + k)", "[[1]] + [[object]]", "timestamp('2020-01-01T00:00:00Z')", "1.0 / 0.0", "b'\\x00'",
+		"has(object.spec.x) && !object.spec.containers.exists(c, c.name in ['a']) || object.metadata.name == 'x'",
 	} {
 		f.Add(seed)
 	}
@@ -27,6 +29,7 @@ func FuzzMutate(f *testing.F) {
 		f.Fatal(err)
 	}
 	in := input(f)
+	in.Explain = true
 	before := runtime.DeepCopyJSON(in.Object)
 	f.Fuzz(func(t *testing.T, expression string) {
 		s, err := environment.NewScope()
@@ -36,8 +39,13 @@ func FuzzMutate(f *testing.F) {
 		if err := s.Variable("x", expression); err != nil && err.Error() == "" {
 			t.Error("an error without a text")
 		}
+		if x, err := s.Condition(expression); err == nil {
+			if s.Evaluate(t.Context(), in, celpatch.MatchBudget()).Unmet("c", x).Error() == "" {
+				t.Error("a reason without a text")
+			}
+		}
 		for _, text := range []string{expression, "Object{spec: variables.x, metadata: Object.metadata{name: 'x'}}", "[JSONPatch{op: 'add', path: '/spec/x', value: variables.x}]"} {
-			merged, err := s.ApplyConfiguration(text, celpatch.ReplaceAtomic)
+			merged, err := s.ApplyConfiguration(text, patch.ReplaceAtomic)
 			if err == nil {
 				_, _ = s.Evaluate(t.Context(), in, celpatch.MutationBudget()).Mutate(merged, builtin)
 			}

@@ -1,20 +1,21 @@
 package celpatch
 
 import (
+	"errors"
+
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types/ref"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apiserver/pkg/cel/mutation"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/patch"
 )
 
 // Mutation is a compiled expression whose result is a patch.
 type Mutation struct {
 	*Expression
-	apply func(e *Evaluation, v ref.Val, types managedfields.TypeConverter) (Result, error)
+	apply func(object map[string]any, v ref.Val, types managedfields.TypeConverter) (Result, error)
 }
 
 // Result is what became of an object.
@@ -27,27 +28,16 @@ type Result struct {
 	Warnings []engine.Warning
 }
 
-// Merge says how an apply configuration is merged.
-type Merge int
-
-const (
-	// RefuseAtomic fails on an apply configuration that holds an atomic list, map
-	// or struct, as a MutatingAdmissionPolicy does: what such a value leaves out
-	// would be lost.
-	RefuseAtomic Merge = iota
-	// ReplaceAtomic replaces atomic values, as server-side apply does.
-	ReplaceAtomic
-)
-
 // ApplyConfiguration compiles an expression that evaluates to Object{...}, which
 // is merged into the object. The error is a *CompileError.
-func (s *Scope) ApplyConfiguration(expression string, m Merge) (*Mutation, error) {
+func (s *Scope) ApplyConfiguration(expression string, a patch.Atomics) (*Mutation, error) {
 	x, err := compile(s.patches, expression, []*cel.Type{cel.ObjectType(mutation.ObjectTypeName)})
 	if err != nil {
 		return nil, err
 	}
-	return &Mutation{Expression: x, apply: func(e *Evaluation, v ref.Val, types managedfields.TypeConverter) (Result, error) {
-		return merge(e.activation.input.Object, v, types, m)
+	return &Mutation{Expression: x, apply: func(object map[string]any, v ref.Val, types managedfields.TypeConverter) (Result, error) {
+		out, err := patch.Merge(object, v, types, a)
+		return Result{Object: out}, err
 	}}, nil
 }
 
@@ -58,8 +48,9 @@ func (s *Scope) JSONPatch(expression string) (*Mutation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Mutation{Expression: x, apply: func(e *Evaluation, v ref.Val, _ managedfields.TypeConverter) (Result, error) {
-		return patch(e.activation.input.Object, v)
+	return &Mutation{Expression: x, apply: func(object map[string]any, v ref.Val, _ managedfields.TypeConverter) (Result, error) {
+		out, warnings, err := patch.Apply(object, v)
+		return Result{Object: out, Warnings: warnings}, err
 	}}, nil
 }
 
@@ -73,21 +64,17 @@ func (e *Evaluation) Mutate(m *Mutation, types managedfields.TypeConverter) (r R
 		return Result{}, err
 	}
 	defer recoverAs(m.Expression, &err)
-	if r, err = m.apply(e, v, types); err != nil {
-		return Result{}, e.applyFailed(m, err)
+	if r, err = m.apply(e.activation.input.Object, v, types); err != nil {
+		return Result{}, m.failed(err)
 	}
 	return r, nil
 }
 
-func (e *Evaluation) applyFailed(m *Mutation, err error) error {
-	switch err.(type) { //nolint:errorlint // these are never wrapped here
-	case *UnsupportedError, *LimitError:
-		return err
+// failed says why a patch cannot be applied.
+func (m *Mutation) failed(err error) error {
+	var noSchema *patch.NoSchemaError
+	if errors.As(err, &noSchema) {
+		return &UnsupportedError{Reason: noSchema.Error()}
 	}
 	return &EvaluationError{Expression: m.text, Err: err}
-}
-
-// asObject is the object for those who ask for its metadata.
-func asObject(m map[string]any) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: m}
 }

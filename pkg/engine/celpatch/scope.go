@@ -2,12 +2,14 @@ package celpatch
 
 import (
 	"fmt"
-	"slices"
+	"sync"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types/traits"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/witness"
 )
 
 // Scope compiles the expressions of one policy, which share its variables. It
@@ -16,6 +18,10 @@ type Scope struct {
 	plain, patches *cel.Env
 	declared       *apiservercel.DeclType // the variables and their types
 	variables      []variable
+
+	// For those who ask why a condition is false:
+	parser func() (*cel.Env, error) // which keeps what macros were written as
+	parts  sync.Map                 // of expressions, compiled, by their text
 }
 
 type variable struct {
@@ -31,6 +37,7 @@ func (e *Environment) NewScope() (*Scope, error) {
 	if s.plain, err = extend(e.plain, variables, s.declared); err != nil {
 		return nil, err
 	}
+	s.parser = sync.OnceValues(func() (*cel.Env, error) { return s.plain.Extend(cel.EnableMacroCallTracking()) })
 	if e.patches == e.plain {
 		s.patches = s.plain
 		return s, nil
@@ -69,22 +76,29 @@ func (s *Scope) Compile(expression string, want ...*cel.Type) (*Expression, erro
 	return compile(s.plain, expression, want)
 }
 
+// part compiles a part of an expression, once.
+func (s *Scope) part(text string) (*Expression, error) {
+	if known, ok := s.parts.Load(text); ok {
+		return known.(*Expression), nil
+	}
+	x, err := s.Compile(text)
+	if err != nil {
+		return nil, err
+	}
+	s.parts.Store(text, x)
+	return x, nil
+}
+
 // Expression is a compiled expression.
 type Expression struct {
 	text    string
 	program cel.Program
-	output  *cel.Type
+	watched func() (cel.Program, error) // the same, for a run that knows Secrets
+	output  *cel.Type                   // what it evaluates to
 	uses    map[string]bool
 	calls   []Call
 	paths   []string
 }
-
-// Uses tells whether the expression names a variable ("params"), a field of one
-// ("request.userInfo"), or a function ("quantity()").
-func (x *Expression) Uses(name string) bool { return x.uses[name] }
-
-// OutputType is what the expression evaluates to.
-func (x *Expression) OutputType() *cel.Type { return x.output }
 
 func compile(env *cel.Env, text string, want []*cel.Type) (x *Expression, err error) {
 	defer func() {
@@ -100,11 +114,16 @@ func compile(env *cel.Env, text string, want []*cel.Type) (x *Expression, err er
 	if !isOneOf(ast.OutputType(), want) {
 		return nil, &CompileError{Expression: text, Problems: []Problem{{Message: wrongType(ast.OutputType(), want)}}}
 	}
-	program, err := env.Program(ast, cel.InterruptCheckFrequency(celconfig.CheckFrequency))
+	interrupt := cel.InterruptCheckFrequency(celconfig.CheckFrequency)
+	program, err := env.Program(ast, interrupt)
 	if err != nil {
 		return nil, &CompileError{Expression: text, Problems: []Problem{{Message: err.Error()}}}
 	}
-	return &Expression{text: text, program: program, output: ast.OutputType(), uses: usesOf(ast), calls: callsIn(ast), paths: pathsIn(ast)}, nil
+	watched := sync.OnceValues(func() (cel.Program, error) { return env.Program(ast, interrupt, witness.Watch(ast)) })
+	return &Expression{
+		text: text, program: program, watched: watched, output: ast.OutputType(),
+		uses: usesOf(ast), calls: callsIn(ast), paths: pathsIn(ast),
+	}, nil
 }
 
 func isOneOf(t *cel.Type, want []*cel.Type) bool {
@@ -152,9 +171,4 @@ func declaredType(t *cel.Type) *apiservercel.DeclType {
 		return apiservercel.NewMapType(declaredType(parameters[0]), declaredType(parameters[1]), -1)
 	}
 	return apiservercel.DynType
-}
-
-// Uses tells whether a variable names something, as Expression.Uses does.
-func (s *Scope) Uses(name string) bool {
-	return slices.ContainsFunc(s.variables, func(v variable) bool { return v.expression.Uses(name) })
 }

@@ -52,12 +52,12 @@ type Kind struct {
 // Kind narrows the choice to a kind; false when no object of it is wanted.
 func (c *Choice) Kind(m *meta.RESTMapping) (*Kind, bool) {
 	gvk := m.GroupVersionKind
-	if m.Scope.Name() != meta.RESTScopeNameNamespace && !c.scope.ClusterScoped {
+	if m.Scope.Name() != meta.RESTScopeNameNamespace && !c.scope.ClusterScoped && !c.typed(gvk.GroupKind()) {
 		return nil, false
 	}
 	k := &Kind{scope: c.scope}
 	for _, s := range c.selections {
-		if s.matchesKind(gvk) && s.Names(m.Resource.Resource) {
+		if s.matchesKind(gvk) && s.Names(m.Resource.Resource) && c.reaches(m, s) {
 			k.selections = append(k.selections, s)
 			k.plain = k.plain || s.Kind != "*" || (s.Resource != "" && s.Resource != "*")
 		}
@@ -66,6 +66,17 @@ func (c *Choice) Kind(m *meta.RESTMapping) (*Kind, bool) {
 		return nil, false
 	}
 	return k, k.plain || !leftOutOfWildcards(gvk.GroupKind())
+}
+
+// typed tells whether the user typed a kind: then a namespace that is chosen beside
+// it does not matter to objects that have none, as in kubectl get.
+func (c *Choice) typed(gk schema.GroupKind) bool {
+	return slices.ContainsFunc(c.scope.Only, func(key engine.ObjectKey) bool { return key.GroupKind == gk })
+}
+
+// reaches tells whether a selection leaves the one namespace that is looked in open.
+func (c *Choice) reaches(m *meta.RESTMapping, s selection) bool {
+	return c.scope.Namespace == "" || m.Scope.Name() != meta.RESTScopeNameNamespace || open(s.Namespace, c.scope.Namespace)
 }
 
 // only narrows to what the user typed; false when the kind was left out.

@@ -85,9 +85,59 @@ func TestTheVersionToReadInIsOneThatAllAskFor(t *testing.T) {
 	}
 }
 
+// Where the user keeps to a namespace, what policies want elsewhere asks for nothing
+// there, and does not stand in the way of what they want in it.
+func TestWhatIsWantedElsewhereIsNotAskedFor(t *testing.T) {
+	elsewhere := engine.Selection{Kind: "ConfigMap", Namespace: "platform", Name: "settings"}
+	here := engine.Selection{Kind: "ConfigMap", Namespace: "sh?p", Name: "a"}
+	for name, c := range map[string]struct {
+		selections []engine.Selection
+		wanted     bool
+	}{"elsewhere": {[]engine.Selection{elsewhere}, false}, "here too": {[]engine.Selection{elsewhere, here}, true}} {
+		joined, err := choice.New(c.selections, engine.Scope{Namespace: "shop"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, ok := joined.Kind(configMaps())
+		if ok != c.wanted || (ok && k.Name() != "a") {
+			t.Errorf("%s: wanted = %t, want %t: %+v", name, ok, c.wanted, k)
+		}
+	}
+}
+
 func TestABrokenLabelSelectorIsAnError(t *testing.T) {
 	broken := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
 	if _, err := choice.New([]engine.Selection{{Kind: "Pod", Labels: broken}}, engine.Scope{}); err == nil {
 		t.Error("no error")
 	}
+}
+
+// As kubectl get: a namespace says nothing about objects that have none.
+func TestAKindWithoutANamespaceIsWantedBesideOneIfTheUserTypedIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		scope engine.Scope
+		want  bool
+	}{
+		"all namespaces":        {engine.Scope{ClusterScoped: true}, true},
+		"one namespace":         {engine.Scope{Namespace: "shop"}, false},
+		"one, and the kind":     {engine.Scope{Namespace: "shop", Only: namespaces("")}, true},
+		"one, and the object":   {engine.Scope{Namespace: "shop", Only: namespaces("shop")}, true},
+		"one, and another kind": {engine.Scope{Namespace: "shop", Only: []engine.ObjectKey{{GroupKind: schema.GroupKind{Kind: "Pod"}}}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			joined, err := choice.New([]engine.Selection{{Kind: "Namespace"}}, c.scope)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v1 := schema.GroupVersion{Version: "v1"}
+			k, ok := joined.Kind(&meta.RESTMapping{GroupVersionKind: v1.WithKind("Namespace"), Resource: v1.WithResource("namespaces"), Scope: meta.RESTScopeRoot})
+			if ok != c.want || ok && !k.Wants(choice.Facts{Name: "shop"}) {
+				t.Errorf("wanted = %t, want %t", ok, c.want)
+			}
+		})
+	}
+}
+
+func namespaces(name string) []engine.ObjectKey {
+	return []engine.ObjectKey{{GroupKind: schema.GroupKind{Kind: "Namespace"}, Name: name}}
 }

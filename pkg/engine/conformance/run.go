@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 )
 
 // Cluster is what a case is evaluated in.
@@ -113,7 +114,7 @@ func (r *runner) run(ctx context.Context, live, others []*unstructured.Unstructu
 	if program == nil {
 		return out, nil
 	}
-	e := engine.NewEvaluation([]engine.Program{program}, cluster.World, engine.EvaluationOptions{Request: r.request})
+	e := evaluation.New([]engine.Program{program}, cluster.World, evaluation.Options{Request: r.request})
 	if err := e.Prepare(ctx, cluster.Objects); err != nil {
 		return nil, fmt.Errorf("preparing: %w", err)
 	}

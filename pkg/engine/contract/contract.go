@@ -2,7 +2,6 @@ package contract
 
 import (
 	"bytes"
-	"context"
 	_ "embed"
 	"errors"
 	"slices"
@@ -264,7 +263,7 @@ func (s Server) testNamedObjectThatIsNotThere(t *testing.T) {
 		{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Name: "nobody"}, {GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Name: "spare"},
 	}}
 	objects, unreadable := 0, 0
-	for page, err := range s.Source(scope).Pages(context.Background(), []engine.Selection{{Kind: "ConfigMap"}}) {
+	for page, err := range s.Source(scope).Pages(t.Context(), []engine.Selection{{Kind: "ConfigMap"}}) {
 		var partial *engine.UnreadableError
 		switch {
 		case errors.As(err, &partial) && apierrors.IsNotFound(err):

@@ -36,6 +36,17 @@ type Node struct {
 	Value  any
 }
 
+// PathInRule is the path below the rule that the node is a part of, such as
+// "mutate.foreach[0].list"; the whole path of a node outside of all rules.
+func (n Node) PathInRule() string {
+	if rest, ok := strings.CutPrefix(n.Path, "spec.rules["); ok {
+		if _, field, ok := strings.Cut(rest, "]."); ok {
+			return field
+		}
+	}
+	return n.Path
+}
+
 // Fail reports an error at this place.
 func (n Node) Fail(format string, args ...any) {
 	e := n.Report.compileError(n, fmt.Errorf(format, args...))

@@ -20,8 +20,8 @@ var (
 // PathString is a path as people write it:
 // `spec.containers[web].ports[containerPort=80,protocol=TCP]`,
 // `metadata.labels["app.kubernetes.io/name"]`, `metadata.finalizers[=keep]`,
-// `spec.args[0]`. Two different paths never have the same text, and control
-// characters in it are escaped. The path of a whole object is the empty text.
+// `spec.args[0]`. Two different paths never have the same text, and what cannot be
+// printed in it is escaped: control characters, and those of no width. The path of a whole object is the empty text.
 func PathString(p fieldpath.Path) string {
 	var b strings.Builder
 	for _, e := range p {
@@ -32,7 +32,7 @@ func PathString(p fieldpath.Path) string {
 			}
 			b.WriteString(*e.FieldName)
 		case e.FieldName != nil:
-			b.WriteString("[" + strconv.QuoteToASCII(*e.FieldName) + "]")
+			b.WriteString("[" + strconv.Quote(*e.FieldName) + "]")
 		case e.Key != nil:
 			b.WriteString("[" + keyText(*e.Key) + "]")
 		case e.Value != nil:
@@ -68,7 +68,7 @@ func valueText(v value.Value) string {
 	s := v.AsString()
 	_, notNumber := strconv.ParseFloat(s, 64)
 	if s == "true" || s == "false" || s == "null" || notNumber == nil || !plainValue.MatchString(s) {
-		return strconv.QuoteToASCII(s)
+		return strconv.Quote(s)
 	}
 	return s
 }
@@ -77,19 +77,7 @@ func valueText(v value.Value) string {
 // whether the object does: of an added field that is the object after the
 // change, of a removed one the object before it. The last element of the path
 // may be absent when it is a field name.
-func Pointer(object any, p fieldpath.Path) (string, bool) {
-	var b strings.Builder
-	for i, e := range p {
-		token, next, ok := step(object, e)
-		if !ok && (e.FieldName == nil || i < len(p)-1) {
-			return "", false
-		}
-		b.WriteByte('/')
-		b.WriteString(pointerEscaper.Replace(token))
-		object = next
-	}
-	return b.String(), true
-}
+func Pointer(object any, p fieldpath.Path) (string, bool) { return PointersIn(object).Of(p) }
 
 // Lookup finds what a path names in an object, and whether the object holds it.
 // Of several list elements with one key it finds none.

@@ -23,6 +23,7 @@ func TestPathString(t *testing.T) {
 		{"a field with a dash", fieldpath.MakePathOrDie("metadata", "labels", "a-b"), "metadata.labels.a-b"},
 		{"a field that needs quotes", fieldpath.MakePathOrDie("metadata", "labels", "app.kubernetes.io/name"), `metadata.labels["app.kubernetes.io/name"]`},
 		{"a field named like an index", fieldpath.MakePathOrDie("data", "0"), `data["0"]`},
+		{"a field that is not ASCII", fieldpath.MakePathOrDie("data", "鍵"), `data["鍵"]`},
 		{"a field with an escape sequence", fieldpath.MakePathOrDie("data", "\x1b[2J\u202e"), `data["\x1b[2J\u202e"]`},
 		{"an element by name", fieldpath.MakePathOrDie("containers", key("name", "web"), "image"), "containers[web].image"},
 		{"an element whose name is a number", fieldpath.MakePathOrDie("containers", key("name", "0")), `containers[name="0"]`},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/action"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/pathtest"
 )
@@ -33,7 +34,7 @@ func decodeMutator(r *decode.Report, d engine.Document) *mutator {
 		m.criteria.ApplyTo = m.decodeApplyTo(spec.At("applyTo"))
 		m.decodePathTests(parameters.At("pathTests"))
 	}
-	var act action
+	var act action.Action
 	switch m.kind {
 	case kindAssign:
 		act = m.decodeAssign(parameters)

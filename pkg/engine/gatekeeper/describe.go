@@ -8,10 +8,10 @@ func (p *program) Describe() []engine.Description {
 	for _, m := range p.mutators {
 		d := engine.Description{
 			Rule: m.ref, Matches: selections([]*mutator{m}), Existing: engine.OnAdmission,
-			Operations: m.operations(), Changes: []string{m.path.String()},
+			Where: append(m.criteria.Where(), m.tests.Texts()...), Operations: m.operations(), Changes: []string{m.path.String()},
 		}
-		if from, ok := m.action.(interface{ provider() string }); ok && from.provider() != "" {
-			d.Asks = []engine.Ask{{Of: engine.AskProvider, What: from.provider()}}
+		if from, ok := m.action.(interface{ Provider() string }); ok && from.Provider() != "" {
+			d.Asks = []engine.Ask{{Of: engine.AskProvider, What: from.Provider()}}
 		}
 		out = append(out, d)
 	}
@@ -34,15 +34,3 @@ func (m *mutator) operations() []engine.Operation {
 	}
 	return out
 }
-
-// provider is that of the assigned value; empty where it has none.
-func (s *source) provider() string {
-	if s.external == nil {
-		return ""
-	}
-	return s.external.provider
-}
-
-func (a *assign) provider() string { return a.source.provider() }
-
-func (a *assignMetadata) provider() string { return a.source.provider() }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/action"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
 )
 
@@ -87,8 +88,8 @@ func (m *mutator) shadowedBy(later *mutator) bool {
 	if m.kind != kindAssign || later.kind != kindAssign || later.written.tests || !m.path.HasPrefix(later.path) {
 		return false
 	}
-	mine, theirs := m.action.(*assign), later.action.(*assign)
-	if m.path.String() == later.path.String() && fielddiff.Equal(mine.source.value, theirs.source.value, fielddiff.Type{}) {
+	mine, theirs := m.action.(*action.Assign), later.action.(*action.Assign)
+	if m.path.String() == later.path.String() && fielddiff.Equal(mine.Value, theirs.Value, fielddiff.Type{}) {
 		return false
 	}
 	everywhere := later.written.match == nil || fielddiff.Equal(m.written.match, later.written.match, fielddiff.Type{})

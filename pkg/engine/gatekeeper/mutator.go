@@ -5,6 +5,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/action"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/conflict"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
@@ -21,7 +22,7 @@ type mutator struct {
 	location   decode.Node // in the document, for reports
 	path       location.Path
 	tests      pathtest.Tests
-	action     action // nil where the mutator does not compile
+	action     action.Action // nil where the mutator does not compile
 	written    written
 }
 
@@ -31,24 +32,15 @@ type written struct {
 	tests bool
 }
 
-// action is what a mutator does at the end of its location.
-type action interface {
-	// setter writes on one object.
-	setter(engine.ObjectKey) walk.Setter
-	// terminal is what the action takes the end of the location for, and whether
-	// nothing can stand below.
-	terminal() (t conflict.Type, ends bool)
-}
-
 // apply runs the mutator on an object that it matches.
 func (m *mutator) apply(object map[string]any, key engine.ObjectKey) (walk.Outcome, error) {
-	return walk.Walk(object, m.path, m.tests, m.action.setter(key))
+	return walk.Walk(object, m.path, m.tests, m.action.Setter(key))
 }
 
 // claim is what the mutator implies about its kinds.
 func (m *mutator) claim() conflict.Claim {
 	c := conflict.Claim{ID: m.id, Name: m.kind + " " + m.name, Location: m.path}
-	c.Terminal, c.MustTerminate = m.action.terminal()
+	c.Terminal, c.MustTerminate = m.action.Terminal()
 	for i := range m.criteria.ApplyTo {
 		a := &m.criteria.ApplyTo[i]
 		for _, gvk := range typesOf(a) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/action"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/image"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/walk"
@@ -13,7 +14,7 @@ import (
 
 // decodeSource reads parameters.assign. It reports and returns false where that
 // does not say one value.
-func (m *mutator) decodeSource(n decode.Node) (source, bool) {
+func (m *mutator) decodeSource(n decode.Node) (action.Source, bool) {
 	f := n.Fields()
 	set := 0
 	for _, name := range []string{"value", "fromMetadata", "externalData"} {
@@ -25,40 +26,40 @@ func (m *mutator) decodeSource(n decode.Node) (source, bool) {
 	switch {
 	case set == 0:
 		n.Fail("assign must set " + union)
-		return source{}, false
+		return action.Source{}, false
 	case set > 1:
 		n.Fail("assign must only set " + union)
-		return source{}, false
+		return action.Source{}, false
 	}
-	s := source{value: f.At("value").Value}
+	s := action.Source{Value: f.At("value").Value}
 	from := f.At("fromMetadata").Fields()
 	if field := from.At("field"); f.Has("fromMetadata") {
-		s.metadata = field.Text()
-		if s.metadata != "name" && s.metadata != "namespace" {
-			field.Fail("field %s is not recognized: invalid fromMetadata field", s.metadata)
+		s.Metadata = field.Text()
+		if s.Metadata != "name" && s.Metadata != "namespace" {
+			field.Fail("field %s is not recognized: invalid fromMetadata field", s.Metadata)
 		}
 		from.Done()
 	}
 	if external := f.At("externalData"); f.Has("externalData") {
-		s.external = m.decodeExternal(external)
+		s.External = m.decodeExternal(external)
 	}
 	f.Done()
 	return s, true
 }
 
-func (m *mutator) decodeExternal(n decode.Node) *external {
+func (m *mutator) decodeExternal(n decode.Node) *action.External {
 	f := n.Fields()
-	e := &external{provider: f.At("provider").Text(), dataSource: f.At("dataSource").Text(), location: m.path}
+	e := &action.External{Provider: f.At("provider").Text(), DataSource: f.At("dataSource").Text(), Location: m.path}
 	policy, fallback := f.At("failurePolicy"), f.At("default")
 	f.Done()
-	if e.provider == "" {
+	if e.Provider == "" {
 		f.At("provider").Fail("provider is required")
 	}
-	if e.dataSource == "" {
-		e.dataSource = "ValueAtLocation"
+	if e.DataSource == "" {
+		e.DataSource = "ValueAtLocation"
 	}
-	if !slices.Contains([]string{"ValueAtLocation", "Username"}, e.dataSource) {
-		f.At("dataSource").Fail("must be ValueAtLocation or Username, not %q", e.dataSource)
+	if !slices.Contains([]string{"ValueAtLocation", "Username"}, e.DataSource) {
+		f.At("dataSource").Fail("must be ValueAtLocation or Username, not %q", e.DataSource)
 	}
 	switch policy.Text() {
 	case "", "Fail", "Ignore":
@@ -72,7 +73,7 @@ func (m *mutator) decodeExternal(n decode.Node) *external {
 	return e
 }
 
-func (m *mutator) decodeAssign(parameters *decode.Fields) action {
+func (m *mutator) decodeAssign(parameters *decode.Fields) action.Action {
 	n := parameters.At("assign")
 	s, ok := m.decodeSource(n)
 	if !ok {
@@ -85,21 +86,21 @@ func (m *mutator) decodeAssign(parameters *decode.Fields) action {
 			n.Lint("Gatekeeper itself refuses to write whole elements of a list whose key is a number")
 		}
 	}
-	return &assign{source: s}
+	return &action.Assign{Source: s}
 }
 
 // checkElement holds that an element that is to be added to a list is the one
 // that the location names.
-func checkElement(list location.List, s source) error {
+func checkElement(list location.List, s action.Source) error {
 	switch {
-	case s.external != nil:
+	case s.External != nil:
 		return errors.New("cannot assign external data response to a list")
-	case s.metadata != "":
+	case s.Metadata != "":
 		return errors.New("cannot assign a metadata field to a list")
 	}
-	element, ok := s.value.(map[string]any)
+	element, ok := s.Value.(map[string]any)
 	if !ok {
-		return fmt.Errorf("invalid value: `%v`, only objects can be added to keyed lists", s.value)
+		return fmt.Errorf("invalid value: `%v`, only objects can be added to keyed lists", s.Value)
 	}
 	if key := element[list.Key]; !walk.SameKey(key, list.Value) {
 		return fmt.Errorf("adding object to list with different key %s: list key %v, object key %v", list.Key, list.Value, key)
@@ -107,27 +108,27 @@ func checkElement(list location.List, s source) error {
 	return nil
 }
 
-func (m *mutator) decodeAssignMetadata(parameters *decode.Fields) action {
+func (m *mutator) decodeAssignMetadata(parameters *decode.Fields) action.Action {
 	n := parameters.At("assign")
 	s, ok := m.decodeSource(n)
 	if !ok {
 		return nil
 	}
-	if _, isText := s.value.(string); s.value != nil && !isText {
+	if _, isText := s.Value.(string); s.Value != nil && !isText {
 		n.Fail("spec.parameters.assign.value field must be a string for AssignMetadata %q", m.name)
 	}
-	if s.external != nil && s.external.dataSource != "Username" {
+	if s.External != nil && s.External.DataSource != "Username" {
 		n.Fail("only username data source is supported for assignmetadata %s", m.name)
 	}
-	return &assignMetadata{source: s}
+	return &action.AssignMetadata{Source: s}
 }
 
-func (m *mutator) decodeModifySet(parameters *decode.Fields) action {
-	out := &modifySet{}
+func (m *mutator) decodeModifySet(parameters *decode.Fields) action.Action {
+	out := &action.ModifySet{}
 	switch operation := parameters.At("operation"); operation.Text() {
 	case "", "merge":
 	case "prune":
-		out.prune = true
+		out.Prune = true
 	default:
 		operation.Fail("unrecognized operation for modifyset: %s", operation.Text())
 	}
@@ -135,20 +136,20 @@ func (m *mutator) decodeModifySet(parameters *decode.Fields) action {
 	fromList := values.At("fromList")
 	values.Done()
 	for _, item := range fromList.List() {
-		out.values = append(out.values, item.Value)
+		out.Values = append(out.Values, item.Value)
 	}
-	if len(out.values) == 0 {
+	if len(out.Values) == 0 {
 		fromList.Lint("it names no values, so the mutator changes nothing")
 	}
 	return out
 }
 
-func (m *mutator) decodeAssignImage(parameters *decode.Fields) action {
+func (m *mutator) decodeAssignImage(parameters *decode.Fields) action.Action {
 	parts := image.Reference{
 		Domain: parameters.At("assignDomain").Text(), Path: parameters.At("assignPath").Text(), Tag: parameters.At("assignTag").Text(),
 	}
 	if err := parts.Validate(); err != nil {
 		parameters.Fail("%s has invalid parameters: %w", m.said(), err)
 	}
-	return &assignImage{parts: parts}
+	return &action.AssignImage{Parts: parts}
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/action"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/walk"
 )
@@ -32,6 +34,7 @@ type history struct {
 	verdict match.Verdict // the last one
 	matched bool          // in any round
 	skip    error         // why it left something alone, in the last round
+	empty   location.Path // a list of whose elements all were meant, in the last round
 	err     error
 	// after is the state when it last changed something, as the last-th change
 	// of all; times counts its changes.
@@ -125,7 +128,7 @@ func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (wal
 	if err != nil {
 		return out, &RefusedError{Err: err}
 	}
-	h.skip = out.Skip
+	h.skip, h.empty = out.Skip, out.Empty
 	switch {
 	case !out.Changed:
 	case out.Warn != "":
@@ -205,7 +208,7 @@ func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 	if r.assumed != "" && h.matched && m.criteria.NamespaceLabels != nil {
 		step.Warnings = append(step.Warnings, r.assumed)
 	}
-	var external *ExternalDataError
+	var external *action.ExternalDataError
 	switch {
 	case h.err != nil:
 		step.Outcome, step.Err = engine.Failed, h.err
@@ -231,6 +234,9 @@ func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 		step.Outcome, step.Err = engine.Skipped, h.skip
 	default:
 		step.Outcome = engine.Unchanged
+		if h.empty != nil && sink.Wants(engine.Unchanged) {
+			step.Err = &EmptyListError{List: h.empty}
+		}
 	}
 	return step
 }

@@ -118,7 +118,7 @@ func selectionText(s engine.Selection) string {
 	return text
 }
 
-func objects(t *testing.T, text []byte) []*unstructured.Unstructured {
+func objects(t testing.TB, text []byte) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
 	for {

@@ -10,5 +10,10 @@
 // bound to the object that set them off (the trigger), and are run on each of
 // their subjects.
 //
-// The parts of the language that stand on their own are packages below this one.
+// Here is this story: policies, rules, the program, and the execution of a rule
+// on an object. Each part of the language is a package below this one: which
+// objects a rule is about (match, target, autogen), what its expressions see
+// (variables, jmespath, contextentry, values, images), what has to hold
+// (conditions, pattern), and what it changes (patch, above overlay, jsonpatch and
+// legacy; appliedpatches notes it).
 package kyverno

@@ -8,12 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/appliedpatches"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/patch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/target"
 )
 
 // effect is one entry of a rule's targets, bound to a trigger.
 type effect struct {
 	rule      *rule
-	target    *target
+	target    *target.Target
 	trigger   engine.Target
 	operation engine.Operation
 	open      bool // the operation was left open: CREATE may be tried
@@ -28,7 +31,7 @@ func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.
 	var out []engine.Effect
 	candidates := p.index.rules(trigger.Key.Kind)
 	for _, policy := range p.policies {
-		for _, r := range policy.rules {
+		for i, r := range policy.rules {
 			if len(r.targets) == 0 {
 				continue
 			}
@@ -44,11 +47,24 @@ func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.
 				out = append(out, f)
 			}
 			if policy.applyOne && len(effects) > 0 {
+				policy.skipFurther(i+1, r, trigger, sink)
 				break
 			}
 		}
 	}
 	return out, nil
+}
+
+// skipFurther reports the rules with targets that applyRules: One keeps from
+// running, because one has named its targets.
+func (p *policy) skipFurther(from int, applied *rule, trigger engine.Target, sink engine.Sink) {
+	for _, r := range p.rules[from:] {
+		if len(r.targets) == 0 {
+			continue
+		}
+		reason := "applyRules is One, and rule " + applied.ref.Rule + " has named its targets"
+		sink.Step(engine.Step{Rule: r.ref, Subject: trigger.Key, Trigger: trigger.Key, Outcome: engine.Skipped, Err: &SkippedError{Reason: reason}})
+	}
 }
 
 // propagate decides, as run does for other rules, whether the trigger sets off
@@ -66,6 +82,8 @@ func (r *rule) propagate(ctx context.Context, trigger engine.Target, w *engine.W
 			for i := range steps {
 				steps[i].AsCreated = true
 			}
+		} else {
+			steps[0] = triedTwice(steps[0], others[0])
 		}
 	}
 	for _, f := range effects {
@@ -92,9 +110,9 @@ func (r *rule) propagateAs(e *execution, sink engine.Sink) (effects []*effect, s
 		trigger.OldObject, trigger.Namespace = nil, nil
 	}
 	for _, t := range r.targets {
-		subjects, err := t.subjects(e, scope)
+		subjects, err := t.Subjects(scope, e.world.Mapper)
 		if err != nil {
-			step := e.step(mutated{}, err)
+			step := e.step(patch.Result{}, err)
 			step.Trigger = e.matched.Key
 			steps = append(steps, step)
 			continue
@@ -117,9 +135,15 @@ func (f *effect) Subjects() engine.Selection { return f.subjects }
 // subject as target. A precondition of the target that asks for the operation is
 // judged, like the rule's own, for UPDATE and then for CREATE.
 func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
-	step := f.apply(ctx, subject, w, f.operation)
+	apply := func(operation engine.Operation) engine.Step {
+		e := newExecution(ctx, w, f.rule, f.trigger, operation)
+		e.onTarget, e.subject = true, subject
+		e.explain(sink)
+		return f.apply(e)
+	}
+	step := apply(f.operation)
 	if f.open && !f.created && f.rule.asksOperation && step.Outcome == engine.Skipped {
-		if created := f.apply(ctx, subject, w, engine.OperationCreate); created.Outcome != engine.Skipped {
+		if created := apply(engine.OperationCreate); created.Outcome != engine.Skipped {
 			step = created
 			step.AsCreated = true
 		}
@@ -129,7 +153,7 @@ func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.Wor
 	}
 	step.AsCreated = step.AsCreated || f.created
 	if f.rule.annotates {
-		step = annotated(step, subject, engine.TypeOf(ctx, w.Reader, subject.Key.GroupVersionKind()))
+		step = appliedpatches.Annotate(step, subject, engine.TypeOf(ctx, w.Reader, subject.Key.GroupVersionKind()))
 	}
 	sink.Step(step)
 	if step.Outcome == engine.Changed {
@@ -138,20 +162,17 @@ func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.Wor
 	return subject.Object, nil
 }
 
-func (f *effect) apply(ctx context.Context, subject engine.Target, w *engine.World, operation engine.Operation) engine.Step {
-	e := newExecution(ctx, w, f.rule, f.trigger, operation)
-	e.onTarget = true
-	e.subject = subject
-	if subject.Object == nil {
-		return e.step(mutated{}, e.failed(f.target.field, errors.New("the target does not exist")))
+func (f *effect) apply(e *execution) engine.Step {
+	if e.subject.Object == nil {
+		return e.step(patch.Result{}, e.failed(f.target.Field, errors.New("the target does not exist")))
 	}
 	s := e.begin()
-	s.Set("target", subject.Object.Object)
-	e.define(s, f.target.context)
-	if err := e.meets(f.target.preconditions, s, f.target.field+".preconditions"); err != nil {
-		return e.step(mutated{}, err)
+	s.Set("target", e.subject.Object.Object)
+	e.define(s, f.target.Context)
+	if err := e.meets(f.target.Preconditions, s, f.target.Field+".preconditions"); err != nil {
+		return e.step(patch.Result{}, err)
 	}
-	out, err := f.rule.mutation.mutate(e, s, subject.Object.Object)
-	out.impure = cmp.Or(out.impure, f.target.impure)
+	out, err := f.rule.mutation.mutate(e, s, e.patched())
+	out.NotIdempotent = cmp.Or(out.NotIdempotent, f.target.Context.NotIdempotent())
 	return e.step(out, err)
 }

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 )
 
 // RuleError is why a rule could not be evaluated on an object.
@@ -56,8 +59,72 @@ func (e *SkippedError) Brief() string {
 	return e.Reason
 }
 
+// PassedOverError is why elements of a foreach are not patched.
+type PassedOverError struct {
+	Elements int   // how many are held back
+	Index    int   // of the last one, in its list
+	Err      error // what holds that one back
+}
+
+// Error counts the elements, and says why of the last.
+func (e *PassedOverError) Error() string {
+	if e.Elements == 1 {
+		return fmt.Sprintf("element %d: %v", e.Index, e.Err)
+	}
+	return fmt.Sprintf("%d elements are held back, element %d for one: %v", e.Elements, e.Index, e.Err)
+}
+
+// Unwrap gives the reason of the last element.
+func (e *PassedOverError) Unwrap() error { return e.Err }
+
+// and adds an element.
+func (e *PassedOverError) and(index int, err error) *PassedOverError {
+	if e == nil {
+		return &PassedOverError{Elements: 1, Index: index, Err: err}
+	}
+	return &PassedOverError{Elements: e.Elements + 1, Index: index, Err: err}
+}
+
+// TriedTwiceError is why a rule that only the operation seemed to hold back does
+// not run on an object that is created either.
+type TriedTwiceError struct{ Err, AsCreated error }
+
+// Error gives both reasons.
+func (e *TriedTwiceError) Error() string {
+	return e.Err.Error() + "; and as if created: " + e.AsCreated.Error()
+}
+
+// Unwrap gives the reason of the update, which is the outcome.
+func (e *TriedTwiceError) Unwrap() error { return e.Err }
+
 // PreconditionError tells which preconditions do not hold.
 type PreconditionError struct{ Verdict conditions.Verdict }
 
 // Error lists the conditions; the text is made here and not before.
 func (e *PreconditionError) Error() string { return e.Verdict.Why() }
+
+// outcomeOf is what an error makes of the rule.
+func outcomeOf(err error) engine.Outcome {
+	switch {
+	case isSkipped(err):
+		return engine.Skipped
+	case isUnsupported(err):
+		return engine.Unsupported
+	}
+	return engine.Failed
+}
+
+func isSkipped(err error) bool {
+	if err == nil {
+		return false
+	}
+	var skipped *SkippedError
+	return errors.As(err, &skipped)
+}
+
+// isUnsupported tells an error that this program is to blame for, not the policy.
+func isUnsupported(err error) bool {
+	var own *UnsupportedError
+	var undecided *match.UndecidedError
+	return errors.As(err, &own) || errors.As(err, &undecided) || contextentry.Unsupported(err)
+}

@@ -26,7 +26,7 @@ type exceptedRules struct {
 func decodeException(r *decode.Report, d engine.Document) *exception {
 	root := decode.Node{Report: r, Value: d.Object.Object}.Fields()
 	spec := root.At("spec").Fields()
-	e := &exception{name: nameOf(d.Object), match: match.Decode(spec.At("match")), conditions: decodeConditions(spec.At("conditions"))}
+	e := &exception{name: nameOf(d.Object), match: match.Decode(spec.At("match")), conditions: conditions.Decode(spec.At("conditions"))}
 	for _, n := range spec.At("exceptions").List() {
 		f := n.Fields()
 		e.rules = append(e.rules, exceptedRules{policy: f.At("policyName").Text(), rules: f.At("ruleNames").Texts()})

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -13,29 +12,34 @@ import (
 	"slices"
 	"strings"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/requester"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/images"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/patch"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/values"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/reason"
 )
 
 // execution is one rule on its way over one object, for one operation.
 type execution struct {
-	ctx         context.Context // an execution does not outlive its call
-	world       *engine.World
-	rule        *rule
-	matched     match.Candidate // what the rule's match block sees: the trigger
-	onTarget    bool            // the rule changes another object than the one it matched
-	subject     engine.Target
-	interpreter *jmespath.Interpreter
-	visited     int            // elements of foreach lists
-	given       map[string]any // values that the user gives, by the first part of their names
+	ctx      context.Context // an execution does not outlive its call
+	world    *engine.World
+	rule     *rule
+	matched  match.Candidate // what the rule's match block sees: the trigger
+	onTarget bool            // the rule changes another object than the one it matched
+	subject  engine.Target
+	visited  int            // elements of foreach lists
+	why      *reason.List   // takes why nothing changes; nil where nobody asks
+	given    map[string]any // values that the user gives, by the first part of their names
 }
 
 func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target, operation engine.Operation) *execution {
@@ -46,10 +50,23 @@ func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target
 	}
 }
 
+// explain has the execution find out why nothing changes, if anybody asks.
+func (e *execution) explain(sink engine.Sink) {
+	if !sink.Wants(engine.Unchanged) {
+		return
+	}
+	aboutSecret, secrets := e.aboutSecret(), e.world.Secrets
+	e.why = reason.NewList(func(value any) bool { return aboutSecret || secrets != nil && secrets.Known(value) })
+}
+
+// patched is what the rule patches.
+func (e *execution) patched() patch.Subject {
+	return patch.Subject{Object: e.subject.Object.Object, Schema: e.schema, Why: e.why}
+}
+
 // begin builds the scope of the rule's variables on this object.
 func (e *execution) begin() *variables.Scope {
-	e.interpreter = jmespath.New(e.world.Now, e.seed())
-	s := variables.NewScope(e.interpreter, e.world.Limits)
+	s := variables.NewScope(jmespath.New(e.world.Now, e.seed()).Tell(e.world.Secrets), e.world.Limits)
 	s.Set("request", e.request(e.matched.Object.Object))
 	account, namespace := serviceAccount(e.matched.Request.User.Username)
 	s.Set("serviceAccountName", account)
@@ -62,6 +79,15 @@ func (e *execution) begin() *variables.Scope {
 	s.Define("images", e.images)
 	e.define(s, e.rule.context)
 	return s
+}
+
+// define makes context entries known to a scope, none of them loaded.
+func (e *execution) define(s *variables.Scope, entries contextentry.Entries) {
+	if len(entries) == 0 {
+		return
+	}
+	in := e.inputs()
+	entries.Define(s, &contextentry.Sources{Context: e.ctx, World: e.world, Globals: in.globals, Values: in.values}, e.isGiven)
 }
 
 // images are those of the matched object, with what the user gives laid over.
@@ -107,7 +133,7 @@ func (e *execution) request(object map[string]any) map[string]any {
 		"kind":      map[string]any{"group": key.Group, "version": key.Version, "kind": key.Kind},
 	}
 	if u := e.matched.Request.User; !u.Empty() {
-		request["userInfo"] = userInfo(u)
+		request["userInfo"] = requester.Fields(&authenticationv1.UserInfo{Username: u.Username, Groups: u.Groups})
 	}
 	if key.Subresource != "" {
 		request["subResource"] = key.Subresource
@@ -123,21 +149,6 @@ func (e *execution) request(object map[string]any) map[string]any {
 		return mapping(values.Over(request, given))
 	}
 	return request
-}
-
-func userInfo(u engine.UserInfo) map[string]any {
-	out := map[string]any{}
-	if u.Username != "" {
-		out["username"] = u.Username
-	}
-	if len(u.Groups) > 0 {
-		groups := make([]any, len(u.Groups))
-		for i, g := range u.Groups {
-			groups[i] = g
-		}
-		out["groups"] = groups
-	}
-	return out
 }
 
 // serviceAccount splits "system:serviceaccount:NAMESPACE:NAME"; other users have none.
@@ -196,21 +207,16 @@ func (e *execution) schema() engine.Schema {
 }
 
 // step reports what came of mutating the subject.
-func (e *execution) step(out mutated, err error) engine.Step {
-	step := engine.Step{Rule: e.rule.ref, Subject: e.subject.Key, Warnings: slices.Concat(e.matched.Assumed, out.warnings)}
+func (e *execution) step(out patch.Result, err error) engine.Step {
+	step := engine.Step{Rule: e.rule.ref, Subject: e.subject.Key, Warnings: slices.Concat(e.matched.Assumed, out.Warnings)}
 	if e.onTarget {
 		step.Trigger = e.matched.Key
 	}
-	var skipped *SkippedError
 	switch {
-	case errors.As(err, &skipped):
-		step.Outcome, step.Err = engine.Skipped, err
-	case isUnsupported(err):
-		step.Outcome, step.Err = engine.Unsupported, err
 	case err != nil:
-		step.Outcome, step.Err = engine.Failed, err
-	case fielddiff.Shared(out.object, e.subject.Object.Object):
-		step.Outcome = engine.Unchanged
+		step.Outcome, step.Err = outcomeOf(err), err
+	case fielddiff.Shared(out.Object, e.subject.Object.Object):
+		step.Outcome, step.Err = engine.Unchanged, e.why.Err()
 	default:
 		e.finish(&step, out)
 	}
@@ -218,15 +224,15 @@ func (e *execution) step(out mutated, err error) engine.Step {
 }
 
 // finish accepts a changed object, unless it has become another one.
-func (e *execution) finish(step *engine.Step, out mutated) {
-	if field := changedIdentity(e.subject.Object.Object, out.object); field != "" {
+func (e *execution) finish(step *engine.Step, out patch.Result) {
+	if field := changedIdentity(e.subject.Object.Object, out.Object); field != "" {
 		step.Outcome = engine.Failed
 		step.Err = e.failed("mutate", fmt.Errorf("changes %s, which makes it another object", field))
 		return
 	}
 	step.Outcome = engine.Changed
-	step.NotIdempotent = cmp.Or(out.impure, e.rule.impure)
-	step.After = &unstructured.Unstructured{Object: out.object}
+	step.NotIdempotent = cmp.Or(out.NotIdempotent, e.rule.notIdempotent)
+	step.After = &unstructured.Unstructured{Object: out.Object}
 }
 
 // changedIdentity names the first field that tells which object it is and differs.

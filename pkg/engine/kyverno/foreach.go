@@ -11,8 +11,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/patch"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/reason"
 )
 
 // forEach applies its entries one after the other, each to every element of a list
@@ -27,10 +30,10 @@ type forEachEntry struct {
 	index         int    // in its foreach
 	list          *jmespath.Expression
 	descending    bool
-	context       []*contextEntry
+	context       contextentry.Entries
 	preconditions *conditions.Conditions
 	mutation      mutation
-	impure        string // as in mutated, because of the list or the context
+	notIdempotent string // as in patch.Result, because of the list or the context
 }
 
 // maxForEachLevel bounds nesting; the cost of a level multiplies.
@@ -57,11 +60,11 @@ func decodeForEach(n decode.Node, level int) mutation {
 func decodeForEachEntry(n decode.Node, level int) *forEachEntry {
 	f := n.Fields()
 	out := &forEachEntry{
-		field: fieldInRule(n.Path), list: decodeList(f.At("list")),
-		context: decodeContext(f.At("context")), preconditions: decodeConditions(f.At("preconditions")),
+		field: n.PathInRule(), list: decodeList(f.At("list")),
+		context: contextentry.Decode(f.At("context")), preconditions: conditions.Decode(f.At("preconditions")),
 	}
-	if out.impure = impureContext(out.context); out.impure == "" && out.list != nil {
-		out.impure = out.list.NotIdempotent()
+	if out.notIdempotent = out.context.NotIdempotent(); out.notIdempotent == "" && out.list != nil {
+		out.notIdempotent = out.list.NotIdempotent()
 	}
 	// A patch without order runs from the end: elements that a strategic merge
 	// adds come first, so that this keeps the order of the list.
@@ -79,7 +82,7 @@ func decodeForEachEntry(n decode.Node, level int) *forEachEntry {
 		}
 		out.mutation = decodeForEach(f.At("foreach"), level+1)
 	} else {
-		out.mutation = decodePatch(f)
+		out.mutation = patching{patch.Decode(f)}
 	}
 	f.Done()
 	return out
@@ -103,47 +106,54 @@ func decodeList(n decode.Node) *jmespath.Expression {
 	return compiled
 }
 
-func (m *forEach) mutate(e *execution, s *variables.Scope, object map[string]any) (mutated, error) {
-	out := mutated{object: object}
+func (m *forEach) mutate(e *execution, s *variables.Scope, on patch.Subject) (patch.Result, error) {
+	before := on.Object
+	out := patch.Result{Object: before}
 	var held error
 	patched := 0
 	for _, entry := range m.entries {
-		before := out.object
-		n, err := entry.each(e, s, m.level, &out)
-		var skipped *SkippedError
+		on.Object = out.Object
+		n, err := entry.each(e, elementsScope{s, m.level}, on, &out)
 		switch {
-		case errors.As(err, &skipped):
+		case isSkipped(err):
 			held = err
 		case err != nil:
-			return mutated{object: object}, err
+			return patch.Result{Object: before}, err
 		}
 		patched += n
 		// Only the next entry sees what this one did. The trigger of a rule with
 		// targets stays what it was.
-		if !fielddiff.Shared(before, out.object) && !e.onTarget {
+		if !fielddiff.Shared(on.Object, out.Object) && !e.onTarget {
 			s = s.Child()
-			s.Set("request", e.request(out.object))
+			s.Set("request", e.request(out.Object))
 		}
 	}
 	if patched == 0 && held != nil {
 		return out, held
 	}
-	if !fielddiff.Shared(out.object, object) && reflect.DeepEqual(out.object, object) {
-		out.object = object // one element has undone another
+	if !fielddiff.Shared(out.Object, before) && reflect.DeepEqual(out.Object, before) {
+		out.Object = before
+		on.Why.Add("one element undoes what another does")
 	}
 	return out, nil
+}
+
+// elementsScope is what the elements of a foreach see beside themselves.
+type elementsScope struct {
+	*variables.Scope
+	level int
 }
 
 // each runs an entry on its elements and accumulates into out. It counts the
 // elements that were patched; when none was and some were held back, the error
 // is the reason of the last.
-func (f *forEachEntry) each(e *execution, s *variables.Scope, level int, out *mutated) (int, error) {
-	elements, err := f.elements(e, s)
+func (f *forEachEntry) each(e *execution, s elementsScope, on patch.Subject, out *patch.Result) (int, error) {
+	elements, err := f.elements(e, s.Scope)
 	if err != nil {
 		return 0, err
 	}
 	patched := 0
-	var held error
+	var held *PassedOverError
 	for i := range elements {
 		index := i
 		if f.descending {
@@ -155,28 +165,58 @@ func (f *forEachEntry) each(e *execution, s *variables.Scope, level int, out *mu
 		if err := e.ctx.Err(); err != nil {
 			return patched, err
 		}
-		child := elementScope(s, elements[index], index, level)
-		if level == 0 {
-			e.giveElement(child, f.index, index)
-		}
-		next, err := f.element(e, child, out.object)
-		var skipped *SkippedError
+		on := patch.Subject{Object: out.Object, Schema: on.Schema, Why: f.whyOf(index, on.Why)}
+		next, err := f.element(e, f.elementScope(e, s, elements[index], index), on)
 		switch {
-		case errors.As(err, &skipped):
-			held = err
+		case isSkipped(err):
+			held = held.and(index, err)
 			continue
 		case err != nil:
 			return patched, atElement(err, index)
 		}
 		patched++
-		out.object = next.object
-		out.warnings = append(out.warnings, next.warnings...)
-		out.impure = cmp.Or(out.impure, next.impure, f.impure)
+		out.Object = next.Object
+		out.Warnings = append(out.Warnings, next.Warnings...)
+		out.NotIdempotent = cmp.Or(out.NotIdempotent, next.NotIdempotent, f.notIdempotent)
 	}
-	if patched > 0 {
-		return patched, nil
+	return patched, f.heldBack(on.Why, held, elements, patched)
+}
+
+// heldBack returns why the elements that were held back were, unless others were
+// patched: then that is but a reason why nothing more changes.
+func (f *forEachEntry) heldBack(why *reason.List, held *PassedOverError, elements []any, patched int) error {
+	switch {
+	case held != nil && patched == 0:
+		return held
+	case why == nil:
+	case held != nil:
+		why.At(f.field).Add("%v", held)
+	case len(elements) == 0:
+		why.At(f.field).Add("the list %s is empty", f.list)
+	case patched == 0:
+		why.At(f.field).Add("the list %s holds nothing but null", f.list)
 	}
-	return 0, held
+	return nil
+}
+
+// whyOf takes the reasons of one element.
+func (f *forEachEntry) whyOf(index int, why *reason.List) *reason.List {
+	if why == nil {
+		return nil
+	}
+	return why.At(fmt.Sprintf("%s, element %d", f.field, index))
+}
+
+// contexts are the context entries of each entry, and of those nested in it.
+func (m *forEach) contexts() []contextentry.Entries {
+	var out []contextentry.Entries
+	for _, entry := range m.entries {
+		out = append(out, entry.context)
+		if nested, ok := entry.mutation.(*forEach); ok {
+			out = append(out, nested.contexts()...)
+		}
+	}
+	return out
 }
 
 // elements evaluates the list, once. A single value is a list of one. The limit
@@ -197,21 +237,24 @@ func (f *forEachEntry) elements(e *execution, s *variables.Scope) ([]any, error)
 	return list, nil
 }
 
-func elementScope(s *variables.Scope, element any, index, level int) *variables.Scope {
+func (f *forEachEntry) elementScope(e *execution, s elementsScope, element any, index int) *variables.Scope {
 	child := s.Child()
-	for _, suffix := range []string{"", strconv.Itoa(level)} {
+	for _, suffix := range []string{"", strconv.Itoa(s.level)} {
 		child.Set("element"+suffix, element)
 		child.Set("elementIndex"+suffix, int64(index))
+	}
+	if s.level == 0 {
+		e.giveElement(child, f.index, index)
 	}
 	return child
 }
 
-func (f *forEachEntry) element(e *execution, s *variables.Scope, object map[string]any) (mutated, error) {
+func (f *forEachEntry) element(e *execution, s *variables.Scope, on patch.Subject) (patch.Result, error) {
 	e.define(s, f.context)
 	if err := e.meets(f.preconditions, s, f.field+".preconditions"); err != nil {
-		return mutated{object: object}, err
+		return patch.Result{Object: on.Object}, err
 	}
-	return f.mutation.mutate(e, s, object)
+	return f.mutation.mutate(e, s, on)
 }
 
 // atElement says at which element of a list a rule failed.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
 )
 
@@ -100,7 +101,7 @@ func TestAnswersAreReadOnceInARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := engine.NewEvaluation([]engine.Program{program}, cluster.World, engine.EvaluationOptions{})
+	e := evaluation.New([]engine.Program{program}, cluster.World, evaluation.Options{})
 	changed := 0
 	err = e.Run(t.Context(), cluster.Objects, func(c *engine.Change) error { changed++; return nil })
 	if err != nil || changed != len(live) {

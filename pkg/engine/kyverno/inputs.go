@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/values"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 )
@@ -15,7 +16,7 @@ import (
 // inputs are the documents that policies read beside themselves.
 type inputs struct {
 	exceptions []*exception
-	entries    map[string]*globalEntry
+	globals    contextentry.Globals
 	values     *values.Values // nil when the user gives none
 }
 
@@ -26,10 +27,10 @@ func (in *inputs) add(r *decode.Report, d engine.Document) {
 	case "PolicyException":
 		in.exceptions = append(in.exceptions, decodeException(r, d))
 	case "GlobalContextEntry":
-		if in.entries == nil {
-			in.entries = map[string]*globalEntry{}
+		if in.globals == nil {
+			in.globals = contextentry.Globals{}
 		}
-		in.entries[d.Object.GetName()] = decodeGlobalEntry(root)
+		in.globals.Add(d.Object.GetName(), root)
 	case valuesKind.Kind:
 		if in.values == nil {
 			in.values = values.New()

@@ -47,7 +47,7 @@ func decodePolicy(r *decode.Report, d engine.Document) *policy {
 		c.add(n)
 	}
 	if len(c.rules) == 0 && len(r.Errs) == 0 {
-		spec.At("rules").Lint("no rule mutates, so this policy does nothing here")
+		spec.At("rules").Lint("%w", engine.ErrNoMutateRule)
 	}
 	c.derive(raw, d.Object.GetAnnotations())
 	p.rules = c.rules

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/patch"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 )
 
@@ -113,10 +114,19 @@ func (r *rule) run(ctx context.Context, t engine.Target, w *engine.World, sink e
 	}
 	created := r.runAs(newExecution(ctx, w, r, t, engine.OperationCreate), sink)
 	if heldBack(created.Outcome) {
-		return step
+		return triedTwice(step, created)
 	}
 	created.AsCreated = true
 	return created
+}
+
+// triedTwice is the step of a rule that does not match an update, with why it
+// goes no further as a creation, which it matches.
+func triedTwice(step, created engine.Step) engine.Step {
+	if step.Outcome == engine.NotMatched && step.Err != nil && created.Outcome == engine.Skipped {
+		step.Err = &TriedTwiceError{Err: step.Err, AsCreated: created.Err}
+	}
+	return step
 }
 
 // simulated is the operation to evaluate, and whether another may be tried. What
@@ -136,7 +146,8 @@ func (r *rule) runAs(e *execution, sink engine.Sink) engine.Step {
 	if scope == nil {
 		return step
 	}
-	return e.step(r.mutation.mutate(e, scope, e.subject.Object.Object))
+	e.explain(sink)
+	return e.step(r.mutation.mutate(e, scope, e.patched()))
 }
 
 // admit takes a rule through match, preconditions and exceptions, in Kyverno's
@@ -146,7 +157,7 @@ func (r *rule) admit(e *execution, sink engine.Sink) (*variables.Scope, engine.S
 	m, err := r.applies(&e.matched)
 	switch {
 	case err != nil:
-		return nil, e.step(mutated{}, err)
+		return nil, e.step(patch.Result{}, err)
 	case !m.None():
 		step.Outcome = engine.NotMatched
 		if sink.Wants(engine.NotMatched) {
@@ -154,14 +165,14 @@ func (r *rule) admit(e *execution, sink engine.Sink) (*variables.Scope, engine.S
 		}
 		return nil, step
 	case r.gap != nil:
-		return nil, e.step(mutated{}, r.gap)
+		return nil, e.step(patch.Result{}, r.gap)
 	}
 	scope := e.begin()
 	if err := e.meets(r.preconditions, scope, "preconditions"); err != nil {
-		return nil, e.step(mutated{}, err)
+		return nil, e.step(patch.Result{}, err)
 	}
 	if err := e.excepted(scope); err != nil {
-		return nil, e.step(mutated{}, err)
+		return nil, e.step(patch.Result{}, err)
 	}
 	return scope, step
 }

@@ -2,13 +2,15 @@ package kyverno
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/autogen"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/target"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 )
 
 // rule is one compiled mutate rule.
@@ -18,17 +20,17 @@ type rule struct {
 	policy        *policy
 	match         *match.Block
 	exclude       *match.Block // nil when there is none
-	context       []*contextEntry
+	context       contextentry.Entries
 	preconditions *conditions.Conditions // nil when there are none
 	mutation      mutation
-	targets       []*target
+	targets       []*target.Target
 	exceptions    []*exception
 	gap           error          // an *UnsupportedError when the rule cannot be evaluated at all
 	asksOperation bool           // the operation can decide whether the rule runs
 	asksTrigger   bool           // what the rule does to its targets depends on the trigger's content
 	annotates     bool           // its targets carry a line about what it changed
-	impure        string         // as in mutated, because of the context
-	document      map[string]any // as it is written, or derived
+	notIdempotent string         // as in patch.Result, because of the context
+	mutate        map[string]any // the block as it is written, or derived
 }
 
 // ruleCompiler compiles the rules of one policy, in order.
@@ -89,7 +91,7 @@ func (c *ruleCompiler) derive(raw []decode.Node, annotations map[string]string) 
 }
 
 func (c *ruleCompiler) compile(f *decode.Fields) *rule {
-	r := &rule{ref: c.ref, policy: c.policy, gap: c.gap, document: f.Values}
+	r := &rule{ref: c.ref, policy: c.policy, gap: c.gap}
 	r.ref.Rule = f.At("name").Text()
 	r.written = r.ref.Rule
 	switch {
@@ -108,11 +110,11 @@ func (c *ruleCompiler) compile(f *decode.Fields) *rule {
 	if len(f.At("celPreconditions").List()) > 0 {
 		f.At("celPreconditions").Fail("are for validate.cel rules only")
 	}
-	r.context = decodeContext(f.At("context"))
-	r.impure = impureContext(r.context)
-	r.preconditions = decodeConditions(f.At("preconditions"))
+	r.context = contextentry.Decode(f.At("context"))
+	r.notIdempotent = r.context.NotIdempotent()
+	r.preconditions = conditions.Decode(f.At("preconditions"))
 	r.decodeMutate(f)
-	r.asksOperation = mentions(f.Values, "request.operation") || r.match.AsksOperation() || r.exclude.AsksOperation()
+	r.asksOperation = variables.Mentions(f.Values, "request.operation") || r.match.AsksOperation() || r.exclude.AsksOperation()
 	f.Accept("validate", "generate", "verifyImages", "imageExtractors", "skipBackgroundRequests", "reportProperties", "description")
 	f.Done()
 	return r
@@ -122,18 +124,18 @@ func (r *rule) decodeMutate(f *decode.Fields) {
 	m := f.At("mutate").Fields()
 	targets := m.At("targets").List()
 	for _, n := range targets {
-		r.targets = append(r.targets, decodeTarget(n))
+		r.targets = append(r.targets, target.Decode(n))
 	}
 	if m.Has("mutateExistingOnPolicyUpdate") && len(targets) == 0 {
 		m.At("mutateExistingOnPolicyUpdate").Lint("has no effect without targets")
 	}
-	lintTargetKinds(m.At("targets"), r.targets)
+	target.LintKinds(m.At("targets"), r.targets)
 	rest := map[string]any{}
 	for _, key := range []string{"name", "match", "exclude", "context", "preconditions"} {
 		rest[key] = f.Values[key]
 	}
-	r.mutation = decodeMutation(m, rest)
-	r.asksTrigger = asksTrigger(m.Values)
+	r.mutation, r.mutate = decodeMutation(m, rest), m.Values
+	r.asksTrigger = m.Has("foreach") || variables.Used(m.Values)
 	m.Accept("patchStrategicMerge", "patchesJson6902", "foreach", "overlay", "patches")
 	m.Done()
 }
@@ -171,43 +173,4 @@ func (r *rule) lintInstall(n decode.Node) {
 func ruleName(raw any) string {
 	name, _ := mapping(raw)["name"].(string)
 	return name
-}
-
-// asksTrigger tells whether a mutate block holds anything that is evaluated.
-func asksTrigger(mutate map[string]any) bool {
-	return mutate["foreach"] != nil || mentions(mutate, "{{") || mentions(mutate, "$(")
-}
-
-// mentions tells whether a text occurs in any string of a document.
-func mentions(value any, what string) bool {
-	switch v := value.(type) {
-	case string:
-		return strings.Contains(v, what)
-	case []any:
-		for _, item := range v {
-			if mentions(item, what) {
-				return true
-			}
-		}
-	case map[string]any:
-		for key, item := range v {
-			if strings.Contains(key, what) || mentions(item, what) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// decodeConditions reads preconditions; missing ones are nil.
-func decodeConditions(n decode.Node) *conditions.Conditions {
-	if n.Value == nil {
-		return nil
-	}
-	c, err := conditions.Parse(n.Value)
-	if err != nil {
-		n.Fail("%w", err)
-		return nil
-	}
-	return c
 }

@@ -70,13 +70,3 @@ func selections(policies []*policy) []engine.Selection {
 func selectionID(s engine.Selection) string {
 	return strings.Join([]string{s.Group, s.Version, s.Kind, s.Namespace, s.Name, s.Labels.String()}, "\x00")
 }
-
-// fieldInRule cuts a path in the policy down to the path in the rule.
-func fieldInRule(path string) string {
-	if rest, ok := strings.CutPrefix(path, "spec.rules["); ok {
-		if _, field, ok := strings.Cut(rest, "]."); ok {
-			return field
-		}
-	}
-	return path
-}

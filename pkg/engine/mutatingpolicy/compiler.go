@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/patch"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/requester"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/autogen"
@@ -164,9 +165,9 @@ func (b *ruleBuilder) conditionsOf(scope *celpatch.Scope, written []definition.E
 }
 
 func (b *ruleBuilder) mutate(r *rule) {
-	merge := celpatch.RefuseAtomic
+	atomics := patch.RefuseAtomic
 	if b.ServerSide {
-		merge = celpatch.ReplaceAtomic
+		atomics = patch.ReplaceAtomic
 	}
 	for _, m := range b.Mutations {
 		var compiled *celpatch.Mutation
@@ -174,7 +175,7 @@ func (b *ruleBuilder) mutate(r *rule) {
 		if m.JSONPatch {
 			compiled, err = b.scope.JSONPatch(m.Text)
 		} else {
-			compiled, err = b.scope.ApplyConfiguration(b.rewrite(m.Text), merge)
+			compiled, err = b.scope.ApplyConfiguration(b.rewrite(m.Text), atomics)
 			r.merges = true
 		}
 		if err != nil {

@@ -13,23 +13,22 @@ type condition struct {
 	expression  *celpatch.Expression
 }
 
-// holds evaluates conditions in order, and returns the name of the one that is
-// false. As in Kyverno, one that is false counts more than one before it that
-// fails.
-func (e *execution) holds(on *celpatch.Evaluation, conditions []condition) (failed string, err error) {
+// holds evaluates conditions in order, and returns the one that is false. As in
+// Kyverno, that counts more than one before it that fails.
+func (e *execution) holds(on *celpatch.Evaluation, conditions []condition) (unmet *celpatch.ConditionError, err error) {
 	var errs []error
 	for _, c := range conditions {
 		holds, err := on.Condition(c.expression)
 		switch {
 		case e.ctx.Err() != nil:
-			return "", context.Cause(e.ctx)
+			return nil, context.Cause(e.ctx)
 		case err != nil:
 			errs = append(errs, &RuleError{Field: c.field, Err: err})
 		case !holds:
-			return c.name, nil
+			return on.Unmet(c.name, c.expression), nil
 		}
 	}
-	return "", errors.Join(errs...)
+	return nil, errors.Join(errs...)
 }
 
 // RuleError is why a rule could not be evaluated on an object.

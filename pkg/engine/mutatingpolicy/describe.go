@@ -1,6 +1,7 @@
 package mutatingpolicy
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -21,7 +22,7 @@ func (p *program) Describe() []engine.Description {
 func (r *rule) describe() engine.Description {
 	d := engine.Description{
 		Rule: r.ref, Matches: r.constraints.Selections(r.policy.Namespace), Existing: engine.OnAdmission,
-		Operations: r.constraints.Operations(), Asks: r.asks,
+		Where: r.where(), Operations: r.constraints.Operations(), Asks: r.asks,
 	}
 	switch {
 	case r.policy.Targets != nil:
@@ -44,6 +45,20 @@ func (r *rule) describe() engine.Description {
 		}
 	}
 	return d
+}
+
+// where says what narrows the rule beside its selections.
+func (r *rule) where() []string {
+	out := r.constraints.Where()
+	for _, c := range r.conditions {
+		out = append(out, fmt.Sprintf("matchCondition %q", c.name))
+	}
+	for _, x := range r.exceptions {
+		if !x.Partial() { // a partial one only allows values
+			out = append(out, "unless PolicyException "+x.Name+" holds")
+		}
+	}
+	return out
 }
 
 // asked collects what the expressions of a rule ask of the world.

@@ -70,6 +70,7 @@ func (r *rule) propagate(ctx context.Context, trigger engine.Target, w *engine.W
 }
 
 func (r *rule) propagateAs(e *execution, sink engine.Sink) ([]*effect, *engine.Step) {
+	e.explain = sink.Wants(engine.Unchanged)
 	missed, err := e.missed()
 	if err == nil && !missed.None() {
 		step := e.passedOver(missed, sink)
@@ -102,12 +103,12 @@ func (e *execution) triggerStep(err error) engine.Step {
 func (e *execution) effects() ([]*effect, error) {
 	e.begin()
 	evaluation := e.rule.scope.Evaluate(e.ctx, e.input(), celpatch.MutationBudget())
-	failed, err := e.holds(evaluation, e.rule.conditions)
+	unmet, err := e.holds(evaluation, e.rule.conditions)
 	switch {
 	case err != nil:
 		return nil, err
-	case failed != "":
-		return nil, &SkippedError{Reason: fmt.Sprintf("match condition %q did not pass", failed)}
+	case unmet != nil:
+		return nil, unmet
 	}
 	effects, err := e.targets(evaluation)
 	if err != nil {
@@ -155,6 +156,7 @@ func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.Wor
 }
 
 func (f *effect) apply(e *execution, sink engine.Sink) engine.Step {
+	e.explain = sink.Wants(engine.Unchanged)
 	if e.subject.Object == nil {
 		return e.step(nil, errors.New("the target does not exist"))
 	}

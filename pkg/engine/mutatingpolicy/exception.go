@@ -27,12 +27,12 @@ func (e *execution) excepted() (images, values []string, err error) {
 		if x.Expired(e.world.Now) {
 			continue
 		}
-		failed, err := e.holds(x.scope.Evaluate(e.ctx, e.input(), celpatch.MatchBudget()), x.conditions)
+		unmet, err := e.holds(x.scope.Evaluate(e.ctx, e.input(), celpatch.MatchBudget()), x.conditions)
 		switch {
 		case err != nil && len(full) > 0:
 		case err != nil:
 			return nil, nil, fmt.Errorf("PolicyException %s: %w", x.Name, err)
-		case failed != "":
+		case unmet != nil:
 		case x.Partial():
 			images, values = append(images, x.Images...), append(values, x.Values...)
 		default:
@@ -59,5 +59,6 @@ func (e *SkippedError) Error() string { return e.Reason }
 
 func isSkipped(err error) bool {
 	var skipped *SkippedError
-	return errors.As(err, &skipped)
+	var unmet *celpatch.ConditionError
+	return errors.As(err, &skipped) || errors.As(err, &unmet)
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/patch"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/requester"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/match"
@@ -36,6 +37,7 @@ type execution struct {
 	candidate match.Candidate  // what the constraints were last judged for
 	session   *library.Session // nil until it is needed
 	warnings  []engine.Warning
+	explain   bool // somebody asks for all reasons
 }
 
 func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target, operation engine.Operation) *execution {
@@ -78,7 +80,7 @@ func (e *execution) passedOver(m match.Mismatch, sink engine.Sink) engine.Step {
 
 // input is what expressions see.
 func (e *execution) input() celpatch.Input {
-	in := celpatch.Input{Object: e.subject.Object.Object, RequestMap: e.request()}
+	in := celpatch.Input{Object: e.subject.Object.Object, RequestMap: e.request(), Explain: e.explain, Secrets: e.world.Secrets}
 	if !e.onTarget {
 		in.OldObject = e.oldObject()
 		if e.subject.Namespace != nil {
@@ -114,11 +116,14 @@ func (e *execution) request() map[string]any {
 	resource := resourceOf(*t)
 	kind := map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind}
 	gvr := map[string]any{"group": resource.Group, "version": resource.Version, "resource": resource.Resource}
-	user, _ := e.requester() // where nobody is known, outcome says so
+	user, nobody := e.requester()
 	request := map[string]any{
 		"uid": "", "kind": kind, "requestKind": kind, "resource": gvr, "requestResource": gvr,
 		"operation": string(e.operation), "dryRun": false,
 		"object": t.Object.Object, "oldObject": nil, "userInfo": requester.Fields(&user),
+	}
+	if nobody != nil { // outcome says so, where that matters
+		request["userInfo"] = requester.Unknown{}
 	}
 	for key, text := range map[string]string{"name": t.Key.Name, "namespace": t.Key.Namespace, "subResource": t.Key.Subresource} {
 		if text != "" {
@@ -171,12 +176,12 @@ func (e *execution) mutate(conditions []condition) (map[string]any, error) {
 		e.session.Allow(images, values)
 	}
 	evaluation := e.rule.scope.Evaluate(e.ctx, e.input(), celpatch.MutationBudget())
-	failed, err := e.holds(evaluation, conditions)
+	unmet, err := e.holds(evaluation, conditions)
 	switch {
 	case err != nil:
 		return nil, err
-	case failed != "":
-		return nil, &SkippedError{Reason: fmt.Sprintf("match condition %q did not pass", failed)}
+	case unmet != nil:
+		return nil, unmet
 	}
 	object := e.subject.Object.Object
 	for _, m := range e.rule.mutations {
@@ -193,7 +198,7 @@ func (e *execution) mutate(conditions []condition) (map[string]any, error) {
 
 // wayOut adds what this language offers against an error, beside what celpatch says.
 func wayOut(err error) error {
-	var atomic *celpatch.AtomicError
+	var atomic *patch.AtomicError
 	if errors.As(err, &atomic) {
 		return fmt.Errorf("%w; with evaluation.useServerSideApply, Kyverno 1.19 replaces them", err)
 	}

@@ -79,6 +79,7 @@ func simulated(t engine.Target) (operation engine.Operation, open bool) {
 // runAs evaluates the rule for one operation, and tells whether that may be what
 // held it back.
 func (r *rule) runAs(e *execution, sink engine.Sink) (step engine.Step, byOperation bool) {
+	e.explain = sink.Wants(engine.Unchanged)
 	missed, err := e.missed()
 	switch {
 	case err != nil:

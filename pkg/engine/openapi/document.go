@@ -3,6 +3,8 @@ package openapi
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -43,9 +45,9 @@ func newDocument(components map[string]*spec.Schema) (*Document, error) {
 		return nil, fmt.Errorf("read OpenAPI v3 component schemas: %w", err)
 	}
 	d := &Document{components: components, kinds: map[schema.GroupVersionKind]*spec.Schema{}, types: types}
-	for _, component := range components {
-		for _, gvk := range describedKinds(component) {
-			d.kinds[gvk] = component
+	for _, name := range slices.Sorted(maps.Keys(components)) { // should two describe a kind, always the same one
+		for _, gvk := range describedKinds(components[name]) {
+			d.kinds[gvk] = components[name]
 		}
 	}
 	return d, nil

@@ -71,8 +71,20 @@ func (l *Labels) Exact() *metav1.LabelSelector {
 	return l.source
 }
 
-// String is the selector as kubectl's --selector would write it.
-func (l *Labels) String() string { return metav1.FormatLabelSelector(l.source) }
+// String is the selector as kubectl's --selector would write it, wildcards included.
+func (l *Labels) String() string {
+	if l.wild == nil {
+		return metav1.FormatLabelSelector(l.source)
+	}
+	parts := make([]string, 0, len(l.wildKeys)+1)
+	for _, key := range l.wildKeys {
+		parts = append(parts, key+"="+l.wild.MatchLabels[key])
+	}
+	if len(l.wild.MatchExpressions) > 0 {
+		parts = append(parts, metav1.FormatLabelSelector(&metav1.LabelSelector{MatchExpressions: l.wild.MatchExpressions}))
+	}
+	return strings.Join(parts, ",")
+}
 
 func (l *Labels) expand(set map[string]string) *metav1.LabelSelector {
 	expanded := make(map[string]string, len(l.wildKeys))

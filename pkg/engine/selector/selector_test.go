@@ -137,6 +137,21 @@ func TestLabels(t *testing.T) {
 	}
 }
 
+func TestLabelsReadAsKubectlWritesThem(t *testing.T) {
+	expressions := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpExists}}}
+	wild := expressions
+	wild.MatchLabels = map[string]string{"b": "*", "a-*": "1"}
+	for want, s := range map[string]*metav1.LabelSelector{"tier": &expressions, "a-*=1,b=*,tier": &wild} {
+		compiled, err := selector.NewWildcardLabels(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if compiled.String() != want {
+			t.Errorf("%q, want %q", compiled, want)
+		}
+	}
+}
+
 func TestLabelsThatAServerUnderstands(t *testing.T) {
 	plain, wild := pairs("app", "web"), pairs("app", "w*")
 	for _, tc := range []struct {

@@ -7,5 +7,5 @@
 // reading, and go on only if the same change comes out. A request whose answer
 // is lost is looked up, never repeated blindly. What to send is planned by
 // pkg/engine/intent; how it is sent is up to the Server, and how patiently up
-// to Patient.
+// to Patient and Writer.Retry.
 package apply

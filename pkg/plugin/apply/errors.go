@@ -12,9 +12,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 )
 
-// ObjectError says why one object was not changed. A function that Writer.Apply
-// asks for the wanted object returns one when it has no answer for this object
-// alone; any other error of it ends the run.
+// ObjectError says why one object was not changed. A Want returns one when it has
+// no answer for this object alone; any other error of it ends the run.
 type ObjectError struct {
 	Key engine.ObjectKey
 	Err error
@@ -89,7 +88,7 @@ func (e *BusyError) Error() string {
 }
 
 // RejectedError is the server's refusal of a request, in words that are safe to
-// show: see CleanServerError.
+// show: those of servererror.Text.
 type RejectedError struct {
 	Text string
 	Err  error // as the server sent it; its text may quote secret values

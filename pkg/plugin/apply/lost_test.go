@@ -12,16 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/retry"
 )
 
-// impatient does not wait, and notes for how long it would have.
-type impatient struct{ waits []time.Duration }
-
-func (i *impatient) patience() Patience {
-	return Patience{
-		Sleep:  func(ctx context.Context, d time.Duration) error { i.waits = append(i.waits, d); return ctx.Err() },
-		Jitter: func() float64 { return 0 },
-	}
+// impatient does not wait.
+func impatient() retry.Policy {
+	return retry.Policy{Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}
 }
 
 var errCut = &url.Error{Op: "Patch", URL: "https://server", Err: io.ErrUnexpectedEOF}
@@ -71,7 +68,7 @@ func TestAWriteWhoseAnswerIsLostIsLookedUp(t *testing.T) {
 			}
 			s.before, s.after = hook(c.before), hook(c.after)
 			w := writerTo(s)
-			w.Patience = new(impatient).patience()
+			w.Retry = impatient()
 			r := mustApply(t, w, setA("2"))
 			checkOutcome(t, r, c.want)
 			checkSent(t, s, c.sent)
@@ -95,7 +92,7 @@ func TestAnOldAnswerToTheLookUpDoesNotDoubleTheWrite(t *testing.T) {
 		return nil, nil
 	}
 	w := writerTo(s)
-	w.Patience = new(impatient).patience()
+	w.Retry = impatient()
 	r := mustApply(t, w, setA("2"))
 	checkOutcome(t, r, Applied)
 	checkSent(t, s, "(patch) patch patch")
@@ -113,12 +110,12 @@ func TestAServerThatStaysSilentEndsTheRun(t *testing.T) {
 		return errCut
 	}
 	w := writerTo(s)
-	clock := new(impatient)
-	w.Patience = clock.patience()
-	if _, err := w.Apply(t.Context(), key, setA("2")); !errors.Is(err, io.ErrUnexpectedEOF) {
+	w.Retry = impatient()
+	w.Retry.Tries = 4
+	if _, err := verifyAndWrite(t.Context(), w, key, setA("2")); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("got %v", err)
 	}
-	if len(s.sent) != 1+maxTries || s.writes != 0 {
+	if len(s.sent) != 1+w.Retry.Tries || s.writes != 0 {
 		t.Errorf("%d requests, %d stored", len(s.sent), s.writes)
 	}
 }
@@ -149,7 +146,7 @@ func TestEveryWriteIsRecordedBeforeAndAfter(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	s.sent, j.fail = nil, errors.New("disk full")
-	if _, err := w.Apply(t.Context(), key, setA("3")); !errors.Is(err, j.fail) {
+	if _, err := verifyAndWrite(t.Context(), w, key, setA("3")); !errors.Is(err, j.fail) {
 		t.Errorf("got %v", err)
 	}
 	checkSent(t, s, "(patch)")
@@ -161,7 +158,7 @@ func TestWhatIsInDoubtHasNoResult(t *testing.T) {
 	s.after = only(2, func() error { cancel(); return errCut })
 	w, j := writerTo(s), &records{}
 	w.Journal = j
-	if _, err := w.Apply(ctx, key, setA("2")); err == nil {
+	if _, err := verifyAndWrite(ctx, w, key, setA("2")); err == nil {
 		t.Error("no error")
 	}
 	if d := cmp.Diff([]string{"attempt 2"}, j.told); d != "" {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"testing"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/parallel"
 )
 
 func TestNoMoreWritesThanSlotsAreOnTheirWay(t *testing.T) {
@@ -17,7 +19,7 @@ func TestNoMoreWritesThanSlotsAreOnTheirWay(t *testing.T) {
 		under += d
 		most = max(most, under)
 	}
-	err := Each(100, 10,
+	err := parallel.Each(100, 10,
 		func(int) (int, error) {
 			release, err := slots.take(t.Context())
 			if err != nil {

@@ -73,9 +73,9 @@ func differing(leaves []leaf, a, b map[string]any) []fieldpath.Path {
 	return out
 }
 
-// SameChange tells whether two changes are one: the same fields, with the same
+// sameChange tells whether two changes are one: the same fields, with the same
 // values before and after. Where other fields stand beside them does not count.
-func SameChange(a, b touched.Touched) bool { return len(otherFields(a, b)) == 0 }
+func sameChange(a, b touched.Touched) bool { return len(otherFields(a, b)) == 0 }
 
 // otherFields are those that only one of two changes touches, or that they do not
 // touch alike.

@@ -31,7 +31,7 @@ func TestAPatchThatIsStoredAndDoesNotFitAgainIsFound(t *testing.T) {
 		return nil, nil
 	}
 	w := writerTo(s)
-	w.Patience = new(impatient).patience()
+	w.Retry = impatient()
 	r := mustApply(t, w, withoutA)
 	checkOutcome(t, r, Applied)
 	checkSent(t, s, "(patch) patch patch")

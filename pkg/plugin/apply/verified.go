@@ -54,8 +54,8 @@ func (v *Verified) Answered() touched.Touched {
 	return v.answered
 }
 
-// Loses lists what is live, should stay, and would be dropped by the server.
-func (v *Verified) Loses() intent.Difference { return v.Difference.Of(intent.Lost) }
+// loses lists what is live, should stay, and would be dropped by the server.
+func (v *Verified) loses() intent.Difference { return v.Difference.Of(intent.Lost) }
 
 // Release drops the objects, of which ten thousand would not fit into memory:
 // what Write needs stays.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/retry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
@@ -47,7 +48,7 @@ func (t *writing) run(ctx context.Context) (Result, error) {
 			t.result.because(Failed, &BusyError{Tries: t.result.Retries + 1})
 			return t.result, nil
 		}
-		if err := t.sleep(ctx, waits.Step()); err != nil {
+		if err := t.Retry.Pause(ctx, waits.Step()); err != nil {
 			return t.result, err
 		}
 		t.tries++
@@ -64,7 +65,7 @@ func (t *writing) store(ctx context.Context) error {
 			return err
 		}
 	}
-	for tries := t.Patience.begin(); ; {
+	for tries := t.Retry.Begin(); ; {
 		answer, err := t.send(ctx)
 		switch {
 		case err == nil:
@@ -74,11 +75,11 @@ func (t *writing) store(ctx context.Context) error {
 			err = errStale
 		case t.stale(ctx, t.now, err):
 			return errStale
-		case !uncertain(ctx, err):
+		case !retry.Uncertain(ctx, err):
 			return err
 		}
 		t.unknown = true
-		giveUp := tries.wait(ctx, err)
+		giveUp := tries.Wait(ctx, err)
 		if done, err := t.find(ctx); done || err != nil {
 			return err
 		}
@@ -173,7 +174,7 @@ func (t *writing) again(ctx context.Context) (done bool, err error) {
 	case next.Outcome != Planned:
 		return true, nil
 	}
-	yes := SameChange(t.first.Touched, next.Touched) && slices.Equal(t.first.Loses().Paths(), next.Loses().Paths())
+	yes := sameChange(t.first.Touched, next.Touched) && slices.Equal(t.first.loses().Paths(), next.loses().Paths())
 	if !yes && t.Confirm != nil {
 		if yes, err = t.Confirm(ctx, t.result, ChangedMeanwhile); err != nil {
 			return true, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/retry"
 )
 
 // DryRun says how far a Writer goes; the words are kubectl's.
@@ -61,9 +62,8 @@ type Writer struct {
 	// may be.
 	PatchOnly intent.Reason
 	DryRun    DryRun
-	// Patience is that of the writes themselves; what goes before them is up to
-	// the Server.
-	Patience
+	// Retry is for the writes themselves; what goes before them is up to the Server.
+	Retry retry.Policy
 	// HasStatus tells whether a kind has a /status endpoint, to which the part of
 	// a change below .status is then sent by itself. With nil nothing is known of
 	// any; the server ignores such a part, and the result says so.
@@ -130,7 +130,7 @@ func (w *Writer) verify(ctx context.Context, key engine.ObjectKey, want Want) (*
 			v.because(Failed, &BusyError{Tries: v.Retries + 1})
 			return v, nil
 		}
-		if err := w.sleep(ctx, waits.Step()); err != nil {
+		if err := w.Retry.Pause(ctx, waits.Step()); err != nil {
 			return v, err
 		}
 		key.UID = v.Key.UID // that very object, and no other that takes its name
@@ -173,25 +173,10 @@ func (w *Writer) writeStatus(ctx context.Context, v *Verified) (Result, error) {
 	return t.write(ctx)
 }
 
-// Apply verifies a change and writes it.
-func (w *Writer) Apply(ctx context.Context, key engine.ObjectKey, want Want) (Result, error) {
-	v, err := w.Verify(ctx, key, want)
-	if err != nil || v.Outcome != Planned {
-		return v.Result, err
-	}
-	if yes, err := w.AgreeToLoss(ctx, v); !yes || err != nil {
-		return v.Result, err
-	}
-	if w.DryRun != DryRunNone {
-		return v.Result, nil
-	}
-	return w.Write(ctx, v)
-}
-
 // AgreeToLoss asks before a write by which the server would drop live data: the yes
 // to a run does not cover that. Without a yes the outcome is Declined.
 func (w *Writer) AgreeToLoss(ctx context.Context, v *Verified) (yes bool, err error) {
-	lost := v.Loses()
+	lost := v.loses()
 	if len(lost) == 0 {
 		return true, nil
 	}

@@ -36,9 +36,24 @@ func writerTo(s *fakeServer) *Writer {
 	return &Writer{Server: s, Manager: DefaultFieldManager, DryRun: DryRunNone}
 }
 
+// verifyAndWrite is how the commands change one object.
+func verifyAndWrite(ctx context.Context, w *Writer, key engine.ObjectKey, want Want) (Result, error) {
+	v, err := w.Verify(ctx, key, want)
+	if err != nil || v.Outcome != Planned {
+		return v.Result, err
+	}
+	if yes, err := w.AgreeToLoss(ctx, v); !yes || err != nil {
+		return v.Result, err
+	}
+	if w.DryRun != DryRunNone {
+		return v.Result, nil
+	}
+	return w.Write(ctx, v)
+}
+
 func mustApply(t *testing.T, w *Writer, want Want) Result {
 	t.Helper()
-	r, err := w.Apply(t.Context(), key, want)
+	r, err := verifyAndWrite(t.Context(), w, key, want)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +179,7 @@ func TestACancelledRunDoesNotWait(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	ctx, cancel := context.WithCancel(t.Context())
 	s.before = func(int, Patch) error { s.touch(); cancel(); return nil }
-	if _, err := writerTo(s).Apply(ctx, key, setA("2")); !errors.Is(err, context.Canceled) {
+	if _, err := verifyAndWrite(ctx, writerTo(s), key, setA("2")); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -197,7 +212,7 @@ func TestAnObjectThatTookTheNameIsNotTheOneThatWasMeant(t *testing.T) {
 
 	meant := key
 	meant.UID = "u-1"
-	r, err := writerTo(s).Apply(t.Context(), meant, setA("2"))
+	r, err := verifyAndWrite(t.Context(), writerTo(s), meant, setA("2"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,17 +283,17 @@ func TestWhatEndsTheRun(t *testing.T) {
 	lost := errors.New("connection lost")
 	s := newFakeServer(t, configMap)
 	s.before = func(int, Patch) error { return lost }
-	if _, err := writerTo(s).Apply(t.Context(), key, setA("2")); !errors.Is(err, lost) {
+	if _, err := verifyAndWrite(t.Context(), writerTo(s), key, setA("2")); !errors.Is(err, lost) {
 		t.Errorf("a lost connection: %v", err)
 	}
 	s.before = func(int, Patch) error { return apierrors.NewUnauthorized("expired") }
-	if _, err := writerTo(s).Apply(t.Context(), key, setA("2")); !apierrors.IsUnauthorized(err) {
+	if _, err := verifyAndWrite(t.Context(), writerTo(s), key, setA("2")); !apierrors.IsUnauthorized(err) {
 		t.Errorf("an expired token: %v", err)
 	}
 	broken := func(err error) Want {
 		return func(context.Context, *unstructured.Unstructured) (*unstructured.Unstructured, error) { return nil, err }
 	}
-	if _, err := writerTo(s).Apply(t.Context(), key, broken(lost)); !errors.Is(err, lost) {
+	if _, err := verifyAndWrite(t.Context(), writerTo(s), key, broken(lost)); !errors.Is(err, lost) {
 		t.Errorf("an error of the evaluation: %v", err)
 	}
 	why := errors.New("label value is empty")

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster/transport"
 )
 
 // Defaults of Options. client-go's own 5 requests a second would make a run
@@ -32,7 +33,7 @@ const (
 type Options struct {
 	QPS   float32
 	Burst int
-	// ReadOnly makes writing impossible; see RefusedError.
+	// ReadOnly makes writing impossible; see transport.RefusedError.
 	ReadOnly bool
 	// ChunkSize is how many objects one request of a listing asks for.
 	ChunkSize int64
@@ -90,7 +91,7 @@ func newRESTClient(config *rest.Config, o Options) (rest.Interface, error) {
 	config.GroupVersion = &schema.GroupVersion{}
 	config.QPS = cmp.Or(o.QPS, DefaultQPS)
 	config.Burst = cmp.Or(o.Burst, DefaultBurst)
-	throttle(config, o.Waiting)
+	transport.ReportWaits(config, o.Waiting)
 	config.WarningHandler = rest.NoWarnings{}
 	if o.Warnings != nil {
 		config.WarningHandler = rest.NewWarningWriter(o.Warnings, rest.WarningWriterOptions{Deduplicate: true})
@@ -100,7 +101,7 @@ func newRESTClient(config *rest.Config, o Options) (rest.Interface, error) {
 		if err != nil {
 			return nil, err
 		}
-		config.Wrap(readOnly(strings.TrimSuffix(base.Path, "/")))
+		config.Wrap(transport.ReadOnly(strings.TrimSuffix(base.Path, "/")))
 	}
 	// Bodies are read raw; the only type that is decoded is the server's Status.
 	scheme := runtime.NewScheme()

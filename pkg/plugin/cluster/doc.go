@@ -4,5 +4,5 @@
 //
 // Objects are listed page by page, and a page is split without being decoded
 // (package rawlist). A Client made with Options.ReadOnly cannot write: its HTTP
-// transport refuses whatever might.
+// transport refuses whatever might (package transport).
 package cluster

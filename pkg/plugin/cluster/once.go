@@ -2,11 +2,13 @@ package cluster
 
 import (
 	"context"
+	"net/http"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster/transport"
 )
 
 // once is a Client that sends every request of a Writer once. Whoever writes
@@ -19,13 +21,9 @@ func (c *Client) Once() apply.Server { return once{c} }
 
 // Get reads one object as Client.Get does.
 func (c once) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
-	r, err := c.resource(ctx, key)
+	segments, err := c.pathOf(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	segments, err := objectPath(r, key)
-	if err != nil {
-		return nil, err
-	}
-	return c.object(do(onceOnly(ctx), c.rest.Get().AbsPath(segments...).MaxRetries(0)))
+	return c.object(do(transport.Once(ctx), http.MethodGet, c.rest.Get().AbsPath(segments...).MaxRetries(0)))
 }

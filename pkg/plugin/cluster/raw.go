@@ -6,6 +6,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/apipath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster/transport"
 )
 
 var _ engine.RawReader = (*Client)(nil)
@@ -13,11 +14,11 @@ var _ engine.RawReader = (*Client)(nil)
 // Raw sends a request to a path that a policy chose, and returns the body of the
 // answer. Whatever the Client may do otherwise, a policy may only read, and ask
 // what somebody may do: any other method, another host, logs, tokens and the
-// paths that run commands or open tunnels are a *RefusedError.
+// paths that run commands or open tunnels are a *transport.RefusedError.
 func (c *Client) Raw(ctx context.Context, method, target string, body []byte) ([]byte, error) {
 	p, err := apipath.Parse(target)
 	if err != nil || p.Refusal(method) != "" {
-		return nil, &RefusedError{Method: method, Path: target}
+		return nil, &transport.RefusedError{Method: method, Path: target}
 	}
 	request := c.rest.Verb(method).AbsPath(p.Clean)
 	for name, values := range p.Query {
@@ -28,5 +29,5 @@ func (c *Client) Raw(ctx context.Context, method, target string, body []byte) ([
 	if method == http.MethodPost {
 		request.Body(body).SetHeader("Content-Type", "application/json")
 	}
-	return do(ctx, request)
+	return do(ctx, method, request)
 }

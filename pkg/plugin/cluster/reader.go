@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"net/http"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,25 +25,17 @@ var _ apply.Server = (*Client)(nil)
 // Get reads one object, or the subresource that the key names, from the server
 // itself. A kind that the server does not serve is a meta.NoKindMatchError.
 func (c *Client) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
-	r, err := c.resource(ctx, key)
+	segments, err := c.pathOf(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	segments, err := objectPath(r, key)
-	if err != nil {
-		return nil, err
-	}
-	return c.object(do(ctx, c.rest.Get().AbsPath(segments...)))
+	return c.object(do(ctx, http.MethodGet, c.rest.Get().AbsPath(segments...)))
 }
 
 // Patch sends one PATCH with strict field validation, once, and returns the
 // server's answer.
 func (c *Client) Patch(ctx context.Context, key engine.ObjectKey, p apply.Patch) (*unstructured.Unstructured, error) {
-	r, err := c.resource(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	segments, err := objectPath(r, key)
+	segments, err := c.pathOf(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +50,7 @@ func (c *Client) Patch(ctx context.Context, key engine.ObjectKey, p apply.Patch)
 	if p.DryRun {
 		request.Param("dryRun", metav1.DryRunAll)
 	}
-	return c.object(do(ctx, request))
+	return c.object(do(ctx, http.MethodPatch, request))
 }
 
 // Create sends a new object, which may leave its name to the server.
@@ -77,7 +70,7 @@ func (c *Client) Create(ctx context.Context, u *unstructured.Unstructured) error
 	}
 	request := c.rest.Post().AbsPath(collectionPath(r, key.Namespace)...).Body(body).
 		SetHeader("Content-Type", runtime.ContentTypeJSON)
-	_, err = do(ctx, request)
+	_, err = do(ctx, http.MethodPost, request)
 	return err
 }
 

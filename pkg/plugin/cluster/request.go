@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"net/http"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/apipath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster/rawlist"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 )
 
 // collectionPath is the path of a resource, in a namespace or across all.
@@ -54,12 +56,22 @@ func objectPath(r *resource, key engine.ObjectKey) ([]string, error) {
 	return segments, nil
 }
 
-// do sends a request. An answer of the server that is an error is an API status
-// error; any other error means that there was no answer.
-func do(ctx context.Context, request *rest.Request) ([]byte, error) {
+// pathOf is the path of the object that a key names, or of its subresource.
+func (c *Client) pathOf(ctx context.Context, key engine.ObjectKey) ([]string, error) {
+	r, err := c.resource(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return objectPath(r, key)
+}
+
+// do sends a request of a method. An answer of the server that is an error is an
+// API status error, and where the user lacks a permission, within an
+// *rbac.ForbiddenError; any other error means that there was no answer.
+func do(ctx context.Context, method string, request *rest.Request) ([]byte, error) {
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil {
-		return nil, err
+		return nil, rbac.Forbidden(err, method, request.URL().Path)
 	}
 	return result.Raw()
 }
@@ -75,7 +87,7 @@ func (c *Client) list(ctx context.Context, r *resource, q query) iter.Seq2[rawli
 	return func(yield func(rawlist.List, error) bool) {
 		limit, next, expired := c.chunkSize, "", false
 		for {
-			body, err := do(ctx, c.listRequest(r, q, limit, next))
+			body, err := do(ctx, http.MethodGet, c.listRequest(r, q, limit, next))
 			if apierrors.IsResourceExpired(err) && next != "" {
 				if next = continueOf(err); next == "" || expired {
 					limit, next = 0, "" // no token, or one that does not help either
@@ -86,7 +98,7 @@ func (c *Client) list(ctx context.Context, r *resource, q query) iter.Seq2[rawli
 			expired = false
 			var page rawlist.List
 			if err == nil {
-				page, err = rawlist.Split(body)
+				page, err = split(body, r)
 			}
 			if !yield(page, err) || err != nil || page.Continue == "" {
 				return
@@ -115,6 +127,14 @@ func continueOf(err error) string {
 		return status.Status().Continue
 	}
 	return ""
+}
+
+func split(body []byte, r *resource) (rawlist.List, error) {
+	page, err := rawlist.Split(body)
+	if err != nil {
+		return page, fmt.Errorf("%s: %w", r.mapping.Resource.GroupResource(), err)
+	}
+	return page, nil
 }
 
 // decode decodes an item. Items of a list lack their type, which the list has.

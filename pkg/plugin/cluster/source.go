@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/http"
 	"strings"
 	"sync"
 
@@ -274,7 +275,7 @@ func (s *source) read(ctx context.Context, k chosenKind, q queryNamed) iter.Seq2
 		segments, err := objectPath(k.resource, key)
 		var body []byte
 		if err == nil {
-			body, err = do(ctx, s.client.rest.Get().AbsPath(segments...))
+			body, err = do(ctx, http.MethodGet, s.client.rest.Get().AbsPath(segments...))
 		}
 		var item rawlist.Item
 		if err == nil {

@@ -4,6 +4,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/internal/changetest"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/place"
 )
 
 // BenchmarkLive judges a change to a Deployment that several managers have written
@@ -13,12 +16,12 @@ func BenchmarkLive(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	before := read(b, text)
+	before := changetest.Read(b, text)
 	after := before.DeepCopy()
-	template := lookup(after.Object, "spec", "template").(map[string]any)
+	template := place.Value(after.Object, "spec", "template").(map[string]any)
 	template["metadata"].(map[string]any)["annotations"] = map[string]any{"a": "b"}
-	lookup(template, "spec").(map[string]any)["containers"].([]any)[0].(map[string]any)["imagePullPolicy"] = "Always"
-	c := changed(b, before, after)
+	place.Value(template, "spec").(map[string]any)["containers"].([]any)[0].(map[string]any)["imagePullPolicy"] = "Always"
+	c := changetest.Between(b, before, after)
 	reviewer := &Reviewer{FieldManager: "kubectl-mutate"}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,11 +1,15 @@
 package impact
 
 import (
+	"maps"
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/place"
 )
 
 // entry is one entry of managedFields, as it was decoded: converting and parsing it
@@ -17,17 +21,17 @@ type entry struct {
 }
 
 func entriesOf(u *unstructured.Unstructured) []entry {
-	list, _ := lookup(u.Object, "metadata", "managedFields").([]any)
+	list, _ := place.Value(u.Object, "metadata", "managedFields").([]any)
 	out := make([]entry, 0, len(list))
 	for _, item := range list {
 		m, ok := item.(map[string]any)
 		if !ok {
 			continue
 		}
-		operation := text(m["operation"])
+		operation := place.Text(m["operation"])
 		fields, _ := m["fieldsV1"].(map[string]any)
 		out = append(out, entry{
-			manager: text(m["manager"]), subresource: text(m["subresource"]),
+			manager: place.Text(m["manager"]), subresource: place.Text(m["subresource"]),
 			operation: metav1.ManagedFieldsOperationType(operation), fields: fields,
 		})
 	}
@@ -42,43 +46,39 @@ func (e *entry) owner() string {
 	return e.manager + " (" + string(e.operation) + ")"
 }
 
+// named walks down a path as far as the entry names it: n elements, below which it
+// names fields.
+func (e *entry) named(p fieldpath.Path) (n int, fields map[string]any) {
+	fields = e.fields
+	for ; n < len(p); n++ {
+		name, err := fieldpath.SerializePathElement(p[n])
+		below, ok := fields[name].(map[string]any)
+		if err != nil || !ok {
+			break
+		}
+		fields = below
+	}
+	return n, fields
+}
+
 // holds finds what the entry owns of a path in an object: the path itself, or what
 // above it is owned as a whole; nil where it owns neither.
 func (e *entry) holds(object map[string]any, p fieldpath.Path) fieldpath.Path {
-	fields := e.fields
-	for i := range p {
-		if len(fields) == 0 && i > 0 {
-			return whole(object, p[:i:i])
-		}
-		name, err := fieldpath.SerializePathElement(p[i])
-		if err != nil {
-			return nil
-		}
-		next, ok := fields[name].(map[string]any)
-		if !ok {
-			return nil
-		}
-		fields = next
+	n, fields := e.named(p)
+	switch {
+	case n == len(p):
+		return p
+	case n > 0 && len(fields) == 0:
+		return whole(object, p[:n:n])
 	}
-	return p
+	return nil
 }
 
 // has tells whether the entry names the path itself.
 func (e *entry) has(p fieldpath.Path) bool {
-	fields := e.fields
-	for i := range p {
-		name, err := fieldpath.SerializePathElement(p[i])
-		if err != nil {
-			return false
-		}
-		next, ok := fields[name].(map[string]any)
-		if !ok {
-			return false
-		}
-		fields = next
-	}
+	n, fields := e.named(p)
 	_, whole := fields["."]
-	return whole || len(fields) == 0
+	return n == len(p) && (whole || len(fields) == 0)
 }
 
 // whole is the path of an owned leaf, or nil where the leaf was an empty map when
@@ -93,7 +93,7 @@ func whole(object map[string]any, p fieldpath.Path) fieldpath.Path {
 
 // elements calls f for each keyed list element that the entry owns.
 func elements(fields map[string]any, path fieldpath.Path, f func(fieldpath.Path)) {
-	for _, name := range sorted(fields) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		below, ok := fields[name].(map[string]any)
 		if !ok || name == "." {
 			continue

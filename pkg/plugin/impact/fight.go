@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/place"
 )
 
 // overwritten tells which rules fight over a field: one writes it, another gives it
@@ -24,7 +25,7 @@ func (r *repeat) overwritten(c *engine.Change) []engine.Impact {
 				continue
 			}
 			fields := slices.DeleteFunc(undone(first.Fields, second.Fields), func(p fieldpath.Path) bool {
-				return !r.writes(first.Rule, placeOf(p))
+				return !r.writes(first.Rule, place.Of(p))
 			})
 			if len(fields) == 0 {
 				continue
@@ -41,8 +42,8 @@ func (r *repeat) overwritten(c *engine.Change) []engine.Impact {
 }
 
 // writes tells whether a rule writes to a place, or below or above it, once more.
-func (r *repeat) writes(rule engine.RuleRef, p place) bool {
-	return slices.ContainsFunc(r.wrote[rule], p.meets)
+func (r *repeat) writes(rule engine.RuleRef, p place.Place) bool {
+	return slices.ContainsFunc(r.wrote[rule], p.Meets)
 }
 
 // undone are the fields of the second list that give another value to, or remove,

@@ -11,44 +11,27 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 )
 
-// Conflict is what one entry of managedFields would lose to a change.
-type Conflict struct {
-	Manager, Subresource string
-	Operation            metav1.ManagedFieldsOperationType
-	Fields               []fieldpath.Path
-	// Verdict says whether the write would be refused (intent.Contested), or go on
-	// and tell (intent.Shown); nobody asks about the rest.
-	Verdict intent.Verdict
-}
-
-// Owner is "argocd (Apply)" or "kube-controller-manager (Update of scale)".
-func (c *Conflict) Owner() string {
-	e := entry{manager: c.Manager, operation: c.Operation, subresource: c.Subresource}
-	return e.owner()
-}
-
-// Flag is what lets apply-existing take the fields over.
-func (c *Conflict) Flag() string { return "--take-from=" + c.Manager }
-
-// Conflicts forecasts, from the managedFields of the object before the change, who
-// would lose which fields to the field manager us, in the order in which they are
-// recorded. Silent verdicts are left out. The dry run of the write decides:
+// owned forecasts, from the managedFields of the object before the change, whose
+// fields the field manager us would take. The dry run of the write decides:
 // intent.Takeovers.
-func Conflicts(c *engine.Change, us string) []Conflict {
-	if c.Before == nil {
-		return nil
-	}
-	var out []Conflict
+func owned(c *engine.Change, us string) []engine.Impact {
+	var out []engine.Impact
 	for _, e := range entriesOf(c.Before) {
 		verdict := intent.VerdictOf(metav1.ManagedFieldsEntry{Manager: e.manager, Operation: e.operation, Subresource: e.subresource}, us)
 		if verdict == intent.Silent {
 			continue
 		}
-		if fields := e.loses(c); len(fields) > 0 {
-			out = append(out, Conflict{
-				Manager: e.manager, Operation: e.operation, Subresource: e.subresource, Fields: fields, Verdict: verdict,
-			})
+		fields := e.loses(c)
+		if len(fields) == 0 {
+			continue
 		}
+		owner := e.owner()
+		i := engine.Impact{Code: engine.ImpactOwned, Owner: owner, Fields: fields, Text: owner + " had set " + names(fields)}
+		if verdict == intent.Contested {
+			i.Text = owner + " owns " + names(fields) + ", so the write would be refused"
+			i.Advice = "change it there, or insist with --take-from=" + e.manager + " or --force-conflicts"
+		}
+		out = append(out, i)
 	}
 	return out
 }
@@ -70,23 +53,6 @@ func (e *entry) loses(c *engine.Change) []fieldpath.Path {
 		if len(out) == 0 || !out[len(out)-1].Equals(held) {
 			out = append(out, held)
 		}
-	}
-	return out
-}
-
-// owned tells whose fields the change takes.
-func owned(c *engine.Change, us string) []engine.Impact {
-	var out []engine.Impact
-	for _, conflict := range Conflicts(c, us) {
-		i := engine.Impact{
-			Code: engine.ImpactOwned, Owner: conflict.Owner(), Fields: conflict.Fields,
-			Text: conflict.Owner() + " had set " + names(conflict.Fields),
-		}
-		if conflict.Verdict == intent.Contested {
-			i.Text = conflict.Owner() + " owns " + names(conflict.Fields) + ", so the write would be refused"
-			i.Advice = "change it there, or insist with " + conflict.Flag() + " or --force-conflicts"
-		}
-		out = append(out, i)
 	}
 	return out
 }

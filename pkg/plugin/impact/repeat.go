@@ -9,6 +9,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/place"
 )
 
 // maxRepeats bounds how many kinds of change are evaluated once more in a run.
@@ -28,7 +30,7 @@ type repeat struct {
 	fields []fieldpath.Path // that differ once more
 	rules  string           // that wrote these
 	// wrote are the places that each rule wrote, even if another set them back.
-	wrote map[engine.RuleRef][]place
+	wrote map[engine.RuleRef][]place.Place
 }
 
 // of is the entry of a kind of change; nil when there are too many.
@@ -47,7 +49,7 @@ func (r *repeats) of(kind string) *repeat {
 
 // repeated evaluates the result of a change. One object stands for all whose change
 // is of the same kind. It is nil when there are too many kinds.
-func (r *Reviewer) repeated(ctx context.Context, e *engine.Evaluation, c *engine.Change) (*repeat, error) {
+func (r *Reviewer) repeated(ctx context.Context, e *evaluation.Evaluation, c *engine.Change) (*repeat, error) {
 	known := r.repeats.of(kindOf(c))
 	if known == nil {
 		return nil, nil
@@ -78,11 +80,11 @@ func (r *repeat) note(second *engine.Change) {
 		}
 	}
 	r.rules = strings.Join(rules, " and ")
-	r.wrote = map[engine.RuleRef][]place{}
+	r.wrote = map[engine.RuleRef][]place.Place{}
 	for i := range second.Steps {
 		s := &second.Steps[i]
 		for _, f := range s.Fields {
-			r.wrote[s.Rule] = append(r.wrote[s.Rule], placeOf(f.Path))
+			r.wrote[s.Rule] = append(r.wrote[s.Rule], place.Of(f.Path))
 		}
 	}
 }
@@ -99,7 +101,7 @@ func kindOf(c *engine.Change) string {
 		}
 		b.WriteString("\x00" + s.Rule.Dialect + "\x00" + s.Rule.String() + "\x00" + s.Rule.Via)
 		for _, f := range s.Fields {
-			b.WriteString("\x00" + string(f.Kind) + "\x00" + strings.Join(placeOf(f.Path), "\x01"))
+			b.WriteString("\x00" + string(f.Kind) + "\x00" + strings.Join(place.Of(f.Path), "\x01"))
 		}
 	}
 	return b.String()
@@ -113,8 +115,8 @@ func (r *repeat) notIdempotent(c *engine.Change) []engine.Impact {
 	}
 	var fields []fieldpath.Path
 	for i := range c.Fields {
-		changed := placeOf(c.Fields[i].Path)
-		if slices.ContainsFunc(r.fields, func(p fieldpath.Path) bool { return placeOf(p).meets(changed) }) {
+		changed := place.Of(c.Fields[i].Path)
+		if slices.ContainsFunc(r.fields, func(p fieldpath.Path) bool { return place.Of(p).Meets(changed) }) {
 			fields = append(fields, c.Fields[i].Path)
 		}
 	}

@@ -10,7 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/internal/changetest"
 )
 
 // labeller is a program whose rules each write one label of every object.
@@ -121,14 +123,14 @@ func reviewed(t *testing.T, p engine.Program, objects int) []string {
 	t.Helper()
 	var all []*unstructured.Unstructured
 	for i := range objects {
-		all = append(all, read(t, fmt.Appendf(nil, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c%d, labels: {there: live}}}", i)))
+		all = append(all, changetest.Read(t, fmt.Appendf(nil, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c%d, labels: {there: live}}}", i)))
 	}
 	world, err := snapshot.Load(all, snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	reviewer := &Reviewer{Reader: world, FieldManager: "kubectl-mutate"}
-	e := engine.NewEvaluation([]engine.Program{p}, &engine.World{Reader: world}, engine.EvaluationOptions{Workers: 4, Review: reviewer.Review})
+	e := evaluation.New([]engine.Program{p}, &engine.World{Reader: world}, evaluation.Options{Workers: 4, Review: reviewer.Review})
 	var out []string
 	if err := e.Run(t.Context(), world.Source(engine.Scope{}), func(c *engine.Change) error {
 		for _, i := range c.Impacts {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 )
 
 // Reviewer adds to Changes what they mean beyond their fields. It is safe for
@@ -18,9 +19,9 @@ type Reviewer struct {
 	repeats repeats
 }
 
-// Review is an engine.EvaluationOptions.Review. Its error is that of the context, or
+// Review is an evaluation.Options.Review. Its error is that of the context, or
 // one that ends an evaluation.
-func (r *Reviewer) Review(ctx context.Context, e *engine.Evaluation, c *engine.Change) error {
+func (r *Reviewer) Review(ctx context.Context, e *evaluation.Evaluation, c *engine.Change) error {
 	again, err := r.repeated(ctx, e, c)
 	if err != nil {
 		return err
@@ -44,7 +45,7 @@ func (r *Reviewer) live(ctx context.Context, c *engine.Change) error {
 	if err != nil {
 		return err
 	}
-	refused := Refusals(c)
+	refused := refused(c)
 	c.Impacts = append(c.Impacts, refused...)
 	c.Impacts = append(c.Impacts, managed(c.Before)...)
 	c.Impacts = append(c.Impacts, owned(c, r.FieldManager)...)

@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/internal/changetest"
 )
 
 var update = flag.Bool("update", false, "rewrite what the golden files want")
@@ -63,12 +64,12 @@ func TestLive(t *testing.T) {
 
 func told(t *testing.T, reviewer *Reviewer, object, patch []byte) string {
 	t.Helper()
-	before := read(t, object)
-	after, err := patched(t, before, patch)
+	before := changetest.Read(t, object)
+	after, err := changetest.Patched(t, before, patch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := changed(t, before, after)
+	c := changetest.Between(t, before, after)
 	if len(c.Fields) == 0 {
 		t.Fatal("the patch changes nothing")
 	}
@@ -107,7 +108,7 @@ func worldOf(t *testing.T, archive *txtar.Archive) engine.Reader {
 			continue
 		}
 		for _, text := range bytes.Split(file.Data, []byte("---\n")) {
-			objects = append(objects, read(t, text))
+			objects = append(objects, changetest.Read(t, text))
 		}
 	}
 	world, err := snapshot.Load(objects, snapshot.Options{})

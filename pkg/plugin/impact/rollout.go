@@ -6,11 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/place"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plural"
 )
 
 // workload is a kind that makes Pods from a template.
 type workload struct {
-	template place
+	template place.Place
 	// pods says what becomes of the Pods when it changes.
 	pods func(object map[string]any) consequence
 }
@@ -25,14 +27,14 @@ type consequence struct {
 // workloads are the kinds whose template is known. Which fields of it changed does
 // not matter: their controllers compare it as a whole.
 var workloads = map[schema.GroupKind]workload{ //nolint:gochecknoglobals // an immutable table
-	{Group: "apps", Kind: "Deployment"}:                    {at("spec.template"), deploymentPods},
-	{Group: "apps", Kind: "StatefulSet"}:                   {at("spec.template"), statefulSetPods},
-	{Group: "apps", Kind: "DaemonSet"}:                     {at("spec.template"), daemonSetPods},
-	{Group: "apps", Kind: "ReplicaSet"}:                    {at("spec.template"), keptPods},
-	{Group: "", Kind: "ReplicationController"}:             {at("spec.template"), keptPods},
-	{Group: "batch", Kind: "CronJob"}:                      {at("spec.jobTemplate"), nextRun},
-	{Group: "argoproj.io", Kind: "Rollout"}:                {at("spec.template"), argoRolloutPods},
-	{Group: "apps.openshift.io", Kind: "DeploymentConfig"}: {at("spec.template"), deploymentConfigPods},
+	{Group: "apps", Kind: "Deployment"}:                    {place.At("spec.template"), deploymentPods},
+	{Group: "apps", Kind: "StatefulSet"}:                   {place.At("spec.template"), statefulSetPods},
+	{Group: "apps", Kind: "DaemonSet"}:                     {place.At("spec.template"), daemonSetPods},
+	{Group: "apps", Kind: "ReplicaSet"}:                    {place.At("spec.template"), keptPods},
+	{Group: "", Kind: "ReplicationController"}:             {place.At("spec.template"), keptPods},
+	{Group: "batch", Kind: "CronJob"}:                      {place.At("spec.jobTemplate"), nextRun},
+	{Group: "argoproj.io", Kind: "Rollout"}:                {place.At("spec.template"), argoRolloutPods},
+	{Group: "apps.openshift.io", Kind: "DeploymentConfig"}: {place.At("spec.template"), deploymentConfigPods},
 }
 
 // rollout tells which Pods restart. A change that the server will refuse restarts none.
@@ -61,13 +63,13 @@ func rollout(c *engine.Change) []engine.Impact {
 // restartedInPlace: the kubelet restarts a container whose image changes, without
 // a new Pod. Init containers do not run again.
 func restartedInPlace(c *engine.Change) []engine.Impact {
-	fields := within(c, at("spec.containers.[].image"))
+	fields := within(c, place.At("spec.containers.[].image"))
 	if len(fields) == 0 {
 		return nil
 	}
 	return []engine.Impact{{
 		Code: engine.ImpactRollout, Fields: fields, Pods: 1,
-		Text: "the kubelet restarts " + plural(len(fields), "container") + " of this Pod in place",
+		Text: "the kubelet restarts " + plural.Of(len(fields), "container") + " of this Pod in place",
 	}}
 }
 
@@ -76,10 +78,10 @@ func deploymentPods(o map[string]any) consequence {
 	switch {
 	case n == 0:
 		return consequence{}
-	case boolean(lookup(o, "spec", "paused")):
+	case place.Bool(place.Value(o, "spec", "paused")):
 		return paused("Deployment", n)
-	case text(lookup(o, "spec", "strategy", "type")) == "Recreate":
-		return consequence{pods: n, text: fmt.Sprintf("all %s would be stopped, then started anew (Recreate)", plural(n, "Pod"))}
+	case place.Text(place.Value(o, "spec", "strategy", "type")) == "Recreate":
+		return consequence{pods: n, text: fmt.Sprintf("all %s would be stopped, then started anew (Recreate)", plural.Of(n, "Pod"))}
 	}
 	return replaced(n)
 }
@@ -91,28 +93,28 @@ func statefulSetPods(o map[string]any) consequence {
 	if n == 0 {
 		return consequence{}
 	}
-	if text(lookup(o, "spec", "updateStrategy", "type")) == "OnDelete" {
+	if place.Text(place.Value(o, "spec", "updateStrategy", "type")) == "OnDelete" {
 		return onDelete(n)
 	}
-	kept := min(n, int(number(lookup(o, "spec", "updateStrategy", "rollingUpdate", "partition"), 0)))
+	kept := min(n, int(place.Number(place.Value(o, "spec", "updateStrategy", "rollingUpdate", "partition"), 0)))
 	switch kept {
 	case 0:
 		return replaced(n)
 	case n:
 		return consequence{text: "no Pod would be replaced now: the partition of the update strategy holds back all"}
 	}
-	return consequence{pods: n - kept, text: fmt.Sprintf("%s would be replaced, and the partition of the update strategy holds back %d", plural(n-kept, "Pod"), kept)}
+	return consequence{pods: n - kept, text: fmt.Sprintf("%s would be replaced, and the partition of the update strategy holds back %d", plural.Of(n-kept, "Pod"), kept)}
 }
 
 func daemonSetPods(o map[string]any) consequence {
-	n := int(number(lookup(o, "status", "currentNumberScheduled"), 0))
+	n := int(place.Number(place.Value(o, "status", "currentNumberScheduled"), 0))
 	if _, known := observed(o); !known {
 		return consequence{text: "the Pod on each node would be replaced"}
 	}
 	switch {
 	case n == 0:
 		return consequence{}
-	case text(lookup(o, "spec", "updateStrategy", "type")) == "OnDelete":
+	case place.Text(place.Value(o, "spec", "updateStrategy", "type")) == "OnDelete":
 		return onDelete(n)
 	}
 	return replaced(n)
@@ -126,7 +128,7 @@ func keptPods(o map[string]any) consequence {
 	}
 	return consequence{
 		brief:  "their Pods would not change: only Pods made from now on follow the new template",
-		text:   plural(n, "Pod") + " would not change: only Pods made from now on follow the new template",
+		text:   plural.Of(n, "Pod") + " would not change: only Pods made from now on follow the new template",
 		advice: "delete the Pods to have them made anew",
 	}
 }
@@ -139,56 +141,56 @@ func nextRun(map[string]any) consequence {
 func argoRolloutPods(o map[string]any) consequence {
 	n := running(o, 1)
 	switch {
-	case n == 0 || lookup(o, "spec", "workloadRef") != nil:
+	case n == 0 || place.Value(o, "spec", "workloadRef") != nil:
 		return consequence{}
-	case boolean(lookup(o, "spec", "paused")):
+	case place.Bool(place.Value(o, "spec", "paused")):
 		return paused("Rollout", n)
 	}
 	strategy := "canary"
-	if lookup(o, "spec", "strategy", "blueGreen") != nil {
+	if place.Value(o, "spec", "strategy", "blueGreen") != nil {
 		strategy = "blue-green"
 	}
-	return consequence{pods: n, text: fmt.Sprintf("%s would be replaced, step by step (%s)", plural(n, "Pod"), strategy)}
+	return consequence{pods: n, text: fmt.Sprintf("%s would be replaced, step by step (%s)", plural.Of(n, "Pod"), strategy)}
 }
 
 // deploymentConfigPods: without a ConfigChange trigger nothing happens by itself.
 // A config without triggers has that one by default.
 func deploymentConfigPods(o map[string]any) consequence {
 	n := running(o, 1)
-	triggers, known := lookup(o, "spec", "triggers").([]any)
+	triggers, known := place.Value(o, "spec", "triggers").([]any)
 	automatic := !known
 	for _, t := range triggers {
 		m, _ := t.(map[string]any)
-		automatic = automatic || text(m["type"]) == "ConfigChange"
+		automatic = automatic || place.Text(m["type"]) == "ConfigChange"
 	}
 	switch {
 	case n == 0:
 		return consequence{}
-	case !automatic || boolean(lookup(o, "spec", "paused")):
+	case !automatic || place.Bool(place.Value(o, "spec", "paused")):
 		return consequence{
 			brief: "their Pods would be replaced with the next deployment",
-			text:  plural(n, "Pod") + " would be replaced with the next deployment",
+			text:  plural.Of(n, "Pod") + " would be replaced with the next deployment",
 		}
 	}
 	return replaced(n)
 }
 
 func replaced(n int) consequence {
-	return consequence{pods: n, text: plural(n, "Pod") + " would be replaced"}
+	return consequence{pods: n, text: plural.Of(n, "Pod") + " would be replaced"}
 }
 
 func paused(kind string, n int) consequence {
 	what := "the " + kind + " is paused: "
 	return consequence{
 		brief: what + "its Pods would be replaced when it is resumed",
-		text:  what + plural(n, "Pod") + " would be replaced when it is resumed",
+		text:  what + plural.Of(n, "Pod") + " would be replaced when it is resumed",
 	}
 }
 
 func onDelete(n int) consequence {
 	return consequence{
 		brief:  "their Pods would not change until deleted (OnDelete)",
-		text:   plural(n, "Pod") + " would not change until deleted (OnDelete)",
+		text:   plural.Of(n, "Pod") + " would not change until deleted (OnDelete)",
 		advice: "delete the Pods to have them made anew",
 	}
 }
@@ -197,9 +199,9 @@ func onDelete(n int) consequence {
 // those that it is to have.
 func running(o map[string]any, fallback int64) int {
 	if status, known := observed(o); known {
-		return int(number(status["replicas"], 0))
+		return int(place.Number(status["replicas"], 0))
 	}
-	return int(number(lookup(o, "spec", "replicas"), fallback))
+	return int(place.Number(place.Value(o, "spec", "replicas"), fallback))
 }
 
 // observed is the status, and whether a controller has ever written it.

@@ -1,7 +1,9 @@
 package inventory
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"fmt"
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -31,9 +33,38 @@ func Deprecation(gvk schema.GroupVersionKind) string {
 	return ""
 }
 
-func labelsText(l *metav1.LabelSelector) string {
-	if l == nil || len(l.MatchLabels)+len(l.MatchExpressions) == 0 {
-		return ""
+// deprecations collects the policies that something else takes the place of, those
+// for the same reason together.
+type deprecations struct {
+	reasons  []string // in the order of the policies
+	policies map[string][]*Policy
+}
+
+// add adds a policy, unless it has been told of it at its field.
+func (d *deprecations) add(p *Policy) {
+	told := slices.ContainsFunc(p.Problems, func(x Problem) bool { return x.Field == "apiVersion" })
+	if p.Deprecated == "" || told {
+		return
 	}
-	return metav1.FormatLabelSelector(l)
+	if d.policies == nil {
+		d.policies = map[string][]*Policy{}
+	}
+	if d.policies[p.Deprecated] == nil {
+		d.reasons = append(d.reasons, p.Deprecated)
+	}
+	d.policies[p.Deprecated] = append(d.policies[p.Deprecated], p)
+}
+
+// lines has one for each reason.
+func (d *deprecations) lines() []string {
+	out := make([]string, len(d.reasons))
+	for i, reason := range d.reasons {
+		all := d.policies[reason]
+		who := all[0].Kind + " " + all[0].Name
+		if len(all) > 1 {
+			who = fmt.Sprintf("%d objects of kind %s", len(all), all[0].Kind)
+		}
+		out[i] = who + ": " + reason
+	}
+	return out
 }

@@ -5,14 +5,15 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// The type of the report of -o json and -o yaml.
+// The type of the report of -o json and -o yaml, whose schema is
+// docs/policylist.schema.json.
 const (
-	APIVersion = "kubectl-mutate.github.io/v1"
+	APIVersion = "mutate.kubectl.dev/v1alpha1"
 	Kind       = "PolicyList"
 )
 
@@ -21,6 +22,9 @@ type List struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
 	Policies   []Policy `json:"policies"`
+	// Idle counts the installed policies that are left out because no rule of theirs
+	// mutates.
+	Idle int `json:"idle,omitempty"`
 	// Problems are those that belong to no policy, but to an input of several.
 	Problems []Problem `json:"problems,omitempty"`
 }
@@ -42,10 +46,12 @@ type Policy struct {
 // Rule is one rule of a policy, or the policy as one of its bindings applies it.
 type Rule struct {
 	// Ref names the rule as --only and --skip do.
-	Ref        string   `json:"ref"`
-	Name       string   `json:"name,omitempty"`
-	Via        string   `json:"via,omitempty"` // the binding
-	Matches    []string `json:"matches"`
+	Ref     string   `json:"ref"`
+	Name    string   `json:"name,omitempty"`
+	Via     string   `json:"via,omitempty"` // the binding
+	Matches []string `json:"matches"`
+	// Where narrows what is matched further (engine.Description).
+	Where      []string `json:"where,omitempty"`
 	Targets    []string `json:"targets,omitempty"`
 	Existing   string   `json:"existing"`
 	Operations []string `json:"operations,omitempty"`
@@ -82,6 +88,9 @@ const (
 
 // Builder puts a List together.
 type Builder struct {
+	// Mapper knows the kinds of resources, and the groups of kinds; nil knows none.
+	Mapper meta.RESTMapper
+
 	list   List
 	byName map[key]int
 }
@@ -98,7 +107,7 @@ func NewBuilder() *Builder {
 // Policy adds a policy of a dialect.
 func (b *Builder) Policy(dialect string, d engine.Document) {
 	u := d.Object
-	for _, name := range namesOf(u) {
+	for _, name := range d.Names() {
 		b.byName[key{d.Origin, dialect + " " + name}] = len(b.list.Policies)
 		b.byName[key{d.Origin, u.GetKind() + " " + name}] = len(b.list.Policies)
 	}
@@ -108,16 +117,6 @@ func (b *Builder) Policy(dialect string, d engine.Document) {
 	})
 }
 
-// namesOf are the names by which dialects call a policy: its own, that with its
-// namespace, and that with its kind where several kinds share it.
-func namesOf(u *unstructured.Unstructured) []string {
-	namespace := u.GetNamespace()
-	if namespace == "" {
-		namespace = "default"
-	}
-	return []string{u.GetName(), namespace + "/" + u.GetName(), u.GetKind() + "/" + u.GetName()}
-}
-
 // Rule adds what a rule says about itself.
 func (b *Builder) Rule(d engine.Description) {
 	i, known := b.byName[key{d.Rule.Origin, d.Rule.Dialect + " " + d.Rule.Policy}]
@@ -125,7 +124,7 @@ func (b *Builder) Rule(d engine.Description) {
 		return
 	}
 	r := Rule{
-		Ref: d.Rule.String(), Name: d.Rule.Rule, Via: d.Rule.Via, Matches: texts(d.Matches), Targets: texts(d.Targets),
+		Ref: d.Rule.String(), Name: d.Rule.Rule, Via: d.Rule.Via, Matches: b.texts(d.Matches), Targets: b.texts(d.Targets), Where: d.Where,
 		Existing: string(d.Existing), Changes: slices.Concat([]string{}, d.Changes),
 	}
 	for _, o := range d.Operations {
@@ -168,8 +167,19 @@ func (b *Builder) Problem(s Severity, err error) {
 	b.list.Policies[i].Problems = append(b.list.Policies[i].Problems, p)
 }
 
-// List is what was put together.
-func (b *Builder) List() List { return b.list }
+// Idle adds installed policies of which no rule mutates.
+func (b *Builder) Idle(policies int) { b.list.Idle += policies }
+
+// List is what was put together. What takes the place of a policy that changes
+// nothing is not for this program to say.
+func (b *Builder) List() List {
+	for i := range b.list.Policies {
+		if p := &b.list.Policies[i]; len(p.Rules) == 0 {
+			p.Deprecated = ""
+		}
+	}
+	return b.list
+}
 
 // Keep leaves out the policies of which no rule is left and nothing is wrong: all
 // of them were passed over by the user's choice.
@@ -200,58 +210,3 @@ func (l *List) Errors() []Problem {
 
 // String is the text.
 func (x Problem) String() string { return x.Text }
-
-// texts writes selections for people, each once.
-func texts(selections []engine.Selection) []string {
-	out := []string{}
-	for _, s := range selections {
-		if t := Text(s); !slices.Contains(out, t) {
-			out = append(out, t)
-		}
-	}
-	return out
-}
-
-// Text writes a selection for people: "apps/Deployment shop/web",
-// "deployments.apps in shop with app=web", "*".
-func Text(s engine.Selection) string {
-	var b strings.Builder
-	b.WriteString(typeText(s))
-	for _, part := range []*string{&s.Namespace, &s.Name} {
-		if *part == engine.Computed {
-			*part = "(computed)"
-		}
-	}
-	if s.Subresource != "" {
-		b.WriteString("/" + s.Subresource)
-	}
-	switch {
-	case s.Name != "" && s.Namespace != "":
-		b.WriteString(" " + s.Namespace + "/" + s.Name)
-	case s.Name != "":
-		b.WriteString(" " + s.Name)
-	case s.Namespace != "":
-		b.WriteString(" in " + s.Namespace)
-	}
-	if l := labelsText(s.Labels); l != "" {
-		b.WriteString(" with " + l)
-	}
-	return b.String()
-}
-
-func typeText(s engine.Selection) string {
-	group := s.Group
-	if group == "*" {
-		group = ""
-	}
-	if s.Resource != "" {
-		if group != "" {
-			return s.Resource + "." + group
-		}
-		return s.Resource
-	}
-	if group != "" {
-		return group + "/" + s.Kind
-	}
-	return s.Kind
-}

@@ -10,7 +10,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plural"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
 )
 
 // Formats are those of Print.
@@ -56,7 +58,7 @@ func printNames(out io.Writer, l List) error {
 	}
 	var b strings.Builder
 	for _, name := range names {
-		b.WriteString(render.Harmless(name) + "\n")
+		b.WriteString(harmless.Lines(name) + "\n")
 	}
 	return written(out, []byte(b.String()), nil)
 }
@@ -65,9 +67,9 @@ func printNames(out io.Writer, l List) error {
 func printTable(out io.Writer, l List, wide bool) error {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	columns := []string{"POLICY", "RULE", "MATCHES", "CHANGES", "EXISTING", "ASKS"}
+	columns := []string{"POLICY", "RULE", "LANGUAGE", "MATCHES", "CHANGES", "EXISTING", "ASKS"}
 	if wide {
-		columns = append(columns, "OPERATIONS", "LANGUAGE", "VERSION", "ORIGIN")
+		columns = append(columns, "OPERATIONS", "WHERE", "VERSION", "ORIGIN")
 	}
 	fmt.Fprintln(w, strings.Join(columns, "\t"))
 	for i := range l.Policies {
@@ -85,7 +87,7 @@ func printTable(out io.Writer, l List, wide bool) error {
 	table := trimmed(b.String())
 	b.Reset()
 	notes(&b, l)
-	return written(out, []byte(table+render.Harmless(b.String())), nil)
+	return written(out, []byte(table+harmless.Lines(b.String())), nil)
 }
 
 func row(w io.Writer, p *Policy, r *Rule, wide bool) {
@@ -97,26 +99,33 @@ func row(w io.Writer, p *Policy, r *Rule, wide bool) {
 	if r.Via != "" {
 		rule = "via " + r.Via
 	}
-	cells := []string{name, rule, matches(r), few(r.Changes), r.Existing, asks(r)}
-	if r.Existing != "" && len(r.Changes) == 0 {
-		cells[3] = "(computed)"
+	changes := few(r.Changes)
+	if r.Existing != "" && changes == "" {
+		changes = "(computed)"
 	}
+	cells := []string{name, rule, p.Dialect, matches(r, wide), changes, r.Existing, asks(r)}
 	if wide {
-		cells = append(cells, strings.Join(r.Operations, ","), p.Dialect, p.APIVersion, p.Origin)
+		cells = append(cells, strings.Join(r.Operations, ","), strings.Join(r.Where, "; "), p.APIVersion, p.Origin)
 	}
 	for i, cell := range cells {
-		if cells[i] = strings.NewReplacer("\t", " ", "\n", " ").Replace(render.Harmless(cell)); cell == "" {
+		if cells[i] = strings.NewReplacer("\t", " ", "\n", " ").Replace(harmless.Lines(cell)); cell == "" {
 			cells[i] = "-"
 		}
 	}
 	fmt.Fprintln(w, strings.Join(cells, "\t"))
 }
 
-func matches(r *Rule) string {
-	if len(r.Targets) == 0 {
-		return few(r.Matches)
+// matches names what is matched, and what is changed in its place. That there is
+// more to it is told where it has no column of its own.
+func matches(r *Rule, wide bool) string {
+	out := few(r.Matches)
+	if len(r.Where) > 0 && !wide {
+		out += " (" + plural.Of(len(r.Where), "condition") + ")"
 	}
-	return few(r.Matches) + " -> " + few(r.Targets)
+	if len(r.Targets) > 0 {
+		out += " -> " + few(r.Targets)
+	}
+	return out
 }
 
 func asks(r *Rule) string {
@@ -155,6 +164,7 @@ func notes(b *strings.Builder, l List) {
 			lines = append(lines, line)
 		}
 	}
+	var deprecated deprecations
 	for i := range l.Policies {
 		p := &l.Policies[i]
 		for _, problem := range p.Problems {
@@ -170,13 +180,16 @@ func notes(b *strings.Builder, l List) {
 				}
 			}
 		}
-		told := slices.ContainsFunc(p.Problems, func(x Problem) bool { return x.Field == "apiVersion" })
-		if p.Deprecated != "" && !told {
-			add("deprecated: %s: %s", p.Kind+" "+p.Name, p.Deprecated)
-		}
+		deprecated.add(p)
 	}
 	for _, problem := range l.Problems {
 		add("%s: %s", problem.Severity, strings.Join(problem.place(nil), ": "))
+	}
+	for _, line := range deprecated.lines() {
+		add("deprecated: %s", line)
+	}
+	if l.Idle > 0 {
+		add("note: left out, without a rule that mutates: %s", plural.Of(l.Idle, "installed policy"))
 	}
 	if len(lines) > 0 {
 		b.WriteString("\n" + strings.Join(lines, "\n") + "\n")

@@ -260,6 +260,9 @@ func TestValuesOfSecretsAreRecordedOnlyIfTheUserSaysSo(t *testing.T) {
 		if j.Header.Secrets != keep || j.Entries[0].Fields[0].Withheld == keep || j.Entries[0].Results[0].Fields[0].Withheld == keep {
 			t.Errorf("kept: %t, header says %t, fields %v", keep, j.Header.Secrets, j.Entries[0].Fields)
 		}
+		if j.Entries[0].Fields[0].Secret != keep || j.Entries[0].Attempts[0].Fields[0].Secret != keep {
+			t.Errorf("kept: %t, and the fields say of what is a Secret's: %v", keep, j.Entries[0].Fields)
+		}
 	}
 }
 

@@ -81,3 +81,25 @@ func Files(directory string) ([]string, error) {
 	}
 	return out, nil
 }
+
+// Find is the file that a user means by a path, or by the ID that history
+// shows.
+func Find(text string) (string, error) {
+	if _, err := os.Stat(text); err == nil || !errors.Is(err, os.ErrNotExist) || strings.ContainsAny(text, `/\.`) {
+		return text, nil // what is wrong with it shows when it is read
+	}
+	dir, err := Directory()
+	if err != nil {
+		return "", err
+	}
+	files, err := Files(dir)
+	if err != nil {
+		return "", err
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "-"+text+Extension) {
+			return file, nil
+		}
+	}
+	return "", fmt.Errorf("there is no journal %q: name a file, or an ID of those that `history` lists", text)
+}

@@ -24,6 +24,7 @@ type Writer struct {
 	path    string
 	file    file
 	masker  *secret.Masker
+	secrets bool // their values are recorded
 	now     func() time.Time
 	objects []touched.Object // by entry
 
@@ -85,7 +86,7 @@ func Create(path string, h Header, o Options) (*Writer, error) {
 		return nil, err
 	}
 	w := newWriter(path, f, o)
-	w.keepSecrets(o.Secrets)
+	w.secrets = o.Secrets
 	h.Secrets = o.Secrets
 	if err := w.append(record{Header: &h}, true); err != nil {
 		return nil, err
@@ -113,7 +114,7 @@ func Resume(path string, o Options) (*Journal, *Writer, error) {
 		_ = f.Close() // the error that is returned comes first
 		return nil, nil, err
 	}
-	w.keepSecrets(j.Header.Secrets)
+	w.secrets = j.Header.Secrets
 	return j, w, nil
 }
 
@@ -150,10 +151,12 @@ func newWriter(path string, f file, o Options) *Writer {
 	return w
 }
 
-func (w *Writer) keepSecrets(keep bool) {
-	if keep {
-		w.masker = nil
+// covered is what is recorded of a change: with the values of Secrets, or without.
+func (w *Writer) covered(t touched.Touched, o touched.Object) touched.Touched {
+	if w.secrets {
+		return t.Marked(o, w.masker)
 	}
+	return t.Masked(o, w.masker)
 }
 
 // lock keeps a second run from taking up the same journal. It closes a file that
@@ -174,7 +177,10 @@ func (w *Writer) Plan(e plan.Entry) error {
 	w.mu.Lock()
 	w.objects = append(w.objects, e.Object)
 	w.mu.Unlock()
-	e = e.Masked(w.masker)
+	if !w.secrets {
+		e = e.Masked(w.masker)
+	}
+	e.Touched = w.covered(e.Touched, e.Object)
 	return w.append(record{Planned: &e}, false)
 }
 
@@ -186,15 +192,17 @@ func (w *Writer) Begin() error {
 // Attempt records that a request is about to be sent.
 func (w *Writer) Attempt(a Attempt) error {
 	a.Time = w.now()
-	a.Touched = a.Masked(w.objects[a.Entry], w.masker)
+	a.Touched = w.covered(a.Touched, w.objects[a.Entry])
 	return w.append(record{Attempt: &a}, true)
 }
 
 // Result records what came of an entry.
 func (w *Writer) Result(r Result) error {
 	r.Time = w.now()
-	r.Touched = r.Masked(w.objects[r.Entry], w.masker)
-	r.Error = w.masker.Text(r.Error)
+	r.Touched = w.covered(r.Touched, w.objects[r.Entry])
+	if !w.secrets {
+		r.Error = w.masker.Text(r.Error)
+	}
 	return w.append(record{Result: &r}, true)
 }
 

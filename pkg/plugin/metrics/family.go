@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
 )
 
 // family is one metric and its samples by their labels.
@@ -46,7 +48,10 @@ func labelsText(names, values []string) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// escape writes a label's value; what is no UTF-8 cannot be said in OpenMetrics.
+// escape writes a label's value; what is no UTF-8 cannot be said in OpenMetrics. It
+// has an escape for line breaks and for no other control character: those are
+// replaced by their codes, since names in a cluster are anybody's.
 func escape(value string) string {
-	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(value, "\uFFFD"))
+	value = harmless.Escape(strings.ToValidUTF8(value, "\uFFFD"), "\n")
+	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value)
 }

@@ -28,7 +28,7 @@ func deployment(namespace string) engine.ObjectKey {
 // example counts every outcome of interest at least once.
 func example() *metrics.Run {
 	team := engine.RuleRef{Dialect: "kyverno", Policy: "labels", Rule: "team"}
-	odd := engine.RuleRef{Dialect: "kyverno", Policy: "shop/odd", Rule: "say \"hi\"\\\nand \xff"}
+	odd := engine.RuleRef{Dialect: "kyverno", Policy: "shop/odd", Rule: "say \"hi\"\\\nand \xff\x1b[2J"}
 	node := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Node"}, Name: "worker-1"}
 	there := &unstructured.Unstructured{}
 	step := func(r engine.RuleRef, k engine.ObjectKey, o engine.Outcome) engine.Step {

@@ -41,6 +41,25 @@ func (e *Entry) Incomplete() bool {
 	return slices.ContainsFunc(e.Steps, func(s Step) bool { return s.Outcome.Incomplete() })
 }
 
+// StatusPart is the part of the entry that is sent to /status.
+func (e *Entry) StatusPart() Entry {
+	out := *e
+	out.Fields = nil
+	for _, f := range e.Fields {
+		if name := f.Path[0].FieldName; name != nil && *name == "status" {
+			out.Fields = append(out.Fields, f)
+		}
+	}
+	return out
+}
+
+// SplitsStatus tells whether a part of the entry is sent to /status, and a part is
+// not.
+func (e *Entry) SplitsStatus() bool {
+	status := len(e.StatusPart().Fields)
+	return status > 0 && e.Object.Subresource == "" && status < len(e.Fields)
+}
+
 // Step is an engine.Step in files, less the object: what one rule did.
 type Step struct {
 	Rule          touched.Rule    `json:"rule"`

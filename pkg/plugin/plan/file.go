@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -82,6 +83,39 @@ func Save(path string, p *Plan, m *secret.Masker) error {
 	return nil
 }
 
+// CheckFile tells, before a run, whether Save can be expected to work: it makes a file
+// beside the plan, and removes it. The error is a *FileError.
+func CheckFile(path string) error {
+	if path == "-" {
+		return &FileError{Path: path, Err: errStream}
+	}
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		return &FileError{Path: path, Err: errIrregular}
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), temporary)
+	if err == nil {
+		err = errors.Join(f.Close(), os.Remove(f.Name()))
+	}
+	var failed *fs.PathError
+	if errors.As(err, &failed) {
+		err = failed.Err // the path is told already
+	}
+	if err != nil {
+		return &FileError{Path: path, Err: err}
+	}
+	return nil
+}
+
+// Why nothing can be saved under a name.
+var (
+	errStream    = errors.New("a plan is a file, which apply-existing reads: name one")
+	errIrregular = errors.New("not an ordinary file")
+)
+
+// temporary is the pattern of the names of files that are not whole yet.
+const temporary = ".plan-*"
+
 // text is the document, with a line for each entry.
 func (p *Plan) text(m *secret.Masker) ([]byte, error) {
 	if m == nil {
@@ -113,7 +147,7 @@ func (p *Plan) text(m *secret.Masker) ([]byte, error) {
 
 // replaceFile puts a file in the place of what was there, at once.
 func replaceFile(path string, text []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".plan-*") // readable for its owner alone
+	f, err := os.CreateTemp(filepath.Dir(path), temporary) // readable for its owner alone
 	if err != nil {
 		return err
 	}

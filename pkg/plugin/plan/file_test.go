@@ -74,6 +74,31 @@ func TestAFileIsReplacedWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
+func TestWhereNoPlanCanBeSavedIsKnownBefore(t *testing.T) {
+	dir := t.TempDir()
+	old := filepath.Join(dir, "old.plan")
+	if err := os.WriteFile(old, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		filepath.Join(dir, "new.plan"): "",
+		old:                            "",
+		dir:                            "not an ordinary file",
+		filepath.Join(dir, "no", "x"):  "no such file or directory",
+		filepath.Join(old, "x"):        "not a directory",
+		"-":                            "a plan is a file",
+	} {
+		err := plan.CheckFile(path)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got error %v, want %q", path, err, want)
+		}
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 1 {
+		t.Errorf("there is %v, want the old plan alone: %v", left, err)
+	}
+}
+
 func TestNoValueOfASecretIsSaved(t *testing.T) {
 	source := object(t, sections(t, "configmap.txtar")["secret.yaml"])
 	for _, tt := range []struct {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/joined"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/manifest"
 )
 
@@ -32,6 +33,30 @@ type Source struct {
 // ErrNoPolicy says that there is nothing to evaluate.
 var ErrNoPolicy = errors.New("no policy")
 
+// ClusterError is why the policies of the cluster cannot be told: one kind that
+// cannot be read is enough, since a policy of it may be installed.
+type ClusterError struct{ Err error } // may join several, such as *engine.UnreadableError
+
+// Error names what could not be read, and why the first of it could not.
+func (e *ClusterError) Error() string {
+	all := joined.Errors(e.Err)
+	var first *engine.UnreadableError
+	if len(all) == 1 || !errors.As(all[0], &first) {
+		return fmt.Sprintf("reading the policies of the cluster: %v", all[0])
+	}
+	var parts []string
+	for _, err := range all {
+		var part *engine.UnreadableError
+		if errors.As(err, &part) {
+			parts = append(parts, part.What)
+		}
+	}
+	return fmt.Sprintf("reading the policies of the cluster: cannot read %s: %v", strings.Join(parts, ", "), first.Err)
+}
+
+// Unwrap gives what could not be read.
+func (e *ClusterError) Unwrap() error { return e.Err }
+
 // Load reads the policies and the objects beside them that policies read:
 // bindings, exceptions, configuration, parameters, Namespaces, ConfigMaps. They
 // come in the order in which they were read, those of the cluster first. Of two
@@ -39,8 +64,8 @@ var ErrNoPolicy = errors.New("no policy")
 // so that a file replaces what is installed. Other objects are left out with a
 // warning.
 //
-// The error joins a *manifest.Error for each document that could not be read, and
-// wraps ErrNoPolicy where no policy was found; what could be read comes beside
+// The error joins a *manifest.Error for each document that could not be read, is a
+// *ClusterError, or wraps ErrNoPolicy where no policy was found; what could be read comes beside
 // it, and the caller decides whether to go on.
 func (s Source) Load(ctx context.Context) ([]engine.Document, error) {
 	if len(s.Paths) == 0 && s.FromCluster == nil {
@@ -50,7 +75,7 @@ func (s Source) Load(ctx context.Context) ([]engine.Document, error) {
 	if s.FromCluster != nil {
 		var err error
 		if installed, err = s.FromCluster(ctx); err != nil {
-			return nil, fmt.Errorf("reading the policies of the cluster: %w", err)
+			return nil, &ClusterError{Err: err}
 		}
 	}
 	read, err := s.readPaths(ctx)

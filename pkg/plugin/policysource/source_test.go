@@ -134,9 +134,19 @@ func TestBrokenDocumentsAreErrorsBesideTheOthers(t *testing.T) {
 }
 
 func TestClusterThatCannotBeRead(t *testing.T) {
-	refused := errors.New("forbidden")
-	_, err := load(t, Source{FromCluster: func(context.Context) ([]engine.Document, error) { return nil, refused }})
-	if !errors.Is(err, refused) {
-		t.Errorf("error %v, want %v", err, refused)
+	lost, refused := errors.New("connection lost"), errors.New("forbidden")
+	rules, exceptions := &engine.UnreadableError{What: "rules.example.io", Err: refused}, &engine.UnreadableError{What: "exceptions.example.io", Err: refused}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{lost, "reading the policies of the cluster: connection lost"},
+		{rules, "reading the policies of the cluster: cannot read rules.example.io: forbidden"},
+		{errors.Join(rules, exceptions), "reading the policies of the cluster: cannot read rules.example.io, exceptions.example.io: forbidden"},
+	} {
+		_, err := load(t, Source{FromCluster: func(context.Context) ([]engine.Document, error) { return nil, c.err }})
+		if !errors.Is(err, c.err) || err.Error() != c.want {
+			t.Errorf("error %q, want %q", err, c.want)
+		}
 	}
 }

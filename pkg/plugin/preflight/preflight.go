@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
-	"sync"
 
 	authorization "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/parallel"
 )
 
 // Verb is what every write of this program needs.
@@ -55,13 +57,13 @@ type Asker interface {
 // spares the questions for each of them. The result is in order of resource and
 // namespace. The error is that of a request.
 func Check(ctx context.Context, a Asker, needs []Need, workers int) ([]Missing, error) {
-	c := checker{asker: a, slots: make(chan struct{}, max(workers, 1))}
+	c := checker{asker: a, workers: workers}
 	byResource := map[Resource][]Need{}
 	for _, n := range needs {
 		byResource[n.Resource] = append(byResource[n.Resource], n)
 	}
 	var out []Missing
-	for _, r := range sorted(byResource, func(x, y Resource) int { return cmp.Compare(x.String(), y.String()) }) {
+	for _, r := range slices.SortedFunc(maps.Keys(byResource), func(x, y Resource) int { return cmp.Compare(x.String(), y.String()) }) {
 		missing, err := c.resource(ctx, r, byResource[r])
 		if err != nil {
 			return nil, fmt.Errorf("asking whether you may %s %s: %w", Verb, r, err)
@@ -71,19 +73,10 @@ func Check(ctx context.Context, a Asker, needs []Need, workers int) ([]Missing, 
 	return out, nil
 }
 
-func sorted[K comparable, V any](m map[K]V, by func(x, y K) int) []K {
-	keys := make([]K, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, by)
-	return keys
-}
-
-// checker asks side by side, within bounds.
+// checker asks so many questions side by side.
 type checker struct {
-	asker Asker
-	slots chan struct{}
+	asker   Asker
+	workers int
 }
 
 func (c *checker) resource(ctx context.Context, r Resource, needs []Need) ([]Missing, error) {
@@ -94,7 +87,7 @@ func (c *checker) resource(ctx context.Context, r Resource, needs []Need) ([]Mis
 	for _, n := range needs {
 		byNamespace[n.Namespace] = append(byNamespace[n.Namespace], n.Name)
 	}
-	namespaces := sorted(byNamespace, cmp.Compare[string])
+	namespaces := slices.Sorted(maps.Keys(byNamespace))
 	denied, err := c.denied(ctx, len(namespaces), func(i int) Need { return Need{Resource: r, Namespace: namespaces[i]} })
 	if err != nil {
 		return nil, err
@@ -124,33 +117,15 @@ func (c *checker) resource(ctx context.Context, r Resource, needs []Need) ([]Mis
 
 // denied asks for several needs side by side.
 func (c *checker) denied(ctx context.Context, n int, need func(i int) Need) ([]bool, error) {
-	denied := make([]bool, n)
-	err := c.each(n, func(i int) error {
+	denied := make([]bool, 0, n)
+	err := parallel.Each(n, c.workers, func(i int) (bool, error) {
 		allowed, err := c.allowed(ctx, need(i))
-		denied[i] = !allowed
-		return err
+		return !allowed, err
+	}, func(_ int, no bool) (enough bool) {
+		denied = append(denied, no)
+		return false
 	})
 	return denied, err
-}
-
-// each runs all side by side; the first error is returned.
-func (c *checker) each(n int, do func(int) error) error {
-	errs := make([]error, n)
-	var group sync.WaitGroup
-	for i := range n {
-		group.Go(func() {
-			c.slots <- struct{}{}
-			defer func() { <-c.slots }()
-			errs[i] = do(i)
-		})
-	}
-	group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // path is where the server is asked about the user who asks.

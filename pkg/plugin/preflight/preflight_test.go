@@ -18,6 +18,7 @@ import (
 // authorizer allows what is listed as "RESOURCE NAMESPACE NAME", "" for all.
 type authorizer struct {
 	allowed []string
+	answers int // before it fails
 	fail    error
 
 	mu    sync.Mutex
@@ -39,7 +40,10 @@ func (a *authorizer) Raw(_ context.Context, method, path string, body []byte) ([
 	a.asked = append(a.asked, question)
 	review.Status.Allowed = slices.Contains(a.allowed, question)
 	answer, err := json.Marshal(review)
-	return answer, errors.Join(err, a.fail)
+	if len(a.asked) > a.answers {
+		err = errors.Join(err, a.fail)
+	}
+	return answer, err
 }
 
 var (
@@ -93,5 +97,18 @@ func TestAServerThatCannotBeAsked(t *testing.T) {
 	a := &authorizer{fail: errors.New("gone")}
 	if _, err := preflight.Check(t.Context(), a, []preflight.Need{{Resource: deployments}}, 0); !errors.Is(err, a.fail) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The answer for the resource is no, and then the connection breaks: nobody asks on
+// for each of the many objects.
+func TestTheFirstErrorEndsTheQuestions(t *testing.T) {
+	a := &authorizer{fail: errors.New("gone"), answers: 1}
+	var needs []preflight.Need
+	for i := range 1000 {
+		needs = append(needs, preflight.Need{Resource: deployments, Namespace: fmt.Sprintf("ns-%d", i), Name: "web"})
+	}
+	if _, err := preflight.Check(t.Context(), a, needs, 4); !errors.Is(err, a.fail) || len(a.asked) > 1+2*4 {
+		t.Errorf("asked %d times: %v", len(a.asked), err)
 	}
 }

@@ -2,6 +2,7 @@ package progress
 
 import (
 	"io"
+	"math"
 	"sync"
 	"time"
 
@@ -158,16 +159,13 @@ func (m *Meter) draw() {
 	if m.stopped == nil || now.Sub(m.begun) < Patience {
 		return
 	}
-	text := m.state.text(now, now.Sub(m.begun))
 	// What cannot be written here is no reason to end a run.
 	if !m.options.Terminal {
-		_, _ = io.WriteString(m.options.Out, "progress: "+text+"\n")
+		_, _ = io.WriteString(m.options.Out, "progress: "+m.state.text(now, now.Sub(m.begun), math.MaxInt)+"\n")
 		return
 	}
-	if room := max(m.options.Width()-1, 0); len(text) > room { // a line that wraps could not be cleared
-		text = text[:room]
-	}
-	_, _ = io.WriteString(m.options.Out, "\r"+text+clearToEnd)
+	room := max(m.options.Width()-1, 0) // a line that wraps could not be cleared
+	_, _ = io.WriteString(m.options.Out, "\r"+m.state.text(now, now.Sub(m.begun), room)+clearToEnd)
 	m.drawn = true
 }
 

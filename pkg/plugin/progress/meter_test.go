@@ -84,7 +84,7 @@ func TestALineSaysHowFarARunIs(t *testing.T) {
 		m.Evaluated()
 	}
 	m.Waiting(2 * time.Second)
-	want := "progress: pods: 5,500 of 10,000 read, 1,234 objects evaluated, 1,000/s, about 5s left, waited 2s for request limits\n"
+	want := "progress: pods: 5,500 of 10,000 read, about 5s left, waited 2s for request limits, 1,000/s, 1,234 objects evaluated\n"
 	if got := w.next(t, out); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -109,7 +109,7 @@ func TestWhatIsDoneWithKnownObjectsTakesThePlaceOfTheListing(t *testing.T) {
 	m.Did("verified", 1, 1201)
 	w.FakeClock.Step(2 * time.Second)
 	m.Did("verified", 201, 1201)
-	if got, want := w.next(t, out), "progress: 201 of 1,201 objects verified, 100/s, about 10s left\n"; got != want {
+	if got, want := w.next(t, out), "progress: 201 of 1,201 objects verified, about 10s left, 100/s\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	m.Stop()
@@ -122,7 +122,7 @@ func TestANewListingCountsFromItsStart(t *testing.T) {
 	m.Listed("services", 10, 90)
 	w.FakeClock.Step(time.Second)
 	m.Listed("services", 40, 60)
-	if got, want := w.next(t, out), "progress: services: 40 of 100 read, 30/s, about 2s left\n"; got != want {
+	if got, want := w.next(t, out), "progress: services: 40 of 100 read, about 2s left, 30/s\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	m.Stop()
@@ -173,6 +173,22 @@ func TestTheLineFitsTheTerminal(t *testing.T) {
 	m.Listed("pods\x1b[2J\n", 5, 5)
 	w.FakeClock.Step(2 * time.Second)
 	if got, want := w.next(t, out), "\rpods?[2J?: \x1b[K"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	m.Stop()
+}
+
+// On a terminal of the usual width there is room for what holds a run up; what does
+// not fit is left out as a whole.
+func TestTheLineTellsFirstWhatMatters(t *testing.T) {
+	m, w, out := begin(t, true)
+	m.Listed("pods", 500, 9500)
+	w.FakeClock.Step(5 * time.Second)
+	m.Listed("pods", 5500, 4500)
+	m.Evaluated()
+	m.Waiting(2 * time.Second)
+	want := "\rpods: 5,500 of 10,000 read, about 5s left, waited 2s for request limits\x1b[K"
+	if got := w.next(t, out); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	m.Stop()

@@ -9,9 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/apipath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/choice"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
 )
 
 // Run is what permissions are wanted for.
@@ -27,9 +25,21 @@ type Run struct {
 	Reads func(schema.GroupKind) bool
 	// Namespace is the one that the run keeps to, as with -n; empty for all.
 	Namespace string
-	// Applies asks for what writing takes, beside what a preview does.
-	Applies bool
+	// Only are the types and names that the user typed (engine.Scope).
+	Only []engine.ObjectKey
+	// Purpose is what the run does.
+	Purpose Purpose
 }
+
+// Purpose is what a run does, in the user's words.
+type Purpose string
+
+// The purposes. Applying takes what a preview does, and more.
+const (
+	Preview Purpose = "preview"
+	Explain Purpose = "explain" // of the objects in Only, which no policy need match
+	Apply   Purpose = "apply"
+)
 
 // Need is one permission, and what it is for.
 type Need struct {
@@ -39,24 +49,27 @@ type Need struct {
 	Why                   string
 }
 
-// Needs lists the permissions, and what cannot be told about them. The error is
-// that of a label selector that no server would accept.
+// Needs lists the permissions, and what their giver should know about them. The
+// error is that of a label selector that no server would accept.
 func (r Run) Needs() (needs []Need, notes []string, err error) {
 	c := &collector{Run: r}
 	if err := c.objects(); err != nil {
 		return nil, nil, err
 	}
+	c.namespaces()
 	c.inputs()
 	for i := range r.Rules {
 		c.rule(&r.Rules[i])
 	}
+	c.noteWildcards()
 	return c.needs, c.notes, nil
 }
 
 type collector struct {
 	Run
-	needs []Need
-	notes []string
+	needs  []Need
+	notes  []string
+	ruling []string // resources that rule over others, which a wildcard covers
 }
 
 func (c *collector) add(n Need) {
@@ -71,18 +84,56 @@ func (c *collector) note(format string, args ...any) {
 	}
 }
 
+// scope is that of the run: what it evaluates, or shows.
 func (c *collector) scope() engine.Scope {
-	return engine.Scope{Namespace: c.Namespace, ClusterScoped: c.Namespace == ""}
+	return engine.Scope{Namespace: c.Namespace, ClusterScoped: c.Namespace == "", Only: c.Only}
 }
 
-// objects are those that the rules are evaluated on: they are listed, kind by
-// kind, as the run itself chooses them.
+// objects are those that the rules are evaluated on: they are read, kind by kind,
+// as the run itself chooses them.
 func (c *collector) objects() error {
-	var all []engine.Selection
-	for i := range c.Rules {
-		all = append(all, c.Rules[i].Matches...)
+	all := c.matched(func(*engine.Description) bool { return true })
+	if c.Purpose != Explain {
+		return c.chosen(all, c.scope())
 	}
-	chosen, err := choice.New(all, c.scope())
+	var named []engine.Selection
+	for _, k := range c.Only {
+		named = append(named, engine.Selection{Group: k.Group, Kind: k.Kind, Name: k.Name})
+	}
+	if err := c.chosen(slices.Concat(all, named), c.scope()); err != nil {
+		return err
+	}
+	// What may set off a rule that acts on the named objects is looked for among all
+	// that a language matches which has such rules (evaluation.Prepare).
+	triggers := c.matched(func(d *engine.Description) bool {
+		return slices.ContainsFunc(c.Rules, func(r engine.Description) bool {
+			return r.Rule.Dialect == d.Rule.Dialect && r.Existing == engine.ByTrigger
+		})
+	})
+	if len(triggers) == 0 {
+		return nil
+	}
+	everything := c.scope()
+	everything.Only = nil
+	return c.chosen(slices.Concat(triggers, named), everything)
+}
+
+// matched is what the rules match that are wanted.
+func (c *collector) matched(wanted func(*engine.Description) bool) []engine.Selection {
+	var out []engine.Selection
+	for i := range c.Rules {
+		if wanted(&c.Rules[i]) {
+			out = append(out, c.Rules[i].Matches...)
+		}
+	}
+	return out
+}
+
+// chosen adds what reading the objects takes that a scope leaves of selections.
+// Where the user has typed nothing, that is enough for a run with types or names
+// too: a single object is got.
+func (c *collector) chosen(all []engine.Selection, scope engine.Scope) error {
+	chosen, err := choice.New(all, scope)
 	if err != nil {
 		return err
 	}
@@ -91,22 +142,63 @@ func (c *collector) objects() error {
 		if !ok {
 			continue
 		}
-		need := Need{Verb: "list", Group: m.Resource.Group, Resource: m.Resource.Resource, Name: k.Name(), Why: "objects that the policies match"}
-		if namespaced(m) {
-			need.Namespace = k.Namespace()
+		need := c.need(m, k)
+		need.Why = "objects that the policies match"
+		switch {
+		case c.Purpose == Explain:
+			need.Why = "objects that are explained, and those that may set off rules that change them"
+		case len(k.Names()) > 0:
+			need.Why = "objects that were named"
 		}
+		for _, need.Name = range names(k) {
+			lists := len(k.Names()) == 0 || c.Namespace == "" && namespaced(m)
+			for _, verb := range []string{"get", "list"} {
+				if need.Verb = verb; verb == "list" && !lists || verb == "get" && len(c.Only) > 0 && len(k.Names()) == 0 {
+					continue
+				}
+				c.add(need)
+			}
+		}
+	}
+	return nil
+}
+
+// need is one about the chosen objects of a kind, whose names are left open.
+func (c *collector) need(m *meta.RESTMapping, k *choice.Kind) Need {
+	n := Need{Group: m.Resource.Group, Resource: m.Resource.Resource}
+	if namespaced(m) {
+		n.Namespace = fixed(k.Namespace())
+	}
+	return n
+}
+
+// names are those that chosen objects can have; one empty name is any.
+func names(k *choice.Kind) []string {
+	typed := k.Names()
+	if len(typed) == 0 {
+		return []string{fixed(k.Name())}
+	}
+	out := make([]string, len(typed))
+	for i := range typed {
+		out[i] = typed[i].Name
+	}
+	return out
+}
+
+// namespaces are read for their labels.
+func (c *collector) namespaces() {
+	need := Need{Verb: "get", Resource: "namespaces", Namespace: c.Namespace, Name: c.Namespace, Why: "labels of namespaces, by which policies choose"}
+	c.add(need)
+	if c.Namespace == "" {
+		need.Verb = "list"
 		c.add(need)
 	}
-	namespaces := Need{Verb: "get", Resource: "namespaces", Why: "labels of namespaces, by which policies choose"}
-	if c.Namespace != "" {
-		namespaces.Namespace, namespaces.Name = c.Namespace, c.Namespace
-		c.add(namespaces)
-		return nil
-	}
-	c.add(namespaces)
-	namespaces.Verb = "list"
-	c.add(namespaces)
-	return nil
+}
+
+// KyvernoKinds are those by which a cluster is known to run Kyverno, whose settings
+// say which objects it leaves alone.
+func KyvernoKinds() []schema.GroupKind {
+	return []schema.GroupKind{{Group: "kyverno.io", Kind: "ClusterPolicy"}, {Group: "policies.kyverno.io", Kind: "MutatingPolicy"}}
 }
 
 // inputs are the policies of the cluster, and what they go by.
@@ -115,189 +207,60 @@ func (c *collector) inputs() {
 		if gk := m.GroupVersionKind.GroupKind(); gk.Group != "" && c.Reads(gk) {
 			c.add(Need{Verb: "list", Group: gk.Group, Resource: m.Resource.Resource, Why: "policies that are installed, and what they go by"})
 		}
+		if slices.Contains(KyvernoKinds(), m.GroupVersionKind.GroupKind()) {
+			c.add(Need{Verb: "get", Resource: "configmaps", Namespace: "kyverno", Name: "kyverno", Why: "settings of Kyverno: objects that it leaves alone"})
+		}
 	}
 }
 
 func (c *collector) rule(d *engine.Description) {
+	if !c.reaches(d) {
+		return
+	}
 	for _, s := range d.Targets {
-		c.read(s, "objects that rules change when they see others")
+		if c.Purpose != Explain { // where they are among the objects
+			c.read(s, "objects that rules change when they see others")
+		}
 	}
 	for _, a := range d.Asks {
 		c.ask(d, a)
 	}
-	if c.Applies {
+	c.autoscalers(d)
+	if c.Purpose == Apply {
 		c.write(d)
 	}
 }
 
-// read gets what is one object by its name, and lists anything else.
-func (c *collector) read(s engine.Selection, why string) {
-	for _, m := range c.kinds(s) {
-		need := Need{Verb: "list", Group: m.Resource.Group, Resource: m.Resource.Resource, Why: why}
-		if namespaced(m) {
-			need.Namespace = fixed(s.Namespace)
-		}
-		if one(s, m) {
-			need.Verb, need.Name = "get", fixed(s.Name)
-		}
-		if s.Subresource != "" {
-			if need.Verb == "list" {
-				c.add(need)
-				need.Verb = "get"
-			}
-			need.Resource += "/" + s.Subresource
-		}
-		c.add(need)
+// reaches tells whether the run can meet any object that the rule matches.
+func (c *collector) reaches(d *engine.Description) bool {
+	scope := c.scope()
+	if c.Purpose == Explain && d.Existing == engine.ByTrigger {
+		scope.Only = nil // any object may set off a rule that acts on what is explained
 	}
+	chosen, err := choice.New(d.Matches, scope)
+	return err == nil && slices.ContainsFunc(c.Served, func(m *meta.RESTMapping) bool {
+		_, ok := chosen.Kind(m)
+		return ok
+	})
 }
 
-// kinds are those that a selection names.
-func (c *collector) kinds(s engine.Selection) []*meta.RESTMapping {
-	var out []*meta.RESTMapping
+// autoscalers are looked at where a rule may change what they set.
+func (c *collector) autoscalers(d *engine.Description) {
 	for _, m := range c.Served {
-		gvk := m.GroupVersionKind
-		if s.Kind != "" && wildcard.Match(s.Group, gvk.Group) && wildcard.Match(s.Kind, gvk.Kind) && s.Names(m.Resource.Resource) {
-			out = append(out, m)
-		}
-	}
-	return out
-}
-
-func namespaced(m *meta.RESTMapping) bool { return m.Scope.Name() == meta.RESTScopeNameNamespace }
-
-// one tells whether a selection will name a single object when the rule runs.
-func one(s engine.Selection, m *meta.RESTMapping) bool {
-	plain := func(text string) bool { return text == engine.Computed || text != "" && !wildcard.Has(text) }
-	return plain(s.Name) && s.Labels == nil && (plain(s.Namespace) || !namespaced(m))
-}
-
-// fixed is a part of a selection that is known before the run; else empty.
-func fixed(part string) string {
-	if wildcard.Has(part) {
-		return ""
-	}
-	return part
-}
-
-func (c *collector) ask(d *engine.Description, a engine.Ask) {
-	switch a.Of {
-	case engine.AskObjects:
-		if a.Objects.Kind == "" {
-			c.note("%s reads %s: give the rights to get and list them", d.Rule, a.What)
-			return
-		}
-		c.read(a.Objects, "what rules read beside the object")
-	case engine.AskAPI, engine.AskAccess:
-		c.path(d, a)
-	case engine.AskService, engine.AskRegistry, engine.AskProvider:
-		// None of them asks for permissions in the cluster.
-	}
-}
-
-// path is a request that a policy makes of the API server.
-func (c *collector) path(d *engine.Description, a engine.Ask) {
-	p, err := apipath.Parse(a.Path)
-	if err != nil || p.Refusal(a.Method) != "" {
-		return // it is never made
-	}
-	if p.Group == "authorization.k8s.io" && strings.HasPrefix(p.Resource, "self") {
-		return // system:basic-user lets everybody ask about themselves
-	}
-	if p.Resource == "" {
-		c.add(Need{Verb: strings.ToLower(a.Method), Path: p.Clean, Why: "what rules ask the API server"})
-		return
-	}
-	if strings.Contains(p.Group+p.Resource, "*") {
-		c.note("%s asks %s: give the right to read that", d.Rule, a.What)
-		return
-	}
-	need := Need{Verb: "list", Group: p.Group, Resource: p.Resource, Namespace: starless(p.Namespace), Why: "what rules ask the API server"}
-	switch {
-	case a.Method == "POST":
-		need.Verb = "create"
-	case p.Name != "":
-		need.Verb, need.Name = "get", starless(p.Name)
-	}
-	if p.Subresource != "" {
-		need.Resource += "/" + p.Subresource
-	}
-	c.add(need)
-}
-
-func starless(part string) string {
-	if strings.Contains(part, "*") {
-		return ""
-	}
-	return part
-}
-
-// write reads each object again and patches it. Targets may be anywhere, also
-// where the run keeps to a namespace.
-func (c *collector) write(d *engine.Description) {
-	if d.Existing == engine.ByTrigger {
-		c.add(Need{Verb: "create", Resource: "events", Namespace: c.Namespace, Why: "events on objects that a rule changes when it sees others; --events=false does without"})
-		for _, s := range d.Targets {
-			for _, m := range c.kinds(s) {
-				need := Need{Group: m.Resource.Group, Resource: m.Resource.Resource, Name: fixed(s.Name)}
-				if namespaced(m) {
-					need.Namespace = fixed(s.Namespace)
-				}
-				c.patch(need, c.parts(d, s, m))
-			}
-		}
-		return
-	}
-	chosen, err := choice.New(d.Matches, c.scope())
-	if err != nil {
-		return // objects has told
-	}
-	for _, m := range c.Served {
-		k, ok := chosen.Kind(m)
-		if !ok {
+		var sets string
+		switch m.GroupVersionKind.GroupKind() {
+		case schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:
+			sets = "spec.replicas"
+		case schema.GroupKind{Group: "autoscaling.k8s.io", Kind: "VerticalPodAutoscaler"}:
+			sets = ".resources"
+		default:
 			continue
 		}
-		need := Need{Group: m.Resource.Group, Resource: m.Resource.Resource, Name: fixed(k.Name())}
-		if namespaced(m) {
-			need.Namespace = fixed(k.Namespace())
-		}
-		c.patch(need, c.parts(d, engine.Selection{}, m))
-	}
-}
-
-// patch adds what writing to the parts of an object takes.
-func (c *collector) patch(need Need, parts []string) {
-	need.Why = "objects that the policies change"
-	whole := need.Resource
-	for _, part := range parts {
-		need.Verb, need.Resource = "get", whole
-		if part != "" && part != "status" {
-			need.Resource += "/" + part
-		}
-		c.add(need)
-		need.Verb, need.Resource = "patch", strings.TrimSuffix(whole+"/"+part, "/")
-		c.add(need)
-	}
-}
-
-// parts are the endpoints of a kind that a rule writes to: "" for the object
-// itself, "status", or the subresource that a target names.
-func (c *collector) parts(d *engine.Description, target engine.Selection, m *meta.RESTMapping) []string {
-	if target.Subresource != "" {
-		return []string{target.Subresource}
-	}
-	var out []string
-	for _, path := range d.Changes {
-		part := ""
-		if field, _, _ := strings.Cut(path, "."); field == "status" && c.HasStatus(m.GroupVersionKind) {
-			part = "status"
-		}
-		if !slices.Contains(out, part) {
-			out = append(out, part)
+		if slices.ContainsFunc(d.Changes, func(path string) bool { return strings.Contains(path, sets) }) {
+			c.add(Need{
+				Verb: "list", Group: m.Resource.Group, Resource: m.Resource.Resource, Namespace: c.Namespace,
+				Why: "autoscalers that would set changed fields back: without it, no warning of them",
+			})
 		}
 	}
-	if len(out) == 0 {
-		c.note("%s computes which fields it changes: where these are in the status, patch on the subresource status is needed too", d.Rule)
-		return []string{""}
-	}
-	return out
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,22 +38,29 @@ func (r Role) yaml(b *strings.Builder) {
 	for _, rule := range r.Rules {
 		fmt.Fprintf(b, "  # %s\n", oneLine(rule.why()))
 		sign := "-"
-		for _, field := range []struct {
-			name   string
-			values []string
-		}{
-			{"nonResourceURLs", rule.NonResourceURLs},
-			{"apiGroups", rule.APIGroups},
-			{"resources", rule.Resources},
-			{"resourceNames", rule.ResourceNames},
-			{"verbs", rule.Verbs},
-		} {
-			if len(field.values) > 0 {
-				fmt.Fprintf(b, "  %s %s: [%s]\n", sign, field.name, texts(field.values))
-				sign = " "
-			}
+		for _, f := range rule.fields() {
+			fmt.Fprintf(b, "  %s %s: [%s]\n", sign, f.name, texts(f.values))
+			sign = " "
 		}
 	}
+}
+
+// field is one of a rule, with what it lists.
+type field struct {
+	name   string
+	values []string
+}
+
+// fields are those that are not empty, in the order in which they are written.
+func (r Rule) fields() []field {
+	all := []field{
+		{"nonResourceURLs", r.NonResourceURLs},
+		{"apiGroups", r.APIGroups},
+		{"resources", r.Resources},
+		{"resourceNames", r.ResourceNames},
+		{"verbs", r.Verbs},
+	}
+	return slices.DeleteFunc(all, func(f field) bool { return len(f.values) == 0 })
 }
 
 func texts(values []string) string {

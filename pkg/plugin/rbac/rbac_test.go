@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
@@ -25,7 +24,8 @@ func served() []*meta.RESTMapping {
 		mapping("", "ConfigMap", "configmaps", meta.RESTScopeNamespace),
 		mapping("", "Node", "nodes", meta.RESTScopeRoot),
 		mapping("apps", "Deployment", "deployments", meta.RESTScopeNamespace),
-		mapping("kyverno.io", "PolicyException", "policyexceptions", meta.RESTScopeNamespace),
+		mapping("autoscaling", "HorizontalPodAutoscaler", "horizontalpodautoscalers", meta.RESTScopeNamespace),
+		mapping("rbac.authorization.k8s.io", "ClusterRole", "clusterroles", meta.RESTScopeRoot),
 	}
 }
 
@@ -55,57 +55,126 @@ func TestNeeds(t *testing.T) {
 	computed.Name = engine.Computed
 	scale := deployments
 	scale.Subresource, scale.Namespace, scale.Name = "scale", engine.Computed, "web"
+	matched, inShop, applying := []engine.Selection{deployments}, rbac.Run{Namespace: "shop"}, rbac.Run{Purpose: rbac.Apply}
 	cases := []struct {
-		name      string
-		rule      engine.Description
-		applies   bool
-		namespace string
-		want      []string
+		name string
+		rule engine.Description
+		run  rbac.Run
+		want []string
 	}{
-		{"what is matched is listed", engine.Description{Matches: []engine.Selection{deployments}}, false, "", []string{": get,list namespaces", ": list deployments"}},
-		{"in a namespace", engine.Description{Matches: []engine.Selection{deployments}}, false, "shop", []string{"shop: get namespaces shop", "shop: list deployments"}},
-		{"kinds without namespaces are left out of one", engine.Description{Matches: []engine.Selection{nodes, configMaps}}, false, "shop", []string{"shop: list configmaps", "shop: get namespaces shop"}},
-		{"changes are read again and patched", engine.Description{Matches: []engine.Selection{nodes}, Changes: []string{"metadata.labels.a"}}, true, "", []string{": get,list namespaces", ": get,list,patch nodes"}},
-		{"the status goes through its own endpoint", engine.Description{Matches: []engine.Selection{nodes}, Changes: []string{"status.phase"}}, true, "", []string{": get,list namespaces", ": get,list nodes", ": patch nodes/status"}},
-		{"a named object is got", engine.Description{Asks: []engine.Ask{{Of: engine.AskObjects, Objects: named}}}, false, "", []string{": get configmaps owners", ": get,list namespaces"}},
-		{"in its own namespace", engine.Description{Asks: []engine.Ask{{Of: engine.AskObjects, Objects: named}}}, false, "shop", []string{"platform: get configmaps owners", "shop: get namespaces shop"}},
-		{"a computed name opens them", engine.Description{Asks: []engine.Ask{{Of: engine.AskObjects, Objects: computed}}}, false, "", []string{": get configmaps", ": get,list namespaces"}},
-		{"a path is read", engine.Description{Asks: []engine.Ask{{Of: engine.AskAPI, Method: "GET", Path: "/apis/apps/v1/namespaces/*/deployments"}}}, false, "", []string{": get,list namespaces", ": list deployments"}},
-		{"a path of no resource", engine.Description{Asks: []engine.Ask{{Of: engine.AskAPI, Method: "GET", Path: "/version"}}}, false, "", []string{": get,list namespaces", ": get /version"}},
-		{"a path that is never asked", engine.Description{Asks: []engine.Ask{{Of: engine.AskAPI, Method: "GET", Path: "/api/v1/namespaces/a/pods/b/exec"}}}, false, "", []string{": get,list namespaces"}},
-		{"others are asked about", engine.Description{Asks: []engine.Ask{{Of: engine.AskAccess, Method: "POST", Path: "/apis/authorization.k8s.io/v1/subjectaccessreviews"}}}, false, "", []string{": get,list namespaces", ": create subjectaccessreviews"}},
-		{"everybody may ask about themselves", engine.Description{Asks: []engine.Ask{{Of: engine.AskAccess, Method: "POST", Path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"}}}, false, "", []string{": get,list namespaces"}},
+		{"what is matched is read, one by one too", engine.Description{Matches: []engine.Selection{deployments}}, rbac.Run{}, []string{": get,list namespaces", ": get,list deployments"}},
+		{"in a namespace", engine.Description{Matches: []engine.Selection{deployments}}, inShop, []string{"shop: get namespaces shop", "shop: get,list deployments"}},
+		{"kinds without namespaces are left out of one", engine.Description{Matches: []engine.Selection{nodes, configMaps}}, inShop, []string{"shop: get,list configmaps", "shop: get namespaces shop"}},
+		{"a type that was typed is listed alone", engine.Description{Matches: []engine.Selection{deployments, nodes}}, rbac.Run{Only: []engine.ObjectKey{deployment("")}}, []string{": get,list namespaces", ": list deployments"}},
+		{"an object that was named is read, wherever it is", engine.Description{Matches: []engine.Selection{deployments}}, rbac.Run{Only: []engine.ObjectKey{deployment("web")}}, []string{": get,list namespaces", ": get,list deployments web"}},
+		{"in a namespace it is got", engine.Description{Matches: []engine.Selection{deployments}}, rbac.Run{Namespace: "shop", Only: []engine.ObjectKey{deployment("web")}}, []string{"shop: get namespaces shop", "shop: get deployments web"}},
+		{
+			"what is explained need not be matched, and all that is matched may set off a rule that acts on it",
+			engine.Description{Existing: engine.ByTrigger, Matches: []engine.Selection{configMaps}},
+			rbac.Run{Namespace: "shop", Purpose: rbac.Explain, Only: []engine.ObjectKey{deployment("web")}},
+			[]string{"shop: list configmaps", "shop: get namespaces shop", "shop: get,list deployments web"},
+		},
+		{
+			"without such rules nothing else is read",
+			engine.Description{Matches: []engine.Selection{configMaps}, Asks: []engine.Ask{{Of: engine.AskObjects, Objects: named}}},
+			rbac.Run{Namespace: "shop", Purpose: rbac.Explain, Only: []engine.ObjectKey{deployment("web")}},
+			[]string{"shop: get namespaces shop", "shop: get deployments web"},
+		},
+		{"changes are read again and patched", engine.Description{Matches: []engine.Selection{nodes}, Changes: []string{"metadata.labels.a"}}, applying, []string{": get,list namespaces", ": get,list,patch nodes"}},
+		{"one object alone", engine.Description{Matches: []engine.Selection{deployments}, Changes: []string{"a"}}, rbac.Run{Namespace: "shop", Purpose: rbac.Apply, Only: []engine.ObjectKey{deployment("web")}}, []string{"shop: get namespaces shop", "shop: get,patch deployments web"}},
+		{"the status goes through its own endpoint", engine.Description{Matches: []engine.Selection{nodes}, Changes: []string{"status.phase"}}, applying, []string{": get,list namespaces", ": get,list nodes", ": patch nodes/status"}},
+		{"a named object is got", engine.Description{Matches: matched, Asks: []engine.Ask{{Of: engine.AskObjects, Objects: named}}}, rbac.Run{}, []string{": get configmaps owners", ": get,list namespaces", ": get,list deployments"}},
+		{"in its own namespace", engine.Description{Matches: matched, Asks: []engine.Ask{{Of: engine.AskObjects, Objects: named}}}, inShop, []string{"platform: get configmaps owners", "shop: get namespaces shop", "shop: get,list deployments"}},
+		{"a computed name opens them", engine.Description{Matches: matched, Asks: []engine.Ask{{Of: engine.AskObjects, Objects: computed}}}, rbac.Run{}, []string{": get configmaps", ": get,list namespaces", ": get,list deployments"}},
+		{"a path is read", asking("GET", "/apis/apps/v1/namespaces/*/replicasets"), rbac.Run{}, []string{": get,list namespaces", ": get,list deployments", ": list replicasets"}},
+		{"a path of no resource", asking("GET", "/version"), rbac.Run{}, []string{": get,list namespaces", ": get,list deployments", ": get /version"}},
+		{"a path that is never asked", asking("GET", "/api/v1/namespaces/a/pods/b/exec"), rbac.Run{}, []string{": get,list namespaces", ": get,list deployments"}},
+		{"others are asked about", asking("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews"), rbac.Run{}, []string{": get,list namespaces", ": get,list deployments", ": create subjectaccessreviews"}},
+		{"everybody may ask about themselves", asking("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"), rbac.Run{}, []string{": get,list namespaces", ": get,list deployments"}},
 		{
 			"targets are written through their subresource, and events told",
 			engine.Description{Existing: engine.ByTrigger, Matches: []engine.Selection{configMaps}, Targets: []engine.Selection{scale}},
-			true, "",
-			[]string{": list configmaps", ": create events", ": get,list namespaces", ": get,patch deployments/scale web"},
+			applying,
+			[]string{": get,list configmaps", ": create events", ": get,list namespaces", ": get,patch deployments/scale web"},
 		},
+		{
+			"a rule that nothing in the namespace sets off takes nothing",
+			engine.Description{Existing: engine.ByTrigger, Matches: []engine.Selection{named}, Targets: []engine.Selection{deployments}},
+			rbac.Run{Namespace: "shop", Purpose: rbac.Apply},
+			[]string{"shop: get namespaces shop"},
+		},
+		{"autoscalers are looked at where they may disagree", engine.Description{Matches: matched, Changes: []string{"spec.replicas"}}, inShop, []string{"shop: get namespaces shop", "shop: get,list deployments", "shop: list horizontalpodautoscalers"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			run := rbac.Run{
-				Rules: []engine.Description{c.rule}, Served: served(), Applies: c.applies, Namespace: c.namespace,
-				HasStatus: func(schema.GroupVersionKind) bool { return true }, Reads: func(schema.GroupKind) bool { return false },
-			}
-			needs, _, err := run.Needs()
+			c.run.Rules, c.run.Served = []engine.Description{c.rule}, served()
+			c.run.HasStatus = func(schema.GroupVersionKind) bool { return true }
+			c.run.Reads = func(schema.GroupKind) bool { return false }
+			needs, _, err := c.run.Needs()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(c.want, rulesOf(rbac.Roles("r", needs, c.namespace))); diff != "" {
+			if diff := cmp.Diff(c.want, rulesOf(rbac.Roles("r", needs, c.run.Namespace))); diff != "" {
 				t.Error("(-want +got):\n" + diff)
 			}
 		})
 	}
 }
 
+// deployment is what a user means by deployment/NAME.
+func deployment(name string) engine.ObjectKey {
+	return engine.ObjectKey{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Name: name}
+}
+
+// asking is a rule that makes a request of the API server.
+func asking(method, path string) engine.Description {
+	return engine.Description{Matches: []engine.Selection{deployments}, Asks: []engine.Ask{{Of: engine.AskAPI, Method: method, Path: path}}}
+}
+
+// Who may patch these kinds decides what others may do: a wildcard is not to hand
+// that out unseen.
+func TestWildcardsThatReachRulingKindsAreTold(t *testing.T) {
+	everything := engine.Selection{Group: "*", Kind: "*"}
+	roles := engine.Selection{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}
+	for _, c := range []struct {
+		name    string
+		matches engine.Selection
+		purpose rbac.Purpose
+		told    bool
+	}{
+		{"a wildcard, to apply", everything, rbac.Apply, true},
+		{"a wildcard, to look at", everything, rbac.Preview, false},
+		{"the kind itself, to apply", roles, rbac.Apply, false},
+	} {
+		run := rbac.Run{
+			Rules:  []engine.Description{{Matches: []engine.Selection{c.matches}, Changes: []string{"metadata.labels.a"}}},
+			Served: served(), Purpose: c.purpose, Reads: func(schema.GroupKind) bool { return false },
+		}
+		_, notes, err := run.Needs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told := strings.Contains(strings.Join(notes, "\n"), "patch clusterroles.rbac.authorization.k8s.io"); told != c.told {
+			t.Errorf("%s: told %t, want %t: %q", c.name, told, c.told, notes)
+		}
+	}
+}
+
 func TestInputsOfTheClusterAreRead(t *testing.T) {
-	run := rbac.Run{Served: served(), Reads: func(gk schema.GroupKind) bool { return gk.Group == "kyverno.io" || gk.Kind == "ConfigMap" }}
+	exceptions := schema.GroupVersion{Group: "kyverno.io", Version: "v2"}
+	run := rbac.Run{
+		Served: append(
+			served(),
+			&meta.RESTMapping{GroupVersionKind: exceptions.WithKind("PolicyException"), Resource: exceptions.WithResource("policyexceptions"), Scope: meta.RESTScopeNamespace},
+			&meta.RESTMapping{GroupVersionKind: exceptions.WithKind("ClusterPolicy"), Resource: exceptions.WithResource("clusterpolicies"), Scope: meta.RESTScopeRoot},
+		),
+		Reads: func(gk schema.GroupKind) bool { return gk.Kind == "PolicyException" || gk.Kind == "ConfigMap" },
+	}
 	needs, _, err := run.Needs()
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{": get,list namespaces", ": list policyexceptions"}
+	want := []string{": get configmaps kyverno", ": get,list namespaces", ": list policyexceptions"}
 	if diff := cmp.Diff(want, rulesOf(rbac.Roles("r", needs, ""))); diff != "" {
 		t.Error("(-want +got):\n" + diff)
 	}
@@ -136,22 +205,6 @@ func TestYAMLAndJSONSayTheSame(t *testing.T) {
 		}
 		if diff := cmp.Diff(fromJSON.Items[i], fromYAML); diff != "" {
 			t.Error("(-JSON +YAML):\n" + diff)
-		}
-	}
-}
-
-func TestMissing(t *testing.T) {
-	forbidden := func(resource, name string) error {
-		return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: resource}, name, errors.New("no"))
-	}
-	for want, err := range map[string]error{
-		"list deployments.apps":          &engine.UnreadableError{What: "deployments.apps in namespace shop", Err: forbidden("deployments", "web")},
-		"get deployments.apps/web":       forbidden("deployments", "web"),
-		"create localaccessreviews.apps": forbidden("localaccessreviews", ""),
-		"":                               errors.New("forbidden"),
-	} {
-		if got := rbac.Missing(err); got != want {
-			t.Errorf("%v: %q, want %q", err, got, want)
 		}
 	}
 }

@@ -24,13 +24,24 @@ type Rule struct {
 // Roles puts needs together: in one ClusterRole, or, where the run keeps to a
 // namespace, in a Role for each namespace and a ClusterRole for what is in none.
 func Roles(name string, needs []Need, namespace string) []Role {
+	if namespace == "" {
+		needs = slices.Clone(needs)
+		for i := range needs {
+			needs[i].Namespace = ""
+		}
+	}
+	out := inNamespaces(needs)
+	for i := range out {
+		out[i].Name = name
+	}
+	return out
+}
+
+// inNamespaces makes a role of the needs in each namespace, and of those in none.
+func inNamespaces(needs []Need) []Role {
 	byNamespace := map[string][]Need{}
 	for _, n := range needs {
-		where := ""
-		if namespace != "" {
-			where = n.Namespace
-		}
-		byNamespace[where] = append(byNamespace[where], n)
+		byNamespace[n.Namespace] = append(byNamespace[n.Namespace], n)
 	}
 	namespaces := make([]string, 0, len(byNamespace))
 	for ns := range byNamespace {
@@ -39,7 +50,7 @@ func Roles(name string, needs []Need, namespace string) []Role {
 	slices.Sort(namespaces)
 	out := make([]Role, 0, len(namespaces))
 	for _, ns := range namespaces {
-		out = append(out, Role{Name: name, Namespace: ns, Rules: rules(byNamespace[ns])})
+		out = append(out, Role{Namespace: ns, Rules: rules(byNamespace[ns])})
 	}
 	return out
 }

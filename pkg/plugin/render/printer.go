@@ -2,14 +2,12 @@ package render
 
 import (
 	"fmt"
-	"io"
+	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/grouping"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/human"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/machine"
 )
 
 // The formats of New.
@@ -24,19 +22,30 @@ const (
 	Table     = "table"      // a row for each object, for people
 	Wide      = "wide"       // the same with fields, values and reasons
 	Markdown  = "markdown"   // the diff format, for a comment or a ticket
-
-	JSONPath      = "jsonpath"       // "jsonpath=TEMPLATE", over the report
-	GoTemplate    = "go-template"    // "go-template=TEMPLATE", over the report
-	CustomColumns = "custom-columns" // "custom-columns=HEADER:PATH,...", over each change of the report
 )
 
-var formats = []string{ //nolint:gochecknoglobals // an immutable table
+var formats = append([]string{ //nolint:gochecknoglobals // an immutable table
 	Diff, Summary, Table, Wide, Markdown, Name, JSON, YAML, Manifests, JSONPatch,
-	JSONPath + "=...", GoTemplate + "=...", CustomColumns + "=...",
+}, templatedFormats()...)
+
+// ForPeople tells whether a format is for people, not for programs.
+func ForPeople(format string) bool {
+	return slices.Contains([]string{Diff, Summary, Table, Wide, Markdown}, format)
 }
 
 // Formats lists the formats of New, for help and errors.
 func Formats() string { return strings.Join(formats, ", ") }
+
+// reasonless are the formats that list objects, and not what the rules made of them.
+var reasonless = []string{Table, Name, Manifests, JSONPatch} //nolint:gochecknoglobals // an immutable table
+
+// Explains tells whether a format has a place for why a rule did what it did.
+func Explains(format string) bool { return !slices.Contains(reasonless, format) }
+
+// ExplainFormats lists the formats that have, for help and errors.
+func ExplainFormats() string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(formats), func(f string) bool { return !Explains(f) }), ", ")
+}
 
 // Printer shows what a run finds, object by object.
 type Printer interface {
@@ -60,48 +69,6 @@ func Flush(p Printer) error {
 	return nil
 }
 
-// Options say how to print. Only Out is needed.
-type Options struct {
-	Out   io.Writer
-	Color bool // of the human formats
-	// ShowSecrets prints Secret values as they are. Otherwise they are masked by
-	// Masker, which should have seen what the policies read; a nil Masker stands
-	// for one that knows the printed objects alone.
-	ShowSecrets bool
-	Masker      *secret.Masker
-	// Explain tells of every object and rule what came of it, and why.
-	Explain bool
-	// GroupBy says which objects the formats for people show as one, and Expand
-	// that the names of all of them are listed.
-	GroupBy grouping.By
-	Expand  bool
-	// ContextLines are shown around each line that differs; 0 stands for
-	// DefaultContextLines, a negative number for none.
-	ContextLines int
-	// Query is a JMESPath expression over the report; with JSON and YAML only. The
-	// report is then held in memory.
-	Query string
-	// Context says in the report what was evaluated.
-	Context Context
-	// Comparer, where it is set, shows the differences instead of the diff format.
-	Comparer Comparer
-	// Next is the command that makes the changes, and Why the one that says more
-	// where nothing would change. The human formats end with one of them.
-	Next, Why string
-	// DryRun is "client" or "server" where results are those of a dry run.
-	DryRun string
-}
-
-// Context is what the report says about the run as a whole.
-type Context struct {
-	Context   string `json:"context,omitempty"` // of the kubeconfig
-	Server    string `json:"server,omitempty"`
-	User      string `json:"user,omitempty"`
-	Namespace string `json:"namespace,omitempty"`
-	Operation string `json:"operation,omitempty"`
-	Version   string `json:"version,omitempty"` // of this program
-}
-
 // UnknownFormatError tells that there is no such format.
 type UnknownFormatError struct {
 	Format  string
@@ -116,59 +83,39 @@ func (e *UnknownFormatError) Error() string {
 // New returns the printer of a format. It fails for an unknown format, and for a
 // template or a query that cannot be used.
 func New(format string, o Options) (Printer, error) {
-	name, argument, templated := strings.Cut(format, "=")
 	if o.Query != "" && format != JSON && format != YAML {
 		return nil, fmt.Errorf("a query works on the report: use it with -o %s or -o %s", JSON, YAML)
 	}
 	o.Masker = o.masker()
-	if templated {
-		return newTemplated(name, argument, o)
+	if t := templateOf(format); t != nil {
+		return t.printer(format, &o)
+	}
+	if o.Template != "" {
+		return nil, fmt.Errorf("a template works with -o %s", strings.Join(templatedFormats(), ", "))
 	}
 	switch format {
 	case Diff:
 		if o.Comparer != nil {
-			return &comparedPrinter{human: newHuman(o)}, nil
+			return human.NewCompared(o.human(), o.Comparer), nil
 		}
-		return newDiff(o), nil
+		return human.NewDiff(o.human()), nil
 	case Summary:
-		return &summaryPrinter{human: newHuman(o)}, nil
+		return human.NewSummary(o.human()), nil
 	case Table, Wide:
-		return newTable(o, format == Wide), nil
+		return human.NewTable(o.human(), format == Wide), nil
 	case Markdown:
-		return newMarkdown(o), nil
+		return human.NewMarkdown(o.human()), nil
 	case Name:
-		return &namePrinter{Options: o}, nil
+		return machine.NewNames(o.machine()), nil
 	case Manifests:
-		return &manifestPrinter{Options: o}, nil
+		return machine.NewManifests(o.machine()), nil
 	case JSONPatch:
-		return &patchPrinter{Options: o}, nil
+		return machine.NewPatches(o.machine()), nil
 	case JSON, YAML:
-		return newReportPrinter(format, o)
+		if o.Query != "" {
+			return machine.NewQuery(o.machine(), o.Query, format == YAML)
+		}
+		return machine.NewReport(o.machine(), format == YAML), nil
 	}
 	return nil, &UnknownFormatError{Format: format, Allowed: formats}
-}
-
-func (o *Options) masker() *secret.Masker {
-	switch {
-	case o.ShowSecrets:
-		return nil
-	case o.Masker == nil:
-		return &secret.Masker{}
-	}
-	return o.Masker
-}
-
-// masked returns both states of an object as they may be shown, without the
-// server's bookkeeping.
-func (o *Options) masked(c *engine.Change) (before, after *unstructured.Unstructured) {
-	o.learn(c)
-	hide := hidden(observed(), c.Fields)
-	return o.Masker.Pair(trim(c.Before, hide), trim(c.After, hide))
-}
-
-// learn makes sure that an object's own values are known, wherever else in the
-// change they are.
-func (o *Options) learn(c *engine.Change) {
-	o.Masker.Learn(c.Before)
-	o.Masker.Learn(c.After)
 }

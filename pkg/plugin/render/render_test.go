@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/advice"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/grouping"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
@@ -24,14 +25,16 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output")
 
-// given is what a case is made of: changes whose fields belong to the last rule
-// that changed the object, and Secrets that policies read.
+// given is what a case is made of: changes whose fields belong to the rule that
+// says so, or else to the last one that changed the object, and Secrets that
+// policies read.
 type given struct {
 	ShowSecrets, Explain bool
 	Query, Next          string
 	GroupBy              grouping.By
 	Expand               bool
 	ContextLines         int
+	BuiltIn              bool // the server does not tell null and empty lists from nothing
 	Secrets              []map[string]any
 	Changes              []struct {
 		Before, After map[string]any
@@ -39,6 +42,7 @@ type given struct {
 			Policy, Rule, Reason, NotIdempotent string
 			Outcome                             engine.Outcome
 			AsCreated                           bool
+			Wrote                               []string // paths
 			Warnings                            []engine.Warning
 		}
 		Impacts []engine.Impact
@@ -61,6 +65,7 @@ func (g *given) changes() []engine.Change {
 		}
 		c.Subject = engine.KeyOf(c.After)
 		var last engine.RuleRef
+		writers := map[string]engine.RuleRef{}
 		for _, s := range in.Steps {
 			step := engine.Step{
 				Rule:    engine.RuleRef{Dialect: "kyverno", Policy: s.Policy, Rule: s.Rule},
@@ -72,10 +77,17 @@ func (g *given) changes() []engine.Change {
 			if s.Outcome == engine.Changed {
 				last = step.Rule
 			}
+			for _, path := range s.Wrote {
+				writers[path] = step.Rule
+			}
 			c.Steps = append(c.Steps, step)
 		}
-		for _, f := range fielddiff.Compare(in.Before, c.After.Object, fielddiff.Type{}) {
-			c.Fields = append(c.Fields, engine.FieldChange{Field: f, Rule: last})
+		for _, f := range fielddiff.Compare(in.Before, c.After.Object, fielddiff.Type{EmptyIsAbsent: g.BuiltIn}) {
+			rule, ok := writers[fielddiff.PathString(f.Path)]
+			if !ok {
+				rule = last
+			}
+			c.Fields = append(c.Fields, engine.FieldChange{Field: f, Rule: rule})
 		}
 		out = append(out, c)
 	}
@@ -129,10 +141,15 @@ func golden(t *testing.T, file string) {
 	}
 }
 
+// next advises to type a command.
+func next(command string) func(engine.Summary) advice.Advice {
+	return func(engine.Summary) advice.Advice { return advice.Advice{Next: command} }
+}
+
 func print(t *testing.T, format string, g *given) string {
 	t.Helper()
 	var out bytes.Buffer
-	o := render.Options{Out: &out, ShowSecrets: g.ShowSecrets, Explain: g.Explain, Query: g.Query, Next: g.Next, Masker: &secret.Masker{}, GroupBy: g.GroupBy, Expand: g.Expand, ContextLines: g.ContextLines}
+	o := render.Options{Out: &out, ShowSecrets: g.ShowSecrets, Explain: g.Explain, Query: g.Query, Advise: next(g.Next), Masker: &secret.Masker{}, GroupBy: g.GroupBy, Expand: g.Expand, ContextLines: g.ContextLines}
 	for _, s := range g.Secrets {
 		o.Masker.Learn(object(s))
 	}

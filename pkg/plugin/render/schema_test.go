@@ -19,13 +19,18 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/document"
 )
 
-const schemaFile = "../../../docs/report.schema.json"
+// The published schemas.
+const (
+	previewSchema = "../../../docs/report.schema.json"
+	applySchema   = "../../../docs/apply-report.schema.json"
+)
 
-func reportSchema(t *testing.T) *jsonschema.Schema {
+func compiled(t *testing.T, file string) *jsonschema.Schema {
 	t.Helper()
-	s, err := jsonschema.NewCompiler().Compile(schemaFile)
+	s, err := jsonschema.NewCompiler().Compile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +49,7 @@ func readReport(t *testing.T, text []byte) any {
 
 // Every report of the golden cases is as the published schema says, explained or not.
 func TestReportsAreAsTheirSchemaSays(t *testing.T) {
-	s := reportSchema(t)
+	s := compiled(t, previewSchema)
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {
 		t.Fatal(err)
@@ -103,8 +108,8 @@ func fullReport(t *testing.T) []byte {
 		}},
 	}
 	var out bytes.Buffer
-	p, err := render.New(render.JSON, render.Options{Out: &out, Context: render.Context{
-		Context: "c", Server: "s", User: "u", Namespace: "n", Operation: "auto", Version: "v",
+	p, err := render.New(render.JSON, render.Options{Out: &out, Context: document.Context{
+		Context: "c", Server: "s", User: "u", Namespace: "n", Operation: "auto", Version: "v", Time: "2026-01-02T15:04:05Z",
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -117,28 +122,30 @@ func fullReport(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// The schema knows every field that a report can have, and no other.
-func TestTheSchemaIsComplete(t *testing.T) {
-	report := readReport(t, fullReport(t))
-	if err := reportSchema(t).Validate(report); err != nil {
-		t.Error(err)
-	}
-	text, err := os.ReadFile(schemaFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var whole map[string]any
-	if err := json.Unmarshal(text, &whole); err != nil {
-		t.Fatal(err)
-	}
-	promised, used := map[string]bool{}, map[string]bool{}
-	properties(whole, promised)
-	keys(report, used)
-	for _, free := range []string{"data", "failed", "not-matched"} { // the object's own, and outcomes
-		delete(used, free)
-	}
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(promised)), slices.Sorted(maps.Keys(used))); diff != "" {
-		t.Errorf("-schema +report:\n%s", diff)
+// The schemas know every field that a report can have, and no other.
+func TestTheSchemasAreComplete(t *testing.T) {
+	for file, text := range map[string][]byte{previewSchema: fullReport(t), applySchema: fullApplyReport(t)} {
+		report := readReport(t, text)
+		if err := compiled(t, file).Validate(report); err != nil {
+			t.Error(err)
+		}
+		published, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var whole map[string]any
+		if err := json.Unmarshal(published, &whole); err != nil {
+			t.Fatal(err)
+		}
+		promised, used := map[string]bool{}, map[string]bool{}
+		properties(whole, promised)
+		keys(report, used)
+		for _, free := range []string{"data", "failed", "not-matched", "conflicted"} { // the object's own, and outcomes
+			delete(used, free)
+		}
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(promised)), slices.Sorted(maps.Keys(used))); diff != "" {
+			t.Errorf("%s: -schema +report:\n%s", file, diff)
+		}
 	}
 }
 
@@ -176,7 +183,7 @@ func keys(v any, into map[string]bool) {
 }
 
 func TestTheSchemaRefusesWhatIsNoReport(t *testing.T) {
-	s := reportSchema(t)
+	s := compiled(t, previewSchema)
 	for what, change := range map[string]func(report, change map[string]any){
 		"an unknown field":   func(r, _ map[string]any) { r["more"] = 1 },
 		"a missing summary":  func(r, _ map[string]any) { delete(r, "summary") },

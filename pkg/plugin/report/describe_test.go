@@ -48,7 +48,7 @@ func TestVerdicts(t *testing.T) {
 				c.Fields = []engine.FieldChange{{Rule: rule("r"), Field: fielddiff.Field{Path: fieldpath.MakePathOrDie("a"), Kind: fielddiff.Added, To: "b"}}}
 			}
 			got := report.Describe(&c, nil).Findings
-			if len(got) != 1 || got[0].Verdict != tt.verdict || got[0].Outcome != tt.outcome {
+			if len(got) != 1 || got[0].Verdict != tt.verdict || got[0].Outcome != string(tt.outcome) {
 				t.Errorf("got %+v, want %s, %s", got, tt.verdict, tt.outcome)
 			}
 		})
@@ -104,12 +104,12 @@ func TestWhatIsLongIsCut(t *testing.T) {
 		}})
 	}
 	f := report.Describe(&c, nil).Findings[0]
-	if n := len(f.Message()) + len(f.Details()); n > 50_000 {
+	if n := len(f.Message) + len(f.Details()); n > 50_000 {
 		t.Errorf("%d bytes", n)
 	}
 	for _, want := range []string{"5000 fields would change: data.k0000", "and 4997 more"} {
-		if !strings.Contains(f.Message(), want) {
-			t.Errorf("no %q in %s", want, f.Message())
+		if !strings.Contains(f.Message, want) {
+			t.Errorf("no %q in %s", want, f.Message)
 		}
 	}
 	for _, want := range []string{`"short" -> "ää`, "... (200002 bytes)", "and 4950 fields more"} {

@@ -4,5 +4,6 @@
 // has a New that takes render.Options and returns a render.Printer; each masks the
 // values of Secrets, makes what could act on its reader harmless in the way of its
 // format, writes the same bytes for the same run, and holds a bounded part of the
-// run in memory, however large that is.
+// run in memory, however large that is. Those that can tell what a run wrote write
+// that as Results.
 package report

@@ -11,7 +11,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
 )
 
@@ -88,7 +88,7 @@ func valueText(v any) string {
 	if err := e.Encode(v); err != nil {
 		return fmt.Sprintf("(no JSON value: %T)", v)
 	}
-	text := render.Line(string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))))
+	text := harmless.Line(string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))))
 	if len(text) <= valueLength {
 		return text
 	}

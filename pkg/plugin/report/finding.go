@@ -11,12 +11,13 @@ import (
 // object is as the policies want it.
 type Verdict string
 
-// The verdicts, named as policy reports name them.
+// The verdicts, named as policy reports name them. A run that writes has no Fail:
+// what would change is changed, or there is an Error or a reason to Skip it.
 const (
-	Pass  Verdict = "pass"  // the object is as the rule wants it
+	Pass  Verdict = "pass"  // the rule finds nothing to change
 	Fail  Verdict = "fail"  // the rule would change the object
-	Error Verdict = "error" // the rule failed, was denied or is not supported
-	Skip  Verdict = "skip"  // the rule was held back
+	Error Verdict = "error" // the rule failed, was denied or is not supported; or its change was not made
+	Skip  Verdict = "skip"  // the rule was held back, or the object left alone
 )
 
 // The bounds of what a finding tells.
@@ -28,12 +29,15 @@ const (
 // Finding is what came of one rule on one object, however often the rule ran.
 type Finding struct {
 	Rule    engine.RuleRef // as it is
-	Name    string         // the rule's, as render.RuleText writes it
+	Name    string         // the rule's, as wording.Rule writes it
 	Verdict Verdict
-	// Outcome is that of the rule's steps which says the most.
-	Outcome engine.Outcome
-	// Changed counts the fields that the rule wrote last; Fields are the first of
-	// them.
+	// Outcome is the engine.Outcome of that of the rule's steps which says the most;
+	// of a run that writes, the apply.Outcome of the object.
+	Outcome string
+	// Message says in one line what came of the rule.
+	Message string
+	// Changed counts the fields that the rule wrote last, and Fields are the first of
+	// them; of a run that writes, they are those of the object.
 	Changed int
 	Fields  []Field
 	// Reasons say why the rule failed or was held back, Notes what to know about
@@ -41,19 +45,22 @@ type Finding struct {
 	Reasons, Notes, Warnings []string
 }
 
-// Message says in one line what came of the rule.
-func (f *Finding) Message() string {
+// message is the Message of a rule that was evaluated.
+func (f *Finding) message() string {
 	switch f.Verdict {
 	case Fail:
 		return f.changes()
 	case Error, Skip:
 		if len(f.Reasons) > 0 {
-			return string(f.Outcome) + ": " + strings.Join(f.Reasons, "; ")
+			return f.Outcome + ": " + strings.Join(f.Reasons, "; ")
 		}
-		return string(f.Outcome)
+		return f.Outcome
 	case Pass:
+		if len(f.Reasons) > 0 {
+			return f.Outcome + ": " + strings.Join(f.Reasons, "; ")
+		}
 	}
-	return "the object is as the rule wants it"
+	return "the rule finds nothing to change"
 }
 
 func (f *Finding) changes() string {

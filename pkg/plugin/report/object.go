@@ -7,17 +7,22 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/wording"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
 )
 
 // Object is what a run found about one object. All of its texts are masked, and
-// harmless lines in the sense of render.Line.
+// harmless lines in the sense of harmless.Line.
 type Object struct {
 	Key engine.ObjectKey // as it is; its names are not masked
 	// Name is the object's: "apps/Deployment shop/web".
 	Name     string
 	Findings []Finding
 }
+
+// NameOf is an object's name, as a harmless line.
+func NameOf(k engine.ObjectKey) string { return harmless.Line(k.String()) }
 
 // Masker is the one that options ask for: nil where Secrets may be shown.
 func Masker(o render.Options) *secret.Masker {
@@ -46,7 +51,7 @@ func Describe(c *engine.Change, m *secret.Masker) Object {
 	for i := range c.Impacts {
 		d.impact(&c.Impacts[i])
 	}
-	return Object{Key: c.Subject, Name: render.Line(c.Subject.String()), Findings: d.findings}
+	return Object{Key: c.Subject, Name: NameOf(c.Subject), Findings: d.findings}
 }
 
 // describer collects the findings of one object.
@@ -59,7 +64,7 @@ type describer struct {
 	paths    [][]fieldpath.Path // of the fields, by finding
 }
 
-func (d *describer) text(s string) string { return render.Line(d.masker.Text(s)) }
+func (d *describer) text(s string) string { return harmless.Line(d.masker.Text(s)) }
 
 // of is the place of a rule's finding.
 func (d *describer) of(r engine.RuleRef) int {
@@ -67,7 +72,7 @@ func (d *describer) of(r engine.RuleRef) int {
 	if !ok {
 		at = len(d.findings)
 		d.places[r] = at
-		d.findings = append(d.findings, Finding{Rule: r, Name: render.RuleText(r)})
+		d.findings = append(d.findings, Finding{Rule: r, Name: wording.Rule(r)})
 		d.outcomes, d.paths = append(d.outcomes, nil), append(d.paths, nil)
 	}
 	return at
@@ -121,21 +126,22 @@ func (d *describer) field(f *engine.FieldChange) {
 // judge says what the steps of each rule come to.
 func (d *describer) judge() {
 	for i := range d.findings {
-		f := &d.findings[i]
-		f.Outcome = worst(d.outcomes[i])
+		f, outcome := &d.findings[i], worst(d.outcomes[i])
 		switch {
-		case f.Outcome.Incomplete():
+		case outcome.Incomplete():
 			f.Verdict = Error
 		case f.Changed > 0:
 			f.Verdict = Fail
-		case f.Outcome == engine.Changed:
+		case outcome == engine.Changed:
 			f.Verdict = Pass
 			add(&f.Notes, "it wrote, and nothing of that is left: set back or overwritten by what ran after it")
-		case f.Outcome == engine.Skipped:
+		case outcome == engine.Skipped:
 			f.Verdict = Skip
 		default:
 			f.Verdict = Pass
 		}
+		f.Outcome = string(outcome)
+		f.Message = f.message()
 	}
 }
 
@@ -167,7 +173,7 @@ func (d *describer) impact(i *engine.Impact) {
 		}
 	}
 	for at := 0; at < len(d.findings) && !told; at++ {
-		if f := &d.findings[at]; f.Outcome == engine.Changed || at == len(d.findings)-1 {
+		if f := &d.findings[at]; f.Outcome == string(engine.Changed) || at == len(d.findings)-1 {
 			add(&f.Warnings, text)
 			told = true
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
 )
 
@@ -29,11 +29,11 @@ type Problem struct {
 
 // ProblemOf describes an error.
 func ProblemOf(err error, m *secret.Masker) Problem {
-	p := Problem{Where: "kubectl mutate", Text: render.Line(m.Text(err.Error()))}
+	p := Problem{Where: "kubectl mutate", Text: harmless.Line(m.Text(err.Error()))}
 	var broken *engine.CompileError
 	if errors.As(err, &broken) {
 		p.Origin = broken.Origin
-		p.Where = render.Line(cmp.Or(strings.TrimSuffix(broken.Policy+", rule "+broken.Rule, ", rule "), p.Where))
+		p.Where = harmless.Line(cmp.Or(strings.TrimSuffix(broken.Policy+", rule "+broken.Rule, ", rule "), p.Where))
 	}
 	return p
 }

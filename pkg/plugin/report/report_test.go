@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/document"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/github"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/junit"
@@ -167,7 +168,7 @@ func harmful(r rune) bool {
 func written(t *testing.T, format string, g *given) string {
 	t.Helper()
 	var out bytes.Buffer
-	o := render.Options{Out: &out, Masker: &secret.Masker{}, Context: render.Context{Version: "v1.2.3"}}
+	o := render.Options{Out: &out, Masker: &secret.Masker{}, Context: document.Context{Version: "v1.2.3"}}
 	for _, s := range g.Secrets {
 		o.Masker.Learn(object(s))
 	}

@@ -12,7 +12,11 @@
 //   - one of less than 3 bytes, and a word such as "true", hides nothing and is
 //     not masked.
 //
+// What policies compute from a known text is learned too (Derive): as an
+// engine.Secrets, a Masker is told of it while they are evaluated, and so before
+// anything of it is printed.
+//
 // What identifies an object (apiVersion, kind, name, namespace, uid) stays, and
-// so do the names of fields unless they hold a value of 16 bytes or more. No hash
-// and no length of a value is ever shown.
+// so do the names of fields unless they hold a value of 16 bytes or more. No length
+// of a value is ever shown.
 package secret

@@ -3,6 +3,7 @@ package secret
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 const (
@@ -27,6 +28,7 @@ var trivial = map[string]bool{ //nolint:gochecknoglobals // an immutable table
 // look-up for each byte of a text, whatever the number of values, so that a run
 // which meets a Secret between any two objects never rebuilds anything.
 type values struct {
+	some    atomic.Bool // there is one
 	mu      sync.RWMutex
 	whole   map[string]bool     // those too short to be looked for inside a text
 	lengths map[string]int      // by head
@@ -48,6 +50,7 @@ func (v *values) add(value string) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	defer v.some.Store(true)
 	if len(value) < window {
 		if v.whole == nil {
 			v.whole = map[string]bool{}
@@ -67,40 +70,64 @@ func (v *values) add(value string) {
 }
 
 // empty tells whether nothing was learned yet.
-func (v *values) empty() bool {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return len(v.whole) == 0 && len(v.heads) == 0
-}
+func (v *values) empty() bool { return !v.some.Load() }
 
 // mask replaces the values of at least a length in a text.
 func (v *values) mask(text string, least int) string {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if len(text) >= least && v.whole[text] {
-		return Mask
-	}
 	var b strings.Builder
 	last := 0
-	for i := 0; i+window <= len(text); {
-		n := 0
-		if v.first[text[i]] {
-			n = v.longest(text[i:])
-		}
-		if n == 0 || n < least {
-			i++
-			continue
-		}
-		b.WriteString(text[last:i])
+	for start, end := v.next(text, 0, least); start < len(text); start, end = v.next(text, end, least) {
+		b.WriteString(text[last:start])
 		b.WriteString(Mask)
-		i += n
-		last = i
+		last = end
 	}
 	if last == 0 {
 		return text
 	}
 	b.WriteString(text[last:])
 	return b.String()
+}
+
+// rest is what a text holds beside values, in pieces.
+func (v *values) rest(text string) []string {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var pieces []string
+	last := 0
+	for start, end := v.next(text, 0, 0); last < len(text); start, end = v.next(text, end, 0) {
+		if start > last {
+			pieces = append(pieces, text[last:start])
+		}
+		last = end
+	}
+	return pieces
+}
+
+// contains tells whether a text is, or holds, a value.
+func (v *values) contains(text string) bool {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	start, _ := v.next(text, 0, 0)
+	return start < len(text)
+}
+
+// next finds the first value of at least a length that begins at an offset of a
+// text or behind it. Where there is none, it is at the text's end and empty.
+func (v *values) next(text string, from, least int) (start, end int) {
+	if from == 0 && len(text) >= least && v.whole[text] {
+		return 0, len(text)
+	}
+	for i := from; i+window <= len(text); i++ {
+		if !v.first[text[i]] {
+			continue
+		}
+		if n := v.longest(text[i:]); n > 0 && n >= least {
+			return i, i + n
+		}
+	}
+	return len(text), len(text)
 }
 
 // longest is how many bytes at the beginning of a text belong to a value.

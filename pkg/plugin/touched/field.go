@@ -18,12 +18,13 @@ type fieldFile struct {
 	Elements []string       `json:"elements"`
 	Kind     fielddiff.Kind `json:"kind"`
 	Withheld bool           `json:"withheld,omitempty"`
+	Secret   bool           `json:"secret,omitempty"`
 	Rule     *Rule          `json:"rule,omitempty"`
 }
 
 // MarshalJSON writes the path in both notations.
 func (f Field) MarshalJSON() ([]byte, error) {
-	out := fieldFile{Path: fielddiff.PathString(f.Path), Kind: f.Kind, Withheld: f.Withheld}
+	out := fieldFile{Path: fielddiff.PathString(f.Path), Kind: f.Kind, Withheld: f.Withheld, Secret: f.Secret}
 	if f.Rule != (engine.RuleRef{}) {
 		rule := Rule(f.Rule)
 		out.Rule = &rule
@@ -41,7 +42,7 @@ func (f *Field) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &in); err != nil {
 		return err
 	}
-	*f = Field{Kind: in.Kind, Withheld: in.Withheld}
+	*f = Field{Kind: in.Kind, Withheld: in.Withheld, Secret: in.Secret}
 	if in.Rule != nil {
 		f.Rule = engine.RuleRef(*in.Rule)
 	}

@@ -2,6 +2,7 @@ package touched
 
 import (
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -20,15 +21,30 @@ func (t Touched) Masked(o Object, m *secret.Masker) Touched {
 	maskedBefore, maskedAfter := m.Pair(before, after)
 	out := Touched{Before: part(maskedBefore), After: part(maskedAfter), Fields: make([]Field, len(t.Fields))}
 	for i, f := range t.Fields {
-		from, to := t.Values(f)
-		hiddenFrom, _ := m.Value(before, f.names(), from, nil)
-		hiddenTo, _ := m.Value(before, f.names(), to, nil)
-		path := m.Path(f.Path)
-		f.Withheld = f.Withheld || !path.Equals(f.Path) || !fielddiff.Same(from, hiddenFrom) || !fielddiff.Same(to, hiddenTo)
-		f.Path = path
+		f.Withheld = f.Withheld || t.isSecret(before, f, m)
+		f.Path = m.Path(f.Path)
 		out.Fields[i] = f
 	}
 	return out
+}
+
+// Marked is the change of an object with everything in it; the fields that the
+// masker knows to be secret say so.
+func (t Touched) Marked(o Object, m *secret.Masker) Touched {
+	before := t.object(o, t.Before)
+	t.Fields = slices.Clone(t.Fields)
+	for i := range t.Fields {
+		t.Fields[i].Secret = t.Fields[i].Secret || t.isSecret(before, t.Fields[i], m)
+	}
+	return t
+}
+
+// isSecret tells whether a mask would hide something of a field.
+func (t Touched) isSecret(object *unstructured.Unstructured, f Field, m *secret.Masker) bool {
+	from, to := t.Values(f)
+	hiddenFrom, _ := m.Value(object, f.names(), from, nil)
+	hiddenTo, _ := m.Value(object, f.names(), to, nil)
+	return !m.Path(f.Path).Equals(f.Path) || !fielddiff.Same(from, hiddenFrom) || !fielddiff.Same(to, hiddenTo)
 }
 
 // Values are those of a field before and after; nil where there is none.

@@ -25,6 +25,8 @@ type Field struct {
 	// Withheld tells that a value belongs to a Secret: what Before and After hold
 	// in its place is a mask.
 	Withheld bool
+	// Secret tells that a value belongs to a Secret, and is there all the same.
+	Secret bool
 	// Rule wrote the field; zero where that is not the question.
 	Rule engine.RuleRef
 }

@@ -6,8 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/applyconfigurations"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
@@ -15,24 +13,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
-func deploymentType(t *testing.T) fielddiff.Type {
-	t.Helper()
-	empty := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}
-	typed, err := applyconfigurations.NewTypeConverter(scheme.Scheme).ObjectToTyped(empty)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fielddiff.Type{Schema: typed.Schema(), Ref: typed.TypeRef(), EmptyIsAbsent: true}
-}
-
 // random is a pair of states of an object, and how the server compares them.
 func random(t *testing.T, seed uint64) (before, after *unstructured.Unstructured, typ fielddiff.Type) {
 	t.Helper()
-	m := randomobject.New(seed)
-	object := m.Object()
-	if seed%2 == 0 {
-		object, typ = m.Deployment(), deploymentType(t)
-	}
+	m, object, typ := randomobject.Start(t, seed)
 	return &unstructured.Unstructured{Object: object}, &unstructured.Unstructured{Object: m.Change(object)}, typ
 }
 

@@ -1,4 +1,4 @@
-// Package undo works out what takes back the writes of a run, from its journal.
+// Package undo takes back the writes of a run, as its journal has them.
 //
 // A value is put back only where the object still has the one that the server
 // answered to the write, with whatever admission made of it. What somebody else

@@ -6,8 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/applyconfigurations"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
@@ -15,16 +13,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/undo"
 )
-
-func deploymentType(t *testing.T) fielddiff.Type {
-	t.Helper()
-	empty := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}
-	typed, err := applyconfigurations.NewTypeConverter(scheme.Scheme).ObjectToTyped(empty)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fielddiff.Type{Schema: typed.Schema(), Ref: typed.TypeRef(), EmptyIsAbsent: true}
-}
 
 // journalled is a write as a journal keeps it.
 func journalled(t *testing.T, before, after *unstructured.Unstructured, typ fielddiff.Type) undo.Object {
@@ -40,20 +28,11 @@ func journalled(t *testing.T, before, after *unstructured.Unstructured, typ fiel
 	return undo.Object{Object: touched.Object{Name: "t"}, Writes: []undo.Write{{Touched: kept}}}
 }
 
-func start(t *testing.T, seed uint64) (m randomobject.Maker, object map[string]any, typ fielddiff.Type) {
-	t.Helper()
-	m = randomobject.New(seed)
-	if seed%2 == 0 {
-		return m, m.Deployment(), deploymentType(t)
-	}
-	return m, m.Object(), typ
-}
-
 // Whatever was changed, taking it back gives the very object that was there: the
 // order of lists included.
 func TestUndoGivesTheOriginal(t *testing.T) {
 	for seed := range uint64(2000) {
-		m, object, typ := start(t, seed)
+		m, object, typ := randomobject.Start(t, seed)
 		before := &unstructured.Unstructured{Object: object}
 		after := &unstructured.Unstructured{Object: m.Change(object)}
 		o := journalled(t, before, after, typ)
@@ -70,7 +49,7 @@ func TestUndoGivesTheOriginal(t *testing.T) {
 // A second undo has nothing to do, and says so.
 func TestUndoTwice(t *testing.T) {
 	for seed := range uint64(1000) {
-		m, object, typ := start(t, seed)
+		m, object, typ := randomobject.Start(t, seed)
 		before := &unstructured.Unstructured{Object: object}
 		o := journalled(t, before, &unstructured.Unstructured{Object: m.Change(object)}, typ)
 		if r := o.Restore(before); r.Want != before || len(r.Restored) > 0 {
@@ -83,7 +62,7 @@ func TestUndoTwice(t *testing.T) {
 // result has either what was there before the run, or what is there now.
 func TestUndoLeavesWhatOthersChanged(t *testing.T) {
 	for seed := range uint64(1000) {
-		m, object, typ := start(t, seed)
+		m, object, typ := randomobject.Start(t, seed)
 		before := &unstructured.Unstructured{Object: object}
 		after := &unstructured.Unstructured{Object: m.Change(object)}
 		live := &unstructured.Unstructured{Object: m.Change(after.Object)}

@@ -1,126 +1,94 @@
 package undo
 
 import (
-	"encoding/json"
+	"context"
+	"errors"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/managedfields"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v6/typed"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/parallel"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/servererror"
 )
 
-// Release is the apply configuration by which a manager gives up the list elements
-// of which it owns nothing but the key, and keeps the rest. They are what is left
-// of its Apply entry when the fields that it applied in them are taken back, and
-// whoever owns the elements could not remove them as long as they are.
-//
-// It is nil where there is nothing to give up, or where it cannot be told what the
-// rest is. Whether the server leaves the object as it is has to be tried in a dry
-// run: it removes an element that nobody else owns.
-func Release(live *unstructured.Unstructured, manager string, types managedfields.TypeConverter) ([]byte, error) {
-	own, err := applied(live, manager)
-	if own == nil || err != nil || types == nil {
-		return nil, err
-	}
-	rest, elements := fieldpath.NewSet(), fieldpath.NewSet()
-	own.Leaves().Iterate(func(p fieldpath.Path) {
-		if element := keyOf(p); element != nil {
-			elements.Insert(element.Copy())
-		} else {
-			rest.Insert(p.Copy())
+// release gives up what the run owns of objects without having a value there: the
+// keys of list elements that its fields were in. The objects do not change, and
+// what goes wrong leaves nothing behind but that ownership, so that it is told as
+// a warning.
+func (r *Reversal) release(ctx context.Context) error {
+	var applied []engine.ObjectKey
+	for i := range r.Objects {
+		if r.Objects[i].Applied {
+			applied = append(applied, r.Objects[i].Object.Key())
 		}
-	})
-	if !anyEmpty(elements, rest) || !plain(live, rest) {
-		return nil, nil
 	}
-	object := map[string]any{}
-	if !rest.Empty() {
-		whole, err := types.ObjectToTyped(withoutManagedFields(live), typed.AllowDuplicates)
-		if err != nil {
-			return nil, nil //nolint:nilerr // what the schema does not fit cannot be applied
-		}
-		object, _ = whole.ExtractItems(rest, typed.WithAppendKeyFields()).AsValue().Unstructured().(map[string]any)
-	}
-	return addressed(live, object)
+	return parallel.Each(len(applied), r.Executor.Concurrency,
+		func(i int) (error, error) {
+			if ctx.Err() != nil {
+				return nil, execute.ErrInterrupted
+			}
+			return r.releaseOne(ctx, applied[i]), nil
+		},
+		func(i int, err error) (enough bool) {
+			if err != nil {
+				fmt.Fprintf(r.Executor.ErrOut, "warning: %s: %s still owns keys of list elements: %s\n",
+					applied[i], r.Journal.Header.FieldManager, servererror.Text(err))
+			}
+			return false
+		})
 }
 
-// applied is what a manager's Apply entry owns; nil where it has none, or one in
-// another version, whose paths mean something else.
-func applied(live *unstructured.Unstructured, manager string) (*fieldpath.Set, error) {
-	for _, e := range live.GetManagedFields() {
-		if e.Manager != manager || e.Operation != metav1.ManagedFieldsOperationApply || e.Subresource != "" ||
-			e.APIVersion != live.GetAPIVersion() || e.FieldsV1 == nil {
-			continue
+// releaseTries is how often another writer may be faster.
+const releaseTries = 3
+
+func (r *Reversal) releaseOne(ctx context.Context, key engine.ObjectKey) (err error) {
+	for range releaseTries {
+		// All of it can be repeated: what is left to give up is read anew each time.
+		err = r.Executor.Writer.Retry.Do(ctx, func() error { return r.tryRelease(ctx, key) })
+		if !apierrors.IsConflict(err) {
+			return err
 		}
-		own := fieldpath.NewSet()
-		if err := own.FromJSON(e.FieldsV1.GetRawReader()); err != nil {
-			return nil, fmt.Errorf("managedFields of %s cannot be read: %w", manager, err)
-		}
-		return own, nil
 	}
-	return nil, nil //nolint:nilnil // there is none
+	return err
 }
 
-// keyOf is the list element whose key a leaf belongs to; nil for any other leaf.
-func keyOf(p fieldpath.Path) fieldpath.Path {
-	n := len(p)
-	if n > 0 && p[n-1].Key != nil {
-		return p
-	}
-	if n < 2 || p[n-2].Key == nil || p[n-1].FieldName == nil {
+// errWouldChange keeps an element that nobody else owns from being removed.
+var errWouldChange = errors.New("to give them up would change the object")
+
+// tryRelease sends nothing unless the server would leave the object as it is.
+func (r *Reversal) tryRelease(ctx context.Context, key engine.ObjectKey) error {
+	server := r.Executor.Writer.Server
+	live, err := server.Get(ctx, key)
+	if apierrors.IsNotFound(err) || (err == nil && key.UID != "" && key.UID != live.GetUID()) {
 		return nil
 	}
-	for _, k := range *p[n-2].Key {
-		if k.Name == *p[n-1].FieldName {
-			return p[:n-1]
-		}
+	if err != nil {
+		return err
 	}
-	return nil
-}
-
-// anyEmpty tells whether there is an element in which nothing else is owned.
-func anyEmpty(elements, rest *fieldpath.Set) bool {
-	empty := false
-	elements.Iterate(func(element fieldpath.Path) {
-		filled := false
-		rest.Iterate(func(p fieldpath.Path) {
-			filled = filled || len(p) > len(element) && p[:len(element)].Equals(element)
-		})
-		empty = empty || !filled
-	})
-	return empty
-}
-
-// plain tells whether all leaves are still leaves: to extract one that others
-// have put something below would take that over.
-func plain(live *unstructured.Unstructured, leaves *fieldpath.Set) bool {
-	all := true
-	leaves.Iterate(func(p fieldpath.Path) {
-		v, ok := fielddiff.Lookup(live.Object, p)
-		fields, isMap := v.(map[string]any)
-		all = all && ok && (!isMap || len(fields) == 0)
-	})
-	return all
-}
-
-func withoutManagedFields(live *unstructured.Unstructured) *unstructured.Unstructured {
-	out := live.DeepCopy()
-	out.SetManagedFields(nil)
-	return out
-}
-
-// addressed is a configuration for one object in one state.
-func addressed(live *unstructured.Unstructured, object map[string]any) ([]byte, error) {
-	u := &unstructured.Unstructured{Object: object}
-	u.SetAPIVersion(live.GetAPIVersion())
-	u.SetKind(live.GetKind())
-	u.SetName(live.GetName())
-	u.SetNamespace(live.GetNamespace())
-	u.SetUID(live.GetUID())
-	u.SetResourceVersion(live.GetResourceVersion())
-	return json.Marshal(u.Object)
+	schemas, err := server.Types(ctx, live.GroupVersionKind(), false)
+	if err != nil {
+		return err
+	}
+	body, err := withoutKeys(live, r.Journal.Header.FieldManager, schemas)
+	if err != nil || body == nil {
+		return err
+	}
+	p := apply.Patch{
+		Type: types.ApplyPatchType, Body: body, FieldManager: r.Journal.Header.FieldManager, Force: true, DryRun: true,
+	}
+	answer, err := server.Patch(ctx, key, p)
+	if err != nil {
+		return err
+	}
+	if changed, err := intent.Drift(live, answer); err != nil || len(changed) > 0 {
+		return errors.Join(err, errWouldChange)
+	}
+	p.DryRun = false
+	_, err = server.Patch(ctx, key, p)
+	return err
 }

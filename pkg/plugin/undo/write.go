@@ -3,8 +3,12 @@ package undo
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
@@ -53,6 +57,23 @@ func Objects(j *journal.Journal) []Object {
 		}
 	}
 	return slices.Clip(out)
+}
+
+// teach has the masker know what an object holds, and what will be put back, where
+// the journal says that it belongs to a Secret. No policy is evaluated that could
+// tell what was made of one.
+func (o *Object) teach(m *secret.Masker, live *unstructured.Unstructured) {
+	for _, w := range o.Writes {
+		for _, f := range w.Fields {
+			if value, ok := fielddiff.Lookup(live.Object, f.Path); ok && (f.Withheld || f.Secret) {
+				m.LearnValue(value)
+			}
+			if f.Secret {
+				from, to := w.Values(f)
+				m.LearnValue([]any{from, to})
+			}
+		}
+	}
 }
 
 // inDoubt are the last attempts on each endpoint of an object that may have been

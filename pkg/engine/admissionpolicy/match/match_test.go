@@ -102,14 +102,19 @@ func TestAReasonSaysWhatIsWantedAndWhatIsThere(t *testing.T) {
 		Objects: labelled(t, "app", "db"), Namespaces: labelled(t, "tier", "back"),
 	}
 	for miss, want := range map[match.Miss]string{
-		match.ByResource:          `resourceRules: wants pods, pods/resize of v1 named web-2 in scope Namespaced, or * of apps/*, batch/*, is pods of v1 named "web-1"`,
 		match.ByOperation:         "operations: wants CREATE or UPDATE, is UPDATE",
-		match.ByExclusion:         `excludeResourceRules: wants none of * of apps/*, batch/*, is pods of v1 named "web-1"`,
-		match.ByObjectSelector:    "objectSelector: wants app=db, is app=web",
-		match.ByNamespaceSelector: "namespaceSelector: wants tier=back, is tier=front",
+		match.ByExclusion:         `excludeResourceRules: wants none of * of apps/*, batch/*, is pods of v1 named "web-2"`,
+		match.ByObjectSelector:    "objectSelector: wants app=db, has app=web",
+		match.ByNamespaceSelector: "namespaceSelector: wants tier=back, the Namespace has tier=front",
 	} {
-		if got := c.Reason(miss, request()).Error(); got != want {
+		r := request()
+		r.Name = "web-2"
+		if got := c.Reason(miss, r).Error(); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		want = `resourceRules: wants pods, pods/resize of v1 named web-2 in scope Namespaced, or * of apps/*, batch/*, is pods of v1 named "web-1"`
+		if got := c.Reason(miss, request()).Error(); got != want {
+			t.Errorf("of another resource:\ngot  %s\nwant %s", got, want)
 		}
 	}
 }

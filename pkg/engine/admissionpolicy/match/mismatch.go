@@ -6,40 +6,40 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // MismatchError is why constraints do not select a request.
 type MismatchError struct {
-	Criterion    string // a field of the constraints
-	Wanted, Seen string
+	Criterion string // a field of the constraints
+	Wanted    string
+	Seen      string // what there is instead, with its verb
 }
 
 // Error says what the constraints want, and what is there.
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("%s: wants %s, is %s", e.Criterion, e.Wanted, e.Seen)
+	return fmt.Sprintf("%s: wants %s, %s", e.Criterion, e.Wanted, e.Seen)
 }
 
-// Reason renders a miss for those who asked.
+// Reason renders a miss for those who asked. That the rules name other resources
+// says more than what else does not hold.
 func (c *Constraints) Reason(m Miss, r *Request) error {
+	if named, _ := c.find(c.Rules, r, true); !named && len(c.Rules) > 0 {
+		m = ByResource
+	}
 	switch m {
 	case ByOperation:
-		return &MismatchError{"operations", c.operations(), string(r.Operation)}
+		return &MismatchError{"operations", c.operations(), "is " + string(r.Operation)}
 	case ByExclusion:
-		return &MismatchError{"excludeResourceRules", "none of " + ruleTexts(c.Excluded), r.text()}
+		return &MismatchError{"excludeResourceRules", "none of " + ruleTexts(c.Excluded), "is " + r.text()}
 	case ByObjectSelector:
-		return &MismatchError{"objectSelector", c.Objects.String(), labelText(r.Object.GetLabels())}
+		return &MismatchError{"objectSelector", c.Objects.String(), c.Objects.Seen(r.Object.GetLabels())}
 	case ByNamespaceSelector:
 		of, _ := r.labelsOfNamespace() // they were there when they did not match
-		return &MismatchError{"namespaceSelector", c.Namespaces.String(), labelText(of)}
+		return &MismatchError{"namespaceSelector", c.Namespaces.String(), "the Namespace " + c.Namespaces.Seen(of)}
 	default:
-		return &MismatchError{"resourceRules", ruleTexts(c.Rules), r.text()}
+		return &MismatchError{"resourceRules", ruleTexts(c.Rules), "is " + r.text()}
 	}
-}
-
-func labelText(set map[string]string) string {
-	return cmp.Or(labels.Set(set).String(), "without labels")
 }
 
 func (r *Request) text() string {

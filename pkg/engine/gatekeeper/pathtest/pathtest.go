@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/reason"
 )
 
 // Condition is what has to hold of a part of a location.
@@ -55,6 +56,17 @@ func Compile(l location.Path, tests []Test) (Tests, error) {
 	return t, t.contradiction()
 }
 
+// Texts lists the tests in the order of the location, as Brief words them.
+func (t Tests) Texts() []string {
+	var out []string
+	for depth := range t.location {
+		if _, tested := t.byDepth[depth]; tested {
+			out = append(out, t.heldBack(depth).Brief())
+		}
+	}
+	return out
+}
+
 // contradiction finds a part that must exist below one that must not.
 func (t Tests) contradiction() error {
 	absent := -1
@@ -101,8 +113,17 @@ func (t Tests) Holds(depth int, exists bool) bool {
 	return false
 }
 
-// Reason says which test did not hold at a depth.
-func (t Tests) Reason(depth int) error {
+// Missing is the test that did not hold at a depth, where there is nothing.
+func (t Tests) Missing(depth int) *HeldBackError { return t.heldBack(depth) }
+
+// Found is the test that did not hold at a depth, where there is a value.
+func (t Tests) Found(depth int, value any) *HeldBackError {
+	e := t.heldBack(depth)
+	e.exists, e.found = true, value
+	return e
+}
+
+func (t Tests) heldBack(depth int) *HeldBackError {
 	return &HeldBackError{SubPath: t.location[:depth+1], Condition: t.byDepth[depth]}
 }
 
@@ -110,16 +131,37 @@ func (t Tests) Reason(depth int) error {
 type HeldBackError struct {
 	SubPath   location.Path
 	Condition Condition
+	// Discreet keeps the value that was found out of the text.
+	Discreet bool
+
+	exists bool
+	found  any
 }
 
-// Error is like "path test: spec.containers[name: foo] must exist".
+// Error is like "path test: spec.containers[name: foo] must exist, and is not there".
 func (e *HeldBackError) Error() string {
+	text := "path test: " + e.condition()
+	switch {
+	case e.Condition == Never:
+		return text
+	case !e.exists:
+		return text + ", and is not there"
+	case e.Discreet:
+		return text + ", but it is there"
+	}
+	return text + ", but it is there (" + reason.Value(e.found) + ")"
+}
+
+// Brief is the test without what was found on the one object.
+func (e *HeldBackError) Brief() string { return "path test: " + e.condition() }
+
+func (e *HeldBackError) condition() string {
 	switch e.Condition {
 	case MustExist:
-		return fmt.Sprintf("path test: %s must exist", e.SubPath)
+		return e.SubPath.String() + " must exist"
 	case MustNotExist:
-		return fmt.Sprintf("path test: %s must not exist", e.SubPath)
+		return e.SubPath.String() + " must not exist"
 	case Never:
 	}
-	return fmt.Sprintf("path test: that of %s has no condition, so it never holds", e.SubPath)
+	return "that of " + e.SubPath.String() + " has no condition, so it never holds"
 }

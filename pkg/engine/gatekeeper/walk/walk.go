@@ -50,6 +50,8 @@ type Outcome struct {
 	Warn string // the first one of the Setter
 	// Bare names a parent that was created although nothing was written below it.
 	Bare location.Path
+	// Empty names a list of whose elements all were meant, and which has none.
+	Empty location.Path
 }
 
 // Walk takes the location from the root of an object. Its errors are typed and
@@ -58,12 +60,12 @@ func Walk(object map[string]any, path location.Path, tests pathtest.Tests, sette
 	if len(path) == 0 {
 		return Outcome{Object: object}, errors.New("attempting to mutate an empty target location")
 	}
-	w := walker{path: path, tests: tests, setter: setter}
+	w := walker{path: path, tests: tests, setter: setter, discreet: object["kind"] == "Secret"}
 	next, did, err := w.visit(object, 0)
 	if err != nil {
 		return Outcome{Object: object}, err
 	}
-	out := Outcome{Object: object, Changed: did.changed, Skip: w.skip, Warn: w.warn, Bare: w.bare}
+	out := Outcome{Object: object, Changed: did.changed, Skip: w.skip, Warn: w.warn, Bare: w.bare, Empty: w.empty}
 	if did.changed {
 		out.Object, _ = next.(map[string]any)
 	}
@@ -74,9 +76,12 @@ type walker struct {
 	path   location.Path
 	tests  pathtest.Tests
 	setter Setter
-	skip   error
-	warn   string
-	bare   location.Path
+	// discreet keeps values of the object out of reasons.
+	discreet bool
+	skip     error
+	warn     string
+	bare     location.Path
+	empty    location.Path
 }
 
 // effect is what happened at a node or below it.
@@ -119,22 +124,40 @@ func (w *walker) visit(current any, depth int) (any, effect, error) {
 	return current, effect{}, nil
 }
 
-// allowed asks the tests, and remembers the first one that does not hold.
-func (w *walker) allowed(depth int, exists bool) bool {
-	if w.tests.Holds(depth, exists) {
-		return true
+// finds asks the tests about a value that is there, and remembers the first one
+// that does not hold.
+func (w *walker) finds(depth int, value any) bool {
+	holds := w.tests.Holds(depth, true)
+	if !holds && w.skip == nil {
+		held := w.tests.Found(depth, value)
+		held.Discreet = w.discreet
+		w.skip = held
 	}
-	if w.skip == nil {
-		w.skip = w.tests.Reason(depth)
+	return holds
+}
+
+// misses is finds for a value that is not there.
+func (w *walker) misses(depth int) bool {
+	holds := w.tests.Holds(depth, false)
+	if !holds && w.skip == nil {
+		w.skip = w.tests.Missing(depth)
 	}
-	return false
+	return holds
+}
+
+// allowed is finds or misses, for the value of a field.
+func (w *walker) allowed(depth int, value any, exists bool) bool {
+	if exists {
+		return w.finds(depth, value)
+	}
+	return w.misses(depth)
 }
 
 // field goes on below a field of an object; a missing one is attached only if
 // something below it asks for that.
 func (w *walker) field(object map[string]any, name string, depth int) (any, effect, error) {
 	child, exists := object[name]
-	if !w.allowed(depth, exists) {
+	if !w.allowed(depth, child, exists) {
 		return object, effect{}, nil
 	}
 	if !exists {
@@ -171,7 +194,7 @@ func (w *walker) attached(depth int, did effect) {
 // set is the end of the way.
 func (w *walker) set(object map[string]any, name string, depth int) (any, effect, error) {
 	current, exists := object[name]
-	if !w.allowed(depth, exists) {
+	if !w.allowed(depth, current, exists) {
 		return object, effect{}, nil
 	}
 	result, err := w.setter.Set(current, exists)
@@ -193,7 +216,10 @@ func (w *walker) set(object map[string]any, name string, depth int) (any, effect
 
 // every goes on below all elements of a list, whatever they hold.
 func (w *walker) every(list []any, depth int) (any, effect, error) {
-	if !w.allowed(depth, true) { // no list is without any element, says Gatekeeper
+	if len(list) == 0 {
+		w.empty = w.path[:depth]
+	}
+	if !w.finds(depth, list) { // no list is without any element, says Gatekeeper
 		return list, effect{}, nil
 	}
 	return w.elements(list, depth, func(any) bool { return true })
@@ -206,13 +232,13 @@ func (w *walker) keyed(list []any, node location.List, depth int) (any, effect, 
 		object, ok := element.(map[string]any)
 		return ok && named(object, node)
 	}
-	if slices.ContainsFunc(list, names) {
-		if !w.allowed(depth, true) {
+	if i := slices.IndexFunc(list, names); i >= 0 {
+		if !w.finds(depth, list[i]) {
 			return list, effect{}, nil
 		}
 		return w.elements(list, depth, names)
 	}
-	if !w.allowed(depth, false) {
+	if !w.misses(depth) {
 		return list, effect{}, nil
 	}
 	next, did, err := w.visit(map[string]any{node.Key: node.Value}, depth+1)
@@ -276,7 +302,7 @@ func (w *walker) element(list []any, node location.List, depth int) (any, effect
 		switch {
 		case !named(value, node):
 			return nil, effect{}, errors.New("key value of replaced object must not change")
-		case !w.allowed(depth, true):
+		case !w.finds(depth, object):
 			return list, effect{}, nil
 		case fielddiff.Equal(object, value, fielddiff.Type{}):
 			return list, effect{touched: true, wrote: true}, nil
@@ -285,7 +311,7 @@ func (w *walker) element(list []any, node location.List, depth int) (any, effect
 		out[i] = value
 		return out, wrote, nil
 	}
-	if !w.allowed(depth, false) {
+	if !w.misses(depth) {
 		return list, effect{}, nil
 	}
 	return append(slices.Clone(list), any(value)), wrote, nil

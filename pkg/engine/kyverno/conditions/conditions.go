@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 )
@@ -56,6 +57,20 @@ func Parse(raw any) (*Conditions, error) {
 		return parseGroups(v)
 	}
 	return nil, &ParseError{Err: fmt.Errorf("a map of any and all, or a list, is needed, not %T", raw)}
+}
+
+// Decode is Parse for a place in a policy. Missing conditions are nil, and so are
+// those with an error, which goes to the node's report.
+func Decode(n decode.Node) *Conditions {
+	if n.Value == nil {
+		return nil
+	}
+	c, err := Parse(n.Value)
+	if err != nil {
+		n.Fail("%w", err)
+		return nil
+	}
+	return c
 }
 
 func parseGroups(groups map[string]any) (*Conditions, error) {
@@ -171,7 +186,18 @@ func (c *condition) evaluate(s *variables.Scope) (*Failure, error) {
 	if c.operator.Holds(key, value) {
 		return nil, nil
 	}
-	return &Failure{Key: key, Operator: c.operator, Value: value, Message: c.message, Place: c.place, Written: c.written}, nil
+	return &Failure{
+		Key: key, Operator: c.operator, Value: value, Message: c.message, Place: c.place, Written: c.written,
+		Discreet: isSecret(c.key, key, s) || isSecret(c.value, value, s),
+	}, nil
+}
+
+// isSecret tells whether what the variables of a field stood for must not be told.
+// Output is masked later, but that finds neither a short value inside a text nor a
+// long one that was cut off.
+func isSecret(t *variables.Template, rendered any, s *variables.Scope) bool {
+	secrets := s.Interpreter().Secrets()
+	return secrets != nil && t != nil && !t.Static() && secrets.Known(rendered)
 }
 
 // render of a field that is not there is null.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/jsonvalue"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
 )
 
@@ -85,7 +85,7 @@ func equals(key, value any) bool {
 	case string:
 		return equalsText(k, value)
 	case bool, []any, map[string]any:
-		return jmespath.Equal(key, value)
+		return jsonvalue.Equal(key, value)
 	}
 	k, ok := number(key)
 	if !ok {
@@ -95,7 +95,7 @@ func equals(key, value any) bool {
 		v, ok := parseNumber(text)
 		return ok && k == v
 	}
-	return jmespath.Equal(key, value)
+	return jsonvalue.Equal(key, value)
 }
 
 // equalsText takes texts for durations, then for quantities, then for a wildcard
@@ -109,8 +109,8 @@ func equalsText(key string, value any) bool {
 	if !ok {
 		return false
 	}
-	if k, err := jmespath.ParseQuantity(key); err == nil && text != "" {
-		v, err := jmespath.ParseQuantity(text)
+	if k, err := jsonvalue.ParseQuantity(key); err == nil && text != "" {
+		v, err := jsonvalue.ParseQuantity(text)
 		return err == nil && k.Cmp(v) == 0
 	}
 	return wildcard.Match(text, key)

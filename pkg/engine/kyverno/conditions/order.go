@@ -7,7 +7,7 @@ import (
 
 	"github.com/blang/semver/v4"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/jsonvalue"
 )
 
 // holdsFor tells whether an order of key and value is what the operator asks for.
@@ -34,8 +34,8 @@ func (o Operator) compare(key, value any) bool {
 	keyText, keyIsText := key.(string)
 	valueText, valueIsText := value.(string)
 	if keyIsText && valueIsText {
-		if k, err := jmespath.ParseQuantity(keyText); err == nil {
-			if v, err := jmespath.ParseQuantity(valueText); err == nil {
+		if k, err := jsonvalue.ParseQuantity(keyText); err == nil {
+			if v, err := jsonvalue.ParseQuantity(valueText); err == nil {
 				return o.holdsFor(k.Cmp(v))
 			}
 		}

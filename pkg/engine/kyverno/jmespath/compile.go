@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	gojmespath "github.com/kyverno/go-jmespath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/functions"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/jsonvalue"
 )
 
 // compiler turns the parser's tree into nodes that evaluate themselves.
@@ -20,13 +23,13 @@ func (c *compiler) compile(ast gojmespath.ASTNode, atRoot bool) (node, error) {
 	c.depth++
 	defer func() { c.depth-- }()
 	if c.depth > 2*maxNesting {
-		return nil, &LimitError{What: "levels of nesting", Max: 2 * maxNesting}
+		return nil, &jsonvalue.LimitError{What: "levels of nesting", Max: 2 * maxNesting}
 	}
 	switch ast.NodeType {
 	case gojmespath.ASTField:
 		return c.field(ast, atRoot)
 	case gojmespath.ASTLiteral:
-		return literalNode{canonicalTree(ast.Value)}, nil
+		return literalNode{jsonvalue.CanonicalTree(ast.Value)}, nil
 	case gojmespath.ASTCurrentNode, gojmespath.ASTIdentity:
 		c.facts.whole = c.facts.whole || atRoot
 		return currentNode{}, nil
@@ -181,15 +184,15 @@ func (c *compiler) call(ast gojmespath.ASTNode, atRoot bool) (node, error) {
 	if !ok {
 		return nil, malformed(true)
 	}
-	f, ok := functions[name]
+	f, ok := functions.Lookup(name)
 	if !ok {
 		return nil, fmt.Errorf("unknown function: %s", name)
 	}
 	c.facts.builds = true
-	if reason := f.notIdempotent; reason != "" && !slices.Contains(c.facts.impure, reason) {
+	if reason := f.NotIdempotent(); reason != "" && !slices.Contains(c.facts.impure, reason) {
 		c.facts.impure = append(c.facts.impure, reason)
 	}
-	call := callNode{name: name, function: f, args: make([]node, len(ast.Children))}
+	call := callNode{function: f, args: make([]node, len(ast.Children))}
 	for i, child := range ast.Children {
 		var err error
 		if child.NodeType == gojmespath.ASTExpRef {

@@ -13,6 +13,6 @@
 //   - objects are walked in the order of their keys;
 //   - one Search costs a bounded number of steps and bytes.
 //
-// Values are those of unstructured objects: map[string]any, []any, string,
-// bool, int64, float64 and nil.
+// What expressions may call is in the package functions, and jsonvalue says what
+// their values are.
 package jmespath

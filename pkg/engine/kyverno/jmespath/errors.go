@@ -19,36 +19,6 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("invalid JMESPath expression %q: %s", shorten(e.Expression), e.Reason)
 }
 
-// FunctionError says why a function has no result for its arguments.
-type FunctionError struct {
-	Function string
-	Err      error
-}
-
-// Error gives function and reason, as Kyverno words it.
-func (e *FunctionError) Error() string {
-	return fmt.Sprintf("JMESPath function '%s': %v", e.Function, e.Err)
-}
-
-// Unwrap gives the reason.
-func (e *FunctionError) Unwrap() error { return e.Err }
-
-// UnsupportedError is the reason of a FunctionError where the function needs
-// what no evaluation may do.
-type UnsupportedError struct{ Needs string }
-
-// Error says what is needed.
-func (e *UnsupportedError) Error() string { return "unsupported: it needs " + e.Needs }
-
-// LimitError says which bound an expression went beyond.
-type LimitError struct {
-	What string
-	Max  int
-}
-
-// Error names the limit.
-func (e *LimitError) Error() string { return fmt.Sprintf("more than %d %s", e.Max, e.What) }
-
 // isNotFound tells a missing key of this very expression from one that another
 // evaluation met, such as that of a context entry: the latter is never swallowed.
 func isNotFound(err error) bool {

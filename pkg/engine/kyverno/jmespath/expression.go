@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	gojmespath "github.com/kyverno/go-jmespath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/jsonvalue"
 )
 
 // The bounds of an expression's text.
@@ -65,7 +67,7 @@ func parse(expr string) (ast gojmespath.ASTNode, err error) {
 // checkBounds keeps absurd texts from the parser, which recurses.
 func checkBounds(expr string) error {
 	if len(expr) > maxLength {
-		return &LimitError{What: "bytes of expression", Max: maxLength}
+		return &jsonvalue.LimitError{What: "bytes of expression", Max: maxLength}
 	}
 	nesting := 0
 	var quote byte
@@ -85,7 +87,7 @@ func checkBounds(expr string) error {
 		}
 	}
 	if nesting > 2*maxNesting {
-		return &LimitError{What: "brackets and operators", Max: 2 * maxNesting}
+		return &jsonvalue.LimitError{What: "brackets and operators", Max: 2 * maxNesting}
 	}
 	return nil
 }
@@ -94,22 +96,22 @@ func checkBounds(expr string) error {
 // may share parts of the data; nothing in the data is modified. A missing key is
 // a *NotFoundError unless the expression provides for it.
 func (e *Expression) Search(in *Interpreter, data any) (any, error) {
-	ev := in.begin()
-	defer ev.end()
-	result, err := e.root.eval(&ev, data)
+	env := in.begin()
+	defer in.end(env)
+	result, err := e.root.eval(env, data)
 	if err != nil {
 		return nil, err
 	}
 	switch v := result.(type) {
 	case float64:
-		return canonical(v), nil
+		return jsonvalue.Canonical(v), nil
 	case int:
 		return int64(v), nil
 	case Object:
 		return v.Fields()
 	}
 	if e.facts.builds {
-		if _, err := ev.measure(result); err != nil {
+		if _, err := env.Measure(result); err != nil {
 			return nil, err
 		}
 	}

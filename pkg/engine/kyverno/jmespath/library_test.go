@@ -12,6 +12,7 @@ import (
 // are floats, which is all that it knows, both must answer the same; so must
 // they on whether a key is unknown.
 func TestSearchAgreesWithTheLibrary(t *testing.T) {
+	object, _ := cases(t)
 	var data any
 	if err := json.Unmarshal([]byte(object), &data); err != nil {
 		t.Fatal(err)

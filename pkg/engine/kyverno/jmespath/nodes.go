@@ -1,10 +1,13 @@
 package jmespath
 
-import "cmp"
+import (
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/functions"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/jsonvalue"
+)
 
 // node is one construct of an expression, which evaluates itself on a value.
 type node interface {
-	eval(e *evaluation, value any) (any, error)
+	eval(e *functions.Env, value any) (any, error)
 }
 
 type (
@@ -35,14 +38,13 @@ type (
 		holds       func(order int) bool
 	}
 	callNode struct {
-		name     string
-		function *function
+		function functions.Function
 		args     []node
 	}
 )
 
 // lenient evaluates where a missing key is as good as null.
-func lenient(n node, e *evaluation, value any) (any, error) {
+func lenient(n node, e *functions.Env, value any) (any, error) {
 	result, err := n.eval(e, value)
 	if err != nil && isNotFound(err) {
 		return nil, nil
@@ -50,8 +52,8 @@ func lenient(n node, e *evaluation, value any) (any, error) {
 	return result, err
 }
 
-func (n fieldNode) eval(e *evaluation, value any) (any, error) {
-	if err := e.spend(1); err != nil {
+func (n fieldNode) eval(e *functions.Env, value any) (any, error) {
+	if err := e.Spend(1); err != nil {
 		return nil, err
 	}
 	switch v := value.(type) {
@@ -73,18 +75,21 @@ func (n fieldNode) eval(e *evaluation, value any) (any, error) {
 	return nil, nil
 }
 
-func (n literalNode) eval(*evaluation, any) (any, error) { return n.value, nil }
+func (n literalNode) eval(*functions.Env, any) (any, error) { return n.value, nil }
 
-func (currentNode) eval(e *evaluation, value any) (any, error) {
+func (currentNode) eval(e *functions.Env, value any) (any, error) {
 	if o, ok := value.(Object); ok {
 		return o.Fields()
 	}
-	return value, e.spend(1)
+	return value, e.Spend(1)
 }
 
-func (n referenceNode) eval(*evaluation, any) (any, error) { return n, nil }
+// eval of a reference leaves it to the function on which values it is evaluated.
+func (n referenceNode) eval(e *functions.Env, _ any) (any, error) {
+	return functions.Expression(func(value any) (any, error) { return lenient(n.of, e, value) }), nil
+}
 
-func (n indexNode) eval(_ *evaluation, value any) (any, error) {
+func (n indexNode) eval(_ *functions.Env, value any) (any, error) {
 	list, ok := value.([]any)
 	index := n.index
 	if index < 0 {
@@ -96,7 +101,7 @@ func (n indexNode) eval(_ *evaluation, value any) (any, error) {
 	return list[index], nil
 }
 
-func (n subNode) eval(e *evaluation, value any) (any, error) {
+func (n subNode) eval(e *functions.Env, value any) (any, error) {
 	left, err := n.left.eval(e, value)
 	if err != nil {
 		return nil, err
@@ -104,7 +109,7 @@ func (n subNode) eval(e *evaluation, value any) (any, error) {
 	return n.right.eval(e, left)
 }
 
-func (n pipeNode) eval(e *evaluation, value any) (any, error) {
+func (n pipeNode) eval(e *functions.Env, value any) (any, error) {
 	left, err := lenient(n.left, e, value)
 	if err != nil {
 		return nil, err
@@ -112,32 +117,32 @@ func (n pipeNode) eval(e *evaluation, value any) (any, error) {
 	return lenient(n.right, e, left)
 }
 
-func (n orNode) eval(e *evaluation, value any) (any, error) {
+func (n orNode) eval(e *functions.Env, value any) (any, error) {
 	left, err := lenient(n.left, e, value)
-	if err != nil || truthy(left) {
+	if err != nil || jsonvalue.Truthy(left) {
 		return left, err
 	}
 	return lenient(n.right, e, value)
 }
 
 // eval of && swallows a missing key on its left alone, as the fork does.
-func (n andNode) eval(e *evaluation, value any) (any, error) {
+func (n andNode) eval(e *functions.Env, value any) (any, error) {
 	left, err := lenient(n.left, e, value)
-	if err != nil || !truthy(left) {
+	if err != nil || !jsonvalue.Truthy(left) {
 		return left, err
 	}
 	return n.right.eval(e, value)
 }
 
-func (n notNode) eval(e *evaluation, value any) (any, error) {
+func (n notNode) eval(e *functions.Env, value any) (any, error) {
 	operand, err := lenient(n.operand, e, value)
 	if err != nil {
 		return nil, err
 	}
-	return !truthy(operand), nil
+	return !jsonvalue.Truthy(operand), nil
 }
 
-func (n listNode) eval(e *evaluation, value any) (any, error) {
+func (n listNode) eval(e *functions.Env, value any) (any, error) {
 	if value == nil {
 		return nil, nil
 	}
@@ -149,10 +154,10 @@ func (n listNode) eval(e *evaluation, value any) (any, error) {
 		}
 		list[i] = item
 	}
-	return list, e.spend(len(list))
+	return list, e.Spend(len(list))
 }
 
-func (n hashNode) eval(e *evaluation, value any) (any, error) {
+func (n hashNode) eval(e *functions.Env, value any) (any, error) {
 	if value == nil {
 		return nil, nil
 	}
@@ -164,15 +169,15 @@ func (n hashNode) eval(e *evaluation, value any) (any, error) {
 		}
 		hash[n.keys[i]] = item
 	}
-	return hash, e.spend(len(hash))
+	return hash, e.Spend(len(hash))
 }
 
-func (n equalNode) eval(e *evaluation, value any) (any, error) {
+func (n equalNode) eval(e *functions.Env, value any) (any, error) {
 	left, right, err := both(n.left, n.right, e, value)
 	if err != nil {
 		return nil, err
 	}
-	equal, err := e.equal(left, right)
+	equal, err := e.Equal(left, right)
 	if err != nil {
 		return nil, err
 	}
@@ -180,19 +185,19 @@ func (n equalNode) eval(e *evaluation, value any) (any, error) {
 }
 
 // eval of an ordering is null unless both sides are numbers.
-func (n orderNode) eval(e *evaluation, value any) (any, error) {
+func (n orderNode) eval(e *functions.Env, value any) (any, error) {
 	left, right, err := both(n.left, n.right, e, value)
 	if err != nil {
 		return nil, err
 	}
-	order, ok := compareNumbers(left, right)
+	order, ok := jsonvalue.CompareNumbers(left, right)
 	if !ok {
 		return nil, nil
 	}
 	return n.holds(order), nil
 }
 
-func both(left, right node, e *evaluation, value any) (any, any, error) {
+func both(left, right node, e *functions.Env, value any) (any, any, error) {
 	l, err := lenient(left, e, value)
 	if err != nil {
 		return nil, nil, err
@@ -201,19 +206,8 @@ func both(left, right node, e *evaluation, value any) (any, any, error) {
 	return l, r, err
 }
 
-func compareNumbers(a, b any) (int, bool) {
-	if i, ok := a.(int64); ok { // exact where both are integers
-		if j, ok := b.(int64); ok {
-			return cmp.Compare(i, j), true
-		}
-	}
-	x, ok := number(a)
-	y, also := number(b)
-	return cmp.Compare(x, y), ok && also
-}
-
-func (n callNode) eval(e *evaluation, value any) (any, error) {
-	if err := e.spend(1 + len(n.args)); err != nil {
+func (n callNode) eval(e *functions.Env, value any) (any, error) {
+	if err := e.Spend(1 + len(n.args)); err != nil {
 		return nil, err
 	}
 	args := make([]any, len(n.args))
@@ -224,5 +218,5 @@ func (n callNode) eval(e *evaluation, value any) (any, error) {
 		}
 		args[i] = result
 	}
-	return n.function.invoke(e, n.name, args)
+	return n.function.Call(e, args)
 }

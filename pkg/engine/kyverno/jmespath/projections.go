@@ -1,6 +1,11 @@
 package jmespath
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/functions"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/jsonvalue"
+)
 
 type (
 	projectionNode struct{ left, right node }            // left[*].right
@@ -10,7 +15,7 @@ type (
 	sliceNode      struct{ from, to, step *int }
 )
 
-func (n projectionNode) eval(e *evaluation, value any) (any, error) {
+func (n projectionNode) eval(e *functions.Env, value any) (any, error) {
 	left, err := lenient(n.left, e, value)
 	if err != nil {
 		return nil, err
@@ -22,14 +27,14 @@ func (n projectionNode) eval(e *evaluation, value any) (any, error) {
 	return project(n.right, e, list)
 }
 
-func (n valuesNode) eval(e *evaluation, value any) (any, error) {
+func (n valuesNode) eval(e *functions.Env, value any) (any, error) {
 	left, err := n.left.eval(e, value)
 	object, ok := left.(map[string]any)
 	if !ok {
 		return nil, swallowed(err)
 	}
 	list := make([]any, 0, len(object))
-	for _, key := range sortedKeys(object) {
+	for _, key := range jsonvalue.SortedKeys(object) {
 		list = append(list, object[key])
 	}
 	return project(n.right, e, list)
@@ -42,14 +47,14 @@ func swallowed(err error) error {
 	if err == nil || isNotFound(err) {
 		return nil
 	}
-	if _, ok := err.(*FunctionError); ok { //nolint:errorlint // wrapped ones come from loading data
+	if _, ok := err.(*functions.CallError); ok { //nolint:errorlint // wrapped ones come from loading data
 		return nil
 	}
 	return err
 }
 
-func project(right node, e *evaluation, list []any) (any, error) {
-	if err := e.spend(len(list)); err != nil {
+func project(right node, e *functions.Env, list []any) (any, error) {
+	if err := e.Spend(len(list)); err != nil {
 		return nil, err
 	}
 	collected := make([]any, 0, len(list))
@@ -65,7 +70,7 @@ func project(right node, e *evaluation, list []any) (any, error) {
 	return collected, nil
 }
 
-func (n filterNode) eval(e *evaluation, value any) (any, error) {
+func (n filterNode) eval(e *functions.Env, value any) (any, error) {
 	left, err := n.left.eval(e, value)
 	list, ok := left.([]any)
 	if !ok {
@@ -77,14 +82,14 @@ func (n filterNode) eval(e *evaluation, value any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if truthy(holds) {
+		if jsonvalue.Truthy(holds) {
 			kept = append(kept, element)
 		}
 	}
 	return project(n.right, e, kept)
 }
 
-func (n flattenNode) eval(e *evaluation, value any) (any, error) {
+func (n flattenNode) eval(e *functions.Env, value any) (any, error) {
 	left, err := n.operand.eval(e, value)
 	list, ok := left.([]any)
 	if !ok {
@@ -96,7 +101,7 @@ func (n flattenNode) eval(e *evaluation, value any) (any, error) {
 		if !ok {
 			inner = []any{element}
 		}
-		if err := e.spend(1 + len(inner)); err != nil {
+		if err := e.Spend(1 + len(inner)); err != nil {
 			return nil, err
 		}
 		flat = append(flat, inner...)
@@ -104,12 +109,12 @@ func (n flattenNode) eval(e *evaluation, value any) (any, error) {
 	return flat, nil
 }
 
-func (n sliceNode) eval(e *evaluation, value any) (any, error) {
+func (n sliceNode) eval(e *functions.Env, value any) (any, error) {
 	list, ok := value.([]any)
 	if !ok {
 		return nil, nil
 	}
-	if err := e.spend(1 + len(list)); err != nil {
+	if err := e.Spend(1 + len(list)); err != nil {
 		return nil, err
 	}
 	step := 1

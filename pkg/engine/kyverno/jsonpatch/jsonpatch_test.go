@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jsonpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/reason"
 )
 
 func TestApply(t *testing.T) {
@@ -308,6 +309,11 @@ func FuzzParseAndApply(f *testing.F) {
 		}
 		before := runtime.DeepCopyJSON(live)
 		once, err := p.Apply(live)
+		why := reason.NewList(func(any) bool { return false })
+		p.Explain(live, why)
+		if said := why.Err() != nil; err == nil && !said && cmp.Equal(before, once) {
+			t.Fatal("a patch that changes nothing does not say why")
+		}
 		if diff := cmp.Diff(before, live); diff != "" {
 			t.Fatalf("the live object was modified:\n%s", diff)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/legacy"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/overlay"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/reason"
 )
 
 // cases are the sections of an archive by case, and their order.
@@ -165,6 +166,9 @@ func FuzzApplyOverlay(f *testing.F) {
 		live, patch := mapping(liveText), mapping(patchText)
 		liveBefore, patchBefore := runtime.DeepCopyJSON(live), runtime.DeepCopyJSON(patch)
 		got, err := legacy.ApplyOverlay(live, patch)
+		if err == nil {
+			legacy.ExplainOverlay(live, patch, reason.NewList(func(any) bool { return false }))
+		}
 		if !reflect.DeepEqual(liveBefore, live) || !reflect.DeepEqual(patchBefore, patch) {
 			t.Fatal("what was handed in was modified")
 		}
@@ -199,6 +203,7 @@ func FuzzPatches(f *testing.F) {
 		before := []any{runtime.DeepCopyJSON(live), runtime.DeepCopyJSONValue(list)}
 		patches, err := legacy.ParsePatches(list)
 		got, failed := patches.Apply(live)
+		patches.Explain(live, reason.NewList(func(any) bool { return false }))
 		if !reflect.DeepEqual(before, []any{live, list}) {
 			t.Fatal("what was handed in was modified")
 		}

@@ -1,6 +1,7 @@
 package match
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -54,17 +55,17 @@ type criterion string
 
 const (
 	holds               criterion = ""
-	byOperation         criterion = "operations"
 	byKind              criterion = "kinds"
 	byName              criterion = "name"
 	byNames             criterion = "names"
 	byNamespace         criterion = "namespaces"
-	byAnnotations       criterion = "annotations"
 	bySelector          criterion = "selector"
+	byAnnotations       criterion = "annotations"
 	byNamespaceSelector criterion = "namespaceSelector"
+	byOperation         criterion = "operations"
+	bySubjects          criterion = "subjects"
 	byRoles             criterion = "roles"
 	byClusterRoles      criterion = "clusterRoles"
-	bySubjects          criterion = "subjects"
 	byDeletion          criterion = "a deletion only sets off rules with targets that name DELETE in operations"
 	byPolicyNamespace   criterion = "namespace of the Policy"
 	byNothing           criterion = "match cannot be empty"
@@ -75,7 +76,7 @@ const (
 type Mismatch struct {
 	criterion criterion
 	filter    *filter
-	block     *Block // whose filters all failed, or that excludes; nil where it is none
+	block     *Block // that does not hold, or excludes; nil where it is none
 	excluded  bool
 }
 
@@ -91,11 +92,10 @@ func OutsideNamespace(ns string) Mismatch {
 	return Mismatch{criterion: byPolicyNamespace, filter: &filter{namespaces: []string{ns}}}
 }
 
-// Missed tells which criterion of a match block does not hold. Of several
-// filters it reports the one that came closest: the first of the right kind.
+// Missed tells whether a match block does not hold.
 func (m *Block) Missed(c *Candidate) (Mismatch, error) {
-	first := Mismatch{criterion: byNothing, block: m}
-	for i, f := range m.filters {
+	missed := Mismatch{criterion: byNothing, block: m}
+	for _, f := range m.filters {
 		failed, err := f.failsMatch(c)
 		if err != nil {
 			return Mismatch{}, err
@@ -106,15 +106,14 @@ func (m *Block) Missed(c *Candidate) (Mismatch, error) {
 		case failed == holds:
 			continue
 		case m.all:
-			return Mismatch{criterion: failed, filter: f}, nil
-		case i == 0 || (first.criterion == byKind && failed != byKind):
-			first.criterion, first.filter = failed, f
+			return Mismatch{criterion: failed, filter: f, block: m}, nil
 		}
+		missed.criterion, missed.filter = failed, f
 	}
 	if m.all && len(m.filters) > 0 {
 		return Mismatch{}, nil
 	}
-	return first, nil
+	return missed, nil
 }
 
 // Excluded tells by which filter a block excludes the object: `any` by one that
@@ -178,14 +177,14 @@ func (f *filter) fails(c *Candidate, withUser bool) (criterion, error) {
 	return f.failsNamespaceSelector(c)
 }
 
+// name is that of the object; one that is yet to be generated counts by its prefix.
+func (c *Candidate) name() string {
+	return cmp.Or(c.Object.GetName(), c.Object.GetGenerateName())
+}
+
 func (f *filter) failsObject(c *Candidate) criterion {
-	name := c.Object.GetName()
-	if name == "" {
-		name = c.Object.GetGenerateName()
-	}
+	name := c.name()
 	switch {
-	case len(f.operations) > 0 && !slices.Contains(f.operations, string(c.Operation)):
-		return byOperation
 	case len(f.kinds) > 0 && !f.matchesKind(c.Key):
 		return byKind
 	case f.name != "" && !wildcard.Match(f.name, name):
@@ -194,10 +193,12 @@ func (f *filter) failsObject(c *Candidate) criterion {
 		return byNames
 	case len(f.namespaces) > 0 && !selector.AnyOf(f.namespaces, NamespaceOf(c.Object)):
 		return byNamespace
-	case len(f.annotations) > 0 && !selector.Pairs(f.annotations, c.Object.GetAnnotations()):
-		return byAnnotations
 	case f.labels != nil && !f.labels.Matches(c.Object.GetLabels()):
 		return bySelector
+	case len(f.annotations) > 0 && !selector.Pairs(f.annotations, c.Object.GetAnnotations()):
+		return byAnnotations
+	case len(f.operations) > 0 && !slices.Contains(f.operations, string(c.Operation)):
+		return byOperation
 	}
 	return holds
 }

@@ -2,10 +2,10 @@ package match
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
 )
 
 // NotMatchedError is why a rule does not apply to an object: the criterion of
@@ -13,19 +13,17 @@ import (
 type NotMatchedError struct {
 	// Criterion is a field of a match block, such as "kinds" or
 	// "namespaceSelector", with the entry that holds it where there are several.
-	Criterion    string
-	Wanted, Seen string
+	Criterion string
+	Wanted    string
+	Seen      string // what there is instead, with its verb: "is Service", "has none"
 }
 
 // Error reads like "kinds: wants Pod, Deployment, is Service".
 func (e *NotMatchedError) Error() string {
-	switch {
-	case e.Wanted == "":
+	if e.Wanted == "" {
 		return e.Criterion
-	case e.Seen == "":
-		return fmt.Sprintf("%s: wants %s, has none", e.Criterion, e.Wanted)
 	}
-	return fmt.Sprintf("%s: wants %s, is %s", e.Criterion, e.Wanted, e.Seen)
+	return fmt.Sprintf("%s: wants %s, %s", e.Criterion, e.Wanted, e.Seen)
 }
 
 // ExcludedError is why a rule that matches an object spares it.
@@ -42,51 +40,99 @@ func (e *ExcludedError) Error() string {
 
 // NoneMatchedError is why none of several entries of a match block holds.
 type NoneMatchedError struct {
-	Places []string // such as "any[0]"
-	Each   []*NotMatchedError
+	Each []EntryError // those that come nearest to holding first
+	// Nearest tells that the first comes nearer than all others.
+	Nearest bool
 }
+
+// EntryError is why one entry does not hold.
+type EntryError struct {
+	Place string // such as "any[0]"
+	Err   *NotMatchedError
+}
+
+// mostEntries bounds the entries that an error tells of.
+const mostEntries = 3
 
 // Error goes through the entries.
 func (e *NoneMatchedError) Error() string {
-	parts := make([]string, len(e.Each))
-	for i, failed := range e.Each {
-		parts[i] = e.Places[i] + ": " + failed.Error()
+	var parts []string
+	for i, entry := range e.Each[:min(len(e.Each), mostEntries)] {
+		place := entry.Place
+		if i == 0 && e.Nearest {
+			place += " comes nearest"
+		}
+		parts = append(parts, place+": "+entry.Err.Error())
+	}
+	if more := len(e.Each) - len(parts); more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more entries", more))
 	}
 	return strings.Join(parts, "; ")
 }
 
-// Reason renders a mismatch for those who asked.
+// Reason renders a mismatch for those who asked: by the criterion that says most of
+// what the object is, whichever was judged first.
 func (m Mismatch) Reason(c *Candidate) error {
 	switch {
 	case m.excluded:
 		return m.exclusion()
-	case m.block != nil && len(m.block.filters) > 1:
-		return m.noneOf(c)
+	case m.block == nil || m.filter == nil:
+		return m.notMatched(c)
 	}
-	failed := m.notMatched(c)
-	if m.filter != nil && m.block == nil && m.filter.place != "" { // one of those that all must hold
-		failed.Criterion = m.filter.place + ": " + failed.Criterion
+	missed := m.block.missed(c)
+	switch {
+	case len(missed) == 0: // it holds by now, for what was not to be read before
+		return m.notMatched(c)
+	case m.block.all:
+		least := slices.MinFunc(missed, byRank)
+		failed := least.notMatched(c)
+		failed.Criterion = least.filter.place + ": " + failed.Criterion
+		return failed
+	case len(m.block.filters) == 1:
+		return missed[0].notMatched(c)
 	}
-	return failed
+	slices.SortStableFunc(missed, func(a, b Mismatch) int { return byRank(b, a) })
+	out := &NoneMatchedError{Nearest: len(missed) > 1 && missed[0].rank() > missed[1].rank()}
+	for _, f := range missed {
+		out.Each = append(out.Each, EntryError{Place: f.filter.place, Err: f.notMatched(c)})
+	}
+	return out
+}
+
+// missed judges all filters again, each for its own reason.
+func (m *Block) missed(c *Candidate) []Mismatch {
+	var out []Mismatch
+	for _, f := range m.filters {
+		failed, err := f.failsMatch(c)
+		if err != nil || failed == holds {
+			continue
+		}
+		// Labels of the Namespace are judged last, since they may have to be read.
+		if by, err := f.failsNamespaceSelector(c); err == nil && by != holds && rankOf(by) < rankOf(failed) {
+			failed = by
+		}
+		out = append(out, Mismatch{criterion: failed, filter: f})
+	}
+	return out
+}
+
+// rank says how much of a filter holds before its criterion fails.
+func (m Mismatch) rank() int { return rankOf(m.criterion) }
+
+func byRank(a, b Mismatch) int { return a.rank() - b.rank() }
+
+// rankOf is the place of a criterion in the order in which reasons are told: what
+// the object is, then what it has, then what is done to it and by whom.
+func rankOf(c criterion) int {
+	return slices.Index([]criterion{
+		byNothing, byKind, byName, byNames, byNamespace, bySelector, byAnnotations, byNamespaceSelector,
+		byOperation, bySubjects, byRoles, byClusterRoles,
+	}, c)
 }
 
 func (m Mismatch) notMatched(c *Candidate) *NotMatchedError {
 	wanted, seen := m.wantedAndSeen(c)
 	return &NotMatchedError{Criterion: string(m.criterion), Wanted: wanted, Seen: seen}
-}
-
-// noneOf judges all entries again, each for its own reason.
-func (m Mismatch) noneOf(c *Candidate) error {
-	out := &NoneMatchedError{}
-	for _, f := range m.block.filters {
-		failed, err := f.failsMatch(c)
-		if err != nil || failed == holds {
-			continue
-		}
-		out.Places = append(out.Places, f.place)
-		out.Each = append(out.Each, Mismatch{criterion: failed, filter: f}.notMatched(c))
-	}
-	return out
 }
 
 // exclusion says what the entry that excludes asks for, or all of them where they
@@ -110,9 +156,27 @@ func (m Mismatch) exclusion() error {
 // String lists the criteria of a filter with what they want.
 func (f *filter) String() string {
 	var parts []string
+	for _, d := range f.demands() {
+		parts = append(parts, d.String())
+	}
+	return strings.Join(parts, ", ")
+}
+
+// demand is a criterion with what it wants.
+type demand struct {
+	criterion criterion
+	wanted    string
+}
+
+// String reads like "kinds: Pod, Deployment".
+func (d demand) String() string { return string(d.criterion) + ": " + d.wanted }
+
+// demands are the criteria that a filter has.
+func (f *filter) demands() []demand {
+	var out []demand
 	add := func(c criterion, wanted string) {
 		if wanted != "" {
-			parts = append(parts, string(c)+": "+wanted)
+			out = append(out, demand{c, wanted})
 		}
 	}
 	add(byOperation, strings.Join(f.operations, ", "))
@@ -130,53 +194,56 @@ func (f *filter) String() string {
 	add(byRoles, strings.Join(f.roles, ", "))
 	add(byClusterRoles, strings.Join(f.clusterRole, ", "))
 	add(bySubjects, subjectTexts(f.subjects))
-	return strings.Join(parts, ", ")
+	return out
 }
 
 func (m Mismatch) wantedAndSeen(c *Candidate) (wanted, seen string) {
 	f := m.filter
 	switch m.criterion {
-	case byOperation:
-		return strings.Join(f.operations, ", "), string(c.Operation)
 	case byKind:
-		return kindTexts(f.kinds), kindOf(c).String()
+		return kindTexts(f.kinds), is(kindOf(c).String())
 	case byName:
-		return f.name, c.Object.GetName()
+		return f.name, is(c.name())
 	case byNames:
-		return strings.Join(f.names, ", "), c.Object.GetName()
+		return strings.Join(f.names, ", "), is(c.name())
 	case byNamespace, byPolicyNamespace:
-		return strings.Join(f.namespaces, ", "), NamespaceOf(c.Object)
-	case byAnnotations:
-		return joinPairs(f.annotations), joinPairs(f.concerned(c.Object.GetAnnotations()))
+		return strings.Join(f.namespaces, ", "), is(NamespaceOf(c.Object))
 	case bySelector:
-		return f.labels.String(), joinPairs(c.Object.GetLabels())
+		return f.labels.String(), f.labels.Seen(c.Object.GetLabels())
+	case byAnnotations:
+		return joinPairs(f.annotations), selector.SeenOf(c.Object.GetAnnotations(), f.annotations)
 	case byNamespaceSelector:
-		if c.Namespace == nil {
-			return f.nsLabels.String(), ""
-		}
-		return f.nsLabels.String(), joinPairs(c.Namespace.GetLabels())
-	case byRoles:
-		return strings.Join(f.roles, ", "), c.Request.User.Username
-	case byClusterRoles:
-		return strings.Join(f.clusterRole, ", "), c.Request.User.Username
+		return f.nsLabels.String(), f.seenOfNamespace(c)
+	case byOperation:
+		return strings.Join(f.operations, ", "), is(string(c.Operation))
 	case bySubjects:
-		return subjectTexts(f.subjects), c.Request.User.Username
+		return subjectTexts(f.subjects), is(c.Request.User.Username)
+	case byRoles:
+		return strings.Join(f.roles, ", "), is(c.Request.User.Username)
+	case byClusterRoles:
+		return strings.Join(f.clusterRole, ", "), is(c.Request.User.Username)
 	}
 	return "", ""
 }
 
-// concerned are the annotations that the filter asks for, with other values. The
-// others say nothing, and one of them may hold the whole object once more.
-func (f *filter) concerned(annotations map[string]string) map[string]string {
-	out := map[string]string{}
-	for key, value := range annotations {
-		for wanted := range f.annotations {
-			if wildcard.Match(wanted, key) {
-				out[key] = value
-			}
-		}
+func is(what string) string {
+	if what == "" {
+		return "has none"
 	}
-	return out
+	return "is " + what
+}
+
+func (f *filter) seenOfNamespace(c *Candidate) string {
+	labels, err := c.namespaceLabels()
+	switch {
+	case c.Object.GetKind() == "Namespace":
+		return "is a Namespace itself, for which this never holds"
+	case err != nil:
+		return "is not known"
+	case c.Object.GetNamespace() == "":
+		return "is in no namespace"
+	}
+	return "the Namespace " + f.nsLabels.Seen(labels)
 }
 
 func kindOf(c *Candidate) selector.Kind {

@@ -141,11 +141,14 @@ func (m *Block) NamesDeletion() bool {
 }
 
 // Operations are those that the block is limited to, each once; none where some
-// filter leaves them open.
+// filter leaves them open, or all of several that must hold do.
 func (m *Block) Operations() []engine.Operation {
 	var out []engine.Operation
-	for _, f := range m.selecting() {
-		if len(f.operations) == 0 {
+	for _, f := range m.filters {
+		switch {
+		case len(f.operations) == 0 && (m.all || f.empty(true)):
+			continue
+		case len(f.operations) == 0:
 			return nil
 		}
 		for _, o := range f.operations {

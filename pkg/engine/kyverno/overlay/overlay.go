@@ -8,6 +8,8 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/reason"
 )
 
 // Result is an object with a patch applied.
@@ -51,9 +53,7 @@ func Apply(live, patch map[string]any, s engine.Schema) (Result, error) {
 func discreet(err error, live map[string]any) error {
 	var failed *ConditionError
 	if live["kind"] == "Secret" && errors.As(err, &failed) {
-		hidden := *failed
-		hidden.hidden = true
-		return &hidden
+		return failed.Discreet()
 	}
 	return err
 }
@@ -76,14 +76,23 @@ func (e *ConditionError) Error() string {
 	if e.Missing {
 		return fmt.Sprintf("condition on %s does not hold: there is no such field", e.Path)
 	}
+	if _, scalar := text(e.Want); !scalar {
+		return fmt.Sprintf("condition on %s does not hold: %s", e.Path, pattern.Explain(e.Want, e.Got).Below(e.Path).Text(e.show))
+	}
 	found := ""
 	if got, ok := text(e.Got); ok && !e.hidden {
 		found = "is " + shortened(got) + " and "
 	}
-	if want, ok := text(e.Want); ok {
-		return fmt.Sprintf("condition on %s does not hold: it %sdoes not match %q", e.Path, found, want)
+	want, _ := text(e.Want)
+	return fmt.Sprintf("condition on %s does not hold: it %sdoes not match %q", e.Path, found, want)
+}
+
+// show is a value of the object as the text may have it.
+func (e *ConditionError) show(value any) string {
+	if e.hidden {
+		return reason.Hidden
 	}
-	return fmt.Sprintf("condition on %s does not hold: it %sdoes not match the pattern", e.Path, found)
+	return reason.Value(value)
 }
 
 // shortened keeps long values out of messages.
@@ -93,6 +102,13 @@ func shortened(s string) string {
 		return strconv.Quote(s)
 	}
 	return strconv.Quote(strings.ToValidUTF8(s[:most], "")) + "..."
+}
+
+// Discreet is the error without what was found.
+func (e *ConditionError) Discreet() *ConditionError {
+	out := *e
+	out.hidden = true
+	return &out
 }
 
 // Brief names the condition without what was found on the one object.

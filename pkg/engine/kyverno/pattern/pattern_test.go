@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/reason"
 )
 
 func TestParseKey(t *testing.T) {
@@ -216,6 +217,9 @@ func FuzzMatch(f *testing.F) {
 		}
 		if second := pattern.Match(want, got); first != second {
 			t.Fatalf("the answer changed from %t to %t", first, second)
+		}
+		if !first && pattern.Explain(want, got).Below("at").Text(reason.Value) == "" {
+			t.Fatal("a difference that says nothing")
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/jsonvalue"
 )
 
 // maxText bounds the text that one rendering builds.
@@ -92,15 +93,18 @@ func (p leaf) render(r *renderer) (any, error) {
 // text joins segments; values that are no texts are inserted as JSON.
 func (r *renderer) text(segments []segment, path string) (string, error) {
 	var b strings.Builder
-	for _, s := range segments {
+	parts := make([]any, len(segments))
+	for i, s := range segments {
 		if s.variable == nil {
 			b.WriteString(s.text)
+			parts[i] = s.text
 			continue
 		}
 		value, err := r.value(s.variable, path)
 		if err != nil {
 			return "", err
 		}
+		parts[i] = value
 		text, ok := value.(string)
 		if !ok {
 			data, err := json.Marshal(value)
@@ -112,12 +116,20 @@ func (r *renderer) text(segments []segment, path string) (string, error) {
 		if r.written += len(text); r.written > maxText {
 			return "", &ResolveError{
 				Expression: s.variable.source(), Path: path,
-				Err: &jmespath.LimitError{What: "bytes of substituted text", Max: maxText},
+				Err: &jsonvalue.LimitError{What: "bytes of substituted text", Max: maxText},
 			}
 		}
 		b.WriteString(text)
 	}
+	r.tell(b.String(), parts...)
 	return b.String(), nil
+}
+
+// tell has a text known as secret if something is that it was put together from.
+func (r *renderer) tell(text string, from ...any) {
+	if s := r.scope.Interpreter().Secrets(); s != nil && s.Any() {
+		s.Derive(text, from...)
+	}
 }
 
 // value evaluates one variable.
@@ -146,6 +158,7 @@ func (r *renderer) expression(v *variable, path string) (*jmespath.Expression, e
 		}
 		expr, err := r.scope.tree.cache.Compile(text)
 		if err != nil {
+			r.tell(err.Error(), text) // it quotes a part of the text
 			return nil, &ResolveError{Expression: text, Path: path, Err: err}
 		}
 		return expr, nil

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/jsonvalue"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
 
@@ -137,7 +138,7 @@ func (v *variable) take(f *frame) error {
 		}
 	}
 	if v.depth >= maxNesting {
-		return &jmespath.LimitError{What: "nested variables", Max: maxNesting}
+		return &jsonvalue.LimitError{What: "nested variables", Max: maxNesting}
 	}
 	return nil
 }

@@ -88,6 +88,10 @@ func (s *Scope) bind(b *binding) {
 	s.head = b
 }
 
+// Interpreter evaluates expressions on data beside the scope, with the same clock
+// and the same random values.
+func (s *Scope) Interpreter() *jmespath.Interpreter { return s.tree.interpreter }
+
 // Query evaluates an expression on the scope. A name that the scope does not
 // have is a *jmespath.NotFoundError.
 func (s *Scope) Query(expr *jmespath.Expression) (any, error) {

@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/jsonvalue"
 )
 
 // Template is a JSON value with variables, compiled: immutable and safe for
@@ -33,6 +35,20 @@ type Template struct {
 // A patch that is itself a text, such as patchesJson6902, is a text like any
 // other: variables are inserted before anybody parses it.
 func Parse(doc any) (*Template, error) { return ParseAt(doc) }
+
+// Decode is Parse for a place in a policy. A missing value is nil, and so is one
+// with an error, which goes to the node's report.
+func Decode(n decode.Node) *Template {
+	if n.Value == nil {
+		return nil
+	}
+	t, err := Parse(n.Value)
+	if err != nil {
+		n.Fail("%w", err)
+		return nil
+	}
+	return t
+}
 
 // ParseAt is Parse for a document that is a part of a larger one: path says
 // where, such as "mutate", "patchStrategicMerge". It shows in errors and serves
@@ -87,7 +103,7 @@ type parser struct {
 
 func (p *parser) parse(value any, path []string) (part, error) {
 	if limit := engine.DefaultLimits().Depth; len(path) > limit {
-		return nil, &jmespath.LimitError{What: "levels of nesting in a document", Max: limit}
+		return nil, &jsonvalue.LimitError{What: "levels of nesting in a document", Max: limit}
 	}
 	switch v := value.(type) {
 	case string:

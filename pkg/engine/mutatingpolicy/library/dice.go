@@ -1,13 +1,13 @@
 package library
 
 import (
-	"math/rand/v2"
-
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/randomtext"
 )
 
 const (
@@ -40,12 +40,12 @@ func diceOptions() []cel.EnvOption {
 		cel.Macros(macros...),
 		cel.Function(drawFunction, cel.Overload("kyverno_draw", []*cel.Type{diceType, cel.StringType}, cel.StringType,
 			cel.BinaryBinding(func(d, pattern ref.Val) ref.Val {
-				dice, isDice := d.Value().(*rand.Rand)
+				dice, isDice := d.Value().(*randomtext.Source)
 				text, isText := pattern.Value().(string)
 				if !isDice || !isText {
 					return types.MaybeNoSuchOverloadErr(pattern)
 				}
-				out, err := random(dice, text)
+				out, err := dice.Text(text)
 				if err != nil {
 					return types.WrapErr(err)
 				}

@@ -3,7 +3,6 @@ package library
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 
@@ -14,21 +13,15 @@ import (
 	"github.com/kyverno/sdk/extensions/cel/libs/resource"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/randomtext"
 )
-
-// UnsupportedError is something that an expression asks for and that this
-// program cannot, or may not, do.
-type UnsupportedError struct{ Reason string }
-
-// Error is the reason, with the flag that would help where there is one.
-func (e *UnsupportedError) Error() string { return e.Reason }
 
 // Session answers the functions of one evaluation. It belongs to one goroutine.
 type Session struct {
 	context  context.Context // a session does not outlive its evaluation
 	world    *engine.World
 	settings Settings
-	dice     *rand.Rand
+	dice     *randomtext.Source
 	images   []string // that exceptions allow
 	values   []string
 	missing  error
@@ -49,7 +42,7 @@ func (s *Session) Allow(images, values []string) { s.images, s.values = images, 
 
 // NewSession starts the session of an evaluation in a world.
 func NewSession(ctx context.Context, w *engine.World, s Settings) *Session {
-	return &Session{context: ctx, world: w, settings: s, dice: rand.New(rand.NewPCG(s.Seed, s.Seed))} //nolint:gosec // reproducible on purpose
+	return &Session{context: ctx, world: w, settings: s, dice: randomtext.New(s.Seed)}
 }
 
 // Bindings are the values of the variables that Options declares.

@@ -56,11 +56,11 @@ func TestMissed(t *testing.T) {
 		{"exclusion before selection", `{resourceRules: [` + pods + `}], excludeResourceRules: [` + pods + `}]}`, namespaced, nil, "pods", "CREATE", `excludeResourceRules: wants none of pods of v1, is pods of v1 named "a"`},
 		{"labels of the object", `objectSelector: {matchLabels: {app: web}}`, pod(map[string]any{"labels": map[string]any{"app": "web"}}), nil, "pods", "UPDATE", ""},
 		{"labels that it had", `objectSelector: {matchLabels: {app: web}}`, namespaced, pod(map[string]any{"labels": map[string]any{"app": "web"}}), "pods", "UPDATE", ""},
-		{"labels that it never had", `objectSelector: {matchLabels: {app: web}}`, namespaced, namespaced, "pods", "UPDATE", "objectSelector: wants app=web, is without labels"},
+		{"labels that it never had", `objectSelector: {matchLabels: {app: web}}`, namespaced, namespaced, "pods", "UPDATE", "objectSelector: wants app=web, has none"},
 		{"an empty selector", `{objectSelector: {}, namespaceSelector: {}}`, namespaced, nil, "pods", "UPDATE", ""},
 		{"a cluster-scoped object", `namespaceSelector: {matchLabels: {tier: gold}}`, pod(map[string]any{"name": "a"}), nil, "nodes", "UPDATE", ""},
 		{"a namespace's own labels", `namespaceSelector: {matchLabels: {tier: gold}}`, pod(map[string]any{"name": "a", "labels": map[string]any{"tier": "gold"}}), nil, "namespaces", "UPDATE", ""},
-		{"a namespace without them", `namespaceSelector: {matchLabels: {tier: gold}}`, pod(map[string]any{"name": "a"}), nil, "namespaces", "UPDATE", "namespaceSelector: wants tier=gold, is without labels"},
+		{"a namespace without them", `namespaceSelector: {matchLabels: {tier: gold}}`, pod(map[string]any{"name": "a"}), nil, "namespaces", "UPDATE", "namespaceSelector: wants tier=gold, the Namespace has none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			candidate := &match.Candidate{

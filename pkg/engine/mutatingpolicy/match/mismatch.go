@@ -1,12 +1,9 @@
 package match
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // Mismatch is the reason why constraints do not select a request; the zero value
@@ -59,8 +56,9 @@ func (m Mismatch) Versions() []string {
 
 // NotMatchedError is why a policy passes over an object.
 type NotMatchedError struct {
-	Criterion    string // a field of the constraints, or the whole reason
-	Wanted, Seen string
+	Criterion string // a field of the constraints, or the whole reason
+	Wanted    string
+	Seen      string // what there is instead, with its verb
 }
 
 // Error says what the constraints want, and what is there.
@@ -68,33 +66,40 @@ func (e *NotMatchedError) Error() string {
 	if e.Wanted == "" {
 		return e.Criterion
 	}
-	return fmt.Sprintf("%s: wants %s, is %s", e.Criterion, e.Wanted, e.Seen)
+	return fmt.Sprintf("%s: wants %s, %s", e.Criterion, e.Wanted, e.Seen)
 }
 
-// Reason renders a mismatch for those who asked.
+// Reason renders a mismatch for those who asked. That the rules name other
+// resources says more than what else does not hold.
 func (m Mismatch) Reason(r *Candidate) error {
 	e := &NotMatchedError{Criterion: string(m.criterion)}
 	if m.of == nil {
 		return e
 	}
-	switch m.criterion {
+	if len(m.of.rules) > 0 && !m.of.namesResource(r) {
+		e.Criterion = string(byResource)
+	}
+	switch criterion(e.Criterion) {
 	case byNamespaceSelector:
 		of, _ := r.ownNamespaceLabels() // they were there when they did not match
-		e.Wanted, e.Seen = m.of.namespaces.String(), labelText(of)
+		e.Wanted, e.Seen = m.of.namespaces.String(), "the Namespace "+m.of.namespaces.Seen(of)
 	case byObjectSelector:
-		e.Wanted, e.Seen = m.of.objects.String(), labelText(r.Object.GetLabels())
+		e.Wanted, e.Seen = m.of.objects.String(), m.of.objects.Seen(r.Object.GetLabels())
 	case byOperation:
-		e.Wanted, e.Seen = m.of.operations(), string(r.Operation)
+		e.Wanted, e.Seen = m.of.operations(), "is "+string(r.Operation)
 	case byResource, byVersion:
-		e.Wanted, e.Seen = ruleTexts(m.of.rules), r.text()
+		e.Wanted, e.Seen = ruleTexts(m.of.rules), "is "+r.text()
 	default:
-		e.Wanted, e.Seen = "none of "+ruleTexts(m.of.excluded), r.text()
+		e.Wanted, e.Seen = "none of "+ruleTexts(m.of.excluded), "is "+r.text()
 	}
 	return e
 }
 
-func labelText(set map[string]string) string {
-	return cmp.Or(labels.Set(set).String(), "without labels")
+// namesResource tells whether a rule names the resource, in whatever version.
+func (c *Constraints) namesResource(r *Candidate) bool {
+	asked := *r
+	asked.Operation, asked.anyVersion = "", true
+	return anyFor(c.rules, &asked)
 }
 
 func (r *Candidate) text() string {

@@ -47,7 +47,7 @@ func Split(body []byte) (List, error) {
 		}
 	})
 	if err != nil {
-		return List{}, fmt.Errorf("read list: %w", err)
+		return List{}, fmt.Errorf("the answer is no list: %w", err)
 	}
 	if list.Continue == "" {
 		list.Remaining = 0
@@ -74,7 +74,10 @@ func Read(body []byte) (Item, error) {
 	if s.next(); err == nil && s.pos != len(s.text) {
 		err = s.fail("the end")
 	}
-	return item, err
+	if err != nil {
+		return Item{}, fmt.Errorf("the answer is no object: %w", err)
+	}
+	return item, nil
 }
 
 // Decode decodes the object, with int64 and float64 for numbers. Each call

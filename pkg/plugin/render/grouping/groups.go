@@ -16,7 +16,7 @@ type By string
 const (
 	Patch     By = "patch"     // objects of one kind that change alike, wherever they are
 	Object    By = "object"    // nothing: each object by itself, as soon as it is known
-	Policy    By = "policy"    // like Patch, under the rules that make the change
+	Policy    By = "policy"    // like Patch, policy by policy: an object stands under each that acts on it
 	Namespace By = "namespace" // like Patch, namespace by namespace
 )
 
@@ -45,8 +45,8 @@ type Member struct {
 	Subject engine.ObjectKey
 	// Likeness is equal for objects that are shown in the same words.
 	Likeness [32]byte
-	// Rules is what Policy groups by.
-	Rules string
+	// Policy is what Policy groups by.
+	Policy string
 	// Pods restart with the change.
 	Pods int
 }
@@ -141,7 +141,7 @@ func (g *Groups) count(group *Group, m Member) {
 func (g *Groups) title(m Member) string {
 	switch g.By {
 	case Policy:
-		return m.Rules
+		return m.Policy
 	case Namespace:
 		return cmp.Or(m.Subject.Namespace, "(objects without a namespace)")
 	case Patch, Object:

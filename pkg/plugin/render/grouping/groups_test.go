@@ -11,8 +11,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/grouping"
 )
 
-func member(namespace, name string, likeness byte, rules string) grouping.Member {
-	return grouping.Member{Subject: engine.ObjectKey{Namespace: namespace, Name: name}, Likeness: [32]byte{likeness}, Rules: rules}
+func member(namespace, name string, likeness byte, policy string) grouping.Member {
+	return grouping.Member{Subject: engine.ObjectKey{Namespace: namespace, Name: name}, Likeness: [32]byte{likeness}, Policy: policy}
 }
 
 func collect(g *grouping.Groups, members ...grouping.Member) {
@@ -38,12 +38,12 @@ func shape(sections []*grouping.Section) []string {
 
 func TestObjectsThatChangeAlikeAreShownOnce(t *testing.T) {
 	members := []grouping.Member{
-		member("shop", "a", 1, "p/r"), member("shop", "b", 2, "q"), member("db", "c", 1, "p/r"), member("", "d", 1, "p/r"),
+		member("shop", "a", 1, "p"), member("shop", "b", 2, "q"), member("db", "c", 1, "p"), member("", "d", 1, "p"),
 	}
 	for by, want := range map[grouping.By][]string{
 		"":                 {": a(3) b(1)"},
 		grouping.Patch:     {": a(3) b(1)"},
-		grouping.Policy:    {"p/r: a(3)", "q: b(1)"},
+		grouping.Policy:    {"p: a(3)", "q: b(1)"},
 		grouping.Namespace: {"(objects without a namespace): d(1)", "db: c(1)", "shop: a(1) b(1)"},
 	} {
 		g := grouping.Groups{By: by}

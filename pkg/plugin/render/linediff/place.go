@@ -78,7 +78,7 @@ func field(line string) string {
 	if plainName.MatchString(name) {
 		return "." + name
 	}
-	return "[" + strconv.QuoteToASCII(name) + "]"
+	return "[" + strconv.Quote(name) + "]"
 }
 
 func unquote(s string) string {

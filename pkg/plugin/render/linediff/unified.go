@@ -3,6 +3,7 @@ package linediff
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,7 +16,8 @@ type Names struct{ Before, After string }
 // Unified is the unified diff of two texts with so many lines of context; it is
 // empty where they are equal. The head of a hunk names what holds the first line
 // that differs, as git names a function:
-// "@@ -40,7 +41,7 @@ spec.containers[web].env".
+// "@@ -40,7 +41,7 @@ spec.containers[web].env". Where lines differ in nothing but white
+// space, that is marked.
 func Unified(names Names, before, after string, context int) (string, error) {
 	text, err := udiff.ToUnified(names.Before, names.After, before, udiff.Lines(before, after), context)
 	if err != nil {
@@ -25,7 +27,7 @@ func Unified(names Names, before, after string, context int) (string, error) {
 		return text, nil
 	}
 	texts := map[byte][]string{'-': strings.Split(before, "\n"), '+': strings.Split(after, "\n")}
-	lines := strings.SplitAfter(text, "\n")
+	lines := slices.Collect(strings.Lines(text))
 	for i, line := range lines {
 		if first, ok := parseHead(line); ok {
 			if place := firstPlace(texts, lines[i+1:], first); place != "" {
@@ -33,7 +35,7 @@ func Unified(names Names, before, after string, context int) (string, error) {
 			}
 		}
 	}
-	return strings.Join(lines, ""), nil
+	return strings.Join(markSpaces(lines), ""), nil
 }
 
 var head = regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@`)

@@ -86,3 +86,29 @@ func FuzzPlace(f *testing.F) {
 		}
 	})
 }
+
+// What differs in white space alone can be seen, and how far a line is indented is seen
+// anyway.
+func TestWhiteSpaceThatDiffersIsMarked(t *testing.T) {
+	const legend = "\\ only white space differs: · is a space, → a tab\n"
+	for _, c := range []struct{ why, before, after, want string }{
+		{"a space at the end", "k: |\n  a \n  b\n", "k: |\n  a\n  b\n", "-  a·\n+  a\n" + legend},
+		{"a tab for spaces", "  a  b c\n", "  a\tb c\n", "-  a··b c\n+  a→b c\n" + legend},
+		{"a space that does not break lines", "a b\n", "a\u00a0b\n", "-a·b\n+a\\u00a0b\n" + legend},
+		{"a line of spaces", "a\n  \nb\n", "a\n\nb\n", "-··\n+\n" + legend},
+		{"an indent of tabs", "\ta\n", "  a\n", "-→a\n+··a\n" + legend},
+		{"one line of several", "a \nb\nc\n", "x\na\nb y\nc\n", "-a·\n-b\n+x\n+a\n+b y\n" + legend},
+		{"an indent", "a:\n  b\n", "a:\n    b\n", "-  b\n+    b\n"},
+		{"words that differ", "a b \n", "ab \n", "-a b \n+ab \n"},
+		{"a line that is new", "a\n", "a\nb \n", "+b \n"},
+	} {
+		text, err := linediff.Unified(linediff.Names{Before: "old", After: "new"}, c.before, c.after, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.SplitN(text, "\n", 4)[3] // below the names and the head
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.why, diff)
+		}
+	}
+}

@@ -18,8 +18,7 @@ func (w *Writer) block(s string, indent int) bool {
 	if s[0] == ' ' || s[0] == '\t' || s[0] == '\n' {
 		w.b.WriteByte('2') // or else the first line would say how far the text is moved
 	}
-	body := strings.TrimRight(s, "\n")
-	switch len(s) - len(body) {
+	switch body := strings.TrimRight(s, "\n"); len(s) - len(body) {
 	case 0:
 		w.b.WriteByte('-')
 	case 1:
@@ -32,16 +31,31 @@ func (w *Writer) block(s string, indent int) bool {
 		w.b.WriteByte('\n')
 		if line != "" {
 			w.space(margin)
-			w.b.WriteString(line)
+			text, returned := strings.CutSuffix(line, "\r")
+			w.b.WriteString(text)
+			if returned {
+				w.b.WriteString(carriageReturn)
+			}
 		}
 	}
 	w.b.WriteByte('\n')
 	return true
 }
 
+// carriageReturn stands at the end of a line for a carriage return before the line
+// break, as Windows ends lines: so that it is seen, and a change of it.
+const carriageReturn = `\r`
+
+// ambiguous tells whether lines of a text end in what stands for a carriage return.
+func ambiguous(s string) bool { return strings.Contains(s, carriageReturn+"\n") }
+
 // asLines tells whether a text has several lines and nothing in it that a YAML
 // block cannot hold.
 func asLines(s string) bool {
+	if ambiguous(s) {
+		return false
+	}
+	s = strings.ReplaceAll(s, "\r\n", "\n")
 	if strings.Trim(s, "\n") == "" || !strings.Contains(s, "\n") || !utf8.ValidString(s) {
 		return false
 	}

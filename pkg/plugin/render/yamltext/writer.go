@@ -23,7 +23,9 @@ const (
 	maxScalarLength = 64
 )
 
-// Object is an object's YAML. Its error is a value that no JSON document holds.
+// Object is an object's YAML, but for one thing: of a text with the line ends of
+// Windows each line ends in "\r", as an escape, where YAML could show the text on one
+// line only. Its error is a value that no JSON document holds.
 func (w *Writer) Object(fields map[string]any) (string, error) {
 	w.b.Reset()
 	if err := w.value(fields, 0); err != nil {
@@ -152,6 +154,9 @@ func (w *Writer) text(s string) (string, error) {
 	}
 	if known, ok := w.scalars[s]; ok {
 		return known, nil
+	}
+	if ambiguous(s) {
+		return strconv.Quote(s), nil
 	}
 	written, err := marshalScalar(s)
 	if err == nil && len(s) <= maxScalarLength && len(w.scalars) < maxScalars {

@@ -2,6 +2,7 @@ package yamltext
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -13,7 +14,7 @@ import (
 func TestReadsAsWhatWasMeant(t *testing.T) {
 	texts := []any{
 		"", " ", "a", "y", "No", "null", "~", "1", "0x1f", "1e3", "1:30", "500m", "2026-01-01", "nginx:1.27", "a:", "a: b", "a #b", "#", "- a", "-", "?", "*a", "&a", "!x",
-		"{a}", "[a]", "'", `"`, "a\nb", "a\nb\n", "a\n\n", "\n", " a\n b\n", "a \nb", "a\tb\n\tc\n", "\ta\n", "a\r\nb\r\n", "\n a", "\n\na\n\n\n", "a\n ", " \n", "---\nb\n...\n", "# x\n y: |\n", "- a\nb: c", "tab\there", "é", "\x07", "\x7f", "a\u0085b", "\u0090\n", "\ufeffa", "\ufffe", "=", "true", "a'b", "%a", "@a", "`a`", "a, b",
+		"{a}", "[a]", "'", `"`, "a\nb", "a\nb\n", "a\n\n", "\n", " a\n b\n", "a \nb", "a\tb\n\tc\n", "\ta\n", "a\rb\n", "a\nb\r", "a\\r\nb\r\n", "\n a", "\n\na\n\n\n", "a\n ", " \n", "---\nb\n...\n", "# x\n y: |\n", "- a\nb: c", "tab\there", "é", "\x07", "\x7f", "a\u0085b", "\u0090\n", "\ufeffa", "\ufffe", "=", "true", "a'b", "%a", "@a", "`a`", "a, b",
 		"one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen",
 		int64(3), int64(-1), 0.5, 1e21, true, false, nil,
 		map[string]any{},
@@ -86,13 +87,33 @@ func TestTextsOfSeveralLinesStayLines(t *testing.T) {
 	}
 }
 
+// Lines that end as on Windows are lines too. What ends in the escape itself is not
+// taken for them.
+func TestLineEndsOfWindowsAreShown(t *testing.T) {
+	for text, want := range map[string]string{
+		"a\r\n\r\n b\r\n": "|\n  a\\r\n  \\r\n   b\\r\n",
+		"a\r\nb\n":        "|\n  a\\r\n  b\n",
+		"a\r\nb":          "|-\n  a\\r\n  b\n",
+		"a\r\nb\r":        `"a\r\nb\r"` + "\n",
+		"a\rb\r\n":        `"a\rb\r\n"` + "\n",
+		"a\\r\nb\n":       `"a\\r\nb\n"` + "\n",
+		"a\r\nb\\r":       "|-\n  a\\r\n  b\\r\n",
+	} {
+		var w Writer
+		got, err := w.Object(map[string]any{"k": text})
+		if err != nil || got != "k: "+want {
+			t.Errorf("%q: got %q, %v; want %q", text, got, err, "k: "+want)
+		}
+	}
+}
+
 func FuzzReadsAsWhatWasMeant(f *testing.F) {
 	for _, seed := range []string{"a\n b", "\t\n", "a: |\n  b\n", "\n\n x"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if !utf8.ValidString(s) {
-			t.Skip("no text of JSON")
+		if !utf8.ValidString(s) || strings.Contains(s, "\r\n") {
+			t.Skip("no text of JSON, or one whose line ends are shown")
 		}
 		object := map[string]any{"a": s, "b": []any{s, map[string]any{"c": s, "d": []any{[]any{s}}}}}
 		var w Writer

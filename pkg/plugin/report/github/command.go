@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report"
 )
 
@@ -19,7 +19,7 @@ func (a *annotation) command() string {
 	var b strings.Builder
 	b.WriteString("::" + a.level + " ")
 	if a.place.Path != "" {
-		fmt.Fprintf(&b, "file=%s,line=%d,", property(render.Line(a.place.Path)), a.place.Line)
+		fmt.Fprintf(&b, "file=%s,line=%d,", property(harmless.Line(a.place.Path)), a.place.Line)
 	}
 	return b.String() + "title=" + property(a.title) + "::" + data(a.text) + "\n"
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -18,7 +19,7 @@ import (
 func changes(rules int) []engine.Change {
 	var out []engine.Change
 	for i := range rules {
-		c := engine.Change{}
+		c := engine.Change{After: &unstructured.Unstructured{}}
 		c.Subject.Kind, c.Subject.Name = "ConfigMap", fmt.Sprint("c", i)
 		for r := range rules - i {
 			ref := engine.RuleRef{Policy: "p", Rule: fmt.Sprint("r", r)}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/document"
 )
 
 // show opens the page of a run, and waits for its script.
@@ -43,8 +44,8 @@ const (
 )
 
 var reviewOptions = render.Options{
-	Context: render.Context{Context: "production", Server: "https://10.0.0.1:6443", User: "alice", Operation: "auto", Version: "v1.2.3"},
-	Next:    "kubectl mutate apply-existing -A -p policies/",
+	Context: document.Context{Context: "production", Server: "https://10.0.0.1:6443", User: "alice", Operation: "auto", Version: "v1.2.3", Time: "2026-01-02T15:04:05Z"},
+	Advise:  next("kubectl mutate apply-existing -A -p policies/"),
 }
 
 func TestInABrowser(t *testing.T) {
@@ -183,6 +184,12 @@ func TestInABrowserThePageIsAccessible(t *testing.T) {
 	c.expect("the levels of the headings", true, `(() => { let last = 0;
 		return [...document.querySelectorAll("h1,h2,h3,h4")].every(h => { const n = +h.tagName[1], ok = n <= last + 1; last = n; return ok; })
 			&& document.querySelectorAll("h1").length === 1; })()`)
+	c.show(reviewOptions, review()) // as it is when it is opened
+	c.press("Tab", "")
+	c.expect("the first stop", "Skip to the changes", `document.activeElement.textContent`)
+	c.expect("is visible", true, `document.activeElement.getBoundingClientRect().left >= 0`)
+	c.press("Enter", "\r")
+	c.expect("and leads to the changes", "changes", `document.activeElement.id`)
 	c.quiet()
 }
 
@@ -199,6 +206,24 @@ func TestInABrowserHostileTextsDoNothing(t *testing.T) {
 	c.expect("the width", true, `document.documentElement.scrollWidth <= 1280`)
 	c.run(`document.querySelector("#list").scrollIntoView()`)
 	c.picture("hostile")
+	c.quiet()
+}
+
+// A value keeps its place and its quotes, whichever way it is written.
+func TestInABrowserTextsFromRightToLeftTurnNothingAround(t *testing.T) {
+	c := startChromium(t)
+	c.size(1280, 900)
+	c.show(reviewOptions, []engine.Change{configMap(labels, "shop", "hebrew", map[string]any{"a": "אבג 1"}, map[string]any{"a": "דהו 2 <->"})})
+	c.click("#list summary")
+	c.until(`document.querySelectorAll("#list .values").length === 1`)
+	c.expect("what was stands left of what would be", true,
+		`document.querySelector(".values del").getBoundingClientRect().right < document.querySelector(".values ins").getBoundingClientRect().left`)
+	c.expect("between its quotes", true, `(() => {
+		const text = document.querySelector(".values ins").firstChild, at = (i) => {
+			const r = document.createRange(); r.setStart(text, i); r.setEnd(text, i + 1); return r.getBoundingClientRect().left; };
+		const all = [...text.data].map((_, i) => at(i));
+		return all[0] === Math.min(...all) && all.at(-1) === Math.max(...all); })()`)
+	c.picture("right-to-left")
 	c.quiet()
 }
 

@@ -8,7 +8,8 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/wording"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report"
 )
 
@@ -98,7 +99,7 @@ type member struct {
 }
 
 func memberOf(c *engine.Change) member {
-	m := member{Namespace: cut(render.Line(c.Subject.Namespace), nameLength), Name: cut(render.Line(c.Subject.Name), nameLength)}
+	m := member{Namespace: cut(harmless.Line(c.Subject.Namespace), nameLength), Name: cut(harmless.Line(c.Subject.Name), nameLength)}
 	for i := range c.Impacts {
 		m.Pods += c.Impacts[i].Pods
 	}
@@ -109,7 +110,7 @@ func memberOf(c *engine.Change) member {
 func (p *Printer) describe(c *engine.Change, findings []report.Finding) *change {
 	key := engine.ObjectKey{GroupKind: c.Subject.GroupKind, Subresource: c.Subject.Subresource}
 	out := &change{
-		Level: levelOf(c), Kind: cut(render.Line(strings.TrimSuffix(key.String(), " ")), nameLength),
+		Level: levelOf(c), Kind: cut(harmless.Line(strings.TrimSuffix(key.String(), " ")), nameLength),
 		Verb: verb(c), Fields: len(c.Fields), Rules: []rule{}, namespaces: map[string]bool{},
 	}
 	for i := range findings {
@@ -132,19 +133,19 @@ func (p *Printer) warning(code engine.ImpactCode, text, advice string) warning {
 	if advice != "" {
 		text += "; " + advice
 	}
-	return warning{Code: render.Line(string(code)), Text: cut(render.Line(p.masker.Text(text)), textLength)}
+	return warning{Code: harmless.Line(string(code)), Text: cut(harmless.Line(p.masker.Text(text)), textLength)}
 }
 
 // told tells whether there is something to tell of a rule when not everything is
 // asked for.
 func told(f *report.Finding) bool {
-	return f.Changed > 0 || f.Verdict == report.Error || f.Outcome == engine.Changed || len(f.Warnings) > 0
+	return f.Changed > 0 || f.Verdict == report.Error || f.Outcome == string(engine.Changed) || len(f.Warnings) > 0
 }
 
 func ruleOf(f *report.Finding) rule {
 	out := rule{
-		Name: cut(f.Name, nameLength), Policy: policyName(f.Rule), Origin: cut(render.Line(f.Rule.Origin), nameLength),
-		Outcome: string(f.Outcome), Broken: f.Outcome.Incomplete(), More: f.Changed - len(f.Fields),
+		Name: cut(f.Name, nameLength), Policy: policyName(f.Rule), Origin: cut(harmless.Line(f.Rule.Origin), nameLength),
+		Outcome: f.Outcome, Broken: f.Verdict == report.Error, More: f.Changed - len(f.Fields),
 		Reasons: cutAll(f.Reasons), Notes: cutAll(f.Notes), Warnings: cutAll(f.Warnings),
 	}
 	for i := range f.Fields {
@@ -185,7 +186,7 @@ func brief(rules []rule) string {
 
 // policyName names a policy in the charts and the filter.
 func policyName(r engine.RuleRef) string {
-	return cut(render.RuleText(engine.RuleRef{Dialect: r.Dialect, Policy: r.Policy}), nameLength)
+	return cut(wording.Rule(engine.RuleRef{Dialect: r.Dialect, Policy: r.Policy}), nameLength)
 }
 
 func verb(c *engine.Change) string {

@@ -6,8 +6,9 @@ import (
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/tally"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/wording"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report"
 )
 
@@ -27,8 +28,13 @@ type bar struct {
 	Changed int    // objects that would change
 	Broken  int    // objects of which not everything is known, or that would be refused
 	Width   int    // of Changed, out of 100
+	Begin   int    // of Broken, which lies over Changed where objects are both
 	Hollow  int    // of Broken
+	both    int
 }
+
+// objects counts those of the bar, each once.
+func (b *bar) objects() int { return b.Changed + b.Broken - b.both }
 
 func (c *counts) of(name string) *bar {
 	if c.bars == nil {
@@ -56,7 +62,7 @@ func (o *overview) add(c *engine.Change, findings []report.Finding) {
 		f := &findings[i]
 		name := policyName(f.Rule)
 		was := policies[name]
-		policies[name] = outcome{changed: was.changed || f.Changed > 0, broken: was.broken || f.Outcome.Incomplete()}
+		policies[name] = outcome{changed: was.changed || f.Changed > 0, broken: was.broken || f.Verdict == report.Error}
 	}
 	for name, came := range policies { // sums, in whatever order
 		o.addTo(&o.policies, name, came.changed, came.broken)
@@ -70,6 +76,9 @@ func (o *overview) addTo(c *counts, name string, changed, broken bool) {
 	}
 	if broken {
 		at.Broken++
+	}
+	if changed && broken {
+		at.both++
 	}
 }
 
@@ -110,17 +119,17 @@ func (c *counts) chartOf(title, head, filter string) chart {
 	}
 	slices.Sort(out.All)
 	slices.SortFunc(out.Bars, func(a, b *bar) int {
-		return cmp.Or(cmp.Compare(b.Changed+b.Broken, a.Changed+a.Broken), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(b.objects(), a.objects()), cmp.Compare(a.Name, b.Name))
 	})
 	if rest := len(out.Bars) - barsShown; rest > 0 {
 		out.Bars, out.Rest = out.Bars[:barsShown], rest
 	}
 	most := 1
 	for _, b := range out.Bars {
-		most = max(most, b.Changed+b.Broken)
+		most = max(most, b.objects())
 	}
 	for _, b := range out.Bars {
-		b.Width, b.Hollow = share(b.Changed, most), share(b.Broken, most)
+		b.Width, b.Begin, b.Hollow = share(b.Changed, most), share(b.Changed-b.both, most), share(b.Broken, most)
 		out.Broken = out.Broken || b.Broken > 0
 	}
 	return out
@@ -157,7 +166,7 @@ func (p *Printer) rules(s *engine.Summary) ruleTable {
 	}
 	for i := range s.Rules {
 		r := &s.Rules[i]
-		row := ruleRow{Name: cut(render.RuleText(r.Rule), nameLength), Origin: cut(render.Line(r.Rule.Origin), nameLength)}
+		row := ruleRow{Name: cut(wording.Rule(r.Rule), nameLength), Origin: cut(harmless.Line(r.Rule.Origin), nameLength)}
 		matched := false
 		for _, o := range out.Outcomes {
 			row.Counts = append(row.Counts, r.Outcomes[o])

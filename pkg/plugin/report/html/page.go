@@ -6,12 +6,15 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/document"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/tally"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/wording"
 )
 
 // The parts of the page. The style and the script are written as they are, and
@@ -32,7 +35,7 @@ type page struct {
 	Script template.JS
 
 	Title, Sentence, Restarts string
-	Context                   render.Context
+	Context                   document.Context
 	Tiles                     []tile
 	Problems                  []string
 	Untold                    int
@@ -76,7 +79,7 @@ const (
 )
 
 func (p *Printer) write(s engine.Summary) error {
-	t, err := template.New("page").Funcs(template.FuncMap{"n": grouped}).Parse(pageSource)
+	t, err := template.New("page").Funcs(template.FuncMap{"n": grouped, "parts": pathParts}).Parse(pageSource)
 	if err != nil {
 		return err
 	}
@@ -104,9 +107,9 @@ func contentPolicy() template.HTML {
 func (p *Printer) page(s *engine.Summary) *page {
 	out := &page{
 		Policy: contentPolicy(), Style: template.CSS(style), Script: template.JS(script), //nolint:gosec // parts of this package
-		Title:    fmt.Sprintf("%s of %s would change", grouped(s.Changed), plural(s.Objects, "object")),
-		Sentence: render.Counts(*s), Restarts: render.RestartsText(s.Restarts),
-		Context: harmless(p.options.Context), Tiles: tiles(s), Problems: p.problems, Untold: p.untold,
+		Title:    title(s),
+		Sentence: groupedIn(wording.Counts(*s)), Restarts: groupedIn(wording.Restarts(s.Restarts)),
+		Context: harmlessContext(p.options.Context), Tiles: tiles(s), Problems: p.problems, Untold: p.untold,
 		Rules: p.rules(s), Distinct: p.changes,
 	}
 	for i := range s.Rules {
@@ -118,14 +121,9 @@ func (p *Printer) page(s *engine.Summary) *page {
 	}
 	out.Skipped, out.SkippedRest = p.overview.skipped.Top(skippedListed)
 	for i := range out.Skipped {
-		out.Skipped[i].Text = cut(render.Line(p.masker.Text(out.Skipped[i].Text)), textLength)
+		out.Skipped[i].Text = cut(harmless.Line(p.masker.Text(out.Skipped[i].Text)), textLength)
 	}
-	switch {
-	case s.Changed > 0 && p.options.Next != "":
-		out.CommandTitle, out.Command = "To make these changes", render.Line(p.options.Next)
-	case s.Changed == 0 && s.Objects > 0 && p.options.Why != "":
-		out.CommandTitle, out.Command = "To see why", render.Line(p.options.Why)
-	}
+	out.CommandTitle, out.Command = p.command(s)
 	for at := levels - 1; at >= 0; at-- {
 		for _, number := range p.order[at] {
 			if len(out.Static) < maxStatic {
@@ -136,9 +134,30 @@ func (p *Printer) page(s *engine.Summary) *page {
 	return out
 }
 
-func harmless(c render.Context) render.Context {
-	for _, s := range []*string{&c.Context, &c.Server, &c.User, &c.Namespace, &c.Operation, &c.Version} {
-		*s = cut(render.Line(*s), nameLength)
+// command is what to type next.
+func (p *Printer) command(s *engine.Summary) (title, command string) {
+	if p.options.Advise == nil {
+		return "", ""
+	}
+	switch a := p.options.Advise(*s); {
+	case a.Next != "":
+		return "To make these changes", harmless.Line(a.Next)
+	case a.Why != "":
+		return "To see why", harmless.Line(a.Why)
+	}
+	return "", ""
+}
+
+func title(s *engine.Summary) string {
+	if s.Objects == 0 {
+		return "No object was evaluated"
+	}
+	return fmt.Sprintf("%s of %s would change", grouped(s.Changed), plural(s.Objects, "object"))
+}
+
+func harmlessContext(c document.Context) document.Context {
+	for _, s := range []*string{&c.Context, &c.Server, &c.User, &c.Namespace, &c.Operation, &c.Version, &c.Time} {
+		*s = cut(harmless.Line(*s), nameLength)
 	}
 	return c
 }
@@ -152,7 +171,7 @@ func tiles(s *engine.Summary) []tile {
 		out = append(out, tile{Label: "warnings", N: s.Warnings, Alarm: "warned"})
 	}
 	if s.Incomplete > 0 {
-		out = append(out, tile{Label: "incomplete: a rule failed, was denied or is not supported", N: s.Incomplete, Alarm: "failed"})
+		out = append(out, tile{Label: "incomplete", N: s.Incomplete, Alarm: "failed"})
 	}
 	return out
 }
@@ -205,6 +224,9 @@ func tags(c *change) []tag {
 	return out
 }
 
+// pathParts cuts a path where a line of it may end.
+func pathParts(path string) []string { return strings.SplitAfter(path, ".") }
+
 func lineClass(line string) string {
 	switch line[0] {
 	case '+':
@@ -223,6 +245,19 @@ func plural(n int, noun string) string {
 		return "1 " + noun
 	}
 	return grouped(n) + " " + noun + "s"
+}
+
+var largeNumber = regexp.MustCompile(`[0-9]{4,18}`)
+
+// groupedIn is a sentence with its numbers as the page has all others.
+func groupedIn(sentence string) string {
+	return largeNumber.ReplaceAllStringFunc(sentence, func(digits string) string {
+		n, err := strconv.Atoi(digits)
+		if err != nil {
+			return digits
+		}
+		return grouped(n)
+	})
 }
 
 // grouped is a number that is not negative, as "10,000".

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/human"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/spool"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
@@ -36,7 +37,7 @@ func New(o render.Options) *Printer {
 type Printer struct {
 	options render.Options
 	masker  *secret.Masker
-	view    *render.View
+	view    *human.View
 
 	changes  int              // distinct ones, numbered as they come
 	known    map[[32]byte]int // their numbers, by likeness
@@ -154,17 +155,14 @@ func (p *Printer) island(w io.Writer) error {
 		return err
 	}
 	encoder := base64.NewEncoder(base64.StdEncoding, w)
-	compressor, err := gzip.NewWriterLevel(encoder, gzip.BestSpeed)
-	if err != nil {
-		return err
-	}
+	compressor := gzip.NewWriter(encoder)
 	if err := p.lines(compressor); err != nil {
 		return err
 	}
 	if err := errors.Join(compressor.Close(), encoder.Close()); err != nil {
 		return err
 	}
-	_, err = io.WriteString(w, "</script>\n")
+	_, err := io.WriteString(w, "</script>\n")
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/spool"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
@@ -35,16 +36,18 @@ type suite struct {
 }
 
 // Print adds a test case for each rule that matched the object.
-func (p *Printer) Print(c engine.Change) error {
-	object := report.Describe(&c, p.masker)
+func (p *Printer) Print(c engine.Change) error { return p.Add(report.Describe(&c, p.masker)) }
+
+// Add adds a test case for each finding.
+func (p *Printer) Add(object report.Object) error {
 	for i := range object.Findings {
 		f := &object.Findings[i]
 		name := object.Name
 		if f.Rule.Rule != "" {
-			name = render.Line(f.Rule.Rule) + ": " + name
+			name = harmless.Line(f.Rule.Rule) + ": " + name
 		}
 		if f.Rule.Via != "" {
-			name += " via " + render.Line(f.Rule.Via)
+			name += " via " + harmless.Line(f.Rule.Via)
 		}
 		if err := p.add(p.suiteOf(f.Rule), name, f); err != nil {
 			return fmt.Errorf("%s: %w", object.Name, err)
@@ -55,9 +58,9 @@ func (p *Printer) Print(c engine.Change) error {
 
 // suiteOf is the suite of a rule's policy.
 func (p *Printer) suiteOf(r engine.RuleRef) *suite {
-	s := p.suite(render.Line(strings.TrimSpace(r.Dialect+" "+r.Policy)), render.Line(r.Dialect))
+	s := p.suite(harmless.Line(strings.TrimSpace(r.Dialect+" "+r.Policy)), harmless.Line(r.Dialect))
 	if s.origin == "" {
-		s.origin = render.Line(r.Origin)
+		s.origin = harmless.Line(r.Origin)
 	}
 	return s
 }
@@ -91,13 +94,13 @@ func (s *suite) result(f *report.Finding) string {
 	switch f.Verdict {
 	case report.Fail:
 		s.failures++
-		return element("failure", "would-change", f.Message(), details)
+		return element("failure", "would-change", f.Message, details)
 	case report.Error:
 		s.errors++
-		return element("error", string(f.Outcome), f.Message(), details)
+		return element("error", f.Outcome, f.Message, details)
 	case report.Skip:
 		s.skipped++
-		return element("skipped", string(f.Outcome), f.Message(), details)
+		return element("skipped", f.Outcome, f.Message, details)
 	case report.Pass:
 	}
 	if details == "" {
@@ -125,9 +128,11 @@ func (p *Printer) Close(s engine.Summary) error {
 	for i := range s.Rules {
 		p.suiteOf(s.Rules[i].Rule)
 	}
-	err := p.write()
-	return errors.Join(err, p.End())
+	return p.Write()
 }
+
+// Write writes the report of what was added.
+func (p *Printer) Write() error { return errors.Join(p.write(), p.End()) }
 
 // End removes what is held, of a run that broke off.
 func (p *Printer) End() error { return p.cases.Close() }

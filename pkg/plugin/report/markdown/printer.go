@@ -22,9 +22,7 @@ const Marker = "<!-- kubectl-mutate preview -->"
 const (
 	reserve = 600
 	// MinBytes is the least that a page can be cut to.
-	MinBytes     = 16 << 10
-	maxProblems  = 20
-	problemBytes = 500
+	MinBytes = 16 << 10
 )
 
 // New returns a printer that writes the page when it is closed, no longer than
@@ -48,8 +46,7 @@ type Printer struct {
 	inner  render.Printer // writes a block at a time to pages
 	pages  pages
 
-	problems []string
-	untold   int
+	problems problems
 }
 
 // Print takes one object.
@@ -57,15 +54,7 @@ func (p *Printer) Print(c engine.Change) error { return p.inner.Print(c) }
 
 // Trouble adds a line to the summary.
 func (p *Printer) Trouble(err error) error {
-	if len(p.problems) == maxProblems {
-		p.untold++
-		return nil
-	}
-	text := report.ProblemOf(err, p.masker).Text
-	if len(text) > problemBytes {
-		text = strings.ToValidUTF8(text[:problemBytes], "") + "..."
-	}
-	p.problems = append(p.problems, "- error: "+codeSpan(text)+"\n")
+	p.problems.add(err, p.masker)
 	return nil
 }
 
@@ -81,12 +70,7 @@ func (p *Printer) Close(s engine.Summary) error {
 	var b bytes.Buffer
 	b.WriteString(Marker + "\n")
 	b.WriteString(heading(s) + "\n")
-	if len(p.problems) > 0 {
-		b.WriteString("\n" + strings.Join(p.problems, ""))
-		if p.untold > 0 {
-			fmt.Fprintf(&b, "- and %d more errors\n", p.untold)
-		}
-	}
+	p.problems.write(&b)
 	b.WriteString("\n" + fit(strings.TrimLeft(p.pages.summary.String(), "\n"), (p.limit-b.Len()-reserve)/2))
 	p.changes(&b, changes)
 	_, err := p.out.Write(b.Bytes())
@@ -140,16 +124,4 @@ func fit(text string, room int) string {
 		text = text[:strings.LastIndex(text, "\n```")+1]
 	}
 	return text + cut
-}
-
-// codeSpan shows a line as it is, between more backticks than it holds.
-func codeSpan(s string) string {
-	fence := "`"
-	for strings.Contains(s, fence) {
-		fence += "`"
-	}
-	if strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`") {
-		s = " " + s + " "
-	}
-	return fence + s + fence
 }

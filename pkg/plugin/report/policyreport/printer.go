@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
 )
@@ -82,13 +83,13 @@ func (p *Printer) Print(c engine.Change) error {
 
 func resultOf(f *report.Finding) result {
 	return result{
-		policy: render.Line(f.Rule.Policy), rule: render.Line(f.Rule.Rule), verdict: f.Verdict, message: f.Message(),
+		policy: harmless.Line(f.Rule.Policy), rule: harmless.Line(f.Rule.Rule), verdict: f.Verdict, message: f.Message,
 		properties: []property{
 			{"details", f.Details()},
-			{"dialect", render.Line(f.Rule.Dialect)},
-			{"origin", render.Line(f.Rule.Origin)},
-			{"outcome", string(f.Outcome)},
-			{"via", render.Line(f.Rule.Via)},
+			{"dialect", harmless.Line(f.Rule.Dialect)},
+			{"origin", harmless.Line(f.Rule.Origin)},
+			{"outcome", f.Outcome},
+			{"via", harmless.Line(f.Rule.Via)},
 		},
 	}
 }
@@ -109,7 +110,7 @@ func (p *Printer) Trouble(err error) error {
 	problem := report.ProblemOf(err, p.masker)
 	p.problems = append(p.problems, result{
 		policy: problem.Where, verdict: report.Error, message: problem.Text,
-		properties: []property{{"origin", render.Line(problem.Origin)}},
+		properties: []property{{"origin", harmless.Line(problem.Origin)}},
 	})
 	return nil
 }
@@ -141,7 +142,7 @@ func (p *Printer) report(name, namespace string, results []result) {
 	d.WriteString("metadata:\n  labels:\n")
 	d.field(4, "app.kubernetes.io/managed-by", source)
 	d.field(2, "name", name)
-	d.optional(2, "namespace", render.Line(namespace))
+	d.optional(2, "namespace", harmless.Line(namespace))
 	d.WriteString("results:\n")
 	counts := map[report.Verdict]int{}
 	for i := range results {
@@ -180,11 +181,11 @@ func (p *Printer) result(r *result) {
 func (p *Printer) scope(k engine.ObjectKey) {
 	d := &p.yaml
 	d.WriteString("scope:\n")
-	d.field(2, "apiVersion", render.Line(k.GroupVersionKind().GroupVersion().String()))
-	d.field(2, "kind", render.Line(k.Kind))
-	d.field(2, "name", render.Line(k.Name))
-	d.optional(2, "namespace", render.Line(k.Namespace))
-	d.optional(2, "uid", render.Line(string(k.UID)))
+	d.field(2, "apiVersion", harmless.Line(k.GroupVersionKind().GroupVersion().String()))
+	d.field(2, "kind", harmless.Line(k.Kind))
+	d.field(2, "name", harmless.Line(k.Name))
+	d.optional(2, "namespace", harmless.Line(k.Namespace))
+	d.optional(2, "uid", harmless.Line(string(k.UID)))
 }
 
 func (p *Printer) write() error {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/wording"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
 )
@@ -52,7 +54,7 @@ func (p *Printer) Print(c engine.Change) error {
 	for i := range object.Findings {
 		f := &object.Findings[i]
 		switch {
-		case f.Outcome == engine.Denied || f.Verdict == report.Fail:
+		case f.Outcome == string(engine.Denied) || f.Verdict == report.Fail:
 			if err := p.result(&object, f); err != nil {
 				return fmt.Errorf("%s: %w", object.Name, err)
 			}
@@ -65,19 +67,19 @@ func (p *Printer) Print(c engine.Change) error {
 
 // rule is the ID of a rule and its place among the descriptors.
 func (p *Printer) rule(r engine.RuleRef) (string, int) {
-	id := render.Line(strings.Trim(r.Dialect+"/"+r.String(), "/"))
+	id := harmless.Line(strings.Trim(r.Dialect+"/"+r.String(), "/"))
 	if r.Via != "" {
-		id += " via " + render.Line(r.Via)
+		id += " via " + harmless.Line(r.Via)
 	}
 	at, ok := p.rules[id]
 	if !ok {
 		at = len(p.descriptors)
 		p.rules[id] = at
 		p.descriptors = append(p.descriptors, descriptor{
-			ID: id, Short: message{"Mutation policy " + plain(render.RuleText(r))},
+			ID: id, Short: message{"Mutation policy " + plain(wording.Rule(r))},
 			Help: message{"A live object is not as this rule of a mutation policy would make it. Look at the change with kubectl mutate preview, and make it with kubectl mutate apply-existing."},
 			Properties: &descriptorProperties{
-				Dialect: render.Line(r.Dialect), Origin: render.Line(r.Origin), Tags: []string{"kubernetes", "mutation"},
+				Dialect: harmless.Line(r.Dialect), Origin: harmless.Line(r.Origin), Tags: []string{"kubernetes", "mutation"},
 			},
 		})
 	}
@@ -92,11 +94,11 @@ func (p *Printer) result(object *report.Object, f *report.Finding) error {
 	}
 	r := result{
 		RuleID: id, RuleIndex: at, Level: "warning",
-		Message:   message{plain(object.Name + ": " + f.Message())},
+		Message:   message{plain(object.Name + ": " + f.Message)},
 		Locations: []location{locationOf(object, f.Rule.Origin)},
 		// Results of one rule have one line; code scanning tells them apart by this.
 		PartialFingerprints: map[string]string{"primaryLocationLineHash": fingerprint(id, object.Key)},
-		Properties:          &resultProperties{Outcome: string(f.Outcome), Notes: f.Notes, Warnings: f.Warnings},
+		Properties:          &resultProperties{Outcome: f.Outcome, Notes: f.Notes, Warnings: f.Warnings},
 	}
 	if f.Verdict == report.Error {
 		r.Level, p.failed = "error", true
@@ -117,7 +119,7 @@ func (p *Printer) result(object *report.Object, f *report.Finding) error {
 func (p *Printer) notEvaluated(object *report.Object, f *report.Finding) {
 	id, at := p.rule(f.Rule)
 	p.notify(notification{
-		Level: "error", Message: message{plain(f.Name + " on " + object.Name + " " + f.Message())},
+		Level: "error", Message: message{plain(f.Name + " on " + object.Name + " " + f.Message)},
 		Locations: []location{locationOf(object, f.Rule.Origin)},
 		Rule:      &descriptorIndex{ID: id, Index: at},
 	})
@@ -220,7 +222,7 @@ func plain(s string) string { return strings.ReplaceAll(s, "](", "] (") }
 // locationOf is the line of the policy, where it is known, and the object.
 func locationOf(object *report.Object, origin string) location {
 	return location{Physical: physicalOf(origin), Logical: []logicalLocation{{
-		Name: render.Line(object.Key.Name), FullyQualifiedName: qualified(object.Key), Kind: "resource",
+		Name: harmless.Line(object.Key.Name), FullyQualifiedName: qualified(object.Key), Kind: "resource",
 	}}}
 }
 
@@ -233,7 +235,7 @@ func qualified(k engine.ObjectKey) string {
 	if k.Namespace != "" {
 		parts = append([]string{k.Namespace}, parts...)
 	}
-	return render.Line(strings.Join(parts, "/"))
+	return harmless.Line(strings.Join(parts, "/"))
 }
 
 func physicalOf(origin string) *physicalLocation {

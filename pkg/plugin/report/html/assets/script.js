@@ -182,12 +182,15 @@
     return out;
   };
 
+  // A long path breaks after a dot.
+  const path = (text) => el("code", "path", ...text.split(/(\.)/).flatMap((part) => (part === "." ? [part, el("wbr")] : part)));
+
   const field = (f) => {
     const values = el("span", "values");
     if (f.from) values.append(el("del", "", f.from));
     if (f.from && f.to) values.append(" ", sign("→"), " ");
     if (f.to) values.append(el("ins", "", f.to));
-    return el("li", "", el("span", "what " + f.kind, f.kind), " ", el("code", "path", f.path), " ", values);
+    return el("li", "", el("span", "what " + f.kind, f.kind), " ", path(f.path), " ", values);
   };
 
   const CLASSES = { "+": "add", "-": "del", "@": "hunk" };

@@ -1,0 +1,161 @@
+package patch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"google.golang.org/protobuf/types/known/structpb"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apiserver/pkg/cel/mutation"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// maxDocument is how big a JSON patch may make an object: what an API server
+// takes as the body of a request.
+const maxDocument = 3 << 20
+
+// Apply applies a JSON patch, which is a list of JSONPatch values, to an object,
+// with the library that an API server uses. The object that it returns is the very
+// one that it was given where a test operation does not hold. Warnings tell what
+// other versions of an API server do differently.
+func Apply(live map[string]any, list ref.Val) (out map[string]any, warnings []engine.Warning, err error) {
+	operations, warnings, err := operationsOf(list)
+	if err != nil {
+		return nil, nil, err
+	}
+	document, err := json.Marshal(live)
+	if err != nil {
+		return nil, nil, fmt.Errorf("JSON Patch: %w", err)
+	}
+	document, err = applyOperations(document, operations)
+	if errors.Is(err, jsonpatch.ErrTestFailed) {
+		return live, warnings, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("JSON Patch: %w", err)
+	}
+	patched := asObject(nil)
+	if err := patched.UnmarshalJSON(document); err != nil {
+		return nil, nil, fmt.Errorf("JSON Patch: the result is no object: %w", err)
+	}
+	return patched.Object, warnings, nil
+}
+
+func operationsOf(list ref.Val) (operations jsonpatch.Patch, warnings []engine.Warning, err error) {
+	l, ok := list.(traits.Lister)
+	if !ok {
+		return nil, nil, fmt.Errorf("a JSON patch must be a list of JSONPatch, not %s", list.Type().TypeName())
+	}
+	for it := l.Iterator(); it.HasNext() == types.True; {
+		item := it.Next()
+		p, ok := item.(*mutation.JSONPatchVal)
+		if !ok {
+			return nil, nil, fmt.Errorf("a JSON patch must be a list of JSONPatch, not of %s", item.Type().TypeName())
+		}
+		operation, err := operationOf(p)
+		if err != nil {
+			return nil, nil, err
+		}
+		operations = append(operations, operation)
+		if len(warnings) == 0 && p.Val != nil && holdsObjectInList(p.Val) {
+			warnings = append(warnings, objectInList)
+		}
+	}
+	return operations, warnings, nil
+}
+
+// operationOf is an operation as the library holds it, with null as a value of its
+// own: what decodes a patch from text takes it for no value.
+func operationOf(p *mutation.JSONPatchVal) (jsonpatch.Operation, error) {
+	parts := map[string]any{"op": p.Op, "path": p.Path}
+	if p.From != "" {
+		parts["from"] = p.From
+	}
+	if p.Val != nil {
+		value, err := patchValue(p.Val)
+		if err != nil {
+			return nil, fmt.Errorf("the value of the JSON patch for %s: %w", p.Path, err)
+		}
+		parts["value"] = value
+	}
+	operation := jsonpatch.Operation{}
+	for name, part := range parts {
+		raw, err := json.Marshal(part)
+		if err != nil {
+			return nil, fmt.Errorf("the %s of the JSON patch for %s is no JSON: %w", name, p.Path, err)
+		}
+		operation[name] = (*json.RawMessage)(&raw)
+	}
+	return operation, nil
+}
+
+func patchValue(v ref.Val) (any, error) {
+	if o, ok := v.(*object); ok {
+		if err := o.checkNames(); err != nil {
+			return nil, err
+		}
+	}
+	return v.ConvertToNative(reflect.TypeFor[*structpb.Value]())
+}
+
+// applyOperations applies a patch piece by piece, a piece ending with each copy:
+// an operation that copies the object into itself doubles it, and a few dozen of
+// them would fill any memory.
+func applyOperations(document []byte, all jsonpatch.Patch) ([]byte, error) {
+	for len(all) > 0 {
+		n := 1
+		for n < len(all) && all[n-1].Kind() != "copy" {
+			n++
+		}
+		var err error
+		if document, err = all[:n].Apply(document); err != nil {
+			return nil, err
+		}
+		if len(document) > maxDocument {
+			return nil, fmt.Errorf("the object grows beyond the limit of %d bytes", maxDocument)
+		}
+		all = all[n:]
+	}
+	return document, nil
+}
+
+// objectInList is told of what API servers before 1.37 cannot convert
+// (kubernetes#142181).
+const objectInList = engine.Warning("a list that holds Object{...} as the value of a JSONPatch makes API servers before 1.37 panic: " +
+	"write the elements as maps, or use an apply configuration")
+
+// holdsObjectInList looks for an Object that is an element of a list or a map.
+func holdsObjectInList(v ref.Val) bool {
+	switch v := v.(type) {
+	case traits.Lister:
+		if isNative(v) {
+			return false
+		}
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			if isObject(it.Next()) {
+				return true
+			}
+		}
+	case traits.Mapper:
+		if isNative(v) {
+			return false
+		}
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			if isObject(v.Get(it.Next())) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isObject(v ref.Val) bool {
+	_, ok := v.(*object)
+	return ok || holdsObjectInList(v)
+}

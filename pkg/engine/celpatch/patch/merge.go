@@ -1,0 +1,129 @@
+package patch
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/google/cel-go/common/types/ref"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+// Atomics says what becomes of an apply configuration that holds an atomic list,
+// map or struct: one that can only be replaced as a whole.
+type Atomics int
+
+const (
+	// RefuseAtomic fails with an *AtomicError, as a MutatingAdmissionPolicy does:
+	// what such a value leaves out would be lost.
+	RefuseAtomic Atomics = iota
+	// ReplaceAtomic replaces atomic values, as server-side apply does.
+	ReplaceAtomic
+)
+
+// Merge merges an apply configuration, which is what Object{...} evaluates to,
+// into an object by the schema of its kind, without a look at who owns what
+// (pkg/admission/plugin/policy/mutating/patch in k8s.io/apiserver). The object that
+// it returns may share data with both.
+//
+// It fails with a *NoSchemaError where the types are nil, with an *AtomicError, and
+// where a value does not fit the schema.
+func Merge(live map[string]any, configuration ref.Val, types managedfields.TypeConverter, a Atomics) (map[string]any, error) {
+	fields, err := fieldsOf(configuration)
+	if err != nil {
+		return nil, err
+	}
+	kind := asObject(live).GroupVersionKind()
+	if types == nil {
+		return nil, &NoSchemaError{Kind: kind}
+	}
+	patch := asObject(fields)
+	patch.SetGroupVersionKind(kind)
+	patchTyped, err := types.ObjectToTyped(patch)
+	if err != nil {
+		return nil, fmt.Errorf("invalid apply configuration: %w", err)
+	}
+	if atomics := atomicPaths(patchTyped); a == RefuseAtomic && len(atomics) > 0 {
+		return nil, &AtomicError{Paths: atomics}
+	}
+	liveTyped, err := types.ObjectToTyped(asObject(live), typed.AllowDuplicates)
+	if err != nil {
+		return nil, fmt.Errorf("the object does not fit the schema of %s: %w", kindText(kind), err)
+	}
+	merged, err := liveTyped.Merge(patchTyped)
+	if err != nil {
+		return nil, fmt.Errorf("merge the apply configuration: %w", err)
+	}
+	out, ok := merged.AsValue().Unstructured().(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("merge the apply configuration: the result is no object")
+	}
+	return out, nil
+}
+
+// fieldsOf is an apply configuration as an object of its own.
+func fieldsOf(v ref.Val) (map[string]any, error) {
+	configuration, ok := v.(*object)
+	if !ok {
+		return nil, fmt.Errorf("an apply configuration must be an Object, not %s", v.Type().TypeName())
+	}
+	if err := configuration.checkNames(); err != nil {
+		return nil, err
+	}
+	fields, err := native(configuration)
+	if err != nil {
+		return nil, fmt.Errorf("invalid apply configuration: %w", err)
+	}
+	return fields.(map[string]any), nil
+}
+
+// asObject is the object for those who ask for its metadata.
+func asObject(m map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: m}
+}
+
+// atomicPaths lists the atomic values of an apply configuration, in order.
+func atomicPaths(v *typed.TypedValue) []string {
+	var found []string
+	findAtomics(&found, nil, atomicWalk{schema: v.Schema(), ref: v.TypeRef(), value: v.AsValue()})
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// atomicWalk is a value of an apply configuration and its type.
+type atomicWalk struct {
+	schema *schema.Schema
+	ref    schema.TypeRef
+	value  value.Value
+}
+
+func findAtomics(found *[]string, path fieldpath.Path, w atomicWalk) {
+	atom, ok := w.schema.Resolve(w.ref)
+	switch {
+	case !ok || w.value == nil:
+	case w.value.IsMap() && atom.Map != nil:
+		if atom.Map.ElementRelationship == schema.Atomic {
+			*found = append(*found, path.String())
+		}
+		w.value.AsMap().Iterate(func(key string, v value.Value) bool {
+			if field, ok := atom.Map.FindField(key); ok {
+				findAtomics(found, append(path[:len(path):len(path)], fieldpath.PathElement{FieldName: &key}),
+					atomicWalk{schema: w.schema, ref: field.Type, value: v})
+			}
+			return true
+		})
+	case w.value.IsList() && atom.List != nil:
+		if atom.List.ElementRelationship == schema.Atomic {
+			*found = append(*found, path.String())
+		}
+		list := w.value.AsList()
+		for i := range list.Length() {
+			findAtomics(found, append(path[:len(path):len(path)], fieldpath.PathElement{Index: &i}),
+				atomicWalk{schema: w.schema, ref: atom.List.ElementType, value: list.At(i)})
+		}
+	}
+}

@@ -1,0 +1,265 @@
+package patch
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/apiserver/pkg/cel/library"
+	"k8s.io/apiserver/pkg/cel/mutation"
+)
+
+// EnvOptions declares the types Object, Object.spec and so on, and JSONPatch, with
+// the functions for the latter. They wrap the types that an environment has: what
+// declares types of its own comes before them.
+func EnvOptions() []cel.EnvOption {
+	return []cel.EnvOption{common.ResolverEnvOption(resolver{}), library.JSONPatch()}
+}
+
+// resolver knows the types that expressions make patches of. Unlike the API
+// server's own it bounds how big an Object gets, and its Objects may be elements
+// of a list.
+type resolver struct{}
+
+var _ common.TypeResolver = resolver{}
+
+// Resolve finds a type: Object, Object.spec and so on, and JSONPatch.
+func (resolver) Resolve(name string) (common.ResolvedType, bool) {
+	if name == mutation.JSONPatchTypeName {
+		return &mutation.JSONPatchType{}, true
+	}
+	if name == mutation.ObjectTypeName || strings.HasPrefix(name, mutation.ObjectTypeName+".") {
+		return objectType{types.NewObjectType(name)}, true
+	}
+	return nil, false
+}
+
+// objectType is the type of a part of an object, named after the path to it. It
+// has every field.
+type objectType struct{ celType *types.Type }
+
+// HasTrait tells what can be done with values of the type.
+func (t objectType) HasTrait(trait int) bool { return t.celType.HasTrait(trait) }
+
+// TypeName is the path: "Object.spec".
+func (t objectType) TypeName() string { return t.celType.TypeName() }
+
+// Type is the type as CEL knows it.
+func (t objectType) Type() *types.Type { return t.celType }
+
+// FieldNames are not known: there may be any.
+func (objectType) FieldNames() ([]string, bool) { return nil, true }
+
+// Field describes a field, which may hold anything.
+func (objectType) Field(name string) (*types.FieldType, bool) {
+	return &types.FieldType{
+		Type: types.DynType,
+		IsSet: func(target any) bool {
+			m, _ := target.(map[string]any)
+			_, set := m[name]
+			return set
+		},
+		GetFrom: func(target any) (any, error) {
+			if m, ok := target.(map[string]any); ok {
+				return m[name], nil
+			}
+			return nil, fmt.Errorf("cannot get field %q", name)
+		},
+	}, true
+}
+
+// Val makes a value, unless it would be too big.
+func (t objectType) Val(fields map[string]ref.Val) ref.Val {
+	o := &object{objectType: t, fields: fields, size: 1}
+	left := MaxElements
+	for _, v := range fields {
+		count(v, &left)
+	}
+	if left < 0 {
+		return types.NewErr("%s holds more than %d elements, the limit of this program", t.TypeName(), MaxElements)
+	}
+	o.size += MaxElements - left
+	return o
+}
+
+// object is what Object{...} evaluates to.
+type object struct {
+	objectType
+	fields map[string]ref.Val
+	size   int // all elements in it
+}
+
+var (
+	_ ref.Val       = (*object)(nil)
+	_ traits.Zeroer = (*object)(nil)
+)
+
+// Type is the type of the object.
+func (o *object) Type() ref.Type { return o.celType }
+
+// IsZeroValue tells whether it has no field.
+func (o *object) IsZeroValue() bool { return len(o.fields) == 0 }
+
+// Value is the object as maps, lists and scalars, or an error of CEL's.
+func (o *object) Value() any {
+	out, err := native(o)
+	if err != nil {
+		return types.WrapErr(err)
+	}
+	return out
+}
+
+// ConvertToNative gives the object as maps, or as a value of JSON.
+func (o *object) ConvertToNative(want reflect.Type) (any, error) {
+	out, err := native(o)
+	if err != nil {
+		return nil, err
+	}
+	switch want {
+	case reflect.TypeFor[map[string]any]():
+		return out, nil
+	case reflect.TypeFor[*structpb.Value](), reflect.TypeFor[any]():
+		return structpb.NewValue(out)
+	}
+	return nil, fmt.Errorf("unable to convert %s to %s", o.TypeName(), want)
+}
+
+// ConvertToType converts to the object's own type, and to that type itself.
+func (o *object) ConvertToType(t ref.Type) ref.Val {
+	switch {
+	case t.TypeName() == o.TypeName():
+		return o
+	case t == types.TypeType:
+		return types.NewTypeTypeWithParam(o.celType)
+	}
+	return types.NewErr("unsupported conversion of %s to %s", o.TypeName(), t.TypeName())
+}
+
+// Equal compares type and fields.
+func (o *object) Equal(other ref.Val) ref.Val {
+	p, ok := other.(*object)
+	if !ok || o.TypeName() != p.TypeName() || len(o.fields) != len(p.fields) {
+		return types.False
+	}
+	for name, v := range o.fields {
+		w, ok := p.fields[name]
+		if !ok || types.Equal(v, w) != types.True {
+			return types.False
+		}
+	}
+	return types.True
+}
+
+// checkNames tells of Objects that stand elsewhere than their type says:
+// "Object.spec{selector: Object.spec.wrong{}}". Lists and maps on the way have no
+// names and do not count.
+func (o *object) checkNames() error { return errors.Join(namesIn(o, o.TypeName())...) }
+
+func namesIn(v ref.Val, path string) []error {
+	var errs []error
+	switch v := v.(type) {
+	case *object:
+		if v.TypeName() != path {
+			errs = append(errs, fmt.Errorf("type mismatch: unexpected type name %q, expected %q, which matches field name path from root Object type", v.TypeName(), path))
+		}
+		for _, name := range slices.Sorted(maps.Keys(v.fields)) {
+			errs = append(errs, namesIn(v.fields[name], path+"."+name)...)
+		}
+	case traits.Mapper:
+		if isNative(v) {
+			return nil
+		}
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			errs = append(errs, namesIn(v.Get(it.Next()), path)...)
+		}
+	case traits.Lister:
+		if isNative(v) {
+			return nil
+		}
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			errs = append(errs, namesIn(it.Next(), path)...)
+		}
+	}
+	return errs
+}
+
+// native is a value as an object of Kubernetes holds it. Data of the input is
+// shared.
+func native(v ref.Val) (any, error) {
+	switch v := v.(type) {
+	case *object:
+		out := make(map[string]any, len(v.fields))
+		for name, field := range v.fields {
+			var err error
+			if out[name], err = native(field); err != nil {
+				return nil, fmt.Errorf("field %q: %w", name, err)
+			}
+		}
+		return out, nil
+	case traits.Mapper:
+		return nativeMap(v)
+	case traits.Lister:
+		return nativeList(v)
+	case types.Null: // the server's conversion makes a number of it, which fits nothing
+		return nil, errors.New("null is nothing that an Object can hold: leave the field out, as ?field: optional.none() does")
+	case types.Double:
+		if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
+			return nil, fmt.Errorf("%v is no number of JSON", f)
+		}
+		return v.Value(), nil
+	case types.Bool, types.Int, types.String:
+		return v.Value(), nil
+	case types.Uint:
+		if v > types.Uint(1<<63-1) {
+			return nil, fmt.Errorf("%d is too big a number", v)
+		}
+		return int64(v), nil
+	case *types.Err:
+		return nil, v
+	}
+	return nil, fmt.Errorf("a %s is nothing that an object can hold: convert it to a string", v.Type().TypeName())
+}
+
+func nativeMap(m traits.Mapper) (any, error) {
+	if isNative(m) {
+		return m.Value(), nil
+	}
+	out := map[string]any{}
+	for it := m.Iterator(); it.HasNext() == types.True; {
+		key := it.Next()
+		name, ok := key.Value().(string)
+		if !ok {
+			return nil, fmt.Errorf("a map key must be a string, not %s", key.Type().TypeName())
+		}
+		var err error
+		if out[name], err = native(m.Get(key)); err != nil {
+			return nil, fmt.Errorf("key %q: %w", name, err)
+		}
+	}
+	return out, nil
+}
+
+func nativeList(l traits.Lister) (any, error) {
+	if isNative(l) {
+		return l.Value(), nil
+	}
+	out := []any{}
+	for it := l.Iterator(); it.HasNext() == types.True; {
+		item, err := native(it.Next())
+		if err != nil {
+			return nil, fmt.Errorf("element %d: %w", len(out), err)
+		}
+		out = append(out, item)
+	}
+	return out, nil
+}

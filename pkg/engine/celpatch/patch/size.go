@@ -1,0 +1,92 @@
+package patch
+
+import (
+	"reflect"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"k8s.io/apiserver/pkg/cel/mutation"
+)
+
+// MaxElements bounds what one expression may build. CEL's cost does not bound it:
+// joining two lists costs next to nothing, so that a chain of variables which
+// each join the one before with itself builds a list that no memory holds.
+const MaxElements = 100_000
+
+// Fits tells whether a value is small enough to be looked at. It takes no longer
+// than MaxElements elements do, however big the value is.
+func Fits(v ref.Val) bool {
+	left := MaxElements
+	count(v, &left)
+	return left >= 0
+}
+
+// count takes the elements of a value off what is left, and stops when nothing
+// is. Data of the input counts by its size alone: it is no bigger than it was.
+func count(v ref.Val, left *int) {
+	*left--
+	if *left < 0 {
+		return
+	}
+	switch v := v.(type) {
+	case *object:
+		*left -= v.size
+	case *types.Optional:
+		if v.HasValue() {
+			count(v.GetValue(), left)
+		}
+	case *mutation.JSONPatchVal:
+		if v.Val != nil {
+			count(v.Val, left)
+		}
+	case traits.Mapper:
+		if !counted(v, left) {
+			for it := v.Iterator(); *left >= 0 && it.HasNext() == types.True; {
+				count(v.Get(it.Next()), left)
+			}
+		}
+	case traits.Lister:
+		if !counted(v, left) {
+			for it := v.Iterator(); *left >= 0 && it.HasNext() == types.True; {
+				count(it.Next(), left)
+			}
+		}
+	}
+}
+
+// container is a list or a map.
+type container interface {
+	ref.Val
+	traits.Sizer
+}
+
+// counted tells whether the size of a container says enough: of one that is data
+// of the input, or that is too big for what is left.
+func counted(c container, left *int) bool {
+	size, ok := c.Size().(types.Int)
+	switch {
+	case !ok || int64(size) > int64(*left):
+		*left = -1
+		return true
+	case isNative(c):
+		*left -= int(size)
+		return true
+	}
+	return false
+}
+
+// isNative tells whether a container is data of the input and not of literals.
+// Only the library's own containers may be asked for what they hold: those that
+// join others would join all parts of their parts.
+func isNative(v ref.Val) bool {
+	switch reflect.TypeOf(v) {
+	case reflect.TypeOf(types.DefaultTypeAdapter.NativeToValue([]any{})):
+		_, native := v.Value().([]any)
+		return native
+	case reflect.TypeOf(types.DefaultTypeAdapter.NativeToValue(map[string]any{})):
+		_, native := v.Value().(map[string]any)
+		return native
+	}
+	return false
+}

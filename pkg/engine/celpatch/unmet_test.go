@@ -1,0 +1,86 @@
+package celpatch_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+)
+
+func TestUnmetConditionSaysWhatItsOperandsAre(t *testing.T) {
+	s := newScope(t, celpatch.Options{Authorizer: true, RequestObjects: true})
+	if err := s.Variable("name", "object.metadata.name"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ says, expression, want string }{
+		{"both sides of a comparison", `object.spec.containers[0].name == object.metadata.name`, `object.spec.containers[0].name is "app", object.metadata.name is "web"`},
+		{"what is written there is not told again", `object.metadata.name == "db"`, `object.metadata.name is "web"`},
+		{"the size of a list", `size(object.spec.containers) > 3`, `size(object.spec.containers) is 1`},
+		{"a list by its size", `"x" in object.spec.containers`, `object.spec.containers is a list of 1`},
+		{"a map by its size", `"x" in object.metadata.labels`, `object.metadata.labels is a map of 1`},
+		{"a field that is not there", `has(object.spec.replicas)`, `object.spec.replicas is not there`},
+		{"a field that is there and should not be", `!has(object.metadata.labels)`, `object.metadata.labels is a map of 1`},
+		{"the conjunct that is false", `has(object.metadata.labels) && object.metadata.name == "db"`, `object.metadata.name is "web"`},
+		{"a conjunct of a conjunct", `true && (has(object.spec.x) && true)`, `object.spec.x is not there`},
+		{"all of what could make it true", `has(object.spec.x) || object.metadata.name == "db"`, `object.spec.x is not there, object.metadata.name is "web"`},
+		{"what a method is called on", `object.metadata.name.startsWith("db")`, `object.metadata.name is "web"`},
+		{"what should not hold", `!object.metadata.name.startsWith("web")`, `object.metadata.name is "web"`},
+		{"what a macro goes over", `object.spec.containers.exists(c, c.image.endsWith(":2"))`, `object.spec.containers is a list of 1`},
+		{"a conjunct with a macro", `object.spec.containers.all(c, has(c.image)) && object.metadata.name == "db"`, `object.metadata.name is "web"`},
+		{"a variable", `variables.name == "db"`, `variables.name is "web"`},
+		{"nothing beside a part that speaks for itself", `false`, ``},
+		{"nothing that would have to be asked", `authorizer.group("").resource("pods").check("get").allowed()`, ``},
+	} {
+		t.Run(c.says, func(t *testing.T) {
+			in := input(t)
+			in.Explain = true
+			if got := unmet(t, s, in, c.expression); got != c.want {
+				t.Errorf("\n got %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestUnmetConditionTellsNothingThatASecretHolds(t *testing.T) {
+	s := newScope(t, celpatch.Options{RequestObjects: true})
+	in := input(t)
+	in.Explain = true
+	in.Object = parse(t, `{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {p: YWI=}}`)
+	if got := unmet(t, s, in, `object.data.p == "x"`); got != `object.data.p is ***` {
+		t.Error(got)
+	}
+	in.Object, in.RequestMap = parse(t, pod), map[string]any{"object": in.Object}
+	if got := unmet(t, s, in, `request.object.data.p == "x"`); got != `request.object.data.p is ***` {
+		t.Error(got)
+	}
+}
+
+func TestUnmetConditionThatNobodyAsksAbout(t *testing.T) {
+	s := newScope(t, celpatch.Options{})
+	if got := unmet(t, s, input(t), `object.metadata.name == "db"`); got != "" {
+		t.Error(got)
+	}
+	err := &celpatch.ConditionError{Name: "many", Expression: "object.spec.replicas >\n  3", Found: []string{"object.spec.replicas is 2"}}
+	if got, want := err.Error(), `match condition "many" is false: object.spec.replicas > 3 (object.spec.replicas is 2)`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got, want := err.Brief(), `match condition "many" is false`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// unmet is what is found of a condition that is false.
+func unmet(t *testing.T, s *celpatch.Scope, in celpatch.Input, expression string) string {
+	t.Helper()
+	x, err := s.Condition(expression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := s.Evaluate(t.Context(), in, celpatch.MatchBudget())
+	if _, asks := strings.CutPrefix(expression, "authorizer"); !asks {
+		if holds, err := e.Condition(x); err != nil || holds {
+			t.Fatalf("%v, %v", holds, err)
+		}
+	}
+	return strings.Join(e.Unmet("c", x).Found, ", ")
+}

@@ -1,0 +1,124 @@
+package witness
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// Name is the name under which an activation hands out the *Witness of the
+// expression that is being evaluated. No expression can spell it.
+const Name = "#witness"
+
+const (
+	maxLooked = 10_000 // values looked at in one list or map
+	maxKept   = 1_000  // values kept to compare a result with
+)
+
+// Witness watches one evaluation of one expression. It belongs to one goroutine.
+type Witness struct {
+	secrets engine.Secrets
+	met     int   // how many secret values have come up so far
+	values  []any // what the calls that are under way were given
+}
+
+// New returns a witness who tells the secrets what is made of them.
+func New(s engine.Secrets) *Witness { return &Witness{secrets: s} }
+
+// meet takes notice of a value of the input.
+func (w *Witness) meet(v ref.Val) {
+	value, whole := native(v)
+	if !whole || w.secrets.Known(value) {
+		w.met++
+	}
+	w.keep(value)
+}
+
+func (w *Witness) keep(value any) {
+	if value != nil && len(w.values) < maxKept {
+		w.values = append(w.values, value)
+	}
+}
+
+// made takes notice of what a function made of the values since a moment.
+func (w *Witness) made(since moment, literals []any, v ref.Val) {
+	result, _ := native(v)
+	if failed, ok := v.(*types.Err); ok {
+		result = failed.Error() // it may quote them
+	}
+	given := w.values[min(since.values, len(w.values)):]
+	if w.met > since.met {
+		w.secrets.Derive(result, slices.Concat(given, literals)...)
+	}
+	w.values = w.values[:len(w.values)-len(given)]
+	w.keep(result)
+}
+
+// moment is how far an evaluation has come.
+type moment struct{ met, values int }
+
+func (w *Witness) now() moment { return moment{met: w.met, values: len(w.values)} }
+
+// native is what a value holds of texts and numbers, as JSON has it; whole tells
+// that nothing was left out because it is too big.
+func native(v ref.Val) (value any, whole bool) {
+	left := maxLooked
+	value = convert(v, &left)
+	return value, left >= 0
+}
+
+func convert(v ref.Val, left *int) any {
+	if *left--; *left < 0 {
+		return nil
+	}
+	switch v := v.(type) {
+	case types.String:
+		return string(v)
+	case types.Bytes:
+		return string(v)
+	case types.Int:
+		return int64(v)
+	case *types.Optional:
+		if v.HasValue() {
+			return convert(v.GetValue(), left)
+		}
+	case traits.Lister:
+		if v.Type() == types.ListType {
+			return convertList(v, left)
+		}
+	case traits.Mapper:
+		if v.Type() == types.MapType { // and not the policy's variables, which it would evaluate
+			return convertMap(v, left)
+		}
+	case types.Bool, types.Double, types.Uint, types.Null, types.Timestamp, types.Duration, *types.Err, *types.Unknown:
+	default:
+		if text, ok := v.Value().(fmt.Stringer); ok { // a URL, an address, a quantity ...
+			return text.String()
+		}
+	}
+	return nil
+}
+
+func convertList(l traits.Lister, left *int) any {
+	var list []any
+	for it := l.Iterator(); *left >= 0 && it.HasNext() == types.True; {
+		list = append(list, convert(it.Next(), left))
+	}
+	return list
+}
+
+func convertMap(m traits.Mapper, left *int) any {
+	fields := map[string]any{}
+	for it := m.Iterator(); *left >= 0 && it.HasNext() == types.True; {
+		key := it.Next()
+		if name, ok := key.(types.String); ok {
+			fields[string(name)] = convert(m.Get(key), left)
+		}
+	}
+	return fields
+}

@@ -1,0 +1,130 @@
+package decode_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+)
+
+// document is a policy whose fields are of every type.
+func document() map[string]any {
+	return map[string]any{
+		"text": "a", "flag": true, "number": int64(1), "null": nil,
+		"list": []any{"a", int64(2)}, "map": map[string]any{"b": "2", "a": int64(1)},
+		"selector":      map[string]any{"matchLabels": map[string]any{"app": "web"}},
+		"wrongSelector": map[string]any{"matchlabels": map[string]any{}},
+	}
+}
+
+// read has a reader read a document, and returns what it complains of.
+func read(value any, reader func(*decode.Fields)) (errs, warnings []string) {
+	report := &decode.Report{
+		Origin: "team.yaml:1", Policy: "ClusterPolicy p",
+		Warn: func(w engine.CompileError) { warnings = append(warnings, w.Error()) },
+	}
+	reader(decode.Node{Report: report, Path: "spec", Value: value}.Fields())
+	for _, err := range report.Errs {
+		errs = append(errs, err.Error())
+	}
+	return errs, warnings
+}
+
+func TestAFieldOfItsType(t *testing.T) {
+	errs, _ := read(document(), func(f *decode.Fields) {
+		for name, c := range map[string]struct{ got, want any }{
+			"a text":                       {f.At("text").Text(), "a"},
+			"a text that is missing":       {f.At("nothing").Text(), ""},
+			"a text that is null":          {f.At("null").Text(), ""},
+			"one of several":               {f.At("text").OneOf("b", "a"), "a"},
+			"one of several, missing":      {f.At("nothing").OneOf("b", "a"), "b"},
+			"a flag":                       {f.At("flag").Bool(), true},
+			"a flag that is missing":       {f.At("nothing").Bool(), false},
+			"a list that is missing":       {len(f.At("nothing").List()), 0},
+			"the path in a list":           {f.At("list").List()[1].Path, "spec.list[1]"},
+			"a map that is missing":        {f.At("nothing").TextMap(), map[string]string(nil)},
+			"a field that is there":        {f.Has("text"), true},
+			"a field that is null":         {f.Has("null"), false},
+			"a selector":                   {f.At("selector").LabelSelector().MatchLabels, map[string]string{"app": "web"}},
+			"a selector that is missing":   {f.At("nothing").LabelSelector() == nil, true},
+			"a field of a missing mapping": {f.At("nothing").Fields().At("deep").Path, "spec.nothing.deep"},
+		} {
+			if diff := cmp.Diff(c.want, c.got); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", name, diff)
+			}
+		}
+	})
+	if len(errs) > 0 {
+		t.Errorf("errors: %q", errs)
+	}
+}
+
+func TestAFieldOfAnotherTypeIsAnErrorWithItsPath(t *testing.T) {
+	for name, c := range map[string]struct {
+		reader func(*decode.Fields)
+		want   string
+	}{
+		"a number for a text":     {func(f *decode.Fields) { f.At("number").Text() }, "spec.number: must be a string, not a number"},
+		"a text for a flag":       {func(f *decode.Fields) { f.At("text").Bool() }, "spec.text: must be true or false, not a string"},
+		"a mapping for a list":    {func(f *decode.Fields) { f.At("map").List() }, "spec.map: must be a list, not a mapping"},
+		"a list for a mapping":    {func(f *decode.Fields) { f.At("list").Fields() }, "spec.list: must be a mapping, not a list"},
+		"an unknown word":         {func(f *decode.Fields) { f.At("text").OneOf("b", "c") }, `spec.text: must be b or c, not "a"`},
+		"a number among texts":    {func(f *decode.Fields) { f.At("list").Texts() }, "spec.list[1]: must be a string, not a number"},
+		"a number in a text map":  {func(f *decode.Fields) { f.At("map").TextMap() }, "spec.map.a: must be a string, not a number"},
+		"a text for a selector":   {func(f *decode.Fields) { f.At("text").LabelSelector() }, "spec.text: must be a label selector, not a string"},
+		"a selector of odd field": {func(f *decode.Fields) { f.At("wrongSelector").LabelSelector() }, `spec.wrongSelector: is no label selector: strict decoding error: unknown field "matchlabels"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			errs, _ := read(document(), c.reader)
+			if diff := cmp.Diff([]string{"team.yaml:1: ClusterPolicy p: " + c.want}, errs); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// The fields that nobody asked for are told in order, and only they.
+func TestUnknownFieldsAreWarnedOf(t *testing.T) {
+	errs, warnings := read(map[string]any{"read": "a", "asked": "b", "accepted": "c", "typo": "d", "also": "e"}, func(f *decode.Fields) {
+		f.At("read").Text()
+		f.Has("asked")
+		f.Accept("accepted", "absent")
+		f.Done()
+	})
+	want := []string{
+		"team.yaml:1: ClusterPolicy p: spec.also: unknown field, it has no effect",
+		"team.yaml:1: ClusterPolicy p: spec.typo: unknown field, it has no effect",
+	}
+	if diff := cmp.Diff(want, warnings); diff != "" || len(errs) > 0 {
+		t.Errorf("errors %q, warnings -want +got:\n%s", errs, diff)
+	}
+}
+
+func TestReportJoinsWhatWentWrong(t *testing.T) {
+	report := &decode.Report{Policy: "ClusterPolicy p"}
+	if err := report.Err(); err != nil {
+		t.Errorf("nothing went wrong: %v", err)
+	}
+	reason := errors.New("broken")
+	decode.Node{Report: report, Rule: "r", Path: "spec.rules[0]"}.Fail("is %w", reason)
+	var e *engine.CompileError
+	if err := report.Err(); !errors.As(err, &e) || e.Rule != "r" || e.Field != "spec.rules[0]" || !errors.Is(err, reason) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestPathInRule(t *testing.T) {
+	for path, want := range map[string]string{
+		"spec.rules[0].mutate.foreach[0].list": "mutate.foreach[0].list",
+		"spec.rules[12].name":                  "name",
+		"spec.rules[0]":                        "spec.rules[0]",
+		"spec.validationFailureAction":         "spec.validationFailureAction",
+	} {
+		if got := (decode.Node{Path: path}).PathInRule(); got != want {
+			t.Errorf("of %s: %s, want %s", path, got, want)
+		}
+	}
+}

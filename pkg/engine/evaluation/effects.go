@@ -1,0 +1,324 @@
+package evaluation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// propagation is a Program that is a Propagator, and the place of its rules in the run.
+type propagation struct {
+	engine.Program
+	engine.Propagator
+	order ruleOrder
+}
+
+// ruleOrder ranks rules by program, then by their place in it.
+type ruleOrder struct {
+	program int
+	rules   map[engine.RuleRef]int
+}
+
+func newRuleOrder(program int, rules []engine.RuleRef) ruleOrder {
+	o := ruleOrder{program: program, rules: make(map[engine.RuleRef]int, len(rules))}
+	for i, r := range rules {
+		o.rules[r] = i
+	}
+	return o
+}
+
+// orderedEffect is an Effect and its rank: program, rule, trigger.
+type orderedEffect struct {
+	engine.Effect
+	program, rule, trigger int
+	subjects               engine.Selection
+}
+
+// triggered is what one object set off.
+type triggered struct {
+	key      engine.ObjectKey
+	resource string // of the object; known where somebody asks for reasons
+	effects  []orderedEffect
+	rec      *recorder
+}
+
+func (e *Evaluation) trigger(ctx context.Context, t engine.Target, programs []propagation) (*triggered, error) {
+	out := &triggered{key: t.Key, rec: &recorder{reasons: e.options.Reasons}}
+	if e.options.Reasons {
+		out.resource = resourceName(&t)
+	}
+	for _, p := range programs {
+		_, err := guarded(engine.RuleRef{Policy: "policies"}, t, out.rec, func() (*unstructured.Unstructured, error) {
+			effects, err := p.Effects(ctx, t, e.world, out.rec)
+			for _, effect := range effects {
+				out.effects = append(out.effects, orderedEffect{
+					Effect: effect, program: p.order.program, rule: p.order.rules[effect.Rule()], subjects: effect.Subjects(),
+				})
+			}
+			return t.Object, err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// keep files the effects of one trigger, and what it has to report. Triggers
+// come here one after the other, in source order.
+func (e *Evaluation) keep(t *triggered) error {
+	for i := range t.effects {
+		t.effects[i].trigger = e.effects.triggers
+		e.effects.add(&t.effects[i])
+	}
+	e.effects.triggers++
+	e.reaches.note(t)
+	if (len(t.rec.steps) > 0 || len(t.rec.notMatched) > 0) && e.options.chosen(t.key) {
+		e.triggers[t.key.Named()] = t.rec
+	}
+	return nil
+}
+
+// tellTriggers adds to an object's Change what the first pass has to say of it:
+// what it did, or failed to do, as a trigger, and, for those who ask, why rules
+// that other objects set off do not act on it.
+func (e *Evaluation) tellTriggers(c *engine.Change, acting []*orderedEffect) {
+	own := len(c.Steps)
+	e.reportTrigger(c)
+	unreached := e.reaches.unreached(c, acting)
+	if len(unreached) == 0 {
+		return
+	}
+	c.Steps = append(c.Steps, unreached...)
+	slices.SortStableFunc(c.Steps[own:], e.reaches.byRank)
+}
+
+// reportTrigger adds to an object's Change what it did, or failed to do, as a trigger.
+func (e *Evaluation) reportTrigger(c *engine.Change) {
+	rec, ok := e.triggers[c.Subject.Named()]
+	if !ok {
+		return
+	}
+	delete(e.triggers, c.Subject.Named())
+	c.Steps = append(c.Steps, rec.steps...)
+	c.NotMatched = append(c.NotMatched, rec.notMatched...)
+}
+
+// runLeftTriggers reports triggers that the second pass did not see again.
+func (e *Evaluation) runLeftTriggers(emit func(*engine.Change) error) error {
+	keys := make([]engine.ObjectKey, 0, len(e.triggers))
+	for k := range e.triggers {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b engine.ObjectKey) int { return cmp.Compare(a.String(), b.String()) })
+	for _, k := range keys {
+		c := &engine.Change{Subject: k}
+		e.reportTrigger(c)
+		if err := emit(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// effectIndex finds the effects that act on an object. Most name one object
+// plainly; the others are tried on every object of their kind.
+type effectIndex struct {
+	all      []*orderedEffect
+	triggers int
+	named    map[engine.ObjectKey][]*orderedEffect
+	byKind   map[string][]*orderedEffect // by kind; "" holds wildcard kinds
+}
+
+func (x *effectIndex) add(f *orderedEffect) { x.all = append(x.all, f) }
+
+// sort brings the effects into policy, rule, trigger order and indexes them.
+func (x *effectIndex) sort() {
+	slices.SortStableFunc(x.all, rank)
+	x.named = map[engine.ObjectKey][]*orderedEffect{}
+	x.byKind = map[string][]*orderedEffect{}
+	for _, f := range x.all {
+		s := f.subjects
+		switch {
+		case s.Exact():
+			k := subjectKey(s).Named()
+			x.named[k] = append(x.named[k], f)
+		case s.ExactKind():
+			x.byKind[s.Kind] = append(x.byKind[s.Kind], f)
+		default:
+			x.byKind[""] = append(x.byKind[""], f)
+		}
+	}
+}
+
+func rank(a, b *orderedEffect) int {
+	return cmp.Or(cmp.Compare(a.program, b.program), cmp.Compare(a.rule, b.rule), cmp.Compare(a.trigger, b.trigger))
+}
+
+// on lists the effects that act on an object, in order. An object that was read
+// through a subresource is known by its key alone.
+func (x *effectIndex) on(key engine.ObjectKey, u *unstructured.Unstructured) []*orderedEffect {
+	if len(x.all) == 0 || u == nil {
+		return nil
+	}
+	out := slices.Clone(x.named[key.Named()])
+	if key.Subresource == "" {
+		for _, kind := range []string{u.GetKind(), ""} {
+			for _, f := range x.byKind[kind] {
+				if f.subjects.Subresource == "" && f.subjects.Matches(u) {
+					out = append(out, f)
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(out, rank)
+	return out
+}
+
+// subjectKey is the key of the one object that an exact selection names.
+func subjectKey(s engine.Selection) engine.ObjectKey {
+	return engine.ObjectKey{
+		GroupKind: schema.GroupKind{Group: s.Group, Kind: s.Kind}, Version: s.Version,
+		Namespace: s.Namespace, Name: s.Name, Subresource: s.Subresource,
+	}
+}
+
+// subjects are what several effects share: one selection, read once.
+type subjects struct {
+	engine.Selection
+	effects []*orderedEffect
+	named   []engine.ObjectKey // the subresources that a pattern of names turned out to mean
+}
+
+// bySubjects groups the effects by the selection that they act on, in order.
+func (x *effectIndex) bySubjects() []*subjects {
+	var out []*subjects
+	known := map[string]*subjects{}
+	for _, f := range x.all {
+		k := subjectKey(f.subjects)
+		id := fmt.Sprintf("%s|%s|%s", k.Version, k, f.subjects.Labels)
+		if known[id] == nil {
+			known[id] = &subjects{Selection: f.subjects}
+			out = append(out, known[id])
+		}
+		known[id].effects = append(known[id].effects, f)
+	}
+	return out
+}
+
+// runUnvisited evaluates the effects' subjects that did not stream by.
+func (e *Evaluation) runUnvisited(ctx context.Context, visited map[engine.ObjectKey]bool, emit func(*engine.Change) error) error {
+	once := func(c *engine.Change) error {
+		if visited[c.Subject.Named()] {
+			return nil
+		}
+		visited[c.Subject.Named()] = true
+		e.tellTriggers(c, e.effects.on(c.Subject, c.Before))
+		return emit(c)
+	}
+	groups := e.effects.bySubjects()
+	for _, s := range groups {
+		if s.Subresource != "" && !s.Exact() {
+			if err := e.nameSubresources(ctx, s, once); err != nil {
+				return err
+			}
+		}
+	}
+	for _, s := range groups {
+		if err := e.runSubjects(ctx, s, once); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nameSubresources finds the objects whose subresource a selection means: a
+// subresource cannot be listed, and does not have its object's labels.
+func (e *Evaluation) nameSubresources(ctx context.Context, s *subjects, emit func(*engine.Change) error) error {
+	objects := s.Selection
+	objects.Subresource = ""
+	for u, err := range e.world.Reader.List(ctx, objects) {
+		if err != nil {
+			return e.missing(ctx, s, err, emit)
+		}
+		k := engine.KeyOf(u)
+		k.Subresource = s.Subresource
+		s.named = append(s.named, k)
+		e.effects.named[k.Named()] = append(e.effects.named[k.Named()], s.effects...)
+	}
+	return nil
+}
+
+// runSubjects reads what a selection names and evaluates it. What cannot be read
+// is a failed step of every rule that wanted it.
+func (e *Evaluation) runSubjects(ctx context.Context, s *subjects, emit func(*engine.Change) error) error {
+	keys := s.named
+	if s.Exact() {
+		keys = []engine.ObjectKey{subjectKey(s.Selection)}
+	}
+	for _, k := range keys {
+		u, err := e.world.Reader.Get(ctx, k)
+		if err == nil {
+			err = e.runSubject(ctx, k, u, emit)
+		} else {
+			err = e.missing(ctx, s, err, emit)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if s.Exact() || s.Subresource != "" {
+		return nil
+	}
+	for u, err := range e.world.Reader.List(ctx, s.Selection) {
+		if err != nil {
+			return e.missing(ctx, s, err, emit)
+		}
+		if err := e.runSubject(ctx, engine.KeyOf(u), u, emit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Evaluation) runSubject(ctx context.Context, k engine.ObjectKey, u *unstructured.Unstructured, emit func(*engine.Change) error) error {
+	k.UID = u.GetUID()
+	t := engine.Target{Key: k, Object: u, Request: e.options.Request}
+	if t.Request.Operation != engine.OperationCreate {
+		t.OldObject = u
+	}
+	if ns := u.GetNamespace(); ns != "" {
+		// A Namespace that cannot be read leaves t.Namespace nil, which rules that
+		// ask for its labels report by themselves.
+		t.Namespace, _ = e.world.Reader.Get(ctx, engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: ns})
+	}
+	c, err := e.reviewed(ctx, t, false)
+	if err != nil {
+		return err
+	}
+	return emit(c)
+}
+
+// missing reports a subject that is not there, or may not be read, as a failed
+// step of each rule that wanted to change it.
+func (e *Evaluation) missing(ctx context.Context, s *subjects, cause error, emit func(*engine.Change) error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	c := &engine.Change{Subject: subjectKey(s.Selection)}
+	for _, f := range s.effects {
+		err := fmt.Errorf("reading the target: %w", cause)
+		if apierrors.IsNotFound(cause) {
+			err = fmt.Errorf("the target does not exist: %w", cause)
+		}
+		c.Steps = append(c.Steps, engine.Step{Rule: f.Rule(), Subject: c.Subject, Trigger: f.Trigger(), Outcome: engine.Failed, Err: err})
+	}
+	return emit(c)
+}

@@ -1,0 +1,266 @@
+package evaluation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// Options tune a run. The zero value is ready for use.
+type Options struct {
+	// Workers is how many objects are evaluated side by side; 0 stands for one
+	// per processor. The order of the results never depends on it.
+	Workers int
+	// Reasons keeps the steps that did not match, with their reasons, and says of
+	// each object why the rules that other objects set off do not act on it.
+	Reasons bool
+	// Chosen, where it is set, tells which objects the run is about. Others may set
+	// off rules, but no Change is made for them.
+	Chosen func(engine.ObjectKey) bool
+	// Request is simulated for objects that only a mutate-existing rule reached.
+	Request engine.Request
+	// Review, where it is set, may add Impacts to each Change to which a rule wrote,
+	// before Run hands it over. Workers call it side by side. Its error ends the run.
+	Review func(context.Context, *Evaluation, *engine.Change) error
+}
+
+// chosen tells whether the run is about an object.
+func (o *Options) chosen(k engine.ObjectKey) bool { return o.Chosen == nil || o.Chosen(k) }
+
+// Evaluation is one run of compiled programs over a set of objects.
+//
+// It visits the objects twice at the most. Prepare lets each trigger of a
+// mutate-existing rule leave its Effects, which are small. Run then visits every
+// object once: its own chain of programs first, then the Effects that name it.
+// So two triggers that change one target compose, no object is reported twice,
+// and apart from the Effects memory does not grow with the number of objects.
+type Evaluation struct {
+	programs   []engine.Program // in admission order
+	world      *engine.World
+	options    Options
+	types      typeCache
+	effects    effectIndex
+	triggers   map[engine.ObjectKey]*recorder // what triggers have to report, by identity
+	reaches    *reaches
+	unreadable []*engine.UnreadableError
+}
+
+// New joins the programs, in admission order, and the world they ask.
+func New(programs []engine.Program, w *engine.World, o Options) *Evaluation {
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	return &Evaluation{
+		programs: programs, world: w, options: o,
+		triggers: map[engine.ObjectKey]*recorder{},
+	}
+}
+
+// Unreadable lists what the sources could not read so far.
+func (e *Evaluation) Unreadable() []*engine.UnreadableError { return e.unreadable }
+
+// Prepare is the first pass: it collects the Effects of all triggers that the
+// source streams. It reads nothing when no program propagates.
+func (e *Evaluation) Prepare(ctx context.Context, src engine.Source) error {
+	var selections []engine.Selection
+	var programs []propagation
+	for i, p := range e.programs {
+		if q, ok := p.(engine.Propagator); ok && q.Propagates() {
+			selections = append(selections, p.Selections()...)
+			programs = append(programs, propagation{Program: p, Propagator: q, order: newRuleOrder(i, p.Rules())})
+		}
+	}
+	if len(programs) == 0 {
+		return nil
+	}
+	if e.options.Reasons {
+		e.reaches = newReaches(programs)
+	}
+	work := job[*triggered]{
+		workers: e.options.Workers,
+		do:      func(ctx context.Context, t engine.Target) (*triggered, error) { return e.trigger(ctx, t, programs) },
+		take:    e.keep,
+	}
+	err := work.run(ctx, e.pages(ctx, src, selections))
+	e.effects.sort()
+	e.reaches.index(e.effects.all)
+	return err
+}
+
+// Run is the second pass: it hands over one Change for every object, in source
+// order, then for the targets of Effects that the source did not stream, unless
+// the run is about Chosen objects, all of which the source has to stream. The
+// error of emit ends the run.
+func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engine.Change) error) error {
+	var selections []engine.Selection
+	for _, p := range e.programs {
+		selections = append(selections, p.Selections()...)
+	}
+	visited := map[engine.ObjectKey]bool{}
+	work := job[*engine.Change]{
+		workers: e.options.Workers,
+		do:      func(ctx context.Context, t engine.Target) (*engine.Change, error) { return e.reviewed(ctx, t, true) },
+		take: func(c *engine.Change) error {
+			acting := e.effects.on(c.Subject, c.Before)
+			if len(acting) > 0 {
+				visited[c.Subject.Named()] = true
+			}
+			e.tellTriggers(c, acting)
+			return emit(c)
+		},
+	}
+	if err := work.run(ctx, e.pages(ctx, src, selections)); err != nil || e.options.Chosen != nil {
+		return err
+	}
+	if err := e.runUnvisited(ctx, visited, emit); err != nil {
+		return err
+	}
+	return e.runLeftTriggers(emit)
+}
+
+// Evaluate says what would become of one object: by its own rules, if it is in
+// the user's scope, and by the Effects that name it.
+func (e *Evaluation) Evaluate(ctx context.Context, t engine.Target, scoped bool) (*engine.Change, error) {
+	rec := &recorder{reasons: e.options.Reasons}
+	object := t.Object
+	var err error
+	if scoped {
+		if object, err = e.chain(ctx, t, rec); err != nil {
+			return nil, err
+		}
+	}
+	for _, effect := range e.effects.on(t.Key, t.Object) {
+		run := func() (*unstructured.Unstructured, error) { return effect.Apply(ctx, t.With(object), e.world, rec) }
+		if object, err = guarded(effect.Rule(), t.With(object), rec, run); err != nil {
+			return nil, err
+		}
+	}
+	return e.change(ctx, t, scoped, rec)
+}
+
+// reviewed evaluates one object and has what came of it reviewed.
+func (e *Evaluation) reviewed(ctx context.Context, t engine.Target, scoped bool) (*engine.Change, error) {
+	c, err := e.Evaluate(ctx, t, scoped)
+	if err != nil || e.options.Review == nil || !c.Writes() {
+		return c, err
+	}
+	return c, e.options.Review(ctx, e, c)
+}
+
+// chain runs all programs in admission order, and then once more those that a
+// later one changed the object behind, or that ask for it themselves: the API
+// server's reinvocation. Which of its rules a program runs again is its own
+// business.
+func (e *Evaluation) chain(ctx context.Context, t engine.Target, s engine.Sink) (*unstructured.Unstructured, error) {
+	object, last := t.Object, 0
+	invocations := make([]engine.Invocation, len(e.programs))
+	for i, p := range e.programs {
+		t.Invocation = &invocations[i]
+		next, err := e.runProgram(ctx, p, t.With(object), s)
+		if err != nil {
+			return nil, err
+		}
+		if next != object {
+			object, last = next, i
+		}
+	}
+	t.Request.Reinvocation = true
+	for i, p := range e.programs {
+		if t.Invocation = &invocations[i]; i >= last && !t.Invocation.Again {
+			continue
+		}
+		var err error
+		if object, err = e.runProgram(ctx, p, t.With(object), s); err != nil {
+			return nil, err
+		}
+	}
+	return object, nil
+}
+
+func (e *Evaluation) runProgram(ctx context.Context, p engine.Program, t engine.Target, s engine.Sink) (*unstructured.Unstructured, error) {
+	return guarded(engine.RuleRef{Policy: "policies"}, t, s, func() (*unstructured.Unstructured, error) {
+		return p.Evaluate(ctx, t, e.world, s)
+	})
+}
+
+// guarded keeps a panic in a dialect, or in a library that it stands on, from
+// taking down the run: it becomes a failed step, and the object goes on as it was.
+func guarded(r engine.RuleRef, t engine.Target, s engine.Sink, run func() (*unstructured.Unstructured, error)) (out *unstructured.Unstructured, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.Step(engine.Step{Rule: r, Subject: t.Key, Outcome: engine.Failed, Err: &PanicError{Value: p, Place: panicPlace()}})
+			out, err = t.Object, nil
+		}
+	}()
+	return run()
+}
+
+// PanicError reports a defect of this program that an object or a policy set off.
+type PanicError struct {
+	Value any
+	Place string // the line of source that panicked
+}
+
+// Error asks for a report, with what is needed to find the defect.
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("internal error, please report it: %v (at %s)", e.Value, e.Place)
+}
+
+// panicPlace is where the panic that is being recovered from came from.
+func panicPlace() string {
+	callers := make([]uintptr, 32)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)]) // behind this and the deferred function
+	for {
+		f, more := frames.Next()
+		if !strings.HasPrefix(f.Function, "runtime.") {
+			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
+		}
+		if !more {
+			return "unknown"
+		}
+	}
+}
+
+// recorder is the Sink of one object.
+type recorder struct {
+	reasons    bool
+	steps      []engine.Step
+	notMatched []engine.RuleRef
+}
+
+// Wants asks for the reasons of everything but, as a rule, of what did not match
+// or changed nothing.
+func (r *recorder) Wants(o engine.Outcome) bool {
+	return o != engine.NotMatched && o != engine.Unchanged || r.reasons
+}
+
+// Step records what a rule did.
+func (r *recorder) Step(s engine.Step) {
+	if s.Outcome == engine.NotMatched && !r.reasons {
+		r.notMatched = append(r.notMatched, s.Rule)
+		return
+	}
+	r.steps = append(r.steps, s)
+}
+
+// isUnreadable notes an error that only takes a part of a listing away.
+func (e *Evaluation) isUnreadable(err error) bool {
+	var u *engine.UnreadableError
+	if !errors.As(err, &u) {
+		return false
+	}
+	for _, known := range e.unreadable { // both passes read the same lists
+		if known.What == u.What {
+			return true
+		}
+	}
+	e.unreadable = append(e.unreadable, u)
+	return true
+}

@@ -1,0 +1,79 @@
+package evaluation
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"sync/atomic"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// pages streams a source, less the parts that cannot be read.
+func (e *Evaluation) pages(ctx context.Context, src engine.Source, selections []engine.Selection) iter.Seq2[engine.Page, error] {
+	return func(yield func(engine.Page, error) bool) {
+		for page, err := range src.Pages(ctx, selections) {
+			if err != nil && e.isUnreadable(err) {
+				continue
+			}
+			if !yield(page, err) {
+				return
+			}
+		}
+	}
+}
+
+// job is what to do with every target of a source: do runs side by side, take
+// receives the results one after the other, in the order of the source.
+type job[R any] struct {
+	workers int
+	do      func(context.Context, engine.Target) (R, error)
+	take    func(R) error
+}
+
+// run works through the pages, one at a time. The first error ends it.
+func (j job[R]) run(ctx context.Context, pages iter.Seq2[engine.Page, error]) error {
+	for page, err := range pages {
+		if err != nil {
+			return err
+		}
+		results, err := j.onPage(ctx, page)
+		if err != nil {
+			return err
+		}
+		for _, r := range results {
+			if err := j.take(r); err != nil {
+				return err
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+func (j job[R]) onPage(ctx context.Context, page engine.Page) ([]R, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	results := make([]R, page.Len())
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range min(j.workers, page.Len()) {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= page.Len() {
+					return
+				}
+				t, err := page.Target(i)
+				if err == nil {
+					results[i], err = j.do(ctx, t)
+				}
+				if err != nil {
+					cancel(err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	return results, context.Cause(ctx)
+}

@@ -1,0 +1,178 @@
+package evaluation
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// reaches is what the first pass learns of the rules that change other objects
+// than those they match, for those who ask why such a rule left an object alone.
+// Nil, where nobody asks, learns nothing.
+type reaches struct {
+	all    []*reach // by program and rule
+	byRule map[engine.RuleRef]*reach
+}
+
+// reach is how far one rule got. It is as small for many triggers as for one.
+type reach struct {
+	rule     engine.RuleRef
+	place    int                // among the others
+	wants    []engine.Selection // what sets it off, or a superset
+	triggers int                // the objects that set it off
+	near     int                // other objects of the kinds that set it off
+	nearest  *engine.Step       // of the one of them that came nearest
+	broken   *engine.Step       // of the first for which it cannot be said
+	effects  []*orderedEffect
+}
+
+func newReaches(programs []propagation) *reaches {
+	x := &reaches{byRule: map[engine.RuleRef]*reach{}}
+	for _, p := range programs {
+		for _, d := range described(p.Program) {
+			if d.Existing != engine.ByTrigger {
+				continue
+			}
+			r := &reach{rule: d.Rule, place: len(x.all), wants: d.Matches}
+			x.all, x.byRule[d.Rule] = append(x.all, r), r
+		}
+	}
+	return x
+}
+
+// described are the rules of a propagating program. Of one that does not tell,
+// all may propagate, on anything that it selects.
+func described(p engine.Program) []engine.Description {
+	if d, ok := p.(engine.Describer); ok {
+		return d.Describe()
+	}
+	var out []engine.Description
+	for _, r := range p.Rules() {
+		out = append(out, engine.Description{Rule: r, Matches: p.Selections(), Existing: engine.ByTrigger})
+	}
+	return out
+}
+
+// byRank orders steps by rule; what no rule is to blame for comes first.
+func (x *reaches) byRank(a, b engine.Step) int {
+	place := func(s *engine.Step) int {
+		if r := x.byRule[s.Rule]; r != nil {
+			return r.place
+		}
+		return -1
+	}
+	return cmp.Compare(place(&a), place(&b))
+}
+
+// note learns what became of one object as a trigger.
+func (x *reaches) note(t *triggered) {
+	if x == nil {
+		return
+	}
+	counted := map[*reach]bool{}
+	for i := range t.effects {
+		if r := x.byRule[t.effects[i].Rule()]; r != nil && !counted[r] {
+			counted[r] = true
+			r.triggers++
+		}
+	}
+	for i := range t.rec.steps {
+		if r := x.byRule[t.rec.steps[i].Rule]; r != nil && !counted[r] {
+			r.missed(t, &t.rec.steps[i])
+		}
+	}
+}
+
+// missed takes note of an object that did not set the rule off.
+func (r *reach) missed(t *triggered, s *engine.Step) {
+	if s.Outcome.Incomplete() && r.broken == nil {
+		r.broken = s
+	}
+	if s.Outcome == engine.NotMatched && !slices.ContainsFunc(r.wants, t.isOf) {
+		return
+	}
+	r.near++
+	if r.nearest == nil || (r.nearest.Outcome == engine.NotMatched && s.Outcome != engine.NotMatched) {
+		r.nearest = s
+	}
+}
+
+// isOf tells whether the object is of a kind that the selection names.
+func (t *triggered) isOf(s engine.Selection) bool {
+	return s.NamesKind(t.key) && s.Names(t.resource)
+}
+
+// resourceName is the resource of a target, or what its kind makes likely.
+func resourceName(t *engine.Target) string {
+	if t.Mapping != nil {
+		return t.Mapping.Resource.Resource
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(t.Key.GroupVersionKind())
+	return plural.Resource
+}
+
+// index gives each rule its effects, which are in order.
+func (x *reaches) index(effects []*orderedEffect) {
+	if x == nil {
+		return
+	}
+	for _, f := range effects {
+		if r := x.byRule[f.Rule()]; r != nil {
+			r.effects = append(r.effects, f)
+		}
+	}
+}
+
+// unreached says, for each rule with no effect among those that act on the
+// object, why there is none.
+func (x *reaches) unreached(c *engine.Change, acting []*orderedEffect) []engine.Step {
+	if x == nil || c.Before == nil {
+		return nil
+	}
+	acts := map[engine.RuleRef]bool{}
+	for _, f := range acting {
+		acts[f.Rule()] = true
+	}
+	var out []engine.Step
+	for _, r := range x.all {
+		if !acts[r.rule] {
+			out = append(out, engine.Step{Rule: r.rule, Subject: c.Subject, Outcome: engine.NotMatched, Err: r.why(c)})
+		}
+	}
+	return out
+}
+
+func (r *reach) why(c *engine.Change) error {
+	if len(r.effects) == 0 {
+		return &engine.NotSetOffError{Wants: r.wants, Near: r.near, Nearest: r.nearest}
+	}
+	out := &engine.NotTargetError{Triggers: r.triggers, Broken: r.broken}
+	labels := c.Before.GetLabels()
+	for i, f := range r.effects[:min(len(r.effects), maxCompared)] {
+		if i > 0 && !f.subjects.NamesKind(c.Subject) {
+			continue // it is no nearer than the first
+		}
+		missed := f.subjects.Misses(c.Subject, labels)
+		if i == 0 || nearer(missed, out.Missed) {
+			out.Trigger, out.Target, out.Missed = f.Trigger(), f.subjects, missed
+		}
+	}
+	return out
+}
+
+// maxCompared is with how many effects of a rule an object is compared, to tell
+// the nearest: with all of them, many objects and many triggers would take for ever.
+const maxCompared = 1000
+
+// nearer tells whether fewer parts are missed. An object of another kind is
+// farther than any of the kind.
+func nearer(a, b []engine.Miss) bool {
+	ofKind := func(list []engine.Miss) bool { return len(list) == 0 || list[0].Part != engine.PartKind }
+	if ofKind(a) != ofKind(b) {
+		return ofKind(a)
+	}
+	return len(a) < len(b)
+}

@@ -1,0 +1,213 @@
+package evaluation_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+)
+
+// pointing is a program of one rule that is set off by ConfigMaps, as outcomes
+// say by the first word of their names, and acts on what they point to.
+type pointing struct {
+	rule
+	targets []engine.Selection
+}
+
+func (pointing) Evaluate(_ context.Context, t engine.Target, _ *engine.World, _ engine.Sink) (*unstructured.Unstructured, error) {
+	return t.Object, nil
+}
+
+func (pointing) Propagates() bool { return true }
+
+func (p pointing) Describe() []engine.Description {
+	return []engine.Description{
+		{Rule: engine.RuleRef{Policy: "ordinary"}, Existing: engine.OnAdmission},
+		{Rule: p.ref(), Matches: []engine.Selection{{Version: "v1", Kind: "ConfigMap", Name: "trigger-*"}}, Existing: engine.ByTrigger},
+	}
+}
+
+func (p pointing) Effects(_ context.Context, t engine.Target, _ *engine.World, s engine.Sink) ([]engine.Effect, error) {
+	step := engine.Step{Rule: p.ref(), Subject: t.Key, Trigger: t.Key}
+	switch word, _, _ := strings.Cut(t.Key.Name, "-"); word {
+	case "trigger":
+		var out []engine.Effect
+		for _, target := range p.targets {
+			out = append(out, appendName{appender{p.rule, target}, t.Key})
+		}
+		return out, nil
+	case "held":
+		step.Outcome, step.Err = engine.Skipped, errors.New("a precondition does not hold")
+	case "broken":
+		step.Outcome, step.Err = engine.Failed, errors.New("no such variable")
+	default:
+		step.Outcome, step.Err = engine.NotMatched, errors.New("names: wants trigger-*, is "+t.Key.Name)
+	}
+	s.Step(step)
+	return nil, nil
+}
+
+func labelled(u *unstructured.Unstructured, key, value string) *unstructured.Unstructured {
+	u.SetLabels(map[string]string{key: value})
+	return u
+}
+
+func secretObject(name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": name, "namespace": "default"},
+	}}
+}
+
+// reasons are what is told of the object that is asked about, by outcome.
+func reasons(t *testing.T, w world, o evaluation.Options, p engine.Program) []string {
+	t.Helper()
+	e := evaluation.New([]engine.Program{p}, &engine.World{Reader: w}, o)
+	if err := e.Prepare(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	err := e.Run(t.Context(), w[:1], func(c *engine.Change) error {
+		for _, s := range c.Steps {
+			if s.Trigger.Named() != c.Subject.Named() { // what it does as a trigger is not the question
+				out = append(out, strings.TrimSuffix(fmt.Sprintf("%s %s: %v", c.Subject, s.Outcome, s.Err), ": <nil>"))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestWhyARuleThatOthersSetOffLeavesAnObjectAlone(t *testing.T) {
+	asked := func() *unstructured.Unstructured { return labelled(configMap("asked"), "app", "db") }
+	named := func(ns, name string) engine.Selection {
+		return engine.Selection{Version: "v1", Kind: "ConfigMap", Namespace: ns, Name: name}
+	}
+	byLabel := named("default", "")
+	byLabel.Labels = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	scale := named("default", "asked")
+	scale.Subresource = "scale"
+	next := named("default", "asked")
+	next.Name, next.Version = "a*", "v2"
+
+	for name, tc := range map[string]struct {
+		others  world
+		targets []engine.Selection
+		want    string
+	}{
+		"one of the kind does not match": {
+			others: world{secretObject("s")},
+			want:   "no object sets the rule off, of 1 that could: ConfigMap default/asked: does not match: names: wants trigger-*, is asked",
+		},
+		"one is held back, which is nearer than not to match": {
+			others: world{configMap("other"), configMap("held-1"), configMap("held-2")},
+			want:   "no object sets the rule off, of 4 that could: ConfigMap default/held-1: skipped: a precondition does not hold",
+		},
+		"another name": {
+			others: world{configMap("trigger-1")}, targets: []engine.Selection{named("default", "settings")},
+			want: "its one trigger does not name it as a target: ConfigMap default/trigger-1 names ConfigMap default/settings (name: wants settings, is asked)",
+		},
+		"the nearest of several": {
+			others:  world{configMap("trigger-1"), configMap("trigger-2")},
+			targets: []engine.Selection{{Version: "v1", Kind: "Secret", Name: "asked"}, named("shop", "settings"), named("default", "settings")},
+			want:    "none of 2 triggers names it as a target: ConfigMap default/trigger-1 names ConfigMap default/settings (name: wants settings, is asked)",
+		},
+		"several parts": {
+			others: world{configMap("trigger-1")}, targets: []engine.Selection{named("shop", "settings")},
+			want: "its one trigger does not name it as a target: ConfigMap default/trigger-1 names ConfigMap shop/settings (namespace: wants shop, is default; name: wants settings, is asked)",
+		},
+		"another kind": {
+			others: world{configMap("trigger-1")}, targets: []engine.Selection{{Group: "apps", Version: "v1", Kind: "Deployment"}},
+			want: "its one trigger does not name it as a target: ConfigMap default/trigger-1 names apps/Deployment (kind: wants apps/Deployment, is ConfigMap)",
+		},
+		"other labels": {
+			others: world{configMap("trigger-1")}, targets: []engine.Selection{byLabel},
+			want: "its one trigger does not name it as a target: ConfigMap default/trigger-1 names ConfigMap in default with app=web (labels: wants app=web, is app=db)",
+		},
+		"a subresource of it": {
+			others: world{configMap("trigger-1")}, targets: []engine.Selection{scale},
+			want: "its one trigger does not name it as a target: ConfigMap default/trigger-1 names ConfigMap/scale default/asked (subresource: wants scale, has none)",
+		},
+		"another version": {
+			others: world{configMap("trigger-1")}, targets: []engine.Selection{next},
+			want: "its one trigger does not name it as a target: ConfigMap default/trigger-1 names ConfigMap default/a* (version: wants v2, is v1)",
+		},
+		"a trigger that fails": {
+			others: world{configMap("trigger-1"), configMap("broken-1"), configMap("broken-2")}, targets: []engine.Selection{named("default", "settings")},
+			want: "its one trigger does not name it as a target: ConfigMap default/trigger-1 names ConfigMap default/settings (name: wants settings, is asked); " +
+				"what another one names is not known: ConfigMap default/broken-1: failed: no such variable",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := pointing{rule: rule{name: "p"}, targets: tc.targets}
+			got := reasons(t, append(world{asked()}, tc.others...), evaluation.Options{Reasons: true, Chosen: isAsked}, p)
+			if d := cmp.Diff([]string{"ConfigMap default/asked not-matched: " + tc.want}, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestCountsAreTheSameForThoseWhoAskWhy(t *testing.T) {
+	w := world{configMap("asked"), configMap("trigger-1"), configMap("held-1"), configMap("settings")}
+	p := pointing{rule: rule{name: "p", key: "names"}, targets: []engine.Selection{{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "settings"}}}
+	count := func(reasons bool) []engine.RuleSummary {
+		e := evaluation.New([]engine.Program{p}, &engine.World{Reader: w}, evaluation.Options{Reasons: reasons})
+		s := engine.NewSummary(p.Rules())
+		if err := e.Prepare(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Run(t.Context(), w, func(c *engine.Change) error { s.Add(c); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return s.Rules
+	}
+	if d := cmp.Diff(count(false), count(true)); d != "" {
+		t.Error(d)
+	}
+}
+
+func isAsked(k engine.ObjectKey) bool { return k.Name == "asked" }
+
+func TestARuleThatWaitsForAnotherKindSaysForWhich(t *testing.T) {
+	w := world{secretObject("asked"), secretObject("other")}
+	got := reasons(t, w, evaluation.Options{Reasons: true}, pointing{rule: rule{name: "p"}})
+	want := []string{"Secret default/asked not-matched: no object sets the rule off: it waits for ConfigMap trigger-*, of which the run saw none"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestNobodyWhoDoesNotAskIsToldWhy(t *testing.T) {
+	p := pointing{rule: rule{name: "p"}, targets: []engine.Selection{{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "settings"}}}
+	if got := reasons(t, world{configMap("asked"), configMap("trigger-1"), configMap("settings")}, evaluation.Options{}, p); len(got) > 1 {
+		t.Errorf("told %q", got)
+	}
+}
+
+func TestARunAboutOneObjectIsToldOfNoOther(t *testing.T) {
+	settings := engine.Selection{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "settings"}
+	p := pointing{rule: rule{name: "p", key: "names"}, targets: []engine.Selection{settings}}
+	others := world{configMap("trigger-1"), configMap("held-1")}
+	for asked, want := range map[string]string{
+		"asked": "ConfigMap default/asked not-matched: its one trigger does not name it as a target: " +
+			"ConfigMap default/trigger-1 names ConfigMap default/settings (name: wants settings, is asked)",
+		"settings": "ConfigMap default/settings changed",
+	} {
+		w := append(world{configMap(asked), configMap("asked"), configMap("settings")}, others...)
+		o := evaluation.Options{Reasons: true, Chosen: func(k engine.ObjectKey) bool { return k.Name == asked }}
+		if d := cmp.Diff([]string{want}, reasons(t, w, o, p)); d != "" {
+			t.Errorf("%s: %s", asked, d)
+		}
+	}
+}

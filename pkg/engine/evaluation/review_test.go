@@ -1,0 +1,53 @@
+package evaluation_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+)
+
+func TestOnlyWhatRulesWroteToIsReviewed(t *testing.T) {
+	w := world{configMap("a", "k", "old"), configMap("b", "k", "new"), configMap("c")}
+	var reviewed atomic.Int64
+	e := evaluation.New([]engine.Program{rule{"p", "k", constant("new")}}, &engine.World{Reader: w}, evaluation.Options{
+		Review: func(ctx context.Context, e *evaluation.Evaluation, c *engine.Change) error {
+			reviewed.Add(1)
+			c.Impacts = append(c.Impacts, engine.Impact{Code: engine.ImpactRollout, Pods: 2}, engine.Impact{Code: engine.ImpactManaged})
+			second, err := e.Evaluate(ctx, c.Target.With(c.After), c.Scoped)
+			if err == nil && second.Changed() {
+				t.Errorf("%s: the result changes again", c.Subject)
+			}
+			return err
+		},
+	})
+	s := engine.NewSummary(nil)
+	if err := e.Run(t.Context(), w, func(c *engine.Change) error {
+		s.Add(c)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if reviewed.Load() != 2 { // not b, which is as it should be
+		t.Errorf("%d objects reviewed", reviewed.Load())
+	}
+	if d := cmp.Diff(engine.Restarts{Workloads: 2, Pods: 4}, s.Restarts); d != "" || s.Warnings != 4 {
+		t.Errorf("%d warnings; restarts (-want +got):\n%s", s.Warnings, d)
+	}
+}
+
+func TestAReviewThatFailsEndsTheRun(t *testing.T) {
+	w := world{configMap("a")}
+	broken := errors.New("broken")
+	e := evaluation.New([]engine.Program{rule{"p", "k", constant("v")}}, &engine.World{Reader: w}, evaluation.Options{
+		Review: func(context.Context, *evaluation.Evaluation, *engine.Change) error { return broken },
+	})
+	if err := e.Run(t.Context(), w, func(*engine.Change) error { return nil }); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,68 @@
+package kyverno_test
+
+import (
+	"testing"
+
+	"golang.org/x/tools/txtar"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
+)
+
+// quiet is a Sink that counts nothing and wants no reasons.
+type quiet struct{}
+
+func (quiet) Wants(engine.Outcome) bool { return false }
+func (quiet) Step(engine.Step)          {}
+
+// BenchmarkEvaluate evaluates one policy on one object that it changes.
+func BenchmarkEvaluate(b *testing.B) {
+	for _, name := range []string{"doc-mutate-01-image-pull-policy", "context-variable", "foreach-nested", "match-namespace-selector"} {
+		b.Run(name, func(b *testing.B) {
+			documents, live := readCase(b, name)
+			program, err := kyverno.New().Compile(engine.Compilation{Documents: documents})
+			if err != nil {
+				b.Fatal(err)
+			}
+			cluster, err := newCluster(live, nil, engine.Request{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			target := targetOf(live[0])
+			for b.Loop() {
+				if _, err := program.Evaluate(b.Context(), target, cluster.World, quiet{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkCompile compiles one policy.
+func BenchmarkCompile(b *testing.B) {
+	documents, _ := readCase(b, "foreach-nested")
+	for b.Loop() {
+		if _, err := kyverno.New().Compile(engine.Compilation{Documents: documents}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func readCase(b *testing.B, name string) (documents []engine.Document, live []*unstructured.Unstructured) {
+	archive, err := txtar.ParseFile("testdata/" + name + ".txtar")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, f := range archive.Files {
+		switch f.Name {
+		case "policy.kyverno.yaml":
+			for _, u := range objects(b, f.Data) {
+				documents = append(documents, engine.Document{Object: u})
+			}
+		case "live.yaml":
+			live = objects(b, f.Data)
+		}
+	}
+	return documents, live
+}

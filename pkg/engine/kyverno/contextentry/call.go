@@ -1,0 +1,89 @@
+package contextentry
+
+import (
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+)
+
+// call is a request as a policy writes it.
+type call struct {
+	field    string // "context[0].apiCall"
+	own      string // the namespace of a Policy
+	method   string
+	written  string              // the path or the URL, as the policy has it
+	urlPath  *variables.Template // nil for a call to a service
+	url      *variables.Template
+	data     *variables.Template // a list of {key, value}; nil when there is none
+	headers  *variables.Template // the same
+	caBundle *variables.Template
+}
+
+// decodeCall reads what apiCall of a rule and of a GlobalContextEntry share.
+func decodeCall(f *decode.Fields) *call {
+	c := &call{field: f.PathInRule(), own: f.Report.Namespace, method: f.At("method").Text(), data: variables.Decode(f.At("data"))}
+	switch c.method {
+	case "":
+		c.method = "GET"
+	case "GET", "POST":
+	default:
+		f.At("method").Fail("must be GET or POST, not %q", c.method)
+	}
+	switch {
+	case f.At("urlPath").Text() != "":
+		c.written, c.urlPath = f.At("urlPath").Text(), variables.Decode(f.At("urlPath"))
+		if f.Has("service") {
+			f.At("service").Lint("has no effect beside urlPath")
+		}
+	case f.Has("service"):
+		c.decodeService(f.At("service").Fields())
+	default:
+		f.Fail("needs a urlPath or a service")
+	}
+	if c.data != nil && c.method == "GET" {
+		f.At("data").Lint("is only sent with method POST")
+	}
+	return c
+}
+
+// ask is what the request is about; prefix says whose it is.
+func (c *call) ask(prefix string) engine.Ask {
+	what := prefix + c.method + " " + c.written
+	if c.urlPath == nil {
+		return engine.Ask{Of: engine.AskService, What: what}
+	}
+	return engine.Ask{Of: engine.AskAPI, What: what, Method: c.method, Path: outline(c.written)}
+}
+
+// outline is a path in which "*" stands for each variable.
+func outline(path string) string {
+	var out strings.Builder
+	depth := 0
+	for i := 0; i < len(path); i++ {
+		switch {
+		case strings.HasPrefix(path[i:], "{{"):
+			if depth == 0 {
+				out.WriteByte('*')
+			}
+			depth++
+			i++
+		case depth > 0 && strings.HasPrefix(path[i:], "}}"):
+			depth--
+			i++
+		case depth == 0:
+			out.WriteByte(path[i])
+		}
+	}
+	return out.String()
+}
+
+func (c *call) decodeService(f *decode.Fields) {
+	if f.At("url").Text() == "" {
+		f.At("url").Fail("is missing")
+	}
+	c.written, c.url, c.headers = f.At("url").Text(), variables.Decode(f.At("url")), variables.Decode(f.At("headers"))
+	c.caBundle = variables.Decode(f.At("caBundle"))
+	f.Done()
+}

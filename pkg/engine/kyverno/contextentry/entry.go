@@ -1,0 +1,118 @@
+package contextentry
+
+import (
+	"context"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/values"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+)
+
+// Entries are the context of a rule, of a target or of a loop, in the order of the
+// policy. They are immutable.
+type Entries []entry
+
+// entry is data that a rule loads under a name, when the name is first used.
+type entry struct {
+	name   string
+	source source
+}
+
+// source is where an entry gets its data.
+type source interface {
+	// load gets the data. The scope holds the entries before this one.
+	load(from *Sources, s *variables.Scope) (any, error)
+	// asks says what loading wants to know of the world; nothing for a source
+	// that computes its data.
+	asks(g Globals) []engine.Ask
+	// notIdempotent is for Entries.NotIdempotent.
+	notIdempotent() string
+}
+
+// Sources are what the entries of a rule load their data from, in one evaluation.
+type Sources struct {
+	Context context.Context // of the evaluation, which Sources do not outlive
+	World   *engine.World
+	Globals Globals        // among the documents of the run; others are in the cluster
+	Values  *values.Values // what the user answers in place of servers; may be nil
+}
+
+// Decode reads a list of entries. What is wrong goes to the node's report; an
+// entry that has no source is left out.
+func Decode(n decode.Node) Entries {
+	var out Entries
+	for _, item := range n.List() {
+		f := item.Fields()
+		name := f.At("name").Text()
+		if name == "" {
+			f.At("name").Fail("is missing")
+		}
+		if from := decodeSource(f); from != nil {
+			out = append(out, entry{name: name, source: from})
+		}
+		f.Done()
+	}
+	return out
+}
+
+// decodeSource reads the source of an entry; of several, the first in Kyverno's order.
+func decodeSource(f *decode.Fields) source {
+	var found []string
+	for _, key := range []string{"configMap", "apiCall", "globalReference", "imageRegistry", "variable"} {
+		if f.Has(key) {
+			found = append(found, key)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		f.Fail("has no source: configMap, apiCall, globalReference, imageRegistry or variable")
+		return nil
+	case len(found) > 1:
+		f.At(found[1]).Lint("has no effect beside %s", found[0])
+	}
+	switch n := f.At(found[0]); found[0] {
+	case "variable":
+		return decodeVariable(n)
+	case "configMap":
+		return decodeConfigMap(n)
+	case "apiCall":
+		return decodeAPICall(n)
+	case "globalReference":
+		return decodeGlobalReference(n)
+	default:
+		return decodeImageLookup(n)
+	}
+}
+
+// Define makes the entries known to a scope, none of them loaded. One that would
+// read something outside of the policy is left out where its value is given.
+func (e Entries) Define(s *variables.Scope, from *Sources, given func(name string) bool) {
+	for _, entry := range e {
+		if _, computed := entry.source.(*variable); !computed && given(entry.name) {
+			continue
+		}
+		s.Define(entry.name, func(at *variables.Scope) (any, error) { return entry.source.load(from, at) })
+	}
+}
+
+// NotIdempotent says why the entries may give something else in another run, or
+// when the object has been changed; empty where they may not.
+func (e Entries) NotIdempotent() string {
+	for _, entry := range e {
+		if reason := entry.source.notIdempotent(); reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+// Asks is what the entries want to know of the world, with what is known of
+// GlobalContextEntries.
+func (e Entries) Asks(g Globals) []engine.Ask {
+	var out []engine.Ask
+	for _, entry := range e {
+		out = append(out, entry.source.asks(g)...)
+	}
+	return out
+}

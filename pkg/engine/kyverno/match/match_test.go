@@ -1,0 +1,214 @@
+package match_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/internal/cases"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
+)
+
+// ruling is a case of testdata/rulings.txtar: whether a rule applies to an object
+// in a simulated request, and why not.
+type ruling struct {
+	Match, Exclude map[string]any
+	Object         map[string]any
+	Subresource    string
+	Namespace      map[string]any // of the object, where the run has it at hand
+	Operation      engine.Operation
+	User           engine.UserInfo
+	World          []map[string]any // nil for a run without a cluster
+	Unreadable     bool             // the cluster answers no request
+	Want           string
+}
+
+func TestRulings(t *testing.T) {
+	cases.Each(t, "testdata/rulings.txtar", func(t *testing.T, c *ruling) {
+		if diff := cmp.Diff(c.Want, c.decide(t)); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+	})
+}
+
+// decide asks the match block, then the exclude block, as a rule does.
+func (c *ruling) decide(t *testing.T) string {
+	candidate := c.candidate(t)
+	m, err := block(t, c.Match).Missed(candidate)
+	if err == nil && m.None() {
+		m, err = block(t, c.Exclude).Excluded(candidate)
+	}
+	var undecided *match.UndecidedError
+	switch {
+	case errors.As(err, &undecided):
+		return "undecided: " + err.Error()
+	case err != nil:
+		return "failed: " + err.Error()
+	case !m.None():
+		return m.Reason(candidate).Error()
+	}
+	out := "applies"
+	for _, w := range candidate.Assumed {
+		out += "; assumed: " + string(w)
+	}
+	return out
+}
+
+func (c *ruling) candidate(t *testing.T) *match.Candidate {
+	u := &unstructured.Unstructured{Object: c.Object}
+	out := &match.Candidate{Target: engine.Target{Key: engine.KeyOf(u), Object: u}, Operation: c.Operation, Context: t.Context()}
+	out.Key.Subresource = c.Subresource
+	out.Request.User = c.User
+	if out.Operation == "" {
+		out.Operation = engine.OperationUpdate
+	}
+	if c.Namespace != nil {
+		out.Namespace = &unstructured.Unstructured{Object: c.Namespace}
+	}
+	switch {
+	case c.Unreadable:
+		out.Reader = unreadable{}
+	case c.World != nil:
+		out.Reader = world(t, c.World)
+	}
+	return out
+}
+
+func world(t *testing.T, objects []map[string]any) engine.Reader {
+	var all []*unstructured.Unstructured
+	for _, o := range objects {
+		all = append(all, &unstructured.Unstructured{Object: o})
+	}
+	s, err := snapshot.Load(nil, snapshot.Options{World: all})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// unreadable is a cluster that may not be read.
+type unreadable struct{ engine.Reader }
+
+var errForbidden = errors.New("forbidden")
+
+func (unreadable) Get(context.Context, engine.ObjectKey) (*unstructured.Unstructured, error) {
+	return nil, errForbidden
+}
+
+func (unreadable) List(context.Context, engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) { yield(nil, errForbidden) }
+}
+
+// outline is a case of testdata/outlines.txtar: what a block says of itself before
+// there is any object.
+type outline struct {
+	Match     map[string]any
+	Exclude   map[string]any
+	Namespace string // of a Policy
+	Want      string
+}
+
+func TestOutlines(t *testing.T) {
+	cases.Each(t, "testdata/outlines.txtar", func(t *testing.T, c *outline) {
+		if diff := cmp.Diff(strings.TrimSpace(c.Want), outlined(block(t, c.Match), block(t, c.Exclude), c.Namespace)); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+	})
+}
+
+// outlined has a line for each thing to say; what is not so is left out.
+func outlined(b, excluded *match.Block, namespace string) string {
+	var out []string
+	for _, k := range b.Kinds() {
+		out = append(out, "kind "+k.String())
+	}
+	for _, s := range b.Selections(namespace) {
+		line := fmt.Sprintf("selects %s/%s/%s", s.Group, s.Version, s.Kind)
+		if s.Namespace+s.Name != "" {
+			line += fmt.Sprintf(" %s/%s", s.Namespace, s.Name)
+		}
+		if s.Labels != nil {
+			line += " with " + s.Labels.String()
+		}
+		out = append(out, line)
+	}
+	for _, text := range append(b.Where(namespace), excluded.Unless()...) {
+		out = append(out, "where "+text)
+	}
+	for _, o := range b.Operations() {
+		out = append(out, "only on "+string(o))
+	}
+	for _, fact := range []struct {
+		holds bool
+		says  string
+	}{
+		{b.Empty(), "is empty"},
+		{b.AsksOperation(), "asks for the operation"},
+		{b.NamesDeletion(), "names DELETE"},
+		{b.AsksRoles(), "asks for roles"},
+		{b.OnlySubresources(), "only matches subresources"},
+		{b.MayBe("Pod"), "may be a Pod"},
+	} {
+		if fact.holds {
+			out = append(out, fact.says)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// mistake is a case of testdata/mistakes.txtar: what is said about a block that
+// is not written as it should be.
+type mistake struct {
+	Match any
+	Want  string
+}
+
+func TestMistakes(t *testing.T) {
+	cases.Each(t, "testdata/mistakes.txtar", func(t *testing.T, c *mistake) {
+		var said []string
+		r := &decode.Report{Warn: func(e engine.CompileError) { said = append(said, "warning: "+e.Field+": "+e.Err.Error()) }}
+		match.Decode(decode.Node{Report: r, Path: "match", Value: c.Match})
+		for _, err := range r.Errs {
+			var e *engine.CompileError
+			if !errors.As(err, &e) {
+				t.Fatalf("%v is no CompileError", err)
+			}
+			said = append(said, e.Field+": "+e.Err.Error())
+		}
+		if diff := cmp.Diff(strings.TrimSpace(c.Want), strings.Join(said, "\n")); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+	})
+}
+
+// A rule without an exclude block has none to ask.
+func TestNoBlockExcludesNothing(t *testing.T) {
+	var none *match.Block
+	if m, err := none.Excluded(&match.Candidate{}); err != nil || !m.None() {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if none.AsksOperation() || none.AsksRoles() {
+		t.Error("it asks for something")
+	}
+}
+
+func block(t *testing.T, value map[string]any) *match.Block {
+	if value == nil {
+		return nil
+	}
+	r := &decode.Report{Warn: func(e engine.CompileError) { t.Errorf("warning: %v", &e) }}
+	b := match.Decode(decode.Node{Report: r, Path: "match", Value: value})
+	if err := r.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}

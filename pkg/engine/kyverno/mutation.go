@@ -1,0 +1,91 @@
+package kyverno
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/overlay"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/patch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+)
+
+// mutation is what a rule does to an object.
+type mutation interface {
+	// mutate returns the object after the rule: the very map it was given where
+	// nothing changed. A *SkippedError says that the mutation holds itself back.
+	mutate(e *execution, s *variables.Scope, on patch.Subject) (patch.Result, error)
+}
+
+// decodeMutation reads the patches of a mutate block. rest is what else the rule
+// says: Kyverno substitutes variables in all of it before it patches, so that
+// one that cannot be resolved anywhere fails the rule.
+func decodeMutation(m *decode.Fields, rest map[string]any) mutation {
+	legacy, foreach := patch.DecodeLegacy(m), m.At("foreach")
+	if foreach.Value != nil {
+		for _, key := range []string{"patchStrategicMerge", "patchesJson6902"} {
+			if m.Has(key) {
+				m.At(key).Lint("has no effect beside foreach")
+			}
+		}
+		return decodeForEach(foreach, 0)
+	}
+	patches := patching(legacy)
+	if len(legacy) == 0 {
+		patches = patching{patch.Decode(m)}
+	}
+	template, err := variables.Parse(rest)
+	if err != nil {
+		m.Fail("%w", err)
+		return nil
+	}
+	if template.Static() {
+		return patches
+	}
+	return &substituted{rest: template, mutation: patches}
+}
+
+// substituted is a mutation that needs the rest of its rule to be resolvable.
+type substituted struct {
+	mutation
+	rest *variables.Template
+}
+
+func (m *substituted) mutate(e *execution, s *variables.Scope, on patch.Subject) (patch.Result, error) {
+	if _, err := m.rest.Render(s); err != nil {
+		return patch.Result{Object: on.Object}, e.failed("rule", fmt.Errorf("variable substitution failed: %w", err))
+	}
+	return m.mutation.mutate(e, s, on)
+}
+
+// patching is one patch or, in rules of Kyverno 1.0 to 1.5, several, each of what
+// the one before made of the object. One that holds itself back does not stop the
+// others.
+type patching []patch.Patch
+
+func (m patching) mutate(e *execution, s *variables.Scope, on patch.Subject) (patch.Result, error) {
+	before := on.Object
+	out := patch.Result{Object: before}
+	var held error
+	for _, p := range m {
+		on.Object = out.Object
+		did, err := p.Apply(s, on)
+		if err != nil {
+			var condition *overlay.ConditionError
+			if !errors.As(err, &condition) {
+				return patch.Result{Object: before}, e.failed(p.Field(), err)
+			}
+			held = &SkippedError{Reason: p.Field(), Err: condition}
+			continue
+		}
+		out.Object = did.Object
+		out.Warnings = append(out.Warnings, did.Warnings...)
+		out.NotIdempotent = cmp.Or(out.NotIdempotent, did.NotIdempotent)
+	}
+	if held != nil && fielddiff.Shared(out.Object, before) {
+		return out, held
+	}
+	return out, nil
+}

@@ -1,0 +1,25 @@
+package randomtext
+
+import "fmt"
+
+// PatternError says why no text can be drawn for a pattern. Err wraps the
+// *syntax.Error of regexp/syntax where the pattern is not in POSIX's syntax.
+type PatternError struct {
+	Pattern string
+	Err     error
+}
+
+// Error gives the pattern and the reason.
+func (e *PatternError) Error() string { return fmt.Sprintf("pattern %#.200q: %v", e.Pattern, e.Err) }
+
+// Unwrap gives the reason.
+func (e *PatternError) Unwrap() error { return e.Err }
+
+// LimitError says which bound a pattern, its text or a series of texts went beyond.
+type LimitError struct {
+	What string
+	Max  int
+}
+
+// Error names the bound.
+func (e *LimitError) Error() string { return fmt.Sprintf("reached the limit of %d %s", e.Max, e.What) }

@@ -1,0 +1,54 @@
+package randomtext
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp/syntax"
+)
+
+// The bounds of texts. They are far beyond names and labels, and low enough that a
+// hostile pattern ends within milliseconds, and a series of them within a second.
+const (
+	maxPattern = 1_000     // bytes of a pattern
+	maxText    = 10_000    // bytes of a text
+	maxSteps   = 50_000    // parts of a pattern that are walked through for a text
+	maxSpent   = 5_000_000 // steps and bytes of all texts of a Source
+	eachCosts  = 50        // steps for a text beside its own, whatever the pattern
+)
+
+// Source draws a series of texts, for one evaluation of policies: equal seeds and
+// equal patterns give equal series, and the cost of a series is bounded. It is not
+// for concurrent use.
+type Source struct {
+	numbers *rand.Rand
+	spent   int
+}
+
+// New returns the source of the series that belongs to a seed.
+func New(seed uint64) *Source {
+	return &Source{numbers: rand.New(rand.NewPCG(seed, seed))} //nolint:gosec // reproducible on purpose
+}
+
+// Text draws the next text, which matches the pattern from its beginning to its
+// end unless ^ or $ stand in the midst of the pattern. The error is a
+// *PatternError or a *LimitError.
+func (s *Source) Text(pattern string) (string, error) {
+	if len(pattern) > maxPattern {
+		return "", &LimitError{What: "bytes in a pattern of random()", Max: maxPattern}
+	}
+	if s.spent >= maxSpent {
+		return "", &LimitError{What: "steps and bytes of random texts in one evaluation", Max: maxSpent}
+	}
+	s.spent += eachCosts + len(pattern)
+	parsed, err := syntax.Parse(pattern, syntax.POSIX)
+	if err != nil {
+		return "", &PatternError{Pattern: pattern, Err: fmt.Errorf("it is no POSIX regular expression: %w", err)}
+	}
+	d := drawing{pattern: pattern, numbers: s.numbers}
+	err = d.draw(parsed)
+	s.spent += d.steps + len(d.text)
+	if err != nil {
+		return "", err
+	}
+	return string(d.text), nil
+}

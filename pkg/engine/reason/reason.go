@@ -1,0 +1,110 @@
+package reason
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// The bounds of what is told.
+const (
+	mostReasons = 3
+	mostBytes   = 80 // of one value
+)
+
+// Hidden stands for a value that must not be told.
+const Hidden = "***"
+
+// List gathers the reasons of one rule on one object. A nil List takes none, for
+// when nobody asks.
+type List struct {
+	place    string // in front of each reason
+	isSecret func(value any) bool
+	gathered *gathered
+}
+
+type gathered struct {
+	texts []string
+	more  int // beyond those that are told
+}
+
+// NewList starts a list. It asks isSecret about each value before it tells it.
+func NewList(isSecret func(value any) bool) *List {
+	return &List{isSecret: isSecret, gathered: &gathered{}}
+}
+
+// At is the same list for a part of the rule, which its reasons name.
+func (l *List) At(place string) *List {
+	if l == nil {
+		return nil
+	}
+	return &List{place: l.place + place + ": ", isSecret: l.isSecret, gathered: l.gathered}
+}
+
+// Add adds a reason. What is beyond the bound is counted, and not worded.
+func (l *List) Add(format string, args ...any) {
+	switch {
+	case l == nil:
+	case len(l.gathered.texts) == mostReasons:
+		l.gathered.more++
+	default:
+		l.gathered.texts = append(l.gathered.texts, l.place+fmt.Sprintf(format, args...))
+	}
+}
+
+// Hides tells whether a value must not be told.
+func (l *List) Hides(value any) bool { return l != nil && l.isSecret(value) }
+
+// Value is a value in the words of a reason.
+func (l *List) Value(value any) string {
+	if l.Hides(value) {
+		return Hidden
+	}
+	return Value(value)
+}
+
+// Err is all reasons as one error, nil where there are none.
+func (l *List) Err() error {
+	if l == nil || len(l.gathered.texts) == 0 {
+		return nil
+	}
+	return &UnchangedError{Reasons: l.gathered.texts, More: l.gathered.more}
+}
+
+// UnchangedError is why a rule that ran changed nothing, where the object does not
+// simply hold what the rule writes.
+type UnchangedError struct {
+	Reasons []string // at least one
+	More    int      // how many are left out
+}
+
+// Error lists the reasons.
+func (e *UnchangedError) Error() string {
+	text := strings.Join(e.Reasons, "; ")
+	if e.More > 0 {
+		text += fmt.Sprintf("; and %d more such", e.More)
+	}
+	return text
+}
+
+// Value is a value in few words: texts in quotes and shortened, maps and lists by
+// their size. Whoever calls it knows that the value may be told.
+func Value(value any) string {
+	switch v := value.(type) {
+	case string:
+		if len(v) > mostBytes {
+			return strconv.Quote(strings.ToValidUTF8(v[:mostBytes], "")) + "..."
+		}
+		return strconv.Quote(v)
+	case map[string]any:
+		return fmt.Sprintf("a map of %d", len(v))
+	case []any:
+		return fmt.Sprintf("a list of %d", len(v))
+	}
+	raw, err := json.Marshal(value)
+	if err != nil { // no value of JSON
+		return fmt.Sprint(value)
+	}
+	return string(raw)
+}

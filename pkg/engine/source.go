@@ -1,0 +1,52 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Reader serves objects that policies, and the evaluation itself, ask for.
+// Objects that it hands out are shared: nobody may modify them.
+type Reader interface {
+	// Get returns one object, or an error for which apierrors.IsNotFound holds.
+	Get(context.Context, ObjectKey) (*unstructured.Unstructured, error)
+	// List streams what a selection names, page by page, in a stable order. A
+	// wildcard kind stands for every kind that can be listed.
+	List(context.Context, Selection) iter.Seq2[*unstructured.Unstructured, error]
+	// Schema tells how the server merges and compares objects of a kind. Its
+	// zero value stands for a kind that no schema is known of.
+	Schema(context.Context, schema.GroupVersionKind) (Schema, error)
+}
+
+// Page is one part of a listing. Target decodes the i-th object when it is
+// called, so that a page can be decoded by several workers side by side.
+type Page interface {
+	Len() int
+	Target(i int) (Target, error)
+}
+
+// UnreadableError is what a Source yields for a part of a listing that could not
+// be read, such as a resource that the user may not list: the run goes on with
+// the rest and counts as incomplete. Any other error of a Source ends the run.
+type UnreadableError struct {
+	What string // "pods in namespace shop"
+	Err  error
+}
+
+// Error says what could not be read and why.
+func (e *UnreadableError) Error() string { return fmt.Sprintf("cannot read %s: %v", e.What, e.Err) }
+
+// Unwrap gives the server's answer.
+func (e *UnreadableError) Unwrap() error { return e.Err }
+
+// Source streams the objects to evaluate: those that both the selections of the
+// programs and the user's own choice (namespace, selector, types, names) allow.
+// Each object comes once, whatever the number of selections that name it, in an
+// order that does not change from run to run.
+type Source interface {
+	Pages(context.Context, []Selection) iter.Seq2[Page, error]
+}

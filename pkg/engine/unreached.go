@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+)
+
+// NotSetOffError is why a rule that changes other objects than those it matches
+// changes none at all: no object of the run sets it off.
+type NotSetOffError struct {
+	Wants []Selection // what sets it off, or a superset
+	Near  int         // objects of the kinds among them that were seen
+	// Nearest is what became of the one that came nearest; nil where there is none.
+	Nearest *Step
+}
+
+// Error says what the rule waits for, and what came nearest.
+func (e *NotSetOffError) Error() string {
+	if e.Nearest == nil {
+		return "no object sets the rule off: it waits for " + selectionTexts(e.Wants) + ", of which the run saw none"
+	}
+	return fmt.Sprintf("no object sets the rule off, of %d that could: %s", e.Near, asTrigger(e.Nearest))
+}
+
+// NotTargetError is why a rule that objects have set off leaves another object
+// alone: none of them names it.
+type NotTargetError struct {
+	Triggers int // the objects that set the rule off
+	// Trigger is the one that came nearest to naming the object, Target what it
+	// names, and Missed in what the object is something else.
+	Trigger ObjectKey
+	Target  Selection
+	Missed  []Miss
+	// Broken is the step of a further object, which failed to say what it names;
+	// nil where there is none.
+	Broken *Step
+}
+
+// Error says what is named in place of the object.
+func (e *NotTargetError) Error() string {
+	var b strings.Builder
+	if e.Triggers == 1 {
+		b.WriteString("its one trigger does not name it as a target")
+	} else {
+		fmt.Fprintf(&b, "none of %d triggers names it as a target", e.Triggers)
+	}
+	fmt.Fprintf(&b, ": %s names %s", e.Trigger, e.Target)
+	if len(e.Missed) > 0 {
+		parts := make([]string, len(e.Missed))
+		for i, m := range e.Missed {
+			parts[i] = m.String()
+		}
+		fmt.Fprintf(&b, " (%s)", strings.Join(parts, "; "))
+	}
+	if e.Broken != nil {
+		fmt.Fprintf(&b, "; what another one names is not known: %s", asTrigger(e.Broken))
+	}
+	return b.String()
+}
+
+// asTrigger tells what became of an object that did not set a rule off.
+func asTrigger(s *Step) string {
+	outcome := string(s.Outcome)
+	if s.Outcome == NotMatched {
+		outcome = "does not match"
+	}
+	if s.Err == nil {
+		return fmt.Sprintf("%s: %s", s.Subject, outcome)
+	}
+	return fmt.Sprintf("%s: %s: %v", s.Subject, outcome, s.Err)
+}
+
+// maxSelections is how many selections a message names.
+const maxSelections = 5
+
+func selectionTexts(all []Selection) string {
+	parts := make([]string, 0, maxSelections+1)
+	for i, s := range all {
+		if i == maxSelections {
+			parts = append(parts, fmt.Sprintf("and %d more", len(all)-i))
+			break
+		}
+		parts = append(parts, s.String())
+	}
+	return strings.Join(parts, ", ")
+}
+
+// unreached tells whether a step is there only for those who ask why.
+func (s *Step) unreached() bool {
+	switch s.Err.(type) { //nolint:errorlint // as it was made here
+	case *NotSetOffError, *NotTargetError:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,2 @@
+// Package advice says what to type after a preview.
+package advice

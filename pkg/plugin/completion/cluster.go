@@ -1,0 +1,178 @@
+package completion
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wire"
+)
+
+const nothing = cobra.ShellCompDirectiveNoFileComp
+
+// namespaces are those that the user may list.
+func (x completer) namespaces(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return x.names(c, namespaceList, begun), nothing
+}
+
+// namespaceList selects all namespaces.
+var namespaceList = engine.Selection{Version: "v1", Kind: "Namespace"} //nolint:gochecknoglobals // an immutable value
+
+// maxCompletions is how many names are offered: more help nobody.
+const maxCompletions = 500
+
+// names are those of objects.
+func (x completer) names(c *cobra.Command, s engine.Selection, begun string) []string {
+	ctx, cancel := context.WithTimeout(c.Context(), completionTimeout)
+	defer cancel()
+	client, err := x.client()
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for u, err := range client.List(ctx, s) {
+		if err != nil || len(out) == maxCompletions {
+			break
+		}
+		if name := u.GetName(); strings.HasPrefix(name, begun) && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func (x completer) client() (*cluster.Client, error) {
+	return wire.PolicyReader{Client: flags.NewClient(), Config: x.Config}.Open()
+}
+
+// contexts are those of the kubeconfig, and so are clusters and users.
+func (x completer) contexts(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	raw, err := x.Config.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return nil, nothing
+	}
+	return keysFrom(raw.Contexts, begun), nothing
+}
+
+func (x completer) clusters(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	raw, err := x.Config.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return nil, nothing
+	}
+	return keysFrom(raw.Clusters, begun), nothing
+}
+
+func (x completer) users(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	raw, err := x.Config.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return nil, nothing
+	}
+	return keysFrom(raw.AuthInfos, begun), nothing
+}
+
+func keysFrom[V any](m map[string]V, begun string) []string {
+	var out []string
+	for key := range m {
+		if strings.HasPrefix(key, begun) {
+			out = append(out, key)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// rules are those of the policies that are on the command line already, the
+// policies that have several rules among them. Values may be joined by commas.
+func (x completer) rules(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	before := begun[:strings.LastIndex(begun, ",")+1]
+	paths, err := c.Flags().GetStringArray("policy")
+	if err != nil {
+		return nil, nothing
+	}
+	installed, err := c.Flags().GetBool("from-cluster")
+	if err != nil || slices.Contains(paths, "-") { // standard input is the shell's
+		return nil, nothing
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), completionTimeout)
+	defer cancel()
+	read := wire.PolicyReader{Policies: flags.Policies{Paths: paths, FromCluster: installed}, Client: flags.NewClient(), Config: x.Config}
+	found, err := read.Read(ctx, strings.NewReader(""))
+	if err != nil {
+		return nil, nothing
+	}
+	var out []string
+	for _, r := range found.Descriptions {
+		for _, name := range []string{r.Rule.Policy, r.Rule.String()} {
+			if text := before + name; strings.HasPrefix(text, begun) && !slices.Contains(out, text) {
+				out = append(out, text)
+			}
+		}
+	}
+	return out, nothing
+}
+
+// objects completes TYPE, and behind a slash the names of its objects in the
+// namespace that is on the command line.
+func (x completer) objects(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	typed, name, named := strings.Cut(begun, "/")
+	if !named {
+		return x.types(c, begun), nothing | cobra.ShellCompDirectiveNoSpace
+	}
+	client, err := x.client()
+	if err != nil {
+		return nil, nothing
+	}
+	gk, err := wire.KindOf(client.Mapper(), typed)
+	if err != nil {
+		return nil, nothing
+	}
+	s := engine.Selection{Group: gk.Group, Kind: gk.Kind}
+	mapping, err := client.Mapper().RESTMapping(gk)
+	if err != nil {
+		return nil, nothing
+	}
+	if all, err := c.Flags().GetBool("all-namespaces"); mapping.Scope.Name() == meta.RESTScopeNameNamespace && (err != nil || !all) {
+		if s.Namespace, _, err = x.Config.ToRawKubeConfigLoader().Namespace(); err != nil {
+			return nil, nothing
+		}
+	}
+	out := x.names(c, s, name)
+	for i := range out {
+		out[i] = typed + "/" + out[i]
+	}
+	return out, nothing
+}
+
+// types are the resources that can be listed, with their group where another
+// one has the same name.
+func (x completer) types(c *cobra.Command, begun string) []string {
+	ctx, cancel := context.WithTimeout(c.Context(), completionTimeout)
+	defer cancel()
+	client, err := x.client()
+	if err != nil {
+		return nil
+	}
+	served, err := client.Served(ctx)
+	if err != nil {
+		return nil
+	}
+	seen := map[string]bool{}
+	var out []string
+	for _, m := range served {
+		name := m.Resource.Resource
+		if seen[name] {
+			name = m.Resource.GroupResource().String()
+		}
+		if seen[name] = true; strings.HasPrefix(name, begun) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,42 @@
+package execute
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/grouping"
+)
+
+// DriftPrinter shows the diff that was planned and the one that would be made now.
+// It goes to errOut: the results have their place on standard output, and
+// one line of them says who changed what.
+func DriftPrinter(options render.Options, errOut io.Writer) func(*plan.Drift) error {
+	options.Out, options.Color, options.Query, options.Advise = errOut, false, "", nil
+	options.GroupBy = grouping.Object
+	show := func(title string, c *engine.Change) error {
+		if _, err := fmt.Fprintf(errOut, "%s\n", title); err != nil {
+			return err
+		}
+		if !c.Changed() {
+			_, err := fmt.Fprintln(errOut, "    nothing to change")
+			return err
+		}
+		printer, err := render.New(render.Diff, options)
+		if err != nil {
+			return err
+		}
+		if err := printer.Print(*c); err != nil {
+			return err
+		}
+		return render.Flush(printer)
+	}
+	return func(d *plan.Drift) error {
+		if err := show(fmt.Sprintf("%s: this was planned:", d.Object.Key()), &d.Planned); err != nil {
+			return err
+		}
+		return show(fmt.Sprintf("%s: this would be done now:", d.Object.Key()), &d.Now)
+	}
+}

@@ -1,0 +1,19 @@
+package flags
+
+import "github.com/spf13/pflag"
+
+// Client limit the requests to the API server.
+type Client struct {
+	QPS   float32
+	Burst int
+}
+
+// NewClient returns limits that let a large cluster be read in reasonable
+// time; client-go's own 5 and 10 would make 1,000 objects a matter of minutes.
+func NewClient() Client { return Client{QPS: 50, Burst: 300} }
+
+// AddFlags registers the flags.
+func (f *Client) AddFlags(flags *pflag.FlagSet) {
+	flags.Float32Var(&f.QPS, "kube-api-qps", f.QPS, "Requests per second to the API server, on average.")
+	flags.IntVar(&f.Burst, "kube-api-burst", f.Burst, "Requests to the API server that may be made at once.")
+}

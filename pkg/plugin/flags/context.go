@@ -1,0 +1,18 @@
+package flags
+
+import "github.com/spf13/pflag"
+
+// Context say what policies may read beside objects, and what is given
+// instead.
+type Context struct {
+	Values        string
+	AllowHTTP     bool
+	AllowRegistry bool
+}
+
+// AddFlags registers the flags.
+func (f *Context) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&f.Values, "values", "", "File of values for what policies read, in the format of Kyverno's command line (kind Values): variables, labels of Namespaces, answers of APIs.")
+	flags.BoolVar(&f.AllowHTTP, "allow-http", false, "Let policies call the web services that they name. Your cluster credentials never go along.")
+	flags.BoolVar(&f.AllowRegistry, "allow-registry", false, "Let policies look images up in their registries, with the credentials of your docker configuration.")
+}

@@ -1,0 +1,58 @@
+package flags
+
+import (
+	"errors"
+
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+)
+
+// Evaluate are what preview and apply-existing share.
+type Evaluate struct {
+	Policies Policies
+	Objects  Objects
+	Context  Context
+	Client   Client
+	Metrics  Metrics
+	// Annotate leaves Kyverno's annotation on the targets of mutate-existing rules.
+	Annotate bool
+	// Quiet leaves out progress, notices and warnings on standard error.
+	Quiet  bool
+	Config *genericclioptions.ConfigFlags
+}
+
+// NewEvaluate returns the defaults. Config holds the flags by which kubectl
+// itself finds a cluster; they are registered elsewhere, for all commands.
+func NewEvaluate(config *genericclioptions.ConfigFlags) Evaluate {
+	return Evaluate{Objects: NewObjects(), Client: NewClient(), Annotate: true, Config: config}
+}
+
+// AddFlags registers the flags.
+func (f *Evaluate) AddFlags(flags *pflag.FlagSet) {
+	f.Policies.AddFlags(flags)
+	f.Objects.AddFlags(flags)
+	f.Context.AddFlags(flags)
+	f.Client.AddFlags(flags)
+	f.Metrics.AddFlags(flags)
+	f.AddQuietFlag(flags)
+	flags.BoolVar(&f.Annotate, "annotate", f.Annotate, "Beside a change to the target of a mutate-existing rule, add a line to its annotation policies.kyverno.io/last-applied-patches.")
+}
+
+// AddQuietFlag registers the flag of the commands that say how far they have come.
+func (f *Evaluate) AddQuietFlag(flags *pflag.FlagSet) {
+	flags.BoolVarP(&f.Quiet, "quiet", "q", false, "Tell no progress and no warnings on standard error; errors are told.")
+}
+
+// Validate refuses what cannot be meant.
+func (f *Evaluate) Validate() error {
+	if err := f.Policies.Validate(); err != nil {
+		return err
+	}
+	if f.Objects.Offline() && f.Policies.FromCluster {
+		return errors.New("--from-cluster reads a cluster and -f/--filename does without one: choose one of them")
+	}
+	if err := f.Metrics.Validate(); err != nil {
+		return err
+	}
+	return f.Objects.Validate()
+}

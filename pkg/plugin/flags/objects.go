@@ -1,0 +1,92 @@
+package flags
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// Objects choose the objects to evaluate, and the request to simulate.
+type Objects struct {
+	Filenames, World []string
+	Recursive        bool
+	AllNamespaces    bool
+	Selector         string
+	FieldSelector    string
+	ChunkSize        int64
+	Operation        string
+	RequestUser      string
+	RequestGroups    []string
+}
+
+// NewObjects returns the defaults.
+func NewObjects() Objects {
+	return Objects{ChunkSize: 500, Operation: string(engine.OperationAuto)}
+}
+
+// AddFlags registers the flags.
+func (f *Objects) AddFlags(flags *pflag.FlagSet) {
+	flags.StringSliceVarP(&f.Filenames, "filename", "f", nil, "File or directory of objects, or - for standard input, instead of a cluster: they are the objects to evaluate and the world that the policies read.")
+	flags.BoolVarP(&f.Recursive, "recursive", "R", false, "Read the directories of -f recursively.")
+	flags.StringSliceVar(&f.World, "world", nil, "File or directory of objects that exist beside those of -f, but are not evaluated themselves.")
+	flags.BoolVarP(&f.AllNamespaces, "all-namespaces", "A", false, "Evaluate the objects of all namespaces.")
+	flags.StringVarP(&f.Selector, "selector", "l", "", "Label selector of the objects to evaluate, such as -l app=web,tier!=db.")
+	flags.StringVar(&f.FieldSelector, "field-selector", "", "Field selector of the objects to evaluate, such as --field-selector metadata.name=web.")
+	flags.Int64Var(&f.ChunkSize, "chunk-size", f.ChunkSize, "Read large lists in chunks of this size; 0 turns chunks off.")
+	flags.StringVar(&f.Operation, "operation", f.Operation, "Operation that policies see: CREATE, UPDATE, DELETE (for the triggers of mutate-existing rules), or auto: UPDATE, and CREATE for rules that run on nothing else.")
+	flags.StringVar(&f.RequestUser, "request-user", "", "User that policies see as the one who makes the request.")
+	flags.StringSliceVar(&f.RequestGroups, "request-group", nil, "Group of that user. May be given more than once.")
+}
+
+// Offline tells whether objects come from manifests and not from a cluster.
+func (f *Objects) Offline() bool { return len(f.Filenames) > 0 }
+
+// Request is the admission request to simulate.
+func (f *Objects) Request() (engine.Request, error) {
+	operation := engine.Operation(strings.ToUpper(f.Operation))
+	if strings.EqualFold(f.Operation, string(engine.OperationAuto)) {
+		operation = engine.OperationAuto
+	}
+	switch operation {
+	case engine.OperationAuto, engine.OperationCreate, engine.OperationUpdate, engine.OperationDelete:
+	default:
+		return engine.Request{}, fmt.Errorf("--operation %q: use auto, CREATE, UPDATE or DELETE", f.Operation)
+	}
+	user := engine.UserInfo{Username: f.RequestUser, Groups: f.RequestGroups}
+	return engine.Request{Operation: operation, User: user}, nil
+}
+
+// Selectors parses the label and field selectors; nil selects everything.
+func (f *Objects) Selectors() (labels.Selector, fields.Selector, error) {
+	var byLabel labels.Selector
+	var byField fields.Selector
+	var err error
+	if f.Selector != "" {
+		if byLabel, err = labels.Parse(f.Selector); err != nil {
+			return nil, nil, fmt.Errorf("-l/--selector: %w", err)
+		}
+	}
+	if f.FieldSelector != "" {
+		if byField, err = fields.ParseSelector(f.FieldSelector); err != nil {
+			return nil, nil, fmt.Errorf("--field-selector: %w", err)
+		}
+	}
+	return byLabel, byField, nil
+}
+
+// Validate refuses combinations that would be ignored in silence.
+func (f *Objects) Validate() error {
+	switch {
+	case len(f.World) > 0 && !f.Offline():
+		return errors.New("--world adds to the objects of -f/--filename; a live cluster is its own world")
+	case f.ChunkSize < 0:
+		return fmt.Errorf("--chunk-size %d: must not be negative", f.ChunkSize)
+	}
+	return nil
+}

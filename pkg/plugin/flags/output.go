@@ -1,0 +1,83 @@
+package flags
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/pflag"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/grouping"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/objectdiff"
+)
+
+// Output choose what is printed, and how.
+type Output struct {
+	Format       string
+	Query        string
+	Template     string
+	ShowSecrets  bool
+	Color        ColorMode
+	GroupBy      GroupBy
+	Expand       bool
+	ContextLines int
+}
+
+// NewOutput returns the defaults, with the format of the command.
+func NewOutput(format string) Output {
+	return Output{Format: format, Color: ColorAuto, GroupBy: GroupBy(grouping.Patch), ContextLines: objectdiff.DefaultContextLines}
+}
+
+// AddFlags registers the flags; formats lists those that the command knows.
+func (f *Output) AddFlags(flags *pflag.FlagSet, formats string) {
+	flags.StringVarP(&f.Format, "output", "o", f.Format, "Output format: one of "+formats+".")
+	flags.StringVar(&f.Query, "query", "", "JMESPath expression to apply to the report, with -o json or -o yaml.")
+	flags.BoolVar(&f.ShowSecrets, "show-secrets", false, "Print the values of Secrets, which are masked otherwise.")
+	flags.Var(&f.Color, "color", "Use colors: always, never, or auto: on a terminal, unless NO_COLOR is set.")
+	flags.Var(&f.GroupBy, "group-by", "Show objects of a kind that change alike as one (patch), also under each namespace or policy, or each object by itself (object), in the formats for people.")
+	flags.BoolVar(&f.Expand, "expand", false, "List all objects that are shown as one.")
+	flags.IntVarP(&f.ContextLines, "context-lines", "C", f.ContextLines, "Lines to show around each line that differs.")
+}
+
+// AddTemplateFlag registers the flag of the commands whose formats take templates.
+func (f *Output) AddTemplateFlag(flags *pflag.FlagSet) {
+	flags.StringVar(&f.Template, "template", "", "Template, or path of a file that holds it, for the formats of -o that take one; alone it is a go-template.")
+}
+
+// CheckView refuses flags that the chosen format would ignore. A template alone
+// chooses its format.
+func (f *Output) CheckView(flags *pflag.FlagSet) error {
+	if f.Template != "" && !flags.Changed("output") {
+		f.Format = render.GoTemplate
+	}
+	switch f.Format {
+	case render.Diff, render.Summary, render.Markdown:
+		return nil
+	}
+	for _, name := range []string{"group-by", "expand", "context-lines"} {
+		if flags.Changed(name) {
+			return fmt.Errorf("--%s says how to show differences: use it with -o %s, %s or %s", name, render.Diff, render.Summary, render.Markdown)
+		}
+	}
+	return nil
+}
+
+// CheckReasons refuses formats that have no place for the reasons of rules.
+func (f *Output) CheckReasons() error {
+	if render.Explains(f.Format) {
+		return nil
+	}
+	return fmt.Errorf("-o %s has no place for reasons: use one of %s", f.Format, render.ExplainFormats())
+}
+
+// Options are those of a printer that the flags decide.
+func (f *Output) Options(out io.Writer) render.Options {
+	o := render.Options{
+		Out: out, Color: f.Color.on(out), ShowSecrets: f.ShowSecrets, Query: f.Query, Template: f.Template,
+		GroupBy: grouping.By(f.GroupBy), Expand: f.Expand, ContextLines: f.ContextLines,
+	}
+	if f.ContextLines == 0 {
+		o.ContextLines = -1
+	}
+	return o
+}

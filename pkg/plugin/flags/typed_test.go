@@ -1,0 +1,37 @@
+package flags_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+)
+
+// What was typed can be typed again, each value as it was, and without what nobody
+// may read.
+func TestTyped(t *testing.T) {
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	set.String("token", "", "")
+	set.String("username", "", "")
+	set.String("password", "", "")
+	set.String("output", "diff", "")
+	set.Bool("annotate", true, "")
+	policies, objects := flags.Policies{}, flags.NewObjects()
+	policies.AddFlags(set)
+	objects.AddFlags(set)
+	err := set.Parse([]string{
+		"-p", "a policy.yaml", "-p", "b.yaml", "--only", "x,y/z", "-A", "--annotate=false", "-l", "app=web",
+		"--token", "t", "--username", "u", "--password", "p", "--output", "json",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"-A", "--annotate=false", "--only=x", "--only=y/z", "-p 'a policy.yaml'", "-p b.yaml", "-l app=web",
+	}
+	if diff := cmp.Diff(want, flags.Typed(set, "output")); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,58 @@
+package flags
+
+import (
+	"fmt"
+	"io"
+
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/grouping"
+)
+
+// ColorMode says when the formats for people use colors.
+type ColorMode string
+
+// The modes.
+const (
+	ColorAuto   ColorMode = "auto"
+	ColorAlways ColorMode = "always"
+	ColorNever  ColorMode = "never"
+)
+
+// String implements pflag.Value.
+func (m *ColorMode) String() string { return string(*m) }
+
+// Type implements pflag.Value.
+func (m *ColorMode) Type() string { return "auto|always|never" }
+
+// Set implements pflag.Value.
+func (m *ColorMode) Set(text string) error {
+	switch mode := ColorMode(text); mode {
+	case ColorAuto, ColorAlways, ColorNever:
+		*m = mode
+		return nil
+	}
+	return fmt.Errorf("use %s", m.Type())
+}
+
+func (m *ColorMode) on(out io.Writer) bool {
+	return *m == ColorAlways || *m == ColorAuto && printers.AllowsColorOutput(out)
+}
+
+// GroupBy is grouping.By as a flag.
+type GroupBy grouping.By
+
+// String implements pflag.Value.
+func (g *GroupBy) String() string { return string(*g) }
+
+// Type implements pflag.Value.
+func (g *GroupBy) Type() string { return grouping.All }
+
+// Set implements pflag.Value.
+func (g *GroupBy) Set(text string) error {
+	by, err := grouping.ParseBy(text)
+	if err == nil {
+		*g = GroupBy(by)
+	}
+	return err
+}

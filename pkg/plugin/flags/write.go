@@ -1,0 +1,139 @@
+package flags
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+)
+
+// What --on-error takes.
+const (
+	StopOnError     = "stop"
+	ContinueOnError = "continue"
+)
+
+// Write say how the commands that write go about it.
+type Write struct {
+	Yes          bool
+	DryRun       string
+	FieldManager string
+
+	ForceConflicts bool
+	TakeFrom       []string
+	IncludeManaged bool
+	SkipRejected   bool
+
+	Concurrency int
+	OnError     string
+	MaxFailures int
+	MaxChanges  int
+	BatchSize   int
+	Pause       time.Duration
+	Wait        bool
+	Timeout     time.Duration
+
+	Journal        string
+	JournalSecrets bool
+}
+
+// NewWrite returns the defaults.
+func NewWrite() Write {
+	return Write{
+		DryRun: string(apply.DryRunNone), FieldManager: apply.DefaultFieldManager,
+		Concurrency: 8, OnError: StopOnError, MaxChanges: 100, Timeout: 10 * time.Minute,
+	}
+}
+
+// AddFlags registers the flags.
+func (f *Write) AddFlags(flags *pflag.FlagSet) {
+	flags.BoolVarP(&f.Yes, "yes", "y", false, "Write without asking.")
+	flags.StringVar(&f.DryRun, "dry-run", f.DryRun, `"none", "client" (plan the requests and send none), or "server" (send them as dry runs).`)
+	flags.StringVar(&f.FieldManager, "field-manager", f.FieldManager, "Name of the manager that will own the changed fields.")
+	flags.BoolVar(&f.ForceConflicts, "force-conflicts", false, "Take over fields that another manager applied.")
+	flags.StringSliceVar(&f.TakeFrom, "take-from", nil, "Take over the fields of this manager, and of no other. May be given more than once.")
+	flags.BoolVar(&f.IncludeManaged, "include-managed", false, "Also write objects that Argo CD, Flux, Helm, kapp or an owner controller manages, and may set back.")
+	flags.BoolVar(&f.SkipRejected, "skip-rejected", false, "Leave out the objects that the server rejects, instead of writing nothing.")
+	flags.IntVar(&f.Concurrency, "concurrency", f.Concurrency, "Objects that are verified or written at once.")
+	flags.StringVar(&f.OnError, "on-error", f.OnError, `When a write fails: "stop", or "continue" with the other objects.`)
+	flags.IntVar(&f.MaxFailures, "max-failures", 0, "Stop once so many writes have failed; 0 leaves it to --on-error.")
+	flags.IntVar(&f.MaxChanges, "max-changes", f.MaxChanges, "Ask for the name of the context before more objects than this are written; with --yes, refuse. 0 never does.")
+	flags.IntVar(&f.BatchSize, "batch-size", 0, "Write so many objects at a time, and pause after each batch; 0 writes all in one.")
+	flags.DurationVar(&f.Pause, "pause", 0, "How long to pause between batches.")
+	flags.BoolVar(&f.Wait, "wait", false, "Wait until Deployments, StatefulSets and DaemonSets that were written have rolled out, after each batch.")
+	flags.DurationVar(&f.Timeout, "timeout", f.Timeout, "How long to wait for rollouts, after each batch.")
+	flags.StringVar(&f.Journal, "journal", "", "File for the record of what is written, which --resume and undo read. By default it is kept in the user's state directory.")
+	flags.BoolVar(&f.JournalSecrets, "journal-secrets", false, "Keep values of Secrets in the journal, so that they can be undone too.")
+}
+
+// Validate refuses what cannot be meant.
+func (f *Write) Validate() error {
+	switch dryRun := apply.DryRun(f.DryRun); {
+	case dryRun != apply.DryRunNone && dryRun != apply.DryRunClient && dryRun != apply.DryRunServer:
+		return fmt.Errorf("--dry-run %q: use none, client or server", f.DryRun)
+	case f.FieldManager == "":
+		return errors.New("--field-manager: a manager needs a name")
+	case f.OnError != StopOnError && f.OnError != ContinueOnError:
+		return fmt.Errorf("--on-error %q: use stop or continue", f.OnError)
+	case f.Concurrency < 1:
+		return fmt.Errorf("--concurrency %d: use 1 or more", f.Concurrency)
+	case f.MaxFailures < 0, f.MaxChanges < 0, f.BatchSize < 0:
+		return errors.New("--max-failures, --max-changes and --batch-size must not be negative")
+	case f.Pause > 0 && f.BatchSize == 0:
+		return errors.New("--pause is between batches: give their --batch-size")
+	}
+	return nil
+}
+
+// Allowed is what was typed to allow more than the changes themselves.
+func (f *Write) Allowed() journal.Allowed {
+	return journal.Allowed{
+		ForceConflicts: f.ForceConflicts, TakeFrom: f.TakeFrom, IncludeManaged: f.IncludeManaged, SkipRejected: f.SkipRejected,
+	}
+}
+
+// Allow adds what was allowed when a run began.
+func (f *Write) Allow(a journal.Allowed) {
+	f.ForceConflicts = f.ForceConflicts || a.ForceConflicts
+	f.TakeFrom = append(slices.Clone(f.TakeFrom), a.TakeFrom...)
+	f.IncludeManaged = f.IncludeManaged || a.IncludeManaged
+	f.SkipRejected = f.SkipRejected || a.SkipRejected
+}
+
+// Rehearses tells whether nothing is to be written.
+func (f *Write) Rehearses() bool { return apply.DryRun(f.DryRun) != apply.DryRunNone }
+
+// Rehearsal is how nothing is written: "client" or "server", and "" for a run that
+// writes.
+func (f *Write) Rehearsal() string {
+	if !f.Rehearses() {
+		return ""
+	}
+	return f.DryRun
+}
+
+// Options are those of an Executor.
+func (f *Write) Options() execute.Options {
+	return execute.Options{
+		IncludeManaged: f.IncludeManaged, SkipRejected: f.SkipRejected,
+		Concurrency: f.Concurrency, MaxFailures: f.failures(), MaxChanges: f.MaxChanges,
+		BatchSize: f.BatchSize, Pause: f.Pause, Wait: f.Wait, Timeout: f.Timeout,
+	}
+}
+
+// failures is how many writes may fail before no further one is begun.
+func (f *Write) failures() int {
+	switch {
+	case f.MaxFailures > 0:
+		return f.MaxFailures
+	case f.OnError == StopOnError:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,96 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/document"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/shell"
+)
+
+// The formats beside render.JSON and render.YAML.
+const (
+	Table = "table"
+	Name  = "name"
+)
+
+// Formats lists the formats.
+func Formats() []string { return []string{Table, render.JSON, render.YAML, Name} }
+
+// Printer prints runs.
+type Printer struct {
+	Out    io.Writer
+	Format string // one of Formats
+	Where  string // the runs were looked for, if there are none
+	// Resume and Undo are the commands that go on with a run, and take one back, less
+	// the name of its journal.
+	Resume, Undo string
+}
+
+// Print prints the runs.
+func (p *Printer) Print(runs []Run) error {
+	switch p.Format {
+	case Name:
+		for _, r := range runs {
+			fmt.Fprintln(p.Out, r.Journal)
+		}
+		return nil
+	case render.JSON, render.YAML:
+		return document.List(p.Out, p.Format == render.YAML, "RunList", runs)
+	}
+	return p.table(runs)
+}
+
+func (p *Printer) table(runs []Run) error {
+	if len(runs) == 0 {
+		_, err := fmt.Fprintf(p.Out, "No runs in %s.\n", p.Where)
+		return err
+	}
+	w := tabwriter.NewWriter(p.Out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "ID\tSTARTED\tCONTEXT\tCOMMAND\tPLANNED\tAPPLIED\tFAILED\tIN DOUBT\tLEFT\tUNDONE")
+	for _, r := range runs {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", cell(r.ID), r.Started.Local().Format(time.DateTime),
+			cell(r.Context), cell(r.command()), r.Planned, r.Applied, r.Failed, r.InDoubt, r.Left, r.Undone)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return p.next(runs)
+}
+
+// command says what the run was for.
+func (r *Run) command() string {
+	if r.Undoes != "" {
+		return r.Command + " of " + r.Undoes
+	}
+	return r.Command
+}
+
+// cell makes a text from a file fit into a table.
+func cell(text string) string {
+	return strings.Join(strings.Fields(harmless.Lines(cmp.Or(text, "-"))), " ")
+}
+
+// next tells how to go on with the latest run that was cut off, and how to take
+// back the latest one.
+func (p *Printer) next(runs []Run) error {
+	var b strings.Builder
+	if i := slices.IndexFunc(runs, func(r Run) bool { return r.Undoes == "" && r.InDoubt+r.Left > 0 }); i >= 0 {
+		fmt.Fprintf(&b, "To go on with %s: %s --resume %s\n", cell(runs[i].ID), p.Resume, shell.Quote(runs[i].Journal))
+	}
+	if i := slices.IndexFunc(runs, func(r Run) bool { return r.Undoes == "" && r.Applied+r.InDoubt > r.Undone }); i >= 0 {
+		fmt.Fprintf(&b, "To take back %s: %s %s\n", cell(runs[i].ID), p.Undo, shell.Quote(runs[i].Journal))
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	_, err := fmt.Fprint(p.Out, "\n"+harmless.Lines(b.String()))
+	return err
+}

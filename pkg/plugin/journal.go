@@ -1,0 +1,26 @@
+package plugin
+
+import (
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wire"
+)
+
+// newJournal says how a run begins its journal.
+func newJournal(w *wire.Wiring, c *cobra.Command, args []string, run plan.Run, f *flags.Write) (func() (*journal.Writer, error), error) {
+	return w.Journal(f, journal.Header{
+		ID: journal.NewID(), Command: c.Name(), Arguments: typed(c, args), Started: time.Now(), FieldManager: f.FieldManager,
+		Allowed: f.Allowed(), Run: run,
+	})
+}
+
+// typed are the arguments of a command as they were typed, without credentials.
+func typed(c *cobra.Command, args []string) []string {
+	return append(slices.Clone(args), flags.Typed(c.Flags())...)
+}

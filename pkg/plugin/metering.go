@@ -1,0 +1,41 @@
+package plugin
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/metrics"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
+)
+
+// Metering counts a run for --metrics.
+type Metering struct {
+	*metrics.Run // nil counts nothing
+	File         string
+}
+
+// metering begins to count a command's run, if that was asked for.
+func metering(f flags.Metrics, c *cobra.Command) Metering {
+	if f.File == "" {
+		return Metering{}
+	}
+	return Metering{Run: metrics.New(c.Name(), version.Release()), File: f.File}
+}
+
+// finish writes the numbers, also those of a run that broke off, and returns how
+// the run ends. Numbers that cannot be written leave a run incomplete.
+func (m Metering) finish(code int, err error) (int, error) {
+	if m.Run == nil {
+		return code, err
+	}
+	failed := m.WriteFile(m.File)
+	if failed == nil {
+		return code, err
+	}
+	if code != ExitNothing {
+		code = ExitIncomplete
+	}
+	return code, errors.Join(err, failed)
+}

@@ -1,0 +1,80 @@
+package plugin
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/advice"
+)
+
+// Whatever flags a preview had, the commands that it says to type next understand
+// those that they get.
+func TestTheCommandsToTypeNextHaveOnlyFlagsThatTheyKnow(t *testing.T) {
+	_, preview := previewCommand(t)
+	preview.Flags().VisitAll(func(f *pflag.Flag) {
+		t.Run(f.Name, func(t *testing.T) {
+			root, preview := previewCommand(t)
+			if !setSomehow(preview.Flags(), f.Name) {
+				t.Fatalf("no value for --%s", f.Name)
+			}
+			for name, command := range map[string]string{
+				applyExisting: nextCommand(preview, nil),
+				"preview":     explainCommand(preview, []string{"preview"}, []string{"--explain"}),
+				"explain":     explainCommand(preview, []string{"explain"}, []string{"TYPE/NAME"}),
+			} {
+				words := strings.Fields(command)
+				found, flags, err := root.Find(words[1:])
+				if err != nil || found.Name() != name {
+					t.Fatalf("%q is no command: %v", command, err)
+				}
+				if err := found.ParseFlags(flags); err != nil {
+					t.Errorf("%s: %v", command, err)
+				}
+			}
+		})
+	})
+}
+
+func TestNoCommandToTypeNextReadsStandardInputAgain(t *testing.T) {
+	_, preview := previewCommand(t)
+	if err := preview.ParseFlags([]string{"-p", "policy.yaml", "-p", "-"}); err != nil {
+		t.Fatal(err)
+	}
+	f := PreviewFlags{}
+	f.Policies.Paths = []string{"policy.yaml", "-"}
+	if got := f.advisor(preview, nil); *got != (advice.Advisor{}) {
+		t.Errorf("standard input is spent, and the advice is %+v", got)
+	}
+	// A plan holds the policies.
+	if err := preview.Flags().Set("save", "x.plan"); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.advisor(preview, nil).Apply; got != "kubectl-mutate apply-existing --plan x.plan" {
+		t.Errorf("the advice after --save is %q", got)
+	}
+}
+
+func previewCommand(t *testing.T) (root, preview *cobra.Command) {
+	t.Helper()
+	root = NewCommand("kubectl-mutate", genericiooptions.NewTestIOStreamsDiscard())
+	preview, _, err := root.Find([]string{"preview"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = preview.InheritedFlags() // adds them to its own
+	return root, preview
+}
+
+// setSomehow sets a flag to the first value that it takes.
+func setSomehow(flags *pflag.FlagSet, name string) bool {
+	for _, value := range []string{"true", "7", "7s", "x=y", "CREATE", "patch", "always", "x"} {
+		if flags.Set(name, value) == nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,167 @@
+package pending
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/evaluate"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+)
+
+// Record is a run whose changes are known before it is evaluated.
+type Record struct {
+	plan.Run
+	Name    string // for messages: "plan FILE"
+	entries []entry
+	// summary is what was evaluated when a plan was made; nil counts what is shown.
+	summary *engine.Summary
+	// Written and Failed count what came of the others already.
+	Written, Failed int
+}
+
+// entry is an object that is still to be written.
+type entry struct {
+	plan.Entry
+	mark int
+	// attempted tells that a write was begun whose outcome nobody knows, and of
+	// which a fresh evaluation has the last word.
+	attempted bool
+	// trace is what a write whose outcome is not known would have left behind.
+	trace *journal.Attempt
+}
+
+// OfPlan is all of a plan, which was read from a file.
+func OfPlan(p *plan.Plan, file string) *Record {
+	r := &Record{Run: p.Run, Name: "plan " + file, summary: &p.Summary}
+	for _, e := range p.Entries {
+		r.entries = append(r.entries, entry{Entry: e})
+	}
+	return r
+}
+
+// OfJournal is what is left of a run that was cut off: what has a result is left
+// alone, what was planned alone is written like from a plan, and what was begun is
+// looked up first.
+func OfJournal(j *journal.Journal) *Record {
+	r := &Record{Run: j.Header.Run, Name: "journal " + j.Path, Written: written(j), Failed: j.Count()[journal.Failed]}
+	for i := range j.Entries {
+		if e, ok := left(&j.Entries[i], i); ok {
+			r.entries = append(r.entries, e)
+		}
+	}
+	return r
+}
+
+// written counts the entries that something was stored of.
+func written(j *journal.Journal) int {
+	n := 0
+	for i := range j.Entries {
+		if slices.ContainsFunc(j.Entries[i].Results, func(r journal.Result) bool { return r.Written }) {
+			n++
+		}
+	}
+	return n
+}
+
+// left is what is still to be done of an entry.
+func left(e *journal.Entry, mark int) (entry, bool) {
+	out := entry{Entry: e.Entry, mark: mark}
+	switch e.Status() {
+	case journal.Done, journal.Failed:
+		return out, false
+	case journal.Partial:
+		out.Entry = out.StatusPart()
+	case journal.InDoubt:
+		out.attempted, out.trace = true, e.Doubt()
+		if out.trace.Subresource == "status" && e.Object.Subresource == "" {
+			out.Entry = out.StatusPart() // the other part is done
+		}
+	}
+	return out, true
+}
+
+// Show prints what was planned, and returns what it came to.
+func (r *Record) Show(p render.Printer, rules []engine.RuleRef) (engine.Summary, error) {
+	shown := engine.NewSummary(rules)
+	for i := range r.entries {
+		c := r.entries[i].Change()
+		shown.Add(&c)
+		if err := p.Print(c); err != nil {
+			return *shown, err
+		}
+	}
+	if r.summary != nil {
+		shown = r.summary
+	}
+	return *shown, p.Close(*shown)
+}
+
+// Tasks makes what was planned. The policies are evaluated over the same objects
+// again, because an entry is written only if they still make the same change, and
+// because it lacks the values of Secrets: these are masked where a drift is told.
+func (r *Record) Tasks(ctx context.Context, run *evaluate.Run, masker *secret.Masker) ([]*execute.Task, error) {
+	planned := map[engine.ObjectKey]bool{}
+	for i := range r.entries {
+		planned[r.entries[i].Object.Key().Named()] = true
+	}
+	now := map[engine.ObjectKey]*evaluated{}
+	_, err := run.Each(ctx, func(c *engine.Change) error {
+		if key := c.Subject.Named(); planned[key] {
+			now[key] = newEvaluated(run, c)
+		}
+		return nil
+	})
+	var tasks []*execute.Task
+	for i := range r.entries {
+		if e := &r.entries[i]; e.Writes() {
+			tasks = append(tasks, e.task(now[e.Object.Key().Named()], masker))
+		}
+	}
+	return tasks, err
+}
+
+// task makes what was planned of one object, unless it has drifted. What the
+// evaluation has not met again is nil.
+func (e *entry) task(now *evaluated, masker *secret.Masker) *execute.Task {
+	if now == nil {
+		now = &evaluated{}
+	}
+	t := &now.Task
+	t.Key, t.Mark, t.Trace, t.Entry = e.Object.Key(), e.mark, e.trace, e.Entry
+	planned := e.Change()
+	t.Reaches = reaches(&planned)
+	if len(t.Rules) == 0 {
+		t.Rules, _ = changing(&planned)
+	}
+	t.Want = func(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		c := &engine.Change{Subject: t.Key, Before: live, After: live}
+		if now.run != nil {
+			now.Key, now.incomplete = t.Key, e.Incomplete()
+			var err error
+			if c, err = now.again(ctx, live); err != nil {
+				return nil, err
+			}
+		}
+		if e.attempted && !c.Changed() {
+			return live, nil
+		}
+		planned := e.Entry
+		if t.StatusLeft() {
+			planned = planned.StatusPart()
+		}
+		if drift := planned.Drift(c, masker); drift != nil {
+			return nil, drift
+		}
+		t.Entry = plan.NewEntry(c)
+		t.Rules, t.Propagated = changing(c)
+		return c.After, nil
+	}
+	return t
+}

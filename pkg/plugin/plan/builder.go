@@ -1,0 +1,135 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"runtime"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+)
+
+// Server is what it takes to say how a change would be sent.
+type Server interface {
+	// Types knows the schema of a kind; nil where the server publishes none.
+	Types(ctx context.Context, gvk schema.GroupVersionKind, refresh bool) (managedfields.TypeConverter, error)
+	// HasStatus tells whether a kind has a /status endpoint.
+	HasStatus(ctx context.Context, gvk schema.GroupVersionKind) (bool, error)
+}
+
+// Builder makes a plan of what a preview finds. It is used by one goroutine.
+type Builder struct {
+	run     Run
+	entries []*Entry
+	server  Server
+	manager string
+
+	// How each change would be sent is worked out beside the evaluation, for no
+	// more objects at once than there are slots.
+	slots chan struct{}
+	group sync.WaitGroup
+	mu    sync.Mutex
+	err   error // the first one
+}
+
+// NewBuilder begins the plan of a run that is about to be evaluated. Manager is the
+// field manager that would write the changes.
+func NewBuilder(run Run, server Server, manager string) *Builder {
+	return &Builder{run: run, server: server, manager: manager, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
+}
+
+// Add keeps an object that would change, or of which there is something to tell.
+func (b *Builder) Add(ctx context.Context, c *engine.Change) error {
+	e := NewEntry(c)
+	if len(e.Fields) == 0 && len(e.Steps) == 0 {
+		return nil
+	}
+	b.entries = append(b.entries, &e)
+	if e.Writes() {
+		b.slots <- struct{}{}
+		b.group.Go(func() {
+			_ = b.failed(b.method(ctx, c, &e)) // told by whoever asks next
+			<-b.slots
+		})
+	}
+	return b.failed(nil)
+}
+
+// failed notes an error, and returns the first one that was noted.
+func (b *Builder) failed(err error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err == nil {
+		b.err = err
+	}
+	return b.err
+}
+
+// method sets how a change would be sent.
+func (b *Builder) method(ctx context.Context, c *engine.Change, e *Entry) error {
+	request, cannot, err := b.request(ctx, c)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", c.Subject, err)
+	case cannot != nil:
+		e.MethodReason = cannot.Error()
+	default:
+		e.Method, e.MethodReason = request.Method, request.Reason.String()
+	}
+	return nil
+}
+
+// request is the first one that would be sent: the one for the object, or that
+// for its status where nothing else changes. Cannot says why there can be none.
+func (b *Builder) request(ctx context.Context, c *engine.Change) (r intent.Request, cannot, err error) {
+	gvk := c.Before.GroupVersionKind()
+	in := intent.Input{
+		Live: c.Before, After: c.After, Subresource: c.Subject.Subresource, Manager: b.manager,
+	}
+	if in.Types, err = b.server.Types(ctx, gvk, false); err != nil {
+		return r, nil, err
+	}
+	hasStatus, err := b.server.HasStatus(ctx, gvk)
+	if err != nil {
+		return r, nil, err
+	}
+	if hasStatus && in.Subresource == "" && !fielddiff.Same(c.Before.Object["status"], c.After.Object["status"]) {
+		in.After = withStatusOf(c.After, c.Before)
+		if r, cannot = intent.Plan(in); cannot != nil || r.Method != intent.None {
+			return r, cannot, nil
+		}
+		in.After, in.Subresource = c.After, "status"
+	}
+	r, cannot = intent.Plan(in)
+	return r, cannot, nil
+}
+
+func withStatusOf(object, from *unstructured.Unstructured) *unstructured.Unstructured {
+	fields := maps.Clone(object.Object)
+	delete(fields, "status")
+	if status, ok := from.Object["status"]; ok {
+		fields["status"] = status
+	}
+	return &unstructured.Unstructured{Object: fields}
+}
+
+// Plan is that of a preview that came to its end. The error is that of a request
+// to the server.
+func (b *Builder) Plan(summary engine.Summary, incomplete bool) (*Plan, error) {
+	b.group.Wait()
+	if err := b.failed(nil); err != nil {
+		return nil, err
+	}
+	p := &Plan{Run: b.run, Summary: summary, Incomplete: incomplete}
+	for _, entry := range b.entries {
+		p.Entries = append(p.Entries, *entry)
+	}
+	return p, nil
+}

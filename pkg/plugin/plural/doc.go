@@ -1,0 +1,2 @@
+// Package plural writes how many there are of something.
+package plural

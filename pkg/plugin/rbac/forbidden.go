@@ -1,0 +1,102 @@
+package rbac
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/apipath"
+)
+
+// ForbiddenError is a server's refusal for want of a permission.
+type ForbiddenError struct {
+	Need Need  // the permission; Why is empty
+	Err  error // the server's answer
+}
+
+// Error is the server's answer.
+func (e *ForbiddenError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the server's answer.
+func (e *ForbiddenError) Unwrap() error { return e.Err }
+
+// Forbidden finds out which permission a refused request lacked: a server says it in
+// prose alone. Path is that of the request, without its query. An error that is no
+// such refusal comes back as it is.
+func Forbidden(err error, method, path string) error {
+	var status apierrors.APIStatus
+	if !apierrors.IsForbidden(err) || !errors.As(err, &status) {
+		return err
+	}
+	p := apipath.Read(path)
+	if p.Resource == "" {
+		return &ForbiddenError{Need: Need{Verb: strings.ToLower(method), Path: p.Clean}, Err: err}
+	}
+	need := Need{Verb: verb(method, p), Group: p.Group, Resource: p.Resource, Namespace: p.Namespace, Name: p.Name}
+	if details := status.Status().Details; need.Verb == "list" && details != nil {
+		need.Name = details.Name // of a field selector, which names one object
+	}
+	if p.Subresource != "" {
+		need.Resource += "/" + p.Subresource
+	}
+	return &ForbiddenError{Need: need, Err: err}
+}
+
+// verb is what an authorizer calls a request for a resource.
+func verb(method string, p apipath.Path) string {
+	switch {
+	case method == http.MethodPost:
+		return "create"
+	case method == http.MethodGet && p.Name == "":
+		return "list"
+	}
+	return strings.ToLower(method)
+}
+
+// Lacking collects the permissions that requests lacked, each once.
+type Lacking struct{ needs []Need }
+
+// Of adds those of all refusals that are in an error, which may join several.
+func (l *Lacking) Of(err error) {
+	var several interface {
+		error
+		Unwrap() []error
+	}
+	var refused *ForbiddenError
+	switch {
+	case errors.As(err, &several):
+		for _, part := range several.Unwrap() {
+			l.Of(part)
+		}
+	case errors.As(err, &refused):
+		l.needs = append(l.needs, refused.Need)
+	}
+}
+
+// Hint says in a line for each of them which rule of a role is missing, and how to
+// get all that a run takes; empty where nothing is.
+func (l *Lacking) Hint() string {
+	byNamespace := inNamespaces(l.needs)
+	if len(byNamespace) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("hint: what was refused takes these rules of a role; the command rbac, with the same policies, types and names, and --for preview, explain or apply, prints all that a run takes:\n")
+	for _, role := range byNamespace {
+		for _, rule := range role.Rules {
+			b.WriteString("  - " + rule.line() + "  # " + strings.TrimSuffix(role.kind()+" in "+role.Namespace, " in ") + "\n")
+		}
+	}
+	return b.String()
+}
+
+// line is the rule as one line of YAML.
+func (r Rule) line() string {
+	fields := make([]string, 0, len(r.fields()))
+	for _, f := range r.fields() {
+		fields = append(fields, f.name+": ["+texts(f.values)+"]")
+	}
+	return "{" + strings.Join(fields, ", ") + "}"
+}

@@ -1,0 +1,76 @@
+package rbac_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
+)
+
+func forbidden(name string) error {
+	return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, name, errors.New("no"))
+}
+
+func TestARefusedRequestTellsItsPermission(t *testing.T) {
+	for _, c := range []struct {
+		name, method, path, object string
+		want                       rbac.Need
+	}{
+		{"one object", "GET", "/apis/apps/v1/namespaces/shop/deployments/web", "web", rbac.Need{Verb: "get", Group: "apps", Resource: "deployments", Namespace: "shop", Name: "web"}},
+		{"a part of it", "PATCH", "/apis/apps/v1/namespaces/shop/deployments/web/scale", "web", rbac.Need{Verb: "patch", Group: "apps", Resource: "deployments/scale", Namespace: "shop", Name: "web"}},
+		{"a listing", "GET", "/api/v1/pods", "", rbac.Need{Verb: "list", Resource: "pods"}},
+		{"a listing of one name", "GET", "/api/v1/namespaces/shop/pods", "web", rbac.Need{Verb: "list", Resource: "pods", Namespace: "shop", Name: "web"}},
+		{"a review", "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", "", rbac.Need{Verb: "create", Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}},
+		{"a path of no resource", "GET", "/metrics", "", rbac.Need{Verb: "get", Path: "/metrics"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			answer := forbidden(c.object)
+			var got *rbac.ForbiddenError
+			if err := rbac.Forbidden(answer, c.method, c.path); !errors.As(err, &got) || !errors.Is(err, answer) || err.Error() != answer.Error() {
+				t.Fatalf("%#v does not say what the server does", err)
+			}
+			if diff := cmp.Diff(c.want, got.Need); diff != "" {
+				t.Error("(-want +got):\n" + diff)
+			}
+		})
+	}
+}
+
+func TestOtherErrorsLackNoPermission(t *testing.T) {
+	for _, err := range []error{nil, errors.New("forbidden"), apierrors.NewUnauthorized("no")} {
+		if got := rbac.Forbidden(err, "GET", "/api/v1/pods"); got != err { //nolint:errorlint // the very same
+			t.Errorf("%v becomes %v", err, got)
+		}
+		var lacking rbac.Lacking
+		if lacking.Of(err); lacking.Hint() != "" {
+			t.Errorf("%v: %s", err, lacking.Hint())
+		}
+	}
+}
+
+// Each line of a hint can stand in a role as it is.
+func TestTheHintIsMadeOfRules(t *testing.T) {
+	var lacking rbac.Lacking
+	lacking.Of(fmt.Errorf("reading: %w", errors.Join(
+		&engine.UnreadableError{What: "pods", Err: rbac.Forbidden(forbidden(""), "GET", "/api/v1/namespaces/shop/pods")},
+		&engine.UnreadableError{What: "secrets", Err: rbac.Forbidden(forbidden(""), "GET", "/api/v1/namespaces/shop/secrets")},
+		rbac.Forbidden(forbidden("web"), "GET", "/apis/apps/v1/namespaces/shop/deployments/web"),
+	)))
+	lacking.Of(rbac.Forbidden(forbidden(""), "GET", "/api/v1/nodes"))
+	lacking.Of(rbac.Forbidden(forbidden(""), "GET", "/api/v1/nodes"))
+	_, rules, _ := strings.Cut(lacking.Hint(), "\n")
+	want := `  - {apiGroups: [""], resources: ["nodes"], verbs: ["list"]}  # ClusterRole
+  - {apiGroups: [""], resources: ["pods", "secrets"], verbs: ["list"]}  # Role in shop
+  - {apiGroups: ["apps"], resources: ["deployments"], resourceNames: ["web"], verbs: ["get"]}  # Role in shop
+`
+	if diff := cmp.Diff(want, rules); diff != "" {
+		t.Error("(-want +got):\n" + diff)
+	}
+}

@@ -1,0 +1,110 @@
+package rbac
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/choice"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
+)
+
+// write reads each object again and patches it. Targets may be anywhere, also
+// where the run keeps to a namespace.
+func (c *collector) write(d *engine.Description) {
+	if d.Existing == engine.ByTrigger {
+		c.add(Need{Verb: "create", Resource: "events", Namespace: c.Namespace, Why: "events on objects that a rule changes when it sees others; --events=false does without"})
+		for _, s := range d.Targets {
+			for _, m := range c.kinds(s) {
+				need := Need{Group: m.Resource.Group, Resource: m.Resource.Resource, Name: fixed(s.Name)}
+				if namespaced(m) {
+					need.Namespace = fixed(s.Namespace)
+				}
+				c.patch(need, c.parts(d, s, m))
+			}
+		}
+		return
+	}
+	chosen, err := choice.New(d.Matches, c.scope())
+	if err != nil {
+		return // objects has told
+	}
+	for _, m := range c.Served {
+		k, ok := chosen.Kind(m)
+		if !ok {
+			continue
+		}
+		need := c.need(m, k)
+		for _, need.Name = range names(k) {
+			c.patch(need, c.parts(d, engine.Selection{}, m))
+		}
+		if anyKind(d.Matches) {
+			c.noteRuling(m)
+		}
+	}
+}
+
+// anyKind tells whether a rule matches what its author may not have thought of.
+func anyKind(selections []engine.Selection) bool {
+	return slices.ContainsFunc(selections, func(s engine.Selection) bool {
+		return wildcard.Has(s.Kind) && (s.Resource == "" || wildcard.Has(s.Resource))
+	})
+}
+
+// noteRuling remembers a kind that rules over others, which a wildcard covers.
+func (c *collector) noteRuling(m *meta.RESTMapping) {
+	switch m.Resource.Group {
+	case "rbac.authorization.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io":
+		if text := m.Resource.GroupResource().String(); !slices.Contains(c.ruling, text) {
+			c.ruling = append(c.ruling, text)
+		}
+	}
+}
+
+// noteWildcards tells of the kinds that noteRuling has remembered.
+func (c *collector) noteWildcards() {
+	if len(c.ruling) > 0 {
+		c.note("policies match kinds by a wildcard, so that the roles allow to patch %s: who may do that decides what others may do; "+
+			"name the kinds in the policies, leave rules out with --skip, or name types", strings.Join(c.ruling, ", "))
+	}
+}
+
+// patch adds what writing to the parts of an object takes.
+func (c *collector) patch(need Need, parts []string) {
+	need.Why = "objects that the policies change"
+	whole := need.Resource
+	for _, part := range parts {
+		need.Verb, need.Resource = "get", whole
+		if part != "" && part != "status" {
+			need.Resource += "/" + part
+		}
+		c.add(need)
+		need.Verb, need.Resource = "patch", strings.TrimSuffix(whole+"/"+part, "/")
+		c.add(need)
+	}
+}
+
+// parts are the endpoints of a kind that a rule writes to: "" for the object
+// itself, "status", or the subresource that a target names.
+func (c *collector) parts(d *engine.Description, target engine.Selection, m *meta.RESTMapping) []string {
+	if target.Subresource != "" {
+		return []string{target.Subresource}
+	}
+	var out []string
+	for _, path := range d.Changes {
+		part := ""
+		if field, _, _ := strings.Cut(path, "."); field == "status" && c.HasStatus(m.GroupVersionKind) {
+			part = "status"
+		}
+		if !slices.Contains(out, part) {
+			out = append(out, part)
+		}
+	}
+	if len(out) == 0 {
+		c.note("%s computes which fields it changes: where these are in the status, patch on the subresource status is needed too", d.Rule)
+		return []string{""}
+	}
+	return out
+}

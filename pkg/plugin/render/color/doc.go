@@ -1,0 +1,2 @@
+// Package color paints text for terminals that show colors.
+package color

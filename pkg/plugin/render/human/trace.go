@@ -1,0 +1,80 @@
+package human
+
+import (
+	"bytes"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/color"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/wording"
+)
+
+// trace tells what every rule did to an object, policy by policy in the order in
+// which they ran, each with its reason.
+func (h *base) trace(b *bytes.Buffer, c *engine.Change) {
+	if len(c.Steps) == 0 {
+		b.WriteString("  no rule was evaluated on it\n")
+	}
+	var last engine.RuleRef
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		policy := s.Rule
+		policy.Rule = ""
+		if i == 0 || policy != last {
+			last = policy
+			h.tracePolicy(b, policy)
+		}
+		h.traceStep(b, s)
+	}
+}
+
+func (h *base) tracePolicy(b *bytes.Buffer, r engine.RuleRef) {
+	text := "  " + wording.Rule(r)
+	if r.Origin != "" {
+		text += " (" + harmless.Line(r.Origin) + ")"
+	}
+	b.WriteString(text + "\n")
+}
+
+func (h *base) traceStep(b *bytes.Buffer, s *engine.Step) {
+	mark, paint := " ", color.Plain
+	switch {
+	case s.Outcome == engine.Changed:
+		mark, paint = "~", color.Bold
+	case s.Outcome.Incomplete():
+		mark, paint = "!", color.Red
+	case s.Outcome == engine.Unchanged:
+		mark = "="
+	}
+	text := "    " + mark + " "
+	if s.Rule.Rule != "" {
+		text += harmless.Line(s.Rule.Rule) + ": "
+	}
+	text += h.outcome(s)
+	if s.Outcome != engine.NotMatched {
+		for _, label := range h.labels(s) {
+			text += " (" + label + ")"
+		}
+	}
+	b.WriteString(h.Color.Paint(paint, text) + "\n")
+	h.fields(b, s.Fields, "        ")
+	h.warnings(b, s.Warnings)
+}
+
+// outcome says what came of a step, in words, and why.
+func (h *base) outcome(s *engine.Step) string {
+	text := string(s.Outcome)
+	if s.Outcome == engine.NotMatched {
+		text = "does not match"
+		if s.Trigger != (engine.ObjectKey{}) {
+			text = "does not match as a trigger"
+		}
+	}
+	if reason := h.reason(s); reason != "" {
+		return text + ": " + reason
+	}
+	if s.Outcome == engine.Unchanged {
+		return text + ": the object is as the rule wants it"
+	}
+	return text
+}

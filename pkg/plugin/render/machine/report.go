@@ -1,0 +1,92 @@
+package machine
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/jmespath/go-jmespath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/document"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/shown"
+)
+
+// Report prints one report object. It is written as it is made, unless something
+// works on the whole of it.
+type Report struct {
+	options Options
+	report  *document.Report
+	held    *bytes.Buffer // the report as JSON, for whole
+	whole   func(report []byte) (string, error)
+}
+
+// NewReport returns a printer of the report.
+func NewReport(o Options, asYAML bool) *Report {
+	return &Report{options: o, report: document.NewReport(o.Out, asYAML, head(o))}
+}
+
+// NewQuery returns a printer of what a JMESPath expression finds in the report. It
+// fails for an expression that is none.
+func NewQuery(o Options, expression string, asYAML bool) (*Report, error) {
+	query, err := jmespath.Compile(expression)
+	if err != nil {
+		return nil, fmt.Errorf("query %q: %w", expression, err)
+	}
+	return newHeld(o, func(report []byte) (string, error) {
+		return runQuery(query, report, asYAML)
+	}), nil
+}
+
+// newHeld returns a printer of what is made of the whole report.
+func newHeld(o Options, whole func(report []byte) (string, error)) *Report {
+	held := &bytes.Buffer{}
+	return &Report{options: o, report: document.NewReport(held, false, head(o)), held: held, whole: whole}
+}
+
+func head(o Options) document.Head {
+	return document.Head{Kind: "PreviewReport", List: "changes", Context: o.Context}
+}
+
+// Print adds an object that would change, or of which there is something to tell.
+func (p *Report) Print(c engine.Change) error {
+	shown.Learn(p.options.Masker, &c)
+	if !shown.Listed(&c, p.options.Explain) {
+		return nil
+	}
+	if err := p.report.Add(p.options.reported(&c)); err != nil {
+		return fmt.Errorf("%s: writing the report: %w", c.Subject, err)
+	}
+	return nil
+}
+
+// Close ends the report, or prints what is made of it.
+func (p *Report) Close(s engine.Summary) error {
+	if err := p.report.Close(summaryOf(s)); err != nil || p.whole == nil {
+		return err
+	}
+	text, err := p.whole(p.held.Bytes())
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(p.options.Out, text)
+	return err
+}
+
+// runQuery is what a query finds in a report.
+func runQuery(query *jmespath.JMESPath, report []byte, asYAML bool) (string, error) {
+	var whole any
+	if err := json.Unmarshal(report, &whole); err != nil {
+		return "", fmt.Errorf("reading the report: %w", err)
+	}
+	found, err := query.Search(whole)
+	if err != nil {
+		return "", fmt.Errorf("query: %w", brief(err))
+	}
+	text, err := document.Text(found, asYAML)
+	if err != nil {
+		return "", fmt.Errorf("writing what the query found: %w", err)
+	}
+	return text, nil
+}

@@ -1,0 +1,81 @@
+package render
+
+import (
+	"io"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/advice"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/color"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/document"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/grouping"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/human"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/machine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/results"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+)
+
+// Options say how to print. Only Out is needed.
+type Options struct {
+	Out   io.Writer
+	Color bool // of the formats for people
+	// ShowSecrets prints Secret values as they are. Otherwise they are masked by
+	// Masker, which should have seen what the policies read; a nil Masker stands
+	// for one that knows the printed objects alone.
+	ShowSecrets bool
+	Masker      *secret.Masker
+	// Explain tells of every object and rule what came of it, and why.
+	Explain bool
+	// GroupBy says which objects the formats for people show as one, and Expand
+	// that the names of all of them are listed.
+	GroupBy grouping.By
+	Expand  bool
+	// ContextLines are those of objectdiff.Differ.
+	ContextLines int
+	// Query is a JMESPath expression over the report; with JSON and YAML only. The
+	// report is then held in memory.
+	Query string
+	// Template is that of a format which takes one, where the format itself does not
+	// name it as FORMAT=TEMPLATE.
+	Template string
+	// Context says in the report what was evaluated.
+	Context document.Context
+	// Comparer, where it is set, shows the differences instead of the diff format.
+	Comparer human.Comparer
+	// Advise says what to type next, with which the formats for people end; nil for
+	// nothing.
+	Advise func(engine.Summary) advice.Advice
+	// DryRun is "client" or "server" where results are those of a dry run.
+	DryRun string
+}
+
+func (o *Options) masker() *secret.Masker {
+	switch {
+	case o.ShowSecrets:
+		return nil
+	case o.Masker == nil:
+		return &secret.Masker{}
+	}
+	return o.Masker
+}
+
+func (o *Options) human() human.Options {
+	return human.Options{
+		Out: o.Out, Color: color.Painter(o.Color), Masker: o.Masker, Explain: o.Explain, GroupBy: o.GroupBy, Expand: o.Expand,
+		ContextLines: o.ContextLines, Namespace: o.Context.Namespace, Advise: o.Advise,
+	}
+}
+
+func (o *Options) machine() machine.Options {
+	return machine.Options{Out: o.Out, Masker: o.Masker, Explain: o.Explain, Context: o.Context}
+}
+
+func (o *Options) results() results.Options {
+	return results.Options{Out: o.Out, Color: color.Painter(o.Color), Masker: o.Masker, DryRun: o.DryRun, Context: o.Context}
+}
+
+// NewView returns a view of single objects in which the values of Secrets are masked
+// as in every format.
+func NewView(o Options) *human.View {
+	o.Masker = o.masker()
+	return human.NewView(o.human())
+}

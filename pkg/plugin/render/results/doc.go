@@ -1,0 +1,2 @@
+// Package results prints what came of each object that was to be written.
+package results

@@ -1,0 +1,2 @@
+// Package retry calls a server again that is busy, failing or out of reach.
+package retry

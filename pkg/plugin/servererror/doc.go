@@ -1,0 +1,2 @@
+// Package servererror says what a server answered in words that are safe to show.
+package servererror

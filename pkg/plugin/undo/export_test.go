@@ -1,0 +1,4 @@
+package undo
+
+// WithoutKeys is tested by itself.
+var WithoutKeys = withoutKeys

@@ -1,0 +1,95 @@
+package undo
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
+)
+
+// freshServer reads no state of an object that is older than one that was recorded,
+// read or written before.
+// Whoever gets to see the state from before a write takes it for one that has been
+// taken back already; no guard catches that, because nothing is sent then. API
+// servers do not answer so, but what stands in front of them may.
+type freshServer struct {
+	apply.Server
+	mu    sync.Mutex
+	least map[engine.ObjectKey]string // resourceVersions by name
+}
+
+func newFreshServer(s apply.Server, objects []Object) *freshServer {
+	f := &freshServer{Server: s, least: make(map[engine.ObjectKey]string, len(objects))}
+	for i := range objects {
+		f.know(objects[i].Object.Key(), objects[i].ResourceVersion)
+	}
+	return f
+}
+
+// know notes a state that the server has stored.
+func (f *freshServer) know(key engine.ObjectKey, version string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key.Subresource = ""
+	if name := key.Named(); older(f.least[name], version) {
+		f.least[name] = version
+	}
+}
+
+func (f *freshServer) isStale(key engine.ObjectKey, live *unstructured.Unstructured) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key.Subresource = ""
+	return older(live.GetResourceVersion(), f.least[key.Named()])
+}
+
+// older tells whether one resourceVersion surely comes before another.
+func older(a, b string) bool {
+	if a == "" || b == "" {
+		return b != ""
+	}
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
+}
+
+// How often a stale state is read again, and how long after.
+const (
+	staleTries = 10
+	staleWait  = 20 * time.Millisecond
+)
+
+// Get reads an object.
+func (f *freshServer) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
+	for range staleTries {
+		live, err := f.Server.Get(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		if !f.isStale(key, live) {
+			f.know(key, live.GetResourceVersion())
+			return live, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, execute.ErrInterrupted
+		case <-time.After(staleWait):
+		}
+	}
+	return nil, fmt.Errorf("%s: the server answers with a state from before the run", key)
+}
+
+// Patch sends a patch.
+func (f *freshServer) Patch(ctx context.Context, key engine.ObjectKey, p apply.Patch) (*unstructured.Unstructured, error) {
+	answer, err := f.Server.Patch(ctx, key, p)
+	if err == nil && !p.DryRun {
+		f.know(key, answer.GetResourceVersion())
+	}
+	return answer, err
+}

@@ -1,0 +1,182 @@
+package undo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/parallel"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+)
+
+// Reversal takes back the writes of one run.
+type Reversal struct {
+	Journal *journal.Journal
+	Objects []Object // of the journal, those that are to be put back
+	Schemas engine.Reader
+	// Executor writes. Its Writer is told to read no stale state, and to send what
+	// takes no ownership.
+	Executor *execute.Executor
+	Preview  render.Printer
+	Results  render.ResultPrinter
+}
+
+// Outcome is what came of a reversal.
+type Outcome struct {
+	execute.Tally
+	// Incomplete tells that something is left open beside the objects that the tally
+	// counts.
+	Incomplete bool
+}
+
+// Run shows what would be put back, verifies it, asks, and writes. The error says
+// why nothing, or not everything, was tried; objects that could not be put back
+// are results.
+func (r *Reversal) Run(ctx context.Context) (Outcome, error) {
+	writer := r.Executor.Writer
+	writer.Server = newFreshServer(writer.Server, r.Objects)
+	writer.PatchOnly = intent.Reason{Kind: intent.Ownership}
+	tasks, summary, err := r.preview(ctx)
+	if err != nil {
+		return Outcome{Incomplete: true}, execute.NothingWritten(err)
+	}
+	tally, err := r.Executor.Run(ctx, tasks)
+	if err == nil && !r.Executor.Rehearses() {
+		err = r.release(ctx)
+	}
+	out := Outcome{Tally: tally, Incomplete: summary.Incomplete > 0 || err != nil}
+	if err != nil && len(tally.Outcomes) == 0 {
+		return out, err
+	}
+	return out, errors.Join(r.Results.Close(), err)
+}
+
+// preview shows what would be put back, and makes tasks of it.
+func (r *Reversal) preview(ctx context.Context) ([]*execute.Task, engine.Summary, error) {
+	summary := engine.NewSummary([]engine.RuleRef{r.rule()})
+	var tasks []*execute.Task
+	var broken error
+	err := parallel.Each(len(r.Objects), r.Executor.Concurrency,
+		func(i int) (*engine.Change, error) { return r.change(ctx, &r.Objects[i]) },
+		func(i int, c *engine.Change) (enough bool) {
+			if c == nil {
+				return true
+			}
+			summary.Add(c)
+			if c.Changed() {
+				tasks = append(tasks, r.task(&r.Objects[i], c))
+			}
+			broken = r.Preview.Print(*c)
+			return broken != nil
+		})
+	if err = errors.Join(err, broken); err != nil {
+		return nil, *summary, err
+	}
+	return tasks, *summary, r.Preview.Close(*summary)
+}
+
+// rule is what the previews and results of an undo name as the cause.
+func (r *Reversal) rule() engine.RuleRef {
+	return engine.RuleRef{Dialect: "undo", Policy: r.Journal.Header.ID}
+}
+
+var (
+	errGone        = errors.New("the object does not exist any more")
+	errOtherObject = errors.New("the object was deleted, and another one has its name now")
+)
+
+// change is what would be put back of one object.
+func (r *Reversal) change(ctx context.Context, of *Object) (*engine.Change, error) {
+	c := &engine.Change{Subject: of.Object.Key(), Scoped: true}
+	live, err := r.Executor.Writer.Server.Get(ctx, c.Subject)
+	switch {
+	case apierrors.IsNotFound(err):
+		r.step(c, engine.Failed, errGone)
+		return c, nil
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", c.Subject, err)
+	}
+	r.Executor.Masker.Learn(live)
+	of.teach(r.Executor.Masker, live)
+	c.Before, c.After = live, live
+	c.Target = engine.Target{Key: c.Subject, Object: live}
+	if of.Object.UID != "" && of.Object.UID != live.GetUID() {
+		r.step(c, engine.Failed, errOtherObject)
+		return c, nil
+	}
+	r.restore(ctx, c, of, live)
+	return c, nil
+}
+
+// restore fills a change with what is put back, and tells what is not.
+func (r *Reversal) restore(ctx context.Context, c *engine.Change, of *Object, live *unstructured.Unstructured) {
+	put := of.Restore(live)
+	typ := engine.TypeOf(ctx, r.Schemas, live.GroupVersionKind())
+	for _, f := range fielddiff.Compare(live.Object, put.Want.Object, typ) {
+		c.Fields = append(c.Fields, engine.FieldChange{Field: f, Rule: r.rule()})
+	}
+	if len(c.Fields) > 0 {
+		c.After = put.Want
+		r.step(c, engine.Changed, nil)
+	} else {
+		r.step(c, engine.Unchanged, nil)
+	}
+	for _, kept := range put.Kept {
+		r.step(c, engine.Failed, kept)
+	}
+}
+
+func (r *Reversal) step(c *engine.Change, outcome engine.Outcome, why error) {
+	s := engine.Step{Rule: r.rule(), Subject: c.Subject, Outcome: outcome, Err: why}
+	if outcome == engine.Changed {
+		s.After = c.After
+		for _, f := range c.Fields {
+			s.Fields = append(s.Fields, f.Field)
+		}
+	}
+	c.Steps = append(c.Steps, s)
+}
+
+// errChangedMeanwhile ends the undo of an object of which less can be put back than
+// was shown.
+var errChangedMeanwhile = errors.New("it was changed while this run was under way; run the command again")
+
+// task puts one object back. It holds on to no object: that is read afresh.
+func (r *Reversal) task(of *Object, c *engine.Change) *execute.Task {
+	t := &execute.Task{Key: c.Subject, Rules: []engine.RuleRef{r.rule()}, Entry: plan.NewEntry(c)}
+	t.Key.UID = c.Before.GetUID()
+	shown := keptPaths(c)
+	t.Want = func(_ context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		put := of.Restore(live)
+		for _, k := range put.Kept {
+			if !shown.Has(k.Path) {
+				return nil, &apply.ObjectError{Key: t.Key, Err: errChangedMeanwhile}
+			}
+		}
+		return put.Want, nil
+	}
+	return t
+}
+
+// keptPaths are the fields of which it was shown that they are left as they are.
+func keptPaths(c *engine.Change) *fieldpath.Set {
+	out := fieldpath.NewSet()
+	for i := range c.Steps {
+		var kept Kept
+		if errors.As(c.Steps[i].Err, &kept) {
+			out.Insert(kept.Path)
+		}
+	}
+	return out
+}

@@ -1,0 +1,2 @@
+// Package version says which build of the program this is.
+package version
