@@ -102,7 +102,7 @@ var rules = append(dialectRules(), []rule{
 	},
 	{
 		says:      "what dialects share knows no dialect",
-		packages:  []string{"./pkg/engine/celpatch/...", "./pkg/engine/decode", "./pkg/engine/selector"},
+		packages:  []string{"./pkg/engine/celpatch/...", "./pkg/engine/decode", "./pkg/engine/requester", "./pkg/engine/selector"},
 		forbidden: []string{"./..."},
 		allowed:   []string{"./pkg/engine", "./pkg/engine/celpatch/...", "./pkg/engine/wildcard"},
 	},

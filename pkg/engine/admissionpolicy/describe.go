@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/requester"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/requester"
 )
 
 // Describe tells of each policy, once for each binding, what it says. The program

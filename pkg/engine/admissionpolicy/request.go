@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/admissionpolicy/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/requester"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/requester"
 )
 
 // request is the admission request that a round simulates, for matching and for
@@ -62,7 +62,7 @@ func (r *run) newRequest(created bool) *request {
 	}
 	q.fields = requestFields(q.typed)
 	if r.nobody != nil {
-		q.fields["userInfo"] = requester.Unknown{}
+		q.fields["userInfo"] = celpatch.UnknownUser{}
 	}
 	return q
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/patch"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/requester"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/autogen"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/definition"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/requester"
 )
 
 // compiler compiles the policies of a run.

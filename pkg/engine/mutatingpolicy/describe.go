@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/requester"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/requester"
 )
 
 // Describe tells of each rule what its policy says. The program is an

@@ -19,9 +19,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/patch"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/requester"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/requester"
 )
 
 // execution is one rule on its way over one object, for one operation.
@@ -123,7 +123,7 @@ func (e *execution) request() map[string]any {
 		"object": t.Object.Object, "oldObject": nil, "userInfo": requester.Fields(&user),
 	}
 	if nobody != nil { // outcome says so, where that matters
-		request["userInfo"] = requester.Unknown{}
+		request["userInfo"] = celpatch.UnknownUser{}
 	}
 	for key, text := range map[string]string{"name": t.Key.Name, "namespace": t.Key.Namespace, "subResource": t.Key.Subresource} {
 		if text != "" {

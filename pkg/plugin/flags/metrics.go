@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/metrics"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 )
 
 // Metrics say where the numbers of a run go.
@@ -25,7 +25,7 @@ func (f *Metrics) Validate() error {
 	if f.File == stdio {
 		return errors.New("--metrics: metrics are a file, which another program collects; name one")
 	}
-	if err := metrics.CheckFile(f.File); err != nil {
+	if err := file.Check(f.File); err != nil {
 		return fmt.Errorf("--metrics: %w", err)
 	}
 	return nil

@@ -171,24 +171,3 @@ func onlyFile(t *testing.T, dir string) {
 		t.Errorf("%v, %v: want one entry", entries, err)
 	}
 }
-
-func TestCheckFile(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for path, want := range map[string]string{
-		file:                       "",
-		filepath.Join(dir, "new"):  "",
-		dir:                        "no ordinary file",
-		os.DevNull:                 "no ordinary file",
-		filepath.Join(file, "sub"): "not a directory",
-		filepath.Join(dir, "a/b"):  "no such file",
-	} {
-		err := metrics.CheckFile(path)
-		if (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s: error %v, want %q", path, err, want)
-		}
-	}
-}

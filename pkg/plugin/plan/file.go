@@ -8,9 +8,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
@@ -77,44 +77,32 @@ func Save(path string, p *Plan, m *secret.Masker) error {
 	if len(text) > maxFileSize {
 		return &FileError{Path: path, Err: fmt.Errorf("%w: choose fewer objects", ErrTooLarge)}
 	}
-	if err := replaceFile(path, text); err != nil {
-		return &FileError{Path: path, Err: err}
-	}
-	return nil
+	return fileError(path, file.Replace(path, file.Private, text))
 }
 
-// CheckFile tells, before a run, whether Save can be expected to work: it makes a file
-// beside the plan, and removes it. The error is a *FileError.
+// CheckFile tells, before a run, whether Save can be expected to work. It leaves
+// nothing behind. The error is a *FileError.
 func CheckFile(path string) error {
 	if path == "-" {
 		return &FileError{Path: path, Err: errStream}
 	}
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		return &FileError{Path: path, Err: errIrregular}
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), temporary)
-	if err == nil {
-		err = errors.Join(f.Close(), os.Remove(f.Name()))
-	}
-	var failed *fs.PathError
-	if errors.As(err, &failed) {
-		err = failed.Err // the path is told already
-	}
-	if err != nil {
-		return &FileError{Path: path, Err: err}
-	}
-	return nil
+	return fileError(path, file.Check(path))
 }
 
-// Why nothing can be saved under a name.
-var (
-	errStream    = errors.New("a plan is a file, which apply-existing reads: name one")
-	errIrregular = errors.New("not an ordinary file")
-)
+// errStream tells that a plan is nothing to be piped.
+var errStream = errors.New("a plan is a file, which apply-existing reads: name one")
 
-// temporary is the pattern of the names of files that are not whole yet.
-const temporary = ".plan-*"
+// fileError is an error of writing a plan. Its path is told once.
+func fileError(path string, err error) error {
+	var failed *fs.PathError
+	if errors.As(err, &failed) {
+		err = failed.Err
+	}
+	if err == nil {
+		return nil
+	}
+	return &FileError{Path: path, Err: err}
+}
 
 // text is the document, with a line for each entry.
 func (p *Plan) text(m *secret.Masker) ([]byte, error) {
@@ -143,30 +131,6 @@ func (p *Plan) text(m *secret.Masker) ([]byte, error) {
 	}
 	b.WriteString("\n]}\n")
 	return b.Bytes(), nil
-}
-
-// replaceFile puts a file in the place of what was there, at once.
-func replaceFile(path string, text []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), temporary) // readable for its owner alone
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = f.Close()
-			_ = os.Remove(f.Name()) // the error that is returned says why there is none
-		}
-	}()
-	if _, err = f.Write(text); err != nil {
-		return err
-	}
-	if err = f.Sync(); err != nil {
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }
 
 // Load reads a plan. The error is a *FileError.

@@ -65,8 +65,8 @@ func TestAFileIsReplacedWholeOrNotAtAll(t *testing.T) {
 	if again, err := os.ReadFile(path); err != nil || string(again) != text {
 		t.Errorf("the same plan gives another text: %v", err)
 	}
-	if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".plan*")); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
+		t.Errorf("there is %v, want the plan alone: %v", left, err)
 	}
 	var broken *plan.FileError
 	if err := plan.Save(filepath.Join(t.TempDir(), "no", "p.plan"), p, nil); !errors.As(err, &broken) || !errors.Is(err, os.ErrNotExist) {
@@ -83,7 +83,8 @@ func TestWhereNoPlanCanBeSavedIsKnownBefore(t *testing.T) {
 	for path, want := range map[string]string{
 		filepath.Join(dir, "new.plan"): "",
 		old:                            "",
-		dir:                            "not an ordinary file",
+		dir:                            "plan " + dir + ": is a directory",
+		os.DevNull:                     "plan " + os.DevNull + ": not an ordinary file",
 		filepath.Join(dir, "no", "x"):  "no such file or directory",
 		filepath.Join(old, "x"):        "not a directory",
 		"-":                            "a plan is a file",

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -85,8 +87,8 @@ func operationOf(p *mutation.JSONPatchVal) (jsonpatch.Operation, error) {
 		parts["value"] = value
 	}
 	operation := jsonpatch.Operation{}
-	for name, part := range parts {
-		raw, err := json.Marshal(part)
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		raw, err := json.Marshal(parts[name])
 		if err != nil {
 			return nil, fmt.Errorf("the %s of the JSON patch for %s is no JSON: %w", name, p.Path, err)
 		}

@@ -179,8 +179,8 @@ func namesIn(v ref.Val, path string) []error {
 		if isNative(v) {
 			return nil
 		}
-		for it := v.Iterator(); it.HasNext() == types.True; {
-			errs = append(errs, namesIn(v.Get(it.Next()), path)...)
+		for _, key := range keysOf(v) {
+			errs = append(errs, namesIn(v.Get(key), path)...)
 		}
 	case traits.Lister:
 		if isNative(v) {
@@ -199,9 +199,9 @@ func native(v ref.Val) (any, error) {
 	switch v := v.(type) {
 	case *object:
 		out := make(map[string]any, len(v.fields))
-		for name, field := range v.fields {
+		for _, name := range slices.Sorted(maps.Keys(v.fields)) {
 			var err error
-			if out[name], err = native(field); err != nil {
+			if out[name], err = native(v.fields[name]); err != nil {
 				return nil, fmt.Errorf("field %q: %w", name, err)
 			}
 		}
@@ -235,8 +235,7 @@ func nativeMap(m traits.Mapper) (any, error) {
 		return m.Value(), nil
 	}
 	out := map[string]any{}
-	for it := m.Iterator(); it.HasNext() == types.True; {
-		key := it.Next()
+	for _, key := range keysOf(m) {
 		name, ok := key.Value().(string)
 		if !ok {
 			return nil, fmt.Errorf("a map key must be a string, not %s", key.Type().TypeName())
@@ -247,6 +246,21 @@ func nativeMap(m traits.Mapper) (any, error) {
 		}
 	}
 	return out, nil
+}
+
+// keysOf are the keys of a map, sorted: of several values that are wrong, it is
+// always the same one that an error blames.
+func keysOf(m traits.Mapper) []ref.Val {
+	keys := map[string]ref.Val{}
+	for it := m.Iterator(); it.HasNext() == types.True; {
+		key := it.Next()
+		keys[fmt.Sprint(key.Value(), " ", key.Type().TypeName())] = key // 1 and "1" may both be there
+	}
+	sorted := make([]ref.Val, 0, len(keys))
+	for _, text := range slices.Sorted(maps.Keys(keys)) {
+		sorted = append(sorted, keys[text])
+	}
+	return sorted
 }
 
 func nativeList(l traits.Lister) (any, error) {

@@ -254,6 +254,41 @@ func TestWhatIsNoPatchIsAnError(t *testing.T) {
 	}
 }
 
+// A wrong order comes up by chance alone, so that every expression is asked often.
+func TestOfSeveralWrongValuesTheFirstIsBlamed(t *testing.T) {
+	for name, c := range map[string]struct{ expression, want string }{
+		"fields of an Object": {
+			expression: "Object{spec: Object.spec{d: null, b: null, a: null, c: null}}",
+			want:       `field "spec": field "a": null is nothing`,
+		},
+		"keys of a map": {
+			expression: "Object{spec: Object.spec{a: {'d': null, 'b': null, 'a': null, 'c': null}}}",
+			want:       `field "a": key "a": null is nothing`,
+		},
+		"keys that are no texts": {
+			expression: "Object{spec: Object.spec{a: {dyn(true): 'a', dyn(2u): 'b', dyn(1): 'c'}}}",
+			want:       "a map key must be a string, not int",
+		},
+		"Objects in the wrong place": {
+			expression: "Object{spec: Object.spec{a: {'b': dyn(Object.second{}), 'a': dyn(Object.first{})}}}",
+			want:       `type mismatch: unexpected type name "Object.first", expected "Object.spec.a", which matches field name path from root Object type` + "\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 50 {
+				_, err := patch.Merge(parse(t, pod), evaluate(t, c.expression), builtin, patch.RefuseAtomic)
+				if err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Fatalf("got %v", err)
+				}
+				operation := "[JSONPatch{op: 'add', path: '/spec', value: " + c.expression + "}]"
+				if _, _, err := patch.Apply(parse(t, pod), evaluate(t, operation)); err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Fatalf("as a JSON patch: got %v", err)
+				}
+			}
+		})
+	}
+}
+
 func TestAnObjectThatIsCopiedIntoItselfIsBounded(t *testing.T) {
 	operations := strings.Repeat("JSONPatch{op: 'copy', from: '/spec', path: '/spec/a'}, JSONPatch{op: 'copy', from: '/spec', path: '/spec/b'}, ", 40)
 	_, _, err := patch.Apply(parse(t, pod), evaluate(t, "["+strings.TrimSuffix(operations, ", ")+"]"))

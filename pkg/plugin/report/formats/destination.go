@@ -6,8 +6,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/file"
 )
 
 // stdio is the file that stands for standard output.

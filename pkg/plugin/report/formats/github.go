@@ -5,9 +5,9 @@ import (
 	"io"
 	"os"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/github"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/markdown"
 )

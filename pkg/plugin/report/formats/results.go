@@ -6,9 +6,9 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
 )
 

@@ -4,9 +4,9 @@ import (
 	"errors"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/file"
 )
 
 // Set are the reports of a run.

@@ -10,14 +10,15 @@ import (
 // maxHeld bounds the bytes in memory. What is more goes to a temporary file.
 const maxHeld = 4 << 20
 
-// Spool holds texts by section. The zero value is ready for use. Close removes
-// what it may have left on disk.
+// Spool holds texts by section. The zero value is ready for use. Close frees
+// what it may hold on disk.
 type Spool struct {
 	sections map[string]*section
 	held     int
 	limit    int // maxHeld, or less in tests
 	file     *os.File
 	end      int64 // of the file
+	unnamed  bool  // nothing is left of the file once it is closed
 }
 
 type section struct {
@@ -55,6 +56,9 @@ func (s *Spool) spill() (err error) {
 		if s.file, err = os.CreateTemp("", "kubectl-mutate-*"); err != nil {
 			return fmt.Errorf("holding a report that is too large for memory: %w", err)
 		}
+		// Then nothing stays behind a process that is killed. Windows removes no file
+		// that is open; there, Close does.
+		s.unnamed = os.Remove(s.file.Name()) == nil
 	}
 	for _, at := range s.sections {
 		if len(at.held) == 0 {
@@ -95,5 +99,9 @@ func (s *Spool) Close() error {
 	}
 	f := s.file
 	s.file = nil
-	return errors.Join(f.Close(), os.Remove(f.Name()))
+	err := f.Close()
+	if !s.unnamed {
+		err = errors.Join(err, os.Remove(f.Name()))
+	}
+	return err
 }

@@ -47,7 +47,7 @@ var errNobody = errors.New("there is no cluster to ask")
 
 // Of is the user of a request: the one that it names, else the one that the API
 // server takes the user of this run for. It asks once in a run. An error says why
-// nobody is known; expressions then see an Unknown.
+// nobody is known.
 func Of(ctx context.Context, r engine.Request, w *engine.World) (authenticationv1.UserInfo, error) {
 	if !r.User.Empty() {
 		return authenticationv1.UserInfo{Username: r.User.Username, Groups: r.User.Groups}, nil

@@ -1,4 +1,4 @@
-package requester_test
+package celpatch_test
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/cel-go/cel"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/requester"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
 )
 
 // TestSomebodyIsThereOfWhomNothingIsKnown also keeps an answer from coming of
@@ -16,7 +16,7 @@ func TestSomebodyIsThereOfWhomNothingIsKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request := map[string]any{"request": map[string]any{"userInfo": requester.Unknown{}}}
+	request := map[string]any{"request": map[string]any{"userInfo": celpatch.UnknownUser{}}}
 	for expression, unknown := range map[string]bool{
 		`has(request.userInfo)`:                                    false,
 		`has(request.userInfo.username)`:                           false,

@@ -1,2 +1,0 @@
-// Package requester says who makes the request that policies see.
-package requester

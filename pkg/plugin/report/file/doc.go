@@ -1,2 +1,0 @@
-// Package file writes a file that takes the place of another only when it is whole.
-package file
