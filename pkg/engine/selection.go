@@ -84,6 +84,12 @@ func (s Selection) NamesKind(k ObjectKey) bool {
 	return wildcard.Match(s.Kind, k.Kind) && wildcard.Match(s.Group, k.Group)
 }
 
+// MayName tells whether the selection names an object of this kind, namespace and
+// name, as far as these are concerned.
+func (s Selection) MayName(k ObjectKey) bool {
+	return s.NamesKind(k) && open(s.Namespace, k.Namespace) && open(s.Name, k.Name)
+}
+
 // Misses lists the parts that keep the selection from naming an object, which is
 // known by its key and labels.
 func (s Selection) Misses(k ObjectKey, has map[string]string) []Miss {

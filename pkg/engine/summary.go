@@ -1,5 +1,7 @@
 package engine
 
+import "slices"
+
 // Summary counts what a run did.
 type Summary struct {
 	Objects    int // evaluated: those that are there, or would be
@@ -15,7 +17,10 @@ type Summary struct {
 	index map[RuleRef]int
 }
 
-// RuleSummary counts what one rule did.
+// RuleSummary counts the objects on which one rule had each outcome. An object is
+// counted once for an outcome, however many triggers the rule had for it. Only a rule
+// that changed an object and also failed on it, for another trigger, counts it twice:
+// neither may hide the other.
 type RuleSummary struct {
 	Rule     RuleRef
 	Outcomes map[Outcome]int
@@ -25,7 +30,7 @@ type RuleSummary struct {
 func NewSummary(rules []RuleRef) *Summary {
 	s := &Summary{index: make(map[RuleRef]int, len(rules))}
 	for _, r := range rules {
-		s.rule(r)
+		s.place(r)
 	}
 	return s
 }
@@ -45,15 +50,73 @@ func (s *Summary) Add(c *Change) {
 	if c.Incomplete() {
 		s.Incomplete++
 	}
+	s.addOutcomes(c)
+}
+
+// addOutcomes counts the object in each rule once for each outcome that counts.
+func (s *Summary) addOutcomes(c *Change) {
+	had := make([]results, len(s.Rules), len(s.Rules)+1) // by rule
+	note := func(r RuleRef, o Outcome) {
+		i := s.place(r)
+		if i == len(had) {
+			had = append(had, 0)
+		}
+		had[i] |= resultsOf(o)
+	}
 	for i := range c.Steps {
-		if c.Steps[i].unreached() {
+		step := &c.Steps[i]
+		if step.unreached() {
 			continue
 		}
-		s.rule(c.Steps[i].Rule).Outcomes[c.Steps[i].Outcome]++
-		s.Warnings += len(c.Steps[i].Warnings)
+		note(step.Rule, step.Outcome)
+		s.Warnings += len(step.Warnings)
 	}
 	for _, r := range c.NotMatched {
-		s.rule(r).Outcomes[NotMatched]++
+		note(r, NotMatched)
+	}
+	for i, r := range had {
+		r.count(s.Rules[i].Outcomes)
+	}
+}
+
+// results is the set of outcomes that one rule had on one object: as many as it has
+// triggers for the object, and another where the object is no trigger itself.
+type results uint8
+
+// acted and idle are all outcomes, each list from the strongest to the weakest.
+var (
+	acted = []Outcome{Changed, Failed, Denied, Unsupported} //nolint:gochecknoglobals // an immutable table
+	idle  = []Outcome{Unchanged, Skipped, NotMatched}       //nolint:gochecknoglobals // an immutable table
+)
+
+func resultsOf(o Outcome) results {
+	if i := slices.Index(acted, o); i >= 0 {
+		return 1 << i
+	}
+	if i := slices.Index(idle, o); i >= 0 {
+		return 1 << (len(acted) + i)
+	}
+	return 0
+}
+
+// count counts every outcome by which something was done or went wrong, and only where
+// there is none the strongest of the others.
+func (r results) count(outcomes map[Outcome]int) {
+	did := false
+	for _, o := range acted {
+		if r&resultsOf(o) != 0 {
+			outcomes[o]++
+			did = true
+		}
+	}
+	if did {
+		return
+	}
+	for _, o := range idle {
+		if r&resultsOf(o) != 0 {
+			outcomes[o]++
+			return
+		}
 	}
 }
 
@@ -66,7 +129,8 @@ func (s *Summary) Outcomes(o Outcome) int {
 	return n
 }
 
-func (s *Summary) rule(r RuleRef) *RuleSummary {
+// place is where the rule is in Rules; one that is new goes to the end.
+func (s *Summary) place(r RuleRef) int {
 	i, ok := s.index[r]
 	if !ok {
 		i = len(s.Rules)
@@ -76,5 +140,5 @@ func (s *Summary) rule(r RuleRef) *RuleSummary {
 		s.index[r] = i
 		s.Rules = append(s.Rules, RuleSummary{Rule: r, Outcomes: map[Outcome]int{}})
 	}
-	return &s.Rules[i]
+	return i
 }

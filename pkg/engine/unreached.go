@@ -9,17 +9,43 @@ import (
 // changes none at all: no object of the run sets it off.
 type NotSetOffError struct {
 	Wants []Selection // what sets it off, or a superset
-	Near  int         // objects of the kinds among them that were seen
+	Near  int         // objects among them that were seen
+	// Namespace is the only one in which the run looked for them; empty for all.
+	Namespace string
 	// Nearest is what became of the one that came nearest; nil where there is none.
 	Nearest *Step
 }
 
 // Error says what the rule waits for, and what came nearest.
 func (e *NotSetOffError) Error() string {
-	if e.Nearest == nil {
-		return "no object sets the rule off: it waits for " + selectionTexts(e.Wants) + ", of which the run saw none"
+	text := "no object sets the rule off"
+	if e.Nearest != nil {
+		text += fmt.Sprintf(", of %d that could: %s", e.Near, asTrigger(e.Nearest))
 	}
-	return fmt.Sprintf("no object sets the rule off, of %d that could: %s", e.Near, asTrigger(e.Nearest))
+	switch elsewhere := e.Elsewhere(); {
+	case len(elsewhere) > 0 && e.Nearest != nil:
+		return text + "; it also waits for " + selectionTexts(elsewhere) + ", and the run reads namespace " + e.Namespace + " alone"
+	case len(elsewhere) > 0:
+		return text + ": it waits for " + selectionTexts(e.Wants) + ", and the run reads namespace " + e.Namespace + " alone"
+	case e.Nearest == nil:
+		return text + ": it waits for " + selectionTexts(e.Wants) + ", of which the run saw none"
+	}
+	return text
+}
+
+// Elsewhere lists what sets the rule off in other namespaces than the run read. What
+// may be in any namespace is not among it.
+func (e *NotSetOffError) Elsewhere() []Selection {
+	if e.Namespace == "" {
+		return nil
+	}
+	var out []Selection
+	for _, s := range e.Wants {
+		if !open(s.Namespace, e.Namespace) {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // NotTargetError is why a rule that objects have set off leaves another object

@@ -22,7 +22,11 @@ func (f *PreviewFlags) advisor(c *cobra.Command, args []string) *advice.Advisor 
 	}
 	if !f.Explain && !spent {
 		out.Explain = explainCommand(c, []string{c.Name()}, append(quoteAll(args), "--explain"))
-		out.ExplainOne = explainCommand(c, []string{"explain"}, []string{"TYPE/NAME"})
+		named := quoteAll(args)
+		if len(named) == 0 {
+			named = []string{"TYPE/NAME"}
+		}
+		out.ExplainOne = explainCommand(c, []string{"explain"}, named)
 	}
 	return out
 }

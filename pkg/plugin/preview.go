@@ -120,7 +120,11 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	if err != nil {
 		return nil, err
 	}
-	external, advisor := w.ExternalDiff(c.Context()), f.advisor(c, args)
+	external, err := w.ExternalDiff(c.Context(), f.Output.Format)
+	if err != nil {
+		return nil, err
+	}
+	advisor := f.advisor(c, args)
 	printer, reports, err := f.printer(w, c, printing{request: request, advisor: advisor, external: external})
 	if err != nil {
 		return nil, err
@@ -160,6 +164,7 @@ type printing struct {
 // printer is what shows the run, and writes the reports beside that.
 func (f *PreviewFlags) printer(w *wire.Wiring, c *cobra.Command, p printing) (render.Printer, *formats.Set, error) {
 	options := w.RenderOptions(f.Output, p.request)
+	p.advisor.Namespace = options.Context.Namespace
 	options.Advise, options.Explain = p.advisor.On, f.Explain
 	if p.external != nil {
 		options.Comparer = p.external

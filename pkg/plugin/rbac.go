@@ -85,7 +85,7 @@ func NewRBACCommand(config *genericclioptions.ConfigFlags, name string, streams 
 	}
 	f.Policies.AddFlags(c.Flags())
 	f.Client.AddFlags(c.Flags())
-	c.Flags().StringVar(&f.For, "for", f.For, "What the permissions are for: preview, explain or apply.")
+	c.Flags().StringVar(&f.For, "for", f.For, "What the permissions are for: preview, explain of the types named, or apply.")
 	c.Flags().StringVar(&f.Name, "name", f.Name, "Name of the roles.")
 	c.Flags().StringVarP(&f.Output, "output", "o", f.Output, "Output format: one of yaml, json.")
 	return c

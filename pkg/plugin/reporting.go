@@ -3,14 +3,21 @@ package plugin
 import (
 	"errors"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/joined"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/formats"
 )
 
-// reported tells the reports of a run that writes why it broke off, writes them, and
-// returns how the run ends. Reports that cannot be written leave a run incomplete.
+// reported tells the reports of a run that writes why it broke off, unless their
+// objects say so, writes them, and returns how the run ends. Reports that cannot be
+// written leave a run incomplete.
 func reported(r *formats.Results, code int, err error) (int, error) {
-	if err != nil {
-		r.Trouble(err)
+	for _, e := range joined.Errors(err) {
+		var unwritable *execute.UnwritableError
+		if errors.As(e, &unwritable) && r.TellErrors() {
+			continue // a pipeline would count it twice
+		}
+		r.Trouble(e)
 	}
 	failed := r.Close()
 	if failed == nil {

@@ -101,14 +101,30 @@ func (e *Evaluation) tellTriggers(c *engine.Change, acting []*orderedEffect) {
 }
 
 // reportTrigger adds to an object's Change what it did, or failed to do, as a trigger.
+// That it does not match as one goes without saying of a rule that another trigger
+// made act on it.
 func (e *Evaluation) reportTrigger(c *engine.Change) {
 	rec, ok := e.triggers[c.Subject.Named()]
 	if !ok {
 		return
 	}
 	delete(e.triggers, c.Subject.Named())
-	c.Steps = append(c.Steps, rec.steps...)
-	c.NotMatched = append(c.NotMatched, rec.notMatched...)
+	acted := map[engine.RuleRef]bool{}
+	for i := range c.Steps {
+		if c.Steps[i].Outcome != engine.NotMatched {
+			acted[c.Steps[i].Rule] = true
+		}
+	}
+	for i := range rec.steps {
+		if s := &rec.steps[i]; s.Outcome != engine.NotMatched || !acted[s.Rule] {
+			c.Steps = append(c.Steps, *s)
+		}
+	}
+	for _, r := range rec.notMatched {
+		if !acted[r] {
+			c.NotMatched = append(c.NotMatched, r)
+		}
+	}
 }
 
 // runLeftTriggers reports triggers that the second pass did not see again.

@@ -24,6 +24,9 @@ type Options struct {
 	// Chosen, where it is set, tells which objects the run is about. Others may set
 	// off rules, but no Change is made for them.
 	Chosen func(engine.ObjectKey) bool
+	// Namespace is the only one in which the source of triggers has any; empty for all.
+	// It is told to those who ask why a rule is not set off.
+	Namespace string
 	// Request is simulated for objects that only a mutate-existing rule reached.
 	Request engine.Request
 	// Review, where it is set, may add Impacts to each Change to which a rule wrote,
@@ -81,7 +84,7 @@ func (e *Evaluation) Prepare(ctx context.Context, src engine.Source) error {
 		return nil
 	}
 	if e.options.Reasons {
-		e.reaches = newReaches(programs)
+		e.reaches = newReaches(programs, e.options.Namespace)
 	}
 	work := job[*triggered]{
 		workers: e.options.Workers,

@@ -13,8 +13,9 @@ import (
 // than those they match, for those who ask why such a rule left an object alone.
 // Nil, where nobody asks, learns nothing.
 type reaches struct {
-	all    []*reach // by program and rule
-	byRule map[engine.RuleRef]*reach
+	namespace string   // in which triggers were looked for; empty for all
+	all       []*reach // by program and rule
+	byRule    map[engine.RuleRef]*reach
 }
 
 // reach is how far one rule got. It is as small for many triggers as for one.
@@ -23,14 +24,14 @@ type reach struct {
 	place    int                // among the others
 	wants    []engine.Selection // what sets it off, or a superset
 	triggers int                // the objects that set it off
-	near     int                // other objects of the kinds that set it off
+	near     int                // other objects that could
 	nearest  *engine.Step       // of the one of them that came nearest
 	broken   *engine.Step       // of the first for which it cannot be said
 	effects  []*orderedEffect
 }
 
-func newReaches(programs []propagation) *reaches {
-	x := &reaches{byRule: map[engine.RuleRef]*reach{}}
+func newReaches(programs []propagation, namespace string) *reaches {
+	x := &reaches{namespace: namespace, byRule: map[engine.RuleRef]*reach{}}
 	for _, p := range programs {
 		for _, d := range described(p.Program) {
 			if d.Existing != engine.ByTrigger {
@@ -91,7 +92,7 @@ func (r *reach) missed(t *triggered, s *engine.Step) {
 	if s.Outcome.Incomplete() && r.broken == nil {
 		r.broken = s
 	}
-	if s.Outcome == engine.NotMatched && !slices.ContainsFunc(r.wants, t.isOf) {
+	if s.Outcome == engine.NotMatched && !slices.ContainsFunc(r.wants, t.couldBe) {
 		return
 	}
 	r.near++
@@ -100,9 +101,10 @@ func (r *reach) missed(t *triggered, s *engine.Step) {
 	}
 }
 
-// isOf tells whether the object is of a kind that the selection names.
-func (t *triggered) isOf(s engine.Selection) bool {
-	return s.NamesKind(t.key) && s.Names(t.resource)
+// couldBe tells whether the selection may name the object, of which only the identity
+// is looked at: what its labels lack is worth telling.
+func (t *triggered) couldBe(s engine.Selection) bool {
+	return s.Names(t.resource) && s.MayName(t.key)
 }
 
 // resourceName is the resource of a target, or what its kind makes likely.
@@ -139,15 +141,15 @@ func (x *reaches) unreached(c *engine.Change, acting []*orderedEffect) []engine.
 	var out []engine.Step
 	for _, r := range x.all {
 		if !acts[r.rule] {
-			out = append(out, engine.Step{Rule: r.rule, Subject: c.Subject, Outcome: engine.NotMatched, Err: r.why(c)})
+			out = append(out, engine.Step{Rule: r.rule, Subject: c.Subject, Outcome: engine.NotMatched, Err: r.why(c, x.namespace)})
 		}
 	}
 	return out
 }
 
-func (r *reach) why(c *engine.Change) error {
+func (r *reach) why(c *engine.Change, namespace string) error {
 	if len(r.effects) == 0 {
-		return &engine.NotSetOffError{Wants: r.wants, Near: r.near, Nearest: r.nearest}
+		return &engine.NotSetOffError{Wants: r.wants, Near: r.near, Namespace: namespace, Nearest: r.nearest}
 	}
 	out := &engine.NotTargetError{Triggers: r.triggers, Broken: r.broken}
 	labels := c.Before.GetLabels()

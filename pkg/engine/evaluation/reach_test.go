@@ -31,7 +31,9 @@ func (pointing) Propagates() bool { return true }
 func (p pointing) Describe() []engine.Description {
 	return []engine.Description{
 		{Rule: engine.RuleRef{Policy: "ordinary"}, Existing: engine.OnAdmission},
-		{Rule: p.ref(), Matches: []engine.Selection{{Version: "v1", Kind: "ConfigMap", Name: "trigger-*"}}, Existing: engine.ByTrigger},
+		{Rule: p.ref(), Matches: []engine.Selection{
+			{Version: "v1", Kind: "ConfigMap", Name: "trigger-*"}, {Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "other"},
+		}, Existing: engine.ByTrigger},
 	}
 }
 
@@ -105,13 +107,17 @@ func TestWhyARuleThatOthersSetOffLeavesAnObjectAlone(t *testing.T) {
 		targets []engine.Selection
 		want    string
 	}{
-		"one of the kind does not match": {
-			others: world{secretObject("s")},
-			want:   "no object sets the rule off, of 1 that could: ConfigMap default/asked: does not match: names: wants trigger-*, is asked",
+		"none is what it waits for": {
+			others: world{secretObject("s"), configMap("third")},
+			want:   "no object sets the rule off: it waits for ConfigMap trigger-*, ConfigMap default/other, of which the run saw none",
+		},
+		"one that could does not match": {
+			others: world{secretObject("s"), configMap("other")},
+			want:   "no object sets the rule off, of 1 that could: ConfigMap default/other: does not match: names: wants trigger-*, is other",
 		},
 		"one is held back, which is nearer than not to match": {
 			others: world{configMap("other"), configMap("held-1"), configMap("held-2")},
-			want:   "no object sets the rule off, of 4 that could: ConfigMap default/held-1: skipped: a precondition does not hold",
+			want:   "no object sets the rule off, of 3 that could: ConfigMap default/held-1: skipped: a precondition does not hold",
 		},
 		"another name": {
 			others: world{configMap("trigger-1")}, targets: []engine.Selection{named("default", "settings")},
@@ -177,14 +183,66 @@ func TestCountsAreTheSameForThoseWhoAskWhy(t *testing.T) {
 	}
 }
 
+func TestARuleThatActsOnAnObjectDoesNotTellThatItIsNoTrigger(t *testing.T) {
+	w := world{configMap("settings"), configMap("trigger-1"), configMap("other")}
+	p := pointing{rule: rule{name: "p", key: "names"}, targets: []engine.Selection{{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "settings"}}}
+	for _, why := range []bool{false, true} {
+		e := evaluation.New([]engine.Program{p}, &engine.World{Reader: w}, evaluation.Options{Reasons: why})
+		if err := e.Prepare(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+		notMatched := map[string]int{}
+		err := e.Run(t.Context(), w, func(c *engine.Change) error {
+			notMatched[c.Subject.Name] += len(c.NotMatched)
+			for _, s := range c.Steps {
+				if s.Outcome == engine.NotMatched && s.Trigger.Named() == c.Subject.Named() {
+					notMatched[c.Subject.Name]++
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(map[string]int{"settings": 0, "trigger-1": 0, "other": 1}, notMatched); d != "" {
+			t.Errorf("reasons %t: %s", why, d)
+		}
+	}
+}
+
 func isAsked(k engine.ObjectKey) bool { return k.Name == "asked" }
 
 func TestARuleThatWaitsForAnotherKindSaysForWhich(t *testing.T) {
 	w := world{secretObject("asked"), secretObject("other")}
 	got := reasons(t, w, evaluation.Options{Reasons: true}, pointing{rule: rule{name: "p"}})
-	want := []string{"Secret default/asked not-matched: no object sets the rule off: it waits for ConfigMap trigger-*, of which the run saw none"}
+	want := []string{"Secret default/asked not-matched: no object sets the rule off: it waits for ConfigMap trigger-*, ConfigMap default/other, of which the run saw none"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+}
+
+func TestARuleThatWaitsForAnotherNamespaceSaysWhichTheRunReads(t *testing.T) {
+	for name, tc := range map[string]struct {
+		others world
+		want   string
+	}{
+		"none could": {
+			want: ": it waits for ConfigMap trigger-*, ConfigMap default/other, and the run reads namespace shop alone",
+		},
+		"one could": {
+			others: world{configMap("held-1")},
+			want: ", of 1 that could: ConfigMap default/held-1: skipped: a precondition does not hold; " +
+				"it also waits for ConfigMap default/other, and the run reads namespace shop alone",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := append(world{configMap("asked")}, tc.others...)
+			got := reasons(t, w, evaluation.Options{Reasons: true, Chosen: isAsked, Namespace: "shop"}, pointing{rule: rule{name: "p"}})
+			want := []string{"ConfigMap default/asked not-matched: no object sets the rule off" + tc.want}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Error(d)
+			}
+		})
 	}
 }
 

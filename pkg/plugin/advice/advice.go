@@ -25,6 +25,8 @@ type Advisor struct {
 	Explain, ExplainOne string
 	// Creates tells that Apply also makes the changes of rules for new objects.
 	Creates bool
+	// Namespace is the only one that the run reads; empty for all.
+	Namespace string
 	// Broken counts the policies, or rules of them, that could not be compiled: nothing
 	// is written then.
 	Broken int
@@ -66,9 +68,17 @@ func (a *Advisor) On(s engine.Summary) Advice {
 	case s.Incomplete > 0:
 		return Advice{Note: "What would change is not known of " + plural.Of(s.Incomplete, "object") + ": rules failed, were denied or are not supported.", Why: a.Explain}
 	case s.Objects == 0:
-		return Advice{Why: a.ExplainOne}
+		return Advice{Note: a.narrowed(), Why: a.ExplainOne}
 	}
 	return Advice{Why: a.Explain}
+}
+
+// narrowed tells where a run that found nothing did not look.
+func (a *Advisor) narrowed() string {
+	if a.Namespace == "" {
+		return ""
+	}
+	return "Only namespace " + a.Namespace + " was read; -A reads all."
 }
 
 // onChanges names the flag without which nothing would be written.

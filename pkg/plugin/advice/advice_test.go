@@ -22,12 +22,16 @@ func TestTheAdviceIsWhatWouldWork(t *testing.T) {
 	advisor := advice.Advisor{Apply: "apply", Explain: "explain", ExplainOne: "explain TYPE/NAME"}
 	creates, broken, spent := advisor, advisor, advice.Advisor{}
 	creates.Creates, broken.Broken = true, 1
+	narrowed := advisor
+	narrowed.Namespace = "shop"
 	for name, c := range map[string]struct {
 		advice.Advisor
 		changes []engine.Change
 		want    advice.Advice
 	}{
 		"no object":                      {advisor, nil, advice.Advice{Why: "explain TYPE/NAME"}},
+		"no object in one namespace":     {narrowed, nil, advice.Advice{Note: "Only namespace shop was read; -A reads all.", Why: "explain TYPE/NAME"}},
+		"an object in one namespace":     {narrowed, []engine.Change{unchanged}, advice.Advice{Why: "explain"}},
 		"no change":                      {advisor, []engine.Change{unchanged}, advice.Advice{Why: "explain"}},
 		"nothing but failures":           {advisor, []engine.Change{failed, unchanged}, advice.Advice{Note: "What would change is not known of 1 object: rules failed, were denied or are not supported.", Why: "explain"}},
 		"a change":                       {advisor, []engine.Change{unchanged, failed, ready}, advice.Advice{Next: "apply"}},

@@ -18,7 +18,11 @@ const nothing = cobra.ShellCompDirectiveNoFileComp
 
 // namespaces are those that the user may list.
 func (x completer) namespaces(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-	return x.names(c, namespaceList, begun), nothing
+	client, err := x.client()
+	if err != nil {
+		return nil, nothing
+	}
+	return names(c.Context(), client, namespaceList, begun), nothing
 }
 
 // namespaceList selects all namespaces.
@@ -28,13 +32,9 @@ var namespaceList = engine.Selection{Version: "v1", Kind: "Namespace"} //nolint:
 const maxCompletions = 500
 
 // names are those of objects.
-func (x completer) names(c *cobra.Command, s engine.Selection, begun string) []string {
-	ctx, cancel := context.WithTimeout(c.Context(), completionTimeout)
+func names(ctx context.Context, client *cluster.Client, s engine.Selection, begun string) []string {
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	client, err := x.client()
-	if err != nil {
-		return nil
-	}
 	var out []string
 	for u, err := range client.List(ctx, s) {
 		if err != nil || len(out) == maxCompletions {
@@ -142,7 +142,7 @@ func (x completer) objects(c *cobra.Command, _ []string, begun string) ([]string
 			return nil, nothing
 		}
 	}
-	out := x.names(c, s, name)
+	out := names(c.Context(), client, s, name)
 	for i := range out {
 		out[i] = typed + "/" + out[i]
 	}

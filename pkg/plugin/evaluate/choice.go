@@ -1,7 +1,6 @@
 package evaluate
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -51,7 +50,10 @@ func (p *Policies) checkChoice(kept []engine.RuleRef, limits engine.Limits) erro
 	exists := func(name string) bool {
 		return existing{rules: kept}.has(name) || p.reads(name) || all().has(name)
 	}
-	return cmp.Or(p.checkNamed("--only", p.Rules.Only, exists), p.checkNamed("--skip", p.Rules.Skip, exists))
+	if err := p.checkNamed("--only", p.Rules.Only, exists); err != nil {
+		return err
+	}
+	return p.checkNamed("--skip", p.Rules.Skip, exists)
 }
 
 // checkNamed takes the names of rules, and those of policies without any: that

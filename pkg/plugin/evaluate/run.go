@@ -30,13 +30,16 @@ type Options struct {
 	// Triggers are the objects that may set off rules for others; nil for Objects.
 	Triggers engine.Source
 	// Chosen tells which objects the run is about; nil for all (evaluation.Options).
-	Chosen   func(engine.ObjectKey) bool
-	World    *engine.World
-	Request  engine.Request
-	Reasons  bool
-	Annotate bool // targets of mutate-existing rules
-	Quiet    bool // no warnings
-	Progress *progress.Meter
+	Chosen func(engine.ObjectKey) bool
+	// Namespace is the only one in which triggers are looked for; empty for all
+	// (evaluation.Options).
+	Namespace string
+	World     *engine.World
+	Request   engine.Request
+	Reasons   bool
+	Annotate  bool // targets of mutate-existing rules
+	Quiet     bool // no warnings
+	Progress  *progress.Meter
 	// FieldManager would write the changes; empty stands for apply.DefaultFieldManager.
 	FieldManager string
 	Counts       *metrics.Run // counts what is evaluated; nil counts nothing
@@ -76,7 +79,7 @@ func (o *Options) Compile() (*Run, error) {
 	}
 	reviewer := &impact.Reviewer{Reader: o.World.Reader, FieldManager: cmp.Or(o.FieldManager, apply.DefaultFieldManager)}
 	out.evaluation = evaluation.New(programs, o.World, evaluation.Options{
-		Reasons: o.Reasons, Chosen: o.Chosen, Request: o.Request, Review: reviewer.Review,
+		Reasons: o.Reasons, Chosen: o.Chosen, Namespace: o.Namespace, Request: o.Request, Review: reviewer.Review,
 	})
 	return out, nil
 }

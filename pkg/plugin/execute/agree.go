@@ -7,6 +7,19 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plural"
 )
 
+// UnwritableError ends a run before its first write, because of objects that cannot
+// be written. The Results have told which, and why.
+type UnwritableError struct {
+	Unwritable int
+	Objects    int // those that cannot be written, and those that could
+}
+
+// Error counts them, and names the ways out.
+func (e *UnwritableError) Error() string {
+	return fmt.Sprintf("nothing was written: %s of %d cannot be written; mend that, or leave them out with --skip-rejected",
+		plural.Of(e.Unwritable, "object"), e.Objects)
+}
+
 // agree asks for what the verification found, and for the yes to it all.
 func (x *Executor) agree(ctx context.Context, ready []*Task) ([]*Task, error) {
 	ready, err := x.agreeToLosses(ctx, ready)
@@ -14,8 +27,7 @@ func (x *Executor) agree(ctx context.Context, ready []*Task) ([]*Task, error) {
 	case err != nil:
 		return nil, err
 	case x.tally.Rejected > 0 && !x.SkipRejected:
-		return nil, fmt.Errorf("nothing was written: %s of %d cannot be written; mend that, or leave them out with --skip-rejected",
-			plural.Of(x.tally.Rejected, "object"), x.tally.Rejected+len(ready))
+		return nil, &UnwritableError{Unwritable: x.tally.Rejected, Objects: x.tally.Rejected + len(ready)}
 	case len(ready) == 0:
 		return nil, nil
 	}

@@ -97,7 +97,8 @@ func (x *Executor) Rehearses() bool { return x.Writer.DryRun != apply.DryRunNone
 // objects are results, which the tally counts.
 func (x *Executor) Run(ctx context.Context, tasks []*Task) (Tally, error) {
 	x.Writer.Confirm = x.Prompt.one
-	err := errors.Join(x.work(ctx, tasks), x.closeJournal(ctx.Err() != nil))
+	err := x.work(ctx, tasks)
+	err = errors.Join(err, x.closeJournal(ctx.Err() != nil, err))
 	if err != nil && x.Left != nil {
 		for _, t := range tasks {
 			if !t.told {

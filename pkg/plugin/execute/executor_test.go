@@ -196,6 +196,37 @@ func TestRun(t *testing.T) {
 	}
 }
 
+func newJournal(file string, x *trial) (*journal.Writer, error) {
+	began := time.Unix(1, 0)
+	return journal.Create(file, journal.Header{
+		ID: "1", Command: "apply-existing", FieldManager: apply.DefaultFieldManager, Started: began,
+		Run: plan.NewRun(plan.Cluster{Server: "https://127.0.0.1"}, "v1", began),
+	}, journal.Options{Masker: x.Masker})
+}
+
+// A journal that cannot be kept ends the run, and is told once.
+func TestAJournalThatFailsIsToldOnce(t *testing.T) {
+	s := newServer(t, "a", "b")
+	x := newTrial(s)
+	var kept *journal.Writer
+	x.Journal = func() (_ *journal.Writer, err error) {
+		kept, err = newJournal(filepath.Join(t.TempDir(), "run.jsonl"), x)
+		return kept, err
+	}
+	x.Wrote = func(context.Context, *execute.Task, *apply.Result) {
+		if err := kept.Close(); err != nil { // nothing can be written to it any more
+			t.Error(err)
+		}
+	}
+	_, err := x.Run(t.Context(), tasks("a", "b"))
+	if err == nil || strings.Count(err.Error(), "journal "+kept.Path()) != 1 || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v, want one sentence on the journal", err)
+	}
+	if !slices.Equal(s.writes, []string{"a"}) {
+		t.Errorf("writes %v", s.writes)
+	}
+}
+
 // A run that is stopped in its writes ends as one that was interrupted, and its
 // journal has what is left.
 func TestAnInterruptedRunCanBeTakenUp(t *testing.T) {
@@ -203,13 +234,7 @@ func TestAnInterruptedRunCanBeTakenUp(t *testing.T) {
 	x := newTrial(s)
 	file := filepath.Join(t.TempDir(), "run.jsonl")
 	x.Command = "kubectl mutate apply-existing"
-	x.Journal = func() (*journal.Writer, error) {
-		began := time.Unix(1, 0)
-		return journal.Create(file, journal.Header{
-			ID: "1", Command: "apply-existing", FieldManager: apply.DefaultFieldManager, Started: began,
-			Run: plan.NewRun(plan.Cluster{Server: "https://127.0.0.1"}, "v1", began),
-		}, journal.Options{Masker: x.Masker})
-	}
+	x.Journal = func() (*journal.Writer, error) { return newJournal(file, x) }
 	ctx, interrupt := context.WithCancel(t.Context())
 	x.Wrote = func(context.Context, *execute.Task, *apply.Result) { interrupt() }
 	tally, err := x.Run(ctx, tasks("a", "b"))

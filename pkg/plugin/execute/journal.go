@@ -76,14 +76,22 @@ func (x *Executor) Keep(j *journal.Writer) {
 	fmt.Fprintf(x.ErrOut, "Journal: %s\n", j.Path())
 }
 
-// closeJournal ends the journal of a run that was not cut off.
-func (x *Executor) closeJournal(interrupted bool) error {
+// closeJournal ends the journal of a run that was not cut off. An error of the
+// journal that has ended the run is not told again.
+func (x *Executor) closeJournal(interrupted bool, ended error) error {
 	if x.journal == nil {
 		return nil
 	}
-	err := x.journal.End(journal.End{Interrupted: interrupted, Outcomes: x.tally.Outcomes})
+	unrecorded := x.journal.End(journal.End{Interrupted: interrupted, Outcomes: x.tally.Outcomes})
 	if x.tally.NotTried > 0 {
 		fmt.Fprintf(x.ErrOut, "To go on with %s: %s --resume %s\n", plural.Of(x.tally.NotTried, "object"), x.Command, shell.Quote(x.journal.Path()))
 	}
-	return errors.Join(err, x.journal.Close())
+	unclosed := x.journal.Close()
+	switch {
+	case unrecorded == nil:
+		return unclosed
+	case errors.Is(ended, unrecorded):
+		return nil
+	}
+	return unrecorded
 }

@@ -29,7 +29,7 @@ func owned(c *engine.Change, us string) []engine.Impact {
 		i := engine.Impact{Code: engine.ImpactOwned, Owner: owner, Fields: fields, Text: owner + " had set " + names(fields)}
 		if verdict == intent.Contested {
 			i.Text = owner + " owns " + names(fields) + ", so the write would be refused"
-			i.Advice = "change it there, or insist with --take-from=" + e.manager + " or --force-conflicts"
+			i.Advice = "change it there, or take it over with --take-from=" + e.manager + " (the owner will then set it back, or fail)"
 		}
 		out = append(out, i)
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -94,6 +95,46 @@ func applyReport(t *testing.T, format string, o render.Options, some []apply.Res
 		t.Fatal(err)
 	}
 	return out.Bytes()
+}
+
+func TestAQueryFindsItsAnswerInTheResults(t *testing.T) {
+	some := []apply.Result{
+		{Key: engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Name: "a"}, Outcome: apply.Applied},
+		{Key: engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Name: "b"}, Outcome: apply.Deleted},
+	}
+	const query = "results[?outcome != 'applied'].object.name"
+	for format, want := range map[string]string{render.JSON: "[\n    \"b\"\n]\n", render.YAML: "- b\n"} {
+		if got := string(applyReport(t, format, render.Options{Query: query}, some)); got != want {
+			t.Errorf("-o %s: got %q, want %q", format, got, want)
+		}
+	}
+}
+
+func TestWhatOthersManageIsSkippedAndNotFailed(t *testing.T) {
+	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Name: "a"}
+	some := []apply.Result{
+		{Key: key, Outcome: apply.Applied},
+		{Key: key, Outcome: apply.Terminating},
+		{Key: key, Outcome: apply.Managed, Err: &apply.ObjectError{Key: key, Err: &apply.ManagedError{By: "Helm release r", Source: "the chart"}}},
+		{Key: key, Outcome: apply.Failed, Err: &apply.ObjectError{Key: key, Err: errors.New("no")}},
+	}
+	got := string(applyReport(t, render.YAML, render.Options{Query: "results[].status"}, some))
+	if want := "- Completed\n- Skipped\n- Skipped\n- Failed\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestAQueryOfResultsThatCannotBeUsedIsRefused(t *testing.T) {
+	for what, c := range map[string]struct{ format, query, want string }{
+		"with lines for people": {render.Summary, "results", "a query works on the report: use it with -o json or -o yaml"},
+		"with names":            {render.Name, "results", "a query works on the report: use it with -o json or -o yaml"},
+		"that does not end":     {render.JSON, "a[", `query "a[": `},
+	} {
+		_, err := render.NewResults(c.format, render.Options{Query: c.query})
+		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %s", what, err, c.want)
+		}
+	}
 }
 
 func TestApplyReportsAreAsTheirSchemaSays(t *testing.T) {

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -56,6 +57,14 @@ func (o *Options) masker() *secret.Masker {
 		return &secret.Masker{}
 	}
 	return o.Masker
+}
+
+// checkQuery refuses a query of a format that would ignore it.
+func (o *Options) checkQuery(format string) error {
+	if o.Query == "" || format == JSON || format == YAML {
+		return nil
+	}
+	return fmt.Errorf("a query works on the report: use it with -o %s or -o %s", JSON, YAML)
 }
 
 func (o *Options) human() human.Options {

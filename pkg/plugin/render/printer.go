@@ -83,8 +83,8 @@ func (e *UnknownFormatError) Error() string {
 // New returns the printer of a format. It fails for an unknown format, and for a
 // template or a query that cannot be used.
 func New(format string, o Options) (Printer, error) {
-	if o.Query != "" && format != JSON && format != YAML {
-		return nil, fmt.Errorf("a query works on the report: use it with -o %s or -o %s", JSON, YAML)
+	if err := o.checkQuery(format); err != nil {
+		return nil, err
 	}
 	o.Masker = o.masker()
 	if t := templateOf(format); t != nil {

@@ -1,10 +1,13 @@
 package render
 
 import (
+	"bytes"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/machine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/results"
 )
 
@@ -21,17 +24,57 @@ type ResultPrinter interface {
 	Close() error
 }
 
-// NewResults returns the printer of the results of a run that writes.
+// NewResults returns the printer of the results of a run that writes. It fails for
+// an unknown format, and for a query that cannot be used.
 func NewResults(format string, o Options) (ResultPrinter, error) {
 	if !slices.Contains(resultFormats, format) {
 		return nil, &UnknownFormatError{Format: format, Allowed: resultFormats}
+	}
+	if err := o.checkQuery(format); err != nil {
+		return nil, err
 	}
 	o.Masker = o.masker()
 	switch format {
 	case Name:
 		return results.NewNames(o.results()), nil
 	case JSON, YAML:
+		if o.Query != "" {
+			return newQueriedResults(&o, format == YAML)
+		}
 		return results.NewReport(o.results(), format == YAML), nil
 	}
 	return results.NewLines(o.results()), nil
+}
+
+// queriedResults prints what a query finds in the report of the results.
+type queriedResults struct {
+	*results.Report
+	query *machine.Query
+	held  bytes.Buffer // the report as JSON
+	out   io.Writer
+}
+
+func newQueriedResults(o *Options, asYAML bool) (*queriedResults, error) {
+	query, err := machine.ParseQuery(o.Query, asYAML)
+	if err != nil {
+		return nil, err
+	}
+	p := &queriedResults{query: query, out: o.Out}
+	inner := o.results()
+	inner.Out = &p.held
+	p.Report = results.NewReport(inner, false)
+	return p, nil
+}
+
+// Close prints what the query finds.
+func (p *queriedResults) Close() error {
+	if err := p.Report.Close(); err != nil {
+		return err
+	}
+	text, err := p.query.Find(p.held.Bytes())
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(p.out, text)
+	return err
 }

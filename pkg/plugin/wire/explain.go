@@ -26,7 +26,7 @@ func (s asked) Pages(ctx context.Context, selections []engine.Selection) iter.Se
 // about nothing else, all other objects may still set off rules that act on that;
 // in a preview, only the objects that it shows do.
 func (w *Wiring) Explain(ctx context.Context, o *evaluate.Options, args []string, nothingElse bool) error {
-	o.Reasons = true
+	o.Reasons, o.Namespace = true, w.oneNamespace()
 	keys, err := Resolve(o.World.Mapper, args)
 	if err != nil || len(keys) == 0 {
 		return err

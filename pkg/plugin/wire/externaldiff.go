@@ -5,34 +5,38 @@ import (
 	"io"
 	"os"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/externaldiff"
 )
 
-// externalDiffVariable names a program that shows differences, as for kubectl diff.
-const externalDiffVariable = "KUBECTL_EXTERNAL_DIFF"
-
-// ExternalDiff is that program at work. A nil one has nothing to end.
+// ExternalDiff is the program that the user has set to show differences, at work. A
+// nil one has nothing to end.
 type ExternalDiff struct {
 	ctx         context.Context // of the command
-	command     string
+	program     *externaldiff.Program
 	out, errOut io.Writer
 	comparison  *externaldiff.Comparison // nil until there is an object to compare
 }
 
-// ExternalDiff is the program that the user has set, if any.
-func (w *Wiring) ExternalDiff(ctx context.Context) *ExternalDiff {
-	command := os.Getenv(externalDiffVariable)
-	if command == "" {
-		return nil
+// ExternalDiff is the program that the user has set, if any, for the one format that
+// leaves the differences to it. That it is not there is an error.
+func (w *Wiring) ExternalDiff(ctx context.Context, format string) (*ExternalDiff, error) {
+	command := os.Getenv(externaldiff.Variable)
+	if command == "" || format != render.Diff {
+		return nil, nil //nolint:nilnil // the user has set none
 	}
-	return &ExternalDiff{ctx: ctx, command: command, out: w.stdout, errOut: w.Streams.ErrOut}
+	program, err := externaldiff.Find(command)
+	if err != nil {
+		return nil, err
+	}
+	return &ExternalDiff{ctx: ctx, program: program, out: w.stdout, errOut: w.Streams.ErrOut}, nil
 }
 
 // Add implements human.Comparer.
 func (d *ExternalDiff) Add(name, before, after string) error {
 	if d.comparison == nil {
 		var err error
-		if d.comparison, err = externaldiff.Begin(d.command); err != nil {
+		if d.comparison, err = d.program.Begin(); err != nil {
 			return err
 		}
 	}

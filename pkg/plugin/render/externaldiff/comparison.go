@@ -17,25 +17,41 @@ import (
 // (kubectl/pkg/cmd/diff): nothing that could be a path or hold a quote.
 var argument = regexp.MustCompile(`^[a-zA-Z0-9-=]+$`)
 
+// Variable is the environment variable that names the program, as for kubectl diff.
+const Variable = "KUBECTL_EXTERNAL_DIFF"
+
+// Program compares two directories.
+type Program struct {
+	name      string
+	arguments []string
+}
+
+// Find reads the value of Variable as kubectl reads it: the program, and those of
+// its arguments that are plain words. That there is no such program is an error.
+func Find(command string) (*Program, error) {
+	words := strings.Split(command, " ")
+	p := &Program{name: words[0]}
+	if _, err := exec.LookPath(p.name); err != nil {
+		return nil, fmt.Errorf("%s names a program that cannot be run: %w; mend it, or unset it", Variable, err)
+	}
+	for _, word := range words[1:] {
+		if argument.MatchString(word) {
+			p.arguments = append(p.arguments, word)
+		}
+	}
+	return p, nil
+}
+
 // Comparison is a pair of directories that fill with the two states of objects,
 // and the program that compares them.
 type Comparison struct {
-	program       string
-	arguments     []string
+	program       *Program
 	before, after string
 }
 
-// Begin makes the directories, which only this user can read. The command is the
-// value of KUBECTL_EXTERNAL_DIFF, read as kubectl reads it: the program, and those
-// of its arguments that are plain words. End must be called.
-func Begin(command string) (*Comparison, error) {
-	words := strings.Split(command, " ")
-	c := &Comparison{program: words[0]}
-	for _, word := range words[1:] {
-		if argument.MatchString(word) {
-			c.arguments = append(c.arguments, word)
-		}
-	}
+// Begin makes the directories, which only this user can read. End must be called.
+func (p *Program) Begin() (*Comparison, error) {
+	c := &Comparison{program: p}
 	var err error
 	if c.before, err = os.MkdirTemp("", "LIVE-"); err != nil {
 		return nil, fmt.Errorf("external diff: %w", err)
@@ -94,7 +110,7 @@ func fileName(name string) string {
 // kubectl diff, its exit code 1 says that it found differences.
 func (c *Comparison) Run(ctx context.Context, out, errOut io.Writer) error {
 	//nolint:gosec // the user names the program, as for kubectl
-	cmd := exec.CommandContext(ctx, c.program, append([]string{c.before, c.after}, c.arguments...)...)
+	cmd := exec.CommandContext(ctx, c.program.name, append([]string{c.before, c.after}, c.program.arguments...)...)
 	cmd.Stdout, cmd.Stderr = out, errOut
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -102,7 +118,7 @@ func (c *Comparison) Run(ctx context.Context, out, errOut io.Writer) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("external diff: failed to run %q: %w", c.program, err)
+		return fmt.Errorf("%s: failed to run %q: %w", Variable, c.program.name, err)
 	}
 	return nil
 }

@@ -3,7 +3,9 @@ package externaldiff_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -28,7 +30,11 @@ func program(t *testing.T, text string) string {
 func run(t *testing.T, command string, add func(*externaldiff.Comparison)) (string, error) {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
-	c, err := externaldiff.Begin(command)
+	p, err := externaldiff.Find(command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := p.Begin()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,9 +72,16 @@ func TestOnlyPlainArgumentsArePassedOn(t *testing.T) {
 }
 
 func TestAProgramThatFailsIsToldApartFromDifferences(t *testing.T) {
-	for _, command := range []string{program(t, "exit 2"), "/nonexistent"} {
-		if _, err := run(t, command, func(*externaldiff.Comparison) {}); err == nil || !strings.Contains(err.Error(), command) {
-			t.Errorf("%s: got %v", command, err)
+	command := program(t, "exit 2")
+	if _, err := run(t, command, func(*externaldiff.Comparison) {}); err == nil || !strings.Contains(err.Error(), "KUBECTL_EXTERNAL_DIFF: failed to run \""+command) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAProgramThatIsNotThereIsAnErrorThatNamesTheVariable(t *testing.T) {
+	for _, command := range []string{"/nonexistent", "kubectl-mutate-nonexistent -u", " diff"} {
+		if _, err := externaldiff.Find(command); !errors.Is(err, exec.ErrNotFound) && !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "KUBECTL_EXTERNAL_DIFF") {
+			t.Errorf("%q: got %v", command, err)
 		}
 	}
 }

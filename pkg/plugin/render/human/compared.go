@@ -2,6 +2,7 @@ package human
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -52,17 +53,16 @@ func (p *Compared) print(c *part) error {
 	return p.show(c, content{words: notes.Bytes(), text: func() (grouping.Text, error) { return text, nil }})
 }
 
-// Close has the objects compared, and then sums up.
+// Close has the objects compared, and then sums up, whatever became of that.
 func (p *Compared) Close(s engine.Summary) error {
 	if err := p.Flush(); err != nil {
 		return err
 	}
+	var failed error
 	if s.Changed > 0 {
-		if err := p.comparer.Compare(); err != nil {
-			return err
-		}
+		failed = p.comparer.Compare()
 	}
-	return p.base.Close(s)
+	return errors.Join(failed, p.base.Close(s))
 }
 
 // comparedName is an object's name as kubectl diff has it: group, version, kind,

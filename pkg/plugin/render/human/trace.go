@@ -2,6 +2,7 @@ package human
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/color"
@@ -61,6 +62,15 @@ func (h *base) traceStep(b *bytes.Buffer, s *engine.Step) {
 	h.warnings(b, s.Warnings)
 }
 
+// remedy is the flag with which the run would see what it says that it does not.
+func remedy(s *engine.Step) string {
+	var notSetOff *engine.NotSetOffError
+	if errors.As(s.Err, &notSetOff) && len(notSetOff.Elsewhere()) > 0 {
+		return "; -A reads all"
+	}
+	return ""
+}
+
 // outcome says what came of a step, in words, and why.
 func (h *base) outcome(s *engine.Step) string {
 	text := string(s.Outcome)
@@ -71,7 +81,7 @@ func (h *base) outcome(s *engine.Step) string {
 		}
 	}
 	if reason := h.reason(s); reason != "" {
-		return text + ": " + reason
+		return text + ": " + reason + remedy(s)
 	}
 	if s.Outcome == engine.Unchanged {
 		return text + ": the object is as the rule wants it"

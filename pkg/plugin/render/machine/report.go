@@ -2,11 +2,8 @@ package machine
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
-
-	"github.com/jmespath/go-jmespath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/document"
@@ -30,13 +27,11 @@ func NewReport(o Options, asYAML bool) *Report {
 // NewQuery returns a printer of what a JMESPath expression finds in the report. It
 // fails for an expression that is none.
 func NewQuery(o Options, expression string, asYAML bool) (*Report, error) {
-	query, err := jmespath.Compile(expression)
+	query, err := ParseQuery(expression, asYAML)
 	if err != nil {
-		return nil, fmt.Errorf("query %q: %w", expression, err)
+		return nil, err
 	}
-	return newHeld(o, func(report []byte) (string, error) {
-		return runQuery(query, report, asYAML)
-	}), nil
+	return newHeld(o, query.Find), nil
 }
 
 // newHeld returns a printer of what is made of the whole report.
@@ -72,21 +67,4 @@ func (p *Report) Close(s engine.Summary) error {
 	}
 	_, err = io.WriteString(p.options.Out, text)
 	return err
-}
-
-// runQuery is what a query finds in a report.
-func runQuery(query *jmespath.JMESPath, report []byte, asYAML bool) (string, error) {
-	var whole any
-	if err := json.Unmarshal(report, &whole); err != nil {
-		return "", fmt.Errorf("reading the report: %w", err)
-	}
-	found, err := query.Search(whole)
-	if err != nil {
-		return "", fmt.Errorf("query: %w", brief(err))
-	}
-	text, err := document.Text(found, asYAML)
-	if err != nil {
-		return "", fmt.Errorf("writing what the query found: %w", err)
-	}
-	return text, nil
 }

@@ -23,8 +23,8 @@ import (
 // UpdateRequests.
 type outcomeStatus string
 
-// The statuses. Skipped is none of Kyverno's: the target went away, or the run
-// ended before.
+// The statuses. Skipped is none of Kyverno's: the target went away or is left to
+// whoever manages it, or the run ended before.
 const (
 	completed outcomeStatus = "Completed"
 	failed    outcomeStatus = "Failed"
@@ -33,6 +33,8 @@ const (
 
 func statusOf(r *apply.Result) outcomeStatus {
 	switch {
+	case r.Outcome == apply.Managed:
+		return skipped
 	case r.Err != nil, r.Status != nil && r.Status.Err != nil:
 		return failed
 	case r.Outcome.Reached():

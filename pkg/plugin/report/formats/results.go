@@ -3,6 +3,7 @@ package formats
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
@@ -22,6 +23,8 @@ type Results struct {
 	// evaluation of a rule failed.
 	broken map[engine.ObjectKey][]report.Finding
 	order  []engine.ObjectKey
+	// errors tells that a finding of an object is an error.
+	errors bool
 }
 
 // result is a report whose file is there when it is closed.
@@ -87,12 +90,16 @@ func (r *Results) Add(came *apply.Result) {
 }
 
 func (r *Results) add(o report.Object) {
+	r.errors = r.errors || slices.ContainsFunc(o.Findings, func(f report.Finding) bool { return f.Verdict == report.Error })
 	for _, p := range r.reports {
 		if p.failed == nil {
 			p.failed = p.Add(o)
 		}
 	}
 }
+
+// TellErrors tells whether the reports were told of an object that is in error.
+func (r *Results) TellErrors() bool { return r.errors }
 
 // Trouble tells the reports what went wrong beside the objects.
 func (r *Results) Trouble(problems ...error) {
