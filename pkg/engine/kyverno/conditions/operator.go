@@ -87,7 +87,7 @@ func equals(key, value any) bool {
 	case bool, []any, map[string]any:
 		return jsonvalue.Equal(key, value)
 	}
-	k, ok := number(key)
+	k, ok := jsonvalue.Number(key)
 	if !ok {
 		return false
 	}

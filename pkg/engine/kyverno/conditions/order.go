@@ -92,19 +92,7 @@ func seconds(side any) (float64, bool) {
 		d, err := time.ParseDuration(text)
 		return d.Seconds(), err == nil
 	}
-	return number(side)
-}
-
-func number(value any) (float64, bool) {
-	switch n := value.(type) {
-	case float64:
-		return n, true
-	case int64:
-		return float64(n), true
-	case int:
-		return float64(n), true
-	}
-	return 0, false
+	return jsonvalue.Number(side)
 }
 
 func parseNumber(text string) (float64, bool) {
@@ -116,5 +104,5 @@ func anyNumber(value any) (float64, bool) {
 	if text, ok := value.(string); ok {
 		return parseNumber(text)
 	}
-	return number(value)
+	return jsonvalue.Number(value)
 }
