@@ -49,14 +49,14 @@ var rules = append(dialectRules(), []rule{
 		forbidden: []string{"./pkg/engine/dialects"},
 	},
 	{
-		says:      "the engine's vocabulary builds on field differences and wildcards alone",
+		says:      "the engine's vocabulary builds on field differences and selectors alone",
 		packages:  []string{"./pkg/engine"},
 		forbidden: []string{"./..."},
-		allowed:   []string{"./pkg/engine/fielddiff", "./pkg/engine/wildcard"},
+		allowed:   []string{"./pkg/engine/diff", "./pkg/engine/selector"},
 	},
 	{
 		says:      "the bottom of the engine knows nothing of this module",
-		packages:  []string{"./pkg/engine/apipath", "./pkg/engine/fielddiff", "./pkg/engine/randomtext", "./pkg/engine/reason", "./pkg/engine/wildcard"},
+		packages:  []string{"./pkg/engine/diff", "./pkg/engine/randomtext", "./pkg/engine/selector"},
 		forbidden: []string{"./..."},
 	},
 	{
@@ -102,9 +102,9 @@ var rules = append(dialectRules(), []rule{
 	},
 	{
 		says:      "what dialects share knows no dialect",
-		packages:  []string{"./pkg/engine/celpatch/...", "./pkg/engine/decode", "./pkg/engine/requester", "./pkg/engine/selector"},
+		packages:  []string{"./pkg/engine/celpatch/...", "./pkg/engine/policydecode", "./pkg/engine/selector"},
 		forbidden: []string{"./..."},
-		allowed:   []string{"./pkg/engine", "./pkg/engine/celpatch/...", "./pkg/engine/wildcard"},
+		allowed:   []string{"./pkg/engine", "./pkg/engine/celpatch/...", "./pkg/engine/selector"},
 	},
 	{
 		says:     "the packages that double the binary stay out of it",

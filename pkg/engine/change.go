@@ -5,12 +5,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // FieldChange is one field that differs, and the rule that wrote it last.
 type FieldChange struct {
-	fielddiff.Field
+	diff.Field
 	Rule RuleRef
 }
 

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // Schema answers the two questions that dialects and the write path ask of a
@@ -26,8 +26,8 @@ func (s Schema) Known() bool { return s.Types != nil }
 
 // TypeOf says how the server compares objects of a kind, as far as the reader
 // knows its schema.
-func TypeOf(ctx context.Context, r Reader, gvk schema.GroupVersionKind) fielddiff.Type {
-	t := fielddiff.Type{EmptyIsAbsent: fielddiff.BuiltIn(gvk.Group)}
+func TypeOf(ctx context.Context, r Reader, gvk schema.GroupVersionKind) diff.Type {
+	t := diff.Type{EmptyIsAbsent: diff.BuiltIn(gvk.Group)}
 	if r == nil {
 		return t
 	}

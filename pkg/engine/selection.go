@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // Selection names objects worth reading. Group, Version, Kind, Subresource,
@@ -30,12 +30,12 @@ type Selection struct {
 
 // Exact tells whether the selection can only name a single object.
 func (s Selection) Exact() bool {
-	return s.Name != "" && !wildcard.Has(s.Namespace) && !wildcard.Has(s.Name) && s.ExactKind() && s.Labels == nil
+	return s.Name != "" && !selector.HasWildcard(s.Namespace) && !selector.HasWildcard(s.Name) && s.ExactKind() && s.Labels == nil
 }
 
 // ExactKind tells whether the selection can only name objects of a single kind.
 func (s Selection) ExactKind() bool {
-	return s.Resource == "" && !wildcard.Has(s.Group) && !wildcard.Has(s.Version) && !wildcard.Has(s.Kind)
+	return s.Resource == "" && !selector.HasWildcard(s.Group) && !selector.HasWildcard(s.Version) && !selector.HasWildcard(s.Kind)
 }
 
 // Names tells whether the selection names a kind, as far as its resource is
@@ -47,7 +47,7 @@ func (s Selection) Names(resource string) bool { return open(s.Resource, resourc
 // it was read.
 func (s Selection) Matches(u *unstructured.Unstructured) bool {
 	gvk := u.GroupVersionKind()
-	if !wildcard.Match(s.Kind, gvk.Kind) || !wildcard.Match(s.Group, gvk.Group) {
+	if !selector.MatchWildcard(s.Kind, gvk.Kind) || !selector.MatchWildcard(s.Group, gvk.Group) {
 		return false
 	}
 	if !open(s.Version, gvk.Version) || !open(s.Namespace, u.GetNamespace()) || !open(s.Name, u.GetName()) {
@@ -81,7 +81,7 @@ const PartKind = "kind"
 
 // NamesKind tells whether the selection names the kind of an object.
 func (s Selection) NamesKind(k ObjectKey) bool {
-	return wildcard.Match(s.Kind, k.Kind) && wildcard.Match(s.Group, k.Group)
+	return selector.MatchWildcard(s.Kind, k.Kind) && selector.MatchWildcard(s.Group, k.Group)
 }
 
 // MayName tells whether the selection names an object of this kind, namespace and
@@ -117,7 +117,7 @@ func (s Selection) Misses(k ObjectKey, has map[string]string) []Miss {
 	return out
 }
 
-func open(pattern, text string) bool { return pattern == "" || wildcard.Match(pattern, text) }
+func open(pattern, text string) bool { return pattern == "" || selector.MatchWildcard(pattern, text) }
 
 // String is how messages name a selection: "apps/Deployment shop/web",
 // "deployments.apps in shop with app=web", "*". A part that is only known when a

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/contract"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
@@ -50,7 +50,7 @@ func TestClusterKeepsTheContract(t *testing.T) {
 	for _, chunk := range []int64{1, 500} {
 		t.Run(fmt.Sprintf("%d at a time", chunk), func(t *testing.T) {
 			client := newClient(t, "", cluster.Options{ReadOnly: true, ChunkSize: chunk, QPS: 1000, Burst: 1000})
-			contract.Test(t, contract.Server{Reader: client, Source: func(scope engine.Scope) engine.Source {
+			conformance.TestReader(t, conformance.ReaderSubject{Reader: client, Source: func(scope engine.Scope) engine.Source {
 				return client.Source(scope, cluster.SourceOptions{})
 			}})
 		})
@@ -59,7 +59,7 @@ func TestClusterKeepsTheContract(t *testing.T) {
 
 func createContractObjects(t *testing.T) {
 	t.Helper()
-	objects := contract.Objects(t)
+	objects := conformance.ReaderObjects(t)
 	known, err := snapshot.Load(objects, snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // answer is what policies make of one object.
@@ -91,12 +91,12 @@ func (a answer) text(before *unstructured.Unstructured) string {
 	}
 	var b strings.Builder
 	b.WriteString(isChanged)
-	for _, f := range fielddiff.Compare(comparableForm(before), comparableForm(a.object), fielddiff.Type{}) {
-		path := fielddiff.PathString(f.Path)
+	for _, f := range diff.Compare(comparableForm(before), comparableForm(a.object), diff.Type{}) {
+		path := diff.PathString(f.Path)
 		switch f.Kind {
-		case fielddiff.Added:
+		case diff.Added:
 			fmt.Fprintf(&b, "\n  + %s: %s", path, compact(f.To))
-		case fielddiff.Removed:
+		case diff.Removed:
 			fmt.Fprintf(&b, "\n  - %s: %s", path, compact(f.From))
 		default:
 			fmt.Fprintf(&b, "\n  %s %s: %s -> %s", f.Kind, path, compact(f.From), compact(f.To))

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/immutable"
 )
@@ -40,7 +40,7 @@ func TestRefusalsArePredicted(t *testing.T) {
 			after := patched(t, live.object, patch)
 			typ := engine.TypeOf(t.Context(), client, object.GroupVersionKind())
 			change := &engine.Change{Subject: engine.KeyOf(live.object), Before: live.object, After: after}
-			for _, f := range fielddiff.Compare(live.object.Object, after.Object, typ) {
+			for _, f := range diff.Compare(live.object.Object, after.Object, typ) {
 				change.Fields = append(change.Fields, engine.FieldChange{Field: f})
 			}
 			predicted := len(immutable.Refusals(change)) > 0

@@ -8,13 +8,13 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/admissionpolicy/match"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // binding is a MutatingAdmissionPolicyBinding.
 type binding struct {
 	name, policy string
-	root         decode.Node
+	root         policydecode.Node
 	broken       bool
 	resources    *match.Constraints // nil for all that the policy matches
 	params       *paramRef          // nil for none
@@ -28,8 +28,8 @@ type paramRef struct {
 }
 
 // decodeBinding reads a binding. What is wrong with it goes to the report.
-func decodeBinding(r *decode.Report, d engine.Document) *binding {
-	b := &binding{name: d.Object.GetName(), root: decode.Node{Report: r, Value: d.Object.Object}}
+func decodeBinding(r *policydecode.Report, d engine.Document) *binding {
+	b := &binding{name: d.Object.GetName(), root: policydecode.Node{Report: r, Value: d.Object.Object}}
 	root := b.root.Fields()
 	checkVersion(root.At("apiVersion"), d)
 	spec := root.At("spec").Fields()
@@ -47,7 +47,7 @@ func decodeBinding(r *decode.Report, d engine.Document) *binding {
 	return b
 }
 
-func decodeParamRef(n decode.Node) *paramRef {
+func decodeParamRef(n policydecode.Node) *paramRef {
 	f := n.Fields()
 	p := &paramRef{
 		name: f.At("name").Text(), namespace: f.At("namespace").Text(), selector: f.At("selector").LabelSelector(),

@@ -7,8 +7,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/patch"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/requester"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // compiler compiles the expressions of policies. Environments are made when they
@@ -33,7 +32,7 @@ func (c *compiler) environment(params bool) (*celpatch.Environment, error) {
 }
 
 // compile compiles a policy; errors go to the report, and leave it broken.
-func (c *compiler) compile(r *decode.Report, p *policy) {
+func (c *compiler) compile(r *policydecode.Report, p *policy) {
 	environment, err := c.environment(p.params != nil)
 	if err == nil {
 		p.scope, err = environment.NewScope()
@@ -86,7 +85,7 @@ func (p *policy) compile() {
 	}
 }
 
-func expressionOf(n decode.Node) (string, bool) {
+func expressionOf(n policydecode.Node) (string, bool) {
 	text := n.Text()
 	if text == "" {
 		n.Fail("is missing")
@@ -94,7 +93,7 @@ func expressionOf(n decode.Node) (string, bool) {
 	return text, text != ""
 }
 
-func report(n decode.Node, err error) {
+func report(n policydecode.Node, err error) {
 	if err != nil {
 		n.Fail("%w", err)
 	}
@@ -109,7 +108,7 @@ func (p *policy) lint() {
 	}
 	p.asksForNS = p.uses("namespaceObject")
 	if p.asksUser = p.uses("request.userInfo"); p.asksUser {
-		p.root.Lint(requester.Lint)
+		p.root.Lint(engine.RequestUserLint)
 	}
 	for i := range p.constraints.Rules {
 		if slices.Contains(p.constraints.Rules[i].Operations, "DELETE") {

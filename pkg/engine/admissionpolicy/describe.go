@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/requester"
 )
 
 // Describe tells of each policy, once for each binding, what it says. The program
@@ -73,7 +72,7 @@ func (u *unit) asks() []engine.Ask {
 		}})
 	}
 	if u.asksUser {
-		out = append(out, requester.Ask())
+		out = append(out, engine.AskRequestUser())
 	}
 	switch {
 	case u.uses("serviceAccount()"):

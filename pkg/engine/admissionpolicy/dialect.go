@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // Name is the name of the dialect in reports.
@@ -57,7 +57,7 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		if gvk.Group != apiGroup {
 			continue
 		}
-		r := &decode.Report{Origin: d.Origin, Policy: gvk.Kind + " " + d.Object.GetName(), Warn: c.Warn}
+		r := &policydecode.Report{Origin: d.Origin, Policy: gvk.Kind + " " + d.Object.GetName(), Warn: c.Warn}
 		switch gvk.Kind {
 		case kindPolicy:
 			p := decodePolicy(r, d)

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // DeniedError is why an object would be denied: a policy whose failurePolicy is
@@ -55,7 +55,7 @@ type ExpressionError struct {
 
 // newExpressionError says which expression of the policy failed, which stands
 // there for everyone to read.
-func newExpressionError(n decode.Node, err error) error {
+func newExpressionError(n policydecode.Node, err error) error {
 	var failed *celpatch.EvaluationError
 	if errors.As(err, &failed) {
 		err = failed.Err

@@ -8,13 +8,13 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/admissionpolicy/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // policy is a MutatingAdmissionPolicy.
 type policy struct {
 	ref         engine.RuleRef
-	root        decode.Node
+	root        policydecode.Node
 	broken      bool // it does not compile
 	constraints *match.Constraints
 	params      *schema.GroupVersionKind // paramKind; nil for none
@@ -33,14 +33,14 @@ type policy struct {
 // named is a variable or a match condition.
 type named struct {
 	name       string
-	expression decode.Node
+	expression policydecode.Node
 	compiled   *celpatch.Expression // of a condition
 }
 
 // mutation is one of a policy's mutations.
 type mutation struct {
 	patchType  string
-	expression decode.Node
+	expression policydecode.Node
 	compiled   *celpatch.Mutation
 }
 
@@ -53,9 +53,9 @@ const (
 const maxConditions = 64
 
 // decodePolicy reads a policy. What is wrong with it goes to the report.
-func decodePolicy(r *decode.Report, d engine.Document) *policy {
+func decodePolicy(r *policydecode.Report, d engine.Document) *policy {
 	p := &policy{ref: engine.RuleRef{Dialect: Name, Policy: d.Object.GetName(), Origin: d.Origin}}
-	p.root = decode.Node{Report: r, Value: d.Object.Object}
+	p.root = policydecode.Node{Report: r, Value: d.Object.Object}
 	root := p.root.Fields()
 	checkVersion(root.At("apiVersion"), d)
 	if d.Object.GetName() == "" {
@@ -87,13 +87,13 @@ func decodePolicy(r *decode.Report, d engine.Document) *policy {
 	return p
 }
 
-func checkVersion(n decode.Node, d engine.Document) {
+func checkVersion(n policydecode.Node, d engine.Document) {
 	if !slices.Contains([]string{"v1", "v1beta1", "v1alpha1"}, d.Object.GroupVersionKind().Version) {
 		n.Fail("%s is no version of %s: use v1, v1beta1 or v1alpha1", d.Object.GetAPIVersion(), d.Object.GetKind())
 	}
 }
 
-func decodeParamKind(n decode.Node) *schema.GroupVersionKind {
+func decodeParamKind(n policydecode.Node) *schema.GroupVersionKind {
 	if n.Value == nil {
 		return nil
 	}
@@ -111,7 +111,7 @@ func decodeParamKind(n decode.Node) *schema.GroupVersionKind {
 	return &gvk
 }
 
-func decodeNamed(n decode.Node) []named {
+func decodeNamed(n policydecode.Node) []named {
 	var out []named
 	for _, item := range n.List() {
 		f := item.Fields()
@@ -128,7 +128,7 @@ func decodeNamed(n decode.Node) []named {
 	return out
 }
 
-func decodeMutation(n decode.Node) mutation {
+func decodeMutation(n policydecode.Node) mutation {
 	f := n.Fields()
 	m := mutation{patchType: f.At("patchType").Text()}
 	own, other := f.At("applyConfiguration"), f.At("jsonPatch")

@@ -14,7 +14,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/admissionpolicy/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/requester"
 )
 
 // request is the admission request that a round simulates, for matching and for
@@ -58,7 +57,7 @@ func (r *run) newRequest(created bool) *request {
 	}
 	q.typed = typedRequest(&q.match, t)
 	if r.asksUser {
-		q.typed.UserInfo, r.nobody = requester.Of(r.ctx, t.Request, r.world)
+		q.typed.UserInfo, r.nobody = engine.RequestUser(r.ctx, t.Request, r.world)
 	}
 	q.fields = requestFields(q.typed)
 	if r.nobody != nil {
@@ -109,7 +108,7 @@ func requestFields(q *admissionv1.AdmissionRequest) map[string]any {
 	resource := map[string]any{"group": q.Resource.Group, "version": q.Resource.Version, "resource": q.Resource.Resource}
 	fields := map[string]any{
 		"kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
-		"operation": string(q.Operation), "userInfo": requester.Fields(&q.UserInfo), "dryRun": false,
+		"operation": string(q.Operation), "userInfo": engine.UserInfoFields(&q.UserInfo), "dryRun": false,
 		"options": map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": optionsKind(q.Operation)},
 	}
 	for name, text := range map[string]string{

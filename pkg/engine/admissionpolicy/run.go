@@ -10,9 +10,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/admissionpolicy/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/requester"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // run is one round of all policies on one object.
@@ -183,10 +182,10 @@ func (r *run) conditions(u *unit, in celpatch.Input) (*celpatch.ConditionError, 
 
 // failed is an expression that fails, which means nothing where it asks who makes
 // the request and nobody knows.
-func (r *run) failed(expression decode.Node, asksUser bool, err error) error {
+func (r *run) failed(expression policydecode.Node, asksUser bool, err error) error {
 	err = newExpressionError(expression, err)
 	if asksUser && r.nobody != nil && !isUnsupported(err) {
-		return &UnsupportedError{(&requester.UnknownError{Why: r.nobody, Err: err}).Error()}
+		return &UnsupportedError{(&engine.UnknownUserError{Why: r.nobody, Err: err}).Error()}
 	}
 	return err
 }
@@ -218,7 +217,7 @@ func (r *run) mutate(u *unit, step engine.Step, in celpatch.Input) error {
 		r.object = &unstructured.Unstructured{Object: result.Object}
 		step.Warnings = append(step.Warnings, result.Warnings...)
 	}
-	changed := !fielddiff.Equal(before.Object, r.object.Object, fielddiff.Type{})
+	changed := !diff.Equal(before.Object, r.object.Object, diff.Type{})
 	if !changed {
 		r.object = before
 	}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // DecodeError is the result of a JSON patch that an API server cannot decode. It
@@ -32,7 +32,7 @@ func (e *DecodeError) Error() string {
 // a schema is not judged.
 func (r *run) decodable(before, after map[string]any) error {
 	u := &unstructured.Unstructured{Object: before}
-	if !fielddiff.BuiltIn(u.GroupVersionKind().Group) {
+	if !diff.BuiltIn(u.GroupVersionKind().Group) {
 		return nil
 	}
 	answer := r.readTypes()

@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // typeOf says how the server compares objects of a kind.
-type typeOf func(schema.GroupVersionKind) fielddiff.Type
+type typeOf func(schema.GroupVersionKind) diff.Type
 
 func schemaOf(ctx context.Context, w *engine.World) typeOf {
-	return func(gvk schema.GroupVersionKind) fielddiff.Type { return engine.TypeOf(ctx, w.Reader, gvk) }
+	return func(gvk schema.GroupVersionKind) diff.Type { return engine.TypeOf(ctx, w.Reader, gvk) }
 }
 
 // broken returns the laws that an answer breaks by itself.
@@ -63,7 +63,7 @@ func (a *answer) addUp(c *engine.Change) string {
 			return ""
 		}
 	}
-	if fielddiff.Equal(sum, c.After.Object, a.typeOf(c.After.GroupVersionKind())) {
+	if diff.Equal(sum, c.After.Object, a.typeOf(c.After.GroupVersionKind())) {
 		return ""
 	}
 	return cmp.Diff(c.After.Object, sum)
@@ -79,10 +79,10 @@ func set(object map[string]any, f engine.FieldChange) bool {
 	}
 	parent, isMap := at.(map[string]any)
 	last := f.Path[len(f.Path)-1].FieldName
-	if !isMap || last == nil || f.Kind == fielddiff.Moved {
+	if !isMap || last == nil || f.Kind == diff.Moved {
 		return false
 	}
-	if f.Kind == fielddiff.Removed {
+	if f.Kind == diff.Removed {
 		delete(parent, *last)
 	} else {
 		parent[*last] = f.To
@@ -112,7 +112,7 @@ func descend(at any, element fieldpath.PathElement) any {
 func hasKey(item any, key value.FieldList) bool {
 	mapping, _ := item.(map[string]any)
 	for _, part := range key {
-		if v, present := mapping[part.Name]; present && !fielddiff.Equal(v, part.Value.Unstructured(), fielddiff.Type{}) {
+		if v, present := mapping[part.Name]; present && !diff.Equal(v, part.Value.Unstructured(), diff.Type{}) {
 			return false
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // objects is a Source and a Reader of a few objects without schemas.
@@ -211,9 +211,9 @@ func TestFieldsThatDoNotAddUp(t *testing.T) {
 	change := engine.Change{
 		Before: before, After: after,
 		Steps:  []engine.Step{{Rule: writer, Outcome: engine.Changed, After: after}},
-		Fields: []engine.FieldChange{{Rule: writer, Field: fielddiff.Field{Path: data, Kind: fielddiff.Replaced, To: map[string]any{"b": "2"}}}},
+		Fields: []engine.FieldChange{{Rule: writer, Field: diff.Field{Path: data, Kind: diff.Replaced, To: map[string]any{"b": "2"}}}},
 	}
-	a := answer{changes: []*engine.Change{&change}, typeOf: func(schema.GroupVersionKind) fielddiff.Type { return fielddiff.Type{} }}
+	a := answer{changes: []*engine.Change{&change}, typeOf: func(schema.GroupVersionKind) diff.Type { return diff.Type{} }}
 	said := errors.Join(a.broken()...)
 	if said == nil || !strings.Contains(said.Error(), "law: before and fields give after") {
 		t.Errorf("said %v of a field that loses its neighbours", said)

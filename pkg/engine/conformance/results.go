@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // result is the content that a section should have.
@@ -141,9 +141,9 @@ func stepLine(s engine.Step) string {
 
 func fieldLine(f engine.FieldChange) string {
 	switch f.Kind {
-	case fielddiff.Added:
+	case diff.Added:
 		return fmt.Sprintf("+ %s: %s  (%s)", f.Path, jsonText(f.To), f.Rule)
-	case fielddiff.Removed:
+	case diff.Removed:
 		return fmt.Sprintf("- %s: %s  (%s)", f.Path, jsonText(f.From), f.Rule)
 	default:
 		return fmt.Sprintf("~ %s: %s -> %s  (%s)", f.Path, jsonText(f.From), jsonText(f.To), f.Rule)

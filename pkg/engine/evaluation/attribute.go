@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // change turns what was recorded into a Change: it compares neighbouring
@@ -21,7 +21,7 @@ func (e *Evaluation) change(ctx context.Context, t engine.Target, scoped bool, r
 		Subject: t.Key, Before: t.Object, After: t.Object, Target: t, Scoped: scoped,
 		Steps: rec.steps, NotMatched: rec.notMatched,
 	}
-	typ := func() fielddiff.Type { return e.types.of(ctx, e.world.Reader, t.Object.GroupVersionKind()) }
+	typ := func() diff.Type { return e.types.of(ctx, e.world.Reader, t.Object.GroupVersionKind()) }
 	var writes []write
 	after := t.Object
 	for i := range c.Steps {
@@ -29,7 +29,7 @@ func (e *Evaluation) change(ctx context.Context, t engine.Target, scoped bool, r
 		if s.Outcome != engine.Changed {
 			continue
 		}
-		fields := fielddiff.Compare(after.Object, s.After.Object, typ())
+		fields := diff.Compare(after.Object, s.After.Object, typ())
 		after = s.After
 		if len(fields) == 0 {
 			s.Outcome, s.After = engine.Unchanged, nil
@@ -43,7 +43,7 @@ func (e *Evaluation) change(ctx context.Context, t engine.Target, scoped bool, r
 	}
 	fields := writes[0].fields
 	if len(writes) > 1 {
-		fields = fielddiff.Compare(t.Object.Object, after.Object, typ())
+		fields = diff.Compare(t.Object.Object, after.Object, typ())
 	}
 	if len(fields) > 0 {
 		c.After, c.Fields = after, attribute(fields, writes)
@@ -54,11 +54,11 @@ func (e *Evaluation) change(ctx context.Context, t engine.Target, scoped bool, r
 // write is what one rule wrote.
 type write struct {
 	rule   engine.RuleRef
-	fields []fielddiff.Field
+	fields []diff.Field
 }
 
 // attribute gives each field its last writer.
-func attribute(fields []fielddiff.Field, writes []write) []engine.FieldChange {
+func attribute(fields []diff.Field, writes []write) []engine.FieldChange {
 	out := make([]engine.FieldChange, 0, len(fields))
 	for _, f := range fields {
 		out = appendAttributed(out, f, writes)
@@ -68,14 +68,14 @@ func attribute(fields []fielddiff.Field, writes []write) []engine.FieldChange {
 
 // appendAttributed takes an added map apart when several rules filled it, so
 // that each of its fields is told with the rule that wrote it.
-func appendAttributed(out []engine.FieldChange, f fielddiff.Field, writes []write) []engine.FieldChange {
+func appendAttributed(out []engine.FieldChange, f diff.Field, writes []write) []engine.FieldChange {
 	added, isMap := f.To.(map[string]any)
-	if f.Kind != fielddiff.Added || !isMap || len(added) == 0 || !sharedBySeveral(f.Path, writes) {
+	if f.Kind != diff.Added || !isMap || len(added) == 0 || !sharedBySeveral(f.Path, writes) {
 		return append(out, engine.FieldChange{Field: f, Rule: lastWriter(f.Path, writes)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(added)) {
 		path := append(slices.Clone(f.Path), fieldpath.PathElement{FieldName: &name})
-		out = appendAttributed(out, fielddiff.Field{Path: path, Kind: f.Kind, To: added[name]}, writes)
+		out = appendAttributed(out, diff.Field{Path: path, Kind: f.Kind, To: added[name]}, writes)
 	}
 	return out
 }
@@ -93,7 +93,7 @@ func sharedBySeveral(p fieldpath.Path, writes []write) bool {
 // touches tells whether the rule wrote the path, a part of it, or something that
 // holds it.
 func (w write) touches(p fieldpath.Path) bool {
-	return slices.ContainsFunc(w.fields, func(f fielddiff.Field) bool {
+	return slices.ContainsFunc(w.fields, func(f diff.Field) bool {
 		n := min(len(p), len(f.Path))
 		return p[:n].Equals(f.Path[:n])
 	})
@@ -114,12 +114,12 @@ func lastWriter(p fieldpath.Path, writes []write) engine.RuleRef {
 // typeCache holds how the server reads each kind.
 type typeCache struct {
 	mu    sync.Mutex
-	types map[schema.GroupVersionKind]fielddiff.Type
+	types map[schema.GroupVersionKind]diff.Type
 }
 
 // of asks the reader once for each kind. A kind whose schema is not known, or
 // cannot be read, is compared without one.
-func (c *typeCache) of(ctx context.Context, r engine.Reader, gvk schema.GroupVersionKind) fielddiff.Type {
+func (c *typeCache) of(ctx context.Context, r engine.Reader, gvk schema.GroupVersionKind) diff.Type {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if t, ok := c.types[gvk]; ok {
@@ -127,7 +127,7 @@ func (c *typeCache) of(ctx context.Context, r engine.Reader, gvk schema.GroupVer
 	}
 	t := engine.TypeOf(ctx, r, gvk)
 	if c.types == nil {
-		c.types = map[schema.GroupVersionKind]fielddiff.Type{}
+		c.types = map[schema.GroupVersionKind]diff.Type{}
 	}
 	c.types[gvk] = t
 	return t

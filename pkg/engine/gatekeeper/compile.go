@@ -7,16 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/action"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/pathtest"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // decodeMutator reads a mutator. What is wrong with it goes to the report, in
 // Gatekeeper's words where it has any; the mutator then has no action.
-func decodeMutator(r *decode.Report, d engine.Document) *mutator {
-	root := decode.Node{Report: r, Value: d.Object.Object}.Fields()
+func decodeMutator(r *policydecode.Report, d engine.Document) *mutator {
+	root := policydecode.Node{Report: r, Value: d.Object.Object}.Fields()
 	gvk := d.Object.GroupVersionKind()
 	spec := root.At("spec").Fields()
 	m := &mutator{
@@ -56,7 +56,7 @@ func decodeMutator(r *decode.Report, d engine.Document) *mutator {
 }
 
 // checkVersion knows which versions Gatekeeper serves.
-func checkVersion(n decode.Node, kind, version string) {
+func checkVersion(n policydecode.Node, kind, version string) {
 	switch {
 	case !slices.Contains([]string{"v1alpha1", "v1beta1", "v1"}, version):
 		n.Fail("%s/%s is no version of %s: use v1, v1beta1 or v1alpha1", mutationsGroup, version, kind)
@@ -67,7 +67,7 @@ func checkVersion(n decode.Node, kind, version string) {
 
 const maxName = 63
 
-func (m *mutator) checkName(n decode.Node) {
+func (m *mutator) checkName(n policydecode.Node) {
 	if len(m.name) > maxName {
 		n.Fail("maximum name length is %d characters", maxName)
 	} else if problems := validation.IsDNS1123Subdomain(m.name); len(problems) > 0 {
@@ -149,7 +149,7 @@ func changesKey(p location.Path) bool {
 
 // refuseDropped refuses what old versions of Gatekeeper knew and new ones drop in
 // silence: without these conditions a mutation would reach far more than meant.
-func refuseDropped(parameters *decode.Fields) {
+func refuseDropped(parameters *policydecode.Fields) {
 	for _, f := range []struct{ name, until string }{{"assignIf", "3.7"}, {"ifIn", "3.4"}, {"ifNotIn", "3.4"}} {
 		if n := parameters.At(f.name); n.Value != nil {
 			n.Fail("removed in Gatekeeper %s, whose newer versions drop it in silence and mutate without the condition: use pathTests, or leave %s out", f.until, f.name)
@@ -157,7 +157,7 @@ func refuseDropped(parameters *decode.Fields) {
 	}
 }
 
-func (m *mutator) decodePathTests(n decode.Node) {
+func (m *mutator) decodePathTests(n policydecode.Node) {
 	var tests []pathtest.Test
 	for _, item := range n.List() {
 		f := item.Fields()
@@ -196,7 +196,7 @@ func (m *mutator) decodePathTests(n decode.Node) {
 }
 
 // tellStatus warns of what a cluster's Gatekeeper says of the mutator.
-func tellStatus(status *decode.Fields) {
+func tellStatus(status *policydecode.Fields) {
 	if !status.Has("byPod") {
 		return
 	}

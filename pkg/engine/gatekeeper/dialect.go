@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/conflict"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // Name is the name of the dialect in reports.
@@ -64,7 +64,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	var excluded []string
 	for _, document := range c.Documents {
 		gk := document.Object.GroupVersionKind().GroupKind()
-		r := &decode.Report{Origin: document.Origin, Policy: gk.Kind + " " + document.Object.GetName(), Warn: c.Warn}
+		r := &policydecode.Report{Origin: document.Origin, Policy: gk.Kind + " " + document.Object.GetName(), Warn: c.Warn}
 		if d.Accepts(gk) == engine.Policy {
 			m := decodeMutator(r, document)
 			if byID[m.id] != nil {
@@ -137,8 +137,8 @@ func withoutConflicts(mutators []*mutator) ([]*mutator, []error) {
 }
 
 // decodeConfig reads which namespaces Gatekeeper's Config keeps mutation away from.
-func decodeConfig(r *decode.Report, u *unstructured.Unstructured) []string {
-	root := decode.Node{Report: r, Value: u.Object}.Fields()
+func decodeConfig(r *policydecode.Report, u *unstructured.Unstructured) []string {
+	root := policydecode.Node{Report: r, Value: u.Object}.Fields()
 	if u.GetName() != "config" {
 		root.At("metadata").Lint(`Gatekeeper reads only the Config with the name "config", so this one has no effect`)
 		return nil

@@ -6,14 +6,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/action"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // lintApplyTo warns of entries that can name no type.
-func lintApplyTo(f *decode.Fields, a match.ApplyTo) {
+func lintApplyTo(f *policydecode.Fields, a match.ApplyTo) {
 	for _, part := range []struct {
 		name string
 		list []string
@@ -89,10 +89,10 @@ func (m *mutator) shadowedBy(later *mutator) bool {
 		return false
 	}
 	mine, theirs := m.action.(*action.Assign), later.action.(*action.Assign)
-	if m.path.String() == later.path.String() && fielddiff.Equal(mine.Value, theirs.Value, fielddiff.Type{}) {
+	if m.path.String() == later.path.String() && diff.Equal(mine.Value, theirs.Value, diff.Type{}) {
 		return false
 	}
-	everywhere := later.written.match == nil || fielddiff.Equal(m.written.match, later.written.match, fielddiff.Type{})
+	everywhere := later.written.match == nil || diff.Equal(m.written.match, later.written.match, diff.Type{})
 	return everywhere && m.sharesType(later)
 }
 

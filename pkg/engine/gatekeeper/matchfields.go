@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // globForm is what the custom resource definitions take for a name with wildcards.
@@ -18,7 +18,7 @@ var globForm = regexp.MustCompile(`^\*?[-:a-z0-9]*\*?$`)
 
 // decodeMatch reads spec.match, which all kinds share. Empty lists, and the
 // placeholders of the design document, filter nothing.
-func decodeMatch(n decode.Node) match.Criteria {
+func decodeMatch(n policydecode.Node) match.Criteria {
 	f := n.Fields()
 	c := match.Criteria{
 		Scope: f.At("scope").Text(), Source: f.At("source").Text(),
@@ -48,7 +48,7 @@ func decodeMatch(n decode.Node) match.Criteria {
 
 // decodeSelector reads a label selector; nil where there is none, or the empty
 // list that the design document prints as a placeholder.
-func decodeSelector(n decode.Node) labels.Selector {
+func decodeSelector(n policydecode.Node) labels.Selector {
 	if list, ok := n.Value.([]any); n.Value == nil || ok && len(list) == 0 {
 		return nil
 	}
@@ -59,7 +59,7 @@ func decodeSelector(n decode.Node) labels.Selector {
 	return selector
 }
 
-func decodeGlobs(n decode.Node) []string {
+func decodeGlobs(n policydecode.Node) []string {
 	var out []string
 	for _, item := range n.List() {
 		out = append(out, decodeGlob(item))
@@ -67,7 +67,7 @@ func decodeGlobs(n decode.Node) []string {
 	return out
 }
 
-func decodeGlob(n decode.Node) string {
+func decodeGlob(n policydecode.Node) string {
 	text := n.Text()
 	if !globForm.MatchString(text) {
 		n.Lint("an API server refuses %q: only lower-case letters, digits, - and : are allowed, and * at either end", text)
@@ -76,7 +76,7 @@ func decodeGlob(n decode.Node) string {
 }
 
 // decodeApplyTo reads the types that a mutator applies to.
-func (m *mutator) decodeApplyTo(n decode.Node) []match.ApplyTo {
+func (m *mutator) decodeApplyTo(n policydecode.Node) []match.ApplyTo {
 	items := n.List()
 	if len(items) == 0 {
 		n.Fail("applyTo required for %s mutator %s", m.kind, m.name)

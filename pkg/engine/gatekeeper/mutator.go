@@ -4,13 +4,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/action"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/conflict"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/pathtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/walk"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // mutator is a compiled mutator of any kind and version.
@@ -19,7 +19,7 @@ type mutator struct {
 	kind, name string
 	ref        engine.RuleRef
 	criteria   match.Criteria
-	location   decode.Node // in the document, for reports
+	location   policydecode.Node // in the document, for reports
 	path       location.Path
 	tests      pathtest.Tests
 	action     action.Action // nil where the mutator does not compile

@@ -5,16 +5,16 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/action"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/image"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/walk"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // decodeSource reads parameters.assign. It reports and returns false where that
 // does not say one value.
-func (m *mutator) decodeSource(n decode.Node) (action.Source, bool) {
+func (m *mutator) decodeSource(n policydecode.Node) (action.Source, bool) {
 	f := n.Fields()
 	set := 0
 	for _, name := range []string{"value", "fromMetadata", "externalData"} {
@@ -47,7 +47,7 @@ func (m *mutator) decodeSource(n decode.Node) (action.Source, bool) {
 	return s, true
 }
 
-func (m *mutator) decodeExternal(n decode.Node) *action.External {
+func (m *mutator) decodeExternal(n policydecode.Node) *action.External {
 	f := n.Fields()
 	e := &action.External{Provider: f.At("provider").Text(), DataSource: f.At("dataSource").Text(), Location: m.path}
 	policy, fallback := f.At("failurePolicy"), f.At("default")
@@ -73,7 +73,7 @@ func (m *mutator) decodeExternal(n decode.Node) *action.External {
 	return e
 }
 
-func (m *mutator) decodeAssign(parameters *decode.Fields) action.Action {
+func (m *mutator) decodeAssign(parameters *policydecode.Fields) action.Action {
 	n := parameters.At("assign")
 	s, ok := m.decodeSource(n)
 	if !ok {
@@ -108,7 +108,7 @@ func checkElement(list location.List, s action.Source) error {
 	return nil
 }
 
-func (m *mutator) decodeAssignMetadata(parameters *decode.Fields) action.Action {
+func (m *mutator) decodeAssignMetadata(parameters *policydecode.Fields) action.Action {
 	n := parameters.At("assign")
 	s, ok := m.decodeSource(n)
 	if !ok {
@@ -123,7 +123,7 @@ func (m *mutator) decodeAssignMetadata(parameters *decode.Fields) action.Action 
 	return &action.AssignMetadata{Source: s}
 }
 
-func (m *mutator) decodeModifySet(parameters *decode.Fields) action.Action {
+func (m *mutator) decodeModifySet(parameters *policydecode.Fields) action.Action {
 	out := &action.ModifySet{}
 	switch operation := parameters.At("operation"); operation.Text() {
 	case "", "merge":
@@ -144,7 +144,7 @@ func (m *mutator) decodeModifySet(parameters *decode.Fields) action.Action {
 	return out
 }
 
-func (m *mutator) decodeAssignImage(parameters *decode.Fields) action.Action {
+func (m *mutator) decodeAssignImage(parameters *policydecode.Fields) action.Action {
 	parts := image.Reference{
 		Domain: parameters.At("assignDomain").Text(), Path: parameters.At("assignPath").Text(), Tag: parameters.At("assignTag").Text(),
 	}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/action"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
@@ -80,7 +80,7 @@ func (r *run) converge(limit int) {
 				return
 			}
 		}
-		if r.changes == before || round > 0 && fielddiff.Equal(start.Object, r.object.Object, fielddiff.Type{}) {
+		if r.changes == before || round > 0 && diff.Equal(start.Object, r.object.Object, diff.Type{}) {
 			r.settle()
 			return
 		}
@@ -164,7 +164,7 @@ func (r *run) settle() {
 		}
 		states[i] = object
 	}
-	if !fielddiff.Equal(object.Object, r.object.Object, fielddiff.Type{}) {
+	if !diff.Equal(object.Object, r.object.Object, diff.Type{}) {
 		return
 	}
 	for i, state := range states {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // Class is one way in which the server's answer differs from what was wanted.
@@ -123,7 +123,7 @@ func (r *Request) comparable(object map[string]any, answer *unstructured.Unstruc
 	return withoutNulls(object).(map[string]any), withoutNulls(got).(map[string]any), nil
 }
 
-func (r *Request) builtIn() bool { return fielddiff.BuiltIn(r.Live.GroupVersionKind().Group) }
+func (r *Request) builtIn() bool { return diff.BuiltIn(r.Live.GroupVersionKind().Group) }
 
 // classOf judges one step from the wanted object to the answer.
 func (r *Request) classOf(e edit) Class {

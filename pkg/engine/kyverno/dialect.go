@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // Name is the name of the dialect in reports.
@@ -57,10 +57,10 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	}
 	var policies []*policy
 	in := &inputs{}
-	all := &decode.Report{}
+	all := &policydecode.Report{}
 	for _, document := range c.Documents {
 		gk := document.Object.GroupVersionKind().GroupKind()
-		r := &decode.Report{Origin: document.Origin, Policy: strings.TrimSpace(gk.Kind + " " + nameOf(document.Object)), Warn: c.Warn}
+		r := &policydecode.Report{Origin: document.Origin, Policy: strings.TrimSpace(gk.Kind + " " + nameOf(document.Object)), Warn: c.Warn}
 		switch d.Accepts(gk) {
 		case engine.Policy:
 			policies = append(policies, decodePolicy(r, document))

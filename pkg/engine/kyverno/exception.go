@@ -2,12 +2,11 @@ package kyverno
 
 import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
 )
 
 // exception is a compiled PolicyException: objects on which some rules are skipped.
@@ -23,8 +22,8 @@ type exceptedRules struct {
 	rules  []string // wildcards; a derived rule has to be named by its own name
 }
 
-func decodeException(r *decode.Report, d engine.Document) *exception {
-	root := decode.Node{Report: r, Value: d.Object.Object}.Fields()
+func decodeException(r *policydecode.Report, d engine.Document) *exception {
+	root := policydecode.Node{Report: r, Value: d.Object.Object}.Fields()
 	spec := root.At("spec").Fields()
 	e := &exception{name: nameOf(d.Object), match: match.Decode(spec.At("match")), conditions: conditions.Decode(spec.At("conditions"))}
 	for _, n := range spec.At("exceptions").List() {
@@ -42,7 +41,7 @@ func excepting(all []*exception, ref engine.RuleRef) []*exception {
 	var out []*exception
 	for _, e := range all {
 		for _, named := range e.rules {
-			if wildcard.Match(named.policy, ref.Policy) && selector.AnyOf(named.rules, ref.Rule) {
+			if selector.MatchWildcard(named.policy, ref.Policy) && selector.AnyOf(named.rules, ref.Rule) {
 				out = append(out, e)
 				break
 			}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/images"
@@ -25,8 +25,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/patch"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/values"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/reason"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/requester"
 )
 
 // execution is one rule on its way over one object, for one operation.
@@ -37,9 +35,9 @@ type execution struct {
 	matched  match.Candidate // what the rule's match block sees: the trigger
 	onTarget bool            // the rule changes another object than the one it matched
 	subject  engine.Target
-	visited  int            // elements of foreach lists
-	why      *reason.List   // takes why nothing changes; nil where nobody asks
-	given    map[string]any // values that the user gives, by the first part of their names
+	visited  int             // elements of foreach lists
+	why      *engine.Reasons // takes why nothing changes; nil where nobody asks
+	given    map[string]any  // values that the user gives, by the first part of their names
 }
 
 func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target, operation engine.Operation) *execution {
@@ -56,7 +54,7 @@ func (e *execution) explain(sink engine.Sink) {
 		return
 	}
 	aboutSecret, secrets := e.aboutSecret(), e.world.Secrets
-	e.why = reason.NewList(func(value any) bool { return aboutSecret || secrets != nil && secrets.Known(value) })
+	e.why = engine.NewReasons(func(value any) bool { return aboutSecret || secrets != nil && secrets.Known(value) })
 }
 
 // patched is what the rule patches.
@@ -133,7 +131,7 @@ func (e *execution) request(object map[string]any) map[string]any {
 		"kind":      map[string]any{"group": key.Group, "version": key.Version, "kind": key.Kind},
 	}
 	if u := e.matched.Request.User; !u.Empty() {
-		request["userInfo"] = requester.Fields(&authenticationv1.UserInfo{Username: u.Username, Groups: u.Groups})
+		request["userInfo"] = engine.UserInfoFields(&authenticationv1.UserInfo{Username: u.Username, Groups: u.Groups})
 	}
 	if key.Subresource != "" {
 		request["subResource"] = key.Subresource
@@ -215,7 +213,7 @@ func (e *execution) step(out patch.Result, err error) engine.Step {
 	switch {
 	case err != nil:
 		step.Outcome, step.Err = outcomeOf(err), err
-	case fielddiff.Shared(out.Object, e.subject.Object.Object):
+	case diff.Shared(out.Object, e.subject.Object.Object):
 		step.Outcome, step.Err = engine.Unchanged, e.why.Err()
 	default:
 		e.finish(&step, out)

@@ -8,14 +8,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/patch"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/reason"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // forEach applies its entries one after the other, each to every element of a list
@@ -39,7 +39,7 @@ type forEachEntry struct {
 // maxForEachLevel bounds nesting; the cost of a level multiplies.
 const maxForEachLevel = 5
 
-func decodeForEach(n decode.Node, level int) mutation {
+func decodeForEach(n policydecode.Node, level int) mutation {
 	if level >= maxForEachLevel {
 		n.Fail("is nested more than %d levels deep", maxForEachLevel)
 		return nil
@@ -57,7 +57,7 @@ func decodeForEach(n decode.Node, level int) mutation {
 	return out
 }
 
-func decodeForEachEntry(n decode.Node, level int) *forEachEntry {
+func decodeForEachEntry(n policydecode.Node, level int) *forEachEntry {
 	f := n.Fields()
 	out := &forEachEntry{
 		field: n.PathInRule(), list: decodeList(f.At("list")),
@@ -88,7 +88,7 @@ func decodeForEachEntry(n decode.Node, level int) *forEachEntry {
 	return out
 }
 
-func decodeList(n decode.Node) *jmespath.Expression {
+func decodeList(n policydecode.Node) *jmespath.Expression {
 	query := n.Text()
 	switch {
 	case query == "":
@@ -123,7 +123,7 @@ func (m *forEach) mutate(e *execution, s *variables.Scope, on patch.Subject) (pa
 		patched += n
 		// Only the next entry sees what this one did. The trigger of a rule with
 		// targets stays what it was.
-		if !fielddiff.Shared(on.Object, out.Object) && !e.onTarget {
+		if !diff.Shared(on.Object, out.Object) && !e.onTarget {
 			s = s.Child()
 			s.Set("request", e.request(out.Object))
 		}
@@ -131,7 +131,7 @@ func (m *forEach) mutate(e *execution, s *variables.Scope, on patch.Subject) (pa
 	if patched == 0 && held != nil {
 		return out, held
 	}
-	if !fielddiff.Shared(out.Object, before) && reflect.DeepEqual(out.Object, before) {
+	if !diff.Shared(out.Object, before) && reflect.DeepEqual(out.Object, before) {
 		out.Object = before
 		on.Why.Add("one element undoes what another does")
 	}
@@ -184,7 +184,7 @@ func (f *forEachEntry) each(e *execution, s elementsScope, on patch.Subject, out
 
 // heldBack returns why the elements that were held back were, unless others were
 // patched: then that is but a reason why nothing more changes.
-func (f *forEachEntry) heldBack(why *reason.List, held *PassedOverError, elements []any, patched int) error {
+func (f *forEachEntry) heldBack(why *engine.Reasons, held *PassedOverError, elements []any, patched int) error {
 	switch {
 	case held != nil && patched == 0:
 		return held
@@ -200,7 +200,7 @@ func (f *forEachEntry) heldBack(why *reason.List, held *PassedOverError, element
 }
 
 // whyOf takes the reasons of one element.
-func (f *forEachEntry) whyOf(index int, why *reason.List) *reason.List {
+func (f *forEachEntry) whyOf(index int, why *engine.Reasons) *engine.Reasons {
 	if why == nil {
 		return nil
 	}

@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/values"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // inputs are the documents that policies read beside themselves.
@@ -21,8 +21,8 @@ type inputs struct {
 }
 
 // add reads a document of a kind that is an input.
-func (in *inputs) add(r *decode.Report, d engine.Document) {
-	root := decode.Node{Report: r, Value: d.Object.Object}
+func (in *inputs) add(r *policydecode.Report, d engine.Document) {
+	root := policydecode.Node{Report: r, Value: d.Object.Object}
 	switch d.Object.GetKind() {
 	case "PolicyException":
 		in.exceptions = append(in.exceptions, decodeException(r, d))

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/overlay"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/patch"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // mutation is what a rule does to an object.
@@ -22,7 +22,7 @@ type mutation interface {
 // decodeMutation reads the patches of a mutate block. rest is what else the rule
 // says: Kyverno substitutes variables in all of it before it patches, so that
 // one that cannot be resolved anywhere fails the rule.
-func decodeMutation(m *decode.Fields, rest map[string]any) mutation {
+func decodeMutation(m *policydecode.Fields, rest map[string]any) mutation {
 	legacy, foreach := patch.DecodeLegacy(m), m.At("foreach")
 	if foreach.Value != nil {
 		for _, key := range []string{"patchStrategicMerge", "patchesJson6902"} {
@@ -84,7 +84,7 @@ func (m patching) mutate(e *execution, s *variables.Scope, on patch.Subject) (pa
 		out.Warnings = append(out.Warnings, did.Warnings...)
 		out.NotIdempotent = cmp.Or(out.NotIdempotent, did.NotIdempotent)
 	}
-	if held != nil && fielddiff.Shared(out.Object, before) {
+	if held != nil && diff.Shared(out.Object, before) {
 		return out, held
 	}
 	return out, nil

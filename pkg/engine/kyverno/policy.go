@@ -2,7 +2,7 @@ package kyverno
 
 import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // policy is a compiled ClusterPolicy, or a Policy.
@@ -18,8 +18,8 @@ type policy struct {
 
 // decodePolicy reads a policy and derives the rules for Pod controllers. What is
 // wrong with it goes to the report.
-func decodePolicy(r *decode.Report, d engine.Document) *policy {
-	root := decode.Node{Report: r, Value: d.Object.Object}.Fields()
+func decodePolicy(r *policydecode.Report, d engine.Document) *policy {
+	root := policydecode.Node{Report: r, Value: d.Object.Object}.Fields()
 	spec := root.At("spec").Fields()
 	p := &policy{name: d.Object.GetName(), applyOne: decodeApplyRules(spec.At("applyRules"))}
 	if d.Object.GetKind() == "Policy" {
@@ -55,7 +55,7 @@ func decodePolicy(r *decode.Report, d engine.Document) *policy {
 	return p
 }
 
-func decodeApplyRules(n decode.Node) bool {
+func decodeApplyRules(n policydecode.Node) bool {
 	switch value := n.Text(); value {
 	case "", "All":
 		return false
@@ -70,7 +70,7 @@ func decodeApplyRules(n decode.Node) bool {
 // decodeGate reads what decides about the policy as a whole. Fields that only
 // say how the webhook or other kinds of rules behave are part of the language
 // and do not matter here.
-func decodeGate(spec *decode.Fields) error {
+func decodeGate(spec *policydecode.Fields) error {
 	spec.Accept("admission", "background", "emitWarning", "failurePolicy", "generateExisting",
 		"generateExistingOnPolicyUpdate", "schemaValidation",
 		"useServerSideApply", "validationFailureAction", "validationFailureActionOverrides", "webhookTimeoutSeconds")

@@ -4,13 +4,13 @@ import (
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/autogen"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/target"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // rule is one compiled mutate rule.
@@ -43,7 +43,7 @@ type ruleCompiler struct {
 }
 
 // add compiles a rule. Rules that do not mutate are none of this program's business.
-func (c *ruleCompiler) add(n decode.Node) *rule {
+func (c *ruleCompiler) add(n policydecode.Node) *rule {
 	f := n.Fields()
 	n.Rule = ruleName(f.Values)
 	f.Rule = n.Rule
@@ -66,7 +66,7 @@ func (c *ruleCompiler) add(n decode.Node) *rule {
 
 // derive adds the rules for Pod controllers. They say nothing that the rules
 // they come from have not said already.
-func (c *ruleCompiler) derive(raw []decode.Node, annotations map[string]string) {
+func (c *ruleCompiler) derive(raw []policydecode.Node, annotations map[string]string) {
 	rules := make([]map[string]any, len(raw))
 	for i, n := range raw {
 		rules[i] = mapping(n.Value)
@@ -82,7 +82,7 @@ func (c *ruleCompiler) derive(raw []decode.Node, annotations map[string]string) 
 		}
 		quiet := *n.Report
 		quiet.Warn = func(engine.CompileError) {}
-		compiled := c.add(decode.Node{Report: &quiet, Path: n.Path, Value: rule})
+		compiled := c.add(policydecode.Node{Report: &quiet, Path: n.Path, Value: rule})
 		n.Report.Errs = quiet.Errs
 		if compiled != nil {
 			compiled.written = ruleName(rules[from[i]])
@@ -90,7 +90,7 @@ func (c *ruleCompiler) derive(raw []decode.Node, annotations map[string]string) 
 	}
 }
 
-func (c *ruleCompiler) compile(f *decode.Fields) *rule {
+func (c *ruleCompiler) compile(f *policydecode.Fields) *rule {
 	r := &rule{ref: c.ref, policy: c.policy, gap: c.gap}
 	r.ref.Rule = f.At("name").Text()
 	r.written = r.ref.Rule
@@ -120,7 +120,7 @@ func (c *ruleCompiler) compile(f *decode.Fields) *rule {
 	return r
 }
 
-func (r *rule) decodeMutate(f *decode.Fields) {
+func (r *rule) decodeMutate(f *policydecode.Fields) {
 	m := f.At("mutate").Fields()
 	targets := m.At("targets").List()
 	for _, n := range targets {
@@ -141,7 +141,7 @@ func (r *rule) decodeMutate(f *decode.Fields) {
 }
 
 // lint tells what a rule that compiles probably does not mean.
-func (r *rule) lint(f *decode.Fields) {
+func (r *rule) lint(f *policydecode.Fields) {
 	switch {
 	case r.match.Empty():
 		f.At("match").Lint("match cannot be empty: without criteria it matches nothing; \"*\" is the kind that stands for all")
@@ -156,7 +156,7 @@ func (r *rule) lint(f *decode.Fields) {
 // lintInstall tells of a rule with targets that the cluster's Kyverno would not
 // run when the policy is installed, since here every live trigger counts
 // (pkg/policy/mutate.go: such runs know no operation).
-func (r *rule) lintInstall(n decode.Node) {
+func (r *rule) lintInstall(n policydecode.Node) {
 	onInstall := r.policy.mutateOnUpdate
 	if n.Value != nil {
 		onInstall = n.Bool()

@@ -9,12 +9,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/patch"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/autogen"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/definition"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/match"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/requester"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // compiler compiles the policies of a run.
@@ -28,7 +27,7 @@ type compiler struct {
 
 // compile turns a policy into its rule and those that are derived from it; into
 // none where anything is wrong.
-func (c *compiler) compile(r *decode.Report, d engine.Document) []*rule {
+func (c *compiler) compile(r *policydecode.Report, d engine.Document) []*rule {
 	p := definition.DecodePolicy(r, d)
 	if len(r.Errs) > 0 || (p.Targets != nil && !p.Existing) {
 		return nil
@@ -54,7 +53,7 @@ func (c *compiler) compile(r *decode.Report, d engine.Document) []*rule {
 		p.At("mutations").Lint("%s: a later run gives something else; within one run, preview and apply agree", rules[0].impure)
 	}
 	if rules[0].asksUser {
-		p.Lint(requester.Lint)
+		p.Lint(engine.RequestUserLint)
 	}
 	return slices.DeleteFunc(rules, func(x *rule) bool { return !c.filter.Keeps(x.ref) })
 }
@@ -132,7 +131,7 @@ func unchanged(text string) string { return text }
 
 // failed reports an expression that does not compile. One that is derived is told
 // as what it is, since its text is nowhere to be found.
-func (b *ruleBuilder) failed(n decode.Node, err error) {
+func (b *ruleBuilder) failed(n policydecode.Node, err error) {
 	n.Rule = b.variant.rule
 	if n.Rule != "" {
 		err = fmt.Errorf("as derived for Pod controllers: %w", err)

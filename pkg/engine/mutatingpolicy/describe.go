@@ -6,7 +6,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/requester"
 )
 
 // Describe tells of each rule what its policy says. The program is an
@@ -35,7 +34,7 @@ func (r *rule) describe() engine.Description {
 		d.Existing = engine.InBackground
 	}
 	if r.asksUser {
-		d.Asks = append(slices.Clip(d.Asks), requester.Ask())
+		d.Asks = append(slices.Clip(d.Asks), engine.AskRequestUser())
 	}
 	for _, m := range r.mutations {
 		for _, path := range m.Paths() {

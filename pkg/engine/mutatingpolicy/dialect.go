@@ -8,9 +8,9 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/definition"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // Name is the name of the dialect in reports.
@@ -51,7 +51,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	if c.Warn == nil {
 		c.Warn = func(engine.CompileError) {}
 	}
-	all := &decode.Report{}
+	all := &policydecode.Report{}
 	shared := &compiler{
 		filter: c.Rules, environments: map[string]*celpatch.Environment{}, entries: &library.Entries{Project: d.project},
 	}
@@ -82,10 +82,10 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	return newProgram(rules), all.Err()
 }
 
-func newReport(d engine.Document, warn func(engine.CompileError)) *decode.Report {
+func newReport(d engine.Document, warn func(engine.CompileError)) *policydecode.Report {
 	name := d.Object.GetName()
 	if ns := d.Object.GetNamespace(); ns != "" && d.Object.GetKind() != definition.KindPolicy {
 		name = ns + "/" + name
 	}
-	return &decode.Report{Origin: d.Origin, Policy: d.Object.GetKind() + " " + name, Warn: warn}
+	return &policydecode.Report{Origin: d.Origin, Policy: d.Object.GetKind() + " " + name, Warn: warn}
 }

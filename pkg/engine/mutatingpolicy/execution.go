@@ -21,7 +21,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/patch"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/match"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/requester"
 )
 
 // execution is one rule on its way over one object, for one operation.
@@ -120,7 +119,7 @@ func (e *execution) request() map[string]any {
 	request := map[string]any{
 		"uid": "", "kind": kind, "requestKind": kind, "resource": gvr, "requestResource": gvr,
 		"operation": string(e.operation), "dryRun": false,
-		"object": t.Object.Object, "oldObject": nil, "userInfo": requester.Fields(&user),
+		"object": t.Object.Object, "oldObject": nil, "userInfo": engine.UserInfoFields(&user),
 	}
 	if nobody != nil { // outcome says so, where that matters
 		request["userInfo"] = celpatch.UnknownUser{}
@@ -144,7 +143,7 @@ func (e *execution) requester() (authenticationv1.UserInfo, error) {
 	if !e.rule.asksUser {
 		return authenticationv1.UserInfo{}, nil
 	}
-	return requester.Of(e.ctx, e.trigger.Request, e.world)
+	return engine.RequestUser(e.ctx, e.trigger.Request, e.world)
 }
 
 // seed is that of the rule's random values on this object. It depends on nothing
@@ -271,7 +270,7 @@ func (e *execution) outcome(err error) (engine.Outcome, error) {
 	case errors.As(err, &unsupported), errors.As(err, &undecided):
 		return engine.Unsupported, err
 	case nobody != nil:
-		return engine.Unsupported, &requester.UnknownError{Why: nobody, Err: err}
+		return engine.Unsupported, &engine.UnknownUserError{Why: nobody, Err: err}
 	case e.rule.policy.Existing:
 		return engine.Failed, err
 	case e.rule.policy.FailuresIgnored:

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // objectsIn are the objects that a value holds: an object, or a list of them. Null
@@ -33,7 +33,7 @@ func objectsIn(v ref.Val) ([]*unstructured.Unstructured, error) {
 	}
 	object, ok := value.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("must be an object or a list of objects, not %s", decode.TypeName(value))
+		return nil, fmt.Errorf("must be an object or a list of objects, not %s", policydecode.TypeName(value))
 	}
 	items, isList := object["items"].([]any)
 	if !isList {
@@ -43,7 +43,7 @@ func objectsIn(v ref.Val) ([]*unstructured.Unstructured, error) {
 	for i, item := range items {
 		content, ok := item.(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("items[%d] must be an object, not %s", i, decode.TypeName(item))
+			return nil, fmt.Errorf("items[%d] must be an object, not %s", i, policydecode.TypeName(item))
 		}
 		out = append(out, &unstructured.Unstructured{Object: content})
 	}

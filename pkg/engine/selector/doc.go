@@ -1,3 +1,4 @@
-// Package selector matches kinds, labels and annotations the way the policy
-// languages share it.
+// Package selector matches text, kinds, labels and annotations against the
+// patterns that the policy languages share: wildcards, Kyverno's kinds, and label
+// selectors with and without wildcards.
 package selector

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
 )
 
 // Kind is a pattern of kinds as Kyverno writes them: each part may hold `*` and
@@ -67,10 +65,10 @@ func parseTwoParts(first, second string) Kind {
 // Matches tells whether a type, or a subresource of it, is of this kind. A
 // pattern for Pods also covers their ephemeral containers, as in Kyverno.
 func (k Kind) Matches(gvk schema.GroupVersionKind, subresource string) bool {
-	if !wildcard.Match(k.Kind, gvk.Kind) || !wildcard.Match(k.Version, gvk.Version) || !wildcard.Match(k.Group, gvk.Group) {
+	if !MatchWildcard(k.Kind, gvk.Kind) || !MatchWildcard(k.Version, gvk.Version) || !MatchWildcard(k.Group, gvk.Group) {
 		return false
 	}
-	if wildcard.Match(k.Subresource, subresource) {
+	if MatchWildcard(k.Subresource, subresource) {
 		return true
 	}
 	pod := gvk.Group == "" && gvk.Version == "v1" && gvk.Kind == "Pod"
@@ -78,7 +76,7 @@ func (k Kind) Matches(gvk schema.GroupVersionKind, subresource string) bool {
 }
 
 // Plain tells whether the kind itself is a plain name.
-func (k Kind) Plain() bool { return !wildcard.Has(k.Kind) }
+func (k Kind) Plain() bool { return !HasWildcard(k.Kind) }
 
 // String is the shortest text that parses to the kind.
 func (k Kind) String() string {

@@ -7,8 +7,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
 )
 
 // Labels is a compiled label selector.
@@ -39,7 +37,7 @@ func NewWildcardLabels(s *metav1.LabelSelector) (*Labels, error) {
 	wild := false
 	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
 		keys = append(keys, key)
-		wild = wild || wildcard.Has(key) || wildcard.Has(s.MatchLabels[key])
+		wild = wild || HasWildcard(key) || HasWildcard(s.MatchLabels[key])
 	}
 	if !wild {
 		return NewLabels(s)
@@ -91,7 +89,7 @@ func (l *Labels) expand(set map[string]string) *metav1.LabelSelector {
 	own := slices.Sorted(maps.Keys(set))
 	for _, key := range l.wildKeys {
 		value := l.wild.MatchLabels[key]
-		if wildcard.Has(key) || wildcard.Has(value) {
+		if HasWildcard(key) || HasWildcard(value) {
 			key, value = expandPair(key, value, set, own)
 		}
 		expanded[key] = value
@@ -101,7 +99,7 @@ func (l *Labels) expand(set map[string]string) *metav1.LabelSelector {
 
 func expandPair(key, value string, set map[string]string, own []string) (string, string) {
 	for _, k := range own {
-		if wildcard.Match(key, k) && wildcard.Match(value, set[k]) {
+		if MatchWildcard(key, k) && MatchWildcard(value, set[k]) {
 			return k, set[k]
 		}
 	}
@@ -121,12 +119,12 @@ func Pairs(patterns, set map[string]string) bool {
 }
 
 func hasPair(key, value string, set map[string]string) bool {
-	if !wildcard.Has(key) {
+	if !HasWildcard(key) {
 		actual, ok := set[key]
-		return ok && wildcard.Match(value, actual)
+		return ok && MatchWildcard(value, actual)
 	}
 	for k, v := range set {
-		if wildcard.Match(key, k) && wildcard.Match(value, v) {
+		if MatchWildcard(key, k) && MatchWildcard(value, v) {
 			return true
 		}
 	}
@@ -136,7 +134,7 @@ func hasPair(key, value string, set map[string]string) bool {
 // AnyOf tells whether one of the patterns covers the text.
 func AnyOf(patterns []string, text string) bool {
 	for _, pattern := range patterns {
-		if wildcard.Match(pattern, text) {
+		if MatchWildcard(pattern, text) {
 			return true
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
 )
 
 // The bounds of what Seen tells.
@@ -37,7 +35,7 @@ func seen(set map[string]string, keys []string, other func(key string) string) s
 	own := slices.Sorted(maps.Keys(set))
 	var have, lack []string
 	for _, key := range keys {
-		found := slices.DeleteFunc(slices.Clone(own), func(k string) bool { return !wildcard.Match(key, k) })
+		found := slices.DeleteFunc(slices.Clone(own), func(k string) bool { return !MatchWildcard(key, k) })
 		for _, k := range found {
 			have = append(have, k+"="+shortened(set[k]))
 		}

@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/apipath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // discover answers the paths below /api and /apis that tell which kinds there
 // are: the stable ones of Kubernetes itself, which servers have by default, those
 // of the CustomResourceDefinitions, and those of the objects.
-func (s *Snapshot) discover(p apipath.Path) ([]byte, error) {
+func (s *Snapshot) discover(p engine.APIPath) ([]byte, error) {
 	kinds := s.kinds()
 	if p.Version != "" {
 		gv := schema.GroupVersion{Group: p.Group, Version: p.Version}

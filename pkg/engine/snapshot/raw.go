@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/apipath"
 )
 
 // Raw answers a GET as an API server with these objects would: of an object or
@@ -26,7 +25,7 @@ import (
 // is not there is an error for which apierrors.IsNotFound holds; any other request
 // is an *engine.UnansweredError.
 func (s *Snapshot) Raw(_ context.Context, method, target string, _ []byte) ([]byte, error) {
-	p, err := apipath.Parse(target)
+	p, err := engine.ParseAPIPath(target)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +63,7 @@ func (s *Snapshot) Raw(_ context.Context, method, target string, _ []byte) ([]by
 }
 
 // mappingOf finds the resource that a path names, in the version of the path.
-func (s *Snapshot) mappingOf(p apipath.Path) (*meta.RESTMapping, error) {
+func (s *Snapshot) mappingOf(p engine.APIPath) (*meta.RESTMapping, error) {
 	resource := schema.GroupVersionResource{Group: p.Group, Version: p.Version, Resource: p.Resource}
 	kind, err := s.mapper.KindFor(resource)
 	if err != nil || kind.Group != p.Group || kind.Version != p.Version {
@@ -78,14 +77,14 @@ func (s *Snapshot) mappingOf(p apipath.Path) (*meta.RESTMapping, error) {
 }
 
 // noSuchPath is what a server says about a resource that it does not have.
-func noSuchPath(p apipath.Path) error {
+func noSuchPath(p engine.APIPath) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: 404, Reason: metav1.StatusReasonNotFound,
 		Message: fmt.Sprintf("the server could not find the requested resource (%s)", p.Clean),
 	}}
 }
 
-func (s *Snapshot) object(mapping *meta.RESTMapping, p apipath.Path) ([]byte, error) {
+func (s *Snapshot) object(mapping *meta.RESTMapping, p engine.APIPath) ([]byte, error) {
 	key := engine.ObjectKey{GroupKind: mapping.GroupVersionKind.GroupKind(), Namespace: p.Namespace, Name: p.Name}
 	e := s.byName[key]
 	if e == nil {
@@ -158,7 +157,7 @@ func (o *listOptions) selects(e *entry) bool {
 }
 
 // isDiscovery tells whether a path asks which kinds there are.
-func isDiscovery(p apipath.Path) bool {
+func isDiscovery(p engine.APIPath) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(p.Clean, "/"), "/")
 	return slices.Contains([]string{"api", "apis"}, first)
 }

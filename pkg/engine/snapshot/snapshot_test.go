@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/contract"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 )
 
 func TestSnapshotKeepsTheContract(t *testing.T) {
-	s := load(t, contract.Objects(t), snapshot.Options{})
-	contract.Test(t, contract.Server{Reader: s, Source: s.Source})
+	s := load(t, conformance.ReaderObjects(t), snapshot.Options{})
+	conformance.TestReader(t, conformance.ReaderSubject{Reader: s, Source: s.Source})
 }
 
 func TestWorldIsReadButNotEvaluated(t *testing.T) {

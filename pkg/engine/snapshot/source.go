@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/choice"
 )
 
 // pageSize is how many objects are evaluated side by side.
@@ -41,7 +40,7 @@ type source struct {
 // Pages implements engine.Source.
 func (s source) Pages(ctx context.Context, selections []engine.Selection) iter.Seq2[engine.Page, error] {
 	return func(yield func(engine.Page, error) bool) {
-		joined, err := choice.New(selections, s.scope)
+		joined, err := engine.NewObjectFilter(selections, s.scope)
 		if err == nil {
 			err = answerable(s.scope.Fields)
 		}
@@ -101,8 +100,8 @@ func (s source) missing() []error {
 	return out
 }
 
-func (s source) wanted(joined *choice.Choice) []*entry {
-	kinds := map[schema.GroupVersionKind]*choice.Kind{}
+func (s source) wanted(joined *engine.ObjectFilter) []*entry {
+	kinds := map[schema.GroupVersionKind]*engine.KindFilter{}
 	var out []*entry
 	for _, e := range s.entries {
 		gvk := e.mapping.GroupVersionKind
@@ -120,8 +119,8 @@ func (s source) wanted(joined *choice.Choice) []*entry {
 	return out
 }
 
-func factsOf(e *entry) choice.Facts {
-	return choice.Facts{
+func factsOf(e *entry) engine.ObjectFacts {
+	return engine.ObjectFacts{
 		Namespace: e.key.Namespace, Name: e.key.Name, Labels: e.object.GetLabels(),
 		Controlled: metav1.GetControllerOfNoCopy(e.object) != nil,
 	}

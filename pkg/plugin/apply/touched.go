@@ -7,14 +7,14 @@ import (
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 // leaf is one value that a change touches.
 type leaf struct {
 	path fieldpath.Path
-	kind fielddiff.Kind
+	kind diff.Kind
 }
 
 // leavesOf takes maps that are added or removed apart, so that a field that
@@ -27,10 +27,10 @@ func leavesOf(t touched.Touched) (leaves []leaf, withheld bool) {
 			continue
 		}
 		from := t.After
-		if f.Kind == fielddiff.Removed {
+		if f.Kind == diff.Removed {
 			from = t.Before
 		}
-		content, _ := fielddiff.Lookup(map[string]any(from), f.Path)
+		content, _ := diff.Lookup(map[string]any(from), f.Path)
 		leaves = appendLeaves(leaves, leaf{path: f.Path, kind: f.Kind}, content)
 	}
 	return leaves, withheld
@@ -38,7 +38,7 @@ func leavesOf(t touched.Touched) (leaves []leaf, withheld bool) {
 
 func appendLeaves(out []leaf, at leaf, content any) []leaf {
 	fields, _ := content.(map[string]any)
-	if (at.kind != fielddiff.Added && at.kind != fielddiff.Removed) || len(fields) == 0 {
+	if (at.kind != diff.Added && at.kind != diff.Removed) || len(fields) == 0 {
 		return append(out, at)
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -51,11 +51,11 @@ func appendLeaves(out []leaf, at leaf, content any) []leaf {
 // in is what an object holds at the leaf; nil where it is absent, which to a
 // reader is the same as null. Of an element that moved it is its place.
 func (l leaf) in(object map[string]any) any {
-	if l.kind != fielddiff.Moved {
-		v, _ := fielddiff.Lookup(object, l.path)
+	if l.kind != diff.Moved {
+		v, _ := diff.Lookup(object, l.path)
 		return v
 	}
-	pointer, ok := fielddiff.Pointer(object, l.path)
+	pointer, ok := diff.Pointer(object, l.path)
 	if !ok {
 		return nil
 	}
@@ -66,7 +66,7 @@ func (l leaf) in(object map[string]any) any {
 func differing(leaves []leaf, a, b map[string]any) []fieldpath.Path {
 	var out []fieldpath.Path
 	for _, l := range leaves {
-		if !fielddiff.Same(l.in(a), l.in(b)) {
+		if !diff.Same(l.in(a), l.in(b)) {
 			out = append(out, l.path)
 		}
 	}
@@ -87,7 +87,7 @@ func otherFields(a, b touched.Touched) []fieldpath.Path {
 		all.Insert(l.path)
 	}
 	touchedAlike := func(l leaf) bool {
-		return fielddiff.Same(l.in(a.Before), l.in(b.Before)) && fielddiff.Same(l.in(a.After), l.in(b.After))
+		return diff.Same(l.in(a.Before), l.in(b.Before)) && diff.Same(l.in(a.After), l.in(b.After))
 	}
 	known := fieldpath.NewSet()
 	for _, l := range x {

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
@@ -75,7 +75,7 @@ func (v *Verified) noteAnswer(answer *unstructured.Unstructured) {
 		v.answered = v.Touched.Answered(answer) // kept only where it is needed: there are many objects
 	}
 	for _, f := range v.Difference {
-		value, _ := fielddiff.Lookup(answer.Object, f.Path)
+		value, _ := diff.Lookup(answer.Object, f.Path)
 		v.beside = append(v.beside, beside{path: f.Path, value: value})
 	}
 }
@@ -90,7 +90,7 @@ func (v *Verified) drift(answer map[string]any) []fieldpath.Path {
 	leaves, _ := leavesOf(was)
 	out := differing(leaves, was.After, answer)
 	for _, b := range v.beside {
-		if value, _ := fielddiff.Lookup(answer, b.path); !fielddiff.Same(b.value, value) {
+		if value, _ := diff.Lookup(answer, b.path); !diff.Same(b.value, value) {
 			out = append(out, b.path)
 		}
 	}
@@ -112,15 +112,15 @@ func touchedBy(in intent.Input, r intent.Request) touched.Touched {
 }
 
 // typeOf says how the server reads the object's lists, where it publishes that.
-func typeOf(live *unstructured.Unstructured, types managedfields.TypeConverter) fielddiff.Type {
+func typeOf(live *unstructured.Unstructured, types managedfields.TypeConverter) diff.Type {
 	if types == nil {
-		return fielddiff.Type{}
+		return diff.Type{}
 	}
 	empty := &unstructured.Unstructured{Object: map[string]any{}}
 	empty.SetGroupVersionKind(live.GroupVersionKind())
 	typed, err := types.ObjectToTyped(empty)
 	if err != nil {
-		return fielddiff.Type{} // of another version than the document
+		return diff.Type{} // of another version than the document
 	}
-	return fielddiff.Type{Schema: typed.Schema(), Ref: typed.TypeRef()}
+	return diff.Type{Schema: typed.Schema(), Ref: typed.TypeRef()}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
 )
 
 // Filters are Kyverno's resourceFilters: objects that its webhooks let pass
@@ -48,10 +47,10 @@ func (f Filters) Match(gvk schema.GroupVersionKind, namespace, name string) bool
 		if !entry.kind.Matches(gvk, "") {
 			continue
 		}
-		if wildcard.Match(entry.namespace, namespace) && wildcard.Match(entry.name, name) {
+		if selector.MatchWildcard(entry.namespace, namespace) && selector.MatchWildcard(entry.name, name) {
 			return true
 		}
-		if gvk.Kind == "Namespace" && gvk.Group == "" && wildcard.Match(entry.namespace, name) {
+		if gvk.Kind == "Namespace" && gvk.Group == "" && selector.MatchWildcard(entry.namespace, name) {
 			return true
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/choice"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster/rawlist"
 )
 
@@ -26,7 +25,7 @@ type page struct {
 func (s *source) page(ctx context.Context, k chosenKind, items []rawlist.Item, seen map[string]bool) *page {
 	p := &page{resource: k.resource, request: s.scope.Request}
 	for _, item := range items {
-		facts := choice.Facts{
+		facts := engine.ObjectFacts{
 			Namespace: item.Namespace, Name: item.Name, Labels: item.Labels, Controlled: item.Controlled,
 		}
 		filtered := len(k.Names()) == 0 && s.options.Filters.Match(k.mapping.GroupVersionKind, item.Namespace, item.Name)

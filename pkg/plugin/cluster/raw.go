@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/apipath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster/transport"
 )
 
@@ -16,7 +15,7 @@ var _ engine.RawReader = (*Client)(nil)
 // what somebody may do: any other method, another host, logs, tokens and the
 // paths that run commands or open tunnels are a *transport.RefusedError.
 func (c *Client) Raw(ctx context.Context, method, target string, body []byte) ([]byte, error) {
-	p, err := apipath.Parse(target)
+	p, err := engine.ParseAPIPath(target)
 	if err != nil || p.Refusal(method) != "" {
 		return nil, &transport.RefusedError{Method: method, Path: target}
 	}

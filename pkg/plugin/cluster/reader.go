@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster/rawlist"
 )
@@ -132,7 +132,7 @@ func yieldItems(
 
 // listable finds the resources that a selection names.
 func (c *Client) listable(ctx context.Context, s engine.Selection) ([]*resource, error) {
-	if !wildcard.Has(s.Group) && !wildcard.Has(s.Kind) && !wildcard.Has(s.Version) {
+	if !selector.HasWildcard(s.Group) && !selector.HasWildcard(s.Kind) && !selector.HasWildcard(s.Version) {
 		key := engine.ObjectKey{Version: s.Version}
 		key.Group, key.Kind = s.Group, s.Kind
 		r, err := c.resource(ctx, key)
@@ -142,7 +142,7 @@ func (c *Client) listable(ctx context.Context, s engine.Selection) ([]*resource,
 		if !r.listable {
 			return nil, apierrors.NewMethodNotSupported(r.mapping.Resource.GroupResource(), "list")
 		}
-		if s.Namespace != "" && !wildcard.Has(s.Namespace) && !r.namespaced() {
+		if s.Namespace != "" && !selector.HasWildcard(s.Namespace) && !r.namespaced() {
 			return nil, nil
 		}
 		return []*resource{r}, nil
@@ -154,7 +154,7 @@ func (c *Client) listable(ctx context.Context, s engine.Selection) ([]*resource,
 	return cat.kinds(func(versions []*resource) *resource {
 		for _, r := range versions {
 			gvk := r.mapping.GroupVersionKind
-			named := wildcard.Match(s.Group, gvk.Group) && wildcard.Match(s.Kind, gvk.Kind) && open(s.Version, gvk.Version)
+			named := selector.MatchWildcard(s.Group, gvk.Group) && selector.MatchWildcard(s.Kind, gvk.Kind) && open(s.Version, gvk.Version)
 			named = named && s.Names(r.mapping.Resource.Resource)
 			if named && r.listable && (r.namespaced() || open(s.Namespace, "")) {
 				return r
@@ -167,10 +167,10 @@ func (c *Client) listable(ctx context.Context, s engine.Selection) ([]*resource,
 // queryOf is what the server can select by itself.
 func queryOf(s engine.Selection) query {
 	var q query
-	if !wildcard.Has(s.Namespace) {
+	if !selector.HasWildcard(s.Namespace) {
 		q.namespace = s.Namespace
 	}
-	if s.Name != "" && !wildcard.Has(s.Name) {
+	if s.Name != "" && !selector.HasWildcard(s.Name) {
 		q.fields = "metadata.name=" + s.Name
 	}
 	if l := s.Labels; l != nil && len(l.MatchLabels)+len(l.MatchExpressions) > 0 { // one of everything has no text
@@ -179,4 +179,4 @@ func queryOf(s engine.Selection) query {
 	return q
 }
 
-func open(pattern, text string) bool { return pattern == "" || wildcard.Match(pattern, text) }
+func open(pattern, text string) bool { return pattern == "" || selector.MatchWildcard(pattern, text) }

@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/apipath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster/rawlist"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 )
@@ -43,7 +42,7 @@ func objectPath(r *resource, key engine.ObjectKey) ([]string, error) {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("%s: %q %s", key, segment, problems[0]))
 		}
 	}
-	if (apipath.Path{Subresource: key.Subresource}).Acts() {
+	if (engine.APIPath{Subresource: key.Subresource}).Acts() {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s: %s acts when it is read or written, and is not for this program", key, key.Subresource))
 	}
 	if key.Name == "" {

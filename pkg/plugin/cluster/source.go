@@ -15,8 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/choice"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster/rawlist"
 )
 
@@ -91,12 +90,12 @@ func (s *source) Pages(ctx context.Context, selections []engine.Selection) iter.
 // chosenKind is one resource to list and the choice among its objects.
 type chosenKind struct {
 	*resource
-	*choice.Kind
+	*engine.KindFilter
 }
 
 // choose finds the resources to list.
 func (s *source) choose(ctx context.Context, selections []engine.Selection) ([]chosenKind, error) {
-	joined, err := choice.New(selections, s.scope)
+	joined, err := engine.NewObjectFilter(selections, s.scope)
 	if err != nil {
 		return nil, err
 	}
@@ -162,10 +161,10 @@ func (cat *catalog) missing(selections []engine.Selection) []string {
 	var out []string
 	for _, s := range selections {
 		name := s.Kind
-		if wildcard.Has(name) {
+		if selector.HasWildcard(name) {
 			name = s.Resource
 		}
-		if name == "" || wildcard.Has(name) || cat.serves(s) {
+		if name == "" || selector.HasWildcard(name) || cat.serves(s) {
 			continue
 		}
 		if s.Group != "" && s.Group != "*" {
@@ -179,8 +178,8 @@ func (cat *catalog) missing(selections []engine.Selection) []string {
 func (cat *catalog) serves(s engine.Selection) bool {
 	for _, r := range cat.resources {
 		gvk := r.mapping.GroupVersionKind
-		named := wildcard.Match(s.Kind, gvk.Kind) && s.Names(r.mapping.Resource.Resource)
-		if named && wildcard.Match(s.Group, gvk.Group) && open(s.Version, gvk.Version) {
+		named := selector.MatchWildcard(s.Kind, gvk.Kind) && s.Names(r.mapping.Resource.Resource)
+		if named && selector.MatchWildcard(s.Group, gvk.Group) && open(s.Version, gvk.Version) {
 			return true
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
@@ -267,7 +267,7 @@ func TestAWriteThatWasBegunIsLookedUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		change := &engine.Change{Subject: task.Key, Before: live, After: want}
-		for _, f := range fielddiff.Compare(live.Object, want.Object, fielddiff.Type{}) {
+		for _, f := range diff.Compare(live.Object, want.Object, diff.Type{}) {
 			change.Fields = append(change.Fields, engine.FieldChange{Field: f})
 		}
 		task.Trace = &journal.Attempt{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Touched: touched.By(change)}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/place"
 )
 
@@ -84,7 +84,7 @@ func (e *entry) has(p fieldpath.Path) bool {
 // whole is the path of an owned leaf, or nil where the leaf was an empty map when
 // it was set: what others put into it is theirs.
 func whole(object map[string]any, p fieldpath.Path) fieldpath.Path {
-	v, ok := fielddiff.Lookup(object, p)
+	v, ok := diff.Lookup(object, p)
 	if m, isMap := v.(map[string]any); !ok || (isMap && len(m) == 0) {
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/place"
 )
 
@@ -38,7 +38,7 @@ func names(paths []fieldpath.Path) string {
 		if i == namesShown {
 			return fmt.Sprintf("%s and %d more", strings.Join(out, ", "), len(paths)-i)
 		}
-		out = append(out, fielddiff.PathString(p))
+		out = append(out, diff.PathString(p))
 	}
 	return strings.Join(out, ", ")
 }

@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/place"
 )
 
@@ -48,13 +48,13 @@ func (r *repeat) writes(rule engine.RuleRef, p place.Place) bool {
 
 // undone are the fields of the second list that give another value to, or remove,
 // what the first list wrote. What is only added to is not undone.
-func undone(first, second []fielddiff.Field) []fieldpath.Path {
+func undone(first, second []diff.Field) []fieldpath.Path {
 	var out []fieldpath.Path
 	for _, f := range second {
-		if f.Kind != fielddiff.Replaced && f.Kind != fielddiff.Removed {
+		if f.Kind != diff.Replaced && f.Kind != diff.Removed {
 			continue
 		}
-		if slices.ContainsFunc(first, func(written fielddiff.Field) bool { return sets(written, f.Path) }) {
+		if slices.ContainsFunc(first, func(written diff.Field) bool { return sets(written, f.Path) }) {
 			out = append(out, f.Path)
 		}
 	}
@@ -63,7 +63,7 @@ func undone(first, second []fielddiff.Field) []fieldpath.Path {
 
 // sets tells whether a field got a value that is at a path, or leads to it, or lies
 // below it.
-func sets(f fielddiff.Field, p fieldpath.Path) bool {
+func sets(f diff.Field, p fieldpath.Path) bool {
 	n := min(len(f.Path), len(p))
-	return (f.Kind == fielddiff.Added || f.Kind == fielddiff.Replaced) && f.Path[:n].Equals(p[:n])
+	return (f.Kind == diff.Added || f.Kind == diff.Replaced) && f.Path[:n].Equals(p[:n])
 }

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // FuzzLive turns one object into another, whatever they hold: what a cluster stores
@@ -45,7 +45,7 @@ func FuzzLive(f *testing.F) {
 		}
 		c := &engine.Change{Before: &unstructured.Unstructured{Object: before}, After: &unstructured.Unstructured{Object: after}}
 		c.Subject = engine.KeyOf(c.Before)
-		for _, field := range fielddiff.Compare(before, after, fielddiff.Type{}) {
+		for _, field := range diff.Compare(before, after, diff.Type{}) {
 			c.Fields = append(c.Fields, engine.FieldChange{Field: field})
 		}
 		if err := (&Reviewer{FieldManager: "kubectl-mutate"}).live(t.Context(), c); err != nil {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // texts writes selections for people, each once, and all kinds in one way, as
@@ -51,7 +51,7 @@ func (b *Builder) kinds(s engine.Selection) []schema.GroupKind {
 	if wanted.Group == "*" {
 		wanted.Group = ""
 	}
-	plain := wanted.Resource != "" && !wildcard.Has(wanted.Resource+wanted.Group)
+	plain := wanted.Resource != "" && !selector.HasWildcard(wanted.Resource+wanted.Group)
 	if b.Mapper == nil || !plain || s.Resource == "" && s.Group != "*" {
 		return nil
 	}
@@ -62,7 +62,7 @@ func (b *Builder) kinds(s engine.Selection) []schema.GroupKind {
 	var out []schema.GroupKind
 	for _, gvk := range found {
 		// No server has kinds of the group extensions any more: Kubernetes 1.22.
-		fits := wildcard.Match(s.Group, gvk.Group) && wildcard.Match(s.Kind, gvk.Kind) && gvk.Group != "extensions"
+		fits := selector.MatchWildcard(s.Group, gvk.Group) && selector.MatchWildcard(s.Kind, gvk.Kind) && gvk.Group != "extensions"
 		if fits && !slices.Contains(out, gvk.GroupKind()) {
 			out = append(out, gvk.GroupKind())
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
@@ -40,7 +40,7 @@ func valueSet(from, to string) touched.Touched {
 	state := func(value string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"k": value}}}
 	}
-	return touched.Between(state(from), state(to), fielddiff.Type{})
+	return touched.Between(state(from), state(to), diff.Type{})
 }
 
 func entry(name string) plan.Entry {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
@@ -26,7 +26,7 @@ func planned(name string) plan.Entry {
 	}
 	return plan.Entry{
 		Object:  touched.ObjectOf(engine.KeyOf(state(""))),
-		Touched: touched.Between(state("before"), state("after"), fielddiff.Type{}),
+		Touched: touched.Between(state("before"), state("after"), diff.Type{}),
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 )
 
@@ -100,7 +100,7 @@ func (b *Builder) request(ctx context.Context, c *engine.Change) (r intent.Reque
 	if err != nil {
 		return r, nil, err
 	}
-	if hasStatus && in.Subresource == "" && !fielddiff.Same(c.Before.Object["status"], c.After.Object["status"]) {
+	if hasStatus && in.Subresource == "" && !diff.Same(c.Before.Object["status"], c.After.Object["status"]) {
 		in.After = withStatusOf(c.After, c.Before)
 		if r, cannot = intent.Plan(in); cannot != nil || r.Method != intent.None {
 			return r, cannot, nil

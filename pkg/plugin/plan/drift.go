@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
@@ -58,7 +58,7 @@ func (w Writer) String() string {
 func (d *Drift) Error() string {
 	var parts []string
 	for _, f := range d.Fields {
-		text := fielddiff.PathString(f.Path)
+		text := diff.PathString(f.Path)
 		var by []string
 		for _, w := range f.By {
 			by = append(by, w.String())
@@ -110,12 +110,12 @@ func (e *Entry) Drift(now *engine.Change, m *secret.Masker) *Drift {
 func (e *Entry) reached(live *unstructured.Unstructured) bool {
 	is := touched.Touched{Before: live.Object, After: live.Object}
 	for _, f := range e.Leaves() {
-		if f.Withheld || f.Kind == fielddiff.Moved {
+		if f.Withheld || f.Kind == diff.Moved {
 			return false // cannot be told
 		}
 		_, want := e.Values(f)
-		_, got := is.Values(touched.Field{Path: f.Path, Kind: fielddiff.Replaced})
-		if !fielddiff.Same(want, got) {
+		_, got := is.Values(touched.Field{Path: f.Path, Kind: diff.Replaced})
+		if !diff.Same(want, got) {
 			return false
 		}
 	}
@@ -154,7 +154,7 @@ func (e *Entry) sameValues(f touched.Field, now touched.Touched, g touched.Field
 		return true // the entry does not have them
 	}
 	a, b := e.Field(f), now.Field(g)
-	return fielddiff.Same(a.From, b.From) && fielddiff.Same(a.To, b.To)
+	return diff.Same(a.From, b.From) && diff.Same(a.To, b.To)
 }
 
 // secretlyWritten are the withheld fields that somebody wrote since the plan was

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
 )
@@ -52,7 +52,7 @@ var rule = engine.RuleRef{Dialect: "kyverno", Policy: "team", Rule: "label", Ori
 // change is what one rule made of an object.
 func change(before, after *unstructured.Unstructured) engine.Change {
 	c := engine.Change{Subject: engine.KeyOf(before), Before: before, After: after, Scoped: true}
-	for _, f := range fielddiff.Compare(before.Object, after.Object, fielddiff.Type{}) {
+	for _, f := range diff.Compare(before.Object, after.Object, diff.Type{}) {
 		c.Fields = append(c.Fields, engine.FieldChange{Field: f, Rule: rule})
 	}
 	if len(c.Fields) == 0 {

@@ -7,7 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/apipath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // ForbiddenError is a server's refusal for want of a permission.
@@ -30,7 +30,7 @@ func Forbidden(err error, method, path string) error {
 	if !apierrors.IsForbidden(err) || !errors.As(err, &status) {
 		return err
 	}
-	p := apipath.Read(path)
+	p := engine.ReadAPIPath(path)
 	if p.Resource == "" {
 		return &ForbiddenError{Need: Need{Verb: strings.ToLower(method), Path: p.Clean}, Err: err}
 	}
@@ -45,7 +45,7 @@ func Forbidden(err error, method, path string) error {
 }
 
 // verb is what an authorizer calls a request for a resource.
-func verb(method string, p apipath.Path) string {
+func verb(method string, p engine.APIPath) string {
 	switch {
 	case method == http.MethodPost:
 		return "create"

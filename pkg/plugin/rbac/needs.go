@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/choice"
 )
 
 // Run is what permissions are wanted for.
@@ -133,7 +132,7 @@ func (c *collector) matched(wanted func(*engine.Description) bool) []engine.Sele
 // Where the user has typed nothing, that is enough for a run with types or names
 // too: a single object is got.
 func (c *collector) chosen(all []engine.Selection, scope engine.Scope) error {
-	chosen, err := choice.New(all, scope)
+	chosen, err := engine.NewObjectFilter(all, scope)
 	if err != nil {
 		return err
 	}
@@ -164,7 +163,7 @@ func (c *collector) chosen(all []engine.Selection, scope engine.Scope) error {
 }
 
 // need is one about the chosen objects of a kind, whose names are left open.
-func (c *collector) need(m *meta.RESTMapping, k *choice.Kind) Need {
+func (c *collector) need(m *meta.RESTMapping, k *engine.KindFilter) Need {
 	n := Need{Group: m.Resource.Group, Resource: m.Resource.Resource}
 	if namespaced(m) {
 		n.Namespace = fixed(k.Namespace())
@@ -173,7 +172,7 @@ func (c *collector) need(m *meta.RESTMapping, k *choice.Kind) Need {
 }
 
 // names are those that chosen objects can have; one empty name is any.
-func names(k *choice.Kind) []string {
+func names(k *engine.KindFilter) []string {
 	typed := k.Names()
 	if len(typed) == 0 {
 		return []string{fixed(k.Name())}
@@ -237,7 +236,7 @@ func (c *collector) reaches(d *engine.Description) bool {
 	if c.Purpose == Explain && d.Existing == engine.ByTrigger {
 		scope.Only = nil // any object may set off a rule that acts on what is explained
 	}
-	chosen, err := choice.New(d.Matches, scope)
+	chosen, err := engine.NewObjectFilter(d.Matches, scope)
 	return err == nil && slices.ContainsFunc(c.Served, func(m *meta.RESTMapping) bool {
 		_, ok := chosen.Kind(m)
 		return ok

@@ -6,8 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/apipath"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // read gets what is one object by its name, and lists anything else.
@@ -36,7 +35,7 @@ func (c *collector) kinds(s engine.Selection) []*meta.RESTMapping {
 	var out []*meta.RESTMapping
 	for _, m := range c.Served {
 		gvk := m.GroupVersionKind
-		if s.Kind != "" && wildcard.Match(s.Group, gvk.Group) && wildcard.Match(s.Kind, gvk.Kind) && s.Names(m.Resource.Resource) {
+		if s.Kind != "" && selector.MatchWildcard(s.Group, gvk.Group) && selector.MatchWildcard(s.Kind, gvk.Kind) && s.Names(m.Resource.Resource) {
 			out = append(out, m)
 		}
 	}
@@ -47,13 +46,13 @@ func namespaced(m *meta.RESTMapping) bool { return m.Scope.Name() == meta.RESTSc
 
 // one tells whether a selection will name a single object when the rule runs.
 func one(s engine.Selection, m *meta.RESTMapping) bool {
-	plain := func(text string) bool { return text == engine.Computed || text != "" && !wildcard.Has(text) }
+	plain := func(text string) bool { return text == engine.Computed || text != "" && !selector.HasWildcard(text) }
 	return plain(s.Name) && s.Labels == nil && (plain(s.Namespace) || !namespaced(m))
 }
 
 // fixed is a part of a selection that is known before the run; else empty.
 func fixed(part string) string {
-	if wildcard.Has(part) {
+	if selector.HasWildcard(part) {
 		return ""
 	}
 	return part
@@ -76,7 +75,7 @@ func (c *collector) ask(d *engine.Description, a engine.Ask) {
 
 // path is a request that a policy makes of the API server.
 func (c *collector) path(d *engine.Description, a engine.Ask) {
-	p, err := apipath.Parse(a.Path)
+	p, err := engine.ParseAPIPath(a.Path)
 	if err != nil || p.Refusal(a.Method) != "" {
 		return // it is never made
 	}

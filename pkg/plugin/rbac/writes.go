@@ -7,8 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/choice"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // write reads each object again and patches it. Targets may be anywhere, also
@@ -27,7 +26,7 @@ func (c *collector) write(d *engine.Description) {
 		}
 		return
 	}
-	chosen, err := choice.New(d.Matches, c.scope())
+	chosen, err := engine.NewObjectFilter(d.Matches, c.scope())
 	if err != nil {
 		return // objects has told
 	}
@@ -49,7 +48,7 @@ func (c *collector) write(d *engine.Description) {
 // anyKind tells whether a rule matches what its author may not have thought of.
 func anyKind(selections []engine.Selection) bool {
 	return slices.ContainsFunc(selections, func(s engine.Selection) bool {
-		return wildcard.Has(s.Kind) && (s.Resource == "" || wildcard.Has(s.Resource))
+		return selector.HasWildcard(s.Kind) && (s.Resource == "" || selector.HasWildcard(s.Resource))
 	})
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/grouping"
 )
@@ -32,7 +32,7 @@ func podChange(name, value string) engine.Change {
 	before, after := pod("web:1", map[string]any{"a": "b"}), pod("web:2", map[string]any{"a": "b", "c": value})
 	c := engine.Change{Before: object(before), After: object(after), Steps: []engine.Step{{Rule: rule, Outcome: engine.Changed}}}
 	c.Subject = engine.KeyOf(c.After)
-	for _, f := range fielddiff.Compare(before, after, fielddiff.Type{}) {
+	for _, f := range diff.Compare(before, after, diff.Type{}) {
 		c.Fields = append(c.Fields, engine.FieldChange{Field: f, Rule: rule})
 	}
 	return c

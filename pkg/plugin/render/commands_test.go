@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
@@ -40,7 +40,7 @@ func hostile() engine.Change {
 		Subject: key, Before: object(before), After: object(after),
 		Impacts: []engine.Impact{{Code: command, Text: command, Advice: older, Brief: older}},
 	}
-	for _, f := range fielddiff.Compare(before, after, fielddiff.Type{}) {
+	for _, f := range diff.Compare(before, after, diff.Type{}) {
 		c.Fields = append(c.Fields, engine.FieldChange{Field: f, Rule: rule})
 	}
 	for _, o := range []engine.Outcome{engine.Changed, engine.Failed, engine.Skipped, engine.Unchanged, engine.NotMatched} {

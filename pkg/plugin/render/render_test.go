@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/advice"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/grouping"
@@ -82,8 +82,8 @@ func (g *given) changes() []engine.Change {
 			}
 			c.Steps = append(c.Steps, step)
 		}
-		for _, f := range fielddiff.Compare(in.Before, c.After.Object, fielddiff.Type{EmptyIsAbsent: g.BuiltIn}) {
-			rule, ok := writers[fielddiff.PathString(f.Path)]
+		for _, f := range diff.Compare(in.Before, c.After.Object, diff.Type{EmptyIsAbsent: g.BuiltIn}) {
+			rule, ok := writers[diff.PathString(f.Path)]
 			if !ok {
 				rule = last
 			}

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
 )
@@ -18,7 +18,7 @@ import (
 // Field is a field that differs. Its texts are harmless lines.
 type Field struct {
 	Path string
-	Kind fielddiff.Kind
+	Kind diff.Kind
 	// From and To are the values as JSON, cut where they are long; of a moved
 	// element they are its places. From is empty for an added field and To for a
 	// removed one.
@@ -28,30 +28,30 @@ type Field struct {
 // String is a line: "~ spec.replicas: 1 -> 2".
 func (f *Field) String() string {
 	switch f.Kind {
-	case fielddiff.Added:
+	case diff.Added:
 		return "+ " + f.Path + ": " + f.To
-	case fielddiff.Removed:
+	case diff.Removed:
 		return "- " + f.Path + ": " + f.From
-	case fielddiff.Moved:
+	case diff.Moved:
 		return "> " + f.Path + ": from place " + f.From + " to " + f.To
-	case fielddiff.Replaced:
+	case diff.Replaced:
 	}
 	return "~ " + f.Path + ": " + f.From + " -> " + f.To
 }
 
 func fieldOf(c *engine.Change, f *engine.FieldChange, m *secret.Masker) Field {
-	out := Field{Path: fielddiff.PathString(m.Path(f.Path)), Kind: f.Kind}
+	out := Field{Path: diff.PathString(m.Path(f.Path)), Kind: f.Kind}
 	if out.Path == "" {
 		out.Path = "(the whole object)"
 	}
 	from, to := f.From, f.To
-	if h := holder(c, f); h != nil && f.Kind != fielddiff.Moved {
+	if h := holder(c, f); h != nil && f.Kind != diff.Moved {
 		from, to = m.Value(h, fieldNames(f.Path), from, to)
 	}
-	if f.Kind != fielddiff.Added {
+	if f.Kind != diff.Added {
 		out.From = valueText(from)
 	}
-	if f.Kind != fielddiff.Removed {
+	if f.Kind != diff.Removed {
 		out.To = valueText(to)
 	}
 	return out
@@ -59,7 +59,7 @@ func fieldOf(c *engine.Change, f *engine.FieldChange, m *secret.Masker) Field {
 
 // holder is the state of the object that holds a field.
 func holder(c *engine.Change, f *engine.FieldChange) *unstructured.Unstructured {
-	if c.After == nil || (f.Kind == fielddiff.Removed && c.Before != nil) {
+	if c.After == nil || (f.Kind == diff.Removed && c.Before != nil) {
 		return c.Before
 	}
 	return c.After

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/document"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report"
@@ -92,7 +92,7 @@ func (g *given) changes() []engine.Change {
 			}
 			c.Steps = append(c.Steps, s)
 		}
-		for _, f := range fielddiff.Compare(in.Before, c.After.Object, fielddiff.Type{}) {
+		for _, f := range diff.Compare(in.Before, c.After.Object, diff.Type{}) {
 			c.Fields = append(c.Fields, engine.FieldChange{Field: f, Rule: last})
 		}
 		out = append(out, c)

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
@@ -45,7 +45,7 @@ func (w *writes) results() []apply.Result {
 	for _, in := range w.Results {
 		r := apply.Result{Key: engine.KeyOf(object(in.Before)), Outcome: in.Outcome, Method: in.Method, Found: in.Found, Rules: in.Rules}
 		if in.After != nil {
-			r.Touched = touched.Between(object(in.Before), object(in.After), fielddiff.Type{})
+			r.Touched = touched.Between(object(in.Before), object(in.After), diff.Type{})
 		}
 		if in.Error != "" {
 			r.Err = &apply.ObjectError{Key: r.Key, Err: errors.New(in.Error)}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
@@ -29,30 +29,30 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 func TestAnswered(t *testing.T) {
 	before := object(t, "{kind: Thing, spec: {gone: 1, size: 1}}")
 	after := object(t, "{kind: Thing, spec: {size: 2, labels: {team: a, tier: b}}}")
-	change := touched.Between(before, after, fielddiff.Type{})
+	change := touched.Between(before, after, diff.Type{})
 	for _, tt := range []struct {
 		name, answer string
 		want         string
-		kinds        map[string]fielddiff.Kind
+		kinds        map[string]diff.Kind
 	}{
 		{
 			"as expected", "{kind: Thing, spec: {size: 2, labels: {team: a, tier: b}}}",
 			"{size: 2, labels: {team: a, tier: b}}",
-			map[string]fielddiff.Kind{"spec.gone": fielddiff.Removed, "spec.size": fielddiff.Replaced, "spec.labels": fielddiff.Added},
+			map[string]diff.Kind{"spec.gone": diff.Removed, "spec.size": diff.Replaced, "spec.labels": diff.Added},
 		},
 		{
 			"with something of others", "{kind: Thing, spec: {size: 2, labels: {team: a, tier: b, mine: x}, more: 1}}",
 			"{size: 2, labels: {team: a, tier: b}}",
-			map[string]fielddiff.Kind{"spec.gone": fielddiff.Removed, "spec.size": fielddiff.Replaced, "spec.labels": fielddiff.Added},
+			map[string]diff.Kind{"spec.gone": diff.Removed, "spec.size": diff.Replaced, "spec.labels": diff.Added},
 		},
 		{
 			"with other values", "{kind: Thing, spec: {size: 3, labels: {team: c}}}",
 			"{size: 3, labels: {team: c}}",
-			map[string]fielddiff.Kind{"spec.gone": fielddiff.Removed, "spec.size": fielddiff.Replaced, "spec.labels": fielddiff.Added},
+			map[string]diff.Kind{"spec.gone": diff.Removed, "spec.size": diff.Replaced, "spec.labels": diff.Added},
 		},
 		{
 			"with the opposite", "{kind: Thing, spec: {gone: 5}}", "{gone: 5}",
-			map[string]fielddiff.Kind{"spec.gone": fielddiff.Replaced, "spec.size": fielddiff.Removed},
+			map[string]diff.Kind{"spec.gone": diff.Replaced, "spec.size": diff.Removed},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -64,9 +64,9 @@ func TestAnswered(t *testing.T) {
 			if d := cmp.Diff(want.Object["spec"], got.After["spec"]); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}
-			kinds := map[string]fielddiff.Kind{}
+			kinds := map[string]diff.Kind{}
 			for _, f := range got.Fields {
-				kinds[fielddiff.PathString(f.Path)] = f.Kind
+				kinds[diff.PathString(f.Path)] = f.Kind
 			}
 			if d := cmp.Diff(tt.kinds, kinds); d != "" {
 				t.Errorf("(-want +got):\n%s", d)

@@ -2,7 +2,7 @@ package touched
 
 import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // Change is the change of an object as an evaluation would hand it out, for
@@ -25,19 +25,19 @@ func (t Touched) Change(o Object) engine.Change {
 // places.
 func (t Touched) Field(f Field) engine.FieldChange {
 	from, to := t.Values(f)
-	if f.Kind == fielddiff.Moved {
+	if f.Kind == diff.Moved {
 		from, to = place(t.Before, f), place(t.After, f)
 	}
-	return engine.FieldChange{Field: fielddiff.Field{Path: f.Path, Kind: f.Kind, From: from, To: to}, Rule: f.Rule}
+	return engine.FieldChange{Field: diff.Field{Path: f.Path, Kind: f.Kind, From: from, To: to}, Rule: f.Rule}
 }
 
 // place is where a list element stands.
 func place(p Part, f Field) any {
 	last := len(f.Path) - 1
-	list, _ := fielddiff.Lookup(map[string]any(p), f.Path[:last])
+	list, _ := diff.Lookup(map[string]any(p), f.Path[:last])
 	elements, _ := list.([]any)
 	for i, element := range elements {
-		if _, ok := fielddiff.Lookup([]any{element}, f.Path[last:]); ok {
+		if _, ok := diff.Lookup([]any{element}, f.Path[last:]); ok {
 			return int64(i)
 		}
 	}

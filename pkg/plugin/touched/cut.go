@@ -8,7 +8,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // Part is a part of an object. Its numbers are read as an object's are.
@@ -90,8 +90,8 @@ func (t *tree) widen(before, after any) {
 		return
 	}
 	for _, c := range t.children {
-		x, _ := fielddiff.Lookup(before, fieldpath.Path{c.element})
-		y, _ := fielddiff.Lookup(after, fieldpath.Path{c.element})
+		x, _ := diff.Lookup(before, fieldpath.Path{c.element})
+		y, _ := diff.Lookup(after, fieldpath.Path{c.element})
 		c.widen(x, y)
 	}
 }
@@ -99,7 +99,7 @@ func (t *tree) widen(before, after any) {
 func (t *tree) sameKeys(a, b []any) bool {
 	names := t.keyNames()
 	return slices.EqualFunc(a, b, func(x, y any) bool {
-		return fielddiff.Same(map[string]any(stub(x, names)), map[string]any(stub(y, names)))
+		return diff.Same(map[string]any(stub(x, names)), map[string]any(stub(y, names)))
 	})
 }
 
@@ -163,7 +163,7 @@ func (t *tree) elements(list []any) []any {
 	for i, element := range list {
 		out[i] = map[string]any(stub(element, names))
 		for _, c := range t.children {
-			if _, ok := fielddiff.Lookup([]any{element}, fieldpath.Path{c.element}); !ok {
+			if _, ok := diff.Lookup([]any{element}, fieldpath.Path{c.element}); !ok {
 				continue
 			}
 			kept, ok := c.of(element).(map[string]any)

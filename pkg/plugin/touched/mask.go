@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
 )
 
@@ -44,16 +44,16 @@ func (t Touched) isSecret(object *unstructured.Unstructured, f Field, m *secret.
 	from, to := t.Values(f)
 	hiddenFrom, _ := m.Value(object, f.names(), from, nil)
 	hiddenTo, _ := m.Value(object, f.names(), to, nil)
-	return !m.Path(f.Path).Equals(f.Path) || !fielddiff.Same(from, hiddenFrom) || !fielddiff.Same(to, hiddenTo)
+	return !m.Path(f.Path).Equals(f.Path) || !diff.Same(from, hiddenFrom) || !diff.Same(to, hiddenTo)
 }
 
 // Values are those of a field before and after; nil where there is none.
 func (t Touched) Values(f Field) (from, to any) {
-	if f.Kind != fielddiff.Added {
-		from, _ = fielddiff.Lookup(map[string]any(t.Before), f.Path)
+	if f.Kind != diff.Added {
+		from, _ = diff.Lookup(map[string]any(t.Before), f.Path)
 	}
-	if f.Kind != fielddiff.Removed {
-		to, _ = fielddiff.Lookup(map[string]any(t.After), f.Path)
+	if f.Kind != diff.Removed {
+		to, _ = diff.Lookup(map[string]any(t.After), f.Path)
 	}
 	return from, to
 }

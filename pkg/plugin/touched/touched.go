@@ -5,7 +5,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // Touched is what a change touches of an object: its fields, and of the object
@@ -21,7 +21,7 @@ type Touched struct {
 // Field is one field that differs. Its values are those of Before and After.
 type Field struct {
 	Path fieldpath.Path
-	Kind fielddiff.Kind
+	Kind diff.Kind
 	// Withheld tells that a value belongs to a Secret: what Before and After hold
 	// in its place is a mask.
 	Withheld bool
@@ -43,8 +43,8 @@ func By(c *engine.Change) Touched {
 // Between is in what two states of an object differ, apart from what the server
 // counts on its own account: managedFields, resourceVersion and generation. The
 // type says how the server compares them; see engine.TypeOf.
-func Between(before, after *unstructured.Unstructured, t fielddiff.Type) Touched {
-	differences := fielddiff.Compare(WithoutBookkeeping(before.Object), WithoutBookkeeping(after.Object), t)
+func Between(before, after *unstructured.Unstructured, t diff.Type) Touched {
+	differences := diff.Compare(WithoutBookkeeping(before.Object), WithoutBookkeeping(after.Object), t)
 	fields := make([]Field, len(differences))
 	for i, f := range differences {
 		fields[i] = Field{Path: f.Path, Kind: f.Kind}
@@ -69,16 +69,16 @@ func (t Touched) Answered(answer *unstructured.Unstructured) Touched {
 }
 
 // kindOf says how a field differs by what the two states have of it.
-func (t Touched) kindOf(f Field) (kind fielddiff.Kind, differs bool) {
-	_, was := fielddiff.Lookup(map[string]any(t.Before), f.Path)
-	_, is := fielddiff.Lookup(map[string]any(t.After), f.Path)
+func (t Touched) kindOf(f Field) (kind diff.Kind, differs bool) {
+	_, was := diff.Lookup(map[string]any(t.Before), f.Path)
+	_, is := diff.Lookup(map[string]any(t.After), f.Path)
 	switch {
-	case was && is && f.Kind == fielddiff.Moved:
-		return fielddiff.Moved, true
+	case was && is && f.Kind == diff.Moved:
+		return diff.Moved, true
 	case was && is:
-		return fielddiff.Replaced, true
+		return diff.Replaced, true
 	case was:
-		return fielddiff.Removed, true
+		return diff.Removed, true
 	}
-	return fielddiff.Added, is
+	return diff.Added, is
 }

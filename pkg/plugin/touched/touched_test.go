@@ -7,14 +7,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/internal/randomobject"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 // random is a pair of states of an object, and how the server compares them.
-func random(t *testing.T, seed uint64) (before, after *unstructured.Unstructured, typ fielddiff.Type) {
+func random(t *testing.T, seed uint64) (before, after *unstructured.Unstructured, typ diff.Type) {
 	t.Helper()
 	m, object, typ := randomobject.Start(t, seed)
 	return &unstructured.Unstructured{Object: object}, &unstructured.Unstructured{Object: m.Change(object)}, typ
@@ -35,9 +35,9 @@ func TestWhatIsKeptOfAnObjectGivesTheSamePatch(t *testing.T) {
 			t.Fatalf("seed %d: another patch (-whole +kept):\n%s", seed, d)
 		}
 		change := kept.Change(touched.Object{APIVersion: before.GetAPIVersion(), Kind: before.GetKind(), Name: "t"})
-		for i, f := range fielddiff.Compare(before.Object, after.Object, typ) {
+		for i, f := range diff.Compare(before.Object, after.Object, typ) {
 			g := change.Fields[i].Field
-			if !g.Path.Equals(f.Path) || g.Kind != f.Kind || !fielddiff.Same(g.From, f.From) || !fielddiff.Same(g.To, f.To) {
+			if !g.Path.Equals(f.Path) || g.Kind != f.Kind || !diff.Same(g.From, f.From) || !diff.Same(g.To, f.To) {
 				t.Fatalf("seed %d: field %v from %v to %v became %v from %v to %v", seed, f, f.From, f.To, g, g.From, g.To)
 			}
 		}

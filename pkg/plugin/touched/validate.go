@@ -6,7 +6,7 @@ import (
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // Bounds of what is read from files. No object that an API server stores comes
@@ -36,7 +36,7 @@ func (t Touched) ValidateWithin(budget *int) error {
 	}
 	for _, f := range t.Fields {
 		if err := t.checkField(f, budget); err != nil {
-			return fmt.Errorf("%s: %w", fielddiff.PathString(f.Path), err)
+			return fmt.Errorf("%s: %w", diff.PathString(f.Path), err)
 		}
 	}
 	return nil
@@ -55,7 +55,7 @@ func (t Touched) checkField(f Field, budget *int) error {
 	if err != nil {
 		return err
 	}
-	wantBefore, wantAfter := f.Kind != fielddiff.Added, f.Kind != fielddiff.Removed
+	wantBefore, wantAfter := f.Kind != diff.Added, f.Kind != diff.Removed
 	if (wantBefore && !inBefore) || (wantAfter && !inAfter) {
 		return errForeign
 	}
@@ -71,7 +71,7 @@ func has(object any, p fieldpath.Path, budget *int) (bool, error) {
 			}
 		}
 		var ok bool
-		if object, ok = fielddiff.Lookup(object, fieldpath.Path{e}); !ok {
+		if object, ok = diff.Lookup(object, fieldpath.Path{e}); !ok {
 			return false, nil
 		}
 	}

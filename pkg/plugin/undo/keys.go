@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // withoutKeys is the apply configuration by which a manager gives up the list elements
@@ -100,7 +100,7 @@ func anyEmpty(elements, rest *fieldpath.Set) bool {
 func plain(live *unstructured.Unstructured, leaves *fieldpath.Set) bool {
 	all := true
 	leaves.Iterate(func(p fieldpath.Path) {
-		v, ok := fielddiff.Lookup(live.Object, p)
+		v, ok := diff.Lookup(live.Object, p)
 		fields, isMap := v.(map[string]any)
 		all = all && ok && (!isMap || len(fields) == 0)
 	})

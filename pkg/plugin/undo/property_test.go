@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/internal/randomobject"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
@@ -15,7 +15,7 @@ import (
 )
 
 // journalled is a write as a journal keeps it.
-func journalled(t *testing.T, before, after *unstructured.Unstructured, typ fielddiff.Type) undo.Object {
+func journalled(t *testing.T, before, after *unstructured.Unstructured, typ diff.Type) undo.Object {
 	t.Helper()
 	text, err := json.Marshal(touched.Between(before, after, typ))
 	if err != nil {
@@ -68,11 +68,11 @@ func TestUndoLeavesWhatOthersChanged(t *testing.T) {
 		live := &unstructured.Unstructured{Object: m.Change(after.Object)}
 		o := journalled(t, before, after, typ)
 		r := o.Restore(live)
-		for _, f := range fielddiff.Compare(live.Object, r.Want.Object, typ) {
-			if f.Kind != fielddiff.Replaced {
+		for _, f := range diff.Compare(live.Object, r.Want.Object, typ) {
+			if f.Kind != diff.Replaced {
 				continue
 			}
-			if was, _ := fielddiff.Lookup(before.Object, f.Path); !fielddiff.Same(was, f.To) {
+			if was, _ := diff.Lookup(before.Object, f.Path); !diff.Same(was, f.To) {
 				t.Fatalf("seed %d: %v from %v to %v, was %v", seed, f, f.From, f.To, was)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/undo"
@@ -44,7 +44,7 @@ func TestRestore(t *testing.T) {
 				s[f.Name] = f.Data
 			}
 			before, live := object(t, s["before.yaml"]), object(t, s["live.yaml"])
-			o := journalled(t, before, object(t, s["after.yaml"]), fielddiff.Type{})
+			o := journalled(t, before, object(t, s["after.yaml"]), diff.Type{})
 			given := live.DeepCopy()
 			r := o.Restore(live)
 			if d := cmp.Diff(object(t, s["want.yaml"]).Object, r.Want.Object); d != "" {
@@ -70,7 +70,7 @@ func secretWrite(before, after map[string]any) undo.Write {
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "data": data}}
 	}
 	o := touched.Object{APIVersion: "v1", Kind: "Secret", Name: "s"}
-	return undo.Write{Touched: touched.Between(state(before), state(after), fielddiff.Type{}).Masked(o, &secret.Masker{})}
+	return undo.Write{Touched: touched.Between(state(before), state(after), diff.Type{}).Masked(o, &secret.Masker{})}
 }
 
 func TestAValueThatIsNotInTheJournalIsNotPutBack(t *testing.T) {
@@ -96,7 +96,7 @@ func TestAValueThatIsNotInTheJournalIsNotPutBack(t *testing.T) {
 func TestAWriteInDoubtIsTakenBackIfItWasStored(t *testing.T) {
 	before := object(t, []byte(`{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: "1"}}`))
 	after := object(t, []byte(`{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: "2"}}`))
-	o := journalled(t, before, after, fielddiff.Type{})
+	o := journalled(t, before, after, diff.Type{})
 	o.Writes[0].InDoubt = true
 	if r := o.Restore(after); len(r.Restored) != 1 || len(r.Kept) > 0 {
 		t.Errorf("stored: %+v", r)
@@ -114,7 +114,7 @@ func TestSeveralWritesAreTakenBackTheLastOneFirst(t *testing.T) {
 			states[i].Object[k] = v
 		}
 	}
-	first, second := journalled(t, states[0], states[1], fielddiff.Type{}), journalled(t, states[1], states[2], fielddiff.Type{})
+	first, second := journalled(t, states[0], states[1], diff.Type{}), journalled(t, states[1], states[2], diff.Type{})
 	o := undo.Object{Writes: append(first.Writes, second.Writes...)}
 	if d := cmp.Diff(states[0], o.Restore(states[2]).Want); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
@@ -123,7 +123,7 @@ func (r *Reversal) change(ctx context.Context, of *Object) (*engine.Change, erro
 func (r *Reversal) restore(ctx context.Context, c *engine.Change, of *Object, live *unstructured.Unstructured) {
 	put := of.Restore(live)
 	typ := engine.TypeOf(ctx, r.Schemas, live.GroupVersionKind())
-	for _, f := range fielddiff.Compare(live.Object, put.Want.Object, typ) {
+	for _, f := range diff.Compare(live.Object, put.Want.Object, typ) {
 		c.Fields = append(c.Fields, engine.FieldChange{Field: f, Rule: r.rule()})
 	}
 	if len(c.Fields) > 0 {

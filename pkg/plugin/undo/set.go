@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // set makes a path of an object have a content. Maps that lead there are made, list
@@ -78,7 +78,7 @@ func putField(v any, p fieldpath.Path, c content) (any, bool) {
 func indexOf(list []any, e fieldpath.PathElement) int {
 	found := -1
 	for i := range list {
-		if _, ok := fielddiff.Lookup(list[i:i+1], fieldpath.Path{e}); !ok {
+		if _, ok := diff.Lookup(list[i:i+1], fieldpath.Path{e}); !ok {
 			continue
 		}
 		if found >= 0 {

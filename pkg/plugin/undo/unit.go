@@ -3,7 +3,7 @@ package undo
 import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
@@ -11,7 +11,7 @@ import (
 // place in the list (Moved), or a list whose elements have no keys, whole.
 type unit struct {
 	path     fieldpath.Path
-	kind     fielddiff.Kind
+	kind     diff.Kind
 	withheld bool
 }
 
@@ -32,7 +32,7 @@ func unitsOf(t touched.Touched) []unit {
 	for _, f := range t.Leaves() {
 		u := unit{path: f.Path, kind: f.Kind, withheld: f.Withheld}
 		if n := firstIndex(f.Path); n >= 0 {
-			u.path, u.kind = f.Path[:n], fielddiff.Replaced
+			u.path, u.kind = f.Path[:n], diff.Replaced
 		}
 		if last := len(out) - 1; last >= 0 && out[last].path.Equals(u.path) && out[last].kind == u.kind {
 			out[last].withheld = out[last].withheld || u.withheld
@@ -59,11 +59,11 @@ type content struct {
 }
 
 func at[M ~map[string]any](object M, p fieldpath.Path) content {
-	v, ok := fielddiff.Lookup(map[string]any(object), p)
+	v, ok := diff.Lookup(map[string]any(object), p)
 	return content{value: v, there: ok}
 }
 
 // same compares two contents. To a server, null is as good as absent.
 func (c content) same(other content) bool {
-	return fielddiff.Same(c.value, other.value) && (c.there == other.there || c.value == nil)
+	return diff.Same(c.value, other.value) && (c.there == other.there || c.value == nil)
 }

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
@@ -65,7 +65,7 @@ func Objects(j *journal.Journal) []Object {
 func (o *Object) teach(m *secret.Masker, live *unstructured.Unstructured) {
 	for _, w := range o.Writes {
 		for _, f := range w.Fields {
-			if value, ok := fielddiff.Lookup(live.Object, f.Path); ok && (f.Withheld || f.Secret) {
+			if value, ok := diff.Lookup(live.Object, f.Path); ok && (f.Withheld || f.Secret) {
 				m.LearnValue(value)
 			}
 			if f.Secret {

@@ -3,13 +3,13 @@ package match
 import (
 	"slices"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // Decode reads matchConstraints or matchResources, with the defaults that a
 // server fills in. What is wrong with them goes to the report.
-func Decode(n decode.Node) *Constraints {
+func Decode(n policydecode.Node) *Constraints {
 	f := n.Fields()
 	c := &Constraints{
 		Rules: decodeRules(f.At("resourceRules")), Excluded: decodeRules(f.At("excludeResourceRules")),
@@ -20,7 +20,7 @@ func Decode(n decode.Node) *Constraints {
 	return c
 }
 
-func decodeLabels(n decode.Node) *selector.Labels {
+func decodeLabels(n policydecode.Node) *selector.Labels {
 	s := n.LabelSelector()
 	if s == nil || (len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0) {
 		return nil
@@ -33,7 +33,7 @@ func decodeLabels(n decode.Node) *selector.Labels {
 	return compiled
 }
 
-func decodeRules(n decode.Node) []Rule {
+func decodeRules(n policydecode.Node) []Rule {
 	var out []Rule
 	for _, item := range n.List() {
 		f := item.Fields()
@@ -53,7 +53,7 @@ func decodeRules(n decode.Node) []Rule {
 	return out
 }
 
-func needed(n decode.Node) []string {
+func needed(n policydecode.Node) []string {
 	texts := n.Texts()
 	if len(texts) == 0 {
 		n.Lint("an API server refuses a rule without it, and it selects nothing")

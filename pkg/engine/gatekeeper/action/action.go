@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/conflict"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/image"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
@@ -116,7 +116,7 @@ func (a added) Set(current any, exists bool) (walk.Result, error) {
 	switch {
 	case !exists:
 		return walk.Result{Write: true, Value: a.value}, nil
-	case fielddiff.Equal(current, a.value, fielddiff.Type{}):
+	case diff.Equal(current, a.value, diff.Type{}):
 		return walk.Result{}, nil
 	}
 	return walk.Result{Skip: &KeptError{Value: current}}, nil
@@ -158,7 +158,7 @@ func (m *ModifySet) Set(current any, exists bool) (walk.Result, error) {
 }
 
 func contains(list []any, value any) bool {
-	return slices.ContainsFunc(list, func(v any) bool { return fielddiff.Equal(v, value, fielddiff.Type{}) })
+	return slices.ContainsFunc(list, func(v any) bool { return diff.Equal(v, value, diff.Type{}) })
 }
 
 // AssignImage exchanges the parts of an image reference that are not empty here.

@@ -3,8 +3,8 @@ package pathtest
 import (
 	"fmt"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/reason"
 )
 
 // Condition is what has to hold of a part of a location.
@@ -149,7 +149,7 @@ func (e *HeldBackError) Error() string {
 	case e.Discreet:
 		return text + ", but it is there"
 	}
-	return text + ", but it is there (" + reason.Value(e.found) + ")"
+	return text + ", but it is there (" + engine.BriefValue(e.found) + ")"
 }
 
 // Brief is the test without what was found on the one object.

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/pathtest"
 )
@@ -208,7 +208,7 @@ func (w *walker) set(object map[string]any, name string, depth int) (any, effect
 	if !result.Write {
 		return object, effect{touched: result.Create}, nil
 	}
-	if exists && fielddiff.Equal(current, result.Value, fielddiff.Type{}) {
+	if exists && diff.Equal(current, result.Value, diff.Type{}) {
 		return object, effect{touched: true, wrote: true}, nil
 	}
 	return with(object, name, result.Value), effect{touched: true, changed: true, wrote: true}, nil
@@ -304,7 +304,7 @@ func (w *walker) element(list []any, node location.List, depth int) (any, effect
 			return nil, effect{}, errors.New("key value of replaced object must not change")
 		case !w.finds(depth, object):
 			return list, effect{}, nil
-		case fielddiff.Equal(object, value, fielddiff.Type{}):
+		case diff.Equal(object, value, diff.Type{}):
 			return list, effect{touched: true, wrote: true}, nil
 		}
 		out := slices.Clone(list)
@@ -328,7 +328,7 @@ func named(element map[string]any, node location.List) bool {
 func SameKey(a, b any) bool {
 	switch a.(type) {
 	case string, int64, float64, bool:
-		return fielddiff.Equal(a, b, fielddiff.Type{})
+		return diff.Equal(a, b, diff.Type{})
 	}
 	return false
 }

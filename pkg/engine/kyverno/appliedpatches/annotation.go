@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // Annotation is the key of the annotation.
@@ -23,16 +23,16 @@ const Annotation = "policies.kyverno.io/last-applied-patches"
 // beside a change that the server does not see, on a subresource, or when the
 // rule takes back all that others did: the annotation is never the only change.
 // Where what the target has is no such map, it stays, and the step warns.
-func Annotate(step engine.Step, subject engine.Target, t fielddiff.Type) engine.Step {
+func Annotate(step engine.Step, subject engine.Target, t diff.Type) engine.Step {
 	if step.Outcome != engine.Changed || subject.Key.Subresource != "" {
 		return step
 	}
 	before, after := subject.Object.Object, step.After.Object
-	fields := fielddiff.Compare(before, after, t)
+	fields := diff.Compare(before, after, t)
 	if len(fields) == 0 {
 		return step
 	}
-	if old := subject.OldObject; old != nil && fielddiff.Equal(old.Object, withoutLines(after, old.Object), t) {
+	if old := subject.OldObject; old != nil && diff.Equal(old.Object, withoutLines(after, old.Object), t) {
 		step.After = old
 		return step
 	}
@@ -65,13 +65,13 @@ func withoutLines(object, other map[string]any) map[string]any {
 func lineKey(r engine.RuleRef) string { return r.Rule + "." + r.Policy + ".kyverno.io" }
 
 // lineValue is what a line says of a field: "added /metadata/labels/team".
-func lineValue(f fielddiff.Field, before, after map[string]any) string {
+func lineValue(f diff.Field, before, after map[string]any) string {
 	holder := after
-	if f.Kind == fielddiff.Removed {
+	if f.Kind == diff.Removed {
 		holder = before
 	}
 	for n := len(f.Path); n > 0; n-- {
-		if pointer, ok := fielddiff.Pointer(holder, f.Path[:n]); ok {
+		if pointer, ok := diff.Pointer(holder, f.Path[:n]); ok {
 			return string(f.Kind) + " " + pointer
 		}
 	}

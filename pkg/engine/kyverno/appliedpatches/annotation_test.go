@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/appliedpatches"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/internal/cases"
 )
@@ -36,7 +36,7 @@ func (c *annotating) check(t *testing.T) {
 	subject := engine.Target{Key: engine.KeyOf(before), Object: before, OldObject: live}
 	subject.Key.Subresource = c.Subresource
 	step := engine.Step{Rule: engine.RuleRef{Policy: "p", Rule: "r"}, Outcome: engine.Changed, After: after}
-	got := appliedpatches.Annotate(step, subject, fielddiff.Type{EmptyIsAbsent: true})
+	got := appliedpatches.Annotate(step, subject, diff.Type{EmptyIsAbsent: true})
 	if c.Want == nil {
 		c.Want = c.After
 	}
@@ -62,7 +62,7 @@ func object(o map[string]any) *unstructured.Unstructured {
 // A step that changed nothing has nothing to note.
 func TestNoLineForARuleThatDidNotRun(t *testing.T) {
 	step := engine.Step{Outcome: engine.Skipped}
-	if diff := cmp.Diff(step, appliedpatches.Annotate(step, engine.Target{}, fielddiff.Type{})); diff != "" {
+	if diff := cmp.Diff(step, appliedpatches.Annotate(step, engine.Target{}, diff.Type{})); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // Conditions are compiled preconditions: immutable and safe for concurrent use.
@@ -61,7 +61,7 @@ func Parse(raw any) (*Conditions, error) {
 
 // Decode is Parse for a place in a policy. Missing conditions are nil, and so are
 // those with an error, which goes to the node's report.
-func Decode(n decode.Node) *Conditions {
+func Decode(n policydecode.Node) *Conditions {
 	if n.Value == nil {
 		return nil
 	}

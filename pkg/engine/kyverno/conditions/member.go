@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // rangePattern is a range of Kyverno's patterns: "1-5", "100Mi-1Gi".
@@ -49,7 +49,7 @@ func (o Operator) contains(key string, value any) (found, valid bool) {
 	case []any:
 		return slices.ContainsFunc(texts(v), func(member string) bool { return alike(key, member) }), true
 	case string:
-		if wildcard.Match(v, key) {
+		if selector.MatchWildcard(v, key) {
 			return true, true
 		}
 		if !o.old() && rangePattern.MatchString(v) {
@@ -121,7 +121,7 @@ func (o Operator) among(members []string) func(string) bool {
 }
 
 // alike takes either side for a wildcard pattern of the other.
-func alike(a, b string) bool { return wildcard.Match(a, b) || wildcard.Match(b, a) }
+func alike(a, b string) bool { return selector.MatchWildcard(a, b) || selector.MatchWildcard(b, a) }
 
 // listOf reads a text that is a JSON list of texts, as ConfigMaps hold them; a
 // text that is no JSON is the only member of its list. Other JSON, also a plain

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/jsonvalue"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // Operator compares the key of a condition with its value.
@@ -113,5 +113,5 @@ func equalsText(key string, value any) bool {
 		v, err := jsonvalue.ParseQuantity(text)
 		return err == nil && k.Cmp(v) == 0
 	}
-	return wildcard.Match(text, key)
+	return selector.MatchWildcard(text, key)
 }

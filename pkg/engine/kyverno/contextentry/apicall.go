@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // apiCall is data that a request gets: from the API server, or from a web service
@@ -17,7 +17,7 @@ type apiCall struct {
 	fallback *variables.Template // nil when there is none
 }
 
-func decodeAPICall(n decode.Node) source {
+func decodeAPICall(n policydecode.Node) source {
 	f := n.Fields()
 	a := &apiCall{call: decodeCall(f), path: decodeDataPath(f.At("jmesPath")), fallback: variables.Decode(f.At("default"))}
 	f.Done()

@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // call is a request as a policy writes it.
@@ -22,7 +22,7 @@ type call struct {
 }
 
 // decodeCall reads what apiCall of a rule and of a GlobalContextEntry share.
-func decodeCall(f *decode.Fields) *call {
+func decodeCall(f *policydecode.Fields) *call {
 	c := &call{field: f.PathInRule(), own: f.Report.Namespace, method: f.At("method").Text(), data: variables.Decode(f.At("data"))}
 	switch c.method {
 	case "":
@@ -79,7 +79,7 @@ func outline(path string) string {
 	return out.String()
 }
 
-func (c *call) decodeService(f *decode.Fields) {
+func (c *call) decodeService(f *policydecode.Fields) {
 	if f.At("url").Text() == "" {
 		f.At("url").Fail("is missing")
 	}

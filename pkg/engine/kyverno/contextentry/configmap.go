@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // configMap is data of a ConfigMap.
@@ -18,7 +18,7 @@ type configMap struct {
 	written         types.NamespacedName // as the policy has it
 }
 
-func decodeConfigMap(n decode.Node) source {
+func decodeConfigMap(n policydecode.Node) source {
 	f := n.Fields()
 	c := &configMap{name: variables.Decode(f.At("name")), namespace: variables.Decode(f.At("namespace")), own: n.Report.Namespace}
 	c.written = types.NamespacedName{Namespace: text(f.Values["namespace"]), Name: text(f.Values["name"])}

@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/internal/cases"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/values"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 )
 
@@ -62,13 +62,13 @@ func TestLoading(t *testing.T) {
 func (c *loading) load(t *testing.T) (any, error) {
 	report := strict(t)
 	report.Namespace = c.Namespace
-	entries := contextentry.Decode(decode.Node{Report: report, Path: "spec.rules[0].context", Value: any(c.Context)})
+	entries := contextentry.Decode(policydecode.Node{Report: report, Path: "spec.rules[0].context", Value: any(c.Context)})
 	from := &contextentry.Sources{Context: t.Context(), World: c.world(t), Globals: contextentry.Globals{}, Values: values.New()}
 	for _, g := range c.Globals {
 		u := &unstructured.Unstructured{Object: g}
-		from.Globals.Add(u.GetName(), decode.Node{Report: &decode.Report{Warn: func(engine.CompileError) {}}, Value: g})
+		from.Globals.Add(u.GetName(), policydecode.Node{Report: &policydecode.Report{Warn: func(engine.CompileError) {}}, Value: g})
 	}
-	from.Values.Add(decode.Node{Report: strict(t), Value: c.Values})
+	from.Values.Add(policydecode.Node{Report: strict(t), Value: c.Values})
 	s := variables.NewScope(jmespath.New(from.World.Now, 1), from.World.Limits)
 	for name, value := range c.Names {
 		s.Set(name, value)
@@ -142,9 +142,9 @@ func TestOutlines(t *testing.T) {
 		globals := contextentry.Globals{}
 		for _, g := range c.Globals {
 			u := &unstructured.Unstructured{Object: g}
-			globals.Add(u.GetName(), decode.Node{Report: strict(t), Value: g})
+			globals.Add(u.GetName(), policydecode.Node{Report: strict(t), Value: g})
 		}
-		entries := contextentry.Decode(decode.Node{Report: report, Path: "context", Value: any(c.Context)})
+		entries := contextentry.Decode(policydecode.Node{Report: report, Path: "context", Value: any(c.Context)})
 		var asks []string
 		for _, a := range entries.Asks(globals) {
 			asks = append(asks, strings.TrimSpace(fmt.Sprintf("%s: %s | %s %s%s", a.Of, a.What, a.Method, a.Path, objectsText(a.Objects))))
@@ -178,8 +178,8 @@ func TestMistakes(t *testing.T) {
 		say := func(prefix string, e *engine.CompileError) {
 			said = append(said, prefix+strings.TrimPrefix(e.Field+": ", "context")+e.Err.Error())
 		}
-		r := &decode.Report{Warn: func(e engine.CompileError) { say("warning: ", &e) }}
-		contextentry.Decode(decode.Node{Report: r, Path: "context", Value: c.Context})
+		r := &policydecode.Report{Warn: func(e engine.CompileError) { say("warning: ", &e) }}
+		contextentry.Decode(policydecode.Node{Report: r, Path: "context", Value: c.Context})
 		for _, err := range r.Errs {
 			var e *engine.CompileError
 			if !errors.As(err, &e) {
@@ -194,6 +194,6 @@ func TestMistakes(t *testing.T) {
 }
 
 // strict is a report that fails the test for whatever is said.
-func strict(t *testing.T) *decode.Report {
-	return &decode.Report{Warn: func(e engine.CompileError) { t.Errorf("warning: %v", &e) }}
+func strict(t *testing.T) *policydecode.Report {
+	return &policydecode.Report{Warn: func(e engine.CompileError) { t.Errorf("warning: %v", &e) }}
 }

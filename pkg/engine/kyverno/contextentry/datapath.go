@@ -3,9 +3,9 @@ package contextentry
 import (
 	"fmt"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // dataPath is the jmesPath of a context entry, which may hold variables. A nil one
@@ -15,7 +15,7 @@ type dataPath struct {
 	compiled *jmespath.Expression // when there are no variables
 }
 
-func decodeDataPath(n decode.Node) *dataPath {
+func decodeDataPath(n policydecode.Node) *dataPath {
 	if n.Text() == "" {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (p *dataPath) expression(s *variables.Scope) (*jmespath.Expression, error) 
 	}
 	path, ok := rendered.(string)
 	if !ok {
-		return nil, fmt.Errorf("jmesPath must be a string, not %s", decode.TypeName(rendered))
+		return nil, fmt.Errorf("jmesPath must be a string, not %s", policydecode.TypeName(rendered))
 	}
 	return jmespath.Compile(path)
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/values"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // Entries are the context of a rule, of a target or of a loop, in the order of the
@@ -40,7 +40,7 @@ type Sources struct {
 
 // Decode reads a list of entries. What is wrong goes to the node's report; an
 // entry that has no source is left out.
-func Decode(n decode.Node) Entries {
+func Decode(n policydecode.Node) Entries {
 	var out Entries
 	for _, item := range n.List() {
 		f := item.Fields()
@@ -57,7 +57,7 @@ func Decode(n decode.Node) Entries {
 }
 
 // decodeSource reads the source of an entry; of several, the first in Kyverno's order.
-func decodeSource(f *decode.Fields) source {
+func decodeSource(f *policydecode.Fields) source {
 	var found []string
 	for _, key := range []string{"configMap", "apiCall", "globalReference", "imageRegistry", "variable"} {
 		if f.Has(key) {

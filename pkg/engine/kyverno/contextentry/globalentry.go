@@ -4,9 +4,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // Globals are GlobalContextEntries by name.
@@ -14,7 +14,7 @@ type Globals map[string]*global
 
 // Add reads a GlobalContextEntry. What is wrong goes to the node's report, and is
 // the error of every rule that refers to the entry.
-func (g Globals) Add(name string, n decode.Node) { g[name] = decodeGlobal(n) }
+func (g Globals) Add(name string, n policydecode.Node) { g[name] = decodeGlobal(n) }
 
 // globalKind has no version: whichever the cluster prefers has the fields
 // that are read here (v2alpha1, v2beta1 and v2 share them).
@@ -36,7 +36,7 @@ type projection struct {
 	path *jmespath.Expression
 }
 
-func decodeGlobal(n decode.Node) *global {
+func decodeGlobal(n policydecode.Node) *global {
 	before := len(n.Report.Errs)
 	root := n.Fields()
 	root.Accept("apiVersion", "kind", "metadata", "status")
@@ -71,7 +71,7 @@ func decodeGlobal(n decode.Node) *global {
 	return g
 }
 
-func (g *global) decodeResource(f *decode.Fields) {
+func (g *global) decodeResource(f *policydecode.Fields) {
 	g.resource = schema.GroupVersionResource{
 		Group: f.At("group").Text(), Version: f.At("version").Text(), Resource: f.At("resource").Text(),
 	}

@@ -9,9 +9,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // globalReference is data of a GlobalContextEntry, which Kyverno keeps for all
@@ -23,7 +23,7 @@ type globalReference struct {
 	path    *dataPath
 }
 
-func decodeGlobalReference(n decode.Node) source {
+func decodeGlobalReference(n policydecode.Node) source {
 	f := n.Fields()
 	g := &globalReference{written: f.At("name").Text(), name: variables.Decode(f.At("name")), path: decodeDataPath(f.At("jmesPath"))}
 	if g.written == "" {
@@ -101,8 +101,8 @@ func (from *Sources) global(name string) (*global, error) {
 		if err != nil {
 			return nil, err
 		}
-		r := &decode.Report{Origin: "cluster", Policy: "GlobalContextEntry " + name, Warn: func(engine.CompileError) {}}
-		return decodeGlobal(decode.Node{Report: r, Value: object.Object}), nil
+		r := &policydecode.Report{Origin: "cluster", Policy: "GlobalContextEntry " + name, Warn: func(engine.CompileError) {}}
+		return decodeGlobal(policydecode.Node{Report: r, Value: object.Object}), nil
 	})
 	if apierrors.IsNotFound(err) {
 		return nil, errors.New("failed to fetch entry: there is no GlobalContextEntry of this name")

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // imageLookup is what a registry says about an image
@@ -18,7 +18,7 @@ type imageLookup struct {
 	path      *dataPath
 }
 
-func decodeImageLookup(n decode.Node) source {
+func decodeImageLookup(n policydecode.Node) source {
 	f := n.Fields()
 	l := &imageLookup{field: n.PathInRule(), written: f.At("reference").Text(), reference: variables.Decode(f.At("reference")), path: decodeDataPath(f.At("jmesPath"))}
 	if l.written == "" {

@@ -9,9 +9,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/apipath"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // request is a call whose variables are resolved.
@@ -58,7 +57,7 @@ func (r *request) renderHeaders(s *variables.Scope) error {
 	return eachPair(r.headers, s, func(key string, value any) error {
 		text, ok := value.(string)
 		if !ok {
-			return fmt.Errorf("%s must be a string, not %s", key, decode.TypeName(value))
+			return fmt.Errorf("%s must be a string, not %s", key, policydecode.TypeName(value))
 		}
 		if r.header == nil {
 			r.header = map[string][]string{}
@@ -79,7 +78,7 @@ func eachPair(t *variables.Template, s *variables.Scope, take func(key string, v
 	}
 	list, ok := rendered.([]any)
 	if !ok {
-		return fmt.Errorf("must be a list, not %s", decode.TypeName(rendered))
+		return fmt.Errorf("must be a list, not %s", policydecode.TypeName(rendered))
 	}
 	for _, item := range list {
 		pair, _ := item.(map[string]any)
@@ -113,7 +112,7 @@ func (r *request) answer(from *Sources) (any, error) {
 
 // ask makes a request to the API server, if it is one that a policy may make.
 func (r *request) ask(from *Sources) (any, error) {
-	path, err := apipath.Parse(r.target)
+	path, err := engine.ParseAPIPath(r.target)
 	if err != nil {
 		return nil, &RefusedCallError{Method: r.method, Target: r.target, Reason: err.Error()}
 	}

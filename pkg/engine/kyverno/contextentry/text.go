@@ -3,8 +3,8 @@ package contextentry
 import (
 	"fmt"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // renderText renders a template that must give a string; a missing one is empty.
@@ -18,7 +18,7 @@ func renderText(t *variables.Template, s *variables.Scope) (string, error) {
 	}
 	out, ok := value.(string)
 	if !ok {
-		return "", fmt.Errorf("must be a string, not %s", decode.TypeName(value))
+		return "", fmt.Errorf("must be a string, not %s", policydecode.TypeName(value))
 	}
 	return out, nil
 }

@@ -4,9 +4,9 @@ import (
 	"errors"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // variable is data that the policy itself computes.
@@ -16,7 +16,7 @@ type variable struct {
 	fallback *variables.Template
 }
 
-func decodeVariable(n decode.Node) source {
+func decodeVariable(n policydecode.Node) source {
 	f := n.Fields()
 	v := &variable{value: variables.Decode(f.At("value")), path: decodeDataPath(f.At("jmesPath")), fallback: variables.Decode(f.At("default"))}
 	if v.value == nil && v.path == nil && v.fallback == nil {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // Apply applies the operations one after the other, all or none of them. It
@@ -23,7 +23,7 @@ func (p Patch) Apply(doc map[string]any) (map[string]any, error) {
 		}
 		current = next
 	}
-	if fielddiff.Same(current, doc) {
+	if diff.Same(current, doc) {
 		return doc, nil
 	}
 	return current, nil
@@ -100,7 +100,7 @@ func test(doc map[string]any, path []string, want any) error {
 	if err != nil {
 		return err
 	}
-	if !fielddiff.Same(got, want) {
+	if !diff.Same(got, want) {
 		return errTest
 	}
 	return nil
@@ -272,7 +272,7 @@ func pad(list []any, i int) ([]any, error) {
 func replaceChild(node any, token string, child any) any {
 	switch n := node.(type) {
 	case map[string]any:
-		if fielddiff.Shared(n[token], child) {
+		if diff.Shared(n[token], child) {
 			return n
 		}
 		out := maps.Clone(n)
@@ -283,7 +283,7 @@ func replaceChild(node any, token string, child any) any {
 		if i < 0 {
 			i += len(n)
 		}
-		if fielddiff.Shared(n[i], child) {
+		if diff.Shared(n[i], child) {
 			return n
 		}
 		out := slices.Clone(n)

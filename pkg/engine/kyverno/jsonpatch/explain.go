@@ -1,13 +1,13 @@
 package jsonpatch
 
 import (
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/reason"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // Explain tells why a patch that Apply has applied to the document changed
 // nothing: what each operation found, or that they undo each other.
-func (p Patch) Explain(doc map[string]any, why *reason.List) {
+func (p Patch) Explain(doc map[string]any, why *engine.Reasons) {
 	if len(p.operations) == 0 {
 		why.Add("the patch has no operations")
 	}
@@ -17,7 +17,7 @@ func (p Patch) Explain(doc map[string]any, why *reason.List) {
 		if err != nil {
 			return // the patch fails, which is more than a reason
 		}
-		if fielddiff.Same(next, current) {
+		if diff.Same(next, current) {
 			why.Add("%s %s: %s", o.op, o.path, o.idle())
 			continue
 		}

@@ -15,8 +15,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jsonpatch"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/reason"
 )
 
 func TestApply(t *testing.T) {
@@ -309,7 +309,7 @@ func FuzzParseAndApply(f *testing.F) {
 		}
 		before := runtime.DeepCopyJSON(live)
 		once, err := p.Apply(live)
-		why := reason.NewList(func(any) bool { return false })
+		why := engine.NewReasons(func(any) bool { return false })
 		p.Explain(live, why)
 		if said := why.Err() != nil; err == nil && !said && cmp.Equal(before, once) {
 			t.Fatal("a patch that changes nothing does not say why")

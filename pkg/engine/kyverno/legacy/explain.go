@@ -3,20 +3,20 @@ package legacy
 import (
 	"fmt"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/reason"
 )
 
 // ExplainOverlay tells why an overlay that ApplyOverlay has applied changed
 // nothing: what held back each part that the object does not hold.
-func ExplainOverlay(live, patch map[string]any, why *reason.List) {
+func ExplainOverlay(live, patch map[string]any, why *engine.Reasons) {
 	(&explainer{writer: &writer{}, why: why}).fields(live, patch, "")
 }
 
 type explainer struct {
 	*writer // which judges conditions, within its bounds
-	why     *reason.List
+	why     *engine.Reasons
 }
 
 func (x *explainer) fields(live, patch map[string]any, at string) {
@@ -27,7 +27,7 @@ func (x *explainer) fields(live, patch map[string]any, at string) {
 		switch {
 		case anchor == pattern.Condition && !writes(patch[key]):
 		case anchor == pattern.Add && present:
-			if !fielddiff.Equal(value, patch[key], fielddiff.Type{}) {
+			if !diff.Equal(value, patch[key], diff.Type{}) {
 				x.why.Add("%s is there already (%s): +() only adds", path, x.why.Value(value))
 			}
 		case patch[key] == nil && present:
@@ -71,13 +71,13 @@ func (x *explainer) element(live []any, element any, at string) {
 }
 
 // Explain tells why patches that Apply has applied to the object changed nothing.
-func (p Patches) Explain(object map[string]any, why *reason.List) {
+func (p Patches) Explain(object map[string]any, why *engine.Reasons) {
 	for _, o := range p.operations {
 		next, err := o.apply(object)
 		switch {
 		case err != nil: // of a remove, which then does not count
 			why.Add("%v", err)
-		case fielddiff.Same(next, object):
+		case diff.Same(next, object):
 			o.patch.Explain(object, why)
 		default:
 			object = next

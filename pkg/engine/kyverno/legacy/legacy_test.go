@@ -13,9 +13,9 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/legacy"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/overlay"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/reason"
 )
 
 // cases are the sections of an archive by case, and their order.
@@ -167,7 +167,7 @@ func FuzzApplyOverlay(f *testing.F) {
 		liveBefore, patchBefore := runtime.DeepCopyJSON(live), runtime.DeepCopyJSON(patch)
 		got, err := legacy.ApplyOverlay(live, patch)
 		if err == nil {
-			legacy.ExplainOverlay(live, patch, reason.NewList(func(any) bool { return false }))
+			legacy.ExplainOverlay(live, patch, engine.NewReasons(func(any) bool { return false }))
 		}
 		if !reflect.DeepEqual(liveBefore, live) || !reflect.DeepEqual(patchBefore, patch) {
 			t.Fatal("what was handed in was modified")
@@ -203,7 +203,7 @@ func FuzzPatches(f *testing.F) {
 		before := []any{runtime.DeepCopyJSON(live), runtime.DeepCopyJSONValue(list)}
 		patches, err := legacy.ParsePatches(list)
 		got, failed := patches.Apply(live)
-		patches.Explain(live, reason.NewList(func(any) bool { return false }))
+		patches.Explain(live, engine.NewReasons(func(any) bool { return false }))
 		if !reflect.DeepEqual(before, []any{live, list}) {
 			t.Fatal("what was handed in was modified")
 		}

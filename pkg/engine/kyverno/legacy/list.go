@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // entry is a map that an overlay holds in the place of a list: it stands for each
@@ -133,7 +133,7 @@ func (w *writer) holds(live, patch any) (bool, error) {
 	case []any:
 		return w.holdsAll(live, p)
 	default:
-		return fielddiff.Equal(live, patch, fielddiff.Type{}), nil
+		return diff.Equal(live, patch, diff.Type{}), nil
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"maps"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
 
@@ -68,7 +68,7 @@ func (w *writer) merge(live, patch any, at string) (any, error) {
 			return w.mergeList(list, p, at)
 		}
 	default:
-		if live != nil && fielddiff.Equal(live, patch, fielddiff.Type{}) {
+		if live != nil && diff.Equal(live, patch, diff.Type{}) {
 			return live, nil // the same number, perhaps of another type
 		}
 	}

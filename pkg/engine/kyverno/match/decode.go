@@ -7,13 +7,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // Decode reads a match or exclude block: any, else all, else the flat form
 // of old policies, as Kyverno ranks them.
-func Decode(n decode.Node) *Block {
+func Decode(n policydecode.Node) *Block {
 	f := n.Fields()
 	m := &Block{}
 	any, all := f.At("any").List(), f.At("all").List()
@@ -33,7 +33,7 @@ func Decode(n decode.Node) *Block {
 	return m
 }
 
-func decodeFilters(list []decode.Node, group string) []*filter {
+func decodeFilters(list []policydecode.Node, group string) []*filter {
 	out := make([]*filter, len(list))
 	for i, n := range list {
 		f := n.Fields()
@@ -44,7 +44,7 @@ func decodeFilters(list []decode.Node, group string) []*filter {
 	return out
 }
 
-func decodeFilter(f *decode.Fields) *filter {
+func decodeFilter(f *policydecode.Fields) *filter {
 	out := &filter{roles: f.At("roles").Texts(), clusterRole: f.At("clusterRoles").Texts()}
 	for _, n := range f.At("subjects").List() {
 		out.subjects = append(out.subjects, decodeSubject(n))
@@ -62,7 +62,7 @@ func decodeFilter(f *decode.Fields) *filter {
 	return out
 }
 
-func decodeSubject(n decode.Node) subject {
+func decodeSubject(n policydecode.Node) subject {
 	f := n.Fields()
 	s := subject{kind: f.At("kind").Text(), namespace: f.At("namespace").Text(), name: f.At("name").Text()}
 	if !slices.Contains([]string{"User", "Group", "ServiceAccount"}, s.kind) {
@@ -73,7 +73,7 @@ func decodeSubject(n decode.Node) subject {
 	return s
 }
 
-func decodeOperations(n decode.Node) []string {
+func decodeOperations(n policydecode.Node) []string {
 	out := n.Texts()
 	for _, operation := range out {
 		switch engine.Operation(operation) {
@@ -85,7 +85,7 @@ func decodeOperations(n decode.Node) []string {
 	return out
 }
 
-func decodeKinds(n decode.Node) []selector.Kind {
+func decodeKinds(n policydecode.Node) []selector.Kind {
 	var out []selector.Kind
 	for _, item := range n.List() {
 		text := item.Text()
@@ -102,7 +102,7 @@ func decodeKinds(n decode.Node) []selector.Kind {
 	return out
 }
 
-func decodeLabels(n decode.Node) *selector.Labels {
+func decodeLabels(n policydecode.Node) *selector.Labels {
 	var s *metav1.LabelSelector
 	if s = n.LabelSelector(); s == nil {
 		return nil

@@ -12,7 +12,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
 )
 
 // Block is a match or exclude block: filters of which one, or each, must hold.
@@ -187,7 +186,7 @@ func (f *filter) failsObject(c *Candidate) criterion {
 	switch {
 	case len(f.kinds) > 0 && !f.matchesKind(c.Key):
 		return byKind
-	case f.name != "" && !wildcard.Match(f.name, name):
+	case f.name != "" && !selector.MatchWildcard(f.name, name):
 		return byName
 	case len(f.names) > 0 && !selector.AnyOf(f.names, name):
 		return byNames
@@ -294,16 +293,16 @@ func (c *Candidate) isOneOf(subjects []subject) bool {
 	for _, s := range subjects {
 		switch s.kind {
 		case "User":
-			if wildcard.Match(s.name, user.Username) {
+			if selector.MatchWildcard(s.name, user.Username) {
 				return true
 			}
 		case "ServiceAccount":
-			if wildcard.Match("system:serviceaccount:"+s.namespace+":"+s.name, user.Username) {
+			if selector.MatchWildcard("system:serviceaccount:"+s.namespace+":"+s.name, user.Username) {
 				return true
 			}
 		case "Group":
 			for _, group := range user.Groups {
-				if wildcard.Match(s.name, group) {
+				if selector.MatchWildcard(s.name, group) {
 					return true
 				}
 			}

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/internal/cases"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 )
 
@@ -175,8 +175,8 @@ type mistake struct {
 func TestMistakes(t *testing.T) {
 	cases.Each(t, "testdata/mistakes.txtar", func(t *testing.T, c *mistake) {
 		var said []string
-		r := &decode.Report{Warn: func(e engine.CompileError) { said = append(said, "warning: "+e.Field+": "+e.Err.Error()) }}
-		match.Decode(decode.Node{Report: r, Path: "match", Value: c.Match})
+		r := &policydecode.Report{Warn: func(e engine.CompileError) { said = append(said, "warning: "+e.Field+": "+e.Err.Error()) }}
+		match.Decode(policydecode.Node{Report: r, Path: "match", Value: c.Match})
 		for _, err := range r.Errs {
 			var e *engine.CompileError
 			if !errors.As(err, &e) {
@@ -205,8 +205,8 @@ func block(t *testing.T, value map[string]any) *match.Block {
 	if value == nil {
 		return nil
 	}
-	r := &decode.Report{Warn: func(e engine.CompileError) { t.Errorf("warning: %v", &e) }}
-	b := match.Decode(decode.Node{Report: r, Path: "match", Value: value})
+	r := &policydecode.Report{Warn: func(e engine.CompileError) { t.Errorf("warning: %v", &e) }}
+	b := match.Decode(policydecode.Node{Report: r, Path: "match", Value: value})
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
 )
 
 // anyKind is what a filter that names no kind matches.
@@ -35,7 +34,7 @@ func (m *Block) Kinds() []selector.Kind {
 // MayBe tells whether the block can match objects of a kind.
 func (m *Block) MayBe(kind string) bool {
 	for _, k := range m.Kinds() {
-		if wildcard.Match(k.Kind, kind) {
+		if selector.MatchWildcard(k.Kind, kind) {
 			return true
 		}
 	}
@@ -72,7 +71,7 @@ func (f *filter) narrow(s *engine.Selection) {
 	}
 	if len(f.namespaces) == 1 {
 		switch {
-		case s.Kind != "Namespace" && !wildcard.Match(s.Kind, "Namespace"):
+		case s.Kind != "Namespace" && !selector.MatchWildcard(s.Kind, "Namespace"):
 			s.Namespace = f.namespaces[0]
 		case s.Kind == "Namespace" && s.Name == "": // a Namespace counts as its own
 			s.Name = f.namespaces[0]

@@ -7,19 +7,18 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/reason"
 )
 
 // Explain tells why a patch that Apply has applied changed nothing: what held back
 // each part that the object does not hold. Where it holds all of them there is
 // nothing to tell.
-func Explain(live, patch map[string]any, s engine.Schema, why *reason.List) {
+func Explain(live, patch map[string]any, s engine.Schema, why *engine.Reasons) {
 	explainer{why}.fields(live, patch, newRoot(live, s))
 }
 
-type explainer struct{ why *reason.List }
+type explainer struct{ why *engine.Reasons }
 
 func (x explainer) fields(live, patch map[string]any, at *place) {
 	if patch[directiveKey] == directiveDelete {
@@ -32,7 +31,7 @@ func (x explainer) fields(live, patch map[string]any, at *place) {
 		switch {
 		case key == directiveKey:
 		case anchor == pattern.Add && present:
-			if !fielddiff.Equal(value, patch[key], fielddiff.Type{}) {
+			if !diff.Equal(value, patch[key], diff.Type{}) {
 				x.why.Add("%s is there already (%s): +() only adds", at.field(plain), x.why.Value(value))
 			}
 		case (anchor == pattern.Condition || anchor == pattern.Global) && !writes(patch[key]):
@@ -162,7 +161,7 @@ func conditionsOf(e map[string]any) string {
 	var parts []string
 	for _, key := range sortedKeys(e) {
 		if anchor, _ := pattern.ParseKey(key); anchor == pattern.Condition || anchor == pattern.Global {
-			parts = append(parts, key+": "+reason.Value(e[key]))
+			parts = append(parts, key+": "+engine.BriefValue(e[key]))
 		}
 	}
 	if len(parts) == 0 {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
 
@@ -112,7 +112,7 @@ func (m *merger) mergeElements(live, patch []any, at *place) (any, bool, error) 
 	if err != nil {
 		return nil, false, err
 	}
-	if rule.byType && len(live) > 0 && !slices.ContainsFunc(patch, hasAnchors) && !fielddiff.Same(merged, patch) {
+	if rule.byType && len(live) > 0 && !slices.ContainsFunc(patch, hasAnchors) && !diff.Same(merged, patch) {
 		m.warn("%s: the list merges by %s, as its schema says; Kyverno 1.19 would replace it as a whole", at, strings.Join(rule.keys, " and "))
 	}
 	return merged, live == nil && len(merged) == 0, nil
@@ -200,7 +200,7 @@ func otherwiseHit(patch map[string]any, live []any, targets []int, at *place) bo
 			continue
 		}
 		var trial merger
-		if merged, _, err := trial.mergeMap(object, []map[string]any{patch}, at.element(i)); err == nil && !fielddiff.Same(merged, object) {
+		if merged, _, err := trial.mergeMap(object, []map[string]any{patch}, at.element(i)); err == nil && !diff.Same(merged, object) {
 			return true
 		}
 	}
@@ -285,7 +285,7 @@ func find(e map[string]any, list []any, keys []string) int {
 // sameKeys compares the keys that the pattern spells out.
 func sameKeys(e, live map[string]any, keys []string) bool {
 	for _, k := range keys {
-		if e[k] != nil && !fielddiff.Same(e[k], withDefault(live, k)) {
+		if e[k] != nil && !diff.Same(e[k], withDefault(live, k)) {
 			return false
 		}
 	}
@@ -294,7 +294,7 @@ func sameKeys(e, live map[string]any, keys []string) bool {
 
 func sameDefaultedKeys(e, live map[string]any, keys []string) bool {
 	for _, k := range keys {
-		if !fielddiff.Same(withDefault(e, k), withDefault(live, k)) {
+		if !diff.Same(withDefault(e, k), withDefault(live, k)) {
 			return false
 		}
 	}
@@ -324,7 +324,7 @@ func (m *merger) patchElements(live []any, sorted elements, at *place) ([]any, e
 		if err != nil {
 			return nil, err
 		}
-		if removed || !fielddiff.Shared(merged, old) {
+		if removed || !diff.Shared(merged, old) {
 			changed = true
 			m.tellDifference(patches, old, at)
 		}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
 
@@ -49,7 +49,7 @@ func (m *merger) mergeMap(live map[string]any, patches []map[string]any, at *pla
 		case drop && old != nil:
 			merged = copyOnce(merged, live)
 			delete(merged, key)
-		case !drop && !fielddiff.Same(old, value):
+		case !drop && !diff.Same(old, value):
 			merged = copyOnce(merged, live)
 			merged[key] = value
 		}
@@ -59,7 +59,7 @@ func (m *merger) mergeMap(live map[string]any, patches []map[string]any, at *pla
 
 // copyOnce copies the map unless it is a copy already.
 func copyOnce(m, live map[string]any) map[string]any {
-	if m != nil && (live == nil || !fielddiff.Shared(m, live)) {
+	if m != nil && (live == nil || !diff.Shared(m, live)) {
 		return m
 	}
 	if m == nil {

@@ -7,9 +7,8 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/reason"
 )
 
 // Result is an object with a patch applied.
@@ -43,7 +42,7 @@ func Apply(live, patch map[string]any, s engine.Schema) (Result, error) {
 	if err != nil {
 		return Result{Object: live}, err
 	}
-	if removed || fielddiff.Same(object, live) {
+	if removed || diff.Same(object, live) {
 		object = live
 	}
 	return Result{Object: object, Warnings: m.warnings}, nil
@@ -90,9 +89,9 @@ func (e *ConditionError) Error() string {
 // show is a value of the object as the text may have it.
 func (e *ConditionError) show(value any) string {
 	if e.hidden {
-		return reason.Hidden
+		return engine.HiddenValue
 	}
-	return reason.Value(value)
+	return engine.BriefValue(value)
 }
 
 // shortened keeps long values out of messages.

@@ -18,7 +18,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/overlay"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/reason"
 )
 
 // cases are the sections of testdata/apply.txtar by case, and their order.
@@ -245,7 +244,7 @@ func FuzzApply(f *testing.F) {
 		liveBefore, patchBefore := runtime.DeepCopyJSON(live), runtime.DeepCopyJSON(patch)
 		got, err := overlay.Apply(live, patch, schemaOf(t, live))
 		if err == nil {
-			overlay.Explain(live, patch, schemaOf(t, live), reason.NewList(func(any) bool { return false }))
+			overlay.Explain(live, patch, schemaOf(t, live), engine.NewReasons(func(any) bool { return false }))
 		}
 		if diff := cmp.Diff(liveBefore, live); diff != "" {
 			t.Fatalf("the live object was modified:\n%s", diff)

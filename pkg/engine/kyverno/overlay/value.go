@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // kind is what a value is to a merge.
@@ -77,7 +77,7 @@ func text(v any) (string, bool) {
 }
 
 func contains(list []any, v any) bool {
-	return slices.ContainsFunc(list, func(e any) bool { return fielddiff.Same(e, v) })
+	return slices.ContainsFunc(list, func(e any) bool { return diff.Same(e, v) })
 }
 
 // sortedKeys is the order in which a map is gone through.

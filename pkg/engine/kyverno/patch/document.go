@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/legacy"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/overlay"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // documentPatch is a patch that has the shape of the object.
@@ -21,9 +21,9 @@ type applyDocument func(on Subject, document map[string]any) (Result, error)
 
 // decodeDocument reads a patch whose value is a mapping. Like all that read a
 // patch, it returns one even where it reports an error: there was a patch.
-func decodeDocument(n decode.Node, key string, apply applyDocument) Patch {
+func decodeDocument(n policydecode.Node, key string, apply applyDocument) Patch {
 	if _, ok := n.Value.(map[string]any); !ok {
-		n.Fail("must be a mapping, not %s", decode.TypeName(n.Value))
+		n.Fail("must be a mapping, not %s", policydecode.TypeName(n.Value))
 		return &documentPatch{}
 	}
 	return &documentPatch{decodeWritten(n, key), apply}
@@ -38,7 +38,7 @@ func (p *documentPatch) Apply(s *variables.Scope, on Subject) (Result, error) {
 	}
 	document, ok := rendered.(map[string]any)
 	if !ok {
-		return unchanged, fmt.Errorf("must be a mapping, not %s", decode.TypeName(rendered))
+		return unchanged, fmt.Errorf("must be a mapping, not %s", policydecode.TypeName(rendered))
 	}
 	out, err := p.apply(on, document)
 	if err != nil {
@@ -61,14 +61,14 @@ func discreet(err error, s *variables.Scope) error {
 func applyStrategic(on Subject, document map[string]any) (Result, error) {
 	schema := on.Schema()
 	result, err := overlay.Apply(on.Object, document, schema)
-	if err == nil && on.Why != nil && fielddiff.Shared(result.Object, on.Object) {
+	if err == nil && on.Why != nil && diff.Shared(result.Object, on.Object) {
 		overlay.Explain(on.Object, document, schema, on.Why)
 	}
 	return Result{Object: result.Object, Warnings: result.Warnings}, err
 }
 
 // decodeOverlay reads a mutate.overlay.
-func decodeOverlay(n decode.Node) Patch {
+func decodeOverlay(n policydecode.Node) Patch {
 	if document, ok := n.Value.(map[string]any); ok {
 		if err := legacy.Validate(document); err != nil {
 			n.Fail("%w", err)
@@ -82,7 +82,7 @@ func applyOverlay(on Subject, document map[string]any) (Result, error) {
 	if err != nil {
 		return Result{Object: on.Object}, err
 	}
-	if on.Why != nil && fielddiff.Shared(after, on.Object) {
+	if on.Why != nil && diff.Shared(after, on.Object) {
 		legacy.ExplainOverlay(on.Object, document, on.Why)
 	}
 	return quoted(on.Object, after, ""), nil

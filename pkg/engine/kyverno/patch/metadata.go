@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // metadataPaths are the labels and annotations of an object and of its Pod template.
@@ -42,7 +42,7 @@ func quoteMetadata(object map[string]any) (map[string]any, []engine.Warning) {
 
 // quoted is what a patch made of an object, its labels and annotations as strings.
 func quoted(before, after map[string]any, notIdempotent string) Result {
-	if fielddiff.Shared(after, before) {
+	if diff.Shared(after, before) {
 		return Result{Object: before}
 	}
 	object, warnings := quoteMetadata(after)

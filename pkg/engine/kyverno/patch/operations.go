@@ -5,19 +5,19 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jsonpatch"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/legacy"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/reason"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // operations is a parsed list of changes.
 type operations interface {
 	Apply(object map[string]any) (map[string]any, error)
 	NotIdempotent() string
-	Explain(object map[string]any, why *reason.List)
+	Explain(object map[string]any, why *engine.Reasons)
 }
 
 // operationsPatch is a patch that lists changes.
@@ -28,7 +28,7 @@ type operationsPatch struct {
 }
 
 // decodeOperations parses a patch at once, unless variables stand in its way.
-func decodeOperations(n decode.Node, key string, parse func(rendered any) (operations, error)) Patch {
+func decodeOperations(n policydecode.Node, key string, parse func(rendered any) (operations, error)) Patch {
 	p := &operationsPatch{written: decodeWritten(n, key), parse: parse}
 	if p.template == nil || !p.template.Static() {
 		return p
@@ -51,7 +51,7 @@ func (p *operationsPatch) Apply(s *variables.Scope, on Subject) (Result, error) 
 	if err != nil {
 		return unchanged, err
 	}
-	if on.Why != nil && fielddiff.Shared(after, on.Object) {
+	if on.Why != nil && diff.Shared(after, on.Object) {
 		parsed.Explain(on.Object, on.Why)
 	}
 	return quoted(on.Object, after, cmp.Or(p.template.NotIdempotent(), parsed.NotIdempotent())), nil
@@ -68,9 +68,9 @@ func (p *operationsPatch) resolve(s *variables.Scope) (operations, error) {
 	return p.parse(rendered)
 }
 
-func decodeJSONPatch(n decode.Node) Patch {
+func decodeJSONPatch(n policydecode.Node) Patch {
 	if _, ok := n.Value.(string); !ok {
-		n.Fail("must be a string, not %s", decode.TypeName(n.Value))
+		n.Fail("must be a string, not %s", policydecode.TypeName(n.Value))
 		return &operationsPatch{}
 	}
 	return decodeOperations(n, "patchesJson6902", parseJSONPatch)
@@ -95,9 +95,9 @@ func parseJSONPatch(rendered any) (operations, error) {
 }
 
 // decodePatches reads a mutate.patches.
-func decodePatches(n decode.Node) Patch {
+func decodePatches(n policydecode.Node) Patch {
 	if _, ok := n.Value.([]any); !ok {
-		n.Fail("must be a list, not %s", decode.TypeName(n.Value))
+		n.Fail("must be a list, not %s", policydecode.TypeName(n.Value))
 		return &operationsPatch{}
 	}
 	return decodeOperations(n, "patches", parsePatches)
@@ -106,7 +106,7 @@ func decodePatches(n decode.Node) Patch {
 func parsePatches(rendered any) (operations, error) {
 	list, ok := rendered.([]any)
 	if !ok {
-		return nil, fmt.Errorf("must be a list, not %s", decode.TypeName(rendered))
+		return nil, fmt.Errorf("must be a list, not %s", policydecode.TypeName(rendered))
 	}
 	parsed, err := legacy.ParsePatches(list)
 	if err != nil {

@@ -4,9 +4,8 @@ import (
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/reason"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // Patch is one compiled patch: immutable and safe for concurrent use.
@@ -24,7 +23,7 @@ type Subject struct {
 	// Schema looks up how the lists of the object merge; it may say nothing.
 	Schema func() engine.Schema
 	// Why takes why nothing changes; nil where nobody asks.
-	Why *reason.List
+	Why *engine.Reasons
 }
 
 // Result is an object after a patch, and what is to be said about it.
@@ -40,7 +39,7 @@ type Result struct {
 // Decode reads patchStrategicMerge or patchesJson6902 of a mutate block, or of an
 // entry of a foreach. It is nil where there is none or are both, which goes to
 // the report.
-func Decode(m *decode.Fields) Patch {
+func Decode(m *policydecode.Fields) Patch {
 	strategic, json6902 := m.At("patchStrategicMerge"), m.At("patchesJson6902")
 	switch {
 	case strategic.Value != nil && json6902.Value != nil:
@@ -59,7 +58,7 @@ func Decode(m *decode.Fields) Patch {
 // none, or one of those that came after them, which Kyverno preferred. Overlay and
 // patches in one rule run in this order, as in 1.0 and 1.1; from 1.2 on patches
 // had no effect beside an overlay.
-func DecodeLegacy(m *decode.Fields) []Patch {
+func DecodeLegacy(m *policydecode.Fields) []Patch {
 	var out []Patch
 	for _, key := range []string{"overlay", "patches"} {
 		if !m.Has(key) {
@@ -80,7 +79,7 @@ func DecodeLegacy(m *decode.Fields) []Patch {
 	return out
 }
 
-func newerForm(m *decode.Fields) string {
+func newerForm(m *policydecode.Fields) string {
 	for _, key := range []string{"foreach", "patchStrategicMerge", "patchesJson6902"} {
 		if m.Has(key) {
 			return key
@@ -95,7 +94,7 @@ type written struct {
 	template *variables.Template
 }
 
-func decodeWritten(n decode.Node, key string) written {
+func decodeWritten(n policydecode.Node, key string) written {
 	t, err := variables.ParseAt(n.Value, "mutate", key)
 	if err != nil {
 		n.Fail("%w", err)

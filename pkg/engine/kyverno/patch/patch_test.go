@@ -11,14 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/internal/cases"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/overlay"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/patch"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/reason"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // application is a case of testdata/apply.txtar: a patch of a mutate block on an
@@ -42,7 +41,7 @@ func TestApply(t *testing.T) {
 		for name, value := range c.Names {
 			s.Set(name, value)
 		}
-		why := reason.NewList(func(any) bool { return c.Secret })
+		why := engine.NewReasons(func(any) bool { return c.Secret })
 		got, err := decoded(t, c.Mutate).Apply(s, patch.Subject{Object: c.Object, Schema: schema, Why: why})
 		var held *overlay.ConditionError
 		switch isHeld := errors.As(err, &held); {
@@ -52,7 +51,7 @@ func TestApply(t *testing.T) {
 			t.Fatalf("error %v", err)
 		}
 		switch {
-		case c.Want == nil && !fielddiff.Shared(got.Object, c.Object):
+		case c.Want == nil && !diff.Shared(got.Object, c.Object):
 			t.Errorf("the object is not the one that was given: %v", got.Object)
 		case c.Want != nil:
 			if diff := cmp.Diff(c.Want, got.Object); diff != "" {
@@ -80,7 +79,7 @@ func schema() engine.Schema {
 	return engine.Schema{Patch: meta}
 }
 
-func reasons(l *reason.List) string {
+func reasons(l *engine.Reasons) string {
 	if err := l.Err(); err != nil {
 		return err.Error()
 	}
@@ -89,8 +88,8 @@ func reasons(l *reason.List) string {
 
 // decoded reads the one patch of a block, of whatever form.
 func decoded(t *testing.T, mutate map[string]any) patch.Patch {
-	r := &decode.Report{Warn: func(engine.CompileError) {}}
-	f := decode.Node{Report: r, Path: "spec.rules[0].mutate", Value: mutate}.Fields()
+	r := &policydecode.Report{Warn: func(engine.CompileError) {}}
+	f := policydecode.Node{Report: r, Path: "spec.rules[0].mutate", Value: mutate}.Fields()
 	patches := patch.DecodeLegacy(f)
 	if len(patches) == 0 {
 		patches = append(patches, patch.Decode(f))
@@ -116,8 +115,8 @@ type mistake struct {
 func TestMistakes(t *testing.T) {
 	cases.Each(t, "testdata/mistakes.txtar", func(t *testing.T, c *mistake) {
 		var said []string
-		r := &decode.Report{Warn: func(e engine.CompileError) { said = append(said, "warning: "+e.Field+": "+e.Err.Error()) }}
-		f := decode.Node{Report: r, Path: "mutate", Value: c.Mutate}.Fields()
+		r := &policydecode.Report{Warn: func(e engine.CompileError) { said = append(said, "warning: "+e.Field+": "+e.Err.Error()) }}
+		f := policydecode.Node{Report: r, Path: "mutate", Value: c.Mutate}.Fields()
 		if len(patch.DecodeLegacy(f)) == 0 && !f.Has("foreach") {
 			patch.Decode(f)
 		}

@@ -3,7 +3,7 @@ package pattern
 import (
 	"fmt"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/reason"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // Difference is where a value does not match a pattern: the first place in the
@@ -114,5 +114,5 @@ func (d Difference) Text(show func(value any) string) string {
 	case d.Missing:
 		return d.Path + " is not there"
 	}
-	return fmt.Sprintf("%s is %s and does not match %s", d.Path, show(d.Got), reason.Value(d.Want))
+	return fmt.Sprintf("%s is %s and does not match %s", d.Path, show(d.Got), engine.BriefValue(d.Want))
 }

@@ -3,9 +3,9 @@ package pattern_test
 import (
 	"testing"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/internal/cases"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/reason"
 )
 
 // difference is a case of testdata/differences.txtar: a pattern, a value that does
@@ -20,7 +20,7 @@ func TestExplain(t *testing.T) {
 		if pattern.Match(c.Pattern, c.Value) {
 			t.Fatal("they match")
 		}
-		if got := pattern.Explain(c.Pattern, c.Value).Below("spec").Text(reason.Value); got != c.Want {
+		if got := pattern.Explain(c.Pattern, c.Value).Below("spec").Text(engine.BriefValue); got != c.Want {
 			t.Errorf("\n got %s\nwant %s", got, c.Want)
 		}
 	})

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // Match tells whether the value matches the pattern, the content of an anchor
@@ -168,9 +168,9 @@ func matchKey(key string, pattern any, value map[string]any, at place) verdict {
 // lookup finds a key; in labels and annotations a key with wildcards stands for
 // the first one that it matches.
 func lookup(value map[string]any, key string, at place) (any, bool) {
-	if at == inLabels && wildcard.Has(key) {
+	if at == inLabels && selector.HasWildcard(key) {
 		for _, actual := range slices.Sorted(maps.Keys(value)) {
-			if wildcard.Match(key, actual) {
+			if selector.MatchWildcard(key, actual) {
 				return value[actual], true
 			}
 		}

@@ -11,8 +11,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/reason"
 )
 
 func TestParseKey(t *testing.T) {
@@ -218,7 +218,7 @@ func FuzzMatch(f *testing.F) {
 		if second := pattern.Match(want, got); first != second {
 			t.Fatalf("the answer changed from %t to %t", first, second)
 		}
-		if !first && pattern.Explain(want, got).Below("at").Text(reason.Value) == "" {
+		if !first && pattern.Explain(want, got).Below("at").Text(engine.BriefValue) == "" {
 			t.Fatal("a difference that says nothing")
 		}
 	})

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // matchScalar matches a value that is not to be walked into.
@@ -183,7 +183,7 @@ func compareText(op operator, pattern string, value any) bool {
 		return false
 	}
 	text, ok := scalarText(value)
-	return ok && wildcard.Match(pattern, text) == (op == equal)
+	return ok && selector.MatchWildcard(pattern, text) == (op == equal)
 }
 
 func (op operator) holds(order int) bool {

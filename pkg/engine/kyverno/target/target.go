@@ -10,12 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
 )
 
 // Target is one compiled entry of mutate.targets: immutable.
@@ -43,7 +42,7 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Field, e.Err) }
 func (e *Error) Unwrap() error { return e.Err }
 
 // Decode reads an entry. What is wrong goes to the node's report.
-func Decode(n decode.Node) *Target {
+func Decode(n policydecode.Node) *Target {
 	f := n.Fields()
 	t := &Target{Field: n.PathInRule(), own: n.Report.Namespace, written: map[string]string{}}
 	naming := map[string]any{}
@@ -63,7 +62,7 @@ func Decode(n decode.Node) *Target {
 	if ns := t.written["namespace"]; t.own != "" && ns != "" && ns != t.own {
 		f.At("namespace").Lint("a Policy only changes objects in its own namespace %s", t.own)
 	}
-	t.template = variables.Decode(decode.Node{Report: n.Report, Rule: n.Rule, Path: n.Path, Value: naming})
+	t.template = variables.Decode(policydecode.Node{Report: n.Report, Rule: n.Rule, Path: n.Path, Value: naming})
 	t.Context = contextentry.Decode(f.At("context"))
 	t.Preconditions = conditions.Decode(f.At("preconditions"))
 	f.Accept("uid")
@@ -73,7 +72,7 @@ func Decode(n decode.Node) *Target {
 
 // LintKinds warns of targets that, as the documents have it, must not be in one
 // rule because they do not share a schema.
-func LintKinds(n decode.Node, targets []*Target) {
+func LintKinds(n policydecode.Node, targets []*Target) {
 	for _, t := range targets {
 		if first := targets[0].written["kind"]; t.written["kind"] != first {
 			n.Lint("changes both %s and %s; Kyverno's documents want one kind in a rule", first, t.written["kind"])
@@ -135,7 +134,7 @@ func labels(value any) (*metav1.LabelSelector, error) {
 	if value == nil {
 		return nil, nil
 	}
-	return decode.LabelSelector(value)
+	return policydecode.LabelSelector(value)
 }
 
 // parseKind reads apiVersion and kind, both perhaps with wildcards, in the
@@ -143,7 +142,7 @@ func labels(value any) (*metav1.LabelSelector, error) {
 // manifest, where Kyverno takes it for version v1 of every group.
 func parseKind(apiVersion, kind string) (selector.Kind, error) {
 	out, err := selector.ParseKind(apiVersion + "/" + kind)
-	if err == nil && out.Group == "*" && out.Version == apiVersion && !wildcard.Has(apiVersion) {
+	if err == nil && out.Group == "*" && out.Version == apiVersion && !selector.HasWildcard(apiVersion) {
 		out.Group = ""
 	}
 	return out, err
@@ -154,8 +153,8 @@ func parseKind(apiVersion, kind string) (selector.Kind, error) {
 // namespace is one object of a kind without namespaces, and else that name in
 // every namespace.
 func narrow(s engine.Selection, mapper meta.RESTMapper) engine.Selection {
-	plainName := s.Name != "" && !wildcard.Has(s.Name)
-	if plainName && s.Namespace != "" && !wildcard.Has(s.Namespace) {
+	plainName := s.Name != "" && !selector.HasWildcard(s.Name)
+	if plainName && s.Namespace != "" && !selector.HasWildcard(s.Namespace) {
 		s.Labels = nil
 	}
 	if plainName && s.Namespace == "" && !clusterScoped(s, mapper) {

@@ -9,11 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/internal/cases"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/target"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 )
 
@@ -32,8 +32,8 @@ type naming struct {
 func TestNaming(t *testing.T) {
 	cases.Each(t, "testdata/naming.txtar", func(t *testing.T, c *naming) {
 		var warning string
-		r := &decode.Report{Namespace: c.Namespace, Warn: func(e engine.CompileError) { warning = e.Field + ": " + e.Err.Error() }}
-		entry := target.Decode(decode.Node{Report: r, Path: "spec.rules[0].mutate.targets[0]", Value: c.Target})
+		r := &policydecode.Report{Namespace: c.Namespace, Warn: func(e engine.CompileError) { warning = e.Field + ": " + e.Err.Error() }}
+		entry := target.Decode(policydecode.Node{Report: r, Path: "spec.rules[0].mutate.targets[0]", Value: c.Target})
 		if err := r.Err(); err != nil || warning != c.Warning {
 			t.Fatalf("errors %v, warning %q", err, warning)
 		}
@@ -97,8 +97,8 @@ type mistake struct {
 func TestMistakes(t *testing.T) {
 	cases.Each(t, "testdata/mistakes.txtar", func(t *testing.T, c *mistake) {
 		var said []string
-		r := &decode.Report{Warn: func(e engine.CompileError) { said = append(said, "warning: "+e.Field+": "+e.Err.Error()) }}
-		list := decode.Node{Report: r, Path: "targets", Value: c.Targets}
+		r := &policydecode.Report{Warn: func(e engine.CompileError) { said = append(said, "warning: "+e.Field+": "+e.Err.Error()) }}
+		list := policydecode.Node{Report: r, Path: "targets", Value: c.Targets}
 		var targets []*target.Target
 		for _, n := range list.List() {
 			targets = append(targets, target.Decode(n))

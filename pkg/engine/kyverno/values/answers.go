@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // answer stands for what a server says to a request.
@@ -31,7 +31,7 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("HTTP %d", e.Status)
 }
 
-func (v *Values) addAnswers(n decode.Node) {
+func (v *Values) addAnswers(n policydecode.Node) {
 	for _, n := range n.List() {
 		f := n.Fields()
 		a := answer{method: strings.ToUpper(f.At("method").Text()), target: f.At("url").Text(), status: 200}
@@ -105,7 +105,7 @@ type projection struct {
 	path *jmespath.Expression
 }
 
-func (v *Values) addEntries(n decode.Node) {
+func (v *Values) addEntries(n policydecode.Node) {
 	for _, n := range n.List() {
 		f := n.Fields()
 		name := named(f)
@@ -128,7 +128,7 @@ func (v *Values) addEntries(n decode.Node) {
 	}
 }
 
-func compile(n decode.Node) *jmespath.Expression {
+func compile(n policydecode.Node) *jmespath.Expression {
 	path, err := jmespath.Compile(n.Text())
 	if err != nil {
 		n.Fail("%w", err)

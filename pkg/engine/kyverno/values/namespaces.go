@@ -7,18 +7,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // Namespaces are the Namespaces that a Values document describes, in the order of
 // their names. What is wrong with it is for Add to report.
 func Namespaces(document *unstructured.Unstructured) []*unstructured.Unstructured {
-	return namespaces(decode.Node{Report: &decode.Report{Warn: func(engine.CompileError) {}}, Value: document.Object}.Fields())
+	return namespaces(policydecode.Node{Report: &policydecode.Report{Warn: func(engine.CompileError) {}}, Value: document.Object}.Fields())
 }
 
 // namespaces reads the labels under namespaceSelector, and whole objects under
 // namespaces, which come first.
-func namespaces(f *decode.Fields) []*unstructured.Unstructured {
+func namespaces(f *policydecode.Fields) []*unstructured.Unstructured {
 	found := map[string]tree{}
 	for _, n := range f.At("namespaceSelector").List() {
 		one := n.Fields()

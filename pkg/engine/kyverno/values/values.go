@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // Values are what a user gives for what policies read. They are immutable once
@@ -39,7 +39,7 @@ func New() *Values {
 
 // Add reads a Values document; what it says comes before what others have said.
 // What is wrong or unknown goes to the node's report.
-func (v *Values) Add(n decode.Node) {
+func (v *Values) Add(n policydecode.Node) {
 	f := n.Fields()
 	f.Accept("apiVersion", "kind", "metadata")
 	v.global = merged(v.global, decodeTree(f.At("globalValues")))
@@ -58,7 +58,7 @@ func (v *Values) Add(n decode.Node) {
 	f.Done()
 }
 
-func (v *Values) addPolicy(n decode.Node) {
+func (v *Values) addPolicy(n policydecode.Node) {
 	f := n.Fields()
 	policy := named(f)
 	for _, n := range f.At("resources").List() {
@@ -77,7 +77,7 @@ func (v *Values) addPolicy(n decode.Node) {
 	f.Done()
 }
 
-func named(f *decode.Fields) string {
+func named(f *policydecode.Fields) string {
 	name := f.At("name").Text()
 	if name == "" {
 		f.At("name").Fail("is missing")
@@ -86,7 +86,7 @@ func named(f *decode.Fields) string {
 }
 
 // decodeTree reads values by dotted name, in the order of the names.
-func decodeTree(n decode.Node) tree {
+func decodeTree(n policydecode.Node) tree {
 	f := n.Fields()
 	var out tree
 	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
@@ -101,7 +101,7 @@ func decodeTree(n decode.Node) tree {
 const maxParts = 128
 
 // isName reports what is no name of a variable.
-func isName(n decode.Node, name string) bool {
+func isName(n policydecode.Node, name string) bool {
 	parts := split(name)
 	switch {
 	case slices.Contains(parts, ""):
@@ -144,8 +144,8 @@ func split(name string) []string {
 
 // decodeBlocks reads the values for elements: one mapping for every foreach of
 // the rule, or a list with a mapping for each.
-func decodeBlocks(n decode.Node) []block {
-	blocks := []decode.Node{n}
+func decodeBlocks(n policydecode.Node) []block {
+	blocks := []policydecode.Node{n}
 	if _, several := n.Value.([]any); several {
 		blocks = n.List()
 	}

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/values"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // load reads the documents of testdata/values.txtar in the given order.
@@ -19,8 +19,8 @@ func load(t *testing.T, names ...string) *values.Values {
 	t.Helper()
 	v := values.New()
 	for _, name := range names {
-		r := &decode.Report{Warn: func(e engine.CompileError) { t.Errorf("%s: %v", name, &e) }}
-		v.Add(decode.Node{Report: r, Value: document(t, name).Object})
+		r := &policydecode.Report{Warn: func(e engine.CompileError) { t.Errorf("%s: %v", name, &e) }}
+		v.Add(policydecode.Node{Report: r, Value: document(t, name).Object})
 		if err := r.Err(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/jsonvalue"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // Template is a JSON value with variables, compiled: immutable and safe for
@@ -38,7 +38,7 @@ func Parse(doc any) (*Template, error) { return ParseAt(doc) }
 
 // Decode is Parse for a place in a policy. A missing value is nil, and so is one
 // with an error, which goes to the node's report.
-func Decode(n decode.Node) *Template {
+func Decode(n policydecode.Node) *Template {
 	if n.Value == nil {
 		return nil
 	}

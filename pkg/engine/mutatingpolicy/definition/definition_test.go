@@ -9,17 +9,17 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/definition"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-func document(t *testing.T, text string) (*decode.Report, engine.Document) {
+func document(t *testing.T, text string) (*policydecode.Report, engine.Document) {
 	t.Helper()
 	u := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
 		t.Fatal(err)
 	}
-	return &decode.Report{Warn: func(engine.CompileError) {}}, engine.Document{Object: u}
+	return &policydecode.Report{Warn: func(engine.CompileError) {}}, engine.Document{Object: u}
 }
 
 func policy(t *testing.T, kind, metadata, spec string) *definition.Policy {

@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // Exception is a PolicyException. Its expressions are compiled for each policy
 // that it names: what they may call depends on the policy.
 type Exception struct {
 	Name       string // "namespace/name"
-	Report     *decode.Report
+	Report     *policydecode.Report
 	Conditions []Expression
 	// Images and Values are what the policy's own expressions may allow; an exception
 	// with neither holds the policy back altogether.
@@ -27,8 +27,8 @@ type policyRef struct{ kind, name string }
 
 // DecodeException reads an exception. What is wrong with it goes to the report,
 // which the Exception keeps for its expressions.
-func DecodeException(r *decode.Report, d engine.Document) *Exception {
-	root := decode.Node{Report: r, Value: d.Object.Object}.Fields()
+func DecodeException(r *policydecode.Report, d engine.Document) *Exception {
+	root := policydecode.Node{Report: r, Value: d.Object.Object}.Fields()
 	spec := root.At("spec").Fields()
 	x := &Exception{
 		Name: d.Object.GetName(), Report: r, Conditions: expressions(spec.At("matchConditions")),
@@ -56,7 +56,7 @@ func DecodeException(r *decode.Report, d engine.Document) *Exception {
 	return x
 }
 
-func (x *Exception) decodeExpiry(n decode.Node) {
+func (x *Exception) decodeExpiry(n policydecode.Node) {
 	if n.Text() == "" {
 		return
 	}

@@ -4,11 +4,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-func lintVersion(n decode.Node) {
+func lintVersion(n policydecode.Node) {
 	switch version := strings.TrimPrefix(n.Text(), Group+"/"); version {
 	case "v1", "v1beta1":
 	case "v1alpha1":

@@ -4,9 +4,9 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/autogen"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // Group is the API group of the language.
@@ -22,20 +22,20 @@ const (
 // Expression is the text of an expression, and the name of the condition,
 // variable or annotation whose it is.
 type Expression struct {
-	decode.Node
+	policydecode.Node
 	Name, Text string
 }
 
 // Mutation is one of the mutations.
 type Mutation struct {
-	decode.Node // of the expression
-	Text        string
-	JSONPatch   bool // else it is an apply configuration
+	policydecode.Node // of the expression
+	Text              string
+	JSONPatch         bool // else it is an apply configuration
 }
 
 // Policy is a MutatingPolicy, or a NamespacedMutatingPolicy.
 type Policy struct {
-	decode.Node
+	policydecode.Node
 	Kind, Name string
 	Namespace  string // of a NamespacedMutatingPolicy, which stays in it; else empty
 
@@ -59,13 +59,13 @@ type Policy struct {
 	Generated bool
 
 	controllers []string // of which policies are derived; nil for all
-	fields      *decode.Fields
+	fields      *policydecode.Fields
 }
 
 // DecodePolicy reads a policy. What is wrong with it goes to the report, and so
 // do the warnings of a policy with which nothing is.
-func DecodePolicy(r *decode.Report, d engine.Document) *Policy {
-	p := &Policy{Kind: d.Object.GetKind(), Name: d.Object.GetName(), Node: decode.Node{Report: r, Value: d.Object.Object}}
+func DecodePolicy(r *policydecode.Report, d engine.Document) *Policy {
+	p := &Policy{Kind: d.Object.GetKind(), Name: d.Object.GetName(), Node: policydecode.Node{Report: r, Value: d.Object.Object}}
 	if p.Kind == KindNamespacedPolicy {
 		if p.Namespace = d.Object.GetNamespace(); p.Namespace == "" {
 			p.Namespace = "default"
@@ -103,7 +103,7 @@ func (p *Policy) DisplayName() string {
 }
 
 // At is the place of a field of spec.
-func (p *Policy) At(field string) decode.Node { return p.fields.At(field) }
+func (p *Policy) At(field string) policydecode.Node { return p.fields.At(field) }
 
 // Derivations are how Kyverno derives policies for Pod controllers from this one.
 // One with targets of its own has none: each controller that it also matches would
@@ -115,7 +115,7 @@ func (p *Policy) Derivations() []autogen.Derivation {
 	return autogen.Derivations(p.controllers)
 }
 
-func (p *Policy) decodeMatch(f *decode.Fields) {
+func (p *Policy) decodeMatch(f *policydecode.Fields) {
 	constraints := f.At("matchConstraints").Fields()
 	p.Constraints = match.Decode(constraints)
 	constraints.Done()
@@ -131,7 +131,7 @@ func (p *Policy) decodeMatch(f *decode.Fields) {
 }
 
 // expressions reads a list of names and expressions.
-func expressions(n decode.Node) []Expression {
+func expressions(n policydecode.Node) []Expression {
 	var out []Expression
 	for _, item := range n.List() {
 		f := item.Fields()
@@ -148,7 +148,7 @@ func expressions(n decode.Node) []Expression {
 	return out
 }
 
-func (p *Policy) decodeMutations(n decode.Node) {
+func (p *Policy) decodeMutations(n policydecode.Node) {
 	list := n.List()
 	if len(list) == 0 {
 		n.Fail("has no mutations")
@@ -176,7 +176,7 @@ func (p *Policy) decodeMutations(n decode.Node) {
 	}
 }
 
-func (p *Policy) decodeAnnotations(n decode.Node) {
+func (p *Policy) decodeAnnotations(n policydecode.Node) {
 	for _, item := range n.List() {
 		f := item.Fields()
 		x := Expression{Node: f.At("valueExpression"), Name: f.At("key").Text()}
@@ -188,7 +188,7 @@ func (p *Policy) decodeAnnotations(n decode.Node) {
 	}
 }
 
-func (p *Policy) decodeTargets(n decode.Node) {
+func (p *Policy) decodeTargets(n policydecode.Node) {
 	if n.Value == nil {
 		return
 	}
@@ -204,7 +204,7 @@ func (p *Policy) decodeTargets(n decode.Node) {
 	f.Done()
 }
 
-func (p *Policy) decodeEvaluation(f *decode.Fields) {
+func (p *Policy) decodeEvaluation(f *policydecode.Fields) {
 	admission := enabled(f.At("admission"), true)
 	enabled(f.At("background"), true) // only Kyverno's reports go by it
 	p.Existing = enabled(f.At("mutateExisting"), false)
@@ -219,7 +219,7 @@ func (p *Policy) decodeEvaluation(f *decode.Fields) {
 	f.Done()
 }
 
-func enabled(n decode.Node, fallback bool) bool {
+func enabled(n policydecode.Node, fallback bool) bool {
 	f := n.Fields()
 	defer f.Done()
 	if f.Has("enabled") {
@@ -228,7 +228,7 @@ func enabled(n decode.Node, fallback bool) bool {
 	return fallback
 }
 
-func (p *Policy) decodeAutogen(f *decode.Fields) {
+func (p *Policy) decodeAutogen(f *policydecode.Fields) {
 	pods := f.At("podControllers").Fields()
 	if controllers := pods.At("controllers"); controllers.Value != nil {
 		p.controllers = append([]string{}, controllers.Texts()...)

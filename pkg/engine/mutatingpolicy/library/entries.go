@@ -8,8 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/apipath"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // GlobalContextEntry is the kind of data that Kyverno keeps for all policies. It
@@ -48,8 +47,8 @@ func (e *Entries) Add(d engine.Document) {
 }
 
 func decodeEntry(d engine.Document) *entry {
-	r := &decode.Report{Origin: d.Origin, Policy: "GlobalContextEntry " + d.Object.GetName(), Warn: func(engine.CompileError) {}}
-	spec := decode.Node{Report: r, Value: d.Object.Object}.Fields().At("spec").Fields()
+	r := &policydecode.Report{Origin: d.Origin, Policy: "GlobalContextEntry " + d.Object.GetName(), Warn: func(engine.CompileError) {}}
+	spec := policydecode.Node{Report: r, Value: d.Object.Object}.Fields().At("spec").Fields()
 	out := &entry{projections: map[string]string{}}
 	switch call, list := spec.Has("apiCall"), spec.Has("kubernetesResource"); {
 	case call == list:
@@ -132,7 +131,7 @@ func (g globals) entry(name string) (*entry, error) {
 func (e *entry) read(s *Session) (any, error) {
 	switch {
 	case e.path != "":
-		path, err := apipath.Parse(e.path)
+		path, err := engine.ParseAPIPath(e.path)
 		if err != nil {
 			return nil, s.lacks("globalContext: GET %s is refused: %v", e.path, err)
 		}

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/apipath"
 )
 
 // resources answers resource.Get(), List(), Post() and ToGVR() with what the user
@@ -99,7 +98,7 @@ func (r resources) PostResource(apiVersion, name, namespace string, data map[str
 	if namespace != "" {
 		target += "namespaces/" + namespace + "/"
 	}
-	path, err := apipath.Parse(target + name)
+	path, err := engine.ParseAPIPath(target + name)
 	if err != nil {
 		return nil, r.lacks("resource.Post to %s is refused: %v", target+name, err)
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
@@ -25,7 +25,7 @@ type resource struct{ name, subresource string }
 
 // Decode reads matchConstraints. Fields that only targetMatchConstraints have are
 // left to the caller, and so is the call of Done.
-func Decode(f *decode.Fields) *Constraints {
+func Decode(f *policydecode.Fields) *Constraints {
 	c := &Constraints{namespaces: decodeLabels(f.At("namespaceSelector")), objects: decodeLabels(f.At("objectSelector"))}
 	for _, n := range f.At("resourceRules").List() {
 		c.rules = append(c.rules, decodeRule(n))
@@ -37,7 +37,7 @@ func Decode(f *decode.Fields) *Constraints {
 	return c
 }
 
-func decodeLabels(n decode.Node) *selector.Labels {
+func decodeLabels(n policydecode.Node) *selector.Labels {
 	s := n.LabelSelector()
 	if s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
 		return nil
@@ -50,7 +50,7 @@ func decodeLabels(n decode.Node) *selector.Labels {
 	return l
 }
 
-func decodeRule(n decode.Node) rule {
+func decodeRule(n policydecode.Node) rule {
 	f := n.Fields()
 	r := rule{
 		groups: f.At("apiGroups").Texts(), versions: f.At("apiVersions").Texts(),

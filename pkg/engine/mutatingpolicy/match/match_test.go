@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 func constraints(t *testing.T, text string) *match.Constraints {
@@ -20,8 +20,8 @@ func constraints(t *testing.T, text string) *match.Constraints {
 	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
 		t.Fatal(err)
 	}
-	r := &decode.Report{Warn: func(engine.CompileError) {}}
-	c := match.Decode(decode.Node{Report: r, Value: value}.Fields())
+	r := &policydecode.Report{Warn: func(engine.CompileError) {}}
+	c := match.Decode(policydecode.Node{Report: r, Value: value}.Fields())
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/apipath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // RefusedError reports a request that was not sent: one that may write, where
@@ -45,7 +45,7 @@ func (t readOnlyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 func (t readOnlyTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 func harmless(r *http.Request, apiPath string) bool {
-	p := apipath.Read(apiPath)
+	p := engine.ReadAPIPath(apiPath)
 	if p.Acts() {
 		return false
 	}

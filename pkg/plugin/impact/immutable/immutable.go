@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/place"
 )
 
@@ -63,11 +63,11 @@ func Refusals(c *engine.Change) []Refusal {
 
 // keptByServer tells whether the server reads the two values as the same: it has a
 // default for what is removed, and makes no difference between an empty value and none.
-func keptByServer(f *fielddiff.Field) bool {
+func keptByServer(f *diff.Field) bool {
 	switch f.Kind {
-	case fielddiff.Added:
+	case diff.Added:
 		return empty(f.To)
-	case fielddiff.Removed:
+	case diff.Removed:
 		return empty(f.From) || defaulted(f)
 	}
 	return false
@@ -106,7 +106,7 @@ var defaults = map[string]any{ //nolint:gochecknoglobals // an immutable table
 	"attachRequired": true, "volumeLifecycleModes": nil, "clusterIP": nil, "clusterIPs": nil, "ipFamilies": nil,
 }
 
-func defaulted(f *fielddiff.Field) bool {
+func defaulted(f *diff.Field) bool {
 	if len(f.Path) == 0 || f.Path[len(f.Path)-1].FieldName == nil {
 		return false
 	}

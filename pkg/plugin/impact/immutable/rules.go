@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/place"
 )
 
@@ -113,7 +113,7 @@ func lost(from, in []any) bool {
 	for _, v := range from {
 		found := false
 		for _, w := range in {
-			found = found || fielddiff.Same(v, w)
+			found = found || diff.Same(v, w)
 		}
 		if !found {
 			return true
@@ -140,7 +140,7 @@ func selectorFixed(before, after map[string]any) bool {
 	was, _ := place.Value(before, "spec", "nodeSelector").(map[string]any)
 	is, _ := place.Value(after, "spec", "nodeSelector").(map[string]any)
 	for name, v := range was {
-		if !fielddiff.Same(is[name], v) {
+		if !diff.Same(is[name], v) {
 			return true
 		}
 	}
@@ -154,7 +154,7 @@ func affinityFixed(before, after map[string]any) bool {
 		return true
 	}
 	for _, kind := range []string{"podAffinity", "podAntiAffinity"} {
-		if !fielddiff.Same(place.Value(before, "spec", "affinity", kind), place.Value(after, "spec", "affinity", kind)) {
+		if !diff.Same(place.Value(before, "spec", "affinity", kind), place.Value(after, "spec", "affinity", kind)) {
 			return true
 		}
 	}

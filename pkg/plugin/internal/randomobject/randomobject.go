@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // Maker makes objects and changes; the same seed makes the same.
@@ -26,18 +26,18 @@ func New(seed uint64) Maker { return Maker{rand.New(rand.NewPCG(seed, seed))} }
 // Start is the Maker of a seed and an object of it, with how a server compares the
 // object's states: a Deployment for half of the seeds, and for the others an object
 // of a kind that no schema is known of.
-func Start(t testing.TB, seed uint64) (m Maker, object map[string]any, typ fielddiff.Type) {
+func Start(t testing.TB, seed uint64) (m Maker, object map[string]any, typ diff.Type) {
 	t.Helper()
 	m = New(seed)
 	if seed%2 != 0 {
-		return m, m.Object(), fielddiff.Type{}
+		return m, m.Object(), diff.Type{}
 	}
 	object = m.Deployment()
 	typed, err := applyconfigurations.NewTypeConverter(scheme.Scheme).ObjectToTyped(&unstructured.Unstructured{Object: object})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m, object, fielddiff.Type{Schema: typed.Schema(), Ref: typed.TypeRef(), EmptyIsAbsent: true}
+	return m, object, diff.Type{Schema: typed.Schema(), Ref: typed.TypeRef(), EmptyIsAbsent: true}
 }
 
 // names include what paths have to escape.

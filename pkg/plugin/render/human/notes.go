@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plural"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/wording"
@@ -38,7 +38,7 @@ func (h *base) notes(b *bytes.Buffer, c *part) {
 type writer struct {
 	rule   engine.RuleRef
 	steps  []*engine.Step
-	fields []fielddiff.Field
+	fields []diff.Field
 }
 
 // writers are the rules that changed the object, in the order in which they did.
@@ -88,7 +88,7 @@ func (h *base) writer(b *bytes.Buffer, w *writer) {
 
 const nothingLeft = "nothing of it is left: set back or overwritten by what ran after it"
 
-func (h *base) fields(b *bytes.Buffer, fields []fielddiff.Field, indent string) {
+func (h *base) fields(b *bytes.Buffer, fields []diff.Field, indent string) {
 	for i, f := range fields {
 		if i == fieldsListed {
 			fmt.Fprintf(b, "%s  and %s more\n", indent, plural.Of(len(fields)-i, "field"))
@@ -98,13 +98,13 @@ func (h *base) fields(b *bytes.Buffer, fields []fielddiff.Field, indent string) 
 	}
 }
 
-func fieldMarker(k fielddiff.Kind) string {
+func fieldMarker(k diff.Kind) string {
 	switch k {
-	case fielddiff.Added:
+	case diff.Added:
 		return "+"
-	case fielddiff.Removed:
+	case diff.Removed:
 		return "-"
-	case fielddiff.Moved:
+	case diff.Moved:
 		return ">"
 	}
 	return "~"
@@ -112,15 +112,15 @@ func fieldMarker(k fielddiff.Kind) string {
 
 // path names a field, and what its values do not say by themselves: where it
 // moved, and that "8080" and 8080 are not the same.
-func (h *base) path(f fielddiff.Field) string {
-	text := harmless.Line(fielddiff.PathString(h.Masker.Path(f.Path)))
+func (h *base) path(f diff.Field) string {
+	text := harmless.Line(diff.PathString(h.Masker.Path(f.Path)))
 	if text == "" {
 		text = "(the whole object)"
 	}
 	switch from, to := typeName(f.From), typeName(f.To); {
-	case f.Kind == fielddiff.Moved:
+	case f.Kind == diff.Moved:
 		text += fmt.Sprintf(" (from place %v to %v)", f.From, f.To)
-	case f.Kind == fielddiff.Replaced && from != to:
+	case f.Kind == diff.Replaced && from != to:
 		text += " (" + from + " becomes " + to + ")"
 	}
 	return text

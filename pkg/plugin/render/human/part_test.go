@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/grouping"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/human"
 )
@@ -30,7 +30,7 @@ func TestWarningsStandUnderThePoliciesTheyAreAbout(t *testing.T) {
 			rule := engine.RuleRef{Dialect: "kyverno", Policy: policy, Rule: "r"}
 			c.Steps = append(c.Steps, engine.Step{Rule: rule, Outcome: engine.Changed})
 		}
-		for i, f := range fielddiff.Compare(c.Before.Object, c.After.Object, fielddiff.Type{}) {
+		for i, f := range diff.Compare(c.Before.Object, c.After.Object, diff.Type{}) {
 			c.Fields = append(c.Fields, engine.FieldChange{Field: f, Rule: c.Steps[i].Rule})
 		}
 		impact.Code, impact.Text = "managed", "told"

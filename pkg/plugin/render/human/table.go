@@ -8,7 +8,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/document"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/shown"
@@ -121,11 +121,11 @@ func (p *Table) change(c *engine.Change, f *engine.FieldChange) string {
 		path = "..." + strings.ToValidUTF8(path[len(path)-cellPath:], "")
 	}
 	switch f.Kind {
-	case fielddiff.Added:
+	case diff.Added:
 		return "+" + path + "=" + short(to)
-	case fielddiff.Removed:
+	case diff.Removed:
 		return "-" + path
-	case fielddiff.Moved:
+	case diff.Moved:
 		return ">" + path
 	}
 	return path + ": " + short(from) + " -> " + short(to)

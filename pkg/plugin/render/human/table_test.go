@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/human"
 )
 
@@ -23,7 +23,7 @@ func dataChange(namespace string, before, after map[string]any) engine.Change {
 	}
 	c := engine.Change{Before: of(before), After: of(after)}
 	c.Subject = engine.KeyOf(c.After)
-	for _, f := range fielddiff.Compare(c.Before.Object, c.After.Object, fielddiff.Type{}) {
+	for _, f := range diff.Compare(c.Before.Object, c.After.Object, diff.Type{}) {
 		c.Fields = append(c.Fields, engine.FieldChange{Field: f})
 	}
 	return c

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/document"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/shown"
 )
@@ -73,13 +73,13 @@ func (o *Options) reported(c *engine.Change) reportChange {
 			out.After = after.Object
 		}
 	}
-	places := map[*unstructured.Unstructured]*fielddiff.Pointers{}
+	places := map[*unstructured.Unstructured]*diff.Pointers{}
 	for i := range c.Fields {
 		f := &c.Fields[i]
 		field := o.field(c, f)
 		if holder := shown.Holder(c, f); holder != nil {
 			if places[holder] == nil {
-				places[holder] = fielddiff.PointersIn(holder.Object)
+				places[holder] = diff.PointersIn(holder.Object)
 			}
 			if pointer, ok := places[holder].Of(f.Path); ok {
 				field.Pointer = shown.Pointer(o.Masker, pointer)
@@ -102,7 +102,7 @@ func (o *Options) reported(c *engine.Change) reportChange {
 func (o *Options) field(c *engine.Change, f *engine.FieldChange) reportField {
 	from, to := shown.Values(o.Masker, c, f)
 	return reportField{
-		Path: fielddiff.PathString(o.Masker.Path(f.Path)), Kind: string(f.Kind),
+		Path: diff.PathString(o.Masker.Path(f.Path)), Kind: string(f.Kind),
 		From: from, To: to, Rule: document.RuleOf(f.Rule),
 	}
 }
@@ -113,7 +113,7 @@ func (o *Options) stepOf(s *engine.Step) reportStep {
 		NotIdempotent: o.Masker.Text(s.NotIdempotent), Warnings: o.warningTexts(s.Warnings),
 	}
 	for i := range s.Fields {
-		out.Fields = append(out.Fields, fielddiff.PathString(o.Masker.Path(s.Fields[i].Path)))
+		out.Fields = append(out.Fields, diff.PathString(o.Masker.Path(s.Fields[i].Path)))
 	}
 	if s.Trigger != (engine.ObjectKey{}) {
 		trigger := document.ObjectOf(s.Trigger)
@@ -167,7 +167,7 @@ func (o *Options) reportedImpacts(c *engine.Change) []reportImpact {
 			Owner: o.Masker.Text(impact.Owner), Pods: impact.Pods,
 		}
 		for _, p := range impact.Fields {
-			r.Fields = append(r.Fields, fielddiff.PathString(o.Masker.Path(p)))
+			r.Fields = append(r.Fields, diff.PathString(o.Masker.Path(p)))
 		}
 		out = append(out, r)
 	}

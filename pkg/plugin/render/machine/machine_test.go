@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/machine"
 )
 
@@ -25,7 +25,7 @@ func renamed() engine.Change {
 	}
 	c := engine.Change{Before: of("a"), After: of("\x1b[2J\n" + command)}
 	c.Subject = engine.KeyOf(c.After)
-	for _, f := range fielddiff.Compare(c.Before.Object, c.After.Object, fielddiff.Type{}) {
+	for _, f := range diff.Compare(c.Before.Object, c.After.Object, diff.Type{}) {
 		c.Fields = append(c.Fields, engine.FieldChange{Field: f})
 	}
 	return c

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/objectdiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
 )
@@ -22,7 +22,7 @@ func changed(kind string) *engine.Change {
 	}
 	c := &engine.Change{Before: of("Zmlyc3Q=", "c2Vjb25k"), After: of("Zm91cnRo", "ZmlmdGg=")}
 	c.Subject.Kind, c.Subject.Name = kind, "x"
-	for _, f := range fielddiff.Compare(c.Before.Object, c.After.Object, fielddiff.Type{}) {
+	for _, f := range diff.Compare(c.Before.Object, c.After.Object, diff.Type{}) {
 		c.Fields = append(c.Fields, engine.FieldChange{Field: f})
 	}
 	return c

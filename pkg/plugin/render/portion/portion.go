@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // Make returns from with the wanted differences made, and nothing else of to:
@@ -36,9 +36,9 @@ func Make(from, to map[string]any, wanted, others []engine.FieldChange) map[stri
 // node is a place of the objects at or below which they differ.
 type node struct {
 	element fieldpath.PathElement
-	field   *fielddiff.Field // the difference here; nil where there are only some below
-	here    bool             // the difference here is wanted
-	wanted  bool             // one here or below is
+	field   *diff.Field // the difference here; nil where there are only some below
+	here    bool        // the difference here is wanted
+	wanted  bool        // one here or below is
 	below   []*node
 	index   map[string]*node // of those below, by their elements, once they are many
 }
@@ -49,7 +49,7 @@ const (
 	maxCompared = 1 << 20 // elements of lists with differences
 )
 
-func (n *node) add(f *fielddiff.Field, wanted bool) {
+func (n *node) add(f *diff.Field, wanted bool) {
 	n.wanted = n.wanted || wanted
 	for _, e := range f.Path {
 		n = n.child(e)
@@ -200,7 +200,7 @@ func (n *node) slots(from, to []any) (out []slot, moved, ok bool) {
 			return nil, false, false
 		}
 		inFrom[a], inTo[b] = true, true
-		moved = moved || c.here && c.field.Kind == fielddiff.Moved
+		moved = moved || c.here && c.field.Kind == diff.Moved
 		if v := c.make(at(from, a), at(to, b)); v.ok {
 			out = append(out, slot{a, b, v.v})
 		}
@@ -227,7 +227,7 @@ func (n *node) slots(from, to []any) (out []slot, moved, ok bool) {
 
 // place is the index of the element that a path element names, or -1.
 func place(list []any, e fieldpath.PathElement) int {
-	pointer, ok := fielddiff.Pointer(list, fieldpath.Path{e})
+	pointer, ok := diff.Pointer(list, fieldpath.Path{e})
 	if !ok {
 		return -1
 	}

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
 )
 
@@ -42,7 +42,7 @@ func States(m *secret.Masker, c *engine.Change, d Detail) (before, after *unstru
 // moved element its places.
 func Values(m *secret.Masker, c *engine.Change, f *engine.FieldChange) (from, to any) {
 	holder := Holder(c, f)
-	if f.Kind == fielddiff.Moved || holder == nil {
+	if f.Kind == diff.Moved || holder == nil {
 		return f.From, f.To
 	}
 	return m.Value(holder, names(f.Path), f.From, f.To)
@@ -51,7 +51,7 @@ func Values(m *secret.Masker, c *engine.Change, f *engine.FieldChange) (from, to
 // Holder is the state that holds a field: the one before, if it was removed, else
 // the one after. It is nil where there is neither.
 func Holder(c *engine.Change, f *engine.FieldChange) *unstructured.Unstructured {
-	if f.Kind == fielddiff.Removed && c.Before != nil || c.After == nil {
+	if f.Kind == diff.Removed && c.Before != nil || c.After == nil {
 		return c.Before
 	}
 	return c.After

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/shown"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
 )
@@ -47,7 +47,7 @@ func TestEachDetailLeavesOutMore(t *testing.T) {
 			"kind": "Pod", "metadata": metadata(map[string]any{"uid": "u", "creationTimestamp": "t", "annotations": annotations}),
 		}},
 		{"readable", shown.Readable, nil, map[string]any{"kind": "Pod", "metadata": metadata(map[string]any{})}},
-		{"what changes is never left out", shown.Readable, []engine.FieldChange{{Field: fielddiff.Field{Path: status}}}, map[string]any{
+		{"what changes is never left out", shown.Readable, []engine.FieldChange{{Field: diff.Field{Path: status}}}, map[string]any{
 			"kind": "Pod", "metadata": metadata(map[string]any{}), "status": map[string]any{"phase": "Running"},
 		}},
 	} {
@@ -89,15 +89,15 @@ func TestWhatThereIsToTellOfIsListed(t *testing.T) {
 }
 
 // secretChange replaces the value of a Secret, or removes it.
-func secretChange(kind fielddiff.Kind) (*engine.Change, *engine.FieldChange) {
+func secretChange(kind diff.Kind) (*engine.Change, *engine.FieldChange) {
 	of := func(value string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s"}, "data": map[string]any{"password": value},
 		}}
 	}
 	c := &engine.Change{Before: of("YS12ZXJ5LWxvbmctcGFzc3dvcmQ="), After: of("YW5vdGhlci1sb25nLXBhc3N3b3Jk")}
-	f := engine.FieldChange{Field: fielddiff.Field{Path: fieldpath.MakePathOrDie("data", "password"), Kind: kind, From: "YS12ZXJ5LWxvbmctcGFzc3dvcmQ=", To: "YW5vdGhlci1sb25nLXBhc3N3b3Jk"}}
-	if kind == fielddiff.Removed {
+	f := engine.FieldChange{Field: diff.Field{Path: fieldpath.MakePathOrDie("data", "password"), Kind: kind, From: "YS12ZXJ5LWxvbmctcGFzc3dvcmQ=", To: "YW5vdGhlci1sb25nLXBhc3N3b3Jk"}}
+	if kind == diff.Removed {
 		delete(c.After.Object, "data")
 		f.To = nil
 	}
@@ -106,7 +106,7 @@ func secretChange(kind fielddiff.Kind) (*engine.Change, *engine.FieldChange) {
 }
 
 func TestValuesOfSecretsAreMaskedInEveryState(t *testing.T) {
-	for _, kind := range []fielddiff.Kind{fielddiff.Replaced, fielddiff.Removed} {
+	for _, kind := range []diff.Kind{diff.Replaced, diff.Removed} {
 		c, f := secretChange(kind)
 		m := &secret.Masker{}
 		shown.Learn(m, c)
@@ -125,18 +125,18 @@ func TestValuesOfSecretsAreMaskedInEveryState(t *testing.T) {
 			t.Errorf("%s: a pointer shows the value: %s", kind, got)
 		}
 	}
-	c, f := secretChange(fielddiff.Replaced)
+	c, f := secretChange(diff.Replaced)
 	if from, to := shown.Values(nil, c, f); from != "YS12ZXJ5LWxvbmctcGFzc3dvcmQ=" || to != "YW5vdGhlci1sb25nLXBhc3N3b3Jk" {
 		t.Errorf("without a masker: got %v and %v", from, to)
 	}
 }
 
 func TestARemovedFieldIsHeldByTheStateBefore(t *testing.T) {
-	c, f := secretChange(fielddiff.Removed)
+	c, f := secretChange(diff.Removed)
 	if shown.Holder(c, f) != c.Before {
 		t.Error("it is not")
 	}
-	c, f = secretChange(fielddiff.Replaced)
+	c, f = secretChange(diff.Replaced)
 	if shown.Holder(c, f) != c.After {
 		t.Error("a replaced one is held by the state after")
 	}

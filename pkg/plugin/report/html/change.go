@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/wording"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report"
@@ -81,10 +81,10 @@ type rule struct {
 }
 
 type field struct {
-	Path string         `json:"path"`
-	Kind fielddiff.Kind `json:"kind"`
-	From string         `json:"from,omitempty"`
-	To   string         `json:"to,omitempty"`
+	Path string    `json:"path"`
+	Kind diff.Kind `json:"kind"`
+	From string    `json:"from,omitempty"`
+	To   string    `json:"to,omitempty"`
 }
 
 type warning struct {

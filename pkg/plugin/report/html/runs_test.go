@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/document"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/html"
@@ -48,7 +48,7 @@ func changeOf(rule engine.RuleRef, kind, namespace, name string, before, after m
 	c := engine.Change{Before: state(before), After: state(after)}
 	c.Subject = engine.KeyOf(c.After)
 	outcome := engine.Unchanged
-	for _, f := range fielddiff.Compare(c.Before.Object, c.After.Object, fielddiff.Type{}) {
+	for _, f := range diff.Compare(c.Before.Object, c.After.Object, diff.Type{}) {
 		c.Fields = append(c.Fields, engine.FieldChange{Field: f, Rule: rule})
 		outcome = engine.Changed
 	}

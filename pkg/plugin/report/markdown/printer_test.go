@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/markdown"
 )
@@ -26,7 +26,7 @@ func configMap(name string, lines int) engine.Change {
 	c.Subject = engine.KeyOf(c.After)
 	rule := engine.RuleRef{Policy: "p", Rule: "r"}
 	c.Steps = []engine.Step{{Rule: rule, Outcome: engine.Changed}}
-	for _, f := range fielddiff.Compare(c.Before.Object, c.After.Object, fielddiff.Type{}) {
+	for _, f := range diff.Compare(c.Before.Object, c.After.Object, diff.Type{}) {
 		c.Fields = append(c.Fields, engine.FieldChange{Field: f, Rule: rule})
 	}
 	return c

@@ -15,7 +15,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/jsonvalue"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/randomtext"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // Kyverno's functions on texts.
@@ -156,7 +156,7 @@ func patternMatch(e *Env, args []any) (any, error) {
 	if err := e.SpendText(len(text) + len(args[0].(string))); err != nil {
 		return nil, err
 	}
-	return wildcard.Match(args[0].(string), text), nil
+	return selector.MatchWildcard(args[0].(string), text), nil
 }
 
 // compileRegex accounts for the compilation too: matching costs the length of

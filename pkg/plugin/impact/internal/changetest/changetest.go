@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 )
 
@@ -58,7 +58,7 @@ func Between(t testing.TB, before, after *unstructured.Unstructured) *engine.Cha
 	}
 	c := &engine.Change{Subject: engine.KeyOf(before), Before: before, After: after}
 	typ := engine.TypeOf(t.Context(), known, before.GroupVersionKind())
-	for _, f := range fielddiff.Compare(before.Object, after.Object, typ) {
+	for _, f := range diff.Compare(before.Object, after.Object, typ) {
 		c.Fields = append(c.Fields, engine.FieldChange{Field: f})
 	}
 	return c

@@ -1,4 +1,4 @@
-package reason
+package engine
 
 import (
 	"encoding/json"
@@ -13,12 +13,12 @@ const (
 	mostBytes   = 80 // of one value
 )
 
-// Hidden stands for a value that must not be told.
-const Hidden = "***"
+// HiddenValue stands for a value that must not be told.
+const HiddenValue = "***"
 
-// List gathers the reasons of one rule on one object. A nil List takes none, for
+// Reasons gathers the reasons of one rule on one object. A nil List takes none, for
 // when nobody asks.
-type List struct {
+type Reasons struct {
 	place    string // in front of each reason
 	isSecret func(value any) bool
 	gathered *gathered
@@ -29,21 +29,21 @@ type gathered struct {
 	more  int // beyond those that are told
 }
 
-// NewList starts a list. It asks isSecret about each value before it tells it.
-func NewList(isSecret func(value any) bool) *List {
-	return &List{isSecret: isSecret, gathered: &gathered{}}
+// NewReasons starts a list. It asks isSecret about each value before it tells it.
+func NewReasons(isSecret func(value any) bool) *Reasons {
+	return &Reasons{isSecret: isSecret, gathered: &gathered{}}
 }
 
 // At is the same list for a part of the rule, which its reasons name.
-func (l *List) At(place string) *List {
+func (l *Reasons) At(place string) *Reasons {
 	if l == nil {
 		return nil
 	}
-	return &List{place: l.place + place + ": ", isSecret: l.isSecret, gathered: l.gathered}
+	return &Reasons{place: l.place + place + ": ", isSecret: l.isSecret, gathered: l.gathered}
 }
 
 // Add adds a reason. What is beyond the bound is counted, and not worded.
-func (l *List) Add(format string, args ...any) {
+func (l *Reasons) Add(format string, args ...any) {
 	switch {
 	case l == nil:
 	case len(l.gathered.texts) == mostReasons:
@@ -54,18 +54,18 @@ func (l *List) Add(format string, args ...any) {
 }
 
 // Hides tells whether a value must not be told.
-func (l *List) Hides(value any) bool { return l != nil && l.isSecret(value) }
+func (l *Reasons) Hides(value any) bool { return l != nil && l.isSecret(value) }
 
 // Value is a value in the words of a reason.
-func (l *List) Value(value any) string {
+func (l *Reasons) Value(value any) string {
 	if l.Hides(value) {
-		return Hidden
+		return HiddenValue
 	}
-	return Value(value)
+	return BriefValue(value)
 }
 
 // Err is all reasons as one error, nil where there are none.
-func (l *List) Err() error {
+func (l *Reasons) Err() error {
 	if l == nil || len(l.gathered.texts) == 0 {
 		return nil
 	}
@@ -88,9 +88,9 @@ func (e *UnchangedError) Error() string {
 	return text
 }
 
-// Value is a value in few words: texts in quotes and shortened, maps and lists by
+// BriefValue is a value in few words: texts in quotes and shortened, maps and lists by
 // their size. Whoever calls it knows that the value may be told.
-func Value(value any) string {
+func BriefValue(value any) string {
 	switch v := value.(type) {
 	case string:
 		if len(v) > mostBytes {

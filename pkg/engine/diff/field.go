@@ -1,4 +1,4 @@
-package fielddiff
+package diff
 
 import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"

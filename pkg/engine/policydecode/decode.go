@@ -1,6 +1,6 @@
 // Package decode reads the fields of a policy strictly, with the path of each in
 // every error, and warns of fields that nobody asked for.
-package decode
+package policydecode
 
 import (
 	"errors"

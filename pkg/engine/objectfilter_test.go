@@ -1,4 +1,4 @@
-package choice_test
+package engine_test
 
 import (
 	"testing"
@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/choice"
 )
 
 // What objects are wanted is tested by the contract of package contract; here it
@@ -34,7 +33,7 @@ func TestWhatAServerMaySelect(t *testing.T) {
 		"not what others select": {[]engine.Selection{{Kind: "ConfigMap"}, {Kind: "Secret", Namespace: "bank"}}, engine.Scope{}, hints{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			joined, err := choice.New(c.selections, c.scope)
+			joined, err := engine.NewObjectFilter(c.selections, c.scope)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,11 +54,11 @@ func configMaps() *meta.RESTMapping {
 }
 
 func TestAResourceNamesAKind(t *testing.T) {
-	owned := choice.Facts{Namespace: "shop", Name: "a", Controlled: true}
+	owned := engine.ObjectFacts{Namespace: "shop", Name: "a", Controlled: true}
 	for resource, want := range map[string]struct{ kind, owned bool }{
 		"configmaps": {true, true}, "config*": {true, true}, "": {true, false}, "*": {true, false}, "secrets": {false, false},
 	} {
-		joined, err := choice.New([]engine.Selection{{Group: "*", Kind: "*", Resource: resource}}, engine.Scope{})
+		joined, err := engine.NewObjectFilter([]engine.Selection{{Group: "*", Kind: "*", Resource: resource}}, engine.Scope{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +74,7 @@ func TestTheVersionToReadInIsOneThatAllAskFor(t *testing.T) {
 		"v1": {{Kind: "ConfigMap", ReadAs: "v1"}, {Kind: "*", Group: "*", ReadAs: "v1"}, {Kind: "Secret", ReadAs: "v2"}},
 		"":   {{Kind: "ConfigMap", ReadAs: "v1"}, {Kind: "ConfigMap"}},
 	} {
-		joined, err := choice.New(selections, engine.Scope{})
+		joined, err := engine.NewObjectFilter(selections, engine.Scope{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +93,7 @@ func TestWhatIsWantedElsewhereIsNotAskedFor(t *testing.T) {
 		selections []engine.Selection
 		wanted     bool
 	}{"elsewhere": {[]engine.Selection{elsewhere}, false}, "here too": {[]engine.Selection{elsewhere, here}, true}} {
-		joined, err := choice.New(c.selections, engine.Scope{Namespace: "shop"})
+		joined, err := engine.NewObjectFilter(c.selections, engine.Scope{Namespace: "shop"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +106,7 @@ func TestWhatIsWantedElsewhereIsNotAskedFor(t *testing.T) {
 
 func TestABrokenLabelSelectorIsAnError(t *testing.T) {
 	broken := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
-	if _, err := choice.New([]engine.Selection{{Kind: "Pod", Labels: broken}}, engine.Scope{}); err == nil {
+	if _, err := engine.NewObjectFilter([]engine.Selection{{Kind: "Pod", Labels: broken}}, engine.Scope{}); err == nil {
 		t.Error("no error")
 	}
 }
@@ -125,13 +124,13 @@ func TestAKindWithoutANamespaceIsWantedBesideOneIfTheUserTypedIt(t *testing.T) {
 		"one, and another kind": {engine.Scope{Namespace: "shop", Only: []engine.ObjectKey{{GroupKind: schema.GroupKind{Kind: "Pod"}}}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			joined, err := choice.New([]engine.Selection{{Kind: "Namespace"}}, c.scope)
+			joined, err := engine.NewObjectFilter([]engine.Selection{{Kind: "Namespace"}}, c.scope)
 			if err != nil {
 				t.Fatal(err)
 			}
 			v1 := schema.GroupVersion{Version: "v1"}
 			k, ok := joined.Kind(&meta.RESTMapping{GroupVersionKind: v1.WithKind("Namespace"), Resource: v1.WithResource("namespaces"), Scope: meta.RESTScopeRoot})
-			if ok != c.want || ok && !k.Wants(choice.Facts{Name: "shop"}) {
+			if ok != c.want || ok && !k.Wants(engine.ObjectFacts{Name: "shop"}) {
 				t.Errorf("wanted = %t, want %t", ok, c.want)
 			}
 		})

@@ -1,4 +1,4 @@
-package decode_test
+package policydecode_test
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/decode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // document is a policy whose fields are of every type.
@@ -21,12 +21,12 @@ func document() map[string]any {
 }
 
 // read has a reader read a document, and returns what it complains of.
-func read(value any, reader func(*decode.Fields)) (errs, warnings []string) {
-	report := &decode.Report{
+func read(value any, reader func(*policydecode.Fields)) (errs, warnings []string) {
+	report := &policydecode.Report{
 		Origin: "team.yaml:1", Policy: "ClusterPolicy p",
 		Warn: func(w engine.CompileError) { warnings = append(warnings, w.Error()) },
 	}
-	reader(decode.Node{Report: report, Path: "spec", Value: value}.Fields())
+	reader(policydecode.Node{Report: report, Path: "spec", Value: value}.Fields())
 	for _, err := range report.Errs {
 		errs = append(errs, err.Error())
 	}
@@ -34,7 +34,7 @@ func read(value any, reader func(*decode.Fields)) (errs, warnings []string) {
 }
 
 func TestAFieldOfItsType(t *testing.T) {
-	errs, _ := read(document(), func(f *decode.Fields) {
+	errs, _ := read(document(), func(f *policydecode.Fields) {
 		for name, c := range map[string]struct{ got, want any }{
 			"a text":                       {f.At("text").Text(), "a"},
 			"a text that is missing":       {f.At("nothing").Text(), ""},
@@ -64,18 +64,18 @@ func TestAFieldOfItsType(t *testing.T) {
 
 func TestAFieldOfAnotherTypeIsAnErrorWithItsPath(t *testing.T) {
 	for name, c := range map[string]struct {
-		reader func(*decode.Fields)
+		reader func(*policydecode.Fields)
 		want   string
 	}{
-		"a number for a text":     {func(f *decode.Fields) { f.At("number").Text() }, "spec.number: must be a string, not a number"},
-		"a text for a flag":       {func(f *decode.Fields) { f.At("text").Bool() }, "spec.text: must be true or false, not a string"},
-		"a mapping for a list":    {func(f *decode.Fields) { f.At("map").List() }, "spec.map: must be a list, not a mapping"},
-		"a list for a mapping":    {func(f *decode.Fields) { f.At("list").Fields() }, "spec.list: must be a mapping, not a list"},
-		"an unknown word":         {func(f *decode.Fields) { f.At("text").OneOf("b", "c") }, `spec.text: must be b or c, not "a"`},
-		"a number among texts":    {func(f *decode.Fields) { f.At("list").Texts() }, "spec.list[1]: must be a string, not a number"},
-		"a number in a text map":  {func(f *decode.Fields) { f.At("map").TextMap() }, "spec.map.a: must be a string, not a number"},
-		"a text for a selector":   {func(f *decode.Fields) { f.At("text").LabelSelector() }, "spec.text: must be a label selector, not a string"},
-		"a selector of odd field": {func(f *decode.Fields) { f.At("wrongSelector").LabelSelector() }, `spec.wrongSelector: is no label selector: strict decoding error: unknown field "matchlabels"`},
+		"a number for a text":     {func(f *policydecode.Fields) { f.At("number").Text() }, "spec.number: must be a string, not a number"},
+		"a text for a flag":       {func(f *policydecode.Fields) { f.At("text").Bool() }, "spec.text: must be true or false, not a string"},
+		"a mapping for a list":    {func(f *policydecode.Fields) { f.At("map").List() }, "spec.map: must be a list, not a mapping"},
+		"a list for a mapping":    {func(f *policydecode.Fields) { f.At("list").Fields() }, "spec.list: must be a mapping, not a list"},
+		"an unknown word":         {func(f *policydecode.Fields) { f.At("text").OneOf("b", "c") }, `spec.text: must be b or c, not "a"`},
+		"a number among texts":    {func(f *policydecode.Fields) { f.At("list").Texts() }, "spec.list[1]: must be a string, not a number"},
+		"a number in a text map":  {func(f *policydecode.Fields) { f.At("map").TextMap() }, "spec.map.a: must be a string, not a number"},
+		"a text for a selector":   {func(f *policydecode.Fields) { f.At("text").LabelSelector() }, "spec.text: must be a label selector, not a string"},
+		"a selector of odd field": {func(f *policydecode.Fields) { f.At("wrongSelector").LabelSelector() }, `spec.wrongSelector: is no label selector: strict decoding error: unknown field "matchlabels"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			errs, _ := read(document(), c.reader)
@@ -88,7 +88,7 @@ func TestAFieldOfAnotherTypeIsAnErrorWithItsPath(t *testing.T) {
 
 // The fields that nobody asked for are told in order, and only they.
 func TestUnknownFieldsAreWarnedOf(t *testing.T) {
-	errs, warnings := read(map[string]any{"read": "a", "asked": "b", "accepted": "c", "typo": "d", "also": "e"}, func(f *decode.Fields) {
+	errs, warnings := read(map[string]any{"read": "a", "asked": "b", "accepted": "c", "typo": "d", "also": "e"}, func(f *policydecode.Fields) {
 		f.At("read").Text()
 		f.Has("asked")
 		f.Accept("accepted", "absent")
@@ -104,12 +104,12 @@ func TestUnknownFieldsAreWarnedOf(t *testing.T) {
 }
 
 func TestReportJoinsWhatWentWrong(t *testing.T) {
-	report := &decode.Report{Policy: "ClusterPolicy p"}
+	report := &policydecode.Report{Policy: "ClusterPolicy p"}
 	if err := report.Err(); err != nil {
 		t.Errorf("nothing went wrong: %v", err)
 	}
 	reason := errors.New("broken")
-	decode.Node{Report: report, Rule: "r", Path: "spec.rules[0]"}.Fail("is %w", reason)
+	policydecode.Node{Report: report, Rule: "r", Path: "spec.rules[0]"}.Fail("is %w", reason)
 	var e *engine.CompileError
 	if err := report.Err(); !errors.As(err, &e) || e.Rule != "r" || e.Field != "spec.rules[0]" || !errors.Is(err, reason) {
 		t.Errorf("got %v", err)
@@ -123,7 +123,7 @@ func TestPathInRule(t *testing.T) {
 		"spec.rules[0]":                        "spec.rules[0]",
 		"spec.validationFailureAction":         "spec.validationFailureAction",
 	} {
-		if got := (decode.Node{Path: path}).PathInRule(); got != want {
+		if got := (policydecode.Node{Path: path}).PathInRule(); got != want {
 			t.Errorf("of %s: %s, want %s", path, got, want)
 		}
 	}

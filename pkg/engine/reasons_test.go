@@ -1,14 +1,14 @@
-package reason_test
+package engine_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/reason"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 func TestAListTellsTheFirstReasonsAndCountsTheOthers(t *testing.T) {
-	l := reason.NewList(func(any) bool { return false })
+	l := engine.NewReasons(func(any) bool { return false })
 	if err := l.Err(); err != nil {
 		t.Errorf("an empty list is no reason: %v", err)
 	}
@@ -24,7 +24,7 @@ func TestAListTellsTheFirstReasonsAndCountsTheOthers(t *testing.T) {
 }
 
 func TestNobodyAsks(t *testing.T) {
-	var l *reason.List
+	var l *engine.Reasons
 	l.At("element 1").Add("a")
 	if err := l.Err(); err != nil {
 		t.Error(err)
@@ -32,7 +32,7 @@ func TestNobodyAsks(t *testing.T) {
 }
 
 func TestValuesAreToldInFewWords(t *testing.T) {
-	l := reason.NewList(func(value any) bool { return value == "hunter2" })
+	l := engine.NewReasons(func(value any) bool { return value == "hunter2" })
 	for want, value := range map[string]any{
 		`"a"`:                                  "a",
 		"***":                                  "hunter2",

@@ -1,4 +1,4 @@
-package apipath_test
+package engine_test
 
 import (
 	"strings"
@@ -7,34 +7,34 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/apipath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 func TestParse(t *testing.T) {
 	for _, c := range []struct {
 		text string
-		want apipath.Path
+		want engine.APIPath
 	}{
-		{"/version", apipath.Path{}},
-		{"/api", apipath.Path{}},
-		{"api/v1/pods", apipath.Path{Version: "v1", Resource: "pods"}},
-		{"/apis/apps", apipath.Path{Group: "apps"}},
-		{"/api/v1", apipath.Path{Version: "v1"}},
-		{"/api/v1/nodes/n1", apipath.Path{Version: "v1", Resource: "nodes", Name: "n1"}},
-		{"/api/v1/namespaces", apipath.Path{Version: "v1", Resource: "namespaces"}},
-		{"/api/v1/namespaces/shop", apipath.Path{Version: "v1", Resource: "namespaces", Name: "shop"}},
-		{"/api/v1/namespaces/shop/status", apipath.Path{Version: "v1", Resource: "namespaces", Name: "shop", Subresource: "status"}},
-		{"/api/v1/namespaces/shop/pods", apipath.Path{Version: "v1", Resource: "pods", Namespace: "shop"}},
-		{"/apis/apps/v1/namespaces/shop/deployments/web/scale", apipath.Path{Group: "apps", Version: "v1", Resource: "deployments", Namespace: "shop", Name: "web", Subresource: "scale"}},
-		{"/api/v1/nodes/n1/proxy/metrics", apipath.Path{Version: "v1", Resource: "nodes", Name: "n1", Subresource: "proxy"}},
-		{"/api/v1/../v1//namespaces/shop/./pods/", apipath.Path{Version: "v1", Resource: "pods", Namespace: "shop"}},
+		{"/version", engine.APIPath{}},
+		{"/api", engine.APIPath{}},
+		{"api/v1/pods", engine.APIPath{Version: "v1", Resource: "pods"}},
+		{"/apis/apps", engine.APIPath{Group: "apps"}},
+		{"/api/v1", engine.APIPath{Version: "v1"}},
+		{"/api/v1/nodes/n1", engine.APIPath{Version: "v1", Resource: "nodes", Name: "n1"}},
+		{"/api/v1/namespaces", engine.APIPath{Version: "v1", Resource: "namespaces"}},
+		{"/api/v1/namespaces/shop", engine.APIPath{Version: "v1", Resource: "namespaces", Name: "shop"}},
+		{"/api/v1/namespaces/shop/status", engine.APIPath{Version: "v1", Resource: "namespaces", Name: "shop", Subresource: "status"}},
+		{"/api/v1/namespaces/shop/pods", engine.APIPath{Version: "v1", Resource: "pods", Namespace: "shop"}},
+		{"/apis/apps/v1/namespaces/shop/deployments/web/scale", engine.APIPath{Group: "apps", Version: "v1", Resource: "deployments", Namespace: "shop", Name: "web", Subresource: "scale"}},
+		{"/api/v1/nodes/n1/proxy/metrics", engine.APIPath{Version: "v1", Resource: "nodes", Name: "n1", Subresource: "proxy"}},
+		{"/api/v1/../v1//namespaces/shop/./pods/", engine.APIPath{Version: "v1", Resource: "pods", Namespace: "shop"}},
 	} {
-		got, err := apipath.Parse(c.text)
+		got, err := engine.ParseAPIPath(c.text)
 		if err != nil {
 			t.Errorf("%s: %v", c.text, err)
 			continue
 		}
-		if diff := cmp.Diff(c.want, got, cmpopts.IgnoreUnexported(apipath.Path{}), cmpopts.IgnoreFields(apipath.Path{}, "Clean", "Query")); diff != "" {
+		if diff := cmp.Diff(c.want, got, cmpopts.IgnoreUnexported(engine.APIPath{}), cmpopts.IgnoreFields(engine.APIPath{}, "Clean", "Query")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.text, diff)
 		}
 	}
@@ -42,14 +42,14 @@ func TestParse(t *testing.T) {
 
 func TestParseRefusesOtherServers(t *testing.T) {
 	for _, text := range []string{"https://example.com/api", "//example.com/api", "", "mailto:x", "/api/v1?a=%zz", "/api\x7f"} {
-		if p, err := apipath.Parse(text); err == nil {
+		if p, err := engine.ParseAPIPath(text); err == nil {
 			t.Errorf("%q is read as %s", text, p)
 		}
 	}
 }
 
 func TestStringIsCanonical(t *testing.T) {
-	p, err := apipath.Parse("/api/v1/x/../pods?b=2&a=1")
+	p, err := engine.ParseAPIPath("/api/v1/x/../pods?b=2&a=1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestRefusal(t *testing.T) {
 		{"POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", "write"},
 		{"DELETE", pod, "only GET"},
 	} {
-		p, err := apipath.Parse(c.path)
+		p, err := engine.ParseAPIPath(c.path)
 		if err != nil {
 			t.Errorf("%s: %v", c.path, err)
 			continue
@@ -105,11 +105,11 @@ func FuzzParse(f *testing.F) {
 	f.Add("/apis/apps/v1/../../x")
 	f.Add("/api/v1/pods%3Fwatch=true")
 	f.Fuzz(func(t *testing.T, text string) {
-		p, err := apipath.Parse(text)
+		p, err := engine.ParseAPIPath(text)
 		if err != nil {
 			return
 		}
-		again, err := apipath.Parse(p.String())
+		again, err := engine.ParseAPIPath(p.String())
 		if err != nil {
 			t.Fatalf("%q is a path and its canonical form is not: %v", text, err)
 		}

@@ -1,16 +1,16 @@
 // Package wildcard matches text against patterns of `*` and `?`.
-package wildcard
+package selector
 
 import (
 	"strings"
 	"unicode/utf8"
 )
 
-// Match tells whether pattern covers the whole of text: `*` stands for any run
+// MatchWildcard tells whether pattern covers the whole of text: `*` stands for any run
 // of characters, `/` included, and `?` for exactly one character. There is no
 // escape. An empty pattern covers empty text only. It needs no more than
 // len(pattern)*len(text) steps, whatever the number of stars.
-func Match(pattern, text string) bool {
+func MatchWildcard(pattern, text string) bool {
 	p, t := 0, 0
 	star, mark := -1, 0 // the last `*`, and where the text behind its run begins
 	for t < len(text) {
@@ -38,8 +38,8 @@ func Match(pattern, text string) bool {
 	return p == len(pattern)
 }
 
-// Has tells whether text is a pattern and not a plain name.
-func Has(text string) bool { return strings.ContainsAny(text, "*?") }
+// HasWildcard tells whether text is a pattern and not a plain name.
+func HasWildcard(text string) bool { return strings.ContainsAny(text, "*?") }
 
 // character returns the character at i and its length; a byte that is not
 // UTF-8 is a character of its own.

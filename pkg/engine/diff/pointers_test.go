@@ -1,4 +1,4 @@
-package fielddiff_test
+package diff_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // Each of many elements is found where it is, whatever was looked for before.
@@ -18,7 +18,7 @@ func TestPointersOfManyPaths(t *testing.T) {
 	for i := range 1000 {
 		ports = append(ports, map[string]any{"port": int64(i)}, map[string]any{"port": int64(i), "protocol": "UDP"})
 	}
-	p := fielddiff.PointersIn(map[string]any{
+	p := diff.PointersIn(map[string]any{
 		"ports":  append(ports, map[string]any{"protocol": "SCTP"}, "no object"),
 		"others": []any{map[string]any{"port": int64(1), "protocol": "UDP"}},
 		"set":    []any{"a", int64(1), 2.0, true, nil, math.Copysign(0, -1), "twice", "twice"},
@@ -64,7 +64,7 @@ func BenchmarkPointersOfAChangedList(b *testing.B) {
 		paths = append(paths, fieldpath.MakePathOrDie("env", key("name", name), "value"))
 	}
 	for b.Loop() {
-		p := fielddiff.PointersIn(map[string]any{"env": list})
+		p := diff.PointersIn(map[string]any{"env": list})
 		for _, path := range paths {
 			if _, ok := p.Of(path); !ok {
 				b.Fatal(path)

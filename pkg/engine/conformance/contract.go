@@ -1,4 +1,4 @@
-package contract
+package conformance
 
 import (
 	"bytes"
@@ -21,14 +21,14 @@ import (
 )
 
 //go:embed testdata/objects.yaml
-var objects []byte
+var readerObjects []byte
 
-// Objects are what a server under test must hold, in an order in which they can
+// ReaderObjects are what a server under test must hold, in an order in which they can
 // be created; it may hold others, whose names do not start with "contract-".
-func Objects(t testing.TB) []*unstructured.Unstructured {
+func ReaderObjects(t testing.TB) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured
-	for _, text := range bytes.Split(objects, []byte("\n---\n")) {
+	for _, text := range bytes.Split(readerObjects, []byte("\n---\n")) {
 		data, err := yaml.YAMLToJSON(text)
 		if err != nil {
 			t.Fatal(err)
@@ -42,14 +42,14 @@ func Objects(t testing.TB) []*unstructured.Unstructured {
 	return out
 }
 
-// Server is what is under test.
-type Server struct {
+// ReaderSubject is what is under test.
+type ReaderSubject struct {
 	engine.Reader
 	Source func(engine.Scope) engine.Source
 }
 
-// Test checks reading, listing, schemas and streaming.
-func Test(t *testing.T, s Server) {
+// TestReader checks reading, listing, schemas and streaming.
+func TestReader(t *testing.T, s ReaderSubject) {
 	t.Run("Get", s.testGet)
 	t.Run("List", s.testList)
 	t.Run("Schema", s.testSchema)
@@ -58,7 +58,7 @@ func Test(t *testing.T, s Server) {
 	t.Run("Named", s.testNamedObjectThatIsNotThere)
 }
 
-func (s Server) testGet(t *testing.T) {
+func (s ReaderSubject) testGet(t *testing.T) {
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "contract-shop", Name: "settings"}
 	u, err := s.Get(t.Context(), key)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s Server) testGet(t *testing.T) {
 	}
 }
 
-func (s Server) testList(t *testing.T) {
+func (s ReaderSubject) testList(t *testing.T) {
 	for name, c := range map[string]struct {
 		selection engine.Selection
 		want      []string
@@ -110,13 +110,13 @@ func (s Server) testList(t *testing.T) {
 	}
 }
 
-func (s Server) testSchema(t *testing.T) {
+func (s ReaderSubject) testSchema(t *testing.T) {
 	deployment := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 	known, err := s.Schema(t.Context(), deployment)
 	if err != nil || !known.Known() {
 		t.Fatalf("no schema of Deployments: %v", err)
 	}
-	for _, u := range Objects(t) {
+	for _, u := range ReaderObjects(t) {
 		if u.GetKind() != "Deployment" {
 			continue
 		}
@@ -140,7 +140,7 @@ func (s Server) testSchema(t *testing.T) {
 	}
 }
 
-func (s Server) testSource(t *testing.T) {
+func (s ReaderSubject) testSource(t *testing.T) {
 	configMaps, everything := engine.Selection{Kind: "ConfigMap"}, engine.Selection{Group: "*", Version: "*", Kind: "*"}
 	all := engine.Scope{ClusterScoped: true}
 	only := func(group, kind, name string) []engine.ObjectKey {
@@ -218,7 +218,7 @@ func keys(t *testing.T, src engine.Source, selections []engine.Selection) []stri
 	return out
 }
 
-func (s Server) testTarget(t *testing.T) {
+func (s ReaderSubject) testTarget(t *testing.T) {
 	for name, c := range map[string]struct {
 		operation engine.Operation
 		old       bool
@@ -258,7 +258,7 @@ func first(t *testing.T, src engine.Source, selection engine.Selection) engine.T
 	return engine.Target{}
 }
 
-func (s Server) testNamedObjectThatIsNotThere(t *testing.T) {
+func (s ReaderSubject) testNamedObjectThatIsNotThere(t *testing.T) {
 	scope := engine.Scope{Namespace: "contract-shop", Only: []engine.ObjectKey{
 		{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Name: "nobody"}, {GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Name: "spare"},
 	}}

@@ -1,4 +1,4 @@
-package fielddiff
+package diff
 
 import (
 	"regexp"

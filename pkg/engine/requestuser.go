@@ -1,4 +1,4 @@
-package requester
+package engine
 
 import (
 	"context"
@@ -8,32 +8,30 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Lint is told of a policy whose expressions read request.userInfo.
-const Lint = "what it does depends on who changes the object (request.userInfo): --request-user says who; without it, the cluster says who you are"
+// RequestUserLint is told of a policy whose expressions read request.userInfo.
+const RequestUserLint = "what it does depends on who changes the object (request.userInfo): --request-user says who; without it, the cluster says who you are"
 
-// Path is where an API server tells a user who it takes them for. Everybody may
+// SelfSubjectReviewPath is where an API server tells a user who it takes them for. Everybody may
 // ask.
-const Path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+const SelfSubjectReviewPath = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
-// Ask is what a policy asks that reads request.userInfo.
-func Ask() engine.Ask {
-	return engine.Ask{Of: engine.AskAccess, What: "who the user is", Method: "POST", Path: Path}
+// AskRequestUser is what a policy asks that reads request.userInfo.
+func AskRequestUser() Ask {
+	return Ask{Of: AskAccess, What: "who the user is", Method: "POST", Path: SelfSubjectReviewPath}
 }
 
-// UnknownError is a policy that fails for want of somebody who makes the request.
-type UnknownError struct {
+// UnknownUserError is a policy that fails for want of somebody who makes the request.
+type UnknownUserError struct {
 	Why error // why nobody is known
 	Err error // what fails
 }
 
 // Error says how to name somebody.
-func (e *UnknownError) Error() string {
+func (e *UnknownUserError) Error() string {
 	why := ""
-	var offline *engine.UnansweredError
+	var offline *UnansweredError
 	if !errors.As(e.Why, &offline) && !errors.Is(e.Why, errNobody) {
 		why = fmt.Sprintf(" (who you are cannot be read: %v)", e.Why)
 	}
@@ -41,14 +39,14 @@ func (e *UnknownError) Error() string {
 }
 
 // Unwrap gives what fails.
-func (e *UnknownError) Unwrap() error { return e.Err }
+func (e *UnknownUserError) Unwrap() error { return e.Err }
 
 var errNobody = errors.New("there is no cluster to ask")
 
-// Of is the user of a request: the one that it names, else the one that the API
+// RequestUser is the user of a request: the one that it names, else the one that the API
 // server takes the user of this run for. It asks once in a run. An error says why
 // nobody is known.
-func Of(ctx context.Context, r engine.Request, w *engine.World) (authenticationv1.UserInfo, error) {
+func RequestUser(ctx context.Context, r Request, w *World) (authenticationv1.UserInfo, error) {
 	if !r.User.Empty() {
 		return authenticationv1.UserInfo{Username: r.User.Username, Groups: r.User.Groups}, nil
 	}
@@ -63,7 +61,7 @@ func Of(ctx context.Context, r engine.Request, w *engine.World) (authenticationv
 	return answer.(authenticationv1.UserInfo), nil
 }
 
-func review(ctx context.Context, server engine.RawReader) (authenticationv1.UserInfo, error) {
+func review(ctx context.Context, server RawReader) (authenticationv1.UserInfo, error) {
 	question := authenticationv1.SelfSubjectReview{TypeMeta: metav1.TypeMeta{
 		APIVersion: authenticationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectReview",
 	}}
@@ -71,7 +69,7 @@ func review(ctx context.Context, server engine.RawReader) (authenticationv1.User
 	if err != nil {
 		return authenticationv1.UserInfo{}, err
 	}
-	answer, err := server.Raw(ctx, "POST", Path, body)
+	answer, err := server.Raw(ctx, "POST", SelfSubjectReviewPath, body)
 	if err != nil {
 		return authenticationv1.UserInfo{}, err
 	}
@@ -85,9 +83,9 @@ func review(ctx context.Context, server engine.RawReader) (authenticationv1.User
 	return reviewed.Status.UserInfo, nil
 }
 
-// Fields is what expressions see as request.userInfo. As on a server, what is empty
+// UserInfoFields is what expressions see as request.userInfo. As on a server, what is empty
 // is not there.
-func Fields(u *authenticationv1.UserInfo) map[string]any {
+func UserInfoFields(u *authenticationv1.UserInfo) map[string]any {
 	out := map[string]any{}
 	for name, text := range map[string]string{"username": u.Username, "uid": u.UID} {
 		if text != "" {

@@ -1,10 +1,10 @@
-package wildcard_test
+package selector_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 func TestMatch(t *testing.T) {
@@ -43,7 +43,7 @@ func TestMatch(t *testing.T) {
 		{"\xff*", "\xffa", true},
 		{"corp.reg.com/*", "corp.reg.com/nginx", true},
 	} {
-		if got := wildcard.Match(c.pattern, c.text); got != c.want {
+		if got := selector.MatchWildcard(c.pattern, c.text); got != c.want {
 			t.Errorf("Match(%q, %q) is %t", c.pattern, c.text, got)
 		}
 	}
@@ -51,7 +51,7 @@ func TestMatch(t *testing.T) {
 
 // A matcher that goes back on every star would not end before the test's time is up.
 func TestMatchDoesNotExplode(t *testing.T) {
-	if wildcard.Match(strings.Repeat("*a", 1000)+"b", strings.Repeat("a", 5000)) {
+	if selector.MatchWildcard(strings.Repeat("*a", 1000)+"b", strings.Repeat("a", 5000)) {
 		t.Error("a text without b matches")
 	}
 }

@@ -1,4 +1,4 @@
-package choice
+package engine
 
 import (
 	"fmt"
@@ -9,25 +9,24 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/wildcard"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// Choice joins selections and a scope. It is immutable.
-type Choice struct {
+// ObjectFilter joins selections and a scope. It is immutable.
+type ObjectFilter struct {
 	selections []selection
-	scope      engine.Scope
+	scope      Scope
 }
 
 type selection struct {
-	engine.Selection
+	Selection
 	labels labels.Selector
 }
 
-// New compiles the selections. It returns an error for a label selector that no
+// NewObjectFilter compiles the selections. It returns an error for a label selector that no
 // server would accept.
-func New(selections []engine.Selection, scope engine.Scope) (*Choice, error) {
-	c := &Choice{scope: scope}
+func NewObjectFilter(selections []Selection, scope Scope) (*ObjectFilter, error) {
+	c := &ObjectFilter{scope: scope}
 	for _, s := range selections {
 		compiled := selection{Selection: s, labels: labels.Everything()}
 		if s.Labels != nil {
@@ -41,21 +40,21 @@ func New(selections []engine.Selection, scope engine.Scope) (*Choice, error) {
 	return c, nil
 }
 
-// Kind is the choice among the objects of one kind, read in one version.
-type Kind struct {
+// KindFilter is the choice among the objects of one kind, read in one version.
+type KindFilter struct {
 	selections []selection
-	scope      engine.Scope
-	names      []engine.ObjectKey
+	scope      Scope
+	names      []ObjectKey
 	plain      bool // a policy or the user named the kind, not just a wildcard
 }
 
 // Kind narrows the choice to a kind; false when no object of it is wanted.
-func (c *Choice) Kind(m *meta.RESTMapping) (*Kind, bool) {
+func (c *ObjectFilter) Kind(m *meta.RESTMapping) (*KindFilter, bool) {
 	gvk := m.GroupVersionKind
 	if m.Scope.Name() != meta.RESTScopeNameNamespace && !c.scope.ClusterScoped && !c.typed(gvk.GroupKind()) {
 		return nil, false
 	}
-	k := &Kind{scope: c.scope}
+	k := &KindFilter{scope: c.scope}
 	for _, s := range c.selections {
 		if s.matchesKind(gvk) && s.Names(m.Resource.Resource) && c.reaches(m, s) {
 			k.selections = append(k.selections, s)
@@ -70,17 +69,17 @@ func (c *Choice) Kind(m *meta.RESTMapping) (*Kind, bool) {
 
 // typed tells whether the user typed a kind: then a namespace that is chosen beside
 // it does not matter to objects that have none, as in kubectl get.
-func (c *Choice) typed(gk schema.GroupKind) bool {
-	return slices.ContainsFunc(c.scope.Only, func(key engine.ObjectKey) bool { return key.GroupKind == gk })
+func (c *ObjectFilter) typed(gk schema.GroupKind) bool {
+	return slices.ContainsFunc(c.scope.Only, func(key ObjectKey) bool { return key.GroupKind == gk })
 }
 
 // reaches tells whether a selection leaves the one namespace that is looked in open.
-func (c *Choice) reaches(m *meta.RESTMapping, s selection) bool {
-	return c.scope.Namespace == "" || m.Scope.Name() != meta.RESTScopeNameNamespace || open(s.Namespace, c.scope.Namespace)
+func (c *ObjectFilter) reaches(m *meta.RESTMapping, s selection) bool {
+	return c.scope.Namespace == "" || m.Scope.Name() != meta.RESTScopeNameNamespace || openScope(s.Namespace, c.scope.Namespace)
 }
 
 // only narrows to what the user typed; false when the kind was left out.
-func (k *Kind) only(typed []engine.ObjectKey, gk schema.GroupKind) bool {
+func (k *KindFilter) only(typed []ObjectKey, gk schema.GroupKind) bool {
 	if len(typed) == 0 {
 		return true
 	}
@@ -102,8 +101,8 @@ func (k *Kind) only(typed []engine.ObjectKey, gk schema.GroupKind) bool {
 	return k.plain && (whole || len(k.names) > 0)
 }
 
-// Facts are what the choice of an object depends on.
-type Facts struct {
+// ObjectFacts are what the choice of an object depends on.
+type ObjectFacts struct {
 	Namespace, Name string
 	Labels          map[string]string
 	// Controlled tells whether an owner reference names a controller.
@@ -111,7 +110,7 @@ type Facts struct {
 }
 
 // Wants tells whether an object is to be evaluated.
-func (k *Kind) Wants(f Facts) bool {
+func (k *KindFilter) Wants(f ObjectFacts) bool {
 	if f.Controlled && !k.plain {
 		return false
 	}
@@ -121,18 +120,18 @@ func (k *Kind) Wants(f Facts) bool {
 	if k.scope.Labels != nil && !k.scope.Labels.Matches(labels.Set(f.Labels)) {
 		return false
 	}
-	if len(k.names) > 0 && !slices.ContainsFunc(k.names, func(key engine.ObjectKey) bool { return names(key, f) }) {
+	if len(k.names) > 0 && !slices.ContainsFunc(k.names, func(key ObjectKey) bool { return names(key, f) }) {
 		return false
 	}
 	return slices.ContainsFunc(k.selections, func(s selection) bool { return s.matches(f) })
 }
 
 // Names lists the objects that the user named; empty where any name will do.
-func (k *Kind) Names() []engine.ObjectKey { return k.names }
+func (k *KindFilter) Names() []ObjectKey { return k.names }
 
 // Namespace is the one namespace that wanted objects can be in; empty when
 // there may be several. It is meaningful for namespaced kinds only.
-func (k *Kind) Namespace() string {
+func (k *KindFilter) Namespace() string {
 	if k.scope.Namespace != "" {
 		return k.scope.Namespace
 	}
@@ -140,17 +139,17 @@ func (k *Kind) Namespace() string {
 }
 
 // Name is the one name that wanted objects can have; empty when there may be several.
-func (k *Kind) Name() string {
+func (k *KindFilter) Name() string {
 	return k.shared(func(s selection) string { return s.Name })
 }
 
 // ReadAs is the version that all selections ask to read the objects in, if any.
-func (k *Kind) ReadAs() string {
+func (k *KindFilter) ReadAs() string {
 	return k.shared(func(s selection) string { return s.ReadAs })
 }
 
 // Labels is a selector that covers all wanted objects, as a server takes it.
-func (k *Kind) Labels() string {
+func (k *KindFilter) Labels() string {
 	all := labels.Everything()
 	if k.scope.Labels != nil {
 		all = k.scope.Labels
@@ -166,9 +165,9 @@ func (k *Kind) Labels() string {
 }
 
 // shared is the text without wildcards that all selections agree on, if any.
-func (k *Kind) shared(part func(selection) string) string {
+func (k *KindFilter) shared(part func(selection) string) string {
 	text := part(k.selections[0])
-	if wildcard.Has(text) {
+	if selector.HasWildcard(text) {
 		return ""
 	}
 	for _, s := range k.selections[1:] {
@@ -179,22 +178,24 @@ func (k *Kind) shared(part func(selection) string) string {
 	return text
 }
 
-func names(key engine.ObjectKey, f Facts) bool {
+func names(key ObjectKey, f ObjectFacts) bool {
 	return key.Name == f.Name && (key.Namespace == "" || key.Namespace == f.Namespace)
 }
 
 // matchesKind leaves out selections of nothing but a subresource: a live object
 // is evaluated as itself.
 func (s selection) matchesKind(gvk schema.GroupVersionKind) bool {
-	return wildcard.Match(s.Subresource, "") && wildcard.Match(s.Group, gvk.Group) &&
-		open(s.Version, gvk.Version) && wildcard.Match(s.Kind, gvk.Kind)
+	return selector.MatchWildcard(s.Subresource, "") && selector.MatchWildcard(s.Group, gvk.Group) &&
+		openScope(s.Version, gvk.Version) && selector.MatchWildcard(s.Kind, gvk.Kind)
 }
 
-func (s selection) matches(f Facts) bool {
-	return open(s.Namespace, f.Namespace) && open(s.Name, f.Name) && s.labels.Matches(labels.Set(f.Labels))
+func (s selection) matches(f ObjectFacts) bool {
+	return openScope(s.Namespace, f.Namespace) && openScope(s.Name, f.Name) && s.labels.Matches(labels.Set(f.Labels))
 }
 
-func open(pattern, text string) bool { return pattern == "" || wildcard.Match(pattern, text) }
+func openScope(pattern, text string) bool {
+	return pattern == "" || selector.MatchWildcard(pattern, text)
+}
 
 // leftOutOfWildcards names kinds that come and go in masses and are nobody's
 // configuration.

@@ -1,4 +1,4 @@
-package apipath
+package engine
 
 import (
 	"errors"
@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Path is what a path of an API server names. Paths that are no resource's, such
+// APIPath is what a path of an API server names. Paths that are no resource's, such
 // as /version or /apis/apps, have no Resource.
-type Path struct {
+type APIPath struct {
 	Clean                     string // without the query, "." and ".."; starts with "/"
 	Group, Version            string
 	Resource, Namespace, Name string
@@ -20,37 +20,37 @@ type Path struct {
 	watches, legacy           bool
 }
 
-// Parse reads a path as it follows the server's address, perhaps with a query.
+// ParseAPIPath reads a path as it follows the server's address, perhaps with a query.
 // It refuses what names a server, so that no request can leave for another one.
-func Parse(text string) (Path, error) {
+func ParseAPIPath(text string) (APIPath, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return Path{}, fmt.Errorf("%q is no path: %w", text, errors.Unwrap(err))
+		return APIPath{}, fmt.Errorf("%q is no path: %w", text, errors.Unwrap(err))
 	case u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "":
-		return Path{}, fmt.Errorf("%q names a server: only paths of the cluster's own can be read", text)
+		return APIPath{}, fmt.Errorf("%q names a server: only paths of the cluster's own can be read", text)
 	case u.Path == "":
-		return Path{}, errors.New("the path is empty")
+		return APIPath{}, errors.New("the path is empty")
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return Path{}, fmt.Errorf("%q has a broken query: %w", text, err)
+		return APIPath{}, fmt.Errorf("%q has a broken query: %w", text, err)
 	}
-	p := Read(u.Path)
+	p := ReadAPIPath(u.Path)
 	p.Query = query
 	return p, nil
 }
 
-// Read reads a path that is decoded already and has no query.
-func Read(decoded string) Path {
-	p := Path{Clean: path.Clean("/" + decoded)}
+// ReadAPIPath reads a path that is decoded already and has no query.
+func ReadAPIPath(decoded string) APIPath {
+	p := APIPath{Clean: path.Clean("/" + decoded)}
 	p.readResource(strings.Split(strings.Trim(p.Clean, "/"), "/"))
 	return p
 }
 
 // readResource follows the server's own reading of a path
 // (k8s.io/apiserver/pkg/endpoints/request/requestinfo.go).
-func (p *Path) readResource(segments []string) {
+func (p *APIPath) readResource(segments []string) {
 	switch {
 	case segments[0] == "api" && len(segments) > 1:
 		p.Version, segments = segments[1], segments[2:]
@@ -78,13 +78,13 @@ func (p *Path) readResource(segments []string) {
 
 // String is the path with its query, in the order of the query's names, in a form
 // that reads as the same path again.
-func (p Path) String() string {
+func (p APIPath) String() string {
 	u := url.URL{Path: p.Clean, RawQuery: p.Query.Encode()}
 	return u.RequestURI()
 }
 
 // Refusal says why a policy may not make a request; empty where it may.
-func (p Path) Refusal(method string) string {
+func (p APIPath) Refusal(method string) string {
 	switch {
 	case p.Acts():
 		return "it could act, or hand out credentials: exec, attach, portforward, proxy and token paths are closed to policies"
@@ -109,13 +109,13 @@ func on(values []string) bool {
 
 // Acts tells whether a request to the path does something even when it is a GET or
 // a dry run: run a command in a container, open a tunnel, issue a token.
-func (p Path) Acts() bool {
+func (p APIPath) Acts() bool {
 	return p.legacy || slices.Contains([]string{"exec", "attach", "portforward", "proxy", "token"}, p.Subresource)
 }
 
 // Asks tells whether a POST to the path only asks what somebody may do, or who
 // it is. A TokenReview is not among them: it carries a credential.
-func (p Path) Asks() bool {
+func (p APIPath) Asks() bool {
 	if p.Name != "" || p.watches {
 		return false
 	}

@@ -1,4 +1,4 @@
-package fielddiff_test
+package diff_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/fielddiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 func key(nameValues ...any) fieldpath.PathElement { return fieldpath.KeyElementByFields(nameValues...) }
@@ -36,7 +36,7 @@ func TestPathString(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := fielddiff.PathString(tt.path); got != tt.want {
+			if got := diff.PathString(tt.path); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
@@ -75,7 +75,7 @@ func TestPointer(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, ok := fielddiff.Pointer(object, tt.path)
+			got, ok := diff.Pointer(object, tt.path)
 			if got != tt.want || ok != tt.ok {
 				t.Errorf("got %q, %v, want %q, %v", got, ok, tt.want, tt.ok)
 			}

@@ -1,4 +1,4 @@
-package requester_test
+package engine_test
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/requester"
 )
 
 // server answers every request with the same, and counts them.
@@ -29,14 +28,14 @@ func TestTheServerIsAskedOnceInARun(t *testing.T) {
 	s := &server{answer: alice}
 	w := &engine.World{Raw: s, Memo: &engine.Memo{}}
 	for range 2 {
-		u, err := requester.Of(t.Context(), engine.Request{}, w)
+		u, err := engine.RequestUser(t.Context(), engine.Request{}, w)
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := map[string]any{
 			"username": "alice", "uid": "7", "groups": []any{"dev"}, "extra": map[string]any{"scopes": []any{"a", "b"}},
 		}
-		if d := cmp.Diff(want, requester.Fields(&u)); d != "" {
+		if d := cmp.Diff(want, engine.UserInfoFields(&u)); d != "" {
 			t.Errorf("-want +got\n%s", d)
 		}
 	}
@@ -48,11 +47,11 @@ func TestTheServerIsAskedOnceInARun(t *testing.T) {
 
 func TestAUserThatTheRequestNamesIsTaken(t *testing.T) {
 	s := &server{answer: alice}
-	u, err := requester.Of(t.Context(), engine.Request{User: engine.UserInfo{Username: "bob"}}, &engine.World{Raw: s})
+	u, err := engine.RequestUser(t.Context(), engine.Request{User: engine.UserInfo{Username: "bob"}}, &engine.World{Raw: s})
 	if err != nil || len(s.asked) > 0 {
 		t.Fatalf("asked %v (%v)", s.asked, err)
 	}
-	if d := cmp.Diff(map[string]any{"username": "bob"}, requester.Fields(&u)); d != "" {
+	if d := cmp.Diff(map[string]any{"username": "bob"}, engine.UserInfoFields(&u)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 }
@@ -69,11 +68,11 @@ func TestNobodyIsKnown(t *testing.T) {
 		"by the answer":          {&engine.World{Raw: &server{answer: "{}"}}, asks + " (who you are cannot be read: the answer names nobody): x"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			u, err := requester.Of(t.Context(), engine.Request{}, c.world)
-			if err == nil || len(requester.Fields(&u)) > 0 {
+			u, err := engine.RequestUser(t.Context(), engine.Request{}, c.world)
+			if err == nil || len(engine.UserInfoFields(&u)) > 0 {
 				t.Fatalf("got %+v", u)
 			}
-			if got := (&requester.UnknownError{Why: err, Err: errors.New("x")}).Error(); got != c.want {
+			if got := (&engine.UnknownUserError{Why: err, Err: errors.New("x")}).Error(); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
