@@ -97,14 +97,14 @@ var rules = append(dialectRules(), []rule{
 	{
 		says:      "only one package knows the API server's own code, which changes with every release",
 		packages:  []string{"./..."},
-		except:    []string{"./pkg/engine/celpatch", "./pkg/engine/celpatch/patch"},
+		except:    []string{"./pkg/engine/cel"},
 		forbidden: []string{"k8s.io/apiserver/..."},
 	},
 	{
 		says:      "what dialects share knows no dialect",
-		packages:  []string{"./pkg/engine/celpatch/...", "./pkg/engine/policydecode", "./pkg/engine/selector"},
+		packages:  []string{"./pkg/engine/cel/...", "./pkg/engine/policydecode", "./pkg/engine/selector"},
 		forbidden: []string{"./..."},
-		allowed:   []string{"./pkg/engine", "./pkg/engine/celpatch/...", "./pkg/engine/selector"},
+		allowed:   []string{"./pkg/engine", "./pkg/engine/cel/...", "./pkg/engine/selector"},
 	},
 	{
 		says:     "the packages that double the binary stay out of it",

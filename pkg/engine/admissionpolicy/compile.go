@@ -5,8 +5,7 @@ import (
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/patch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -14,11 +13,11 @@ import (
 // are first needed.
 type compiler struct {
 	warn              func(engine.CompileError)
-	plain, withParams *celpatch.Environment
+	plain, withParams *cel.Environment
 }
 
 // environment is what a server gives to the expressions of a policy.
-func (c *compiler) environment(params bool) (*celpatch.Environment, error) {
+func (c *compiler) environment(params bool) (*cel.Environment, error) {
 	e := &c.plain
 	if params {
 		e = &c.withParams
@@ -27,7 +26,7 @@ func (c *compiler) environment(params bool) (*celpatch.Environment, error) {
 		return *e, nil
 	}
 	var err error
-	*e, err = celpatch.NewEnvironment(celpatch.Options{Params: params, Authorizer: true})
+	*e, err = cel.NewEnvironment(cel.Options{Params: params, Authorizer: true})
 	return *e, err
 }
 
@@ -77,7 +76,7 @@ func (p *policy) compile() {
 		switch m.patchType {
 		case applyConfiguration:
 			p.needsSchema = true
-			m.compiled, err = p.scope.ApplyConfiguration(text, patch.RefuseAtomic)
+			m.compiled, err = p.scope.ApplyConfiguration(text, cel.RefuseAtomic)
 		case jsonPatch:
 			m.compiled, err = p.scope.JSONPatch(text)
 		}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -56,7 +56,7 @@ type ExpressionError struct {
 // newExpressionError says which expression of the policy failed, which stands
 // there for everyone to read.
 func newExpressionError(n policydecode.Node, err error) error {
-	var failed *celpatch.EvaluationError
+	var failed *cel.EvaluationError
 	if errors.As(err, &failed) {
 		err = failed.Err
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/admissionpolicy/match"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -24,7 +24,7 @@ type policy struct {
 	variables, conditions []named
 	mutations             []mutation
 
-	scope       *celpatch.Scope
+	scope       *cel.Scope
 	asksForNS   bool // an expression uses namespaceObject
 	asksUser    bool // an expression asks who makes the request
 	needsSchema bool // a mutation is an apply configuration
@@ -34,14 +34,14 @@ type policy struct {
 type named struct {
 	name       string
 	expression policydecode.Node
-	compiled   *celpatch.Expression // of a condition
+	compiled   *cel.Expression // of a condition
 }
 
 // mutation is one of a policy's mutations.
 type mutation struct {
 	patchType  string
 	expression policydecode.Node
-	compiled   *celpatch.Mutation
+	compiled   *cel.Mutation
 }
 
 const (

@@ -13,7 +13,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/admissionpolicy/match"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
 // request is the admission request that a round simulates, for matching and for
@@ -61,7 +61,7 @@ func (r *run) newRequest(created bool) *request {
 	}
 	q.fields = requestFields(q.typed)
 	if r.nobody != nil {
-		q.fields["userInfo"] = celpatch.UnknownUser{}
+		q.fields["userInfo"] = cel.UnknownUser{}
 	}
 	return q
 }
@@ -129,9 +129,9 @@ func optionsKind(o admissionv1.Operation) string {
 }
 
 // input is what the expressions of a policy see, but for the Namespace.
-func (r *run) input(created bool, p *param) celpatch.Input {
+func (r *run) input(created bool, p *param) cel.Input {
 	q := r.request(created)
-	in := celpatch.Input{
+	in := cel.Input{
 		Object: r.object.Object, Request: q.typed, RequestMap: q.fields,
 		Access: r.world.Access, User: r.target.Request.User, Secrets: r.world.Secrets, Explain: r.explain,
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/admissionpolicy/match"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -122,7 +122,7 @@ func isRefused(err error) bool {
 
 func isUnsupported(err error) bool {
 	var own *UnsupportedError
-	var ofExpression *celpatch.UnsupportedError
+	var ofExpression *cel.UnsupportedError
 	return errors.As(err, &own) || errors.As(err, &ofExpression)
 }
 
@@ -156,15 +156,15 @@ func (r *run) invoke(u *unit, step engine.Step, p *param) error {
 
 // conditions tells what holds a policy back, if anything. A condition that is
 // false counts more than one that fails. On a server they know no Namespace.
-func (r *run) conditions(u *unit, in celpatch.Input) (*celpatch.ConditionError, error) {
+func (r *run) conditions(u *unit, in cel.Input) (*cel.ConditionError, error) {
 	if len(u.policy.conditions) == 0 {
 		return nil, nil
 	}
-	e := u.scope.Evaluate(r.ctx, in, celpatch.MatchBudget())
+	e := u.scope.Evaluate(r.ctx, in, cel.MatchBudget())
 	var failures []error
 	for _, c := range u.policy.conditions {
 		holds, err := e.Condition(c.compiled)
-		var limit *celpatch.LimitError
+		var limit *cel.LimitError
 		switch {
 		case err != nil && (isUnsupported(err) || errors.As(err, &limit) || r.ctx.Err() != nil):
 			return nil, newExpressionError(c.expression, err)
@@ -198,7 +198,7 @@ func (r *run) asks(u *unit, x interface{ Uses(name string) bool }) bool {
 
 // mutate runs the mutations of a policy, each on the result of the one before. One
 // that fails does not keep the others from running.
-func (r *run) mutate(u *unit, step engine.Step, in celpatch.Input) error {
+func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
 	before := r.object
 	var failures []error
 	for _, m := range u.mutations {
@@ -237,16 +237,16 @@ func (r *run) mutate(u *unit, step engine.Step, in celpatch.Input) error {
 	return nil
 }
 
-func (r *run) mutation(u *unit, m mutation, in celpatch.Input) (celpatch.Result, error) {
+func (r *run) mutation(u *unit, m mutation, in cel.Input) (cel.Result, error) {
 	var types managedfields.TypeConverter
 	if u.needsSchema {
 		answer := r.readTypes()
 		if answer.err != nil {
-			return celpatch.Result{}, answer.err
+			return cel.Result{}, answer.err
 		}
 		types = answer.types
 	}
-	result, err := u.scope.Evaluate(r.ctx, in, celpatch.MutationBudget()).Mutate(m.compiled, types)
+	result, err := u.scope.Evaluate(r.ctx, in, cel.MutationBudget()).Mutate(m.compiled, types)
 	if err == nil && m.patchType == jsonPatch {
 		err = r.decodable(in.Object, result.Object)
 	}

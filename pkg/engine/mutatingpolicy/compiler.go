@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/google/cel-go/cel"
+	celgo "github.com/google/cel-go/cel"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/patch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/autogen"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/definition"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
@@ -21,8 +20,8 @@ type compiler struct {
 	filter       engine.RuleFilter
 	exceptions   []*definition.Exception
 	entries      *library.Entries
-	environments map[string]*celpatch.Environment // by the namespace of policies
-	errs         []error                          // what is wrong with exceptions, each told once
+	environments map[string]*cel.Environment // by the namespace of policies
+	errs         []error                     // what is wrong with exceptions, each told once
 }
 
 // compile turns a policy into its rule and those that are derived from it; into
@@ -59,11 +58,11 @@ func (c *compiler) compile(r *policydecode.Report, d engine.Document) []*rule {
 }
 
 // environment is what the expressions of policies in a namespace may name.
-func (c *compiler) environment(namespace string) (*celpatch.Environment, error) {
+func (c *compiler) environment(namespace string) (*cel.Environment, error) {
 	if known := c.environments[namespace]; known != nil {
 		return known, nil
 	}
-	e, err := celpatch.NewEnvironment(celpatch.Options{RequestObjects: true, PatchTypes: true, Extensions: library.Options(namespace)})
+	e, err := cel.NewEnvironment(cel.Options{RequestObjects: true, PatchTypes: true, Extensions: library.Options(namespace)})
 	if err == nil {
 		c.environments[namespace] = e
 	}
@@ -90,9 +89,9 @@ type ruleBuilder struct {
 	*compiler
 	*definition.Policy
 	variant
-	environment *celpatch.Environment
-	scope       *celpatch.Scope
-	compiled    []*celpatch.Expression // all but the variables
+	environment *cel.Environment
+	scope       *cel.Scope
+	compiled    []*cel.Expression // all but the variables
 }
 
 // rule compiles everything, so that all that is wrong is told at once.
@@ -116,10 +115,10 @@ func (b *ruleBuilder) rule(origin string) *rule {
 	b.mutate(r)
 	r.targetConditions = b.conditionsOf(b.scope, b.TargetConditions, unchanged)
 	if x := b.TargetExpression; x.Text != "" {
-		r.target = b.expression(x, cel.MapType(cel.StringType, cel.AnyType), cel.MapType(cel.StringType, cel.DynType), cel.DynType)
+		r.target = b.expression(x, celgo.MapType(celgo.StringType, celgo.AnyType), celgo.MapType(celgo.StringType, celgo.DynType), celgo.DynType)
 	}
 	for _, x := range b.Annotations {
-		r.annotations = append(r.annotations, annotation{key: x.Name, field: x.Path, expression: b.expression(x, cel.StringType)})
+		r.annotations = append(r.annotations, annotation{key: x.Name, field: x.Path, expression: b.expression(x, celgo.StringType)})
 	}
 	b.except(r)
 	b.describe(r)
@@ -139,7 +138,7 @@ func (b *ruleBuilder) failed(n policydecode.Node, err error) {
 	n.Fail("%w", err)
 }
 
-func (b *ruleBuilder) expression(x definition.Expression, want ...*cel.Type) *celpatch.Expression {
+func (b *ruleBuilder) expression(x definition.Expression, want ...*celgo.Type) *cel.Expression {
 	compiled, err := b.scope.Compile(x.Text, want...)
 	if err != nil {
 		b.failed(x.Node, err)
@@ -149,7 +148,7 @@ func (b *ruleBuilder) expression(x definition.Expression, want ...*cel.Type) *ce
 	return compiled
 }
 
-func (b *ruleBuilder) conditionsOf(scope *celpatch.Scope, written []definition.Expression, rewrite func(string) string) []condition {
+func (b *ruleBuilder) conditionsOf(scope *cel.Scope, written []definition.Expression, rewrite func(string) string) []condition {
 	var out []condition
 	for _, x := range written {
 		compiled, err := scope.Condition(rewrite(x.Text))
@@ -164,12 +163,12 @@ func (b *ruleBuilder) conditionsOf(scope *celpatch.Scope, written []definition.E
 }
 
 func (b *ruleBuilder) mutate(r *rule) {
-	atomics := patch.RefuseAtomic
+	atomics := cel.RefuseAtomic
 	if b.ServerSide {
-		atomics = patch.ReplaceAtomic
+		atomics = cel.ReplaceAtomic
 	}
 	for _, m := range b.Mutations {
-		var compiled *celpatch.Mutation
+		var compiled *cel.Mutation
 		var err error
 		if m.JSONPatch {
 			compiled, err = b.scope.JSONPatch(m.Text)

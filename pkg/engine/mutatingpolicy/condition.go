@@ -4,18 +4,18 @@ import (
 	"context"
 	"errors"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
 // condition is a compiled match condition.
 type condition struct {
 	field, name string
-	expression  *celpatch.Expression
+	expression  *cel.Expression
 }
 
 // holds evaluates conditions in order, and returns the one that is false. As in
 // Kyverno, that counts more than one before it that fails.
-func (e *execution) holds(on *celpatch.Evaluation, conditions []condition) (unmet *celpatch.ConditionError, err error) {
+func (e *execution) holds(on *cel.Evaluation, conditions []condition) (unmet *cel.ConditionError, err error) {
 	var errs []error
 	for _, c := range conditions {
 		holds, err := on.Condition(c.expression)

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/definition"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -53,7 +53,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	}
 	all := &policydecode.Report{}
 	shared := &compiler{
-		filter: c.Rules, environments: map[string]*celpatch.Environment{}, entries: &library.Entries{Project: d.project},
+		filter: c.Rules, environments: map[string]*cel.Environment{}, entries: &library.Entries{Project: d.project},
 	}
 	var policies []engine.Document
 	for _, document := range c.Documents {

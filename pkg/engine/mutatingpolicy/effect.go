@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/definition"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/match"
 )
@@ -102,7 +102,7 @@ func (e *execution) triggerStep(err error) engine.Step {
 // effects judges the conditions of the trigger and names the targets.
 func (e *execution) effects() ([]*effect, error) {
 	e.begin()
-	evaluation := e.rule.scope.Evaluate(e.ctx, e.input(), celpatch.MutationBudget())
+	evaluation := e.rule.scope.Evaluate(e.ctx, e.input(), cel.MutationBudget())
 	unmet, err := e.holds(evaluation, e.rule.conditions)
 	switch {
 	case err != nil:
@@ -185,12 +185,12 @@ func (f *effect) missed(e *execution) (match.Mismatch, error) {
 }
 
 // targets names the objects that the rule changes.
-func (e *execution) targets(evaluation *celpatch.Evaluation) ([]*effect, error) {
+func (e *execution) targets(evaluation *cel.Evaluation) ([]*effect, error) {
 	if e.rule.target != nil {
 		return e.namedTargets(evaluation)
 	}
 	if e.world.Mapper == nil {
-		return nil, &celpatch.UnsupportedError{Reason: "there is no cluster that knows which kinds the targets are of"}
+		return nil, &cel.UnsupportedError{Reason: "there is no cluster that knows which kinds the targets are of"}
 	}
 	var out []*effect
 	for _, t := range e.rule.policy.Targets.Targets() {
@@ -210,7 +210,7 @@ func (e *execution) targets(evaluation *celpatch.Evaluation) ([]*effect, error) 
 
 // namedTargets are the objects that an expression evaluates to: one, or those of
 // a list.
-func (e *execution) namedTargets(evaluation *celpatch.Evaluation) ([]*effect, error) {
+func (e *execution) namedTargets(evaluation *cel.Evaluation) ([]*effect, error) {
 	field := e.rule.policy.TargetExpression.Path
 	v, err := evaluation.Value(e.rule.target)
 	if err != nil {

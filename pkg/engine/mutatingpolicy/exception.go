@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/definition"
 )
 
 // exception is a PolicyException, compiled for a rule.
 type exception struct {
 	*definition.Exception
-	scope      *celpatch.Scope
+	scope      *cel.Scope
 	conditions []condition
 }
 
@@ -27,7 +27,7 @@ func (e *execution) excepted() (images, values []string, err error) {
 		if x.Expired(e.world.Now) {
 			continue
 		}
-		unmet, err := e.holds(x.scope.Evaluate(e.ctx, e.input(), celpatch.MatchBudget()), x.conditions)
+		unmet, err := e.holds(x.scope.Evaluate(e.ctx, e.input(), cel.MatchBudget()), x.conditions)
 		switch {
 		case err != nil && len(full) > 0:
 		case err != nil:
@@ -59,6 +59,6 @@ func (e *SkippedError) Error() string { return e.Reason }
 
 func isSkipped(err error) bool {
 	var skipped *SkippedError
-	var unmet *celpatch.ConditionError
+	var unmet *cel.ConditionError
 	return errors.As(err, &skipped) || errors.As(err, &unmet)
 }

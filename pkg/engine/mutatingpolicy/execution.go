@@ -17,8 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/patch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/match"
 )
@@ -78,8 +77,8 @@ func (e *execution) passedOver(m match.Mismatch, sink engine.Sink) engine.Step {
 }
 
 // input is what expressions see.
-func (e *execution) input() celpatch.Input {
-	in := celpatch.Input{Object: e.subject.Object.Object, RequestMap: e.request(), Explain: e.explain, Secrets: e.world.Secrets}
+func (e *execution) input() cel.Input {
+	in := cel.Input{Object: e.subject.Object.Object, RequestMap: e.request(), Explain: e.explain, Secrets: e.world.Secrets}
 	if !e.onTarget {
 		in.OldObject = e.oldObject()
 		if e.subject.Namespace != nil {
@@ -122,7 +121,7 @@ func (e *execution) request() map[string]any {
 		"object": t.Object.Object, "oldObject": nil, "userInfo": engine.UserInfoFields(&user),
 	}
 	if nobody != nil { // outcome says so, where that matters
-		request["userInfo"] = celpatch.UnknownUser{}
+		request["userInfo"] = cel.UnknownUser{}
 	}
 	for key, text := range map[string]string{"name": t.Key.Name, "namespace": t.Key.Namespace, "subResource": t.Key.Subresource} {
 		if text != "" {
@@ -174,7 +173,7 @@ func (e *execution) mutate(conditions []condition) (map[string]any, error) {
 	if e.session != nil {
 		e.session.Allow(images, values)
 	}
-	evaluation := e.rule.scope.Evaluate(e.ctx, e.input(), celpatch.MutationBudget())
+	evaluation := e.rule.scope.Evaluate(e.ctx, e.input(), cel.MutationBudget())
 	unmet, err := e.holds(evaluation, conditions)
 	switch {
 	case err != nil:
@@ -197,7 +196,7 @@ func (e *execution) mutate(conditions []condition) (map[string]any, error) {
 
 // wayOut adds what this language offers against an error, beside what celpatch says.
 func wayOut(err error) error {
-	var atomic *patch.AtomicError
+	var atomic *cel.AtomicError
 	if errors.As(err, &atomic) {
 		return fmt.Errorf("%w; with evaluation.useServerSideApply, Kyverno 1.19 replaces them", err)
 	}
@@ -205,7 +204,7 @@ func wayOut(err error) error {
 }
 
 // audit evaluates the auditAnnotations, which see the mutated object.
-func (e *execution) audit(evaluation *celpatch.Evaluation) error {
+func (e *execution) audit(evaluation *cel.Evaluation) error {
 	for _, a := range e.rule.annotations {
 		v, err := evaluation.Value(a.expression)
 		if err != nil {
@@ -259,7 +258,7 @@ func (e *execution) step(object map[string]any, err error) engine.Step {
 // which a policy fails, unless its failurePolicy says otherwise; in the background
 // there is nothing to refuse.
 func (e *execution) outcome(err error) (engine.Outcome, error) {
-	var unsupported *celpatch.UnsupportedError
+	var unsupported *cel.UnsupportedError
 	var undecided *match.UndecidedError
 	_, nobody := e.requester()
 	switch {

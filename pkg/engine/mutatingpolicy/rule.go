@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/definition"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/match"
@@ -20,14 +20,14 @@ type rule struct {
 	ref         engine.RuleRef
 	policy      *definition.Policy
 	constraints *match.Constraints
-	scope       *celpatch.Scope
+	scope       *cel.Scope
 	entries     *library.Entries
 
 	conditions       []condition
 	targetConditions []condition
 	mutations        []mutation
 	annotations      []annotation
-	target           *celpatch.Expression // nil unless an expression names the targets
+	target           *cel.Expression // nil unless an expression names the targets
 	exceptions       []*exception
 
 	merges        bool   // it needs the schema of what it changes
@@ -41,13 +41,13 @@ type rule struct {
 
 type mutation struct {
 	field string
-	*celpatch.Mutation
+	*cel.Mutation
 }
 
 // annotation is an auditAnnotation.
 type annotation struct {
 	key, field string
-	expression *celpatch.Expression
+	expression *cel.Expression
 }
 
 // run evaluates a rule on what it matches, for the operation that the run
@@ -85,7 +85,7 @@ func (r *rule) runAs(e *execution, sink engine.Sink) (step engine.Step, byOperat
 	case err != nil:
 		return e.step(nil, err), false
 	case e.elsewhere(missed) != "":
-		return e.step(nil, &celpatch.UnsupportedError{Reason: e.elsewhere(missed)}), false
+		return e.step(nil, &cel.UnsupportedError{Reason: e.elsewhere(missed)}), false
 	case !missed.None():
 		return e.passedOver(missed, sink), missed.ByOperation()
 	case r.policy.Generated:

@@ -8,12 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
 // Asking is what the expressions of a policy name.
 type Asking struct {
-	Calls     []celpatch.Call
+	Calls     []cel.Call
 	Uses      func(variable string) bool
 	Namespace string // of a NamespacedMutatingPolicy, which reads in it alone
 	Entries   *Entries
@@ -56,7 +56,7 @@ func Asks(a Asking) []engine.Ask {
 }
 
 // resource is what resource.Get(), List() and Post() read; ToGVR() asks nobody.
-func (a Asking) resource(c celpatch.Call) (engine.Ask, bool) {
+func (a Asking) resource(c cel.Call) (engine.Ask, bool) {
 	args := append(slices.Clone(c.Args), "", "", "", "")
 	if a.Namespace != "" { // the functions do without a namespace there
 		args = slices.Insert(args, 2, a.Namespace)
@@ -94,7 +94,7 @@ func (a Asking) resource(c celpatch.Call) (engine.Ask, bool) {
 
 // global is what globalContext.Get() reads: of an entry that is not among the
 // documents, the entry alone is known.
-func (a Asking) global(c celpatch.Call) engine.Ask {
+func (a Asking) global(c cel.Call) engine.Ask {
 	name := ""
 	if len(c.Args) > 0 {
 		name = c.Args[0]

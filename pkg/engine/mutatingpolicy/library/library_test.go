@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 )
 
@@ -27,7 +27,7 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 // evaluate gives the value of an expression about object, in a world.
 func evaluate(t *testing.T, w *engine.World, expression string, object map[string]any) (ref.Val, *library.Session, error) {
 	t.Helper()
-	environment, err := celpatch.NewEnvironment(celpatch.Options{PatchTypes: true, Extensions: library.Options("")})
+	environment, err := cel.NewEnvironment(cel.Options{PatchTypes: true, Extensions: library.Options("")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func evaluate(t *testing.T, w *engine.World, expression string, object map[strin
 		t.Fatal(err)
 	}
 	s := library.NewSession(t.Context(), w, library.Settings{Seed: w.Seed, Entries: &library.Entries{}})
-	v, err := scope.Evaluate(t.Context(), celpatch.Input{Object: object, Extra: s.Bindings()}, celpatch.MutationBudget()).Value(x)
+	v, err := scope.Evaluate(t.Context(), cel.Input{Object: object, Extra: s.Bindings()}, cel.MutationBudget()).Value(x)
 	return v, s, err
 }
 

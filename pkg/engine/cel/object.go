@@ -1,4 +1,4 @@
-package patch
+package cel
 
 import (
 	"errors"
@@ -19,10 +19,10 @@ import (
 	"k8s.io/apiserver/pkg/cel/mutation"
 )
 
-// EnvOptions declares the types Object, Object.spec and so on, and JSONPatch, with
+// PatchEnvOptions declares the types Object, Object.spec and so on, and JSONPatch, with
 // the functions for the latter. They wrap the types that an environment has: what
 // declares types of its own comes before them.
-func EnvOptions() []cel.EnvOption {
+func PatchEnvOptions() []cel.EnvOption {
 	return []cel.EnvOption{common.ResolverEnvOption(resolver{}), library.JSONPatch()}
 }
 

@@ -1,4 +1,4 @@
-package celpatch
+package cel
 
 import (
 	"fmt"
@@ -8,8 +8,6 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/witness"
 )
 
 // Scope compiles the expressions of one policy, which share its variables. It
@@ -119,7 +117,7 @@ func compile(env *cel.Env, text string, want []*cel.Type) (x *Expression, err er
 	if err != nil {
 		return nil, &CompileError{Expression: text, Problems: []Problem{{Message: err.Error()}}}
 	}
-	watched := sync.OnceValues(func() (cel.Program, error) { return env.Program(ast, interrupt, witness.Watch(ast)) })
+	watched := sync.OnceValues(func() (cel.Program, error) { return env.Program(ast, interrupt, WatchTaint(ast)) })
 	return &Expression{
 		text: text, program: program, watched: watched, output: ast.OutputType(),
 		uses: usesOf(ast), calls: callsIn(ast), paths: pathsIn(ast),

@@ -1,4 +1,4 @@
-package celpatch
+package cel
 
 import (
 	"fmt"
@@ -15,7 +15,6 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/witness"
 )
 
 // Input is what expressions see. A nil object is null to them.
@@ -86,7 +85,7 @@ func (a *activation) ResolveName(name string) (any, bool) {
 		return a.value(slotRequestResource, a.requestResource), true
 	case variablesName:
 		return a.lazyVariables(), true
-	case witness.Name:
+	case TaintName:
 		return a.evaluation.witness, a.evaluation.witness != nil
 	}
 	v, ok := a.input.Extra[name]

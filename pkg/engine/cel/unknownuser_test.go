@@ -1,22 +1,22 @@
-package celpatch_test
+package cel_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/google/cel-go/cel"
+	celgo "github.com/google/cel-go/cel"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
 // TestSomebodyIsThereOfWhomNothingIsKnown also keeps an answer from coming of
 // what only looks like one, such as "no" to an equality.
 func TestSomebodyIsThereOfWhomNothingIsKnown(t *testing.T) {
-	env, err := cel.NewEnv(cel.Variable("request", cel.DynType), cel.OptionalTypes())
+	env, err := celgo.NewEnv(celgo.Variable("request", celgo.DynType), celgo.OptionalTypes())
 	if err != nil {
 		t.Fatal(err)
 	}
-	request := map[string]any{"request": map[string]any{"userInfo": celpatch.UnknownUser{}}}
+	request := map[string]any{"request": map[string]any{"userInfo": cel.UnknownUser{}}}
 	for expression, unknown := range map[string]bool{
 		`has(request.userInfo)`:                                    false,
 		`has(request.userInfo.username)`:                           false,

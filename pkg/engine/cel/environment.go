@@ -1,4 +1,4 @@
-package celpatch
+package cel
 
 import (
 	"fmt"
@@ -8,8 +8,6 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/apiserver/pkg/cel/library"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/patch"
 )
 
 // The names that expressions see.
@@ -76,7 +74,7 @@ func NewEnvironment(o Options) (*Environment, error) {
 	if err != nil {
 		return nil, err
 	}
-	patches, err := extend(plain, patch.EnvOptions())
+	patches, err := extend(plain, PatchEnvOptions())
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package witness
+package cel
 
 import (
 	"slices"
@@ -11,9 +11,9 @@ import (
 	"github.com/google/cel-go/parser"
 )
 
-// Watch has a program show its Witness what it evaluates. The program costs what
+// WatchTaint has a program show its Witness what it evaluates. The program costs what
 // it costs without, in CEL's units.
-func Watch(a *cel.Ast) cel.ProgramOption {
+func WatchTaint(a *cel.Ast) cel.ProgramOption {
 	w := watcher{types: a.NativeRep().TypeMap(), seen: map[interpreter.Attribute]bool{}}
 	return cel.CustomDecoratorV2(w.decorate)
 }
@@ -68,9 +68,9 @@ func (w watcher) makesText(call interpreter.InterpretableCall) bool {
 	return true
 }
 
-func witnessOf(frame *interpreter.ExecutionFrame) *Witness {
-	found, _ := frame.ResolveName(Name)
-	w, _ := found.(*Witness)
+func witnessOf(frame *interpreter.ExecutionFrame) *Taint {
+	found, _ := frame.ResolveName(TaintName)
+	w, _ := found.(*Taint)
 	return w
 }
 
@@ -104,7 +104,7 @@ func newCall(of interpreter.InterpretableCall) *call {
 	c := &call{InterpretableCall: of}
 	for _, arg := range of.Args() {
 		if literal, ok := arg.(interpreter.InterpretableConst); ok {
-			value, _ := native(literal.Value())
+			value, _ := nativeValues(literal.Value())
 			c.literals = append(c.literals, value)
 		}
 		c.args = append(c.args, opaque{arg})

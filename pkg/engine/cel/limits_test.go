@@ -1,4 +1,4 @@
-package celpatch_test
+package cel_test
 
 import (
 	"context"
@@ -8,8 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/patch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
 // Each of these would run for ages, or fill the memory, were it not stopped.
@@ -52,18 +51,18 @@ func TestEvaluationIsBounded(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScope(t, celpatch.Options{})
+			s := newScope(t, cel.Options{})
 			for i, v := range c.variables {
 				if err := s.Variable(fmt.Sprintf("v%d", i), v); err != nil {
 					t.Fatal(err)
 				}
 			}
-			m, err := s.ApplyConfiguration(c.mutation, patch.RefuseAtomic)
+			m, err := s.ApplyConfiguration(c.mutation, cel.RefuseAtomic)
 			if err != nil {
 				t.Fatal(err)
 			}
 			start := time.Now()
-			_, err = s.Evaluate(t.Context(), input(t), celpatch.MutationBudget()).Mutate(m, builtin)
+			_, err = s.Evaluate(t.Context(), input(t), cel.MutationBudget()).Mutate(m, builtin)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v", err)
 			}
@@ -76,7 +75,7 @@ func TestEvaluationIsBounded(t *testing.T) {
 
 // Objects of variables double as lists do, where a language allows them there.
 func TestObjectsAreBounded(t *testing.T) {
-	s := newScope(t, celpatch.Options{PatchTypes: true})
+	s := newScope(t, cel.Options{PatchTypes: true})
 	if err := s.Variable("v0", "Object{a: 1}"); err != nil {
 		t.Fatal(err)
 	}
@@ -89,44 +88,44 @@ func TestObjectsAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.Evaluate(t.Context(), input(t), celpatch.MatchBudget()).Condition(x)
+	_, err = s.Evaluate(t.Context(), input(t), cel.MatchBudget()).Condition(x)
 	if err == nil || !strings.Contains(err.Error(), "100000 elements") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestTheBudgetIsShared(t *testing.T) {
-	s := newScope(t, celpatch.Options{})
+	s := newScope(t, cel.Options{})
 	x, err := s.Condition("[1, 2, 3, 4, 5, 6, 7, 8].all(a, a > 0)")
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := s.Evaluate(t.Context(), input(t), celpatch.Budget{Cost: 60, Of: "this test"})
+	e := s.Evaluate(t.Context(), input(t), cel.Budget{Cost: 60, Of: "this test"})
 	if _, err := e.Condition(x); err != nil {
 		t.Fatal(err)
 	}
 	_, err = e.Condition(x)
-	var limit *celpatch.LimitError
+	var limit *cel.LimitError
 	if !errors.As(err, &limit) || limit.Limit != "60 units of CEL cost for this test" {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestACancelledContextComesBack(t *testing.T) {
-	s := newScope(t, celpatch.Options{})
+	s := newScope(t, cel.Options{})
 	x, err := s.Condition("true")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Evaluate(ctx, input(t), celpatch.MatchBudget()).Condition(x); !errors.Is(err, context.Canceled) {
+	if _, err := s.Evaluate(ctx, input(t), cel.MatchBudget()).Condition(x); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestErrorsOfEvaluationNameTheExpression(t *testing.T) {
-	s := newScope(t, celpatch.Options{})
+	s := newScope(t, cel.Options{})
 	if err := s.Variable("colour", "object.spec.colour"); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +133,7 @@ func TestErrorsOfEvaluationNameTheExpression(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.Evaluate(t.Context(), input(t), celpatch.MatchBudget()).Condition(x)
+	_, err = s.Evaluate(t.Context(), input(t), cel.MatchBudget()).Condition(x)
 	want := `expression "variables.colour == 'red'" resulted in error: variable "colour": expression "object.spec.colour" resulted in error: no such key: colour`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v", err)

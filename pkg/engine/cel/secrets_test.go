@@ -1,4 +1,4 @@
-package celpatch_test
+package cel_test
 
 import (
 	"fmt"
@@ -6,10 +6,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/cel-go/cel"
+	celgo "github.com/google/cel-go/cel"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
 // notes are Secrets that know of the team, and keep what they are told.
@@ -27,7 +27,7 @@ func (n *notes) Derive(result any, from ...any) {
 }
 
 func TestWhatExpressionsMakeOfSecretsIsTold(t *testing.T) {
-	s := newScope(t, celpatch.Options{Params: true})
+	s := newScope(t, cel.Options{Params: true})
 	for _, v := range [][2]string{{"team", "params.data.team"}, {"label", "'team-' + variables.team"}, {"size", "variables.team.size()"}} {
 		if err := s.Variable(v[0], v[1]); err != nil {
 			t.Fatal(err)
@@ -51,7 +51,7 @@ func TestWhatExpressionsMakeOfSecretsIsTold(t *testing.T) {
 			if none {
 				want = nil
 			}
-			e := s.Evaluate(t.Context(), in, celpatch.MutationBudget())
+			e := s.Evaluate(t.Context(), in, cel.MutationBudget())
 			if _, err := e.Value(x); err != nil && !strings.Contains(err.Error(), "out of range") {
 				t.Errorf("%s: %v", expression, err)
 			}
@@ -63,14 +63,14 @@ func TestWhatExpressionsMakeOfSecretsIsTold(t *testing.T) {
 }
 
 func TestAnExpressionThatCanReadSecretsIsAlwaysWatched(t *testing.T) {
-	s := newScope(t, celpatch.Options{Extensions: []cel.EnvOption{cel.Variable("reader", cel.DynType)}})
+	s := newScope(t, cel.Options{Extensions: []celgo.EnvOption{celgo.Variable("reader", celgo.DynType)}})
 	x, err := s.Compile("reader.team.upperAscii()")
 	if err != nil {
 		t.Fatal(err)
 	}
 	in, secrets := input(t), &notes{none: true}
 	in.Secrets, in.Extra = secrets, map[string]any{"reader": map[string]any{"team": "blue"}}
-	if _, err := s.Evaluate(t.Context(), in, celpatch.MutationBudget()).Value(x); err != nil {
+	if _, err := s.Evaluate(t.Context(), in, cel.MutationBudget()).Value(x); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"BLUE"}, secrets.told); diff != "" {
@@ -79,7 +79,7 @@ func TestAnExpressionThatCanReadSecretsIsAlwaysWatched(t *testing.T) {
 }
 
 func TestWatchedExpressionsServeManyGoroutines(t *testing.T) {
-	s := newScope(t, celpatch.Options{Params: true})
+	s := newScope(t, cel.Options{Params: true})
 	if err := s.Variable("team", "params.data.team.upperAscii()"); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestWatchedExpressionsServeManyGoroutines(t *testing.T) {
 		group.Go(func() {
 			in, secrets := input(t), &notes{}
 			in.Secrets = secrets
-			if _, err := s.Evaluate(t.Context(), in, celpatch.MutationBudget()).Value(x); err != nil {
+			if _, err := s.Evaluate(t.Context(), in, cel.MutationBudget()).Value(x); err != nil {
 				t.Error(err)
 			}
 			if diff := cmp.Diff([]string{"BLUE"}, secrets.told); diff != "" {

@@ -1,10 +1,10 @@
-package patch_test
+package cel_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/google/cel-go/cel"
+	celgo "github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
@@ -15,13 +15,13 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/patch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
-// builtin converts the kinds of Kubernetes itself.
-var builtin = applyconfigurations.NewTypeConverter(scheme.Scheme)
+// patchBuiltin converts the kinds of Kubernetes itself.
+var patchBuiltin = applyconfigurations.NewTypeConverter(scheme.Scheme)
 
-const pod = `
+const patchPod = `
 apiVersion: v1
 kind: Pod
 metadata: {name: web, namespace: shop, labels: {app: web}}
@@ -30,7 +30,7 @@ spec:
   - {name: app, image: "app:1", env: [{name: A, value: a}]}
 `
 
-func parse(t *testing.T, text string) map[string]any {
+func parsePatch(t *testing.T, text string) map[string]any {
 	t.Helper()
 	data, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
@@ -46,7 +46,7 @@ func parse(t *testing.T, text string) map[string]any {
 // evaluate is the value of an expression that sees the Pod as object.
 func evaluate(t *testing.T, expression string) ref.Val {
 	t.Helper()
-	env, err := cel.NewEnv(append([]cel.EnvOption{cel.OptionalTypes(), cel.Variable("object", cel.DynType)}, patch.EnvOptions()...)...)
+	env, err := celgo.NewEnv(append([]celgo.EnvOption{celgo.OptionalTypes(), celgo.Variable("object", celgo.DynType)}, cel.PatchEnvOptions()...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func evaluate(t *testing.T, expression string) ref.Val {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, _, err := program.Eval(map[string]any{"object": parse(t, pod)})
+	v, _, err := program.Eval(map[string]any{"object": parsePatch(t, patchPod)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ type outcome struct{ spec, err string }
 
 func check(t *testing.T, want outcome, patched func(map[string]any) (map[string]any, error)) {
 	t.Helper()
-	object := parse(t, pod)
+	object := parsePatch(t, patchPod)
 	before := runtime.DeepCopyJSON(object)
 	got, err := patched(object)
 	if diff := cmp.Diff(before, object); diff != "" {
@@ -85,7 +85,7 @@ func check(t *testing.T, want outcome, patched func(map[string]any) (map[string]
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(parse(t, want.spec), got["spec"]); diff != "" {
+	if diff := cmp.Diff(parsePatch(t, want.spec), got["spec"]); diff != "" {
 		t.Error("(-want +got):\n" + diff)
 	}
 }
@@ -93,7 +93,7 @@ func check(t *testing.T, want outcome, patched func(map[string]any) (map[string]
 func TestApplyConfigurations(t *testing.T) {
 	for name, c := range map[string]struct {
 		expression string
-		atomics    patch.Atomics
+		atomics    cel.Atomics
 		outcome
 	}{
 		"list items are merged by their keys": {
@@ -126,7 +126,7 @@ func TestApplyConfigurations(t *testing.T) {
 		},
 		"atomic values are replaced where that is wanted": {
 			expression: "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'app', args: ['x']}]}}",
-			atomics:    patch.ReplaceAtomic,
+			atomics:    cel.ReplaceAtomic,
 			outcome:    outcome{spec: "{containers: [{name: app, image: 'app:1', args: [x], env: [{name: A, value: a}]}]}"},
 		},
 		"a field that the schema does not have": {
@@ -156,7 +156,7 @@ func TestApplyConfigurations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			check(t, c.outcome, func(object map[string]any) (map[string]any, error) {
-				return patch.Merge(object, evaluate(t, c.expression), builtin, c.atomics)
+				return cel.Merge(object, evaluate(t, c.expression), patchBuiltin, c.atomics)
 			})
 		})
 	}
@@ -224,7 +224,7 @@ func TestJSONPatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			check(t, c.outcome, func(object map[string]any) (map[string]any, error) {
-				out, _, err := patch.Apply(object, evaluate(t, "["+c.operations+"]"))
+				out, _, err := cel.ApplyPatch(object, evaluate(t, "["+c.operations+"]"))
 				return out, err
 			})
 		})
@@ -237,18 +237,18 @@ func TestOlderServersArePointedOut(t *testing.T) {
 		"Object.spec.containers{name: 'a'}": 0, "Object.a{b: [Object.a.b{}]}": 0, "object.spec.containers": 0,
 	} {
 		list := evaluate(t, "[JSONPatch{op: 'add', path: '/spec/x', value: "+value+"}]")
-		if _, warnings, err := patch.Apply(parse(t, pod), list); err != nil || len(warnings) != want {
+		if _, warnings, err := cel.ApplyPatch(parsePatch(t, patchPod), list); err != nil || len(warnings) != want {
 			t.Errorf("%s: %v, %v", value, warnings, err)
 		}
 	}
 }
 
 func TestWhatIsNoPatchIsAnError(t *testing.T) {
-	if _, err := patch.Merge(parse(t, pod), evaluate(t, "{'spec': 1}"), builtin, patch.RefuseAtomic); err == nil {
+	if _, err := cel.Merge(parsePatch(t, patchPod), evaluate(t, "{'spec': 1}"), patchBuiltin, cel.RefuseAtomic); err == nil {
 		t.Error("a map is taken for an apply configuration")
 	}
 	for _, expression := range []string{"JSONPatch{op: 'remove', path: '/spec'}", "[{'op': 'remove', 'path': '/spec'}]"} {
-		if _, _, err := patch.Apply(parse(t, pod), evaluate(t, expression)); err == nil {
+		if _, _, err := cel.ApplyPatch(parsePatch(t, patchPod), evaluate(t, expression)); err == nil {
 			t.Errorf("%s is taken for a JSON patch", expression)
 		}
 	}
@@ -276,12 +276,12 @@ func TestOfSeveralWrongValuesTheFirstIsBlamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 50 {
-				_, err := patch.Merge(parse(t, pod), evaluate(t, c.expression), builtin, patch.RefuseAtomic)
+				_, err := cel.Merge(parsePatch(t, patchPod), evaluate(t, c.expression), patchBuiltin, cel.RefuseAtomic)
 				if err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Fatalf("got %v", err)
 				}
 				operation := "[JSONPatch{op: 'add', path: '/spec', value: " + c.expression + "}]"
-				if _, _, err := patch.Apply(parse(t, pod), evaluate(t, operation)); err == nil || !strings.Contains(err.Error(), c.want) {
+				if _, _, err := cel.ApplyPatch(parsePatch(t, patchPod), evaluate(t, operation)); err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Fatalf("as a JSON patch: got %v", err)
 				}
 			}
@@ -291,7 +291,7 @@ func TestOfSeveralWrongValuesTheFirstIsBlamed(t *testing.T) {
 
 func TestAnObjectThatIsCopiedIntoItselfIsBounded(t *testing.T) {
 	operations := strings.Repeat("JSONPatch{op: 'copy', from: '/spec', path: '/spec/a'}, JSONPatch{op: 'copy', from: '/spec', path: '/spec/b'}, ", 40)
-	_, _, err := patch.Apply(parse(t, pod), evaluate(t, "["+strings.TrimSuffix(operations, ", ")+"]"))
+	_, _, err := cel.ApplyPatch(parsePatch(t, patchPod), evaluate(t, "["+strings.TrimSuffix(operations, ", ")+"]"))
 	if err == nil || !strings.Contains(err.Error(), "the object grows beyond the limit of 3145728 bytes") {
 		t.Errorf("got %v", err)
 	}
@@ -308,13 +308,13 @@ func TestFitsEndsOnValuesThatNoMemoryHolds(t *testing.T) {
 		},
 	} {
 		v := one
-		if !patch.Fits(double(v)) {
+		if !cel.Fits(double(v)) {
 			t.Errorf("%s: two do not fit", name)
 		}
 		for range 60 {
 			v = double(v)
 		}
-		if patch.Fits(v) {
+		if cel.Fits(v) {
 			t.Errorf("%s: 2^60 elements fit", name)
 		}
 	}

@@ -1,4 +1,4 @@
-package celpatch_test
+package cel_test
 
 import (
 	"testing"
@@ -6,8 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/patch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
 // FuzzMutate compiles any expression as a variable and as a patch of both kinds,
@@ -24,7 +23,7 @@ func FuzzMutate(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	environment, err := celpatch.NewEnvironment(celpatch.Options{Params: true, Authorizer: true, PatchTypes: true})
+	environment, err := cel.NewEnvironment(cel.Options{Params: true, Authorizer: true, PatchTypes: true})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -40,18 +39,18 @@ func FuzzMutate(f *testing.F) {
 			t.Error("an error without a text")
 		}
 		if x, err := s.Condition(expression); err == nil {
-			if s.Evaluate(t.Context(), in, celpatch.MatchBudget()).Unmet("c", x).Error() == "" {
+			if s.Evaluate(t.Context(), in, cel.MatchBudget()).Unmet("c", x).Error() == "" {
 				t.Error("a reason without a text")
 			}
 		}
 		for _, text := range []string{expression, "Object{spec: variables.x, metadata: Object.metadata{name: 'x'}}", "[JSONPatch{op: 'add', path: '/spec/x', value: variables.x}]"} {
-			merged, err := s.ApplyConfiguration(text, patch.ReplaceAtomic)
+			merged, err := s.ApplyConfiguration(text, cel.ReplaceAtomic)
 			if err == nil {
-				_, _ = s.Evaluate(t.Context(), in, celpatch.MutationBudget()).Mutate(merged, builtin)
+				_, _ = s.Evaluate(t.Context(), in, cel.MutationBudget()).Mutate(merged, builtin)
 			}
 			patched, err := s.JSONPatch(text)
 			if err == nil {
-				_, _ = s.Evaluate(t.Context(), in, celpatch.MutationBudget()).Mutate(patched, builtin)
+				_, _ = s.Evaluate(t.Context(), in, cel.MutationBudget()).Mutate(patched, builtin)
 			}
 		}
 		if diff := cmp.Diff(before, in.Object); diff != "" {

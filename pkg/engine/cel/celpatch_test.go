@@ -1,4 +1,4 @@
-package celpatch_test
+package cel_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/cel-go/cel"
+	celgo "github.com/google/cel-go/cel"
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,16 +19,15 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/patch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
 // builtin converts the kinds of Kubernetes itself.
 var builtin = applyconfigurations.NewTypeConverter(scheme.Scheme)
 
-func newScope(t testing.TB, o celpatch.Options) *celpatch.Scope {
+func newScope(t testing.TB, o cel.Options) *cel.Scope {
 	t.Helper()
-	e, err := celpatch.NewEnvironment(o)
+	e, err := cel.NewEnvironment(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,10 +61,10 @@ spec:
 `
 
 // input is what a Pod's update gives to expressions.
-func input(t testing.TB) celpatch.Input {
+func input(t testing.TB) cel.Input {
 	t.Helper()
 	object := parse(t, pod)
-	return celpatch.Input{
+	return cel.Input{
 		Object: object, OldObject: object,
 		Request: &admissionv1.AdmissionRequest{
 			Operation: admissionv1.Update, Name: "web", Namespace: "shop",
@@ -98,7 +97,7 @@ func TestExpressions(t *testing.T) {
 		"false":                            {"object.kind == 'Service'", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScope(t, celpatch.Options{Params: true})
+			s := newScope(t, cel.Options{Params: true})
 			for _, v := range [][2]string{{"team", "string(params.data.team)"}, {"teams", "[variables.team, variables.team]"}} {
 				if err := s.Variable(v[0], v[1]); err != nil {
 					t.Fatal(err)
@@ -108,7 +107,7 @@ func TestExpressions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := s.Evaluate(t.Context(), input(t), celpatch.MatchBudget()).Condition(x)
+			got, err := s.Evaluate(t.Context(), input(t), cel.MatchBudget()).Condition(x)
 			if err != nil || got != c.want {
 				t.Errorf("got %t, %v", got, err)
 			}
@@ -159,8 +158,8 @@ expression, line 1, column 23: undeclared reference to 'Object' (in container ''
   |                       ^`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScope(t, celpatch.Options{})
-			var broken *celpatch.CompileError
+			s := newScope(t, cel.Options{})
+			var broken *cel.CompileError
 			if err := s.Variable("broken", "1 +"); !errors.As(err, &broken) {
 				t.Fatalf("a broken variable: %v", err)
 			}
@@ -177,20 +176,20 @@ expression, line 1, column 23: undeclared reference to 'Object' (in container ''
 }
 
 func TestExtensionsAndPatchTypesEverywhere(t *testing.T) {
-	s := newScope(t, celpatch.Options{
-		PatchTypes: true, RequestObjects: true, Extensions: []cel.EnvOption{cel.Variable("extra", cel.StringType)},
+	s := newScope(t, cel.Options{
+		PatchTypes: true, RequestObjects: true, Extensions: []celgo.EnvOption{celgo.Variable("extra", celgo.StringType)},
 	})
 	if err := s.Variable("labels", "Object.metadata{labels: {'a': extra}}"); err != nil {
 		t.Fatal(err)
 	}
-	m, err := s.ApplyConfiguration("Object{metadata: variables.labels, spec: Object.spec{nodeName: string(request.object.kind)}}", patch.RefuseAtomic)
+	m, err := s.ApplyConfiguration("Object{metadata: variables.labels, spec: Object.spec{nodeName: string(request.object.kind)}}", cel.RefuseAtomic)
 	if err != nil {
 		t.Fatal(err)
 	}
 	in := input(t)
 	in.Extra = map[string]any{"extra": "b"}
 	in.RequestMap = map[string]any{"object": in.Object}
-	r, err := s.Evaluate(t.Context(), in, celpatch.MutationBudget()).Mutate(m, builtin)
+	r, err := s.Evaluate(t.Context(), in, cel.MutationBudget()).Mutate(m, builtin)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +209,7 @@ spec:
 
 // A variable keeps its value for an Evaluation, whatever becomes of the object.
 func TestVariablesAreComputedOnce(t *testing.T) {
-	s := newScope(t, celpatch.Options{})
+	s := newScope(t, cel.Options{})
 	if err := s.Variable("kind", "string(object.kind)"); err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +217,7 @@ func TestVariablesAreComputedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := s.Evaluate(t.Context(), input(t), celpatch.MutationBudget())
+	e := s.Evaluate(t.Context(), input(t), cel.MutationBudget())
 	for _, step := range []struct{ kind, want string }{{"Pod", "[Pod, Pod]"}, {"Node", "[Pod, Node]"}} {
 		e.Replace(map[string]any{"kind": step.kind})
 		v, err := e.Value(x)
@@ -233,7 +232,7 @@ func TestVariablesAreComputedOnce(t *testing.T) {
 }
 
 func TestUsesNamesWhatAnExpressionReads(t *testing.T) {
-	s := newScope(t, celpatch.Options{Authorizer: true})
+	s := newScope(t, cel.Options{Authorizer: true})
 	x, err := s.Condition("request.userInfo.username == 'a' && authorizer.requestResource.check('get').allowed() && quantity('1').isInteger()")
 	if err != nil {
 		t.Fatal(err)
@@ -248,11 +247,11 @@ func TestUsesNamesWhatAnExpressionReads(t *testing.T) {
 }
 
 func TestCompiledExpressionsServeManyAtOnce(t *testing.T) {
-	s := newScope(t, celpatch.Options{})
+	s := newScope(t, cel.Options{})
 	if err := s.Variable("labels", "object.metadata.labels"); err != nil {
 		t.Fatal(err)
 	}
-	m, err := s.ApplyConfiguration("Object{metadata: Object.metadata{labels: {'copy': string(variables.labels.app)}}}", patch.RefuseAtomic)
+	m, err := s.ApplyConfiguration("Object{metadata: Object.metadata{labels: {'copy': string(variables.labels.app)}}}", cel.RefuseAtomic)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +261,7 @@ func TestCompiledExpressionsServeManyAtOnce(t *testing.T) {
 	for range 8 {
 		group.Go(func() {
 			for range 20 {
-				r, err := s.Evaluate(context.Background(), in, celpatch.MutationBudget()).Mutate(m, builtin)
+				r, err := s.Evaluate(context.Background(), in, cel.MutationBudget()).Mutate(m, builtin)
 				if err != nil || r.Object["metadata"].(map[string]any)["labels"].(map[string]any)["copy"] != "web" {
 					t.Errorf("got %v, %v", r.Object, err)
 				}
@@ -305,7 +304,7 @@ func TestAuthorizerAsks(t *testing.T) {
 			User: alice, Verb: "get", Resource: "pods", FieldSelector: "spec.nodeName=a,status.phase!=Failed", LabelSelector: "app=web",
 		},
 	} {
-		s := newScope(t, celpatch.Options{Authorizer: true})
+		s := newScope(t, cel.Options{Authorizer: true})
 		x, err := s.Condition(expression)
 		if err != nil {
 			t.Fatal(err)
@@ -313,7 +312,7 @@ func TestAuthorizerAsks(t *testing.T) {
 		var asked []engine.AccessRequest
 		in := input(t)
 		in.Access, in.User = answers{"get", &asked}, alice
-		allowed, err := s.Evaluate(t.Context(), in, celpatch.MatchBudget()).Condition(x)
+		allowed, err := s.Evaluate(t.Context(), in, cel.MatchBudget()).Condition(x)
 		if err != nil || !allowed {
 			t.Errorf("%s: %t, %v", expression, allowed, err)
 		}
@@ -324,13 +323,13 @@ func TestAuthorizerAsks(t *testing.T) {
 }
 
 func TestAuthorizerWithoutAClusterIsUnsupported(t *testing.T) {
-	s := newScope(t, celpatch.Options{Authorizer: true})
+	s := newScope(t, cel.Options{Authorizer: true})
 	x, err := s.Condition("authorizer.path('/').check('get').allowed() || true")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.Evaluate(t.Context(), input(t), celpatch.MatchBudget()).Condition(x)
-	var unsupported *celpatch.UnsupportedError
+	_, err = s.Evaluate(t.Context(), input(t), cel.MatchBudget()).Condition(x)
+	var unsupported *cel.UnsupportedError
 	if !errors.As(err, &unsupported) {
 		t.Errorf("got %v", err)
 	}
@@ -347,29 +346,29 @@ func (s silent) Authorize(context.Context, engine.AccessRequest) (engine.AccessD
 }
 
 func TestAQuestionThatNobodyAnswersIsNoNo(t *testing.T) {
-	s := newScope(t, celpatch.Options{Authorizer: true})
+	s := newScope(t, cel.Options{Authorizer: true})
 	x, err := s.Condition("!authorizer.path('/').check('get').allowed()")
 	if err != nil {
 		t.Fatal(err)
 	}
 	in := input(t)
 	in.Access = silent{err: errors.New("you may not ask")}
-	_, err = s.Evaluate(t.Context(), in, celpatch.MatchBudget()).Condition(x)
-	var unsupported *celpatch.UnsupportedError
+	_, err = s.Evaluate(t.Context(), in, cel.MatchBudget()).Condition(x)
+	var unsupported *cel.UnsupportedError
 	if !errors.As(err, &unsupported) || unsupported.Reason != "you may not ask" {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestExpressionsReadWhatWentWrongInADecision(t *testing.T) {
-	s := newScope(t, celpatch.Options{Authorizer: true})
+	s := newScope(t, cel.Options{Authorizer: true})
 	x, err := s.Condition("authorizer.path('/').check('get').errored() && authorizer.path('/').check('get').error() == 'no such role'")
 	if err != nil {
 		t.Fatal(err)
 	}
 	in := input(t)
 	in.Access = silent{decision: engine.AccessDecision{Error: "no such role"}}
-	if holds, err := s.Evaluate(t.Context(), in, celpatch.MatchBudget()).Condition(x); err != nil || !holds {
+	if holds, err := s.Evaluate(t.Context(), in, cel.MatchBudget()).Condition(x); err != nil || !holds {
 		t.Errorf("got %t, %v", holds, err)
 	}
 }

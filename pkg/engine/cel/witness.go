@@ -1,4 +1,4 @@
-package witness
+package cel
 
 import (
 	"fmt"
@@ -11,43 +11,43 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Name is the name under which an activation hands out the *Witness of the
+// TaintName is the name under which an activation hands out the *Witness of the
 // expression that is being evaluated. No expression can spell it.
-const Name = "#witness"
+const TaintName = "#witness"
 
 const (
 	maxLooked = 10_000 // values looked at in one list or map
 	maxKept   = 1_000  // values kept to compare a result with
 )
 
-// Witness watches one evaluation of one expression. It belongs to one goroutine.
-type Witness struct {
+// Taint watches one evaluation of one expression. It belongs to one goroutine.
+type Taint struct {
 	secrets engine.Secrets
 	met     int   // how many secret values have come up so far
 	values  []any // what the calls that are under way were given
 }
 
-// New returns a witness who tells the secrets what is made of them.
-func New(s engine.Secrets) *Witness { return &Witness{secrets: s} }
+// NewTaint returns a witness who tells the secrets what is made of them.
+func NewTaint(s engine.Secrets) *Taint { return &Taint{secrets: s} }
 
 // meet takes notice of a value of the input.
-func (w *Witness) meet(v ref.Val) {
-	value, whole := native(v)
+func (w *Taint) meet(v ref.Val) {
+	value, whole := nativeValues(v)
 	if !whole || w.secrets.Known(value) {
 		w.met++
 	}
 	w.keep(value)
 }
 
-func (w *Witness) keep(value any) {
+func (w *Taint) keep(value any) {
 	if value != nil && len(w.values) < maxKept {
 		w.values = append(w.values, value)
 	}
 }
 
 // made takes notice of what a function made of the values since a moment.
-func (w *Witness) made(since moment, literals []any, v ref.Val) {
-	result, _ := native(v)
+func (w *Taint) made(since moment, literals []any, v ref.Val) {
+	result, _ := nativeValues(v)
 	if failed, ok := v.(*types.Err); ok {
 		result = failed.Error() // it may quote them
 	}
@@ -62,11 +62,11 @@ func (w *Witness) made(since moment, literals []any, v ref.Val) {
 // moment is how far an evaluation has come.
 type moment struct{ met, values int }
 
-func (w *Witness) now() moment { return moment{met: w.met, values: len(w.values)} }
+func (w *Taint) now() moment { return moment{met: w.met, values: len(w.values)} }
 
-// native is what a value holds of texts and numbers, as JSON has it; whole tells
+// nativeValues is what a value holds of texts and numbers, as JSON has it; whole tells
 // that nothing was left out because it is too big.
-func native(v ref.Val) (value any, whole bool) {
+func nativeValues(v ref.Val) (value any, whole bool) {
 	left := maxLooked
 	value = convert(v, &left)
 	return value, left >= 0

@@ -1,4 +1,4 @@
-package witness_test
+package cel_test
 
 import (
 	"encoding/json"
@@ -7,27 +7,27 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/cel-go/cel"
+	celgo "github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/ext"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apiserver/pkg/cel/library"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/witness"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
-// notes are Secrets for which a value is known that mentions "s3cret", or what was
+// taintNotes are Secrets for which a value is known that mentions "s3cret", or what was
 // derived. They keep what they are told.
-type notes struct{ derived []string }
+type taintNotes struct{ derived []string }
 
-func (n *notes) Any() bool { return true }
+func (n *taintNotes) Any() bool { return true }
 
-func (n *notes) Known(value any) bool {
+func (n *taintNotes) Known(value any) bool {
 	text := textOf(value)
 	return strings.Contains(text, "s3cret") || slices.ContainsFunc(n.derived, func(d string) bool { return strings.Contains(text, d) })
 }
 
-func (n *notes) Derive(result any, from ...any) {
+func (n *taintNotes) Derive(result any, from ...any) {
 	if result != nil && n.Known(from) {
 		n.derived = append(n.derived, textOf(result))
 	}
@@ -45,10 +45,10 @@ func textOf(value any) string {
 }
 
 // program plans an expression as celpatch does.
-func program(t testing.TB, text string, watched bool) cel.Program {
+func program(t testing.TB, text string, watched bool) celgo.Program {
 	t.Helper()
-	env, err := cel.NewEnv(
-		cel.Variable("object", cel.DynType), cel.Variable("name", cel.StringType), cel.OptionalTypes(),
+	env, err := celgo.NewEnv(
+		celgo.Variable("object", celgo.DynType), celgo.Variable("name", celgo.StringType), celgo.OptionalTypes(),
 		ext.Strings(), ext.Encoders(), ext.Lists(), ext.Regex(), ext.Sets(), ext.TwoVarComprehensions(), ext.Bindings(),
 		library.Regex(), library.URLs(), library.Quantity(),
 	)
@@ -59,11 +59,11 @@ func program(t testing.TB, text string, watched bool) cel.Program {
 	if issues.Err() != nil {
 		t.Fatal(issues.Err())
 	}
-	options := []cel.ProgramOption{
-		cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost), cel.CostTracking(&library.CostEstimator{}), cel.InterruptCheckFrequency(100),
+	options := []celgo.ProgramOption{
+		celgo.EvalOptions(celgo.OptOptimize, celgo.OptTrackCost), celgo.CostTracking(&library.CostEstimator{}), celgo.InterruptCheckFrequency(100),
 	}
 	if watched {
-		options = append(options, witness.Watch(ast))
+		options = append(options, cel.WatchTaint(ast))
 	}
 	p, err := env.Program(ast, options...)
 	if err != nil {
@@ -72,8 +72,8 @@ func program(t testing.TB, text string, watched bool) cel.Program {
 	return p
 }
 
-// evaluate gives a result, or an error, and the cost; a nil witness watches nothing.
-func evaluate(t testing.TB, p cel.Program, w *witness.Witness) (string, uint64) {
+// evaluateTaint gives a result, or an error, and the cost; a nil witness watches nothing.
+func evaluateTaint(t testing.TB, p celgo.Program, w *cel.Taint) (string, uint64) {
 	t.Helper()
 	input := map[string]any{
 		"name": "web",
@@ -84,7 +84,7 @@ func evaluate(t testing.TB, p cel.Program, w *witness.Witness) (string, uint64) 
 		},
 	}
 	if w != nil {
-		input[witness.Name] = w
+		input[cel.TaintName] = w
 	}
 	v, details, err := p.ContextEval(t.Context(), input)
 	return shown(v, err), *details.ActualCost()
@@ -153,14 +153,14 @@ func TestWhatIsMadeOfASecretIsTold(t *testing.T) {
 		"object.data.password.charAt(0) in ['a','s']": {"s"},
 	} {
 		t.Run(expression, func(t *testing.T) {
-			var told notes
-			result, cost := evaluate(t, program(t, expression, true), witness.New(&told))
+			var told taintNotes
+			result, cost := evaluateTaint(t, program(t, expression, true), cel.NewTaint(&told))
 			slices.Sort(told.derived)
 			slices.Sort(want)
 			if diff := cmp.Diff(want, told.derived); diff != "" {
 				t.Errorf("derived (-want +got):\n%s", diff)
 			}
-			plain, plainCost := evaluate(t, program(t, expression, false), nil)
+			plain, plainCost := evaluateTaint(t, program(t, expression, false), nil)
 			if result != plain || cost != plainCost {
 				t.Errorf("gives %s for %d units, and %s for %d without a witness", result, cost, plain, plainCost)
 			}
@@ -170,7 +170,7 @@ func TestWhatIsMadeOfASecretIsTold(t *testing.T) {
 
 func TestAProgramNeedsNoWitness(t *testing.T) {
 	p := program(t, "object.list.map(x, x.upperAscii()).join('.')", true)
-	if got, _ := evaluate(t, p, nil); got != "string A.S3CRET.B" {
+	if got, _ := evaluateTaint(t, p, nil); got != "string A.S3CRET.B" {
 		t.Errorf("got %s", got)
 	}
 }
@@ -186,7 +186,7 @@ func (r *recorder) Derive(result any, from ...any) {
 
 func TestATextIsToldWithWhatItWasMadeOf(t *testing.T) {
 	var told recorder
-	evaluate(t, program(t, "'DB://'.lowerAscii() + object.data.password.upperAscii() + '@' + name", true), witness.New(&told))
+	evaluateTaint(t, program(t, "'DB://'.lowerAscii() + object.data.password.upperAscii() + '@' + name", true), cel.NewTaint(&told))
 	want := []any{
 		[]any{"s3cret-word"},
 		[]any{"db://", "S3CRET-WORD"},
@@ -212,7 +212,7 @@ func TestWhatIsTooBigToBeLookedAtCountsAsSecret(t *testing.T) {
 	p := program(t, "object.join('')", true)
 	for elements, want := range map[int]int{9_000: 0, 10_000: 1} {
 		var o open
-		input := map[string]any{"object": slices.Repeat([]any{"x"}, elements), witness.Name: witness.New(&o)}
+		input := map[string]any{"object": slices.Repeat([]any{"x"}, elements), cel.TaintName: cel.NewTaint(&o)}
 		if _, _, err := p.ContextEval(t.Context(), input); err != nil || o.told != want {
 			t.Errorf("%v, %d elements: told of %d results, want %d", err, elements, o.told, want)
 		}
@@ -225,11 +225,11 @@ func BenchmarkEvaluate(b *testing.B) {
 		p := program(b, expression, watched)
 		b.Run(fmt.Sprintf("watched=%t", watched), func(b *testing.B) {
 			for b.Loop() {
-				var w *witness.Witness
+				var w *cel.Taint
 				if watched {
-					w = witness.New(&notes{})
+					w = cel.NewTaint(&taintNotes{})
 				}
-				evaluate(b, p, w)
+				evaluateTaint(b, p, w)
 			}
 		})
 	}

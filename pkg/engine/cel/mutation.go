@@ -1,4 +1,4 @@
-package celpatch
+package cel
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 	"k8s.io/apiserver/pkg/cel/mutation"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/patch"
 )
 
 // Mutation is a compiled expression whose result is a patch.
@@ -30,13 +29,13 @@ type Result struct {
 
 // ApplyConfiguration compiles an expression that evaluates to Object{...}, which
 // is merged into the object. The error is a *CompileError.
-func (s *Scope) ApplyConfiguration(expression string, a patch.Atomics) (*Mutation, error) {
+func (s *Scope) ApplyConfiguration(expression string, a Atomics) (*Mutation, error) {
 	x, err := compile(s.patches, expression, []*cel.Type{cel.ObjectType(mutation.ObjectTypeName)})
 	if err != nil {
 		return nil, err
 	}
 	return &Mutation{Expression: x, apply: func(object map[string]any, v ref.Val, types managedfields.TypeConverter) (Result, error) {
-		out, err := patch.Merge(object, v, types, a)
+		out, err := Merge(object, v, types, a)
 		return Result{Object: out}, err
 	}}, nil
 }
@@ -49,7 +48,7 @@ func (s *Scope) JSONPatch(expression string) (*Mutation, error) {
 		return nil, err
 	}
 	return &Mutation{Expression: x, apply: func(object map[string]any, v ref.Val, _ managedfields.TypeConverter) (Result, error) {
-		out, warnings, err := patch.Apply(object, v)
+		out, warnings, err := ApplyPatch(object, v)
 		return Result{Object: out, Warnings: warnings}, err
 	}}, nil
 }
@@ -72,7 +71,7 @@ func (e *Evaluation) Mutate(m *Mutation, types managedfields.TypeConverter) (r R
 
 // failed says why a patch cannot be applied.
 func (m *Mutation) failed(err error) error {
-	var noSchema *patch.NoSchemaError
+	var noSchema *NoSchemaError
 	if errors.As(err, &noSchema) {
 		return &UnsupportedError{Reason: noSchema.Error()}
 	}

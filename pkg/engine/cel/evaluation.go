@@ -1,4 +1,4 @@
-package celpatch
+package cel
 
 import (
 	"context"
@@ -12,9 +12,6 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/patch"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/witness"
 )
 
 // Budget bounds what the expressions of an Evaluation may cost together; each
@@ -49,7 +46,7 @@ type Evaluation struct {
 	missing    error // a capability that an expression asked for in vain
 	// witness watches the expression that is being evaluated; nil while the run
 	// knows no Secrets.
-	witness *witness.Witness
+	witness *Taint
 }
 
 // Evaluate binds an input. Nothing is computed yet.
@@ -87,16 +84,16 @@ func (e *Evaluation) Value(x *Expression) (v ref.Val, err error) {
 
 // checkSize refuses a value that is too big to be looked at.
 func checkSize(x *Expression, v ref.Val) error {
-	if patch.Fits(v) {
+	if Fits(v) {
 		return nil
 	}
-	return &LimitError{Expression: x.text, Limit: fmt.Sprintf("%d elements in one value", patch.MaxElements)}
+	return &LimitError{Expression: x.text, Limit: fmt.Sprintf("%d elements in one value", MaxElements)}
 }
 
 // evaluate runs a program and pays for it. It may be in the middle of another
 // expression, which uses a variable.
 func (e *Evaluation) evaluate(x *Expression) (ref.Val, error) {
-	defer func(outer *witness.Witness) { e.witness = outer }(e.witness)
+	defer func(outer *Taint) { e.witness = outer }(e.witness)
 	if err := e.ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -128,7 +125,7 @@ func (e *Evaluation) begin(x *Expression) (cel.Program, error) {
 		e.witness = nil
 		return x.program, nil
 	}
-	e.witness = witness.New(secrets)
+	e.witness = NewTaint(secrets)
 	program, err := x.watched()
 	if err != nil {
 		return nil, &EvaluationError{Expression: x.text, Err: err}

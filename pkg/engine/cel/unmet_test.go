@@ -1,14 +1,14 @@
-package celpatch_test
+package cel_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
 func TestUnmetConditionSaysWhatItsOperandsAre(t *testing.T) {
-	s := newScope(t, celpatch.Options{Authorizer: true, RequestObjects: true})
+	s := newScope(t, cel.Options{Authorizer: true, RequestObjects: true})
 	if err := s.Variable("name", "object.metadata.name"); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestUnmetConditionSaysWhatItsOperandsAre(t *testing.T) {
 }
 
 func TestUnmetConditionTellsNothingThatASecretHolds(t *testing.T) {
-	s := newScope(t, celpatch.Options{RequestObjects: true})
+	s := newScope(t, cel.Options{RequestObjects: true})
 	in := input(t)
 	in.Explain = true
 	in.Object = parse(t, `{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {p: YWI=}}`)
@@ -56,11 +56,11 @@ func TestUnmetConditionTellsNothingThatASecretHolds(t *testing.T) {
 }
 
 func TestUnmetConditionThatNobodyAsksAbout(t *testing.T) {
-	s := newScope(t, celpatch.Options{})
+	s := newScope(t, cel.Options{})
 	if got := unmet(t, s, input(t), `object.metadata.name == "db"`); got != "" {
 		t.Error(got)
 	}
-	err := &celpatch.ConditionError{Name: "many", Expression: "object.spec.replicas >\n  3", Found: []string{"object.spec.replicas is 2"}}
+	err := &cel.ConditionError{Name: "many", Expression: "object.spec.replicas >\n  3", Found: []string{"object.spec.replicas is 2"}}
 	if got, want := err.Error(), `match condition "many" is false: object.spec.replicas > 3 (object.spec.replicas is 2)`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -70,13 +70,13 @@ func TestUnmetConditionThatNobodyAsksAbout(t *testing.T) {
 }
 
 // unmet is what is found of a condition that is false.
-func unmet(t *testing.T, s *celpatch.Scope, in celpatch.Input, expression string) string {
+func unmet(t *testing.T, s *cel.Scope, in cel.Input, expression string) string {
 	t.Helper()
 	x, err := s.Condition(expression)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := s.Evaluate(t.Context(), in, celpatch.MatchBudget())
+	e := s.Evaluate(t.Context(), in, cel.MatchBudget())
 	if _, asks := strings.CutPrefix(expression, "authorizer"); !asks {
 		if holds, err := e.Condition(x); err != nil || holds {
 			t.Fatalf("%v, %v", holds, err)

@@ -1,4 +1,4 @@
-package celpatch
+package cel
 
 import (
 	"fmt"

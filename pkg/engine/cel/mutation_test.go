@@ -1,4 +1,4 @@
-package celpatch_test
+package cel_test
 
 import (
 	"errors"
@@ -7,13 +7,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/celpatch/patch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
 func TestMutationsGoOnWithTheResult(t *testing.T) {
-	s := newScope(t, celpatch.Options{})
-	configuration, err := s.ApplyConfiguration("Object{metadata: Object.metadata{labels: {'a': 'b'}}}", patch.RefuseAtomic)
+	s := newScope(t, cel.Options{})
+	configuration, err := s.ApplyConfiguration("Object{metadata: Object.metadata{labels: {'a': 'b'}}}", cel.RefuseAtomic)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,8 +21,8 @@ func TestMutationsGoOnWithTheResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := input(t)
-	e := s.Evaluate(t.Context(), in, celpatch.MutationBudget())
-	for _, m := range []*celpatch.Mutation{configuration, copied} {
+	e := s.Evaluate(t.Context(), in, cel.MutationBudget())
+	for _, m := range []*cel.Mutation{configuration, copied} {
 		r, err := e.Mutate(m, builtin)
 		if err != nil {
 			t.Fatal(err)
@@ -38,35 +37,35 @@ func TestMutationsGoOnWithTheResult(t *testing.T) {
 }
 
 func TestAPatchThatFailsNamesTheExpression(t *testing.T) {
-	s := newScope(t, celpatch.Options{})
+	s := newScope(t, cel.Options{})
 	m, err := s.JSONPatch("[JSONPatch{op: 'remove', path: '/spec/nodeName'}]")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.Evaluate(t.Context(), input(t), celpatch.MutationBudget()).Mutate(m, builtin)
-	var failed *celpatch.EvaluationError
+	_, err = s.Evaluate(t.Context(), input(t), cel.MutationBudget()).Mutate(m, builtin)
+	var failed *cel.EvaluationError
 	if !errors.As(err, &failed) || failed.Expression != "[JSONPatch{op: 'remove', path: '/spec/nodeName'}]" {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestAnApplyConfigurationNeedsASchema(t *testing.T) {
-	s := newScope(t, celpatch.Options{})
-	m, err := s.ApplyConfiguration("Object{spec: Object.spec{containers: []}}", patch.RefuseAtomic)
+	s := newScope(t, cel.Options{})
+	m, err := s.ApplyConfiguration("Object{spec: Object.spec{containers: []}}", cel.RefuseAtomic)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.Evaluate(t.Context(), input(t), celpatch.MutationBudget()).Mutate(m, nil)
-	var unsupported *celpatch.UnsupportedError
+	_, err = s.Evaluate(t.Context(), input(t), cel.MutationBudget()).Mutate(m, nil)
+	var unsupported *cel.UnsupportedError
 	if !errors.As(err, &unsupported) || !strings.Contains(err.Error(), "schema of v1 Pod") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestAMutationMustEvaluateToAPatch(t *testing.T) {
-	s := newScope(t, celpatch.Options{})
-	var broken *celpatch.CompileError
-	if _, err := s.ApplyConfiguration("{'spec': 1}", patch.RefuseAtomic); !errors.As(err, &broken) {
+	s := newScope(t, cel.Options{})
+	var broken *cel.CompileError
+	if _, err := s.ApplyConfiguration("{'spec': 1}", cel.RefuseAtomic); !errors.As(err, &broken) {
 		t.Errorf("a map as apply configuration: %v", err)
 	}
 	if _, err := s.JSONPatch("JSONPatch{op: 'remove', path: '/spec'}"); !errors.As(err, &broken) {
