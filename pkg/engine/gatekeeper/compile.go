@@ -7,9 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/action"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/pathtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -34,7 +32,7 @@ func decodeMutator(r *policydecode.Report, d engine.Document) *mutator {
 		m.criteria.ApplyTo = m.decodeApplyTo(spec.At("applyTo"))
 		m.decodePathTests(parameters.At("pathTests"))
 	}
-	var act action.Action
+	var act Action
 	switch m.kind {
 	case kindAssign:
 		act = m.decodeAssign(parameters)
@@ -158,7 +156,7 @@ func refuseDropped(parameters *policydecode.Fields) {
 }
 
 func (m *mutator) decodePathTests(n policydecode.Node) {
-	var tests []pathtest.Test
+	var tests []location.Test
 	for _, item := range n.List() {
 		f := item.Fields()
 		subPath, condition := f.At("subPath"), f.At("condition")
@@ -168,10 +166,10 @@ func (m *mutator) decodePathTests(n policydecode.Node) {
 			subPath.Fail("problem parsing sub path `%s` for %s %s: %w", subPath.Text(), m.kind, m.name, err)
 			continue
 		}
-		test := pathtest.Test{SubPath: path, Condition: pathtest.Condition(condition.Text())}
+		test := location.Test{SubPath: path, Condition: location.Condition(condition.Text())}
 		switch test.Condition {
-		case pathtest.MustExist, pathtest.MustNotExist:
-		case pathtest.Never:
+		case location.MustExist, location.MustNotExist:
+		case location.Never:
 			if len(path) > 0 {
 				condition.Lint("without a condition the test never holds, so that the mutator does nothing: use MustExist or MustNotExist")
 			}
@@ -184,12 +182,12 @@ func (m *mutator) decodePathTests(n policydecode.Node) {
 	if len(m.path) == 0 {
 		return // it does not parse, and has been told
 	}
-	compiled, err := pathtest.Compile(m.path, tests)
+	compiled, err := location.CompileTests(m.path, tests)
 	if err != nil {
 		n.Fail("%w", err)
 		return
 	}
-	if pathtest.RefusedForOrder(tests) {
+	if location.RefusedForOrder(tests) {
 		n.Lint("Gatekeeper refuses these tests for their order: write the test of the parent, which must exist, first")
 	}
 	m.tests, m.written.tests = compiled, len(tests) > 0

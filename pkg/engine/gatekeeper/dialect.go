@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/conflict"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -116,13 +115,13 @@ func name(mutators []*mutator) {
 // withoutConflicts takes out the mutators that contradict others, and reports
 // each of them.
 func withoutConflicts(mutators []*mutator) ([]*mutator, []error) {
-	var claims []conflict.Claim
+	var claims []Claim
 	for _, m := range mutators {
 		if m.kind != kindAssignMetadata {
 			claims = append(claims, m.claim())
 		}
 	}
-	found := conflict.Find(claims)
+	found := FindConflicts(claims)
 	var errs []error
 	kept := make([]*mutator, 0, len(mutators))
 	for _, m := range mutators {

@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/action"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -88,7 +87,7 @@ func (m *mutator) shadowedBy(later *mutator) bool {
 	if m.kind != kindAssign || later.kind != kindAssign || later.written.tests || !m.path.HasPrefix(later.path) {
 		return false
 	}
-	mine, theirs := m.action.(*action.Assign), later.action.(*action.Assign)
+	mine, theirs := m.action.(*Assign), later.action.(*Assign)
 	if m.path.String() == later.path.String() && diff.Equal(mine.Value, theirs.Value, diff.Type{}) {
 		return false
 	}

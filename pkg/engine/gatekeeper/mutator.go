@@ -4,12 +4,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/action"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/conflict"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/pathtest"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/walk"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -21,8 +17,8 @@ type mutator struct {
 	criteria   match.Criteria
 	location   policydecode.Node // in the document, for reports
 	path       location.Path
-	tests      pathtest.Tests
-	action     action.Action // nil where the mutator does not compile
+	tests      location.Tests
+	action     Action // nil where the mutator does not compile
 	written    written
 }
 
@@ -33,20 +29,20 @@ type written struct {
 }
 
 // apply runs the mutator on an object that it matches.
-func (m *mutator) apply(object map[string]any, key engine.ObjectKey) (walk.Outcome, error) {
-	return walk.Walk(object, m.path, m.tests, m.action.Setter(key))
+func (m *mutator) apply(object map[string]any, key engine.ObjectKey) (location.Outcome, error) {
+	return location.Walk(object, m.path, m.tests, m.action.Setter(key))
 }
 
 // claim is what the mutator implies about its kinds.
-func (m *mutator) claim() conflict.Claim {
-	c := conflict.Claim{ID: m.id, Name: m.kind + " " + m.name, Location: m.path}
+func (m *mutator) claim() Claim {
+	c := Claim{ID: m.id, Name: m.kind + " " + m.name, Location: m.path}
 	c.Terminal, c.MustTerminate = m.action.Terminal()
 	for i := range m.criteria.ApplyTo {
 		a := &m.criteria.ApplyTo[i]
 		for _, gvk := range typesOf(a) {
 			for _, operation := range []engine.Operation{engine.OperationCreate, engine.OperationUpdate} {
 				if a.Does(operation) {
-					c.Types = append(c.Types, conflict.Binding{GroupVersionKind: gvk, Operation: operation})
+					c.Types = append(c.Types, Binding{GroupVersionKind: gvk, Operation: operation})
 				}
 			}
 		}

@@ -5,16 +5,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/action"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/image"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/walk"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // decodeSource reads parameters.assign. It reports and returns false where that
 // does not say one value.
-func (m *mutator) decodeSource(n policydecode.Node) (action.Source, bool) {
+func (m *mutator) decodeSource(n policydecode.Node) (Source, bool) {
 	f := n.Fields()
 	set := 0
 	for _, name := range []string{"value", "fromMetadata", "externalData"} {
@@ -26,12 +23,12 @@ func (m *mutator) decodeSource(n policydecode.Node) (action.Source, bool) {
 	switch {
 	case set == 0:
 		n.Fail("assign must set " + union)
-		return action.Source{}, false
+		return Source{}, false
 	case set > 1:
 		n.Fail("assign must only set " + union)
-		return action.Source{}, false
+		return Source{}, false
 	}
-	s := action.Source{Value: f.At("value").Value}
+	s := Source{Value: f.At("value").Value}
 	from := f.At("fromMetadata").Fields()
 	if field := from.At("field"); f.Has("fromMetadata") {
 		s.Metadata = field.Text()
@@ -47,9 +44,9 @@ func (m *mutator) decodeSource(n policydecode.Node) (action.Source, bool) {
 	return s, true
 }
 
-func (m *mutator) decodeExternal(n policydecode.Node) *action.External {
+func (m *mutator) decodeExternal(n policydecode.Node) *External {
 	f := n.Fields()
-	e := &action.External{Provider: f.At("provider").Text(), DataSource: f.At("dataSource").Text(), Location: m.path}
+	e := &External{Provider: f.At("provider").Text(), DataSource: f.At("dataSource").Text(), Location: m.path}
 	policy, fallback := f.At("failurePolicy"), f.At("default")
 	f.Done()
 	if e.Provider == "" {
@@ -73,7 +70,7 @@ func (m *mutator) decodeExternal(n policydecode.Node) *action.External {
 	return e
 }
 
-func (m *mutator) decodeAssign(parameters *policydecode.Fields) action.Action {
+func (m *mutator) decodeAssign(parameters *policydecode.Fields) Action {
 	n := parameters.At("assign")
 	s, ok := m.decodeSource(n)
 	if !ok {
@@ -86,12 +83,12 @@ func (m *mutator) decodeAssign(parameters *policydecode.Fields) action.Action {
 			n.Lint("Gatekeeper itself refuses to write whole elements of a list whose key is a number")
 		}
 	}
-	return &action.Assign{Source: s}
+	return &Assign{Source: s}
 }
 
 // checkElement holds that an element that is to be added to a list is the one
 // that the location names.
-func checkElement(list location.List, s action.Source) error {
+func checkElement(list location.List, s Source) error {
 	switch {
 	case s.External != nil:
 		return errors.New("cannot assign external data response to a list")
@@ -102,13 +99,13 @@ func checkElement(list location.List, s action.Source) error {
 	if !ok {
 		return fmt.Errorf("invalid value: `%v`, only objects can be added to keyed lists", s.Value)
 	}
-	if key := element[list.Key]; !walk.SameKey(key, list.Value) {
+	if key := element[list.Key]; !location.SameKey(key, list.Value) {
 		return fmt.Errorf("adding object to list with different key %s: list key %v, object key %v", list.Key, list.Value, key)
 	}
 	return nil
 }
 
-func (m *mutator) decodeAssignMetadata(parameters *policydecode.Fields) action.Action {
+func (m *mutator) decodeAssignMetadata(parameters *policydecode.Fields) Action {
 	n := parameters.At("assign")
 	s, ok := m.decodeSource(n)
 	if !ok {
@@ -120,11 +117,11 @@ func (m *mutator) decodeAssignMetadata(parameters *policydecode.Fields) action.A
 	if s.External != nil && s.External.DataSource != "Username" {
 		n.Fail("only username data source is supported for assignmetadata %s", m.name)
 	}
-	return &action.AssignMetadata{Source: s}
+	return &AssignMetadata{Source: s}
 }
 
-func (m *mutator) decodeModifySet(parameters *policydecode.Fields) action.Action {
-	out := &action.ModifySet{}
+func (m *mutator) decodeModifySet(parameters *policydecode.Fields) Action {
+	out := &ModifySet{}
 	switch operation := parameters.At("operation"); operation.Text() {
 	case "", "merge":
 	case "prune":
@@ -144,12 +141,12 @@ func (m *mutator) decodeModifySet(parameters *policydecode.Fields) action.Action
 	return out
 }
 
-func (m *mutator) decodeAssignImage(parameters *policydecode.Fields) action.Action {
-	parts := image.Reference{
+func (m *mutator) decodeAssignImage(parameters *policydecode.Fields) Action {
+	parts := ImageReference{
 		Domain: parameters.At("assignDomain").Text(), Path: parameters.At("assignPath").Text(), Tag: parameters.At("assignTag").Text(),
 	}
 	if err := parts.Validate(); err != nil {
 		parameters.Fail("%s has invalid parameters: %w", m.said(), err)
 	}
-	return &action.AssignImage{Parts: parts}
+	return &AssignImage{Parts: parts}
 }

@@ -10,10 +10,8 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/action"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/walk"
 )
 
 // run is the evaluation of one object.
@@ -111,17 +109,17 @@ func (r *run) step(i int) bool {
 }
 
 // attempt matches a mutator against an object and applies it.
-func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (walk.Outcome, error) {
+func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (location.Outcome, error) {
 	m := r.program.mutators[i]
 	c := r.candidate
 	c.Object = object.Object
 	verdict, err := m.criteria.Judge(&c)
 	h.verdict = verdict
 	if err != nil {
-		return walk.Outcome{}, fmt.Errorf("%w: %s cannot be read", err, r.target.Key.Namespace)
+		return location.Outcome{}, fmt.Errorf("%w: %s cannot be read", err, r.target.Key.Namespace)
 	}
 	if !verdict.Matches() {
-		return walk.Outcome{}, nil
+		return location.Outcome{}, nil
 	}
 	h.matched = true
 	out, err := m.apply(object.Object, r.target.Key)
@@ -208,7 +206,7 @@ func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 	if r.assumed != "" && h.matched && m.criteria.NamespaceLabels != nil {
 		step.Warnings = append(step.Warnings, r.assumed)
 	}
-	var external *action.ExternalDataError
+	var external *ExternalDataError
 	switch {
 	case h.err != nil:
 		step.Outcome, step.Err = engine.Failed, h.err

@@ -1,4 +1,4 @@
-package image
+package gatekeeper
 
 import (
 	"errors"
@@ -16,9 +16,9 @@ var (
 )
 
 // Validate says in Gatekeeper's words why parts cannot be assigned.
-func (r Reference) Validate() error {
+func (r ImageReference) Validate() error {
 	switch {
-	case r == Reference{}:
+	case r == ImageReference{}:
 		return errors.New("at least one of [assignDomain, assignPath, assignTag] must be set")
 	case r.Domain != "" && !domainForm.MatchString(r.Domain):
 		return fmt.Errorf("assignDomain %q must be a fully-qualified domain name or localhost", r.Domain)

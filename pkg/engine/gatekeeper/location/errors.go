@@ -1,18 +1,16 @@
-package walk
+package location
 
 import (
 	"fmt"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 )
 
 // MismatchError is a value of another type than the location takes it for.
 // Gatekeeper refuses such an object at admission.
 type MismatchError struct {
-	Want string        // "object" or "List"
-	Got  any           // the value
-	Node location.Node // that met it
-	At   location.Path // where the value is; empty for the object itself
+	Want string // "object" or "List"
+	Got  any    // the value
+	Node Node   // that met it
+	At   Path   // where the value is; empty for the object itself
 }
 
 // Error is Gatekeeper's text, and the place.
@@ -24,7 +22,7 @@ func (e *MismatchError) Error() string {
 // replaced.
 type CastError struct {
 	Got any
-	At  location.Path // the list
+	At  Path // the list
 }
 
 // Error is Gatekeeper's text, and the place.
@@ -32,7 +30,7 @@ func (e *CastError) Error() string {
 	return fmt.Sprintf("cast error, unable to case %T to map[string]interface{} (at %s)", e.Got, place(e.At))
 }
 
-func place(p location.Path) string {
+func place(p Path) string {
 	if len(p) == 0 {
 		return "the object itself"
 	}

@@ -1,10 +1,9 @@
-package pathtest
+package location
 
 import (
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 )
 
 // Condition is what has to hold of a part of a location.
@@ -20,21 +19,21 @@ const (
 
 // Test is one test as its author wrote it.
 type Test struct {
-	SubPath   location.Path
+	SubPath   Path
 	Condition Condition
 }
 
 // Tests are the tests of one location. The zero value always holds.
 type Tests struct {
-	location location.Path
+	location Path
 	byDepth  map[int]Condition // by the index of the node that is tested
 }
 
-// Compile joins the tests of a location. Its errors are in Gatekeeper's words.
+// CompileTests joins the tests of a location. Its errors are in Gatekeeper's words.
 // Tests of the empty path say nothing and are dropped. Where a parent must not
 // exist, nothing below it can have to: Gatekeeper looks for this in the order in
 // which the tests are written, this looks at the paths.
-func Compile(l location.Path, tests []Test) (Tests, error) {
+func CompileTests(l Path, tests []Test) (Tests, error) {
 	t := Tests{location: l}
 	for _, test := range tests {
 		if !l.HasPrefix(test.SubPath) {
@@ -129,7 +128,7 @@ func (t Tests) heldBack(depth int) *HeldBackError {
 
 // HeldBackError is the path test that kept a mutator from changing an object.
 type HeldBackError struct {
-	SubPath   location.Path
+	SubPath   Path
 	Condition Condition
 	// Discreet keeps the value that was found out of the text.
 	Discreet bool

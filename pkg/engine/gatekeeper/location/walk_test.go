@@ -1,4 +1,4 @@
-package walk_test
+package location_test
 
 import (
 	"errors"
@@ -12,15 +12,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/pathtest"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/walk"
 )
 
 // write writes a value, and element the same at the end of a list.
 type write struct{ value any }
 
-func (w write) Set(any, bool) (walk.Result, error) {
-	return walk.Result{Write: true, Value: w.value}, nil
+func (w write) Set(any, bool) (location.Result, error) {
+	return location.Result{Write: true, Value: w.value}, nil
 }
 
 func (w write) Element() (map[string]any, error) {
@@ -34,7 +32,7 @@ func (w write) Element() (map[string]any, error) {
 // create asks for parents alone.
 type create struct{}
 
-func (create) Set(any, bool) (walk.Result, error) { return walk.Result{Create: true}, nil }
+func (create) Set(any, bool) (location.Result, error) { return location.Result{Create: true}, nil }
 
 // TestWalk runs testdata/walk.txtar: each case is a file of YAML fields
 // (location, value, tests, object) and what is wanted: the object, or the error.
@@ -48,12 +46,12 @@ func TestWalk(t *testing.T) {
 			c := decode(t, file.Data)
 			object, _ := c["object"].(map[string]any)
 			before := runtime.DeepCopyJSON(object)
-			path := parse(t, c["location"].(string))
-			var setter walk.Setter = write{c["value"]}
+			path := parseForWalk(t, c["location"].(string))
+			var setter location.Setter = write{c["value"]}
 			if c["value"] == "create" {
 				setter = create{}
 			}
-			out, err := walk.Walk(object, path, tests(t, path, c["tests"]), setter)
+			out, err := location.Walk(object, path, tests(t, path, c["tests"]), setter)
 			if diff := cmp.Diff(before, object); diff != "" {
 				t.Errorf("the object that was given is modified: %s", diff)
 			}
@@ -85,11 +83,11 @@ func TestWalk(t *testing.T) {
 
 func TestElementsDoNotShareWhatIsWrittenLater(t *testing.T) {
 	object := decode(t, []byte("c: [{name: a}, {name: b}]"))
-	out, err := walk.Walk(object, parse(t, "c[name: *].s"), pathtest.Tests{}, write{map[string]any{}})
+	out, err := location.Walk(object, parseForWalk(t, "c[name: *].s"), location.Tests{}, write{map[string]any{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err = walk.Walk(out.Object, parse(t, "c[name: a].s.x"), pathtest.Tests{}, write{false})
+	out, err = location.Walk(out.Object, parseForWalk(t, "c[name: a].s.x"), location.Tests{}, write{false})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +100,7 @@ func TestElementsDoNotShareWhatIsWrittenLater(t *testing.T) {
 func TestWhatIsNotTouchedIsShared(t *testing.T) {
 	other := map[string]any{"a": "b"}
 	object := map[string]any{"other": other, "spec": map[string]any{"x": int64(1)}}
-	out, err := walk.Walk(object, parse(t, "spec.x"), pathtest.Tests{}, write{int64(2)})
+	out, err := location.Walk(object, parseForWalk(t, "spec.x"), location.Tests{}, write{int64(2)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +138,7 @@ func integers(v any) any {
 	return v
 }
 
-func parse(t testing.TB, text string) location.Path {
+func parseForWalk(t testing.TB, text string) location.Path {
 	t.Helper()
 	p, err := location.Parse(text)
 	if err != nil {
@@ -149,14 +147,14 @@ func parse(t testing.TB, text string) location.Path {
 	return p
 }
 
-func tests(t *testing.T, path location.Path, raw any) pathtest.Tests {
+func tests(t *testing.T, path location.Path, raw any) location.Tests {
 	t.Helper()
 	written, _ := raw.(map[string]any)
-	var list []pathtest.Test
+	var list []location.Test
 	for subPath, condition := range maps.All(written) {
-		list = append(list, pathtest.Test{SubPath: parse(t, subPath), Condition: pathtest.Condition(condition.(string))})
+		list = append(list, location.Test{SubPath: parseForWalk(t, subPath), Condition: location.Condition(condition.(string))})
 	}
-	compiled, err := pathtest.Compile(path, list)
+	compiled, err := location.CompileTests(path, list)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,14 +189,14 @@ func FuzzWalk(f *testing.F) {
 		if list, isList := path.Last().(location.List); isList {
 			v = map[string]any{list.Key: list.Value, "v": value}
 		}
-		out, err := walk.Walk(object, path, pathtest.Tests{}, write{v})
+		out, err := location.Walk(object, path, location.Tests{}, write{v})
 		if diff := cmp.Diff(before, object); diff != "" {
 			t.Fatalf("the object that was given is modified: %s", diff)
 		}
 		if err != nil {
 			return
 		}
-		again, err := walk.Walk(out.Object, path, pathtest.Tests{}, write{v})
+		again, err := location.Walk(out.Object, path, location.Tests{}, write{v})
 		if err == nil && again.Changed && !writesItsOwnWay(path) {
 			t.Fatalf("%s: writing again changes again: %s", path, cmp.Diff(out.Object, again.Object))
 		}

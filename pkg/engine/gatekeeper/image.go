@@ -1,19 +1,19 @@
-package image
+package gatekeeper
 
 import "strings"
 
-// Reference is an image reference in the parts that AssignImage knows.
-type Reference struct {
+// ImageReference is an image reference in the parts that AssignImage knows.
+type ImageReference struct {
 	Domain string // "registry.example.com:5000"; empty where none is written
 	Path   string // "library/nginx"
 	Tag    string // ":1.25" or "@sha256:..."; empty where none is written
 }
 
-// Parse takes a reference apart. It takes any text: what stands before the first
+// ParseImage takes a reference apart. It takes any text: what stands before the first
 // slash is a domain if it looks like one, and what follows the first colon or at
 // sign after that is the tag (mutators/assignimage/imageparser.go in Gatekeeper).
-func Parse(text string) Reference {
-	var r Reference
+func ParseImage(text string) ImageReference {
+	var r ImageReference
 	r.Domain, text = splitDomain(text)
 	r.Path = text
 	if i := strings.IndexAny(text, ":@"); i >= 0 {
@@ -23,7 +23,7 @@ func Parse(text string) Reference {
 }
 
 // With is the reference with the parts of another one that are not empty.
-func (r Reference) With(parts Reference) Reference {
+func (r ImageReference) With(parts ImageReference) ImageReference {
 	if parts.Domain != "" {
 		r.Domain = parts.Domain
 	}
@@ -37,7 +37,7 @@ func (r Reference) With(parts Reference) Reference {
 }
 
 // String puts the parts together.
-func (r Reference) String() string {
+func (r ImageReference) String() string {
 	if r.Domain != "" {
 		return r.Domain + "/" + r.Path + r.Tag
 	}

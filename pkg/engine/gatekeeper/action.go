@@ -1,4 +1,4 @@
-package action
+package gatekeeper
 
 import (
 	"fmt"
@@ -6,19 +6,16 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/conflict"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/image"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/walk"
 )
 
 // Action is what a mutator does at the end of its location.
 type Action interface {
 	// Setter writes on one object.
-	Setter(engine.ObjectKey) walk.Setter
+	Setter(engine.ObjectKey) location.Setter
 	// Terminal is what the action takes the end of the location for, and whether
 	// nothing can stand below.
-	Terminal() (t conflict.Type, ends bool)
+	Terminal() (t NodeType, ends bool)
 }
 
 // Source is where an assigned value comes from; one of its fields is set.
@@ -56,20 +53,20 @@ type External struct {
 
 // Set implements walk.Setter: the provider is asked for nothing, and the field
 // keeps what it has.
-func (e *External) Set(any, bool) (walk.Result, error) {
-	return walk.Result{Skip: &ExternalDataError{Provider: e.Provider, DataSource: e.DataSource, Location: e.Location}}, nil
+func (e *External) Set(any, bool) (location.Result, error) {
+	return location.Result{Skip: &ExternalDataError{Provider: e.Provider, DataSource: e.DataSource, Location: e.Location}}, nil
 }
 
 // Assign writes a value, whatever was there.
 type Assign struct{ Source }
 
 // Terminal implements Action.
-func (a *Assign) Terminal() (t conflict.Type, ends bool) {
-	return conflict.Unknown, a.External != nil
+func (a *Assign) Terminal() (t NodeType, ends bool) {
+	return Unknown, a.External != nil
 }
 
 // Setter implements Action.
-func (a *Assign) Setter(key engine.ObjectKey) walk.Setter {
+func (a *Assign) Setter(key engine.ObjectKey) location.Setter {
 	if a.External != nil {
 		return a.External
 	}
@@ -81,8 +78,8 @@ func (a *Assign) Setter(key engine.ObjectKey) walk.Setter {
 type assigned struct{ value any }
 
 // Set implements walk.Setter.
-func (a assigned) Set(any, bool) (walk.Result, error) {
-	return walk.Result{Write: true, Value: a.value}, nil
+func (a assigned) Set(any, bool) (location.Result, error) {
+	return location.Result{Write: true, Value: a.value}, nil
 }
 
 // Element implements walk.ElementSetter.
@@ -98,10 +95,10 @@ func (a assigned) Element() (map[string]any, error) {
 type AssignMetadata struct{ Source }
 
 // Terminal implements Action.
-func (*AssignMetadata) Terminal() (t conflict.Type, ends bool) { return conflict.Unknown, false }
+func (*AssignMetadata) Terminal() (t NodeType, ends bool) { return Unknown, false }
 
 // Setter implements Action.
-func (a *AssignMetadata) Setter(key engine.ObjectKey) walk.Setter {
+func (a *AssignMetadata) Setter(key engine.ObjectKey) location.Setter {
 	if a.External != nil {
 		return a.External
 	}
@@ -112,14 +109,14 @@ func (a *AssignMetadata) Setter(key engine.ObjectKey) walk.Setter {
 type added struct{ value any }
 
 // Set implements walk.Setter.
-func (a added) Set(current any, exists bool) (walk.Result, error) {
+func (a added) Set(current any, exists bool) (location.Result, error) {
 	switch {
 	case !exists:
-		return walk.Result{Write: true, Value: a.value}, nil
+		return location.Result{Write: true, Value: a.value}, nil
 	case diff.Equal(current, a.value, diff.Type{}):
-		return walk.Result{}, nil
+		return location.Result{}, nil
 	}
-	return walk.Result{Skip: &KeptError{Value: current}}, nil
+	return location.Result{Skip: &KeptError{Value: current}}, nil
 }
 
 // ModifySet adds values to a list or, to prune it, takes them out.
@@ -129,24 +126,24 @@ type ModifySet struct {
 }
 
 // Terminal implements Action.
-func (*ModifySet) Terminal() (t conflict.Type, ends bool) { return conflict.Set, false }
+func (*ModifySet) Terminal() (t NodeType, ends bool) { return Set, false }
 
 // Setter implements Action.
-func (m *ModifySet) Setter(engine.ObjectKey) walk.Setter { return m }
+func (m *ModifySet) Setter(engine.ObjectKey) location.Setter { return m }
 
 // Set implements walk.Setter.
-func (m *ModifySet) Set(current any, exists bool) (walk.Result, error) {
+func (m *ModifySet) Set(current any, exists bool) (location.Result, error) {
 	if !exists {
 		// As in Gatekeeper, pruning nothing creates the parents all the same.
-		return walk.Result{Write: !m.Prune && len(m.Values) > 0, Value: m.Values, Create: m.Prune}, nil
+		return location.Result{Write: !m.Prune && len(m.Values) > 0, Value: m.Values, Create: m.Prune}, nil
 	}
 	list, ok := current.([]any)
 	if !ok {
-		return walk.Result{}, fmt.Errorf("%v is not a list of values, cannot treat it as a set", current)
+		return location.Result{}, fmt.Errorf("%v is not a list of values, cannot treat it as a set", current)
 	}
 	if m.Prune {
 		kept := slices.DeleteFunc(slices.Clone(list), func(v any) bool { return contains(m.Values, v) })
-		return walk.Result{Write: len(kept) < len(list), Value: kept}, nil
+		return location.Result{Write: len(kept) < len(list), Value: kept}, nil
 	}
 	merged := slices.Clone(list)
 	for _, v := range m.Values {
@@ -154,7 +151,7 @@ func (m *ModifySet) Set(current any, exists bool) (walk.Result, error) {
 			merged = append(merged, v)
 		}
 	}
-	return walk.Result{Write: len(merged) > len(list), Value: merged}, nil
+	return location.Result{Write: len(merged) > len(list), Value: merged}, nil
 }
 
 func contains(list []any, value any) bool {
@@ -162,23 +159,23 @@ func contains(list []any, value any) bool {
 }
 
 // AssignImage exchanges the parts of an image reference that are not empty here.
-type AssignImage struct{ Parts image.Reference }
+type AssignImage struct{ Parts ImageReference }
 
 // Terminal implements Action.
-func (*AssignImage) Terminal() (t conflict.Type, ends bool) { return conflict.String, true }
+func (*AssignImage) Terminal() (t NodeType, ends bool) { return String, true }
 
 // Setter implements Action.
-func (a *AssignImage) Setter(engine.ObjectKey) walk.Setter { return a }
+func (a *AssignImage) Setter(engine.ObjectKey) location.Setter { return a }
 
 // Set implements walk.Setter. Where there is no image, what is assigned becomes
 // one, as in Gatekeeper, although a domain or a tag alone names nothing.
-func (a *AssignImage) Set(current any, exists bool) (walk.Result, error) {
+func (a *AssignImage) Set(current any, exists bool) (location.Result, error) {
 	text, isText := current.(string)
 	if exists && !isText {
-		return walk.Result{}, fmt.Errorf("expected value at AssignImage location to be a string, got %v of type %T", current, current)
+		return location.Result{}, fmt.Errorf("expected value at AssignImage location to be a string, got %v of type %T", current, current)
 	}
-	changed := image.Parse(text).With(a.Parts)
-	out := walk.Result{Write: true, Value: changed.String()}
+	changed := ParseImage(text).With(a.Parts)
+	out := location.Result{Write: true, Value: changed.String()}
 	if changed.Path == "" {
 		out.Warn = fmt.Sprintf("there is no image here whose parts could be exchanged, and %q alone names none: add a path test with MustExist", out.Value)
 	}

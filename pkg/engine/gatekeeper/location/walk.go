@@ -1,4 +1,4 @@
-package walk
+package location
 
 import (
 	"cmp"
@@ -7,8 +7,6 @@ import (
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/pathtest"
 )
 
 // Setter says what a field becomes.
@@ -49,14 +47,14 @@ type Outcome struct {
 	Skip error
 	Warn string // the first one of the Setter
 	// Bare names a parent that was created although nothing was written below it.
-	Bare location.Path
+	Bare Path
 	// Empty names a list of whose elements all were meant, and which has none.
-	Empty location.Path
+	Empty Path
 }
 
 // Walk takes the location from the root of an object. Its errors are typed and
 // in Gatekeeper's words; the object then stays as it was.
-func Walk(object map[string]any, path location.Path, tests pathtest.Tests, setter Setter) (Outcome, error) {
+func Walk(object map[string]any, path Path, tests Tests, setter Setter) (Outcome, error) {
 	if len(path) == 0 {
 		return Outcome{Object: object}, errors.New("attempting to mutate an empty target location")
 	}
@@ -73,15 +71,15 @@ func Walk(object map[string]any, path location.Path, tests pathtest.Tests, sette
 }
 
 type walker struct {
-	path   location.Path
-	tests  pathtest.Tests
+	path   Path
+	tests  Tests
 	setter Setter
 	// discreet keeps values of the object out of reasons.
 	discreet bool
 	skip     error
 	warn     string
-	bare     location.Path
-	empty    location.Path
+	bare     Path
+	empty    Path
 }
 
 // effect is what happened at a node or below it.
@@ -99,7 +97,7 @@ func (e effect) and(other effect) effect {
 func (w *walker) visit(current any, depth int) (any, effect, error) {
 	last := depth == len(w.path)-1
 	switch node := w.path[depth].(type) {
-	case location.List:
+	case List:
 		list, ok := current.([]any)
 		if !ok {
 			return nil, effect{}, w.mismatch("List", current, depth)
@@ -111,7 +109,7 @@ func (w *walker) visit(current any, depth int) (any, effect, error) {
 			return w.every(list, depth)
 		}
 		return w.keyed(list, node, depth)
-	case location.Field:
+	case Field:
 		object, ok := current.(map[string]any)
 		if !ok {
 			return nil, effect{}, w.mismatch("object", current, depth)
@@ -179,7 +177,7 @@ func (w *walker) field(object map[string]any, name string, depth int) (any, effe
 
 // missing is an empty value for the node after a depth.
 func (w *walker) missing(depth int) any {
-	if _, isList := w.path[depth+1].(location.List); isList {
+	if _, isList := w.path[depth+1].(List); isList {
 		return []any{}
 	}
 	return map[string]any{}
@@ -227,7 +225,7 @@ func (w *walker) every(list []any, depth int) (any, effect, error) {
 
 // keyed goes on below the elements that the node names, all of them where
 // several do, and else below a new one at the end of the list.
-func (w *walker) keyed(list []any, node location.List, depth int) (any, effect, error) {
+func (w *walker) keyed(list []any, node List, depth int) (any, effect, error) {
 	names := func(element any) bool {
 		object, ok := element.(map[string]any)
 		return ok && named(object, node)
@@ -278,7 +276,7 @@ func (w *walker) elements(list []any, depth int, wanted func(any) bool) (any, ef
 
 // element is the end of the way in a list: the first element that the node names
 // is replaced as a whole, or the new one is appended.
-func (w *walker) element(list []any, node location.List, depth int) (any, effect, error) {
+func (w *walker) element(list []any, node List, depth int) (any, effect, error) {
 	setter, ok := w.setter.(ElementSetter)
 	switch {
 	case !ok:
@@ -319,7 +317,7 @@ func (w *walker) element(list []any, node location.List, depth int) (any, effect
 
 // named tells whether an element is the one that a node names. Texts and numbers
 // never equal each other.
-func named(element map[string]any, node location.List) bool {
+func named(element map[string]any, node List) bool {
 	value, present := element[node.Key]
 	return present && SameKey(value, node.Value)
 }

@@ -1,4 +1,4 @@
-package conflict
+package gatekeeper
 
 import (
 	"cmp"
@@ -13,16 +13,16 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 )
 
-// Type is what a mutator takes a place for. Unknown is compatible with all.
-type Type string
+// NodeType is what a mutator takes a place for. Unknown is compatible with all.
+type NodeType string
 
 // The types that locations imply.
 const (
-	Unknown Type = ""
-	Object  Type = "an object"
-	List    Type = "a list"
-	Set     Type = "a set"
-	String  Type = "a string"
+	Unknown NodeType = ""
+	Object  NodeType = "an object"
+	List    NodeType = "a list"
+	Set     NodeType = "a set"
+	String  NodeType = "a string"
 )
 
 // Claim is what one mutator implies about the kinds that it applies to.
@@ -33,7 +33,7 @@ type Claim struct {
 	Location location.Path
 	// Terminal is the type of what stands at the end of the location. Where
 	// MustTerminate holds, nothing can stand below it.
-	Terminal      Type
+	Terminal      NodeType
 	MustTerminate bool
 }
 
@@ -43,9 +43,9 @@ type Binding struct {
 	Operation engine.Operation
 }
 
-// Error is a place about which some mutators disagree. Gatekeeper disables them
+// ConflictError is a place about which some mutators disagree. Gatekeeper disables them
 // all, for all their kinds.
-type Error struct {
+type ConflictError struct {
 	Parties []string // IDs, in order
 	Kind    schema.GroupVersionKind
 	Node    string // the place
@@ -53,7 +53,7 @@ type Error struct {
 }
 
 // Error is Gatekeeper's text, then what it does not tell: where, and why.
-func (e *Error) Error() string {
+func (e *ConflictError) Error() string {
 	return fmt.Sprintf("the following mutators have conflicting schemas: [%s]: at %s of %s: %s; none of them is enforced until only one side is left",
 		strings.Join(e.Parties, ","), e.Node, kindText(e.Kind), e.Reason)
 }
@@ -65,10 +65,10 @@ func kindText(k schema.GroupVersionKind) string {
 	return k.Group + "/" + k.Version + "/" + k.Kind
 }
 
-// Find returns, for each mutator that has conflicts, the first one, by kind and
+// FindConflicts returns, for each mutator that has conflicts, the first one, by kind and
 // place (pkg/mutation/schema in Gatekeeper). Values, and what the mutators match
 // beside their kinds, do not count.
-func Find(claims []Claim) map[string]*Error {
+func FindConflicts(claims []Claim) map[string]*ConflictError {
 	trees := map[Binding]*tree{}
 	for _, c := range claims {
 		for _, b := range c.Types {
@@ -78,7 +78,7 @@ func Find(claims []Claim) map[string]*Error {
 			trees[b].add(c)
 		}
 	}
-	found := map[string]*Error{}
+	found := map[string]*ConflictError{}
 	for _, b := range slices.SortedFunc(maps.Keys(trees), compareBindings) {
 		for _, e := range trees[b].conflicts(b.GroupVersionKind) {
 			for _, id := range e.Parties {
@@ -101,10 +101,10 @@ type tree struct{ places map[string]*place }
 
 // place collects the claims about one place.
 type place struct {
-	types     map[Type]ids   // what it is taken for
-	keys      map[string]ids // as a list: its keys
-	terminate ids            // who says that it ends here
-	extend    ids            // who goes on below
+	types     map[NodeType]ids // what it is taken for
+	keys      map[string]ids   // as a list: its keys
+	terminate ids              // who says that it ends here
+	extend    ids              // who goes on below
 }
 
 type ids map[string]string // short names by ID
@@ -152,13 +152,13 @@ func (t *tree) add(c Claim) {
 }
 
 // conflicts lists the places about which there is no agreement, in order.
-func (t *tree) conflicts(kind schema.GroupVersionKind) []*Error {
-	var out []*Error
+func (t *tree) conflicts(kind schema.GroupVersionKind) []*ConflictError {
+	var out []*ConflictError
 	for _, name := range slices.Sorted(maps.Keys(t.places)) {
 		p := t.places[name]
 		for _, reason := range []func() (ids, string){p.byType, p.byKey, p.byEnd} {
 			if parties, text := reason(); len(parties) > 1 {
-				out = append(out, &Error{Parties: slices.Sorted(maps.Keys(parties)), Kind: kind, Node: name, Reason: text})
+				out = append(out, &ConflictError{Parties: slices.Sorted(maps.Keys(parties)), Kind: kind, Node: name, Reason: text})
 			}
 		}
 	}

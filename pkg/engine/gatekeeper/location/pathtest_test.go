@@ -1,20 +1,19 @@
-package pathtest_test
+package location_test
 
 import (
 	"testing"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/pathtest"
 )
 
 const (
-	exist    = pathtest.MustExist
-	notExist = pathtest.MustNotExist
+	exist    = location.MustExist
+	notExist = location.MustNotExist
 )
 
 type written struct {
 	subPath   string
-	condition pathtest.Condition
+	condition location.Condition
 }
 
 func TestCompile(t *testing.T) {
@@ -58,7 +57,7 @@ func TestCompile(t *testing.T) {
 	} {
 		t.Run(c.says, func(t *testing.T) {
 			got := ""
-			if _, err := pathtest.Compile(parse(t, c.location), list(t, c.tests)); err != nil {
+			if _, err := location.CompileTests(parseForTest(t, c.location), list(t, c.tests)); err != nil {
 				got = err.Error()
 			}
 			if got != c.want {
@@ -71,13 +70,13 @@ func TestCompile(t *testing.T) {
 func TestRefusedForOrder(t *testing.T) {
 	parentLast := []written{{"spec.a", notExist}, {"spec", exist}}
 	parentFirst := []written{{"spec", exist}, {"spec.a", notExist}}
-	if !pathtest.RefusedForOrder(list(t, parentLast)) || pathtest.RefusedForOrder(list(t, parentFirst)) {
+	if !location.RefusedForOrder(list(t, parentLast)) || location.RefusedForOrder(list(t, parentFirst)) {
 		t.Error("only tests whose parent comes last are refused")
 	}
 }
 
 func TestHolds(t *testing.T) {
-	tests, err := pathtest.Compile(parse(t, "a.b.c.d"), list(t, []written{{"a", exist}, {"a.b", notExist}, {"a.b.c", pathtest.Never}}))
+	tests, err := location.CompileTests(parseForTest(t, "a.b.c.d"), list(t, []written{{"a", exist}, {"a.b", notExist}, {"a.b.c", location.Never}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,16 +88,16 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-func list(t *testing.T, tests []written) []pathtest.Test {
+func list(t *testing.T, tests []written) []location.Test {
 	t.Helper()
-	var out []pathtest.Test
+	var out []location.Test
 	for _, w := range tests {
-		out = append(out, pathtest.Test{SubPath: parse(t, w.subPath), Condition: w.condition})
+		out = append(out, location.Test{SubPath: parseForTest(t, w.subPath), Condition: w.condition})
 	}
 	return out
 }
 
-func parse(t *testing.T, text string) location.Path {
+func parseForTest(t *testing.T, text string) location.Path {
 	t.Helper()
 	p, err := location.Parse(text)
 	if err != nil {

@@ -1,3 +1,0 @@
-// Package image takes references of container images apart and exchanges their
-// parts, as AssignImage does.
-package image

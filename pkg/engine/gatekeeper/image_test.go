@@ -1,0 +1,105 @@
+package gatekeeper_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper"
+)
+
+func TestParse(t *testing.T) {
+	for text, want := range map[string]gatekeeper.ImageReference{
+		"":                        {},
+		"nginx":                   {Path: "nginx"},
+		"nginx:1.25":              {Path: "nginx", Tag: ":1.25"},
+		"library/nginx":           {Path: "library/nginx"},
+		"docker.io/library/nginx": {Domain: "docker.io", Path: "library/nginx"},
+		"localhost/foo":           {Domain: "localhost", Path: "foo"},
+		"registry:5000/foo:1":     {Domain: "registry:5000", Path: "foo", Tag: ":1"},
+		"myregistry/foo":          {Path: "myregistry/foo"},
+		"localhost:5000":          {Path: "localhost", Tag: ":5000"},
+		"nginx@sha256:abc":        {Path: "nginx", Tag: "@sha256:abc"},
+		"nginx:1@sha256:abc":      {Path: "nginx", Tag: ":1@sha256:abc"},
+		"gcr.io/a/b:1":            {Domain: "gcr.io", Path: "a/b", Tag: ":1"},
+		"/":                       {Path: "/"},
+		":@//no image":            {Domain: ":@", Path: "/no image"},
+	} {
+		got := gatekeeper.ParseImage(text)
+		if got != want {
+			t.Errorf("%q is read as %+v, want %+v", text, got, want)
+		}
+		if got.String() != text {
+			t.Errorf("%q is written as %q", text, got)
+		}
+	}
+}
+
+func TestWith(t *testing.T) {
+	const digest = "@sha256:1b26826f602946860c279fce658f31050cff2c596583af237d971f4629b57792"
+	for _, c := range []struct {
+		parts        gatekeeper.ImageReference
+		before, want string
+	}{
+		{gatekeeper.ImageReference{Domain: "my.io"}, "nginx", "my.io/nginx"},
+		{gatekeeper.ImageReference{Domain: "my.io"}, "docker.io/library/nginx", "my.io/library/nginx"},
+		{gatekeeper.ImageReference{Domain: "my.io"}, "localhost/foo", "my.io/foo"},
+		{gatekeeper.ImageReference{Domain: "my.io"}, "registry:5000/foo:1", "my.io/foo:1"},
+		{gatekeeper.ImageReference{Domain: "my.io"}, "myregistry/foo", "my.io/myregistry/foo"},
+		{gatekeeper.ImageReference{Domain: "my.io"}, "localhost:5000", "my.io/localhost:5000"},
+		{gatekeeper.ImageReference{Domain: "my.io"}, "", "my.io/"},
+		{gatekeeper.ImageReference{Tag: ":v2"}, "nginx:1@sha256:abc", "nginx:v2"},
+		{gatekeeper.ImageReference{Tag: digest}, "r/nginx:1", "r/nginx" + digest},
+		{gatekeeper.ImageReference{Path: "lib/x"}, "gcr.io/a/b:1", "gcr.io/lib/x:1"},
+		{gatekeeper.ImageReference{Domain: "a.b", Path: "c", Tag: ":d"}, "x.y/z:1", "a.b/c:d"},
+	} {
+		once := gatekeeper.ParseImage(c.before).With(c.parts).String()
+		if once != c.want {
+			t.Errorf("%+v makes %q of %q, want %q", c.parts, once, c.before, c.want)
+		}
+		if twice := gatekeeper.ParseImage(once).With(c.parts).String(); twice != once {
+			t.Errorf("%+v makes %q of %q", c.parts, twice, once)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	digest := "@sha256:" + strings.Repeat("a", 64)
+	for _, c := range []struct {
+		parts gatekeeper.ImageReference
+		want  string // a part of the error; empty for none
+	}{
+		{gatekeeper.ImageReference{}, "at least one of [assignDomain, assignPath, assignTag] must be set"},
+		{gatekeeper.ImageReference{Domain: "my.io"}, ""},
+		{gatekeeper.ImageReference{Domain: "a.b.c:5000"}, ""},
+		{gatekeeper.ImageReference{Domain: "localhost"}, ""},
+		{gatekeeper.ImageReference{Domain: "localhost:5000"}, ""},
+		{gatekeeper.ImageReference{Domain: "registry"}, "fully-qualified domain name or localhost"},
+		{gatekeeper.ImageReference{Domain: "registry:5000"}, "fully-qualified domain name or localhost"},
+		{gatekeeper.ImageReference{Domain: "my.io."}, "fully-qualified domain name or localhost"},
+		{gatekeeper.ImageReference{Domain: "my.io/"}, "fully-qualified domain name or localhost"},
+		{gatekeeper.ImageReference{Domain: "https://my.io"}, "fully-qualified domain name or localhost"},
+		{gatekeeper.ImageReference{Domain: "my.io:x"}, "fully-qualified domain name or localhost"},
+		{gatekeeper.ImageReference{Path: "library/nginx"}, ""},
+		{gatekeeper.ImageReference{Path: "a__b/c--d.e"}, ""},
+		{gatekeeper.ImageReference{Path: "a.b"}, ""},
+		{gatekeeper.ImageReference{Path: "Library"}, "must be a valid docker image path"},
+		{gatekeeper.ImageReference{Path: "a/"}, "must be a valid docker image path"},
+		{gatekeeper.ImageReference{Path: "a//b"}, "must be a valid docker image path"},
+		{gatekeeper.ImageReference{Path: "a:1"}, "must be a valid docker image path"},
+		{gatekeeper.ImageReference{Path: "gcr.io/a"}, `assignDomain must be set if the first part of assignPath "gcr.io/a"`},
+		{gatekeeper.ImageReference{Path: "localhost/a"}, "assignDomain must be set"},
+		{gatekeeper.ImageReference{Domain: "my.io", Path: "gcr.io/a"}, ""},
+		{gatekeeper.ImageReference{Tag: ":v9"}, ""},
+		{gatekeeper.ImageReference{Tag: "v9"}, "must be a valid docker image tag or digest starting with ':' or '@'"},
+		{gatekeeper.ImageReference{Tag: ":"}, "must be a valid docker image tag"},
+		{gatekeeper.ImageReference{Tag: ":" + strings.Repeat("a", 129)}, "must be a valid docker image tag"},
+		{gatekeeper.ImageReference{Tag: digest}, ""},
+		{gatekeeper.ImageReference{Tag: "@sha256:abc"}, "must be a valid docker image tag"},
+		{gatekeeper.ImageReference{Tag: ":1" + digest}, "must be a valid docker image tag"},
+	} {
+		err := c.parts.Validate()
+		if (c.want == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%+v: %v, want %q", c.parts, err, c.want)
+		}
+	}
+}
