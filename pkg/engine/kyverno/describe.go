@@ -3,7 +3,6 @@ package kyverno
 import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/patch"
 )
 
 // Describe tells of each rule what its document says. The program is an
@@ -27,7 +26,7 @@ func (r *rule) describe() engine.Description {
 		d.Existing = engine.ByTrigger
 		d.Targets = append(d.Targets, t.Described())
 	}
-	d.Changes = patch.Fields(r.mutate)
+	d.Changes = PatchFields(r.mutate)
 	for _, entries := range r.contexts() {
 		d.Asks = append(d.Asks, entries.Asks(r.policy.inputs.globals)...)
 	}

@@ -10,10 +10,9 @@
 // bound to the object that set them off (the trigger), and are run on each of
 // their subjects.
 //
-// Here is this story: policies, rules, the program, and the execution of a rule
-// on an object. Each part of the language is a package below this one: which
-// objects a rule is about (match, target, autogen), what its expressions see
-// (variables, jmespath, contextentry, values, images), what has to hold
-// (conditions, pattern), and what it changes (patch, above overlay, jsonpatch and
-// legacy; appliedpatches notes it).
+// The package itself has policies, rules, their targets and derived rules, the
+// program, and the execution of a rule on an object. Each part of the language is
+// a package below it: which objects a rule is about and what has to hold (match,
+// pattern), what its expressions see (variables, jmespath, contextentry), and what
+// it changes (strategicmerge, jsonpatch, legacy).
 package kyverno

@@ -8,15 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/appliedpatches"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/patch"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/target"
 )
 
 // effect is one entry of a rule's targets, bound to a trigger.
 type effect struct {
 	rule      *rule
-	target    *target.Target
+	target    *Target
 	trigger   engine.Target
 	operation engine.Operation
 	open      bool // the operation was left open: CREATE may be tried
@@ -112,7 +109,7 @@ func (r *rule) propagateAs(e *execution, sink engine.Sink) (effects []*effect, s
 	for _, t := range r.targets {
 		subjects, err := t.Subjects(scope, e.world.Mapper)
 		if err != nil {
-			step := e.step(patch.Result{}, err)
+			step := e.step(PatchResult{}, err)
 			step.Trigger = e.matched.Key
 			steps = append(steps, step)
 			continue
@@ -153,7 +150,7 @@ func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.Wor
 	}
 	step.AsCreated = step.AsCreated || f.created
 	if f.rule.annotates {
-		step = appliedpatches.Annotate(step, subject, engine.TypeOf(ctx, w.Reader, subject.Key.GroupVersionKind()))
+		step = AnnotateAppliedPatches(step, subject, engine.TypeOf(ctx, w.Reader, subject.Key.GroupVersionKind()))
 	}
 	sink.Step(step)
 	if step.Outcome == engine.Changed {
@@ -164,13 +161,13 @@ func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.Wor
 
 func (f *effect) apply(e *execution) engine.Step {
 	if e.subject.Object == nil {
-		return e.step(patch.Result{}, e.failed(f.target.Field, errors.New("the target does not exist")))
+		return e.step(PatchResult{}, e.failed(f.target.Field, errors.New("the target does not exist")))
 	}
 	s := e.begin()
 	s.Set("target", e.subject.Object.Object)
 	e.define(s, f.target.Context)
 	if err := e.meets(f.target.Preconditions, s, f.target.Field+".preconditions"); err != nil {
-		return e.step(patch.Result{}, err)
+		return e.step(PatchResult{}, err)
 	}
 	out, err := f.rule.mutation.mutate(e, s, e.patched())
 	out.NotIdempotent = cmp.Or(out.NotIdempotent, f.target.Context.NotIdempotent())

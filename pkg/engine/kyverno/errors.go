@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 )
@@ -98,7 +97,7 @@ func (e *TriedTwiceError) Error() string {
 func (e *TriedTwiceError) Unwrap() error { return e.Err }
 
 // PreconditionError tells which preconditions do not hold.
-type PreconditionError struct{ Verdict conditions.Verdict }
+type PreconditionError struct{ Verdict match.Verdict }
 
 // Error lists the conditions; the text is made here and not before.
 func (e *PreconditionError) Error() string { return e.Verdict.Why() }

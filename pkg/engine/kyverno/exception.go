@@ -2,7 +2,6 @@ package kyverno
 
 import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -14,7 +13,7 @@ type exception struct {
 	name       string
 	rules      []exceptedRules
 	match      *match.Block
-	conditions *conditions.Conditions
+	conditions *match.Conditions
 }
 
 type exceptedRules struct {
@@ -25,7 +24,7 @@ type exceptedRules struct {
 func decodeException(r *policydecode.Report, d engine.Document) *exception {
 	root := policydecode.Node{Report: r, Value: d.Object.Object}.Fields()
 	spec := root.At("spec").Fields()
-	e := &exception{name: nameOf(d.Object), match: match.Decode(spec.At("match")), conditions: conditions.Decode(spec.At("conditions"))}
+	e := &exception{name: nameOf(d.Object), match: match.Decode(spec.At("match")), conditions: match.DecodeConditions(spec.At("conditions"))}
 	for _, n := range spec.At("exceptions").List() {
 		f := n.Fields()
 		e.rules = append(e.rules, exceptedRules{policy: f.At("policyName").Text(), rules: f.At("ruleNames").Texts()})

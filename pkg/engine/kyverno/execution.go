@@ -17,13 +17,9 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/images"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/patch"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/values"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 )
 
@@ -58,8 +54,8 @@ func (e *execution) explain(sink engine.Sink) {
 }
 
 // patched is what the rule patches.
-func (e *execution) patched() patch.Subject {
-	return patch.Subject{Object: e.subject.Object.Object, Schema: e.schema, Why: e.why}
+func (e *execution) patched() PatchSubject {
+	return PatchSubject{Object: e.subject.Object.Object, Schema: e.schema, Why: e.why}
 }
 
 // begin builds the scope of the rule's variables on this object.
@@ -90,11 +86,11 @@ func (e *execution) define(s *variables.Scope, entries contextentry.Entries) {
 
 // images are those of the matched object, with what the user gives laid over.
 func (e *execution) images(*variables.Scope) (any, error) {
-	all := images.Of(e.matched.Object.Object, e.matched.Key.GroupKind)
+	all := jmespath.ImagesOf(e.matched.Object.Object, e.matched.Key.GroupKind)
 	given, isGiven := e.given["images"]
 	switch {
 	case isGiven && all != nil:
-		return values.Over(all, given), nil
+		return variables.Over(all, given), nil
 	case isGiven:
 		return given, nil
 	case all != nil:
@@ -144,7 +140,7 @@ func (e *execution) request(object map[string]any) map[string]any {
 		request["oldObject"] = old.Object
 	}
 	if given, ok := e.given["request"].(map[string]any); ok {
-		return mapping(values.Over(request, given))
+		return mapping(variables.Over(request, given))
 	}
 	return request
 }
@@ -160,7 +156,7 @@ func serviceAccount(username string) (name, namespace string) {
 }
 
 // meets returns a *SkippedError when preconditions do not hold.
-func (e *execution) meets(c *conditions.Conditions, s *variables.Scope, field string) error {
+func (e *execution) meets(c *match.Conditions, s *variables.Scope, field string) error {
 	if c == nil {
 		return nil
 	}
@@ -205,7 +201,7 @@ func (e *execution) schema() engine.Schema {
 }
 
 // step reports what came of mutating the subject.
-func (e *execution) step(out patch.Result, err error) engine.Step {
+func (e *execution) step(out PatchResult, err error) engine.Step {
 	step := engine.Step{Rule: e.rule.ref, Subject: e.subject.Key, Warnings: slices.Concat(e.matched.Assumed, out.Warnings)}
 	if e.onTarget {
 		step.Trigger = e.matched.Key
@@ -222,7 +218,7 @@ func (e *execution) step(out patch.Result, err error) engine.Step {
 }
 
 // finish accepts a changed object, unless it has become another one.
-func (e *execution) finish(step *engine.Step, out patch.Result) {
+func (e *execution) finish(step *engine.Step, out PatchResult) {
 	if field := changedIdentity(e.subject.Object.Object, out.Object); field != "" {
 		step.Outcome = engine.Failed
 		step.Err = e.failed("mutate", fmt.Errorf("changes %s, which makes it another object", field))

@@ -10,10 +10,9 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/patch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -31,7 +30,7 @@ type forEachEntry struct {
 	list          *jmespath.Expression
 	descending    bool
 	context       contextentry.Entries
-	preconditions *conditions.Conditions
+	preconditions *match.Conditions
 	mutation      mutation
 	notIdempotent string // as in patch.Result, because of the list or the context
 }
@@ -61,7 +60,7 @@ func decodeForEachEntry(n policydecode.Node, level int) *forEachEntry {
 	f := n.Fields()
 	out := &forEachEntry{
 		field: n.PathInRule(), list: decodeList(f.At("list")),
-		context: contextentry.Decode(f.At("context")), preconditions: conditions.Decode(f.At("preconditions")),
+		context: contextentry.Decode(f.At("context")), preconditions: match.DecodeConditions(f.At("preconditions")),
 	}
 	if out.notIdempotent = out.context.NotIdempotent(); out.notIdempotent == "" && out.list != nil {
 		out.notIdempotent = out.list.NotIdempotent()
@@ -82,7 +81,7 @@ func decodeForEachEntry(n policydecode.Node, level int) *forEachEntry {
 		}
 		out.mutation = decodeForEach(f.At("foreach"), level+1)
 	} else {
-		out.mutation = patching{patch.Decode(f)}
+		out.mutation = patching{DecodePatch(f)}
 	}
 	f.Done()
 	return out
@@ -106,9 +105,9 @@ func decodeList(n policydecode.Node) *jmespath.Expression {
 	return compiled
 }
 
-func (m *forEach) mutate(e *execution, s *variables.Scope, on patch.Subject) (patch.Result, error) {
+func (m *forEach) mutate(e *execution, s *variables.Scope, on PatchSubject) (PatchResult, error) {
 	before := on.Object
-	out := patch.Result{Object: before}
+	out := PatchResult{Object: before}
 	var held error
 	patched := 0
 	for _, entry := range m.entries {
@@ -118,7 +117,7 @@ func (m *forEach) mutate(e *execution, s *variables.Scope, on patch.Subject) (pa
 		case isSkipped(err):
 			held = err
 		case err != nil:
-			return patch.Result{Object: before}, err
+			return PatchResult{Object: before}, err
 		}
 		patched += n
 		// Only the next entry sees what this one did. The trigger of a rule with
@@ -147,7 +146,7 @@ type elementsScope struct {
 // each runs an entry on its elements and accumulates into out. It counts the
 // elements that were patched; when none was and some were held back, the error
 // is the reason of the last.
-func (f *forEachEntry) each(e *execution, s elementsScope, on patch.Subject, out *patch.Result) (int, error) {
+func (f *forEachEntry) each(e *execution, s elementsScope, on PatchSubject, out *PatchResult) (int, error) {
 	elements, err := f.elements(e, s.Scope)
 	if err != nil {
 		return 0, err
@@ -165,7 +164,7 @@ func (f *forEachEntry) each(e *execution, s elementsScope, on patch.Subject, out
 		if err := e.ctx.Err(); err != nil {
 			return patched, err
 		}
-		on := patch.Subject{Object: out.Object, Schema: on.Schema, Why: f.whyOf(index, on.Why)}
+		on := PatchSubject{Object: out.Object, Schema: on.Schema, Why: f.whyOf(index, on.Why)}
 		next, err := f.element(e, f.elementScope(e, s, elements[index], index), on)
 		switch {
 		case isSkipped(err):
@@ -249,10 +248,10 @@ func (f *forEachEntry) elementScope(e *execution, s elementsScope, element any, 
 	return child
 }
 
-func (f *forEachEntry) element(e *execution, s *variables.Scope, on patch.Subject) (patch.Result, error) {
+func (f *forEachEntry) element(e *execution, s *variables.Scope, on PatchSubject) (PatchResult, error) {
 	e.define(s, f.context)
 	if err := e.meets(f.preconditions, s, f.field+".preconditions"); err != nil {
-		return patch.Result{Object: on.Object}, err
+		return PatchResult{Object: on.Object}, err
 	}
 	return f.mutation.mutate(e, s, on)
 }

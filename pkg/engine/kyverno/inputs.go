@@ -8,7 +8,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/values"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -17,7 +16,7 @@ import (
 type inputs struct {
 	exceptions []*exception
 	globals    contextentry.Globals
-	values     *values.Values // nil when the user gives none
+	values     *variables.Values // nil when the user gives none
 }
 
 // add reads a document of a kind that is an input.
@@ -33,7 +32,7 @@ func (in *inputs) add(r *policydecode.Report, d engine.Document) {
 		in.globals.Add(d.Object.GetName(), root)
 	case valuesKind.Kind:
 		if in.values == nil {
-			in.values = values.New()
+			in.values = variables.NewValues()
 		}
 		in.values.Add(root)
 	}
@@ -45,7 +44,7 @@ func (*Dialect) Supplied(d engine.Document) []*unstructured.Unstructured {
 	if d.Object.GroupVersionKind().GroupKind() != valuesKind {
 		return nil
 	}
-	return values.Namespaces(d.Object)
+	return variables.ValuesNamespaces(d.Object)
 }
 
 // inputs are those of the rule's policy.

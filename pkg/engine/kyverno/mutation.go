@@ -6,8 +6,7 @@ import (
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/overlay"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/patch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -16,14 +15,14 @@ import (
 type mutation interface {
 	// mutate returns the object after the rule: the very map it was given where
 	// nothing changed. A *SkippedError says that the mutation holds itself back.
-	mutate(e *execution, s *variables.Scope, on patch.Subject) (patch.Result, error)
+	mutate(e *execution, s *variables.Scope, on PatchSubject) (PatchResult, error)
 }
 
 // decodeMutation reads the patches of a mutate block. rest is what else the rule
 // says: Kyverno substitutes variables in all of it before it patches, so that
 // one that cannot be resolved anywhere fails the rule.
 func decodeMutation(m *policydecode.Fields, rest map[string]any) mutation {
-	legacy, foreach := patch.DecodeLegacy(m), m.At("foreach")
+	legacy, foreach := DecodeLegacyPatches(m), m.At("foreach")
 	if foreach.Value != nil {
 		for _, key := range []string{"patchStrategicMerge", "patchesJson6902"} {
 			if m.Has(key) {
@@ -34,7 +33,7 @@ func decodeMutation(m *policydecode.Fields, rest map[string]any) mutation {
 	}
 	patches := patching(legacy)
 	if len(legacy) == 0 {
-		patches = patching{patch.Decode(m)}
+		patches = patching{DecodePatch(m)}
 	}
 	template, err := variables.Parse(rest)
 	if err != nil {
@@ -53,9 +52,9 @@ type substituted struct {
 	rest *variables.Template
 }
 
-func (m *substituted) mutate(e *execution, s *variables.Scope, on patch.Subject) (patch.Result, error) {
+func (m *substituted) mutate(e *execution, s *variables.Scope, on PatchSubject) (PatchResult, error) {
 	if _, err := m.rest.Render(s); err != nil {
-		return patch.Result{Object: on.Object}, e.failed("rule", fmt.Errorf("variable substitution failed: %w", err))
+		return PatchResult{Object: on.Object}, e.failed("rule", fmt.Errorf("variable substitution failed: %w", err))
 	}
 	return m.mutation.mutate(e, s, on)
 }
@@ -63,19 +62,19 @@ func (m *substituted) mutate(e *execution, s *variables.Scope, on patch.Subject)
 // patching is one patch or, in rules of Kyverno 1.0 to 1.5, several, each of what
 // the one before made of the object. One that holds itself back does not stop the
 // others.
-type patching []patch.Patch
+type patching []Patch
 
-func (m patching) mutate(e *execution, s *variables.Scope, on patch.Subject) (patch.Result, error) {
+func (m patching) mutate(e *execution, s *variables.Scope, on PatchSubject) (PatchResult, error) {
 	before := on.Object
-	out := patch.Result{Object: before}
+	out := PatchResult{Object: before}
 	var held error
 	for _, p := range m {
 		on.Object = out.Object
 		did, err := p.Apply(s, on)
 		if err != nil {
-			var condition *overlay.ConditionError
+			var condition *strategicmerge.ConditionError
 			if !errors.As(err, &condition) {
-				return patch.Result{Object: before}, e.failed(p.Field(), err)
+				return PatchResult{Object: before}, e.failed(p.Field(), err)
 			}
 			held = &SkippedError{Reason: p.Field(), Err: condition}
 			continue

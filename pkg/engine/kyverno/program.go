@@ -8,7 +8,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/patch"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 )
 
@@ -157,7 +156,7 @@ func (r *rule) admit(e *execution, sink engine.Sink) (*variables.Scope, engine.S
 	m, err := r.applies(&e.matched)
 	switch {
 	case err != nil:
-		return nil, e.step(patch.Result{}, err)
+		return nil, e.step(PatchResult{}, err)
 	case !m.None():
 		step.Outcome = engine.NotMatched
 		if sink.Wants(engine.NotMatched) {
@@ -165,14 +164,14 @@ func (r *rule) admit(e *execution, sink engine.Sink) (*variables.Scope, engine.S
 		}
 		return nil, step
 	case r.gap != nil:
-		return nil, e.step(patch.Result{}, r.gap)
+		return nil, e.step(PatchResult{}, r.gap)
 	}
 	scope := e.begin()
 	if err := e.meets(r.preconditions, scope, "preconditions"); err != nil {
-		return nil, e.step(patch.Result{}, err)
+		return nil, e.step(PatchResult{}, err)
 	}
 	if err := e.excepted(scope); err != nil {
-		return nil, e.step(patch.Result{}, err)
+		return nil, e.step(PatchResult{}, err)
 	}
 	return scope, step
 }

@@ -4,11 +4,8 @@ import (
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/autogen"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/conditions"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/target"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -21,9 +18,9 @@ type rule struct {
 	match         *match.Block
 	exclude       *match.Block // nil when there is none
 	context       contextentry.Entries
-	preconditions *conditions.Conditions // nil when there are none
+	preconditions *match.Conditions // nil when there are none
 	mutation      mutation
-	targets       []*target.Target
+	targets       []*Target
 	exceptions    []*exception
 	gap           error          // an *UnsupportedError when the rule cannot be evaluated at all
 	asksOperation bool           // the operation can decide whether the rule runs
@@ -71,9 +68,9 @@ func (c *ruleCompiler) derive(raw []policydecode.Node, annotations map[string]st
 	for i, n := range raw {
 		rules[i] = mapping(n.Value)
 	}
-	derived, from := autogen.Rules(rules, annotations)
+	derived, from := AutogenRules(rules, annotations)
 	if len(derived) > 0 { // old versions of Kyverno stored them in the policy
-		c.rules = slices.DeleteFunc(c.rules, func(r *rule) bool { return autogen.IsDerived(r.ref.Rule) })
+		c.rules = slices.DeleteFunc(c.rules, func(r *rule) bool { return IsAutogenRule(r.ref.Rule) })
 	}
 	for i, rule := range derived {
 		n := raw[from[i]]
@@ -97,8 +94,8 @@ func (c *ruleCompiler) compile(f *policydecode.Fields) *rule {
 	switch {
 	case r.ref.Rule == "":
 		f.At("name").Lint("the rule has no name, so reports cannot tell it from others")
-	case len(r.ref.Rule) > autogen.MaxRuleName:
-		f.At("name").Lint("is longer than %d characters, which Kyverno refuses", autogen.MaxRuleName)
+	case len(r.ref.Rule) > MaxRuleName:
+		f.At("name").Lint("is longer than %d characters, which Kyverno refuses", MaxRuleName)
 	}
 	if !f.Has("match") {
 		f.At("match").Fail("is missing, so the rule can never apply")
@@ -112,7 +109,7 @@ func (c *ruleCompiler) compile(f *policydecode.Fields) *rule {
 	}
 	r.context = contextentry.Decode(f.At("context"))
 	r.notIdempotent = r.context.NotIdempotent()
-	r.preconditions = conditions.Decode(f.At("preconditions"))
+	r.preconditions = match.DecodeConditions(f.At("preconditions"))
 	r.decodeMutate(f)
 	r.asksOperation = variables.Mentions(f.Values, "request.operation") || r.match.AsksOperation() || r.exclude.AsksOperation()
 	f.Accept("validate", "generate", "verifyImages", "imageExtractors", "skipBackgroundRequests", "reportProperties", "description")
@@ -124,12 +121,12 @@ func (r *rule) decodeMutate(f *policydecode.Fields) {
 	m := f.At("mutate").Fields()
 	targets := m.At("targets").List()
 	for _, n := range targets {
-		r.targets = append(r.targets, target.Decode(n))
+		r.targets = append(r.targets, DecodeTarget(n))
 	}
 	if m.Has("mutateExistingOnPolicyUpdate") && len(targets) == 0 {
 		m.At("mutateExistingOnPolicyUpdate").Lint("has no effect without targets")
 	}
-	target.LintKinds(m.At("targets"), r.targets)
+	LintTargetKinds(m.At("targets"), r.targets)
 	rest := map[string]any{}
 	for _, key := range []string{"name", "match", "exclude", "context", "preconditions"} {
 		rest[key] = f.Values[key]

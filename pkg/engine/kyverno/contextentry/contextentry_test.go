@@ -17,7 +17,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/internal/cases"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/values"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
@@ -63,7 +62,7 @@ func (c *loading) load(t *testing.T) (any, error) {
 	report := strict(t)
 	report.Namespace = c.Namespace
 	entries := contextentry.Decode(policydecode.Node{Report: report, Path: "spec.rules[0].context", Value: any(c.Context)})
-	from := &contextentry.Sources{Context: t.Context(), World: c.world(t), Globals: contextentry.Globals{}, Values: values.New()}
+	from := &contextentry.Sources{Context: t.Context(), World: c.world(t), Globals: contextentry.Globals{}, Values: variables.NewValues()}
 	for _, g := range c.Globals {
 		u := &unstructured.Unstructured{Object: g}
 		from.Globals.Add(u.GetName(), policydecode.Node{Report: &policydecode.Report{Warn: func(engine.CompileError) {}}, Value: g})

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/values"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -34,8 +33,8 @@ type source interface {
 type Sources struct {
 	Context context.Context // of the evaluation, which Sources do not outlive
 	World   *engine.World
-	Globals Globals        // among the documents of the run; others are in the cluster
-	Values  *values.Values // what the user answers in place of servers; may be nil
+	Globals Globals           // among the documents of the run; others are in the cluster
+	Values  *variables.Values // what the user answers in place of servers; may be nil
 }
 
 // Decode reads a list of entries. What is wrong goes to the node's report; an

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/functions"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 )
 
 // UnavailableError is a source that this run does not have, or may not use.
@@ -33,7 +33,7 @@ func (e *RefusedCallError) Error() string {
 func Unsupported(err error) bool {
 	var unavailable *UnavailableError
 	var refused *RefusedCallError
-	var function *functions.UnsupportedError
+	var function *jmespath.UnsupportedError
 	var unanswered *engine.UnansweredError
 	return errors.As(err, &unavailable) || errors.As(err, &refused) || errors.As(err, &function) || errors.As(err, &unanswered)
 }

@@ -6,9 +6,6 @@ import (
 	"slices"
 
 	gojmespath "github.com/kyverno/go-jmespath"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/functions"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/jsonvalue"
 )
 
 // compiler turns the parser's tree into nodes that evaluate themselves.
@@ -23,13 +20,13 @@ func (c *compiler) compile(ast gojmespath.ASTNode, atRoot bool) (node, error) {
 	c.depth++
 	defer func() { c.depth-- }()
 	if c.depth > 2*maxNesting {
-		return nil, &jsonvalue.LimitError{What: "levels of nesting", Max: 2 * maxNesting}
+		return nil, &LimitError{What: "levels of nesting", Max: 2 * maxNesting}
 	}
 	switch ast.NodeType {
 	case gojmespath.ASTField:
 		return c.field(ast, atRoot)
 	case gojmespath.ASTLiteral:
-		return literalNode{jsonvalue.CanonicalTree(ast.Value)}, nil
+		return literalNode{CanonicalTree(ast.Value)}, nil
 	case gojmespath.ASTCurrentNode, gojmespath.ASTIdentity:
 		c.facts.whole = c.facts.whole || atRoot
 		return currentNode{}, nil
@@ -184,7 +181,7 @@ func (c *compiler) call(ast gojmespath.ASTNode, atRoot bool) (node, error) {
 	if !ok {
 		return nil, malformed(true)
 	}
-	f, ok := functions.Lookup(name)
+	f, ok := LookupFunction(name)
 	if !ok {
 		return nil, fmt.Errorf("unknown function: %s", name)
 	}

@@ -9,8 +9,6 @@ import (
 	"unicode/utf8"
 
 	gojmespath "github.com/kyverno/go-jmespath"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/jsonvalue"
 )
 
 // The bounds of an expression's text.
@@ -67,7 +65,7 @@ func parse(expr string) (ast gojmespath.ASTNode, err error) {
 // checkBounds keeps absurd texts from the parser, which recurses.
 func checkBounds(expr string) error {
 	if len(expr) > maxLength {
-		return &jsonvalue.LimitError{What: "bytes of expression", Max: maxLength}
+		return &LimitError{What: "bytes of expression", Max: maxLength}
 	}
 	nesting := 0
 	var quote byte
@@ -87,7 +85,7 @@ func checkBounds(expr string) error {
 		}
 	}
 	if nesting > 2*maxNesting {
-		return &jsonvalue.LimitError{What: "brackets and operators", Max: 2 * maxNesting}
+		return &LimitError{What: "brackets and operators", Max: 2 * maxNesting}
 	}
 	return nil
 }
@@ -104,7 +102,7 @@ func (e *Expression) Search(in *Interpreter, data any) (any, error) {
 	}
 	switch v := result.(type) {
 	case float64:
-		return jsonvalue.Canonical(v), nil
+		return Canonical(v), nil
 	case int:
 		return int64(v), nil
 	case Object:

@@ -1,13 +1,10 @@
 package jmespath
 
-import (
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/functions"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/jsonvalue"
-)
+import ()
 
 // node is one construct of an expression, which evaluates itself on a value.
 type node interface {
-	eval(e *functions.Env, value any) (any, error)
+	eval(e *Env, value any) (any, error)
 }
 
 type (
@@ -38,13 +35,13 @@ type (
 		holds       func(order int) bool
 	}
 	callNode struct {
-		function functions.Function
+		function Function
 		args     []node
 	}
 )
 
 // lenient evaluates where a missing key is as good as null.
-func lenient(n node, e *functions.Env, value any) (any, error) {
+func lenient(n node, e *Env, value any) (any, error) {
 	result, err := n.eval(e, value)
 	if err != nil && isNotFound(err) {
 		return nil, nil
@@ -52,7 +49,7 @@ func lenient(n node, e *functions.Env, value any) (any, error) {
 	return result, err
 }
 
-func (n fieldNode) eval(e *functions.Env, value any) (any, error) {
+func (n fieldNode) eval(e *Env, value any) (any, error) {
 	if err := e.Spend(1); err != nil {
 		return nil, err
 	}
@@ -75,9 +72,9 @@ func (n fieldNode) eval(e *functions.Env, value any) (any, error) {
 	return nil, nil
 }
 
-func (n literalNode) eval(*functions.Env, any) (any, error) { return n.value, nil }
+func (n literalNode) eval(*Env, any) (any, error) { return n.value, nil }
 
-func (currentNode) eval(e *functions.Env, value any) (any, error) {
+func (currentNode) eval(e *Env, value any) (any, error) {
 	if o, ok := value.(Object); ok {
 		return o.Fields()
 	}
@@ -85,11 +82,11 @@ func (currentNode) eval(e *functions.Env, value any) (any, error) {
 }
 
 // eval of a reference leaves it to the function on which values it is evaluated.
-func (n referenceNode) eval(e *functions.Env, _ any) (any, error) {
-	return functions.Expression(func(value any) (any, error) { return lenient(n.of, e, value) }), nil
+func (n referenceNode) eval(e *Env, _ any) (any, error) {
+	return ExpressionRef(func(value any) (any, error) { return lenient(n.of, e, value) }), nil
 }
 
-func (n indexNode) eval(_ *functions.Env, value any) (any, error) {
+func (n indexNode) eval(_ *Env, value any) (any, error) {
 	list, ok := value.([]any)
 	index := n.index
 	if index < 0 {
@@ -101,7 +98,7 @@ func (n indexNode) eval(_ *functions.Env, value any) (any, error) {
 	return list[index], nil
 }
 
-func (n subNode) eval(e *functions.Env, value any) (any, error) {
+func (n subNode) eval(e *Env, value any) (any, error) {
 	left, err := n.left.eval(e, value)
 	if err != nil {
 		return nil, err
@@ -109,7 +106,7 @@ func (n subNode) eval(e *functions.Env, value any) (any, error) {
 	return n.right.eval(e, left)
 }
 
-func (n pipeNode) eval(e *functions.Env, value any) (any, error) {
+func (n pipeNode) eval(e *Env, value any) (any, error) {
 	left, err := lenient(n.left, e, value)
 	if err != nil {
 		return nil, err
@@ -117,32 +114,32 @@ func (n pipeNode) eval(e *functions.Env, value any) (any, error) {
 	return lenient(n.right, e, left)
 }
 
-func (n orNode) eval(e *functions.Env, value any) (any, error) {
+func (n orNode) eval(e *Env, value any) (any, error) {
 	left, err := lenient(n.left, e, value)
-	if err != nil || jsonvalue.Truthy(left) {
+	if err != nil || Truthy(left) {
 		return left, err
 	}
 	return lenient(n.right, e, value)
 }
 
 // eval of && swallows a missing key on its left alone, as the fork does.
-func (n andNode) eval(e *functions.Env, value any) (any, error) {
+func (n andNode) eval(e *Env, value any) (any, error) {
 	left, err := lenient(n.left, e, value)
-	if err != nil || !jsonvalue.Truthy(left) {
+	if err != nil || !Truthy(left) {
 		return left, err
 	}
 	return n.right.eval(e, value)
 }
 
-func (n notNode) eval(e *functions.Env, value any) (any, error) {
+func (n notNode) eval(e *Env, value any) (any, error) {
 	operand, err := lenient(n.operand, e, value)
 	if err != nil {
 		return nil, err
 	}
-	return !jsonvalue.Truthy(operand), nil
+	return !Truthy(operand), nil
 }
 
-func (n listNode) eval(e *functions.Env, value any) (any, error) {
+func (n listNode) eval(e *Env, value any) (any, error) {
 	if value == nil {
 		return nil, nil
 	}
@@ -157,7 +154,7 @@ func (n listNode) eval(e *functions.Env, value any) (any, error) {
 	return list, e.Spend(len(list))
 }
 
-func (n hashNode) eval(e *functions.Env, value any) (any, error) {
+func (n hashNode) eval(e *Env, value any) (any, error) {
 	if value == nil {
 		return nil, nil
 	}
@@ -172,7 +169,7 @@ func (n hashNode) eval(e *functions.Env, value any) (any, error) {
 	return hash, e.Spend(len(hash))
 }
 
-func (n equalNode) eval(e *functions.Env, value any) (any, error) {
+func (n equalNode) eval(e *Env, value any) (any, error) {
 	left, right, err := both(n.left, n.right, e, value)
 	if err != nil {
 		return nil, err
@@ -185,19 +182,19 @@ func (n equalNode) eval(e *functions.Env, value any) (any, error) {
 }
 
 // eval of an ordering is null unless both sides are numbers.
-func (n orderNode) eval(e *functions.Env, value any) (any, error) {
+func (n orderNode) eval(e *Env, value any) (any, error) {
 	left, right, err := both(n.left, n.right, e, value)
 	if err != nil {
 		return nil, err
 	}
-	order, ok := jsonvalue.CompareNumbers(left, right)
+	order, ok := CompareNumbers(left, right)
 	if !ok {
 		return nil, nil
 	}
 	return n.holds(order), nil
 }
 
-func both(left, right node, e *functions.Env, value any) (any, any, error) {
+func both(left, right node, e *Env, value any) (any, any, error) {
 	l, err := lenient(left, e, value)
 	if err != nil {
 		return nil, nil, err
@@ -206,7 +203,7 @@ func both(left, right node, e *functions.Env, value any) (any, any, error) {
 	return l, r, err
 }
 
-func (n callNode) eval(e *functions.Env, value any) (any, error) {
+func (n callNode) eval(e *Env, value any) (any, error) {
 	if err := e.Spend(1 + len(n.args)); err != nil {
 		return nil, err
 	}

@@ -2,9 +2,6 @@ package jmespath
 
 import (
 	"errors"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/functions"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/jsonvalue"
 )
 
 type (
@@ -15,7 +12,7 @@ type (
 	sliceNode      struct{ from, to, step *int }
 )
 
-func (n projectionNode) eval(e *functions.Env, value any) (any, error) {
+func (n projectionNode) eval(e *Env, value any) (any, error) {
 	left, err := lenient(n.left, e, value)
 	if err != nil {
 		return nil, err
@@ -27,14 +24,14 @@ func (n projectionNode) eval(e *functions.Env, value any) (any, error) {
 	return project(n.right, e, list)
 }
 
-func (n valuesNode) eval(e *functions.Env, value any) (any, error) {
+func (n valuesNode) eval(e *Env, value any) (any, error) {
 	left, err := n.left.eval(e, value)
 	object, ok := left.(map[string]any)
 	if !ok {
 		return nil, swallowed(err)
 	}
 	list := make([]any, 0, len(object))
-	for _, key := range jsonvalue.SortedKeys(object) {
+	for _, key := range SortedKeys(object) {
 		list = append(list, object[key])
 	}
 	return project(n.right, e, list)
@@ -47,13 +44,13 @@ func swallowed(err error) error {
 	if err == nil || isNotFound(err) {
 		return nil
 	}
-	if _, ok := err.(*functions.CallError); ok { //nolint:errorlint // wrapped ones come from loading data
+	if _, ok := err.(*CallError); ok { //nolint:errorlint // wrapped ones come from loading data
 		return nil
 	}
 	return err
 }
 
-func project(right node, e *functions.Env, list []any) (any, error) {
+func project(right node, e *Env, list []any) (any, error) {
 	if err := e.Spend(len(list)); err != nil {
 		return nil, err
 	}
@@ -70,7 +67,7 @@ func project(right node, e *functions.Env, list []any) (any, error) {
 	return collected, nil
 }
 
-func (n filterNode) eval(e *functions.Env, value any) (any, error) {
+func (n filterNode) eval(e *Env, value any) (any, error) {
 	left, err := n.left.eval(e, value)
 	list, ok := left.([]any)
 	if !ok {
@@ -82,14 +79,14 @@ func (n filterNode) eval(e *functions.Env, value any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if jsonvalue.Truthy(holds) {
+		if Truthy(holds) {
 			kept = append(kept, element)
 		}
 	}
 	return project(n.right, e, kept)
 }
 
-func (n flattenNode) eval(e *functions.Env, value any) (any, error) {
+func (n flattenNode) eval(e *Env, value any) (any, error) {
 	left, err := n.operand.eval(e, value)
 	list, ok := left.([]any)
 	if !ok {
@@ -109,7 +106,7 @@ func (n flattenNode) eval(e *functions.Env, value any) (any, error) {
 	return flat, nil
 }
 
-func (n sliceNode) eval(e *functions.Env, value any) (any, error) {
+func (n sliceNode) eval(e *Env, value any) (any, error) {
 	list, ok := value.([]any)
 	if !ok {
 		return nil, nil

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/overlay"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
 )
 
 // check judges all conditions of an overlay on what is there. The error is an
@@ -86,11 +86,11 @@ func checkCondition(want any, object map[string]any, at, key string) error {
 	got, present := object[key]
 	switch {
 	case !present:
-		return &overlay.ConditionError{Path: join(at, key), Want: want, Missing: true}
+		return &strategicmerge.ConditionError{Path: join(at, key), Want: want, Missing: true}
 	case writes(want) || pattern.Match(asText(want), asText(got)):
 		return nil
 	}
-	return &overlay.ConditionError{Path: join(at, key), Want: want, Got: got}
+	return &strategicmerge.ConditionError{Path: join(at, key), Want: want, Got: got}
 }
 
 // asText is the text of a scalar, and any other value itself.
@@ -109,7 +109,7 @@ func asText(v any) any {
 }
 
 func isCondition(err error) bool {
-	var c *overlay.ConditionError
+	var c *strategicmerge.ConditionError
 	return errors.As(err, &c)
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/legacy"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/overlay"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
 )
 
 // cases are the sections of an archive by case, and their order.
@@ -80,7 +80,7 @@ func check(t *testing.T, c map[string]string, patch any, apply func(map[string]a
 	}
 	path, skips := c["skipped"]
 	text, fails := c["error"]
-	var condition *overlay.ConditionError
+	var condition *strategicmerge.ConditionError
 	switch {
 	case skips && (!errors.As(err, &condition) || condition.Path != strings.TrimSpace(path)):
 		t.Fatalf("error %v, want a condition on %s", err, path)

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/jsonvalue"
 )
 
 // maxText bounds the text that one rendering builds.
@@ -116,7 +115,7 @@ func (r *renderer) text(segments []segment, path string) (string, error) {
 		if r.written += len(text); r.written > maxText {
 			return "", &ResolveError{
 				Expression: s.variable.source(), Path: path,
-				Err: &jsonvalue.LimitError{What: "bytes of substituted text", Max: maxText},
+				Err: &jmespath.LimitError{What: "bytes of substituted text", Max: maxText},
 			}
 		}
 		b.WriteString(text)

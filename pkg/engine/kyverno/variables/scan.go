@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/jsonvalue"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
 
@@ -138,7 +137,7 @@ func (v *variable) take(f *frame) error {
 		}
 	}
 	if v.depth >= maxNesting {
-		return &jsonvalue.LimitError{What: "nested variables", Max: maxNesting}
+		return &jmespath.LimitError{What: "nested variables", Max: maxNesting}
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath/jsonvalue"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -103,7 +102,7 @@ type parser struct {
 
 func (p *parser) parse(value any, path []string) (part, error) {
 	if limit := engine.DefaultLimits().Depth; len(path) > limit {
-		return nil, &jsonvalue.LimitError{What: "levels of nesting in a document", Max: limit}
+		return nil, &jmespath.LimitError{What: "levels of nesting in a document", Max: limit}
 	}
 	switch v := value.(type) {
 	case string:

@@ -1,0 +1,295 @@
+package kyverno
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
+)
+
+// autogenAnnotation names the controllers that a policy wants rules for: "none",
+// or a list such as "Deployment,CronJob". Without it, all of them.
+const autogenAnnotation = "pod-policies.kyverno.io/autogen-controllers"
+
+// MaxRuleName is how long the name of a rule may be; derived names are cut.
+const MaxRuleName = 63
+
+const (
+	autogenPrefix = "autogen-"
+	cronJob       = "CronJob"
+)
+
+// podControllers maps the kinds that have a Pod template to the text that a
+// derived rule matches, in the order of Kyverno's sorted list.
+func podControllers() map[string]string {
+	return map[string]string{
+		"DaemonSet":             "apps/v1/DaemonSet",
+		"Deployment":            "apps/v1/Deployment",
+		"Job":                   "batch/v1/Job",
+		"ReplicaSet":            "apps/v1/ReplicaSet",
+		"ReplicationController": "v1/ReplicationController",
+		"StatefulSet":           "apps/v1/StatefulSet",
+	}
+}
+
+// derivation is how a Pod rule becomes a rule for controllers.
+type derivation struct {
+	prefix   string   // of the rule's name
+	template []string // the path of the Pod template
+	kinds    []any    // what the derived rule matches
+	allKinds bool     // replace the kinds of every filter, not only of those for Pods
+}
+
+// IsAutogenRule tells a derived rule by its name.
+func IsAutogenRule(name string) bool { return strings.HasPrefix(name, autogenPrefix) }
+
+// AutogenRules derives rules for Pod controllers from the raw rules of a policy
+// (pkg/autogen/v1). It returns them beside the index of the rule that each comes
+// from. Rules with targets, and foreach entries that are nested, have none:
+// Kyverno drops both on the way and patches the wrong object.
+func AutogenRules(rules []map[string]any, annotations map[string]string) (derived []map[string]any, from []int) {
+	if !allowsAutogen(rules) {
+		return nil, nil
+	}
+	for i, rule := range rules {
+		for _, d := range derivations(annotations) {
+			if out := d.derive(rule); out != nil {
+				derived = append(derived, out)
+				from = append(from, i)
+			}
+		}
+	}
+	return derived, from
+}
+
+func derivations(annotations map[string]string) []derivation {
+	known := podControllers()
+	wanted, limited := annotations[autogenAnnotation]
+	requested := strings.Split(wanted, ",")
+	withCronJob := !limited || strings.Contains(wanted, cronJob) || slices.Contains(requested, "all")
+	var kinds []any
+	for _, kind := range sortedKeys(known) {
+		if !limited || slices.Contains(requested, kind) || slices.Contains(requested, "all") {
+			kinds = append(kinds, known[kind])
+		}
+	}
+	var out []derivation
+	if len(kinds) > 0 {
+		out = append(out, derivation{prefix: "autogen-", template: []string{"spec", "template"}, kinds: kinds})
+	}
+	if withCronJob {
+		out = append(out, derivation{
+			prefix: "autogen-cronjob-", template: []string{"spec", "jobTemplate", "spec", "template"},
+			kinds: []any{"batch/v1/CronJob"}, allKinds: true,
+		})
+	}
+	return out
+}
+
+// allowsAutogen tells whether a policy may have derived rules at all: one rule
+// that cannot be translated keeps all of them from it.
+func allowsAutogen(rules []map[string]any) bool {
+	needed := false
+	for _, rule := range rules {
+		mutate := autogenMapping(rule["mutate"])
+		if rule["generate"] != nil || text(mutate["patchesJson6902"]) != "" || mutate["patches"] != nil {
+			return false
+		}
+		for _, entry := range sequence(mutate["foreach"]) {
+			if text(autogenMapping(entry)["patchesJson6902"]) != "" {
+				return false
+			}
+		}
+		for _, filter := range append(rawFilters(rule["match"]), rawFilters(rule["exclude"])...) {
+			resources := autogenMapping(filter["resources"])
+			if !translatable(resources) {
+				return false
+			}
+			needed = needed || namesPodOrController(resources)
+		}
+	}
+	return needed
+}
+
+func translatable(resources map[string]any) bool {
+	kinds := sequence(resources["kinds"])
+	return text(resources["name"]) == "" && len(sequence(resources["names"])) == 0 && resources["selector"] == nil &&
+		resources["annotations"] == nil && (len(kinds) <= 1 || !hasPod(kinds))
+}
+
+func namesPodOrController(resources map[string]any) bool {
+	known := podControllers()
+	return slices.ContainsFunc(sequence(resources["kinds"]), func(kind any) bool {
+		_, controller := known[text(kind)]
+		return controller || text(kind) == cronJob || text(kind) == "Pod"
+	})
+}
+
+// derive returns the rule for controllers, or nil when there is none.
+func (d derivation) derive(rule map[string]any) map[string]any {
+	name := text(rule["name"])
+	mutate := autogenMapping(rule["mutate"])
+	if IsAutogenRule(name) || len(sequence(mutate["targets"])) > 0 || !matchesPods(rule) {
+		return nil
+	}
+	patch := d.mutate(mutate)
+	if patch == nil {
+		return nil
+	}
+	out := maps.Clone(rule)
+	out["mutate"] = patch
+	out["match"] = d.block(rule["match"], true)
+	if rule["exclude"] != nil {
+		out["exclude"] = d.block(rule["exclude"], false)
+	}
+	shifted := autogenMapping(d.shift(out))
+	shifted["name"] = cut(d.prefix+name, MaxRuleName)
+	return shifted
+}
+
+// matchesPods tells whether a rule is one for Pods: its match names them, and
+// its exclude does when it names kinds at all.
+func matchesPods(rule map[string]any) bool {
+	excluded := rawKinds(rule["exclude"])
+	return hasPod(rawKinds(rule["match"])) && (len(excluded) == 0 || hasPod(excluded))
+}
+
+// mutate wraps the patches into the Pod template; nil where a patch has no
+// counterpart. Only what Kyverno keeps is kept.
+func (d derivation) mutate(mutate map[string]any) map[string]any {
+	for _, form := range []string{"patchStrategicMerge", "overlay"} {
+		if patch := mutate[form]; patch != nil {
+			return map[string]any{form: d.wrap(patch)}
+		}
+	}
+	var entries []any
+	for _, raw := range sequence(mutate["foreach"]) {
+		entry := autogenMapping(raw)
+		if entry["patchStrategicMerge"] == nil {
+			return nil
+		}
+		out := map[string]any{"patchStrategicMerge": d.wrap(entry["patchStrategicMerge"])}
+		for _, key := range []string{"list", "context", "preconditions"} {
+			if v, ok := entry[key]; ok {
+				out[key] = v
+			}
+		}
+		entries = append(entries, out)
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	return map[string]any{"foreach": entries}
+}
+
+func (d derivation) wrap(patch any) any {
+	for i := len(d.template) - 1; i >= 0; i-- {
+		patch = map[string]any{d.template[i]: patch}
+	}
+	return patch
+}
+
+// block replaces the kinds of a match or exclude block.
+func (d derivation) block(raw any, isMatch bool) map[string]any {
+	block := maps.Clone(autogenMapping(raw))
+	for _, key := range []string{"any", "all"} {
+		filters := sequence(block[key])
+		if len(filters) == 0 {
+			continue
+		}
+		out := make([]any, len(filters))
+		for i, f := range filters {
+			out[i] = f
+			if d.allKinds || hasPod(sequence(autogenMapping(autogenMapping(f)["resources"])["kinds"])) {
+				out[i] = d.withKinds(autogenMapping(f))
+			}
+		}
+		block[key] = out
+		return block
+	}
+	if isMatch || len(sequence(autogenMapping(block["resources"])["kinds"])) > 0 {
+		return d.withKinds(block)
+	}
+	return block
+}
+
+func (d derivation) withKinds(filter map[string]any) map[string]any {
+	out := maps.Clone(filter)
+	if out == nil {
+		out = map[string]any{}
+	}
+	resources := maps.Clone(autogenMapping(filter["resources"]))
+	if resources == nil {
+		resources = map[string]any{}
+	}
+	resources["kinds"] = d.kinds
+	out["resources"] = resources
+	return out
+}
+
+// shift points the expressions of a rule at the Pod template, by replacing text
+// everywhere, as Kyverno does.
+func (d derivation) shift(value any) any {
+	template := strings.Join(d.template, ".")
+	return mapTexts(value, strings.NewReplacer(
+		"request.object.spec", "request.object."+template+".spec",
+		"request.oldObject.spec", "request.oldObject."+template+".spec",
+		"request.object.metadata", "request.object."+template+".metadata",
+		"request.oldObject.metadata", "request.oldObject."+template+".metadata",
+	))
+}
+
+// mapTexts copies a document with every string, keys included, replaced.
+func mapTexts(value any, r *strings.Replacer) any {
+	switch v := value.(type) {
+	case string:
+		return r.Replace(v)
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = mapTexts(v[i], r)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for _, key := range sortedKeys(v) {
+			out[r.Replace(key)] = mapTexts(v[key], r)
+		}
+		return out
+	}
+	return value
+}
+
+// rawFilters lists the filters of a raw match or exclude block, the flat one included.
+func rawFilters(raw any) []map[string]any {
+	block := autogenMapping(raw)
+	out := []map[string]any{{"resources": block["resources"]}}
+	for _, f := range append(slices.Clone(sequence(block["any"])), sequence(block["all"])...) {
+		out = append(out, autogenMapping(f))
+	}
+	return out
+}
+
+func rawKinds(raw any) []any {
+	var out []any
+	for _, f := range rawFilters(raw) {
+		out = append(out, sequence(autogenMapping(f["resources"])["kinds"])...)
+	}
+	return out
+}
+
+func hasPod(kinds []any) bool {
+	return slices.ContainsFunc(kinds, func(kind any) bool {
+		parsed, err := selector.ParseKind(text(kind))
+		return err == nil && parsed.Kind == "Pod"
+	})
+}
+
+func cut(s string, n int) string { return s[:min(len(s), n)] }
+
+func autogenMapping(v any) map[string]any { m, _ := v.(map[string]any); return m }
+func sequence(v any) []any                { s, _ := v.([]any); return s }
+func text(v any) string                   { s, _ := v.(string); return s }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

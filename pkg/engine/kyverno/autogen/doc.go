@@ -1,2 +1,0 @@
-// Package autogen derives rules for Pod controllers from Kyverno's rules for Pods.
-package autogen

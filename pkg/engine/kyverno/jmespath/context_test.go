@@ -1,0 +1,110 @@
+package jmespath_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+)
+
+const digest = "sha256:128c6e3534b842a2eec139999b8ce8aa9a2af9907e2b9269550809d18cd832a3"
+
+func TestParse(t *testing.T) {
+	for text, want := range map[string]jmespath.Image{
+		"nginx":                      {Registry: "docker.io", Path: "nginx", Name: "nginx", Tag: "latest"},
+		"nginx:1.2":                  {Registry: "docker.io", Path: "nginx", Name: "nginx", Tag: "1.2"},
+		"team/app":                   {Registry: "docker.io", Path: "team/app", Name: "app", Tag: "latest"},
+		"localhost/app":              {Registry: "localhost", Path: "app", Name: "app", Tag: "latest"},
+		"r.example:5000/a/b/c:v1":    {Registry: "r.example:5000", Path: "a/b/c", Name: "c", Tag: "v1"},
+		"test.example/app@" + digest: {Registry: "test.example", Path: "app", Name: "app", Digest: digest},
+		"app:v1@" + digest:           {Registry: "docker.io", Path: "app", Name: "app", Tag: "v1", Digest: digest},
+	} {
+		got, err := jmespath.ParseImage(text)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v\n%s", text, err, diff)
+		}
+	}
+	for _, text := range []string{"", ":", "a b", "a:b:c", "UPPER", "x@sha256:1"} {
+		if got, err := jmespath.ParseImage(text); err == nil {
+			t.Errorf("%q is %v", text, got)
+		}
+	}
+}
+
+func TestString(t *testing.T) {
+	for text, want := range map[string][2]string{
+		"nginx":            {"docker.io/nginx:latest", "docker.io/nginx:latest"},
+		"app:v1@" + digest: {"docker.io/app@" + digest, "docker.io/app:v1"},
+		"app@" + digest:    {"docker.io/app@" + digest, "docker.io/app:"},
+	} {
+		image, err := jmespath.ParseImage(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := [2]string{image.String(), image.ReferenceWithTag()}; got != want {
+			t.Errorf("%s: got %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestOfEveryKindWithPods(t *testing.T) {
+	spec := map[string]any{"containers": []any{map[string]any{"name": "c", "image": "nginx"}}}
+	template := map[string]any{"spec": map[string]any{"template": map[string]any{"spec": spec}}}
+	for gk, object := range map[schema.GroupKind]map[string]any{
+		{Kind: "Pod"}:                        {"spec": spec},
+		{Kind: "ReplicationController"}:      template,
+		{Group: "apps", Kind: "DaemonSet"}:   template,
+		{Group: "apps", Kind: "Deployment"}:  template,
+		{Group: "apps", Kind: "ReplicaSet"}:  template,
+		{Group: "apps", Kind: "StatefulSet"}: template,
+		{Group: "batch", Kind: "Job"}:        template,
+		{Group: "batch", Kind: "CronJob"}:    {"spec": map[string]any{"jobTemplate": template}},
+	} {
+		got := jmespath.ImagesOf(object, gk)
+		if len(got) != 1 {
+			t.Errorf("%s: got %v", gk, got)
+		}
+	}
+	if got := jmespath.ImagesOf(template, schema.GroupKind{Group: "example.com", Kind: "Deployment"}); got != nil {
+		t.Errorf("another Deployment: got %v", got)
+	}
+}
+
+func TestOf(t *testing.T) {
+	object := map[string]any{"spec": map[string]any{
+		"containers": []any{
+			map[string]any{"name": "plain", "image": "nginx:1.2"},
+			map[string]any{"name": "broken", "image": "::"},
+			map[string]any{"name": "by-digest", "image": "r.example/a/b@" + digest},
+			"no container",
+		},
+		"initContainers":      []any{map[string]any{"name": "init", "image": "busybox"}},
+		"ephemeralContainers": []any{},
+	}}
+	want := map[string]any{
+		"containers": map[string]any{
+			"plain": map[string]any{
+				"registry": "docker.io", "path": "nginx", "name": "nginx", "tag": "1.2", "reference": "docker.io/nginx:1.2",
+				"referenceWithTag": "docker.io/nginx:1.2", "jsonPointer": "/spec/containers/0/image",
+			},
+			"by-digest": map[string]any{
+				"registry": "r.example", "path": "a/b", "name": "b", "digest": digest, "reference": "r.example/a/b@" + digest,
+				"referenceWithTag": "r.example/a/b:", "jsonPointer": "/spec/containers/2/image",
+			},
+		},
+		"initContainers": map[string]any{
+			"init": map[string]any{
+				"registry": "docker.io", "path": "busybox", "name": "busybox", "tag": "latest", "reference": "docker.io/busybox:latest",
+				"referenceWithTag": "docker.io/busybox:latest", "jsonPointer": "/spec/initContainers/0/image",
+			},
+		},
+	}
+	if diff := cmp.Diff(want, jmespath.ImagesOf(object, schema.GroupKind{Kind: "Pod"})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if got := jmespath.ImagesOf(map[string]any{"spec": "x"}, schema.GroupKind{Kind: "Pod"}); got != nil {
+		t.Errorf("a broken object: got %v", got)
+	}
+}

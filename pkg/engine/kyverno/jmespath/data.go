@@ -1,0 +1,137 @@
+package jmespath
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/blang/semver/v4"
+	"sigs.k8s.io/yaml"
+)
+
+// Kyverno's functions on objects, lists and encoded data.
+
+func labelMatch(e *Env, args []any) (any, error) {
+	wanted, actual := args[0].(map[string]any), args[1].(map[string]any)
+	for _, key := range SortedKeys(wanted) {
+		value, found := actual[key]
+		if !found {
+			return false, nil
+		}
+		if same, err := e.Equal(wanted[key], value); err != nil || !same {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// lookup of what is not there is null.
+func lookup(_ *Env, args []any) (any, error) {
+	if object, ok := args[0].(map[string]any); ok {
+		key, ok := args[1].(string)
+		if !ok {
+			return nil, errors.New("argument #2 is not of type String")
+		}
+		return object[key], nil
+	}
+	if !isNumber(args[1]) {
+		return nil, errors.New("argument #2 is not of type Number")
+	}
+	list := args[0].([]any)
+	index, ok := Integer(args[1])
+	if !ok {
+		return nil, fmt.Errorf("argument #2: expected an integer number but got: %v", args[1])
+	}
+	if index < 0 || index >= int64(len(list)) {
+		return nil, nil
+	}
+	return list[index], nil
+}
+
+// items are objects of two fields, one for each key of an object in their order,
+// or for each index of a list.
+func items(e *Env, args []any) (any, error) {
+	keyName, valueName := args[1].(string), args[2].(string)
+	result := []any{}
+	switch v := args[0].(type) {
+	case map[string]any:
+		for _, key := range SortedKeys(v) {
+			result = append(result, item(keyName, key, valueName, v[key]))
+		}
+	case []any:
+		for i, element := range v {
+			result = append(result, item(keyName, int64(i), valueName, element))
+		}
+	}
+	return result, e.Spend(2 * len(result))
+}
+
+// item writes the value last, so that it wins where both fields have one name.
+func item(keyName string, key any, valueName string, value any) map[string]any {
+	fields := map[string]any{keyName: key}
+	fields[valueName] = value
+	return fields
+}
+
+// objectFromLists pairs keys with values; keys beyond the values have null, and
+// the last of equal keys wins.
+func objectFromLists(e *Env, args []any) (any, error) {
+	names, elements := args[0].([]any), args[1].([]any)
+	object := make(map[string]any, len(names))
+	for i, name := range names {
+		key, ok := ScalarText(name)
+		if !ok {
+			return nil, errors.New("argument #1 is not of type Array of Strings")
+		}
+		object[key] = nil
+		if i < len(elements) {
+			object[key] = elements[i]
+		}
+	}
+	return object, e.Spend(len(object))
+}
+
+func parseJSON(e *Env, args []any) (any, error) {
+	return e.Decode([]byte(args[0].(string)))
+}
+
+func parseYAML(e *Env, args []any) (any, error) {
+	if err := e.SpendText(16 * len(args[0].(string))); err != nil {
+		return nil, err
+	}
+	data, err := yaml.YAMLToJSON([]byte(args[0].(string)))
+	if err != nil {
+		return nil, err
+	}
+	return e.Decode(data)
+}
+
+// semverCompare takes what is no version for 0.0.0, as Kyverno does.
+func semverCompare(_ *Env, args []any) (any, error) {
+	const most = 1000
+	if len(args[1].(string)) > most {
+		return nil, &LimitError{What: "bytes of version range", Max: most}
+	}
+	inRange, err := semver.ParseRange(args[1].(string))
+	if err != nil {
+		return nil, err
+	}
+	version, err := semver.Parse(args[0].(string))
+	if err != nil {
+		version = semver.Version{}
+	}
+	return inRange(version), nil
+}
+
+func imageNormalize(_ *Env, args []any) (any, error) {
+	image, err := ParseImage(args[0].(string))
+	if err != nil {
+		return nil, err
+	}
+	return image.String(), nil
+}
+
+// isExternalURL is where this package differs on purpose: Kyverno resolves the
+// host's name, which an evaluation may not.
+func isExternalURL(_ *Env, _ []any) (any, error) {
+	return nil, &UnsupportedError{Needs: "to resolve host names over the network"}
+}

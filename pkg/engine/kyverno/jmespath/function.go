@@ -1,0 +1,126 @@
+package jmespath
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/randomtext"
+)
+
+// Env is what a function sees beside its arguments: what its search may still
+// spend, and the world.
+type Env struct {
+	Budget
+	World *World
+}
+
+// World is a clock that stands still, a seeded source of random texts, and who is
+// told what functions make of the values of Secrets; nil for nobody.
+type World struct {
+	Now     time.Time
+	Random  *randomtext.Source
+	Secrets engine.Secrets
+}
+
+// ExpressionRef is an argument that is evaluated by the function: &name.
+type ExpressionRef func(value any) (any, error)
+
+// Function is one that expressions may call.
+type Function struct {
+	name string
+	*definition
+}
+
+// LookupFunction finds a function by its name.
+func LookupFunction(name string) (Function, bool) {
+	d, ok := definitions[name]
+	return Function{name: name, definition: d}, ok
+}
+
+// NotIdempotent says why equal arguments can give another result in another run,
+// such as "reads the clock: time_now()"; empty where they cannot.
+func (f Function) NotIdempotent() string { return f.notIdempotent }
+
+// Call checks the arguments and calls the function. The error is a *CallError, of
+// this function or of one that an Expression calls, unless a *jsonvalue.LimitError
+// is the reason.
+func (f Function) Call(e *Env, args []any) (any, error) {
+	if err := f.check(e, args); err != nil {
+		return nil, f.named(err)
+	}
+	result, err := f.call(e, args)
+	if secrets := e.World.Secrets; secrets != nil && secrets.Any() {
+		f.tell(secrets, args, result, err)
+	}
+	if err != nil {
+		return nil, f.named(err)
+	}
+	return result, nil
+}
+
+// tell has what the function made of its arguments known as secret where they are;
+// the reason why it failed is among that, because it may quote them.
+func (f Function) tell(secrets engine.Secrets, args []any, result any, err error) {
+	var limit *LimitError
+	var inner *CallError // has been told of already
+	var unsupported *UnsupportedError
+	switch {
+	case err == nil && !f.passes:
+		secrets.Derive(result, args...)
+	case err != nil && !errors.As(err, &limit) && !errors.As(err, &inner) && !errors.As(err, &unsupported):
+		secrets.Derive(err.Error(), args...)
+	}
+}
+
+func (f Function) named(err error) error {
+	var limit *LimitError
+	var inner *CallError
+	if errors.As(err, &limit) || errors.As(err, &inner) {
+		return err
+	}
+	return &CallError{Function: f.name, Err: err}
+}
+
+func (d *definition) check(e *Env, args []any) error {
+	if d.unchecked {
+		return nil
+	}
+	if len(args) < len(d.params) || (len(args) > len(d.params) && !d.variadic) {
+		return fmt.Errorf("incorrect number of args: %d, expected %d", len(args), len(d.params))
+	}
+	for i, arg := range args {
+		if list, ok := arg.([]any); ok {
+			if err := e.Spend(len(list)); err != nil {
+				return err
+			}
+		}
+		want := d.params[min(i, len(d.params)-1)]
+		if !want.admits(arg) {
+			return fmt.Errorf("argument #%d is not of type %s", i+1, want)
+		}
+	}
+	return nil
+}
+
+// CallError says why a function has no result for its arguments.
+type CallError struct {
+	Function string
+	Err      error
+}
+
+// Error gives function and reason, as Kyverno words it.
+func (e *CallError) Error() string {
+	return fmt.Sprintf("JMESPath function '%s': %v", e.Function, e.Err)
+}
+
+// Unwrap gives the reason.
+func (e *CallError) Unwrap() error { return e.Err }
+
+// UnsupportedError is the reason of a CallError where the function needs
+// what no evaluation may do.
+type UnsupportedError struct{ Needs string }
+
+// Error says what is needed.
+func (e *UnsupportedError) Error() string { return "unsupported: it needs " + e.Needs }

@@ -1,0 +1,74 @@
+package jmespath
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/distribution/reference"
+)
+
+// The parts that Kyverno adds to a reference that lacks them.
+const (
+	defaultRegistry = "docker.io"
+	defaultTag      = "latest"
+)
+
+// Image is a reference taken apart. Tag and Digest are empty where the reference
+// has none; Tag is "latest" where it has neither.
+type Image struct {
+	Registry, Path, Name, Tag, Digest string
+}
+
+// ParseImage reads a reference as Kyverno's image utilities do: the first part is a
+// registry when it has a dot, a colon or a capital letter or is localhost, and
+// docker.io is put before all others (without "library/").
+func ParseImage(image string) (Image, error) {
+	full := withRegistry(image)
+	ref, err := reference.Parse(full)
+	if err != nil {
+		return Image{}, fmt.Errorf("bad image %q: %w", image, err)
+	}
+	var parsed Image
+	if named, ok := ref.(reference.Named); ok {
+		parsed.Registry = reference.Domain(named)
+		parsed.Path = reference.Path(named)
+		parsed.Name = parsed.Path[strings.LastIndexByte(parsed.Path, '/')+1:]
+	}
+	if tagged, ok := ref.(reference.Tagged); ok {
+		parsed.Tag = tagged.Tag()
+	}
+	if digested, ok := ref.(reference.Digested); ok {
+		parsed.Digest = digested.Digest().String()
+	}
+	if parsed.Tag == "" && parsed.Digest == "" {
+		parsed.Tag = defaultTag
+	}
+	return parsed, nil
+}
+
+func withRegistry(image string) string {
+	first, _, found := strings.Cut(image, "/")
+	if found && (strings.ContainsAny(first, ".:") || first == "localhost" || strings.ToLower(first) != first) {
+		return image
+	}
+	return defaultRegistry + "/" + image
+}
+
+// String is the whole reference, by digest where there is one, else by tag.
+func (i Image) String() string {
+	if i.Digest != "" {
+		return i.repository() + "@" + i.Digest
+	}
+	return i.ReferenceWithTag()
+}
+
+// ReferenceWithTag leaves the digest out; of a reference by digest alone it ends
+// with a colon, as Kyverno's does.
+func (i Image) ReferenceWithTag() string { return i.repository() + ":" + i.Tag }
+
+func (i Image) repository() string {
+	if i.Registry == "" {
+		return i.Path
+	}
+	return i.Registry + "/" + i.Path
+}

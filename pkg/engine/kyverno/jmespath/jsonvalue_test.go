@@ -1,0 +1,170 @@
+package jmespath_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+)
+
+type (
+	object = map[string]any
+	list   = []any
+)
+
+func TestEqual(t *testing.T) {
+	for _, c := range []struct {
+		a, b any
+		want bool
+	}{
+		{nil, nil, true},
+		{nil, false, false},
+		{true, true, true},
+		{true, "true", false},
+		{"a", "a", true},
+		{"1", int64(1), false},
+		{int64(1), 1.0, true},
+		{1.5, 1.5, true},
+		{int64(9007199254740993), int64(9007199254740992), false},
+		{int64(0), nil, false},
+		{list{int64(1), "a"}, list{1.0, "a"}, true},
+		{list{"a"}, list{"a", "b"}, false},
+		{list{"a", "b"}, list{"b", "a"}, false},
+		{list{}, object{}, false},
+		{object{"a": list{int64(1)}}, object{"a": list{1.0}}, true},
+		{object{"a": nil}, object{"b": nil}, false},
+		{object{"a": nil}, object{"a": nil, "b": nil}, false},
+	} {
+		if got := jmespath.Equal(c.a, c.b); got != c.want {
+			t.Errorf("Equal(%#v, %#v) is %t", c.a, c.b, got)
+		}
+		if got := jmespath.Equal(c.b, c.a); got != c.want {
+			t.Errorf("Equal(%#v, %#v) is %t", c.b, c.a, got)
+		}
+	}
+}
+
+// shared is a value whose text would have 2^60 parts.
+func shared() any {
+	var value any = "a"
+	for range 60 {
+		value = list{value, value}
+	}
+	return value
+}
+
+func TestAbsurdValuesAreNotWalkedToTheirEnd(t *testing.T) {
+	if jmespath.Equal(shared(), shared()) {
+		t.Error("they count as equal")
+	}
+	for name, walk := range map[string]func(b *jmespath.Budget) error{
+		"Measure": func(b *jmespath.Budget) error { _, err := b.Measure(shared()); return err },
+		"Text":    func(b *jmespath.Budget) error { _, err := b.Text(shared()); return err },
+		"Equal":   func(b *jmespath.Budget) error { _, err := b.Equal(shared(), shared()); return err },
+	} {
+		budget := jmespath.Grant(0)
+		var limit *jmespath.LimitError
+		if err := walk(&budget); !errors.As(err, &limit) || limit.What != "steps in one expression" {
+			t.Errorf("%s: error %v, want the limit of steps", name, err)
+		}
+	}
+}
+
+func TestBudgetOfOneEvaluationShrinks(t *testing.T) {
+	budget := jmespath.Grant(50_000_000 - 10)
+	if err := budget.Spend(10); err != nil {
+		t.Errorf("the last steps: %v", err)
+	}
+	err := budget.Spend(1)
+	if want := "more than 50000000 steps in the expressions of one evaluation"; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	if budget.Spent() != 11 {
+		t.Errorf("%d steps were spent, want 11", budget.Spent())
+	}
+}
+
+func TestTextsAreBounded(t *testing.T) {
+	budget := jmespath.Grant(0)
+	if err := budget.SpendText(jmespath.MaxText); err != nil {
+		t.Error(err)
+	}
+	var limit *jmespath.LimitError
+	if err := budget.SpendText(jmespath.MaxText + 1); !errors.As(err, &limit) || limit.Max != jmespath.MaxText {
+		t.Errorf("error %v, want a LimitError", err)
+	}
+	if _, err := budget.Decode([]byte(strings.Repeat(" ", jmespath.MaxText+1))); !errors.As(err, &limit) {
+		t.Errorf("error %v, want a LimitError", err)
+	}
+}
+
+func TestNumbersAreThoseOfUnstructuredObjects(t *testing.T) {
+	for f, want := range map[float64]any{
+		3: int64(3), -2: int64(-2), 0.5: 0.5, 1 << 53: int64(1 << 53), 1 << 54: float64(1 << 54), math.Inf(1): nil, math.NaN(): nil,
+	} {
+		if diff := cmp.Diff(want, jmespath.Canonical(f)); diff != "" {
+			t.Errorf("Canonical(%v) -want +got:\n%s", f, diff)
+		}
+	}
+	budget := jmespath.Grant(0)
+	got, err := budget.Decode([]byte(`{"a": [1, 2.5, {"b": 3.0}], "c": null}`))
+	want := object{"a": list{int64(1), 2.5, object{"b": int64(3)}}, "c": nil}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
+func TestIntegersAreWholeNumbers(t *testing.T) {
+	for _, c := range []struct {
+		value any
+		want  int64
+		ok    bool
+	}{
+		{int64(7), 7, true},
+		{7, 7, true},
+		{int32(7), 7, true},
+		{7.0, 7, true},
+		{7.5, 0, false},
+		{1e19, 0, false},
+		{"7", 0, false},
+		{nil, 0, false},
+	} {
+		if got, ok := jmespath.Integer(c.value); got != c.want || ok != c.ok {
+			t.Errorf("Integer(%#v) = %d, %t", c.value, got, ok)
+		}
+	}
+}
+
+func TestScalarsHaveTexts(t *testing.T) {
+	for _, c := range []struct {
+		value any
+		want  string
+		ok    bool
+	}{
+		{"a", "a", true},
+		{true, "true", true},
+		{int64(16777217), "16777217", true},
+		{0.25, "0.25", true},
+		{1e21, "1000000000000000000000", true},
+		{nil, "", false},
+		{list{}, "", false},
+	} {
+		if got, ok := jmespath.ScalarText(c.value); got != c.want || ok != c.ok {
+			t.Errorf("ScalarText(%#v) = %q, %t", c.value, got, ok)
+		}
+	}
+}
+
+func TestParseQuantityRefusesHugeExponents(t *testing.T) {
+	for text, want := range map[string]bool{
+		"10Mi": true, "1e3": true, "5": true, "1e999999999": false, "1E-99999999": false, strings.Repeat("1", 65): false, "x": false, "": false,
+	} {
+		if _, err := jmespath.ParseQuantity(text); (err == nil) != want {
+			t.Errorf("ParseQuantity(%q): %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package jmespath
+
+import (
+	"cmp"
+	"math"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Integer reads a number that is whole.
+func Integer(v any) (int64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return n, true
+	case int:
+		return int64(n), true
+	case int32:
+		return int64(n), true
+	case float64:
+		if n == math.Trunc(n) && math.Abs(n) < 1<<63 {
+			return int64(n), true
+		}
+	}
+	return 0, false
+}
+
+// Number reads any number.
+func Number(v any) (float64, bool) {
+	switch n := v.(type) {
+	case float64:
+		return n, true
+	case int64:
+		return float64(n), true
+	case int:
+		return float64(n), true
+	case int32:
+		return float64(n), true
+	}
+	return 0, false
+}
+
+// CompareNumbers orders two numbers, and tells whether they are numbers.
+func CompareNumbers(a, b any) (int, bool) {
+	if i, ok := a.(int64); ok { // exact where both are integers
+		if j, ok := b.(int64); ok {
+			return cmp.Compare(i, j), true
+		}
+	}
+	x, ok := Number(a)
+	y, also := Number(b)
+	return cmp.Compare(x, y), ok && also
+}
+
+// Canonical returns a number as unstructured objects hold it: whole ones as
+// int64. What JSON cannot hold (infinities, NaN) is null.
+func Canonical(f float64) any {
+	const exact = 1 << 53 // beyond it a float64 no longer tells integers apart
+	switch {
+	case math.IsNaN(f) || math.IsInf(f, 0):
+		return nil
+	case f == math.Trunc(f) && math.Abs(f) <= exact:
+		return int64(f)
+	default:
+		return f
+	}
+}
+
+// CanonicalTree does the same for all numbers of a freshly decoded value, in place.
+func CanonicalTree(value any) any {
+	switch v := value.(type) {
+	case float64:
+		return Canonical(v)
+	case []any:
+		for i := range v {
+			v[i] = CanonicalTree(v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = CanonicalTree(v[key])
+		}
+	}
+	return value
+}
+
+// ParseQuantity is resource.ParseQuantity without its readiness to compute with
+// numbers of billions of digits ("1e999999999").
+func ParseQuantity(text string) (resource.Quantity, error) {
+	const longest, longestExponent = 64, 3
+	exponent := strings.LastIndexAny(text, "eE")
+	if len(text) > longest || (exponent >= 0 && len(text)-exponent-1 > longestExponent) {
+		return resource.Quantity{}, resource.ErrFormatWrong
+	}
+	return resource.ParseQuantity(text)
+}

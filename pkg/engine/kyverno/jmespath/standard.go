@@ -1,0 +1,294 @@
+package jmespath
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// The standard functions of JMESPath, on integers too. Arguments are checked
+// before they get here, so that assertions on their kinds hold.
+
+func abs(_ *Env, args []any) (any, error) {
+	f, _ := Number(args[0])
+	return Canonical(math.Abs(f)), nil
+}
+
+func ceil(_ *Env, args []any) (any, error) {
+	f, _ := Number(args[0])
+	return Canonical(math.Ceil(f)), nil
+}
+
+func floor(_ *Env, args []any) (any, error) {
+	f, _ := Number(args[0])
+	return Canonical(math.Floor(f)), nil
+}
+
+// avg of an empty list is null.
+func avg(_ *Env, args []any) (any, error) {
+	list := args[0].([]any)
+	total := 0.0
+	for _, item := range list {
+		f, _ := Number(item)
+		total += f
+	}
+	return Canonical(total / float64(len(list))), nil
+}
+
+func contains(e *Env, args []any) (any, error) {
+	if text, ok := args[0].(string); ok {
+		part, ok := args[1].(string)
+		return ok && strings.Contains(text, part), nil
+	}
+	for _, item := range args[0].([]any) {
+		if same, err := e.Equal(item, args[1]); err != nil || same {
+			return same, err
+		}
+	}
+	return false, nil
+}
+
+func startsWith(_ *Env, args []any) (any, error) {
+	return strings.HasPrefix(args[0].(string), args[1].(string)), nil
+}
+
+func endsWith(_ *Env, args []any) (any, error) {
+	return strings.HasSuffix(args[0].(string), args[1].(string)), nil
+}
+
+func join(e *Env, args []any) (any, error) {
+	separator, list := args[0].(string), args[1].([]any)
+	parts := make([]string, len(list))
+	size := len(separator) * len(list)
+	for i, item := range list {
+		parts[i] = item.(string)
+		size += len(parts[i])
+	}
+	if err := e.SpendText(size); err != nil {
+		return nil, err
+	}
+	return strings.Join(parts, separator), nil
+}
+
+func keys(e *Env, args []any) (any, error) {
+	object := args[0].(map[string]any)
+	list := make([]any, 0, len(object))
+	for _, key := range SortedKeys(object) {
+		list = append(list, key)
+	}
+	return list, e.Spend(len(list))
+}
+
+func values(e *Env, args []any) (any, error) {
+	object := args[0].(map[string]any)
+	list := make([]any, 0, len(object))
+	for _, key := range SortedKeys(object) {
+		list = append(list, object[key])
+	}
+	return list, e.Spend(len(list))
+}
+
+func length(_ *Env, args []any) (any, error) {
+	switch v := args[0].(type) {
+	case string:
+		return int64(utf8.RuneCountInString(v)), nil
+	case []any:
+		return int64(len(v)), nil
+	case map[string]any:
+		return int64(len(v)), nil
+	}
+	return nil, nil
+}
+
+func mapList(_ *Env, args []any) (any, error) {
+	list := args[1].([]any)
+	mapped := make([]any, len(list))
+	for i, item := range list {
+		result, err := args[0].(ExpressionRef)(item)
+		if err != nil {
+			return nil, err
+		}
+		mapped[i] = result
+	}
+	return mapped, nil
+}
+
+func merge(e *Env, args []any) (any, error) {
+	merged := map[string]any{}
+	for _, arg := range args {
+		object := arg.(map[string]any)
+		if err := e.Spend(len(object)); err != nil {
+			return nil, err
+		}
+		maps.Copy(merged, object)
+	}
+	return merged, nil
+}
+
+func notNull(_ *Env, args []any) (any, error) {
+	for _, arg := range args {
+		if arg != nil {
+			return arg, nil
+		}
+	}
+	return nil, nil
+}
+
+func reverse(_ *Env, args []any) (any, error) {
+	if text, ok := args[0].(string); ok {
+		runes := []rune(text)
+		slices.Reverse(runes)
+		return string(runes), nil
+	}
+	reversed := slices.Clone(args[0].([]any))
+	slices.Reverse(reversed)
+	return reversed, nil
+}
+
+func toArray(_ *Env, args []any) (any, error) {
+	if _, ok := args[0].([]any); ok {
+		return args[0], nil
+	}
+	return []any{args[0]}, nil
+}
+
+func toString(e *Env, args []any) (any, error) {
+	if text, ok := args[0].(string); ok {
+		return text, nil
+	}
+	return e.Text(args[0])
+}
+
+// toNumber of what is no number is null.
+func toNumber(_ *Env, args []any) (any, error) {
+	text, ok := args[0].(string)
+	if !ok {
+		if isNumber(args[0]) {
+			return args[0], nil
+		}
+		return nil, nil
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n, nil
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return nil, nil
+	}
+	return Canonical(f), nil
+}
+
+func typeOf(_ *Env, args []any) (any, error) {
+	switch args[0].(type) {
+	case nil:
+		return "null", nil
+	case string:
+		return "string", nil
+	case bool:
+		return "boolean", nil
+	case []any:
+		return "array", nil
+	case map[string]any:
+		return "object", nil
+	}
+	if isNumber(args[0]) {
+		return "number", nil
+	}
+	return nil, errors.New("unknown type")
+}
+
+// compareScalars orders two texts or two numbers; nothing else has an order.
+func compareScalars(a, b any) (int, bool) {
+	if x, ok := a.(string); ok {
+		y, ok := b.(string)
+		return cmp.Compare(x, y), ok
+	}
+	return CompareNumbers(a, b)
+}
+
+func sortList(_ *Env, args []any) (any, error) {
+	sorted := slices.Clone(args[0].([]any))
+	slices.SortStableFunc(sorted, func(a, b any) int {
+		order, _ := compareScalars(a, b)
+		return order
+	})
+	return sorted, nil
+}
+
+func maximum(_ *Env, args []any) (any, error) { return extreme(args[0].([]any), 1), nil }
+func minimum(_ *Env, args []any) (any, error) { return extreme(args[0].([]any), -1), nil }
+
+func extreme(list []any, sign int) any {
+	if len(list) == 0 {
+		return nil
+	}
+	best := list[0]
+	for _, item := range list[1:] {
+		if order, _ := compareScalars(item, best); order*sign > 0 {
+			best = item
+		}
+	}
+	return best
+}
+
+// keyed is an element and what an expression gives for it.
+type keyed struct{ element, key any }
+
+// keyBy evaluates the expression on each element; the keys must be all numbers
+// or all strings.
+func keyBy(args []any) ([]keyed, error) {
+	list := args[0].([]any)
+	result := make([]keyed, len(list))
+	for i, element := range list {
+		key, err := args[1].(ExpressionRef)(element)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := compareScalars(key, key); !ok && len(list) > 1 {
+			return nil, errors.New("invalid type, must be number or string")
+		}
+		result[i] = keyed{element, key}
+		if _, ok := compareScalars(result[0].key, key); !ok && len(list) > 1 {
+			return nil, errors.New("invalid type, numbers and strings do not compare")
+		}
+	}
+	return result, nil
+}
+
+func sortBy(_ *Env, args []any) (any, error) {
+	elements, err := keyBy(args)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(elements, func(a, b keyed) int {
+		order, _ := compareScalars(a.key, b.key)
+		return order
+	})
+	sorted := make([]any, len(elements))
+	for i := range elements {
+		sorted[i] = elements[i].element
+	}
+	return sorted, nil
+}
+
+func maximumBy(_ *Env, args []any) (any, error) { return extremeBy(args, 1) }
+func minimumBy(_ *Env, args []any) (any, error) { return extremeBy(args, -1) }
+
+func extremeBy(args []any, sign int) (any, error) {
+	elements, err := keyBy(args)
+	if err != nil || len(elements) == 0 {
+		return nil, err
+	}
+	best := elements[0]
+	for _, element := range elements[1:] {
+		if order, _ := compareScalars(element.key, best.key); order*sign > 0 {
+			best = element
+		}
+	}
+	return best.element, nil
+}

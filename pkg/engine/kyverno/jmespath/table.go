@@ -1,0 +1,101 @@
+package jmespath
+
+// definition is one entry of the table: what a function takes and what it does.
+type definition struct {
+	params []kind
+	// variadic lets the last parameter repeat; unchecked leaves the number of
+	// arguments open, as Kyverno does for its clocks.
+	variadic, unchecked bool
+	// passes says that a result holds no text but whole values of the arguments, and
+	// names that say nothing of these.
+	passes        bool
+	call          func(e *Env, args []any) (any, error)
+	notIdempotent string
+}
+
+// definitions are the standard functions, then Kyverno's: texts, data, numbers and
+// times. The table is never written to.
+//
+//nolint:gochecknoglobals // an immutable table
+var definitions = map[string]*definition{
+	"abs":         {params: []kind{aNumber}, call: abs},
+	"avg":         {params: []kind{numbers}, call: avg},
+	"ceil":        {params: []kind{aNumber}, call: ceil},
+	"contains":    {params: []kind{anArray | aString, anything}, call: contains},
+	"ends_with":   {params: []kind{aString, aString}, call: endsWith},
+	"floor":       {params: []kind{aNumber}, call: floor},
+	"join":        {params: []kind{aString, strs}, call: join},
+	"keys":        {params: []kind{anObject}, passes: true, call: keys},
+	"length":      {params: []kind{aString | anArray | anObject}, call: length},
+	"map":         {params: []kind{anExpression, anArray}, passes: true, call: mapList},
+	"max":         {params: []kind{numbers | strs}, passes: true, call: maximum},
+	"max_by":      {params: []kind{anArray, anExpression}, passes: true, call: maximumBy},
+	"merge":       {params: []kind{anObject}, variadic: true, passes: true, call: merge},
+	"min":         {params: []kind{numbers | strs}, passes: true, call: minimum},
+	"min_by":      {params: []kind{anArray, anExpression}, passes: true, call: minimumBy},
+	"not_null":    {params: []kind{anything}, variadic: true, passes: true, call: notNull},
+	"reverse":     {params: []kind{anArray | aString}, call: reverse},
+	"sort":        {params: []kind{strs | numbers}, passes: true, call: sortList},
+	"sort_by":     {params: []kind{anArray, anExpression}, passes: true, call: sortBy},
+	"starts_with": {params: []kind{aString, aString}, call: startsWith},
+	"to_array":    {params: []kind{anything}, passes: true, call: toArray},
+	"to_number":   {params: []kind{anything}, call: toNumber},
+	"to_string":   {params: []kind{anything}, call: toString},
+	"type":        {params: []kind{anything}, passes: true, call: typeOf},
+	"values":      {params: []kind{anObject}, passes: true, call: values},
+
+	"compare":                   {params: []kind{aString, aString}, call: compare},
+	"equal_fold":                {params: []kind{aString, aString}, call: equalFold},
+	"replace":                   {params: []kind{aString, aString, aString, aNumber}, call: replace},
+	"replace_all":               {params: []kind{aString, aString, aString}, call: replaceAll},
+	"to_upper":                  {params: []kind{aString}, call: toUpper},
+	"to_lower":                  {params: []kind{aString}, call: toLower},
+	"trim":                      {params: []kind{aString, aString}, call: trim},
+	"trim_prefix":               {params: []kind{aString, aString}, call: trimPrefix},
+	"split":                     {params: []kind{aString, aString}, call: split},
+	"truncate":                  {params: []kind{aString, aNumber}, call: truncate},
+	"to_boolean":                {params: []kind{aString}, call: toBoolean},
+	"base64_decode":             {params: []kind{aString}, call: base64Decode},
+	"base64_encode":             {params: []kind{aString}, call: base64Encode},
+	"path_canonicalize":         {params: []kind{aString}, call: pathCanonicalize},
+	"sha256":                    {params: []kind{aString}, call: sha256Sum},
+	"sha1":                      {params: []kind{aString}, call: sha1Sum},
+	"md5":                       {params: []kind{aString}, call: md5Sum},
+	"regex_match":               {params: []kind{aString, aString | aNumber}, call: regexMatch},
+	"regex_replace_all":         {params: []kind{aString, aString | aNumber, aString | aNumber}, call: regexReplaceAll},
+	"regex_replace_all_literal": {params: []kind{aString, aString | aNumber, aString | aNumber}, call: regexReplaceAllLiteral},
+	"pattern_match":             {params: []kind{aString, aString | aNumber}, call: patternMatch},
+	"random":                    {params: []kind{aString}, call: random, notIdempotent: "random value: random()"},
+
+	"label_match":       {params: []kind{anObject, anObject}, call: labelMatch},
+	"lookup":            {params: []kind{anObject | anArray, aString | aNumber}, passes: true, call: lookup},
+	"items":             {params: []kind{anObject | anArray, aString, aString}, passes: true, call: items},
+	"object_from_lists": {params: []kind{anArray, anArray}, passes: true, call: objectFromLists},
+	"parse_json":        {params: []kind{aString}, call: parseJSON},
+	"parse_yaml":        {params: []kind{aString}, call: parseYAML},
+	"semver_compare":    {params: []kind{aString, aString}, call: semverCompare},
+	"x509_decode":       {params: []kind{aString}, call: x509Decode},
+	"image_normalize":   {params: []kind{aString}, call: imageNormalize},
+	"is_external_url":   {params: []kind{aString}, call: isExternalURL},
+
+	"add":      {params: []kind{anything, anything}, call: add},
+	"subtract": {params: []kind{anything, anything}, call: subtract},
+	"multiply": {params: []kind{anything, anything}, call: multiply},
+	"divide":   {params: []kind{anything, anything}, call: divide},
+	"modulo":   {params: []kind{anything, anything}, call: modulo},
+	"sum":      {params: []kind{anArray}, call: sum},
+	"round":    {params: []kind{aNumber, aNumber}, call: round},
+
+	"time_now":      {unchecked: true, call: timeNow, notIdempotent: "reads the clock: time_now()"},
+	"time_now_utc":  {unchecked: true, call: timeNowUTC, notIdempotent: "reads the clock: time_now_utc()"},
+	"time_since":    {params: []kind{aString, aString, aString}, call: timeSince, notIdempotent: "reads the clock: time_since()"},
+	"time_add":      {params: []kind{aString, aString}, call: timeAdd},
+	"time_parse":    {params: []kind{aString, aString}, call: timeParse},
+	"time_to_cron":  {params: []kind{aString}, call: timeToCron},
+	"time_utc":      {params: []kind{aString}, call: timeUTC},
+	"time_diff":     {params: []kind{aString, aString}, call: timeDiff},
+	"time_before":   {params: []kind{aString, aString}, call: timeBefore},
+	"time_after":    {params: []kind{aString, aString}, call: timeAfter},
+	"time_between":  {params: []kind{aString, aString, aString}, call: timeBetween},
+	"time_truncate": {params: []kind{aString, aString}, call: timeTruncate},
+}

@@ -1,0 +1,295 @@
+package match
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
+)
+
+// Conditions are compiled preconditions: immutable and safe for concurrent use.
+type Conditions struct {
+	any, all []condition
+	// hasAny tells an empty `any`, which is never met, from none, which always is.
+	hasAny bool
+}
+
+// condition is one entry.
+type condition struct {
+	key, value *variables.Template
+	operator   Operator
+	message    string
+	place      string // such as "all[0]"
+	written    string // the key as the policy has it, where that holds variables
+}
+
+// ParseError says what is wrong with preconditions, and where in them.
+type ParseError struct {
+	Path string // such as "any[0].operator"; empty for the preconditions as a whole
+	Err  error
+}
+
+// Error says where and what.
+func (e *ParseError) Error() string {
+	if e.Path == "" {
+		return e.Err.Error()
+	}
+	return e.Path + ": " + e.Err.Error()
+}
+
+// Unwrap gives the reason.
+func (e *ParseError) Unwrap() error { return e.Err }
+
+// ParseConditions compiles preconditions: a map of `any` and `all`, or a list, which is
+// all. Nil compiles to conditions that are always met. The error is a *ParseError.
+func ParseConditions(raw any) (*Conditions, error) {
+	switch v := raw.(type) {
+	case nil:
+		return &Conditions{}, nil
+	case []any:
+		list, err := parseList(v, nil)
+		return &Conditions{all: list}, err
+	case map[string]any:
+		return parseGroups(v)
+	}
+	return nil, &ParseError{Err: fmt.Errorf("a map of any and all, or a list, is needed, not %T", raw)}
+}
+
+// DecodeConditions is Parse for a place in a policy. Missing conditions are nil, and so are
+// those with an error, which goes to the node's report.
+func DecodeConditions(n policydecode.Node) *Conditions {
+	if n.Value == nil {
+		return nil
+	}
+	c, err := ParseConditions(n.Value)
+	if err != nil {
+		n.Fail("%w", err)
+		return nil
+	}
+	return c
+}
+
+func parseGroups(groups map[string]any) (*Conditions, error) {
+	c := &Conditions{}
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		list, ok := groups[name].([]any)
+		switch {
+		case name != "any" && name != "all":
+			return nil, &ParseError{Path: name, Err: fmt.Errorf("unknown field; any and all are possible")}
+		case groups[name] == nil:
+			continue
+		case !ok:
+			return nil, &ParseError{Path: name, Err: fmt.Errorf("a list is needed, not %T", groups[name])}
+		}
+		parsed, err := parseList(list, []string{name})
+		if err != nil {
+			return nil, err
+		}
+		if name == "any" {
+			c.any, c.hasAny = parsed, true
+		} else {
+			c.all = parsed
+		}
+	}
+	return c, nil
+}
+
+func parseList(list []any, path []string) ([]condition, error) {
+	conditions := make([]condition, len(list))
+	for i, item := range list {
+		place := fmt.Sprintf("%s[%d]", strings.Join(path, "."), i)
+		fields, ok := item.(map[string]any)
+		if !ok {
+			return nil, &ParseError{Path: place, Err: fmt.Errorf("a condition is needed, not %T", item)}
+		}
+		parsed, err := parseCondition(fields, place, append(path[:len(path):len(path)], fmt.Sprint(i)))
+		if err != nil {
+			return nil, err
+		}
+		conditions[i] = parsed
+	}
+	return conditions, nil
+}
+
+func parseCondition(fields map[string]any, place string, path []string) (condition, error) {
+	c := condition{place: place}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		var err error
+		switch name {
+		case "key":
+			c.key, err = variables.ParseAt(fields[name], append(path, name)...)
+		case "value":
+			c.value, err = variables.ParseAt(fields[name], append(path, name)...)
+		case "operator":
+			text, _ := fields[name].(string)
+			c.operator, err = ParseOperator(text)
+		case "message":
+			c.message, _ = fields[name].(string)
+		default:
+			err = fmt.Errorf("unknown field; key, operator, value and message are possible")
+		}
+		if err != nil {
+			return c, &ParseError{Path: place + "." + name, Err: err}
+		}
+	}
+	if c.operator == "" {
+		return c, &ParseError{Path: place, Err: fmt.Errorf("no operator")}
+	}
+	if text, ok := fields["key"].(string); ok && !c.key.Static() {
+		c.written = strings.TrimSpace(text)
+	}
+	return c, nil
+}
+
+// Met evaluates the conditions. `any` stops at the first that holds, `all` at the
+// first that does not; both count. A variable that cannot be resolved is an
+// error, not false, as in Kyverno.
+func (c *Conditions) Met(s *variables.Scope) (Verdict, error) {
+	anyHolds, anyFailures := !c.hasAny, []Failure(nil)
+	for i := range c.any {
+		failure, err := c.any[i].evaluate(s)
+		if err != nil {
+			return Verdict{}, err
+		}
+		if failure == nil {
+			anyHolds, anyFailures = true, nil
+			break
+		}
+		anyFailures = append(anyFailures, *failure)
+	}
+	for i := range c.all {
+		failure, err := c.all[i].evaluate(s)
+		if err != nil {
+			return Verdict{}, err
+		}
+		if failure != nil {
+			return Verdict{Failures: append(anyFailures, *failure)}, nil
+		}
+	}
+	return Verdict{Met: anyHolds, Failures: anyFailures}, nil
+}
+
+// evaluate returns nil for a condition that holds.
+func (c *condition) evaluate(s *variables.Scope) (*Failure, error) {
+	key, err := render(c.key, s)
+	if err != nil {
+		return nil, err
+	}
+	value, err := render(c.value, s)
+	if err != nil {
+		return nil, err
+	}
+	if c.operator.Holds(key, value) {
+		return nil, nil
+	}
+	return &Failure{
+		Key: key, Operator: c.operator, Value: value, Message: c.message, Place: c.place, Written: c.written,
+		Discreet: isSecret(c.key, key, s) || isSecret(c.value, value, s),
+	}, nil
+}
+
+// isSecret tells whether what the variables of a field stood for must not be told.
+// Output is masked later, but that finds neither a short value inside a text nor a
+// long one that was cut off.
+func isSecret(t *variables.Template, rendered any, s *variables.Scope) bool {
+	secrets := s.Interpreter().Secrets()
+	return secrets != nil && t != nil && !t.Static() && secrets.Known(rendered)
+}
+
+// render of a field that is not there is null.
+func render(t *variables.Template, s *variables.Scope) (any, error) {
+	if t == nil {
+		return nil, nil
+	}
+	return t.Render(s)
+}
+
+// Expressions lists the expressions of all keys and values.
+func (c *Conditions) Expressions() []*jmespath.Expression {
+	var all []*jmespath.Expression
+	for _, list := range [][]condition{c.any, c.all} {
+		for i := range list {
+			for _, t := range []*variables.Template{list[i].key, list[i].value} {
+				if t != nil {
+					all = append(all, t.Expressions()...)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Verdict is what came of conditions.
+type Verdict struct {
+	Met bool
+	// Failures are the conditions that did not hold and so decided the verdict;
+	// an `any` without entries has none.
+	Failures []Failure
+}
+
+// Failure is a condition that did not hold, with what its variables stood for.
+type Failure struct {
+	Key      any
+	Operator Operator
+	Value    any
+	Message  string // as the policy has it; may be empty
+	Place    string // in the conditions, such as "all[0]"
+	Written  string // the key as the policy has it; empty where that is no variable
+	// Discreet keeps what key and value stood for out of the text.
+	Discreet bool
+}
+
+// Why says which conditions did not hold, with what their keys stood for. It is
+// empty for conditions that are met.
+func (v Verdict) Why() string {
+	if v.Met {
+		return ""
+	}
+	if len(v.Failures) == 0 {
+		return "any: no condition"
+	}
+	reasons := make([]string, len(v.Failures))
+	for i, f := range v.Failures {
+		reasons[i] = f.String()
+	}
+	return strings.Join(reasons, "; ")
+}
+
+// String is like `all[0]: {{ request.object.kind }} is "Pod", wants Equals "Job"`,
+// with the message of the condition in front where it has one.
+func (f Failure) String() string {
+	text := fmt.Sprintf("%s %s %s", show(f.Key), f.Operator, show(f.Value))
+	switch {
+	case f.Discreet:
+		text = strings.TrimSpace(f.Written + " does not meet " + string(f.Operator) + " (values of a Secret are not told)")
+	case f.Written != "":
+		text = fmt.Sprintf("%s is %s, wants %s %s", f.Written, show(f.Key), f.Operator, show(f.Value))
+	}
+	if f.Message != "" {
+		text = f.Message + " (" + text + ")"
+	}
+	if f.Place != "" {
+		text = f.Place + ": " + text
+	}
+	return text
+}
+
+// show keeps long values out of messages.
+func show(value any) string {
+	const most = 80
+	text := fmt.Sprint(value)
+	switch v := value.(type) {
+	case nil:
+		text = "null"
+	case string:
+		text = fmt.Sprintf("%q", v)
+	}
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return text
+}

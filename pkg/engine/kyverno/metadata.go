@@ -1,0 +1,110 @@
+package kyverno
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+)
+
+// metadataPaths are the labels and annotations of an object and of its Pod template.
+//
+//nolint:gochecknoglobals // an immutable table
+var metadataPaths = [][]string{
+	{"metadata", "labels"},
+	{"metadata", "annotations"},
+	{"spec", "template", "metadata", "labels"},
+	{"spec", "template", "metadata", "annotations"},
+	{"spec", "jobTemplate", "spec", "template", "metadata", "labels"},
+	{"spec", "jobTemplate", "spec", "template", "metadata", "annotations"},
+}
+
+// quoteMetadata turns labels and annotations that a JSON patch wrote as bare
+// booleans or numbers into strings, the only values that the server takes there.
+// Strategic merge does the same by itself.
+func quoteMetadata(object map[string]any) (map[string]any, []engine.Warning) {
+	var warnings []engine.Warning
+	for _, path := range metadataPaths {
+		values, _ := dig(object, path).(map[string]any)
+		fixed, found := quoteValues(values, strings.Join(path, "."))
+		if len(found) == 0 {
+			continue
+		}
+		object = withValue(object, path, fixed)
+		warnings = append(warnings, found...)
+	}
+	return object, warnings
+}
+
+// quoted is what a patch made of an object, its labels and annotations as strings.
+func quoted(before, after map[string]any, notIdempotent string) PatchResult {
+	if diff.Shared(after, before) {
+		return PatchResult{Object: before}
+	}
+	object, warnings := quoteMetadata(after)
+	return PatchResult{Object: object, Warnings: warnings, NotIdempotent: notIdempotent}
+}
+
+func quoteValues(values map[string]any, field string) (map[string]any, []engine.Warning) {
+	var fixed map[string]any
+	var warnings []engine.Warning
+	for _, key := range unquoted(values) {
+		quoted, _ := bare(values[key])
+		if fixed == nil {
+			fixed = maps.Clone(values)
+		}
+		fixed[key] = quoted
+		warnings = append(warnings, engine.Warning(fmt.Sprintf(
+			"%s %s is written without quotes; it is taken as the string %q", field, key, quoted)))
+	}
+	return fixed, warnings
+}
+
+// unquoted lists the keys whose values are bare, in order.
+func unquoted(values map[string]any) []string {
+	var keys []string
+	for key, value := range values {
+		if _, ok := bare(value); ok {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func bare(value any) (string, bool) {
+	switch v := value.(type) {
+	case bool:
+		return strconv.FormatBool(v), true
+	case int64:
+		return strconv.FormatInt(v, 10), true
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64), true
+	}
+	return "", false
+}
+
+// withValue returns a copy of the object with a value set; only the maps on the
+// way are copied. The path exists.
+func withValue(object map[string]any, path []string, value any) map[string]any {
+	out := maps.Clone(object)
+	if len(path) == 1 {
+		out[path[0]] = value
+		return out
+	}
+	out[path[0]] = withValue(patchMapping(object[path[0]]), path[1:], value)
+	return out
+}
+
+func dig(document any, path []string) any {
+	for _, key := range path {
+		document = patchMapping(document)[key]
+	}
+	return document
+}
+
+func patchMapping(v any) map[string]any { m, _ := v.(map[string]any); return m }

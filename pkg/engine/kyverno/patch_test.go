@@ -1,0 +1,148 @@
+package kyverno_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/internal/cases"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
+)
+
+// application is a case of testdata/parts/apply.txtar: a patch of a mutate block on an
+// object, the object that comes of it, and what is said about it.
+type application struct {
+	Mutate        map[string]any
+	Names         map[string]any // that variables see
+	Object        map[string]any
+	Want          map[string]any // nil where the object stays the very same
+	Warnings      []engine.Warning
+	NotIdempotent string // a part of it
+	Held          string // a part of why the patch holds itself back
+	Why           string // nothing changes; empty where the object holds it all
+	Secret        bool   // what the object holds must not be told
+	Fails         string // a part of the error
+}
+
+func TestApply(t *testing.T) {
+	cases.Each(t, "testdata/parts/apply.txtar", func(t *testing.T, c *application) {
+		s := variables.NewScope(jmespath.New(time.Unix(0, 0), 1), engine.DefaultLimits())
+		for name, value := range c.Names {
+			s.Set(name, value)
+		}
+		why := engine.NewReasons(func(any) bool { return c.Secret })
+		got, err := decoded(t, c.Mutate).Apply(s, kyverno.PatchSubject{Object: c.Object, Schema: patchSchema, Why: why})
+		var held *strategicmerge.ConditionError
+		switch isHeld := errors.As(err, &held); {
+		case c.Fails+c.Held == "" && err != nil:
+			t.Fatal(err)
+		case c.Fails+c.Held != "" && (err == nil || !strings.Contains(err.Error(), c.Fails+c.Held) || isHeld != (c.Held != "")):
+			t.Fatalf("error %v", err)
+		}
+		switch {
+		case c.Want == nil && !diff.Shared(got.Object, c.Object):
+			t.Errorf("the object is not the one that was given: %v", got.Object)
+		case c.Want != nil:
+			if diff := cmp.Diff(c.Want, got.Object); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		}
+		if diff := cmp.Diff(c.Why, patchReasons(why)); diff != "" {
+			t.Errorf("reasons: -want +got\n%s", diff)
+		}
+		if diff := cmp.Diff(c.Warnings, got.Warnings); diff != "" {
+			t.Errorf("warnings: -want +got\n%s", diff)
+		}
+		if !strings.Contains(got.NotIdempotent, c.NotIdempotent) || (got.NotIdempotent == "") != (c.NotIdempotent == "") {
+			t.Errorf("not idempotent because %q, want %q", got.NotIdempotent, c.NotIdempotent)
+		}
+	})
+}
+
+// patchSchema knows Pods, in whose lists elements have names.
+func patchSchema() engine.Schema {
+	meta, err := strategicpatch.NewPatchMetaFromStruct(corev1.Pod{})
+	if err != nil {
+		return engine.Schema{}
+	}
+	return engine.Schema{Patch: meta}
+}
+
+func patchReasons(l *engine.Reasons) string {
+	if err := l.Err(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// decoded reads the one patch of a block, of whatever form.
+func decoded(t *testing.T, mutate map[string]any) kyverno.Patch {
+	r := &policydecode.Report{Warn: func(engine.CompileError) {}}
+	f := policydecode.Node{Report: r, Path: "spec.rules[0].mutate", Value: mutate}.Fields()
+	patches := kyverno.DecodeLegacyPatches(f)
+	if len(patches) == 0 {
+		patches = append(patches, kyverno.DecodePatch(f))
+	}
+	if err := r.Err(); err != nil || len(patches) != 1 {
+		t.Fatalf("%d patches, %v", len(patches), err)
+	}
+	for key := range mutate {
+		if got := patches[0].Field(); got != "mutate."+key {
+			t.Errorf("the patch is at %s", got)
+		}
+	}
+	return patches[0]
+}
+
+// patchMistake is a case of testdata/parts/patch-mistakes.txtar: what is said about a mutate block
+// that is not written as it should be.
+type patchMistake struct {
+	Mutate any
+	Want   []string
+}
+
+func TestPatchMistakes(t *testing.T) {
+	cases.Each(t, "testdata/parts/patch-mistakes.txtar", func(t *testing.T, c *patchMistake) {
+		var said []string
+		r := &policydecode.Report{Warn: func(e engine.CompileError) { said = append(said, "warning: "+e.Field+": "+e.Err.Error()) }}
+		f := policydecode.Node{Report: r, Path: "mutate", Value: c.Mutate}.Fields()
+		if len(kyverno.DecodeLegacyPatches(f)) == 0 && !f.Has("foreach") {
+			kyverno.DecodePatch(f)
+		}
+		for _, err := range r.Errs {
+			var e *engine.CompileError
+			if !errors.As(err, &e) {
+				t.Fatalf("%v is no CompileError", err)
+			}
+			said = append(said, e.Field+": "+e.Err.Error())
+		}
+		if diff := cmp.Diff(c.Want, said); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+	})
+}
+
+// patchNaming is a case of testdata/parts/fields.txtar: the fields that a mutate block names.
+type patchNaming struct {
+	Mutate map[string]any
+	Want   []string
+}
+
+func TestFields(t *testing.T) {
+	cases.Each(t, "testdata/parts/fields.txtar", func(t *testing.T, c *patchNaming) {
+		if diff := cmp.Diff(c.Want, kyverno.PatchFields(c.Mutate)); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,15 @@
+// Package overlay applies Kyverno's patchStrategicMerge, a strategic merge
+// patch whose keys may be anchors, to an object.
+//
+// The conditions of a patch are all judged on the object as it was, then its
+// fields are written. In a list of maps this happens element by element: a
+// pattern element with anchors is applied to every live element whose conditions
+// hold, one without anchors to the live element with the same merge keys, and a
+// pattern element that names no live one is a new element, put in front of the
+// others. Live elements keep their order.
+//
+// That is what Kyverno documents. Kyverno 1.19 itself shares one copy of a
+// pattern element between all live ones and moves touched elements to the front,
+// and so overwrites or loses data in cases which the tests of this package name.
+// Where such a case is recognised, Result.Warnings says what Kyverno would have done.
+package strategicmerge

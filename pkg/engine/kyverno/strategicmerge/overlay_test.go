@@ -1,0 +1,309 @@
+package strategicmerge_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
+)
+
+// cases are the sections of testdata/apply.txtar by case, and their order.
+func cases(t testing.TB) (map[string]map[string]string, []string) {
+	t.Helper()
+	archive, err := txtar.ParseFile("testdata/apply.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections, names := map[string]map[string]string{}, []string(nil)
+	for _, f := range archive.Files {
+		name, part, _ := strings.Cut(f.Name, "/")
+		if sections[name] == nil {
+			sections[name] = map[string]string{}
+			names = append(names, name)
+		}
+		sections[name][part] = string(f.Data)
+	}
+	for _, name := range names {
+		if _, ok := sections[name]["live"]; !ok {
+			sections[name]["live"] = sections["default"]["live"]
+		}
+	}
+	return sections, names[1:]
+}
+
+func TestApply(t *testing.T) {
+	sections, names := cases(t)
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) { testApply(t, sections[name]) })
+	}
+}
+
+func testApply(t *testing.T, c map[string]string) {
+	live, patch := object(t, c["live"]), object(t, c["patch"])
+	liveBefore, patchBefore := runtime.DeepCopyJSON(live), runtime.DeepCopyJSON(patch)
+	got, err := strategicmerge.Apply(live, patch, schemaOf(t, live))
+	if diff := cmp.Diff(liveBefore, live); diff != "" {
+		t.Errorf("the live object was modified:\n%s", diff)
+	}
+	if diff := cmp.Diff(patchBefore, patch); diff != "" {
+		t.Errorf("the patch was modified:\n%s", diff)
+	}
+	if path, skips := c["skipped"]; skips {
+		var failed *strategicmerge.ConditionError
+		if !errors.As(err, &failed) || failed.Path != strings.TrimSpace(path) || failed.Error() == "" {
+			t.Fatalf("error %v, want a condition on %s", err, path)
+		}
+		return
+	}
+	if want, fails := c["error"]; fails {
+		if err == nil || !strings.Contains(err.Error(), strings.TrimSpace(want)) {
+			t.Fatalf("error %v, want %s", err, want)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := live
+	if _, unchanged := c["unchanged"]; !unchanged {
+		want = object(t, c["want"])
+	} else if !same(got.Object, live) {
+		t.Error("nothing changed, but the object is another one")
+	}
+	if diff := cmp.Diff(want, got.Object); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	checkWarnings(t, c["warning"], got.Warnings)
+	again, err := strategicmerge.Apply(got.Object, patch, schemaOf(t, live))
+	if _, changes := c["again"]; !changes && (err != nil || !same(again.Object, got.Object)) {
+		t.Errorf("the patch changes its own result: %v\n%s", err, cmp.Diff(got.Object, again.Object))
+	}
+}
+
+func checkWarnings(t *testing.T, want string, got []engine.Warning) {
+	t.Helper()
+	if want = strings.TrimSpace(want); want == "" {
+		if len(got) > 0 {
+			t.Errorf("warnings %q, want none", got)
+		}
+		return
+	}
+	for _, w := range got {
+		if strings.Contains(string(w), want) {
+			return
+		}
+	}
+	t.Errorf("warnings %q, want one with %q", got, want)
+}
+
+func same(a, b map[string]any) bool { return fmt.Sprintf("%p", a) == fmt.Sprintf("%p", b) }
+
+func object(t testing.TB, text string) map[string]any {
+	t.Helper()
+	out, err := decode(text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return out
+}
+
+func decode(text string) (map[string]any, error) {
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	var out map[string]any
+	err = utiljson.Unmarshal(raw, &out)
+	return out, err
+}
+
+// schemaOf knows Pods and nothing else.
+func schemaOf(t testing.TB, live map[string]any) engine.Schema {
+	t.Helper()
+	if live["kind"] != "Pod" {
+		return engine.Schema{}
+	}
+	meta, err := strategicpatch.NewPatchMetaFromStruct(corev1.Pod{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return engine.Schema{Patch: meta}
+}
+
+func TestApplySharesWhatItDoesNotTouch(t *testing.T) {
+	live := object(t, `{kind: Pod, metadata: {labels: {a: b}}, spec: {containers: [{name: a, env: [{name: A}]}, {name: b}]}}`)
+	got, err := strategicmerge.Apply(live, object(t, `spec: {containers: [{name: a, image: x}]}`), schemaOf(t, live))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !same(got.Object["metadata"].(map[string]any), live["metadata"].(map[string]any)) {
+		t.Error("metadata was not touched, but is a copy")
+	}
+	containers := func(o map[string]any) []any { return o["spec"].(map[string]any)["containers"].([]any) }
+	if !same(containers(got.Object)[1].(map[string]any), containers(live)[1].(map[string]any)) {
+		t.Error("the second container was not touched, but is a copy")
+	}
+}
+
+func TestConditionErrorTellsWhatWasFound(t *testing.T) {
+	live := object(t, `{kind: Secret, data: {password: aHVudGVyMg==}}`)
+	_, err := strategicmerge.Apply(live, object(t, `{data: {(password): "x*", a: b}}`), engine.Schema{})
+	var failed *strategicmerge.ConditionError
+	if !errors.As(err, &failed) {
+		t.Fatalf("error %v", err)
+	}
+	if failed.Want != "x*" || failed.Got != "aHVudGVyMg==" || failed.Missing {
+		t.Errorf("got %+v", failed)
+	}
+	if strings.Contains(err.Error(), "aHVudGVyMg") {
+		t.Errorf("the text holds what may be a secret: %v", err)
+	}
+}
+
+// widgets is the schema of a custom resource whose parts are a map list by id.
+func widgets(t testing.TB) engine.Schema {
+	t.Helper()
+	text := spec.StringProperty()
+	part := spec.Schema{SchemaProps: spec.SchemaProps{
+		Type:       spec.StringOrArray{"object"},
+		Properties: map[string]spec.Schema{"id": *text, "a": *text, "b": *text},
+	}}
+	parts := spec.ArrayProperty(&part)
+	parts.AddExtension("x-kubernetes-list-type", "map")
+	parts.AddExtension("x-kubernetes-list-map-keys", []any{"id"})
+	body := spec.Schema{SchemaProps: spec.SchemaProps{
+		Type: spec.StringOrArray{"object"}, Properties: map[string]spec.Schema{"parts": *parts, "tags": *spec.ArrayProperty(text)},
+	}}
+	widget := spec.Schema{SchemaProps: spec.SchemaProps{
+		Type:       spec.StringOrArray{"object"},
+		Properties: map[string]spec.Schema{"apiVersion": *text, "kind": *text, "spec": body},
+	}}
+	widget.AddExtension("x-kubernetes-group-version-kind", []any{map[string]any{"group": "example.com", "version": "v1", "kind": "Widget"}})
+	schemas := map[string]*spec.Schema{"com.example.v1.Widget": &widget}
+	types, err := managedfields.NewTypeConverter(schemas, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return engine.Schema{Types: types, Patch: strategicpatch.PatchMetaFromOpenAPIV3{SchemaList: schemas, Schema: &widget}}
+}
+
+func TestMapListsOfCustomResourcesMergeByTheirKeys(t *testing.T) {
+	live := object(t, `{apiVersion: example.com/v1, kind: Widget, spec: {parts: [{id: x, a: "1"}, {id: y}], tags: [a]}}`)
+	got, err := strategicmerge.Apply(live, object(t, `spec: {parts: [{id: y, b: "2"}, {id: z}], tags: [b]}`), widgets(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := object(t, `{apiVersion: example.com/v1, kind: Widget, spec: {parts: [{id: z}, {id: x, a: "1"}, {id: y, b: "2"}], tags: [b]}}`)
+	if diff := cmp.Diff(want, got.Object); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	checkWarnings(t, "the list merges by id, as its schema says; Kyverno 1.19 would replace it", got.Warnings)
+}
+
+// TestEmptySchemasAreHarmless holds lookups back from a schema without content.
+func TestEmptySchemasAreHarmless(t *testing.T) {
+	live := object(t, `{kind: Widget, spec: {l: [{a: b}]}}`)
+	for _, s := range []engine.Schema{
+		{Patch: strategicpatch.PatchMetaFromOpenAPIV3{}},
+		{Patch: strategicpatch.PatchMetaFromOpenAPIV3{Schema: &spec.Schema{}}},
+		{Types: managedfields.NewDeducedTypeConverter()},
+	} {
+		if _, err := strategicmerge.Apply(live, object(t, `spec: {l: [{(a): b, c: d}], m: [{x: y}]}`), s); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func FuzzApply(f *testing.F) {
+	sections, names := cases(f)
+	for _, name := range names {
+		f.Add(sections[name]["live"], sections[name]["patch"])
+	}
+	f.Fuzz(func(t *testing.T, liveText, patchText string) {
+		live, err := decode(liveText)
+		if err != nil || live == nil {
+			return
+		}
+		patch, err := decode(patchText)
+		if err != nil {
+			return
+		}
+		liveBefore, patchBefore := runtime.DeepCopyJSON(live), runtime.DeepCopyJSON(patch)
+		got, err := strategicmerge.Apply(live, patch, schemaOf(t, live))
+		if err == nil {
+			strategicmerge.Explain(live, patch, schemaOf(t, live), engine.NewReasons(func(any) bool { return false }))
+		}
+		if diff := cmp.Diff(liveBefore, live); diff != "" {
+			t.Fatalf("the live object was modified:\n%s", diff)
+		}
+		if diff := cmp.Diff(patchBefore, patch); diff != "" {
+			t.Fatalf("the patch was modified:\n%s", diff)
+		}
+		if err != nil || strings.ContainsAny(patchText, "(") {
+			return // a patch may well make its own conditions fail, or hold
+		}
+		again, err := strategicmerge.Apply(got.Object, patch, schemaOf(t, live))
+		if err != nil || !same(again.Object, got.Object) {
+			t.Fatalf("the patch changes its own result: %v\n%s", err, cmp.Diff(got.Object, again.Object))
+		}
+	})
+}
+
+func BenchmarkApply(b *testing.B) {
+	containers := make([]any, 0, 5)
+	for i := range 5 {
+		containers = append(containers, map[string]any{
+			"name": fmt.Sprint("c", i), "image": "nginx:1.27",
+			"env": []any{map[string]any{"name": "A", "value": "b"}},
+		})
+	}
+	live := map[string]any{
+		"apiVersion": "v1", "kind": "Pod",
+		"metadata": map[string]any{"labels": map[string]any{"app": "web"}},
+		"spec":     map[string]any{"containers": containers},
+	}
+	for name, patch := range map[string]string{
+		"label":     `metadata: {labels: {team: shop}}`,
+		"unchanged": `metadata: {labels: {+(app): other}}`,
+		"skipped":   `spec: {(hostNetwork): true, dnsPolicy: Default}`,
+		"anchors":   `spec: {containers: [{(image): "nginx*", +(imagePullPolicy): Always, securityContext: {+(privileged): false}}]}`,
+		"list":      `spec: {containers: [{name: c3, env: [{name: B, value: c}]}, {name: side, image: envoy}]}`,
+	} {
+		p, s := object(b, patch), schemaOf(b, live)
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := strategicmerge.Apply(live, p, s); err != nil && name != "skipped" {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// TestDeepPatchesAreBounded nests lists with anchors, each of which is judged
+// again at every level above it.
+func TestDeepPatchesAreBounded(t *testing.T) {
+	live, patch := map[string]any{}, map[string]any{}
+	for depth := 1; depth <= 100; depth++ {
+		live = map[string]any{"name": "a", "l": []any{live, map[string]any{"name": "b"}}}
+		patch = map[string]any{"name": "a", "+(x)": "y", "l": []any{patch}}
+		_, err := strategicmerge.Apply(live, patch, engine.Schema{})
+		if fails := depth > 64; fails != (err != nil) {
+			t.Fatalf("depth %d: error %v", depth, err)
+		}
+	}
+}

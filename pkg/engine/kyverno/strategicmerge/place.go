@@ -1,0 +1,234 @@
+package strategicmerge
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"sigs.k8s.io/structured-merge-diff/v6/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// place is where in the object the merge stands. What the schema says about it
+// is looked up when it is asked for, since most patches touch no list.
+type place struct {
+	parent *place
+	key    string // of a field
+	index  int    // of a list element, whose key is empty
+	object *object
+
+	patch       strategicpatch.LookupPatchMeta // cached; nil where nothing is known
+	patchLooked bool
+	rule        *listRule // cached
+}
+
+// object is what all places of one object share.
+type object struct {
+	engine.Schema
+	apiVersion, kind any
+
+	types       *schema.Schema // cached; nil where nothing is known
+	root        schema.TypeRef
+	typesLooked bool
+}
+
+func newRoot(live map[string]any, s engine.Schema) *place {
+	return &place{object: &object{Schema: s, apiVersion: live["apiVersion"], kind: live["kind"]}}
+}
+
+func (p *place) field(key string) *place {
+	if p == nil {
+		return &place{key: key}
+	}
+	return &place{parent: p, key: key, object: p.object}
+}
+
+func (p *place) element(i int) *place {
+	return &place{parent: p, index: i, object: p.object}
+}
+
+// String is the path as users write it: spec.containers[0].image.
+func (p *place) String() string {
+	if p == nil {
+		return ""
+	}
+	before := p.parent.String()
+	switch {
+	case p.key == "" && p.parent == nil:
+		return ""
+	case p.key == "":
+		return fmt.Sprintf("%s[%d]", before, p.index)
+	case before == "":
+		return p.key
+	default:
+		return before + "." + p.key
+	}
+}
+
+// isLabels tells whether the map at this place holds labels or annotations,
+// whose values the server only takes as strings.
+func (p *place) isLabels() bool {
+	return (p.key == "labels" || p.key == "annotations") && p.parent != nil && p.parent.key == "metadata"
+}
+
+// listRule is how the list at a place merges.
+type listRule struct {
+	merge  bool     // instead of being replaced
+	keys   []string // of a list of maps that merges; empty where none are known
+	known  bool     // the schema knows the field
+	byType bool     // only the list type says so, which Kyverno does not look at
+}
+
+// listRule asks the patch strategy first, as Kyverno does, and then the schema's
+// list type, which Kyverno does not know.
+func (p *place) listRule() listRule {
+	if p.rule == nil {
+		rule := p.lookListRule()
+		p.rule = &rule
+	}
+	return *p.rule
+}
+
+func (p *place) lookListRule() listRule {
+	keys, isMap := p.mapKeys()
+	rule := listRule{known: isMap}
+	if meta := p.parent.patchMeta(); meta != nil {
+		if _, found, err := meta.LookupPatchMetadataForSlice(p.key); err == nil {
+			rule.known = true
+			rule.merge = slices.Contains(found.GetPatchStrategies(), "merge")
+			if key := found.GetPatchMergeKey(); rule.merge && key != "" {
+				rule.keys = withSecondKey(key)
+				if slices.Contains(keys, key) {
+					rule.keys = keys
+				}
+				return rule
+			}
+		}
+	}
+	if isMap {
+		rule.merge, rule.keys, rule.byType = true, keys, true
+	}
+	return rule
+}
+
+// withSecondKey adds the second list-map key of the built-in lists that have
+// one, for schemas that only tell the patch merge key.
+func withSecondKey(key string) []string {
+	switch key {
+	case "containerPort", "port":
+		return []string{key, "protocol"}
+	case "topologyKey":
+		return []string{key, "whenUnsatisfiable"}
+	default:
+		return []string{key}
+	}
+}
+
+// patchMeta is what the schema says about the fields of the map at this place.
+func (p *place) patchMeta() strategicpatch.LookupPatchMeta {
+	if p == nil {
+		return nil
+	}
+	if !p.patchLooked {
+		p.patchLooked = true
+		p.patch = p.lookPatchMeta()
+	}
+	return p.patch
+}
+
+func (p *place) lookPatchMeta() strategicpatch.LookupPatchMeta {
+	if p.parent == nil {
+		if p.object == nil {
+			return nil
+		}
+		return usable(p.object.Patch)
+	}
+	if p.key == "" { // an element: its list knows
+		list := p.parent
+		above := list.parent.patchMeta()
+		if above == nil {
+			return nil
+		}
+		meta, _, err := above.LookupPatchMetadataForSlice(list.key)
+		if err != nil {
+			return nil
+		}
+		return usable(meta)
+	}
+	above := p.parent.patchMeta()
+	if above == nil {
+		return nil
+	}
+	meta, _, err := above.LookupPatchMetadataForStruct(p.key)
+	if err != nil {
+		return nil
+	}
+	return usable(meta)
+}
+
+// usable keeps out a schema without content, on which lookups would panic.
+func usable(meta strategicpatch.LookupPatchMeta) strategicpatch.LookupPatchMeta {
+	if v3, ok := meta.(strategicpatch.PatchMetaFromOpenAPIV3); ok && v3.Schema == nil {
+		return nil
+	}
+	return meta
+}
+
+// mapKeys are the list-map keys of the list at this place.
+func (p *place) mapKeys() ([]string, bool) {
+	atom, ok := p.atom()
+	if !ok || atom.List == nil || atom.List.ElementRelationship != schema.Associative || len(atom.List.Keys) == 0 {
+		return nil, false
+	}
+	return atom.List.Keys, true
+}
+
+// atom is the structural type at this place.
+func (p *place) atom() (schema.Atom, bool) {
+	ref, ok := p.typeRef()
+	if !ok {
+		return schema.Atom{}, false
+	}
+	return p.object.types.Resolve(ref)
+}
+
+func (p *place) typeRef() (schema.TypeRef, bool) {
+	if p == nil || p.object == nil {
+		return schema.TypeRef{}, false
+	}
+	if p.parent == nil {
+		return p.object.typed()
+	}
+	above, ok := p.parent.atom()
+	switch {
+	case !ok:
+		return schema.TypeRef{}, false
+	case p.key == "" && above.List != nil:
+		return above.List.ElementType, true
+	case p.key != "" && above.Map != nil:
+		if f, found := above.Map.FindField(p.key); found {
+			return f.Type, true
+		}
+		return above.Map.ElementType, true
+	default:
+		return schema.TypeRef{}, false
+	}
+}
+
+// typed finds the type of the whole object by converting one that has only a
+// kind; the converter has no other way to tell.
+func (o *object) typed() (schema.TypeRef, bool) {
+	if !o.typesLooked {
+		o.typesLooked = true
+		if o.Types == nil {
+			return schema.TypeRef{}, false
+		}
+		bare := &unstructured.Unstructured{Object: map[string]any{"apiVersion": o.apiVersion, "kind": o.kind}}
+		if value, err := o.Types.ObjectToTyped(bare); err == nil {
+			o.types, o.root = value.Schema(), value.TypeRef()
+		}
+	}
+	return o.root, o.types != nil
+}

@@ -1,0 +1,174 @@
+package kyverno
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
+)
+
+// Target is one compiled entry of mutate.targets: immutable.
+type Target struct {
+	Field         string // in the rule: "mutate.targets[0]"
+	Context       contextentry.Entries
+	Preconditions *match.Conditions // nil when there are none
+
+	template *variables.Template // of what names the objects
+	written  map[string]string   // what names the objects, as the policy has it
+	own      string              // the namespace of a Policy, which its targets share
+	labels   *metav1.LabelSelector
+}
+
+// TargetError is why an entry does not tell which objects it is about.
+type TargetError struct {
+	Field string // in the rule, such as "mutate.targets[0].name"
+	Err   error
+}
+
+// Error says where in the rule, and why.
+func (e *TargetError) Error() string { return fmt.Sprintf("%s: %v", e.Field, e.Err) }
+
+// Unwrap gives the reason.
+func (e *TargetError) Unwrap() error { return e.Err }
+
+// DecodeTarget reads an entry. What is wrong goes to the node's report.
+func DecodeTarget(n policydecode.Node) *Target {
+	f := n.Fields()
+	t := &Target{Field: n.PathInRule(), own: n.Report.Namespace, written: map[string]string{}}
+	naming := map[string]any{}
+	for _, key := range []string{"apiVersion", "kind", "name", "namespace"} {
+		t.written[key] = f.At(key).Text()
+		naming[key] = t.written[key]
+	}
+	for _, key := range []string{"apiVersion", "kind"} {
+		if t.written[key] == "" {
+			f.At(key).Fail("is missing")
+		}
+	}
+	if s := f.At("selector"); s.Value != nil {
+		t.labels = s.LabelSelector()
+		naming["selector"] = s.Value
+	}
+	if ns := t.written["namespace"]; t.own != "" && ns != "" && ns != t.own {
+		f.At("namespace").Lint("a Policy only changes objects in its own namespace %s", t.own)
+	}
+	t.template = variables.Decode(policydecode.Node{Report: n.Report, Rule: n.Rule, Path: n.Path, Value: naming})
+	t.Context = contextentry.Decode(f.At("context"))
+	t.Preconditions = match.DecodeConditions(f.At("preconditions"))
+	f.Accept("uid")
+	f.Done()
+	return t
+}
+
+// LintTargetKinds warns of targets that, as the documents have it, must not be in one
+// rule because they do not share a schema.
+func LintTargetKinds(n policydecode.Node, targets []*Target) {
+	for _, t := range targets {
+		if first := targets[0].written["kind"]; t.written["kind"] != first {
+			n.Lint("changes both %s and %s; Kyverno's documents want one kind in a rule", first, t.written["kind"])
+			return
+		}
+	}
+}
+
+// Subjects names the objects to change, with the trigger's variables resolved; the
+// mapper, which may be nil, tells kinds without namespaces. The error is an *Error.
+func (t *Target) Subjects(s *variables.Scope, mapper meta.RESTMapper) (engine.Selection, error) {
+	rendered, err := t.template.Render(s)
+	if err != nil {
+		return engine.Selection{}, t.failed("", fmt.Errorf("failed to substitute variables: %w", err))
+	}
+	naming, _ := rendered.(map[string]any)
+	parts := map[string]string{}
+	for _, key := range []string{"apiVersion", "kind", "name", "namespace"} {
+		value, ok := naming[key].(string)
+		if (!ok || value == "") && t.written[key] != "" {
+			return engine.Selection{}, t.failed("."+key, fmt.Errorf(
+				"%s evaluates to nothing, which would stand for all; check the expression", t.written[key]))
+		}
+		parts[key] = value
+	}
+	kind, err := parseKind(parts["apiVersion"], parts["kind"])
+	if err != nil {
+		return engine.Selection{}, t.failed(".kind", err)
+	}
+	out := engine.Selection{
+		Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Subresource: kind.Subresource,
+		Namespace: parts["namespace"], Name: parts["name"],
+	}
+	if t.own != "" {
+		out.Namespace = t.own
+	}
+	if out.Labels, err = labels(naming["selector"]); err != nil {
+		return out, t.failed(".selector", err)
+	}
+	return narrow(out, mapper), nil
+}
+
+// Described is what a target names without its trigger; engine.Computed stands
+// for what only the trigger can tell.
+func (t *Target) Described() engine.Selection {
+	kind, err := parseKind(t.written["apiVersion"], t.written["kind"])
+	if err != nil || variables.Used(t.written["apiVersion"]+t.written["kind"]) {
+		kind = selector.Kind{Group: "*", Kind: "*"}
+	}
+	return engine.Selection{
+		Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Subresource: kind.Subresource,
+		Namespace: cmp.Or(t.own, variables.Plain(t.written["namespace"])), Name: variables.Plain(t.written["name"]), Labels: t.labels,
+	}
+}
+
+func (t *Target) failed(at string, err error) error {
+	return &TargetError{Field: t.Field + at, Err: err}
+}
+
+func labels(value any) (*metav1.LabelSelector, error) {
+	if value == nil {
+		return nil, nil
+	}
+	return policydecode.LabelSelector(value)
+}
+
+// parseKind reads apiVersion and kind, both perhaps with wildcards, in the
+// grammar of match blocks; but a plain "v1" is the core group, as in any other
+// manifest, where Kyverno takes it for version v1 of every group.
+func parseKind(apiVersion, kind string) (selector.Kind, error) {
+	out, err := selector.ParseKind(apiVersion + "/" + kind)
+	if err == nil && out.Group == "*" && out.Version == apiVersion && !selector.HasWildcard(apiVersion) {
+		out.Group = ""
+	}
+	return out, err
+}
+
+// narrow makes a selection say what it leaves to Kyverno's conventions. A plain
+// name and namespace decide alone, without the selector. A name without a
+// namespace is one object of a kind without namespaces, and else that name in
+// every namespace.
+func narrow(s engine.Selection, mapper meta.RESTMapper) engine.Selection {
+	plainName := s.Name != "" && !selector.HasWildcard(s.Name)
+	if plainName && s.Namespace != "" && !selector.HasWildcard(s.Namespace) {
+		s.Labels = nil
+	}
+	if plainName && s.Namespace == "" && !clusterScoped(s, mapper) {
+		s.Namespace = "*"
+	}
+	return s
+}
+
+func clusterScoped(s engine.Selection, mapper meta.RESTMapper) bool {
+	if mapper == nil || strings.ContainsAny(s.Group+s.Version+s.Kind, "*?") {
+		return false
+	}
+	m, err := mapper.RESTMapping(schema.GroupKind{Group: s.Group, Kind: s.Kind}, s.Version)
+	return err == nil && m.Scope.Name() == meta.RESTScopeNameRoot
+}

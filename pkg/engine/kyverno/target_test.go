@@ -1,0 +1,118 @@
+package kyverno_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/internal/cases"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
+)
+
+// naming is a case of testdata/parts/naming.txtar: an entry of mutate.targets, the objects
+// that it names for a trigger, and those that it names without one.
+type naming struct {
+	Target    map[string]any
+	Namespace string         // of a Policy
+	Names     map[string]any // that variables see
+	Unmapped  bool           // there is nothing to tell kinds without namespaces
+	Warning   string
+	Want      string // the objects, or why they cannot be named
+	Described string // left out where it is Want
+}
+
+func TestNaming(t *testing.T) {
+	cases.Each(t, "testdata/parts/naming.txtar", func(t *testing.T, c *naming) {
+		var warning string
+		r := &policydecode.Report{Namespace: c.Namespace, Warn: func(e engine.CompileError) { warning = e.Field + ": " + e.Err.Error() }}
+		entry := kyverno.DecodeTarget(policydecode.Node{Report: r, Path: "spec.rules[0].mutate.targets[0]", Value: c.Target})
+		if err := r.Err(); err != nil || warning != c.Warning {
+			t.Fatalf("errors %v, warning %q", err, warning)
+		}
+		if got := c.subjects(t, entry); got != c.Want {
+			t.Errorf("names %s\nwant  %s", got, c.Want)
+		}
+		if c.Described == "" {
+			c.Described = c.Want
+		}
+		if got := text(entry.Described()); got != c.Described {
+			t.Errorf("described as %s\nwant         %s", got, c.Described)
+		}
+	})
+}
+
+func (c *naming) subjects(t *testing.T, entry *kyverno.Target) string {
+	s := variables.NewScope(jmespath.New(time.Unix(0, 0), 1), engine.DefaultLimits())
+	for name, value := range c.Names {
+		s.Set(name, value)
+	}
+	empty, err := snapshot.Load(nil, snapshot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mapper := empty.Mapper()
+	if c.Unmapped {
+		mapper = nil
+	}
+	selection, err := entry.Subjects(s, mapper)
+	if err == nil {
+		return text(selection)
+	}
+	var failed *kyverno.TargetError
+	if !errors.As(err, &failed) {
+		t.Errorf("%v is no *target.Error", err)
+	}
+	return err.Error()
+}
+
+func text(s engine.Selection) string {
+	out := fmt.Sprintf("%s/%s/%s", s.Group, s.Version, s.Kind)
+	if s.Subresource != "" {
+		out += "/" + s.Subresource
+	}
+	if s.Namespace+s.Name != "" {
+		out += fmt.Sprintf(" %s/%s", s.Namespace, s.Name)
+	}
+	if s.Labels != nil {
+		out += fmt.Sprintf(" with %v", s.Labels.MatchLabels)
+	}
+	return out
+}
+
+// mistake is a case of testdata/parts/target-mistakes.txtar: what is said about targets that are
+// not written as they should be.
+type mistake struct {
+	Targets []any
+	Want    []string
+}
+
+func TestTargetMistakes(t *testing.T) {
+	cases.Each(t, "testdata/parts/target-mistakes.txtar", func(t *testing.T, c *mistake) {
+		var said []string
+		r := &policydecode.Report{Warn: func(e engine.CompileError) { said = append(said, "warning: "+e.Field+": "+e.Err.Error()) }}
+		list := policydecode.Node{Report: r, Path: "targets", Value: c.Targets}
+		var targets []*kyverno.Target
+		for _, n := range list.List() {
+			targets = append(targets, kyverno.DecodeTarget(n))
+		}
+		kyverno.LintTargetKinds(list, targets)
+		for _, err := range r.Errs {
+			var e *engine.CompileError
+			if !errors.As(err, &e) {
+				t.Fatalf("%v is no CompileError", err)
+			}
+			said = append(said, e.Field+": "+e.Err.Error())
+		}
+		if diff := cmp.Diff(c.Want, said); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+	})
+}

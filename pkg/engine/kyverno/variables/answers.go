@@ -1,0 +1,169 @@
+package variables
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
+)
+
+// answer stands for what a server says to a request.
+type answer struct {
+	method string // empty for every one
+	target string // a path of the API server, or a URL
+	status int64
+	body   any
+}
+
+// StatusError is an answer that is given and says that the request failed.
+type StatusError struct {
+	Status int64
+	Body   any
+}
+
+// Error is the status, and the message of a Kubernetes Status.
+func (e *StatusError) Error() string {
+	body, _ := e.Body.(map[string]any)
+	if message, _ := body["message"].(string); message != "" {
+		return fmt.Sprintf("HTTP %d: %s", e.Status, message)
+	}
+	return fmt.Sprintf("HTTP %d", e.Status)
+}
+
+func (v *Values) addAnswers(n policydecode.Node) {
+	for _, n := range n.List() {
+		f := n.Fields()
+		a := answer{method: strings.ToUpper(f.At("method").Text()), target: f.At("url").Text(), status: 200}
+		switch path := f.At("urlPath").Text(); {
+		case (path == "") == (a.target == ""):
+			f.Fail("needs either a url or a urlPath")
+		case a.target == "":
+			a.target = path
+		}
+		if a.method != "" && a.method != "GET" && a.method != "POST" {
+			f.At("method").Fail("must be GET or POST, not %q", a.method)
+		}
+		response := f.At("response").Fields()
+		a.body = response.At("body").Value
+		if a.body == nil {
+			response.At("body").Fail("is missing")
+		}
+		if response.Has("statusCode") {
+			a.status = statusCode(response.Values["statusCode"])
+			if a.status < 100 || a.status > 599 {
+				response.At("statusCode").Fail("must be a number between 100 and 599")
+			}
+		}
+		response.Done()
+		f.Done()
+		v.answers = append(v.answers, a)
+	}
+}
+
+func statusCode(value any) int64 {
+	switch v := value.(type) {
+	case int64:
+		return v
+	case float64:
+		return int64(v)
+	}
+	return 0
+}
+
+// Answer is what is given for a request to a path of the API server or to a URL;
+// an answer for its method comes before one for all. The error is a *StatusError
+// where the given status is no success.
+func (v *Values) Answer(method, target string) (body any, given bool, err error) {
+	if v == nil {
+		return nil, false, nil
+	}
+	var found *answer
+	for i, a := range v.answers {
+		if a.target == target && (a.method == method || (a.method == "" && found == nil)) {
+			found = &v.answers[i]
+		}
+	}
+	switch {
+	case found == nil:
+		return nil, false, nil
+	case found.status < 200 || found.status >= 300:
+		return nil, true, &StatusError{Status: found.status, Body: found.body}
+	}
+	return found.body, true, nil
+}
+
+// entry stands for a GlobalContextEntry.
+type entry struct {
+	data        any
+	root        *jmespath.Expression // nil for the data as a whole
+	projections []projection
+}
+
+type projection struct {
+	name string
+	path *jmespath.Expression
+}
+
+func (v *Values) addEntries(n policydecode.Node) {
+	for _, n := range n.List() {
+		f := n.Fields()
+		name := named(f)
+		e := &entry{data: f.At("data").Value}
+		if e.data == nil {
+			f.At("data").Fail("is missing")
+		}
+		if f.Has("fieldPath") {
+			e.root = compile(f.At("fieldPath"))
+		}
+		for _, n := range f.At("projections").List() {
+			p := n.Fields()
+			if one := (projection{named(p), compile(p.At("path"))}); one.path != nil {
+				e.projections = append(e.projections, one)
+			}
+			p.Done()
+		}
+		f.Done()
+		v.entries[name] = e
+	}
+}
+
+func compile(n policydecode.Node) *jmespath.Expression {
+	path, err := jmespath.Compile(n.Text())
+	if err != nil {
+		n.Fail("%w", err)
+	}
+	return path
+}
+
+// Entry is what is given for a GlobalContextEntry, or for one of its projections
+// (cmd/cli/kubectl-kyverno/store/mock.go).
+func (v *Values) Entry(in *jmespath.Interpreter, name, part string) (value any, given bool, err error) {
+	if v == nil || v.entries[name] == nil {
+		return nil, false, nil
+	}
+	e := v.entries[name]
+	value = e.data
+	if e.root != nil {
+		if value, err = e.root.Search(in, value); err != nil {
+			return nil, true, fmt.Errorf("fieldPath: %w", err)
+		}
+	}
+	if len(e.projections) > 0 {
+		all := valuesTree{}
+		for _, p := range e.projections {
+			if all[p.name], err = p.path.Search(in, value); err != nil {
+				return nil, true, fmt.Errorf("projection %s: %w", p.name, err)
+			}
+		}
+		value = all
+	}
+	if part == "" {
+		return value, true, nil
+	}
+	fields, _ := value.(map[string]any)
+	if _, present := fields[part]; !present {
+		return nil, true, fmt.Errorf("projection %q not found", part)
+	}
+	return fields[part], true, nil
+}

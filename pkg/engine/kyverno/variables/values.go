@@ -1,0 +1,257 @@
+package variables
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
+)
+
+// Values are what a user gives for what policies read. They are immutable once
+// decoded; nil gives nothing.
+type Values struct {
+	global   valuesTree
+	objects  map[objectName]valuesTree
+	rules    map[ruleName]valuesTree
+	elements map[ruleName][]block
+	answers  []answer
+	entries  map[string]*entry
+}
+
+// valuesTree holds values by name; a name with dots has been taken apart.
+type valuesTree = map[string]any
+
+type objectName struct{ policy, object string }
+
+type ruleName struct{ policy, rule string }
+
+// block holds the values for the elements of one foreach, by variable.
+type block map[string][]any
+
+// NewValues returns values that give nothing yet.
+func NewValues() *Values {
+	return &Values{
+		objects: map[objectName]valuesTree{}, rules: map[ruleName]valuesTree{},
+		elements: map[ruleName][]block{}, entries: map[string]*entry{},
+	}
+}
+
+// Add reads a Values document; what it says comes before what others have said.
+// What is wrong or unknown goes to the node's report.
+func (v *Values) Add(n policydecode.Node) {
+	f := n.Fields()
+	f.Accept("apiVersion", "kind", "metadata")
+	v.global = merged(v.global, decodeTree(f.At("globalValues")))
+	for _, n := range f.At("policies").List() {
+		v.addPolicy(n)
+	}
+	v.addAnswers(f.At("apiCallResponses"))
+	v.addEntries(f.At("globalContextEntries"))
+	namespaces(f)
+	for _, n := range f.At("subresources").List() {
+		n.Lint("has no effect: objects of manifests are never taken for subresources of others")
+	}
+	if f.Has("variables") {
+		f.At("variables").Lint("has no effect on mutate rules")
+	}
+	f.Done()
+}
+
+func (v *Values) addPolicy(n policydecode.Node) {
+	f := n.Fields()
+	policy := named(f)
+	for _, n := range f.At("resources").List() {
+		object := n.Fields()
+		name := objectName{policy, named(object)}
+		v.objects[name] = merged(v.objects[name], decodeTree(object.At("values")))
+		object.Done()
+	}
+	for _, n := range f.At("rules").List() {
+		rule := n.Fields()
+		name := ruleName{policy, named(rule)}
+		v.rules[name] = merged(v.rules[name], decodeTree(rule.At("values")))
+		v.elements[name] = append(v.elements[name], decodeBlocks(rule.At("foreachValues"))...)
+		rule.Done()
+	}
+	f.Done()
+}
+
+func named(f *policydecode.Fields) string {
+	name := f.At("name").Text()
+	if name == "" {
+		f.At("name").Fail("is missing")
+	}
+	return name
+}
+
+// decodeTree reads values by dotted name, in the order of the names.
+func decodeTree(n policydecode.Node) valuesTree {
+	f := n.Fields()
+	var out valuesTree
+	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
+		if isName(f.At(name), name) {
+			out = merged(out, nested(split(name), f.Values[name]))
+		}
+	}
+	return out
+}
+
+// maxParts is how many parts a name may have; each is a level of nesting.
+const maxParts = 128
+
+// isName reports what is no name of a variable.
+func isName(n policydecode.Node, name string) bool {
+	parts := split(name)
+	switch {
+	case slices.Contains(parts, ""):
+		n.Fail("is no name of a variable: a part between dots is empty")
+	case len(parts) > maxParts:
+		n.Fail("is no name of a variable: it has more than %d parts", maxParts)
+	default:
+		return true
+	}
+	return false
+}
+
+// nested is a value below the parts of its name.
+func nested(path []string, value any) valuesTree {
+	for _, part := range slices.Backward(path[1:]) {
+		value = valuesTree{part: value}
+	}
+	return valuesTree{path[0]: value}
+}
+
+// split takes a dotted name apart; a part in double quotes may hold dots
+// (pkg/engine/context/context.go, AddVariable).
+func split(name string) []string {
+	var parts []string
+	var part strings.Builder
+	quoted := false
+	for _, r := range name {
+		switch {
+		case r == '"':
+			quoted = !quoted
+		case r == '.' && !quoted:
+			parts = append(parts, part.String())
+			part.Reset()
+		default:
+			part.WriteRune(r)
+		}
+	}
+	return append(parts, part.String())
+}
+
+// decodeBlocks reads the values for elements: one mapping for every foreach of
+// the rule, or a list with a mapping for each.
+func decodeBlocks(n policydecode.Node) []block {
+	blocks := []policydecode.Node{n}
+	if _, several := n.Value.([]any); several {
+		blocks = n.List()
+	}
+	var out []block
+	for _, n := range blocks {
+		f := n.Fields()
+		b := block{}
+		for _, name := range slices.Sorted(maps.Keys(f.Values)) {
+			if !isName(f.At(name), name) {
+				continue
+			}
+			for _, value := range f.At(name).List() {
+				b[name] = append(b[name], value.Value)
+			}
+		}
+		if len(b) > 0 || len(blocks) > 1 {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// Given are the values for one rule, by the name that the policy gives it, on one
+// object: those of the rule before those of the object, before the global ones.
+// It returns nested mappings by the first parts of the names; nil when there are
+// none. Nobody may modify them.
+func (v *Values) Given(policy, rule, object string) map[string]any {
+	if v == nil {
+		return nil
+	}
+	return merged(merged(v.global, v.objects[objectName{policy, object}]), v.rules[ruleName{policy, rule}])
+}
+
+// Element are the values for one element of a foreach, of which index counts the
+// outermost ones of the rule; nil when there are none.
+func (v *Values) Element(policy, rule string, foreach, element int) map[string]any {
+	if v == nil {
+		return nil
+	}
+	blocks := v.elements[ruleName{policy, rule}]
+	switch {
+	case len(blocks) == 1:
+		foreach = 0
+	case foreach >= len(blocks):
+		return nil
+	}
+	var out valuesTree
+	for _, name := range slices.Sorted(maps.Keys(blocks[foreach])) {
+		if list := blocks[foreach][name]; element < len(list) {
+			out = merged(out, nested(split(name), list[element]))
+		}
+	}
+	return out
+}
+
+// GivesElements tells whether the elements of some foreach of a rule have values
+// whose names start with a name.
+func (v *Values) GivesElements(policy, rule, name string) bool {
+	if v == nil {
+		return false
+	}
+	for _, b := range v.elements[ruleName{policy, rule}] {
+		for dotted := range b {
+			if split(dotted)[0] == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Operation is the operation of the request on an object; empty where no value
+// says which.
+func (v *Values) Operation(policy, object string) string {
+	if v == nil {
+		return ""
+	}
+	request, _ := merged(v.global, v.objects[objectName{policy, object}])["request"].(valuesTree)
+	operation, _ := request["operation"].(string)
+	return operation
+}
+
+// Over returns the base with the values laid over it: mappings are merged, and
+// of anything else the value counts. Neither is modified.
+func Over(base, value any) any {
+	below, isMap := base.(map[string]any)
+	above, both := value.(map[string]any)
+	if !isMap || !both {
+		return value
+	}
+	return merged(below, above)
+}
+
+func merged(below, above valuesTree) valuesTree {
+	switch {
+	case len(above) == 0:
+		return below
+	case len(below) == 0:
+		return above
+	}
+	out := maps.Clone(below)
+	for name, value := range above {
+		if old, present := out[name]; present {
+			value = Over(old, value)
+		}
+		out[name] = value
+	}
+	return out
+}

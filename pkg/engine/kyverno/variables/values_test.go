@@ -1,0 +1,156 @@
+package variables_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
+)
+
+// load reads the documents of testdata/values.txtar in the given order.
+func load(t *testing.T, names ...string) *variables.Values {
+	t.Helper()
+	v := variables.NewValues()
+	for _, name := range names {
+		r := &policydecode.Report{Warn: func(e engine.CompileError) { t.Errorf("%s: %v", name, &e) }}
+		v.Add(policydecode.Node{Report: r, Value: document(t, name).Object})
+		if err := r.Err(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	return v
+}
+
+func document(t *testing.T, name string) *unstructured.Unstructured {
+	t.Helper()
+	content, err := os.ReadFile("testdata/values.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range txtar.Parse(content).Files {
+		if f.Name == name {
+			u := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal(f.Data, &u.Object); err != nil {
+				t.Fatal(err)
+			}
+			return u
+		}
+	}
+	t.Fatalf("there is no %s", name)
+	return nil
+}
+
+type object = map[string]any
+
+func TestValuesOfRulesComeBeforeThoseOfObjectsBeforeGlobalOnes(t *testing.T) {
+	v := load(t, "all.yaml")
+	for _, c := range []struct {
+		policy, rule, object string
+		want                 object
+	}{
+		{"other", "r", "web", object{"request": object{"mode": "global", "zone": "everywhere"}}},
+		{"p", "other", "db", object{"request": object{"mode": "global", "zone": "everywhere"}}},
+		{"p", "other", "web", object{"request": object{"mode": "object", "zone": "everywhere"}}},
+		{"p", "r", "web", object{"request": object{"mode": "rule", "zone": "everywhere"}, "a.b": object{"c": []any{"x"}}}},
+	} {
+		if diff := cmp.Diff(c.want, v.Given(c.policy, c.rule, c.object)); diff != "" {
+			t.Errorf("%s/%s on %s (-want +got):\n%s", c.policy, c.rule, c.object, diff)
+		}
+	}
+}
+
+func TestLaterDocumentsComeFirst(t *testing.T) {
+	v := load(t, "all.yaml", "later.yaml")
+	want := object{"request": object{"mode": "later", "zone": "everywhere"}}
+	if diff := cmp.Diff(want, v.Given("other", "r", "web")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestElements(t *testing.T) {
+	v := load(t, "elements.yaml")
+	for _, c := range []struct {
+		rule             string
+		foreach, element int
+		want             object
+	}{
+		{"one-for-all", 0, 0, object{"a": "first", "b": object{"c": "only"}}},
+		{"one-for-all", 7, 1, object{"a": "second"}},
+		{"one-for-all", 0, 2, nil},
+		{"each-its-own", 0, 0, object{"a": "first"}},
+		{"each-its-own", 1, 0, object{"b": "second"}},
+		{"each-its-own", 2, 0, nil},
+		{"absent", 0, 0, nil},
+	} {
+		if diff := cmp.Diff(c.want, v.Element("p", c.rule, c.foreach, c.element)); diff != "" {
+			t.Errorf("%s, foreach %d, element %d (-want +got):\n%s", c.rule, c.foreach, c.element, diff)
+		}
+	}
+	for name, want := range map[string]bool{"a": true, "b": true, "b.c": false, "d": false} {
+		if got := v.GivesElements("p", "one-for-all", name); got != want {
+			t.Errorf("elements have values of %s: %t, want %t", name, got, want)
+		}
+	}
+}
+
+func TestNamespaces(t *testing.T) {
+	got := variables.ValuesNamespaces(document(t, "namespaces.yaml"))
+	var labels []string
+	for _, u := range got {
+		labels = append(labels, u.GetKind()+" "+u.GetName()+" "+u.GetLabels()["env"]+u.GetAnnotations()["note"])
+	}
+	want := []string{"Namespace a first", "Namespace b second", "Namespace c whole and annotated"}
+	if diff := cmp.Diff(want, labels); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestTheAnswerForAMethodComesFirst(t *testing.T) {
+	v := load(t, "answers.yaml")
+	for _, c := range []struct {
+		method, target string
+		want           any
+		given          bool
+	}{
+		{"GET", "/version", object{"is": "for GET"}, true},
+		{"POST", "/version", object{"is": "for all"}, true},
+		{"GET", "/other", nil, false},
+	} {
+		got, given, err := v.Answer(c.method, c.target)
+		if given != c.given || err != nil || cmp.Diff(c.want, got) != "" {
+			t.Errorf("%s %s: got %v, %t, %v", c.method, c.target, got, given, err)
+		}
+	}
+	if _, given, err := v.Answer("GET", "/broken"); !given || err == nil || err.Error() != "HTTP 503" {
+		t.Errorf("/broken: %t, %v", given, err)
+	}
+}
+
+func TestNoValuesGiveNothing(t *testing.T) {
+	var v *variables.Values
+	_, answered, _ := v.Answer("GET", "/version")
+	_, entry, _ := v.Entry(nil, "a", "")
+	if v.Given("p", "r", "o") != nil || v.Element("p", "r", 0, 0) != nil || v.Operation("p", "o") != "" || v.GivesElements("p", "r", "a") || answered || entry {
+		t.Error("nil gives something")
+	}
+}
+
+func TestOverModifiesNeither(t *testing.T) {
+	base, value := object{"a": object{"b": 1}, "c": 2}, object{"a": object{"d": 3}, "c": object{"e": 4}}
+	if diff := cmp.Diff(any(object{"a": object{"b": 1, "d": 3}, "c": object{"e": 4}}), variables.Over(base, value)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(object{"a": object{"b": 1}, "c": 2}, base); diff != "" {
+		t.Errorf("the base was modified:\n%s", diff)
+	}
+	if variables.Over("text", object{"a": 1}) == nil {
+		t.Error("a mapping does not replace a text")
+	}
+}
