@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/admissionpolicy/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -16,7 +15,7 @@ type policy struct {
 	ref         engine.RuleRef
 	root        policydecode.Node
 	broken      bool // it does not compile
-	constraints *match.Constraints
+	constraints *Constraints
 	params      *schema.GroupVersionKind // paramKind; nil for none
 	// ignores is failurePolicy Ignore, and reinvoked reinvocationPolicy IfNeeded.
 	ignores, reinvoked bool
@@ -63,7 +62,7 @@ func decodePolicy(r *policydecode.Report, d engine.Document) *policy {
 	}
 	spec := root.At("spec").Fields()
 	p.params = decodeParamKind(spec.At("paramKind"))
-	p.constraints = match.Decode(spec.At("matchConstraints"))
+	p.constraints = DecodeConstraints(spec.At("matchConstraints"))
 	if len(p.constraints.Rules) == 0 {
 		spec.At("matchConstraints").Fail("has no resourceRules: nothing says what the policy is for")
 	}

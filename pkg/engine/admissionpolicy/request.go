@@ -12,14 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/admissionpolicy/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
 // request is the admission request that a round simulates, for matching and for
 // expressions.
 type request struct {
-	match   match.Request
+	match   Request
 	typed   *admissionv1.AdmissionRequest
 	fields  map[string]any
 	created bool
@@ -47,7 +46,7 @@ func (r *run) newRequest(created bool) *request {
 	case operation == "" || operation == engine.OperationAuto:
 		operation = engine.OperationUpdate
 	}
-	q := &request{created: created, match: match.Request{
+	q := &request{created: created, match: Request{
 		Resource: r.resource(), Subresource: t.Key.Subresource, Operation: operation,
 		Namespace: t.Key.Namespace, Name: t.Key.Name, Object: t.Object, OldObject: t.OldObject,
 		NamespaceLabels: r.namespaceLabels, Served: r.served,
@@ -93,7 +92,7 @@ func (r *run) served(version string) bool {
 	return err == nil && m.GroupVersionKind.Version == version
 }
 
-func typedRequest(q *match.Request, t engine.Target) *admissionv1.AdmissionRequest {
+func typedRequest(q *Request, t engine.Target) *admissionv1.AdmissionRequest {
 	kind, resource := metav1.GroupVersionKind(t.Object.GroupVersionKind()), metav1.GroupVersionResource(q.Resource)
 	return &admissionv1.AdmissionRequest{
 		Kind: kind, Resource: resource, SubResource: q.Subresource,
@@ -155,9 +154,9 @@ func (r *run) mismatch(u *unit, m matched) error {
 
 // matched is what became of matching a policy and its binding.
 type matched struct {
-	miss    match.Miss         // None where they match
-	of      *match.Constraints // whose miss it is
-	created bool               // they match a creation only
+	miss    Miss         // None where they match
+	of      *Constraints // whose miss it is
+	created bool         // they match a creation only
 }
 
 // match matches a policy and its binding against the request, and against a
@@ -166,10 +165,10 @@ type matched struct {
 func (r *run) match(u *unit) (matched, error) {
 	m, err := r.judge(u, false)
 	auto := r.target.Request.Operation == "" || r.target.Request.Operation == engine.OperationAuto
-	if err != nil || !auto || m.miss != match.ByOperation {
+	if err != nil || !auto || m.miss != ByOperation {
 		return m, err
 	}
-	if created, err := r.judge(u, true); err != nil || created.miss == match.None {
+	if created, err := r.judge(u, true); err != nil || created.miss == None {
 		return created, err
 	}
 	return m, nil
@@ -177,7 +176,7 @@ func (r *run) match(u *unit) (matched, error) {
 
 func (r *run) judge(u *unit, created bool) (matched, error) {
 	q, m := &r.request(created).match, matched{created: created}
-	all := []*match.Constraints{u.constraints}
+	all := []*Constraints{u.constraints}
 	if u.binding != nil && u.binding.resources != nil {
 		all = append(all, u.binding.resources)
 	}
@@ -187,7 +186,7 @@ func (r *run) judge(u *unit, created bool) (matched, error) {
 		if err != nil {
 			return m, err
 		}
-		if v.Miss != match.None {
+		if v.Miss != None {
 			m.miss, m.of = v.Miss, c
 			return m, nil
 		}

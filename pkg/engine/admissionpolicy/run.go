@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/admissionpolicy/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -55,7 +54,7 @@ func (r *run) unit(u *unit, sink engine.Sink) error {
 	switch {
 	case err != nil:
 		return r.fail(u, step, err)
-	case m.miss != match.None:
+	case m.miss != None:
 		return r.passOver(step, sink, func() error { return r.mismatch(u, m) })
 	}
 	params, err := r.params(u)

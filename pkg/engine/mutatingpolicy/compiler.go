@@ -8,17 +8,14 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/autogen"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/definition"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // compiler compiles the policies of a run.
 type compiler struct {
 	filter       engine.RuleFilter
-	exceptions   []*definition.Exception
+	exceptions   []*Exception
 	entries      *library.Entries
 	environments map[string]*cel.Environment // by the namespace of policies
 	errs         []error                     // what is wrong with exceptions, each told once
@@ -27,7 +24,7 @@ type compiler struct {
 // compile turns a policy into its rule and those that are derived from it; into
 // none where anything is wrong.
 func (c *compiler) compile(r *policydecode.Report, d engine.Document) []*rule {
-	p := definition.DecodePolicy(r, d)
+	p := DecodePolicy(r, d)
 	if len(r.Errs) > 0 || (p.Targets != nil && !p.Existing) {
 		return nil
 	}
@@ -72,14 +69,14 @@ func (c *compiler) environment(namespace string) (*cel.Environment, error) {
 // variant is a policy as it is written, or as it is derived for controllers.
 type variant struct {
 	rule        string // the name of the derived one; empty for the policy as it is written
-	constraints *match.Constraints
+	constraints *Constraints
 	rewrite     func(expression string) string
 }
 
-func derived(p *definition.Policy, d autogen.Derivation) variant {
-	var groups []match.GroupResources
+func derived(p *Policy, d Derivation) variant {
+	var groups []GroupResources
 	for _, g := range d.Rules {
-		groups = append(groups, match.GroupResources{Group: g.Group, Version: g.Version, Names: g.Names})
+		groups = append(groups, GroupResources{Group: g.Group, Version: g.Version, Names: g.Names})
 	}
 	return variant{rule: "autogen-" + d.Name, constraints: p.Constraints.Resources(groups), rewrite: d.Rewrite}
 }
@@ -87,7 +84,7 @@ func derived(p *definition.Policy, d autogen.Derivation) variant {
 // ruleBuilder compiles the expressions of one variant of a policy.
 type ruleBuilder struct {
 	*compiler
-	*definition.Policy
+	*Policy
 	variant
 	environment *cel.Environment
 	scope       *cel.Scope
@@ -138,7 +135,7 @@ func (b *ruleBuilder) failed(n policydecode.Node, err error) {
 	n.Fail("%w", err)
 }
 
-func (b *ruleBuilder) expression(x definition.Expression, want ...*celgo.Type) *cel.Expression {
+func (b *ruleBuilder) expression(x Expression, want ...*celgo.Type) *cel.Expression {
 	compiled, err := b.scope.Compile(x.Text, want...)
 	if err != nil {
 		b.failed(x.Node, err)
@@ -148,7 +145,7 @@ func (b *ruleBuilder) expression(x definition.Expression, want ...*celgo.Type) *
 	return compiled
 }
 
-func (b *ruleBuilder) conditionsOf(scope *cel.Scope, written []definition.Expression, rewrite func(string) string) []condition {
+func (b *ruleBuilder) conditionsOf(scope *cel.Scope, written []Expression, rewrite func(string) string) []condition {
 	var out []condition
 	for _, x := range written {
 		compiled, err := scope.Condition(rewrite(x.Text))

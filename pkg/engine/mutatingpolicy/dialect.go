@@ -8,7 +8,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/definition"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -33,13 +32,13 @@ func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
 	if gk == library.GlobalContextEntry {
 		return engine.Input
 	}
-	if gk.Group != definition.Group {
+	if gk.Group != Group {
 		return engine.Foreign
 	}
 	switch gk.Kind {
-	case definition.KindPolicy, definition.KindNamespacedPolicy:
+	case KindPolicy, KindNamespacedPolicy:
 		return engine.Policy
-	case definition.KindException:
+	case KindException:
 		return engine.Input
 	}
 	return engine.Foreign
@@ -65,7 +64,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 			shared.entries.Add(document)
 		case d.Accepts(gk) == engine.Input:
 			r := newReport(document, c.Warn)
-			shared.exceptions = append(shared.exceptions, definition.DecodeException(r, document))
+			shared.exceptions = append(shared.exceptions, DecodeException(r, document))
 			all.Errs = append(all.Errs, r.Errs...)
 		}
 	}
@@ -84,7 +83,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 
 func newReport(d engine.Document, warn func(engine.CompileError)) *policydecode.Report {
 	name := d.Object.GetName()
-	if ns := d.Object.GetNamespace(); ns != "" && d.Object.GetKind() != definition.KindPolicy {
+	if ns := d.Object.GetNamespace(); ns != "" && d.Object.GetKind() != KindPolicy {
 		name = ns + "/" + name
 	}
 	return &policydecode.Report{Origin: d.Origin, Policy: d.Object.GetKind() + " " + name, Warn: warn}

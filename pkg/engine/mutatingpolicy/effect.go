@@ -10,8 +10,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/definition"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/match"
 )
 
 // effect is a rule with targets, bound to a trigger.
@@ -175,12 +173,12 @@ func (f *effect) apply(e *execution, sink engine.Sink) engine.Step {
 
 // missed judges the parts of targetMatchConstraints that a selection cannot say.
 // A subresource has none of its object's labels: those were judged before.
-func (f *effect) missed(e *execution) (match.Mismatch, error) {
+func (f *effect) missed(e *execution) (Mismatch, error) {
 	constraints := f.rule.policy.Targets
 	if e.subject.Key.Subresource != "" {
 		constraints = constraints.WithoutLabels()
 	}
-	e.candidate = match.Candidate{Target: e.subject, Resource: f.resource, Context: e.ctx, Reader: e.world.Reader}
+	e.candidate = Candidate{Target: e.subject, Resource: f.resource, Context: e.ctx, Reader: e.world.Reader}
 	return e.selects(constraints)
 }
 
@@ -230,7 +228,7 @@ func (e *execution) namedTargets(evaluation *cel.Evaluation) ([]*effect, error) 
 		case key.Kind == "" || key.Name == "":
 			return nil, &RuleError{Field: field, Err: errors.New("a target has no kind or no name")}
 		case ns != "" && key.Namespace != ns:
-			return nil, &RuleError{Field: field, Err: fmt.Errorf("%s is not in namespace %s, which a %s cannot leave", key, ns, definition.KindNamespacedPolicy)}
+			return nil, &RuleError{Field: field, Err: fmt.Errorf("%s is not in namespace %s, which a %s cannot leave", key, ns, KindNamespacedPolicy)}
 		}
 		resource := resourceOf(engine.Target{Key: key})
 		if m := e.world.Mapper; m != nil {

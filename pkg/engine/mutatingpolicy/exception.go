@@ -7,12 +7,11 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/definition"
 )
 
 // exception is a PolicyException, compiled for a rule.
 type exception struct {
-	*definition.Exception
+	*Exception
 	scope      *cel.Scope
 	conditions []condition
 }

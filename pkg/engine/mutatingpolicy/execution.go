@@ -19,7 +19,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/match"
 )
 
 // execution is one rule on its way over one object, for one operation.
@@ -32,7 +31,7 @@ type execution struct {
 	trigger   engine.Target // what the request is about: the subject unless onTarget
 	onTarget  bool          // the rule changes another object than the one it matched
 	resource  schema.GroupVersionResource
-	candidate match.Candidate  // what the constraints were last judged for
+	candidate Candidate        // what the constraints were last judged for
 	session   *library.Session // nil until it is needed
 	warnings  []engine.Warning
 	explain   bool // somebody asks for all reasons
@@ -45,13 +44,13 @@ func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target
 // missed tells why the rule does not match. To a rule that mutates existing
 // objects each of them counts, whatever operations it names, unless the user
 // asks for one: when Kyverno installs or scans such a policy there is none.
-func (e *execution) missed() (match.Mismatch, error) {
-	e.candidate = match.Candidate{Target: e.subject, Resource: e.resource, Operation: e.operation, Context: e.ctx, Reader: e.world.Reader}
+func (e *execution) missed() (Mismatch, error) {
+	e.candidate = Candidate{Target: e.subject, Resource: e.resource, Operation: e.operation, Context: e.ctx, Reader: e.world.Reader}
 	if ns := e.rule.policy.Namespace; ns != "" && e.subject.Object.GetNamespace() != ns {
-		return match.OutsideNamespace(ns), nil
+		return OutsideNamespace(ns), nil
 	}
 	if e.operation == engine.OperationDelete && e.rule.policy.Targets == nil {
-		return match.Spared(), nil
+		return Spared(), nil
 	}
 	if e.rule.policy.Existing && e.operation != engine.OperationDelete {
 		e.candidate.Operation = ""
@@ -60,14 +59,14 @@ func (e *execution) missed() (match.Mismatch, error) {
 }
 
 // selects judges constraints for the candidate.
-func (e *execution) selects(c *match.Constraints) (match.Mismatch, error) {
+func (e *execution) selects(c *Constraints) (Mismatch, error) {
 	missed, err := c.Missed(&e.candidate)
 	e.warnings = append(e.warnings, e.candidate.Assumed...)
 	return missed, err
 }
 
 // passedOver is the step of a rule that does not match.
-func (e *execution) passedOver(m match.Mismatch, sink engine.Sink) engine.Step {
+func (e *execution) passedOver(m Mismatch, sink engine.Sink) engine.Step {
 	step := e.step(nil, nil)
 	step.Outcome = engine.NotMatched
 	if sink.Wants(engine.NotMatched) {
@@ -259,7 +258,7 @@ func (e *execution) step(object map[string]any, err error) engine.Step {
 // there is nothing to refuse.
 func (e *execution) outcome(err error) (engine.Outcome, error) {
 	var unsupported *cel.UnsupportedError
-	var undecided *match.UndecidedError
+	var undecided *UndecidedError
 	_, nobody := e.requester()
 	switch {
 	case isSkipped(err):

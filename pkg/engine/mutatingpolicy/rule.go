@@ -10,16 +10,14 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/definition"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/match"
 )
 
 // rule is a compiled policy, or one that is derived from it.
 type rule struct {
 	ref         engine.RuleRef
-	policy      *definition.Policy
-	constraints *match.Constraints
+	policy      *Policy
+	constraints *Constraints
 	scope       *cel.Scope
 	entries     *library.Entries
 
@@ -101,7 +99,7 @@ func (r *rule) runAs(e *execution, sink engine.Sink) (step engine.Step, byOperat
 
 // elsewhere says that the rule is for another version of the object, which a
 // server would convert it to; empty where it is not, or none is served.
-func (e *execution) elsewhere(m match.Mismatch) string {
+func (e *execution) elsewhere(m Mismatch) string {
 	if e.world.Mapper == nil {
 		return ""
 	}

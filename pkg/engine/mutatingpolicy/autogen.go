@@ -1,4 +1,4 @@
-package autogen
+package mutatingpolicy
 
 import (
 	"regexp"
@@ -41,8 +41,8 @@ var controllers = []controller{
 	{"jobs", "batch", "spec.template"},
 }
 
-// Known tells whether Kyverno derives policies for a resource.
-func Known(resource string) bool {
+// KnownController tells whether Kyverno derives policies for a resource.
+func KnownController(resource string) bool {
 	return slices.ContainsFunc(controllers, func(c controller) bool { return c.name == resource })
 }
 

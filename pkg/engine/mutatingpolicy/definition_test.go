@@ -1,4 +1,4 @@
-package definition_test
+package mutatingpolicy_test
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/definition"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -22,11 +22,11 @@ func document(t *testing.T, text string) (*policydecode.Report, engine.Document)
 	return &policydecode.Report{Warn: func(engine.CompileError) {}}, engine.Document{Object: u}
 }
 
-func policy(t *testing.T, kind, metadata, spec string) *definition.Policy {
+func policy(t *testing.T, kind, metadata, spec string) *mutatingpolicy.Policy {
 	t.Helper()
 	r, d := document(t, "{apiVersion: policies.kyverno.io/v1, kind: "+kind+", metadata: "+metadata+", spec: {"+
 		"mutations: [{patchType: JSONPatch, jsonPatch: {expression: '[]'}}], "+spec+"}}")
-	p := definition.DecodePolicy(r, d)
+	p := mutatingpolicy.DecodePolicy(r, d)
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -35,10 +35,10 @@ func policy(t *testing.T, kind, metadata, spec string) *definition.Policy {
 
 func TestDisplayName(t *testing.T) {
 	for _, c := range []struct{ kind, metadata, name, namespace string }{
-		{definition.KindPolicy, "{name: a}", "a", ""},
-		{definition.KindPolicy, "{name: a, namespace: shop}", "a", ""}, // a cluster-scoped kind has none
-		{definition.KindNamespacedPolicy, "{name: a, namespace: shop}", "shop/a", "shop"},
-		{definition.KindNamespacedPolicy, "{name: a}", "default/a", "default"},
+		{mutatingpolicy.KindPolicy, "{name: a}", "a", ""},
+		{mutatingpolicy.KindPolicy, "{name: a, namespace: shop}", "a", ""}, // a cluster-scoped kind has none
+		{mutatingpolicy.KindNamespacedPolicy, "{name: a, namespace: shop}", "shop/a", "shop"},
+		{mutatingpolicy.KindNamespacedPolicy, "{name: a}", "default/a", "default"},
 	} {
 		p := policy(t, c.kind, c.metadata, "")
 		if p.DisplayName() != c.name || p.Namespace != c.namespace {
@@ -68,7 +68,7 @@ func TestDerivations(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
-			for _, d := range policy(t, definition.KindPolicy, "{name: a}", c.spec).Derivations() {
+			for _, d := range policy(t, mutatingpolicy.KindPolicy, "{name: a}", c.spec).Derivations() {
 				got = append(got, d.Name)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -81,13 +81,13 @@ func TestDerivations(t *testing.T) {
 func TestException(t *testing.T) {
 	r, d := document(t, `{metadata: {name: x, namespace: kyverno}, spec: {expiresAt: "2026-01-02T00:00:00Z", images: ["r.io/*"],
 		policyRefs: [{kind: MutatingPolicy, name: a}, {kind: NamespacedMutatingPolicy, name: b}]}}`)
-	x := definition.DecodeException(r, d)
+	x := mutatingpolicy.DecodeException(r, d)
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}
 	for kind, names := range map[string]map[string]bool{
-		definition.KindPolicy:           {"a": true, "b": false},
-		definition.KindNamespacedPolicy: {"a": false, "b": true},
+		mutatingpolicy.KindPolicy:           {"a": true, "b": false},
+		mutatingpolicy.KindNamespacedPolicy: {"a": false, "b": true},
 	} {
 		for name, want := range names {
 			if got := x.Names(policy(t, kind, "{name: "+name+"}", "")); got != want {

@@ -1,4 +1,4 @@
-package match
+package mutatingpolicy
 
 import (
 	"slices"
@@ -10,12 +10,12 @@ import (
 
 // Constraints are compiled matchConstraints.
 type Constraints struct {
-	rules, excluded     []rule
+	rules, excluded     []resourceRule
 	namespaces, objects *selector.Labels // nil selects everything
 }
 
-// rule is one of the resource rules.
-type rule struct {
+// resourceRule is one of the resource rules.
+type resourceRule struct {
 	groups, versions, operations, names []string
 	resources                           []resource
 	scope                               string
@@ -23,9 +23,9 @@ type rule struct {
 
 type resource struct{ name, subresource string }
 
-// Decode reads matchConstraints. Fields that only targetMatchConstraints have are
+// DecodeConstraints reads matchConstraints. Fields that only targetMatchConstraints have are
 // left to the caller, and so is the call of Done.
-func Decode(f *policydecode.Fields) *Constraints {
+func DecodeConstraints(f *policydecode.Fields) *Constraints {
 	c := &Constraints{namespaces: decodeLabels(f.At("namespaceSelector")), objects: decodeLabels(f.At("objectSelector"))}
 	for _, n := range f.At("resourceRules").List() {
 		c.rules = append(c.rules, decodeRule(n))
@@ -50,9 +50,9 @@ func decodeLabels(n policydecode.Node) *selector.Labels {
 	return l
 }
 
-func decodeRule(n policydecode.Node) rule {
+func decodeRule(n policydecode.Node) resourceRule {
 	f := n.Fields()
-	r := rule{
+	r := resourceRule{
 		groups: f.At("apiGroups").Texts(), versions: f.At("apiVersions").Texts(),
 		operations: f.At("operations").Texts(), names: f.At("resourceNames").Texts(), scope: f.At("scope").Text(),
 	}
@@ -83,7 +83,7 @@ func decodeRule(n policydecode.Node) rule {
 func (c *Constraints) Resources(groups []GroupResources) *Constraints {
 	out := &Constraints{namespaces: c.namespaces}
 	for _, g := range groups {
-		r := rule{groups: []string{g.Group}, versions: []string{g.Version}, operations: c.rules[0].operations, scope: c.rules[0].scope}
+		r := resourceRule{groups: []string{g.Group}, versions: []string{g.Version}, operations: c.rules[0].operations, scope: c.rules[0].scope}
 		for _, name := range g.Names {
 			r.resources = append(r.resources, resource{name: name})
 		}

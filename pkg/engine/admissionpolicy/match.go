@@ -1,4 +1,4 @@
-package match
+package admissionpolicy
 
 import (
 	"fmt"

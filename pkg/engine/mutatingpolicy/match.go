@@ -1,4 +1,4 @@
-package match
+package mutatingpolicy
 
 import (
 	"context"
@@ -121,13 +121,13 @@ func (r *Candidate) assume(what engine.Warning) {
 	}
 }
 
-func anyFor(rules []rule, r *Candidate) bool {
-	return slices.ContainsFunc(rules, func(x rule) bool { return x.matches(r) })
+func anyFor(rules []resourceRule, r *Candidate) bool {
+	return slices.ContainsFunc(rules, func(x resourceRule) bool { return x.matches(r) })
 }
 
 // matches is an API server's judgement of one rule
 // (k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules).
-func (x rule) matches(r *Candidate) bool {
+func (x resourceRule) matches(r *Candidate) bool {
 	return x.inScope(r.Object, r.Resource) && (r.Operation == "" || listed(x.operations, string(r.Operation))) &&
 		listed(x.groups, r.Resource.Group) && (r.anyVersion || listed(x.versions, r.Resource.Version)) &&
 		slices.ContainsFunc(x.resources, func(known resource) bool {
@@ -135,7 +135,7 @@ func (x rule) matches(r *Candidate) bool {
 		}) && x.named(r.Object)
 }
 
-func (x rule) inScope(u *unstructured.Unstructured, r schema.GroupVersionResource) bool {
+func (x resourceRule) inScope(u *unstructured.Unstructured, r schema.GroupVersionResource) bool {
 	namespaced := u.GetNamespace() != "" && r.GroupResource() != schema.GroupResource{Resource: "namespaces"}
 	switch x.scope {
 	case "Namespaced":
@@ -149,7 +149,7 @@ func (x rule) inScope(u *unstructured.Unstructured, r schema.GroupVersionResourc
 
 // named compares the name; the names of a rule are prefixes of an object's that
 // has yet to get its own.
-func (x rule) named(u *unstructured.Unstructured) bool {
+func (x resourceRule) named(u *unstructured.Unstructured) bool {
 	if len(x.names) == 0 {
 		return true
 	}

@@ -1,4 +1,4 @@
-package match
+package admissionpolicy
 
 import (
 	"slices"
@@ -7,9 +7,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// Decode reads matchConstraints or matchResources, with the defaults that a
+// DecodeConstraints reads matchConstraints or matchResources, with the defaults that a
 // server fills in. What is wrong with them goes to the report.
-func Decode(n policydecode.Node) *Constraints {
+func DecodeConstraints(n policydecode.Node) *Constraints {
 	f := n.Fields()
 	c := &Constraints{
 		Rules: decodeRules(f.At("resourceRules")), Excluded: decodeRules(f.At("excludeResourceRules")),

@@ -1,4 +1,4 @@
-package match
+package mutatingpolicy
 
 import (
 	"fmt"
@@ -119,7 +119,7 @@ func (c *Constraints) operations() string {
 	return strings.Join(slices.Compact(all), " or ")
 }
 
-func ruleTexts(rules []rule) string {
+func ruleTexts(rules []resourceRule) string {
 	texts := make([]string, len(rules))
 	for i := range rules {
 		texts[i] = rules[i].String()
@@ -128,7 +128,7 @@ func ruleTexts(rules []rule) string {
 }
 
 // String is "pods, pods/status of v1 named a", without the operations.
-func (x *rule) String() string {
+func (x *resourceRule) String() string {
 	names := make([]string, len(x.resources))
 	for i, known := range x.resources {
 		if names[i] = known.name; known.subresource != "" {

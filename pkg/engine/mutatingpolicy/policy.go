@@ -1,11 +1,9 @@
-package definition
+package mutatingpolicy
 
 import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/autogen"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -39,14 +37,14 @@ type Policy struct {
 	Kind, Name string
 	Namespace  string // of a NamespacedMutatingPolicy, which stays in it; else empty
 
-	Constraints *match.Constraints
+	Constraints *Constraints
 	Conditions  []Expression
 	Variables   []Expression
 	Mutations   []Mutation
 	Annotations []Expression // auditAnnotations, by key
 
 	// Targets are the targetMatchConstraints; nil where every object is its own target.
-	Targets          *match.Constraints
+	Targets          *Constraints
 	TargetExpression Expression // Text is empty where there is none
 	TargetConditions []Expression
 
@@ -108,16 +106,16 @@ func (p *Policy) At(field string) policydecode.Node { return p.fields.At(field) 
 // Derivations are how Kyverno derives policies for Pod controllers from this one.
 // One with targets of its own has none: each controller that it also matches would
 // change the same targets again.
-func (p *Policy) Derivations() []autogen.Derivation {
+func (p *Policy) Derivations() []Derivation {
 	if !p.Constraints.OnlyPods() || p.Targets != nil {
 		return nil
 	}
-	return autogen.Derivations(p.controllers)
+	return Derivations(p.controllers)
 }
 
 func (p *Policy) decodeMatch(f *policydecode.Fields) {
 	constraints := f.At("matchConstraints").Fields()
-	p.Constraints = match.Decode(constraints)
+	p.Constraints = DecodeConstraints(constraints)
 	constraints.Done()
 	p.Conditions = expressions(f.At("matchConditions"))
 	p.Variables = expressions(f.At("variables"))
@@ -200,7 +198,7 @@ func (p *Policy) decodeTargets(n policydecode.Node) {
 		return
 	}
 	p.TargetExpression = x
-	p.Targets = match.Decode(f)
+	p.Targets = DecodeConstraints(f)
 	f.Done()
 }
 
@@ -233,7 +231,7 @@ func (p *Policy) decodeAutogen(f *policydecode.Fields) {
 	if controllers := pods.At("controllers"); controllers.Value != nil {
 		p.controllers = append([]string{}, controllers.Texts()...)
 		for _, name := range p.controllers {
-			if !autogen.Known(name) {
+			if !KnownController(name) {
 				controllers.Lint("Kyverno derives no policy for %q", name)
 			}
 		}

@@ -1,10 +1,9 @@
-package definition
+package mutatingpolicy
 
 import (
 	"slices"
 	"strings"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -43,7 +42,7 @@ func (p *Policy) lintExisting() {
 		p.At("matchConditions").Lint("Kyverno 1.19 does not look at matchConditions when it mutates existing objects (kyverno/kyverno#17411): it changes every object that " +
 			"matchConstraints select. Here they are honoured, as up to Kyverno 1.18; targetMatchConditions mean the same to both")
 	}
-	if p.Targets != nil && slices.ContainsFunc(p.Targets.Targets(), match.Target.Wildcard) {
+	if p.Targets != nil && slices.ContainsFunc(p.Targets.Targets(), Target.Wildcard) {
 		p.At("targetMatchConstraints").Lint("Kyverno finds no target through \"*\", and neither is one found here: name groups, versions and resources")
 	}
 }

@@ -1,4 +1,4 @@
-package match
+package mutatingpolicy
 
 import (
 	"slices"

@@ -1,4 +1,4 @@
-package match
+package mutatingpolicy
 
 import (
 	"slices"
@@ -13,7 +13,7 @@ import (
 // in all where none is given. They are best read in the version that a rule is
 // for; one that is not served selects nothing in the end.
 func (c *Constraints) Selections(namespace string) []engine.Selection {
-	everything := &Constraints{objects: c.objects, rules: []rule{{
+	everything := &Constraints{objects: c.objects, rules: []resourceRule{{
 		groups: []string{"*"}, versions: []string{"*"}, resources: []resource{{name: "*"}},
 	}}}
 	if len(c.rules) == 0 {

@@ -1,4 +1,4 @@
-package match_test
+package mutatingpolicy_test
 
 import (
 	"context"
@@ -10,18 +10,18 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-func constraints(t *testing.T, text string) *match.Constraints {
+func constraints(t *testing.T, text string) *mutatingpolicy.Constraints {
 	t.Helper()
 	var value map[string]any
 	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
 		t.Fatal(err)
 	}
 	r := &policydecode.Report{Warn: func(engine.CompileError) {}}
-	c := match.Decode(policydecode.Node{Report: r, Value: value}.Fields())
+	c := mutatingpolicy.DecodeConstraints(policydecode.Node{Report: r, Value: value}.Fields())
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestMissed(t *testing.T) {
 		{"a namespace without them", `namespaceSelector: {matchLabels: {tier: gold}}`, pod(map[string]any{"name": "a"}), nil, "namespaces", "UPDATE", "namespaceSelector: wants tier=gold, the Namespace has none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			candidate := &match.Candidate{
+			candidate := &mutatingpolicy.Candidate{
 				Target:   engine.Target{Object: c.object, OldObject: c.old},
 				Resource: schema.GroupVersionResource{Version: "v1", Resource: c.resource}, Operation: c.operation,
 			}
@@ -93,8 +93,8 @@ func TestANamespaceThatCannotBeReadLeavesItOpen(t *testing.T) {
 	c := constraints(t, `namespaceSelector: {matchLabels: {tier: gold}}`)
 	object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a", "namespace": "shop"}}}
 	for _, reader := range []engine.Reader{nil, forbidden{}} {
-		_, err := c.Missed(&match.Candidate{Target: engine.Target{Object: object}, Context: t.Context(), Reader: reader})
-		var undecided *match.UndecidedError
+		_, err := c.Missed(&mutatingpolicy.Candidate{Target: engine.Target{Object: object}, Context: t.Context(), Reader: reader})
+		var undecided *mutatingpolicy.UndecidedError
 		if !errors.As(err, &undecided) || undecided.Field != "namespaceSelector" {
 			t.Errorf("error %v, want that nobody knows", err)
 		}
