@@ -45,7 +45,7 @@ var rules = append(dialectRules(), []rule{
 	{
 		says:      "only the commands, and what wires them, choose the dialects",
 		packages:  []string{"./pkg/..."},
-		except:    []string{"./pkg/plugin", "./pkg/plugin/wire"},
+		except:    []string{"./pkg/plugin", "./pkg/plugin/factory"},
 		forbidden: []string{"./pkg/engine/dialects"},
 	},
 	{
@@ -82,8 +82,8 @@ var rules = append(dialectRules(), []rule{
 	{
 		says:      "what commands run knows neither flags nor how it was wired",
 		packages:  []string{"./..."},
-		except:    []string{"./pkg/plugin", "./pkg/plugin/completion", "./pkg/plugin/wire"},
-		forbidden: []string{"./pkg/plugin/flags", "./pkg/plugin/wire"},
+		except:    []string{"./pkg/plugin", "./pkg/plugin/completion", "./pkg/plugin/factory"},
+		forbidden: []string{"./pkg/plugin/flags", "./pkg/plugin/factory"},
 	},
 	{
 		says:     "only one package talks to an API server",

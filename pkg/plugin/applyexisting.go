@@ -11,15 +11,15 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/evaluate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/event"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/pending"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wire"
 )
 
 // applyExisting is the name of the command.
@@ -37,7 +37,7 @@ type ApplyFlags struct {
 
 // ApplyOptions are what apply-existing needs.
 type ApplyOptions struct {
-	evaluate.Options
+	preview.Options
 	Metrics  Metering
 	Masker   *secret.Masker // of the error that ends the run; nil shows everything
 	Executor *execute.Executor
@@ -144,7 +144,7 @@ func (f *ApplyFlags) ToOptions(c *cobra.Command, args []string, streams generici
 	if !c.Flags().Changed("operation") {
 		request.Operation = engine.OperationUpdate // rules for new objects run only when that is asked for
 	}
-	w, err := wire.Open(&f.Evaluate, streams, f.Output.ShowSecrets, true)
+	w, err := factory.Open(&f.Evaluate, streams, f.Output.ShowSecrets, true)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func (f *ApplyFlags) ToOptions(c *cobra.Command, args []string, streams generici
 }
 
 // newOptions wires what does not depend on where the changes come from.
-func (f *ApplyFlags) newOptions(c *cobra.Command, w *wire.Wiring, request engine.Request) (*ApplyOptions, error) {
+func (f *ApplyFlags) newOptions(c *cobra.Command, w *factory.Factory, request engine.Request) (*ApplyOptions, error) {
 	o := &ApplyOptions{Masker: w.Masker}
 	options := w.RenderOptions(f.Output, request)
 	options.DryRun = f.Rehearsal()
@@ -179,7 +179,7 @@ func (f *ApplyFlags) newOptions(c *cobra.Command, w *wire.Wiring, request engine
 	if o.Reports, err = w.ResultReports(f.Report, options, c.Flags().Changed("output")); err != nil {
 		return nil, err
 	}
-	o.Preview, o.Results, err = wire.PreviewAndResults(f.Output.Format, options, o.Reports, w.Streams.ErrOut)
+	o.Preview, o.Results, err = factory.PreviewAndResults(f.Output.Format, options, o.Reports, w.Streams.ErrOut)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func (f *ApplyFlags) newOptions(c *cobra.Command, w *wire.Wiring, request engine
 }
 
 // evaluating adds how the changes are evaluated.
-func (o *ApplyOptions) evaluating(c *cobra.Command, f *ApplyFlags, evaluation *evaluate.Options) {
+func (o *ApplyOptions) evaluating(c *cobra.Command, f *ApplyFlags, evaluation *preview.Options) {
 	o.Metrics = metering(f.Metrics, c)
 	evaluation.Counts, evaluation.FieldManager = o.Metrics.Run, f.FieldManager
 	o.Options, o.Executor.Command = *evaluation, c.CommandPath()

@@ -6,10 +6,10 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/pending"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wire"
 )
 
 // recordedOptions wires a run that a plan or a journal describes.
@@ -18,7 +18,7 @@ func (f *ApplyFlags) recordedOptions(c *cobra.Command, args []string, streams ge
 		return nil, err
 	}
 	f.Policies.Recorded = true
-	w, err := wire.Open(&f.Evaluate, streams, f.Output.ShowSecrets, true)
+	w, err := factory.Open(&f.Evaluate, streams, f.Output.ShowSecrets, true)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (f *ApplyFlags) recordedOptions(c *cobra.Command, args []string, streams ge
 
 // load reads the record, and makes sure that it may be taken up here and now. The
 // writer is that of a journal.
-func (f *ApplyFlags) load(c *cobra.Command, w *wire.Wiring) (*pending.Record, *journal.Writer, error) {
+func (f *ApplyFlags) load(c *cobra.Command, w *factory.Factory) (*pending.Record, *journal.Writer, error) {
 	if f.Plan != "" {
 		run, err := loadPlan(f.Plan)
 		if err == nil {

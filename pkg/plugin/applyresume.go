@@ -6,17 +6,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/pending"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wire"
 )
 
 // errNotBegun ends the resumption of a run that had not come to its writes.
 var errNotBegun = errors.New("that run was cut off before its first write: there is nothing to go on with, run the command again")
 
 // resume takes up a journal, and tells how far that run had come.
-func (f *ApplyFlags) resume(c *cobra.Command, w *wire.Wiring) (*pending.Record, *journal.Writer, error) {
+func (f *ApplyFlags) resume(c *cobra.Command, w *factory.Factory) (*pending.Record, *journal.Writer, error) {
 	if c.Flags().Changed("journal") {
 		return nil, nil, errors.New("--resume goes on with the journal that it names: leave out --journal")
 	}
@@ -51,7 +51,7 @@ func (f *ApplyFlags) resume(c *cobra.Command, w *wire.Wiring) (*pending.Record, 
 }
 
 // mayResume tells whether a journal may be taken up here, as the user wants it.
-func (f *ApplyFlags) mayResume(c *cobra.Command, w *wire.Wiring, j *journal.Journal) error {
+func (f *ApplyFlags) mayResume(c *cobra.Command, w *factory.Factory, j *journal.Journal) error {
 	switch {
 	case !j.Begun:
 		return fmt.Errorf("journal %s: %w", j.Path, errNotBegun)
@@ -67,7 +67,7 @@ func (f *ApplyFlags) mayResume(c *cobra.Command, w *wire.Wiring, j *journal.Jour
 }
 
 // openForResume reads a journal; one that is only rehearsed is not written to.
-func (f *ApplyFlags) openForResume(w *wire.Wiring) (*journal.Journal, *journal.Writer, error) {
+func (f *ApplyFlags) openForResume(w *factory.Factory) (*journal.Journal, *journal.Writer, error) {
 	if f.Rehearses() {
 		j, err := journal.Read(f.Resume)
 		return j, nil, err

@@ -7,10 +7,10 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/evaluate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/pending"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plural"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 )
 
 // Run previews, verifies, asks and writes. The error says why nothing, or not
@@ -36,7 +36,7 @@ func (o *ApplyOptions) run(ctx context.Context) (int, error) {
 }
 
 // write makes what compiled policies change.
-func (o *ApplyOptions) write(ctx context.Context, e *evaluate.Run) (int, error) {
+func (o *ApplyOptions) write(ctx context.Context, e *preview.Run) (int, error) {
 	if e.Broken() > 0 {
 		return ExitNothing, fmt.Errorf("nothing was written: %s could not be compiled; mend it, or leave it out with --skip", plural.Of(e.Broken(), "rule or policy"))
 	}
@@ -65,7 +65,7 @@ func (o *ApplyOptions) write(ctx context.Context, e *evaluate.Run) (int, error) 
 
 // plan is the preview: it shows what would change and remembers which objects.
 // One that admission would refuse is shown and not written.
-func (o *ApplyOptions) plan(ctx context.Context, e *evaluate.Run) ([]*execute.Task, engine.Summary, error) {
+func (o *ApplyOptions) plan(ctx context.Context, e *preview.Run) ([]*execute.Task, engine.Summary, error) {
 	var tasks []*execute.Task
 	summary, err := e.Each(ctx, func(c *engine.Change) error {
 		if c.Changed() && !c.Denied() {
@@ -80,7 +80,7 @@ func (o *ApplyOptions) plan(ctx context.Context, e *evaluate.Run) ([]*execute.Ta
 }
 
 // recordedTasks shows what was planned, and makes tasks of it.
-func (o *ApplyOptions) recordedTasks(ctx context.Context, e *evaluate.Run) ([]*execute.Task, engine.Summary, error) {
+func (o *ApplyOptions) recordedTasks(ctx context.Context, e *preview.Run) ([]*execute.Task, engine.Summary, error) {
 	shown, err := o.Record.Show(o.Preview, e.Rules())
 	if err != nil {
 		return nil, shown, err

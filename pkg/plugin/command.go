@@ -16,7 +16,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubectl/pkg/util/templates"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster/transport"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/completion"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
@@ -71,7 +71,7 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 	config := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).
 		WithWrapConfigFn(func(c *rest.Config) *rest.Config {
 			c.UserAgent = version.UserAgent()
-			c.Wrap(transport.PatientReads)
+			c.Wrap(cluster.RetryReads)
 			return c
 		})
 	config.AddFlags(c.PersistentFlags())

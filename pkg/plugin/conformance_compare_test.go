@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/manifest"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
 )
 
 // bareLetters are what the corpus means as text and writes without quotes, while
@@ -32,8 +32,8 @@ func (c *replayCase) objects(path string, stdin io.Reader) (map[string]any, erro
 		path, stdin = "-", bytes.NewReader(bareLetters.ReplaceAll(text, []byte(`$1 "$2"`)))
 	}
 	objects := map[string]any{}
-	reader := &manifest.Reader{Stdin: stdin}
-	for d, err := range reader.Read(context.Background(), manifest.Input{Paths: []string{path}}) {
+	reader := &input.Reader{Stdin: stdin}
+	for d, err := range reader.Read(context.Background(), input.Input{Paths: []string{path}}) {
 		if err != nil {
 			return nil, err
 		}

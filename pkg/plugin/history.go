@@ -11,10 +11,10 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/history"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wire"
 )
 
 // HistoryFlags are what a user types after history.
@@ -79,7 +79,7 @@ func (f *HistoryFlags) ToOptions(c *cobra.Command, streams genericiooptions.IOSt
 	}
 	root := c.Root().CommandPath()
 	o := &HistoryOptions{
-		Directory: dir, ErrOut: wire.Notices(streams.ErrOut, nil),
+		Directory: dir, ErrOut: factory.Notices(streams.ErrOut, nil),
 		Printer: history.Printer{
 			Out: streams.Out, Format: f.Output, Where: filepath.Clean(dir),
 			Resume: root + " " + applyExisting, Undo: root + " undo",

@@ -6,14 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wire"
 )
 
 // newJournal says how a run begins its journal.
-func newJournal(w *wire.Wiring, c *cobra.Command, args []string, run plan.Run, f *flags.Write) (func() (*journal.Writer, error), error) {
+func newJournal(w *factory.Factory, c *cobra.Command, args []string, run plan.Run, f *flags.Write) (func() (*journal.Writer, error), error) {
 	return w.Journal(f, journal.Header{
 		ID: journal.NewID(), Command: c.Name(), Arguments: typed(c, args), Started: time.Now(), FieldManager: f.FieldManager,
 		Allowed: f.Allowed(), Run: run,

@@ -6,15 +6,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/advice"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/shell"
 )
 
 // advisor knows the commands that a preview may say to type next. They have its
 // arguments and flags, and not what was read from standard input.
-func (f *PreviewFlags) advisor(c *cobra.Command, args []string) *advice.Advisor {
-	out := &advice.Advisor{Creates: c.Flags().Changed("operation")}
+func (f *PreviewFlags) advisor(c *cobra.Command, args []string) *hints.Advisor {
+	out := &hints.Advisor{Creates: c.Flags().Changed("operation")}
 	saved := c.Flags().Changed("save")
 	spent := slices.Contains(slices.Concat(f.Policies.Paths, f.Objects.Filenames, f.Objects.World), "-")
 	if !f.Objects.Offline() && !f.MustFind && (saved || !spent) {

@@ -10,13 +10,13 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/advice"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/document"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/formats"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wire"
 )
 
 // NewPlanCommand is `plan`: what can be done with the file that preview --save
@@ -42,7 +42,7 @@ type PlanShowFlags struct {
 // PlanShowOptions are what plan show needs.
 type PlanShowOptions struct {
 	Plan     *plan.Plan
-	Advisor  *advice.Advisor
+	Advisor  *hints.Advisor
 	Printer  render.Printer
 	Reports  *formats.Set // those that Printer writes besides
 	ExitCode bool
@@ -118,7 +118,7 @@ func (f *PlanShowFlags) ToOptions(c *cobra.Command, file string, streams generic
 		Namespace: p.Choice.Namespace, Operation: string(p.Choice.Operation), Version: p.Version,
 		Time: p.Created.UTC().Format(time.RFC3339),
 	}
-	advisor := &advice.Advisor{Apply: planCommand(c.Root(), file), Creates: true} // a plan has none but those that were asked for
+	advisor := &hints.Advisor{Apply: planCommand(c.Root(), file), Creates: true} // a plan has none but those that were asked for
 	options.Advise = advisor.On
 	printer, err := render.New(f.Output.Format, options)
 	if err != nil {
@@ -130,7 +130,7 @@ func (f *PlanShowFlags) ToOptions(c *cobra.Command, file string, streams generic
 	if err != nil {
 		return nil, err
 	}
-	return &PlanShowOptions{Plan: p, Advisor: advisor, Printer: reports.Beside(printer), Reports: reports, ExitCode: f.ExitCode, ErrOut: wire.Notices(streams.ErrOut, nil)}, nil
+	return &PlanShowOptions{Plan: p, Advisor: advisor, Printer: reports.Beside(printer), Reports: reports, ExitCode: f.ExitCode, ErrOut: factory.Notices(streams.ErrOut, nil)}, nil
 }
 
 // Run prints, and returns the exit code.

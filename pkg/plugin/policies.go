@@ -11,10 +11,10 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/inventory"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/policies"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wire"
 )
 
 // PoliciesFlags are what a user types after policies.
@@ -27,7 +27,7 @@ type PoliciesFlags struct {
 
 // PoliciesOptions are what a list of policies needs.
 type PoliciesOptions struct {
-	wire.Described
+	factory.Described
 	Output string
 	Out    io.Writer
 }
@@ -76,16 +76,16 @@ func NewPoliciesCommand(config *genericclioptions.ConfigFlags, name string, stre
 
 // ToOptions wires what was typed.
 func (f *PoliciesFlags) ToOptions(ctx context.Context, streams genericiooptions.IOStreams) (*PoliciesOptions, error) {
-	if !slices.Contains(inventory.Formats(), f.Output) {
-		return nil, &render.UnknownFormatError{Format: f.Output, Allowed: inventory.Formats()}
+	if !slices.Contains(policies.Formats(), f.Output) {
+		return nil, &render.UnknownFormatError{Format: f.Output, Allowed: policies.Formats()}
 	}
-	found, err := wire.PolicyReader{Policies: f.Policies, Client: f.Client, Config: f.Config}.Read(ctx, streams.In)
+	found, err := factory.PolicyReader{Policies: f.Policies, Client: f.Client, Config: f.Config}.Read(ctx, streams.In)
 	return &PoliciesOptions{Described: found, Output: f.Output, Out: streams.Out}, err
 }
 
 // Run prints and returns the exit code.
 func (o *PoliciesOptions) Run() (int, error) {
-	if err := inventory.Print(o.Out, o.Output, o.List); err != nil {
+	if err := policies.Print(o.Out, o.Output, o.List); err != nil {
 		return ExitNothing, err
 	}
 	switch {

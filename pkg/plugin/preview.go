@@ -10,14 +10,14 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/advice"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/evaluate"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plural"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wire"
 )
 
 // PreviewFlags are what a user types after preview.
@@ -33,12 +33,12 @@ type PreviewFlags struct {
 
 // PreviewOptions are what a preview needs.
 type PreviewOptions struct {
-	evaluate.Options
+	preview.Options
 	Metrics  Metering
 	Masker   *secret.Masker // of the error that ends the run; nil shows everything
 	Printer  render.Printer
 	Reports  *formats.Set // those that Printer writes besides
-	Advisor  *advice.Advisor
+	Advisor  *hints.Advisor
 	ExitCode bool // 1 when something would change
 	Save     *planSaver
 	// NotFound is the error of a run that met no object; nil where that is none.
@@ -116,7 +116,7 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 			return nil, err
 		}
 	}
-	w, err := wire.Open(&f.Evaluate, streams, f.Output.ShowSecrets, false)
+	w, err := factory.Open(&f.Evaluate, streams, f.Output.ShowSecrets, false)
 	if err != nil {
 		return nil, err
 	}
@@ -157,12 +157,12 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 // printing is what the printers of a run depend on besides flags.
 type printing struct {
 	request  engine.Request
-	advisor  *advice.Advisor
-	external *wire.ExternalDiff
+	advisor  *hints.Advisor
+	external *factory.ExternalDiff
 }
 
 // printer is what shows the run, and writes the reports beside that.
-func (f *PreviewFlags) printer(w *wire.Wiring, c *cobra.Command, p printing) (render.Printer, *formats.Set, error) {
+func (f *PreviewFlags) printer(w *factory.Factory, c *cobra.Command, p printing) (render.Printer, *formats.Set, error) {
 	options := w.RenderOptions(f.Output, p.request)
 	p.advisor.Namespace = options.Context.Namespace
 	options.Advise, options.Explain = p.advisor.On, f.Explain

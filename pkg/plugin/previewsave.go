@@ -10,11 +10,11 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/evaluate"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plural"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wire"
 )
 
 // errSaveOffline tells that a plan needs a cluster.
@@ -45,7 +45,7 @@ type planSaver struct {
 }
 
 // newPlanSaver begins the plan of a run that is about to be evaluated.
-func newPlanSaver(ctx context.Context, w *wire.Wiring, path string, args []string, o *evaluate.Options) (*planSaver, error) {
+func newPlanSaver(ctx context.Context, w *factory.Factory, path string, args []string, o *preview.Options) (*planSaver, error) {
 	run, err := w.Recorded(ctx, args, o)
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (s *planSaver) add(ctx context.Context, c *engine.Change) error {
 }
 
 // save writes the plan of a preview that came to its end.
-func (s *planSaver) save(summary engine.Summary, r *evaluate.Run, errOut io.Writer) error {
+func (s *planSaver) save(summary engine.Summary, r *preview.Run, errOut io.Writer) error {
 	if s == nil {
 		return nil
 	}

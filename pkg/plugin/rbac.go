@@ -14,12 +14,12 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/evaluate"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/inventory"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/policies"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wire"
 )
 
 // RBACFlags are what a user types after rbac.
@@ -41,7 +41,7 @@ func purposes() []string {
 type RBACOptions struct {
 	Roles  []rbac.Role
 	Notes  []string
-	Broken []inventory.Problem
+	Broken []policies.Problem
 	Output string
 	Out    io.Writer
 	ErrOut io.Writer
@@ -118,7 +118,7 @@ func (f *RBACFlags) ToOptions(ctx context.Context, args []string, streams generi
 	if err := f.Validate(args); err != nil {
 		return nil, err
 	}
-	read := wire.PolicyReader{Policies: f.Policies, Client: f.Client, Config: f.Config}
+	read := factory.PolicyReader{Policies: f.Policies, Client: f.Client, Config: f.Config}
 	client, err := read.Open()
 	if err != nil {
 		return nil, err
@@ -129,13 +129,13 @@ func (f *RBACFlags) ToOptions(ctx context.Context, args []string, streams generi
 		return nil, err
 	}
 	if len(found.Descriptions) == 0 && found.List.Broken() == 0 {
-		return nil, evaluate.ErrNoRules
+		return nil, preview.ErrNoRules
 	}
 	served, err := client.Served(ctx)
 	if err != nil {
 		return nil, err
 	}
-	only, err := wire.Resolve(client.Mapper(), args)
+	only, err := factory.Resolve(client.Mapper(), args)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (f *RBACFlags) ToOptions(ctx context.Context, args []string, streams generi
 	}
 	o := &RBACOptions{
 		Roles: rbac.Roles(f.Name, needs, run.Namespace), Notes: notes, Broken: found.List.Errors(), Output: f.Output,
-		Out: streams.Out, ErrOut: wire.Notices(streams.ErrOut, nil),
+		Out: streams.Out, ErrOut: factory.Notices(streams.ErrOut, nil),
 	}
 	return o, nil
 }

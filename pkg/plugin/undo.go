@@ -13,6 +13,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
@@ -20,7 +21,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/undo"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wire"
 )
 
 // undoManager is the field manager that owns the values that were put back: not
@@ -103,7 +103,7 @@ func (f *UndoFlags) ToOptions(c *cobra.Command, args []string, streams genericio
 		return nil, err
 	}
 	f.Policies.Recorded = true // there are none, and none are needed
-	w, err := wire.Open(&f.Evaluate, streams, f.Output.ShowSecrets, true)
+	w, err := factory.Open(&f.Evaluate, streams, f.Output.ShowSecrets, true)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (f *UndoFlags) ToOptions(c *cobra.Command, args []string, streams genericio
 }
 
 // wireExecutor sets how what is put back is shown, and how it is written.
-func (f *UndoFlags) wireExecutor(o *UndoOptions, w *wire.Wiring, c *cobra.Command, args []string, here plan.Cluster) error {
+func (f *UndoFlags) wireExecutor(o *UndoOptions, w *factory.Factory, c *cobra.Command, args []string, here plan.Cluster) error {
 	f.TakeFrom = append(f.TakeFrom, o.Journal.Header.FieldManager) // it is the run's own that is taken back
 	options := w.RenderOptions(f.Output, engine.Request{})
 	options.DryRun = f.Rehearsal()
@@ -130,7 +130,7 @@ func (f *UndoFlags) wireExecutor(o *UndoOptions, w *wire.Wiring, c *cobra.Comman
 	if o.Reports, err = w.ResultReports(f.Report, options, c.Flags().Changed("output")); err != nil {
 		return err
 	}
-	o.Preview, o.Results, err = wire.PreviewAndResults(f.Output.Format, options, o.Reports, w.Streams.ErrOut)
+	o.Preview, o.Results, err = factory.PreviewAndResults(f.Output.Format, options, o.Reports, w.Streams.ErrOut)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (f *UndoFlags) wireExecutor(o *UndoOptions, w *wire.Wiring, c *cobra.Comman
 var errNothingWritten = errors.New("the run wrote nothing: there is nothing to take back")
 
 // undoable are the objects that a run wrote to, and that the user has chosen.
-func undoable(w *wire.Wiring, j *journal.Journal, args []string) ([]undo.Object, error) {
+func undoable(w *factory.Factory, j *journal.Journal, args []string) ([]undo.Object, error) {
 	all := undo.Objects(j)
 	if len(all) == 0 {
 		return nil, fmt.Errorf("journal %s: %w", j.Path, errNothingWritten)
@@ -164,7 +164,7 @@ func undoable(w *wire.Wiring, j *journal.Journal, args []string) ([]undo.Object,
 	if len(args) == 0 && namespace == "" {
 		return all, nil
 	}
-	keys, err := wire.Resolve(w.Client.Mapper(), args)
+	keys, err := factory.Resolve(w.Client.Mapper(), args)
 	if err != nil {
 		return nil, err
 	}

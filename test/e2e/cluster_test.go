@@ -25,7 +25,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster/transport"
 )
 
 // newClient connects as a user, or as the administrator where user is empty.
@@ -111,7 +110,7 @@ func TestReadOnlyClientAsksForDryRunsOnly(t *testing.T) {
 		t.Fatalf("dry run: %v, %v", answer, err)
 	}
 	patch.DryRun = false
-	var refused *transport.RefusedError
+	var refused *cluster.RefusedError
 	if _, err := client.Patch(t.Context(), key, patch); !errors.As(err, &refused) {
 		t.Errorf("a write: got error %v", err)
 	}

@@ -21,11 +21,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/immutable"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact"
 )
 
 // TestRefusalsArePredicted asks the server to rehearse each change of the file that
-// pkg/plugin/impact/immutable is tested with: what is predicted to be refused has to be, and
+// pkg/plugin/impact is tested with: what is predicted to be refused has to be, and
 // everything else has to pass.
 func TestRefusalsArePredicted(t *testing.T) {
 	archive, err := txtar.ParseFile(filepath.Join("..", "..", "pkg", "plugin", "impact", "immutable", "testdata", "refusals.txtar"))
@@ -43,7 +43,7 @@ func TestRefusalsArePredicted(t *testing.T) {
 			for _, f := range diff.Compare(live.object.Object, after.Object, typ) {
 				change.Fields = append(change.Fields, engine.FieldChange{Field: f})
 			}
-			predicted := len(immutable.Refusals(change)) > 0
+			predicted := len(impact.ImmutableRefusals(change)) > 0
 			_, err := live.at.Patch(t.Context(), object.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 			refused := apierrors.IsInvalid(err) || apierrors.IsForbidden(err)
 			if err != nil && !refused {

@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster/transport"
 )
 
 // Defaults of Options. client-go's own 5 requests a second would make a run
@@ -91,7 +90,7 @@ func newRESTClient(config *rest.Config, o Options) (rest.Interface, error) {
 	config.GroupVersion = &schema.GroupVersion{}
 	config.QPS = cmp.Or(o.QPS, DefaultQPS)
 	config.Burst = cmp.Or(o.Burst, DefaultBurst)
-	transport.ReportWaits(config, o.Waiting)
+	ReportWaits(config, o.Waiting)
 	config.WarningHandler = rest.NoWarnings{}
 	if o.Warnings != nil {
 		config.WarningHandler = rest.NewWarningWriter(o.Warnings, rest.WarningWriterOptions{Deduplicate: true})
@@ -101,7 +100,7 @@ func newRESTClient(config *rest.Config, o Options) (rest.Interface, error) {
 		if err != nil {
 			return nil, err
 		}
-		config.Wrap(transport.ReadOnly(strings.TrimSuffix(base.Path, "/")))
+		config.Wrap(ReadOnly(strings.TrimSuffix(base.Path, "/")))
 	}
 	// Bodies are read raw; the only type that is decoded is the server's Status.
 	scheme := runtime.NewScheme()

@@ -18,7 +18,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster/transport"
 )
 
 const configMaps = "GET /api/v1/configmaps?"
@@ -215,7 +214,7 @@ func TestPatchIsStrictAndNamesItsManager(t *testing.T) {
 		t.Errorf("%v; sent %q", err, server.sent())
 	}
 	patch.DryRun = false
-	var refused *transport.RefusedError
+	var refused *cluster.RefusedError
 	if _, err := server.client(t, cluster.Options{ReadOnly: true}).Patch(t.Context(), key("shop", "a"), patch); !errors.As(err, &refused) {
 		t.Errorf("a write through a read-only client: got error %v", err)
 	}
@@ -229,7 +228,7 @@ func TestCreateSendsToTheNamespace(t *testing.T) {
 	if err := server.client(t, cluster.Options{}).Create(t.Context(), object); err != nil {
 		t.Errorf("%v; sent %q", err, server.sent())
 	}
-	var refused *transport.RefusedError
+	var refused *cluster.RefusedError
 	if err := server.client(t, cluster.Options{ReadOnly: true}).Create(t.Context(), object); !errors.As(err, &refused) {
 		t.Errorf("a write through a read-only client: got error %v", err)
 	}
@@ -334,7 +333,7 @@ func TestPoliciesMayOnlyReadAndAsk(t *testing.T) {
 	} {
 		server := newServer(t, map[string]answer{c.sent: {body: `{"ok":true}`}})
 		body, err := server.client(t, cluster.Options{}).Raw(t.Context(), c.method, c.target, []byte(`{}`))
-		var refused *transport.RefusedError
+		var refused *cluster.RefusedError
 		if c.sent == "" && (!errors.As(err, &refused) || len(server.sent()) > 0) {
 			t.Errorf("%s %s: sent %q, error %v", c.method, c.target, server.sent(), err)
 		}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster/transport"
 )
 
 // once is a Client that sends every request of a Writer once. Whoever writes
@@ -25,5 +24,5 @@ func (c once) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unst
 	if err != nil {
 		return nil, err
 	}
-	return c.object(do(transport.Once(ctx), http.MethodGet, c.rest.Get().AbsPath(segments...).MaxRetries(0)))
+	return c.object(do(WithoutRetry(ctx), http.MethodGet, c.rest.Get().AbsPath(segments...).MaxRetries(0)))
 }

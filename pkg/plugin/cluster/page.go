@@ -10,19 +10,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster/rawlist"
 )
 
 // page holds the wanted objects of one page of a listing, not yet decoded.
 type page struct {
-	items      []rawlist.Item
+	items      []RawItem
 	resource   *resource
 	namespaces map[string]*unstructured.Unstructured
 	request    engine.Request
 }
 
 // page picks the wanted items and looks up their Namespaces.
-func (s *source) page(ctx context.Context, k chosenKind, items []rawlist.Item, seen map[string]bool) *page {
+func (s *source) page(ctx context.Context, k chosenKind, items []RawItem, seen map[string]bool) *page {
 	p := &page{resource: k.resource, request: s.scope.Request}
 	for _, item := range items {
 		facts := engine.ObjectFacts{

@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster/transport"
 )
 
 var _ engine.RawReader = (*Client)(nil)
@@ -17,7 +16,7 @@ var _ engine.RawReader = (*Client)(nil)
 func (c *Client) Raw(ctx context.Context, method, target string, body []byte) ([]byte, error) {
 	p, err := engine.ParseAPIPath(target)
 	if err != nil || p.Refusal(method) != "" {
-		return nil, &transport.RefusedError{Method: method, Path: target}
+		return nil, &RefusedError{Method: method, Path: target}
 	}
 	request := c.rest.Verb(method).AbsPath(p.Clean)
 	for name, values := range p.Query {

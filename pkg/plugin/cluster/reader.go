@@ -17,7 +17,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster/rawlist"
 )
 
 var _ apply.Server = (*Client)(nil)
@@ -78,7 +77,7 @@ func (c *Client) object(body []byte, err error) (*unstructured.Unstructured, err
 	if err != nil {
 		return nil, err
 	}
-	item, err := rawlist.Read(body)
+	item, err := ReadRawItem(body)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +114,7 @@ func (c *Client) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstru
 }
 
 func yieldItems(
-	items []rawlist.Item, r *resource, s engine.Selection, seen map[string]bool, yield func(*unstructured.Unstructured, error) bool,
+	items []RawItem, r *resource, s engine.Selection, seen map[string]bool, yield func(*unstructured.Unstructured, error) bool,
 ) bool {
 	for _, item := range items {
 		if !open(s.Namespace, item.Namespace) || !open(s.Name, item.Name) || (item.UID != "" && seen[item.UID]) {

@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster/rawlist"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 )
 
@@ -82,8 +81,8 @@ type query struct{ namespace, labels, fields string }
 // from has expired on the server (410), the listing goes on from a newer one
 // with the token that comes along with the error, or else starts again in one
 // piece as client-go's pager does: the caller leaves out what it already had.
-func (c *Client) list(ctx context.Context, r *resource, q query) iter.Seq2[rawlist.List, error] {
-	return func(yield func(rawlist.List, error) bool) {
+func (c *Client) list(ctx context.Context, r *resource, q query) iter.Seq2[RawList, error] {
+	return func(yield func(RawList, error) bool) {
 		limit, next, expired := c.chunkSize, "", false
 		for {
 			body, err := do(ctx, http.MethodGet, c.listRequest(r, q, limit, next))
@@ -95,7 +94,7 @@ func (c *Client) list(ctx context.Context, r *resource, q query) iter.Seq2[rawli
 				continue
 			}
 			expired = false
-			var page rawlist.List
+			var page RawList
 			if err == nil {
 				page, err = split(body, r)
 			}
@@ -128,8 +127,8 @@ func continueOf(err error) string {
 	return ""
 }
 
-func split(body []byte, r *resource) (rawlist.List, error) {
-	page, err := rawlist.Split(body)
+func split(body []byte, r *resource) (RawList, error) {
+	page, err := SplitRawList(body)
 	if err != nil {
 		return page, fmt.Errorf("%s: %w", r.mapping.Resource.GroupResource(), err)
 	}
@@ -137,7 +136,7 @@ func split(body []byte, r *resource) (rawlist.List, error) {
 }
 
 // decode decodes an item. Items of a list lack their type, which the list has.
-func decode(item rawlist.Item, r *resource) (*unstructured.Unstructured, error) {
+func decode(item RawItem, r *resource) (*unstructured.Unstructured, error) {
 	object, err := item.Decode()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.mapping.Resource.GroupResource(), err)

@@ -16,7 +16,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster/rawlist"
 )
 
 // UnknownTypeError reports a type that the user typed and the server does not serve.
@@ -265,22 +264,22 @@ func (q queryNamed) selecting(name string) queryNamed {
 	return q
 }
 
-func (s *source) read(ctx context.Context, k chosenKind, q queryNamed) iter.Seq2[rawlist.List, error] {
+func (s *source) read(ctx context.Context, k chosenKind, q queryNamed) iter.Seq2[RawList, error] {
 	if q.name == "" {
 		return s.client.list(ctx, k.resource, q.query)
 	}
-	return func(yield func(rawlist.List, error) bool) {
+	return func(yield func(RawList, error) bool) {
 		key := engine.ObjectKey{GroupKind: k.mapping.GroupVersionKind.GroupKind(), Namespace: q.namespace, Name: q.name}
 		segments, err := objectPath(k.resource, key)
 		var body []byte
 		if err == nil {
 			body, err = do(ctx, http.MethodGet, s.client.rest.Get().AbsPath(segments...))
 		}
-		var item rawlist.Item
+		var item RawItem
 		if err == nil {
-			item, err = rawlist.Read(body)
+			item, err = ReadRawItem(body)
 		}
-		yield(rawlist.List{Items: []rawlist.Item{item}}, err)
+		yield(RawList{Items: []RawItem{item}}, err)
 	}
 }
 

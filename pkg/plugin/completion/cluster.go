@@ -10,8 +10,8 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wire"
 )
 
 const nothing = cobra.ShellCompDirectiveNoFileComp
@@ -48,7 +48,7 @@ func names(ctx context.Context, client *cluster.Client, s engine.Selection, begu
 }
 
 func (x completer) client() (*cluster.Client, error) {
-	return wire.PolicyReader{Client: flags.NewClient(), Config: x.Config}.Open()
+	return factory.PolicyReader{Client: flags.NewClient(), Config: x.Config}.Open()
 }
 
 // contexts are those of the kubeconfig, and so are clusters and users.
@@ -101,7 +101,7 @@ func (x completer) rules(c *cobra.Command, _ []string, begun string) ([]string, 
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), completionTimeout)
 	defer cancel()
-	read := wire.PolicyReader{Policies: flags.Policies{Paths: paths, FromCluster: installed}, Client: flags.NewClient(), Config: x.Config}
+	read := factory.PolicyReader{Policies: flags.Policies{Paths: paths, FromCluster: installed}, Client: flags.NewClient(), Config: x.Config}
 	found, err := read.Read(ctx, strings.NewReader(""))
 	if err != nil {
 		return nil, nothing
@@ -128,7 +128,7 @@ func (x completer) objects(c *cobra.Command, _ []string, begun string) ([]string
 	if err != nil {
 		return nil, nothing
 	}
-	gk, err := wire.KindOf(client.Mapper(), typed)
+	gk, err := factory.KindOf(client.Mapper(), typed)
 	if err != nil {
 		return nil, nothing
 	}

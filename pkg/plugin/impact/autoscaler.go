@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/place"
 )
 
 // autoscaling is a kind of autoscaler: where it names its target, and what it sets.
@@ -34,10 +33,10 @@ var autoscalings = []autoscaling{ //nolint:gochecknoglobals // an immutable tabl
 	},
 }
 
-func replicas(c *engine.Change) []fieldpath.Path { return touching(c, place.At("spec.replicas")) }
+func replicas(c *engine.Change) []fieldpath.Path { return touching(c, placeAt("spec.replicas")) }
 
 func containerResources(c *engine.Change) []fieldpath.Path {
-	return within(c, place.At("spec.template.spec.containers.[].resources"))
+	return within(c, placeAt("spec.template.spec.containers.[].resources"))
 }
 
 // autoscaler is one that there is, and what it scales.
@@ -102,14 +101,14 @@ func (r *Reviewer) autoscalers(ctx context.Context, kind *autoscaling, namespace
 // readAutoscaler names what made the autoscaler, where something did: KEDA makes a
 // HorizontalPodAutoscaler for each ScaledObject.
 func readAutoscaler(kind *autoscaling, u *unstructured.Unstructured) autoscaler {
-	ref, _ := place.Value(u.Object, "spec", kind.target).(map[string]any)
-	group, _, found := strings.Cut(place.Text(ref["apiVersion"]), "/")
+	ref, _ := valueAt(u.Object, "spec", kind.target).(map[string]any)
+	group, _, found := strings.Cut(textOf(ref["apiVersion"]), "/")
 	if !found {
 		group = ""
 	}
 	out := autoscaler{
 		name: kind.Kind + " " + u.GetName(), source: kind.source,
-		target: engine.ObjectKey{GroupKind: schema.GroupKind{Group: group, Kind: place.Text(ref["kind"])}, Name: place.Text(ref["name"])},
+		target: engine.ObjectKey{GroupKind: schema.GroupKind{Group: group, Kind: textOf(ref["kind"])}, Name: textOf(ref["name"])},
 	}
 	if owner := metav1.GetControllerOfNoCopy(u); owner != nil {
 		out.name += " of " + owner.Kind + " " + owner.Name

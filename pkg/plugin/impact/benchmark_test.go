@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/internal/changetest"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/place"
 )
 
 // BenchmarkLive judges a change to a Deployment that several managers have written
@@ -18,9 +17,9 @@ func BenchmarkLive(b *testing.B) {
 	}
 	before := changetest.Read(b, text)
 	after := before.DeepCopy()
-	template := place.Value(after.Object, "spec", "template").(map[string]any)
+	template := valueAt(after.Object, "spec", "template").(map[string]any)
 	template["metadata"].(map[string]any)["annotations"] = map[string]any{"a": "b"}
-	place.Value(template, "spec").(map[string]any)["containers"].([]any)[0].(map[string]any)["imagePullPolicy"] = "Always"
+	valueAt(template, "spec").(map[string]any)["containers"].([]any)[0].(map[string]any)["imagePullPolicy"] = "Always"
 	c := changetest.Between(b, before, after)
 	reviewer := &Reviewer{FieldManager: "kubectl-mutate"}
 	b.ReportAllocs()

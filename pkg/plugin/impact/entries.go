@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/place"
 )
 
 // entry is one entry of managedFields, as it was decoded: converting and parsing it
@@ -21,17 +20,17 @@ type entry struct {
 }
 
 func entriesOf(u *unstructured.Unstructured) []entry {
-	list, _ := place.Value(u.Object, "metadata", "managedFields").([]any)
+	list, _ := valueAt(u.Object, "metadata", "managedFields").([]any)
 	out := make([]entry, 0, len(list))
 	for _, item := range list {
 		m, ok := item.(map[string]any)
 		if !ok {
 			continue
 		}
-		operation := place.Text(m["operation"])
+		operation := textOf(m["operation"])
 		fields, _ := m["fieldsV1"].(map[string]any)
 		out = append(out, entry{
-			manager: place.Text(m["manager"]), subresource: place.Text(m["subresource"]),
+			manager: textOf(m["manager"]), subresource: textOf(m["subresource"]),
 			operation: metav1.ManagedFieldsOperationType(operation), fields: fields,
 		})
 	}

@@ -9,14 +9,13 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/place"
 )
 
 // touching are the paths of the changed fields that meet a place.
-func touching(c *engine.Change, p place.Place) []fieldpath.Path {
+func touching(c *engine.Change, p place) []fieldpath.Path {
 	var out []fieldpath.Path
 	for i := range c.Fields {
-		if place.Of(c.Fields[i].Path).Meets(p) {
+		if placeOf(c.Fields[i].Path).Meets(p) {
 			out = append(out, c.Fields[i].Path)
 		}
 	}
@@ -24,8 +23,8 @@ func touching(c *engine.Change, p place.Place) []fieldpath.Path {
 }
 
 // within are the paths of the changed fields that are in a place.
-func within(c *engine.Change, p place.Place) []fieldpath.Path {
-	return slices.DeleteFunc(touching(c, p), func(changed fieldpath.Path) bool { return !place.Of(changed).Within(p) })
+func within(c *engine.Change, p place) []fieldpath.Path {
+	return slices.DeleteFunc(touching(c, p), func(changed fieldpath.Path) bool { return !placeOf(changed).Within(p) })
 }
 
 // namesShown bounds a text, not the fields beside it.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/place"
 )
 
 // overwritten tells which rules fight over a field: one writes it, another gives it
@@ -25,7 +24,7 @@ func (r *repeat) overwritten(c *engine.Change) []engine.Impact {
 				continue
 			}
 			fields := slices.DeleteFunc(undone(first.Fields, second.Fields), func(p fieldpath.Path) bool {
-				return !r.writes(first.Rule, place.Of(p))
+				return !r.writes(first.Rule, placeOf(p))
 			})
 			if len(fields) == 0 {
 				continue
@@ -42,7 +41,7 @@ func (r *repeat) overwritten(c *engine.Change) []engine.Impact {
 }
 
 // writes tells whether a rule writes to a place, or below or above it, once more.
-func (r *repeat) writes(rule engine.RuleRef, p place.Place) bool {
+func (r *repeat) writes(rule engine.RuleRef, p place) bool {
 	return slices.ContainsFunc(r.wrote[rule], p.Meets)
 }
 

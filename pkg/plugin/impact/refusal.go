@@ -2,13 +2,12 @@ package impact
 
 import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/immutable"
 )
 
 // refused tells what the server will refuse.
 func refused(c *engine.Change) []engine.Impact {
 	var out []engine.Impact
-	for _, r := range immutable.Refusals(c) {
+	for _, r := range ImmutableRefusals(c) {
 		advice := "leave it out, or delete the " + c.Subject.Kind + " and create it anew"
 		if owner := Workload(c.Before); owner != "" {
 			advice = "change " + owner + " instead"

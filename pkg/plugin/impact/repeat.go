@@ -10,7 +10,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/place"
 )
 
 // maxRepeats bounds how many kinds of change are evaluated once more in a run.
@@ -30,7 +29,7 @@ type repeat struct {
 	fields []fieldpath.Path // that differ once more
 	rules  string           // that wrote these
 	// wrote are the places that each rule wrote, even if another set them back.
-	wrote map[engine.RuleRef][]place.Place
+	wrote map[engine.RuleRef][]place
 }
 
 // of is the entry of a kind of change; nil when there are too many.
@@ -80,11 +79,11 @@ func (r *repeat) note(second *engine.Change) {
 		}
 	}
 	r.rules = strings.Join(rules, " and ")
-	r.wrote = map[engine.RuleRef][]place.Place{}
+	r.wrote = map[engine.RuleRef][]place{}
 	for i := range second.Steps {
 		s := &second.Steps[i]
 		for _, f := range s.Fields {
-			r.wrote[s.Rule] = append(r.wrote[s.Rule], place.Of(f.Path))
+			r.wrote[s.Rule] = append(r.wrote[s.Rule], placeOf(f.Path))
 		}
 	}
 }
@@ -101,7 +100,7 @@ func kindOf(c *engine.Change) string {
 		}
 		b.WriteString("\x00" + s.Rule.Dialect + "\x00" + s.Rule.String() + "\x00" + s.Rule.Via)
 		for _, f := range s.Fields {
-			b.WriteString("\x00" + string(f.Kind) + "\x00" + strings.Join(place.Of(f.Path), "\x01"))
+			b.WriteString("\x00" + string(f.Kind) + "\x00" + strings.Join(placeOf(f.Path), "\x01"))
 		}
 	}
 	return b.String()
@@ -115,8 +114,8 @@ func (r *repeat) notIdempotent(c *engine.Change) []engine.Impact {
 	}
 	var fields []fieldpath.Path
 	for i := range c.Fields {
-		changed := place.Of(c.Fields[i].Path)
-		if slices.ContainsFunc(r.fields, func(p fieldpath.Path) bool { return place.Of(p).Meets(changed) }) {
+		changed := placeOf(c.Fields[i].Path)
+		if slices.ContainsFunc(r.fields, func(p fieldpath.Path) bool { return placeOf(p).Meets(changed) }) {
 			fields = append(fields, c.Fields[i].Path)
 		}
 	}

@@ -6,13 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/place"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plural"
 )
 
 // workload is a kind that makes Pods from a template.
 type workload struct {
-	template place.Place
+	template place
 	// pods says what becomes of the Pods when it changes.
 	pods func(object map[string]any) consequence
 }
@@ -27,14 +26,14 @@ type consequence struct {
 // workloads are the kinds whose template is known. Which fields of it changed does
 // not matter: their controllers compare it as a whole.
 var workloads = map[schema.GroupKind]workload{ //nolint:gochecknoglobals // an immutable table
-	{Group: "apps", Kind: "Deployment"}:                    {place.At("spec.template"), deploymentPods},
-	{Group: "apps", Kind: "StatefulSet"}:                   {place.At("spec.template"), statefulSetPods},
-	{Group: "apps", Kind: "DaemonSet"}:                     {place.At("spec.template"), daemonSetPods},
-	{Group: "apps", Kind: "ReplicaSet"}:                    {place.At("spec.template"), keptPods},
-	{Group: "", Kind: "ReplicationController"}:             {place.At("spec.template"), keptPods},
-	{Group: "batch", Kind: "CronJob"}:                      {place.At("spec.jobTemplate"), nextRun},
-	{Group: "argoproj.io", Kind: "Rollout"}:                {place.At("spec.template"), argoRolloutPods},
-	{Group: "apps.openshift.io", Kind: "DeploymentConfig"}: {place.At("spec.template"), deploymentConfigPods},
+	{Group: "apps", Kind: "Deployment"}:                    {placeAt("spec.template"), deploymentPods},
+	{Group: "apps", Kind: "StatefulSet"}:                   {placeAt("spec.template"), statefulSetPods},
+	{Group: "apps", Kind: "DaemonSet"}:                     {placeAt("spec.template"), daemonSetPods},
+	{Group: "apps", Kind: "ReplicaSet"}:                    {placeAt("spec.template"), keptPods},
+	{Group: "", Kind: "ReplicationController"}:             {placeAt("spec.template"), keptPods},
+	{Group: "batch", Kind: "CronJob"}:                      {placeAt("spec.jobTemplate"), nextRun},
+	{Group: "argoproj.io", Kind: "Rollout"}:                {placeAt("spec.template"), argoRolloutPods},
+	{Group: "apps.openshift.io", Kind: "DeploymentConfig"}: {placeAt("spec.template"), deploymentConfigPods},
 }
 
 // rollout tells which Pods restart. A change that the server will refuse restarts none.
@@ -63,7 +62,7 @@ func rollout(c *engine.Change) []engine.Impact {
 // restartedInPlace: the kubelet restarts a container whose image changes, without
 // a new Pod. Init containers do not run again.
 func restartedInPlace(c *engine.Change) []engine.Impact {
-	fields := within(c, place.At("spec.containers.[].image"))
+	fields := within(c, placeAt("spec.containers.[].image"))
 	if len(fields) == 0 {
 		return nil
 	}
@@ -78,9 +77,9 @@ func deploymentPods(o map[string]any) consequence {
 	switch {
 	case n == 0:
 		return consequence{}
-	case place.Bool(place.Value(o, "spec", "paused")):
+	case boolOf(valueAt(o, "spec", "paused")):
 		return paused("Deployment", n)
-	case place.Text(place.Value(o, "spec", "strategy", "type")) == "Recreate":
+	case textOf(valueAt(o, "spec", "strategy", "type")) == "Recreate":
 		return consequence{pods: n, text: fmt.Sprintf("all %s would be stopped, then started anew (Recreate)", plural.Of(n, "Pod"))}
 	}
 	return replaced(n)
@@ -93,10 +92,10 @@ func statefulSetPods(o map[string]any) consequence {
 	if n == 0 {
 		return consequence{}
 	}
-	if place.Text(place.Value(o, "spec", "updateStrategy", "type")) == "OnDelete" {
+	if textOf(valueAt(o, "spec", "updateStrategy", "type")) == "OnDelete" {
 		return onDelete(n)
 	}
-	kept := min(n, int(place.Number(place.Value(o, "spec", "updateStrategy", "rollingUpdate", "partition"), 0)))
+	kept := min(n, int(numberOf(valueAt(o, "spec", "updateStrategy", "rollingUpdate", "partition"), 0)))
 	switch kept {
 	case 0:
 		return replaced(n)
@@ -107,14 +106,14 @@ func statefulSetPods(o map[string]any) consequence {
 }
 
 func daemonSetPods(o map[string]any) consequence {
-	n := int(place.Number(place.Value(o, "status", "currentNumberScheduled"), 0))
+	n := int(numberOf(valueAt(o, "status", "currentNumberScheduled"), 0))
 	if _, known := observed(o); !known {
 		return consequence{text: "the Pod on each node would be replaced"}
 	}
 	switch {
 	case n == 0:
 		return consequence{}
-	case place.Text(place.Value(o, "spec", "updateStrategy", "type")) == "OnDelete":
+	case textOf(valueAt(o, "spec", "updateStrategy", "type")) == "OnDelete":
 		return onDelete(n)
 	}
 	return replaced(n)
@@ -141,13 +140,13 @@ func nextRun(map[string]any) consequence {
 func argoRolloutPods(o map[string]any) consequence {
 	n := running(o, 1)
 	switch {
-	case n == 0 || place.Value(o, "spec", "workloadRef") != nil:
+	case n == 0 || valueAt(o, "spec", "workloadRef") != nil:
 		return consequence{}
-	case place.Bool(place.Value(o, "spec", "paused")):
+	case boolOf(valueAt(o, "spec", "paused")):
 		return paused("Rollout", n)
 	}
 	strategy := "canary"
-	if place.Value(o, "spec", "strategy", "blueGreen") != nil {
+	if valueAt(o, "spec", "strategy", "blueGreen") != nil {
 		strategy = "blue-green"
 	}
 	return consequence{pods: n, text: fmt.Sprintf("%s would be replaced, step by step (%s)", plural.Of(n, "Pod"), strategy)}
@@ -157,16 +156,16 @@ func argoRolloutPods(o map[string]any) consequence {
 // A config without triggers has that one by default.
 func deploymentConfigPods(o map[string]any) consequence {
 	n := running(o, 1)
-	triggers, known := place.Value(o, "spec", "triggers").([]any)
+	triggers, known := valueAt(o, "spec", "triggers").([]any)
 	automatic := !known
 	for _, t := range triggers {
 		m, _ := t.(map[string]any)
-		automatic = automatic || place.Text(m["type"]) == "ConfigChange"
+		automatic = automatic || textOf(m["type"]) == "ConfigChange"
 	}
 	switch {
 	case n == 0:
 		return consequence{}
-	case !automatic || place.Bool(place.Value(o, "spec", "paused")):
+	case !automatic || boolOf(valueAt(o, "spec", "paused")):
 		return consequence{
 			brief: "their Pods would be replaced with the next deployment",
 			text:  plural.Of(n, "Pod") + " would be replaced with the next deployment",
@@ -199,9 +198,9 @@ func onDelete(n int) consequence {
 // those that it is to have.
 func running(o map[string]any, fallback int64) int {
 	if status, known := observed(o); known {
-		return int(place.Number(status["replicas"], 0))
+		return int(numberOf(status["replicas"], 0))
 	}
-	return int(place.Number(place.Value(o, "spec", "replicas"), fallback))
+	return int(numberOf(valueAt(o, "spec", "replicas"), fallback))
 }
 
 // observed is the status, and whether a controller has ever written it.

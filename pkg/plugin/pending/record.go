@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/evaluate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
 )
@@ -106,7 +106,7 @@ func (r *Record) Show(p render.Printer, rules []engine.RuleRef) (engine.Summary,
 // Tasks makes what was planned. The policies are evaluated over the same objects
 // again, because an entry is written only if they still make the same change, and
 // because it lacks the values of Secrets: these are masked where a drift is told.
-func (r *Record) Tasks(ctx context.Context, run *evaluate.Run, masker *secret.Masker) ([]*execute.Task, error) {
+func (r *Record) Tasks(ctx context.Context, run *preview.Run, masker *secret.Masker) ([]*execute.Task, error) {
 	planned := map[engine.ObjectKey]bool{}
 	for i := range r.entries {
 		planned[r.entries[i].Object.Key().Named()] = true

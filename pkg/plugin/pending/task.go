@@ -9,16 +9,16 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/evaluate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 )
 
 // evaluated is the task of an object that policies change. It holds no object:
 // that is read afresh.
 type evaluated struct {
 	execute.Task
-	run        *evaluate.Run
+	run        *preview.Run
 	target     engine.Target
 	scoped     bool
 	incomplete bool // a rule had failed already when the change was shown
@@ -26,9 +26,9 @@ type evaluated struct {
 
 // Task makes a change that was evaluated; when it comes to it, that of a fresh
 // evaluation.
-func Task(r *evaluate.Run, c *engine.Change) *execute.Task { return &newEvaluated(r, c).Task }
+func Task(r *preview.Run, c *engine.Change) *execute.Task { return &newEvaluated(r, c).Task }
 
-func newEvaluated(r *evaluate.Run, c *engine.Change) *evaluated {
+func newEvaluated(r *preview.Run, c *engine.Change) *evaluated {
 	t := &evaluated{run: r, target: c.Target, scoped: c.Scoped, incomplete: c.Incomplete()}
 	t.target.Object, t.target.OldObject = nil, nil
 	t.Key = c.Target.Key

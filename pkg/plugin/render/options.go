@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/advice"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/color"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/document"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/grouping"
@@ -44,7 +44,7 @@ type Options struct {
 	Comparer human.Comparer
 	// Advise says what to type next, with which the formats for people end; nil for
 	// nothing.
-	Advise func(engine.Summary) advice.Advice
+	Advise func(engine.Summary) hints.Advice
 	// DryRun is "client" or "server" where results are those of a dry run.
 	DryRun string
 }

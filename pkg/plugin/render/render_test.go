@@ -17,7 +17,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/advice"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/grouping"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
@@ -142,8 +142,8 @@ func golden(t *testing.T, file string) {
 }
 
 // next advises to type a command.
-func next(command string) func(engine.Summary) advice.Advice {
-	return func(engine.Summary) advice.Advice { return advice.Advice{Next: command} }
+func next(command string) func(engine.Summary) hints.Advice {
+	return func(engine.Summary) hints.Advice { return hints.Advice{Next: command} }
 }
 
 func print(t *testing.T, format string, g *given) string {

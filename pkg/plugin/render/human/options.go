@@ -4,7 +4,7 @@ import (
 	"io"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/advice"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/color"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/grouping"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
@@ -28,5 +28,5 @@ type Options struct {
 	// change other objects than those that they match may reach out of it, which is told.
 	Namespace string
 	// Advise says what to type next; nil for nothing.
-	Advise func(engine.Summary) advice.Advice
+	Advise func(engine.Summary) hints.Advice
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/advice"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
 )
 
@@ -192,8 +192,8 @@ func TestValuesOfSecretsAreMasked(t *testing.T) {
 }
 
 // next advises to type a command.
-func next(command string) func(engine.Summary) advice.Advice {
-	return func(engine.Summary) advice.Advice { return advice.Advice{Next: command} }
+func next(command string) func(engine.Summary) hints.Advice {
+	return func(engine.Summary) hints.Advice { return hints.Advice{Next: command} }
 }
 
 func TestHostileTextsStayTexts(t *testing.T) {

@@ -1,2 +1,0 @@
-// Package advice says what to type after a preview.
-package advice

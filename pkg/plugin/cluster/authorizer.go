@@ -1,0 +1,130 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// The kinds of questions: everyone may ask about themselves, and those who may
+// create subjectaccessreviews about anybody.
+const (
+	selfReviews    = "selfsubjectaccessreviews"
+	subjectReviews = "subjectaccessreviews"
+)
+
+// Authorizer asks an API server, each question once. It is safe for concurrent use.
+type Authorizer struct {
+	server engine.RawReader
+	memo   engine.Memo
+}
+
+var _ engine.Authorizer = (*Authorizer)(nil)
+
+// NewAuthorizer makes an Authorizer that sends its reviews through server.
+func NewAuthorizer(server engine.RawReader) *Authorizer { return &Authorizer{server: server} }
+
+// ForbiddenError tells that nobody answered, because the user of this run may not
+// ask. It is no statement on what the policy asked about.
+type ForbiddenError struct {
+	Resource string // what may not be created: "subjectaccessreviews"
+	User     string // whom the policy asks about; empty for the user of this run
+	Err      error  // the server's refusal
+}
+
+// Error says who asks about whom, and what is missing.
+func (e *ForbiddenError) Error() string {
+	whom := "you"
+	if e.User != "" {
+		whom = fmt.Sprintf("user %q", e.User)
+	}
+	return fmt.Sprintf("the policy asks what %s may do, for which you must be allowed to create %s.%s: %v",
+		whom, e.Resource, authorizationv1.GroupName, e.Err)
+}
+
+// Unwrap gives the server's refusal.
+func (e *ForbiddenError) Unwrap() error { return e.Err }
+
+// Authorize asks with a SelfSubjectAccessReview about the user of this run, and
+// with a SubjectAccessReview about another one. Its error, a *ForbiddenError among
+// others, says that there is no answer. What stood in the way of the server's own
+// authorizers is a part of the answer.
+func (a *Authorizer) Authorize(ctx context.Context, r engine.AccessRequest) (engine.AccessDecision, error) {
+	resource, body, err := review(r)
+	if err != nil {
+		return engine.AccessDecision{}, err
+	}
+	type question struct{ resource, body string }
+	answer, err := a.memo.Do(ctx, question{resource, string(body)}, func(ctx context.Context) (any, error) {
+		return a.ask(ctx, resource, body)
+	})
+	if apierrors.IsForbidden(err) {
+		return engine.AccessDecision{}, &ForbiddenError{Resource: resource, User: r.User.Username, Err: err}
+	}
+	if err != nil {
+		return engine.AccessDecision{}, fmt.Errorf("asking with %s: %w", resource, err)
+	}
+	return answer.(engine.AccessDecision), nil
+}
+
+func (a *Authorizer) ask(ctx context.Context, resource string, body []byte) (engine.AccessDecision, error) {
+	answer, err := a.server.Raw(ctx, http.MethodPost, "/apis/"+authorizationv1.SchemeGroupVersion.String()+"/"+resource, body)
+	if err != nil {
+		return engine.AccessDecision{}, err
+	}
+	var reviewed struct {
+		Status authorizationv1.SubjectAccessReviewStatus `json:"status"`
+	}
+	if err := json.Unmarshal(answer, &reviewed); err != nil {
+		return engine.AccessDecision{}, fmt.Errorf("the answer cannot be read: %w", err)
+	}
+	return engine.AccessDecision{
+		Allowed: reviewed.Status.Allowed, Reason: reviewed.Status.Reason, Error: reviewed.Status.EvaluationError,
+	}, nil
+}
+
+// review is a request as the server takes it, and the resource to send it to.
+func review(r engine.AccessRequest) (resource string, body []byte, err error) {
+	object, path := attributes(r)
+	kind := metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String()}
+	if r.User.Empty() {
+		kind.Kind = "SelfSubjectAccessReview"
+		body, err = json.Marshal(authorizationv1.SelfSubjectAccessReview{
+			TypeMeta: kind,
+			Spec:     authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: object, NonResourceAttributes: path},
+		})
+		return selfReviews, body, err
+	}
+	kind.Kind = "SubjectAccessReview"
+	body, err = json.Marshal(authorizationv1.SubjectAccessReview{
+		TypeMeta: kind,
+		Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: r.User.Username, Groups: r.User.Groups, ResourceAttributes: object, NonResourceAttributes: path,
+		},
+	})
+	return subjectReviews, body, err
+}
+
+// attributes are what is asked about: one of the two.
+func attributes(r engine.AccessRequest) (*authorizationv1.ResourceAttributes, *authorizationv1.NonResourceAttributes) {
+	if r.Path != "" {
+		return nil, &authorizationv1.NonResourceAttributes{Path: r.Path, Verb: r.Verb}
+	}
+	object := &authorizationv1.ResourceAttributes{
+		Verb: r.Verb, Group: r.Group, Resource: r.Resource, Subresource: r.Subresource, Namespace: r.Namespace, Name: r.Name,
+	}
+	if r.FieldSelector != "" {
+		object.FieldSelector = &authorizationv1.FieldSelectorAttributes{RawSelector: r.FieldSelector}
+	}
+	if r.LabelSelector != "" {
+		object.LabelSelector = &authorizationv1.LabelSelectorAttributes{RawSelector: r.LabelSelector}
+	}
+	return object, nil
+}

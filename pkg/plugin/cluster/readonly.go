@@ -1,0 +1,66 @@
+package cluster
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// RefusedError reports a request that was not sent: one that may write, where
+// nothing may be written, or one that a policy may not make.
+type RefusedError struct{ Method, Path string }
+
+// Error names the request.
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("%s %s refused: only reads, access reviews and dry runs are allowed here", e.Method, e.Path)
+}
+
+// readOnlyTransport lets only requests pass that cannot change anything.
+type readOnlyTransport struct {
+	prefix string // the path under which a proxy serves the API server
+	next   http.RoundTripper
+}
+
+// ReadOnly makes a transport that lets no request pass that may write. Prefix is the
+// path under which a proxy serves the API server.
+func ReadOnly(prefix string) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper { return readOnlyTransport{prefix, next} }
+}
+
+// RoundTrip refuses what is not harmless, before it leaves.
+func (t readOnlyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !harmless(r, strings.TrimPrefix(r.URL.Path, t.prefix)) {
+		if r.Body != nil {
+			_ = r.Body.Close() // a RoundTripper closes the body even when it fails; nothing was read from it
+		}
+		return nil, &RefusedError{Method: r.Method, Path: r.URL.Path}
+	}
+	return t.next.RoundTrip(r)
+}
+
+// WrappedRoundTripper lets client-go find the transport below.
+func (t readOnlyTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+func harmless(r *http.Request, apiPath string) bool {
+	p := engine.ReadAPIPath(apiPath)
+	if p.Acts() {
+		return false
+	}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		return true
+	case http.MethodPost:
+		return p.Asks() || isDryRun(r)
+	default:
+		return isDryRun(r)
+	}
+}
+
+// isDryRun holds only when dryRun=All is all that the query says on the matter:
+// what a server makes of two contradicting values is not for us to find out.
+func isDryRun(r *http.Request) bool {
+	return slices.Equal(r.URL.Query()["dryRun"], []string{"All"})
+}

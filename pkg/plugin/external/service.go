@@ -1,0 +1,140 @@
+package external
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// The bounds of a call; the size is that of Kyverno's own (maxAPICallResponseLength).
+const (
+	DefaultServiceTimeout = 30 * time.Second
+	DefaultMaxSize        = 2 << 20
+	maxRedirects          = 5
+	maxQuoted             = 512 // bytes of an answer that an error quotes
+)
+
+// ServiceClient makes calls. The zero value is ready; it is safe for concurrent use.
+type ServiceClient struct {
+	Timeout time.Duration // of a whole call; 0 is DefaultTimeout
+	MaxSize int64         // bytes of an answer; 0 is DefaultMaxSize
+}
+
+var _ engine.Fetcher = (*ServiceClient)(nil)
+
+// SizeError is an answer that is larger than the Client allows.
+type SizeError struct{ Max int64 }
+
+// Error names the limit.
+func (e *SizeError) Error() string { return fmt.Sprintf("the answer has more than %d bytes", e.Max) }
+
+// StatusError is an answer whose status is not 2xx.
+type StatusError struct{ Status, Body string }
+
+// Error gives the status and the beginning of the body.
+func (e *StatusError) Error() string {
+	if e.Body == "" {
+		return "HTTP " + e.Status
+	}
+	return fmt.Sprintf("HTTP %s: %s", e.Status, e.Body)
+}
+
+// Fetch implements engine.Fetcher for http and https. The error is a *StatusError,
+// a *SizeError, or says why there was no answer.
+func (c *ServiceClient) Fetch(ctx context.Context, r engine.RemoteRequest) ([]byte, error) {
+	client, err := c.client(r)
+	if err != nil {
+		return nil, err
+	}
+	request, err := newRequest(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing was written
+	return c.read(response)
+}
+
+func newRequest(ctx context.Context, r engine.RemoteRequest) (*http.Request, error) {
+	u, err := url.Parse(r.URL)
+	switch {
+	case err != nil:
+		return nil, err
+	case (u.Scheme != "http" && u.Scheme != "https") || u.Host == "":
+		return nil, fmt.Errorf("%q is no http or https URL", r.URL)
+	}
+	request, err := http.NewRequestWithContext(ctx, r.Method, r.URL, bytes.NewReader(r.Body))
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range r.Header {
+		for _, value := range values {
+			request.Header.Add(name, value)
+		}
+	}
+	if r.Method == http.MethodPost && request.Header.Get("Content-Type") == "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	return request, nil
+}
+
+// client makes a client for one call: the certificates differ from call to call.
+func (c *ServiceClient) client(r engine.RemoteRequest) (*http.Client, error) {
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, ForceAttemptHTTP2: true}
+	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	if len(r.CABundle) > 0 {
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(r.CABundle) {
+			return nil, errors.New("caBundle holds no PEM certificate")
+		}
+		transport.TLSClientConfig.RootCAs = pool
+	}
+	timeout := c.Timeout
+	if timeout == 0 {
+		timeout = DefaultServiceTimeout
+	}
+	return &http.Client{Transport: transport, Timeout: timeout, CheckRedirect: sameHost}, nil
+}
+
+// sameHost follows redirects that stay where the policy wanted to go.
+func sameHost(next *http.Request, via []*http.Request) error {
+	first := via[0].URL
+	switch {
+	case len(via) > maxRedirects:
+		return fmt.Errorf("more than %d redirects", maxRedirects)
+	case next.URL.Host != first.Host || (first.Scheme == "https" && next.URL.Scheme != "https"):
+		return fmt.Errorf("a redirect to %s://%s is not followed", next.URL.Scheme, next.URL.Host)
+	}
+	return nil
+}
+
+func (c *ServiceClient) read(response *http.Response) ([]byte, error) {
+	limit := c.MaxSize
+	if limit == 0 {
+		limit = DefaultMaxSize
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		quoted := body[:min(len(body), maxQuoted)]
+		return nil, &StatusError{Status: response.Status, Body: string(bytes.TrimSpace(quoted))}
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(len(body)) > limit:
+		return nil, &SizeError{Max: limit}
+	}
+	return body, nil
+}

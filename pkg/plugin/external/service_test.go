@@ -1,0 +1,132 @@
+package external_test
+
+import (
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/external"
+)
+
+// echo answers with what it was sent.
+func echo(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	fmt.Fprintf(w, "%s %s auth=%q type=%q x=%q body=%s", r.Method, r.URL.Path,
+		r.Header.Get("Authorization"), r.Header.Get("Content-Type"), r.Header["X-Value"], body)
+}
+
+func fetch(t *testing.T, c *external.ServiceClient, r engine.RemoteRequest) (string, error) {
+	t.Helper()
+	if r.Method == "" {
+		r.Method = "GET"
+	}
+	content, err := c.Fetch(t.Context(), r)
+	return string(content), err
+}
+
+func TestFetchSendsWhatThePolicySaysAndNothingElse(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(echo))
+	defer server.Close()
+	for _, c := range []struct {
+		request engine.RemoteRequest
+		want    string
+	}{
+		{engine.RemoteRequest{}, `GET /a auth="" type="" x=[] body=`},
+		{engine.RemoteRequest{Method: "POST", Body: []byte(`{"k":1}`)}, `POST /a auth="" type="application/json" x=[] body={"k":1}`},
+		{
+			engine.RemoteRequest{Method: "POST", Header: map[string][]string{"X-Value": {"1", "2"}, "content-type": {"text/plain"}, "Authorization": {"Bearer own"}}},
+			`POST /a auth="Bearer own" type="text/plain" x=["1" "2"] body=`,
+		},
+	} {
+		c.request.URL = server.URL + "/a"
+		got, err := fetch(t, &external.ServiceClient{}, c.request)
+		if err != nil || got != c.want {
+			t.Errorf("got %s, %v; want %s", got, err, c.want)
+		}
+	}
+}
+
+func TestFetchChecksCertificates(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(echo))
+	defer server.Close()
+	server.Config.ErrorLog = nil
+	if _, err := fetch(t, &external.ServiceClient{}, engine.RemoteRequest{URL: server.URL}); err == nil {
+		t.Error("a certificate that nobody vouches for is accepted")
+	}
+	bundle := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if _, err := fetch(t, &external.ServiceClient{}, engine.RemoteRequest{URL: server.URL, CABundle: bundle}); err != nil {
+		t.Errorf("with its own caBundle: %v", err)
+	}
+	if _, err := fetch(t, &external.ServiceClient{}, engine.RemoteRequest{URL: server.URL, CABundle: []byte("no PEM")}); err == nil {
+		t.Error("a caBundle without certificates is accepted")
+	}
+}
+
+func TestFetchFollowsRedirectsOnTheSameHostOnly(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(echo))
+	defer other.Close()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/away":
+			http.Redirect(w, r, other.URL, http.StatusFound)
+		case "/round":
+			http.Redirect(w, r, "/round", http.StatusFound)
+		case "/here":
+			http.Redirect(w, r, "/there", http.StatusFound)
+		default:
+			echo(w, r)
+		}
+	}))
+	defer server.Close()
+	if got, err := fetch(t, &external.ServiceClient{}, engine.RemoteRequest{URL: server.URL + "/here"}); err != nil || !strings.HasPrefix(got, "GET /there") {
+		t.Errorf("got %s, %v", got, err)
+	}
+	for path, want := range map[string]string{"/away": "is not followed", "/round": "more than 5 redirects"} {
+		if _, err := fetch(t, &external.ServiceClient{}, engine.RemoteRequest{URL: server.URL + path}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q in it", path, err, want)
+		}
+	}
+}
+
+func TestFetchBoundsTheAnswer(t *testing.T) {
+	stop := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/large":
+			fmt.Fprint(w, strings.Repeat("x", 101))
+		case "/slow":
+			<-stop
+		default:
+			http.Error(w, strings.Repeat("no such thing ", 100), http.StatusNotFound)
+		}
+	}))
+	defer server.Close()
+	defer close(stop)
+	c := &external.ServiceClient{MaxSize: 100, Timeout: 50 * time.Millisecond}
+	var size *external.SizeError
+	if _, err := fetch(t, c, engine.RemoteRequest{URL: server.URL + "/large"}); !errors.As(err, &size) || size.Max != 100 {
+		t.Errorf("large: %v", err)
+	}
+	if _, err := fetch(t, c, engine.RemoteRequest{URL: server.URL + "/slow"}); err == nil {
+		t.Error("slow: no error")
+	}
+	var status *external.StatusError
+	if _, err := fetch(t, c, engine.RemoteRequest{URL: server.URL + "/absent"}); !errors.As(err, &status) || !strings.HasPrefix(err.Error(), "HTTP 404 Not Found: no such thing") {
+		t.Errorf("absent: %v", err)
+	}
+}
+
+func TestFetchKnowsHTTPOnly(t *testing.T) {
+	for _, target := range []string{"file:///etc/passwd", "/relative", "ftp://example.com/x", "http://", "http://a b/"} {
+		if _, err := fetch(t, &external.ServiceClient{}, engine.RemoteRequest{URL: target}); err == nil {
+			t.Errorf("%s is fetched", target)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package factory
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// Resolve reads TYPE and TYPE/NAME arguments, where types may be joined by commas,
+// or as kubectl has them a TYPE and behind it NAMES. Arguments that are all types
+// are types: "deploy svc" names no Deployment.
+func Resolve(mapper meta.RESTMapper, args []string) ([]engine.ObjectKey, error) {
+	if names, err := namesBehindType(mapper, args); err != nil || names != nil {
+		return names, err
+	}
+	var keys []engine.ObjectKey
+	for _, arg := range args {
+		types, name, named := strings.Cut(arg, "/")
+		if named && (name == "" || strings.Contains(name, "/") || strings.Contains(types, ",")) {
+			return nil, fmt.Errorf("argument %q: use TYPE, TYPE,TYPE or TYPE/NAME", arg)
+		}
+		kinds, err := kindsOf(mapper, types)
+		if err != nil {
+			return nil, err
+		}
+		for _, gk := range kinds {
+			keys = append(keys, engine.ObjectKey{GroupKind: gk, Name: name})
+		}
+	}
+	return keys, nil
+}
+
+// namesBehindType reads "TYPE NAME ...", and returns nothing for what is not that.
+func namesBehindType(mapper meta.RESTMapper, args []string) ([]engine.ObjectKey, error) {
+	if len(args) < 2 || slices.ContainsFunc(args, func(arg string) bool { return strings.Contains(arg, "/") }) {
+		return nil, nil
+	}
+	kinds, err := kindsOf(mapper, args[0])
+	if err != nil {
+		return nil, err
+	}
+	named := false
+	for _, arg := range args[1:] {
+		var unknown *UnknownTypeError
+		_, err := kindsOf(mapper, arg)
+		if named = named || errors.As(err, &unknown); err != nil && !named {
+			return nil, err
+		}
+	}
+	if !named {
+		return nil, nil
+	}
+	var keys []engine.ObjectKey
+	for _, gk := range kinds {
+		for _, name := range args[1:] {
+			keys = append(keys, engine.ObjectKey{GroupKind: gk, Name: name})
+		}
+	}
+	return keys, nil
+}
+
+// kindsOf finds the kinds of types that are joined by commas.
+func kindsOf(mapper meta.RESTMapper, types string) ([]schema.GroupKind, error) {
+	var out []schema.GroupKind
+	for _, t := range strings.Split(types, ",") {
+		gk, err := KindOf(mapper, t)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, gk)
+	}
+	return out, nil
+}
+
+// KindOf finds the kind that a user means by "deploy", "deployments.apps" or
+// "deployments.v1.apps"; the first of several groups, as kubectl does.
+func KindOf(mapper meta.RESTMapper, text string) (schema.GroupKind, error) {
+	full, partial := schema.ParseResourceArg(strings.ToLower(text))
+	if full != nil {
+		if kinds, err := mapper.KindsFor(*full); err == nil && len(kinds) > 0 {
+			return kinds[0].GroupKind(), nil
+		}
+	}
+	kinds, err := mapper.KindsFor(partial.WithVersion(""))
+	if meta.IsNoMatchError(err) || (err == nil && len(kinds) == 0) {
+		return schema.GroupKind{}, &UnknownTypeError{Type: text}
+	}
+	if err != nil {
+		return schema.GroupKind{}, err
+	}
+	return kinds[0].GroupKind(), nil
+}
+
+// UnknownTypeError tells that the cluster, or the manifests, know no such type.
+type UnknownTypeError struct{ Type string }
+
+// Error names the type.
+func (e *UnknownTypeError) Error() string {
+	return fmt.Sprintf("there is no resource type %q", e.Type)
+}

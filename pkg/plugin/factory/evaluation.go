@@ -1,0 +1,159 @@
+package factory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/joined"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
+)
+
+// Evaluation reads policies and manifests and joins everything that an evaluation
+// needs. Args are the types and names that the user typed.
+func (w *Factory) Evaluation(ctx context.Context, args []string, request engine.Request) (*preview.Options, error) {
+	o := &preview.Options{
+		Policies: preview.Policies{
+			Dialects: dialects.All(),
+			Rules:    engine.RuleFilter{Only: w.Policies.Only, Skip: w.Policies.Skip},
+		},
+		Request: request, ErrOut: w.Streams.ErrOut, Quiet: w.Quiet, Progress: w.progress,
+		World: &engine.World{Now: time.Now(), Seed: rand.Uint64(), Limits: engine.DefaultLimits(), Memo: &engine.Memo{}},
+	}
+	grant(&w.Context, o.World)
+	if err := w.loadPolicies(ctx, o); err != nil {
+		return nil, err
+	}
+	values, err := loadValues(ctx, w.Context.Values, w.reader)
+	if err != nil {
+		return nil, err
+	}
+	mapper, err := w.openWorld(ctx, o, supplied(o.Dialects, values))
+	if err != nil {
+		return nil, err
+	}
+	o.Documents = append(o.Documents, values...)
+	scope, err := w.scope(mapper, args, request)
+	if err == nil {
+		err = w.checkNamespace(ctx, mapper, scope)
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.World.Mapper = mapper
+	o.Objects = w.source(ctx, scope)
+	w.unheeded.count(o)
+	w.learn(o)
+	return o, nil
+}
+
+// learn has the Secrets that a run reads remembered, and what policies make of them.
+func (w *Factory) learn(o *preview.Options) {
+	o.World.Secrets = w.Secrets
+	o.World.Reader = w.Secrets.Reader(o.World.Reader)
+	o.World.Raw = w.Secrets.RawReader(o.World.Raw)
+	o.Objects = w.Secrets.Source(o.Objects)
+}
+
+func (w *Factory) loadPolicies(ctx context.Context, o *preview.Options) error {
+	accepts := besidePolicies(o.Dialects)
+	source := input.Source{Paths: w.Policies.Paths, Reader: w.reader, Accepts: accepts, Warn: w.warnAt}
+	if w.Policies.FromCluster {
+		source.FromCluster = func(ctx context.Context) ([]engine.Document, error) {
+			return w.Client.PolicyDocuments(ctx, accepts)
+		}
+	}
+	documents, err := source.Load(ctx)
+	if err != nil && (len(documents) == 0 || errors.Is(err, input.ErrNoPolicy)) {
+		return err
+	}
+	for _, problem := range joined.Errors(err) {
+		fmt.Fprintf(w.Streams.ErrOut, "error: %v\n", problem)
+		o.Unreadable = append(o.Unreadable, problem)
+	}
+	o.Documents = documents
+	if w.Client != nil && !w.Policies.FromCluster {
+		o.Documents = append(w.installedInputs(ctx, o), documents...)
+	}
+	return nil
+}
+
+// installedInputs are what the cluster's engines go by beside policies, such as
+// exceptions and excluded namespaces: it holds for policies from files too. What
+// cannot be read is told; see Wiring.leave.
+func (w *Factory) installedInputs(ctx context.Context, o *preview.Options) []engine.Document {
+	fromFiles := map[engine.ObjectKey]bool{}
+	for _, d := range o.Documents {
+		fromFiles[engine.KeyOf(d.Object).Named()] = true
+	}
+	role := func(gk schema.GroupKind) engine.Role {
+		for _, d := range o.Dialects {
+			if d.Accepts(gk) == engine.Input && len(o.Of(d)) > 0 {
+				return engine.Input
+			}
+		}
+		return engine.Foreign
+	}
+	installed, err := w.Client.PolicyDocuments(ctx, role)
+	for _, problem := range joined.Errors(err) {
+		var part *engine.UnreadableError
+		if errors.As(problem, &part) { // anything else ends the run when objects are read
+			w.leave(part)
+		}
+	}
+	return slices.DeleteFunc(installed, func(d engine.Document) bool { return fromFiles[engine.KeyOf(d.Object).Named()] })
+}
+
+// openWorld sets what policies may read: the cluster, or the manifests together
+// with the objects that lay beside the policies, and those that values describe.
+func (w *Factory) openWorld(ctx context.Context, o *preview.Options, described []*unstructured.Unstructured) (meta.RESTMapper, error) {
+	if w.Client != nil {
+		if len(described) > 0 {
+			w.warnAt(w.Context.Values, "the Namespaces that it describes are not used: those of the cluster count")
+		}
+		o.World.Reader, o.World.Raw, o.World.Access = w.Client, w.Client, cluster.NewAuthorizer(w.Client)
+		return w.Client.Mapper(), nil
+	}
+	objects, err := w.readObjects(ctx, w.Objects.Filenames)
+	if err != nil {
+		return nil, err
+	}
+	world, err := w.readObjects(ctx, w.Objects.World)
+	if err != nil {
+		return nil, err
+	}
+	world = append(described, world...)
+	for _, d := range o.Documents {
+		world = append(world, d.Object)
+	}
+	w.snapshot, err = snapshot.Load(objects, snapshot.Options{World: world, Namespace: w.namespace()})
+	if err != nil {
+		return nil, err
+	}
+	o.World.Reader, o.World.Raw = w.snapshot, w.snapshot
+	return w.snapshot.Mapper(), nil
+}
+
+func (w *Factory) readObjects(ctx context.Context, paths []string) ([]*unstructured.Unstructured, error) {
+	documents, err := w.reader.ReadAll(ctx, input.Input{Paths: paths, Recursive: w.Objects.Recursive})
+	if err != nil {
+		return nil, err
+	}
+	objects := make([]*unstructured.Unstructured, len(documents))
+	for i, d := range documents {
+		objects[i] = d.Object
+	}
+	return objects, nil
+}

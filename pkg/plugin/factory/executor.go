@@ -1,0 +1,45 @@
+package factory
+
+import (
+	"path/filepath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+)
+
+// Executor wires what verifies and writes.
+func (w *Factory) Executor(f *flags.Write, results render.ResultPrinter) *execute.Executor {
+	prompt := execute.NewPrompt(w.Streams.In, w.Streams.ErrOut, w.Client.Info())
+	prompt.Yes = f.Yes || f.Rehearses()
+	return &execute.Executor{
+		Options: f.Options(), Results: results, Prompt: prompt, Access: w.Client, Mapper: w.Client.Mapper(),
+		Masker: w.Secrets, ErrOut: w.Streams.ErrOut, Meter: w.progress,
+		Writer: &apply.Writer{
+			Server: apply.Patient{Server: w.Client.Once()}, Manager: f.FieldManager,
+			ForceConflicts: f.ForceConflicts, TakeFrom: f.TakeFrom, DryRun: apply.DryRun(f.DryRun),
+			HasStatus: w.Client.HasStatus,
+		},
+	}
+}
+
+// Journal says how a run begins its journal: as the file that the flags name, or as
+// one of the journal.Directory.
+func (w *Factory) Journal(f *flags.Write, h journal.Header) (func() (*journal.Writer, error), error) {
+	path := f.Journal
+	if path == "" {
+		dir, err := journal.Directory()
+		if err != nil {
+			return nil, err
+		}
+		path = filepath.Join(dir, journal.FileName(h.Started, w.Client.Info().Context, h.ID))
+	}
+	return func() (*journal.Writer, error) { return journal.Create(path, h, w.JournalOptions(f)) }, nil
+}
+
+// JournalOptions say what a journal keeps.
+func (w *Factory) JournalOptions(f *flags.Write) journal.Options {
+	return journal.Options{Masker: w.Secrets, Secrets: f.JournalSecrets}
+}

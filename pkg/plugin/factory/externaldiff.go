@@ -1,0 +1,60 @@
+package factory
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/externaldiff"
+)
+
+// ExternalDiff is the program that the user has set to show differences, at work. A
+// nil one has nothing to end.
+type ExternalDiff struct {
+	ctx         context.Context // of the command
+	program     *externaldiff.Program
+	out, errOut io.Writer
+	comparison  *externaldiff.Comparison // nil until there is an object to compare
+}
+
+// ExternalDiff is the program that the user has set, if any, for the one format that
+// leaves the differences to it. That it is not there is an error.
+func (w *Factory) ExternalDiff(ctx context.Context, format string) (*ExternalDiff, error) {
+	command := os.Getenv(externaldiff.Variable)
+	if command == "" || format != render.Diff {
+		return nil, nil //nolint:nilnil // the user has set none
+	}
+	program, err := externaldiff.Find(command)
+	if err != nil {
+		return nil, err
+	}
+	return &ExternalDiff{ctx: ctx, program: program, out: w.stdout, errOut: w.Streams.ErrOut}, nil
+}
+
+// Add implements human.Comparer.
+func (d *ExternalDiff) Add(name, before, after string) error {
+	if d.comparison == nil {
+		var err error
+		if d.comparison, err = d.program.Begin(); err != nil {
+			return err
+		}
+	}
+	return d.comparison.Add(name, before, after)
+}
+
+// Compare implements human.Comparer.
+func (d *ExternalDiff) Compare() error {
+	if d.comparison == nil {
+		return nil
+	}
+	return d.comparison.Run(d.ctx, d.out, d.errOut)
+}
+
+// End removes what was written for the program.
+func (d *ExternalDiff) End() error {
+	if d == nil || d.comparison == nil {
+		return nil
+	}
+	return d.comparison.End()
+}

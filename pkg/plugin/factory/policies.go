@@ -1,0 +1,152 @@
+package factory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/joined"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/policies"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
+)
+
+// PolicyReader reads policies, and has them tell about themselves.
+type PolicyReader struct {
+	Policies flags.Policies
+	Client   flags.Client
+	Config   *genericclioptions.ConfigFlags
+	// Cluster reads the installed policies; nil for a client of its own.
+	Cluster *cluster.Client
+}
+
+// Described is what the policies tell.
+type Described struct {
+	preview.Policies
+	Descriptions []engine.Description // of the rules
+	List         policies.List
+}
+
+// Open connects to the cluster, for reading alone.
+func (f PolicyReader) Open() (*cluster.Client, error) {
+	return cluster.New(f.Config, cluster.Options{
+		QPS: f.Client.QPS, Burst: f.Client.Burst, ReadOnly: true, ChunkSize: flags.NewObjects().ChunkSize,
+	})
+}
+
+// Read reads the policies. What is the matter with single ones is in the List; the
+// error is that of flags, of the cluster, or of policies that are not there.
+func (f PolicyReader) Read(ctx context.Context, stdin io.Reader) (Described, error) {
+	out := Described{Policies: preview.Policies{
+		Dialects: dialects.All(), Rules: engine.RuleFilter{Only: f.Policies.Only, Skip: f.Policies.Skip},
+	}}
+	if err := f.Policies.Validate(); err != nil {
+		return out, err
+	}
+	accepts := besidePolicies(out.Dialects)
+	builder := policies.NewBuilder()
+	source := input.Source{
+		Paths: f.Policies.Paths, Reader: &input.Reader{Stdin: stdin}, Accepts: accepts,
+		Warn: func(origin, text string) { builder.Problem(policies.Warning, fmt.Errorf("%s: %s", origin, text)) },
+	}
+	if f.Policies.FromCluster && f.Cluster == nil {
+		var err error
+		if f.Cluster, err = f.Open(); err != nil {
+			return out, err
+		}
+	}
+	if f.Policies.FromCluster {
+		source.FromCluster = func(ctx context.Context) ([]engine.Document, error) { return f.Cluster.PolicyDocuments(ctx, accepts) }
+	}
+	documents, err := source.Load(ctx)
+	if err != nil && (len(documents) == 0 || errors.Is(err, input.ErrNoPolicy)) {
+		return out, err
+	}
+	for _, problem := range joined.Errors(err) {
+		builder.Problem(policies.Error, problem)
+	}
+	out.Documents = documents
+	if builder.Mapper, err = f.mapper(documents); err != nil {
+		return out, err
+	}
+	return out, out.describe(builder)
+}
+
+// mapper knows the kinds of the cluster, where there is one; else those of Kubernetes
+// and those that lie beside the policies.
+func (f PolicyReader) mapper(documents []engine.Document) (meta.RESTMapper, error) {
+	if f.Cluster != nil {
+		return f.Cluster.Mapper(), nil
+	}
+	world := make([]*unstructured.Unstructured, len(documents))
+	for i := range documents {
+		world[i] = documents[i].Object
+	}
+	kinds, err := snapshot.Load(nil, snapshot.Options{World: world})
+	if err != nil {
+		return nil, err
+	}
+	return kinds.Mapper(), nil
+}
+
+// describe compiles the policies as an evaluation does.
+func (d *Described) describe(b *policies.Builder) error {
+	for _, dialect := range d.Dialects {
+		for _, document := range d.Of(dialect) {
+			if dialect.Accepts(document.Object.GroupVersionKind().GroupKind()) == engine.Policy {
+				b.Policy(dialect.Name(), document)
+			}
+		}
+	}
+	programs, err := d.Compile(preview.Compilation{
+		Limits: engine.DefaultLimits(),
+		Warn:   func(w engine.CompileError) { b.Problem(policies.Warning, &w) },
+		Idle:   b.Idle,
+		Broken: func(broken error) { b.Problem(policies.Error, broken) },
+	})
+	if err != nil {
+		return err
+	}
+	for _, program := range programs {
+		if describer, ok := program.(engine.Describer); ok {
+			d.Descriptions = append(d.Descriptions, describer.Describe()...)
+		}
+	}
+	for _, r := range d.Descriptions {
+		b.Rule(r)
+	}
+	d.List = b.List()
+	chosen := len(d.Rules.Only)+len(d.Rules.Skip) > 0
+	d.List.Keep(func(p policies.Policy) bool {
+		return len(p.Rules)+len(p.Problems) > 0 || !chosen && p.Origin != cluster.Origin
+	})
+	return nil
+}
+
+// Reads tells which kinds are read from the cluster as policies, or for them: the
+// inputs of the languages in use, or with --from-cluster all of all languages.
+func (d *Described) Reads(fromCluster bool) func(schema.GroupKind) bool {
+	accepts := besidePolicies(d.Dialects)
+	return func(gk schema.GroupKind) bool {
+		if fromCluster {
+			return accepts(gk) != engine.Foreign
+		}
+		for _, dialect := range d.Dialects {
+			if dialect.Accepts(gk) == engine.Input && accepts(gk) == engine.Input && len(d.Of(dialect)) > 0 {
+				return true
+			}
+		}
+		return false
+	}
+}

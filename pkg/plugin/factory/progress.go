@@ -1,0 +1,30 @@
+package factory
+
+import (
+	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/kubectl/pkg/util/term"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/progress"
+)
+
+// tellProgress has the run say on standard error how far it is, unless it is to be
+// quiet. What is written to the same terminal makes the line go away first.
+func (w *Factory) tellProgress() {
+	if w.Quiet {
+		return
+	}
+	errOut := w.Streams.ErrOut
+	w.progress = progress.New(progress.Options{
+		Out: errOut, Terminal: printers.IsTerminal(errOut),
+		Width: func() int {
+			if size := (term.TTY{Out: errOut}).GetSize(); size != nil && size.Width > 0 {
+				return int(size.Width)
+			}
+			return 80
+		},
+	})
+	w.Streams.ErrOut = w.progress.Beside(errOut)
+	if printers.IsTerminal(w.stdout) {
+		w.Streams.Out = w.progress.Beside(w.stdout)
+	}
+}

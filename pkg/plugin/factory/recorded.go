@@ -1,0 +1,63 @@
+package factory
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
+)
+
+// Recorded says how the run that is about to be evaluated can be repeated.
+func (w *Factory) Recorded(ctx context.Context, args []string, o *preview.Options) (plan.Run, error) {
+	here, err := w.Here(ctx)
+	if err != nil {
+		return plan.Run{}, err
+	}
+	choice, err := w.choice(args, o)
+	if err != nil {
+		return plan.Run{}, err
+	}
+	run := plan.Run{Cluster: here, Version: version.Release(), Created: o.World.Now, Seed: o.World.Seed, Choice: choice}
+	run.Documents, run.Digest, err = plan.DocumentsOf(o.InUse(), isInstalled)
+	return run, err
+}
+
+// Here identifies the cluster. A user who may not read the Namespace kube-system
+// has the server's address alone to tell clusters apart.
+func (w *Factory) Here(ctx context.Context) (plan.Cluster, error) {
+	info := w.Client.Info()
+	out := plan.Cluster{Server: info.Server, Context: info.Context, User: info.User}
+	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: metav1.NamespaceSystem}
+	system, err := apply.Patient{Server: w.Client.Once()}.Get(ctx, key)
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+	case err != nil:
+		return out, fmt.Errorf("asking which cluster this is: %w", err)
+	default:
+		out.UID = system.GetUID()
+	}
+	return out, nil
+}
+
+// choice is what the user chose, with what follows from the kubeconfig.
+func (w *Factory) choice(args []string, o *preview.Options) (plan.Choice, error) {
+	scope, err := w.scope(o.World.Mapper, args, o.Request)
+	if err != nil {
+		return plan.Choice{}, err
+	}
+	return plan.Choice{
+		Types: args, Namespace: scope.Namespace, ClusterScoped: scope.ClusterScoped,
+		Selector: w.Objects.Selector, FieldSelector: w.Objects.FieldSelector,
+		Operation: o.Request.Operation, User: o.Request.User.Username, Groups: o.Request.User.Groups,
+		Only: o.Rules.Only, Skip: o.Rules.Skip, Annotate: w.Annotate, FromCluster: w.Policies.FromCluster,
+		AllowHTTP: w.Context.AllowHTTP, AllowRegistry: w.Context.AllowRegistry,
+	}, nil
+}

@@ -1,0 +1,91 @@
+package factory
+
+import (
+	"fmt"
+	"io"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/progress"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+)
+
+// Factory turns flags into the parts of a run.
+type Factory struct {
+	*flags.Evaluate
+	Streams genericiooptions.IOStreams // ErrOut is for notices: it masks, and escapes
+	Masker  *secret.Masker             // nil when Secrets may be shown
+	Secrets *secret.Masker             // knows what must not go into files; never nil
+	Client  *cluster.Client            // nil offline
+
+	stdout   io.Writer       // as it was handed in; Streams.Out may wrap it
+	stderr   io.Writer       // for what is masked and harmless by itself
+	progress *progress.Meter // nil tells none
+	reader   *input.Reader
+	snapshot *snapshot.Snapshot
+
+	filters     cluster.Filters
+	filtersRead bool
+	unheeded    unheeded
+}
+
+// Open opens what the flags name: a client that can only read, unless the
+// command writes, or the manifests. It sends no request.
+func Open(f *flags.Evaluate, streams genericiooptions.IOStreams, showSecrets, writes bool) (*Factory, error) {
+	if err := f.Validate(); err != nil {
+		return nil, err
+	}
+	w := &Factory{Evaluate: f, Streams: streams, Secrets: &secret.Masker{}, stdout: streams.Out, reader: &input.Reader{Stdin: streams.In}}
+	if !showSecrets {
+		w.Masker = w.Secrets
+	}
+	w.tellProgress()
+	w.stderr = w.Streams.ErrOut
+	w.Streams.ErrOut = Notices(w.stderr, w.Masker)
+	if f.Objects.Offline() {
+		return w, nil
+	}
+	options := cluster.Options{
+		QPS: f.Client.QPS, Burst: f.Client.Burst,
+		ReadOnly: !writes, ChunkSize: f.Objects.ChunkSize, Waiting: w.progress.Waiting,
+	}
+	if !f.Quiet {
+		options.Warnings = w.Streams.ErrOut
+	}
+	var err error
+	w.Client, err = cluster.New(f.Config, options)
+	return w, err
+}
+
+// Warn tells what a run puts up with, unless it is to be quiet.
+func (w *Factory) Warn(err error) {
+	if !w.Quiet {
+		fmt.Fprintf(w.Streams.ErrOut, "warning: %v\n", err)
+	}
+}
+
+func (w *Factory) warnAt(origin, text string) { w.Warn(fmt.Errorf("%s: %s", origin, text)) }
+
+// Notices returns a writer for what is told beside the results. It keeps out the
+// values of Secrets that a masker knows, and what could act on a terminal; a nil
+// masker knows none. Each message has to be written at once, so that none is cut
+// where a value stands.
+func Notices(out io.Writer, m *secret.Masker) io.Writer { return notices{out, m} }
+
+type notices struct {
+	io.Writer
+	masker *secret.Masker
+}
+
+// Write writes the text as it may be shown.
+func (n notices) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(n.Writer, harmless.Lines(n.masker.Text(string(p)))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}

@@ -1,0 +1,2 @@
+// Package hints suggests the command to type after a preview.
+package hints

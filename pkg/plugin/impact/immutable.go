@@ -1,0 +1,130 @@
+package impact
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+)
+
+// rule is one by which the server refuses an update.
+type rule struct {
+	place  place   // what may not change, with all below it ...
+	except []place // ... but for this
+	// refused narrows the rule to some changes; nil stands for all.
+	refused func(before, after map[string]any) bool
+	// why completes "spec.selector ..."; empty stands for "may not change".
+	why string
+}
+
+func (r *rule) concerns(changed place) bool {
+	return changed.Meets(r.place) && !slices.ContainsFunc(r.except, changed.Within)
+}
+
+// ImmutableRefusal is a part of a change that the server will refuse.
+type ImmutableRefusal struct {
+	Fields []fieldpath.Path
+	// Why completes a sentence about the fields: "may not change".
+	Why string
+}
+
+// ImmutableRefusals predicts, without asking, what of a change the server will refuse.
+func ImmutableRefusals(c *engine.Change) []ImmutableRefusal {
+	if c.Subject.Subresource != "" || c.After == nil {
+		return nil
+	}
+	rules := rulesOf(c.Subject.GroupKind)
+	if len(rules) == 0 {
+		return nil
+	}
+	changed := make([]place, len(c.Fields))
+	for i := range c.Fields {
+		changed[i] = placeOf(c.Fields[i].Path)
+	}
+	var out []ImmutableRefusal
+	for _, r := range rules {
+		var fields []fieldpath.Path
+		for i := range c.Fields {
+			if f := &c.Fields[i].Field; r.concerns(changed[i]) && !keptByServer(f) {
+				fields = append(fields, f.Path)
+			}
+		}
+		if len(fields) > 0 && (r.refused == nil || r.refused(c.Before.Object, c.After.Object)) {
+			out = append(out, ImmutableRefusal{Fields: fields, Why: cmp.Or(r.why, "may not change")})
+		}
+	}
+	return out
+}
+
+// keptByServer tells whether the server reads the two values as the same: it has a
+// default for what is removed, and makes no difference between an empty value and none.
+func keptByServer(f *diff.Field) bool {
+	switch f.Kind {
+	case diff.Added:
+		return empty(f.To)
+	case diff.Removed:
+		return empty(f.From) || defaulted(f)
+	}
+	return false
+}
+
+func empty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case bool:
+		return !v
+	case string:
+		return v == ""
+	case int64:
+		return v == 0
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return false
+}
+
+// defaults of fields that the rules below are about; nil stands for a default that
+// depends on other fields. See the defaults.go of each version in
+// k8s.io/kubernetes/pkg/apis.
+var defaults = map[string]any{ //nolint:gochecknoglobals // an immutable table
+	"restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler",
+	"terminationGracePeriodSeconds": int64(30), "enableServiceLinks": true, "imagePullPolicy": nil,
+	"serviceAccount": nil, "serviceAccountName": nil, "priority": nil, "preemptionPolicy": nil,
+	"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
+	"protocol": "TCP", "defaultMode": int64(420), "apiVersion": "v1", "divisor": "0", "scheme": "HTTP",
+	"timeoutSeconds": int64(1), "periodSeconds": int64(10), "successThreshold": int64(1), "failureThreshold": int64(3),
+	"volumeMode": "Filesystem", "podManagementPolicy": "OrderedReady", "reclaimPolicy": "Delete",
+	"volumeBindingMode": "Immediate", "completionMode": "NonIndexed", "completions": nil, "type": "Opaque", "apiGroup": "rbac.authorization.k8s.io",
+	"attachRequired": true, "volumeLifecycleModes": nil, "clusterIP": nil, "clusterIPs": nil, "ipFamilies": nil,
+}
+
+func defaulted(f *diff.Field) bool {
+	if len(f.Path) == 0 || f.Path[len(f.Path)-1].FieldName == nil {
+		return false
+	}
+	value, ok := defaults[*f.Path[len(f.Path)-1].FieldName]
+	return ok && (value == nil || value == f.From)
+}
+
+// rulesOf are the rules of a kind, from the update validation of Kubernetes
+// 1.36 (k8s.io/kubernetes/pkg/apis/*/validation).
+func rulesOf(gk schema.GroupKind) []rule {
+	switch gk {
+	case schema.GroupKind{Kind: "Pod"}:
+		return podRules
+	case schema.GroupKind{Kind: "Service"}:
+		return serviceRules
+	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
+		return claimRules
+	case schema.GroupKind{Group: "batch", Kind: "Job"}:
+		return jobRules
+	}
+	return plainRules[gk]
+}

@@ -1,0 +1,40 @@
+package impact_test
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/internal/changetest"
+)
+
+// TestRefusals predicts what a real server is asked about in test/e2e. Cases that
+// patch what only a server fills in are left to that test.
+func TestRefusals(t *testing.T) {
+	archive, err := txtar.ParseFile(filepath.Join("testdata", "refusals.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range archive.Files {
+		t.Run(file.Name, func(t *testing.T) {
+			object, patch, ok := bytes.Cut(file.Data, []byte("---\n"))
+			if !ok {
+				t.Fatal("no patch")
+			}
+			before := changetest.Read(t, object)
+			after, err := changetest.Patched(t, before, patch)
+			if err != nil {
+				t.Skip("needs what a server fills in:", err)
+			}
+			c := changetest.Between(t, before, after)
+			want := strings.HasPrefix(file.Name, "refused/")
+			if got := impact.ImmutableRefusals(c); len(got) > 0 != want {
+				t.Errorf("predicted %+v", got)
+			}
+		})
+	}
+}

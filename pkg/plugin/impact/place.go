@@ -1,0 +1,35 @@
+package impact
+
+import (
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// element stands in a Place for any element of a list.
+const element = "[]"
+
+// place is a path without the keys of list elements: spec, containers, [], image.
+type place []string
+
+// placeOf is the place of a path.
+func placeOf(p fieldpath.Path) place {
+	out := make(place, len(p))
+	for i := range p {
+		out[i] = element
+		if p[i].FieldName != nil {
+			out[i] = *p[i].FieldName
+		}
+	}
+	return out
+}
+
+// placeAt reads a place as tables write it: "spec.containers.[].image".
+func placeAt(text string) place { return strings.Split(text, ".") }
+
+// Within tells whether the place is another one, or below it.
+func (p place) Within(q place) bool { return len(p) >= len(q) && slices.Equal(p[:len(q)], q) }
+
+// Meets tells whether one of the places is the other, or holds it.
+func (p place) Meets(q place) bool { return p.Within(q) || q.Within(p) }

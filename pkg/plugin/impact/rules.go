@@ -1,0 +1,297 @@
+package impact
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+)
+
+// places reads several places.
+func places(texts ...string) []place {
+	out := make([]place, len(texts))
+	for i, text := range texts {
+		out[i] = placeAt(text)
+	}
+	return out
+}
+
+const sealed = "may not change, because the object says immutable: true"
+
+// plainRules are those of the kinds with few of them.
+var plainRules = map[schema.GroupKind][]rule{ //nolint:gochecknoglobals // an immutable table
+	{Group: "apps", Kind: "Deployment"}: {{place: placeAt("spec.selector")}, matchingLabels},
+	{Group: "apps", Kind: "DaemonSet"}:  {{place: placeAt("spec.selector")}, matchingLabels},
+	{Group: "apps", Kind: "ReplicaSet"}: {{place: placeAt("spec.selector")}, matchingLabels},
+	{Group: "apps", Kind: "StatefulSet"}: {{
+		place: placeAt("spec"),
+		except: places(
+			"spec.replicas", "spec.ordinals", "spec.template", "spec.updateStrategy",
+			"spec.revisionHistoryLimit", "spec.persistentVolumeClaimRetentionPolicy", "spec.minReadySeconds",
+		),
+	}, matchingLabels},
+	{Kind: "ReplicationController"}:                                  {matchingLabels},
+	{Group: "apps", Kind: "ControllerRevision"}:                      {{place: placeAt("data")}},
+	{Kind: "ConfigMap"}:                                              sealedBy("data", "binaryData", "immutable"),
+	{Kind: "Secret"}:                                                 append(sealedBy("data", "stringData", "immutable"), rule{place: placeAt("type")}),
+	{Kind: "PersistentVolume"}:                                       {volumeSource, {place: placeAt("spec.volumeMode")}},
+	{Kind: "ResourceQuota"}:                                          {{place: placeAt("spec.scopes")}},
+	{Kind: "Node"}:                                                   {onceSet("spec.podCIDR"), onceSet("spec.podCIDRs"), onceSet("spec.providerID")},
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:        {{place: placeAt("roleRef")}},
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: {{place: placeAt("roleRef")}},
+	{Group: "storage.k8s.io", Kind: "StorageClass"}: {
+		{place: placeAt("parameters")}, {place: placeAt("provisioner")}, {place: placeAt("reclaimPolicy")}, {place: placeAt("volumeBindingMode")},
+	},
+	{Group: "storage.k8s.io", Kind: "VolumeAttachment"}:               {{place: placeAt("spec")}},
+	{Group: "storage.k8s.io", Kind: "CSIDriver"}:                      {{place: placeAt("spec.attachRequired")}, {place: placeAt("spec.volumeLifecycleModes")}},
+	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:               {{place: placeAt("value")}, {place: placeAt("preemptionPolicy")}},
+	{Group: "node.k8s.io", Kind: "RuntimeClass"}:                      {{place: placeAt("handler")}},
+	{Group: "networking.k8s.io", Kind: "IngressClass"}:                {{place: placeAt("spec.controller")}},
+	{Group: "networking.k8s.io", Kind: "IPAddress"}:                   {{place: placeAt("spec.parentRef")}},
+	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}:                {{place: placeAt("addressType")}},
+	{Group: "resource.k8s.io", Kind: "ResourceClaim"}:                 {{place: placeAt("spec")}},
+	{Group: "resource.k8s.io", Kind: "ResourceClaimTemplate"}:         {{place: placeAt("spec")}},
+	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}: {{place: placeAt("spec")}},
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: {{place: placeAt("spec.group")}, {place: placeAt("spec.names.plural")}},
+}
+
+// podRules: ValidatePodUpdate. Resources of a running Pod change through its
+// subresource resize alone.
+var podRules = []rule{ //nolint:gochecknoglobals // an immutable table
+	{
+		place: placeAt("spec"), why: "may not change on a Pod",
+		except: places(
+			"spec.containers.[].image", "spec.initContainers.[].image", "spec.activeDeadlineSeconds", "spec.tolerations",
+			"spec.schedulingGates", "spec.terminationGracePeriodSeconds", "spec.nodeSelector", "spec.affinity",
+		),
+	},
+	{place: placeAt("spec.activeDeadlineSeconds"), refused: deadlineExtended, why: "may only be set or shortened"},
+	{place: placeAt("spec.tolerations"), refused: tolerationLost, why: "may only be added to"},
+	{place: placeAt("spec.schedulingGates"), refused: gateAdded, why: "may only be removed"},
+	{place: placeAt("spec.terminationGracePeriodSeconds"), refused: graceChanged, why: "may not change on a Pod"},
+	{place: placeAt("spec.nodeSelector"), refused: selectorFixed, why: "may only be added to, while scheduling gates hold the Pod back"},
+	{place: placeAt("spec.affinity"), refused: affinityFixed, why: "may not change on a Pod"},
+}
+
+func deadlineExtended(before, after map[string]any) bool {
+	was, is := valueAt(before, "spec", "activeDeadlineSeconds"), valueAt(after, "spec", "activeDeadlineSeconds")
+	return was != nil && (is == nil || numberOf(is, 0) > numberOf(was, 0))
+}
+
+// tolerationLost: each toleration stays, but for its seconds.
+func tolerationLost(before, after map[string]any) bool {
+	withoutSeconds := func(o map[string]any) []any {
+		list, _ := valueAt(o, "spec", "tolerations").([]any)
+		out := make([]any, len(list))
+		for i, t := range list {
+			out[i] = t
+			if m, ok := t.(map[string]any); ok {
+				m = runtime.DeepCopyJSON(m)
+				delete(m, "tolerationSeconds")
+				out[i] = m
+			}
+		}
+		return out
+	}
+	return lost(withoutSeconds(before), withoutSeconds(after))
+}
+
+func gateAdded(before, after map[string]any) bool {
+	was, _ := valueAt(before, "spec", "schedulingGates").([]any)
+	is, _ := valueAt(after, "spec", "schedulingGates").([]any)
+	return lost(is, was)
+}
+
+// lost tells whether a value of one list is not in the other.
+func lost(from, in []any) bool {
+	for _, v := range from {
+		found := false
+		for _, w := range in {
+			found = found || diff.Same(v, w)
+		}
+		if !found {
+			return true
+		}
+	}
+	return false
+}
+
+// graceChanged: a negative period may become 1.
+func graceChanged(before, after map[string]any) bool {
+	const field = "terminationGracePeriodSeconds"
+	return numberOf(valueAt(before, "spec", field), 0) >= 0 || numberOf(valueAt(after, "spec", field), 0) != 1
+}
+
+func gated(pod map[string]any) bool {
+	gates, _ := valueAt(pod, "spec", "schedulingGates").([]any)
+	return len(gates) > 0
+}
+
+func selectorFixed(before, after map[string]any) bool {
+	if !gated(before) {
+		return true
+	}
+	was, _ := valueAt(before, "spec", "nodeSelector").(map[string]any)
+	is, _ := valueAt(after, "spec", "nodeSelector").(map[string]any)
+	for name, v := range was {
+		if !diff.Same(is[name], v) {
+			return true
+		}
+	}
+	return false
+}
+
+// affinityFixed: while gates hold the Pod back, its node affinity may be narrowed;
+// whether a change does narrow it is left to the server.
+func affinityFixed(before, after map[string]any) bool {
+	if !gated(before) {
+		return true
+	}
+	for _, kind := range []string{"podAffinity", "podAntiAffinity"} {
+		if !diff.Same(valueAt(before, "spec", "affinity", kind), valueAt(after, "spec", "affinity", kind)) {
+			return true
+		}
+	}
+	return false
+}
+
+// matchingLabels: a template whose Pods the selector would not find is refused.
+var matchingLabels = rule{ //nolint:gochecknoglobals // an immutable table
+	place: placeAt("spec.template.metadata.labels"), refused: unselected, why: "would not match spec.selector",
+}
+
+func unselected(_, after map[string]any) bool {
+	podLabels, _ := valueAt(after, "spec", "template", "metadata", "labels").(map[string]any)
+	set := labels.Set{}
+	for name, v := range podLabels {
+		set[name] = textOf(v)
+	}
+	selector, _ := valueAt(after, "spec", "selector").(map[string]any)
+	_, expressions := selector["matchExpressions"]
+	if _, names := selector["matchLabels"].(map[string]any); !names && !expressions { // a ReplicationController's
+		selector = map[string]any{"matchLabels": selector}
+	}
+	var typed metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(selector, &typed); err != nil {
+		return false
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(&typed)
+	return err == nil && !parsed.Matches(set)
+}
+
+func sealedBy(names ...string) []rule {
+	var out []rule
+	for _, p := range names {
+		out = append(out, rule{place: placeAt(p), why: sealed, refused: func(before, _ map[string]any) bool {
+			return boolOf(before["immutable"])
+		}})
+	}
+	return out
+}
+
+// onceSet is a field that may be set, and then not changed.
+func onceSet(p string) rule {
+	where := placeAt(p)
+	return rule{place: where, refused: func(before, _ map[string]any) bool { return !empty(valueAt(before, where...)) }}
+}
+
+// volumeSource: everything that is no field of its own in a PersistentVolumeSpec.
+// A node affinity may change with a feature gate.
+var volumeSource = rule{ //nolint:gochecknoglobals // an immutable table
+	place: placeAt("spec"), why: "belongs to the source of the volume, which may not change",
+	except: places(
+		"spec.capacity", "spec.accessModes", "spec.claimRef", "spec.persistentVolumeReclaimPolicy", "spec.storageClassName",
+		"spec.mountOptions", "spec.volumeMode", "spec.nodeAffinity", "spec.volumeAttributesClassName", "spec.csi.controllerExpandSecretRef",
+	),
+}
+
+// claimRules: ValidatePersistentVolumeClaimUpdate.
+var claimRules = []rule{ //nolint:gochecknoglobals // an immutable table
+	{place: placeAt("spec"), except: places("spec.resources.requests", "spec.volumeAttributesClassName", "spec.volumeName", "spec.storageClassName")},
+	onceSet("spec.volumeName"),
+	onceSet("spec.storageClassName"),
+	{place: placeAt("spec.resources.requests"), refused: unbound, why: "may only change once the claim is bound"},
+	{place: placeAt("spec.volumeAttributesClassName"), refused: unbound, why: "may only change once the claim is bound"},
+	{place: placeAt("spec.resources.requests.storage"), refused: shrunk, why: "may not get smaller"},
+}
+
+// shrunk: a claim that cannot grow as asked may go back, but not below what it has.
+func shrunk(before, after map[string]any) bool {
+	was := amount(valueAt(before, "spec", "resources", "requests", "storage"))
+	is := amount(valueAt(after, "spec", "resources", "requests", "storage"))
+	has := amount(valueAt(before, "status", "capacity", "storage"))
+	return is.Cmp(was) < 0 && is.Cmp(has) <= 0
+}
+
+func amount(v any) resource.Quantity {
+	q, _ := resource.ParseQuantity(fmt.Sprint(v)) // zero for what is none
+	return q
+}
+
+func unbound(before, _ map[string]any) bool {
+	return textOf(valueAt(before, "status", "phase")) != "Bound"
+}
+
+// serviceRules: ValidateServiceUpdate, after the server has filled in what it
+// allocated. A Service that is, or becomes, an ExternalName may change.
+var serviceRules = []rule{ //nolint:gochecknoglobals // an immutable table
+	{place: placeAt("spec.clusterIP"), refused: addressChanged(clusterIP), why: "may not change once set"},
+	{place: placeAt("spec.clusterIPs"), refused: addressChanged(firstClusterIP), why: "may not change once set"},
+	{place: placeAt("spec.loadBalancerClass"), refused: bothLoadBalancers, why: "may not change once set"},
+}
+
+// addressChanged: the first address is the Service's own; "" is filled in by the server.
+func addressChanged(address func(service map[string]any) string) func(before, after map[string]any) bool {
+	external := func(o map[string]any) bool { return textOf(valueAt(o, "spec", "type")) == "ExternalName" }
+	return func(before, after map[string]any) bool {
+		was, is := address(before), address(after)
+		return was != "" && is != "" && was != is && !external(before) && !external(after)
+	}
+}
+
+func clusterIP(service map[string]any) string {
+	return textOf(valueAt(service, "spec", "clusterIP"))
+}
+
+func firstClusterIP(service map[string]any) string {
+	list, _ := valueAt(service, "spec", "clusterIPs").([]any)
+	if len(list) == 0 {
+		return ""
+	}
+	return textOf(list[0])
+}
+
+func bothLoadBalancers(before, after map[string]any) bool {
+	balancer := func(o map[string]any) bool { return textOf(valueAt(o, "spec", "type")) == "LoadBalancer" }
+	return balancer(before) && balancer(after)
+}
+
+// jobRules: ValidateJobSpecUpdate. The template of a suspended Job may change in
+// parts.
+var jobRules = []rule{ //nolint:gochecknoglobals // an immutable table
+	{place: placeAt("spec.selector")},
+	{place: placeAt("spec.completionMode")},
+	{place: placeAt("spec.podFailurePolicy")},
+	{place: placeAt("spec.backoffLimitPerIndex")},
+	{place: placeAt("spec.managedBy")},
+	{place: placeAt("spec.successPolicy")},
+	{place: placeAt("spec.completions"), refused: countFixed, why: "may only change together with spec.parallelism, on an Indexed Job"},
+	{place: placeAt("spec.template"), refused: notSuspended, why: "may not change while the Job is not suspended"},
+}
+
+func countFixed(_, after map[string]any) bool {
+	spec, _ := after["spec"].(map[string]any)
+	if textOf(spec["completionMode"]) != "Indexed" {
+		return true
+	}
+	return spec["completions"] != nil && numberOf(spec["completions"], 1) != numberOf(spec["parallelism"], 1)
+}
+
+func notSuspended(before, _ map[string]any) bool {
+	return !boolOf(valueAt(before, "spec", "suspend"))
+}

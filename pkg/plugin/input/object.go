@@ -1,0 +1,136 @@
+package input
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// value is one decoded document.
+type value struct {
+	content any // map[string]any, []any, string, int64, float64, bool or nil
+	line    int
+	items   []int // the line of each element of the top-level "items", if it is a list
+	implied implied
+}
+
+// implied is what a document is that does not say; the zero value is nothing.
+type implied struct{ apiVersion, kind string }
+
+// complete gives an object without a type the one that is implied.
+func (i implied) complete(object map[string]any) {
+	if i.kind != "" && object["apiVersion"] == nil && object["kind"] == nil {
+		object["apiVersion"], object["kind"] = i.apiVersion, i.kind
+	}
+}
+
+// objects yields the objects of a part. aliases is what YAML aliases may still
+// expand to in the whole file.
+func (p part) objects(path string, aliases *int) iter.Seq2[engine.Document, error] {
+	return func(yield func(engine.Document, error) bool) {
+		values, err := p.decode(aliases)
+		if err != nil {
+			yield(engine.Document{}, at(path, err))
+			return
+		}
+		for _, v := range values {
+			if v.content == nil {
+				continue
+			}
+			v.implied = p.implied
+			if !v.flatten(path, yield) {
+				return
+			}
+		}
+	}
+}
+
+func (p part) decode(aliases *int) ([]value, error) {
+	if !looksLikeJSON(p.text) {
+		return decodeYAML(p, aliases)
+	}
+	values, jsonErr := decodeJSON(p)
+	if jsonErr == nil {
+		return values, nil
+	}
+	var twice *duplicateError
+	if errors.As(jsonErr, &twice) {
+		return nil, jsonErr
+	}
+	// YAML's flow style may look like JSON and allow more, such as comments.
+	values, err := decodeYAML(p, aliases)
+	if err != nil {
+		return nil, jsonErr
+	}
+	return values, nil
+}
+
+// flatten yields the object, or the objects of a list, and tells whether the
+// caller wants more.
+func (v value) flatten(path string, yield func(engine.Document, error) bool) bool {
+	object, isMap := v.content.(map[string]any)
+	if !isMap {
+		return yield(engine.Document{}, &Error{path, v.line, fmt.Errorf("%w: expected a mapping", ErrNotObject)})
+	}
+	items, isList := listItems(object)
+	if !isList {
+		v.implied.complete(object)
+		if err := validate(object); err != nil {
+			return yield(engine.Document{}, &Error{path, v.line, err})
+		}
+		return yield(engine.Document{
+			Object: &unstructured.Unstructured{Object: object}, Origin: origin(path, v.line),
+		}, nil)
+	}
+	for i, item := range items {
+		element := value{content: typed(item, object), line: v.line}
+		if i < len(v.items) {
+			element.line = v.items[i]
+		}
+		if !element.flatten(path, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// listItems returns the elements of a `List` or of a typed list such as
+// PodList. A kind that ends in List is an object like any other as long as it
+// has no list of items.
+func listItems(object map[string]any) ([]any, bool) {
+	kind, _ := object["kind"].(string)
+	if !strings.HasSuffix(kind, "List") {
+		return nil, false
+	}
+	items, isList := object["items"].([]any)
+	return items, isList || (kind == "List" && object["items"] == nil)
+}
+
+// typed gives an element of a typed list the type that the list implies: the
+// API server leaves it out of the elements.
+func typed(item any, list map[string]any) any {
+	object, isMap := item.(map[string]any)
+	kind, _ := list["kind"].(string)
+	if !isMap || kind == "List" || object["kind"] != nil || object["apiVersion"] != nil {
+		return item
+	}
+	object["kind"], object["apiVersion"] = strings.TrimSuffix(kind, "List"), list["apiVersion"]
+	return object
+}
+
+func validate(object map[string]any) error {
+	for _, field := range []string{"apiVersion", "kind"} {
+		if text, _ := object[field].(string); text == "" {
+			return fmt.Errorf("%w: it has no %s", ErrNotObject, field)
+		}
+	}
+	if _, isMap := object["metadata"].(map[string]any); !isMap && object["metadata"] != nil {
+		return errors.New("metadata is not a mapping")
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package input
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"os"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// DefaultMaxDocument is how large one document may be unless the Reader says
+// otherwise: room for a `List` of some ten thousand objects.
+const DefaultMaxDocument = 64 << 20
+
+// Reader reads manifests. It remembers that standard input was read, so that
+// one Reader serves a whole command; it must not be used concurrently.
+type Reader struct {
+	Stdin       io.Reader // what "-" stands for; nil where there is none
+	MaxDocument int       // bytes of one document; 0 is DefaultMaxDocument
+
+	stdinRead bool
+}
+
+// Input is what to read.
+type Input struct {
+	// Paths are files of any name, directories, "-" for standard input, and URLs.
+	Paths []string
+	// Recursive descends into the directories below a directory.
+	Recursive bool
+	// URLs allows http and https paths. Typing a URL is leave for that host
+	// alone: a redirect to another one is refused.
+	URLs bool
+	// APIVersion and Kind are those of documents that say neither; empty where
+	// such a document is an error.
+	APIVersion, Kind string
+}
+
+// Read streams the objects of all paths, in the order of the paths, inside a
+// directory in the order of the names. From a directory it takes the files that
+// end in .yaml, .yml or .json; names that start with a dot are left out, links
+// to files are followed and links to directories are not. The elements of a
+// `List` come one by one; documents of comments only are nothing.
+//
+// An error concerns one document or one path and is an *Error; reading goes on
+// behind it for as long as the caller does. Only a cancelled context ends it,
+// with the context's error as the last one.
+func (r *Reader) Read(ctx context.Context, input Input) iter.Seq2[engine.Document, error] {
+	return func(yield func(engine.Document, error) bool) {
+		for _, path := range input.Paths {
+			for file, err := range files(path, input) {
+				if err == nil {
+					err = r.readFile(ctx, file, input, yield)
+				}
+				switch {
+				case errors.Is(err, errStopped):
+					return
+				case ctx.Err() != nil:
+					yield(engine.Document{}, context.Cause(ctx))
+					return
+				case err != nil && !yield(engine.Document{}, err):
+					return
+				}
+			}
+		}
+	}
+}
+
+// ReadAll collects what Read streams: the documents that could be read, beside
+// the joined errors of those that could not.
+func (r *Reader) ReadAll(ctx context.Context, input Input) ([]engine.Document, error) {
+	var documents []engine.Document
+	var errs []error
+	for d, err := range r.Read(ctx, input) {
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		documents = append(documents, d)
+	}
+	return documents, errors.Join(errs...)
+}
+
+// errStopped says that the caller wants no more; it never leaves the package.
+var errStopped = errors.New("stopped by the caller")
+
+// readFile yields what is in one file, URL or stream.
+func (r *Reader) readFile(ctx context.Context, path string, input Input, yield func(engine.Document, error) bool) error {
+	content, name, err := r.open(ctx, path)
+	if err != nil {
+		return at(name, err)
+	}
+	defer content.Close() //nolint:errcheck // nothing was written
+	documents := newSplitter(content, r.maxDocument())
+	aliases := aliasBudget
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		part, err := documents.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return at(name, err)
+		}
+		part.implied = implied{input.APIVersion, input.Kind}
+		for d, err := range part.objects(name, &aliases) {
+			if !yield(d, err) {
+				return errStopped
+			}
+		}
+	}
+}
+
+// open gives a path's content and the name that messages call it by.
+func (r *Reader) open(ctx context.Context, path string) (io.ReadCloser, string, error) {
+	switch {
+	case path == "-":
+		const name = "stdin"
+		if r.Stdin == nil {
+			return nil, name, errors.New("there is no standard input to read from")
+		}
+		if r.stdinRead {
+			return nil, name, errors.New(`standard input can be read only once: "-" was given twice`)
+		}
+		r.stdinRead = true
+		return io.NopCloser(r.Stdin), name, nil
+	case isURL(path):
+		content, err := fetch(ctx, path, r.maxDocument())
+		return content, redacted(path), err
+	default:
+		file, err := os.Open(path)
+		return file, path, err
+	}
+}
+
+func (r *Reader) maxDocument() int {
+	if r.MaxDocument > 0 {
+		return r.MaxDocument
+	}
+	return DefaultMaxDocument
+}
+
+func isURL(path string) bool {
+	return strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://")
+}

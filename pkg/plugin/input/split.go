@@ -1,0 +1,137 @@
+package input
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+const byteOrderMark = "\uFEFF"
+
+// part is the text of one YAML document, or of JSON documents one after the other.
+type part struct {
+	text    []byte
+	line    int // of the first byte, counted from 1 in the file
+	implied implied
+}
+
+// splitter cuts a stream at its document markers, so that no more than one
+// document is in memory. A line that starts with "---" is a marker wherever it
+// stands, also inside a block scalar (YAML 1.2.2, 9.1.2: c-forbidden).
+type splitter struct {
+	from    *bufio.Reader
+	limit   int
+	line    int    // lines read so far
+	pending []byte // a marker that has content behind it: part of the next document
+	done    bool
+}
+
+func newSplitter(r io.Reader, limit int) *splitter {
+	return &splitter{from: bufio.NewReaderSize(r, 64<<10), limit: limit}
+}
+
+// next returns the next document that has content, or io.EOF.
+func (s *splitter) next() (part, error) {
+	if s.line == 0 && !s.done {
+		if err := s.checkEncoding(); err != nil {
+			return part{}, err
+		}
+	}
+	for !s.done || s.pending != nil {
+		p, err := s.cut()
+		if err != nil {
+			s.done = true
+			return part{}, err
+		}
+		p.text = bytes.TrimPrefix(p.text, []byte(byteOrderMark))
+		if hasContent(p.text) {
+			return p, nil
+		}
+	}
+	return part{}, io.EOF
+}
+
+// cut reads up to the next marker or the end.
+func (s *splitter) cut() (part, error) {
+	p := part{text: s.pending, line: s.line + 1}
+	if s.pending != nil {
+		p.line, s.pending = s.line, nil
+	}
+	for {
+		line, err := s.readLine(s.limit - len(p.text))
+		if err != nil && !errors.Is(err, io.EOF) {
+			return part{}, &Error{Line: p.line, Err: err}
+		}
+		s.done = err != nil
+		if len(line) > 0 {
+			s.line++
+		}
+		if content, isMarker := marker(line); isMarker {
+			if content {
+				s.pending = line
+			}
+			return p, nil
+		}
+		p.text = append(p.text, line...)
+		if s.done {
+			return p, nil
+		}
+	}
+}
+
+// readLine reads one line of any length up to the room that is left.
+func (s *splitter) readLine(room int) ([]byte, error) {
+	var line []byte
+	for {
+		piece, err := s.from.ReadSlice('\n')
+		if len(line)+len(piece) > room {
+			return nil, fmt.Errorf("the document is larger than %d bytes: split it with --- lines, or lists into their elements", s.limit)
+		}
+		line = append(line, piece...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
+// checkEncoding refuses UTF-16, which some shells write by default, in words
+// that help; the YAML parser would fail on it with riddles.
+func (s *splitter) checkEncoding() error {
+	start, err := s.from.Peek(2)
+	if err != nil {
+		return nil // shorter than a mark; reading tells what else is wrong
+	}
+	if mark := string(start); mark == "\xff\xfe" || mark == "\xfe\xff" {
+		s.done = true
+		return &Error{Line: 1, Err: errors.New("the text is UTF-16: save it as UTF-8")}
+	}
+	return nil
+}
+
+// marker tells whether a line starts a document, and whether the document's
+// content begins on that same line.
+func marker(line []byte) (content, isMarker bool) {
+	line = bytes.TrimPrefix(line, []byte(byteOrderMark))
+	rest, ok := bytes.CutPrefix(line, []byte("---"))
+	if !ok {
+		return false, false
+	}
+	trimmed := bytes.TrimSpace(rest)
+	if len(trimmed) > 0 && len(trimmed) == len(bytes.TrimRight(rest, " \t\r\n")) {
+		return false, false // "---x" is text
+	}
+	return len(trimmed) > 0 && trimmed[0] != '#', true
+}
+
+// hasContent tells a document from comments, directives and blank lines.
+func hasContent(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 && line[0] != '#' && line[0] != '%' && !bytes.Equal(line, []byte("...")) {
+			return true
+		}
+	}
+	return false
+}

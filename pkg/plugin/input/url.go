@@ -1,0 +1,74 @@
+package input
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+const (
+	fetchTimeout = 30 * time.Second
+	maxRedirects = 5
+)
+
+// fetch reads a URL with a client of its own, which knows no credentials, keeps
+// no cookies and does not leave the host that was typed.
+func fetch(ctx context.Context, address string, limit int) (io.ReadCloser, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, errors.New("invalid URL")
+	}
+	client := &http.Client{Timeout: fetchTimeout, CheckRedirect: sameHost}
+	response, err := client.Do(request)
+	if err != nil {
+		var failed *url.Error
+		if errors.As(err, &failed) {
+			err = failed.Err // the URL is said already, without its password
+		}
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		response.Body.Close() //nolint:errcheck // nothing of it was read
+		return nil, fmt.Errorf("the server answered %s", response.Status)
+	}
+	return &limited{ReadCloser: response.Body, limit: limit, left: limit}, nil
+}
+
+func sameHost(next *http.Request, before []*http.Request) error {
+	typed := before[0].URL
+	switch {
+	case len(before) > maxRedirects:
+		return fmt.Errorf("more than %d redirects", maxRedirects)
+	case next.URL.Host != typed.Host || (typed.Scheme == "https" && next.URL.Scheme != "https"):
+		return fmt.Errorf("it redirects to another host, which is not followed: give %s itself if you trust it", next.URL.Redacted())
+	}
+	return nil
+}
+
+// limited fails, rather than ends, where a body is larger than its limit: a
+// manifest must not be cut in silence.
+type limited struct {
+	io.ReadCloser
+	limit, left int
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	n, err := l.ReadCloser.Read(p)
+	if l.left -= n; l.left < 0 {
+		return 0, fmt.Errorf("the answer is larger than %d bytes", l.limit)
+	}
+	return n, err
+}
+
+// redacted is the URL as it may be shown: without a password.
+func redacted(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "the URL"
+	}
+	return u.Redacted()
+}

@@ -1,0 +1,279 @@
+package input
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	yamlv3 "go.yaml.in/yaml/v3"
+	"sigs.k8s.io/yaml"
+)
+
+// aliasBudget is how much text and structure the aliases of one file may
+// expand to; nodeCost is what a node counts for beside its text.
+const (
+	aliasBudget = 4 << 20
+	nodeCost    = 16
+)
+
+// maxDepth is how deep values may nest; objects of a server stay far below.
+const maxDepth = 500
+
+var errTooDeep = fmt.Errorf("values are nested more than %d deep", maxDepth)
+
+// duplicateError is a key that stands twice in one mapping.
+type duplicateError struct{ key string }
+
+func (e *duplicateError) Error() string { return fmt.Sprintf("the key %q stands twice", e.key) }
+
+// decodeYAML decodes one YAML document as kubectl does (YAML 1.1 booleans,
+// keys as strings), but node by node: this gives every error its line, refuses
+// duplicate keys and counts what aliases expand to before it is built.
+func decodeYAML(p part, aliases *int) ([]value, error) {
+	// The parser calls its first line 0 and leaves line 0 out of its errors; a
+	// blank line before the text makes its lines count from 1.
+	decoder := yamlv3.NewDecoder(io.MultiReader(strings.NewReader("\n"), bytes.NewReader(p.text)))
+	var values []value
+	for {
+		var document yamlv3.Node
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return values, nil
+		}
+		if err != nil {
+			return nil, syntaxError(p, err)
+		}
+		if len(document.Content) == 0 {
+			continue
+		}
+		root := document.Content[0]
+		c := converter{first: p.line, aliases: aliases}
+		content, err := c.convert(root, 0)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, value{content: content, line: c.line(root), items: c.itemLines(root)})
+	}
+}
+
+// converter turns the nodes of one document into values.
+type converter struct {
+	first   int  // line of the file at which the document begins
+	aliases *int // what may still be expanded
+	inAlias int  // how many aliases lead to the node at hand
+}
+
+func (c *converter) line(n *yamlv3.Node) int { return c.first + max(n.Line-1, 1) - 1 }
+
+func (c *converter) errorf(n *yamlv3.Node, format string, args ...any) error {
+	return &Error{Line: c.line(n), Err: fmt.Errorf(format, args...)}
+}
+
+// itemLines notes where the elements of a list stand.
+func (c *converter) itemLines(root *yamlv3.Node) []int {
+	if root.Kind != yamlv3.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if root.Content[i].Value != "items" {
+			continue
+		}
+		var lines []int
+		for _, item := range root.Content[i+1].Content {
+			lines = append(lines, c.line(item))
+		}
+		return lines
+	}
+	return nil
+}
+
+func (c *converter) convert(n *yamlv3.Node, depth int) (any, error) {
+	if depth > maxDepth {
+		return nil, &Error{Line: c.line(n), Err: errTooDeep}
+	}
+	if c.inAlias > 0 {
+		if *c.aliases -= nodeCost + len(n.Value); *c.aliases < 0 {
+			return nil, c.errorf(n, "aliases expand to more than %d bytes", aliasBudget)
+		}
+	}
+	switch n.Kind {
+	case yamlv3.AliasNode:
+		c.inAlias++
+		defer func() { c.inAlias-- }()
+		return c.convert(n.Alias, depth+1)
+	case yamlv3.MappingNode:
+		return c.mapping(n, depth)
+	case yamlv3.SequenceNode:
+		list := make([]any, 0, len(n.Content))
+		for _, element := range n.Content {
+			v, err := c.convert(element, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+		return list, nil
+	default:
+		return c.scalar(n)
+	}
+}
+
+func (c *converter) mapping(n *yamlv3.Node, depth int) (any, error) {
+	out := make(map[string]any, len(n.Content)/2)
+	var merges []*yamlv3.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].ShortTag() == "!!merge" {
+			merges = append(merges, n.Content[i+1])
+			continue
+		}
+		key, err := c.key(n.Content[i], depth)
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := out[key]; twice {
+			return nil, &Error{Line: c.line(n.Content[i]), Err: &duplicateError{key}}
+		}
+		if out[key], err = c.convert(n.Content[i+1], depth+1); err != nil {
+			return nil, err
+		}
+	}
+	for _, from := range merges {
+		if err := c.merge(from, out, depth); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// merge adds what "<<" names to a mapping; keys that are there already win.
+func (c *converter) merge(from *yamlv3.Node, into map[string]any, depth int) error {
+	merged, err := c.convert(from, depth+1)
+	if err != nil {
+		return err
+	}
+	sources, isList := merged.([]any)
+	if !isList {
+		sources = []any{merged}
+	}
+	for _, source := range sources {
+		mapping, isMap := source.(map[string]any)
+		if !isMap {
+			return c.errorf(from, "the value of << is not a mapping")
+		}
+		for key, v := range mapping {
+			if _, present := into[key]; !present {
+				into[key] = v
+			}
+		}
+	}
+	return nil
+}
+
+// key converts a mapping's key; JSON knows strings only, so that numbers and
+// booleans become their text.
+func (c *converter) key(n *yamlv3.Node, depth int) (string, error) {
+	k, err := c.convert(n, depth+1)
+	if err != nil {
+		return "", err
+	}
+	switch k := k.(type) {
+	case string:
+		return k, nil
+	case bool:
+		return strconv.FormatBool(k), nil
+	case int64:
+		return strconv.FormatInt(k, 10), nil
+	case float64:
+		return strconv.FormatFloat(k, 'g', -1, 64), nil
+	case map[string]any:
+		return "", c.errorf(n, "a mapping cannot be a key: text that starts with {{ must be quoted")
+	default:
+		return "", c.errorf(n, "this cannot be a key: only text can")
+	}
+}
+
+func (c *converter) scalar(n *yamlv3.Node) (any, error) {
+	switch n.ShortTag() {
+	case "!!null":
+		return nil, nil
+	case "!!bool", "!!int", "!!float":
+		var v any
+		if err := n.Decode(&v); err != nil {
+			return nil, c.errorf(n, "%q is not a %s", n.Value, strings.TrimPrefix(n.ShortTag(), "!!"))
+		}
+		return c.number(n, v)
+	case "!!binary":
+		text, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(n.Value), ""))
+		if err != nil || !utf8.Valid(text) {
+			return nil, c.errorf(n, "the !!binary value is not base64 of UTF-8 text")
+		}
+		return string(text), nil
+	}
+	const quoted = yamlv3.SingleQuotedStyle | yamlv3.DoubleQuotedStyle | yamlv3.LiteralStyle | yamlv3.FoldedStyle | yamlv3.TaggedStyle
+	if n.Style&quoted == 0 {
+		switch n.Value { // YAML 1.1, which kubectl reads; YAML 1.2 dropped them
+		case "y", "Y", "yes", "Yes", "YES", "on", "On", "ON":
+			return true, nil
+		case "n", "N", "no", "No", "NO", "off", "Off", "OFF":
+			return false, nil
+		}
+	}
+	return n.Value, nil
+}
+
+// number narrows what the YAML library resolves to what unstructured objects
+// hold. A float without a fraction is an integer, as after kubectl's detour
+// through JSON.
+func (c *converter) number(n *yamlv3.Node, v any) (any, error) {
+	switch v := v.(type) {
+	case int:
+		return int64(v), nil
+	case uint64:
+		return float64(v), nil
+	case float64:
+		if math.IsInf(v, 0) || math.IsNaN(v) {
+			return nil, c.errorf(n, "%s is not a number that JSON knows", n.Value)
+		}
+		if v == math.Trunc(v) && math.Abs(v) < 1<<63 {
+			return int64(v), nil
+		}
+	}
+	return v, nil
+}
+
+var errorLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+
+// syntaxError finds the line in the file that a parser's error means. Of what
+// it calls "did not find expected ..." it tells where the block around it
+// begins; the older parser behind sigs.k8s.io/yaml tells where it stopped. That
+// one is not asked about documents with anchors, whose expansion it does not
+// bound. Both count such a line from 0, all others from 1.
+func syntaxError(p part, err error) error {
+	line, reason := parserError(err)
+	if !strings.HasPrefix(reason, "did not find expected") {
+		line--
+	} else if bytes.IndexByte(p.text, '&') < 0 {
+		var ignored any
+		if older := yaml.Unmarshal(append([]byte("\n"), p.text...), &ignored); older != nil {
+			line, _ = parserError(older)
+		}
+	}
+	last := 1 + bytes.Count(bytes.TrimRight(p.text, "\r\n"), []byte("\n"))
+	return &Error{Line: p.line + min(max(line, 1), last) - 1, Err: errors.New("invalid YAML: " + reason)}
+}
+
+func parserError(err error) (line int, reason string) {
+	found := errorLine.FindStringSubmatch(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "))
+	if found == nil {
+		return 0, err.Error()
+	}
+	line, _ = strconv.Atoi(found[1]) // absent where the parser does not know
+	return line, found[2]
+}

@@ -1,0 +1,212 @@
+package policies
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// The type of the report of -o json and -o yaml, whose schema is
+// docs/policylist.schema.json.
+const (
+	APIVersion = "mutate.kubectl.dev/v1alpha1"
+	Kind       = "PolicyList"
+)
+
+// List is all policies of a run, in the order in which they were read.
+type List struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Policies   []Policy `json:"policies"`
+	// Idle counts the installed policies that are left out because no rule of theirs
+	// mutates.
+	Idle int `json:"idle,omitempty"`
+	// Problems are those that belong to no policy, but to an input of several.
+	Problems []Problem `json:"problems,omitempty"`
+}
+
+// Policy is one policy object.
+type Policy struct {
+	Dialect    string `json:"dialect"`
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	Origin     string `json:"origin"`
+	// Deprecated says what takes the place of its kind or version.
+	Deprecated string    `json:"deprecated,omitempty"`
+	Rules      []Rule    `json:"rules"`
+	Problems   []Problem `json:"problems,omitempty"`
+}
+
+// Rule is one rule of a policy, or the policy as one of its bindings applies it.
+type Rule struct {
+	// Ref names the rule as --only and --skip do.
+	Ref     string   `json:"ref"`
+	Name    string   `json:"name,omitempty"`
+	Via     string   `json:"via,omitempty"` // the binding
+	Matches []string `json:"matches"`
+	// Where narrows what is matched further (engine.Description).
+	Where      []string `json:"where,omitempty"`
+	Targets    []string `json:"targets,omitempty"`
+	Existing   string   `json:"existing"`
+	Operations []string `json:"operations,omitempty"`
+	Changes    []string `json:"changes"`
+	Asks       []Ask    `json:"asks,omitempty"`
+	// Unsupported says why the rule cannot be evaluated at all.
+	Unsupported string `json:"unsupported,omitempty"`
+}
+
+// Ask is one thing that a rule wants to know. Flag is what has to be typed for it.
+type Ask struct {
+	Of   engine.AskOf `json:"of"`
+	What string       `json:"what"`
+	Flag string       `json:"flag,omitempty"`
+}
+
+// Problem is a mistake, or a probable one, in a policy.
+type Problem struct {
+	Severity Severity `json:"severity"`
+	Rule     string   `json:"rule,omitempty"`
+	Field    string   `json:"field,omitempty"`
+	Origin   string   `json:"origin,omitempty"`
+	Text     string   `json:"text"`
+}
+
+// Severity of a problem.
+type Severity string
+
+// An Error keeps the policy, or a rule of it, from being evaluated.
+const (
+	Error   Severity = "error"
+	Warning Severity = "warning"
+)
+
+// Builder puts a List together.
+type Builder struct {
+	// Mapper knows the kinds of resources, and the groups of kinds; nil knows none.
+	Mapper meta.RESTMapper
+
+	list   List
+	byName map[key]int
+}
+
+// key finds the policy that a rule or a problem is of: by the place it was read
+// from and its name, since the cluster is one place for many.
+type key struct{ origin, name string }
+
+// NewBuilder starts with the policies, of which nothing is known yet.
+func NewBuilder() *Builder {
+	return &Builder{list: List{APIVersion: APIVersion, Kind: Kind, Policies: []Policy{}}, byName: map[key]int{}}
+}
+
+// Policy adds a policy of a dialect.
+func (b *Builder) Policy(dialect string, d engine.Document) {
+	u := d.Object
+	for _, name := range d.Names() {
+		b.byName[key{d.Origin, dialect + " " + name}] = len(b.list.Policies)
+		b.byName[key{d.Origin, u.GetKind() + " " + name}] = len(b.list.Policies)
+	}
+	b.list.Policies = append(b.list.Policies, Policy{
+		Dialect: dialect, APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(),
+		Origin: d.Origin, Deprecated: Deprecation(u.GroupVersionKind()), Rules: []Rule{},
+	})
+}
+
+// Rule adds what a rule says about itself.
+func (b *Builder) Rule(d engine.Description) {
+	i, known := b.byName[key{d.Rule.Origin, d.Rule.Dialect + " " + d.Rule.Policy}]
+	if !known {
+		return
+	}
+	r := Rule{
+		Ref: d.Rule.String(), Name: d.Rule.Rule, Via: d.Rule.Via, Matches: b.texts(d.Matches), Targets: b.texts(d.Targets), Where: d.Where,
+		Existing: string(d.Existing), Changes: slices.Concat([]string{}, d.Changes),
+	}
+	for _, o := range d.Operations {
+		r.Operations = append(r.Operations, string(o))
+	}
+	for _, a := range d.Asks {
+		r.Asks = append(r.Asks, Ask{Of: a.Of, What: a.What, Flag: flagFor(a.Of)})
+	}
+	if d.Gap != nil {
+		r.Unsupported = d.Gap.Error()
+	}
+	b.list.Policies[i].Rules = append(b.list.Policies[i].Rules, r)
+}
+
+// flagFor is what has to be typed before a rule may ask.
+func flagFor(of engine.AskOf) string {
+	switch of {
+	case engine.AskService:
+		return "--allow-http"
+	case engine.AskRegistry:
+		return "--allow-registry"
+	}
+	return ""
+}
+
+// Problem adds what is the matter with a policy, or with an input of policies.
+func (b *Builder) Problem(s Severity, err error) {
+	var e *engine.CompileError
+	if !errors.As(err, &e) {
+		b.list.Problems = append(b.list.Problems, Problem{Severity: s, Text: err.Error()})
+		return
+	}
+	p := Problem{Severity: s, Rule: e.Rule, Field: e.Field, Text: e.Err.Error()}
+	i, known := b.byName[key{e.Origin, e.Policy}]
+	if !known {
+		p.Origin, p.Text = e.Origin, e.Policy+": "+p.Text
+		b.list.Problems = append(b.list.Problems, p)
+		return
+	}
+	b.list.Policies[i].Problems = append(b.list.Policies[i].Problems, p)
+}
+
+// Idle adds installed policies of which no rule mutates.
+func (b *Builder) Idle(policies int) { b.list.Idle += policies }
+
+// List is what was put together. What takes the place of a policy that changes
+// nothing is not for this program to say.
+func (b *Builder) List() List {
+	for i := range b.list.Policies {
+		if p := &b.list.Policies[i]; len(p.Rules) == 0 {
+			p.Deprecated = ""
+		}
+	}
+	return b.list
+}
+
+// Keep leaves out the policies of which no rule is left and nothing is wrong: all
+// of them were passed over by the user's choice.
+func (l *List) Keep(chosen func(Policy) bool) {
+	l.Policies = slices.DeleteFunc(l.Policies, func(p Policy) bool { return !chosen(p) })
+}
+
+// Broken counts the errors.
+func (l *List) Broken() int { return len(l.Errors()) }
+
+// Errors are the problems that keep policies, or rules of them, from being
+// evaluated, each with its place in its text.
+func (l *List) Errors() []Problem {
+	var out []Problem
+	add := func(p *Policy, problems []Problem) {
+		for _, x := range problems {
+			if x.Severity == Error {
+				out = append(out, Problem{Severity: x.Severity, Text: strings.Join(x.place(p), ": ")})
+			}
+		}
+	}
+	add(nil, l.Problems)
+	for i := range l.Policies {
+		add(&l.Policies[i], l.Policies[i].Problems)
+	}
+	return out
+}
+
+// String is the text.
+func (x Problem) String() string { return x.Text }

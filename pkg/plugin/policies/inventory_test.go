@@ -1,0 +1,177 @@
+package policies_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/policies"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+)
+
+// published is the schema that consumers go by.
+const published = "../../../docs/policylist.schema.json"
+
+func clusterPolicy(name string) engine.Document {
+	return engine.Document{Origin: "p.yaml:1", Object: &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": map[string]any{"name": name, "namespace": "shop"},
+	}}}
+}
+
+func ruleOf(policy string) engine.Description {
+	return engine.Description{
+		Rule:     engine.RuleRef{Dialect: "kyverno", Policy: policy, Rule: "r", Via: "binding", Origin: "p.yaml:1"},
+		Existing: engine.OnAdmission,
+	}
+}
+
+// full is a list that holds every field.
+func full(t *testing.T) policies.List {
+	t.Helper()
+	b := policies.NewBuilder()
+	b.Policy("kyverno", clusterPolicy("a"))
+	d := ruleOf("a")
+	d.Matches = []engine.Selection{{Version: "v1", Kind: "Pod"}}
+	d.Targets = []engine.Selection{{Version: "v1", Kind: "Secret"}}
+	d.Where = []string{"annotations: a=b"}
+	d.Operations = []engine.Operation{engine.OperationCreate}
+	d.Changes = []string{"data"}
+	d.Asks = []engine.Ask{{Of: engine.AskService, What: "GET https://a"}}
+	d.Gap = errors.New("no")
+	b.Rule(d)
+	b.Problem(policies.Error, &engine.CompileError{Origin: "p.yaml:1", Policy: "ClusterPolicy a", Rule: "s", Field: "spec", Err: errors.New("no")})
+	b.Problem(policies.Warning, &engine.CompileError{Origin: "q.yaml:1", Policy: "PolicyException x", Err: errors.New("no")})
+	b.Idle(2)
+	return b.List()
+}
+
+func printed(t *testing.T, format string, l policies.List) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := policies.Print(&out, format, l); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// The schema knows every field that a list can have, and no other.
+func TestListsAreAsTheirSchemaSays(t *testing.T) {
+	schema, err := jsonschema.NewCompiler().Compile(published)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := jsonschema.UnmarshalJSON(strings.NewReader(printed(t, render.JSON, full(t))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Validate(list); err != nil {
+		t.Error(err)
+	}
+	text, err := os.ReadFile(published)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var whole any
+	if err := json.Unmarshal(text, &whole); err != nil {
+		t.Fatal(err)
+	}
+	promised, used := map[string]bool{}, map[string]bool{}
+	fields(whole, "", "properties", promised)
+	fields(list, "", "", used)
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(promised)), slices.Sorted(maps.Keys(used))); diff != "" {
+		t.Error("-schema +list:\n" + diff)
+	}
+	list.(map[string]any)["more"] = 1
+	if schema.Validate(list) == nil {
+		t.Error("the schema takes a field that there is not")
+	}
+}
+
+// fields collects the names of fields: of all, or of those below a name alone.
+func fields(v any, parent, below string, into map[string]bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, value := range v {
+			if below == "" || parent == below {
+				into[name] = true
+			}
+			fields(value, name, below, into)
+		}
+	case []any:
+		for _, value := range v {
+			fields(value, parent, below, into)
+		}
+	}
+}
+
+// Whatever a language writes, a kind reads the same in every row.
+func TestKindsAreNamedInOneWay(t *testing.T) {
+	crd := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "services.serving.example"},
+		"spec": map[string]any{
+			"group": "serving.example", "scope": "Namespaced", "names": map[string]any{"kind": "Service", "plural": "services", "singular": "service"},
+			"versions": []any{map[string]any{"name": "v1"}},
+		},
+	}}
+	kinds, err := snapshot.Load(nil, snapshot.Options{World: []*unstructured.Unstructured{crd}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name    string
+		matches engine.Selection
+		want    []string
+	}{
+		{"a kind of a group", engine.Selection{Group: "apps", Version: "v1", Kind: "Deployment"}, []string{"apps/Deployment"}},
+		{"a resource", engine.Selection{Group: "apps", Kind: "*", Resource: "deployments", Namespace: "shop"}, []string{"apps/Deployment in shop"}},
+		{"a kind of any group", engine.Selection{Group: "*", Version: "*", Kind: "Deployment"}, []string{"apps/Deployment"}},
+		{"a kind of any group, of which there are two", engine.Selection{Group: "*", Version: "*", Kind: "Service"}, []string{"Service", "serving.example/Service"}},
+		{"a kind of the core group alone", engine.Selection{Version: "v1", Kind: "Service"}, []string{"Service"}},
+		{"a resource that nobody knows", engine.Selection{Group: "a.example", Kind: "*", Resource: "widgets"}, []string{"widgets.a.example"}},
+		{"all of a group", engine.Selection{Group: "apps", Kind: "*", Resource: "*"}, []string{"apps/*"}},
+		{"everything", engine.Selection{Group: "*", Kind: "*"}, []string{"*"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := policies.NewBuilder()
+			b.Mapper = kinds.Mapper()
+			b.Policy("kyverno", clusterPolicy("a"))
+			d := ruleOf("a")
+			d.Matches = []engine.Selection{c.matches}
+			b.Rule(d)
+			got := b.List().Policies[0].Rules[0].Matches
+			slices.Sort(got)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error("-want +got:\n" + diff)
+			}
+		})
+	}
+}
+
+// Hundreds of installed policies are hundreds of objects and one thing to know.
+func TestWhatIsTheSameForManyPoliciesIsToldOnce(t *testing.T) {
+	b := policies.NewBuilder()
+	for _, name := range []string{"a", "b", "c"} {
+		b.Policy("kyverno", clusterPolicy(name))
+		if name != "c" {
+			b.Rule(ruleOf(name))
+		}
+	}
+	b.Idle(312)
+	_, notes, _ := strings.Cut(printed(t, render.Table, b.List()), "\n\n")
+	want := "deprecated: 2 objects of kind ClusterPolicy: ClusterPolicy leaves Kyverno in 1.20; MutatingPolicy of policies.kyverno.io/v1 takes its place\n" +
+		"note: left out, without a rule that mutates: 312 installed policies\n"
+	if diff := cmp.Diff(want, notes); diff != "" {
+		t.Error("-want +got:\n" + diff)
+	}
+}

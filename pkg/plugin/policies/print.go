@@ -1,0 +1,214 @@
+package policies
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plural"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
+)
+
+// Formats are those of Print.
+func Formats() []string {
+	return []string{render.Table, render.Wide, render.JSON, render.YAML, render.Name}
+}
+
+// Print writes a list in a format. The error is a *render.UnknownFormatError or
+// that of the writer.
+func Print(out io.Writer, format string, l List) error {
+	switch format {
+	case render.JSON:
+		text, err := json.MarshalIndent(l, "", "    ")
+		return written(out, append(text, '\n'), err)
+	case render.YAML:
+		text, err := yaml.Marshal(l)
+		return written(out, text, err)
+	case render.Name:
+		return printNames(out, l)
+	case render.Table, render.Wide:
+		return printTable(out, l, format == render.Wide)
+	}
+	return &render.UnknownFormatError{Format: format, Allowed: Formats()}
+}
+
+func written(out io.Writer, text []byte, err error) error {
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(text)
+	return err
+}
+
+// printNames writes the rules as --only and --skip take them.
+func printNames(out io.Writer, l List) error {
+	var names []string
+	for i := range l.Policies {
+		for _, r := range l.Policies[i].Rules {
+			if !slices.Contains(names, r.Ref) {
+				names = append(names, r.Ref)
+			}
+		}
+	}
+	var b strings.Builder
+	for _, name := range names {
+		b.WriteString(harmless.Lines(name) + "\n")
+	}
+	return written(out, []byte(b.String()), nil)
+}
+
+// printTable writes a line for each rule, and what is the matter below it.
+func printTable(out io.Writer, l List, wide bool) error {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	columns := []string{"POLICY", "RULE", "LANGUAGE", "MATCHES", "CHANGES", "EXISTING", "ASKS"}
+	if wide {
+		columns = append(columns, "OPERATIONS", "WHERE", "VERSION", "ORIGIN")
+	}
+	fmt.Fprintln(w, strings.Join(columns, "\t"))
+	for i := range l.Policies {
+		p := &l.Policies[i]
+		if len(p.Rules) == 0 {
+			row(w, p, &Rule{}, wide)
+		}
+		for j := range p.Rules {
+			row(w, p, &p.Rules[j], wide)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	table := trimmed(b.String())
+	b.Reset()
+	notes(&b, l)
+	return written(out, []byte(table+harmless.Lines(b.String())), nil)
+}
+
+func row(w io.Writer, p *Policy, r *Rule, wide bool) {
+	name := p.Name
+	if p.Namespace != "" {
+		name = p.Namespace + "/" + name
+	}
+	rule := r.Name
+	if r.Via != "" {
+		rule = "via " + r.Via
+	}
+	changes := few(r.Changes)
+	if r.Existing != "" && changes == "" {
+		changes = "(computed)"
+	}
+	cells := []string{name, rule, p.Dialect, matches(r, wide), changes, r.Existing, asks(r)}
+	if wide {
+		cells = append(cells, strings.Join(r.Operations, ","), strings.Join(r.Where, "; "), p.APIVersion, p.Origin)
+	}
+	for i, cell := range cells {
+		if cells[i] = strings.NewReplacer("\t", " ", "\n", " ").Replace(harmless.Lines(cell)); cell == "" {
+			cells[i] = "-"
+		}
+	}
+	fmt.Fprintln(w, strings.Join(cells, "\t"))
+}
+
+// matches names what is matched, and what is changed in its place. That there is
+// more to it is told where it has no column of its own.
+func matches(r *Rule, wide bool) string {
+	out := few(r.Matches)
+	if len(r.Where) > 0 && !wide {
+		out += " (" + plural.Of(len(r.Where), "condition") + ")"
+	}
+	if len(r.Targets) > 0 {
+		out += " -> " + few(r.Targets)
+	}
+	return out
+}
+
+func asks(r *Rule) string {
+	var out []string
+	for _, a := range r.Asks {
+		if !slices.Contains(out, string(a.Of)) {
+			out = append(out, string(a.Of))
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+// few is a list of which a table shows the beginning.
+func few(list []string) string {
+	const most = 3
+	if len(list) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
+	}
+	return strings.Join(list, ", ")
+}
+
+// trimmed takes the padding off the ends of lines.
+func trimmed(table string) string {
+	lines := strings.Split(table, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// notes tells what is the matter with policies, and what they need flags for.
+func notes(b *strings.Builder, l List) {
+	var lines []string
+	add := func(format string, args ...any) {
+		if line := fmt.Sprintf(format, args...); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	var deprecated deprecations
+	for i := range l.Policies {
+		p := &l.Policies[i]
+		for _, problem := range p.Problems {
+			add("%s: %s", problem.Severity, strings.Join(problem.place(p), ": "))
+		}
+		for _, r := range p.Rules {
+			if r.Unsupported != "" {
+				add("warning: %s is not supported: %s", r.Ref, r.Unsupported)
+			}
+			for _, a := range r.Asks {
+				if a.Flag != "" {
+					add("note: %s asks %s, which takes %s", r.Ref, a.What, a.Flag)
+				}
+			}
+		}
+		deprecated.add(p)
+	}
+	for _, problem := range l.Problems {
+		add("%s: %s", problem.Severity, strings.Join(problem.place(nil), ": "))
+	}
+	for _, line := range deprecated.lines() {
+		add("deprecated: %s", line)
+	}
+	if l.Idle > 0 {
+		add("note: left out, without a rule that mutates: %s", plural.Of(l.Idle, "installed policy"))
+	}
+	if len(lines) > 0 {
+		b.WriteString("\n" + strings.Join(lines, "\n") + "\n")
+	}
+}
+
+// place is where a problem is, and what it is.
+func (x Problem) place(p *Policy) []string {
+	var out []string
+	if p != nil {
+		out = append(out, p.Origin, p.Kind+" "+p.Name)
+	} else if x.Origin != "" {
+		out = append(out, x.Origin)
+	}
+	if x.Rule != "" && len(out) > 0 {
+		out[len(out)-1] += ", rule " + x.Rule
+	}
+	if x.Field != "" {
+		out = append(out, x.Field)
+	}
+	return append(out, x.Text)
+}

@@ -1,0 +1,117 @@
+package preview
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/joined"
+)
+
+// Concerns tells whether an error is of a policy or rule that the user wants
+// evaluated: one that is broken can be left out like any other.
+func (p *Policies) Concerns(err error) bool {
+	var e *engine.CompileError
+	if !errors.As(err, &e) {
+		return true
+	}
+	r := brokenRef(e)
+	return p.Rules.Keeps(r) || slices.ContainsFunc(p.Rules.Only, func(name string) bool { return mayBeOf(r, name) })
+}
+
+// mayBeOf tells whether a name is that of a rule of a policy which is too broken to
+// tell what rules it has.
+func mayBeOf(broken engine.RuleRef, name string) bool {
+	return broken.Rule == "" && strings.HasPrefix(name, broken.Policy+"/")
+}
+
+// brokenRef is how --only and --skip name what did not compile.
+func brokenRef(e *engine.CompileError) engine.RuleRef {
+	_, name, _ := strings.Cut(e.Policy, " ") // "ClusterPolicy team-labels"
+	return engine.RuleRef{Policy: name, Rule: e.Rule}
+}
+
+// installedForOthers tells whether a warning is that an installed policy changes
+// nothing, unless the user named it.
+func (p *Policies) installedForOthers(w *engine.CompileError) bool {
+	return w.Origin == cluster.Origin && errors.Is(w.Err, engine.ErrNoMutateRule) && len(p.Rules.Only) == 0
+}
+
+// checkChoice refuses an --only or --skip that names nothing. A typing error in
+// the one would look like a policy that changes nothing; in the other, a rule
+// that was to be left out would be applied. What the two leave, together or because
+// the rest is broken, is for others to judge.
+func (p *Policies) checkChoice(kept []engine.RuleRef, limits engine.Limits) error {
+	all := sync.OnceValue(func() existing { return p.existing(limits) })
+	exists := func(name string) bool {
+		return existing{rules: kept}.has(name) || p.reads(name) || all().has(name)
+	}
+	if err := p.checkNamed("--only", p.Rules.Only, exists); err != nil {
+		return err
+	}
+	return p.checkNamed("--skip", p.Rules.Skip, exists)
+}
+
+// checkNamed takes the names of rules, and those of policies without any: that
+// these change nothing is told as what is the matter with them.
+func (p *Policies) checkNamed(flag string, names []string, exists func(name string) bool) error {
+	for _, name := range names {
+		if exists(name) {
+			continue
+		}
+		if i := strings.LastIndex(name, "/"); i > 0 && p.reads(name[:i]) {
+			return fmt.Errorf("%s %s: policy %s has no mutate rule %s", flag, name, name[:i], name[i+1:])
+		}
+		return fmt.Errorf("%s %s: no such policy or rule", flag, name)
+	}
+	return nil
+}
+
+// reads tells whether a policy of this name was read.
+func (p *Policies) reads(name string) bool {
+	for _, d := range p.Dialects {
+		for _, doc := range p.Of(d) {
+			if d.Accepts(doc.Object.GroupVersionKind().GroupKind()) == engine.Policy && slices.Contains(doc.Names(), name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// existing is what a name can be of: rules, and what is too broken to have any.
+type existing struct{ rules, broken []engine.RuleRef }
+
+// has tells whether something is, or may be, of this name.
+func (e existing) has(name string) bool {
+	named := engine.RuleFilter{Only: []string{name}}.Keeps
+	return slices.ContainsFunc(e.rules, named) || slices.ContainsFunc(e.broken, func(r engine.RuleRef) bool {
+		return named(r) || mayBeOf(r, name)
+	})
+}
+
+// existing compiles the policies without a choice.
+func (p *Policies) existing(limits engine.Limits) existing {
+	var out existing
+	for _, d := range p.Dialects {
+		mine := p.Of(d)
+		if len(mine) == 0 {
+			continue
+		}
+		program, err := d.Compile(engine.Compilation{Documents: mine, Limits: limits, Warn: func(engine.CompileError) {}})
+		if program != nil {
+			out.rules = append(out.rules, program.Rules()...)
+		}
+		for _, broken := range joined.Errors(err) {
+			var e *engine.CompileError
+			if errors.As(broken, &e) {
+				out.broken = append(out.broken, brokenRef(e))
+			}
+		}
+	}
+	return out
+}
