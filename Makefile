@@ -41,7 +41,7 @@ test-unit: ## Run the unit tests, those in a browser if there is one, and the co
 .PHONY: test-browser
 test-browser: export CHROMIUM_REQUIRED := 1
 test-browser: ## Try the HTML report in headless Chromium; on Debian, root gets it installed.
-	$(WITH_BROWSER) $(GO) test -count 1 -run '^TestInABrowser' -v ./pkg/plugin/report/html
+	$(WITH_BROWSER) $(GO) test -count 1 -run '^TestInABrowser' -v ./pkg/plugin/output/report/html
 
 .PHONY: test-e2e
 test-e2e: controlplane ## Run the scripts on a real API server.

@@ -15,11 +15,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/pending"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/formats"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // applyExisting is the name of the command.
@@ -39,10 +39,10 @@ type ApplyFlags struct {
 type ApplyOptions struct {
 	preview.Options
 	Metrics  Metering
-	Masker   *secret.Masker // of the error that ends the run; nil shows everything
+	Masker   *redact.Masker // of the error that ends the run; nil shows everything
 	Executor *execute.Executor
-	Preview  render.Printer // what would change, before anything is written
-	Results  render.ResultPrinter
+	Preview  output.Printer // what would change, before anything is written
+	Results  output.ResultPrinter
 	Reports  *formats.Results // of what Preview and Results show
 	Events   *event.Recorder  // nil records none
 	Record   *pending.Record  // what is to be made; nil makes what is evaluated
@@ -51,7 +51,7 @@ type ApplyOptions struct {
 // NewApplyExistingCommand is `apply-existing`: the changes of preview, made.
 func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
 	f := ApplyFlags{
-		Evaluate: evaluate, Write: flags.NewWrite(), Record: flags.NewRecord(), Output: flags.NewOutput(render.Summary), Events: true,
+		Evaluate: evaluate, Write: flags.NewWrite(), Record: flags.NewRecord(), Output: flags.NewOutput(output.Summary), Events: true,
 	}
 	c := &cobra.Command{
 		Use:   applyExisting + " [TYPE [NAME ...] | TYPE/NAME ...]",
@@ -107,7 +107,7 @@ func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams gener
 	hideOffline(c)
 	f.Write.AddFlags(c.Flags())
 	f.Record.AddFlags(c.Flags())
-	f.Output.AddFlags(c.Flags(), render.Diff+", "+render.ResultFormats())
+	f.Output.AddFlags(c.Flags(), output.Diff+", "+output.ResultFormats())
 	f.Report.AddFlags(c.Flags(), formats.ResultNames())
 	c.Flags().BoolVar(&f.Events, "events", f.Events, "Record an event PolicyApplied on each target of a mutate-existing rule that was written.")
 	return c

@@ -9,8 +9,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/pending"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plural"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // Run previews, verifies, asks and writes. The error says why nothing, or not
@@ -38,7 +38,7 @@ func (o *ApplyOptions) run(ctx context.Context) (int, error) {
 // write makes what compiled policies change.
 func (o *ApplyOptions) write(ctx context.Context, e *preview.Run) (int, error) {
 	if e.Broken() > 0 {
-		return ExitNothing, fmt.Errorf("nothing was written: %s could not be compiled; mend it, or leave it out with --skip", plural.Of(e.Broken(), "rule or policy"))
+		return ExitNothing, fmt.Errorf("nothing was written: %s could not be compiled; mend it, or leave it out with --skip", wording.Plural(e.Broken(), "rule or policy"))
 	}
 	if err := errors.Join(o.Unknown...); err != nil {
 		return ExitNothing, execute.NothingWritten(err)

@@ -20,7 +20,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/completion"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 )
 
@@ -41,7 +41,7 @@ func Run(ctx context.Context, c *cobra.Command, args []string, streams genericio
 	if err != nil && (!errors.As(err, &quiet) || quiet.Err != nil) {
 		var lacking rbac.Lacking
 		lacking.Of(err)
-		fmt.Fprintf(streams.ErrOut, "error: %s\n%s", harmless.Lines(textOf(err)), harmless.Lines(lacking.Hint()))
+		fmt.Fprintf(streams.ErrOut, "error: %s\n%s", redact.EscapeLines(textOf(err)), redact.EscapeLines(lacking.Hint()))
 	}
 	return codeOf(err)
 }

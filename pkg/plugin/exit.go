@@ -10,7 +10,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plural"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // The exit codes. Preview follows kubectl diff: 1 means "something would
@@ -72,7 +72,7 @@ func (e *InterruptedError) Error() string {
 	if e.Objects == 0 {
 		return "interrupted"
 	}
-	return "interrupted after " + plural.Of(e.Objects, "object")
+	return "interrupted after " + wording.Plural(e.Objects, "object")
 }
 
 // orInterrupted returns how a command has ended, in words of its own where the user

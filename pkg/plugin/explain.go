@@ -8,13 +8,13 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 )
 
 // NewExplainCommand is `explain`: what each rule makes of an object, and why. It
 // is a preview of named objects that tells everything.
 func NewExplainCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := PreviewFlags{Evaluate: evaluate, Output: flags.NewOutput(render.Summary), Explain: true, MustFind: true}
+	f := PreviewFlags{Evaluate: evaluate, Output: flags.NewOutput(output.Summary), Explain: true, MustFind: true}
 	c := &cobra.Command{
 		Use:   "explain (TYPE/NAME ... | TYPE NAME ...)",
 		Short: "Tell why a policy changes an object, or does not",
@@ -51,7 +51,7 @@ func NewExplainCommand(evaluate flags.Evaluate, name string, streams genericioop
 		},
 	}
 	f.AddFlags(c.Flags())
-	f.Output.AddFlags(c.Flags(), render.ExplainFormats())
+	f.Output.AddFlags(c.Flags(), output.ExplainFormats())
 	f.Output.AddTemplateFlag(c.Flags())
 	return c
 }

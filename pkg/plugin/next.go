@@ -8,7 +8,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/shell"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // advisor knows the commands that a preview may say to type next. They have its
@@ -53,7 +53,7 @@ func explainCommand(preview *cobra.Command, command, args []string) string {
 // planCommand is the apply-existing command for a plan, with the flags that were
 // typed to choose a cluster.
 func planCommand(root *cobra.Command, file string) string {
-	words := []string{root.CommandPath(), applyExisting, "--plan", shell.Quote(file)}
+	words := []string{root.CommandPath(), applyExisting, "--plan", wording.ShellQuote(file)}
 	words = append(words, flags.Typed(root.PersistentFlags(), "namespace")...) // which the plan knows
 	return strings.Join(words, " ")
 }
@@ -61,7 +61,7 @@ func planCommand(root *cobra.Command, file string) string {
 func quoteAll(words []string) []string {
 	out := make([]string, len(words))
 	for i, w := range words {
-		out[i] = shell.Quote(w)
+		out[i] = wording.ShellQuote(w)
 	}
 	return out
 }

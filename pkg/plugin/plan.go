@@ -13,10 +13,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/document"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/formats"
 )
 
 // NewPlanCommand is `plan`: what can be done with the file that preview --save
@@ -43,14 +43,14 @@ type PlanShowFlags struct {
 type PlanShowOptions struct {
 	Plan     *plan.Plan
 	Advisor  *hints.Advisor
-	Printer  render.Printer
+	Printer  output.Printer
 	Reports  *formats.Set // those that Printer writes besides
 	ExitCode bool
 	ErrOut   io.Writer
 }
 
 func newPlanShowCommand(name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := PlanShowFlags{Output: flags.NewOutput(render.Diff), ExitCode: true}
+	f := PlanShowFlags{Output: flags.NewOutput(output.Diff), ExitCode: true}
 	c := &cobra.Command{
 		Use:   "show FILE",
 		Short: "Show what a plan would change, without a cluster",
@@ -82,7 +82,7 @@ func newPlanShowCommand(name string, streams genericiooptions.IOStreams) *cobra.
 			return exit(o.Run())
 		},
 	}
-	f.Output.AddFlags(c.Flags(), render.Formats())
+	f.Output.AddFlags(c.Flags(), output.Formats())
 	f.Report.AddFlags(c.Flags(), formats.Names())
 	f.Output.AddTemplateFlag(c.Flags())
 	c.Flags().BoolVar(&f.ExitCode, "exit-code", f.ExitCode, "Exit with 1 when something would change.")
@@ -103,7 +103,7 @@ func (f *PlanShowFlags) ToOptions(c *cobra.Command, file string, streams generic
 		return nil, err
 	}
 	switch {
-	case f.Output.Format == render.Manifests:
+	case f.Output.Format == output.Manifests:
 		return nil, errPlanManifests
 	case f.Output.ShowSecrets:
 		return nil, errPlanSecrets
@@ -113,14 +113,14 @@ func (f *PlanShowFlags) ToOptions(c *cobra.Command, file string, streams generic
 		return nil, err
 	}
 	options := f.Output.Options(streams.Out)
-	options.Context = document.Context{
+	options.Context = structured.Context{
 		Context: p.Cluster.Context, Server: p.Cluster.Server, User: p.Cluster.User,
 		Namespace: p.Choice.Namespace, Operation: string(p.Choice.Operation), Version: p.Version,
 		Time: p.Created.UTC().Format(time.RFC3339),
 	}
 	advisor := &hints.Advisor{Apply: planCommand(c.Root(), file), Creates: true} // a plan has none but those that were asked for
 	options.Advise = advisor.On
-	printer, err := render.New(f.Output.Format, options)
+	printer, err := output.New(f.Output.Format, options)
 	if err != nil {
 		return nil, err
 	}

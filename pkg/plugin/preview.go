@@ -13,11 +13,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plural"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/formats"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // PreviewFlags are what a user types after preview.
@@ -35,8 +35,8 @@ type PreviewFlags struct {
 type PreviewOptions struct {
 	preview.Options
 	Metrics  Metering
-	Masker   *secret.Masker // of the error that ends the run; nil shows everything
-	Printer  render.Printer
+	Masker   *redact.Masker // of the error that ends the run; nil shows everything
+	Printer  output.Printer
 	Reports  *formats.Set // those that Printer writes besides
 	Advisor  *hints.Advisor
 	ExitCode bool // 1 when something would change
@@ -49,7 +49,7 @@ type PreviewOptions struct {
 
 // NewPreviewCommand is `preview`: what would change, without changing it.
 func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := PreviewFlags{Evaluate: evaluate, Output: flags.NewOutput(render.Diff), ExitCode: true}
+	f := PreviewFlags{Evaluate: evaluate, Output: flags.NewOutput(output.Diff), ExitCode: true}
 	c := &cobra.Command{
 		Use:   "preview [TYPE [NAME ...] | TYPE/NAME ...]",
 		Short: "Show what mutation policies would change on existing objects",
@@ -93,7 +93,7 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 		},
 	}
 	f.AddFlags(c.Flags())
-	f.Output.AddFlags(c.Flags(), render.Formats())
+	f.Output.AddFlags(c.Flags(), output.Formats())
 	f.Output.AddTemplateFlag(c.Flags())
 	f.Report.AddFlags(c.Flags(), formats.Names())
 	c.Flags().BoolVar(&f.Explain, "explain", false, "Tell of each object and rule what came of it, and precisely why.")
@@ -162,14 +162,14 @@ type printing struct {
 }
 
 // printer is what shows the run, and writes the reports beside that.
-func (f *PreviewFlags) printer(w *factory.Factory, c *cobra.Command, p printing) (render.Printer, *formats.Set, error) {
+func (f *PreviewFlags) printer(w *factory.Factory, c *cobra.Command, p printing) (output.Printer, *formats.Set, error) {
 	options := w.RenderOptions(f.Output, p.request)
 	p.advisor.Namespace = options.Context.Namespace
 	options.Advise, options.Explain = p.advisor.On, f.Explain
 	if p.external != nil {
 		options.Comparer = p.external
 	}
-	shown, err := render.New(f.Output.Format, options)
+	shown, err := output.New(f.Output.Format, options)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -202,12 +202,12 @@ func (o *PreviewOptions) run(ctx context.Context) (int, error) {
 	})
 	switch {
 	case interrupted(err):
-		return ExitInterrupted, errors.Join(&InterruptedError{Objects: summary.Objects}, render.Flush(o.Printer))
+		return ExitInterrupted, errors.Join(&InterruptedError{Objects: summary.Objects}, output.Flush(o.Printer))
 	case err != nil && summary.Objects == 0:
 		return ExitNothing, err
 	case err != nil:
-		err = fmt.Errorf("preview broke off after %s: %w", plural.Of(summary.Objects, "object"), err)
-		return ExitIncomplete, errors.Join(err, render.Flush(o.Printer))
+		err = fmt.Errorf("preview broke off after %s: %w", wording.Plural(summary.Objects, "object"), err)
+		return ExitIncomplete, errors.Join(err, output.Flush(o.Printer))
 	case summary.Objects == 0 && len(e.Unreadable()) == 0 && o.NotFound != nil:
 		return ExitNothing, o.NotFound
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plural"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // errSaveOffline tells that a plan needs a cluster.
@@ -41,7 +41,7 @@ func (f *PreviewFlags) checkSave(c *cobra.Command, request *engine.Request) erro
 type planSaver struct {
 	*plan.Builder
 	path   string
-	masker *secret.Masker
+	masker *redact.Masker
 }
 
 // newPlanSaver begins the plan of a run that is about to be evaluated.
@@ -67,7 +67,7 @@ func (s *planSaver) save(summary engine.Summary, r *preview.Run, errOut io.Write
 		return nil
 	}
 	if r.Broken() > 0 {
-		return fmt.Errorf("no plan was saved: %s could not be compiled; mend it, or leave it out with --skip", plural.Of(r.Broken(), "rule or policy"))
+		return fmt.Errorf("no plan was saved: %s could not be compiled; mend it, or leave it out with --skip", wording.Plural(r.Broken(), "rule or policy"))
 	}
 	p, err := s.Plan(summary, r.Incomplete(summary))
 	if err != nil {

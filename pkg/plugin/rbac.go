@@ -16,10 +16,10 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/policies"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
 )
 
 // RBACFlags are what a user types after rbac.
@@ -49,7 +49,7 @@ type RBACOptions struct {
 
 // NewRBACCommand is `rbac`: the permissions that a run of policies takes.
 func NewRBACCommand(config *genericclioptions.ConfigFlags, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := RBACFlags{Config: config, Client: flags.NewClient(), For: string(rbac.Preview), Name: "kubectl-mutate", Output: render.YAML}
+	f := RBACFlags{Config: config, Client: flags.NewClient(), For: string(rbac.Preview), Name: "kubectl-mutate", Output: output.YAML}
 	c := &cobra.Command{
 		Use:   "rbac [TYPE | TYPE/NAME ...]",
 		Short: "Print the least permissions that a preview or an apply of policies needs",
@@ -97,8 +97,8 @@ var roleName = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9._:]*[A-Za-z0-9])?$`)
 
 // Validate refuses what cannot be meant. Args are as in ToOptions.
 func (f *RBACFlags) Validate(args []string) error {
-	if f.Output != render.YAML && f.Output != render.JSON {
-		return &render.UnknownFormatError{Format: f.Output, Allowed: []string{render.YAML, render.JSON}}
+	if f.Output != output.YAML && f.Output != output.JSON {
+		return &output.UnknownFormatError{Format: f.Output, Allowed: []string{output.YAML, output.JSON}}
 	}
 	if !slices.Contains(purposes(), f.For) {
 		return fmt.Errorf("--for %q: use preview, explain or apply", f.For)
@@ -169,7 +169,7 @@ func (o *RBACOptions) Run() (int, error) {
 		fmt.Fprintf(o.ErrOut, "warning: %s\n", note)
 	}
 	var err error
-	if o.Output == render.JSON {
+	if o.Output == output.JSON {
 		err = rbac.PrintJSON(o.Out, o.Roles)
 	} else {
 		err = rbac.PrintYAML(o.Out, o.Roles, o.Notes)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/joined"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/formats"
 )
 
 // reported tells the reports of a run that writes why it broke off, unless their

@@ -16,9 +16,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/undo"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 )
@@ -43,7 +43,7 @@ type UndoOptions struct {
 
 // NewUndoCommand is `undo`: the writes of a run, taken back.
 func NewUndoCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := UndoFlags{Evaluate: evaluate, Write: flags.NewWrite(), Output: flags.NewOutput(render.Diff)}
+	f := UndoFlags{Evaluate: evaluate, Write: flags.NewWrite(), Output: flags.NewOutput(output.Diff)}
 	f.FieldManager, f.IncludeManaged = undoManager, true
 	c := &cobra.Command{
 		Use:   "undo JOURNAL [TYPE/NAME ...]",
@@ -81,7 +81,7 @@ func NewUndoCommand(evaluate flags.Evaluate, name string, streams genericiooptio
 	f.Client.AddFlags(c.Flags())
 	f.AddQuietFlag(c.Flags())
 	f.Write.AddFlags(c.Flags())
-	f.Output.AddFlags(c.Flags(), render.Diff+", "+render.ResultFormats())
+	f.Output.AddFlags(c.Flags(), output.Diff+", "+output.ResultFormats())
 	f.Report.AddFlags(c.Flags(), formats.ResultNames())
 	return c
 }

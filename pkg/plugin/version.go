@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 )
 
@@ -48,13 +48,13 @@ func (v VersionInfo) print(out io.Writer, format string) error {
 			line += " (" + v.Commit + ")"
 		}
 		text = fmt.Appendf(nil, "kubectl-mutate %s %s %s\n", line, v.GoVersion, v.Platform)
-	case render.JSON:
+	case output.JSON:
 		text, err = json.MarshalIndent(v, "", "    ")
 		text = append(text, '\n')
-	case render.YAML:
+	case output.YAML:
 		text, err = yaml.Marshal(v)
 	default:
-		err = &render.UnknownFormatError{Format: format, Allowed: []string{render.JSON, render.YAML}}
+		err = &output.UnknownFormatError{Format: format, Allowed: []string{output.JSON, output.YAML}}
 	}
 	if err != nil {
 		return err

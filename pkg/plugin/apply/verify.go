@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/servererror"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
@@ -67,7 +67,7 @@ func (r *Result) fail(err error) error {
 	case errors.As(err, &ofObject):
 		r.because(Failed, ofObject.Err)
 	case errors.As(err, &status) && !apierrors.IsUnauthorized(err):
-		r.because(Failed, &RejectedError{Text: servererror.Text(err), Err: err})
+		r.because(Failed, &RejectedError{Text: redact.ServerError(err), Err: err})
 	default:
 		return fmt.Errorf("%s: %w", r.Key, err)
 	}
@@ -226,7 +226,7 @@ func refusesDryRun(err error) bool {
 // unverified goes on without the server's word: who would lose what is worked
 // out from the fields of the request alone.
 func (t *verification) unverified(why error) (Outcome, error) {
-	t.out.Unverified = &ObjectError{Key: t.key, Err: errors.New(servererror.Text(why))}
+	t.out.Unverified = &ObjectError{Key: t.key, Err: errors.New(redact.ServerError(why))}
 	t.out.After = t.request.Want
 	var err error
 	if t.out.Takeovers, err = intent.ForecastTakeovers(t.request); err != nil {

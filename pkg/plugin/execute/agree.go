@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plural"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // UnwritableError ends a run before its first write, because of objects that cannot
@@ -17,7 +17,7 @@ type UnwritableError struct {
 // Error counts them, and names the ways out.
 func (e *UnwritableError) Error() string {
 	return fmt.Sprintf("nothing was written: %s of %d cannot be written; mend that, or leave them out with --skip-rejected",
-		plural.Of(e.Unwritable, "object"), e.Objects)
+		wording.Plural(e.Unwritable, "object"), e.Objects)
 }
 
 // agree asks for what the verification found, and for the yes to it all.

@@ -5,17 +5,17 @@ import (
 	"io"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/grouping"
 )
 
 // DriftPrinter shows the diff that was planned and the one that would be made now.
 // It goes to errOut: the results have their place on standard output, and
 // one line of them says who changed what.
-func DriftPrinter(options render.Options, errOut io.Writer) func(*plan.Drift) error {
+func DriftPrinter(options output.Options, errOut io.Writer) func(*plan.Drift) error {
 	options.Out, options.Color, options.Query, options.Advise = errOut, false, "", nil
-	options.GroupBy = grouping.Object
+	options.GroupBy = human.Object
 	show := func(title string, c *engine.Change) error {
 		if _, err := fmt.Fprintf(errOut, "%s\n", title); err != nil {
 			return err
@@ -24,14 +24,14 @@ func DriftPrinter(options render.Options, errOut io.Writer) func(*plan.Drift) er
 			_, err := fmt.Fprintln(errOut, "    nothing to change")
 			return err
 		}
-		printer, err := render.New(render.Diff, options)
+		printer, err := output.New(output.Diff, options)
 		if err != nil {
 			return err
 		}
 		if err := printer.Print(*c); err != nil {
 			return err
 		}
-		return render.Flush(printer)
+		return output.Flush(printer)
 	}
 	return func(d *plan.Drift) error {
 		if err := show(fmt.Sprintf("%s: this was planned:", d.Object.Key()), &d.Planned); err != nil {

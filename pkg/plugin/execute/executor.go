@@ -13,11 +13,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/parallel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/progress"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // Options say how a run goes about its writes.
@@ -49,7 +49,7 @@ type Executor struct {
 	// Writer sends the requests. The Executor sets its Confirm, Journal and Slots.
 	Writer  *apply.Writer
 	Prompt  *Prompt
-	Results render.ResultPrinter // is not closed
+	Results output.ResultPrinter // is not closed
 	// Access is asked whether the user may write, and Mapper for the resources.
 	Access engine.RawReader
 	Mapper meta.RESTMapper
@@ -58,7 +58,7 @@ type Executor struct {
 	// Agreed tells that the user has agreed to the changes before, so that nothing
 	// is asked.
 	Agreed bool
-	Masker *secret.Masker // learns from what is read
+	Masker *redact.Masker // learns from what is read
 	ErrOut io.Writer
 	Meter  *progress.Meter // tells how far the verification is; nil tells nothing
 

@@ -21,7 +21,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
@@ -52,7 +52,7 @@ func newTrial(s *server) *trial {
 	x.Executor = &execute.Executor{
 		Options: execute.Options{Concurrency: 1, MaxFailures: 1},
 		Writer:  &apply.Writer{Server: s, Manager: apply.DefaultFieldManager, DryRun: apply.DryRunNone},
-		Prompt:  prompt, Results: &x.results, Access: s, Mapper: mapper, Masker: &secret.Masker{}, ErrOut: &x.told,
+		Prompt:  prompt, Results: &x.results, Access: s, Mapper: mapper, Masker: &redact.Masker{}, ErrOut: &x.told,
 	}
 	return x
 }

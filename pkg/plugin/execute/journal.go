@@ -7,8 +7,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plural"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/shell"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // record is the Journal of a Writer: the mark of what is written is its place
@@ -84,7 +83,7 @@ func (x *Executor) closeJournal(interrupted bool, ended error) error {
 	}
 	unrecorded := x.journal.End(journal.End{Interrupted: interrupted, Outcomes: x.tally.Outcomes})
 	if x.tally.NotTried > 0 {
-		fmt.Fprintf(x.ErrOut, "To go on with %s: %s --resume %s\n", plural.Of(x.tally.NotTried, "object"), x.Command, shell.Quote(x.journal.Path()))
+		fmt.Fprintf(x.ErrOut, "To go on with %s: %s --resume %s\n", wording.Plural(x.tally.NotTried, "object"), x.Command, wording.ShellQuote(x.journal.Path()))
 	}
 	unclosed := x.journal.Close()
 	switch {

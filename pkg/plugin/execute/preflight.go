@@ -7,9 +7,9 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plural"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preflight"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // forbiddenError tells that the user may not write all that is to be written.
@@ -20,7 +20,7 @@ type forbiddenError struct {
 
 // Error counts what is missing; the table has been shown.
 func (e *forbiddenError) Error() string {
-	return fmt.Sprintf("you may not write %s; ask for the permissions above, or leave these objects out", plural.Of(e.objects, "object"))
+	return fmt.Sprintf("you may not write %s; ask for the permissions above, or leave these objects out", wording.Plural(e.objects, "object"))
 }
 
 // mayWrite asks the server whether the user may write all of the objects, and
@@ -102,6 +102,6 @@ func (x *Executor) showMissing(missing []preflight.Missing) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprint(x.ErrOut, harmless.Lines(text.String()))
+	_, err := fmt.Fprint(x.ErrOut, redact.EscapeLines(text.String()))
 	return err
 }

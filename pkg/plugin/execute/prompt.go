@@ -15,7 +15,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plural"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // Prompt asks the user before and, where it must, during a run that writes. It is
@@ -84,7 +84,7 @@ func (p *Prompt) all(ready []*Task, leftOut, most int) error {
 func (p *Prompt) question(ready []*Task, leftOut int) string {
 	in := namespaces(ready)
 	text := fmt.Sprintf("Write %s in %s (%s) of %s?",
-		plural.Of(len(ready), "object"), plural.Of(len(in), "namespace"), strings.Join(in, ", "), p.cluster)
+		wording.Plural(len(ready), "object"), wording.Plural(len(in), "namespace"), strings.Join(in, ", "), p.cluster)
 	unverified := 0
 	for _, t := range ready {
 		if t.verified.Unverified != nil {
@@ -92,10 +92,10 @@ func (p *Prompt) question(ready []*Task, leftOut int) string {
 		}
 	}
 	if unverified > 0 {
-		text = fmt.Sprintf("%s not verified. %s", plural.Of(unverified, "object"), text)
+		text = fmt.Sprintf("%s not verified. %s", wording.Plural(unverified, "object"), text)
 	}
 	if leftOut > 0 {
-		text = fmt.Sprintf("%s left out. %s", plural.Of(leftOut, "object"), text)
+		text = fmt.Sprintf("%s left out. %s", wording.Plural(leftOut, "object"), text)
 	}
 	return text
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 )
 
 // Executor wires what verifies and writes.
-func (w *Factory) Executor(f *flags.Write, results render.ResultPrinter) *execute.Executor {
+func (w *Factory) Executor(f *flags.Write, results output.ResultPrinter) *execute.Executor {
 	prompt := execute.NewPrompt(w.Streams.In, w.Streams.ErrOut, w.Client.Info())
 	prompt.Yes = f.Yes || f.Rehearses()
 	return &execute.Executor{

@@ -5,27 +5,27 @@ import (
 	"io"
 	"os"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/externaldiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 )
 
 // ExternalDiff is the program that the user has set to show differences, at work. A
 // nil one has nothing to end.
 type ExternalDiff struct {
 	ctx         context.Context // of the command
-	program     *externaldiff.Program
+	program     *objectdiff.ExternalProgram
 	out, errOut io.Writer
-	comparison  *externaldiff.Comparison // nil until there is an object to compare
+	comparison  *objectdiff.ExternalComparison // nil until there is an object to compare
 }
 
 // ExternalDiff is the program that the user has set, if any, for the one format that
 // leaves the differences to it. That it is not there is an error.
 func (w *Factory) ExternalDiff(ctx context.Context, format string) (*ExternalDiff, error) {
-	command := os.Getenv(externaldiff.Variable)
-	if command == "" || format != render.Diff {
+	command := os.Getenv(objectdiff.ExternalVariable)
+	if command == "" || format != output.Diff {
 		return nil, nil //nolint:nilnil // the user has set none
 	}
-	program, err := externaldiff.Find(command)
+	program, err := objectdiff.FindExternal(command)
 	if err != nil {
 		return nil, err
 	}

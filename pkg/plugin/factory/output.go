@@ -8,19 +8,19 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plural"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/document"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/report/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // RenderOptions say how to print, and what the output says about the run.
-func (w *Factory) RenderOptions(out flags.Output, request engine.Request) render.Options {
+func (w *Factory) RenderOptions(out flags.Output, request engine.Request) output.Options {
 	o := out.Options(w.stdout)
 	o.Out, o.Masker = w.Streams.Out, w.Masker
-	o.Context = document.Context{Version: version.Release(), Operation: string(request.Operation), Namespace: w.oneNamespace()}
+	o.Context = structured.Context{Version: version.Release(), Operation: string(request.Operation), Namespace: w.oneNamespace()}
 	if w.Client != nil {
 		info := w.Client.Info()
 		o.Context.Context, o.Context.Server, o.Context.User = info.Context, info.Server, info.User
@@ -31,7 +31,7 @@ func (w *Factory) RenderOptions(out flags.Output, request engine.Request) render
 
 // Announce tells, above changes that people read, which cluster they are read from.
 func (w *Factory) Announce(f *flags.Output, o *preview.Options) {
-	if w.Client == nil || w.Quiet || !render.ForPeople(f.Format) {
+	if w.Client == nil || w.Quiet || !output.ForPeople(f.Format) {
 		return
 	}
 	where := "all namespaces"
@@ -46,41 +46,41 @@ func (w *Factory) Announce(f *flags.Output, o *preview.Options) {
 			}
 		}
 	}
-	fmt.Fprintf(w.Streams.ErrOut, "On %s, %s: %s\n", w.Client.Info(), where, plural.Of(policies, "policy"))
+	fmt.Fprintf(w.Streams.ErrOut, "On %s, %s: %s\n", w.Client.Info(), where, wording.Plural(policies, "policy"))
 }
 
 // Reports begins the reports; see formats.Open.
-func (w *Factory) Reports(f flags.Report, o render.Options, stdoutTaken bool) (*formats.Set, error) {
+func (w *Factory) Reports(f flags.Report, o output.Options, stdoutTaken bool) (*formats.Set, error) {
 	return formats.Open(f.Reports, formats.Options{Render: o, ErrOut: w.stderr, StdoutTaken: stdoutTaken})
 }
 
 // ResultReports begins the reports of a run that writes; see formats.OpenResults.
-func (w *Factory) ResultReports(f flags.Report, o render.Options, stdoutTaken bool) (*formats.Results, error) {
+func (w *Factory) ResultReports(f flags.Report, o output.Options, stdoutTaken bool) (*formats.Results, error) {
 	return formats.OpenResults(f.Reports, formats.Options{Render: o, ErrOut: w.stderr, StdoutTaken: stdoutTaken})
 }
 
 // PreviewAndResults are the printers of a preview and of the results that follow it,
 // with the reports beside them. The formats for people show both on one stream; the
 // others keep standard output for the results, and so does a report there.
-func PreviewAndResults(format string, options render.Options, reports *formats.Results, errOut io.Writer) (render.Printer, render.ResultPrinter, error) {
+func PreviewAndResults(format string, options output.Options, reports *formats.Results, errOut io.Writer) (output.Printer, output.ResultPrinter, error) {
 	preview, first, second := options, format, format
 	switch format {
-	case render.Diff, render.Summary:
-		second = render.Summary
+	case output.Diff, output.Summary:
+		second = output.Summary
 	default:
-		first = render.Summary
+		first = output.Summary
 	}
 	if format != first || reports.Instead() {
 		preview.Out, preview.Color, preview.Query = errOut, false, ""
 	}
-	shown, err := render.New(first, preview)
+	shown, err := output.New(first, preview)
 	if err != nil {
 		return nil, nil, err
 	}
-	told, err := render.NewResults(second, options)
-	var unknown *render.UnknownFormatError
+	told, err := output.NewResults(second, options)
+	var unknown *output.UnknownFormatError
 	if errors.As(err, &unknown) { // the one that is for the preview alone is missing there
-		err = &render.UnknownFormatError{Format: unknown.Format, Allowed: append([]string{render.Diff}, unknown.Allowed...)}
+		err = &output.UnknownFormatError{Format: unknown.Format, Allowed: append([]string{output.Diff}, unknown.Allowed...)}
 	}
 	if err != nil {
 		return nil, nil, err

@@ -11,16 +11,15 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/progress"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // Factory turns flags into the parts of a run.
 type Factory struct {
 	*flags.Evaluate
 	Streams genericiooptions.IOStreams // ErrOut is for notices: it masks, and escapes
-	Masker  *secret.Masker             // nil when Secrets may be shown
-	Secrets *secret.Masker             // knows what must not go into files; never nil
+	Masker  *redact.Masker             // nil when Secrets may be shown
+	Secrets *redact.Masker             // knows what must not go into files; never nil
 	Client  *cluster.Client            // nil offline
 
 	stdout   io.Writer       // as it was handed in; Streams.Out may wrap it
@@ -40,7 +39,7 @@ func Open(f *flags.Evaluate, streams genericiooptions.IOStreams, showSecrets, wr
 	if err := f.Validate(); err != nil {
 		return nil, err
 	}
-	w := &Factory{Evaluate: f, Streams: streams, Secrets: &secret.Masker{}, stdout: streams.Out, reader: &input.Reader{Stdin: streams.In}}
+	w := &Factory{Evaluate: f, Streams: streams, Secrets: &redact.Masker{}, stdout: streams.Out, reader: &input.Reader{Stdin: streams.In}}
 	if !showSecrets {
 		w.Masker = w.Secrets
 	}
@@ -75,16 +74,16 @@ func (w *Factory) warnAt(origin, text string) { w.Warn(fmt.Errorf("%s: %s", orig
 // values of Secrets that a masker knows, and what could act on a terminal; a nil
 // masker knows none. Each message has to be written at once, so that none is cut
 // where a value stands.
-func Notices(out io.Writer, m *secret.Masker) io.Writer { return notices{out, m} }
+func Notices(out io.Writer, m *redact.Masker) io.Writer { return notices{out, m} }
 
 type notices struct {
 	io.Writer
-	masker *secret.Masker
+	masker *redact.Masker
 }
 
 // Write writes the text as it may be shown.
 func (n notices) Write(p []byte) (int, error) {
-	if _, err := io.WriteString(n.Writer, harmless.Lines(n.masker.Text(string(p)))); err != nil {
+	if _, err := io.WriteString(n.Writer, redact.EscapeLines(n.masker.Text(string(p)))); err != nil {
 		return 0, err
 	}
 	return len(p), nil

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/grouping"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/objectdiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 )
 
 // Output choose what is printed, and how.
@@ -25,7 +25,7 @@ type Output struct {
 
 // NewOutput returns the defaults, with the format of the command.
 func NewOutput(format string) Output {
-	return Output{Format: format, Color: ColorAuto, GroupBy: GroupBy(grouping.Patch), ContextLines: objectdiff.DefaultContextLines}
+	return Output{Format: format, Color: ColorAuto, GroupBy: GroupBy(human.Patch), ContextLines: objectdiff.DefaultContextLines}
 }
 
 // AddFlags registers the flags; formats lists those that the command knows.
@@ -48,15 +48,15 @@ func (f *Output) AddTemplateFlag(flags *pflag.FlagSet) {
 // chooses its format.
 func (f *Output) CheckView(flags *pflag.FlagSet) error {
 	if f.Template != "" && !flags.Changed("output") {
-		f.Format = render.GoTemplate
+		f.Format = output.GoTemplate
 	}
 	switch f.Format {
-	case render.Diff, render.Summary, render.Markdown:
+	case output.Diff, output.Summary, output.Markdown:
 		return nil
 	}
 	for _, name := range []string{"group-by", "expand", "context-lines"} {
 		if flags.Changed(name) {
-			return fmt.Errorf("--%s says how to show differences: use it with -o %s, %s or %s", name, render.Diff, render.Summary, render.Markdown)
+			return fmt.Errorf("--%s says how to show differences: use it with -o %s, %s or %s", name, output.Diff, output.Summary, output.Markdown)
 		}
 	}
 	return nil
@@ -64,17 +64,17 @@ func (f *Output) CheckView(flags *pflag.FlagSet) error {
 
 // CheckReasons refuses formats that have no place for the reasons of rules.
 func (f *Output) CheckReasons() error {
-	if render.Explains(f.Format) {
+	if output.Explains(f.Format) {
 		return nil
 	}
-	return fmt.Errorf("-o %s has no place for reasons: use one of %s", f.Format, render.ExplainFormats())
+	return fmt.Errorf("-o %s has no place for reasons: use one of %s", f.Format, output.ExplainFormats())
 }
 
 // Options are those of a printer that the flags decide.
-func (f *Output) Options(out io.Writer) render.Options {
-	o := render.Options{
+func (f *Output) Options(out io.Writer) output.Options {
+	o := output.Options{
 		Out: out, Color: f.Color.on(out), ShowSecrets: f.ShowSecrets, Query: f.Query, Template: f.Template,
-		GroupBy: grouping.By(f.GroupBy), Expand: f.Expand, ContextLines: f.ContextLines,
+		GroupBy: human.GroupBy(f.GroupBy), Expand: f.Expand, ContextLines: f.ContextLines,
 	}
 	if f.ContextLines == 0 {
 		o.ContextLines = -1

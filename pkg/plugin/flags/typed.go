@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/shell"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // Typed are the flags that were typed, as they can be typed again, without
@@ -43,5 +43,5 @@ func typed(f *pflag.Flag, value string) string {
 	if f.Value.Type() == "bool" && value == "true" {
 		return name
 	}
-	return name + separator + shell.Quote(value)
+	return name + separator + wording.ShellQuote(value)
 }

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/printers"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/grouping"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 )
 
 // ColorMode says when the formats for people use colors.
@@ -40,17 +40,17 @@ func (m *ColorMode) on(out io.Writer) bool {
 }
 
 // GroupBy is grouping.By as a flag.
-type GroupBy grouping.By
+type GroupBy human.GroupBy
 
 // String implements pflag.Value.
 func (g *GroupBy) String() string { return string(*g) }
 
 // Type implements pflag.Value.
-func (g *GroupBy) Type() string { return grouping.All }
+func (g *GroupBy) Type() string { return human.GroupByChoices }
 
 // Set implements pflag.Value.
 func (g *GroupBy) Set(text string) error {
-	by, err := grouping.ParseBy(text)
+	by, err := human.ParseGroupBy(text)
 	if err == nil {
 		*g = GroupBy(by)
 	}

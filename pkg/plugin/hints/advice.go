@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plural"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // Advice is what to type next. What is empty is left out.
@@ -66,7 +66,7 @@ func (a *Advisor) On(s engine.Summary) Advice {
 	case s.Changed > 0:
 		return a.onChanges()
 	case s.Incomplete > 0:
-		return Advice{Note: "What would change is not known of " + plural.Of(s.Incomplete, "object") + ": rules failed, were denied or are not supported.", Why: a.Explain}
+		return Advice{Note: "What would change is not known of " + wording.Plural(s.Incomplete, "object") + ": rules failed, were denied or are not supported.", Why: a.Explain}
 	case s.Objects == 0:
 		return Advice{Note: a.narrowed(), Why: a.ExplainOne}
 	}
@@ -87,7 +87,7 @@ func (a *Advisor) onChanges() Advice {
 	case a.Apply == "":
 		return Advice{}
 	case a.Broken > 0:
-		return Advice{Note: "Nothing can be applied before " + plural.Of(a.Broken, "broken policy or rule") + " is mended, or left out with --skip."}
+		return Advice{Note: "Nothing can be applied before " + wording.Plural(a.Broken, "broken policy or rule") + " is mended, or left out with --skip."}
 	case a.ready > 0:
 		return Advice{Next: a.Apply}
 	case a.managed > 0:

@@ -12,9 +12,9 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/history"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
@@ -29,7 +29,7 @@ func ran(t *testing.T, directory string, h journal.Header) {
 	h.FieldManager = "kubectl-mutate"
 	h.Run.Version, h.Run.Created, h.Run.Documents, h.Run.Digest = "dev", h.Started, documents, digest
 	w, err := journal.Create(filepath.Join(directory, h.ID+journal.Extension), h, journal.Options{
-		Masker: &secret.Masker{}, Now: func() time.Time { return h.Started },
+		Masker: &redact.Masker{}, Now: func() time.Time { return h.Started },
 	})
 	check(t, err)
 	for _, name := range []string{"first", "second"} {
@@ -135,7 +135,7 @@ func TestFormats(t *testing.T) {
 		Kind  string        `json:"kind"`
 		Items []history.Run `json:"items"`
 	}
-	check(t, json.Unmarshal([]byte(printed(t, render.JSON, runs)), &list))
+	check(t, json.Unmarshal([]byte(printed(t, output.JSON, runs)), &list))
 	if diff := cmp.Diff(runs, list.Items); diff != "" || list.Kind != "RunList" {
 		t.Errorf("%s, -want +got:\n%s", list.Kind, diff)
 	}

@@ -9,10 +9,10 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/document"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/shell"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // The formats beside render.JSON and render.YAML.
@@ -22,7 +22,7 @@ const (
 )
 
 // Formats lists the formats.
-func Formats() []string { return []string{Table, render.JSON, render.YAML, Name} }
+func Formats() []string { return []string{Table, output.JSON, output.YAML, Name} }
 
 // Printer prints runs.
 type Printer struct {
@@ -42,8 +42,8 @@ func (p *Printer) Print(runs []Run) error {
 			fmt.Fprintln(p.Out, r.Journal)
 		}
 		return nil
-	case render.JSON, render.YAML:
-		return document.List(p.Out, p.Format == render.YAML, "RunList", runs)
+	case output.JSON, output.YAML:
+		return structured.WriteList(p.Out, p.Format == output.YAML, "RunList", runs)
 	}
 	return p.table(runs)
 }
@@ -75,7 +75,7 @@ func (r *Run) command() string {
 
 // cell makes a text from a file fit into a table.
 func cell(text string) string {
-	return strings.Join(strings.Fields(harmless.Lines(cmp.Or(text, "-"))), " ")
+	return strings.Join(strings.Fields(redact.EscapeLines(cmp.Or(text, "-"))), " ")
 }
 
 // next tells how to go on with the latest run that was cut off, and how to take
@@ -83,14 +83,14 @@ func cell(text string) string {
 func (p *Printer) next(runs []Run) error {
 	var b strings.Builder
 	if i := slices.IndexFunc(runs, func(r Run) bool { return r.Undoes == "" && r.InDoubt+r.Left > 0 }); i >= 0 {
-		fmt.Fprintf(&b, "To go on with %s: %s --resume %s\n", cell(runs[i].ID), p.Resume, shell.Quote(runs[i].Journal))
+		fmt.Fprintf(&b, "To go on with %s: %s --resume %s\n", cell(runs[i].ID), p.Resume, wording.ShellQuote(runs[i].Journal))
 	}
 	if i := slices.IndexFunc(runs, func(r Run) bool { return r.Undoes == "" && r.Applied+r.InDoubt > r.Undone }); i >= 0 {
-		fmt.Fprintf(&b, "To take back %s: %s %s\n", cell(runs[i].ID), p.Undo, shell.Quote(runs[i].Journal))
+		fmt.Fprintf(&b, "To take back %s: %s %s\n", cell(runs[i].ID), p.Undo, wording.ShellQuote(runs[i].Journal))
 	}
 	if b.Len() == 0 {
 		return nil
 	}
-	_, err := fmt.Fprint(p.Out, "\n"+harmless.Lines(b.String()))
+	_, err := fmt.Fprint(p.Out, "\n"+redact.EscapeLines(b.String()))
 	return err
 }

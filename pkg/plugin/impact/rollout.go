@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plural"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // workload is a kind that makes Pods from a template.
@@ -68,7 +68,7 @@ func restartedInPlace(c *engine.Change) []engine.Impact {
 	}
 	return []engine.Impact{{
 		Code: engine.ImpactRollout, Fields: fields, Pods: 1,
-		Text: "the kubelet restarts " + plural.Of(len(fields), "container") + " of this Pod in place",
+		Text: "the kubelet restarts " + wording.Plural(len(fields), "container") + " of this Pod in place",
 	}}
 }
 
@@ -80,7 +80,7 @@ func deploymentPods(o map[string]any) consequence {
 	case boolOf(valueAt(o, "spec", "paused")):
 		return paused("Deployment", n)
 	case textOf(valueAt(o, "spec", "strategy", "type")) == "Recreate":
-		return consequence{pods: n, text: fmt.Sprintf("all %s would be stopped, then started anew (Recreate)", plural.Of(n, "Pod"))}
+		return consequence{pods: n, text: fmt.Sprintf("all %s would be stopped, then started anew (Recreate)", wording.Plural(n, "Pod"))}
 	}
 	return replaced(n)
 }
@@ -102,7 +102,7 @@ func statefulSetPods(o map[string]any) consequence {
 	case n:
 		return consequence{text: "no Pod would be replaced now: the partition of the update strategy holds back all"}
 	}
-	return consequence{pods: n - kept, text: fmt.Sprintf("%s would be replaced, and the partition of the update strategy holds back %d", plural.Of(n-kept, "Pod"), kept)}
+	return consequence{pods: n - kept, text: fmt.Sprintf("%s would be replaced, and the partition of the update strategy holds back %d", wording.Plural(n-kept, "Pod"), kept)}
 }
 
 func daemonSetPods(o map[string]any) consequence {
@@ -127,7 +127,7 @@ func keptPods(o map[string]any) consequence {
 	}
 	return consequence{
 		brief:  "their Pods would not change: only Pods made from now on follow the new template",
-		text:   plural.Of(n, "Pod") + " would not change: only Pods made from now on follow the new template",
+		text:   wording.Plural(n, "Pod") + " would not change: only Pods made from now on follow the new template",
 		advice: "delete the Pods to have them made anew",
 	}
 }
@@ -149,7 +149,7 @@ func argoRolloutPods(o map[string]any) consequence {
 	if valueAt(o, "spec", "strategy", "blueGreen") != nil {
 		strategy = "blue-green"
 	}
-	return consequence{pods: n, text: fmt.Sprintf("%s would be replaced, step by step (%s)", plural.Of(n, "Pod"), strategy)}
+	return consequence{pods: n, text: fmt.Sprintf("%s would be replaced, step by step (%s)", wording.Plural(n, "Pod"), strategy)}
 }
 
 // deploymentConfigPods: without a ConfigChange trigger nothing happens by itself.
@@ -168,28 +168,28 @@ func deploymentConfigPods(o map[string]any) consequence {
 	case !automatic || boolOf(valueAt(o, "spec", "paused")):
 		return consequence{
 			brief: "their Pods would be replaced with the next deployment",
-			text:  plural.Of(n, "Pod") + " would be replaced with the next deployment",
+			text:  wording.Plural(n, "Pod") + " would be replaced with the next deployment",
 		}
 	}
 	return replaced(n)
 }
 
 func replaced(n int) consequence {
-	return consequence{pods: n, text: plural.Of(n, "Pod") + " would be replaced"}
+	return consequence{pods: n, text: wording.Plural(n, "Pod") + " would be replaced"}
 }
 
 func paused(kind string, n int) consequence {
 	what := "the " + kind + " is paused: "
 	return consequence{
 		brief: what + "its Pods would be replaced when it is resumed",
-		text:  what + plural.Of(n, "Pod") + " would be replaced when it is resumed",
+		text:  what + wording.Plural(n, "Pod") + " would be replaced when it is resumed",
 	}
 }
 
 func onDelete(n int) consequence {
 	return consequence{
 		brief:  "their Pods would not change until deleted (OnDelete)",
-		text:   plural.Of(n, "Pod") + " would not change until deleted (OnDelete)",
+		text:   wording.Plural(n, "Pod") + " would not change until deleted (OnDelete)",
 		advice: "delete the Pods to have them made anew",
 	}
 }

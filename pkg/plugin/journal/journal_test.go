@@ -17,7 +17,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
@@ -49,7 +49,7 @@ func entry(name string) plan.Entry {
 }
 
 func options() journal.Options {
-	return journal.Options{Masker: &secret.Masker{}, Now: func() time.Time { return started }}
+	return journal.Options{Masker: &redact.Masker{}, Now: func() time.Time { return started }}
 }
 
 // written is the journal of a run over six objects that was cut off.

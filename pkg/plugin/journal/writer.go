@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
@@ -23,7 +23,7 @@ import (
 type Writer struct {
 	path    string
 	file    file
-	masker  *secret.Masker
+	masker  *redact.Masker
 	secrets bool // their values are recorded
 	now     func() time.Time
 	objects []touched.Object // by entry
@@ -46,7 +46,7 @@ type file interface {
 // Options tune a Writer.
 type Options struct {
 	// Masker knows the values of Secrets, which are left out.
-	Masker *secret.Masker
+	Masker *redact.Masker
 	// Secrets has them recorded all the same, which is for the user to say. A
 	// journal that is taken up goes on as it was begun.
 	Secrets bool
@@ -142,7 +142,7 @@ func (w *Writer) takeUp(f *os.File) (*Journal, error) {
 func newWriter(path string, f file, o Options) *Writer {
 	w := &Writer{path: path, file: f, masker: o.Masker, now: o.Now}
 	if w.masker == nil {
-		w.masker = &secret.Masker{}
+		w.masker = &redact.Masker{}
 	}
 	if w.now == nil {
 		w.now = time.Now

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // family is one metric and its samples by their labels.
@@ -52,6 +52,6 @@ func labelsText(names, values []string) string {
 // has an escape for line breaks and for no other control character: those are
 // replaced by their codes, since names in a cluster are anybody's.
 func escape(value string) string {
-	value = harmless.Escape(strings.ToValidUTF8(value, "\uFFFD"), "\n")
+	value = redact.Escape(strings.ToValidUTF8(value, "\uFFFD"), "\n")
 	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value)
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // Record is a run whose changes are known before it is evaluated.
@@ -88,7 +88,7 @@ func left(e *journal.Entry, mark int) (entry, bool) {
 }
 
 // Show prints what was planned, and returns what it came to.
-func (r *Record) Show(p render.Printer, rules []engine.RuleRef) (engine.Summary, error) {
+func (r *Record) Show(p output.Printer, rules []engine.RuleRef) (engine.Summary, error) {
 	shown := engine.NewSummary(rules)
 	for i := range r.entries {
 		c := r.entries[i].Change()
@@ -106,7 +106,7 @@ func (r *Record) Show(p render.Printer, rules []engine.RuleRef) (engine.Summary,
 // Tasks makes what was planned. The policies are evaluated over the same objects
 // again, because an entry is written only if they still make the same change, and
 // because it lacks the values of Secrets: these are masked where a drift is told.
-func (r *Record) Tasks(ctx context.Context, run *preview.Run, masker *secret.Masker) ([]*execute.Task, error) {
+func (r *Record) Tasks(ctx context.Context, run *preview.Run, masker *redact.Masker) ([]*execute.Task, error) {
 	planned := map[engine.ObjectKey]bool{}
 	for i := range r.entries {
 		planned[r.entries[i].Object.Key().Named()] = true
@@ -129,7 +129,7 @@ func (r *Record) Tasks(ctx context.Context, run *preview.Run, masker *secret.Mas
 
 // task makes what was planned of one object, unless it has drifted. What the
 // evaluation has not met again is nil.
-func (e *entry) task(now *evaluated, masker *secret.Masker) *execute.Task {
+func (e *entry) task(now *evaluated, masker *redact.Masker) *execute.Task {
 	if now == nil {
 		now = &evaluated{}
 	}

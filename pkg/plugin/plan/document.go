@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
@@ -49,7 +49,7 @@ func DocumentsOf(all []engine.Document, installed func(engine.Document) bool) ([
 	for i, d := range all {
 		out[i] = Document{Object: touched.ObjectOf(engine.KeyOf(d.Object)), Origin: d.Origin, Installed: installed(d)}
 		if !out[i].Installed {
-			if secret.IsSecret(d.Object) {
+			if redact.IsSecret(d.Object) {
 				return nil, "", &SecretDocumentError{Origin: d.Origin, Name: d.Object.GetName()}
 			}
 			out[i].Content = d.Object.Object

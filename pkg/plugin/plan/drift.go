@@ -12,7 +12,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
@@ -76,9 +76,9 @@ func (d *Drift) Error() string {
 // become of them, and where everything is already as the plan wants it; whatever
 // else has changed in the object, its status above all, does not count. The masker
 // is the one of the evaluation.
-func (e *Entry) Drift(now *engine.Change, m *secret.Masker) *Drift {
+func (e *Entry) Drift(now *engine.Change, m *redact.Masker) *Drift {
 	if m == nil {
-		m = &secret.Masker{}
+		m = &redact.Masker{}
 	}
 	if !now.Changed() && now.Before != nil && e.reached(now.Before) {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // A value that somebody sets after the plan was made is another value, even if it
@@ -26,7 +26,7 @@ func TestAValueThatHasBecomeSecretDriftsAllTheSame(t *testing.T) {
 			Path: fieldpath.MakePathOrDie("data", "mode"), Kind: diff.Replaced, From: from, To: "strict",
 		}}}}
 	}
-	var masker secret.Masker
+	var masker redact.Masker
 	entry := plan.NewEntry(change("lax")).Masked(&masker)
 	masker.Learn(&unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"key": "somebody-elses"},

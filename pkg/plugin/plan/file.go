@@ -11,7 +11,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
@@ -69,7 +69,7 @@ var (
 // Save writes a plan, whole or not at all, for its owner's eyes only. What the
 // masker knows to be secret is left out; a nil masker knows the values of the
 // Secrets in the plan alone.
-func Save(path string, p *Plan, m *secret.Masker) error {
+func Save(path string, p *Plan, m *redact.Masker) error {
 	text, err := p.text(m)
 	if err != nil {
 		return &FileError{Path: path, Err: err}
@@ -105,9 +105,9 @@ func fileError(path string, err error) error {
 }
 
 // text is the document, with a line for each entry.
-func (p *Plan) text(m *secret.Masker) ([]byte, error) {
+func (p *Plan) text(m *redact.Masker) ([]byte, error) {
 	if m == nil {
-		m = &secret.Masker{}
+		m = &redact.Masker{}
 	}
 	var b bytes.Buffer
 	text, err := json.Marshal(planFile{

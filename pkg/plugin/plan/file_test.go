@@ -18,12 +18,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 // saved writes a plan and returns its text.
-func saved(t testing.TB, p *plan.Plan, m *secret.Masker) (path, text string) {
+func saved(t testing.TB, p *plan.Plan, m *redact.Masker) (path, text string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "p.plan")
 	if err := plan.Save(path, p, m); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 var created = time.Date(2026, 1, 2, 15, 4, 5, 6789, time.UTC)
@@ -86,8 +86,8 @@ func planOf(t testing.TB, file string) *plan.Plan {
 	}
 }
 
-func masker(of ...*unstructured.Unstructured) *secret.Masker {
-	m := &secret.Masker{}
+func masker(of ...*unstructured.Unstructured) *redact.Masker {
+	m := &redact.Masker{}
 	for _, u := range of {
 		m.Learn(u)
 	}

@@ -1,10 +1,12 @@
 package plan
 
-import "github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+import (
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+)
 
 // Masked is the entry without what the masker knows to be secret. A nil masker
 // leaves everything in.
-func (e Entry) Masked(m *secret.Masker) Entry {
+func (e Entry) Masked(m *redact.Masker) Entry {
 	if m == nil {
 		return e
 	}

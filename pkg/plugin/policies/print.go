@@ -10,32 +10,32 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plural"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render/harmless"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // Formats are those of Print.
 func Formats() []string {
-	return []string{render.Table, render.Wide, render.JSON, render.YAML, render.Name}
+	return []string{output.Table, output.Wide, output.JSON, output.YAML, output.Name}
 }
 
 // Print writes a list in a format. The error is a *render.UnknownFormatError or
 // that of the writer.
 func Print(out io.Writer, format string, l List) error {
 	switch format {
-	case render.JSON:
+	case output.JSON:
 		text, err := json.MarshalIndent(l, "", "    ")
 		return written(out, append(text, '\n'), err)
-	case render.YAML:
+	case output.YAML:
 		text, err := yaml.Marshal(l)
 		return written(out, text, err)
-	case render.Name:
+	case output.Name:
 		return printNames(out, l)
-	case render.Table, render.Wide:
-		return printTable(out, l, format == render.Wide)
+	case output.Table, output.Wide:
+		return printTable(out, l, format == output.Wide)
 	}
-	return &render.UnknownFormatError{Format: format, Allowed: Formats()}
+	return &output.UnknownFormatError{Format: format, Allowed: Formats()}
 }
 
 func written(out io.Writer, text []byte, err error) error {
@@ -58,7 +58,7 @@ func printNames(out io.Writer, l List) error {
 	}
 	var b strings.Builder
 	for _, name := range names {
-		b.WriteString(harmless.Lines(name) + "\n")
+		b.WriteString(redact.EscapeLines(name) + "\n")
 	}
 	return written(out, []byte(b.String()), nil)
 }
@@ -87,7 +87,7 @@ func printTable(out io.Writer, l List, wide bool) error {
 	table := trimmed(b.String())
 	b.Reset()
 	notes(&b, l)
-	return written(out, []byte(table+harmless.Lines(b.String())), nil)
+	return written(out, []byte(table+redact.EscapeLines(b.String())), nil)
 }
 
 func row(w io.Writer, p *Policy, r *Rule, wide bool) {
@@ -108,7 +108,7 @@ func row(w io.Writer, p *Policy, r *Rule, wide bool) {
 		cells = append(cells, strings.Join(r.Operations, ","), strings.Join(r.Where, "; "), p.APIVersion, p.Origin)
 	}
 	for i, cell := range cells {
-		if cells[i] = strings.NewReplacer("\t", " ", "\n", " ").Replace(harmless.Lines(cell)); cell == "" {
+		if cells[i] = strings.NewReplacer("\t", " ", "\n", " ").Replace(redact.EscapeLines(cell)); cell == "" {
 			cells[i] = "-"
 		}
 	}
@@ -120,7 +120,7 @@ func row(w io.Writer, p *Policy, r *Rule, wide bool) {
 func matches(r *Rule, wide bool) string {
 	out := few(r.Matches)
 	if len(r.Where) > 0 && !wide {
-		out += " (" + plural.Of(len(r.Where), "condition") + ")"
+		out += " (" + wording.Plural(len(r.Where), "condition") + ")"
 	}
 	if len(r.Targets) > 0 {
 		out += " -> " + few(r.Targets)
@@ -189,7 +189,7 @@ func notes(b *strings.Builder, l List) {
 		add("deprecated: %s", line)
 	}
 	if l.Idle > 0 {
-		add("note: left out, without a rule that mutates: %s", plural.Of(l.Idle, "installed policy"))
+		add("note: left out, without a rule that mutates: %s", wording.Plural(l.Idle, "installed policy"))
 	}
 	if len(lines) > 0 {
 		b.WriteString("\n" + strings.Join(lines, "\n") + "\n")

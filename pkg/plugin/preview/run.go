@@ -13,9 +13,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/metrics"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plural"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/progress"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // Options are what it takes to say what would change.
@@ -92,7 +92,7 @@ func (o *Options) warn(w engine.CompileError) {
 
 func (o *Options) tellIdle(policies int) {
 	if !o.Quiet {
-		fmt.Fprintf(o.ErrOut, "note: left out, without a rule that mutates: %s\n", plural.Of(policies, "installed policy"))
+		fmt.Fprintf(o.ErrOut, "note: left out, without a rule that mutates: %s\n", wording.Plural(policies, "installed policy"))
 	}
 }
 

@@ -7,13 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // Masked is the change of an object without what the masker knows to be secret:
 // masks stand in the place of such values, and their fields are Withheld. A nil
 // masker leaves everything in.
-func (t Touched) Masked(o Object, m *secret.Masker) Touched {
+func (t Touched) Masked(o Object, m *redact.Masker) Touched {
 	if m == nil || len(t.Fields) == 0 {
 		return t
 	}
@@ -30,7 +30,7 @@ func (t Touched) Masked(o Object, m *secret.Masker) Touched {
 
 // Marked is the change of an object with everything in it; the fields that the
 // masker knows to be secret say so.
-func (t Touched) Marked(o Object, m *secret.Masker) Touched {
+func (t Touched) Marked(o Object, m *redact.Masker) Touched {
 	before := t.object(o, t.Before)
 	t.Fields = slices.Clone(t.Fields)
 	for i := range t.Fields {
@@ -40,7 +40,7 @@ func (t Touched) Marked(o Object, m *secret.Masker) Touched {
 }
 
 // isSecret tells whether a mask would hide something of a field.
-func (t Touched) isSecret(object *unstructured.Unstructured, f Field, m *secret.Masker) bool {
+func (t Touched) isSecret(object *unstructured.Unstructured, f Field, m *redact.Masker) bool {
 	from, to := t.Values(f)
 	hiddenFrom, _ := m.Value(object, f.names(), from, nil)
 	hiddenTo, _ := m.Value(object, f.names(), to, nil)

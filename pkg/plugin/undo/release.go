@@ -13,7 +13,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/parallel"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/servererror"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // release gives up what the run owns of objects without having a value there: the
@@ -37,7 +37,7 @@ func (r *Reversal) release(ctx context.Context) error {
 		func(i int, err error) (enough bool) {
 			if err != nil {
 				fmt.Fprintf(r.Executor.ErrOut, "warning: %s: %s still owns keys of list elements: %s\n",
-					applied[i], r.Journal.Header.FieldManager, servererror.Text(err))
+					applied[i], r.Journal.Header.FieldManager, redact.ServerError(err))
 			}
 			return false
 		})

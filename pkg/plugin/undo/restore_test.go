@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/undo"
 )
@@ -70,7 +70,7 @@ func secretWrite(before, after map[string]any) undo.Write {
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "data": data}}
 	}
 	o := touched.Object{APIVersion: "v1", Kind: "Secret", Name: "s"}
-	return undo.Write{Touched: touched.Between(state(before), state(after), diff.Type{}).Masked(o, &secret.Masker{})}
+	return undo.Write{Touched: touched.Between(state(before), state(after), diff.Type{}).Masked(o, &redact.Masker{})}
 }
 
 func TestAValueThatIsNotInTheJournalIsNotPutBack(t *testing.T) {

@@ -15,9 +15,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/parallel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/render"
 )
 
 // Reversal takes back the writes of one run.
@@ -28,8 +28,8 @@ type Reversal struct {
 	// Executor writes. Its Writer is told to read no stale state, and to send what
 	// takes no ownership.
 	Executor *execute.Executor
-	Preview  render.Printer
-	Results  render.ResultPrinter
+	Preview  output.Printer
+	Results  output.ResultPrinter
 }
 
 // Outcome is what came of a reversal.

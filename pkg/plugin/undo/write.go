@@ -8,7 +8,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/secret"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
@@ -62,7 +62,7 @@ func Objects(j *journal.Journal) []Object {
 // teach has the masker know what an object holds, and what will be put back, where
 // the journal says that it belongs to a Secret. No policy is evaluated that could
 // tell what was made of one.
-func (o *Object) teach(m *secret.Masker, live *unstructured.Unstructured) {
+func (o *Object) teach(m *redact.Masker, live *unstructured.Unstructured) {
 	for _, w := range o.Writes {
 		for _, f := range w.Fields {
 			if value, ok := diff.Lookup(live.Object, f.Path); ok && (f.Withheld || f.Secret) {

@@ -1,0 +1,274 @@
+package human
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// base is what the formats share: headings, the grouping of
+// objects that change alike and the summary at the end.
+type base struct {
+	Options
+	printed bool // there is something above
+	spaced  bool // an empty line stands between two groups
+	// layout writes a group, and title the heading of a section.
+	layout func(*base, *bytes.Buffer, *Group)
+	title  func(string) string
+	groups Groups
+	parts  bool // the groups had to be shown before all objects were seen
+	// What the summary at the end tells besides numbers.
+	skipped, warned, broken Counter
+	told                    int // objects with a warning, or on which a rule failed
+	elsewhere               int // objects that would change, outside of the namespace of the run
+}
+
+func newBase(o Options) base {
+	return base{
+		Options: o, spaced: o.Explain, layout: (*base).group, title: func(s string) string { return "== " + s },
+		groups: Groups{By: o.GroupBy, Expand: o.Expand},
+	}
+}
+
+// write sends out one block. A block is written at once, so that an error in it
+// leaves no half of it behind.
+func (h *base) write(b *bytes.Buffer) error {
+	h.printed = true
+	_, err := h.Out.Write(b.Bytes())
+	return err
+}
+
+// begin takes note of what the summary at the end will tell of an object.
+func (h *base) begin(c *engine.Change) {
+	redact.LearnChange(h.Masker, c)
+	told := len(c.Impacts) > 0
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		switch {
+		case s.Outcome == engine.Skipped:
+			h.skipped.Add(brief(s.Err))
+		case s.Outcome.Incomplete():
+			h.broken.Add(wording.Rule(s.Rule) + " " + string(s.Outcome) + ": " + brief(s.Err))
+		}
+		for _, w := range s.Warnings {
+			h.warned.Add(string(w))
+		}
+		told = told || s.Outcome.Incomplete() || len(s.Warnings) > 0
+	}
+	for i := range c.Impacts {
+		h.warned.Add(string(c.Impacts[i].Code) + ": " + c.Impacts[i].Alike())
+	}
+	if told {
+		h.told++
+	}
+	if of := c.Subject.Namespace; c.Changed() && h.Namespace != "" && of != "" && of != h.Namespace {
+		h.elsewhere++
+	}
+}
+
+// brief is a reason without what it found in the one object, where the reason
+// knows to tell them apart; so many objects share it.
+func brief(err error) string {
+	var b interface{ Brief() string }
+	switch {
+	case err == nil:
+		return "no reason given"
+	case errors.As(err, &b):
+		return b.Brief()
+	}
+	return err.Error()
+}
+
+// content is what a format shows of an object.
+type content struct {
+	words []byte // that tell it from others
+	text  func() (Text, error)
+}
+
+// show prints an object, or keeps it to print it with those that are like it.
+func (h *base) show(c *part, s content) error {
+	if h.GroupBy == Object {
+		text, err := s.text()
+		if err != nil {
+			return err
+		}
+		h.impacts(&text, &c.Change)
+		var b bytes.Buffer
+		h.layout(h, &b, &Group{Text: text, First: c.Subject, Count: 1})
+		return h.write(&b)
+	}
+	m := Member{Subject: c.Subject, Likeness: h.likeness(&c.Change, s.words), Policy: c.policy, Pods: pods(&c.Change)}
+	if h.groups.Join(m) {
+		return nil
+	}
+	text, err := s.text()
+	if err != nil {
+		return err
+	}
+	h.impacts(&text, &c.Change)
+	h.groups.Found(m, text)
+	if !h.groups.Full() {
+		return nil
+	}
+	h.parts = true
+	return h.Flush()
+}
+
+// likeness is equal for objects of a kind that are shown in the same words, and
+// whose fields have the same values before and after, as far as they are shown.
+func (h *base) likeness(c *engine.Change, words []byte) (out [32]byte) {
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q %q %q %v ", c.Subject.GroupKind, c.Subject.Subresource, marker(c), c.Subject.Namespace == "")
+	sum.Write(words)
+	for i := range c.Impacts {
+		fmt.Fprintf(sum, "%q %q ", c.Impacts[i].Code, c.Impacts[i].Alike())
+	}
+	for i := range c.Fields {
+		h.addField(sum, c, &c.Fields[i])
+	}
+	sum.Sum(out[:0])
+	return out
+}
+
+func (h *base) addField(sum hash.Hash, c *engine.Change, f *engine.FieldChange) {
+	from, to := redact.Values(h.Masker, c, f)
+	// The values are JSON's; an error would be one of the diff as well.
+	text, _ := json.Marshal([]any{f.Kind, f.Path.String(), from, to})
+	sum.Write(text)
+}
+
+// Flush prints what is kept so far.
+func (h *base) Flush() error {
+	for _, section := range h.groups.Take() {
+		if section.Title != "" {
+			var b bytes.Buffer
+			if h.printed {
+				b.WriteString("\n")
+			}
+			b.WriteString(h.Color.Paint(Bold, h.title(redact.EscapeLine(section.Title))) + "\n")
+			if err := h.write(&b); err != nil {
+				return err
+			}
+		}
+		for _, g := range section.Groups {
+			var b bytes.Buffer
+			h.layout(h, &b, g)
+			if err := h.write(&b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// group writes the heading of a group and what stands below it.
+func (h *base) group(b *bytes.Buffer, g *Group) {
+	if h.printed && h.spaced {
+		b.WriteString("\n")
+	}
+	b.WriteString(h.Color.Paint(markerColor(g.Marker), h.heading(g)) + "\n")
+	h.below(b, g)
+}
+
+// heading names the object, or says how many there are.
+func (h *base) heading(g *Group) string {
+	if g.Count == 1 {
+		return g.Marker + " " + redact.EscapeLine(g.First.String()) + g.Note
+	}
+	return g.Marker + " " + redact.EscapeLine(kindText(g.First)) + ": " + wording.Plural(g.Count, "object") + where(g) + g.Notes
+}
+
+// below writes what is said of a group under its heading.
+func (h *base) below(b *bytes.Buffer, g *Group) {
+	if g.Count > 1 {
+		members(b, g)
+	}
+	h.impactsOf(b, g)
+	b.Write(g.Body)
+}
+
+// where says in how many namespaces the objects of a group are.
+func where(g *Group) string {
+	switch all := g.Namespaces(); len(all) {
+	case 0:
+		return ""
+	case 1:
+		return " in " + redact.EscapeLine(all[0].Name)
+	default:
+		return fmt.Sprintf(" in %d namespaces", len(all))
+	}
+}
+
+// namespacesListed bounds the line that says where the objects are.
+const namespacesListed = 8
+
+// members names the objects of a group, or where they are.
+func members(b *bytes.Buffer, g *Group) {
+	if len(g.Names) == g.Count {
+		for _, name := range g.Names {
+			b.WriteString("    " + redact.EscapeLine(name) + "\n")
+		}
+		return
+	}
+	all := g.Namespaces()
+	if len(all) < 2 {
+		fmt.Fprintf(b, "    %s, %s and %d more (--expand lists them)\n", redact.EscapeLine(g.Names[0]), redact.EscapeLine(g.Names[1]), g.Count-2)
+		return
+	}
+	parts := make([]string, 0, namespacesListed+1)
+	for i, ns := range all {
+		if i == namespacesListed {
+			parts = append(parts, fmt.Sprintf("and %d more", len(all)-i))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s (%d)", redact.EscapeLine(ns.Name), ns.N))
+	}
+	b.WriteString("    in " + strings.Join(parts, ", ") + " (--expand lists them)\n")
+}
+
+// kindText names a kind as an object's own name does: "apps/Deployment".
+func kindText(k engine.ObjectKey) string {
+	return strings.TrimSuffix(engine.ObjectKey{GroupKind: k.GroupKind, Subresource: k.Subresource}.String(), " ")
+}
+
+// shortName is "shop/web", for where the kind is known.
+func shortName(k engine.ObjectKey) string {
+	return strings.TrimPrefix(k.Namespace+"/"+k.Name, "/")
+}
+
+// marker says at the beginning of a line what happens to the object.
+func marker(c *engine.Change) string {
+	switch {
+	case c.Changed() && c.Before == nil:
+		return "+"
+	case c.Changed():
+		return "~"
+	case c.Incomplete():
+		return "!"
+	}
+	return "="
+}
+
+// markerColor is the colour of a marker; the marker itself says the same.
+func markerColor(m string) Color {
+	switch m {
+	case "+":
+		return Green
+	case "!":
+		return Red
+	}
+	return Bold
+}
+
+// tells tells whether a step that changed nothing is worth a line.
+func (o *Options) tells(s *engine.Step) bool {
+	return s.Outcome.Incomplete() || len(s.Warnings) > 0 || o.Explain
+}

@@ -1,0 +1,174 @@
+package human
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// outcomes in the order of the columns.
+var outcomes = []engine.Outcome{ //nolint:gochecknoglobals // an immutable table
+	engine.Changed, engine.Unchanged, engine.Skipped, engine.NotMatched,
+	engine.Denied, engine.Failed, engine.Unsupported,
+}
+
+// Close ends a human format: what each rule did, the counts, the next command.
+func (h *base) Close(s engine.Summary) error {
+	if err := h.Flush(); err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if h.printed {
+		b.WriteString("\n")
+	}
+	if h.parts {
+		b.WriteString("There are so many different changes that they were put together in parts.\n\n")
+	}
+	if err := h.table(&b, s); err != nil {
+		return err
+	}
+	for _, list := range h.lists() {
+		h.list(&b, list.title, list.tally)
+	}
+	b.WriteString(h.Color.Paint(Bold, wording.Counts(s)) + "\n")
+	for _, text := range h.remarkable(s) {
+		b.WriteString(h.Color.Paint(Yellow, text) + "\n")
+	}
+	for _, text := range h.last(s) {
+		b.WriteString(text + "\n")
+	}
+	return h.write(&b)
+}
+
+// remarkable are sentences about the run as a whole that a reader must not miss.
+func (h *base) remarkable(s engine.Summary) []string {
+	return slices.DeleteFunc([]string{wording.Elsewhere(h.elsewhere, h.Namespace), wording.Restarts(s.Restarts)}, func(text string) bool { return text == "" })
+}
+
+// last are the lines that say what to type next.
+func (h *base) last(s engine.Summary) []string {
+	if h.Advise == nil {
+		return nil
+	}
+	a := h.Advise(s)
+	var out []string
+	for _, line := range []struct{ title, text string }{{"", a.Note}, {"Next: ", a.Next}, {"To see why: ", a.Why}} {
+		if line.text != "" {
+			out = append(out, line.title+redact.EscapeLine(line.text))
+		}
+	}
+	return out
+}
+
+// table counts outcomes by rule. A column of zeros is left out, but for the
+// first: that nothing changed is an answer.
+func (h *base) table(b *bytes.Buffer, s engine.Summary) error {
+	if h.traced(s) {
+		return nil
+	}
+	rules := h.listed(s)
+	if err := writeTable(b, rules, columns(s)); err != nil {
+		return err
+	}
+	if n := len(s.Rules) - len(rules); n > 0 {
+		fmt.Fprintf(b, "%s matched no object.\n", wording.Plural(n, "rule"))
+	}
+	if len(s.Rules) > 0 {
+		b.WriteString("\n")
+	}
+	return nil
+}
+
+// traced tells whether a trace above has said already what the table would count: that
+// of the one object of the run.
+func (h *base) traced(s engine.Summary) bool { return h.Explain && s.Objects <= 1 }
+
+// listed are the rules of the table. Those that matched no object are counted
+// below it, unless everything is to be told.
+func (h *base) listed(s engine.Summary) []engine.RuleSummary {
+	if h.Explain {
+		return s.Rules
+	}
+	return slices.DeleteFunc(slices.Clone(s.Rules), matchedNothing)
+}
+
+// The bounds of what the summary lists.
+const (
+	reasonsListed = 5
+	fewObjects    = 5 // whose warnings and failures are easily seen above
+)
+
+// reasonList is a list of the summary.
+type reasonList struct {
+	title string
+	tally *Counter
+}
+
+// lists are why rules were skipped, which is told nowhere above, and what went
+// wrong or was warned of, where that is scattered over many objects.
+func (h *base) lists() []reasonList {
+	var out []reasonList
+	if !h.Explain {
+		out = append(out, reasonList{"Skipped:", &h.skipped})
+	}
+	if h.told > fewObjects {
+		out = append(out, reasonList{"Warnings:", &h.warned}, reasonList{"Failed, denied or not supported:", &h.broken})
+	}
+	return out
+}
+
+func (h *base) list(b *bytes.Buffer, title string, t *Counter) {
+	top, rest := t.Top(reasonsListed)
+	if len(top) == 0 {
+		return
+	}
+	b.WriteString(title + "\n")
+	for _, c := range top {
+		fmt.Fprintf(b, "%8d  %s\n", c.N, h.text(c.Text))
+	}
+	if rest > 0 {
+		fmt.Fprintf(b, "%8d  for other reasons\n", rest)
+	}
+	b.WriteString("\n")
+}
+
+func matchedNothing(r engine.RuleSummary) bool {
+	for o, n := range r.Outcomes {
+		if o != engine.NotMatched && n > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func columns(s engine.Summary) []engine.Outcome {
+	return slices.DeleteFunc(slices.Clone(outcomes), func(o engine.Outcome) bool {
+		return o != engine.Changed && s.Outcomes(o) == 0
+	})
+}
+
+func writeTable(b *bytes.Buffer, rules []engine.RuleSummary, columns []engine.Outcome) error {
+	if len(rules) == 0 {
+		return nil
+	}
+	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
+	fmt.Fprint(w, "POLICY/RULE")
+	for _, o := range columns {
+		fmt.Fprint(w, "\t"+strings.ToUpper(string(o)))
+	}
+	fmt.Fprintln(w)
+	for i := range rules {
+		fmt.Fprint(w, wording.Rule(rules[i].Rule))
+		for _, o := range columns {
+			fmt.Fprintf(w, "\t%d", rules[i].Outcomes[o])
+		}
+		fmt.Fprintln(w)
+	}
+	return w.Flush()
+}

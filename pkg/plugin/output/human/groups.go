@@ -1,0 +1,185 @@
+package human
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// GroupBy says what is put together.
+type GroupBy string
+
+// What can be put together. The zero value stands for Patch.
+const (
+	Patch     GroupBy = "patch"     // objects of one kind that change alike, wherever they are
+	Object    GroupBy = "object"    // nothing: each object by itself, as soon as it is known
+	Policy    GroupBy = "policy"    // like Patch, policy by policy: an object stands under each that acts on it
+	Namespace GroupBy = "namespace" // like Patch, namespace by namespace
+)
+
+// GroupByChoices lists what can be typed, for help.
+const GroupByChoices = "patch|object|policy|namespace"
+
+// ParseGroupBy reads what a user typed.
+func ParseGroupBy(text string) (GroupBy, error) {
+	switch by := GroupBy(text); by {
+	case Patch, Object, Policy, Namespace:
+		return by, nil
+	}
+	return "", fmt.Errorf("cannot group by %q: use one of %s", text, strings.ReplaceAll(GroupByChoices, "|", ", "))
+}
+
+// The bounds of what is held.
+const (
+	maxHeld       = 8 << 20 // bytes of text
+	overhead      = 512     // what a group takes besides its texts
+	namesTold     = 4       // of a group that is not expanded
+	maxNamespaces = 1000    // told apart in a group
+)
+
+// Member is an object that is to be shown.
+type Member struct {
+	Subject engine.ObjectKey
+	// Likeness is equal for objects that are shown in the same words.
+	Likeness [32]byte
+	// Policy is what Policy groups by.
+	Policy string
+	// Pods restart with the change.
+	Pods int
+}
+
+// Text is what is shown of a group.
+type Text struct {
+	Marker string // in front of the heading
+	Note   string // at the end of the heading of one object
+	Notes  string // and of that of several
+	Body   []byte // below it; that of the first object
+	// Warnings are those of one object, and Alike those that several share.
+	Warnings, Alike []byte
+}
+
+// Group is one or more objects of a kind that are shown in the same words.
+type Group struct {
+	Text
+	First      engine.ObjectKey
+	Count      int
+	Pods       int      // of all of them that restart
+	Names      []string // the first few, or all when the groups are expanded
+	namespaces map[string]int
+}
+
+// Groups collects groups. The zero value groups by Patch.
+type Groups struct {
+	By     GroupBy
+	Expand bool // remember the names of all objects
+
+	known    map[memberKey]*Group
+	sections map[string]*Section
+	order    []*Section
+	held     int
+}
+
+type memberKey struct {
+	section  string
+	likeness [32]byte
+}
+
+// Section is the groups under one heading. Its title is empty unless groups are
+// put together by policy or namespace.
+type Section struct {
+	Title  string
+	Groups []*Group
+}
+
+// Join adds an object to the group of those like it; false where it is the first.
+func (g *Groups) Join(m Member) bool {
+	group := g.known[memberKey{g.title(m), m.Likeness}]
+	if group == nil {
+		return false
+	}
+	g.count(group, m)
+	return true
+}
+
+// Found begins a group with its first object.
+func (g *Groups) Found(m Member, text Text) {
+	if g.known == nil {
+		g.known, g.sections = map[memberKey]*Group{}, map[string]*Section{}
+	}
+	title := g.title(m)
+	section := g.sections[title]
+	if section == nil {
+		section = &Section{Title: title}
+		g.sections[title] = section
+		g.order = append(g.order, section)
+	}
+	group := &Group{Text: text, First: m.Subject, namespaces: map[string]int{}}
+	section.Groups = append(section.Groups, group)
+	g.known[memberKey{title, m.Likeness}] = group
+	g.held += len(text.Body) + len(text.Warnings) + len(text.Alike) + overhead
+	g.count(group, m)
+}
+
+func (g *Groups) count(group *Group, m Member) {
+	group.Count++
+	group.Pods += m.Pods
+	ns := m.Subject.Namespace
+	if _, known := group.namespaces[ns]; known || len(group.namespaces) < maxNamespaces {
+		group.namespaces[ns]++
+	}
+	if g.Expand || len(group.Names) < namesTold {
+		name := strings.TrimPrefix(ns+"/"+m.Subject.Name, "/")
+		group.Names = append(group.Names, name)
+		g.held += len(name)
+	}
+}
+
+// title is the section that an object belongs to.
+func (g *Groups) title(m Member) string {
+	switch g.By {
+	case Policy:
+		return m.Policy
+	case Namespace:
+		return cmp.Or(m.Subject.Namespace, "(objects without a namespace)")
+	case Patch, Object:
+	}
+	return ""
+}
+
+// Full tells that no more should be held: it is time to Take.
+func (g *Groups) Full() bool { return g.held >= maxHeld }
+
+// Take hands over the sections and forgets them: namespaces by name, all else in
+// the order in which it came.
+func (g *Groups) Take() []*Section {
+	out := g.order
+	if g.By == Namespace {
+		slices.SortFunc(out, func(a, b *Section) int { return cmp.Compare(a.Title, b.Title) })
+	}
+	g.known, g.sections, g.order, g.held = nil, nil, nil, 0
+	return out
+}
+
+// NamespaceCount is a namespace and how many objects of a group are in it.
+type NamespaceCount struct {
+	Name string
+	N    int
+}
+
+// Namespaces lists the namespaces that hold the most objects first. It is empty
+// for objects without a namespace.
+func (g *Group) Namespaces() []NamespaceCount {
+	var out []NamespaceCount
+	for name, n := range g.namespaces {
+		if name != "" {
+			out = append(out, NamespaceCount{name, n})
+		}
+	}
+	slices.SortFunc(out, func(a, b NamespaceCount) int {
+		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}

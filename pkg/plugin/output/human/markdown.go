@@ -1,0 +1,127 @@
+package human
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// Markdown prints what the diff format prints as Markdown, for a comment on
+// a change or a ticket. What comes from clusters and policies stands in code spans
+// and fenced blocks alone, so that nothing in it is read as Markdown or HTML.
+type Markdown struct{ Diff }
+
+// NewMarkdown returns a printer of Markdown.
+func NewMarkdown(o Options) *Markdown {
+	o.Color = false
+	p := &Markdown{*NewDiff(o)}
+	p.layout = markdownGroup
+	p.title = func(s string) string { return "## " + codeSpan(s) }
+	return p
+}
+
+// markdownGroup writes a heading and, fenced, what stands below it.
+func markdownGroup(h *base, b *bytes.Buffer, g *Group) {
+	if h.printed {
+		b.WriteString("\n")
+	}
+	b.WriteString("### " + codeSpan(h.heading(g)) + "\n")
+	var body bytes.Buffer
+	h.below(&body, g)
+	if body.Len() > 0 {
+		fenced(b, "diff", body.String())
+	}
+}
+
+// Close ends the page with the summary.
+func (p *Markdown) Close(s engine.Summary) error {
+	if err := p.Flush(); err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if p.printed {
+		b.WriteString("\n")
+	}
+	b.WriteString("## Summary\n\n" + wording.Counts(s) + "\n")
+	for _, text := range p.remarkable(s) {
+		b.WriteString("\n" + text + "\n")
+	}
+	p.rules(&b, s)
+	for _, list := range p.lists() {
+		markdownList(&b, list.title, list.tally, &p.base)
+	}
+	if lines := p.last(s); len(lines) > 0 {
+		fenced(&b, "", strings.Join(lines, "\n")+"\n")
+	}
+	return p.write(&b)
+}
+
+// rules is the table of outcomes by rule.
+func (p *Markdown) rules(b *bytes.Buffer, s engine.Summary) {
+	if p.traced(s) {
+		return
+	}
+	rules, columns := p.listed(s), columns(s)
+	if len(rules) > 0 {
+		b.WriteString("\n| policy/rule |")
+		for _, o := range columns {
+			b.WriteString(" " + string(o) + " |")
+		}
+		b.WriteString("\n|---|" + strings.Repeat("---:|", len(columns)) + "\n")
+	}
+	for i := range rules {
+		b.WriteString("| " + strings.ReplaceAll(codeSpan(wording.Rule(rules[i].Rule)), "|", `\|`) + " |")
+		for _, o := range columns {
+			fmt.Fprintf(b, " %d |", rules[i].Outcomes[o])
+		}
+		b.WriteString("\n")
+	}
+	if n := len(s.Rules) - len(rules); n > 0 {
+		fmt.Fprintf(b, "\n%s matched no object.\n", wording.Plural(n, "rule"))
+	}
+}
+
+func markdownList(b *bytes.Buffer, title string, t *Counter, h *base) {
+	top, rest := t.Top(reasonsListed)
+	if len(top) == 0 {
+		return
+	}
+	b.WriteString("\n" + title + "\n\n")
+	for _, c := range top {
+		fmt.Fprintf(b, "- %d: %s\n", c.N, codeSpan(h.text(c.Text)))
+	}
+	if rest > 0 {
+		fmt.Fprintf(b, "- %d for other reasons\n", rest)
+	}
+}
+
+// codeSpan shows one line of text as it is, between more backticks than it holds.
+func codeSpan(s string) string {
+	fence := strings.Repeat("`", longestRun(s)+1)
+	if strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`") {
+		s = " " + s + " "
+	}
+	return fence + s + fence
+}
+
+// fenced shows lines of text as they are, between fences longer than any in them.
+func fenced(b *bytes.Buffer, language, text string) {
+	fence := strings.Repeat("`", max(longestRun(text)+1, 3))
+	b.WriteString("\n" + fence + language + "\n" + text + fence + "\n")
+}
+
+// longestRun counts the backticks of the longest run of them.
+func longestRun(s string) int {
+	longest, run := 0, 0
+	for i := range len(s) {
+		run++
+		if s[i] != '`' {
+			run = 0
+		}
+		longest = max(longest, run)
+	}
+	return longest
+}

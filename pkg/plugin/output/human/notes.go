@@ -1,0 +1,143 @@
+package human
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// fieldsListed bounds the heading, not the diff: past it the fields of a rule are counted.
+const fieldsListed = 20
+
+// notes say what stands under the heading of an object: which rules changed which
+// fields, and what there is to tell of the others; or else everything.
+func (h *base) notes(b *bytes.Buffer, c *part) {
+	if h.Explain {
+		h.trace(b, &c.Change)
+		return
+	}
+	for _, w := range writers(&c.Change) {
+		h.writer(b, w)
+	}
+	for i := range c.Steps {
+		if s := &c.Steps[i]; s.Outcome != engine.Changed && h.tells(s) {
+			h.step(b, s)
+		}
+	}
+	if others := c.byOthers(); others != "" {
+		b.WriteString("  " + others + "\n")
+	}
+}
+
+// writer is a rule that changed the object, and the fields that it wrote last.
+type writer struct {
+	rule   engine.RuleRef
+	steps  []*engine.Step
+	fields []diff.Field
+}
+
+// writers are the rules that changed the object, in the order in which they did.
+func writers(c *engine.Change) []*writer {
+	var out []*writer
+	places := map[engine.RuleRef]*writer{}
+	of := func(r engine.RuleRef) *writer {
+		if places[r] == nil {
+			places[r] = &writer{rule: r}
+			out = append(out, places[r])
+		}
+		return places[r]
+	}
+	for i := range c.Steps {
+		if s := &c.Steps[i]; s.Outcome == engine.Changed {
+			w := of(s.Rule)
+			w.steps = append(w.steps, s)
+		}
+	}
+	for i := range c.Fields {
+		w := of(c.Fields[i].Rule)
+		w.fields = append(w.fields, c.Fields[i].Field)
+	}
+	return out
+}
+
+func (h *base) writer(b *bytes.Buffer, w *writer) {
+	b.WriteString("  " + wording.Rule(w.rule))
+	seen := map[string]bool{}
+	for _, s := range w.steps {
+		for _, label := range h.labels(s) {
+			if !seen[label] {
+				seen[label] = true
+				b.WriteString(" (" + label + ")")
+			}
+		}
+	}
+	if len(w.fields) == 0 {
+		b.WriteString(" (" + nothingLeft + ")")
+	}
+	b.WriteString("\n")
+	h.fields(b, w.fields, "    ")
+	for _, s := range w.steps {
+		h.warnings(b, s.Warnings)
+	}
+}
+
+const nothingLeft = "nothing of it is left: set back or overwritten by what ran after it"
+
+func (h *base) fields(b *bytes.Buffer, fields []diff.Field, indent string) {
+	for i, f := range fields {
+		if i == fieldsListed {
+			fmt.Fprintf(b, "%s  and %s more\n", indent, wording.Plural(len(fields)-i, "field"))
+			return
+		}
+		b.WriteString(indent + fieldMarker(f.Kind) + " " + h.path(f) + "\n")
+	}
+}
+
+func fieldMarker(k diff.Kind) string {
+	switch k {
+	case diff.Added:
+		return "+"
+	case diff.Removed:
+		return "-"
+	case diff.Moved:
+		return ">"
+	}
+	return "~"
+}
+
+// path names a field, and what its values do not say by themselves: where it
+// moved, and that "8080" and 8080 are not the same.
+func (h *base) path(f diff.Field) string {
+	text := redact.EscapeLine(diff.PathString(h.Masker.Path(f.Path)))
+	if text == "" {
+		text = "(the whole object)"
+	}
+	switch from, to := typeName(f.From), typeName(f.To); {
+	case f.Kind == diff.Moved:
+		text += fmt.Sprintf(" (from place %v to %v)", f.From, f.To)
+	case f.Kind == diff.Replaced && from != to:
+		text += " (" + from + " becomes " + to + ")"
+	}
+	return text
+}
+
+// typeName is JSON's name of a value's type.
+func typeName(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "string"
+	case bool:
+		return "boolean"
+	case map[string]any:
+		return "object"
+	case []any:
+		return "list"
+	}
+	return "number"
+}

@@ -1,0 +1,125 @@
+package human
+
+import (
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// part is a change as the formats for people show it: whole, or what one policy
+// does to the object.
+type part struct {
+	engine.Change
+	policy string               // whose part it is; empty where it is the whole
+	others []engine.FieldChange // the differences of other policies
+}
+
+// each prints the parts of a change of which there is something to tell.
+func (h *base) each(c *engine.Change, print func(*part) error) error {
+	h.begin(c)
+	for _, p := range h.parted(c) {
+		if !redact.Listed(&p.Change, h.Explain) {
+			continue
+		}
+		if err := print(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parted is a change policy by policy, in the order in which they ran, where that
+// is asked for.
+func (h *base) parted(c *engine.Change) []*part {
+	if h.GroupBy != Policy {
+		return []*part{{Change: *c}}
+	}
+	parts := byPolicy(c)
+	if len(parts) == 0 {
+		return []*part{{Change: *c, policy: "no policy"}}
+	}
+	for i := range c.Impacts {
+		for _, p := range meant(parts, &c.Impacts[i]) {
+			p.Impacts = append(p.Impacts, c.Impacts[i])
+		}
+	}
+	return parts
+}
+
+// byPolicy gives each policy its steps and fields. A field belongs to the policy that
+// wrote it last.
+func byPolicy(c *engine.Change) []*part {
+	var parts []*part
+	of := func(r engine.RuleRef) *part {
+		policy := wording.Policy(r)
+		for _, p := range parts {
+			if p.policy == policy {
+				return p
+			}
+		}
+		p := &part{Change: engine.Change{Subject: c.Subject, Before: c.Before, After: c.After}, policy: policy}
+		parts = append(parts, p)
+		return p
+	}
+	for i := range c.Steps {
+		p := of(c.Steps[i].Rule)
+		p.Steps = append(p.Steps, c.Steps[i])
+	}
+	for i := range c.Fields {
+		p := of(c.Fields[i].Rule)
+		p.Fields = append(p.Fields, c.Fields[i])
+	}
+	for _, p := range parts {
+		for _, other := range parts {
+			if other != p {
+				p.others = append(p.others, other.Fields...)
+			}
+		}
+	}
+	return parts
+}
+
+// meant are the parts that an impact comes from: those with the fields that it is
+// about, or else all that change or write something.
+func meant(parts []*part, impact *engine.Impact) []*part {
+	for _, concerned := range []func(*part) bool{
+		func(p *part) bool { return slices.ContainsFunc(impact.Fields, p.changes) },
+		func(p *part) bool { return p.Changed() },
+		func(p *part) bool { return p.Writes() },
+	} {
+		if found := slices.DeleteFunc(slices.Clone(parts), func(p *part) bool { return !concerned(p) }); len(found) > 0 {
+			return found
+		}
+	}
+	return parts[:1]
+}
+
+// changes tells whether something at, above or below a path differs.
+func (p *part) changes(path fieldpath.Path) bool {
+	return slices.ContainsFunc(p.Fields, func(f engine.FieldChange) bool {
+		n := min(len(f.Path), len(path))
+		return f.Path[:n].Equals(path[:n])
+	})
+}
+
+// byOthers says which other policies change the object, and "" where none does.
+func (p *part) byOthers() string {
+	var names []string
+	for i := range p.others {
+		if name := wording.Policy(p.others[i].Rule); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return ""
+	case p.Changed():
+		return "also changed by " + strings.Join(names, ", ")
+	}
+	return "changed by " + strings.Join(names, ", ")
+}

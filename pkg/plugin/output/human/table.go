@@ -1,0 +1,175 @@
+package human
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// Table prints a row for each object, laid out as kubectl does.
+type Table struct {
+	base
+	rows  rowWriter
+	wide  bool
+	count int
+}
+
+// NewTable returns a printer of rows; a wide one adds fields, values and reasons.
+func NewTable(o Options, wide bool) *Table {
+	return &Table{base: newBase(o), rows: printers.GetNewTabWriter(o.Out), wide: wide}
+}
+
+// rowWriter lines up the cells of rows.
+type rowWriter interface {
+	io.Writer
+	Flush() error
+}
+
+// The bounds of what a row holds, and of how many are held to line them up.
+const (
+	rowsHeld    = 1000
+	cellChanges = 100 // columns; the first change is listed in any case
+	cellPath    = 60
+	cellValue   = 40
+)
+
+// Print prints the row of an object that would change, or of which there is
+// something to tell.
+func (p *Table) Print(c engine.Change) error {
+	p.begin(&c)
+	if !redact.Listed(&c, p.Explain) {
+		return nil
+	}
+	if p.count == 0 {
+		p.headers()
+	}
+	cells := []string{redact.EscapeLine(c.Subject.Namespace), redact.EscapeLine(wording.ResourceName(c.Subject)), result(&c), fmt.Sprint(len(c.Fields)), strings.Join(changers(&c), ", ")}
+	if p.wide {
+		cells = append(cells, p.changes(&c), strings.Join(p.remarks(&c), "; "))
+	}
+	for i := range cells {
+		if cells[i] == "" {
+			cells[i] = "<none>"
+		}
+	}
+	p.printed = true
+	if _, err := fmt.Fprintln(p.rows, strings.Join(cells, "\t")); err != nil {
+		return err
+	}
+	if p.count++; p.count%rowsHeld == 0 {
+		return p.rows.Flush()
+	}
+	return nil
+}
+
+func (p *Table) headers() {
+	headers := "NAMESPACE\tNAME\tRESULT\tFIELDS\tCHANGED BY"
+	if p.wide {
+		headers += "\tCHANGES\tREMARKS"
+	}
+	fmt.Fprintln(p.rows, headers)
+}
+
+// result is what a marker says, as a word.
+func result(c *engine.Change) string {
+	switch marker(c) {
+	case "+":
+		return "new"
+	case "~":
+		if c.Incomplete() {
+			return "changed, incomplete"
+		}
+		return "changed"
+	case "!":
+		return "incomplete"
+	}
+	return "unchanged"
+}
+
+// changes lists fields with their values, as many as a row has room for: one that is
+// wider makes all rows so.
+func (p *Table) changes(c *engine.Change) string {
+	var cell string
+	for i := range c.Fields {
+		text := p.change(c, &c.Fields[i])
+		switch {
+		case i == 0:
+			cell = text
+		case len(cell)+len("; ")+len(text) <= cellChanges:
+			cell += "; " + text
+		default:
+			return fmt.Sprintf("%s; and %d more", cell, len(c.Fields)-i)
+		}
+	}
+	return cell
+}
+
+// change is a field with its values, as short as can be.
+func (p *Table) change(c *engine.Change, f *engine.FieldChange) string {
+	from, to := redact.Values(p.Masker, c, f)
+	path := p.path(f.Field)
+	if len(path) > cellPath { // its end tells more
+		path = "..." + strings.ToValidUTF8(path[len(path)-cellPath:], "")
+	}
+	switch f.Kind {
+	case diff.Added:
+		return "+" + path + "=" + short(to)
+	case diff.Removed:
+		return "-" + path
+	case diff.Moved:
+		return ">" + path
+	}
+	return path + ": " + short(from) + " -> " + short(to)
+}
+
+// short is a value as JSON, cut where it is long.
+func short(v any) string {
+	text, err := structured.MarshalLine(v)
+	if err != nil {
+		return "?"
+	}
+	text = strings.TrimSuffix(text, "\n")
+	if len(text) > cellValue {
+		return redact.EscapeLine(strings.ToValidUTF8(text[:cellValue], "")) + "..."
+	}
+	return redact.EscapeLine(text)
+}
+
+// remarks are all that is to be told besides the changes.
+func (p *Table) remarks(c *engine.Change) []string {
+	var out []string
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		if s.Outcome != engine.Changed && p.tells(s) {
+			out = append(out, wording.Rule(s.Rule)+" "+p.outcome(s))
+		}
+		if s.Outcome == engine.Changed {
+			for _, label := range p.labels(s) {
+				out = append(out, redact.EscapeLine(s.Rule.String())+" "+label)
+			}
+		}
+		for _, w := range s.Warnings {
+			out = append(out, p.text(string(w)))
+		}
+	}
+	for i := range c.Impacts {
+		out = append(out, string(c.Impacts[i].Code)+": "+p.text(c.Impacts[i].Text))
+	}
+	return out
+}
+
+// Close prints what is left of the rows, and the summary.
+func (p *Table) Close(s engine.Summary) error {
+	if err := p.rows.Flush(); err != nil {
+		return err
+	}
+	return p.base.Close(s)
+}

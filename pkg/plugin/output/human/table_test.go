@@ -1,0 +1,88 @@
+package human_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
+)
+
+// dataChange is a change of the data of a ConfigMap.
+func dataChange(namespace string, before, after map[string]any) engine.Change {
+	of := func(data map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c", "namespace": namespace}, "data": data,
+		}}
+	}
+	c := engine.Change{Before: of(before), After: of(after)}
+	c.Subject = engine.KeyOf(c.After)
+	for _, f := range diff.Compare(c.Before.Object, c.After.Object, diff.Type{}) {
+		c.Fields = append(c.Fields, engine.FieldChange{Field: f})
+	}
+	return c
+}
+
+// A change of many fields makes no row wider than a reader can follow, and values are
+// written as they are.
+func TestAWideRowIsBounded(t *testing.T) {
+	many := map[string]any{}
+	for i := range 25 {
+		many[fmt.Sprintf("%s-%02d", strings.Repeat("long", 20), i)] = strings.Repeat("v", 100)
+	}
+	var out bytes.Buffer
+	p := human.NewTable(human.Options{Out: &out}, true)
+	err := errors.Join(
+		p.Print(dataChange("shop", nil, map[string]any{"url": "http://x?a=1&b=<2>"})),
+		p.Print(dataChange("shop", map[string]any{"a": "1"}, map[string]any{"a": "2", "b": "3"})),
+		p.Print(dataChange("shop", map[string]any{"x": "1"}, many)),
+		p.Close(engine.Summary{}),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`+data.url="http://x?a=1&b=<2>"`, `data.a: "1" -> "2"; +data.b="3"`, "; and 25 more"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in:\n%s", want, &out)
+		}
+	}
+	for line := range strings.Lines(out.String()) {
+		if len(line) > 220 {
+			t.Errorf("%d columns: %s", len(line), line)
+		}
+	}
+}
+
+// Who chose a namespace is told of the objects outside of it that would change too.
+func TestChangesOutsideOfTheNamespaceAreTold(t *testing.T) {
+	a, b := map[string]any{"k": "a"}, map[string]any{"k": "b"}
+	for namespace, want := range map[string]bool{"platform": true, "shop": false, "": false} {
+		var out, markdown bytes.Buffer
+		for _, p := range []interface {
+			Print(engine.Change) error
+			Close(engine.Summary) error
+		}{human.NewSummary(human.Options{Out: &out, Namespace: namespace}), human.NewMarkdown(human.Options{Out: &markdown, Namespace: namespace})} {
+			summary := engine.Summary{}
+			for _, c := range []engine.Change{dataChange("shop", a, b), dataChange("shop", a, b), dataChange("", a, b), dataChange("payments", a, a)} {
+				summary.Add(&c)
+				if err := p.Print(c); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := p.Close(summary); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, text := range []string{out.String(), markdown.String()} {
+			if got := strings.Contains(text, "2 objects that would change are in other namespaces than platform."); got != want {
+				t.Errorf("-n %q: told %v, want %v:\n%s", namespace, got, want, text)
+			}
+		}
+	}
+}

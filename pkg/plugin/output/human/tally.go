@@ -1,0 +1,54 @@
+package human
+
+import (
+	"cmp"
+	"slices"
+)
+
+// maxTexts bounds how many different texts are told apart.
+const maxTexts = 1000
+
+// Counter counts texts. The zero value is empty and ready for use.
+type Counter struct {
+	counts map[string]int
+	total  int
+}
+
+// Add counts a text once more. Beyond a bound of different texts, new ones count
+// towards the total alone.
+func (t *Counter) Add(text string) {
+	t.total++
+	if _, known := t.counts[text]; !known && len(t.counts) >= maxTexts {
+		return
+	}
+	if t.counts == nil {
+		t.counts = map[string]int{}
+	}
+	t.counts[text]++
+}
+
+// Total is how many texts were added.
+func (t *Counter) Total() int { return t.total }
+
+// Count is a text and how often it was added.
+type Count struct {
+	Text string
+	N    int
+}
+
+// Top lists the most frequent texts, at most so many, and how many additions it
+// leaves out. Texts that are as frequent come in alphabetical order.
+func (t *Counter) Top(most int) (top []Count, rest int) {
+	for text, n := range t.counts {
+		top = append(top, Count{text, n})
+	}
+	slices.SortFunc(top, func(a, b Count) int {
+		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Text, b.Text))
+	})
+	top = top[:min(most, len(top))]
+	rest = t.total
+	for _, c := range top {
+		rest -= c.N
+	}
+	return top, rest
+}

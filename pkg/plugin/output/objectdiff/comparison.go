@@ -1,0 +1,135 @@
+package objectdiff
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// argument is what kubectl passes on of the words behind the program's name
+// (kubectl/pkg/cmd/diff): nothing that could be a path or hold a quote.
+var argument = regexp.MustCompile(`^[a-zA-Z0-9-=]+$`)
+
+// ExternalVariable is the environment variable that names the program, as for kubectl diff.
+const ExternalVariable = "KUBECTL_EXTERNAL_DIFF"
+
+// ExternalProgram compares two directories.
+type ExternalProgram struct {
+	name      string
+	arguments []string
+}
+
+// FindExternal reads the value of Variable as kubectl reads it: the program, and those of
+// its arguments that are plain words. That there is no such program is an error.
+func FindExternal(command string) (*ExternalProgram, error) {
+	words := strings.Split(command, " ")
+	p := &ExternalProgram{name: words[0]}
+	if _, err := exec.LookPath(p.name); err != nil {
+		return nil, fmt.Errorf("%s names a program that cannot be run: %w; mend it, or unset it", ExternalVariable, err)
+	}
+	for _, word := range words[1:] {
+		if argument.MatchString(word) {
+			p.arguments = append(p.arguments, word)
+		}
+	}
+	return p, nil
+}
+
+// ExternalComparison is a pair of directories that fill with the two states of objects,
+// and the program that compares them.
+type ExternalComparison struct {
+	program       *ExternalProgram
+	before, after string
+}
+
+// Begin makes the directories, which only this user can read. End must be called.
+func (p *ExternalProgram) Begin() (*ExternalComparison, error) {
+	c := &ExternalComparison{program: p}
+	var err error
+	if c.before, err = os.MkdirTemp("", "LIVE-"); err != nil {
+		return nil, fmt.Errorf("external diff: %w", err)
+	}
+	if c.after, err = os.MkdirTemp("", "MERGED-"); err != nil {
+		return nil, errors.Join(fmt.Errorf("external diff: %w", err), c.End())
+	}
+	return c, nil
+}
+
+// Add writes the two states of an object; an empty one stands for an object that
+// is not there. The files have the same name in both directories.
+func (c *ExternalComparison) Add(name, before, after string) error {
+	file, err := c.reserve(fileName(name))
+	if err != nil {
+		return fmt.Errorf("external diff: %w", err)
+	}
+	for path, text := range map[string]string{filepath.Join(c.before, file): before, filepath.Join(c.after, file): after} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return fmt.Errorf("external diff: %w", err)
+		}
+	}
+	return nil
+}
+
+// reserve finds a name that no object has yet.
+func (c *ExternalComparison) reserve(name string) (string, error) {
+	for n := 1; ; n++ {
+		unique := name
+		if n > 1 {
+			unique += "." + strconv.Itoa(n)
+		}
+		f, err := os.OpenFile(filepath.Join(c.before, unique), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err == nil {
+			return unique, f.Close()
+		}
+		if !errors.Is(err, os.ErrExist) {
+			return "", err
+		}
+	}
+}
+
+// fileName keeps what every file system takes: names come from clusters.
+func fileName(name string) string {
+	const longest = 200
+	name = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' {
+			return r
+		}
+		return '_'
+	}, name)
+	return name[:min(len(name), longest)]
+}
+
+// Run has the program compare the directories, and shows what it prints. As for
+// kubectl diff, its exit code 1 says that it found differences.
+func (c *ExternalComparison) Run(ctx context.Context, out, errOut io.Writer) error {
+	//nolint:gosec // the user names the program, as for kubectl
+	cmd := exec.CommandContext(ctx, c.program.name, append([]string{c.before, c.after}, c.program.arguments...)...)
+	cmd.Stdout, cmd.Stderr = out, errOut
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 1 {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: failed to run %q: %w", ExternalVariable, c.program.name, err)
+	}
+	return nil
+}
+
+// End removes the directories.
+func (c *ExternalComparison) End() error {
+	var errs []error
+	for _, dir := range []string{c.before, c.after} {
+		if dir != "" {
+			errs = append(errs, os.RemoveAll(dir))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,76 @@
+package objectdiff
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/portion"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+)
+
+// DefaultContextLines are shown around each line that differs.
+const DefaultContextLines = 3
+
+// Differ compares the states of objects. It is used by one goroutine at a time.
+type Differ struct {
+	// Masker hides the values of Secrets; a nil one shows them.
+	Masker *redact.Masker
+	// ContextLines are shown around each line that differs; 0 stands for
+	// DefaultContextLines, a negative number for none.
+	ContextLines int
+
+	yaml YAMLWriter
+}
+
+// Unified is the unified diff of the two states' YAML, and empty where they are the
+// same text. Others are differences between them that are not part of the change.
+// Characters are made harmless before they are compared, so that a line break in a
+// name cannot forge a line.
+func (d *Differ) Unified(c *engine.Change, others []engine.FieldChange) (string, error) {
+	before, after, err := d.Texts(c, others)
+	if err != nil {
+		return "", err
+	}
+	name := redact.EscapeLine(c.Subject.String())
+	names := UnifiedNames{Before: name + " (before)", After: name + " (after)"}
+	text, err := Unified(names, before, after, d.lines())
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", c.Subject, err)
+	}
+	return text, nil
+}
+
+func (d *Differ) lines() int {
+	if d.ContextLines == 0 {
+		return DefaultContextLines
+	}
+	return max(d.ContextLines, 0)
+}
+
+// Texts are the two states as they may be shown, as YAML; that of a state in which
+// there is no object is empty. They differ in the fields of the change alone: what
+// the server takes for the same is no difference to a reader.
+func (d *Differ) Texts(c *engine.Change, others []engine.FieldChange) (before, after string, err error) {
+	to := c.After
+	if c.Before != nil && to != nil {
+		to = &unstructured.Unstructured{Object: portion.Make(c.Before.Object, to.Object, c.Fields, others)}
+	}
+	from, to := d.Masker.Pair(redact.Trim(c.Before, c.Fields, redact.Readable), redact.Trim(to, c.Fields, redact.Readable))
+	if before, err = d.text(from); err == nil {
+		after, err = d.text(to)
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("%s: %w", c.Subject, err)
+	}
+	return before, after, nil
+}
+
+func (d *Differ) text(u *unstructured.Unstructured) (string, error) {
+	if u == nil {
+		return "", nil
+	}
+	out, err := d.yaml.Object(u.Object)
+	return redact.EscapeLines(out), err
+}

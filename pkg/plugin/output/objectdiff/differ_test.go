@@ -1,0 +1,78 @@
+package objectdiff_test
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+)
+
+// changed is a change of an object with three fields, of a kind.
+func changed(kind string) *engine.Change {
+	of := func(a, b string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": "x", "uid": "u"},
+			"data": map[string]any{"a": a, "b": b, "same": "c2FtZQ=="},
+		}}
+	}
+	c := &engine.Change{Before: of("Zmlyc3Q=", "c2Vjb25k"), After: of("Zm91cnRo", "ZmlmdGg=")}
+	c.Subject.Kind, c.Subject.Name = kind, "x"
+	for _, f := range diff.Compare(c.Before.Object, c.After.Object, diff.Type{}) {
+		c.Fields = append(c.Fields, engine.FieldChange{Field: f})
+	}
+	return c
+}
+
+func TestTheDiffHoldsTheFieldsOfTheChangeAlone(t *testing.T) {
+	c := changed("ConfigMap")
+	c.Fields = c.Fields[:1]
+	others := changed("ConfigMap").Fields[1:]
+	d := objectdiff.Differ{ContextLines: -1}
+	got, err := d.Unified(c, others)
+	want := "--- ConfigMap x (before)\n+++ ConfigMap x (after)\n@@ -3 +3 @@ data\n-  a: Zmlyc3Q=\n+  a: Zm91cnRo\n"
+	if err != nil || got != want {
+		t.Errorf("got %v\n%s\nwant\n%s", err, got, want)
+	}
+}
+
+func TestLinesOfContextAreThreeUnlessChosen(t *testing.T) {
+	for lines, want := range map[int]int{-1: 0, 0: 5, 1: 2, 99: 6} { // of the two lines above and the four below
+		d := objectdiff.Differ{ContextLines: lines}
+		got, err := d.Unified(changed("ConfigMap"), nil)
+		if n := strings.Count(got, "\n "); err != nil || n != want {
+			t.Errorf("%d: got %v and %d lines of context, want %d\n%s", lines, err, n, want, got)
+		}
+	}
+}
+
+func TestValuesOfSecretsAreInNeitherText(t *testing.T) {
+	d := objectdiff.Differ{Masker: &redact.Masker{}}
+	c := changed("Secret")
+	before, after, err := d.Texts(c, nil)
+	if err != nil || before == after {
+		t.Errorf("got %v; a change of a Secret is not seen:\n%s", err, after)
+	}
+	for _, value := range []string{"Zmlyc3Q=", "c2Vjb25k", "Zm91cnRo", "ZmlmdGg=", "c2FtZQ=="} {
+		if strings.Contains(before+after, value) {
+			t.Errorf("%s is shown", value)
+		}
+	}
+}
+
+func TestAnObjectThatIsNotThereIsNoText(t *testing.T) {
+	var d objectdiff.Differ
+	c := changed("ConfigMap")
+	c.Before = nil
+	if before, after, err := d.Texts(c, nil); err != nil || before != "" || !strings.Contains(after, "Zm91cnRo") {
+		t.Errorf("got %v, %q and %q", err, before, after)
+	}
+	c.Before, c.After = changed("ConfigMap").Before, nil
+	if before, after, err := d.Texts(c, nil); err != nil || after != "" || !strings.Contains(before, "Zmlyc3Q=") {
+		t.Errorf("got %v, %q and %q", err, before, after)
+	}
+}

@@ -1,0 +1,139 @@
+package objectdiff
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+// What is written reads as what was meant, whatever its texts look like.
+func TestReadsAsWhatWasMeant(t *testing.T) {
+	texts := []any{
+		"", " ", "a", "y", "No", "null", "~", "1", "0x1f", "1e3", "1:30", "500m", "2026-01-01", "nginx:1.27", "a:", "a: b", "a #b", "#", "- a", "-", "?", "*a", "&a", "!x",
+		"{a}", "[a]", "'", `"`, "a\nb", "a\nb\n", "a\n\n", "\n", " a\n b\n", "a \nb", "a\tb\n\tc\n", "\ta\n", "a\rb\n", "a\nb\r", "a\\r\nb\r\n", "\n a", "\n\na\n\n\n", "a\n ", " \n", "---\nb\n...\n", "# x\n y: |\n", "- a\nb: c", "tab\there", "é", "\x07", "\x7f", "a\u0085b", "\u0090\n", "\ufeffa", "\ufffe", "=", "true", "a'b", "%a", "@a", "`a`", "a, b",
+		"one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen",
+		int64(3), int64(-1), 0.5, 1e21, true, false, nil,
+		map[string]any{},
+		[]any{},
+	}
+	object := map[string]any{"list": texts, "nested": []any{[]any{"a", []any{"b", map[string]any{"c": texts}}}, map[string]any{"d": texts, "e": []any{map[string]any{"f": "g"}}}}}
+	for _, v := range texts {
+		if s, ok := v.(string); ok {
+			object["k"+s] = map[string]any{s: s, "in": map[string]any{"deep": s}}
+		}
+	}
+	var w YAMLWriter
+	got, err := w.Object(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asJSON, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again, meant any
+	if err := yaml.Unmarshal([]byte(got), &again); err != nil {
+		t.Fatalf("%v\n%s", err, got)
+	}
+	if err := json.Unmarshal(asJSON, &meant); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(meant, again); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestIsLaidOutAsTheLibraryDoes(t *testing.T) {
+	object := map[string]any{
+		"apiVersion": "v1", "kind": "Pod",
+		"metadata": map[string]any{"name": "web", "labels": map[string]any{"app.kubernetes.io/name": "web", "empty": "", "on": "true"}},
+		"spec": map[string]any{
+			"containers": []any{map[string]any{
+				"name": "a", "image": "nginx:1.27", "args": []any{"-c", "echo a; sleep 1"}, "command": []any{},
+				"resources": map[string]any{"limits": map[string]any{"cpu": "500m", "memory": "1Gi"}},
+				"env":       []any{map[string]any{"name": "A", "value": "x\ny\n"}},
+			}},
+			"volumes": []any{map[string]any{"name": "v", "emptyDir": map[string]any{}}},
+		},
+	}
+	var w YAMLWriter
+	got, err := w.Object(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := yaml.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// A text of several lines stays one to read, where the library would write escapes.
+func TestTextsOfSeveralLinesStayLines(t *testing.T) {
+	var w YAMLWriter
+	got, err := w.Object(map[string]any{"data": map[string]any{"run.sh": "if true; then \n\techo a\nfi\n"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "data:\n  run.sh: |\n    if true; then \n    \techo a\n    fi\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// Lines that end as on Windows are lines too. What ends in the escape itself is not
+// taken for them.
+func TestLineEndsOfWindowsAreShown(t *testing.T) {
+	for text, want := range map[string]string{
+		"a\r\n\r\n b\r\n": "|\n  a\\r\n  \\r\n   b\\r\n",
+		"a\r\nb\n":        "|\n  a\\r\n  b\n",
+		"a\r\nb":          "|-\n  a\\r\n  b\n",
+		"a\r\nb\r":        `"a\r\nb\r"` + "\n",
+		"a\rb\r\n":        `"a\rb\r\n"` + "\n",
+		"a\\r\nb\n":       `"a\\r\nb\n"` + "\n",
+		"a\r\nb\\r":       "|-\n  a\\r\n  b\\r\n",
+	} {
+		var w YAMLWriter
+		got, err := w.Object(map[string]any{"k": text})
+		if err != nil || got != "k: "+want {
+			t.Errorf("%q: got %q, %v; want %q", text, got, err, "k: "+want)
+		}
+	}
+}
+
+func FuzzReadsAsWhatWasMeant(f *testing.F) {
+	for _, seed := range []string{"a\n b", "\t\n", "a: |\n  b\n", "\n\n x"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if !utf8.ValidString(s) || strings.Contains(s, "\r\n") {
+			t.Skip("no text of JSON, or one whose line ends are shown")
+		}
+		object := map[string]any{"a": s, "b": []any{s, map[string]any{"c": s, "d": []any{[]any{s}}}}}
+		var w YAMLWriter
+		got, err := w.Object(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asJSON, err := json.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again, meant any
+		if err := json.Unmarshal(asJSON, &meant); err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal([]byte(got), &again); err != nil {
+			t.Fatalf("%v\n%s", err, got)
+		}
+		if diff := cmp.Diff(meant, again); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+}

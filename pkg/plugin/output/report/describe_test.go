@@ -1,0 +1,120 @@
+package report_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
+)
+
+func rule(name string) engine.RuleRef {
+	return engine.RuleRef{Dialect: "kyverno", Policy: "p", Rule: name}
+}
+
+// The steps of one rule come to one verdict: that which says the most.
+func TestVerdicts(t *testing.T) {
+	outcomes := func(o ...engine.Outcome) []engine.Outcome { return o }
+	tests := []struct {
+		steps   []engine.Outcome
+		changes bool // a field of the object
+		verdict report.Verdict
+		outcome engine.Outcome
+	}{
+		{outcomes(engine.Changed), true, report.Fail, engine.Changed},
+		{outcomes(engine.Unchanged, engine.Changed, engine.Skipped), true, report.Fail, engine.Changed},
+		{outcomes(engine.Changed), false, report.Pass, engine.Changed},
+		{outcomes(engine.Skipped, engine.Unchanged), false, report.Pass, engine.Unchanged},
+		{outcomes(engine.Skipped, engine.Skipped), false, report.Skip, engine.Skipped},
+		{outcomes(engine.Changed, engine.Failed), true, report.Error, engine.Failed},
+		{outcomes(engine.Unsupported, engine.Denied, engine.Failed), false, report.Error, engine.Denied},
+		{outcomes(engine.Unsupported), false, report.Error, engine.Unsupported},
+		{outcomes(), true, report.Fail, engine.Changed}, // a field that no step claims
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprint(tt.steps, tt.changes), func(t *testing.T) {
+			c := engine.Change{}
+			for _, o := range tt.steps {
+				c.Steps = append(c.Steps, engine.Step{Rule: rule("r"), Outcome: o, Err: errors.New("reason")})
+			}
+			if tt.changes {
+				c.Fields = []engine.FieldChange{{Rule: rule("r"), Field: diff.Field{Path: fieldpath.MakePathOrDie("a"), Kind: diff.Added, To: "b"}}}
+			}
+			got := report.Describe(&c, nil).Findings
+			if len(got) != 1 || got[0].Verdict != tt.verdict || got[0].Outcome != string(tt.outcome) {
+				t.Errorf("got %+v, want %s, %s", got, tt.verdict, tt.outcome)
+			}
+		})
+	}
+}
+
+func TestWhatDidNotMatchIsNoFinding(t *testing.T) {
+	c := engine.Change{Steps: []engine.Step{{Rule: rule("r"), Outcome: engine.NotMatched}}}
+	if got := report.Describe(&c, nil).Findings; len(got) != 0 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// What a change means is told at the rules whose fields it is about.
+func TestImpactsAreToldWhereTheyBelong(t *testing.T) {
+	path := func(parts ...any) fieldpath.Path { return fieldpath.MakePathOrDie(parts...) }
+	c := engine.Change{
+		Steps: []engine.Step{
+			{Rule: rule("labels"), Outcome: engine.Changed}, {Rule: rule("image"), Outcome: engine.Changed}, {Rule: rule("lost"), Outcome: engine.Changed},
+		},
+		Fields: []engine.FieldChange{
+			{Rule: rule("labels"), Field: diff.Field{Path: path("metadata", "labels"), Kind: diff.Added}},
+			{Rule: rule("image"), Field: diff.Field{Path: path("spec", "image"), Kind: diff.Added}},
+		},
+		Impacts: []engine.Impact{
+			{Code: "owned", Text: "of a label", Fields: []fieldpath.Path{path("metadata", "labels", "team")}},
+			{Code: "managed", Text: "the whole"},
+			{Code: "overwritten", Text: "nothing is left", Fields: []fieldpath.Path{path("data")}},
+		},
+	}
+	got := map[string][]string{}
+	for _, f := range report.Describe(&c, nil).Findings {
+		got[f.Rule.Rule] = f.Warnings
+	}
+	want := map[string][]string{
+		"labels": {"owned: of a label", "managed: the whole", "overwritten: nothing is left"},
+		"image":  {"managed: the whole"},
+		"lost":   nil,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// Neither a long value nor very many fields make a report of that size.
+func TestWhatIsLongIsCut(t *testing.T) {
+	c := engine.Change{After: &unstructured.Unstructured{Object: map[string]any{}}}
+	long := strings.Repeat("ä", 100_000)
+	for i := range 5000 {
+		c.Fields = append(c.Fields, engine.FieldChange{Rule: rule("r"), Field: diff.Field{
+			Path: fieldpath.MakePathOrDie("data", fmt.Sprintf("k%04d", i)), Kind: diff.Replaced,
+			From: "short", To: long,
+		}})
+	}
+	f := report.Describe(&c, nil).Findings[0]
+	if n := len(f.Message) + len(f.Details()); n > 50_000 {
+		t.Errorf("%d bytes", n)
+	}
+	for _, want := range []string{"5000 fields would change: data.k0000", "and 4997 more"} {
+		if !strings.Contains(f.Message, want) {
+			t.Errorf("no %q in %s", want, f.Message)
+		}
+	}
+	for _, want := range []string{`"short" -> "ää`, "... (200002 bytes)", "and 4950 fields more"} {
+		if !strings.Contains(f.Details(), want) {
+			t.Errorf("no %q in %s", want, f.Details()[:1000])
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+)
+
+// Field is a field that differs. Its texts are harmless lines.
+type Field struct {
+	Path string
+	Kind diff.Kind
+	// From and To are the values as JSON, cut where they are long; of a moved
+	// element they are its places. From is empty for an added field and To for a
+	// removed one.
+	From, To string
+}
+
+// String is a line: "~ spec.replicas: 1 -> 2".
+func (f *Field) String() string {
+	switch f.Kind {
+	case diff.Added:
+		return "+ " + f.Path + ": " + f.To
+	case diff.Removed:
+		return "- " + f.Path + ": " + f.From
+	case diff.Moved:
+		return "> " + f.Path + ": from place " + f.From + " to " + f.To
+	case diff.Replaced:
+	}
+	return "~ " + f.Path + ": " + f.From + " -> " + f.To
+}
+
+func fieldOf(c *engine.Change, f *engine.FieldChange, m *redact.Masker) Field {
+	out := Field{Path: diff.PathString(m.Path(f.Path)), Kind: f.Kind}
+	if out.Path == "" {
+		out.Path = "(the whole object)"
+	}
+	from, to := f.From, f.To
+	if h := holder(c, f); h != nil && f.Kind != diff.Moved {
+		from, to = m.Value(h, fieldNames(f.Path), from, to)
+	}
+	if f.Kind != diff.Added {
+		out.From = valueText(from)
+	}
+	if f.Kind != diff.Removed {
+		out.To = valueText(to)
+	}
+	return out
+}
+
+// holder is the state of the object that holds a field.
+func holder(c *engine.Change, f *engine.FieldChange) *unstructured.Unstructured {
+	if c.After == nil || (f.Kind == diff.Removed && c.Before != nil) {
+		return c.Before
+	}
+	return c.After
+}
+
+// fieldNames are the fields of a path up to the first list element.
+func fieldNames(p fieldpath.Path) []string {
+	var names []string
+	for _, e := range p {
+		if e.FieldName == nil {
+			break
+		}
+		names = append(names, *e.FieldName)
+	}
+	return names
+}
+
+// valueLength bounds a value in a report, in bytes.
+const valueLength = 400
+
+// valueText is a value as JSON on one harmless line.
+func valueText(v any) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return fmt.Sprintf("(no JSON value: %T)", v)
+	}
+	text := redact.EscapeLine(string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))))
+	if len(text) <= valueLength {
+		return text
+	}
+	end := valueLength
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return fmt.Sprintf("%s... (%d bytes)", text[:end], len(text))
+}

@@ -1,0 +1,153 @@
+package github
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// The bounds of what is annotated.
+const (
+	maxAnnotations = 10
+	namesTold      = 3
+	maxProblems    = maxAnnotations
+)
+
+// annotations are collected of rules and of problems.
+type annotations struct {
+	out    io.Writer
+	masker *redact.Masker
+	words  words
+
+	rules    []*rule // in the order in which they were met
+	index    map[engine.RuleRef]*rule
+	problems []report.Problem
+	untold   int
+}
+
+// words say what came of a rule, before the number of objects.
+type words struct {
+	broken string         // of those in error
+	told   report.Verdict // the other verdict that is annotated
+	warned string         // of those
+}
+
+// rule is what an annotation tells of a rule.
+type rule struct {
+	name           string
+	place          report.Place
+	warned, broken tally
+	reason         string // the first
+}
+
+// tally counts objects and names the first of them.
+type tally struct {
+	n     int
+	names []string
+}
+
+func (t *tally) add(name string) {
+	t.n++
+	if len(t.names) < namesTold {
+		t.names = append(t.names, name)
+	}
+}
+
+// String is "2 objects: ConfigMap shop/a, ConfigMap shop/b".
+func (t *tally) String() string {
+	text := wording.Plural(t.n, "object") + ": " + strings.Join(t.names, ", ")
+	if rest := t.n - len(t.names); rest > 0 {
+		text += fmt.Sprintf(" and %d more", rest)
+	}
+	return text
+}
+
+func newAnnotations(o output.Options, w words) annotations {
+	return annotations{out: o.Out, masker: report.Masker(o), words: w, index: map[engine.RuleRef]*rule{}}
+}
+
+// add counts what came of the rules on an object.
+func (a *annotations) add(object report.Object) {
+	for i := range object.Findings {
+		f := &object.Findings[i]
+		switch f.Verdict {
+		case report.Error:
+			r := a.rule(f)
+			if r.broken.n == 0 {
+				r.reason = f.Message
+			}
+			r.broken.add(object.Name)
+		case a.words.told:
+			a.rule(f).warned.add(object.Name)
+		case report.Pass, report.Fail, report.Skip:
+		}
+	}
+}
+
+func (a *annotations) rule(f *report.Finding) *rule {
+	r := a.index[f.Rule]
+	if r == nil {
+		r = &rule{name: f.Name, place: report.PlaceOf(f.Rule.Origin)}
+		a.index[f.Rule] = r
+		a.rules = append(a.rules, r)
+	}
+	return r
+}
+
+func (a *annotations) trouble(err error) {
+	if len(a.problems) < maxProblems {
+		a.problems = append(a.problems, report.ProblemOf(err, a.masker))
+	} else {
+		a.untold++
+	}
+}
+
+// write writes the annotations, errors first. Counts end the one that stands for
+// those that are too many.
+func (a *annotations) write(counts string) error {
+	all := a.all()
+	shown := all
+	if len(all)+a.untold > maxAnnotations {
+		shown = slices.Clone(all[:maxAnnotations-1])
+		shown = append(shown, annotation{
+			level: all[maxAnnotations-1].level, title: "kubectl mutate",
+			text: fmt.Sprintf("%d more annotations are left out. %s", len(all)+a.untold-len(shown), counts),
+		})
+	}
+	for _, at := range shown {
+		if _, err := io.WriteString(a.out, at.command()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// all is all that there is to tell, what matters most first.
+func (a *annotations) all() []annotation {
+	var out []annotation
+	for _, problem := range a.problems {
+		out = append(out, annotation{level: "error", title: problem.Where, text: problem.Text, place: report.PlaceOf(problem.Origin)})
+	}
+	for _, r := range a.rules {
+		if r.broken.n > 0 {
+			out = append(out, annotation{
+				level: "error", title: r.name, place: r.place,
+				text: fmt.Sprintf("%s %s. The first %s", a.words.broken, r.broken.String(), r.reason),
+			})
+		}
+	}
+	slices.SortStableFunc(a.rules, func(a, b *rule) int { return b.warned.n - a.warned.n })
+	for _, r := range a.rules {
+		if r.warned.n > 0 {
+			out = append(out, annotation{level: "warning", title: r.name, place: r.place, text: a.words.warned + " " + r.warned.String()})
+		}
+	}
+	return out
+}

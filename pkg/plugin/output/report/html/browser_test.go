@@ -1,0 +1,278 @@
+package html_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
+)
+
+// show opens the page of a run, and waits for its script.
+func (c *chromium) show(o output.Options, changes []engine.Change) {
+	c.t.Helper()
+	c.open(c.save(pageOf(c.t, o, changes)))
+	c.until(ready)
+}
+
+func (c *chromium) save(page string) string {
+	c.t.Helper()
+	path := filepath.Join(c.t.TempDir(), "report.html")
+	if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	return path
+}
+
+// expect compares what an expression gives in the page.
+func (c *chromium) expect(says string, want any, expression string) {
+	c.t.Helper()
+	if diff := cmp.Diff(want, c.run(expression)); diff != "" {
+		c.t.Errorf("%s: -want +got:\n%s", says, diff)
+	}
+}
+
+const (
+	ready  = `performance.getEntriesByName("ready").length === 1`
+	rows   = `[...document.querySelectorAll("#list h3")].map(e => e.textContent)`
+	status = `document.querySelector("#count").textContent`
+)
+
+var reviewOptions = output.Options{
+	Context: structured.Context{Context: "production", Server: "https://10.0.0.1:6443", User: "alice", Operation: "auto", Version: "v1.2.3", Time: "2026-01-02T15:04:05Z"},
+	Advise:  next("kubectl mutate apply-existing -A -p policies/"),
+}
+
+func TestInABrowser(t *testing.T) {
+	c := startChromium(t)
+	c.size(1280, 900)
+	c.show(reviewOptions, review())
+	c.expect("all changes are listed, warnings first", []any{
+		"ConfigMap payments/broken", "ConfigMap shop/image-0 and 2 more", "ConfigMap shop/settings-0 and 11 more, in 3 namespaces",
+		"ConfigMap shop/script", "Secret shop/password",
+	}, rows)
+	c.expect("and counted", "5 changes, 18 objects.", status)
+	c.picture("desktop")
+
+	t.Run("a click opens a change and builds it", func(t *testing.T) {
+		c.t = t
+		c.expect("nothing is built before", 0.0, `document.querySelectorAll("#list .body").length`)
+		c.click("#list li:nth-child(4) summary")
+		c.until(`document.querySelectorAll("#list .diff .add").length === 1`)
+		c.expect("the diff", []any{"-    echo one\n", "+    echo two\n"},
+			`[...document.querySelectorAll("#list .del, #list .add")].filter(e => e.tagName === "SPAN").map(e => e.textContent)`)
+		c.expect("the provenance", "kyverno team-labels/add policies/labels.yaml:3", `document.querySelector("#list .rule h4").textContent`)
+		c.picture("desktop-open")
+	})
+	t.Run("a click on a policy in the chart filters", func(t *testing.T) {
+		c.t = t
+		c.click(`[data-filter="policy"][data-value="gatekeeper AssignImage pin"] button`)
+		c.expect("the rows", []any{"ConfigMap payments/broken", "ConfigMap shop/image-0 and 2 more"}, rows)
+		c.expect("the filter says so", "gatekeeper AssignImage pin", `document.querySelector("[name=policy]").value`)
+		c.click("#filters [type=reset]")
+		c.until(status + ` === "5 changes, 18 objects."`)
+	})
+	t.Run("a namespace leaves its objects of a change", func(t *testing.T) {
+		c.t = t
+		c.run(`(() => { const s = document.querySelector("[name=namespace]"); s.value = "payments"; s.dispatchEvent(new Event("input", {bubbles: true})); })()`)
+		c.until(status + ` === "2 changes, 5 objects (of 5 changes)."`)
+		c.click("#list li:nth-child(2) summary")
+		c.until(`document.querySelectorAll(".members li").length === 4`)
+		c.click("#filters [type=reset]")
+		c.until(status + ` === "5 changes, 18 objects."`)
+	})
+	t.Run("the keyboard is enough", func(t *testing.T) {
+		c.t = t
+		c.press("/", "/")
+		c.expect("/ goes to the search", "text", `document.activeElement.name`)
+		c.write("settings-7 team")
+		c.until(status + ` === "1 change, 1 object (of 5 changes)."`)
+		for range 9 { // over filters and buttons to the change
+			c.press("Tab", "")
+			if c.run(`document.activeElement.tagName`) == "SUMMARY" {
+				break
+			}
+		}
+		c.expect("Tab reaches the change", "ConfigMap payments/settings-7", `document.activeElement.querySelector("h3").textContent`)
+		c.press("Enter", "\r")
+		c.until(`document.querySelector("#list details").open && document.querySelectorAll("#list .fields li").length === 1`)
+		c.press("Tab", "")
+		c.expect("and its diff, to scroll it", "diff", `document.activeElement.className`)
+		c.click("#filters [type=reset]")
+		c.until(status + ` === "5 changes, 18 objects."`)
+	})
+	t.Run("a search without a result says so", func(t *testing.T) {
+		c.t = t
+		c.press("/", "/")
+		c.write("no such thing")
+		c.until(status + ` === "No change matches."`)
+		c.click("#filters [type=reset]")
+		c.until(status + ` === "5 changes, 18 objects."`)
+	})
+	t.Run("on paper everything that is shown is unfolded", func(t *testing.T) {
+		c.t = t
+		if pdf := c.print("paper"); !bytes.HasPrefix(pdf, []byte("%PDF-")) {
+			t.Errorf("no PDF: %.20q", pdf)
+		}
+		c.expect("each change was built for it", 5.0, `document.querySelectorAll("#list .body").length`)
+		c.expect("and folded again", 0.0, `document.querySelectorAll("#list details[open]").length`)
+	})
+	t.Run("on a phone nothing is wider than the screen", func(t *testing.T) {
+		c.t = t
+		c.size(360, 740)
+		c.click("#open")
+		c.expect("the width", 360.0, `document.documentElement.scrollWidth`)
+		c.run(`scrollTo(0, 0)`)
+		c.picture("phone")
+		c.run(`document.querySelector("#list").scrollIntoView()`)
+		c.picture("phone-open")
+	})
+	t.Run("in the dark", func(t *testing.T) {
+		c.t = t
+		c.size(1280, 900)
+		c.dark(true)
+		c.expect("the ground", "rgb(21, 23, 27)", `getComputedStyle(document.body).backgroundColor`)
+		c.run(`document.querySelector("#list").scrollIntoView()`)
+		c.picture("dark")
+		c.dark(false)
+	})
+	c.t = t
+	c.quiet()
+}
+
+// What assistive technology goes by: landmarks, one first heading and no level
+// left out, a name for each control, and cells that know their headers.
+func TestInABrowserThePageIsAccessible(t *testing.T) {
+	c := startChromium(t)
+	c.show(reviewOptions, review())
+	c.click("#open")
+	var tree struct {
+		Nodes []struct {
+			Ignored    bool
+			Role, Name struct{ Value any }
+		}
+	}
+	c.call("Accessibility.getFullAXTree", nil, &tree)
+	roles := map[string]int{}
+	for _, n := range tree.Nodes {
+		role, _ := n.Role.Value.(string)
+		if n.Ignored {
+			continue
+		}
+		roles[role]++
+		switch role {
+		case "button", "searchbox", "combobox", "DisclosureTriangle", "link", "heading", "row":
+			if n.Name.Value == "" && role != "row" {
+				t.Errorf("a %s has no name", role)
+			}
+		case "table":
+			if n.Name.Value == "" {
+				t.Error("a table has no name")
+			}
+		}
+	}
+	for _, role := range []string{"banner", "main", "contentinfo", "search", "status", "heading", "columnheader", "rowheader"} {
+		if roles[role] == 0 {
+			t.Errorf("the page has no %s", role)
+		}
+	}
+	c.expect("the levels of the headings", true, `(() => { let last = 0;
+		return [...document.querySelectorAll("h1,h2,h3,h4")].every(h => { const n = +h.tagName[1], ok = n <= last + 1; last = n; return ok; })
+			&& document.querySelectorAll("h1").length === 1; })()`)
+	c.show(reviewOptions, review()) // as it is when it is opened
+	c.press("Tab", "")
+	c.expect("the first stop", "Skip to the changes", `document.activeElement.textContent`)
+	c.expect("is visible", true, `document.activeElement.getBoundingClientRect().left >= 0`)
+	c.press("Enter", "\r")
+	c.expect("and leads to the changes", "changes", `document.activeElement.id`)
+	c.quiet()
+}
+
+func TestInABrowserHostileTextsDoNothing(t *testing.T) {
+	c := startChromium(t)
+	c.size(1280, 900)
+	options := reviewOptions
+	options.Context = harmfulContext
+	c.show(options, harmful())
+	c.click("#open")
+	c.until(`document.querySelectorAll("#list .body").length === document.querySelectorAll("#list li > details").length`)
+	c.expect("the title", "Mutation preview: 9 of 9 objects would change", "document.title")
+	c.expect("the elements that a text could have added", 0.0, `document.querySelectorAll("img, iframe, object, svg[onload], [onerror], #list svg").length`)
+	c.expect("the width", true, `document.documentElement.scrollWidth <= 1280`)
+	c.run(`document.querySelector("#list").scrollIntoView()`)
+	c.picture("hostile")
+	c.quiet()
+}
+
+// A value keeps its place and its quotes, whichever way it is written.
+func TestInABrowserTextsFromRightToLeftTurnNothingAround(t *testing.T) {
+	c := startChromium(t)
+	c.size(1280, 900)
+	c.show(reviewOptions, []engine.Change{configMap(labels, "shop", "hebrew", map[string]any{"a": "אבג 1"}, map[string]any{"a": "דהו 2 <->"})})
+	c.click("#list summary")
+	c.until(`document.querySelectorAll("#list .values").length === 1`)
+	c.expect("what was stands left of what would be", true,
+		`document.querySelector(".values del").getBoundingClientRect().right < document.querySelector(".values ins").getBoundingClientRect().left`)
+	c.expect("between its quotes", true, `(() => {
+		const text = document.querySelector(".values ins").firstChild, at = (i) => {
+			const r = document.createRange(); r.setStart(text, i); r.setEnd(text, i + 1); return r.getBoundingClientRect().left; };
+		const all = [...text.data].map((_, i) => at(i));
+		return all[0] === Math.min(...all) && all.at(-1) === Math.max(...all); })()`)
+	c.picture("right-to-left")
+	c.quiet()
+}
+
+// A script that got into the page would not run, and nothing could be loaded.
+func TestInABrowserTheContentPolicyHolds(t *testing.T) {
+	c := startChromium(t)
+	c.show(reviewOptions, review())
+	refused := func(statement string) string {
+		return `(() => { try { ` + statement + ` } catch (e) { return e.name; } })()`
+	}
+	c.expect("a handler made of text is refused", "TypeError", refused(`document.body.setAttribute("onclick", "document.title = 'run'")`))
+	c.expect("so is a script", "TypeError", refused(`const s = document.createElement("script"); s.textContent = "document.title = 'run'"; document.body.append(s)`))
+	c.expect("so is markup", "TypeError", refused(`document.body.innerHTML = "<p>"`))
+	c.expect("so is a request", "TypeError", `fetch("data:text/plain,x").then(() => "loaded", e => e.name)`)
+	c.expect("the title", "Mutation preview: 18 of 19 objects would change", "document.title")
+}
+
+func TestInABrowserWithoutScriptsThePageCanBeRead(t *testing.T) {
+	c := startChromium(t)
+	c.size(1280, 900)
+	c.call("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
+	c.open(c.save(pageOf(t, reviewOptions, review())))
+	c.click("#list li:nth-child(4) summary")
+	c.until(`document.querySelector("#list li:nth-child(4) details").open`)
+	c.expect("the diff is there", true, `document.querySelector("#list li:nth-child(4) .diff").innerText.includes("+    echo two")`)
+	c.expect("the controls are not", true, `document.querySelector("#filters").getClientRects().length === 0`)
+	c.picture("without-scripts")
+	c.quiet()
+}
+
+func TestInABrowserTenThousandChanges(t *testing.T) {
+	c := startChromium(t)
+	c.size(1280, 900)
+	page := pageOf(t, reviewOptions, many(10_000))
+	c.open(c.save(page))
+	c.until(ready)
+	load := c.run(`performance.getEntriesByName("ready")[0].startTime`)
+	c.expect("the count", "10,000 changes, 10,000 objects; the first 100 are shown.", status)
+	c.expect("few rows are built", 100.0, `document.querySelectorAll("#list > li").length`)
+	c.click("#more")
+	c.until(`document.querySelectorAll("#list > li").length === 200`)
+	c.expect("the focus is on the first new one", true, `document.activeElement === document.querySelector("#list > li:nth-child(101) summary")`)
+	c.picture("ten-thousand")
+	c.run(`scrollTo(0, 0)`)
+	c.picture("ten-thousand-top")
+	search := c.run(`new Promise(done => { const from = performance.now(), box = document.querySelector("[name=text]"), count = document.querySelector("#count");
+		new MutationObserver(() => done(performance.now() - from)).observe(count, {childList: true});
+		box.value = "object-9999"; box.form.requestSubmit(); })`)
+	c.expect("the search finds one", "1 change, 1 object (of 10,000 changes).", status)
+	t.Logf("%d KiB, ready after %.0f ms, searched in %.1f ms", len(page)>>10, load, search)
+	c.quiet()
+}

@@ -1,0 +1,258 @@
+package html
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// level says how much attention a change needs. The changes are listed from the
+// highest to the lowest.
+type level int
+
+const (
+	plain  level = iota
+	warned       // there is something to know about it
+	failed       // its whole effect is not known, or admission refuses it
+	levels
+)
+
+// String names the level in the page.
+func (l level) String() string {
+	return [...]string{plain: "plain", warned: "warned", failed: "failed"}[l]
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (l level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+func levelOf(c *engine.Change) level {
+	switch {
+	case c.Incomplete():
+		return failed
+	case len(c.Impacts) > 0,
+		slices.ContainsFunc(c.Steps, func(s engine.Step) bool { return len(s.Warnings) > 0 }):
+		return warned
+	}
+	return plain
+}
+
+// change is what happens to an object, and to all those that change alike. Its
+// texts are masked and harmless.
+type change struct {
+	ID    int    `json:"id"`
+	Level level  `json:"level"`
+	Kind  string `json:"kind"` // "apps/Deployment"
+	// Verb says what happens in a word: "change", "create", "none".
+	Verb   string `json:"verb"`
+	Fields int    `json:"fields"`
+	Brief  string `json:"brief,omitempty"` // what does what, on a line
+	Rules  []rule `json:"rules"`
+	// Warnings are about the first object, Alike about all of them.
+	Warnings []warning `json:"warnings,omitempty"`
+	Alike    []warning `json:"alike,omitempty"`
+
+	diff string // of the first object
+
+	// For the page without scripts.
+	count, pods int
+	first       []member
+	namespaces  map[string]bool
+}
+
+// rule is what one rule does.
+type rule struct {
+	Name     string   `json:"name"`
+	Policy   string   `json:"policy"`
+	Origin   string   `json:"origin,omitempty"`
+	Outcome  string   `json:"outcome"`
+	Broken   bool     `json:"broken,omitempty"`
+	Fields   []field  `json:"fields,omitempty"`
+	More     int      `json:"more,omitempty"` // fields beyond these
+	Reasons  []string `json:"reasons,omitempty"`
+	Notes    []string `json:"notes,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+type field struct {
+	Path string    `json:"path"`
+	Kind diff.Kind `json:"kind"`
+	From string    `json:"from,omitempty"`
+	To   string    `json:"to,omitempty"`
+}
+
+type warning struct {
+	Code string `json:"code"`
+	Text string `json:"text"`
+}
+
+// member is an object of a change.
+type member struct {
+	Namespace, Name string
+	Pods            int // that would restart
+}
+
+func memberOf(c *engine.Change) member {
+	m := member{Namespace: cut(redact.EscapeLine(c.Subject.Namespace), nameLength), Name: cut(redact.EscapeLine(c.Subject.Name), nameLength)}
+	for i := range c.Impacts {
+		m.Pods += c.Impacts[i].Pods
+	}
+	return m
+}
+
+// describe says what happens to an object, but for its diff.
+func (p *Printer) describe(c *engine.Change, findings []report.Finding) *change {
+	key := engine.ObjectKey{GroupKind: c.Subject.GroupKind, Subresource: c.Subject.Subresource}
+	out := &change{
+		Level: levelOf(c), Kind: cut(redact.EscapeLine(strings.TrimSuffix(key.String(), " ")), nameLength),
+		Verb: verb(c), Fields: len(c.Fields), Rules: []rule{}, namespaces: map[string]bool{},
+	}
+	for i := range findings {
+		if f := &findings[i]; p.options.Explain || told(f) {
+			out.Rules = append(out.Rules, ruleOf(f))
+		}
+	}
+	out.Brief = brief(out.Rules)
+	for i := range c.Impacts {
+		impact := &c.Impacts[i]
+		out.Warnings = append(out.Warnings, p.warning(impact.Code, impact.Text, impact.Advice))
+		if impact.Pods == 0 { // else they are added up
+			out.Alike = append(out.Alike, p.warning(impact.Code, impact.Alike(), impact.Advice))
+		}
+	}
+	return out
+}
+
+func (p *Printer) warning(code engine.ImpactCode, text, advice string) warning {
+	if advice != "" {
+		text += "; " + advice
+	}
+	return warning{Code: redact.EscapeLine(string(code)), Text: cut(redact.EscapeLine(p.masker.Text(text)), textLength)}
+}
+
+// told tells whether there is something to tell of a rule when not everything is
+// asked for.
+func told(f *report.Finding) bool {
+	return f.Changed > 0 || f.Verdict == report.Error || f.Outcome == string(engine.Changed) || len(f.Warnings) > 0
+}
+
+func ruleOf(f *report.Finding) rule {
+	out := rule{
+		Name: cut(f.Name, nameLength), Policy: policyName(f.Rule), Origin: cut(redact.EscapeLine(f.Rule.Origin), nameLength),
+		Outcome: f.Outcome, Broken: f.Verdict == report.Error, More: f.Changed - len(f.Fields),
+		Reasons: cutAll(f.Reasons), Notes: cutAll(f.Notes), Warnings: cutAll(f.Warnings),
+	}
+	for i := range f.Fields {
+		at := &f.Fields[i]
+		out.Fields = append(out.Fields, field{Path: cut(at.Path, textLength), Kind: at.Kind, From: at.From, To: at.To})
+	}
+	return out
+}
+
+// briefRules bounds the line that says what does what.
+const briefRules = 2
+
+// brief is "kyverno team-labels/add: metadata.labels.team and 2 more".
+func brief(rules []rule) string {
+	var parts []string
+	for i := range rules {
+		r := &rules[i]
+		if len(r.Fields) == 0 && !r.Broken {
+			continue
+		}
+		if len(parts) == briefRules {
+			parts = append(parts, "...")
+			break
+		}
+		text := cut(r.Name, briefLength)
+		switch {
+		case r.Broken:
+			text += ": " + r.Outcome
+		case len(r.Fields)+r.More > 1:
+			text += fmt.Sprintf(": %s and %d more", cut(r.Fields[0].Path, briefLength), len(r.Fields)+r.More-1)
+		default:
+			text += ": " + cut(r.Fields[0].Path, briefLength)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// policyName names a policy in the charts and the filter.
+func policyName(r engine.RuleRef) string {
+	return cut(wording.Rule(engine.RuleRef{Dialect: r.Dialect, Policy: r.Policy}), nameLength)
+}
+
+func verb(c *engine.Change) string {
+	switch {
+	case !c.Changed():
+		return "none"
+	case c.Before == nil:
+		return "create"
+	}
+	return "change"
+}
+
+// join adds an object, for the page without scripts.
+func (c *change) join(m member) {
+	c.count++
+	c.pods += m.Pods
+	c.namespaces[m.Namespace] = true
+	if len(c.first) < membersListed {
+		c.first = append(c.first, m)
+	}
+}
+
+// The bounds of texts, in bytes. What is longer is cut, and says so.
+const (
+	briefLength = 150
+	nameLength  = 600
+	textLength  = 2_000
+	diffLength  = 256 << 10
+)
+
+func cutAll(texts []string) []string {
+	out := slices.Clone(texts)
+	for i := range out {
+		out[i] = cut(out[i], textLength)
+	}
+	return out
+}
+
+// cut shortens a text that is longer than so many bytes.
+func cut(s string, length int) string {
+	if len(s) <= length {
+		return s
+	}
+	end := length
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return fmt.Sprintf("%s... (%d bytes)", s[:end], len(s))
+}
+
+// diffText is a diff without the two lines that name its sides.
+func diffText(unified string) string {
+	for range 2 {
+		_, unified, _ = strings.Cut(unified, "\n")
+	}
+	return cutLines(unified, diffLength)
+}
+
+// cutLines shortens a text at the end of a line.
+func cutLines(s string, length int) string {
+	if len(s) <= length {
+		return s
+	}
+	end := strings.LastIndexByte(s[:length], '\n') + 1
+	if end == 0 {
+		return cut(s, length) + "\n"
+	}
+	return s[:end] + fmt.Sprintf("... %d more bytes of this diff are left out\n", len(s)-end)
+}

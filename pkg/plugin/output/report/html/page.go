@@ -1,0 +1,269 @@
+package html
+
+import (
+	"crypto/sha256"
+	_ "embed" // the parts of the page
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// The parts of the page. The style and the script are written as they are, and
+// what the content policy lets run is known by their hashes.
+var (
+	//go:embed assets/page.html
+	pageSource string
+	//go:embed assets/style.css
+	style string
+	//go:embed assets/script.js
+	script string
+)
+
+// page is what the template shows.
+type page struct {
+	Policy template.HTML
+	Style  template.CSS
+	Script template.JS
+
+	Title, Sentence, Restarts string
+	Context                   structured.Context
+	Tiles                     []tile
+	Problems                  []string
+	Untold                    int
+	Charts                    []chart
+	Rules                     ruleTable
+	Skipped                   []human.Count
+	SkippedRest               int
+	Command, CommandTitle     string
+	Static                    []row
+	Distinct                  int // changes
+}
+
+// tile is a number of the summary.
+type tile struct {
+	Label string
+	N     int
+	Alarm string // a sign beside the number, "" for none
+}
+
+// row is a change as the page without scripts shows it.
+type row struct {
+	*change
+	Title, Where string
+	Tags         []tag
+	Warnings     []warning
+	Lines        []diffLine
+	Objects      []string
+	ObjectsRest  int
+}
+
+type tag struct{ Class, Text string }
+
+type diffLine struct{ Class, Text string }
+
+// skippedListed and membersListed bound lists of the page without scripts, and
+// staticDiff a diff in it.
+const (
+	skippedListed = 5
+	membersListed = 20
+	staticDiff    = 8 << 10
+)
+
+func (p *Printer) write(s engine.Summary) error {
+	t, err := template.New("page").Funcs(template.FuncMap{"n": grouped, "parts": pathParts}).Parse(pageSource)
+	if err != nil {
+		return err
+	}
+	content := p.page(&s)
+	if err := t.ExecuteTemplate(p.options.Out, "begin", content); err != nil {
+		return err
+	}
+	if err := p.island(p.options.Out); err != nil {
+		return err
+	}
+	return t.ExecuteTemplate(p.options.Out, "end", content)
+}
+
+// contentPolicy lets nothing load, and nothing run but the page's own style and
+// script. Scripts may only add text: what makes markup of text is refused.
+func contentPolicy() template.HTML {
+	hash := func(text string) string {
+		sum := sha256.Sum256([]byte(text))
+		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	}
+	return template.HTML(`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src ` + hash(style) +
+		"; script-src " + hash(script) + `; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'">`) //nolint:gosec // nothing in it comes from outside
+}
+
+func (p *Printer) page(s *engine.Summary) *page {
+	out := &page{
+		Policy: contentPolicy(), Style: template.CSS(style), Script: template.JS(script), //nolint:gosec // parts of this package
+		Title:    title(s),
+		Sentence: groupedIn(wording.Counts(*s)), Restarts: groupedIn(wording.Restarts(s.Restarts)),
+		Context: harmlessContext(p.options.Context), Tiles: tiles(s), Problems: p.problems, Untold: p.untold,
+		Rules: p.rules(s), Distinct: p.changes,
+	}
+	for i := range s.Rules {
+		p.overview.policies.of(policyName(s.Rules[i].Rule))
+	}
+	out.Charts = []chart{
+		p.overview.policies.chartOf("By policy", "Policy", "policy"),
+		p.overview.namespaces.chartOf("By namespace", "Namespace", "namespace"),
+	}
+	out.Skipped, out.SkippedRest = p.overview.skipped.Top(skippedListed)
+	for i := range out.Skipped {
+		out.Skipped[i].Text = cut(redact.EscapeLine(p.masker.Text(out.Skipped[i].Text)), textLength)
+	}
+	out.CommandTitle, out.Command = p.command(s)
+	for at := levels - 1; at >= 0; at-- {
+		for _, number := range p.order[at] {
+			if len(out.Static) < maxStatic {
+				out.Static = append(out.Static, rowOf(p.static[number]))
+			}
+		}
+	}
+	return out
+}
+
+// command is what to type next.
+func (p *Printer) command(s *engine.Summary) (title, command string) {
+	if p.options.Advise == nil {
+		return "", ""
+	}
+	switch a := p.options.Advise(*s); {
+	case a.Next != "":
+		return "To make these changes", redact.EscapeLine(a.Next)
+	case a.Why != "":
+		return "To see why", redact.EscapeLine(a.Why)
+	}
+	return "", ""
+}
+
+func title(s *engine.Summary) string {
+	if s.Objects == 0 {
+		return "No object was evaluated"
+	}
+	return fmt.Sprintf("%s of %s would change", grouped(s.Changed), plural(s.Objects, "object"))
+}
+
+func harmlessContext(c structured.Context) structured.Context {
+	for _, s := range []*string{&c.Context, &c.Server, &c.User, &c.Namespace, &c.Operation, &c.Version, &c.Time} {
+		*s = cut(redact.EscapeLine(*s), nameLength)
+	}
+	return c
+}
+
+func tiles(s *engine.Summary) []tile {
+	out := []tile{{Label: "objects evaluated", N: s.Objects}, {Label: "would change", N: s.Changed}, {Label: "fields", N: s.Fields}}
+	if s.Restarts.Pods > 0 {
+		out = append(out, tile{Label: "Pods would restart", N: s.Restarts.Pods, Alarm: "warned"})
+	}
+	if s.Warnings > 0 {
+		out = append(out, tile{Label: "warnings", N: s.Warnings, Alarm: "warned"})
+	}
+	if s.Incomplete > 0 {
+		out = append(out, tile{Label: "incomplete", N: s.Incomplete, Alarm: "failed"})
+	}
+	return out
+}
+
+func rowOf(c *change) row {
+	out := row{change: c, Title: displayName(c.first[0]), Where: others(c), Tags: tags(c), Warnings: c.Warnings}
+	if c.count > 1 {
+		out.Warnings = c.Alike
+		if c.pods > 0 {
+			out.Warnings = append([]warning{{Code: string(engine.ImpactRollout), Text: plural(c.pods, "Pod") + " would restart in all"}}, c.Alike...)
+		}
+		for _, m := range c.first {
+			out.Objects = append(out.Objects, displayName(m))
+		}
+		out.ObjectsRest = c.count - len(c.first)
+	}
+	for line := range strings.Lines(cutLines(c.diff, staticDiff)) {
+		out.Lines = append(out.Lines, diffLine{lineClass(line), line})
+	}
+	return out
+}
+
+// displayName is "shop/web".
+func displayName(m member) string { return strings.TrimPrefix(m.Namespace+"/"+m.Name, "/") }
+
+func others(c *change) string {
+	if c.count == 1 {
+		return ""
+	}
+	if n := len(c.namespaces); n > 1 {
+		return fmt.Sprintf("and %s more, in %s namespaces", grouped(c.count-1), grouped(n))
+	}
+	return fmt.Sprintf("and %s more", grouped(c.count-1))
+}
+
+func tags(c *change) []tag {
+	var out []tag
+	if c.Level == failed {
+		out = append(out, tag{"failed", "✕ incomplete"})
+	}
+	if c.Level >= warned && (len(c.Warnings) > 0 || c.Level == warned) {
+		out = append(out, tag{"warned", "! warning"})
+	}
+	if c.Verb == "create" {
+		out = append(out, tag{"plain", "new object"})
+	}
+	if c.Fields > 0 {
+		out = append(out, tag{"plain", plural(c.Fields, "field")})
+	}
+	return out
+}
+
+// pathParts cuts a path where a line of it may end.
+func pathParts(path string) []string { return strings.SplitAfter(path, ".") }
+
+func lineClass(line string) string {
+	switch line[0] {
+	case '+':
+		return "add"
+	case '-':
+		return "del"
+	case '@':
+		return "hunk"
+	}
+	return "same"
+}
+
+// plural is "1 field", "2,000 fields".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return grouped(n) + " " + noun + "s"
+}
+
+var largeNumber = regexp.MustCompile(`[0-9]{4,18}`)
+
+// groupedIn is a sentence with its numbers as the page has all others.
+func groupedIn(sentence string) string {
+	return largeNumber.ReplaceAllStringFunc(sentence, func(digits string) string {
+		n, err := strconv.Atoi(digits)
+		if err != nil {
+			return digits
+		}
+		return grouped(n)
+	})
+}
+
+// grouped is a number that is not negative, as "10,000".
+func grouped(n int) string {
+	if n < 1000 {
+		return strconv.Itoa(n)
+	}
+	return fmt.Sprintf("%s,%03d", grouped(n/1000), n%1000)
+}

@@ -1,0 +1,180 @@
+package html
+
+import (
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+)
+
+// The bounds of what is held in memory, however large the run is.
+const (
+	maxKnown    = 50_000 // changes to which like ones are added
+	maxStatic   = 40     // changes of each level that are there without scripts, too
+	maxProblems = 100
+)
+
+// New returns a printer that writes the page when it is closed; until then the
+// changes are collected. End removes what it holds.
+func New(o output.Options) *Printer {
+	o.Color, o.Query, o.Comparer = false, "", nil
+	return &Printer{
+		options: o, masker: report.Masker(o), view: output.NewView(o),
+		known: map[[32]byte]int{}, static: map[int]*change{},
+	}
+}
+
+// Printer writes the report.
+type Printer struct {
+	options output.Options
+	masker  *redact.Masker
+	view    *human.View
+
+	changes  int              // distinct ones, numbered as they come
+	known    map[[32]byte]int // their numbers, by likeness
+	static   map[int]*change  // those that are there without scripts, too
+	order    [levels][]int    // the numbers of these
+	data     report.Spool     // a section of changes for each level, and the members
+	overview overview
+	problems []string
+	untold   int // problems that are too many
+}
+
+// members is the section of the objects that belong to the changes.
+const members = "members"
+
+// Print adds an object, if there is something to tell of it.
+func (p *Printer) Print(c engine.Change) error {
+	plain := c
+	plain.Impacts = nil // they are told of the object, not of a rule
+	object := report.Describe(&plain, p.masker)
+	p.overview.add(&c, object.Findings)
+	if !p.tells(&c, object.Findings) {
+		return nil
+	}
+	if err := p.add(&c, object.Findings); err != nil {
+		return fmt.Errorf("%s: %w", object.Name, err)
+	}
+	return nil
+}
+
+// tells tells whether an object is listed: as in the formats for people.
+func (p *Printer) tells(c *engine.Change, findings []report.Finding) bool {
+	if c.Changed() || c.Writes() || levelOf(c) != plain {
+		return true
+	}
+	return p.options.Explain && len(findings) > 0
+}
+
+func (p *Printer) add(c *engine.Change, findings []report.Finding) error {
+	told := p.describe(c, findings)
+	words, err := json.Marshal(told.Rules)
+	if err != nil {
+		return err
+	}
+	likeness := p.view.Likeness(c, words)
+	number, ok := p.known[likeness]
+	if !ok {
+		number = p.changes
+		if err := p.found(c, told); err != nil {
+			return err
+		}
+		if len(p.known) < maxKnown {
+			p.known[likeness] = number
+		}
+	}
+	m := memberOf(c)
+	if first := p.static[number]; first != nil {
+		first.join(m)
+	}
+	text, err := json.Marshal([]any{number, m.Namespace, m.Name, m.Pods})
+	if err != nil {
+		return err
+	}
+	return p.data.Add(members, string(text)+"\n")
+}
+
+// found adds a change that is like none before it.
+func (p *Printer) found(c *engine.Change, told *change) error {
+	if c.Changed() {
+		text, err := p.view.Unified(c)
+		if err != nil {
+			return err
+		}
+		told.diff = diffText(text)
+	}
+	told.ID = p.changes
+	p.changes++
+	text, err := json.Marshal(told)
+	if err != nil {
+		return err
+	}
+	// The diff has a line of its own, which is not read before it is looked at.
+	diff, err := json.Marshal(told.diff)
+	if err != nil {
+		return err
+	}
+	if at := told.Level; len(p.order[at]) < maxStatic {
+		p.order[at] = append(p.order[at], told.ID)
+		p.static[told.ID] = told
+	}
+	return p.data.Add(told.Level.String(), string(text)+"\n"+string(diff)+"\n")
+}
+
+// Trouble adds what went wrong beside the objects; it stands above everything.
+func (p *Printer) Trouble(err error) error {
+	if len(p.problems) == maxProblems {
+		p.untold++
+		return nil
+	}
+	p.problems = append(p.problems, cut(report.ProblemOf(err, p.masker).Text, textLength))
+	return nil
+}
+
+// Close writes the page.
+func (p *Printer) Close(s engine.Summary) error {
+	return errors.Join(p.write(s), p.End())
+}
+
+// End removes what is held, of a run that broke off.
+func (p *Printer) End() error { return p.data.Close() }
+
+// island writes the changes as the script reads them: lines of JSON, compressed
+// because they are alike in most of their words, as base64 because a page is text.
+func (p *Printer) island(w io.Writer) error {
+	if _, err := io.WriteString(w, `<script type="application/gzip" id="data">`); err != nil {
+		return err
+	}
+	encoder := base64.NewEncoder(base64.StdEncoding, w)
+	compressor := gzip.NewWriter(encoder)
+	if err := p.lines(compressor); err != nil {
+		return err
+	}
+	if err := errors.Join(compressor.Close(), encoder.Close()); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "</script>\n")
+	return err
+}
+
+// lines writes the changes, those of the highest level first, and behind an empty
+// line their members.
+func (p *Printer) lines(w io.Writer) error {
+	for at := levels - 1; at >= 0; at-- {
+		if err := p.data.Copy(w, at.String()); err != nil {
+			return err
+		}
+	}
+	if _, err := io.WriteString(w, "\n"); err != nil {
+		return err
+	}
+	return p.data.Copy(w, members)
+}

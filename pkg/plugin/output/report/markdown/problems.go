@@ -1,0 +1,56 @@
+package markdown
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+)
+
+// maxProblems bounds how many problems are told.
+const maxProblems = 20
+
+// problems are what went wrong beside the objects.
+type problems struct {
+	lines  []string
+	untold int
+}
+
+func (p *problems) add(err error, m *redact.Masker) {
+	if len(p.lines) == maxProblems {
+		p.untold++
+		return
+	}
+	p.lines = append(p.lines, "- error: "+codeSpan(report.ProblemOf(err, m).Text)+"\n")
+}
+
+func (p *problems) write(b *bytes.Buffer) {
+	if len(p.lines) == 0 {
+		return
+	}
+	b.WriteString("\n" + strings.Join(p.lines, ""))
+	if p.untold > 0 {
+		fmt.Fprintf(b, "- and %d more errors\n", p.untold)
+	}
+}
+
+// spanBytes bounds a text on a line.
+const spanBytes = 500
+
+// codeSpan shows a line as it is, cut where it is long, between more backticks than
+// it holds.
+func codeSpan(s string) string {
+	if len(s) > spanBytes {
+		s = strings.ToValidUTF8(s[:spanBytes], "") + "..."
+	}
+	fence := "`"
+	for strings.Contains(s, fence) {
+		fence += "`"
+	}
+	if strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`") {
+		s = " " + s + " "
+	}
+	return fence + s + fence
+}

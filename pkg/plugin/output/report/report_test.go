@@ -1,0 +1,212 @@
+package report_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/github"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/junit"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/markdown"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/policyreport"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/sarif"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output")
+
+// given is what a case is made of: changes whose fields belong to the last rule
+// that changed the object, Secrets that policies read, and what else went wrong.
+type given struct {
+	Secrets  []map[string]any
+	Problems []struct{ Origin, Policy, Rule, Text string }
+	Changes  []struct {
+		Before, After map[string]any
+		Steps         []step
+		Impacts       []engine.Impact
+	}
+}
+
+type step struct {
+	Dialect, Policy, Rule, Via, Origin string
+	Reason, NotIdempotent, Trigger     string
+	Outcome                            engine.Outcome
+	AsCreated                          bool
+	Warnings                           []engine.Warning
+}
+
+func (s *step) engine() engine.Step {
+	if s.Dialect == "" {
+		s.Dialect = "kyverno"
+	}
+	out := engine.Step{
+		Rule:    engine.RuleRef{Dialect: s.Dialect, Policy: s.Policy, Rule: s.Rule, Via: s.Via, Origin: s.Origin},
+		Outcome: s.Outcome, AsCreated: s.AsCreated, NotIdempotent: s.NotIdempotent, Warnings: s.Warnings,
+	}
+	if s.Reason != "" {
+		out.Err = errors.New(s.Reason)
+	}
+	if s.Trigger != "" {
+		out.Trigger = engine.ObjectKey{Name: s.Trigger}
+		out.Trigger.Kind = "Secret"
+	}
+	return out
+}
+
+func object(m map[string]any) *unstructured.Unstructured {
+	if m == nil {
+		return nil
+	}
+	return &unstructured.Unstructured{Object: m}
+}
+
+func (g *given) changes() []engine.Change {
+	var out []engine.Change
+	for _, in := range g.Changes {
+		c := engine.Change{Before: object(in.Before), After: object(in.After), Impacts: in.Impacts}
+		if c.After == nil {
+			c.After = c.Before
+		}
+		c.Subject = engine.KeyOf(c.After)
+		var last engine.RuleRef
+		for i := range in.Steps {
+			s := in.Steps[i].engine()
+			if s.Outcome == engine.Changed {
+				last = s.Rule
+			}
+			c.Steps = append(c.Steps, s)
+		}
+		for _, f := range diff.Compare(in.Before, c.After.Object, diff.Type{}) {
+			c.Fields = append(c.Fields, engine.FieldChange{Field: f, Rule: last})
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// formats are those of --report, but for what they write into.
+var formats = map[string]func(output.Options) output.Printer{
+	"junit":        func(o output.Options) output.Printer { return junit.New(o) },
+	"sarif":        func(o output.Options) output.Printer { return sarif.New(o) },
+	"github":       func(o output.Options) output.Printer { return github.New(o, nil) },
+	"policyreport": func(o output.Options) output.Printer { return policyreport.New(policyreport.WGPolicy(), o) },
+	"openreports":  func(o output.Options) output.Printer { return policyreport.New(policyreport.OpenReports(), o) },
+	"markdown": func(o output.Options) output.Printer {
+		p, err := markdown.New(o, 0)
+		if err != nil {
+			panic(err)
+		}
+		return p
+	},
+}
+
+// TestGolden writes testdata/<case>.txtar in every format, and has each read by the
+// rules of the format.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) { golden(t, file) })
+	}
+}
+
+func golden(t *testing.T, file string) {
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var g given
+	if err := yaml.UnmarshalStrict(archive.Files[0].Data, &g); err != nil {
+		t.Fatal(err)
+	}
+	for i := range archive.Files[1:] {
+		want := &archive.Files[i+1]
+		format := strings.TrimPrefix(want.Name, "want.")
+		got := written(t, format, &g)
+		if again := written(t, format, &g); got != again {
+			t.Errorf("%s: not the same bytes twice", format)
+		}
+		if at := strings.IndexFunc(got, harmful); at >= 0 {
+			t.Errorf("%s: a control character got through at %q", format, got[at:min(at+20, len(got))])
+		}
+		t.Run(format, func(t *testing.T) { readers[format](t, got) })
+		if *update {
+			want.Data = []byte(got)
+		} else if diff := cmp.Diff(string(want.Data), got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", format, diff)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(file, txtar.Format(archive), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func harmful(r rune) bool {
+	return r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028')
+}
+
+func written(t *testing.T, format string, g *given) string {
+	t.Helper()
+	var out bytes.Buffer
+	o := output.Options{Out: &out, Masker: &redact.Masker{}, Context: structured.Context{Version: "v1.2.3"}}
+	for _, s := range g.Secrets {
+		o.Masker.Learn(object(s))
+	}
+	p := formats[format](o)
+	var summary engine.Summary
+	for _, c := range g.changes() {
+		summary.Add(&c)
+		if err := p.Print(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, problem := range g.Problems {
+		err := errors.New(problem.Text)
+		if problem.Policy != "" {
+			err = &engine.CompileError{Origin: problem.Origin, Policy: problem.Policy, Rule: problem.Rule, Err: err}
+		}
+		if err := p.(report.Troubled).Trouble(err); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Close(summary); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// Each case has every format, so that all tell the same.
+func TestCasesAreComplete(t *testing.T) {
+	files, _ := filepath.Glob("testdata/*.txtar")
+	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for format := range formats {
+			if !slices.ContainsFunc(archive.Files, func(f txtar.File) bool { return f.Name == "want."+format }) {
+				t.Errorf("%s: no want.%s", file, format)
+			}
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// maxHeld bounds the bytes in memory. What is more goes to a temporary file.
+const maxHeld = 4 << 20
+
+// Spool holds texts by section. The zero value is ready for use. Close frees
+// what it may hold on disk.
+type Spool struct {
+	sections map[string]*section
+	held     int
+	limit    int // maxHeld, or less in tests
+	file     *os.File
+	end      int64 // of the file
+	unnamed  bool  // nothing is left of the file once it is closed
+}
+
+type section struct {
+	parts []part // in the file, in order
+	held  []byte // what comes after them
+}
+
+type part struct{ from, length int64 }
+
+// Add appends a text to a section.
+func (s *Spool) Add(name, text string) error {
+	if s.sections == nil {
+		s.sections = map[string]*section{}
+	}
+	if s.limit == 0 {
+		s.limit = maxHeld
+	}
+	at := s.sections[name]
+	if at == nil {
+		at = &section{}
+		s.sections[name] = at
+	}
+	at.held = append(at.held, text...)
+	s.held += len(text)
+	if s.held <= s.limit {
+		return nil
+	}
+	return s.spill()
+}
+
+// spill moves what is in memory to the file. In which order the sections go there
+// does not show: each knows its own parts.
+func (s *Spool) spill() (err error) {
+	if s.file == nil {
+		if s.file, err = os.CreateTemp("", "kubectl-mutate-*"); err != nil {
+			return fmt.Errorf("holding a report that is too large for memory: %w", err)
+		}
+		// Then nothing stays behind a process that is killed. Windows removes no file
+		// that is open; there, Close does.
+		s.unnamed = os.Remove(s.file.Name()) == nil
+	}
+	for _, at := range s.sections {
+		if len(at.held) == 0 {
+			continue
+		}
+		if _, err := s.file.WriteAt(at.held, s.end); err != nil {
+			return fmt.Errorf("holding a report that is too large for memory: %w", err)
+		}
+		length := int64(len(at.held))
+		at.parts = append(at.parts, part{from: s.end, length: length})
+		s.end += length
+		at.held = nil
+	}
+	s.held = 0
+	return nil
+}
+
+// Copy writes a section out.
+func (s *Spool) Copy(w io.Writer, name string) error {
+	at := s.sections[name]
+	if at == nil {
+		return nil
+	}
+	for _, p := range at.parts {
+		if _, err := io.Copy(w, io.NewSectionReader(s.file, p.from, p.length)); err != nil {
+			return err
+		}
+	}
+	_, err := w.Write(at.held)
+	return err
+}
+
+// Close forgets everything.
+func (s *Spool) Close() error {
+	s.sections = nil
+	if s.file == nil {
+		return nil
+	}
+	f := s.file
+	s.file = nil
+	err := f.Close()
+	if !s.unnamed {
+		err = errors.Join(err, os.Remove(f.Name()))
+	}
+	return err
+}

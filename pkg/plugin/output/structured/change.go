@@ -1,0 +1,174 @@
+package structured
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+)
+
+type reportChange struct {
+	Object Object `json:"object"`
+	// Before and After are there only where they differ.
+	Before map[string]any `json:"before,omitempty"`
+	After  map[string]any `json:"after,omitempty"`
+	Fields []reportField  `json:"fields,omitempty"`
+	Steps  []reportStep   `json:"steps,omitempty"`
+	// Warnings are what the change means beyond its fields.
+	Warnings []reportImpact `json:"warnings,omitempty"`
+	// NotMatched counts the rules that did not match, where they are no steps.
+	NotMatched int `json:"notMatched,omitempty"`
+}
+
+type reportField struct {
+	Path string `json:"path"`
+	// Pointer is the JSON pointer in the object that holds the field: before, if
+	// it was removed, else after.
+	Pointer string `json:"pointer,omitempty"`
+	Kind    string `json:"kind"`
+	From    any    `json:"from,omitempty"`
+	To      any    `json:"to,omitempty"`
+	Rule
+}
+
+type reportStep struct {
+	Rule
+	Outcome       string   `json:"outcome"`
+	AsCreated     bool     `json:"asCreated,omitempty"`
+	NotIdempotent string   `json:"notIdempotent,omitempty"`
+	Trigger       *Object  `json:"trigger,omitempty"`
+	Reason        string   `json:"reason,omitempty"`
+	Fields        []string `json:"fields,omitempty"` // paths that the rule changed
+	Warnings      []string `json:"warnings,omitempty"`
+}
+
+type reportSummary struct {
+	Objects    int                 `json:"objects"`
+	Changed    int                 `json:"changed"`
+	Fields     int                 `json:"fields"`
+	Incomplete int                 `json:"incomplete"`
+	Warnings   int                 `json:"warnings"`
+	Restarts   reportRestarts      `json:"restarts"`
+	Rules      []reportRuleSummary `json:"rules"`
+}
+
+type reportRuleSummary struct {
+	Rule
+	Outcomes map[engine.Outcome]int `json:"outcomes"`
+}
+
+// reported is a change as the report holds it.
+func (o *Options) reported(c *engine.Change) reportChange {
+	out := reportChange{Object: ObjectOf(c.Subject), NotMatched: len(c.NotMatched)}
+	if c.Changed() {
+		before, after := redact.States(o.Masker, c, redact.Configured)
+		if before != nil {
+			out.Before = before.Object
+		}
+		if after != nil {
+			out.After = after.Object
+		}
+	}
+	places := map[*unstructured.Unstructured]*diff.Pointers{}
+	for i := range c.Fields {
+		f := &c.Fields[i]
+		field := o.field(c, f)
+		if holder := redact.Holder(c, f); holder != nil {
+			if places[holder] == nil {
+				places[holder] = diff.PointersIn(holder.Object)
+			}
+			if pointer, ok := places[holder].Of(f.Path); ok {
+				field.Pointer = redact.Pointer(o.Masker, pointer)
+			}
+		}
+		out.Fields = append(out.Fields, field)
+	}
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		if s.Outcome == engine.NotMatched && !o.Explain {
+			out.NotMatched++
+			continue
+		}
+		out.Steps = append(out.Steps, o.stepOf(s))
+	}
+	out.Warnings = o.reportedImpacts(c)
+	return out
+}
+
+func (o *Options) field(c *engine.Change, f *engine.FieldChange) reportField {
+	from, to := redact.Values(o.Masker, c, f)
+	return reportField{
+		Path: diff.PathString(o.Masker.Path(f.Path)), Kind: string(f.Kind),
+		From: from, To: to, Rule: RuleOf(f.Rule),
+	}
+}
+
+func (o *Options) stepOf(s *engine.Step) reportStep {
+	out := reportStep{
+		Rule: RuleOf(s.Rule), Outcome: string(s.Outcome), AsCreated: s.AsCreated,
+		NotIdempotent: o.Masker.Text(s.NotIdempotent), Warnings: o.warningTexts(s.Warnings),
+	}
+	for i := range s.Fields {
+		out.Fields = append(out.Fields, diff.PathString(o.Masker.Path(s.Fields[i].Path)))
+	}
+	if s.Trigger != (engine.ObjectKey{}) {
+		trigger := ObjectOf(s.Trigger)
+		out.Trigger = &trigger
+	}
+	if s.Err != nil {
+		out.Reason = strings.ToValidUTF8(o.Masker.Text(s.Err.Error()), "\ufffd")
+	}
+	return out
+}
+
+func (o *Options) warningTexts(warnings []engine.Warning) []string {
+	var out []string
+	for _, w := range warnings {
+		out = append(out, o.Masker.Text(string(w)))
+	}
+	return out
+}
+
+func summaryOf(s engine.Summary) reportSummary {
+	out := reportSummary{
+		Objects: s.Objects, Changed: s.Changed, Fields: s.Fields,
+		Incomplete: s.Incomplete, Warnings: s.Warnings, Restarts: reportRestarts(s.Restarts), Rules: []reportRuleSummary{},
+	}
+	for _, r := range s.Rules {
+		out.Rules = append(out.Rules, reportRuleSummary{Rule: RuleOf(r.Rule), Outcomes: r.Outcomes})
+	}
+	return out
+}
+
+type reportImpact struct {
+	Code   string   `json:"code"`
+	Text   string   `json:"text"`
+	Advice string   `json:"advice,omitempty"`
+	Fields []string `json:"fields,omitempty"`
+	Owner  string   `json:"owner,omitempty"`
+	Pods   int      `json:"pods,omitempty"`
+}
+
+type reportRestarts struct {
+	Workloads int `json:"workloads"`
+	Pods      int `json:"pods"`
+}
+
+func (o *Options) reportedImpacts(c *engine.Change) []reportImpact {
+	var out []reportImpact
+	for i := range c.Impacts {
+		impact := &c.Impacts[i]
+		r := reportImpact{
+			Code: string(impact.Code), Text: o.Masker.Text(impact.Text), Advice: o.Masker.Text(impact.Advice),
+			Owner: o.Masker.Text(impact.Owner), Pods: impact.Pods,
+		}
+		for _, p := range impact.Fields {
+			r.Fields = append(r.Fields, diff.PathString(o.Masker.Path(p)))
+		}
+		out = append(out, r)
+	}
+	return out
+}

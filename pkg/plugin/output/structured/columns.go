@@ -1,0 +1,162 @@
+package structured
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/client-go/util/jsonpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// Columns prints a row for each change of the report.
+type Columns struct {
+	options Options
+	rows    rowWriter
+	columns []customColumn
+	begun   bool
+}
+
+// rowWriter lines up the cells of rows.
+type rowWriter interface {
+	io.Writer
+	Flush() error
+}
+
+type customColumn struct {
+	header string
+	value  *jsonpath.JSONPath
+}
+
+// relaxed is how kubectl takes the paths of columns: "{.a}", ".a" and "a" are the same.
+var relaxed = regexp.MustCompile(`^\{\.?([^{}]+)\}$|^\.?([^{}]+)$`)
+
+var errNoColumns = errors.New("-o custom-columns: name columns as HEADER:PATH,HEADER:PATH, with the paths of a change in the report, such as KIND:.object.kind")
+
+// NewCustomColumns returns a printer of columns, "HEADER:PATH,HEADER:PATH", over each
+// change of the report. It fails for a text that names none.
+func NewCustomColumns(o Options, text string) (*Columns, error) {
+	p := newColumns(o)
+	for column := range strings.SplitSeq(text, ",") {
+		header, path, ok := strings.Cut(column, ":")
+		if !ok || header == "" {
+			return nil, errNoColumns
+		}
+		if err := p.add(header, path); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// NewColumnsTemplate is NewCustomColumns for what kubectl takes from a file: a line of
+// headers, and below each the path of its column.
+func NewColumnsTemplate(o Options, text string) (*Columns, error) {
+	headers, paths, _ := strings.Cut(strings.TrimLeft(text, "\r\n"), "\n")
+	paths, _, _ = strings.Cut(paths, "\n")
+	names, below := strings.Fields(headers), strings.Fields(paths)
+	if len(names) == 0 || len(names) != len(below) {
+		return nil, fmt.Errorf("-o custom-columns-file: the file has %s and %s; it needs a line of headers, and a line with as many paths", wording.Plural(len(names), "header"), wording.Plural(len(below), "path"))
+	}
+	p := newColumns(o)
+	for i, header := range names {
+		if err := p.add(header, below[i]); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func newColumns(o Options) *Columns {
+	return &Columns{options: o, rows: printers.GetNewTabWriter(o.Out)}
+}
+
+func (p *Columns) add(header, path string) error {
+	match := relaxed.FindStringSubmatch(path)
+	if match == nil {
+		return errNoColumns
+	}
+	value := jsonpath.New(header).AllowMissingKeys(true)
+	if err := value.Parse("{." + match[1] + match[2] + "}"); err != nil {
+		return fmt.Errorf("-o custom-columns: %s: %w", header, err)
+	}
+	p.columns = append(p.columns, customColumn{header, value})
+	return nil
+}
+
+// Print prints the row of an object that would change, or of which there is
+// something to tell.
+func (p *Columns) Print(c engine.Change) error {
+	redact.LearnChange(p.options.Masker, &c)
+	if !redact.Listed(&c, p.options.Explain) {
+		return nil
+	}
+	text, err := json.Marshal(p.options.reported(&c))
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Subject, err)
+	}
+	var change map[string]any
+	if err := json.Unmarshal(text, &change); err != nil {
+		return fmt.Errorf("%s: %w", c.Subject, err)
+	}
+	cells := make([]string, len(p.columns))
+	for i, column := range p.columns {
+		if cells[i], err = column.cell(change); err != nil {
+			return fmt.Errorf("%s: column %s: %w", c.Subject, column.header, brief(err))
+		}
+	}
+	return p.row(cells)
+}
+
+func (c *customColumn) cell(change map[string]any) (string, error) {
+	results, err := c.value.FindResults(change)
+	if err != nil {
+		return "", err
+	}
+	var parts []string
+	for _, list := range results {
+		for _, v := range list {
+			parts = append(parts, fmt.Sprint(v.Interface()))
+		}
+	}
+	if len(parts) == 0 {
+		return "<none>", nil
+	}
+	return redact.Escape(strings.Join(parts, ","), ""), nil
+}
+
+// row writes a row, and before the first one the headers.
+func (p *Columns) row(cells []string) error {
+	if err := p.headers(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(p.rows, strings.Join(cells, "\t"))
+	return err
+}
+
+func (p *Columns) headers() error {
+	if p.begun {
+		return nil
+	}
+	p.begun = true
+	headers := make([]string, len(p.columns))
+	for i, column := range p.columns {
+		headers[i] = redact.Escape(column.header, "")
+	}
+	return p.row(headers)
+}
+
+// Close prints what is left of the rows.
+func (p *Columns) Close(engine.Summary) error {
+	if err := p.headers(); err != nil {
+		return err
+	}
+	return p.rows.Flush()
+}

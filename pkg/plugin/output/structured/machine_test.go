@@ -1,0 +1,104 @@
+package structured_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
+)
+
+// command is what a runner of GitHub Actions acts on where it begins a line.
+const command = "::error::x"
+
+// renamed is a change of a ConfigMap that has a command for a name and a value.
+func renamed() engine.Change {
+	of := func(value string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": command}, "data": map[string]any{"k": value},
+		}}
+	}
+	c := engine.Change{Before: of("a"), After: of("\x1b[2J\n" + command)}
+	c.Subject = engine.KeyOf(c.After)
+	for _, f := range diff.Compare(c.Before.Object, c.After.Object, diff.Type{}) {
+		c.Fields = append(c.Fields, engine.FieldChange{Field: f})
+	}
+	return c
+}
+
+type printer interface {
+	Print(engine.Change) error
+	Close(engine.Summary) error
+}
+
+// Programs get values as they are; only what acts on a terminal is escaped.
+func TestValuesReachProgramsAsTheyAre(t *testing.T) {
+	for what, c := range map[string]struct {
+		begin func(structured.Options) (printer, error)
+		want  string
+	}{
+		"jsonpath": {func(o structured.Options) (printer, error) {
+			return structured.NewJSONPath(o, "{.changes[0].after.data.k}", false)
+		}, `\x1b[2J` + "\n" + command},
+		"go-template": {func(o structured.Options) (printer, error) {
+			return structured.NewGoTemplate(o, "{{(index .changes 0).after.data.k}}")
+		}, `\x1b[2J` + "\n" + command},
+		"custom-columns": {func(o structured.Options) (printer, error) {
+			return structured.NewCustomColumns(o, "NAME:.object.name,K:after.data.k")
+		}, "NAME         K\n" + command + `   \x1b[2J\n` + command + "\n"},
+		"names": {func(o structured.Options) (printer, error) { return structured.NewNames(o), nil }, "configmap/" + command + "\n"},
+		"query": {func(o structured.Options) (printer, error) {
+			return structured.NewQuery(o, "changes[].object.name", true)
+		}, "- " + command + "\n"},
+	} {
+		var out bytes.Buffer
+		p, err := c.begin(structured.Options{Out: &out})
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if err := errors.Join(p.Print(renamed()), p.Close(engine.Summary{})); err != nil || out.String() != c.want {
+			t.Errorf("%s: got %v, %q; want %q", what, err, out.String(), c.want)
+		}
+	}
+}
+
+func TestWhatCannotBeUsedIsRefusedAtOnce(t *testing.T) {
+	for what, begin := range map[string]func() error{
+		"a JSONPath that does not end":   func() error { _, err := structured.NewJSONPath(structured.Options{}, "{.a", false); return err },
+		"a template that does not end":   func() error { _, err := structured.NewGoTemplate(structured.Options{}, "{{.a"); return err },
+		"columns without paths":          func() error { _, err := structured.NewCustomColumns(structured.Options{}, "NAME"); return err },
+		"a column whose path is no path": func() error { _, err := structured.NewCustomColumns(structured.Options{}, "NAME:.a["); return err },
+		"a query that does not end":      func() error { _, err := structured.NewQuery(structured.Options{}, "a[", false); return err },
+	} {
+		if err := begin(); err == nil {
+			t.Errorf("%s: no error", what)
+		}
+	}
+}
+
+// A column of which an object has nothing says so, and no objects leave the headers.
+func TestColumnsWithoutValues(t *testing.T) {
+	for _, changes := range [][]engine.Change{nil, {renamed()}} {
+		var out bytes.Buffer
+		p, err := structured.NewCustomColumns(structured.Options{Out: &out}, "UID:.object.uid")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range changes {
+			if err := p.Print(c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := p.Close(engine.Summary{}); err != nil {
+			t.Fatal(err)
+		}
+		if want := "UID\n" + strings.Repeat("<none>\n", len(changes)); out.String() != want {
+			t.Errorf("got %q, want %q", out.String(), want)
+		}
+	}
+}

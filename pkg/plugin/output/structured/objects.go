@@ -1,0 +1,145 @@
+package structured
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// Names prints the names of the changed objects as `kubectl -o name` does:
+// "deployment.apps/web". As there, the namespace is not a part of it; one that is
+// piped on belongs beside it with -n.
+type Names struct{ options Options }
+
+// NewNames returns a printer of names.
+func NewNames(o Options) *Names { return &Names{o} }
+
+// Print prints the name of an object that would change.
+func (p *Names) Print(c engine.Change) error {
+	if !c.Changed() {
+		return nil
+	}
+	_, err := fmt.Fprintln(p.options.Out, wording.ResourceName(c.Subject))
+	return err
+}
+
+// Close has nothing to add.
+func (p *Names) Close(engine.Summary) error { return nil }
+
+// Manifests prints the changed objects, as a YAML stream. They keep their
+// uid, so that to apply them fails where the object was replaced meanwhile.
+type Manifests struct {
+	options Options
+	printed bool
+}
+
+// NewManifests returns a printer of manifests.
+func NewManifests(o Options) *Manifests { return &Manifests{options: o} }
+
+// maskedNote stands above a manifest that must not be applied.
+const maskedNote = "# Secret values are masked, do not apply: --show-secrets prints them\n"
+
+// Print prints an object that would change.
+func (p *Manifests) Print(c engine.Change) error {
+	redact.LearnChange(p.options.Masker, &c)
+	if !c.Changed() || c.After == nil {
+		return nil
+	}
+	object := redact.Trim(c.After, c.Fields, redact.Stored)
+	masked := p.options.Masker.Object(object)
+	out, err := objectdiff.MarshalYAML(masked.Object)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Subject, err)
+	}
+	var b bytes.Buffer
+	if p.printed {
+		b.WriteString("---\n")
+	}
+	if masked != object {
+		b.WriteString(maskedNote)
+	}
+	b.Write(out)
+	p.printed = true
+	_, err = p.options.Out.Write(b.Bytes())
+	return err
+}
+
+// Close has nothing to add.
+func (p *Manifests) Close(engine.Summary) error { return nil }
+
+// Patches prints an RFC 6902 patch for each changed object: a stream of JSON
+// values, one a line, each naming its object.
+type Patches struct{ options Options }
+
+// NewPatches returns a printer of patches.
+func NewPatches(o Options) *Patches { return &Patches{o} }
+
+type objectPatch struct {
+	Object Object             `json:"object"`
+	Patch  []intent.Operation `json:"patch"`
+}
+
+// Print prints the patch of an object that would change. An object that is not
+// there yet is added whole.
+func (p *Patches) Print(c engine.Change) error {
+	redact.LearnChange(p.options.Masker, &c)
+	if !c.Changed() {
+		return nil
+	}
+	out, err := MarshalLine(objectPatch{Object: ObjectOf(c.Subject), Patch: p.patch(&c)})
+	if err != nil {
+		return fmt.Errorf("%s: writing JSON: %w", c.Subject, err)
+	}
+	_, err = io.WriteString(p.options.Out, out)
+	return err
+}
+
+// Close has nothing to add.
+func (p *Patches) Close(engine.Summary) error { return nil }
+
+// patch compares the objects as they are, and masks the values after that: two
+// values that look alike behind their masks still differ.
+func (p *Patches) patch(c *engine.Change) []intent.Operation {
+	before, after := c.Before, c.After
+	switch {
+	case after == nil:
+		return []intent.Operation{{Op: "remove"}}
+	case before == nil:
+		return []intent.Operation{{Op: "add", Value: p.options.Masker.Object(after).Object}}
+	}
+	operations := intent.Operations(before.Object, after.Object)
+	for i := range operations {
+		o := &operations[i]
+		names := pointerNames(o.Path, after)
+		_, o.Value = p.options.Masker.Value(after, names, nil, o.Value)
+		o.Path = redact.Pointer(p.options.Masker, o.Path)
+	}
+	return operations
+}
+
+var pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~") //nolint:gochecknoglobals // an immutable table
+
+// pointerNames are the fields of a JSON pointer up to the first list element.
+func pointerNames(path string, object *unstructured.Unstructured) []string {
+	var names []string
+	var at any = object.Object
+	for _, token := range strings.Split(path, "/")[1:] {
+		fields, ok := at.(map[string]any)
+		if !ok {
+			break
+		}
+		name := pointerUnescaper.Replace(token)
+		names = append(names, name)
+		at = fields[name]
+	}
+	return names
+}

@@ -1,0 +1,79 @@
+package structured
+
+import (
+	"fmt"
+	"io"
+)
+
+// version is that of all documents.
+const version = "mutate.kubectl.dev/v1alpha1"
+
+// ReportWriter is a document with the fields that every report has.
+type ReportWriter struct {
+	writer
+	head  Head
+	begun bool
+}
+
+// Head is what a report says it is.
+type Head struct {
+	Kind    string
+	List    string // the field of its list
+	Context Context
+}
+
+// Context is what a report says about the run as a whole.
+type Context struct {
+	Context   string `json:"context,omitempty"` // of the kubeconfig
+	Server    string `json:"server,omitempty"`
+	User      string `json:"user,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Operation string `json:"operation,omitempty"`
+	Version   string `json:"version,omitempty"` // of this program
+	// Time is when the state of a cluster was read, as RFC 3339 has it. Manifests are
+	// the same at any time.
+	Time string `json:"time,omitempty"`
+}
+
+// NewReportWriter returns a report of which nothing is written yet.
+func NewReportWriter(out io.Writer, asYAML bool, head Head) *ReportWriter {
+	return &ReportWriter{writer: writer{out: out, yaml: asYAML}, head: head}
+}
+
+func (r *ReportWriter) begin() error {
+	if r.begun {
+		return nil
+	}
+	r.begun = true
+	for _, f := range []struct {
+		name  string
+		value any
+	}{{"apiVersion", version}, {"kind", r.head.Kind}, {"context", r.head.Context}} {
+		if err := r.field(f.name, f.value); err != nil {
+			return fmt.Errorf("writing the report: %w", err)
+		}
+	}
+	return nil
+}
+
+// Add adds an element to the list.
+func (r *ReportWriter) Add(v any) error {
+	if err := r.begin(); err != nil {
+		return err
+	}
+	return r.item(r.head.List, v)
+}
+
+// Close ends the report with its summary.
+func (r *ReportWriter) Close(summary any) error {
+	if err := r.begin(); err != nil {
+		return err
+	}
+	if err := r.endList(r.head.List); err != nil {
+		return err
+	}
+	if err := r.field("summary", summary); err != nil {
+		return err
+	}
+	return r.end()
+}

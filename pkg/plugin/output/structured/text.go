@@ -1,0 +1,35 @@
+package structured
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+)
+
+const indent = "    "
+
+// MarshalText is a value as YAML, or as indented JSON; it ends with a line break.
+func MarshalText(v any, asYAML bool) (string, error) {
+	if asYAML {
+		out, err := objectdiff.MarshalYAML(v)
+		return string(out), err
+	}
+	return encode(v, indent)
+}
+
+// MarshalLine is a value as one line of JSON.
+func MarshalLine(v any) (string, error) { return encode(v, "") }
+
+// encode is JSON that is easy to read and harmless to look at.
+func encode(v any, indent string) (string, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", indent)
+	if err := e.Encode(v); err != nil {
+		return "", err
+	}
+	return string(redact.EscapeJSON(b.Bytes())), nil
+}

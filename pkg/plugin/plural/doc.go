@@ -1,2 +1,0 @@
-// Package plural writes how many there are of something.
-package plural

@@ -1,0 +1,78 @@
+package redact
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+)
+
+// Listed tells whether the formats that list objects list this one: one that
+// differs, or of which there is something to tell; with all reasons every one.
+func Listed(c *engine.Change, reasons bool) bool {
+	if c.Changed() || reasons || len(c.Impacts) > 0 {
+		return true
+	}
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		if s.Outcome == engine.Changed || s.Outcome.Incomplete() || len(s.Warnings) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// LearnChange makes sure that the masker knows an object's own values, wherever else in
+// the change they are.
+func LearnChange(m *Masker, c *engine.Change) {
+	m.Learn(c.Before)
+	m.Learn(c.After)
+}
+
+// States returns both states of an object as they may be shown.
+func States(m *Masker, c *engine.Change, d Detail) (before, after *unstructured.Unstructured) {
+	return m.Pair(Trim(c.Before, c.Fields, d), Trim(c.After, c.Fields, d))
+}
+
+// Values returns what a field holds before and after, as it may be shown; of a
+// moved element its places.
+func Values(m *Masker, c *engine.Change, f *engine.FieldChange) (from, to any) {
+	holder := Holder(c, f)
+	if f.Kind == diff.Moved || holder == nil {
+		return f.From, f.To
+	}
+	return m.Value(holder, names(f.Path), f.From, f.To)
+}
+
+// Holder is the state that holds a field: the one before, if it was removed, else
+// the one after. It is nil where there is neither.
+func Holder(c *engine.Change, f *engine.FieldChange) *unstructured.Unstructured {
+	if f.Kind == diff.Removed && c.Before != nil || c.After == nil {
+		return c.Before
+	}
+	return c.After
+}
+
+// names are the fields of a path up to the first list element.
+func names(p fieldpath.Path) []string {
+	var out []string
+	for _, e := range p {
+		if e.FieldName == nil {
+			break
+		}
+		out = append(out, *e.FieldName)
+	}
+	return out
+}
+
+// Pointer masks values of Secrets in the names of a JSON pointer.
+func Pointer(m *Masker, pointer string) string {
+	tokens := strings.Split(pointer, "/")
+	for i, t := range tokens {
+		tokens[i] = m.Name(t)
+	}
+	return strings.Join(tokens, "/")
+}

@@ -1,0 +1,142 @@
+package redact_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+)
+
+// live is an object as a server keeps it.
+func live() map[string]any {
+	return map[string]any{
+		"kind": "Pod",
+		"metadata": map[string]any{
+			"name": "web", "uid": "u", "resourceVersion": "1", "generation": int64(1), "creationTimestamp": "t",
+			"managedFields": []any{"m"}, "annotations": map[string]any{"kubectl.kubernetes.io/last-applied-configuration": "{}"},
+		},
+		"status": map[string]any{"phase": "Running"},
+	}
+}
+
+func TestEachDetailLeavesOutMore(t *testing.T) {
+	metadata := func(more map[string]any) map[string]any {
+		more["name"] = "web"
+		return more
+	}
+	annotations := live()["metadata"].(map[string]any)["annotations"]
+	status := fieldpath.MakePathOrDie("status", "phase")
+	for _, c := range []struct {
+		why    string
+		detail redact.Detail
+		fields []engine.FieldChange
+		want   map[string]any
+	}{
+		{"stored", redact.Stored, nil, map[string]any{
+			"kind": "Pod", "metadata": metadata(map[string]any{"uid": "u", "creationTimestamp": "t", "annotations": annotations}),
+			"status": map[string]any{"phase": "Running"},
+		}},
+		{"configured", redact.Configured, nil, map[string]any{
+			"kind": "Pod", "metadata": metadata(map[string]any{"uid": "u", "creationTimestamp": "t", "annotations": annotations}),
+		}},
+		{"readable", redact.Readable, nil, map[string]any{"kind": "Pod", "metadata": metadata(map[string]any{})}},
+		{"what changes is never left out", redact.Readable, []engine.FieldChange{{Field: diff.Field{Path: status}}}, map[string]any{
+			"kind": "Pod", "metadata": metadata(map[string]any{}), "status": map[string]any{"phase": "Running"},
+		}},
+	} {
+		object := live()
+		got := redact.Trim(&unstructured.Unstructured{Object: object}, c.fields, c.detail)
+		if diff := cmp.Diff(c.want, got.Object); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", c.why, diff)
+		}
+		if diff := cmp.Diff(live(), object); diff != "" {
+			t.Errorf("%s: the object is modified:\n%s", c.why, diff)
+		}
+	}
+	if redact.Trim(nil, nil, redact.Readable) != nil {
+		t.Error("something is made of no object")
+	}
+}
+
+func TestWhatThereIsToTellOfIsListed(t *testing.T) {
+	step := func(s engine.Step) *engine.Change { return &engine.Change{Steps: []engine.Step{s}} }
+	for _, c := range []struct {
+		why     string
+		change  *engine.Change
+		reasons bool
+		want    bool
+	}{
+		{"nothing", step(engine.Step{Outcome: engine.Unchanged}), false, false},
+		{"nothing, but all reasons are asked for", step(engine.Step{Outcome: engine.Unchanged}), true, true},
+		{"a difference", &engine.Change{Fields: make([]engine.FieldChange, 1)}, false, true},
+		{"a change that was set back", step(engine.Step{Outcome: engine.Changed}), false, true},
+		{"a failure", step(engine.Step{Outcome: engine.Failed, Err: errors.New("no")}), false, true},
+		{"a skipped rule", step(engine.Step{Outcome: engine.Skipped}), false, false},
+		{"a warning", step(engine.Step{Outcome: engine.Unchanged, Warnings: []engine.Warning{"w"}}), false, true},
+		{"an impact", &engine.Change{Impacts: make([]engine.Impact, 1)}, false, true},
+	} {
+		if got := redact.Listed(c.change, c.reasons); got != c.want {
+			t.Errorf("%s: listed %v", c.why, got)
+		}
+	}
+}
+
+// secretChange replaces the value of a Secret, or removes it.
+func secretChange(kind diff.Kind) (*engine.Change, *engine.FieldChange) {
+	of := func(value string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s"}, "data": map[string]any{"password": value},
+		}}
+	}
+	c := &engine.Change{Before: of("YS12ZXJ5LWxvbmctcGFzc3dvcmQ="), After: of("YW5vdGhlci1sb25nLXBhc3N3b3Jk")}
+	f := engine.FieldChange{Field: diff.Field{Path: fieldpath.MakePathOrDie("data", "password"), Kind: kind, From: "YS12ZXJ5LWxvbmctcGFzc3dvcmQ=", To: "YW5vdGhlci1sb25nLXBhc3N3b3Jk"}}
+	if kind == diff.Removed {
+		delete(c.After.Object, "data")
+		f.To = nil
+	}
+	c.Fields = []engine.FieldChange{f}
+	return c, &c.Fields[0]
+}
+
+func TestValuesOfSecretsAreMaskedInEveryState(t *testing.T) {
+	for _, kind := range []diff.Kind{diff.Replaced, diff.Removed} {
+		c, f := secretChange(kind)
+		m := &redact.Masker{}
+		redact.LearnChange(m, c)
+		from, to := redact.Values(m, c, f)
+		if from == "YS12ZXJ5LWxvbmctcGFzc3dvcmQ=" || to == "YW5vdGhlci1sb25nLXBhc3N3b3Jk" || from == to {
+			t.Errorf("%s: shown from %v to %v", kind, from, to)
+		}
+		before, after := redact.States(m, c, redact.Configured)
+		if diff := cmp.Diff(before.Object, c.Before.Object); diff == "" {
+			t.Errorf("%s: the state before is not masked", kind)
+		}
+		if diff := cmp.Diff(before.Object, after.Object); diff == "" {
+			t.Errorf("%s: masked, the states look alike", kind)
+		}
+		if got := redact.Pointer(m, "/data/YS12ZXJ5LWxvbmctcGFzc3dvcmQ=/x"); got == "/data/YS12ZXJ5LWxvbmctcGFzc3dvcmQ=/x" {
+			t.Errorf("%s: a pointer shows the value: %s", kind, got)
+		}
+	}
+	c, f := secretChange(diff.Replaced)
+	if from, to := redact.Values(nil, c, f); from != "YS12ZXJ5LWxvbmctcGFzc3dvcmQ=" || to != "YW5vdGhlci1sb25nLXBhc3N3b3Jk" {
+		t.Errorf("without a masker: got %v and %v", from, to)
+	}
+}
+
+func TestARemovedFieldIsHeldByTheStateBefore(t *testing.T) {
+	c, f := secretChange(diff.Removed)
+	if redact.Holder(c, f) != c.Before {
+		t.Error("it is not")
+	}
+	c, f = secretChange(diff.Replaced)
+	if redact.Holder(c, f) != c.After {
+		t.Error("a replaced one is held by the state after")
+	}
+}

@@ -1,0 +1,113 @@
+package redact
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// Detail is how much is shown of an object.
+type Detail int
+
+// The details, of which each leaves out more, but nothing that a rule changed.
+const (
+	// Stored is the object without what the server counts on its own account.
+	Stored Detail = iota
+	// Configured is without the state that others keep, too.
+	Configured
+	// Readable is without what tells a person nothing, too.
+	Readable
+)
+
+// Trim returns an object in that detail, given which of its fields change. The
+// object is not modified, and nil stays nil.
+func Trim(u *unstructured.Unstructured, fields []engine.FieldChange, d Detail) *unstructured.Unstructured {
+	for _, path := range hidden(left(d), fields) {
+		u = without(u, path)
+	}
+	return u
+}
+
+// left is what a detail leaves out.
+func left(d Detail) [][]string {
+	out := [][]string{
+		{"metadata", "managedFields"},
+		{"metadata", "resourceVersion"},
+		{"metadata", "generation"},
+	}
+	if d >= Configured {
+		out = append(out, []string{"status"})
+	}
+	if d >= Readable {
+		out = append(out,
+			[]string{"metadata", "uid"},
+			[]string{"metadata", "creationTimestamp"},
+			[]string{"metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"},
+		)
+	}
+	return out
+}
+
+// hidden are the paths that no rule touched.
+func hidden(paths [][]string, fields []engine.FieldChange) [][]string {
+	var out [][]string
+	for _, path := range paths {
+		touched := false
+		for i := range fields {
+			touched = touched || overlaps(&fields[i], path)
+		}
+		if !touched {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// overlaps tells whether a field lies at, above or below a path.
+func overlaps(f *engine.FieldChange, path []string) bool {
+	for i := range min(len(f.Path), len(path)) {
+		if f.Path[i].FieldName == nil || *f.Path[i].FieldName != path[i] {
+			return false
+		}
+	}
+	return len(f.Path) > 0
+}
+
+// without removes a field. What it leaves empty goes too, below the top level.
+func without(u *unstructured.Unstructured, path []string) *unstructured.Unstructured {
+	if u == nil {
+		return nil
+	}
+	object, removed := withoutField(u.Object, path)
+	if !removed {
+		return u
+	}
+	return &unstructured.Unstructured{Object: object}
+}
+
+func withoutField(m map[string]any, path []string) (map[string]any, bool) {
+	v, ok := m[path[0]]
+	if !ok {
+		return m, false
+	}
+	var rest map[string]any
+	if len(path) > 1 {
+		below, isMap := v.(map[string]any)
+		if !isMap {
+			return m, false
+		}
+		if rest, ok = withoutField(below, path[1:]); !ok {
+			return m, false
+		}
+	}
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		if k != path[0] {
+			out[k] = v
+		}
+	}
+	if len(rest) > 0 {
+		out[path[0]] = rest
+	}
+	return out, true
+}

@@ -1,0 +1,142 @@
+package redact
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	// window is how many bytes of a value are looked up at once, and so the
+	// shortest value that is found inside another text.
+	window = 6
+	// shortest is the length from which a value is masked at all.
+	shortest = 3
+	// headLength bounds what is kept of a value, and what is compared: a text that
+	// agrees with so much of it is masked for the value's whole length.
+	headLength = 256
+)
+
+// trivial values are words that stand in every object, and that nobody can tell
+// to come from a Secret.
+var trivial = map[string]bool{ //nolint:gochecknoglobals // an immutable table
+	"true": true, "false": true, "yes": true, "no": true, "on": true, "off": true,
+	"null": true, "none": true, "nil": true, "default": true, "enabled": true, "disabled": true,
+}
+
+// values is a growing set of texts and finds them inside others. It costs one
+// look-up for each byte of a text, whatever the number of values, so that a run
+// which meets a Secret between any two objects never rebuilds anything.
+type values struct {
+	some    atomic.Bool // there is one
+	mu      sync.RWMutex
+	whole   map[string]bool     // those too short to be looked for inside a text
+	lengths map[string]int      // by head
+	heads   map[string][]string // by their first bytes
+	first   [256]bool           // bytes that a head begins with
+}
+
+// add learns one value.
+func (v *values) add(value string) {
+	if len(value) < shortest || trivial[strings.ToLower(value)] {
+		return
+	}
+	head := value[:min(len(value), headLength)]
+	v.mu.RLock()
+	known := v.whole[value] || v.lengths[head] >= len(value)
+	v.mu.RUnlock()
+	if known {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	defer v.some.Store(true)
+	if len(value) < window {
+		if v.whole == nil {
+			v.whole = map[string]bool{}
+		}
+		v.whole[strings.Clone(value)] = true
+		return
+	}
+	if v.heads == nil {
+		v.heads, v.lengths = map[string][]string{}, map[string]int{}
+	}
+	head = strings.Clone(head)
+	if v.lengths[head] == 0 {
+		v.heads[head[:window]] = append(v.heads[head[:window]], head)
+		v.first[head[0]] = true
+	}
+	v.lengths[head] = max(v.lengths[head], len(value))
+}
+
+// empty tells whether nothing was learned yet.
+func (v *values) empty() bool { return !v.some.Load() }
+
+// mask replaces the values of at least a length in a text.
+func (v *values) mask(text string, least int) string {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var b strings.Builder
+	last := 0
+	for start, end := v.next(text, 0, least); start < len(text); start, end = v.next(text, end, least) {
+		b.WriteString(text[last:start])
+		b.WriteString(Mask)
+		last = end
+	}
+	if last == 0 {
+		return text
+	}
+	b.WriteString(text[last:])
+	return b.String()
+}
+
+// rest is what a text holds beside values, in pieces.
+func (v *values) rest(text string) []string {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var pieces []string
+	last := 0
+	for start, end := v.next(text, 0, 0); last < len(text); start, end = v.next(text, end, 0) {
+		if start > last {
+			pieces = append(pieces, text[last:start])
+		}
+		last = end
+	}
+	return pieces
+}
+
+// contains tells whether a text is, or holds, a value.
+func (v *values) contains(text string) bool {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	start, _ := v.next(text, 0, 0)
+	return start < len(text)
+}
+
+// next finds the first value of at least a length that begins at an offset of a
+// text or behind it. Where there is none, it is at the text's end and empty.
+func (v *values) next(text string, from, least int) (start, end int) {
+	if from == 0 && len(text) >= least && v.whole[text] {
+		return 0, len(text)
+	}
+	for i := from; i+window <= len(text); i++ {
+		if !v.first[text[i]] {
+			continue
+		}
+		if n := v.longest(text[i:]); n > 0 && n >= least {
+			return i, i + n
+		}
+	}
+	return len(text), len(text)
+}
+
+// longest is how many bytes at the beginning of a text belong to a value.
+func (v *values) longest(text string) int {
+	found := 0
+	for _, head := range v.heads[text[:window]] {
+		if v.lengths[head] > found && strings.HasPrefix(text, head) {
+			found = v.lengths[head]
+		}
+	}
+	return min(found, len(text))
+}

@@ -1,2 +1,0 @@
-// Package color paints text for terminals that show colors.
-package color

@@ -1,2 +1,0 @@
-// Package externaldiff has the program that KUBECTL_EXTERNAL_DIFF names compare objects.
-package externaldiff

@@ -1,2 +1,0 @@
-// Package results prints what came of each object that was to be written.
-package results

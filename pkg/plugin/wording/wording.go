@@ -1,0 +1,88 @@
+package wording
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+)
+
+// Rule names a rule and how it came to apply: "kyverno team-labels/add via b".
+func Rule(r engine.RuleRef) string {
+	var b strings.Builder
+	if r.Dialect != "" {
+		b.WriteString(r.Dialect + " ")
+	}
+	b.WriteString(r.String())
+	if r.Via != "" {
+		b.WriteString(" via " + r.Via)
+	}
+	return redact.EscapeLine(b.String())
+}
+
+// Policy names the policy of a rule: "kyverno team-labels".
+func Policy(r engine.RuleRef) string {
+	return Rule(engine.RuleRef{Dialect: r.Dialect, Policy: r.Policy})
+}
+
+// ResourceName is an object's name as `kubectl -o name` prints it:
+// "deployment.apps/web", without the namespace. Nothing in it acts on a terminal.
+func ResourceName(k engine.ObjectKey) string {
+	kind := strings.ToLower(k.Kind)
+	if k.Group != "" {
+		kind += "." + k.Group
+	}
+	return redact.Escape(kind+"/"+k.Name, "")
+}
+
+// Counts is the sentence that ends the formats for people: how many objects were
+// evaluated and would change, and what went otherwise.
+func Counts(s engine.Summary) string {
+	var b strings.Builder
+	if s.Objects == 0 {
+		b.WriteString("No objects evaluated.")
+	} else {
+		fmt.Fprintf(&b, "%s evaluated: %d would change", Plural(s.Objects, "object"), s.Changed)
+		if s.Changed > 0 {
+			fmt.Fprintf(&b, " (%s)", Plural(s.Fields, "field"))
+		}
+		fmt.Fprintf(&b, ", %d would not.", s.Objects-s.Changed)
+	}
+	var rest []string
+	if s.Incomplete > 0 {
+		rest = append(rest, Plural(s.Incomplete, "object")+" incomplete")
+	}
+	for _, o := range []engine.Outcome{engine.Skipped, engine.Denied, engine.Failed, engine.Unsupported} {
+		if n := s.Outcomes(o); n > 0 {
+			rest = append(rest, fmt.Sprintf("%s %s", Plural(n, "rule result"), o))
+		}
+	}
+	if s.Warnings > 0 {
+		rest = append(rest, Plural(s.Warnings, "warning"))
+	}
+	if len(rest) > 0 {
+		b.WriteString(" " + strings.Join(rest, ", ") + ".")
+	}
+	return b.String()
+}
+
+// Elsewhere says how many of the objects that would change are in other namespaces than
+// the one that the user chose, and "" where none is.
+func Elsewhere(n int, namespace string) string {
+	switch {
+	case n == 0:
+		return ""
+	case n == 1:
+		return fmt.Sprintf("1 object that would change is in another namespace than %s.", redact.EscapeLine(namespace))
+	}
+	return fmt.Sprintf("%d objects that would change are in other namespaces than %s.", n, redact.EscapeLine(namespace))
+}
+
+// Restarts says what a run would restart, and "" where that is nothing.
+func Restarts(r engine.Restarts) string {
+	if r.Pods == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s of %s would restart.", Plural(r.Pods, "Pod"), Plural(r.Workloads, "workload"))
+}
