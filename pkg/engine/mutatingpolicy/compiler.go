@@ -76,7 +76,7 @@ type variant struct {
 func derived(p *Policy, d Derivation) variant {
 	var groups []GroupResources
 	for _, g := range d.Rules {
-		groups = append(groups, GroupResources{Group: g.Group, Version: g.Version, Names: g.Names})
+		groups = append(groups, GroupResources(g))
 	}
 	return variant{rule: "autogen-" + d.Name, constraints: p.Constraints.Resources(groups), rewrite: d.Rewrite}
 }

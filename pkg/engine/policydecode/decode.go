@@ -1,4 +1,4 @@
-// Package decode reads the fields of a policy strictly, with the path of each in
+// Package policydecode reads the fields of a policy strictly, with the path of each in
 // every error, and warns of fields that nobody asked for.
 package policydecode
 

@@ -1,4 +1,3 @@
-// Package wildcard matches text against patterns of `*` and `?`.
 package selector
 
 import (

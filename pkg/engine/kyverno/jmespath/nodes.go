@@ -1,7 +1,5 @@
 package jmespath
 
-import ()
-
 // node is one construct of an expression, which evaluates itself on a value.
 type node interface {
 	eval(e *Env, value any) (any, error)

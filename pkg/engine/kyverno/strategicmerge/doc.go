@@ -1,4 +1,4 @@
-// Package overlay applies Kyverno's patchStrategicMerge, a strategic merge
+// Package strategicmerge applies Kyverno's patchStrategicMerge, a strategic merge
 // patch whose keys may be anchors, to an object.
 //
 // The conditions of a patch are all judged on the object as it was, then its
