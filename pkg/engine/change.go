@@ -4,15 +4,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
-
-// FieldChange is one field that differs, and the rule that wrote it last.
-type FieldChange struct {
-	diff.Field
-	Rule RuleRef
-}
 
 // Change is everything the run did to one object. Before and After are the same
 // object where nothing changed, and nil where the object does not exist (a

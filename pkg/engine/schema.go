@@ -1,14 +1,8 @@
 package engine
 
 import (
-	"context"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // Schema answers the two questions that dialects and the write path ask of a
@@ -23,24 +17,3 @@ type Schema struct {
 
 // Known tells whether there is a schema at all.
 func (s Schema) Known() bool { return s.Types != nil }
-
-// TypeOf says how the server compares objects of a kind, as far as the reader
-// knows its schema.
-func TypeOf(ctx context.Context, r Reader, gvk schema.GroupVersionKind) diff.Type {
-	t := diff.Type{EmptyIsAbsent: diff.BuiltIn(gvk.Group)}
-	if r == nil {
-		return t
-	}
-	s, err := r.Schema(ctx, gvk)
-	if err != nil || !s.Known() {
-		return t
-	}
-	empty := &unstructured.Unstructured{Object: map[string]any{}}
-	empty.SetGroupVersionKind(gvk)
-	typed, err := s.Types.ObjectToTyped(empty)
-	if err != nil {
-		return t
-	}
-	t.Schema, t.Ref = typed.Schema(), typed.TypeRef()
-	return t
-}

@@ -2,8 +2,6 @@ package engine
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // RuleRef names a rule and where it stands.
@@ -61,7 +59,7 @@ type Step struct {
 	// After is the object after the rule; set only when Outcome is Changed.
 	After *unstructured.Unstructured
 	// Fields is what the rule changed, computed by the engine like Change.Fields.
-	Fields   []diff.Field
+	Fields   []FieldChange
 	Warnings []Warning
 	// Err says why the step was skipped, unsupported, denied or failed, did not
 	// match, or changed nothing although the object is not simply as the rule wants

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
@@ -92,11 +93,11 @@ func (a answer) text(before *unstructured.Unstructured) string {
 	var b strings.Builder
 	b.WriteString(isChanged)
 	for _, f := range diff.Compare(comparableForm(before), comparableForm(a.object), diff.Type{}) {
-		path := diff.PathString(f.Path)
+		path := engine.PathString(f.Path)
 		switch f.Kind {
-		case diff.Added:
+		case engine.Added:
 			fmt.Fprintf(&b, "\n  + %s: %s", path, compact(f.To))
-		case diff.Removed:
+		case engine.Removed:
 			fmt.Fprintf(&b, "\n  - %s: %s", path, compact(f.From))
 		default:
 			fmt.Fprintf(&b, "\n  %s %s: %s -> %s", f.Kind, path, compact(f.From), compact(f.To))

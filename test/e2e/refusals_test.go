@@ -38,10 +38,10 @@ func TestRefusalsArePredicted(t *testing.T) {
 			object, patch := refusalCase(t, file.Data)
 			live := createForRefusal(t, client, admin, object)
 			after := patched(t, live.object, patch)
-			typ := engine.TypeOf(t.Context(), client, object.GroupVersionKind())
+			typ := diff.TypeOf(t.Context(), client, object.GroupVersionKind())
 			change := &engine.Change{Subject: engine.KeyOf(live.object), Before: live.object, After: after}
 			for _, f := range diff.Compare(live.object.Object, after.Object, typ) {
-				change.Fields = append(change.Fields, engine.FieldChange{Field: f})
+				change.Fields = append(change.Fields, f)
 			}
 			predicted := len(impact.ImmutableRefusals(change)) > 0
 			_, err := live.at.Patch(t.Context(), object.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})

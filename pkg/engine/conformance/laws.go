@@ -19,7 +19,7 @@ import (
 type typeOf func(schema.GroupVersionKind) diff.Type
 
 func schemaOf(ctx context.Context, w *engine.World) typeOf {
-	return func(gvk schema.GroupVersionKind) diff.Type { return engine.TypeOf(ctx, w.Reader, gvk) }
+	return func(gvk schema.GroupVersionKind) diff.Type { return diff.TypeOf(ctx, w.Reader, gvk) }
 }
 
 // broken returns the laws that an answer breaks by itself.
@@ -79,10 +79,10 @@ func set(object map[string]any, f engine.FieldChange) bool {
 	}
 	parent, isMap := at.(map[string]any)
 	last := f.Path[len(f.Path)-1].FieldName
-	if !isMap || last == nil || f.Kind == diff.Moved {
+	if !isMap || last == nil || f.Kind == engine.Moved {
 		return false
 	}
-	if f.Kind == diff.Removed {
+	if f.Kind == engine.Removed {
 		delete(parent, *last)
 	} else {
 		parent[*last] = f.To

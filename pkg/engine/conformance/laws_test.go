@@ -211,7 +211,7 @@ func TestFieldsThatDoNotAddUp(t *testing.T) {
 	change := engine.Change{
 		Before: before, After: after,
 		Steps:  []engine.Step{{Rule: writer, Outcome: engine.Changed, After: after}},
-		Fields: []engine.FieldChange{{Rule: writer, Field: diff.Field{Path: data, Kind: diff.Replaced, To: map[string]any{"b": "2"}}}},
+		Fields: []engine.FieldChange{{Rule: writer, Path: data, Kind: engine.Replaced, To: map[string]any{"b": "2"}}},
 	}
 	a := answer{changes: []*engine.Change{&change}, typeOf: func(schema.GroupVersionKind) diff.Type { return diff.Type{} }}
 	said := errors.Join(a.broken()...)

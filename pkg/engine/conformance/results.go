@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // result is the content that a section should have.
@@ -141,9 +140,9 @@ func stepLine(s engine.Step) string {
 
 func fieldLine(f engine.FieldChange) string {
 	switch f.Kind {
-	case diff.Added:
+	case engine.Added:
 		return fmt.Sprintf("+ %s: %s  (%s)", f.Path, jsonText(f.To), f.Rule)
-	case diff.Removed:
+	case engine.Removed:
 		return fmt.Sprintf("- %s: %s  (%s)", f.Path, jsonText(f.From), f.Rule)
 	default:
 		return fmt.Sprintf("~ %s: %s -> %s  (%s)", f.Path, jsonText(f.From), jsonText(f.To), f.Rule)

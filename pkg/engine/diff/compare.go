@@ -5,14 +5,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // Compare lists what differs between two objects, in path order. An added or
-// removed subtree is one Field. Values are equal when the server would read
+// removed subtree is one FieldChange. Values are equal when the server would read
 // them as the same: numbers by value, quantities by amount, and null and the empty
 // list as absent where the type says so. Neither object is modified; the result refers to
 // their values.
-func Compare(before, after map[string]any, t Type) []Field {
+func Compare(before, after map[string]any, t Type) []engine.FieldChange {
 	c := comparison{}
 	c.maps(nil, before, after, t)
 	return c.fields
@@ -25,10 +27,10 @@ func Equal(a, b any, t Type) bool {
 	return len(c.fields) == 0
 }
 
-type comparison struct{ fields []Field }
+type comparison struct{ fields []engine.FieldChange }
 
-func (c *comparison) add(p fieldpath.Path, k Kind, from, to any) {
-	c.fields = append(c.fields, Field{Path: p, Kind: k, From: from, To: to})
+func (c *comparison) add(p fieldpath.Path, k engine.ChangeKind, from, to any) {
+	c.fields = append(c.fields, engine.FieldChange{Path: p, Kind: k, From: from, To: to})
 }
 
 // child is p with one more element, in memory of its own: sibling paths must
@@ -60,7 +62,7 @@ func (c *comparison) values(p fieldpath.Path, a, b any, t Type) {
 			return
 		}
 	}
-	c.add(p, Replaced, a, b)
+	c.add(p, engine.Replaced, a, b)
 }
 
 func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
@@ -80,9 +82,9 @@ func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
 		q := child(p, fieldpath.PathElement{FieldName: &name})
 		switch {
 		case !inA:
-			c.add(q, Added, nil, y)
+			c.add(q, engine.Added, nil, y)
 		case !inB:
-			c.add(q, Removed, x, nil)
+			c.add(q, engine.Removed, x, nil)
 		default:
 			c.values(q, x, y, of)
 		}

@@ -1,12 +1,13 @@
 package diff
 
 import (
-	"fmt"
 	"sort"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 func (c *comparison) lists(p fieldpath.Path, a, b []any, t Type) {
@@ -43,17 +44,17 @@ func (c *comparison) keyed(p fieldpath.Path, a, b keyedList, element Type) {
 		q := child(p, k)
 		j, ok := inB[k.String()]
 		if !ok {
-			c.add(q, Removed, a.items[i], nil)
+			c.add(q, engine.Removed, a.items[i], nil)
 			continue
 		}
 		if moved[k.String()] {
-			c.add(q, Moved, int64(i), int64(j))
+			c.add(q, engine.Moved, int64(i), int64(j))
 		}
 		c.values(q, a.items[i], b.items[j], element)
 	}
 	for j, k := range b.keys {
 		if _, ok := inA[k.String()]; !ok {
-			c.add(child(p, k), Added, nil, b.items[j])
+			c.add(child(p, k), engine.Added, nil, b.items[j])
 		}
 	}
 }
@@ -124,9 +125,9 @@ func (c *comparison) indexed(p fieldpath.Path, a, b []any, element Type) {
 		q := child(p, fieldpath.PathElement{Index: &i})
 		switch {
 		case i >= len(a)-end:
-			c.add(q, Added, nil, b[i])
+			c.add(q, engine.Added, nil, b[i])
 		case i >= len(b)-end:
-			c.add(q, Removed, a[i], nil)
+			c.add(q, engine.Removed, a[i], nil)
 		default:
 			c.values(q, a[i], b[i], element)
 		}
@@ -195,6 +196,3 @@ func byKeys(v any, keys []string, element Type) (fieldpath.PathElement, bool) {
 	list.Sort()
 	return fieldpath.PathElement{Key: &list}, true
 }
-
-// String is the place of a field in structured-merge-diff's own notation.
-func (f Field) String() string { return fmt.Sprintf("%s %s", f.Kind, f.Path) }

@@ -1,77 +1,12 @@
 package diff
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
-
-var (
-	plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
-	// plainValue needs no quotes in a list element's key: nothing in it can be
-	// taken for the syntax around it, nor for a control sequence.
-	plainValue = regexp.MustCompile(`^[A-Za-z0-9_./:@-]+$`)
-	digits     = regexp.MustCompile(`^[0-9]+$`)
-)
-
-// PathString is a path as people write it:
-// `spec.containers[web].ports[containerPort=80,protocol=TCP]`,
-// `metadata.labels["app.kubernetes.io/name"]`, `metadata.finalizers[=keep]`,
-// `spec.args[0]`. Two different paths never have the same text, and what cannot be
-// printed in it is escaped: control characters, and those of no width. The path of a whole object is the empty text.
-func PathString(p fieldpath.Path) string {
-	var b strings.Builder
-	for _, e := range p {
-		switch {
-		case e.FieldName != nil && plainName.MatchString(*e.FieldName):
-			if b.Len() > 0 {
-				b.WriteByte('.')
-			}
-			b.WriteString(*e.FieldName)
-		case e.FieldName != nil:
-			b.WriteString("[" + strconv.Quote(*e.FieldName) + "]")
-		case e.Key != nil:
-			b.WriteString("[" + keyText(*e.Key) + "]")
-		case e.Value != nil:
-			b.WriteString("[=" + valueText(*e.Value) + "]")
-		case e.Index != nil:
-			b.WriteString("[" + strconv.Itoa(*e.Index) + "]")
-		}
-	}
-	return b.String()
-}
-
-// keyText names a list element. A lone `name` stands for itself, unless it could
-// be taken for an index.
-func keyText(key value.FieldList) string {
-	if len(key) == 1 && key[0].Name == "name" && key[0].Value.IsString() {
-		name := key[0].Value.AsString()
-		if plainValue.MatchString(name) && !digits.MatchString(name) {
-			return name
-		}
-	}
-	parts := make([]string, len(key))
-	for i, f := range key {
-		parts[i] = f.Name + "=" + valueText(f.Value)
-	}
-	return strings.Join(parts, ",")
-}
-
-// valueText quotes strings that would otherwise read as something else.
-func valueText(v value.Value) string {
-	if !v.IsString() {
-		return value.ToString(v)
-	}
-	s := v.AsString()
-	_, notNumber := strconv.ParseFloat(s, 64)
-	if s == "true" || s == "false" || s == "null" || notNumber == nil || !plainValue.MatchString(s) {
-		return strconv.Quote(s)
-	}
-	return s
-}
 
 // Pointer is the RFC 6901 JSON pointer of a path in an object that holds it, and
 // whether the object does: of an added field that is the object after the

@@ -1,9 +1,14 @@
 package diff
 
 import (
+	"context"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // Type is how the server types a value. The zero Type stands for "unknown":
@@ -15,6 +20,27 @@ type Type struct {
 	// nulls, and does not tell an empty list from none: protobuf, in which they are
 	// stored, knows no difference.
 	EmptyIsAbsent bool
+}
+
+// TypeOf returns how the server types objects of a kind, as far as the reader knows
+// its schema.
+func TypeOf(ctx context.Context, r engine.Reader, gvk apischema.GroupVersionKind) Type {
+	t := Type{EmptyIsAbsent: BuiltIn(gvk.Group)}
+	if r == nil {
+		return t
+	}
+	s, err := r.Schema(ctx, gvk)
+	if err != nil || !s.Known() {
+		return t
+	}
+	empty := &unstructured.Unstructured{Object: map[string]any{}}
+	empty.SetGroupVersionKind(gvk)
+	typed, err := s.Types.ObjectToTyped(empty)
+	if err != nil {
+		return t
+	}
+	t.Schema, t.Ref = typed.Schema(), typed.TypeRef()
+	return t
 }
 
 // BuiltIn tells whether the group is served by the API server's own Go types,

@@ -54,11 +54,11 @@ func (e *Evaluation) change(ctx context.Context, t engine.Target, scoped bool, r
 // write is what one rule wrote.
 type write struct {
 	rule   engine.RuleRef
-	fields []diff.Field
+	fields []engine.FieldChange
 }
 
 // attribute gives each field its last writer.
-func attribute(fields []diff.Field, writes []write) []engine.FieldChange {
+func attribute(fields []engine.FieldChange, writes []write) []engine.FieldChange {
 	out := make([]engine.FieldChange, 0, len(fields))
 	for _, f := range fields {
 		out = appendAttributed(out, f, writes)
@@ -68,14 +68,15 @@ func attribute(fields []diff.Field, writes []write) []engine.FieldChange {
 
 // appendAttributed takes an added map apart when several rules filled it, so
 // that each of its fields is told with the rule that wrote it.
-func appendAttributed(out []engine.FieldChange, f diff.Field, writes []write) []engine.FieldChange {
+func appendAttributed(out []engine.FieldChange, f engine.FieldChange, writes []write) []engine.FieldChange {
 	added, isMap := f.To.(map[string]any)
-	if f.Kind != diff.Added || !isMap || len(added) == 0 || !sharedBySeveral(f.Path, writes) {
-		return append(out, engine.FieldChange{Field: f, Rule: lastWriter(f.Path, writes)})
+	if f.Kind != engine.Added || !isMap || len(added) == 0 || !sharedBySeveral(f.Path, writes) {
+		f.Rule = lastWriter(f.Path, writes)
+		return append(out, f)
 	}
 	for _, name := range slices.Sorted(maps.Keys(added)) {
 		path := append(slices.Clone(f.Path), fieldpath.PathElement{FieldName: &name})
-		out = appendAttributed(out, diff.Field{Path: path, Kind: f.Kind, To: added[name]}, writes)
+		out = appendAttributed(out, engine.FieldChange{Path: path, Kind: f.Kind, To: added[name]}, writes)
 	}
 	return out
 }
@@ -93,7 +94,7 @@ func sharedBySeveral(p fieldpath.Path, writes []write) bool {
 // touches tells whether the rule wrote the path, a part of it, or something that
 // holds it.
 func (w write) touches(p fieldpath.Path) bool {
-	return slices.ContainsFunc(w.fields, func(f diff.Field) bool {
+	return slices.ContainsFunc(w.fields, func(f engine.FieldChange) bool {
 		n := min(len(p), len(f.Path))
 		return p[:n].Equals(f.Path[:n])
 	})
@@ -125,7 +126,7 @@ func (c *typeCache) of(ctx context.Context, r engine.Reader, gvk schema.GroupVer
 	if t, ok := c.types[gvk]; ok {
 		return t
 	}
-	t := engine.TypeOf(ctx, r, gvk)
+	t := diff.TypeOf(ctx, r, gvk)
 	if c.types == nil {
 		c.types = map[schema.GroupVersionKind]diff.Type{}
 	}

@@ -65,9 +65,9 @@ func withoutLines(object, other map[string]any) map[string]any {
 func lineKey(r engine.RuleRef) string { return r.Rule + "." + r.Policy + ".kyverno.io" }
 
 // lineValue is what a line says of a field: "added /metadata/labels/team".
-func lineValue(f diff.Field, before, after map[string]any) string {
+func lineValue(f engine.FieldChange, before, after map[string]any) string {
 	holder := after
-	if f.Kind == diff.Removed {
+	if f.Kind == engine.Removed {
 		holder = before
 	}
 	for n := len(f.Path); n > 0; n-- {

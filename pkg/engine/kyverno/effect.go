@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // effect is one entry of a rule's targets, bound to a trigger.
@@ -150,7 +151,7 @@ func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.Wor
 	}
 	step.AsCreated = step.AsCreated || f.created
 	if f.rule.annotates {
-		step = AnnotateAppliedPatches(step, subject, engine.TypeOf(ctx, w.Reader, subject.Key.GroupVersionKind()))
+		step = AnnotateAppliedPatches(step, subject, diff.TypeOf(ctx, w.Reader, subject.Key.GroupVersionKind()))
 	}
 	sink.Step(step)
 	if step.Outcome == engine.Changed {

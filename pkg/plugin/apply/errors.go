@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 )
 
@@ -66,7 +65,7 @@ type DriftError struct{ Fields []fieldpath.Path }
 func (e *DriftError) Error() string {
 	names := make([]string, len(e.Fields))
 	for i, p := range e.Fields {
-		names[i] = diff.PathString(p)
+		names[i] = engine.PathString(p)
 	}
 	return fmt.Sprintf("somebody has changed the object meanwhile, and the change is another one now (%s); preview it again", strings.Join(names, ", "))
 }

@@ -7,6 +7,7 @@ import (
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
@@ -14,7 +15,7 @@ import (
 // leaf is one value that a change touches.
 type leaf struct {
 	path fieldpath.Path
-	kind diff.Kind
+	kind engine.ChangeKind
 }
 
 // leavesOf takes maps that are added or removed apart, so that a field that
@@ -27,7 +28,7 @@ func leavesOf(t touched.Touched) (leaves []leaf, withheld bool) {
 			continue
 		}
 		from := t.After
-		if f.Kind == diff.Removed {
+		if f.Kind == engine.Removed {
 			from = t.Before
 		}
 		content, _ := diff.Lookup(map[string]any(from), f.Path)
@@ -38,7 +39,7 @@ func leavesOf(t touched.Touched) (leaves []leaf, withheld bool) {
 
 func appendLeaves(out []leaf, at leaf, content any) []leaf {
 	fields, _ := content.(map[string]any)
-	if (at.kind != diff.Added && at.kind != diff.Removed) || len(fields) == 0 {
+	if (at.kind != engine.Added && at.kind != engine.Removed) || len(fields) == 0 {
 		return append(out, at)
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -51,7 +52,7 @@ func appendLeaves(out []leaf, at leaf, content any) []leaf {
 // in is what an object holds at the leaf; nil where it is absent, which to a
 // reader is the same as null. Of an element that moved it is its place.
 func (l leaf) in(object map[string]any) any {
-	if l.kind != diff.Moved {
+	if l.kind != engine.Moved {
 		v, _ := diff.Lookup(object, l.path)
 		return v
 	}

@@ -268,7 +268,7 @@ func TestAWriteThatWasBegunIsLookedUp(t *testing.T) {
 		}
 		change := &engine.Change{Subject: task.Key, Before: live, After: want}
 		for _, f := range diff.Compare(live.Object, want.Object, diff.Type{}) {
-			change.Fields = append(change.Fields, engine.FieldChange{Field: f})
+			change.Fields = append(change.Fields, f)
 		}
 		task.Trace = &journal.Attempt{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Touched: touched.By(change)}
 		if task == stored {

@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // touching are the paths of the changed fields that meet a place.
@@ -37,7 +36,7 @@ func names(paths []fieldpath.Path) string {
 		if i == namesShown {
 			return fmt.Sprintf("%s and %d more", strings.Join(out, ", "), len(paths)-i)
 		}
-		out = append(out, diff.PathString(p))
+		out = append(out, engine.PathString(p))
 	}
 	return strings.Join(out, ", ")
 }

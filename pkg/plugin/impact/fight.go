@@ -6,7 +6,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // overwritten tells which rules fight over a field: one writes it, another gives it
@@ -47,13 +46,13 @@ func (r *repeat) writes(rule engine.RuleRef, p place) bool {
 
 // undone are the fields of the second list that give another value to, or remove,
 // what the first list wrote. What is only added to is not undone.
-func undone(first, second []diff.Field) []fieldpath.Path {
+func undone(first, second []engine.FieldChange) []fieldpath.Path {
 	var out []fieldpath.Path
 	for _, f := range second {
-		if f.Kind != diff.Replaced && f.Kind != diff.Removed {
+		if f.Kind != engine.Replaced && f.Kind != engine.Removed {
 			continue
 		}
-		if slices.ContainsFunc(first, func(written diff.Field) bool { return sets(written, f.Path) }) {
+		if slices.ContainsFunc(first, func(written engine.FieldChange) bool { return sets(written, f.Path) }) {
 			out = append(out, f.Path)
 		}
 	}
@@ -62,7 +61,7 @@ func undone(first, second []diff.Field) []fieldpath.Path {
 
 // sets tells whether a field got a value that is at a path, or leads to it, or lies
 // below it.
-func sets(f diff.Field, p fieldpath.Path) bool {
+func sets(f engine.FieldChange, p fieldpath.Path) bool {
 	n := min(len(f.Path), len(p))
-	return (f.Kind == diff.Added || f.Kind == diff.Replaced) && f.Path[:n].Equals(p[:n])
+	return (f.Kind == engine.Added || f.Kind == engine.Replaced) && f.Path[:n].Equals(p[:n])
 }

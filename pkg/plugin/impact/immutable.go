@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // rule is one by which the server refuses an update.
@@ -49,7 +48,7 @@ func ImmutableRefusals(c *engine.Change) []ImmutableRefusal {
 	for _, r := range rules {
 		var fields []fieldpath.Path
 		for i := range c.Fields {
-			if f := &c.Fields[i].Field; r.concerns(changed[i]) && !keptByServer(f) {
+			if f := &c.Fields[i]; r.concerns(changed[i]) && !keptByServer(f) {
 				fields = append(fields, f.Path)
 			}
 		}
@@ -62,11 +61,11 @@ func ImmutableRefusals(c *engine.Change) []ImmutableRefusal {
 
 // keptByServer tells whether the server reads the two values as the same: it has a
 // default for what is removed, and makes no difference between an empty value and none.
-func keptByServer(f *diff.Field) bool {
+func keptByServer(f *engine.FieldChange) bool {
 	switch f.Kind {
-	case diff.Added:
+	case engine.Added:
 		return empty(f.To)
-	case diff.Removed:
+	case engine.Removed:
 		return empty(f.From) || defaulted(f)
 	}
 	return false
@@ -105,7 +104,7 @@ var defaults = map[string]any{ //nolint:gochecknoglobals // an immutable table
 	"attachRequired": true, "volumeLifecycleModes": nil, "clusterIP": nil, "clusterIPs": nil, "ipFamilies": nil,
 }
 
-func defaulted(f *diff.Field) bool {
+func defaulted(f *engine.FieldChange) bool {
 	if len(f.Path) == 0 || f.Path[len(f.Path)-1].FieldName == nil {
 		return false
 	}

@@ -7,7 +7,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 )
 
@@ -43,11 +42,11 @@ func (e *entry) loses(c *engine.Change) []fieldpath.Path {
 	var out []fieldpath.Path
 	for i := range c.Fields {
 		f := &c.Fields[i]
-		if f.Kind == diff.Moved {
+		if f.Kind == engine.Moved {
 			continue
 		}
 		held := e.holds(c.Before.Object, f.Path)
-		if held == nil || f.Kind == diff.Added && len(held) == len(f.Path) {
+		if held == nil || f.Kind == engine.Added && len(held) == len(f.Path) {
 			continue
 		}
 		if len(out) == 0 || !out[len(out)-1].Equals(held) {
@@ -127,7 +126,7 @@ func elementsAbove(c *engine.Change) []fieldpath.Path {
 	seen := map[string]bool{}
 	for i := range c.Fields {
 		f := &c.Fields[i]
-		if f.Kind == diff.Removed || f.Kind == diff.Moved {
+		if f.Kind == engine.Removed || f.Kind == engine.Moved {
 			return nil
 		}
 		for n := 1; n < len(f.Path); n++ {

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/internal/changetest"
 )
@@ -93,7 +92,7 @@ func told(t *testing.T, reviewer *Reviewer, object, patch []byte) string {
 			b.WriteString("\n  of several: " + i.Brief)
 		}
 		for _, f := range i.Fields {
-			b.WriteString("\n  " + diff.PathString(f))
+			b.WriteString("\n  " + engine.PathString(f))
 		}
 		b.WriteString("\n")
 	}

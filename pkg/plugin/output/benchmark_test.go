@@ -33,7 +33,8 @@ func podChange(name, value string) engine.Change {
 	c := engine.Change{Before: object(before), After: object(after), Steps: []engine.Step{{Rule: rule, Outcome: engine.Changed}}}
 	c.Subject = engine.KeyOf(c.After)
 	for _, f := range diff.Compare(before, after, diff.Type{}) {
-		c.Fields = append(c.Fields, engine.FieldChange{Field: f, Rule: rule})
+		f.Rule = rule
+		c.Fields = append(c.Fields, f)
 	}
 	return c
 }

@@ -41,7 +41,8 @@ func hostile() engine.Change {
 		Impacts: []engine.Impact{{Code: command, Text: command, Advice: older, Brief: older}},
 	}
 	for _, f := range diff.Compare(before, after, diff.Type{}) {
-		c.Fields = append(c.Fields, engine.FieldChange{Field: f, Rule: rule})
+		f.Rule = rule
+		c.Fields = append(c.Fields, f)
 	}
 	for _, o := range []engine.Outcome{engine.Changed, engine.Failed, engine.Skipped, engine.Unchanged, engine.NotMatched} {
 		c.Steps = append(c.Steps, engine.Step{

@@ -83,11 +83,12 @@ func (g *given) changes() []engine.Change {
 			c.Steps = append(c.Steps, step)
 		}
 		for _, f := range diff.Compare(in.Before, c.After.Object, diff.Type{EmptyIsAbsent: g.BuiltIn}) {
-			rule, ok := writers[diff.PathString(f.Path)]
+			rule, ok := writers[engine.PathString(f.Path)]
 			if !ok {
 				rule = last
 			}
-			c.Fields = append(c.Fields, engine.FieldChange{Field: f, Rule: rule})
+			f.Rule = rule
+			c.Fields = append(c.Fields, f)
 		}
 		out = append(out, c)
 	}

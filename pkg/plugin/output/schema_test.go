@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 )
@@ -99,12 +98,12 @@ func fullReport(t *testing.T) []byte {
 	c := engine.Change{
 		Subject: key,
 		Before:  object(map[string]any{"data": "a"}), After: object(map[string]any{"data": "b"}),
-		Fields:     []engine.FieldChange{{Field: diff.Field{Path: path, Kind: diff.Replaced, From: "a", To: "b"}, Rule: rule}},
+		Fields:     []engine.FieldChange{{Path: path, Kind: engine.Replaced, From: "a", To: "b", Rule: rule}},
 		NotMatched: []engine.RuleRef{rule},
 		Impacts:    []engine.Impact{{Code: engine.ImpactRollout, Text: "t", Advice: "a", Fields: []fieldpath.Path{path}, Owner: "o", Pods: 2}},
 		Steps: []engine.Step{{
 			Rule: rule, Subject: key, Trigger: key, Outcome: engine.Failed, AsCreated: true, NotIdempotent: "n",
-			Warnings: []engine.Warning{"w"}, Err: errors.New("e"), Fields: []diff.Field{{Path: path}},
+			Warnings: []engine.Warning{"w"}, Err: errors.New("e"), Fields: []engine.FieldChange{{Path: path}},
 		}},
 	}
 	var out bytes.Buffer

@@ -58,7 +58,7 @@ func (w Writer) String() string {
 func (d *Drift) Error() string {
 	var parts []string
 	for _, f := range d.Fields {
-		text := diff.PathString(f.Path)
+		text := engine.PathString(f.Path)
 		var by []string
 		for _, w := range f.By {
 			by = append(by, w.String())
@@ -110,11 +110,11 @@ func (e *Entry) Drift(now *engine.Change, m *redact.Masker) *Drift {
 func (e *Entry) reached(live *unstructured.Unstructured) bool {
 	is := touched.Touched{Before: live.Object, After: live.Object}
 	for _, f := range e.Leaves() {
-		if f.Withheld || f.Kind == diff.Moved {
+		if f.Withheld || f.Kind == engine.Moved {
 			return false // cannot be told
 		}
 		_, want := e.Values(f)
-		_, got := is.Values(touched.Field{Path: f.Path, Kind: diff.Replaced})
+		_, got := is.Values(touched.Field{Path: f.Path, Kind: engine.Replaced})
 		if !diff.Same(want, got) {
 			return false
 		}

@@ -7,7 +7,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
@@ -22,9 +21,9 @@ func TestAValueThatHasBecomeSecretDriftsAllTheSame(t *testing.T) {
 	}
 	change := func(from string) *engine.Change {
 		before, after := settings(from), settings("strict")
-		return &engine.Change{Subject: engine.KeyOf(before), Before: before, After: after, Fields: []engine.FieldChange{{Field: diff.Field{
-			Path: fieldpath.MakePathOrDie("data", "mode"), Kind: diff.Replaced, From: from, To: "strict",
-		}}}}
+		return &engine.Change{Subject: engine.KeyOf(before), Before: before, After: after, Fields: []engine.FieldChange{{
+			Path: fieldpath.MakePathOrDie("data", "mode"), Kind: engine.Replaced, From: from, To: "strict",
+		}}}
 	}
 	var masker redact.Masker
 	entry := plan.NewEntry(change("lax")).Masked(&masker)

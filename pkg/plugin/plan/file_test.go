@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
@@ -124,7 +123,7 @@ func TestNoValueOfASecretIsSaved(t *testing.T) {
 			var withheld []string
 			for _, f := range got.Entries[0].Fields {
 				if f.Withheld {
-					withheld = append(withheld, diff.PathString(f.Path))
+					withheld = append(withheld, engine.PathString(f.Path))
 				}
 			}
 			sortStrings := cmpopts.SortSlices(func(a, b string) bool { return a < b })
@@ -190,7 +189,7 @@ func TestAPlanThatWouldTakeForeverIsRefused(t *testing.T) {
 	e := &p.Entries[0]
 	e.Before, e.After = touched.Part{"long": elements[1:]}, touched.Part{"long": elements}
 	last := value.FieldList{{Name: "name", Value: value.NewValueInterface("0")}}
-	field := touched.Field{Kind: diff.Added, Path: fieldpath.MakePathOrDie("long", &last)}
+	field := touched.Field{Kind: engine.Added, Path: fieldpath.MakePathOrDie("long", &last)}
 	e.Fields = slices.Repeat([]touched.Field{field}, 1000)
 	if err := p.ValidateWithin(1_000_000); err != nil {
 		t.Error(err)

@@ -7,7 +7,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // Listed tells whether the formats that list objects list this one: one that
@@ -41,7 +40,7 @@ func States(m *Masker, c *engine.Change, d Detail) (before, after *unstructured.
 // moved element its places.
 func Values(m *Masker, c *engine.Change, f *engine.FieldChange) (from, to any) {
 	holder := Holder(c, f)
-	if f.Kind == diff.Moved || holder == nil {
+	if f.Kind == engine.Moved || holder == nil {
 		return f.From, f.To
 	}
 	return m.Value(holder, names(f.Path), f.From, f.To)
@@ -50,7 +49,7 @@ func Values(m *Masker, c *engine.Change, f *engine.FieldChange) (from, to any) {
 // Holder is the state that holds a field: the one before, if it was removed, else
 // the one after. It is nil where there is neither.
 func Holder(c *engine.Change, f *engine.FieldChange) *unstructured.Unstructured {
-	if f.Kind == diff.Removed && c.Before != nil || c.After == nil {
+	if f.Kind == engine.Removed && c.Before != nil || c.After == nil {
 		return c.Before
 	}
 	return c.After

@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
@@ -46,7 +45,7 @@ func TestEachDetailLeavesOutMore(t *testing.T) {
 			"kind": "Pod", "metadata": metadata(map[string]any{"uid": "u", "creationTimestamp": "t", "annotations": annotations}),
 		}},
 		{"readable", redact.Readable, nil, map[string]any{"kind": "Pod", "metadata": metadata(map[string]any{})}},
-		{"what changes is never left out", redact.Readable, []engine.FieldChange{{Field: diff.Field{Path: status}}}, map[string]any{
+		{"what changes is never left out", redact.Readable, []engine.FieldChange{{Path: status}}, map[string]any{
 			"kind": "Pod", "metadata": metadata(map[string]any{}), "status": map[string]any{"phase": "Running"},
 		}},
 	} {
@@ -88,15 +87,15 @@ func TestWhatThereIsToTellOfIsListed(t *testing.T) {
 }
 
 // secretChange replaces the value of a Secret, or removes it.
-func secretChange(kind diff.Kind) (*engine.Change, *engine.FieldChange) {
+func secretChange(kind engine.ChangeKind) (*engine.Change, *engine.FieldChange) {
 	of := func(value string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s"}, "data": map[string]any{"password": value},
 		}}
 	}
 	c := &engine.Change{Before: of("YS12ZXJ5LWxvbmctcGFzc3dvcmQ="), After: of("YW5vdGhlci1sb25nLXBhc3N3b3Jk")}
-	f := engine.FieldChange{Field: diff.Field{Path: fieldpath.MakePathOrDie("data", "password"), Kind: kind, From: "YS12ZXJ5LWxvbmctcGFzc3dvcmQ=", To: "YW5vdGhlci1sb25nLXBhc3N3b3Jk"}}
-	if kind == diff.Removed {
+	f := engine.FieldChange{Path: fieldpath.MakePathOrDie("data", "password"), Kind: kind, From: "YS12ZXJ5LWxvbmctcGFzc3dvcmQ=", To: "YW5vdGhlci1sb25nLXBhc3N3b3Jk"}
+	if kind == engine.Removed {
 		delete(c.After.Object, "data")
 		f.To = nil
 	}
@@ -105,7 +104,7 @@ func secretChange(kind diff.Kind) (*engine.Change, *engine.FieldChange) {
 }
 
 func TestValuesOfSecretsAreMaskedInEveryState(t *testing.T) {
-	for _, kind := range []diff.Kind{diff.Replaced, diff.Removed} {
+	for _, kind := range []engine.ChangeKind{engine.Replaced, engine.Removed} {
 		c, f := secretChange(kind)
 		m := &redact.Masker{}
 		redact.LearnChange(m, c)
@@ -124,18 +123,18 @@ func TestValuesOfSecretsAreMaskedInEveryState(t *testing.T) {
 			t.Errorf("%s: a pointer shows the value: %s", kind, got)
 		}
 	}
-	c, f := secretChange(diff.Replaced)
+	c, f := secretChange(engine.Replaced)
 	if from, to := redact.Values(nil, c, f); from != "YS12ZXJ5LWxvbmctcGFzc3dvcmQ=" || to != "YW5vdGhlci1sb25nLXBhc3N3b3Jk" {
 		t.Errorf("without a masker: got %v and %v", from, to)
 	}
 }
 
 func TestARemovedFieldIsHeldByTheStateBefore(t *testing.T) {
-	c, f := secretChange(diff.Removed)
+	c, f := secretChange(engine.Removed)
 	if redact.Holder(c, f) != c.Before {
 		t.Error("it is not")
 	}
-	c, f = secretChange(diff.Replaced)
+	c, f = secretChange(engine.Replaced)
 	if redact.Holder(c, f) != c.After {
 		t.Error("a replaced one is held by the state after")
 	}

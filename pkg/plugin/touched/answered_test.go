@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
@@ -33,26 +34,26 @@ func TestAnswered(t *testing.T) {
 	for _, tt := range []struct {
 		name, answer string
 		want         string
-		kinds        map[string]diff.Kind
+		kinds        map[string]engine.ChangeKind
 	}{
 		{
 			"as expected", "{kind: Thing, spec: {size: 2, labels: {team: a, tier: b}}}",
 			"{size: 2, labels: {team: a, tier: b}}",
-			map[string]diff.Kind{"spec.gone": diff.Removed, "spec.size": diff.Replaced, "spec.labels": diff.Added},
+			map[string]engine.ChangeKind{"spec.gone": engine.Removed, "spec.size": engine.Replaced, "spec.labels": engine.Added},
 		},
 		{
 			"with something of others", "{kind: Thing, spec: {size: 2, labels: {team: a, tier: b, mine: x}, more: 1}}",
 			"{size: 2, labels: {team: a, tier: b}}",
-			map[string]diff.Kind{"spec.gone": diff.Removed, "spec.size": diff.Replaced, "spec.labels": diff.Added},
+			map[string]engine.ChangeKind{"spec.gone": engine.Removed, "spec.size": engine.Replaced, "spec.labels": engine.Added},
 		},
 		{
 			"with other values", "{kind: Thing, spec: {size: 3, labels: {team: c}}}",
 			"{size: 3, labels: {team: c}}",
-			map[string]diff.Kind{"spec.gone": diff.Removed, "spec.size": diff.Replaced, "spec.labels": diff.Added},
+			map[string]engine.ChangeKind{"spec.gone": engine.Removed, "spec.size": engine.Replaced, "spec.labels": engine.Added},
 		},
 		{
 			"with the opposite", "{kind: Thing, spec: {gone: 5}}", "{gone: 5}",
-			map[string]diff.Kind{"spec.gone": diff.Replaced, "spec.size": diff.Removed},
+			map[string]engine.ChangeKind{"spec.gone": engine.Replaced, "spec.size": engine.Removed},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -64,9 +65,9 @@ func TestAnswered(t *testing.T) {
 			if d := cmp.Diff(want.Object["spec"], got.After["spec"]); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}
-			kinds := map[string]diff.Kind{}
+			kinds := map[string]engine.ChangeKind{}
 			for _, f := range got.Fields {
-				kinds[diff.PathString(f.Path)] = f.Kind
+				kinds[engine.PathString(f.Path)] = f.Kind
 			}
 			if d := cmp.Diff(tt.kinds, kinds); d != "" {
 				t.Errorf("(-want +got):\n%s", d)

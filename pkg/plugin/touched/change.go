@@ -25,10 +25,10 @@ func (t Touched) Change(o Object) engine.Change {
 // places.
 func (t Touched) Field(f Field) engine.FieldChange {
 	from, to := t.Values(f)
-	if f.Kind == diff.Moved {
+	if f.Kind == engine.Moved {
 		from, to = place(t.Before, f), place(t.After, f)
 	}
-	return engine.FieldChange{Field: diff.Field{Path: f.Path, Kind: f.Kind, From: from, To: to}, Rule: f.Rule}
+	return engine.FieldChange{Path: f.Path, Kind: f.Kind, From: from, To: to, Rule: f.Rule}
 }
 
 // place is where a list element stands.

@@ -8,23 +8,22 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // fieldFile is a Field in files. Path is for people; Elements, in
 // structured-merge-diff's notation, is what is read back.
 type fieldFile struct {
-	Path     string    `json:"path"`
-	Elements []string  `json:"elements"`
-	Kind     diff.Kind `json:"kind"`
-	Withheld bool      `json:"withheld,omitempty"`
-	Secret   bool      `json:"secret,omitempty"`
-	Rule     *Rule     `json:"rule,omitempty"`
+	Path     string            `json:"path"`
+	Elements []string          `json:"elements"`
+	Kind     engine.ChangeKind `json:"kind"`
+	Withheld bool              `json:"withheld,omitempty"`
+	Secret   bool              `json:"secret,omitempty"`
+	Rule     *Rule             `json:"rule,omitempty"`
 }
 
 // MarshalJSON writes the path in both notations.
 func (f Field) MarshalJSON() ([]byte, error) {
-	out := fieldFile{Path: diff.PathString(f.Path), Kind: f.Kind, Withheld: f.Withheld, Secret: f.Secret}
+	out := fieldFile{Path: engine.PathString(f.Path), Kind: f.Kind, Withheld: f.Withheld, Secret: f.Secret}
 	if f.Rule != (engine.RuleRef{}) {
 		rule := Rule(f.Rule)
 		out.Rule = &rule
@@ -51,7 +50,7 @@ func (f *Field) UnmarshalJSON(text []byte) error {
 		return fmt.Errorf("field %q: %w", in.Path, err)
 	}
 	switch f.Kind {
-	case diff.Added, diff.Replaced, diff.Removed, diff.Moved:
+	case engine.Added, engine.Replaced, engine.Removed, engine.Moved:
 		return nil
 	}
 	return fmt.Errorf("field %q: unknown kind %q", in.Path, in.Kind)
@@ -63,7 +62,7 @@ func Elements(p fieldpath.Path) ([]string, error) {
 	for i, e := range p {
 		var err error
 		if out[i], err = fieldpath.SerializePathElement(e); err != nil {
-			return nil, fmt.Errorf("path %s: %w", diff.PathString(p), err)
+			return nil, fmt.Errorf("path %s: %w", engine.PathString(p), err)
 		}
 	}
 	return out, nil

@@ -6,7 +6,7 @@ import (
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // Leaves are the fields of a change with added and removed maps taken apart, so
@@ -17,9 +17,9 @@ func (t Touched) Leaves() []Field {
 	for _, f := range t.Fields {
 		from, to := t.Values(f)
 		switch f.Kind {
-		case diff.Added:
+		case engine.Added:
 			out = appendLeaves(out, f, to)
-		case diff.Removed:
+		case engine.Removed:
 			out = appendLeaves(out, f, from)
 		default:
 			out = append(out, f)

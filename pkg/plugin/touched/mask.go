@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
@@ -49,10 +50,10 @@ func (t Touched) isSecret(object *unstructured.Unstructured, f Field, m *redact.
 
 // Values are those of a field before and after; nil where there is none.
 func (t Touched) Values(f Field) (from, to any) {
-	if f.Kind != diff.Added {
+	if f.Kind != engine.Added {
 		from, _ = diff.Lookup(map[string]any(t.Before), f.Path)
 	}
-	if f.Kind != diff.Removed {
+	if f.Kind != engine.Removed {
 		to, _ = diff.Lookup(map[string]any(t.After), f.Path)
 	}
 	return from, to

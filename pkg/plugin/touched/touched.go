@@ -21,7 +21,7 @@ type Touched struct {
 // Field is one field that differs. Its values are those of Before and After.
 type Field struct {
 	Path fieldpath.Path
-	Kind diff.Kind
+	Kind engine.ChangeKind
 	// Withheld tells that a value belongs to a Secret: what Before and After hold
 	// in its place is a mask.
 	Withheld bool
@@ -69,16 +69,16 @@ func (t Touched) Answered(answer *unstructured.Unstructured) Touched {
 }
 
 // kindOf says how a field differs by what the two states have of it.
-func (t Touched) kindOf(f Field) (kind diff.Kind, differs bool) {
+func (t Touched) kindOf(f Field) (kind engine.ChangeKind, differs bool) {
 	_, was := diff.Lookup(map[string]any(t.Before), f.Path)
 	_, is := diff.Lookup(map[string]any(t.After), f.Path)
 	switch {
-	case was && is && f.Kind == diff.Moved:
-		return diff.Moved, true
+	case was && is && f.Kind == engine.Moved:
+		return engine.Moved, true
 	case was && is:
-		return diff.Replaced, true
+		return engine.Replaced, true
 	case was:
-		return diff.Removed, true
+		return engine.Removed, true
 	}
-	return diff.Added, is
+	return engine.Added, is
 }

@@ -36,7 +36,7 @@ func TestWhatIsKeptOfAnObjectGivesTheSamePatch(t *testing.T) {
 		}
 		change := kept.Change(touched.Object{APIVersion: before.GetAPIVersion(), Kind: before.GetKind(), Name: "t"})
 		for i, f := range diff.Compare(before.Object, after.Object, typ) {
-			g := change.Fields[i].Field
+			g := change.Fields[i]
 			if !g.Path.Equals(f.Path) || g.Kind != f.Kind || !diff.Same(g.From, f.From) || !diff.Same(g.To, f.To) {
 				t.Fatalf("seed %d: field %v from %v to %v became %v from %v to %v", seed, f, f.From, f.To, g, g.From, g.To)
 			}

@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
@@ -36,7 +37,7 @@ func (t Touched) ValidateWithin(budget *int) error {
 	}
 	for _, f := range t.Fields {
 		if err := t.checkField(f, budget); err != nil {
-			return fmt.Errorf("%s: %w", diff.PathString(f.Path), err)
+			return fmt.Errorf("%s: %w", engine.PathString(f.Path), err)
 		}
 	}
 	return nil
@@ -55,7 +56,7 @@ func (t Touched) checkField(f Field, budget *int) error {
 	if err != nil {
 		return err
 	}
-	wantBefore, wantAfter := f.Kind != diff.Added, f.Kind != diff.Removed
+	wantBefore, wantAfter := f.Kind != engine.Added, f.Kind != engine.Removed
 	if (wantBefore && !inBefore) || (wantAfter && !inAfter) {
 		return errForeign
 	}

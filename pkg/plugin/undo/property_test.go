@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/internal/randomobject"
@@ -69,7 +70,7 @@ func TestUndoLeavesWhatOthersChanged(t *testing.T) {
 		o := journalled(t, before, after, typ)
 		r := o.Restore(live)
 		for _, f := range diff.Compare(live.Object, r.Want.Object, typ) {
-			if f.Kind != diff.Replaced {
+			if f.Kind != engine.Replaced {
 				continue
 			}
 			if was, _ := diff.Lookup(before.Object, f.Path); !diff.Same(was, f.To) {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
@@ -44,7 +44,7 @@ var (
 
 // Error is the field, the reason and the owners: what a user is told.
 func (k Kept) Error() string {
-	text := fmt.Sprintf("%s is not put back: it %v", diff.PathString(k.Path), k.Why)
+	text := fmt.Sprintf("%s is not put back: it %v", engine.PathString(k.Path), k.Why)
 	var owners []string
 	for _, w := range k.Owners {
 		owners = append(owners, w.String())
@@ -80,7 +80,7 @@ type restoring struct {
 func (r *restoring) takeBack() {
 	var ordered []unit // one for each list
 	for _, u := range unitsOf(r.write.Touched) {
-		if u.kind != diff.Moved {
+		if u.kind != engine.Moved {
 			r.value(u)
 		}
 		if u.isElement() && !slices.ContainsFunc(ordered, u.sameList) {
@@ -115,7 +115,7 @@ func (r *restoring) value(u unit) {
 // untouched tells whether a field that was added without its value being known
 // can be taken away: nobody has written the object since.
 func (r *restoring) untouched(u unit) bool {
-	return u.kind == diff.Added && !r.write.InDoubt && r.write.ResourceVersion == r.live.GetResourceVersion()
+	return u.kind == engine.Added && !r.write.InDoubt && r.write.ResourceVersion == r.live.GetResourceVersion()
 }
 
 func (r *restoring) keep(p fieldpath.Path, why error) {

@@ -122,9 +122,10 @@ func (r *Reversal) change(ctx context.Context, of *Object) (*engine.Change, erro
 // restore fills a change with what is put back, and tells what is not.
 func (r *Reversal) restore(ctx context.Context, c *engine.Change, of *Object, live *unstructured.Unstructured) {
 	put := of.Restore(live)
-	typ := engine.TypeOf(ctx, r.Schemas, live.GroupVersionKind())
+	typ := diff.TypeOf(ctx, r.Schemas, live.GroupVersionKind())
 	for _, f := range diff.Compare(live.Object, put.Want.Object, typ) {
-		c.Fields = append(c.Fields, engine.FieldChange{Field: f, Rule: r.rule()})
+		f.Rule = r.rule()
+		c.Fields = append(c.Fields, f)
 	}
 	if len(c.Fields) > 0 {
 		c.After = put.Want
@@ -141,9 +142,7 @@ func (r *Reversal) step(c *engine.Change, outcome engine.Outcome, why error) {
 	s := engine.Step{Rule: r.rule(), Subject: c.Subject, Outcome: outcome, Err: why}
 	if outcome == engine.Changed {
 		s.After = c.After
-		for _, f := range c.Fields {
-			s.Fields = append(s.Fields, f.Field)
-		}
+		s.Fields = c.Fields
 	}
 	c.Steps = append(c.Steps, s)
 }

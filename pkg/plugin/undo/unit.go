@@ -3,6 +3,7 @@ package undo
 import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
@@ -11,7 +12,7 @@ import (
 // place in the list (Moved), or a list whose elements have no keys, whole.
 type unit struct {
 	path     fieldpath.Path
-	kind     diff.Kind
+	kind     engine.ChangeKind
 	withheld bool
 }
 
@@ -32,7 +33,7 @@ func unitsOf(t touched.Touched) []unit {
 	for _, f := range t.Leaves() {
 		u := unit{path: f.Path, kind: f.Kind, withheld: f.Withheld}
 		if n := firstIndex(f.Path); n >= 0 {
-			u.path, u.kind = f.Path[:n], diff.Replaced
+			u.path, u.kind = f.Path[:n], engine.Replaced
 		}
 		if last := len(out) - 1; last >= 0 && out[last].path.Equals(u.path) && out[last].kind == u.kind {
 			out[last].withheld = out[last].withheld || u.withheld

@@ -8,7 +8,7 @@ import (
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -138,7 +138,7 @@ func few(names []string) string {
 func paths(list []fieldpath.Path) string {
 	out := make([]string, len(list))
 	for i, p := range list {
-		out[i] = diff.PathString(p)
+		out[i] = engine.PathString(p)
 	}
 	return strings.Join(out, ", ")
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
@@ -37,7 +36,7 @@ func (h *base) notes(b *bytes.Buffer, c *part) {
 type writer struct {
 	rule   engine.RuleRef
 	steps  []*engine.Step
-	fields []diff.Field
+	fields []engine.FieldChange
 }
 
 // writers are the rules that changed the object, in the order in which they did.
@@ -59,7 +58,7 @@ func writers(c *engine.Change) []*writer {
 	}
 	for i := range c.Fields {
 		w := of(c.Fields[i].Rule)
-		w.fields = append(w.fields, c.Fields[i].Field)
+		w.fields = append(w.fields, c.Fields[i])
 	}
 	return out
 }
@@ -87,7 +86,7 @@ func (h *base) writer(b *bytes.Buffer, w *writer) {
 
 const nothingLeft = "nothing of it is left: set back or overwritten by what ran after it"
 
-func (h *base) fields(b *bytes.Buffer, fields []diff.Field, indent string) {
+func (h *base) fields(b *bytes.Buffer, fields []engine.FieldChange, indent string) {
 	for i, f := range fields {
 		if i == fieldsListed {
 			fmt.Fprintf(b, "%s  and %s more\n", indent, wording.Plural(len(fields)-i, "field"))
@@ -97,13 +96,13 @@ func (h *base) fields(b *bytes.Buffer, fields []diff.Field, indent string) {
 	}
 }
 
-func fieldMarker(k diff.Kind) string {
+func fieldMarker(k engine.ChangeKind) string {
 	switch k {
-	case diff.Added:
+	case engine.Added:
 		return "+"
-	case diff.Removed:
+	case engine.Removed:
 		return "-"
-	case diff.Moved:
+	case engine.Moved:
 		return ">"
 	}
 	return "~"
@@ -111,15 +110,15 @@ func fieldMarker(k diff.Kind) string {
 
 // path names a field, and what its values do not say by themselves: where it
 // moved, and that "8080" and 8080 are not the same.
-func (h *base) path(f diff.Field) string {
-	text := redact.EscapeLine(diff.PathString(h.Masker.Path(f.Path)))
+func (h *base) path(f engine.FieldChange) string {
+	text := redact.EscapeLine(engine.PathString(h.Masker.Path(f.Path)))
 	if text == "" {
 		text = "(the whole object)"
 	}
 	switch from, to := typeName(f.From), typeName(f.To); {
-	case f.Kind == diff.Moved:
+	case f.Kind == engine.Moved:
 		text += fmt.Sprintf(" (from place %v to %v)", f.From, f.To)
-	case f.Kind == diff.Replaced && from != to:
+	case f.Kind == engine.Replaced && from != to:
 		text += " (" + from + " becomes " + to + ")"
 	}
 	return text

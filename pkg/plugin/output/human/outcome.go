@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -130,7 +129,7 @@ func (c *conflicts) add(r *apply.Result) {
 		one := c.of(t)
 		one.objects++
 		for p := range t.Fields.Leaves().All() {
-			if name := diff.PathString(p); !slices.Contains(one.fields, name) {
+			if name := engine.PathString(p); !slices.Contains(one.fields, name) {
 				one.fields = append(one.fields, name)
 			}
 		}

@@ -30,7 +30,8 @@ func TestWarningsStandUnderThePoliciesTheyAreAbout(t *testing.T) {
 			c.Steps = append(c.Steps, engine.Step{Rule: rule, Outcome: engine.Changed})
 		}
 		for i, f := range diff.Compare(c.Before.Object, c.After.Object, diff.Type{}) {
-			c.Fields = append(c.Fields, engine.FieldChange{Field: f, Rule: c.Steps[i].Rule})
+			f.Rule = c.Steps[i].Rule
+			c.Fields = append(c.Fields, f)
 		}
 		impact.Code, impact.Text = "managed", "told"
 		c.Impacts = []engine.Impact{impact}

@@ -8,7 +8,6 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -115,16 +114,16 @@ func (p *Table) changes(c *engine.Change) string {
 // change is a field with its values, as short as can be.
 func (p *Table) change(c *engine.Change, f *engine.FieldChange) string {
 	from, to := redact.Values(p.Masker, c, f)
-	path := p.path(f.Field)
+	path := p.path(*f)
 	if len(path) > cellPath { // its end tells more
 		path = "..." + strings.ToValidUTF8(path[len(path)-cellPath:], "")
 	}
 	switch f.Kind {
-	case diff.Added:
+	case engine.Added:
 		return "+" + path + "=" + short(to)
-	case diff.Removed:
+	case engine.Removed:
 		return "-" + path
-	case diff.Moved:
+	case engine.Moved:
 		return ">" + path
 	}
 	return path + ": " + short(from) + " -> " + short(to)

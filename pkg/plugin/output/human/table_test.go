@@ -24,7 +24,7 @@ func dataChange(namespace string, before, after map[string]any) engine.Change {
 	c := engine.Change{Before: of(before), After: of(after)}
 	c.Subject = engine.KeyOf(c.After)
 	for _, f := range diff.Compare(c.Before.Object, c.After.Object, diff.Type{}) {
-		c.Fields = append(c.Fields, engine.FieldChange{Field: f})
+		c.Fields = append(c.Fields, f)
 	}
 	return c
 }

@@ -15,7 +15,7 @@ import (
 // Make returns from with the wanted differences made, and nothing else of to:
 // neither the others, nor what is written in another way and means the same to
 // the server, such as 1024Mi and 1Gi, or an empty list and none. Wanted and others
-// together are what fielddiff found between the two objects. Neither object is
+// together are what diff.Compare found between the two objects. Neither object is
 // modified; the result refers to their values.
 //
 // A list whose elements have no keys, and in which both wanted and other
@@ -24,10 +24,10 @@ import (
 func Make(from, to map[string]any, wanted, others []engine.FieldChange) map[string]any {
 	root := &node{}
 	for i := range wanted {
-		root.add(&wanted[i].Field, true)
+		root.add(&wanted[i], true)
 	}
 	for i := range others {
-		root.add(&others[i].Field, false)
+		root.add(&others[i], false)
 	}
 	object, _ := root.make(value{from, true}, value{to, true}).v.(map[string]any)
 	return object
@@ -36,9 +36,9 @@ func Make(from, to map[string]any, wanted, others []engine.FieldChange) map[stri
 // node is a place of the objects at or below which they differ.
 type node struct {
 	element fieldpath.PathElement
-	field   *diff.Field // the difference here; nil where there are only some below
-	here    bool        // the difference here is wanted
-	wanted  bool        // one here or below is
+	field   *engine.FieldChange // the difference here; nil where there are only some below
+	here    bool                // the difference here is wanted
+	wanted  bool                // one here or below is
 	below   []*node
 	index   map[string]*node // of those below, by their elements, once they are many
 }
@@ -49,7 +49,7 @@ const (
 	maxCompared = 1 << 20 // elements of lists with differences
 )
 
-func (n *node) add(f *diff.Field, wanted bool) {
+func (n *node) add(f *engine.FieldChange, wanted bool) {
 	n.wanted = n.wanted || wanted
 	for _, e := range f.Path {
 		n = n.child(e)
@@ -200,7 +200,7 @@ func (n *node) slots(from, to []any) (out []slot, moved, ok bool) {
 			return nil, false, false
 		}
 		inFrom[a], inTo[b] = true, true
-		moved = moved || c.here && c.field.Kind == diff.Moved
+		moved = moved || c.here && c.field.Kind == engine.Moved
 		if v := c.make(at(from, a), at(to, b)); v.ok {
 			out = append(out, slot{a, b, v.v})
 		}

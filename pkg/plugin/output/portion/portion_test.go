@@ -41,7 +41,7 @@ func cases(t *testing.T) map[string]testCase {
 func differences(from, to map[string]any, builtIn bool) []engine.FieldChange {
 	var out []engine.FieldChange
 	for _, f := range diff.Compare(from, to, diff.Type{EmptyIsAbsent: builtIn}) {
-		out = append(out, engine.FieldChange{Field: f})
+		out = append(out, f)
 	}
 	return out
 }
@@ -51,7 +51,7 @@ func TestOnlyWhatIsWantedIsMade(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var wanted, others []engine.FieldChange
 			for _, f := range differences(c.From, c.To, c.BuiltIn) {
-				path := diff.PathString(f.Path)
+				path := engine.PathString(f.Path)
 				if slices.Contains(c.Wanted, path) || slices.Contains(c.Wanted, "all") {
 					wanted = append(wanted, f)
 				} else {

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 )
 
@@ -45,7 +44,7 @@ func TestVerdicts(t *testing.T) {
 				c.Steps = append(c.Steps, engine.Step{Rule: rule("r"), Outcome: o, Err: errors.New("reason")})
 			}
 			if tt.changes {
-				c.Fields = []engine.FieldChange{{Rule: rule("r"), Field: diff.Field{Path: fieldpath.MakePathOrDie("a"), Kind: diff.Added, To: "b"}}}
+				c.Fields = []engine.FieldChange{{Rule: rule("r"), Path: fieldpath.MakePathOrDie("a"), Kind: engine.Added, To: "b"}}
 			}
 			got := report.Describe(&c, nil).Findings
 			if len(got) != 1 || got[0].Verdict != tt.verdict || got[0].Outcome != string(tt.outcome) {
@@ -70,8 +69,8 @@ func TestImpactsAreToldWhereTheyBelong(t *testing.T) {
 			{Rule: rule("labels"), Outcome: engine.Changed}, {Rule: rule("image"), Outcome: engine.Changed}, {Rule: rule("lost"), Outcome: engine.Changed},
 		},
 		Fields: []engine.FieldChange{
-			{Rule: rule("labels"), Field: diff.Field{Path: path("metadata", "labels"), Kind: diff.Added}},
-			{Rule: rule("image"), Field: diff.Field{Path: path("spec", "image"), Kind: diff.Added}},
+			{Rule: rule("labels"), Path: path("metadata", "labels"), Kind: engine.Added},
+			{Rule: rule("image"), Path: path("spec", "image"), Kind: engine.Added},
 		},
 		Impacts: []engine.Impact{
 			{Code: "owned", Text: "of a label", Fields: []fieldpath.Path{path("metadata", "labels", "team")}},
@@ -98,10 +97,10 @@ func TestWhatIsLongIsCut(t *testing.T) {
 	c := engine.Change{After: &unstructured.Unstructured{Object: map[string]any{}}}
 	long := strings.Repeat("ä", 100_000)
 	for i := range 5000 {
-		c.Fields = append(c.Fields, engine.FieldChange{Rule: rule("r"), Field: diff.Field{
-			Path: fieldpath.MakePathOrDie("data", fmt.Sprintf("k%04d", i)), Kind: diff.Replaced,
+		c.Fields = append(c.Fields, engine.FieldChange{Rule: rule("r"),
+			Path: fieldpath.MakePathOrDie("data", fmt.Sprintf("k%04d", i)), Kind: engine.Replaced,
 			From: "short", To: long,
-		}})
+		})
 	}
 	f := report.Describe(&c, nil).Findings[0]
 	if n := len(f.Message) + len(f.Details()); n > 50_000 {

@@ -10,14 +10,13 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // Field is a field that differs. Its texts are harmless lines.
 type Field struct {
 	Path string
-	Kind diff.Kind
+	Kind engine.ChangeKind
 	// From and To are the values as JSON, cut where they are long; of a moved
 	// element they are its places. From is empty for an added field and To for a
 	// removed one.
@@ -27,30 +26,30 @@ type Field struct {
 // String is a line: "~ spec.replicas: 1 -> 2".
 func (f *Field) String() string {
 	switch f.Kind {
-	case diff.Added:
+	case engine.Added:
 		return "+ " + f.Path + ": " + f.To
-	case diff.Removed:
+	case engine.Removed:
 		return "- " + f.Path + ": " + f.From
-	case diff.Moved:
+	case engine.Moved:
 		return "> " + f.Path + ": from place " + f.From + " to " + f.To
-	case diff.Replaced:
+	case engine.Replaced:
 	}
 	return "~ " + f.Path + ": " + f.From + " -> " + f.To
 }
 
 func fieldOf(c *engine.Change, f *engine.FieldChange, m *redact.Masker) Field {
-	out := Field{Path: diff.PathString(m.Path(f.Path)), Kind: f.Kind}
+	out := Field{Path: engine.PathString(m.Path(f.Path)), Kind: f.Kind}
 	if out.Path == "" {
 		out.Path = "(the whole object)"
 	}
 	from, to := f.From, f.To
-	if h := holder(c, f); h != nil && f.Kind != diff.Moved {
+	if h := holder(c, f); h != nil && f.Kind != engine.Moved {
 		from, to = m.Value(h, fieldNames(f.Path), from, to)
 	}
-	if f.Kind != diff.Added {
+	if f.Kind != engine.Added {
 		out.From = valueText(from)
 	}
-	if f.Kind != diff.Removed {
+	if f.Kind != engine.Removed {
 		out.To = valueText(to)
 	}
 	return out
@@ -58,7 +57,7 @@ func fieldOf(c *engine.Change, f *engine.FieldChange, m *redact.Masker) Field {
 
 // holder is the state of the object that holds a field.
 func holder(c *engine.Change, f *engine.FieldChange) *unstructured.Unstructured {
-	if c.After == nil || (f.Kind == diff.Removed && c.Before != nil) {
+	if c.After == nil || (f.Kind == engine.Removed && c.Before != nil) {
 		return c.Before
 	}
 	return c.After

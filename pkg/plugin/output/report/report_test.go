@@ -93,7 +93,8 @@ func (g *given) changes() []engine.Change {
 			c.Steps = append(c.Steps, s)
 		}
 		for _, f := range diff.Compare(in.Before, c.After.Object, diff.Type{}) {
-			c.Fields = append(c.Fields, engine.FieldChange{Field: f, Rule: last})
+			f.Rule = last
+			c.Fields = append(c.Fields, f)
 		}
 		out = append(out, c)
 	}

@@ -101,7 +101,7 @@ func (o *Options) reported(c *engine.Change) reportChange {
 func (o *Options) field(c *engine.Change, f *engine.FieldChange) reportField {
 	from, to := redact.Values(o.Masker, c, f)
 	return reportField{
-		Path: diff.PathString(o.Masker.Path(f.Path)), Kind: string(f.Kind),
+		Path: engine.PathString(o.Masker.Path(f.Path)), Kind: string(f.Kind),
 		From: from, To: to, Rule: RuleOf(f.Rule),
 	}
 }
@@ -112,7 +112,7 @@ func (o *Options) stepOf(s *engine.Step) reportStep {
 		NotIdempotent: o.Masker.Text(s.NotIdempotent), Warnings: o.warningTexts(s.Warnings),
 	}
 	for i := range s.Fields {
-		out.Fields = append(out.Fields, diff.PathString(o.Masker.Path(s.Fields[i].Path)))
+		out.Fields = append(out.Fields, engine.PathString(o.Masker.Path(s.Fields[i].Path)))
 	}
 	if s.Trigger != (engine.ObjectKey{}) {
 		trigger := ObjectOf(s.Trigger)
@@ -166,7 +166,7 @@ func (o *Options) reportedImpacts(c *engine.Change) []reportImpact {
 			Owner: o.Masker.Text(impact.Owner), Pods: impact.Pods,
 		}
 		for _, p := range impact.Fields {
-			r.Fields = append(r.Fields, diff.PathString(o.Masker.Path(p)))
+			r.Fields = append(r.Fields, engine.PathString(o.Masker.Path(p)))
 		}
 		out = append(out, r)
 	}

@@ -57,9 +57,9 @@ func Between(t testing.TB, before, after *unstructured.Unstructured) *engine.Cha
 		t.Fatal(err)
 	}
 	c := &engine.Change{Subject: engine.KeyOf(before), Before: before, After: after}
-	typ := engine.TypeOf(t.Context(), known, before.GroupVersionKind())
+	typ := diff.TypeOf(t.Context(), known, before.GroupVersionKind())
 	for _, f := range diff.Compare(before.Object, after.Object, typ) {
-		c.Fields = append(c.Fields, engine.FieldChange{Field: f})
+		c.Fields = append(c.Fields, f)
 	}
 	return c
 }

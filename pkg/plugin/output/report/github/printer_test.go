@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/github"
 )
@@ -24,9 +23,9 @@ func changes(rules int) []engine.Change {
 		for r := range rules - i {
 			ref := engine.RuleRef{Policy: "p", Rule: fmt.Sprint("r", r)}
 			c.Steps = append(c.Steps, engine.Step{Rule: ref, Outcome: engine.Changed})
-			c.Fields = append(c.Fields, engine.FieldChange{Rule: ref, Field: diff.Field{
-				Path: fieldpath.MakePathOrDie(fmt.Sprint("f", r)), Kind: diff.Added, To: "x",
-			}})
+			c.Fields = append(c.Fields, engine.FieldChange{Rule: ref,
+				Path: fieldpath.MakePathOrDie(fmt.Sprint("f", r)), Kind: engine.Added, To: "x",
+			})
 		}
 		out = append(out, c)
 	}

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -81,10 +80,10 @@ type rule struct {
 }
 
 type field struct {
-	Path string    `json:"path"`
-	Kind diff.Kind `json:"kind"`
-	From string    `json:"from,omitempty"`
-	To   string    `json:"to,omitempty"`
+	Path string            `json:"path"`
+	Kind engine.ChangeKind `json:"kind"`
+	From string            `json:"from,omitempty"`
+	To   string            `json:"to,omitempty"`
 }
 
 type warning struct {

@@ -49,7 +49,8 @@ func changeOf(rule engine.RuleRef, kind, namespace, name string, before, after m
 	c.Subject = engine.KeyOf(c.After)
 	outcome := engine.Unchanged
 	for _, f := range diff.Compare(c.Before.Object, c.After.Object, diff.Type{}) {
-		c.Fields = append(c.Fields, engine.FieldChange{Field: f, Rule: rule})
+		f.Rule = rule
+		c.Fields = append(c.Fields, f)
 		outcome = engine.Changed
 	}
 	c.Steps = []engine.Step{{Rule: rule, Subject: c.Subject, Outcome: outcome}}

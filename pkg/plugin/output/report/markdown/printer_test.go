@@ -27,7 +27,8 @@ func configMap(name string, lines int) engine.Change {
 	rule := engine.RuleRef{Policy: "p", Rule: "r"}
 	c.Steps = []engine.Step{{Rule: rule, Outcome: engine.Changed}}
 	for _, f := range diff.Compare(c.Before.Object, c.After.Object, diff.Type{}) {
-		c.Fields = append(c.Fields, engine.FieldChange{Field: f, Rule: rule})
+		f.Rule = rule
+		c.Fields = append(c.Fields, f)
 	}
 	return c
 }

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 )
 
@@ -23,7 +22,7 @@ func TestBounds(t *testing.T) {
 	for i := range maxResults + 7 {
 		c := engine.Change{
 			Steps:  []engine.Step{{Rule: changed, Outcome: engine.Changed}, {Rule: failed, Outcome: engine.Failed, Err: errors.New("x")}},
-			Fields: []engine.FieldChange{{Rule: changed, Field: diff.Field{Path: fieldpath.MakePathOrDie("a"), Kind: diff.Added, To: "b"}}},
+			Fields: []engine.FieldChange{{Rule: changed, Path: fieldpath.MakePathOrDie("a"), Kind: engine.Added, To: "b"}},
 		}
 		c.Subject.Kind, c.Subject.Name = "ConfigMap", fmt.Sprint("c", i)
 		summary.Add(&c)
