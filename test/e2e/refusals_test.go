@@ -28,7 +28,7 @@ import (
 // pkg/plugin/impact is tested with: what is predicted to be refused has to be, and
 // everything else has to pass.
 func TestRefusalsArePredicted(t *testing.T) {
-	archive, err := txtar.ParseFile(filepath.Join("..", "..", "pkg", "plugin", "impact", "immutable", "testdata", "refusals.txtar"))
+	archive, err := txtar.ParseFile(filepath.Join("..", "..", "pkg", "plugin", "impact", "testdata", "refusals.txtar"))
 	check(t, err)
 	client := newClient(t, "", cluster.Options{QPS: 1000, Burst: 1000})
 	admin, err := dynamic.NewForConfig(restConfig(t))
