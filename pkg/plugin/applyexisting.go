@@ -11,6 +11,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/event"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
@@ -183,9 +184,9 @@ func (f *ApplyFlags) newOptions(c *cobra.Command, w *factory.Factory, request en
 	if err != nil {
 		return nil, err
 	}
-	o.Executor = w.Executor(&f.Write, o.Results)
+	o.Executor = w.Executor(&f.Write, func(r *apply.Result) error { return o.Results.Print(*r) })
 	o.Executor.Left = o.Reports.Add
-	o.Executor.ShowDrift = execute.DriftPrinter(options, w.Streams.ErrOut)
+	o.Executor.ShowDrift = factory.DriftPrinter(options, w.Streams.ErrOut)
 	if f.Events && !f.Rehearses() {
 		o.Events = &event.Recorder{Creator: w.Client, Now: time.Now, Warn: w.Warn}
 	}

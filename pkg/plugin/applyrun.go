@@ -81,7 +81,10 @@ func (o *ApplyOptions) plan(ctx context.Context, e *preview.Run) ([]*execute.Tas
 
 // recordedTasks shows what was planned, and makes tasks of it.
 func (o *ApplyOptions) recordedTasks(ctx context.Context, e *preview.Run) ([]*execute.Task, engine.Summary, error) {
-	shown, err := o.Record.Show(o.Preview, e.Rules())
+	shown, err := o.Record.Each(e.Rules(), func(c *engine.Change) error { return o.Preview.Print(*c) })
+	if err == nil {
+		err = o.Preview.Close(shown)
+	}
 	if err != nil {
 		return nil, shown, err
 	}

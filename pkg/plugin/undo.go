@@ -13,6 +13,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
@@ -38,6 +39,7 @@ type UndoFlags struct {
 // UndoOptions are what undo needs.
 type UndoOptions struct {
 	undo.Reversal
+	Results output.ResultPrinter
 	Reports *formats.Results // of what is shown
 }
 
@@ -130,11 +132,13 @@ func (f *UndoFlags) wireExecutor(o *UndoOptions, w *factory.Factory, c *cobra.Co
 	if o.Reports, err = w.ResultReports(f.Report, options, c.Flags().Changed("output")); err != nil {
 		return err
 	}
-	o.Preview, o.Results, err = factory.PreviewAndResults(f.Output.Format, options, o.Reports, w.Streams.ErrOut)
+	shown, results, err := factory.PreviewAndResults(f.Output.Format, options, o.Reports, w.Streams.ErrOut)
 	if err != nil {
 		return err
 	}
-	o.Executor = w.Executor(&f.Write, o.Results)
+	o.Found = func(c *engine.Change) error { return shown.Print(*c) }
+	o.Previewed, o.Results = shown.Close, results
+	o.Executor = w.Executor(&f.Write, func(r *apply.Result) error { return results.Print(*r) })
 	o.Executor.Left = o.Reports.Add
 	if f.Rehearses() {
 		return nil
@@ -185,6 +189,9 @@ func undoable(w *factory.Factory, j *journal.Journal, args []string) ([]undo.Obj
 // Run takes back, and returns the exit code.
 func (o *UndoOptions) Run(ctx context.Context) (int, error) {
 	outcome, err := o.Reversal.Run(ctx)
+	if err == nil || len(outcome.Outcomes) > 0 {
+		err = errors.Join(o.Results.Close(), err)
+	}
 	code, err := reported(o.Reports, writtenCode(outcome.Tally, outcome.Incomplete), err)
 	if interrupted(err) {
 		code = ExitInterrupted

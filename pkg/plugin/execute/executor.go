@@ -13,7 +13,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/parallel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/progress"
@@ -47,9 +46,10 @@ type Executor struct {
 	Options
 	Command string // as the user has to type it, to go on with the run
 	// Writer sends the requests. The Executor sets its Confirm, Journal and Slots.
-	Writer  *apply.Writer
-	Prompt  *Prompt
-	Results output.ResultPrinter // is not closed
+	Writer *apply.Writer
+	Prompt *Prompt
+	// Report is given what came of each object, one after the other.
+	Report func(*apply.Result) error
 	// Access is asked whether the user may write, and Mapper for the resources.
 	Access engine.RawReader
 	Mapper meta.RESTMapper
@@ -66,8 +66,8 @@ type Executor struct {
 	// result, one after the other. Either may be nil.
 	Wrote func(context.Context, *Task, *apply.Result)
 	Count func(*Task, *apply.Result)
-	// Left is called, at the end of a run that broke off, for each object that Results
-	// were not told of: it was not tried. It may be nil.
+	// Left is called, at the end of a run that broke off, for each object that was
+	// not reported: it was not tried. It may be nil.
 	Left func(*apply.Result)
 	// ShowDrift shows what was planned and what would be done now; nil shows nothing.
 	ShowDrift func(*plan.Drift) error
@@ -199,5 +199,5 @@ func (x *Executor) report(t *Task, r *apply.Result) error {
 	if x.Count != nil {
 		x.Count(t, r)
 	}
-	return x.Results.Print(*r)
+	return x.Report(r)
 }

@@ -28,12 +28,10 @@ import (
 // outcomes keeps what came of each object, in the order in which it is told.
 type outcomes []string
 
-func (o *outcomes) Print(r apply.Result) error {
+func (o *outcomes) add(r *apply.Result) error {
 	*o = append(*o, r.Key.Name+" "+string(r.Outcome))
 	return nil
 }
-
-func (o *outcomes) Close() error { return nil }
 
 // trial is one run over objects of a server.
 type trial struct {
@@ -52,7 +50,7 @@ func newTrial(s *server) *trial {
 	x.Executor = &execute.Executor{
 		Options: execute.Options{Concurrency: 1, MaxFailures: 1},
 		Writer:  &apply.Writer{Server: s, Manager: apply.DefaultFieldManager, DryRun: apply.DryRunNone},
-		Prompt:  prompt, Results: &x.results, Access: s, Mapper: mapper, Masker: &redact.Masker{}, ErrOut: &x.told,
+		Prompt:  prompt, Report: x.results.add, Access: s, Mapper: mapper, Masker: &redact.Masker{}, ErrOut: &x.told,
 	}
 	return x
 }
@@ -294,7 +292,7 @@ func TestWhatABrokenOffRunLeaves(t *testing.T) {
 	x := newTrial(s)
 	var left outcomes
 	x.Left = func(r *apply.Result) {
-		if err := left.Print(*r); err != nil {
+		if err := left.add(r); err != nil {
 			t.Error(err)
 		}
 	}

@@ -7,15 +7,14 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 )
 
 // Executor wires what verifies and writes.
-func (w *Factory) Executor(f *flags.Write, results output.ResultPrinter) *execute.Executor {
+func (w *Factory) Executor(f *flags.Write, report func(*apply.Result) error) *execute.Executor {
 	prompt := execute.NewPrompt(w.Streams.In, w.Streams.ErrOut, w.Client.Info())
 	prompt.Yes = f.Yes || f.Rehearses()
 	return &execute.Executor{
-		Options: f.Options(), Results: results, Prompt: prompt, Access: w.Client, Mapper: w.Client.Mapper(),
+		Options: f.Options(), Report: report, Prompt: prompt, Access: w.Client, Mapper: w.Client.Mapper(),
 		Masker: w.Secrets, ErrOut: w.Streams.ErrOut, Meter: w.progress,
 		Writer: &apply.Writer{
 			Server: apply.Patient{Server: w.Client.Once()}, Manager: f.FieldManager,

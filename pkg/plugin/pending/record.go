@@ -9,7 +9,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -87,20 +86,21 @@ func left(e *journal.Entry, mark int) (entry, bool) {
 	return out, true
 }
 
-// Show prints what was planned, and returns what it came to.
-func (r *Record) Show(p output.Printer, rules []engine.RuleRef) (engine.Summary, error) {
+// Each calls a function with what was planned of each object, and returns what it
+// came to.
+func (r *Record) Each(rules []engine.RuleRef, do func(*engine.Change) error) (engine.Summary, error) {
 	shown := engine.NewSummary(rules)
 	for i := range r.entries {
 		c := r.entries[i].Change()
 		shown.Add(&c)
-		if err := p.Print(c); err != nil {
+		if err := do(&c); err != nil {
 			return *shown, err
 		}
 	}
 	if r.summary != nil {
 		shown = r.summary
 	}
-	return *shown, p.Close(*shown)
+	return *shown, nil
 }
 
 // Tasks makes what was planned. The policies are evaluated over the same objects

@@ -15,7 +15,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/parallel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
@@ -28,8 +27,10 @@ type Reversal struct {
 	// Executor writes. Its Writer is told to read no stale state, and to send what
 	// takes no ownership.
 	Executor *execute.Executor
-	Preview  output.Printer
-	Results  output.ResultPrinter
+	// Found is given what would be put back of each object, and Previewed what that
+	// comes to, before anything is written.
+	Found     func(*engine.Change) error
+	Previewed func(engine.Summary) error
 }
 
 // Outcome is what came of a reversal.
@@ -55,11 +56,7 @@ func (r *Reversal) Run(ctx context.Context) (Outcome, error) {
 	if err == nil && !r.Executor.Rehearses() {
 		err = r.release(ctx)
 	}
-	out := Outcome{Tally: tally, Incomplete: summary.Incomplete > 0 || err != nil}
-	if err != nil && len(tally.Outcomes) == 0 {
-		return out, err
-	}
-	return out, errors.Join(r.Results.Close(), err)
+	return Outcome{Tally: tally, Incomplete: summary.Incomplete > 0 || err != nil}, err
 }
 
 // preview shows what would be put back, and makes tasks of it.
@@ -77,13 +74,13 @@ func (r *Reversal) preview(ctx context.Context) ([]*execute.Task, engine.Summary
 			if c.Changed() {
 				tasks = append(tasks, r.task(&r.Objects[i], c))
 			}
-			broken = r.Preview.Print(*c)
+			broken = r.Found(c)
 			return broken != nil
 		})
 	if err = errors.Join(err, broken); err != nil {
 		return nil, *summary, err
 	}
-	return tasks, *summary, r.Preview.Close(*summary)
+	return tasks, *summary, r.Previewed(*summary)
 }
 
 // rule is what the previews and results of an undo name as the cause.
