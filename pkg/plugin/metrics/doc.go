@@ -1,4 +1,5 @@
-// Package metrics counts what a run did in OpenMetrics text.
+// Package metrics counts what a run did, and writes the counts as OpenMetrics text with
+// the Prometheus libraries.
 //
 // All metrics are gauges: they say what the last run found and did, and do not add
 // up over runs.

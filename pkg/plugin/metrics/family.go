@@ -3,55 +3,49 @@ package metrics
 import (
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
+
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// family is one metric and its samples by their labels.
+// family is one metric and its samples by the values of their labels.
 type family struct {
 	name, help string
 	labels     []string
-	counts     map[string]int // by the labels as they are written
+	counts     map[string]int // by the values, each ended by a NUL byte
 }
 
 func newFamily(name, help string, labels []string) *family {
 	return &family{name: name, help: help, labels: slices.Clone(labels), counts: map[string]int{}}
 }
 
-// add counts one more with these labels. Labels with empty values are left out,
-// which is the same to a reader.
+// add counts one more with these values of the labels. Names in a cluster are
+// anybody's: what the format has no escape for is replaced by its code.
 func (f *family) add(values []string) {
-	f.counts[labelsText(f.labels, values)]++
+	var id strings.Builder
+	for _, v := range values {
+		id.WriteString(redact.Escape(strings.ToValidUTF8(v, "\uFFFD"), "\n"))
+		id.WriteByte(0)
+	}
+	f.counts[id.String()]++
 }
 
-// writeTo writes a metric that has samples.
-func (f *family) writeTo(b *strings.Builder) {
-	if len(f.counts) == 0 {
-		return
-	}
-	b.WriteString("# TYPE " + f.name + " gauge\n")
-	b.WriteString("# HELP " + f.name + " " + f.help + "\n")
-	for _, labels := range slices.Sorted(maps.Keys(f.counts)) {
-		b.WriteString(f.name + labels + " " + strconv.Itoa(f.counts[labels]) + "\n")
-	}
-}
-
-func labelsText(names, values []string) string {
-	var parts []string
-	for i, name := range names {
-		if values[i] != "" {
-			parts = append(parts, name+`="`+escape(values[i])+`"`)
+// gauge is the family as the Prometheus libraries have it. Labels with empty values
+// are left out, which is the same to a reader.
+func (f *family) gauge() *dto.MetricFamily {
+	out := &dto.MetricFamily{Name: &f.name, Help: &f.help, Type: dto.MetricType_GAUGE.Enum()}
+	for _, id := range slices.Sorted(maps.Keys(f.counts)) {
+		value := float64(f.counts[id])
+		sample := &dto.Metric{Gauge: &dto.Gauge{Value: &value}}
+		values := strings.Split(id, "\x00")
+		for i := range f.labels {
+			if values[i] != "" {
+				sample.Label = append(sample.Label, &dto.LabelPair{Name: &f.labels[i], Value: &values[i]})
+			}
 		}
+		out.Metric = append(out.Metric, sample)
 	}
-	return "{" + strings.Join(parts, ",") + "}"
-}
-
-// escape writes a label's value; what is no UTF-8 cannot be said in OpenMetrics. It
-// has an escape for line breaks and for no other control character: those are
-// replaced by their codes, since names in a cluster are anybody's.
-func escape(value string) string {
-	value = redact.Escape(strings.ToValidUTF8(value, "\uFFFD"), "\n")
-	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value)
+	return out
 }

@@ -4,26 +4,31 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"strings"
+
+	"github.com/prometheus/common/expfmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 )
 
-// WriteTo writes all metrics. Equal runs are written as equal bytes.
+// WriteTo writes all metrics that have samples. Equal runs are written as equal bytes.
 func (r *Run) WriteTo(w io.Writer) (int64, error) {
-	var b strings.Builder
-	b.WriteString("# TYPE kubectl_mutate_run info\n# HELP kubectl_mutate_run The run that these metrics are of.\n")
-	b.WriteString("kubectl_mutate_run_info" + labelsText([]string{"verb", "version"}, []string{r.verb, r.version}) + " 1\n")
+	var b bytes.Buffer
 	for _, f := range r.families {
-		f.writeTo(&b)
+		if len(f.counts) == 0 {
+			continue
+		}
+		if _, err := expfmt.MetricFamilyToOpenMetrics(&b, f.gauge()); err != nil {
+			return 0, fmt.Errorf("metrics: %w", err)
+		}
 	}
-	b.WriteString("# EOF\n")
-	n, err := io.WriteString(w, b.String())
-	return int64(n), err
+	if _, err := expfmt.FinalizeOpenMetrics(&b); err != nil {
+		return 0, fmt.Errorf("metrics: %w", err)
+	}
+	return b.WriteTo(w)
 }
 
-// WriteFile writes all metrics to an ordinary file, which takes the place of one
-// that is there in one step: nobody reads half of it.
+// WriteFile replaces a file by all metrics in one step, so that nobody reads half of
+// it.
 func (r *Run) WriteFile(path string) error {
 	var b bytes.Buffer
 	if _, err := r.WriteTo(&b); err != nil {

@@ -89,10 +89,10 @@ func TestRunWithoutObjectsIsWellFormed(t *testing.T) {
 	}
 }
 
-// The grammar of OpenMetrics 1.0, as far as gauges and info metrics use it.
+// The grammar of OpenMetrics 1.0, as far as gauges use it.
 var (
 	metaLine   = regexp.MustCompile(`^# (TYPE|HELP) ([a-zA-Z_:][a-zA-Z0-9_:]*) (.+)$`)
-	sampleLine = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{.*\}) ([0-9]+)$`)
+	sampleLine = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{.*\}) ([0-9]+\.0)$`)
 	labels     = regexp.MustCompile(`^\{([a-zA-Z_][a-zA-Z0-9_]*="([^"\\\n]|\\[\\n"])*"(,[a-zA-Z_][a-zA-Z0-9_]*="([^"\\\n]|\\[\\n"])*")*)?\}$`)
 )
 
@@ -103,22 +103,20 @@ func wellFormed(text string) error {
 	if !found || strings.Contains(body, "# EOF") {
 		return errors.New("it must end with one # EOF")
 	}
-	family, suffix := "", ""
+	family := ""
 	seen := map[string]bool{}
 	for line := range strings.Lines(body) {
 		line = strings.TrimSuffix(line, "\n")
 		if m := metaLine.FindStringSubmatch(line); m != nil {
-			if seen[m[1]+m[2]] || (m[1] == "HELP" && m[2] != family) {
+			if seen[m[1]+m[2]] || (m[1] == "TYPE" && (m[2] != family || m[3] != "gauge")) {
 				return fmt.Errorf("out of place: %s", line)
 			}
 			seen[m[1]+m[2]] = true
-			if family = m[2]; m[1] == "TYPE" {
-				suffix = map[string]string{"gauge": "", "info": "_info"}[m[3]]
-			}
+			family = m[2]
 			continue
 		}
 		m := sampleLine.FindStringSubmatch(line)
-		if m == nil || m[1] != family+suffix || !labels.MatchString(m[2]) || seen[m[1]+m[2]] {
+		if m == nil || m[1] != family || !labels.MatchString(m[2]) || seen[m[1]+m[2]] {
 			return fmt.Errorf("no sample of %s: %s", family, line)
 		}
 		seen[m[1]+m[2]] = true

@@ -7,15 +7,13 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 )
 
-// Run counts one run. It is used by one goroutine. A nil Run counts nothing.
-type Run struct {
-	verb, version string
-	families      []*family
-}
+// Run holds the counts of one run. It is used by one goroutine. A nil Run counts nothing.
+type Run struct{ families []*family }
 
 // The places of the families, which is the order in which they are written.
 const (
-	objects = iota
+	info = iota
+	objects
 	incompleteObjects
 	ruleObjects
 	writes
@@ -28,17 +26,20 @@ const (
 	unchanged = "unchanged"
 )
 
-// New is a run that has counted nothing yet. Verb is the command's name.
+// New returns a Run without counts. The verb is the command's name.
 func New(verb, version string) *Run {
 	kind := []string{"group", "kind", "namespace"}
 	rule := append([]string{"dialect", "policy", "rule"}, kind...)
-	return &Run{verb: verb, version: version, families: []*family{
+	r := &Run{families: []*family{
+		newFamily("kubectl_mutate_run_info", "The run that these metrics are of.", []string{"verb", "version"}),
 		newFamily("kubectl_mutate_objects", "Evaluated objects, by what would become of them.", append(kind, "result")),
 		newFamily("kubectl_mutate_incomplete_objects", "Evaluated objects on which a rule failed, was denied or is not supported.", kind),
 		newFamily("kubectl_mutate_rule_objects", "Objects by the outcome of each rule on them.", append(rule, "outcome")),
 		newFamily("kubectl_mutate_writes", "Objects that were to be written, by what came of it.", append(kind, "outcome")),
 		newFamily("kubectl_mutate_rule_writes", "Objects that were to be written, by rule that changes them.", append(rule, "outcome")),
 	}}
+	r.add(info, []string{verb, version})
+	return r
 }
 
 // Evaluated counts one object and what the rules did to it. Several triggers of
