@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -18,6 +21,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/completion"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -27,7 +31,7 @@ import (
 // Main runs the program for the process's arguments, the program's own name
 // first, and returns its exit code.
 func Main(ctx context.Context, argv []string, streams genericiooptions.IOStreams) int {
-	klog.SetLogger(logr.Discard()) // client-go also logs the errors that it returns
+	klog.SetLogger(logr.Discard()) // until -v asks for it: client-go also logs the errors that it returns
 	name := displayName(argv[0], os.Getenv("_"))
 	return Run(ctx, NewCommand(name, streams), argv[1:], streams)
 }
@@ -68,14 +72,23 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w\nSee '%s --help'", err, c.CommandPath())
 	})
+	var logging flags.Logging
+	logging.AddFlags(c.PersistentFlags())
+	secrets := &redact.Masker{}
 	config := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).
 		WithWrapConfigFn(func(c *rest.Config) *rest.Config {
 			c.UserAgent = version.UserAgent()
+			if logging.Level >= cluster.LogRequestLevel {
+				c.Wrap(cluster.LogRequests(logging.Level, secrets)) // first: each try is a request
+			}
 			c.Wrap(cluster.RetryReads)
 			return c
 		})
 	config.AddFlags(c.PersistentFlags())
-	evaluate := flags.NewEvaluate(config)
+	c.PersistentPreRunE = func(*cobra.Command, []string) error {
+		return startLog(logging.Level, factory.Notices(streams.ErrOut, secrets))
+	}
+	evaluate := flags.NewEvaluate(config, secrets)
 	c.AddCommand(
 		NewPreviewCommand(evaluate, name, streams),
 		NewExplainCommand(evaluate, name, streams),
@@ -105,6 +118,23 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 	templates.ActsAsRootCommand(c, nil)
 	nameInHelp(c, name)
 	return c
+}
+
+// startLog has klog write to out, at a level of -v; level 0 logs nothing.
+func startLog(level int, out io.Writer) error {
+	if level <= 0 {
+		return nil
+	}
+	fs := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(fs)
+	err := errors.Join(
+		fs.Set("v", strconv.Itoa(min(level, cluster.MaxKlogLevel))),
+		fs.Set("logtostderr", "false"), // it would write past out
+		fs.Set("one_output", "true"),   // a warning once, not in the log of each level
+	)
+	klog.SetOutput(out)
+	klog.ClearLogger()
+	return err
 }
 
 // nameInHelp corrects the one line of kubectl's help template that knows the

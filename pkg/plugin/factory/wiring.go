@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
@@ -16,11 +17,10 @@ import (
 
 // Factory turns flags into the parts of a run.
 type Factory struct {
-	*flags.Evaluate
-	Streams genericiooptions.IOStreams // ErrOut is for notices: it masks, and escapes
-	Masker  *redact.Masker             // nil when Secrets may be shown
-	Secrets *redact.Masker             // knows what must not go into files; never nil
-	Client  *cluster.Client            // nil offline
+	*flags.Evaluate                            // its Secrets are also what must not go into files
+	Streams         genericiooptions.IOStreams // ErrOut is for notices: it masks, and escapes
+	Masker          *redact.Masker             // nil when Secrets may be shown
+	Client          *cluster.Client            // nil offline
 
 	stdout   io.Writer       // as it was handed in; Streams.Out may wrap it
 	stderr   io.Writer       // for what is masked and harmless by itself
@@ -39,13 +39,14 @@ func Open(f *flags.Evaluate, streams genericiooptions.IOStreams, showSecrets, wr
 	if err := f.Validate(); err != nil {
 		return nil, err
 	}
-	w := &Factory{Evaluate: f, Streams: streams, Secrets: &redact.Masker{}, stdout: streams.Out, reader: &input.Reader{Stdin: streams.In}}
+	w := &Factory{Evaluate: f, Streams: streams, stdout: streams.Out, reader: &input.Reader{Stdin: streams.In}}
 	if !showSecrets {
 		w.Masker = w.Secrets
 	}
 	w.tellProgress()
 	w.stderr = w.Streams.ErrOut
 	w.Streams.ErrOut = Notices(w.stderr, w.Masker)
+	klog.SetOutput(Notices(w.stderr, w.Secrets)) // beside the progress
 	if f.Objects.Offline() {
 		return w, nil
 	}

@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // Evaluate are what preview and apply-existing share.
@@ -19,12 +21,14 @@ type Evaluate struct {
 	// Quiet leaves out progress, notices and warnings on standard error.
 	Quiet  bool
 	Config *genericclioptions.ConfigFlags
+	// Secrets learns what must be masked; the request log masks it too.
+	Secrets *redact.Masker
 }
 
 // NewEvaluate returns the defaults. Config holds the flags by which kubectl
 // itself finds a cluster; they are registered elsewhere, for all commands.
-func NewEvaluate(config *genericclioptions.ConfigFlags) Evaluate {
-	return Evaluate{Objects: NewObjects(), Client: NewClient(), Annotate: true, Config: config}
+func NewEvaluate(config *genericclioptions.ConfigFlags, secrets *redact.Masker) Evaluate {
+	return Evaluate{Objects: NewObjects(), Client: NewClient(), Annotate: true, Config: config, Secrets: secrets}
 }
 
 // AddFlags registers the flags.

@@ -8,12 +8,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Typed are the flags that were typed, as they can be typed again, without
-// credentials and those that are left out by name.
+// Typed returns the flags that were typed, as they can be typed again, without
+// credentials, the log level, and those that are left out by name.
 func Typed(flags *pflag.FlagSet, leftOut ...string) []string {
 	var out []string
 	flags.VisitAll(func(f *pflag.Flag) {
-		if !f.Changed || isCredential(f.Name) || slices.Contains(leftOut, f.Name) {
+		if !f.Changed || isCredential(f.Name) || f.Name == verbosity || slices.Contains(leftOut, f.Name) {
 			return
 		}
 		for _, value := range values(f) {

@@ -1,0 +1,60 @@
+package plugin_test
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
+)
+
+// TestVerbosity runs a preview of a Secret with each level of -v. Of the requests, client-go
+// must log nothing by itself: it knows no Secrets.
+func TestVerbosity(t *testing.T) {
+	const namespace = `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}`
+	useServer(t, serve(t, map[string]string{
+		"/api":  `{"kind": "APIVersions", "versions": ["v1"]}`,
+		"/apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": []}`,
+		"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [
+			{"name": "secrets", "namespaced": true, "kind": "Secret", "verbs": ["get", "list"]},
+			{"name": "namespaces", "kind": "Namespace", "verbs": ["get", "list"]}]}`,
+		"/api/v1/namespaces/default":         namespace,
+		"/api/v1/namespaces":                 `{"apiVersion": "v1", "kind": "NamespaceList", "items": [` + namespace + `]}`,
+		"/api/v1/namespaces/default/secrets": `{"apiVersion": "v1", "kind": "SecretList", "items": [{"metadata": {"name": "s", "namespace": "default"}, "data": {"password": "aHVudGVyMi1odW50ZXIy"}}]}`,
+	}, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }))
+	policy := write(t, t.TempDir(), "policy.yaml", `{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r, match: {any: [{resources: {kinds: [Secret]}}]}, mutate: {patchStrategicMerge: {metadata: {labels: {a: b}}}}}]}}`)
+	for level, want := range map[string][]string{
+		"0":  {},
+		"6":  {"log.go", `"Response" verb="GET" url="http`, `/api/v1/namespaces/default/secrets?limit=500" status="200 OK" milliseconds=`},
+		"7":  {`"Request" verb="GET"`, "Accept: application/json"},
+		"8":  {"Response Body: {", `"data":{"password":"***"}`},
+		"10": {"Response Body: {", `"data":{"password":"***"}`},
+	} {
+		t.Run(level, func(t *testing.T) {
+			defer klog.CaptureState().Restore()
+			var out, errOut bytes.Buffer
+			streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
+			args := []string{"preview", "-q", "-p", policy, "-v", level}
+			if code := plugin.Run(t.Context(), plugin.NewCommand("kubectl mutate", streams), args, streams); code != plugin.ExitChanges {
+				t.Errorf("exit code %d", code)
+			}
+			for _, part := range want {
+				if !strings.Contains(errOut.String(), part) {
+					t.Errorf("no %s in\n%s", part, errOut.String())
+				}
+			}
+			for _, secret := range []string{"hunter2", "aHVudGVyMi1odW50ZXIy", "round_trippers.go", "request.go"} {
+				if strings.Contains(out.String()+errOut.String(), secret) {
+					t.Errorf("%s in\n%s", secret, errOut.String())
+				}
+			}
+			if len(want) == 0 && errOut.Len() > 0 {
+				t.Errorf("logged:\n%s", errOut.String())
+			}
+		})
+	}
+}
