@@ -140,11 +140,3 @@ func newParam(u *unstructured.Unstructured) *param {
 	}
 	return p
 }
-
-// get reads one object that a policy asks for beside its parameters.
-func (r *run) get(key engine.ObjectKey) (*unstructured.Unstructured, error) {
-	if r.world.Reader == nil {
-		return nil, errors.New("there is nothing to read it from")
-	}
-	return r.world.Reader.Get(r.ctx, key)
-}

@@ -4,8 +4,6 @@ import (
 	"fmt"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -214,40 +212,26 @@ func (r *run) namespaceLabels() (map[string]string, error) {
 	return ns.labels, ns.err
 }
 
-// readNamespace finds the Namespace of the object. Where manifests leave it out,
-// it has the label that every one has and, as far as anybody knows, no other.
+// readNamespace finds the Namespace of the object, once for all policies.
 func (r *run) readNamespace() *namespaceAnswer {
 	if r.namespace != nil {
 		return r.namespace
 	}
 	r.namespace = &namespaceAnswer{}
-	t, name := r.target, r.target.Key.Namespace
-	if name == "" || isNamespace(t) {
+	if isNamespace(r.target) {
 		return r.namespace
 	}
-	u := t.Namespace
-	if u == nil {
-		var err error
-		u, err = r.get(engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: name})
-		switch {
-		case apierrors.IsNotFound(err):
-			r.namespace.assume(name)
-			return r.namespace
-		case err != nil:
-			r.namespace.err = fmt.Errorf("Namespace %s cannot be read: %w", name, err) //nolint:staticcheck // a kind
-			return r.namespace
-		}
+	namespace, assumed, err := r.target.ReadNamespace(r.ctx, r.world.Reader)
+	switch {
+	case err != nil:
+		r.namespace.err = err
+	case namespace != nil:
+		r.namespace.content, r.namespace.labels = namespace.Object, namespace.GetLabels()
 	}
-	r.namespace.content, r.namespace.labels = u.Object, u.GetLabels()
+	if assumed != "" {
+		r.namespace.warnings = []engine.Warning{assumed}
+	}
 	return r.namespace
-}
-
-func (n *namespaceAnswer) assume(name string) {
-	n.labels = map[string]string{corev1.LabelMetadataName: name}
-	n.content = map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
-		"name": name, "labels": map[string]any{corev1.LabelMetadataName: name},
-	}}
-	n.warnings = []engine.Warning{engine.Warning("Namespace " + name + " is not there to read; it is taken to have no labels of its own")}
 }
 
 // typesAnswer is how the object's kind merges.

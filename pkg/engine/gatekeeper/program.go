@@ -5,10 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
@@ -46,7 +43,7 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 	if err := ctx.Err(); err != nil || t.Request.Reinvocation {
 		return t.Object, err
 	}
-	t, assumed := p.place(ctx, t, w)
+	t, assumed := p.withNamespace(ctx, t, w)
 	r := newRun(p, t)
 	r.assumed = assumed
 	if reason := p.spares(t); reason != "" {
@@ -58,24 +55,18 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 	return r.object, nil
 }
 
-// place gives the target its Namespace where a mutator asks for it and manifests
-// leave it out: it then has the label that every Namespace has and, as far as
-// anybody knows, no other. One that is there and cannot be read stays unknown.
-func (p *program) place(ctx context.Context, t engine.Target, w *engine.World) (engine.Target, engine.Warning) {
-	name := t.Key.Namespace
-	asked := slices.ContainsFunc(p.mutators, func(m *mutator) bool { return m.criteria.NamespaceLabels != nil })
-	if !asked || t.Namespace != nil || name == "" || w.Reader == nil {
+// withNamespace adds the Namespace to a target that came without, where a mutator
+// asks for it. A Namespace that cannot be read stays unknown.
+func (p *program) withNamespace(ctx context.Context, t engine.Target, w *engine.World) (engine.Target, engine.Warning) {
+	if !slices.ContainsFunc(p.mutators, func(m *mutator) bool { return m.criteria.NamespaceLabels != nil }) {
 		return t, ""
 	}
-	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: name}
-	if _, err := w.Reader.Get(ctx, key); !apierrors.IsNotFound(err) {
+	namespace, assumed, err := t.ReadNamespace(ctx, w.Reader)
+	if err != nil {
 		return t, ""
 	}
-	t.Namespace = &unstructured.Unstructured{}
-	t.Namespace.SetGroupVersionKind(key.GroupVersionKind())
-	t.Namespace.SetName(name)
-	t.Namespace.SetLabels(map[string]string{corev1.LabelMetadataName: name})
-	return t, engine.Warning("Namespace " + name + " is not there to read; it is taken to have no labels of its own")
+	t.Namespace = namespace
+	return t, assumed
 }
 
 // ignoreLabel keeps Gatekeeper's webhooks away from a Namespace.

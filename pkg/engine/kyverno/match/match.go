@@ -5,10 +5,7 @@ import (
 	"context"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
@@ -231,34 +228,19 @@ func (f *filter) failsNamespaceSelector(c *Candidate) (criterion, error) {
 	return holds, nil
 }
 
-// namespaceLabels are the labels of the object's Namespace. Where manifests
-// leave out the Namespace, it has the label that every one has and, as far as
-// anybody knows, no other; where it is there and cannot be read, nothing is known.
+// namespaceLabels returns the labels of the object's Namespace.
 func (c *Candidate) namespaceLabels() (map[string]string, error) {
-	name := c.Object.GetNamespace()
+	namespace, assumed, err := c.ReadNamespace(c.Context, c.Reader)
 	switch {
-	case c.Namespace != nil:
-		return c.Namespace.GetLabels(), nil
-	case name == "":
+	case err != nil:
+		return nil, &UndecidedError{Field: string(byNamespaceSelector), Reason: err.Error()}
+	case assumed != "":
+		c.assume(assumed)
+	}
+	if namespace == nil {
 		return nil, nil
 	}
-	reason := "there is nothing to read it from"
-	if c.Reader != nil {
-		key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: name}
-		namespace, err := c.Reader.Get(c.Context, key)
-		switch {
-		case err == nil:
-			return namespace.GetLabels(), nil
-		case apierrors.IsNotFound(err):
-			c.assume(engine.Warning("Namespace " + name + " is not there to read; it is taken to have no labels of its own"))
-			return map[string]string{corev1.LabelMetadataName: name}, nil
-		}
-		reason = err.Error()
-	}
-	return nil, &UndecidedError{
-		Field:  string(byNamespaceSelector),
-		Reason: "the labels of Namespace " + name + " are not known: " + reason,
-	}
+	return namespace.GetLabels(), nil
 }
 
 func (c *Candidate) assume(what engine.Warning) {
