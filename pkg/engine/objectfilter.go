@@ -56,7 +56,7 @@ func (c *ObjectFilter) Kind(m *meta.RESTMapping) (*KindFilter, bool) {
 	}
 	k := &KindFilter{scope: c.scope}
 	for _, s := range c.selections {
-		if s.matchesKind(gvk) && s.Names(m.Resource.Resource) && c.reaches(m, s) {
+		if s.matchesKind(gvk) && s.MatchesResource(m.Resource.Resource) && c.reaches(m, s) {
 			k.selections = append(k.selections, s)
 			k.plain = k.plain || s.Kind != "*" || (s.Resource != "" && s.Resource != "*")
 		}
@@ -75,7 +75,7 @@ func (c *ObjectFilter) typed(gk schema.GroupKind) bool {
 
 // reaches tells whether a selection leaves the one namespace that is looked in open.
 func (c *ObjectFilter) reaches(m *meta.RESTMapping, s selection) bool {
-	return c.scope.Namespace == "" || m.Scope.Name() != meta.RESTScopeNameNamespace || openScope(s.Namespace, c.scope.Namespace)
+	return c.scope.Namespace == "" || m.Scope.Name() != meta.RESTScopeNameNamespace || openOrMatch(s.Namespace, c.scope.Namespace)
 }
 
 // only narrows to what the user typed; false when the kind was left out.
@@ -186,15 +186,11 @@ func names(key ObjectKey, f ObjectFacts) bool {
 // is evaluated as itself.
 func (s selection) matchesKind(gvk schema.GroupVersionKind) bool {
 	return selector.MatchWildcard(s.Subresource, "") && selector.MatchWildcard(s.Group, gvk.Group) &&
-		openScope(s.Version, gvk.Version) && selector.MatchWildcard(s.Kind, gvk.Kind)
+		openOrMatch(s.Version, gvk.Version) && selector.MatchWildcard(s.Kind, gvk.Kind)
 }
 
 func (s selection) matches(f ObjectFacts) bool {
-	return openScope(s.Namespace, f.Namespace) && openScope(s.Name, f.Name) && s.labels.Matches(labels.Set(f.Labels))
-}
-
-func openScope(pattern, text string) bool {
-	return pattern == "" || selector.MatchWildcard(pattern, text)
+	return openOrMatch(s.Namespace, f.Namespace) && openOrMatch(s.Name, f.Name) && s.labels.Matches(labels.Set(f.Labels))
 }
 
 // leftOutOfWildcards names kinds that come and go in masses and are nobody's

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,29 +27,28 @@ type Selection struct {
 	ReadAs string
 }
 
-// Exact tells whether the selection can only name a single object.
+// Exact reports whether the selection can select a single object at most.
 func (s Selection) Exact() bool {
 	return s.Name != "" && !selector.HasWildcard(s.Namespace) && !selector.HasWildcard(s.Name) && s.ExactKind() && s.Labels == nil
 }
 
-// ExactKind tells whether the selection can only name objects of a single kind.
+// ExactKind reports whether all that the selection can select is of a single kind.
 func (s Selection) ExactKind() bool {
 	return s.Resource == "" && !selector.HasWildcard(s.Group) && !selector.HasWildcard(s.Version) && !selector.HasWildcard(s.Kind)
 }
 
-// Names tells whether the selection names a kind, as far as its resource is
-// concerned.
-func (s Selection) Names(resource string) bool { return open(s.Resource, resource) }
+// MatchesResource reports whether the resource of a kind, such as "deployments", is
+// selected.
+func (s Selection) MatchesResource(resource string) bool { return openOrMatch(s.Resource, resource) }
 
-// Matches tells whether the selection names the object. The resource and the
-// subresource are not looked at: an object does not know through which endpoint
-// it was read.
+// Matches reports whether the object is selected. The resource and the subresource
+// do not count: an object does not show through which endpoint it was read.
 func (s Selection) Matches(u *unstructured.Unstructured) bool {
 	gvk := u.GroupVersionKind()
 	if !selector.MatchWildcard(s.Kind, gvk.Kind) || !selector.MatchWildcard(s.Group, gvk.Group) {
 		return false
 	}
-	if !open(s.Version, gvk.Version) || !open(s.Namespace, u.GetNamespace()) || !open(s.Name, u.GetName()) {
+	if !openOrMatch(s.Version, gvk.Version) || !openOrMatch(s.Namespace, u.GetNamespace()) || !openOrMatch(s.Name, u.GetName()) {
 		return false
 	}
 	if s.Labels == nil {
@@ -60,53 +58,34 @@ func (s Selection) Matches(u *unstructured.Unstructured) bool {
 	return err == nil && selector.Matches(labels.Set(u.GetLabels()))
 }
 
-// Miss is one part in which an object is not what a selection names.
-type Miss struct {
-	Part         string // "kind", "name", "labels"
-	Wanted, Seen string // empty for none
-}
-
-// String reads like "name: wants settings, is other".
-func (m Miss) String() string {
-	seen := "is " + m.Seen
-	if m.Seen == "" {
-		seen = "has none"
-	}
-	return m.Part + ": wants " + cmp.Or(m.Wanted, "none") + ", " + seen
-}
-
-// PartKind is the Part of a Miss beside which there is no other: an object of another
-// kind is not looked at any further.
-const PartKind = "kind"
-
-// NamesKind tells whether the selection names the kind of an object.
-func (s Selection) NamesKind(k ObjectKey) bool {
+// MatchesKind reports whether the kind of an object is selected.
+func (s Selection) MatchesKind(k ObjectKey) bool {
 	return selector.MatchWildcard(s.Kind, k.Kind) && selector.MatchWildcard(s.Group, k.Group)
 }
 
-// MayName tells whether the selection names an object of this kind, namespace and
-// name, as far as these are concerned.
-func (s Selection) MayName(k ObjectKey) bool {
-	return s.NamesKind(k) && open(s.Namespace, k.Namespace) && open(s.Name, k.Name)
+// MatchesName reports whether the kind, namespace and name of an object are selected.
+func (s Selection) MatchesName(k ObjectKey) bool {
+	return s.MatchesKind(k) && openOrMatch(s.Namespace, k.Namespace) && openOrMatch(s.Name, k.Name)
 }
 
-// Misses lists the parts that keep the selection from naming an object, which is
-// known by its key and labels.
-func (s Selection) Misses(k ObjectKey, has map[string]string) []Miss {
-	if !s.NamesKind(k) {
-		return []Miss{{PartKind, s.typeText(), Selection{Group: k.Group, Kind: k.Kind}.typeText()}}
+// Mismatches lists the parts of the selection that an object, known by its key and
+// labels, does not meet. An object of another kind is compared no further: KindOnly
+// reports that of the list.
+func (s Selection) Mismatches(k ObjectKey, has map[string]string) []Mismatch {
+	if !s.MatchesKind(k) {
+		return []Mismatch{NewMismatch(partKind, s.typeText(), Selection{Group: k.Group, Kind: k.Kind}.typeText())}
 	}
-	var out []Miss
-	add := func(same bool, part, wanted, seen string) {
+	var out []Mismatch
+	add := func(same bool, part, wanted, found string) {
 		if !same {
-			out = append(out, Miss{part, wanted, seen})
+			out = append(out, NewMismatch(part, wanted, found))
 		}
 	}
-	exact := s.Exact() // such a selection names a key, of which no part is open
-	add(exact || open(s.Version, k.Version), "version", s.Version, k.Version)
+	exact := s.Exact() // it selects by a whole key, of which no part is open
+	add(exact || openOrMatch(s.Version, k.Version), "version", s.Version, k.Version)
 	add(s.Subresource == k.Subresource, "subresource", s.Subresource, k.Subresource)
-	add(open(s.Namespace, k.Namespace) && (!exact || s.Namespace == k.Namespace), "namespace", s.Namespace, k.Namespace)
-	add(open(s.Name, k.Name), "name", s.Name, k.Name)
+	add(openOrMatch(s.Namespace, k.Namespace) && (!exact || s.Namespace == k.Namespace), "namespace", s.Namespace, k.Namespace)
+	add(openOrMatch(s.Name, k.Name), "name", s.Name, k.Name)
 	if s.Labels == nil {
 		return out
 	}
@@ -117,7 +96,18 @@ func (s Selection) Misses(k ObjectKey, has map[string]string) []Miss {
 	return out
 }
 
-func open(pattern, text string) bool { return pattern == "" || selector.MatchWildcard(pattern, text) }
+const partKind = "kind"
+
+// KindOnly reports whether a list of Mismatches is that of an object of another kind.
+func KindOnly(mismatches []Mismatch) bool {
+	return len(mismatches) > 0 && mismatches[0].Criterion == partKind
+}
+
+// openOrMatch reports whether a part of a selection, which may be left open, covers
+// the text.
+func openOrMatch(pattern, text string) bool {
+	return pattern == "" || selector.MatchWildcard(pattern, text)
+}
 
 // String is how messages name a selection: "apps/Deployment shop/web",
 // "deployments.apps in shop with app=web", "*". A part that is only known when a

@@ -41,7 +41,7 @@ func (e *NotSetOffError) Elsewhere() []Selection {
 	}
 	var out []Selection
 	for _, s := range e.Wants {
-		if !open(s.Namespace, e.Namespace) {
+		if !openOrMatch(s.Namespace, e.Namespace) {
 			out = append(out, s)
 		}
 	}
@@ -53,10 +53,10 @@ func (e *NotSetOffError) Elsewhere() []Selection {
 type NotTargetError struct {
 	Triggers int // the objects that set the rule off
 	// Trigger is the one that came nearest to naming the object, Target what it
-	// names, and Missed in what the object is something else.
-	Trigger ObjectKey
-	Target  Selection
-	Missed  []Miss
+	// names, and Mismatches the parts of it that the object does not meet.
+	Trigger    ObjectKey
+	Target     Selection
+	Mismatches []Mismatch
 	// Broken is the step of a further object, which failed to say what it names;
 	// nil where there is none.
 	Broken *Step
@@ -71,10 +71,10 @@ func (e *NotTargetError) Error() string {
 		fmt.Fprintf(&b, "none of %d triggers names it as a target", e.Triggers)
 	}
 	fmt.Fprintf(&b, ": %s names %s", e.Trigger, e.Target)
-	if len(e.Missed) > 0 {
-		parts := make([]string, len(e.Missed))
-		for i, m := range e.Missed {
-			parts[i] = m.String()
+	if len(e.Mismatches) > 0 {
+		parts := make([]string, len(e.Mismatches))
+		for i, m := range e.Mismatches {
+			parts[i] = m.Error()
 		}
 		fmt.Fprintf(&b, " (%s)", strings.Join(parts, "; "))
 	}

@@ -104,7 +104,7 @@ func (r *reach) missed(t *triggered, s *engine.Step) {
 // couldBe tells whether the selection may name the object, of which only the identity
 // is looked at: what its labels lack is worth telling.
 func (t *triggered) couldBe(s engine.Selection) bool {
-	return s.Names(t.resource) && s.MayName(t.key)
+	return s.MatchesResource(t.resource) && s.MatchesName(t.key)
 }
 
 // resourceName is the resource of a target, or what its kind makes likely.
@@ -154,12 +154,12 @@ func (r *reach) why(c *engine.Change, namespace string) error {
 	out := &engine.NotTargetError{Triggers: r.triggers, Broken: r.broken}
 	labels := c.Before.GetLabels()
 	for i, f := range r.effects[:min(len(r.effects), maxCompared)] {
-		if i > 0 && !f.subjects.NamesKind(c.Subject) {
+		if i > 0 && !f.subjects.MatchesKind(c.Subject) {
 			continue // it is no nearer than the first
 		}
-		missed := f.subjects.Misses(c.Subject, labels)
-		if i == 0 || nearer(missed, out.Missed) {
-			out.Trigger, out.Target, out.Missed = f.Trigger(), f.subjects, missed
+		mismatches := f.subjects.Mismatches(c.Subject, labels)
+		if i == 0 || nearer(mismatches, out.Mismatches) {
+			out.Trigger, out.Target, out.Mismatches = f.Trigger(), f.subjects, mismatches
 		}
 	}
 	return out
@@ -169,12 +169,11 @@ func (r *reach) why(c *engine.Change, namespace string) error {
 // the nearest: with all of them, many objects and many triggers would take for ever.
 const maxCompared = 1000
 
-// nearer tells whether fewer parts are missed. An object of another kind is
-// farther than any of the kind.
-func nearer(a, b []engine.Miss) bool {
-	ofKind := func(list []engine.Miss) bool { return len(list) == 0 || list[0].Part != engine.PartKind }
-	if ofKind(a) != ofKind(b) {
-		return ofKind(a)
+// nearer reports whether a is the shorter list of mismatches. An object of another
+// kind is farther than any of the kind.
+func nearer(a, b []engine.Mismatch) bool {
+	if engine.KindOnly(a) != engine.KindOnly(b) {
+		return engine.KindOnly(b)
 	}
 	return len(a) < len(b)
 }

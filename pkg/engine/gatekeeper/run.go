@@ -29,7 +29,7 @@ type run struct {
 
 // history is what one mutator did so far.
 type history struct {
-	verdict match.Verdict // the last one
+	result  match.Result  // the last one
 	matched bool          // in any round
 	skip    error         // why it left something alone, in the last round
 	empty   location.Path // a list of whose elements all were meant, in the last round
@@ -113,12 +113,12 @@ func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (loc
 	m := r.program.mutators[i]
 	c := r.candidate
 	c.Object = object.Object
-	verdict, err := m.criteria.Judge(&c)
-	h.verdict = verdict
+	result, err := m.criteria.Match(&c)
+	h.result = result
 	if err != nil {
 		return location.Outcome{}, fmt.Errorf("%w: %s cannot be read", err, r.target.Key.Namespace)
 	}
-	if !verdict.Matches() {
+	if !result.Applies() {
 		return location.Outcome{}, nil
 	}
 	h.matched = true
@@ -202,7 +202,7 @@ func (r *run) report(sink engine.Sink) {
 
 func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 	h, m := &r.history[i], r.program.mutators[i]
-	step := engine.Step{Rule: m.ref, Subject: r.target.Key, AsCreated: h.verdict.AsCreated}
+	step := engine.Step{Rule: m.ref, Subject: r.target.Key, AsCreated: h.result.AsCreated}
 	if r.assumed != "" && h.matched && m.criteria.NamespaceLabels != nil {
 		step.Warnings = append(step.Warnings, r.assumed)
 	}
@@ -242,10 +242,10 @@ func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 // reason says why a mutator did not match in the last round.
 func (r *run) reason(i int) error {
 	h := &r.history[i]
-	if h.verdict.Matches() { // an earlier mutator failed before this one's turn came
+	if h.result.Applies() { // an earlier mutator failed before this one's turn came
 		return &HeldBackError{By: r.program.mutators[r.failed].ref.Policy}
 	}
 	c := r.candidate
 	c.Object = r.object.Object
-	return r.program.mutators[i].criteria.Reason(h.verdict, &c)
+	return r.program.mutators[i].criteria.Explain(h.result, &c)
 }

@@ -52,11 +52,11 @@ func excepting(all []*exception, ref engine.RuleRef) []*exception {
 // excepted returns a *SkippedError when an exception covers the matched object.
 func (e *execution) excepted(s *variables.Scope) error {
 	for _, x := range e.rule.exceptions {
-		m, err := x.match.Missed(&e.matched)
+		m, err := x.match.Match(&e.matched)
 		if err != nil {
 			return err
 		}
-		if !m.None() {
+		if !m.Applies() {
 			continue
 		}
 		if x.conditions != nil {

@@ -94,8 +94,8 @@ func (r *rule) skipKind(ctx context.Context, t engine.Target, w *engine.World, s
 	}
 	if sink.Wants(engine.NotMatched) {
 		e := newExecution(ctx, w, r, t, engine.OperationUpdate)
-		if m, err := r.match.Missed(&e.matched); err == nil && !m.None() {
-			step.Err = m.Reason(&e.matched)
+		if m, err := r.match.Match(&e.matched); err == nil && !m.Applies() {
+			step.Err = m.Explain(&e.matched)
 		}
 	}
 	sink.Step(step)
@@ -157,10 +157,10 @@ func (r *rule) admit(e *execution, sink engine.Sink) (*variables.Scope, engine.S
 	switch {
 	case err != nil:
 		return nil, e.step(PatchResult{}, err)
-	case !m.None():
+	case !m.Applies():
 		step.Outcome = engine.NotMatched
 		if sink.Wants(engine.NotMatched) {
-			step.Err = m.Reason(&e.matched)
+			step.Err = m.Explain(&e.matched)
 		}
 		return nil, step
 	case r.gap != nil:
@@ -177,15 +177,15 @@ func (r *rule) admit(e *execution, sink engine.Sink) (*variables.Scope, engine.S
 }
 
 // applies decides match and exclude, and that a Policy keeps to its namespace.
-func (r *rule) applies(c *match.Candidate) (match.Mismatch, error) {
+func (r *rule) applies(c *match.Candidate) (match.Result, error) {
 	if ns := r.policy.namespace; ns != "" && c.Object.GetNamespace() != ns {
 		return match.OutsideNamespace(ns), nil
 	}
 	if c.Operation == engine.OperationDelete && (len(r.targets) == 0 || !r.match.NamesDeletion()) {
-		return match.Spared(), nil
+		return match.DeletionIgnored(), nil
 	}
-	if m, err := r.match.Missed(c); err != nil || !m.None() {
+	if m, err := r.match.Match(c); err != nil || !m.Applies() {
 		return m, err
 	}
-	return r.exclude.Excluded(c)
+	return r.exclude.Exclude(c)
 }

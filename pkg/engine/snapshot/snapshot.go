@@ -161,7 +161,7 @@ func (s *Snapshot) List(ctx context.Context, sel engine.Selection) iter.Seq2[*un
 				yield(nil, err)
 				return
 			}
-			if sel.Matches(e.object) && sel.Names(e.mapping.Resource.Resource) && !yield(e.object, nil) {
+			if sel.Matches(e.object) && sel.MatchesResource(e.mapping.Resource.Resource) && !yield(e.object, nil) {
 				return
 			}
 		}

@@ -154,7 +154,7 @@ func (c *Client) listable(ctx context.Context, s engine.Selection) ([]*resource,
 		for _, r := range versions {
 			gvk := r.mapping.GroupVersionKind
 			named := selector.MatchWildcard(s.Group, gvk.Group) && selector.MatchWildcard(s.Kind, gvk.Kind) && open(s.Version, gvk.Version)
-			named = named && s.Names(r.mapping.Resource.Resource)
+			named = named && s.MatchesResource(r.mapping.Resource.Resource)
 			if named && r.listable && (r.namespaced() || open(s.Namespace, "")) {
 				return r
 			}

@@ -177,7 +177,7 @@ func (cat *catalog) missing(selections []engine.Selection) []string {
 func (cat *catalog) serves(s engine.Selection) bool {
 	for _, r := range cat.resources {
 		gvk := r.mapping.GroupVersionKind
-		named := selector.MatchWildcard(s.Kind, gvk.Kind) && s.Names(r.mapping.Resource.Resource)
+		named := selector.MatchWildcard(s.Kind, gvk.Kind) && s.MatchesResource(r.mapping.Resource.Resource)
 		if named && selector.MatchWildcard(s.Group, gvk.Group) && open(s.Version, gvk.Version) {
 			return true
 		}

@@ -35,7 +35,7 @@ func (c *collector) kinds(s engine.Selection) []*meta.RESTMapping {
 	var out []*meta.RESTMapping
 	for _, m := range c.Served {
 		gvk := m.GroupVersionKind
-		if s.Kind != "" && selector.MatchWildcard(s.Group, gvk.Group) && selector.MatchWildcard(s.Kind, gvk.Kind) && s.Names(m.Resource.Resource) {
+		if s.Kind != "" && selector.MatchWildcard(s.Group, gvk.Group) && selector.MatchWildcard(s.Kind, gvk.Kind) && s.MatchesResource(m.Resource.Resource) {
 			out = append(out, m)
 		}
 	}

@@ -75,8 +75,8 @@ type Candidate struct {
 
 func (c *Candidate) isNamespace() bool { return c.Key.Group == "" && c.Key.Kind == "Namespace" }
 
-// namespace is what the criteria about namespaces look at: a Namespace is judged
-// by its own name. It is empty for other objects of the cluster.
+// namespace is what the criteria about namespaces look at: a Namespace by its
+// own name. It is empty for other cluster-scoped objects.
 func (c *Candidate) namespace() string {
 	if c.isNamespace() {
 		return c.Key.Name
@@ -84,14 +84,16 @@ func (c *Candidate) namespace() string {
 	return c.Key.Namespace
 }
 
-// Verdict says whether, and how, a mutator applies.
-type Verdict struct {
-	criterion criterion // none where it matches
+// Result is whether a mutator applies to a candidate. It costs nothing until it is
+// to be explained.
+type Result struct {
+	criterion criterion // that is not met; none where the mutator applies
+	// AsCreated marks a mutator that applies to a creation only.
 	AsCreated bool
 }
 
-// Matches tells whether the mutator applies.
-func (v Verdict) Matches() bool { return v.criterion == none }
+// Applies reports whether the mutator applies.
+func (r Result) Applies() bool { return r.criterion == none }
 
 type criterion string
 
@@ -113,14 +115,14 @@ const (
 // read the Namespace.
 var ErrNoNamespace = errors.New("failed to run Match criteria: namespace selector for namespace-scoped object but missing Namespace")
 
-// Judge goes through the criteria in Gatekeeper's order up to the first that
-// does not hold. Its only error is ErrNoNamespace.
+// Match compares a candidate with the criteria, in Gatekeeper's order, up to the
+// first that is not met. Its only error is ErrNoNamespace.
 //
 // Unlike Gatekeeper, and as its design document says, namespaces and
 // namespaceSelector do not match objects that are in no namespace.
-func (m *Criteria) Judge(c *Candidate) (Verdict, error) {
-	v := m.judgeType(c)
-	if !v.Matches() {
+func (m *Criteria) Match(c *Candidate) (Result, error) {
+	v := m.matchType(c)
+	if !v.Applies() {
 		return v, nil
 	}
 	for _, check := range []struct {
@@ -130,44 +132,44 @@ func (m *Criteria) Judge(c *Candidate) (Verdict, error) {
 		{byKinds, m.kinds}, {byScope, m.scope}, {byNamespaces, m.namespaces}, {byExcluded, m.excluded}, {byLabels, m.labels},
 	} {
 		if !check.holds(c) {
-			return Verdict{criterion: check.criterion}, nil
+			return Result{criterion: check.criterion}, nil
 		}
 	}
 	switch holds, err := m.namespaceLabels(c); {
 	case err != nil:
-		return Verdict{criterion: byNamespaceSelector}, err
+		return Result{criterion: byNamespaceSelector}, err
 	case !holds:
-		return Verdict{criterion: byNamespaceSelector}, nil
+		return Result{criterion: byNamespaceSelector}, nil
 	case !m.name(c):
-		return Verdict{criterion: byName}, nil
+		return Result{criterion: byName}, nil
 	case m.Source == Generated:
-		return Verdict{criterion: bySource}, nil
+		return Result{criterion: bySource}, nil
 	}
 	return v, nil
 }
 
-// judgeType looks for an entry of applyTo that names both type and operation.
-func (m *Criteria) judgeType(c *Candidate) Verdict {
+// matchType looks for an entry of applyTo that names both type and operation.
+func (m *Criteria) matchType(c *Candidate) Result {
 	if m.ApplyTo == nil {
 		if c.Operation == engine.OperationDelete {
-			return Verdict{criterion: byOperation}
+			return Result{criterion: byOperation}
 		}
-		return Verdict{}
+		return Result{}
 	}
 	gvk := c.Key.GroupVersionKind()
-	worst := Verdict{criterion: byType}
+	worst := Result{criterion: byType}
 	for i := range m.ApplyTo {
 		entry := &m.ApplyTo[i]
 		switch {
 		case !entry.Covers(gvk):
 		case c.Operation == engine.OperationDelete:
-			worst = Verdict{criterion: byOperation}
+			worst = Result{criterion: byOperation}
 		case entry.Does(c.Operation):
-			return Verdict{}
+			return Result{}
 		case c.AsCreated && entry.Does(engine.OperationCreate):
-			worst = Verdict{AsCreated: true}
+			worst = Result{AsCreated: true}
 		case worst.criterion == byType:
-			worst = Verdict{criterion: byOperation}
+			worst = Result{criterion: byOperation}
 		}
 	}
 	return worst

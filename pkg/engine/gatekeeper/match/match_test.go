@@ -38,7 +38,7 @@ func TestAnyGlob(t *testing.T) {
 	}
 }
 
-func TestJudge(t *testing.T) {
+func TestMatch(t *testing.T) {
 	pods := []match.ApplyTo{{Groups: []string{""}, Versions: []string{"v1"}, Kinds: []string{"Pod"}}}
 	only := func(operations ...string) []match.ApplyTo {
 		a := pods[0]
@@ -93,13 +93,13 @@ func TestJudge(t *testing.T) {
 		{"the first criterion is told", match.Criteria{ApplyTo: pods, Scope: match.Cluster, Name: "x"}, pod, "scope: wants Cluster, is Namespaced"},
 	} {
 		t.Run(c.says, func(t *testing.T) {
-			verdict, err := c.criteria.Judge(&c.on)
+			result, err := c.criteria.Match(&c.on)
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := ""
-			if !verdict.Matches() {
-				got = c.criteria.Reason(verdict, &c.on).Error()
+			if !result.Applies() {
+				got = c.criteria.Explain(result, &c.on).Error()
 			}
 			if got != c.want {
 				t.Errorf("\n got %q\nwant %q", got, c.want)
@@ -108,30 +108,30 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestJudgeAsCreated(t *testing.T) {
+func TestMatchAsCreated(t *testing.T) {
 	created := match.Criteria{ApplyTo: []match.ApplyTo{{
 		Groups: []string{""}, Versions: []string{"v1"}, Kinds: []string{"Pod"}, Operations: []string{"CREATE"},
 	}}}
 	pod := candidate("Pod", "shop", "web")
 	pod.AsCreated = true
-	if v, err := created.Judge(&pod); err != nil || !v.Matches() || !v.AsCreated {
+	if v, err := created.Match(&pod); err != nil || !v.Applies() || !v.AsCreated {
 		t.Errorf("a mutator of creation: %+v, %v", v, err)
 	}
-	if v, err := (&match.Criteria{}).Judge(&pod); err != nil || !v.Matches() || v.AsCreated {
+	if v, err := (&match.Criteria{}).Match(&pod); err != nil || !v.Applies() || v.AsCreated {
 		t.Errorf("a mutator of every operation: %+v, %v", v, err)
 	}
 	pod.Operation = engine.OperationDelete
 	for _, c := range []match.Criteria{created, {}} {
-		if v, err := c.Judge(&pod); err != nil || v.Matches() {
+		if v, err := c.Match(&pod); err != nil || v.Applies() {
 			t.Errorf("deletion is matched: %+v, %v", v, err)
 		}
 	}
 }
 
-func TestJudgeWithoutTheNamespace(t *testing.T) {
+func TestMatchWithoutTheNamespace(t *testing.T) {
 	pod := candidate("Pod", "shop", "web")
 	c := match.Criteria{NamespaceLabels: labels.Everything()}
-	if _, err := c.Judge(&pod); !errors.Is(err, match.ErrNoNamespace) {
+	if _, err := c.Match(&pod); !errors.Is(err, match.ErrNoNamespace) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -67,77 +67,76 @@ const (
 	byNothing           criterion = "match cannot be empty"
 )
 
-// Mismatch is why a block does not hold. It costs nothing until its reason is
-// asked for.
-type Mismatch struct {
+// Result is whether a rule applies to a candidate, as far as one of its blocks
+// decides. It costs nothing until it is to be explained.
+type Result struct {
 	criterion criterion
 	filter    *filter
 	block     *Block // that does not hold, or excludes; nil where it is none
 	excluded  bool
 }
 
-// None tells that the block holds.
-func (m Mismatch) None() bool { return m.criterion == holds }
+// Applies reports whether the rule applies.
+func (m Result) Applies() bool { return m.criterion == holds }
 
-// Spared is the mismatch of a deletion, when that cannot set off a rule.
-func Spared() Mismatch { return Mismatch{criterion: byDeletion} }
+// DeletionIgnored is the result for a deletion that cannot set off a rule.
+func DeletionIgnored() Result { return Result{criterion: byDeletion} }
 
-// OutsideNamespace is the mismatch of an object that a Policy of this namespace
-// does not see.
-func OutsideNamespace(ns string) Mismatch {
-	return Mismatch{criterion: byPolicyNamespace, filter: &filter{namespaces: []string{ns}}}
+// OutsideNamespace is the result for an object in another namespace than its Policy.
+func OutsideNamespace(ns string) Result {
+	return Result{criterion: byPolicyNamespace, filter: &filter{namespaces: []string{ns}}}
 }
 
-// Missed tells whether a match block does not hold.
-func (m *Block) Missed(c *Candidate) (Mismatch, error) {
-	missed := Mismatch{criterion: byNothing, block: m}
+// Match compares a candidate with a match block.
+func (m *Block) Match(c *Candidate) (Result, error) {
+	missed := Result{criterion: byNothing, block: m}
 	for _, f := range m.filters {
 		failed, err := f.failsMatch(c)
 		if err != nil {
-			return Mismatch{}, err
+			return Result{}, err
 		}
 		switch {
 		case failed == holds && !m.all:
-			return Mismatch{}, nil
+			return Result{}, nil
 		case failed == holds:
 			continue
 		case m.all:
-			return Mismatch{criterion: failed, filter: f, block: m}, nil
+			return Result{criterion: failed, filter: f, block: m}, nil
 		}
 		missed.criterion, missed.filter = failed, f
 	}
 	if m.all && len(m.filters) > 0 {
-		return Mismatch{}, nil
+		return Result{}, nil
 	}
 	return missed, nil
 }
 
-// Excluded tells by which filter a block excludes the object: `any` by one that
-// holds, `all` when each does. An empty filter excludes nothing.
-func (m *Block) Excluded(c *Candidate) (Mismatch, error) {
+// Exclude compares a candidate with an exclude block: `any` excludes by one filter
+// that holds, `all` when each does. An empty filter excludes nothing.
+func (m *Block) Exclude(c *Candidate) (Result, error) {
 	if m == nil {
-		return Mismatch{}, nil
+		return Result{}, nil
 	}
 	for _, f := range m.filters {
 		held := false
 		if !f.empty(true) {
 			failed, err := f.fails(c, true)
 			if err != nil {
-				return Mismatch{}, err
+				return Result{}, err
 			}
 			held = failed == holds
 		}
 		if held && !m.all {
-			return Mismatch{criterion: byNothing, filter: f, block: m, excluded: true}, nil
+			return Result{criterion: byNothing, filter: f, block: m, excluded: true}, nil
 		}
 		if !held && m.all {
-			return Mismatch{}, nil
+			return Result{}, nil
 		}
 	}
 	if m.all && len(m.filters) > 0 {
-		return Mismatch{criterion: byNothing, filter: m.filters[0], block: m, excluded: true}, nil
+		return Result{criterion: byNothing, filter: m.filters[0], block: m, excluded: true}, nil
 	}
-	return Mismatch{}, nil
+	return Result{}, nil
 }
 
 // failsMatch is fails for a match block: where no user is simulated, its

@@ -43,9 +43,9 @@ func TestRulings(t *testing.T) {
 // decide asks the match block, then the exclude block, as a rule does.
 func (c *ruling) decide(t *testing.T) string {
 	candidate := c.candidate(t)
-	m, err := block(t, c.Match).Missed(candidate)
-	if err == nil && m.None() {
-		m, err = block(t, c.Exclude).Excluded(candidate)
+	m, err := block(t, c.Match).Match(candidate)
+	if err == nil && m.Applies() {
+		m, err = block(t, c.Exclude).Exclude(candidate)
 	}
 	var undecided *match.UndecidedError
 	switch {
@@ -53,8 +53,8 @@ func (c *ruling) decide(t *testing.T) string {
 		return "undecided: " + err.Error()
 	case err != nil:
 		return "failed: " + err.Error()
-	case !m.None():
-		return m.Reason(candidate).Error()
+	case !m.Applies():
+		return m.Explain(candidate).Error()
 	}
 	out := "applies"
 	for _, w := range candidate.Assumed {
@@ -193,7 +193,7 @@ func TestMistakes(t *testing.T) {
 // A rule without an exclude block has none to ask.
 func TestNoBlockExcludesNothing(t *testing.T) {
 	var none *match.Block
-	if m, err := none.Excluded(&match.Candidate{}); err != nil || !m.None() {
+	if m, err := none.Exclude(&match.Candidate{}); err != nil || !m.Applies() {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if none.AsksOperation() || none.AsksRoles() {

@@ -5,26 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
-
-// NotMatchedError is why a rule does not apply to an object: the criterion of
-// its match block that came closest, what it wants and what it found.
-type NotMatchedError struct {
-	// Criterion is a field of a match block, such as "kinds" or
-	// "namespaceSelector", with the entry that holds it where there are several.
-	Criterion string
-	Wanted    string
-	Seen      string // what there is instead, with its verb: "is Service", "has none"
-}
-
-// Error reads like "kinds: wants Pod, Deployment, is Service".
-func (e *NotMatchedError) Error() string {
-	if e.Wanted == "" {
-		return e.Criterion
-	}
-	return fmt.Sprintf("%s: wants %s, %s", e.Criterion, e.Wanted, e.Seen)
-}
 
 // ExcludedError is why a rule that matches an object spares it.
 type ExcludedError struct {
@@ -47,8 +30,8 @@ type NoneMatchedError struct {
 
 // EntryError is why one entry does not hold.
 type EntryError struct {
-	Place string // such as "any[0]"
-	Err   *NotMatchedError
+	Place    string // such as "any[0]"
+	Mismatch engine.Mismatch
 }
 
 // mostEntries bounds the entries that an error tells of.
@@ -62,7 +45,7 @@ func (e *NoneMatchedError) Error() string {
 		if i == 0 && e.Nearest {
 			place += " comes nearest"
 		}
-		parts = append(parts, place+": "+entry.Err.Error())
+		parts = append(parts, place+": "+entry.Mismatch.Error())
 	}
 	if more := len(e.Each) - len(parts); more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more entries", more))
@@ -70,9 +53,9 @@ func (e *NoneMatchedError) Error() string {
 	return strings.Join(parts, "; ")
 }
 
-// Reason renders a mismatch for those who asked: by the criterion that says most of
-// what the object is, whichever was judged first.
-func (m Mismatch) Reason(c *Candidate) error {
+// Explain says why a result does not apply: by the criterion that says most about
+// what the object is, whichever was compared first. It returns nil for one that applies.
+func (m Result) Explain(c *Candidate) error {
 	switch {
 	case m.excluded:
 		return m.exclusion()
@@ -91,17 +74,17 @@ func (m Mismatch) Reason(c *Candidate) error {
 	case len(m.block.filters) == 1:
 		return missed[0].notMatched(c)
 	}
-	slices.SortStableFunc(missed, func(a, b Mismatch) int { return byRank(b, a) })
+	slices.SortStableFunc(missed, func(a, b Result) int { return byRank(b, a) })
 	out := &NoneMatchedError{Nearest: len(missed) > 1 && missed[0].rank() > missed[1].rank()}
 	for _, f := range missed {
-		out.Each = append(out.Each, EntryError{Place: f.filter.place, Err: f.notMatched(c)})
+		out.Each = append(out.Each, EntryError{Place: f.filter.place, Mismatch: f.notMatched(c)})
 	}
 	return out
 }
 
 // missed judges all filters again, each for its own reason.
-func (m *Block) missed(c *Candidate) []Mismatch {
-	var out []Mismatch
+func (m *Block) missed(c *Candidate) []Result {
+	var out []Result
 	for _, f := range m.filters {
 		failed, err := f.failsMatch(c)
 		if err != nil || failed == holds {
@@ -111,15 +94,15 @@ func (m *Block) missed(c *Candidate) []Mismatch {
 		if by, err := f.failsNamespaceSelector(c); err == nil && by != holds && rankOf(by) < rankOf(failed) {
 			failed = by
 		}
-		out = append(out, Mismatch{criterion: failed, filter: f})
+		out = append(out, Result{criterion: failed, filter: f})
 	}
 	return out
 }
 
 // rank says how much of a filter holds before its criterion fails.
-func (m Mismatch) rank() int { return rankOf(m.criterion) }
+func (m Result) rank() int { return rankOf(m.criterion) }
 
-func byRank(a, b Mismatch) int { return a.rank() - b.rank() }
+func byRank(a, b Result) int { return a.rank() - b.rank() }
 
 // rankOf is the place of a criterion in the order in which reasons are told: what
 // the object is, then what it has, then what is done to it and by whom.
@@ -130,14 +113,9 @@ func rankOf(c criterion) int {
 	}, c)
 }
 
-func (m Mismatch) notMatched(c *Candidate) *NotMatchedError {
-	wanted, seen := m.wantedAndSeen(c)
-	return &NotMatchedError{Criterion: string(m.criterion), Wanted: wanted, Seen: seen}
-}
-
 // exclusion says what the entry that excludes asks for, or all of them where they
 // decide together.
-func (m Mismatch) exclusion() error {
+func (m Result) exclusion() error {
 	filters := []*filter{m.filter}
 	if m.block.all {
 		filters = m.block.filters
@@ -197,40 +175,38 @@ func (f *filter) demands() []demand {
 	return out
 }
 
-func (m Mismatch) wantedAndSeen(c *Candidate) (wanted, seen string) {
+// notMatched names the criterion with what it wants and what there is.
+func (m Result) notMatched(c *Candidate) engine.Mismatch {
 	f := m.filter
+	value := func(wanted, of string) engine.Mismatch { return engine.NewMismatch(string(m.criterion), wanted, of) }
+	text := func(wanted, found string) engine.Mismatch {
+		return engine.Mismatch{Criterion: string(m.criterion), Wanted: wanted, Found: found}
+	}
 	switch m.criterion {
 	case byKind:
-		return kindTexts(f.kinds), is(kindOf(c).String())
+		return value(kindTexts(f.kinds), kindOf(c).String())
 	case byName:
-		return f.name, is(c.name())
+		return value(f.name, c.name())
 	case byNames:
-		return strings.Join(f.names, ", "), is(c.name())
+		return value(strings.Join(f.names, ", "), c.name())
 	case byNamespace, byPolicyNamespace:
-		return strings.Join(f.namespaces, ", "), is(NamespaceOf(c.Object))
+		return value(strings.Join(f.namespaces, ", "), NamespaceOf(c.Object))
 	case bySelector:
-		return f.labels.String(), f.labels.Seen(c.Object.GetLabels())
+		return text(f.labels.String(), f.labels.Seen(c.Object.GetLabels()))
 	case byAnnotations:
-		return joinPairs(f.annotations), selector.SeenOf(c.Object.GetAnnotations(), f.annotations)
+		return text(joinPairs(f.annotations), selector.SeenOf(c.Object.GetAnnotations(), f.annotations))
 	case byNamespaceSelector:
-		return f.nsLabels.String(), f.seenOfNamespace(c)
+		return text(f.nsLabels.String(), f.seenOfNamespace(c))
 	case byOperation:
-		return strings.Join(f.operations, ", "), is(string(c.Operation))
+		return value(strings.Join(f.operations, ", "), string(c.Operation))
 	case bySubjects:
-		return subjectTexts(f.subjects), is(c.Request.User.Username)
+		return value(subjectTexts(f.subjects), c.Request.User.Username)
 	case byRoles:
-		return strings.Join(f.roles, ", "), is(c.Request.User.Username)
+		return value(strings.Join(f.roles, ", "), c.Request.User.Username)
 	case byClusterRoles:
-		return strings.Join(f.clusterRole, ", "), is(c.Request.User.Username)
+		return value(strings.Join(f.clusterRole, ", "), c.Request.User.Username)
 	}
-	return "", ""
-}
-
-func is(what string) string {
-	if what == "" {
-		return "has none"
-	}
-	return "is " + what
+	return text("", "")
 }
 
 func (f *filter) seenOfNamespace(c *Candidate) string {

@@ -1,36 +1,20 @@
 package match
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// NotMatchedError is why a mutator does not apply to an object: the first
-// criterion, in Gatekeeper's order, that does not hold. Its text is made when it
-// is asked for.
-type NotMatchedError struct {
-	// Criterion is a field of applyTo or match, such as "namespaceSelector".
-	Criterion    string
-	Wanted, Seen string
+// Explain says why a result of Match, for the same candidate, does not apply.
+func (m *Criteria) Explain(r Result, c *Candidate) engine.Mismatch {
+	wanted, found := m.wantedAndFound(r.criterion, c)
+	return engine.NewMismatch(string(r.criterion), wanted, found)
 }
 
-// Error reads like "scope: wants Namespaced, is Cluster".
-func (e *NotMatchedError) Error() string {
-	if e.Seen == "" {
-		return fmt.Sprintf("%s: wants %s, has none", e.Criterion, e.Wanted)
-	}
-	return fmt.Sprintf("%s: wants %s, is %s", e.Criterion, e.Wanted, e.Seen)
-}
-
-// Reason says why the criteria gave a verdict that does not match.
-func (m *Criteria) Reason(v Verdict, c *Candidate) error {
-	wanted, seen := m.wantedAndSeen(v.criterion, c)
-	return &NotMatchedError{Criterion: string(v.criterion), Wanted: wanted, Seen: seen}
-}
-
-func (m *Criteria) wantedAndSeen(by criterion, c *Candidate) (wanted, seen string) {
+func (m *Criteria) wantedAndFound(by criterion, c *Candidate) (wanted, found string) {
 	switch by {
 	case byType:
 		return m.types(), typeText(c.Key.Group, c.Key.Version, c.Key.Kind)
