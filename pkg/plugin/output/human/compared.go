@@ -38,7 +38,7 @@ func (p *Compared) Print(c engine.Change) error {
 	if err != nil {
 		return err
 	}
-	return p.comparer.Add(comparedName(c.Subject), from, to)
+	return p.comparer.Add(comparedName(c.Subject), from.Text, to.Text)
 }
 
 func (p *Compared) print(c *part) error {

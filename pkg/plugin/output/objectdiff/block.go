@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// block writes a text of several lines as it is, line by line, and tells whether
+// block writes a text of several lines as it is, line by line, and reports whether
 // it could. The library would put a text with a tab, or with a space at the end of
 // a line, into one line of escapes: a file in a ConfigMap could not be read there,
 // and a change in it not be seen.
-func (w *YAMLWriter) block(s string, indent int) bool {
+func (w *YAMLWriter) block(s string, indent int, self holder) bool {
 	if !asLines(s) {
 		return false
 	}
@@ -26,11 +26,13 @@ func (w *YAMLWriter) block(s string, indent int) bool {
 		w.b.WriteByte('+')
 	}
 	// At the outermost level, where it is a key's, a text is moved by two as well.
-	margin := max(indent, 2)
+	margin, at := max(indent, 2), w.hold(self)
 	for line := range strings.SplitSeq(strings.TrimSuffix(s, "\n"), "\n") {
 		w.b.WriteByte('\n')
-		if line != "" {
-			w.space(margin)
+		if line == "" {
+			w.line(at, 0)
+		} else {
+			w.line(at, margin)
 			text, returned := strings.CutSuffix(line, "\r")
 			w.b.WriteString(text)
 			if returned {
@@ -46,10 +48,10 @@ func (w *YAMLWriter) block(s string, indent int) bool {
 // break, as Windows ends lines: so that it is seen, and a change of it.
 const carriageReturn = `\r`
 
-// ambiguous tells whether lines of a text end in what stands for a carriage return.
+// ambiguous reports whether lines of a text end in what stands for a carriage return.
 func ambiguous(s string) bool { return strings.Contains(s, carriageReturn+"\n") }
 
-// asLines tells whether a text has several lines and nothing in it that a YAML
+// asLines reports whether a text has several lines and nothing in it that a YAML
 // block cannot hold.
 func asLines(s string) bool {
 	if ambiguous(s) {

@@ -49,10 +49,10 @@ func (d *Differ) lines() int {
 	return max(d.ContextLines, 0)
 }
 
-// Texts are the two states as they may be shown, as YAML; that of a state in which
+// Texts returns the two states as they may be shown, as YAML; that of a state in which
 // there is no object is empty. They differ in the fields of the change alone: what
 // the server takes for the same is no difference to a reader.
-func (d *Differ) Texts(c *engine.Change, others []engine.FieldChange) (before, after string, err error) {
+func (d *Differ) Texts(c *engine.Change, others []engine.FieldChange) (before, after *Document, err error) {
 	to := c.After
 	if c.Before != nil && to != nil {
 		to = &unstructured.Unstructured{Object: portion.Make(c.Before.Object, to.Object, c.Fields, others)}
@@ -62,15 +62,19 @@ func (d *Differ) Texts(c *engine.Change, others []engine.FieldChange) (before, a
 		after, err = d.text(to)
 	}
 	if err != nil {
-		return "", "", fmt.Errorf("%s: %w", c.Subject, err)
+		return nil, nil, fmt.Errorf("%s: %w", c.Subject, err)
 	}
 	return before, after, nil
 }
 
-func (d *Differ) text(u *unstructured.Unstructured) (string, error) {
+func (d *Differ) text(u *unstructured.Unstructured) (*Document, error) {
 	if u == nil {
-		return "", nil
+		return &Document{}, nil
 	}
 	out, err := d.yaml.Object(u.Object)
-	return redact.EscapeLines(out), err
+	if err != nil {
+		return nil, err
+	}
+	out.Text = redact.EscapeLines(out.Text) // each line stays one
+	return out, nil
 }

@@ -54,11 +54,11 @@ func TestValuesOfSecretsAreInNeitherText(t *testing.T) {
 	d := objectdiff.Differ{Masker: &redact.Masker{}}
 	c := changed("Secret")
 	before, after, err := d.Texts(c, nil)
-	if err != nil || before == after {
-		t.Errorf("got %v; a change of a Secret is not seen:\n%s", err, after)
+	if err != nil || before.Text == after.Text {
+		t.Errorf("got %v; a change of a Secret is not seen:\n%s", err, after.Text)
 	}
 	for _, value := range []string{"Zmlyc3Q=", "c2Vjb25k", "Zm91cnRo", "ZmlmdGg=", "c2FtZQ=="} {
-		if strings.Contains(before+after, value) {
+		if strings.Contains(before.Text+after.Text, value) {
 			t.Errorf("%s is shown", value)
 		}
 	}
@@ -68,11 +68,11 @@ func TestAnObjectThatIsNotThereIsNoText(t *testing.T) {
 	var d objectdiff.Differ
 	c := changed("ConfigMap")
 	c.Before = nil
-	if before, after, err := d.Texts(c, nil); err != nil || before != "" || !strings.Contains(after, "Zm91cnRo") {
-		t.Errorf("got %v, %q and %q", err, before, after)
+	if before, after, err := d.Texts(c, nil); err != nil || before.Text != "" || !strings.Contains(after.Text, "Zm91cnRo") {
+		t.Errorf("got %v, %q and %q", err, before.Text, after.Text)
 	}
 	c.Before, c.After = changed("ConfigMap").Before, nil
-	if before, after, err := d.Texts(c, nil); err != nil || after != "" || !strings.Contains(before, "Zmlyc3Q=") {
-		t.Errorf("got %v, %q and %q", err, before, after)
+	if before, after, err := d.Texts(c, nil); err != nil || after.Text != "" || !strings.Contains(before.Text, "Zmlyc3Q=") {
+		t.Errorf("got %v, %q and %q", err, before.Text, after.Text)
 	}
 }

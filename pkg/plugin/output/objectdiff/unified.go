@@ -8,29 +8,31 @@ import (
 	"strings"
 
 	udiff "github.com/aymanbagabas/go-udiff"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // UnifiedNames stand above the two texts of a diff.
 type UnifiedNames struct{ Before, After string }
 
-// Unified is the unified diff of two texts with so many lines of context; it is
+// Unified returns the unified diff of two documents with so many lines of context; it is
 // empty where they are equal. The head of a hunk names what holds the first line
 // that differs, as git names a function:
 // "@@ -40,7 +41,7 @@ spec.containers[web].env". Where lines differ in nothing but white
 // space, that is marked.
-func Unified(names UnifiedNames, before, after string, context int) (string, error) {
-	text, err := udiff.ToUnified(names.Before, names.After, before, udiff.Lines(before, after), context)
+func Unified(names UnifiedNames, before, after *Document, context int) (string, error) {
+	text, err := udiff.ToUnified(names.Before, names.After, before.Text, udiff.Lines(before.Text, after.Text), context)
 	if err != nil {
 		return "", fmt.Errorf("comparing: %w", err)
 	}
-	if before == "" || after == "" || text == "" {
+	if before.Text == "" || after.Text == "" || text == "" {
 		return text, nil
 	}
-	texts := map[byte][]string{'-': strings.Split(before, "\n"), '+': strings.Split(after, "\n")}
+	sides := map[byte]*Document{'-': before, '+': after}
 	lines := slices.Collect(strings.Lines(text))
 	for i, line := range lines {
 		if first, ok := parseHead(line); ok {
-			if place := firstPlace(texts, lines[i+1:], first); place != "" {
+			if place := firstPlace(sides, lines[i+1:], first); place != "" {
 				lines[i] = strings.TrimSuffix(line, "\n") + " " + place + "\n"
 			}
 		}
@@ -52,12 +54,12 @@ func parseHead(line string) (first map[byte]int, ok bool) {
 }
 
 // firstPlace is the place of the first line of a hunk that differs.
-func firstPlace(texts map[byte][]string, hunk []string, first map[byte]int) string {
+func firstPlace(sides map[byte]*Document, hunk []string, first map[byte]int) string {
 	for i, line := range hunk {
 		if line == "" || line[0] == ' ' {
 			continue
 		}
-		return LinePlace(texts[line[0]], first[line[0]]-1+i)
+		return redact.EscapeLine(sides[line[0]].Place(first[line[0]] - 1 + i))
 	}
 	return ""
 }

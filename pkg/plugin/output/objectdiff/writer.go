@@ -12,7 +12,8 @@ import (
 // library's own events for whole objects would be most of the time and memory of a
 // preview. The zero value is ready for use, by one goroutine at a time.
 type YAMLWriter struct {
-	b strings.Builder
+	b   strings.Builder
+	out Document
 	// scalars remembers what the library made of short texts, such as "500m".
 	scalars map[string]string
 }
@@ -23,19 +24,38 @@ const (
 	maxScalarLength = 64
 )
 
-// Object is an object's YAML, but for one thing: of a text with the line ends of
+// Object returns an object's YAML, but for one thing: of a text with the line ends of
 // Windows each line ends in "\r", as an escape, where YAML could show the text on one
-// line only. Its error is a value that no JSON document holds.
-func (w *YAMLWriter) Object(fields map[string]any) (string, error) {
+// line only. It fails for a value that no JSON document holds.
+func (w *YAMLWriter) Object(fields map[string]any) (*Document, error) {
 	w.b.Reset()
-	if err := w.value(fields, 0); err != nil {
-		return "", err
+	// Objects of a run are much alike, and so are their sizes.
+	w.out = Document{holders: make([]holder, 0, len(w.out.holders)), lines: make([]int32, 0, len(w.out.lines))}
+	if err := w.fields(fields, 0, root, false); err != nil {
+		return nil, err
 	}
-	return strings.TrimPrefix(w.b.String(), "\n"), nil
+	out := w.out
+	out.Text = w.b.String()
+	return &out, nil
 }
 
-// value writes what stands behind a key or a dash, its line break included.
-func (w *YAMLWriter) value(v any, indent int) error {
+// hold adds a holder of lines.
+func (w *YAMLWriter) hold(h holder) int32 {
+	w.out.holders = append(w.out.holders, h)
+	return int32(len(w.out.holders) - 1) //nolint:gosec // an object is smaller
+}
+
+// line begins a line of what is held there.
+func (w *YAMLWriter) line(at int32, indent int) {
+	w.out.lines = append(w.out.lines, at)
+	for range indent {
+		w.b.WriteByte(' ')
+	}
+}
+
+// value writes what stands behind a key or a dash, its line break included. The holder
+// is that of its lines behind the first.
+func (w *YAMLWriter) value(v any, indent int, self holder) error {
 	switch v := v.(type) {
 	case map[string]any:
 		if len(v) == 0 {
@@ -43,86 +63,105 @@ func (w *YAMLWriter) value(v any, indent int) error {
 			return nil
 		}
 		w.b.WriteByte('\n')
-		return w.fields(v, indent, indent)
+		return w.fields(v, indent, w.hold(self), false)
 	case []any:
 		if len(v) == 0 {
 			w.b.WriteString(" []\n")
 			return nil
 		}
 		w.b.WriteByte('\n')
-		return w.list(v, indent, indent)
+		return w.list(v, indent, w.hold(self), false)
 	}
 	w.b.WriteByte(' ')
-	if s, ok := v.(string); ok && w.block(s, indent) {
+	if s, ok := v.(string); ok && w.block(s, indent, self) {
 		return nil
 	}
 	text, err := w.scalar(v)
 	if err != nil {
 		return err
 	}
-	w.b.WriteString(indented(text, indent))
-	w.b.WriteByte('\n')
+	w.continued(text, indent, self)
 	return nil
 }
 
-// fields writes a map; its first line stands where the text already is, if first is 0.
-func (w *YAMLWriter) fields(m map[string]any, indent, first int) error {
+// continued writes a text of the library. Its lines behind the first, written for the
+// outermost level, are two further in than what holds them.
+func (w *YAMLWriter) continued(text string, indent int, self holder) {
+	first, rest, more := strings.Cut(text, "\n")
+	w.b.WriteString(first)
+	w.b.WriteByte('\n')
+	if !more {
+		return
+	}
+	at := w.hold(self)
+	for line := range strings.SplitSeq(rest, "\n") {
+		if line == "" {
+			w.line(at, 0)
+		} else {
+			w.line(at, max(indent-2, 0))
+		}
+		w.b.WriteString(line)
+		w.b.WriteByte('\n')
+	}
+}
+
+// fields writes a map; inline, its first line goes on where the text is.
+func (w *YAMLWriter) fields(m map[string]any, indent int, at int32, inline bool) error {
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		name, err := w.key(key)
 		if err != nil {
 			return err
 		}
-		w.space(first)
-		first = indent
+		if !inline {
+			w.line(at, indent)
+		}
+		inline = false
 		w.b.WriteString(name)
 		w.b.WriteByte(':')
 		below := indent + 2
 		if _, isList := m[key].([]any); isList {
 			below = indent
 		}
-		if err := w.value(m[key], below); err != nil {
+		if err := w.value(m[key], below, holder{parent: at, key: key}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// list writes a list; its first line stands where the text already is, if first is 0.
-func (w *YAMLWriter) list(items []any, indent, first int) error {
-	for _, item := range items {
-		w.space(first)
-		first = indent
+// list writes a list; inline, its first line goes on where the text is.
+func (w *YAMLWriter) list(items []any, indent int, at int32, inline bool) error {
+	for i, item := range items {
+		if !inline {
+			w.line(at, indent)
+		}
+		inline = false
 		w.b.WriteByte('-')
+		self := holder{parent: at, index: i, item: item}
 		var err error
 		switch v := item.(type) {
 		case map[string]any:
 			if len(v) == 0 {
-				err = w.value(v, indent)
+				err = w.value(v, indent, self)
 				break
 			}
 			w.b.WriteByte(' ')
-			err = w.fields(v, indent+2, 0)
+			err = w.fields(v, indent+2, w.hold(self), true)
 		case []any:
 			if len(v) == 0 {
-				err = w.value(v, indent)
+				err = w.value(v, indent, self)
 				break
 			}
 			w.b.WriteByte(' ')
-			err = w.list(v, indent+2, 0)
+			err = w.list(v, indent+2, w.hold(self), true)
 		default:
-			err = w.value(item, indent+2)
+			err = w.value(item, indent+2, self)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (w *YAMLWriter) space(n int) {
-	for range n {
-		w.b.WriteByte(' ')
-	}
 }
 
 func (w *YAMLWriter) key(key string) (string, error) {
@@ -173,22 +212,7 @@ func marshalScalar(v any) (string, error) {
 	return strings.TrimSuffix(string(out), "\n"), err
 }
 
-// indented moves the lines behind the first to the right. Written for the
-// outermost level, they are two further in than what holds them.
-func indented(text string, indent int) string {
-	if !strings.Contains(text, "\n") {
-		return text
-	}
-	lines := strings.Split(text, "\n")
-	for i := range lines[1:] {
-		if lines[i+1] != "" {
-			lines[i+1] = strings.Repeat(" ", max(indent-2, 0)) + lines[i+1]
-		}
-	}
-	return strings.Join(lines, "\n")
-}
-
-// plain tells whether a text surely means itself without quotes: words, names
+// plain reports whether a text surely means itself without quotes: words, names
 // and paths that begin with a letter and are no word of YAML 1.1.
 func plain(s string) bool {
 	if s == "" || len(s) > maxScalarLength {

@@ -36,8 +36,8 @@ func TestReadsAsWhatWasMeant(t *testing.T) {
 		t.Fatal(err)
 	}
 	var again, meant any
-	if err := yaml.Unmarshal([]byte(got), &again); err != nil {
-		t.Fatalf("%v\n%s", err, got)
+	if err := yaml.Unmarshal([]byte(got.Text), &again); err != nil {
+		t.Fatalf("%v\n%s", err, got.Text)
 	}
 	if err := json.Unmarshal(asJSON, &meant); err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestIsLaidOutAsTheLibraryDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
+	if diff := cmp.Diff(string(want), got.Text); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -82,7 +82,7 @@ func TestTextsOfSeveralLinesStayLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "data:\n  run.sh: |\n    if true; then \n    \techo a\n    fi\n"
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got.Text); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -101,8 +101,8 @@ func TestLineEndsOfWindowsAreShown(t *testing.T) {
 	} {
 		var w YAMLWriter
 		got, err := w.Object(map[string]any{"k": text})
-		if err != nil || got != "k: "+want {
-			t.Errorf("%q: got %q, %v; want %q", text, got, err, "k: "+want)
+		if err != nil || got.Text != "k: "+want {
+			t.Errorf("%q: got %q, %v; want %q", text, got.Text, err, "k: "+want)
 		}
 	}
 }
@@ -129,11 +129,26 @@ func FuzzReadsAsWhatWasMeant(f *testing.F) {
 		if err := json.Unmarshal(asJSON, &meant); err != nil {
 			t.Fatal(err)
 		}
-		if err := yaml.Unmarshal([]byte(got), &again); err != nil {
-			t.Fatalf("%v\n%s", err, got)
+		if err := yaml.Unmarshal([]byte(got.Text), &again); err != nil {
+			t.Fatalf("%v\n%s", err, got.Text)
 		}
 		if diff := cmp.Diff(meant, again); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
+}
+
+// Every line has a holder, whatever texts the object holds.
+func TestEveryLineHasAPlace(t *testing.T) {
+	for _, s := range []string{"a", "", "a\nb\n", "a\n\n", "\n\na\n", "a\r\nb\r\n", "a\\r\nb\r\n", strings.Repeat("long words ", 30), strings.Repeat("x", 500), "a\rb"} {
+		object := map[string]any{s: s, "list": []any{s, []any{s, map[string]any{s: []any{s}}}, map[string]any{}, []any{}}}
+		var w YAMLWriter
+		d, err := w.Object(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(d.Text, "\n"); n != len(d.lines) {
+			t.Errorf("%q: %d lines, and the places of %d:\n%s", s, n, len(d.lines), d.Text)
+		}
+	}
 }
