@@ -23,7 +23,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
@@ -104,7 +103,7 @@ func TestReadOnlyClientAsksForDryRunsOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	patch := apply.Patch{Type: types.MergePatchType, Body: body, FieldManager: "test", DryRun: true}
+	patch := cluster.Patch{Type: types.MergePatchType, Body: body, FieldManager: "test", DryRun: true}
 	answer, err := client.Patch(t.Context(), key, patch)
 	if err != nil || answer.GetLabels()["a"] != "b" {
 		t.Fatalf("dry run: %v, %v", answer, err)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
 var (
@@ -238,7 +239,7 @@ type countingServer struct {
 }
 
 // Patch implements apply.Server.
-func (s *countingServer) Patch(ctx context.Context, key engine.ObjectKey, p apply.Patch) (*unstructured.Unstructured, error) {
+func (s *countingServer) Patch(ctx context.Context, key engine.ObjectKey, p cluster.Patch) (*unstructured.Unstructured, error) {
 	if !p.DryRun {
 		s.writes++
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
 func check(t *testing.T, err error) {
@@ -141,10 +142,10 @@ func TestARejectedSecretIsNotShown(t *testing.T) {
 // interrupted lets somebody else act just before a request.
 type interrupted struct {
 	*writePathServer
-	before func(p apply.Patch)
+	before func(p cluster.Patch)
 }
 
-func (i *interrupted) Patch(ctx context.Context, key engine.ObjectKey, p apply.Patch) (*unstructured.Unstructured, error) {
+func (i *interrupted) Patch(ctx context.Context, key engine.ObjectKey, p cluster.Patch) (*unstructured.Unstructured, error) {
 	i.before(p)
 	return i.writePathServer.Patch(ctx, key, p)
 }
@@ -189,7 +190,7 @@ func meanwhile(t *testing.T, method intent.Method, dryRun bool, act func(*writeP
 	key := w.configMap("c")
 	check(t, w.withData("c", "data: {a: '1', gone: x}")())
 	done := false
-	w.writer.Server = &interrupted{w.writePathServer, func(p apply.Patch) {
+	w.writer.Server = &interrupted{w.writePathServer, func(p cluster.Patch) {
 		if p.DryRun == dryRun && !done {
 			done = true
 			check(t, act(w, key))

@@ -25,7 +25,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
@@ -109,7 +108,7 @@ func (s *writePathServer) Get(ctx context.Context, key engine.ObjectKey) (*unstr
 }
 
 // Patch implements apply.Server.
-func (s *writePathServer) Patch(ctx context.Context, key engine.ObjectKey, p apply.Patch) (*unstructured.Unstructured, error) {
+func (s *writePathServer) Patch(ctx context.Context, key engine.ObjectKey, p cluster.Patch) (*unstructured.Unstructured, error) {
 	if !p.DryRun {
 		return s.plugin.Patch(ctx, key, p)
 	}

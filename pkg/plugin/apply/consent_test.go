@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
 func TestFieldsOfAGitOpsManagerAreTakenOnlyByForce(t *testing.T) {
@@ -48,8 +49,8 @@ func TestFieldsSetByHandAreTaken(t *testing.T) {
 }
 
 // losing drops data.keep from every answer, to a patch of one type or to all.
-func losing(only types.PatchType) func(Patch, *unstructured.Unstructured) {
-	return func(p Patch, o *unstructured.Unstructured) {
+func losing(only types.PatchType) func(cluster.Patch, *unstructured.Unstructured) {
+	return func(p cluster.Patch, o *unstructured.Unstructured) {
 		if only == "" || p.Type == only {
 			unstructured.RemoveNestedField(o.Object, "data", "keep")
 		}
@@ -101,7 +102,7 @@ func TestLosingDataNeedsAYesOfItsOwn(t *testing.T) {
 
 func TestAChangeThatIsAnotherOneByNowIsAskedFor(t *testing.T) {
 	s := newFakeServer(t, configMap)
-	s.before = func(n int, _ Patch) error {
+	s.before = func(n int, _ cluster.Patch) error {
 		if n == 2 {
 			s.touch()
 		}

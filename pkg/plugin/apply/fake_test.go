@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
 var configMaps = schema.GroupResource{Resource: "configmaps"}
@@ -31,17 +32,17 @@ type fakeServer struct {
 	types    managedfields.TypeConverter
 	fresh    managedfields.TypeConverter // what a refresh gives
 	refreshs int
-	sent     []Patch
+	sent     []cluster.Patch
 	writes   int // stored
 	// before is called with each request, and may change the object or answer.
-	before func(n int, p Patch) error
+	before func(n int, p cluster.Patch) error
 	// after is called when a request has been worked on, and may lose the answer.
-	after func(n int, p Patch) error
+	after func(n int, p cluster.Patch) error
 	// reads counts the GETs, and read may answer in their place.
 	reads int
 	read  func(n int) (*unstructured.Unstructured, error)
 	// admit may change what the server is about to answer.
-	admit func(p Patch, object *unstructured.Unstructured)
+	admit func(p cluster.Patch, object *unstructured.Unstructured)
 }
 
 func newFakeServer(t *testing.T, manifest string) *fakeServer {
@@ -100,7 +101,7 @@ func (s *fakeServer) Types(_ context.Context, _ schema.GroupVersionKind, refresh
 	return s.types, nil
 }
 
-func (s *fakeServer) Patch(_ context.Context, _ engine.ObjectKey, p Patch) (*unstructured.Unstructured, error) {
+func (s *fakeServer) Patch(_ context.Context, _ engine.ObjectKey, p cluster.Patch) (*unstructured.Unstructured, error) {
 	s.sent = append(s.sent, p)
 	if s.before != nil {
 		if err := s.before(len(s.sent), p); err != nil {
@@ -134,7 +135,7 @@ func (s *fakeServer) Patch(_ context.Context, _ engine.ObjectKey, p Patch) (*uns
 	return answer, nil
 }
 
-func (s *fakeServer) patched(p Patch) (*unstructured.Unstructured, error) {
+func (s *fakeServer) patched(p cluster.Patch) (*unstructured.Unstructured, error) {
 	text, err := json.Marshal(s.live.Object)
 	if err != nil {
 		return nil, err
@@ -160,5 +161,5 @@ func (s *fakeServer) owned(manager string, operation metav1.ManagedFieldsOperati
 		Manager: manager, Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1",
 		FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:a":{}}}`),
 	}})
-	s.admit = func(_ Patch, o *unstructured.Unstructured) { o.SetManagedFields(nil) }
+	s.admit = func(_ cluster.Patch, o *unstructured.Unstructured) { o.SetManagedFields(nil) }
 }

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/retry"
 )
 
@@ -28,8 +29,8 @@ func unavailable() error {
 }
 
 // only calls a hook for the nth request.
-func only(n int, do func() error) func(int, Patch) error {
-	return func(i int, _ Patch) error {
+func only(n int, do func() error) func(int, cluster.Patch) error {
+	return func(i int, _ cluster.Patch) error {
 		if i != n {
 			return nil
 		}
@@ -60,7 +61,7 @@ func TestAWriteWhoseAnswerIsLostIsLookedUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newFakeServer(t, configMap)
-			hook := func(do func(*fakeServer) error) func(int, Patch) error {
+			hook := func(do func(*fakeServer) error) func(int, cluster.Patch) error {
 				if do == nil {
 					return nil
 				}
@@ -103,7 +104,7 @@ func TestAnOldAnswerToTheLookUpDoesNotDoubleTheWrite(t *testing.T) {
 
 func TestAServerThatStaysSilentEndsTheRun(t *testing.T) {
 	s := newFakeServer(t, configMap)
-	s.before = func(_ int, p Patch) error {
+	s.before = func(_ int, p cluster.Patch) error {
 		if p.DryRun {
 			return nil
 		}
@@ -168,7 +169,7 @@ func TestWhatIsInDoubtHasNoResult(t *testing.T) {
 
 func TestAnObjectWhoseWebhooksRefuseDryRunsIsNotVerified(t *testing.T) {
 	s := newFakeServer(t, configMap)
-	s.before = func(_ int, p Patch) error {
+	s.before = func(_ int, p cluster.Patch) error {
 		if p.DryRun {
 			return apierrors.NewBadRequest(`admission webhook "w" does not support dry run`)
 		}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/retry"
 )
 
@@ -33,7 +34,7 @@ func (p Patient) Get(ctx context.Context, key engine.ObjectKey) (object *unstruc
 }
 
 // Patch sends a patch.
-func (p Patient) Patch(ctx context.Context, key engine.ObjectKey, patch Patch) (object *unstructured.Unstructured, err error) {
+func (p Patient) Patch(ctx context.Context, key engine.ObjectKey, patch cluster.Patch) (object *unstructured.Unstructured, err error) {
 	var answer error
 	err = p.Retry.Do(ctx, func() error {
 		object, answer = p.Server.Patch(ctx, key, patch)

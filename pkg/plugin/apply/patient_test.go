@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
 func status(code int, retryAfter int) error {
@@ -18,16 +20,16 @@ func status(code int, retryAfter int) error {
 func TestAPatientServerRepeatsWritesOnlyWhenNothingHasHappened(t *testing.T) {
 	unmergeable := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInternalServerError, Message: "failed to prune fields"}}
 	for name, c := range map[string]struct {
-		patch Patch
+		patch cluster.Patch
 		err   error
 		sent  int
 	}{
-		"a dry run that is cut":          {Patch{Type: types.JSONPatchType, DryRun: true}, errCut, 2},
-		"a write that is cut":            {Patch{Type: types.JSONPatchType}, errCut, 1},
-		"a write that gets a 503":        {Patch{Type: types.JSONPatchType}, unavailable(), 1},
-		"a write that gets a 429":        {Patch{Type: types.JSONPatchType}, status(http.StatusTooManyRequests, 0), 2},
-		"an apply that cannot be merged": {Patch{Type: types.ApplyPatchType, DryRun: true}, unmergeable, 1},
-		"a rejection":                    {Patch{Type: types.JSONPatchType, DryRun: true}, apierrors.NewBadRequest("no"), 1},
+		"a dry run that is cut":          {cluster.Patch{Type: types.JSONPatchType, DryRun: true}, errCut, 2},
+		"a write that is cut":            {cluster.Patch{Type: types.JSONPatchType}, errCut, 1},
+		"a write that gets a 503":        {cluster.Patch{Type: types.JSONPatchType}, unavailable(), 1},
+		"a write that gets a 429":        {cluster.Patch{Type: types.JSONPatchType}, status(http.StatusTooManyRequests, 0), 2},
+		"an apply that cannot be merged": {cluster.Patch{Type: types.ApplyPatchType, DryRun: true}, unmergeable, 1},
+		"a rejection":                    {cluster.Patch{Type: types.JSONPatchType, DryRun: true}, apierrors.NewBadRequest("no"), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newFakeServer(t, configMap)

@@ -5,10 +5,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
 // Server is what a Writer needs of an API server. Errors that the server itself
@@ -20,19 +20,8 @@ type Server interface {
 	Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error)
 	// Patch sends a patch to the object, or to the subresource that the key
 	// names, with strict field validation.
-	Patch(ctx context.Context, key engine.ObjectKey, p Patch) (*unstructured.Unstructured, error)
+	Patch(ctx context.Context, key engine.ObjectKey, p cluster.Patch) (*unstructured.Unstructured, error)
 	// Types knows the schema of a kind; nil where the server publishes none.
 	// Refresh reads it again even if it has been read before.
 	Types(ctx context.Context, gvk schema.GroupVersionKind, refresh bool) (managedfields.TypeConverter, error)
-}
-
-// Patch is one PATCH request.
-type Patch struct {
-	Type         types.PatchType
-	Body         []byte
-	FieldManager string
-	// Force takes over fields of other managers; only for types.ApplyPatchType.
-	Force bool
-	// DryRun asks the server for its answer without storing it.
-	DryRun bool
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
 // withoutA wants data.a gone, which takes a JSON patch: it no longer fits an object
@@ -63,7 +65,7 @@ func TestAPatchThatDoesNotFitAChangedObjectIsPlannedAgain(t *testing.T) {
 // was made for, so that the refusal stands.
 func TestAPatchThatTheServerRefusesIsNotRepeated(t *testing.T) {
 	s := newFakeServer(t, configMap)
-	s.before = func(int, Patch) error { return status(422, 0) }
+	s.before = func(int, cluster.Patch) error { return status(422, 0) }
 	r := mustApply(t, writerTo(s), withoutA)
 	checkOutcome(t, r, Failed)
 	checkSent(t, s, "(patch)")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
@@ -19,7 +20,7 @@ type Verified struct {
 	Mark int
 
 	resourceVersion string
-	patch           Patch
+	patch           cluster.Patch
 	want            Want
 	answered        touched.Touched // Touched, as the dry run answered; zero where that is as wanted
 	effect          touched.Touched // all that the dry run changes; zero where that is Touched
@@ -40,7 +41,7 @@ func (v *Verified) SetMark(mark int) {
 }
 
 // Patch is the request that would be, or is, sent.
-func (v *Verified) Patch() Patch { return v.patch }
+func (v *Verified) Patch() cluster.Patch { return v.patch }
 
 // ResourceVersion is the version of the object that the request is guarded with.
 func (v *Verified) ResourceVersion() string { return v.resourceVersion }

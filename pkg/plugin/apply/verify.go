@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
@@ -150,7 +151,7 @@ func (t *verification) adopt(r intent.Request, err error) error {
 	t.out.Method, t.out.Reason = r.Method, r.Reason
 	t.out.Changed, t.out.Removed = r.Changed, r.Removed
 	t.out.Touched = touchedBy(t.input, r)
-	t.out.patch = Patch{Type: types.JSONPatchType, Body: r.Body, FieldManager: t.Manager}
+	t.out.patch = cluster.Patch{Type: types.JSONPatchType, Body: r.Body, FieldManager: t.Manager}
 	if r.Method == intent.Apply {
 		// Whose fields may be taken is decided from the answer to the dry run, and
 		// without force a stale object would look like a conflict with its writer.

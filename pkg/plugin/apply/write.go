@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/retry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
@@ -112,7 +113,7 @@ func (w *Writer) stale(ctx context.Context, v *Verified, err error) bool {
 
 // isUnfit tells whether a JSON patch was refused with the object, or the patch,
 // being such that nothing can be stored.
-func isUnfit(p Patch, err error) bool {
+func isUnfit(p cluster.Patch, err error) bool {
 	return p.Type == types.JSONPatchType && apierrors.IsInvalid(err)
 }
 

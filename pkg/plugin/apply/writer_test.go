@@ -18,6 +18,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
 const configMap = `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}, data: {a: "1", keep: "1"}}`
@@ -110,7 +111,7 @@ func TestAsWantedAlready(t *testing.T) {
 
 func TestADryRunThatAnswersTheLiveObjectIsNotWritten(t *testing.T) {
 	s := newFakeServer(t, configMap)
-	s.admit = func(_ Patch, o *unstructured.Unstructured) { o.Object["data"].(map[string]any)["a"] = "1" }
+	s.admit = func(_ cluster.Patch, o *unstructured.Unstructured) { o.Object["data"].(map[string]any)["a"] = "1" }
 	checkOutcome(t, mustApply(t, writerTo(s), setA("1000m")), Unchanged)
 	checkOutcome(t, mustApply(t, writerTo(s), setA("2")), ServerKeepsValue)
 	checkSent(t, s, "(patch) (patch)")
@@ -118,7 +119,7 @@ func TestADryRunThatAnswersTheLiveObjectIsNotWritten(t *testing.T) {
 
 func TestWhatTheServerPutsBackIsNotTakenForDone(t *testing.T) {
 	s := newFakeServer(t, configMap)
-	s.admit = func(_ Patch, o *unstructured.Unstructured) { o.Object["data"].(map[string]any)["a"] = "1" }
+	s.admit = func(_ cluster.Patch, o *unstructured.Unstructured) { o.Object["data"].(map[string]any)["a"] = "1" }
 	r := mustApply(t, writerTo(s), func(_ context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		after := live.DeepCopy()
 		unstructured.RemoveNestedField(after.Object, "data", "a")
@@ -145,7 +146,7 @@ func TestDryRunsWriteNothing(t *testing.T) {
 
 func TestAStaleObjectIsEvaluatedAgain(t *testing.T) {
 	s := newFakeServer(t, configMap)
-	s.before = func(n int, _ Patch) error {
+	s.before = func(n int, _ cluster.Patch) error {
 		if n == 2 { // between dry run and write
 			s.touch()
 			s.live.Object["data"].(map[string]any)["b"] = "theirs"
@@ -166,7 +167,7 @@ func TestAStaleObjectIsEvaluatedAgain(t *testing.T) {
 
 func TestAnObjectThatNeverRestsFails(t *testing.T) {
 	s := newFakeServer(t, configMap)
-	s.before = func(int, Patch) error { s.touch(); return nil }
+	s.before = func(int, cluster.Patch) error { s.touch(); return nil }
 	r := mustApply(t, writerTo(s), setA("2"))
 	checkOutcome(t, r, Failed)
 	var busy *BusyError
@@ -178,7 +179,7 @@ func TestAnObjectThatNeverRestsFails(t *testing.T) {
 func TestACancelledRunDoesNotWait(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	ctx, cancel := context.WithCancel(t.Context())
-	s.before = func(int, Patch) error { s.touch(); cancel(); return nil }
+	s.before = func(int, cluster.Patch) error { s.touch(); cancel(); return nil }
 	if _, err := verifyAndWrite(ctx, writerTo(s), key, setA("2")); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
@@ -186,7 +187,7 @@ func TestACancelledRunDoesNotWait(t *testing.T) {
 
 func TestADeletedObjectIsNotCreated(t *testing.T) {
 	s := newFakeServer(t, configMap)
-	s.before = func(n int, _ Patch) error {
+	s.before = func(n int, _ cluster.Patch) error {
 		if n == 2 {
 			s.live = nil
 		}
@@ -201,7 +202,7 @@ func TestADeletedObjectIsNotCreated(t *testing.T) {
 
 func TestAnObjectThatTookTheNameIsNotTheOneThatWasMeant(t *testing.T) {
 	s := newFakeServer(t, configMap)
-	s.before = func(n int, _ Patch) error {
+	s.before = func(n int, _ cluster.Patch) error {
 		if n == 2 {
 			s.replace(configMap, "u-2")
 		}
@@ -229,7 +230,7 @@ func TestATerminatingObjectIsLeftAlone(t *testing.T) {
 
 func TestWhatTheServerIgnoresIsAnError(t *testing.T) {
 	s := newFakeServer(t, configMap)
-	s.admit = func(_ Patch, o *unstructured.Unstructured) {
+	s.admit = func(_ cluster.Patch, o *unstructured.Unstructured) {
 		unstructured.RemoveNestedField(o.Object, "data", "new")
 	}
 	r := mustApply(t, writerTo(s), func(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
@@ -247,7 +248,9 @@ func TestWhatTheServerIgnoresIsAnError(t *testing.T) {
 func TestARejectionIsFinal(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	s.types = applyconfigurations.NewTypeConverter(scheme.Scheme)
-	s.before = func(int, Patch) error { return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "c", nil) }
+	s.before = func(int, cluster.Patch) error {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "c", nil)
+	}
 	r := mustApply(t, writerTo(s), setA("2"))
 	checkOutcome(t, r, Failed)
 	checkSent(t, s, "(apply)")
@@ -259,7 +262,7 @@ func TestARejectionIsFinal(t *testing.T) {
 func TestAServerThatCannotApplyGetsAJSONPatchOnce(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	s.types = applyconfigurations.NewTypeConverter(scheme.Scheme)
-	s.before = func(_ int, p Patch) error {
+	s.before = func(_ int, p cluster.Patch) error {
 		if p.Type == types.ApplyPatchType {
 			return &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInternalServerError, Message: "failed to prune fields"}}
 		}
@@ -272,7 +275,7 @@ func TestAServerThatCannotApplyGetsAJSONPatchOnce(t *testing.T) {
 		t.Errorf("reason %s", r.Reason)
 	}
 	s.sent = nil
-	s.before = func(int, Patch) error {
+	s.before = func(int, cluster.Patch) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInternalServerError, Message: "broken"}}
 	}
 	checkOutcome(t, mustApply(t, writerTo(s), setA("3")), Failed)
@@ -282,11 +285,11 @@ func TestAServerThatCannotApplyGetsAJSONPatchOnce(t *testing.T) {
 func TestWhatEndsTheRun(t *testing.T) {
 	lost := errors.New("connection lost")
 	s := newFakeServer(t, configMap)
-	s.before = func(int, Patch) error { return lost }
+	s.before = func(int, cluster.Patch) error { return lost }
 	if _, err := verifyAndWrite(t.Context(), writerTo(s), key, setA("2")); !errors.Is(err, lost) {
 		t.Errorf("a lost connection: %v", err)
 	}
-	s.before = func(int, Patch) error { return apierrors.NewUnauthorized("expired") }
+	s.before = func(int, cluster.Patch) error { return apierrors.NewUnauthorized("expired") }
 	if _, err := verifyAndWrite(t.Context(), writerTo(s), key, setA("2")); !apierrors.IsUnauthorized(err) {
 		t.Errorf("an expired token: %v", err)
 	}
@@ -341,7 +344,7 @@ func TestStatusIsWrittenByItselfAndLast(t *testing.T) {
 
 	s = newFakeServer(t, configMap)
 	w.Server = s
-	s.before = func(int, Patch) error {
+	s.before = func(int, cluster.Patch) error {
 		return apierrors.NewGenericServerResponse(http.StatusForbidden, "patch", configMaps, "c", "", 0, false)
 	}
 	r = mustApply(t, w, both)

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
@@ -209,7 +208,7 @@ func TestPatchIsStrictAndNamesItsManager(t *testing.T) {
 			body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`,
 		},
 	})
-	patch := apply.Patch{Type: types.ApplyPatchType, Body: []byte(`{}`), FieldManager: "m", Force: true, DryRun: true}
+	patch := cluster.Patch{Type: types.ApplyPatchType, Body: []byte(`{}`), FieldManager: "m", Force: true, DryRun: true}
 	if _, err := server.client(t, cluster.Options{ReadOnly: true}).Patch(t.Context(), key("shop", "a"), patch); err != nil {
 		t.Errorf("%v; sent %q", err, server.sent())
 	}

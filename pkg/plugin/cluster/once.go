@@ -7,19 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 )
 
-// once is a Client that sends every request of a Writer once. Whoever writes
+// Once is a Client that sends every request of a Writer once. Whoever writes
 // decides what is repeated, and how patiently: client-go's own retries would
 // hide what happened, and multiply.
-type once struct{ *Client }
-
-// Once returns the client as a Writer needs it.
-func (c *Client) Once() apply.Server { return once{c} }
+type Once struct{ *Client }
 
 // Get reads one object as Client.Get does.
-func (c once) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
+func (c Once) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
 	segments, err := c.pathOf(ctx, key)
 	if err != nil {
 		return nil, err

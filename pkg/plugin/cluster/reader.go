@@ -16,10 +16,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 )
-
-var _ apply.Server = (*Client)(nil)
 
 // Get reads one object, or the subresource that the key names, from the server
 // itself. A kind that the server does not serve is a meta.NoKindMatchError.
@@ -31,9 +28,20 @@ func (c *Client) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.U
 	return c.object(do(ctx, http.MethodGet, c.rest.Get().AbsPath(segments...)))
 }
 
+// Patch is one PATCH request.
+type Patch struct {
+	Type         types.PatchType
+	Body         []byte
+	FieldManager string
+	// Force takes over fields of other managers; only for types.ApplyPatchType.
+	Force bool
+	// DryRun asks the server for its answer without storing it.
+	DryRun bool
+}
+
 // Patch sends one PATCH with strict field validation, once, and returns the
 // server's answer.
-func (c *Client) Patch(ctx context.Context, key engine.ObjectKey, p apply.Patch) (*unstructured.Unstructured, error) {
+func (c *Client) Patch(ctx context.Context, key engine.ObjectKey, p Patch) (*unstructured.Unstructured, error) {
 	segments, err := c.pathOf(ctx, key)
 	if err != nil {
 		return nil, err

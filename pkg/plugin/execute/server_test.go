@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
 // server holds ConfigMaps. It publishes no schema, so that it is sent JSON patches,
@@ -65,7 +65,7 @@ func (s *server) Types(context.Context, schema.GroupVersionKind, bool) (managedf
 	return nil, nil
 }
 
-func (s *server) Patch(_ context.Context, key engine.ObjectKey, p apply.Patch) (*unstructured.Unstructured, error) {
+func (s *server) Patch(_ context.Context, key engine.ObjectKey, p cluster.Patch) (*unstructured.Unstructured, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if (p.DryRun && slices.Contains(s.rejects, key.Name)) || (!p.DryRun && slices.Contains(s.fails, key.Name)) {

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
@@ -17,7 +18,7 @@ func (w *Factory) Executor(f *flags.Write, report func(*apply.Result) error) *ex
 		Options: f.Options(), Report: report, Prompt: prompt, Access: w.Client, Mapper: w.Client.Mapper(),
 		Masker: w.Secrets, ErrOut: w.Streams.ErrOut, Meter: w.progress,
 		Writer: &apply.Writer{
-			Server: apply.Patient{Server: w.Client.Once()}, Manager: f.FieldManager,
+			Server: apply.Patient{Server: cluster.Once{Client: w.Client}}, Manager: f.FieldManager,
 			ForceConflicts: f.ForceConflicts, TakeFrom: f.TakeFrom, DryRun: apply.DryRun(f.DryRun),
 			HasStatus: w.Client.HasStatus,
 		},

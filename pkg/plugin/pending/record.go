@@ -10,7 +10,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
@@ -106,7 +105,7 @@ func (r *Record) Each(rules []engine.RuleRef, do func(*engine.Change) error) (en
 // Tasks makes what was planned. The policies are evaluated over the same objects
 // again, because an entry is written only if they still make the same change, and
 // because it lacks the values of Secrets: these are masked where a drift is told.
-func (r *Record) Tasks(ctx context.Context, run *preview.Run, masker *redact.Masker) ([]*execute.Task, error) {
+func (r *Record) Tasks(ctx context.Context, run Evaluation, masker *redact.Masker) ([]*execute.Task, error) {
 	planned := map[engine.ObjectKey]bool{}
 	for i := range r.entries {
 		planned[r.entries[i].Object.Key().Named()] = true

@@ -11,14 +11,22 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 )
+
+// Evaluation evaluates the policies of a run.
+type Evaluation interface {
+	// Each evaluates every object of the run, once, and hands over each change.
+	Each(ctx context.Context, emit func(*engine.Change) error) (engine.Summary, error)
+	// Evaluate evaluates one object as it is now. Scoped reports whether the rules
+	// that match the object itself are evaluated.
+	Evaluate(ctx context.Context, t engine.Target, scoped bool) (*engine.Change, error)
+}
 
 // evaluated is the task of an object that policies change. It holds no object:
 // that is read afresh.
 type evaluated struct {
 	execute.Task
-	run        *preview.Run
+	run        Evaluation
 	target     engine.Target
 	scoped     bool
 	incomplete bool // a rule had failed already when the change was shown
@@ -26,9 +34,9 @@ type evaluated struct {
 
 // Task makes a change that was evaluated; when it comes to it, that of a fresh
 // evaluation.
-func Task(r *preview.Run, c *engine.Change) *execute.Task { return &newEvaluated(r, c).Task }
+func Task(r Evaluation, c *engine.Change) *execute.Task { return &newEvaluated(r, c).Task }
 
-func newEvaluated(r *preview.Run, c *engine.Change) *evaluated {
+func newEvaluated(r Evaluation, c *engine.Change) *evaluated {
 	t := &evaluated{run: r, target: c.Target, scoped: c.Scoped, incomplete: c.Incomplete()}
 	t.target.Object, t.target.OldObject = nil, nil
 	t.Key = c.Target.Key

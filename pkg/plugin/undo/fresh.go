@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
 )
 
@@ -86,7 +87,7 @@ func (f *freshServer) Get(ctx context.Context, key engine.ObjectKey) (*unstructu
 }
 
 // Patch sends a patch.
-func (f *freshServer) Patch(ctx context.Context, key engine.ObjectKey, p apply.Patch) (*unstructured.Unstructured, error) {
+func (f *freshServer) Patch(ctx context.Context, key engine.ObjectKey, p cluster.Patch) (*unstructured.Unstructured, error) {
 	answer, err := f.Server.Patch(ctx, key, p)
 	if err == nil && !p.DryRun {
 		f.know(key, answer.GetResourceVersion())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
@@ -27,7 +28,7 @@ func (s *staleServer) Get(context.Context, engine.ObjectKey) (*unstructured.Unst
 	return u, nil
 }
 
-func (s *staleServer) Patch(context.Context, engine.ObjectKey, apply.Patch) (*unstructured.Unstructured, error) {
+func (s *staleServer) Patch(context.Context, engine.ObjectKey, cluster.Patch) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetResourceVersion("300")
 	return u, nil
@@ -63,7 +64,7 @@ func TestAnObjectIsNotReadAsItWasBeforeTheRun(t *testing.T) {
 	}
 	s := &staleServer{versions: []string{"200"}}
 	f := newFreshServer(s, []Object{written})
-	if _, err := f.Patch(t.Context(), key, apply.Patch{}); err != nil {
+	if _, err := f.Patch(t.Context(), key, cluster.Patch{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Get(t.Context(), key); err == nil || !strings.Contains(err.Error(), "from before the run") {

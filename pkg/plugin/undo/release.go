@@ -10,7 +10,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/parallel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -78,7 +78,7 @@ func (r *Reversal) tryRelease(ctx context.Context, key engine.ObjectKey) error {
 	if err != nil || body == nil {
 		return err
 	}
-	p := apply.Patch{
+	p := cluster.Patch{
 		Type: types.ApplyPatchType, Body: body, FieldManager: r.Journal.Header.FieldManager, Force: true, DryRun: true,
 	}
 	answer, err := server.Patch(ctx, key, p)
