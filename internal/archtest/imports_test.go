@@ -73,6 +73,17 @@ var rules = append(dialectRules(), []rule{
 		allowed:   []string{"k8s.io/client-go/kubernetes/scheme", "k8s.io/client-go/applyconfigurations/..."},
 	},
 	{
+		says:      "planning a request does no I/O and knows nothing of the plugin",
+		packages:  []string{"./pkg/plugin/apply/request"},
+		forbidden: []string{"os", "os/...", "net/http", "k8s.io/cli-runtime/...", "k8s.io/client-go/...", "./pkg/plugin/..."},
+	},
+	{
+		says:      "the client knows nothing of what is done with it",
+		packages:  []string{"./pkg/plugin/cluster"},
+		forbidden: []string{"./pkg/plugin/..."},
+		allowed:   []string{"./pkg/plugin/rbac", "./pkg/plugin/redact"},
+	},
+	{
 		says:      "only the commands, and what completes them, know the command line",
 		packages:  []string{"./..."},
 		except:    []string{"./pkg/plugin", "./pkg/plugin/completion"},

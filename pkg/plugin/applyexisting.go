@@ -12,13 +12,10 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/event"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/formats"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/pending"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
@@ -41,12 +38,12 @@ type ApplyOptions struct {
 	preview.Options
 	Metrics  Metering
 	Masker   *redact.Masker // of the error that ends the run; nil shows everything
-	Executor *execute.Executor
+	Executor *apply.Executor
 	Preview  output.Printer // what would change, before anything is written
 	Results  output.ResultPrinter
-	Reports  *formats.Results // of what Preview and Results show
-	Events   *event.Recorder  // nil records none
-	Record   *pending.Record  // what is to be made; nil makes what is evaluated
+	Reports  *formats.Results     // of what Preview and Results show
+	Events   *apply.EventRecorder // nil records none
+	Record   *apply.RecordedRun   // what is to be made; nil makes what is evaluated
 }
 
 // NewApplyExistingCommand is `apply-existing`: the changes of preview, made.
@@ -185,10 +182,10 @@ func (f *ApplyFlags) newOptions(c *cobra.Command, w *factory.Factory, request en
 		return nil, err
 	}
 	o.Executor = w.Executor(&f.Write, func(r *apply.Result) error { return o.Results.Print(*r) })
-	o.Executor.Left = o.Reports.Add
+	o.Executor.NotTried = o.Reports.Add
 	o.Executor.ShowDrift = factory.DriftPrinter(options, w.Streams.ErrOut)
 	if f.Events && !f.Rehearses() {
-		o.Events = &event.Recorder{Creator: w.Client, Now: time.Now, Warn: w.Warn}
+		o.Events = &apply.EventRecorder{Creator: w.Client, Now: time.Now, Warn: w.Warn}
 	}
 	return o, nil
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/pending"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
@@ -49,7 +49,7 @@ func (f *ApplyFlags) recordedOptions(c *cobra.Command, args []string, streams ge
 
 // load reads the record, and makes sure that it may be taken up here and now. The
 // writer is that of a journal.
-func (f *ApplyFlags) load(c *cobra.Command, w *factory.Factory) (*pending.Record, *journal.Writer, error) {
+func (f *ApplyFlags) load(c *cobra.Command, w *factory.Factory) (*apply.RecordedRun, *journal.Writer, error) {
 	if f.Plan != "" {
 		run, err := loadPlan(f.Plan)
 		if err == nil {
@@ -63,10 +63,10 @@ func (f *ApplyFlags) load(c *cobra.Command, w *factory.Factory) (*pending.Record
 	return f.resume(c, w)
 }
 
-func loadPlan(path string) (*pending.Record, error) {
+func loadPlan(path string) (*apply.RecordedRun, error) {
 	p, err := plan.Load(path)
 	if err != nil {
 		return nil, err
 	}
-	return pending.OfPlan(p, path), nil
+	return apply.FromPlan(p, path), nil
 }

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/pending"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 )
 
@@ -16,7 +16,7 @@ import (
 var errNotBegun = errors.New("that run was cut off before its first write: there is nothing to go on with, run the command again")
 
 // resume takes up a journal, and tells how far that run had come.
-func (f *ApplyFlags) resume(c *cobra.Command, w *factory.Factory) (*pending.Record, *journal.Writer, error) {
+func (f *ApplyFlags) resume(c *cobra.Command, w *factory.Factory) (*apply.RecordedRun, *journal.Writer, error) {
 	if c.Flags().Changed("journal") {
 		return nil, nil, errors.New("--resume goes on with the journal that it names: leave out --journal")
 	}
@@ -47,7 +47,7 @@ func (f *ApplyFlags) resume(c *cobra.Command, w *factory.Factory) (*pending.Reco
 			fmt.Fprintf(w.Streams.ErrOut, "Failed before: %s\n", e.Results[len(e.Results)-1].Error)
 		}
 	}
-	return pending.OfJournal(j), writer, nil
+	return apply.FromJournal(j), writer, nil
 }
 
 // mayResume tells whether a journal may be taken up here, as the user wants it.

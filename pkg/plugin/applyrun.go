@@ -7,8 +7,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/pending"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
@@ -41,7 +39,7 @@ func (o *ApplyOptions) write(ctx context.Context, e *preview.Run) (int, error) {
 		return ExitNothing, fmt.Errorf("nothing was written: %s could not be compiled; mend it, or leave it out with --skip", wording.Plural(e.Broken(), "rule or policy"))
 	}
 	if err := errors.Join(o.Unknown...); err != nil {
-		return ExitNothing, execute.NothingWritten(err)
+		return ExitNothing, apply.NothingWritten(err)
 	}
 	find := o.plan
 	if o.Record != nil {
@@ -49,9 +47,9 @@ func (o *ApplyOptions) write(ctx context.Context, e *preview.Run) (int, error) {
 	}
 	tasks, summary, err := find(ctx, e)
 	if err != nil {
-		return ExitNothing, execute.NothingWritten(err)
+		return ExitNothing, apply.NothingWritten(err)
 	}
-	o.Executor.Wrote, o.Executor.Count = o.tell, o.count
+	o.Executor.OnWrite, o.Executor.OnResult = o.tell, o.count
 	tally, err := o.Executor.Run(ctx, tasks)
 	if o.Record != nil {
 		tally.Written, tally.Failed = tally.Written+o.Record.Written, tally.Failed+o.Record.Failed
@@ -65,11 +63,11 @@ func (o *ApplyOptions) write(ctx context.Context, e *preview.Run) (int, error) {
 
 // plan is the preview: it shows what would change and remembers which objects.
 // One that admission would refuse is shown and not written.
-func (o *ApplyOptions) plan(ctx context.Context, e *preview.Run) ([]*execute.Task, engine.Summary, error) {
-	var tasks []*execute.Task
+func (o *ApplyOptions) plan(ctx context.Context, e *preview.Run) ([]*apply.Task, engine.Summary, error) {
+	var tasks []*apply.Task
 	summary, err := e.Each(ctx, func(c *engine.Change) error {
 		if c.Changed() && !c.Denied() {
-			tasks = append(tasks, pending.Task(e, c))
+			tasks = append(tasks, apply.NewTask(e, c))
 		}
 		return o.Preview.Print(*c)
 	})
@@ -80,7 +78,7 @@ func (o *ApplyOptions) plan(ctx context.Context, e *preview.Run) ([]*execute.Tas
 }
 
 // recordedTasks shows what was planned, and makes tasks of it.
-func (o *ApplyOptions) recordedTasks(ctx context.Context, e *preview.Run) ([]*execute.Task, engine.Summary, error) {
+func (o *ApplyOptions) recordedTasks(ctx context.Context, e *preview.Run) ([]*apply.Task, engine.Summary, error) {
 	shown, err := o.Record.Each(e.Rules(), func(c *engine.Change) error { return o.Preview.Print(*c) })
 	if err == nil {
 		err = o.Preview.Close(shown)
@@ -93,7 +91,7 @@ func (o *ApplyOptions) recordedTasks(ctx context.Context, e *preview.Run) ([]*ex
 }
 
 // tell leaves events of a write where mutate-existing rules have made it.
-func (o *ApplyOptions) tell(ctx context.Context, t *execute.Task, r *apply.Result) {
+func (o *ApplyOptions) tell(ctx context.Context, t *apply.Task, r *apply.Result) {
 	if o.Events == nil {
 		return
 	}
@@ -103,4 +101,4 @@ func (o *ApplyOptions) tell(ctx context.Context, t *execute.Task, r *apply.Resul
 }
 
 // count adds what came of one object to the numbers of the run.
-func (o *ApplyOptions) count(t *execute.Task, r *apply.Result) { o.Metrics.Written(r, t.Rules) }
+func (o *ApplyOptions) count(t *apply.Task, r *apply.Result) { o.Metrics.Written(r, t.Rules) }

@@ -9,7 +9,7 @@ import (
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -54,7 +54,7 @@ func exit(code int, err error) error {
 
 // writtenCode is the exit code of a run that writes: 0 when all went well, else it
 // says whether anything was written at all.
-func writtenCode(t execute.Tally, incomplete bool) int {
+func writtenCode(t apply.Tally, incomplete bool) int {
 	switch {
 	case t.Failed+t.NotTried == 0 && !incomplete:
 		return ExitOK
@@ -114,5 +114,5 @@ func codeOf(err error) int {
 
 // interrupted tells whether an error is that of a run that the user stopped.
 func interrupted(err error) bool {
-	return errors.Is(err, execute.ErrInterrupted) || errors.Is(err, context.Canceled)
+	return errors.Is(err, apply.ErrInterrupted) || errors.Is(err, context.Canceled)
 }

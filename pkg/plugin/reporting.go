@@ -3,7 +3,7 @@ package plugin
 import (
 	"errors"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/joined"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/formats"
 )
@@ -13,7 +13,7 @@ import (
 // written leave a run incomplete.
 func reported(r *formats.Results, code int, err error) (int, error) {
 	for _, e := range joined.Errors(err) {
-		var unwritable *execute.UnwritableError
+		var unwritable *apply.UnwritableError
 		if errors.As(e, &unwritable) && r.TellErrors() {
 			continue // a pipeline would count it twice
 		}

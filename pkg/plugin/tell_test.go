@@ -15,9 +15,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/event"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/metrics"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/pending"
 )
 
 // messages keeps what the events say that are created.
@@ -41,9 +39,9 @@ func TestWhatAWriteLeavesBehind(t *testing.T) {
 		step("own", engine.ObjectKey{}, engine.Changed), step("share", trigger, engine.Changed),
 		step("share", trigger, engine.Changed), step("other", trigger, engine.Unchanged),
 	}}
-	written := pending.Task(nil, change)
+	written := apply.NewTask(nil, change)
 	var events messages
-	o := &ApplyOptions{Events: &event.Recorder{Creator: &events, Now: time.Now, Warn: func(err error) { t.Error(err) }}}
+	o := &ApplyOptions{Events: &apply.EventRecorder{Creator: &events, Now: time.Now, Warn: func(err error) { t.Error(err) }}}
 	o.Metrics.Run = metrics.New("apply-existing", "v1")
 	result := apply.Result{Key: web, Outcome: apply.Failed, Status: &apply.Result{Key: web, Outcome: apply.Applied}}
 	o.tell(t.Context(), written, &result)

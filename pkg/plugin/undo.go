@@ -139,7 +139,7 @@ func (f *UndoFlags) wireExecutor(o *UndoOptions, w *factory.Factory, c *cobra.Co
 	o.Found = func(c *engine.Change) error { return shown.Print(*c) }
 	o.Previewed, o.Results = shown.Close, results
 	o.Executor = w.Executor(&f.Write, func(r *apply.Result) error { return results.Print(*r) })
-	o.Executor.Left = o.Reports.Add
+	o.Executor.NotTried = o.Reports.Add
 	if f.Rehearses() {
 		return nil
 	}

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
@@ -153,7 +153,7 @@ func (i *interrupted) Patch(ctx context.Context, key engine.ObjectKey, p cluster
 // The two 409s, of a stale object and of fields that others own, look alike;
 // force in the dry run keeps them apart. What was deleted is never created.
 func TestWhatHappensMeanwhile(t *testing.T) {
-	for _, method := range []intent.Method{intent.Apply, intent.JSONPatch} {
+	for _, method := range []request.Method{request.Apply, request.JSONPatch} {
 		for _, when := range []bool{true, false} {
 			name := fmt.Sprintf("%s, dry run %v: ", method, when)
 			t.Run(name+"changed", func(t *testing.T) {
@@ -184,7 +184,7 @@ func deleted(w *writePath, key engine.ObjectKey) error {
 
 // meanwhile writes a ConfigMap by one method, and lets somebody act just before
 // the first dry run or the first write.
-func meanwhile(t *testing.T, method intent.Method, dryRun bool, act func(*writePath, engine.ObjectKey) error) apply.Result {
+func meanwhile(t *testing.T, method request.Method, dryRun bool, act func(*writePath, engine.ObjectKey) error) apply.Result {
 	t.Helper()
 	w := newWritePath(t)
 	key := w.configMap("c")
@@ -197,7 +197,7 @@ func meanwhile(t *testing.T, method intent.Method, dryRun bool, act func(*writeP
 		}
 	}}
 	change := set("data|a", "9")
-	if method == intent.JSONPatch {
+	if method == request.JSONPatch {
 		change = remove("data|gone")
 	}
 	_, r := w.write(t, key, change)
@@ -222,7 +222,7 @@ func TestAValueThatAdmissionSetsBackIsNotWritten(t *testing.T) {
 	checkOutcome(t, r, apply.Applied)
 	_, r = w.write(t, key, set("data|forced", "me"))
 	checkOutcome(t, r, apply.ServerKeepsValue)
-	if got := r.Difference.Of(intent.Overridden).Paths(); len(got) != 1 || got[0] != ".data.forced" {
+	if got := r.Difference.Of(request.Overridden).Paths(); len(got) != 1 || got[0] != ".data.forced" {
 		t.Errorf("findings %v", r.Difference)
 	}
 }

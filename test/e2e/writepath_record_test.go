@@ -21,13 +21,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 )
 
-// recordings is where the cases are kept that pkg/engine/intent replays without
+// recordings is where the cases are kept that pkg/plugin/apply/request replays without
 // a server.
-var recordings = filepath.Join("..", "..", "pkg", "engine", "intent", "testdata")
+var recordings = filepath.Join("..", "..", "pkg", "plugin", "apply", "request", "testdata")
 
 func asStatus(err error, status *apierrors.APIStatus) bool { return errors.As(err, status) }
 
@@ -48,12 +48,12 @@ func (rec *recording) add(t *testing.T, w *writePath, after *unstructured.Unstru
 	}
 	rec.writes++
 	live, wanted := anonymous(r.Before), anonymous(after)
-	in := intent.Input{Live: live, After: wanted, Subresource: rec.subresource, Manager: manager}
+	in := request.Input{Live: live, After: wanted, Subresource: rec.subresource, Manager: manager}
 	known := w.known[live.GroupVersionKind()]
 	in.Types = known.types
-	plan := intent.Plan
-	if r.Reason.Kind == intent.ApplyRefused || r.Reason.Kind == intent.ApplyLoses {
-		plan = func(in intent.Input) (intent.Request, error) { return intent.PlanJSONPatch(in, r.Reason) }
+	plan := request.Plan
+	if r.Reason.Kind == request.ApplyRefused || r.Reason.Kind == request.ApplyLoses {
+		plan = func(in request.Input) (request.Request, error) { return request.PlanJSONPatch(in, r.Reason) }
 	}
 	request, err := plan(in)
 	if err != nil {
@@ -159,7 +159,7 @@ func ownersOf(t *testing.T, object *unstructured.Unstructured) string {
 
 func operationLines(t *testing.T, from, to map[string]any) string {
 	t.Helper()
-	return jsonLines(t, intent.Operations(from, to))
+	return jsonLines(t, request.Operations(from, to))
 }
 
 func jsonLines[T any](t *testing.T, values []T) string {
@@ -176,17 +176,17 @@ func jsonLines[T any](t *testing.T, values []T) string {
 }
 
 // verdictOf is what the plugin reads from an answer, a line per finding.
-func verdictOf(t *testing.T, request intent.Request, answer *unstructured.Unstructured) string {
+func verdictOf(t *testing.T, planned request.Request, answer *unstructured.Unstructured) string {
 	t.Helper()
-	difference, err := intent.Classify(request, answer)
+	difference, err := request.Classify(planned, answer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	takeovers, err := intent.Takeovers(request, answer)
+	takeovers, err := request.Takeovers(planned, answer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	unchanged, err := intent.Unchanged(request, answer)
+	unchanged, err := request.Unchanged(planned, answer)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 )
 
 const tableHead = `What becomes of the changes of each case, in order.
@@ -61,7 +61,7 @@ func requestOf(r apply.Result) string {
 		text += fmt.Sprintf(", rejected %d", status.Status().Code)
 	case r.Err != nil:
 		text += ", " + string(r.Outcome)
-	case r.Method != intent.None && r.Outcome != apply.Applied:
+	case r.Method != request.None && r.Outcome != apply.Applied:
 		text += ", no-op"
 	}
 	return text
@@ -117,7 +117,7 @@ func gainsOf(r apply.Result) string {
 
 func ownFields(r apply.Result, object *unstructured.Unstructured) *fieldpath.Set {
 	operation := metav1.ManagedFieldsOperationUpdate
-	if r.Method == intent.Apply {
+	if r.Method == request.Apply {
 		operation = metav1.ManagedFieldsOperationApply
 	}
 	set := fieldpath.NewSet()

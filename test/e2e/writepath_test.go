@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 )
 
 const (
@@ -31,7 +31,7 @@ const (
 	creator   = "kubectl-create"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden table of the write path, the recordings that pkg/engine/intent replays, and what the server answers to the cases of testdata/oracle")
+var update = flag.Bool("update", false, "rewrite the golden table of the write path, the recordings that pkg/plugin/apply/request replays, and what the server answers to the cases of testdata/oracle")
 
 // tableFile holds a line per case: what became of each of its changes.
 var tableFile = filepath.Join("testdata", "writepath", "table.md")
@@ -264,7 +264,7 @@ func (w *writePath) again(t *testing.T, key engine.ObjectKey, made []mutation) s
 	for _, change := range made {
 		_, r := w.write(t, key, change)
 		switch {
-		case r.Method == intent.None:
+		case r.Method == request.None:
 			signs += "0"
 		case r.Outcome == apply.Unchanged, r.Outcome == apply.ServerKeepsValue:
 			signs += "n"
@@ -279,7 +279,7 @@ func (w *writePath) again(t *testing.T, key engine.ObjectKey, made []mutation) s
 // run are those that the server itself reports when it is not forced.
 func (w *writePath) checkConflicts(t *testing.T, r apply.Result) {
 	t.Helper()
-	if r.Method != intent.Apply || r.Err != nil {
+	if r.Method != request.Apply || r.Err != nil {
 		return
 	}
 	if d := cmp.Diff(w.unforced, owners(r.Takeovers, allFields)); d != "" {
@@ -288,11 +288,11 @@ func (w *writePath) checkConflicts(t *testing.T, r apply.Result) {
 }
 
 // allFields counts as the server's conflicts do, leaves as a reader would.
-func allFields(o intent.Takeover) int { return o.Fields.Size() }
-func leaves(o intent.Takeover) int    { return o.Fields.Leaves().Size() }
+func allFields(o request.Takeover) int { return o.Fields.Size() }
+func leaves(o request.Takeover) int    { return o.Fields.Leaves().Size() }
 
 // owners says who loses how many fields: "argocd(A)-2".
-func owners(takeovers []intent.Takeover, count func(intent.Takeover) int) []string {
+func owners(takeovers []request.Takeover, count func(request.Takeover) int) []string {
 	lost := map[string]int{}
 	for _, o := range takeovers {
 		lost[fmt.Sprintf("%s(%.1s)", o.Manager, o.Operation)] += count(o)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
@@ -33,7 +33,7 @@ func TestFieldsOfAGitOpsManagerAreTakenOnlyByForce(t *testing.T) {
 	w.TakeFrom = []string{"somebody-else", "argocd"}
 	r = mustApply(t, w, setA("2"))
 	checkOutcome(t, r, Applied)
-	if len(r.Takeovers) != 1 || r.Takeovers[0].Verdict != intent.Contested {
+	if len(r.Takeovers) != 1 || r.Takeovers[0].Verdict != request.Contested {
 		t.Errorf("takeovers %v", r.Takeovers)
 	}
 }
@@ -43,7 +43,7 @@ func TestFieldsSetByHandAreTaken(t *testing.T) {
 	s.owned("helm", metav1.ManagedFieldsOperationUpdate)
 	r := mustApply(t, writerTo(s), setA("2"))
 	checkOutcome(t, r, Applied)
-	if len(r.Takeovers) != 1 || r.Takeovers[0].Verdict != intent.Shown {
+	if len(r.Takeovers) != 1 || r.Takeovers[0].Verdict != request.Shown {
 		t.Errorf("takeovers %v", r.Takeovers)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 )
 
 // ObjectError says why one object was not changed. A Want returns one when it has
@@ -25,7 +25,7 @@ func (e *ObjectError) Error() string { return fmt.Sprintf("%s: %v", e.Key, e.Err
 func (e *ObjectError) Unwrap() error { return e.Err }
 
 // ConflictError tells that fields belong to managers that would set them back.
-type ConflictError struct{ Takeovers []intent.Takeover }
+type ConflictError struct{ Takeovers []request.Takeover }
 
 // Error names every field, its owner and the way out.
 func (e *ConflictError) Error() string {
@@ -41,7 +41,7 @@ func (e *ConflictError) Error() string {
 }
 
 // LossError tells that the server would drop live data that the change means to keep.
-type LossError struct{ Lost intent.Difference }
+type LossError struct{ Lost request.Difference }
 
 // Error names the fields.
 func (e *LossError) Error() string {
@@ -50,7 +50,7 @@ func (e *LossError) Error() string {
 }
 
 // RefusedError tells that the server would take the request and ignore a part of it.
-type RefusedError struct{ Refused intent.Difference }
+type RefusedError struct{ Refused request.Difference }
 
 // Error names the fields.
 func (e *RefusedError) Error() string {

@@ -14,12 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/retry"
 )
 
 // impatient does not wait.
-func impatient() retry.Policy {
-	return retry.Policy{Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}
+func impatient() cluster.RetryPolicy {
+	return cluster.RetryPolicy{Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}
 }
 
 var errCut = &url.Error{Op: "Patch", URL: "https://server", Err: io.ErrUnexpectedEOF}

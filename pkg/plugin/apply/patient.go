@@ -13,7 +13,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/retry"
 )
 
 // Patient is a Server that is waited for. It repeats what can be repeated:
@@ -21,7 +20,7 @@ import (
 // Any other write it leaves to a Writer, which looks the outcome up.
 type Patient struct {
 	Server
-	Retry retry.Policy
+	Retry cluster.RetryPolicy
 }
 
 // Get reads an object.

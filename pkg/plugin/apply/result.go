@@ -5,7 +5,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
@@ -58,8 +58,8 @@ type Result struct {
 	Outcome Outcome
 	// Method and Reason say how the change was, or would be, sent, and why it is
 	// no server-side apply.
-	Method intent.Method
-	Reason intent.Reason
+	Method request.Method
+	Reason request.Reason
 	// Changed and Removed are the fields of the request.
 	Changed, Removed *fieldpath.Set
 	// Touched is what the change touches: the object before it, and as it was
@@ -68,10 +68,10 @@ type Result struct {
 	Touched touched.Touched
 	// Takeovers says who lost, or would lose, which fields. It says nothing
 	// where OwnersUnknown is set: the object records no managers.
-	Takeovers     []intent.Takeover
+	Takeovers     []request.Takeover
 	OwnersUnknown bool
 	// Difference is in which way the server's answer differs from what was wanted.
-	Difference intent.Difference
+	Difference request.Difference
 	// Drift names what the write answered other than the dry run before it.
 	Drift []fieldpath.Path
 	// Before is the object as it was read. After is as the server answered: to

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"sync"
 	"testing"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/parallel"
 )
 
 func TestNoMoreWritesThanSlotsAreOnTheirWay(t *testing.T) {
@@ -19,7 +17,7 @@ func TestNoMoreWritesThanSlotsAreOnTheirWay(t *testing.T) {
 		under += d
 		most = max(most, under)
 	}
-	err := parallel.Each(100, 10,
+	err := ForEach(100, 10,
 		func(int) (int, error) {
 			release, err := slots.take(t.Context())
 			if err != nil {

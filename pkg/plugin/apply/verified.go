@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
@@ -17,7 +17,7 @@ type Verified struct {
 	Result
 	// Mark is the caller's own, such as the place in a journal. It is handed on to
 	// what takes the place of this one.
-	Mark int
+	JournalIndex int
 
 	resourceVersion string
 	patch           cluster.Patch
@@ -32,11 +32,11 @@ type Verified struct {
 // nil where there is none.
 func (v *Verified) Status() *Verified { return v.status }
 
-// SetMark marks the change and its part for /status.
-func (v *Verified) SetMark(mark int) {
-	v.Mark = mark
+// SetJournalIndex marks the change and its part for /status.
+func (v *Verified) SetJournalIndex(mark int) {
+	v.JournalIndex = mark
 	if v.status != nil {
-		v.status.Mark = mark
+		v.status.JournalIndex = mark
 	}
 }
 
@@ -56,7 +56,7 @@ func (v *Verified) Answered() touched.Touched {
 }
 
 // loses lists what is live, should stay, and would be dropped by the server.
-func (v *Verified) loses() intent.Difference { return v.Difference.Of(intent.Lost) }
+func (v *Verified) loses() request.Difference { return v.Difference.Of(request.Lost) }
 
 // Release drops the objects, of which ten thousand would not fit into memory:
 // what Write needs stays.
@@ -105,8 +105,8 @@ type beside struct {
 }
 
 // touchedBy lists what a planned request touches.
-func touchedBy(in intent.Input, r intent.Request) touched.Touched {
-	if r.Method == intent.None {
+func touchedBy(in request.Input, r request.Request) touched.Touched {
+	if r.Method == request.None {
 		return touched.Touched{}
 	}
 	return touched.Between(in.Live, r.Want, typeOf(in.Live, in.Types))

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -25,8 +25,8 @@ type verification struct {
 	*Writer
 	key     engine.ObjectKey
 	want    Want
-	input   intent.Input
-	request intent.Request
+	input   request.Input
+	request request.Request
 	out     Verified
 }
 
@@ -34,7 +34,7 @@ type verification struct {
 // object has changed or gone since it was read.
 func (w *Writer) verifyOnce(ctx context.Context, key engine.ObjectKey, want Want) (*Verified, error) {
 	t := verification{Writer: w, key: key, want: want}
-	t.out = Verified{Result: Result{Key: key, Method: intent.None}, want: want}
+	t.out = Verified{Result: Result{Key: key, Method: request.None}, want: want}
 	for _, step := range []func(context.Context) (Outcome, error){t.read, t.plan, t.rehearse, t.judge} {
 		outcome, err := step(ctx)
 		if err == nil && outcome == "" {
@@ -98,8 +98,8 @@ func (t *verification) read(ctx context.Context) (Outcome, error) {
 	if live.GetDeletionTimestamp() != nil {
 		return Terminating, nil
 	}
-	t.out.OwnersUnknown = !intent.OwnersKnown(live)
-	t.input = intent.Input{Live: live, Subresource: t.key.Subresource, Manager: t.Manager}
+	t.out.OwnersUnknown = !request.OwnersKnown(live)
+	t.input = request.Input{Live: live, Subresource: t.key.Subresource, Manager: t.Manager}
 	return "", nil
 }
 
@@ -125,7 +125,7 @@ func (t *verification) plan(ctx context.Context) (Outcome, error) {
 		return "", err
 	}
 	switch {
-	case t.request.Method == intent.None:
+	case t.request.Method == request.None:
 		return Unchanged, nil
 	case t.DryRun == DryRunClient:
 		t.out.After = t.request.Want
@@ -135,15 +135,15 @@ func (t *verification) plan(ctx context.Context) (Outcome, error) {
 }
 
 // planned is server-side apply where that can be, unless it is not wanted.
-func (t *verification) planned() (intent.Request, error) {
+func (t *verification) planned() (request.Request, error) {
 	if !t.PatchOnly.None() {
-		return intent.PlanJSONPatch(t.input, t.PatchOnly)
+		return request.PlanJSONPatch(t.input, t.PatchOnly)
 	}
-	return intent.Plan(t.input)
+	return request.Plan(t.input)
 }
 
 // adopt makes a planned request the one to send.
-func (t *verification) adopt(r intent.Request, err error) error {
+func (t *verification) adopt(r request.Request, err error) error {
 	if err != nil {
 		return &ObjectError{Key: t.key, Err: err}
 	}
@@ -152,7 +152,7 @@ func (t *verification) adopt(r intent.Request, err error) error {
 	t.out.Changed, t.out.Removed = r.Changed, r.Removed
 	t.out.Touched = touchedBy(t.input, r)
 	t.out.patch = cluster.Patch{Type: types.JSONPatchType, Body: r.Body, FieldManager: t.Manager}
-	if r.Method == intent.Apply {
+	if r.Method == request.Apply {
 		// Whose fields may be taken is decided from the answer to the dry run, and
 		// without force a stale object would look like a conflict with its writer.
 		t.out.patch.Type, t.out.patch.Force = types.ApplyPatchType, true
@@ -166,8 +166,8 @@ func (t *verification) adopt(r intent.Request, err error) error {
 func (t *verification) rehearse(ctx context.Context) (Outcome, error) {
 	for refreshed := false; ; refreshed = true {
 		answer, err := t.dryRun(ctx)
-		if t.request.Method == intent.Apply && cannotApply(err) {
-			err = t.adopt(intent.PlanJSONPatch(t.input, intent.Reason{Kind: intent.ApplyRefused}))
+		if t.request.Method == request.Apply && cannotApply(err) {
+			err = t.adopt(request.PlanJSONPatch(t.input, request.Reason{Kind: request.ApplyRefused}))
 			if err == nil {
 				continue
 			}
@@ -181,8 +181,8 @@ func (t *verification) rehearse(ctx context.Context) (Outcome, error) {
 		if err := t.compare(answer); err != nil {
 			return "", err
 		}
-		lost := t.out.Difference.Of(intent.Lost)
-		if len(lost) == 0 || t.request.Method == intent.JSONPatch {
+		lost := t.out.Difference.Of(request.Lost)
+		if len(lost) == 0 || t.request.Method == request.JSONPatch {
 			return "", nil
 		}
 		if err := t.replan(ctx, refreshed, lost); err != nil {
@@ -204,16 +204,16 @@ func (t *verification) dryRun(ctx context.Context) (*unstructured.Unstructured, 
 func isStale(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }
 
 // replan answers a dry run of server-side apply that loses data.
-func (t *verification) replan(ctx context.Context, refreshed bool, lost intent.Difference) error {
+func (t *verification) replan(ctx context.Context, refreshed bool, lost request.Difference) error {
 	if refreshed {
-		why := intent.Reason{Kind: intent.ApplyLoses, Detail: lost.Paths()[0]}
-		return t.adopt(intent.PlanJSONPatch(t.input, why))
+		why := request.Reason{Kind: request.ApplyLoses, Detail: lost.Paths()[0]}
+		return t.adopt(request.PlanJSONPatch(t.input, why))
 	}
 	var err error
 	if t.input.Types, err = t.Server.Types(ctx, t.input.Live.GroupVersionKind(), true); err != nil {
 		return err
 	}
-	return t.adopt(intent.Plan(t.input))
+	return t.adopt(request.Plan(t.input))
 }
 
 // refusesDryRun knows the answer of an API server whose admission webhooks have
@@ -230,7 +230,7 @@ func (t *verification) unverified(why error) (Outcome, error) {
 	t.out.Unverified = &ObjectError{Key: t.key, Err: errors.New(redact.ServerError(why))}
 	t.out.After = t.request.Want
 	var err error
-	if t.out.Takeovers, err = intent.ForecastTakeovers(t.request); err != nil {
+	if t.out.Takeovers, err = request.ForecastTakeovers(t.request); err != nil {
 		return "", &ObjectError{Key: t.key, Err: err}
 	}
 	return t.contested()
@@ -240,10 +240,10 @@ func (t *verification) unverified(why error) (Outcome, error) {
 func (t *verification) compare(answer *unstructured.Unstructured) error {
 	var err error
 	t.out.After = answer
-	if t.out.Difference, err = intent.Classify(t.request, answer); err != nil {
+	if t.out.Difference, err = request.Classify(t.request, answer); err != nil {
 		return &ObjectError{Key: t.key, Err: err}
 	}
-	if t.out.Takeovers, err = intent.Takeovers(t.request, answer); err != nil {
+	if t.out.Takeovers, err = request.Takeovers(t.request, answer); err != nil {
 		return &ObjectError{Key: t.key, Err: err}
 	}
 	t.out.noteAnswer(answer)
@@ -259,7 +259,7 @@ func (t *verification) judge(context.Context) (Outcome, error) {
 	if t.out.Unverified != nil {
 		return "", nil
 	}
-	unchanged, err := intent.Unchanged(t.request, t.out.After)
+	unchanged, err := request.Unchanged(t.request, t.out.After)
 	switch {
 	case err != nil:
 		return "", &ObjectError{Key: t.key, Err: err}
@@ -268,7 +268,7 @@ func (t *verification) judge(context.Context) (Outcome, error) {
 	case unchanged: // also where the server puts back what was to go
 		return ServerKeepsValue, nil
 	}
-	if refused := t.out.Difference.Of(intent.Refused); len(refused) > 0 {
+	if refused := t.out.Difference.Of(request.Refused); len(refused) > 0 {
 		return "", &ObjectError{Key: t.key, Err: &RefusedError{Refused: refused}}
 	}
 	return t.contested()
@@ -277,9 +277,9 @@ func (t *verification) judge(context.Context) (Outcome, error) {
 // contested stops where a field belongs to somebody who would set it back, and
 // the user has not said that it may be taken.
 func (t *verification) contested() (Outcome, error) {
-	var contested []intent.Takeover
+	var contested []request.Takeover
 	for _, o := range t.out.Takeovers {
-		if o.Verdict == intent.Contested && !t.mayTake(o.Manager) {
+		if o.Verdict == request.Contested && !t.mayTake(o.Manager) {
 			contested = append(contested, o)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/retry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
@@ -66,7 +65,7 @@ func (t *writing) store(ctx context.Context) error {
 			return err
 		}
 	}
-	for tries := t.Retry.Begin(); ; {
+	for tries := t.Retry.Start(); ; {
 		answer, err := t.send(ctx)
 		switch {
 		case err == nil:
@@ -76,7 +75,7 @@ func (t *writing) store(ctx context.Context) error {
 			err = errStale
 		case t.stale(ctx, t.now, err):
 			return errStale
-		case !retry.Uncertain(ctx, err):
+		case !cluster.Uncertain(ctx, err):
 			return err
 		}
 		t.unknown = true
@@ -132,24 +131,24 @@ func (t *writing) applied(answer *unstructured.Unstructured) {
 // there is a result; otherwise the request was not stored and may be sent again,
 // its guard keeps it from being stored twice.
 func (t *writing) find(ctx context.Context) (done bool, err error) {
-	trace := Trace{Key: t.now.Key, ResourceVersion: t.now.resourceVersion, Touched: t.now.Answered()}
-	fate, live, err := t.Find(ctx, trace)
+	trace := PendingWrite{Key: t.now.Key, ResourceVersion: t.now.resourceVersion, Touched: t.now.Answered()}
+	fate, live, err := t.LookUp(ctx, trace)
 	if err != nil {
 		return false, err
 	}
 	switch fate {
-	case NotStored:
+	case WriteNotStored:
 		return false, nil
-	case Stored:
+	case WriteStored:
 		t.applied(live)
 		t.result.Found = true
-	case Overwritten:
+	case WriteOverwritten:
 		return false, errStale
-	case Gone:
+	case WriteGone:
 		t.result.Outcome = Deleted
-	case Other:
+	case WriteReplaced:
 		t.result.Outcome = Replaced
-	case Contradicted:
+	case WriteContradicted:
 		t.result.because(Drifted, &DriftError{Fields: elsewhere(t.now.Answered(), live)})
 	}
 	return true, nil
@@ -162,7 +161,7 @@ func (t *writing) again(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	next.Mark, next.status, next.Retries = t.first.Mark, t.first.status, t.first.Retries
+	next.JournalIndex, next.status, next.Retries = t.first.JournalIndex, t.first.status, t.first.Retries
 	t.result = next.Result
 	t.result.Retries += t.tries
 	switch {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/retry"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
 // DryRun says how far a Writer goes; the words are kubectl's.
@@ -60,10 +60,10 @@ type Writer struct {
 	TakeFrom       []string
 	// PatchOnly is why nothing is to be sent by server-side apply; zero where it
 	// may be.
-	PatchOnly intent.Reason
+	PatchOnly request.Reason
 	DryRun    DryRun
 	// Retry is for the writes themselves; what goes before them is up to the Server.
-	Retry retry.Policy
+	Retry cluster.RetryPolicy
 	// HasStatus tells whether a kind has a /status endpoint, to which the part of
 	// a change below .status is then sent by itself. With nil nothing is known of
 	// any; the server ignores such a part, and the result says so.

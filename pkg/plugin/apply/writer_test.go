@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
@@ -271,7 +271,7 @@ func TestAServerThatCannotApplyGetsAJSONPatchOnce(t *testing.T) {
 	r := mustApply(t, writerTo(s), setA("2"))
 	checkOutcome(t, r, Applied)
 	checkSent(t, s, "(apply) (patch) patch")
-	if r.Reason.Kind != intent.ApplyRefused {
+	if r.Reason.Kind != request.ApplyRefused {
 		t.Errorf("reason %s", r.Reason)
 	}
 	s.sent = nil

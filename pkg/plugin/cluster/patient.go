@@ -13,8 +13,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/retry"
 )
 
 // RetryReads is a transport that reads again where the server is busy, fails, or
@@ -23,7 +21,7 @@ import (
 // cannot be reached at all is not waited for: the address is wrong more often than
 // the server is about to come up.
 func RetryReads(next http.RoundTripper) http.RoundTripper {
-	return patientReads{next, retry.Policy{Tries: readTries}}
+	return patientReads{next, RetryPolicy{Tries: readTries}}
 }
 
 // readTries are over within a second: a run begins with many reads, and an
@@ -32,7 +30,7 @@ const readTries = 5
 
 type patientReads struct {
 	next  http.RoundTripper
-	retry retry.Policy
+	retry RetryPolicy
 }
 
 // impatient marks the context of a request that somebody else repeats.

@@ -9,8 +9,6 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/retry"
 )
 
 func TestReadsArePatient(t *testing.T) {
@@ -47,7 +45,7 @@ func TestReadsArePatient(t *testing.T) {
 			}))
 			defer server.Close()
 			var waited time.Duration
-			transport := patientReads{http.DefaultTransport, retry.Policy{
+			transport := patientReads{http.DefaultTransport, RetryPolicy{
 				Sleep: func(ctx context.Context, d time.Duration) error { waited += d; return ctx.Err() },
 			}}
 			ctx := t.Context()
@@ -74,7 +72,7 @@ func TestReadsArePatient(t *testing.T) {
 func TestAServerThatIsNotThereIsNotWaitedFor(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
-	transport := patientReads{http.DefaultTransport, retry.Policy{
+	transport := patientReads{http.DefaultTransport, RetryPolicy{
 		Sleep: func(context.Context, time.Duration) error { return errors.New("it waits") },
 	}}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)

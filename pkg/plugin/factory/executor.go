@@ -5,16 +5,15 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 )
 
 // Executor wires what verifies and writes.
-func (w *Factory) Executor(f *flags.Write, report func(*apply.Result) error) *execute.Executor {
-	prompt := execute.NewPrompt(w.Streams.In, w.Streams.ErrOut, w.Client.Info())
+func (w *Factory) Executor(f *flags.Write, report func(*apply.Result) error) *apply.Executor {
+	prompt := apply.NewPrompt(w.Streams.In, w.Streams.ErrOut, w.Client.Info())
 	prompt.Yes = f.Yes || f.Rehearses()
-	return &execute.Executor{
+	return &apply.Executor{
 		Options: f.Options(), Report: report, Prompt: prompt, Access: w.Client, Mapper: w.Client.Mapper(),
 		Masker: w.Secrets, ErrOut: w.Streams.ErrOut, Meter: w.progress,
 		Writer: &apply.Writer{

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 )
 
@@ -119,8 +118,8 @@ func (f *Write) Rehearsal() string {
 }
 
 // Options are those of an Executor.
-func (f *Write) Options() execute.Options {
-	return execute.Options{
+func (f *Write) Options() apply.Options {
+	return apply.Options{
 		IncludeManaged: f.IncludeManaged, SkipRejected: f.SkipRejected,
 		Concurrency: f.Concurrency, MaxFailures: f.failures(), MaxChanges: f.MaxChanges,
 		BatchSize: f.BatchSize, Pause: f.Pause, Wait: f.Wait, Timeout: f.Timeout,

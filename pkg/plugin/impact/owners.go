@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 )
 
 // owned forecasts, from the managedFields of the object before the change, whose
@@ -16,8 +16,8 @@ import (
 func owned(c *engine.Change, us string) []engine.Impact {
 	var out []engine.Impact
 	for _, e := range entriesOf(c.Before) {
-		verdict := intent.VerdictOf(metav1.ManagedFieldsEntry{Manager: e.manager, Operation: e.operation, Subresource: e.subresource}, us)
-		if verdict == intent.Silent {
+		verdict := request.VerdictOf(metav1.ManagedFieldsEntry{Manager: e.manager, Operation: e.operation, Subresource: e.subresource}, us)
+		if verdict == request.Silent {
 			continue
 		}
 		fields := e.loses(c)
@@ -26,7 +26,7 @@ func owned(c *engine.Change, us string) []engine.Impact {
 		}
 		owner := e.owner()
 		i := engine.Impact{Code: engine.ImpactOwned, Owner: owner, Fields: fields, Text: owner + " had set " + names(fields)}
-		if verdict == intent.Contested {
+		if verdict == request.Contested {
 			i.Text = owner + " owns " + names(fields) + ", so the write would be refused"
 			i.Advice = "change it there, or take it over with --take-from=" + e.manager + " (the owner will then set it back, or fail)"
 		}

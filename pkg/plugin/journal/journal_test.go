@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -45,7 +45,7 @@ func valueSet(from, to string) touched.Touched {
 
 func entry(name string) plan.Entry {
 	object := touched.Object{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: name}
-	return plan.Entry{Object: object, Touched: valueSet("a", "b"), Method: intent.Apply}
+	return plan.Entry{Object: object, Touched: valueSet("a", "b"), Method: request.Apply}
 }
 
 func options() journal.Options {
@@ -64,7 +64,7 @@ func written(t testing.TB) (path string, text []byte) {
 	check(t, w.Begin())
 	attempt := func(i int, subresource string) {
 		t.Helper()
-		check(t, w.Attempt(journal.Attempt{Entry: i, Subresource: subresource, ResourceVersion: "1", Method: intent.Apply, Touched: valueSet("a", "b")}))
+		check(t, w.Attempt(journal.Attempt{Entry: i, Subresource: subresource, ResourceVersion: "1", Method: request.Apply, Touched: valueSet("a", "b")}))
 	}
 	attempt(0, "")
 	check(t, w.Result(journal.Result{Entry: 0, Outcome: "applied", Written: true, ResourceVersion: "2", Touched: valueSet("a", "b")}))

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
@@ -87,9 +87,9 @@ type Attempt struct {
 	Entry       int    `json:"entry"`
 	Subresource string `json:"subresource,omitempty"`
 	// UID and ResourceVersion are those that the request is guarded with.
-	UID             types.UID     `json:"uid,omitempty"`
-	ResourceVersion string        `json:"resourceVersion"`
-	Method          intent.Method `json:"method"`
+	UID             types.UID      `json:"uid,omitempty"`
+	ResourceVersion string         `json:"resourceVersion"`
+	Method          request.Method `json:"method"`
 	// Touched is the object as it is, and as the dry run answered.
 	touched.Touched
 	Time time.Time `json:"time"`

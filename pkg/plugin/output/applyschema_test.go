@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 )
@@ -27,23 +27,23 @@ import (
 func everyOutcome() []apply.Result {
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Version: "v1", Namespace: "shop", Name: "web"}
 	replicas := fieldpath.MakePathOrDie("spec", "replicas")
-	takeover := intent.Takeover{Manager: "argocd", Operation: metav1.ManagedFieldsOperationApply, Fields: fieldpath.NewSet(replicas), Verdict: intent.Contested}
+	takeover := request.Takeover{Manager: "argocd", Operation: metav1.ManagedFieldsOperationApply, Fields: fieldpath.NewSet(replicas), Verdict: request.Contested}
 	silent := takeover
-	silent.Verdict = intent.Silent
+	silent.Verdict = request.Silent
 	shown := takeover
-	shown.Verdict = intent.Shown
+	shown.Verdict = request.Shown
 	refused := func(err error) error { return &apply.ObjectError{Key: key, Err: err} }
 	rules := []engine.RuleRef{{Dialect: "kyverno", Policy: "p", Rule: "r", Origin: "p.yaml:1"}, {Dialect: "gatekeeper", Policy: "q"}}
 	return []apply.Result{
-		{Key: key, Outcome: apply.Applied, Method: intent.Apply, Rules: rules, Takeovers: []intent.Takeover{silent, shown}, Drift: []fieldpath.Path{replicas}},
+		{Key: key, Outcome: apply.Applied, Method: request.Apply, Rules: rules, Takeovers: []request.Takeover{silent, shown}, Drift: []fieldpath.Path{replicas}},
 		{Key: key, Outcome: apply.Applied, Status: &apply.Result{Outcome: apply.Failed, Err: refused(errors.New("no"))}},
-		{Key: key, Outcome: apply.Planned, Method: intent.JSONPatch, Reason: intent.Reason{Kind: intent.Removal, Detail: ".spec.x"}, Unverified: errors.New("a webhook")},
-		{Key: key, Outcome: apply.Unchanged, Method: intent.None},
-		{Key: key, Outcome: apply.ServerKeepsValue, Difference: intent.Difference{{Class: intent.Overridden, Path: replicas}}},
+		{Key: key, Outcome: apply.Planned, Method: request.JSONPatch, Reason: request.Reason{Kind: request.Removal, Detail: ".spec.x"}, Unverified: errors.New("a webhook")},
+		{Key: key, Outcome: apply.Unchanged, Method: request.None},
+		{Key: key, Outcome: apply.ServerKeepsValue, Difference: request.Difference{{Class: request.Overridden, Path: replicas}}},
 		{Key: key, Outcome: apply.Deleted},
 		{Key: key, Outcome: apply.Replaced},
 		{Key: key, Outcome: apply.Terminating},
-		{Key: key, Outcome: apply.Conflicted, Err: refused(&apply.ConflictError{Takeovers: []intent.Takeover{takeover}})},
+		{Key: key, Outcome: apply.Conflicted, Err: refused(&apply.ConflictError{Takeovers: []request.Takeover{takeover}})},
 		{Key: key, Outcome: apply.Declined, Err: refused(errors.New("loses data"))},
 		{Key: key, Outcome: apply.Drifted, Err: refused(errors.New("changed"))},
 		{Key: key, Outcome: apply.Managed, Err: refused(errors.New("kept")), Instead: "Application shop"},
@@ -160,15 +160,15 @@ func TestApplyReportsAreAsTheirSchemaSays(t *testing.T) {
 func fullApplyReport(t *testing.T) []byte {
 	t.Helper()
 	replicas := fieldpath.MakePathOrDie("spec", "replicas")
-	takeover := intent.Takeover{Manager: "hpa", Operation: metav1.ManagedFieldsOperationUpdate, Fields: fieldpath.NewSet(replicas), Verdict: intent.Contested}
+	takeover := request.Takeover{Manager: "hpa", Operation: metav1.ManagedFieldsOperationUpdate, Fields: fieldpath.NewSet(replicas), Verdict: request.Contested}
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Pod"}, Version: "v1", Namespace: "n", Name: "p", UID: "u", Subresource: "status"}
 	return applyReport(t, output.JSON, output.Options{
 		DryRun:  "server",
 		Context: structured.Context{Context: "c", Server: "s", User: "u", Namespace: "n", Operation: "auto", Version: "v", Time: "2026-01-02T15:04:05Z"},
 	}, []apply.Result{{
-		Key: key, Outcome: apply.Conflicted, Method: intent.JSONPatch, Reason: intent.Reason{Kind: intent.Removal}, Retries: 1,
-		Takeovers: []intent.Takeover{takeover}, OwnersUnknown: true, Instead: "x",
-		Err:        &apply.ObjectError{Key: key, Err: &apply.ConflictError{Takeovers: []intent.Takeover{takeover}}},
+		Key: key, Outcome: apply.Conflicted, Method: request.JSONPatch, Reason: request.Reason{Kind: request.Removal}, Retries: 1,
+		Takeovers: []request.Takeover{takeover}, OwnersUnknown: true, Instead: "x",
+		Err:        &apply.ObjectError{Key: key, Err: &apply.ConflictError{Takeovers: []request.Takeover{takeover}}},
 		Autoscaled: []engine.Impact{{Owner: "HorizontalPodAutoscaler p", Fields: []fieldpath.Path{replicas}}},
 		Rules:      []engine.RuleRef{{Dialect: "d", Policy: "p", Rule: "r", Via: "v", Origin: "o"}},
 	}})

@@ -13,8 +13,8 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 )
@@ -81,11 +81,11 @@ func TestResultsHoldNoWorkflowCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	takeover := intent.Takeover{Manager: c.Subject.Name, Verdict: intent.Shown, Fields: fieldpath.NewSet(fieldpath.MakePathOrDie(c.Subject.Name))}
+	takeover := request.Takeover{Manager: c.Subject.Name, Verdict: request.Shown, Fields: fieldpath.NewSet(fieldpath.MakePathOrDie(c.Subject.Name))}
 	for _, r := range []apply.Result{
 		{Key: c.Subject, Outcome: apply.Failed, Err: c.Steps[0].Err, Instead: c.Subject.Name},
-		{Key: c.Subject, Outcome: apply.Applied, Takeovers: []intent.Takeover{takeover}, Rules: []engine.RuleRef{c.Steps[0].Rule}},
-		{Key: c.Subject, Outcome: apply.Conflicted, Err: &apply.ObjectError{Key: c.Subject, Err: &apply.ConflictError{Takeovers: []intent.Takeover{takeover}}}},
+		{Key: c.Subject, Outcome: apply.Applied, Takeovers: []request.Takeover{takeover}, Rules: []engine.RuleRef{c.Steps[0].Rule}},
+		{Key: c.Subject, Outcome: apply.Conflicted, Err: &apply.ObjectError{Key: c.Subject, Err: &apply.ConflictError{Takeovers: []request.Takeover{takeover}}}},
 	} {
 		if err := p.Print(r); err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 )
 
 // Server is what it takes to say how a change would be sent.
@@ -88,9 +88,9 @@ func (b *Builder) method(ctx context.Context, c *engine.Change, e *Entry) error 
 
 // request is the first one that would be sent: the one for the object, or that
 // for its status where nothing else changes. Cannot says why there can be none.
-func (b *Builder) request(ctx context.Context, c *engine.Change) (r intent.Request, cannot, err error) {
+func (b *Builder) request(ctx context.Context, c *engine.Change) (r request.Request, cannot, err error) {
 	gvk := c.Before.GroupVersionKind()
-	in := intent.Input{
+	in := request.Input{
 		Live: c.Before, After: c.After, Subresource: c.Subject.Subresource, Manager: b.manager,
 	}
 	if in.Types, err = b.server.Types(ctx, gvk, false); err != nil {
@@ -102,12 +102,12 @@ func (b *Builder) request(ctx context.Context, c *engine.Change) (r intent.Reque
 	}
 	if hasStatus && in.Subresource == "" && !diff.Same(c.Before.Object["status"], c.After.Object["status"]) {
 		in.After = withStatusOf(c.After, c.Before)
-		if r, cannot = intent.Plan(in); cannot != nil || r.Method != intent.None {
+		if r, cannot = request.Plan(in); cannot != nil || r.Method != request.None {
 			return r, cannot, nil
 		}
 		in.After, in.Subresource = c.After, "status"
 	}
-	r, cannot = intent.Plan(in)
+	r, cannot = request.Plan(in)
 	return r, cannot, nil
 }
 

@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
@@ -19,8 +19,8 @@ type Entry struct {
 	LastWrite metav1.Time `json:"lastWrite,omitzero"`
 	// Method says how the change would be sent, and MethodReason why it is no
 	// server-side apply.
-	Method       intent.Method `json:"method,omitempty"`
-	MethodReason string        `json:"methodReason,omitempty"`
+	Method       request.Method `json:"method,omitempty"`
+	MethodReason string         `json:"methodReason,omitempty"`
 	// Scoped tells whether the object's own rules ran; see engine.Change.
 	Scoped bool `json:"scoped,omitempty"`
 	touched.Touched

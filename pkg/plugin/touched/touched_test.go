@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/internal/randomobject"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
@@ -59,7 +59,7 @@ func reread(t *testing.T, in touched.Touched) touched.Touched {
 
 func operations(t *testing.T, before, after map[string]any) string {
 	t.Helper()
-	text, err := json.MarshalIndent(intent.Operations(before, after), "", " ")
+	text, err := json.MarshalIndent(request.Operations(before, after), "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
 )
 
 // freshServer reads no state of an object that is older than one that was recorded,
@@ -79,7 +78,7 @@ func (f *freshServer) Get(ctx context.Context, key engine.ObjectKey) (*unstructu
 		}
 		select {
 		case <-ctx.Done():
-			return nil, execute.ErrInterrupted
+			return nil, apply.ErrInterrupted
 		case <-time.After(staleWait):
 		}
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
@@ -13,8 +13,8 @@ import (
 )
 
 func TestWhatARunMayHaveWritten(t *testing.T) {
-	attempt := func(method intent.Method) journal.Attempt { return journal.Attempt{Method: method} }
-	ofStatus := journal.Attempt{Subresource: "status", Method: intent.JSONPatch}
+	attempt := func(method request.Method) journal.Attempt { return journal.Attempt{Method: method} }
+	ofStatus := journal.Attempt{Subresource: "status", Method: request.JSONPatch}
 	written := journal.Result{Written: true, ResourceVersion: "5", UID: "u"}
 	for _, tt := range []struct {
 		name     string
@@ -24,20 +24,20 @@ func TestWhatARunMayHaveWritten(t *testing.T) {
 		applied  bool
 	}{
 		{"nothing", nil, nil, nil, false},
-		{"a write", []journal.Attempt{attempt(intent.Apply)}, []journal.Result{written}, []undo.Write{{ResourceVersion: "5"}}, true},
-		{"a write without a result", []journal.Attempt{attempt(intent.JSONPatch)}, nil, []undo.Write{{InDoubt: true}}, false},
-		{"a write that was tried twice", []journal.Attempt{attempt(intent.Apply), attempt(intent.Apply)}, nil, []undo.Write{{InDoubt: true}}, true},
-		{"a write that failed", []journal.Attempt{attempt(intent.Apply)}, []journal.Result{{Failed: true}}, nil, true},
+		{"a write", []journal.Attempt{attempt(request.Apply)}, []journal.Result{written}, []undo.Write{{ResourceVersion: "5"}}, true},
+		{"a write without a result", []journal.Attempt{attempt(request.JSONPatch)}, nil, []undo.Write{{InDoubt: true}}, false},
+		{"a write that was tried twice", []journal.Attempt{attempt(request.Apply), attempt(request.Apply)}, nil, []undo.Write{{InDoubt: true}}, true},
+		{"a write that failed", []journal.Attempt{attempt(request.Apply)}, []journal.Result{{Failed: true}}, nil, true},
 		{
 			"a write after which there was nothing to do",
-			[]journal.Attempt{attempt(intent.Apply)},
+			[]journal.Attempt{attempt(request.Apply)},
 			[]journal.Result{{Outcome: "unchanged"}},
 			[]undo.Write{{InDoubt: true}},
 			true,
 		},
 		{
 			"a write, and one of the status in doubt",
-			[]journal.Attempt{attempt(intent.Apply), ofStatus},
+			[]journal.Attempt{attempt(request.Apply), ofStatus},
 			[]journal.Result{written},
 			[]undo.Write{{ResourceVersion: "5"}, {InDoubt: true}},
 			true,

@@ -9,10 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/parallel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
@@ -27,10 +26,10 @@ func (r *Reversal) release(ctx context.Context) error {
 			applied = append(applied, r.Objects[i].Object.Key())
 		}
 	}
-	return parallel.Each(len(applied), r.Executor.Concurrency,
+	return apply.ForEach(len(applied), r.Executor.Concurrency,
 		func(i int) (error, error) {
 			if ctx.Err() != nil {
-				return nil, execute.ErrInterrupted
+				return nil, apply.ErrInterrupted
 			}
 			return r.releaseOne(ctx, applied[i]), nil
 		},
@@ -85,7 +84,7 @@ func (r *Reversal) tryRelease(ctx context.Context, key engine.ObjectKey) error {
 	if err != nil {
 		return err
 	}
-	if changed, err := intent.Drift(live, answer); err != nil || len(changed) > 0 {
+	if changed, err := request.Drift(live, answer); err != nil || len(changed) > 0 {
 		return errors.Join(err, errWouldChange)
 	}
 	p.DryRun = false

@@ -11,11 +11,9 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/execute"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/parallel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
@@ -26,7 +24,7 @@ type Reversal struct {
 	Schemas engine.Reader
 	// Executor writes. Its Writer is told to read no stale state, and to send what
 	// takes no ownership.
-	Executor *execute.Executor
+	Executor *apply.Executor
 	// Found is given what would be put back of each object, and Previewed what that
 	// comes to, before anything is written.
 	Found     func(*engine.Change) error
@@ -35,7 +33,7 @@ type Reversal struct {
 
 // Outcome is what came of a reversal.
 type Outcome struct {
-	execute.Tally
+	apply.Tally
 	// Incomplete tells that something is left open beside the objects that the tally
 	// counts.
 	Incomplete bool
@@ -47,10 +45,10 @@ type Outcome struct {
 func (r *Reversal) Run(ctx context.Context) (Outcome, error) {
 	writer := r.Executor.Writer
 	writer.Server = newFreshServer(writer.Server, r.Objects)
-	writer.PatchOnly = intent.Reason{Kind: intent.Ownership}
+	writer.PatchOnly = request.Reason{Kind: request.Ownership}
 	tasks, summary, err := r.preview(ctx)
 	if err != nil {
-		return Outcome{Incomplete: true}, execute.NothingWritten(err)
+		return Outcome{Incomplete: true}, apply.NothingWritten(err)
 	}
 	tally, err := r.Executor.Run(ctx, tasks)
 	if err == nil && !r.Executor.Rehearses() {
@@ -60,11 +58,11 @@ func (r *Reversal) Run(ctx context.Context) (Outcome, error) {
 }
 
 // preview shows what would be put back, and makes tasks of it.
-func (r *Reversal) preview(ctx context.Context) ([]*execute.Task, engine.Summary, error) {
+func (r *Reversal) preview(ctx context.Context) ([]*apply.Task, engine.Summary, error) {
 	summary := engine.NewSummary([]engine.RuleRef{r.rule()})
-	var tasks []*execute.Task
+	var tasks []*apply.Task
 	var broken error
-	err := parallel.Each(len(r.Objects), r.Executor.Concurrency,
+	err := apply.ForEach(len(r.Objects), r.Executor.Concurrency,
 		func(i int) (*engine.Change, error) { return r.change(ctx, &r.Objects[i]) },
 		func(i int, c *engine.Change) (enough bool) {
 			if c == nil {
@@ -149,8 +147,8 @@ func (r *Reversal) step(c *engine.Change, outcome engine.Outcome, why error) {
 var errChangedMeanwhile = errors.New("it was changed while this run was under way; run the command again")
 
 // task puts one object back. It holds on to no object: that is read afresh.
-func (r *Reversal) task(of *Object, c *engine.Change) *execute.Task {
-	t := &execute.Task{Key: c.Subject, Rules: []engine.RuleRef{r.rule()}, Entry: plan.NewEntry(c)}
+func (r *Reversal) task(of *Object, c *engine.Change) *apply.Task {
+	t := &apply.Task{Key: c.Subject, Rules: []engine.RuleRef{r.rule()}, Entry: plan.NewEntry(c)}
 	t.Key.UID = c.Before.GetUID()
 	shown := keptPaths(c)
 	t.Want = func(_ context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {

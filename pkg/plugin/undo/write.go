@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
@@ -50,7 +50,7 @@ func Objects(j *journal.Journal) []Object {
 				o.Object.UID = r.UID
 			}
 		}
-		o.Applied = slices.ContainsFunc(e.Attempts, func(a journal.Attempt) bool { return a.Method == intent.Apply })
+		o.Applied = slices.ContainsFunc(e.Attempts, func(a journal.Attempt) bool { return a.Method == request.Apply })
 		o.Writes = append(o.Writes, inDoubt(e)...)
 		if len(o.Writes) > 0 {
 			out = append(out, o)

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
@@ -101,14 +101,14 @@ func reasonOf(err error) error {
 func ResultNotes(r *apply.Result) []string {
 	var out []string
 	for _, t := range r.Takeovers {
-		if t.Verdict != intent.Silent {
+		if t.Verdict != request.Silent {
 			out = append(out, "was set by "+t.String())
 		}
 	}
-	if set := r.Difference.Of(intent.Overridden); len(set) > 0 {
+	if set := r.Difference.Of(request.Overridden); len(set) > 0 {
 		out = append(out, "the server set another value: "+strings.Join(set.Paths(), ", "))
 	}
-	if set := r.Difference.Of(intent.Defaulted); len(set) > 0 {
+	if set := r.Difference.Of(request.Defaulted); len(set) > 0 {
 		out = append(out, "the server also sets "+few(set.Paths()))
 	}
 	if r.Unverified != nil {
@@ -147,7 +147,7 @@ func paths(list []fieldpath.Path) string {
 func outcomeText(r *apply.Result) string {
 	switch r.Outcome {
 	case apply.Applied, apply.Planned:
-		if r.Method == intent.JSONPatch {
+		if r.Method == request.JSONPatch {
 			return "patched"
 		}
 		return "serverside-applied"

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 )
 
@@ -22,8 +22,8 @@ func TestResultsReadLikeKubectlApply(t *testing.T) {
 	var out bytes.Buffer
 	p := human.NewResultLines(human.ResultOptions{Out: &out, DryRun: "server"})
 	for _, r := range []apply.Result{
-		{Key: key, Outcome: apply.Planned, Method: intent.Apply},
-		{Key: key, Outcome: apply.Planned, Method: intent.JSONPatch},
+		{Key: key, Outcome: apply.Planned, Method: request.Apply},
+		{Key: key, Outcome: apply.Planned, Method: request.JSONPatch},
 		{Key: key, Outcome: apply.Deleted},
 		{Key: key, Outcome: apply.Failed, Err: errors.New("no\x1b[2J")},
 	} {
@@ -48,11 +48,11 @@ deployment.apps/web failed in namespace shop: no\x1b[2J (server dry run)
 
 func TestAConflictNamesTheAutoscalerThatSetsTheFields(t *testing.T) {
 	replicas := fieldpath.MakePathOrDie("spec", "replicas")
-	scaled := intent.Takeover{
+	scaled := request.Takeover{
 		Manager: "kube-controller-manager", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "scale",
 		Fields: fieldpath.NewSet(replicas),
 	}
-	argo := intent.Takeover{
+	argo := request.Takeover{
 		Manager: "argocd", Operation: metav1.ManagedFieldsOperationApply,
 		Fields: fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "paused")),
 	}
@@ -61,7 +61,7 @@ func TestAConflictNamesTheAutoscalerThatSetsTheFields(t *testing.T) {
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Version: "v1", Namespace: "shop", Name: "web"}
 	err := p.Print(apply.Result{
 		Key: key, Outcome: apply.Conflicted,
-		Err:        &apply.ObjectError{Key: key, Err: &apply.ConflictError{Takeovers: []intent.Takeover{scaled, argo}}},
+		Err:        &apply.ObjectError{Key: key, Err: &apply.ConflictError{Takeovers: []request.Takeover{scaled, argo}}},
 		Autoscaled: []engine.Impact{{Owner: "HorizontalPodAutoscaler web", Fields: []fieldpath.Path{replicas}}},
 	})
 	if err != nil {

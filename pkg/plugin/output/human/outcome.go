@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
@@ -142,7 +142,7 @@ func (c *conflicts) add(r *apply.Result) {
 }
 
 // ownsAny tells whether a manager owns one of the fields, or a part of it.
-func ownsAny(t intent.Takeover, fields []fieldpath.Path) bool {
+func ownsAny(t request.Takeover, fields []fieldpath.Path) bool {
 	return slices.ContainsFunc(fields, func(p fieldpath.Path) bool {
 		for owned := range t.Fields.Leaves().All() {
 			if len(owned) >= len(p) && owned[:len(p)].Equals(p) {
@@ -153,7 +153,7 @@ func ownsAny(t intent.Takeover, fields []fieldpath.Path) bool {
 	})
 }
 
-func (c *conflicts) of(t intent.Takeover) *conflict {
+func (c *conflicts) of(t request.Takeover) *conflict {
 	for _, known := range *c {
 		if known.owner == t.Owner() {
 			return known

@@ -1,8 +1,8 @@
 package human
 
 import (
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 )
 
@@ -57,9 +57,9 @@ type reportResult struct {
 }
 
 type reportTakeover struct {
-	Manager string         `json:"manager"`
-	Verdict intent.Verdict `json:"verdict"`
-	Text    string         `json:"text"` // the owner and the fields
+	Manager string          `json:"manager"`
+	Verdict request.Verdict `json:"verdict"`
+	Text    string          `json:"text"` // the owner and the fields
 }
 
 // Print adds one object.

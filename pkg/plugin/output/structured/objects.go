@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/intent"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -84,8 +84,8 @@ type Patches struct{ options Options }
 func NewPatches(o Options) *Patches { return &Patches{o} }
 
 type objectPatch struct {
-	Object Object             `json:"object"`
-	Patch  []intent.Operation `json:"patch"`
+	Object Object              `json:"object"`
+	Patch  []request.Operation `json:"patch"`
 }
 
 // Print prints the patch of an object that would change. An object that is not
@@ -108,15 +108,15 @@ func (p *Patches) Close(engine.Summary) error { return nil }
 
 // patch compares the objects as they are, and masks the values after that: two
 // values that look alike behind their masks still differ.
-func (p *Patches) patch(c *engine.Change) []intent.Operation {
+func (p *Patches) patch(c *engine.Change) []request.Operation {
 	before, after := c.Before, c.After
 	switch {
 	case after == nil:
-		return []intent.Operation{{Op: "remove"}}
+		return []request.Operation{{Op: "remove"}}
 	case before == nil:
-		return []intent.Operation{{Op: "add", Value: p.options.Masker.Object(after).Object}}
+		return []request.Operation{{Op: "add", Value: p.options.Masker.Object(after).Object}}
 	}
-	operations := intent.Operations(before.Object, after.Object)
+	operations := request.Operations(before.Object, after.Object)
 	for i := range operations {
 		o := &operations[i]
 		names := pointerNames(o.Path, after)

@@ -1,0 +1,121 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+)
+
+// Evaluation evaluates the policies of a run.
+type Evaluation interface {
+	// Each evaluates every object of the run, once, and hands over each change.
+	Each(ctx context.Context, emit func(*engine.Change) error) (engine.Summary, error)
+	// Evaluate evaluates one object as it is now. Scoped reports whether the rules
+	// that match the object itself are evaluated.
+	Evaluate(ctx context.Context, t engine.Target, scoped bool) (*engine.Change, error)
+}
+
+// evaluatedTask is the task of an object that policies change. It holds no object:
+// that is read afresh.
+type evaluatedTask struct {
+	Task
+	run        Evaluation
+	target     engine.Target
+	scoped     bool
+	incomplete bool // a rule had failed already when the change was shown
+}
+
+// NewTask makes a change that was evaluated; when it comes to it, that of a fresh
+// evaluation.
+func NewTask(r Evaluation, c *engine.Change) *Task { return &newEvaluatedTask(r, c).Task }
+
+func newEvaluatedTask(r Evaluation, c *engine.Change) *evaluatedTask {
+	t := &evaluatedTask{run: r, target: c.Target, scoped: c.Scoped, incomplete: c.Incomplete()}
+	t.target.Object, t.target.OldObject = nil, nil
+	t.Key = c.Target.Key
+	t.Want = t.evaluate
+	t.Rules, t.Propagated = changing(c)
+	t.Endpoints, t.Autoscaled = endpointsOf(c), autoscaled(c)
+	return t
+}
+
+// endpointsOf are the endpoints that a change may have to be sent to.
+func endpointsOf(c *engine.Change) []string {
+	var out []string
+	for i := range c.Fields {
+		part := ""
+		if name := c.Fields[i].Path[0].FieldName; name != nil && *name == "status" {
+			part = "status"
+		}
+		if !slices.Contains(out, part) {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+func autoscaled(c *engine.Change) []engine.Impact {
+	return slices.DeleteFunc(slices.Clone(c.Impacts), func(i engine.Impact) bool { return i.Code != engine.ImpactAutoscaled })
+}
+
+// evaluate is what the task wants of a fresh copy of its object.
+func (t *evaluatedTask) evaluate(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	c, err := t.again(ctx, live)
+	if err != nil {
+		return nil, err
+	}
+	t.Entry = plan.NewEntry(c)
+	t.Rules, t.Propagated = changing(c)
+	return c.After, nil
+}
+
+// Why one object is not written although its change was shown.
+var (
+	errDeniedNow = errors.New("the object has changed, and admission would refuse it now")
+	errFailedNow = errors.New("the object has changed, and a rule fails on it now; preview it again")
+)
+
+// again evaluates a fresh copy of an object. The change is nil with an error.
+func (t *evaluatedTask) again(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
+	target := t.target.With(live)
+	if target.Request.Operation != engine.OperationCreate {
+		target.OldObject = live
+	}
+	c, err := t.run.Evaluate(ctx, target, t.scoped)
+	switch {
+	case err != nil:
+		return nil, err
+	case c.Denied():
+		return nil, &ObjectError{Key: t.Key, Err: errDeniedNow}
+	case c.Incomplete() && !t.incomplete:
+		return nil, &ObjectError{Key: t.Key, Err: errFailedNow}
+	}
+	return c, nil
+}
+
+// changing are the rules that changed the object, and those of them that another
+// object set off, each once.
+func changing(c *engine.Change) (all, propagated []engine.RuleRef) {
+	add := func(list []engine.RuleRef, r engine.RuleRef) []engine.RuleRef {
+		if slices.Contains(list, r) {
+			return list
+		}
+		return append(list, r)
+	}
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		if s.Outcome != engine.Changed {
+			continue
+		}
+		all = add(all, s.Rule)
+		if s.Trigger != (engine.ObjectKey{}) {
+			propagated = add(propagated, s.Rule)
+		}
+	}
+	return all, propagated
+}

@@ -1,0 +1,93 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// EventSource is the source that the events name.
+const EventSource = "kubectl-mutate"
+
+// EventReason is the reason of the events, as Kyverno's documents have it.
+const EventReason = "PolicyApplied"
+
+// EventCreator creates objects in a cluster.
+type EventCreator interface {
+	Create(ctx context.Context, object *unstructured.Unstructured) error
+}
+
+// EventRecorder records events. It is safe for concurrent use if its fields are.
+type EventRecorder struct {
+	Creator EventCreator
+	// Now is the clock. Never nil.
+	Now func() time.Time
+	// Warn takes what kept an event from being recorded. Never nil.
+	Warn func(error)
+
+	forbidden sync.Map // namespaces
+}
+
+// PolicyApplied records that a rule has changed an object. An event that cannot
+// be recorded is a warning and no failure: the object is changed all the same.
+// Where the user may not create events, one attempt is made in each namespace.
+func (r *EventRecorder) PolicyApplied(ctx context.Context, key engine.ObjectKey, rule engine.RuleRef) {
+	e := r.event(key, rule)
+	namespace := e.GetNamespace()
+	if _, ok := r.forbidden.Load(namespace); ok {
+		return
+	}
+	err := r.Creator.Create(ctx, e)
+	if err == nil {
+		return
+	}
+	if apierrors.IsForbidden(err) {
+		r.forbidden.Store(namespace, true)
+	}
+	r.Warn(fmt.Errorf("%s is changed, but no event tells of it: %w", key, err))
+}
+
+// event is a core/v1 Event, of which `kubectl describe` shows reason, source and
+// message. Those of objects without a namespace stand in default, as all
+// components of Kubernetes have it.
+func (r *EventRecorder) event(key engine.ObjectKey, rule engine.RuleRef) *unstructured.Unstructured {
+	namespace := key.Namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	now := r.Now().UTC().Format(time.RFC3339)
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1",
+		"kind":       "Event",
+		"metadata":   map[string]any{"generateName": generateName(key.Name), "namespace": namespace},
+		"involvedObject": map[string]any{
+			"apiVersion": key.GroupVersionKind().GroupVersion().String(), "kind": key.Kind,
+			"namespace": key.Namespace, "name": key.Name, "uid": string(key.UID),
+		},
+		"type":               "Normal",
+		"reason":             EventReason,
+		"message":            fmt.Sprintf("policy %s applied", rule),
+		"source":             map[string]any{"component": EventSource},
+		"reportingComponent": EventSource,
+		"firstTimestamp":     now,
+		"lastTimestamp":      now,
+		"count":              int64(1),
+	}}
+}
+
+// generateName begins with the object's name, if that may stand in the name of an
+// event; those of roles, for one, need not.
+func generateName(name string) string {
+	if len(validation.NameIsDNSSubdomain(name, false)) > 0 {
+		return EventSource + "."
+	}
+	return name + "."
+}

@@ -1,0 +1,201 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/progress"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+)
+
+// Options say how a run goes about its writes.
+type Options struct {
+	// IncludeManaged also writes objects that something else manages, and may set back.
+	IncludeManaged bool
+	// SkipRejected leaves out what is rejected, instead of writing nothing.
+	SkipRejected bool
+	// Concurrency is how many objects are verified, or written, at once; 1 or more.
+	Concurrency int
+	// MaxFailures is how many writes may fail before no further one is begun; with 0
+	// any number may.
+	MaxFailures int
+	// MaxChanges is how many objects a plain yes covers; with 0 any number.
+	MaxChanges int
+	// BatchSize is how many objects are written before a Pause; with 0 all are.
+	BatchSize int
+	Pause     time.Duration
+	// Wait waits after each batch until workloads have rolled out, up to Timeout.
+	Wait    bool
+	Timeout time.Duration
+}
+
+// Executor makes the changes that tasks want. It is the second half of every
+// command that writes, and serves one run.
+type Executor struct {
+	Options
+	Command string // as the user has to type it, to go on with the run
+	// Writer sends the requests. The Executor sets its Confirm, Journal and Slots.
+	Writer *Writer
+	Prompt *Prompt
+	// Report is given what came of each object, one after the other.
+	Report func(*Result) error
+	// Access is asked whether the user may write, and Mapper for the resources.
+	Access engine.RawReader
+	Mapper meta.RESTMapper
+	// Journal opens the journal before the first write; nil keeps none.
+	Journal func() (*journal.Writer, error)
+	// Agreed tells that the user has agreed to the changes before, so that nothing
+	// is asked.
+	Agreed bool
+	Masker *redact.Masker // learns from what is read
+	ErrOut io.Writer
+	Meter  *progress.Meter // tells how far the verification is; nil tells nothing
+
+	// Wrote is called after each write, by several goroutines, and Count with each
+	// result, one after the other. Either may be nil.
+	OnWrite  func(context.Context, *Task, *Result)
+	OnResult func(*Task, *Result)
+	// Left is called, at the end of a run that broke off, for each object that was
+	// not reported: it was not tried. It may be nil.
+	NotTried func(*Result)
+	// ShowDrift shows what was planned and what would be done now; nil shows nothing.
+	ShowDrift func(*plan.Drift) error
+
+	tally           Tally
+	earlierFailures int // failures from before the first write
+	journal         *journal.Writer
+}
+
+// ErrInterrupted ends a run that the user stopped.
+var ErrInterrupted = errors.New("interrupted")
+
+// NothingWritten says of the error that ended a run, before its first write, that
+// there was none.
+func NothingWritten(err error) error {
+	if errors.Is(err, context.Canceled) {
+		err = ErrInterrupted
+	}
+	return fmt.Errorf("nothing was written: %w", err)
+}
+
+// Rehearses tells whether nothing is to be written.
+func (x *Executor) Rehearses() bool { return x.Writer.DryRun != DryRunNone }
+
+// Run works through the tasks. The error says why nothing, or not everything, was
+// tried, and is ErrInterrupted where the user stopped the run; what came of single
+// objects are results, which the tally counts.
+func (x *Executor) Run(ctx context.Context, tasks []*Task) (Tally, error) {
+	x.Writer.Confirm = x.Prompt.one
+	err := x.work(ctx, tasks)
+	err = errors.Join(err, x.closeJournal(ctx.Err() != nil, err))
+	if err != nil && x.NotTried != nil {
+		for _, t := range tasks {
+			if !t.reported {
+				x.NotTried(&Result{Key: t.Key, Outcome: NotTried, Rules: t.Rules})
+			}
+		}
+	}
+	return x.tally, err
+}
+
+func (x *Executor) work(ctx context.Context, tasks []*Task) error {
+	if x.Writer.DryRun != DryRunClient {
+		if err := x.mayWrite(ctx, tasks); err != nil {
+			return NothingWritten(err)
+		}
+	}
+	tasks, err := x.settle(ctx, tasks)
+	if err != nil {
+		return NothingWritten(err)
+	}
+	ready, err := x.verify(ctx, tasks)
+	if err != nil {
+		return NothingWritten(err)
+	}
+	if x.Rehearses() {
+		return nil
+	}
+	if ready, err = x.agree(ctx, ready); err != nil || len(ready) == 0 {
+		return err
+	}
+	if err := x.openJournal(ready); err != nil {
+		return NothingWritten(err)
+	}
+	return x.write(ctx, ready)
+}
+
+// verify has the server rehearse every change, and reports those that are not to
+// be written.
+func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
+	var ready []*Task
+	var broken error
+	x.Meter.Start()
+	defer x.Meter.Stop()
+	err := ForEach(len(tasks), x.Concurrency,
+		func(i int) (*Verified, error) {
+			v, err := x.Writer.Verify(ctx, tasks[i].Key, tasks[i].Want)
+			if err != nil {
+				return nil, err
+			}
+			x.inspect(v)
+			return v, nil
+		},
+		func(i int, v *Verified) (enough bool) {
+			x.Meter.Did("verified", i+1, len(tasks))
+			switch {
+			case v == nil:
+			case v.Outcome != Planned, x.Rehearses():
+				broken = errors.Join(x.recordUnwritten(tasks[i], v), x.report(tasks[i], &v.Result))
+			default:
+				tasks[i].verified = v
+				ready = append(ready, tasks[i])
+			}
+			return broken != nil
+		})
+	return ready, errors.Join(err, broken)
+}
+
+// inspect looks at what was read while it is at hand, and lets go of it: a run
+// over ten thousand objects cannot keep them.
+func (x *Executor) inspect(v *Verified) {
+	x.Masker.Learn(v.Before)
+	x.Masker.Learn(v.After)
+	if s := v.Status(); s != nil && v.Outcome == Planned && s.Err != nil {
+		v.Outcome, v.Err = s.Outcome, s.Err // one object is written in both parts, or not at all
+	}
+	due := v.Outcome == Planned || v.Outcome.Rejection()
+	if by := impact.Managed(v.Before); len(by) > 0 && due && !x.IncludeManaged {
+		v.Outcome, v.Err = Managed, &ObjectError{Key: v.Key, Err: &ManagedError{By: by[0].String(), Source: by[0].Source}}
+	}
+	if v.Outcome == Failed {
+		v.Instead = impact.Workload(v.Before)
+	}
+	if !x.Rehearses() {
+		v.Release()
+	}
+}
+
+// report counts and shows what came of one object.
+func (x *Executor) report(t *Task, r *Result) error {
+	r.Rules, r.Autoscaled, t.reported = t.Rules, t.Autoscaled, true
+	x.tally.add(r)
+	var drift *plan.Drift
+	if errors.As(r.Err, &drift) && x.ShowDrift != nil {
+		if err := x.ShowDrift(drift); err != nil {
+			return err
+		}
+	}
+	if x.OnResult != nil {
+		x.OnResult(t, r)
+	}
+	return x.Report(r)
+}

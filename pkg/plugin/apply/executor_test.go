@@ -1,0 +1,309 @@
+package apply_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
+)
+
+// outcomes keeps what came of each object, in the order in which it is told.
+type outcomes []string
+
+func (o *outcomes) add(r *apply.Result) error {
+	*o = append(*o, r.Key.Name+" "+string(r.Outcome))
+	return nil
+}
+
+// trial is one run over objects of a server.
+type trial struct {
+	*apply.Executor
+	server  *server
+	results outcomes
+	told    strings.Builder
+}
+
+func newTrial(s *server) *trial {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
+	x := &trial{server: s}
+	prompt := apply.NewPrompt(strings.NewReader(""), &x.told, cluster.Info{Context: "test"})
+	prompt.Yes = true
+	x.Executor = &apply.Executor{
+		Options: apply.Options{Concurrency: 1, MaxFailures: 1},
+		Writer:  &apply.Writer{Server: s, Manager: apply.DefaultFieldManager, DryRun: apply.DryRunNone},
+		Prompt:  prompt, Report: x.results.add, Access: s, Mapper: mapper, Masker: &redact.Masker{}, ErrOut: &x.told,
+	}
+	return x
+}
+
+// tasks change data.a of objects.
+func tasks(names ...string) []*apply.Task {
+	var out []*apply.Task
+	for _, name := range names {
+		key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Namespace: "shop", Name: name}
+		out = append(out, &apply.Task{
+			Key: key, Entry: plan.Entry{Object: touched.ObjectOf(key)},
+			Want: func(_ context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+				want := live.DeepCopy()
+				return want, unstructured.SetNestedField(want.Object, "after", "data", "a")
+			},
+		})
+	}
+	return out
+}
+
+func TestRun(t *testing.T) {
+	type want struct {
+		results outcomes
+		writes  []string
+		tally   apply.Tally // but for the outcomes, which results are
+		err     string
+		told    string
+	}
+	all := []string{"a", "b", "c"}
+	for name, c := range map[string]struct {
+		server func(*server)
+		run    func(*trial)
+		want   want
+	}{
+		"everything is written": {
+			want: want{results: outcomes{"a applied", "b applied", "c applied"}, writes: all, tally: apply.Tally{Written: 3}},
+		},
+		"a rehearsal writes nothing": {
+			run:  func(x *trial) { x.Writer.DryRun = apply.DryRunServer },
+			want: want{results: outcomes{"a planned", "b planned", "c planned"}, tally: apply.Tally{Written: 3}},
+		},
+		"without a terminal and without --yes nothing is written": {
+			run:  func(x *trial) { x.Prompt.Yes = false },
+			want: want{err: "there is no terminal to ask on"},
+		},
+		"what was agreed to before is not asked for": {
+			run: func(x *trial) { x.Prompt.Yes, x.Agreed = false, true },
+			want: want{
+				results: outcomes{"a applied", "b applied", "c applied"}, writes: all, tally: apply.Tally{Written: 3},
+			},
+		},
+		"--yes does not cover more objects than the user has said": {
+			run:  func(x *trial) { x.MaxChanges = 2 },
+			want: want{err: "3 objects are more than --max-changes 2"},
+		},
+		"one object that the server rejects keeps all from being written": {
+			server: func(s *server) { s.rejects = []string{"b"} },
+			want: want{
+				results: outcomes{"b failed"}, tally: apply.Tally{Failed: 1, Rejected: 1},
+				err: "nothing was written: 1 object of 3 cannot be written",
+			},
+		},
+		"unless it is to be left out": {
+			server: func(s *server) { s.rejects = []string{"b"} },
+			run:    func(x *trial) { x.SkipRejected = true },
+			want: want{
+				results: outcomes{"b failed", "a applied", "c applied"}, writes: []string{"a", "c"},
+				tally: apply.Tally{Written: 2, Failed: 1, Rejected: 1},
+			},
+		},
+		"an object that is gone is no failure": {
+			server: func(s *server) { delete(s.objects, "b") },
+			want: want{
+				results: outcomes{"b deleted", "a applied", "c applied"}, writes: []string{"a", "c"}, tally: apply.Tally{Written: 2},
+			},
+		},
+		"after a failed write no further one is begun": {
+			server: func(s *server) { s.fails = []string{"b"} },
+			want: want{
+				results: outcomes{"a applied", "b failed", "c not-tried"}, writes: []string{"a"},
+				tally: apply.Tally{Written: 1, Failed: 1, Rejected: 1, NotTried: 1},
+			},
+		},
+		"unless failures do not count": {
+			server: func(s *server) { s.fails = []string{"b"} },
+			run:    func(x *trial) { x.MaxFailures = 0 },
+			want: want{
+				results: outcomes{"a applied", "b failed", "c applied"}, writes: []string{"a", "c"},
+				tally: apply.Tally{Written: 2, Failed: 1, Rejected: 1},
+			},
+		},
+		"a failure ends the run between batches too": {
+			server: func(s *server) { s.fails = []string{"a"} },
+			run:    func(x *trial) { x.BatchSize = 1 },
+			want: want{
+				results: outcomes{"a failed", "b not-tried", "c not-tried"},
+				tally:   apply.Tally{Failed: 1, Rejected: 1, NotTried: 2},
+			},
+		},
+		"what the user may not write is told before anything is written": {
+			server: func(s *server) { s.forbids = []string{"b"} },
+			want:   want{err: "you may not write 1 object", told: "patch   configmaps   shop        b"},
+		},
+		"an object that something else manages is left as it is": {
+			server: func(s *server) {
+				s.objects["a"].SetLabels(map[string]string{"app.kubernetes.io/managed-by": "Helm"})
+				s.objects["a"].SetAnnotations(map[string]string{"meta.helm.sh/release-name": "r", "meta.helm.sh/release-namespace": "shop"})
+			},
+			want: want{
+				results: outcomes{"a managed", "b applied", "c applied"}, writes: []string{"b", "c"}, tally: apply.Tally{Written: 2, Failed: 1},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, all...)
+			if c.server != nil {
+				c.server(s)
+			}
+			x := newTrial(s)
+			if c.run != nil {
+				c.run(x)
+			}
+			tally, err := x.Run(t.Context(), tasks(all...))
+			tally.Outcomes = nil
+			if diff := cmp.Diff(c.want.tally, tally); diff != "" {
+				t.Errorf("tally -want +got:\n%s", diff)
+			}
+			if diff := cmp.Diff(c.want.results, x.results); diff != "" {
+				t.Errorf("results -want +got:\n%s", diff)
+			}
+			if diff := cmp.Diff(c.want.writes, s.writes); diff != "" {
+				t.Errorf("writes -want +got:\n%s", diff)
+			}
+			if (err == nil) != (c.want.err == "") || (err != nil && !strings.Contains(err.Error(), c.want.err)) {
+				t.Errorf("error %v, want %q", err, c.want.err)
+			}
+			if !strings.Contains(x.told.String(), c.want.told) {
+				t.Errorf("told %q, want %q", x.told.String(), c.want.told)
+			}
+		})
+	}
+}
+
+func newJournal(file string, x *trial) (*journal.Writer, error) {
+	began := time.Unix(1, 0)
+	return journal.Create(file, journal.Header{
+		ID: "1", Command: "apply-existing", FieldManager: apply.DefaultFieldManager, Started: began,
+		Run: plan.NewRun(plan.Cluster{Server: "https://127.0.0.1"}, "v1", began),
+	}, journal.Options{Masker: x.Masker})
+}
+
+// A journal that cannot be kept ends the run, and is told once.
+func TestAJournalThatFailsIsToldOnce(t *testing.T) {
+	s := newServer(t, "a", "b")
+	x := newTrial(s)
+	var kept *journal.Writer
+	x.Journal = func() (_ *journal.Writer, err error) {
+		kept, err = newJournal(filepath.Join(t.TempDir(), "run.jsonl"), x)
+		return kept, err
+	}
+	x.OnWrite = func(context.Context, *apply.Task, *apply.Result) {
+		if err := kept.Close(); err != nil { // nothing can be written to it any more
+			t.Error(err)
+		}
+	}
+	_, err := x.Run(t.Context(), tasks("a", "b"))
+	if err == nil || strings.Count(err.Error(), "journal "+kept.Path()) != 1 || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v, want one sentence on the journal", err)
+	}
+	if !slices.Equal(s.writes, []string{"a"}) {
+		t.Errorf("writes %v", s.writes)
+	}
+}
+
+// A run that is stopped in its writes ends as one that was interrupted, and its
+// journal has what is left.
+func TestAnInterruptedRunCanBeTakenUp(t *testing.T) {
+	s := newServer(t, "a", "b")
+	x := newTrial(s)
+	file := filepath.Join(t.TempDir(), "run.jsonl")
+	x.Command = "kubectl mutate apply-existing"
+	x.Journal = func() (*journal.Writer, error) { return newJournal(file, x) }
+	ctx, interrupt := context.WithCancel(t.Context())
+	x.OnWrite = func(context.Context, *apply.Task, *apply.Result) { interrupt() }
+	tally, err := x.Run(ctx, tasks("a", "b"))
+	if !errors.Is(err, apply.ErrInterrupted) || tally.Written != 1 || tally.NotTried != 1 {
+		t.Errorf("%+v, %v", tally, err)
+	}
+	if want := "To go on with 1 object: kubectl mutate apply-existing --resume " + file; !strings.Contains(x.told.String(), want) {
+		t.Errorf("told %q, want %q", x.told.String(), want)
+	}
+	j, err := journal.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := j.Count(); n[journal.Done] != 1 || n[journal.Planned] != 1 || !j.End.Interrupted {
+		t.Errorf("journal: %v, end %+v", n, j.End)
+	}
+}
+
+// A write of which a journal has no result is looked up before it is made again.
+func TestAWriteThatWasBegunIsLookedUp(t *testing.T) {
+	s := newServer(t, "a", "b")
+	stored, dropped := tasks("a")[0], tasks("b")[0]
+	for _, task := range []*apply.Task{stored, dropped} {
+		live, err := s.Get(t.Context(), task.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := task.Want(t.Context(), live)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change := &engine.Change{Subject: task.Key, Before: live, After: want}
+		for _, f := range diff.Compare(live.Object, want.Object, diff.Type{}) {
+			change.Fields = append(change.Fields, f)
+		}
+		task.Pending = &journal.Attempt{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Touched: touched.By(change)}
+		if task == stored {
+			want.SetResourceVersion("77")
+			s.objects["a"] = want
+		}
+	}
+	x := newTrial(s)
+	x.Agreed = true
+	tally, err := x.Run(t.Context(), []*apply.Task{stored, dropped})
+	if err != nil || tally.Written != 2 {
+		t.Errorf("%+v, %v", tally, err)
+	}
+	if !slices.Equal(s.writes, []string{"b"}) || !slices.Equal(x.results, outcomes{"a applied", "b applied"}) {
+		t.Errorf("writes %v, results %v", s.writes, x.results)
+	}
+}
+
+// Of a run that breaks off, every object is told: as a result, or as one that was left.
+func TestWhatABrokenOffRunLeaves(t *testing.T) {
+	s := newServer(t, "a", "b", "c")
+	s.rejects = []string{"b"}
+	x := newTrial(s)
+	var left outcomes
+	x.NotTried = func(r *apply.Result) {
+		if err := left.add(r); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := x.Run(t.Context(), tasks("a", "b", "c")); err == nil {
+		t.Error("the run did not break off")
+	}
+	if want := (outcomes{"a not-tried", "c not-tried"}); !slices.Equal(left, want) || !slices.Equal(x.results, outcomes{"b failed"}) {
+		t.Errorf("left %v, results %v", left, x.results)
+	}
+	x = newTrial(newServer(t, "a"))
+	x.NotTried = func(*apply.Result) { t.Error("a run that does not break off leaves nothing") }
+	if _, err := x.Run(t.Context(), tasks("a")); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,79 @@
+package apply
+
+import "sync"
+
+// ForEach does something for every number below n, with so many workers side by
+// side, and hands what came of it to take: one after the other and in order. When
+// take says that it is enough, or do fails, no further number is begun; what was
+// begun is finished and handed over. So it is always the first numbers, without a
+// gap, of which take hears.
+//
+// A cancelled context does not stop it: that is up to do.
+func ForEach[R any](n, workers int, do func(i int) (R, error), take func(i int, r R) (enough bool)) error {
+	e := forEach[R]{n: n, do: do, done: map[int]R{}, take: take}
+	var group sync.WaitGroup
+	for range min(max(workers, 1), n) {
+		group.Go(e.work)
+	}
+	group.Wait()
+	return e.err
+}
+
+// forEach is what the workers share.
+type forEach[R any] struct {
+	do   func(int) (R, error)
+	take func(int, R) bool
+
+	mu    sync.Mutex
+	n     int // where to stop
+	begun int
+	taken int
+	done  map[int]R // begun before those that take has heard of
+	err   error
+}
+
+func (e *forEach[R]) work() {
+	for {
+		i, ok := e.next()
+		if !ok {
+			return
+		}
+		r, err := e.do(i)
+		e.finish(i, r, err)
+	}
+}
+
+func (e *forEach[R]) next() (int, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.begun >= e.n {
+		return 0, false
+	}
+	e.begun++
+	return e.begun - 1, true
+}
+
+// finish hands over what is complete. It does so with the lock held, which keeps
+// the order.
+func (e *forEach[R]) finish(i int, r R, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.done[i] = r
+	if err != nil {
+		e.n = 0
+		if e.err == nil {
+			e.err = err
+		}
+	}
+	for {
+		r, ok := e.done[e.taken]
+		if !ok {
+			return
+		}
+		delete(e.done, e.taken)
+		e.taken++
+		if e.take(e.taken-1, r) {
+			e.n = 0
+		}
+	}
+}

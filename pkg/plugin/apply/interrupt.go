@@ -1,0 +1,34 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// outlive returns a context for what is in flight when the user interrupts the
+// run, which cancels ctx: it goes on until a second signal. End it when nothing
+// is in flight any more.
+func outlive(ctx context.Context, errOut io.Writer) (hard context.Context, end func()) {
+	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		select {
+		case <-hard.Done():
+			return
+		case <-ctx.Done():
+		}
+		second := make(chan os.Signal, 1)
+		signal.Notify(second, os.Interrupt, syscall.SIGTERM)
+		defer signal.Stop(second)
+		fmt.Fprintln(errOut, "Interrupted: finishing what has been sent. Interrupt again to end at once.")
+		select {
+		case <-hard.Done():
+		case <-second:
+			cancel()
+		}
+	}()
+	return hard, cancel
+}

@@ -1,0 +1,95 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// journalRecord is the Journal of a Writer: the mark of what is written is its place
+// among the planned entries.
+type journalRecord struct{ *journal.Writer }
+
+// Attempt implements apply.Journal.
+func (j journalRecord) Attempt(v *Verified) error {
+	return j.Writer.Attempt(journal.Attempt{
+		Entry: v.JournalIndex, Subresource: v.Key.Subresource, UID: v.Key.UID, ResourceVersion: v.ResourceVersion(),
+		Method: v.Method, Touched: v.Answered(),
+	})
+}
+
+// Result implements apply.Journal.
+func (j journalRecord) Result(v *Verified, r *Result) error {
+	out := journal.Result{
+		Entry: v.JournalIndex, Subresource: v.Key.Subresource, UID: v.Key.UID, Outcome: string(r.Outcome),
+		Written: r.Outcome == Applied, Failed: r.Err != nil, Retries: r.Retries,
+		More: r.Outcome.Reached() && v.Status() != nil && v.Status().Outcome == Planned,
+	}
+	if out.Written {
+		out.ResourceVersion, out.Touched = r.After.GetResourceVersion(), r.Touched
+	}
+	if r.Err != nil {
+		out.Error = r.Err.Error()
+	}
+	return j.Writer.Result(out)
+}
+
+// openJournal begins the journal with what is planned; one that is taken up has
+// that already.
+func (x *Executor) openJournal(ready []*Task) error {
+	switch {
+	case x.journal != nil:
+		for _, t := range ready {
+			t.verified.SetJournalIndex(t.JournalIndex)
+		}
+		return nil
+	case x.Journal == nil:
+		return nil
+	}
+	j, err := x.Journal()
+	if err != nil {
+		return err
+	}
+	x.Keep(j)
+	for i, t := range ready {
+		t.verified.SetJournalIndex(i)
+		t.Entry.Method = t.verified.Method
+		if !t.verified.Reason.None() {
+			t.Entry.MethodReason = t.verified.Reason.String()
+		}
+		if err := j.Plan(t.Entry); err != nil {
+			return err
+		}
+		t.Entry = plan.Entry{}
+	}
+	return j.Begin()
+}
+
+// Keep goes on with a journal that was taken up, in which all tasks have their Mark.
+func (x *Executor) Keep(j *journal.Writer) {
+	x.journal, x.Writer.Journal = j, journalRecord{j}
+	fmt.Fprintf(x.ErrOut, "Journal: %s\n", j.Path())
+}
+
+// closeJournal ends the journal of a run that was not cut off. An error of the
+// journal that has ended the run is not told again.
+func (x *Executor) closeJournal(interrupted bool, ended error) error {
+	if x.journal == nil {
+		return nil
+	}
+	unrecorded := x.journal.End(journal.End{Interrupted: interrupted, Outcomes: x.tally.Outcomes})
+	if x.tally.NotTried > 0 {
+		fmt.Fprintf(x.ErrOut, "To go on with %s: %s --resume %s\n", wording.Plural(x.tally.NotTried, "object"), x.Command, wording.ShellQuote(x.journal.Path()))
+	}
+	unclosed := x.journal.Close()
+	switch {
+	case unrecorded == nil:
+		return unclosed
+	case errors.Is(ended, unrecorded):
+		return nil
+	}
+	return unrecorded
+}

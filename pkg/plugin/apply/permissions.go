@@ -1,0 +1,151 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	authorization "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// writeVerb is what every write of this program needs.
+const writeVerb = "patch"
+
+// Resource is what is to be patched.
+type Resource struct{ Group, Resource, Subresource string }
+
+// String is "deployments.apps/scale", as kubectl auth can-i takes it.
+func (r Resource) String() string {
+	text := r.Resource
+	if r.Group != "" {
+		text += "." + r.Group
+	}
+	if r.Subresource != "" {
+		text += "/" + r.Subresource
+	}
+	return text
+}
+
+// RequiredPermission is one object to be written.
+type RequiredPermission struct {
+	Resource
+	Namespace, Name string
+}
+
+// MissingPermission is a permission that the user does not have.
+type MissingPermission struct {
+	Resource
+	Namespace string
+	// Names are the objects; the permission is missing for all of them.
+	Names []string
+}
+
+// Asker sends requests to the server's own API.
+type Asker interface {
+	Raw(ctx context.Context, method, path string, body []byte) ([]byte, error)
+}
+
+// MissingPermissions asks for every resource and namespace, and only where the answer is no
+// for every object: a role may name its objects. A permission for all namespaces
+// spares the questions for each of them. The result is in order of resource and
+// namespace. The error is that of a request.
+func MissingPermissions(ctx context.Context, a Asker, needs []RequiredPermission, workers int) ([]MissingPermission, error) {
+	c := permissionChecker{asker: a, workers: workers}
+	byResource := map[Resource][]RequiredPermission{}
+	for _, n := range needs {
+		byResource[n.Resource] = append(byResource[n.Resource], n)
+	}
+	var out []MissingPermission
+	for _, r := range slices.SortedFunc(maps.Keys(byResource), func(x, y Resource) int { return cmp.Compare(x.String(), y.String()) }) {
+		missing, err := c.resource(ctx, r, byResource[r])
+		if err != nil {
+			return nil, fmt.Errorf("asking whether you may %s %s: %w", writeVerb, r, err)
+		}
+		out = append(out, missing...)
+	}
+	return out, nil
+}
+
+// permissionChecker asks so many questions side by side.
+type permissionChecker struct {
+	asker   Asker
+	workers int
+}
+
+func (c *permissionChecker) resource(ctx context.Context, r Resource, needs []RequiredPermission) ([]MissingPermission, error) {
+	if ok, err := c.allowed(ctx, RequiredPermission{Resource: r}); ok || err != nil {
+		return nil, err
+	}
+	byNamespace := map[string][]string{}
+	for _, n := range needs {
+		byNamespace[n.Namespace] = append(byNamespace[n.Namespace], n.Name)
+	}
+	namespaces := slices.Sorted(maps.Keys(byNamespace))
+	denied, err := c.denied(ctx, len(namespaces), func(i int) RequiredPermission { return RequiredPermission{Resource: r, Namespace: namespaces[i]} })
+	if err != nil {
+		return nil, err
+	}
+	var out []MissingPermission
+	for i, namespace := range namespaces {
+		if !denied[i] {
+			continue
+		}
+		names := byNamespace[namespace]
+		byName, err := c.denied(ctx, len(names), func(i int) RequiredPermission { return RequiredPermission{r, namespace, names[i]} })
+		if err != nil {
+			return nil, err
+		}
+		m := MissingPermission{Resource: r, Namespace: namespace}
+		for j, name := range names {
+			if byName[j] {
+				m.Names = append(m.Names, name)
+			}
+		}
+		if len(m.Names) > 0 {
+			out = append(out, m)
+		}
+	}
+	return out, nil
+}
+
+// denied asks for several needs side by side.
+func (c *permissionChecker) denied(ctx context.Context, n int, need func(i int) RequiredPermission) ([]bool, error) {
+	denied := make([]bool, 0, n)
+	err := ForEach(n, c.workers, func(i int) (bool, error) {
+		allowed, err := c.allowed(ctx, need(i))
+		return !allowed, err
+	}, func(_ int, no bool) (enough bool) {
+		denied = append(denied, no)
+		return false
+	})
+	return denied, err
+}
+
+// accessReviewPath is where the server is asked about the user who asks.
+const accessReviewPath = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+func (c *permissionChecker) allowed(ctx context.Context, n RequiredPermission) (bool, error) {
+	review := authorization.SelfSubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: authorization.SchemeGroupVersion.String(), Kind: "SelfSubjectAccessReview"},
+		Spec: authorization.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorization.ResourceAttributes{
+			Verb: writeVerb, Group: n.Group, Resource: n.Resource.Resource, Subresource: n.Subresource, Namespace: n.Namespace, Name: n.Name,
+		}},
+	}
+	body, err := json.Marshal(review)
+	if err != nil {
+		return false, err
+	}
+	answer, err := c.asker.Raw(ctx, http.MethodPost, accessReviewPath, body)
+	if err != nil {
+		return false, err
+	}
+	if err := json.Unmarshal(answer, &review); err != nil {
+		return false, fmt.Errorf("the server's answer: %w", err)
+	}
+	return review.Status.Allowed, nil
+}

@@ -1,0 +1,114 @@
+package apply_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	authorization "k8s.io/api/authorization/v1"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+)
+
+// authorizer allows what is listed as "RESOURCE NAMESPACE NAME", "" for all.
+type authorizer struct {
+	allowed []string
+	answers int // before it fails
+	fail    error
+
+	mu    sync.Mutex
+	asked []string
+}
+
+func (a *authorizer) Raw(_ context.Context, method, path string, body []byte) ([]byte, error) {
+	var review authorization.SelfSubjectAccessReview
+	if err := json.Unmarshal(body, &review); err != nil {
+		return nil, err
+	}
+	if method != "POST" || path != "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" || review.Spec.ResourceAttributes.Verb != "patch" {
+		return nil, fmt.Errorf("%s %s %+v", method, path, review.Spec)
+	}
+	r := review.Spec.ResourceAttributes
+	question := fmt.Sprintf("%s %s %s", apply.Resource{Group: r.Group, Resource: r.Resource, Subresource: r.Subresource}, r.Namespace, r.Name)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asked = append(a.asked, question)
+	review.Status.Allowed = slices.Contains(a.allowed, question)
+	answer, err := json.Marshal(review)
+	if len(a.asked) > a.answers {
+		err = errors.Join(err, a.fail)
+	}
+	return answer, err
+}
+
+var (
+	deployments = apply.Resource{Group: "apps", Resource: "deployments"}
+	scale       = apply.Resource{Group: "apps", Resource: "deployments", Subresource: "scale"}
+)
+
+func TestCheck(t *testing.T) {
+	needs := []apply.RequiredPermission{
+		{Resource: scale, Namespace: "shop", Name: "web"},
+		{Resource: deployments, Namespace: "shop", Name: "web"},
+		{Resource: deployments, Namespace: "shop", Name: "db"},
+		{Resource: deployments, Namespace: "bank", Name: "db"},
+	}
+	for name, c := range map[string]struct {
+		allowed []string
+		want    []apply.MissingPermission
+		asked   int
+	}{
+		"all in all namespaces": {[]string{"deployments.apps  ", "deployments.apps/scale  "}, nil, 2},
+		"namespace by namespace": {
+			[]string{"deployments.apps shop ", "deployments.apps bank ", "deployments.apps/scale shop "}, nil, 5,
+		},
+		"nothing": {nil, []apply.MissingPermission{
+			{Resource: deployments, Namespace: "bank", Names: []string{"db"}},
+			{Resource: deployments, Namespace: "shop", Names: []string{"web", "db"}},
+			{Resource: scale, Namespace: "shop", Names: []string{"web"}},
+		}, 9},
+		"one by name": {[]string{"deployments.apps  ", "deployments.apps/scale shop web"}, nil, 4},
+		"not the subresource": {[]string{"deployments.apps  "}, []apply.MissingPermission{
+			{Resource: scale, Namespace: "shop", Names: []string{"web"}},
+		}, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &authorizer{allowed: c.allowed}
+			got, err := apply.MissingPermissions(t.Context(), a, needs, 4)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+			if len(a.asked) != c.asked {
+				t.Errorf("asked %d times: %q", len(a.asked), a.asked)
+			}
+		})
+	}
+}
+
+func TestAServerThatCannotBeAsked(t *testing.T) {
+	a := &authorizer{fail: errors.New("gone")}
+	if _, err := apply.MissingPermissions(t.Context(), a, []apply.RequiredPermission{{Resource: deployments}}, 0); !errors.Is(err, a.fail) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The answer for the resource is no, and then the connection breaks: nobody asks on
+// for each of the many objects.
+func TestTheFirstErrorEndsTheQuestions(t *testing.T) {
+	a := &authorizer{fail: errors.New("gone"), answers: 1}
+	var needs []apply.RequiredPermission
+	for i := range 1000 {
+		needs = append(needs, apply.RequiredPermission{Resource: deployments, Namespace: fmt.Sprintf("ns-%d", i), Name: "web"})
+	}
+	if _, err := apply.MissingPermissions(t.Context(), a, needs, 4); !errors.Is(err, a.fail) || len(a.asked) > 1+2*4 {
+		t.Errorf("asked %d times: %v", len(a.asked), err)
+	}
+}

@@ -1,0 +1,106 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// missingPermissionsError tells that the user may not write all that is to be written.
+type missingPermissionsError struct {
+	missing []MissingPermission
+	objects int
+}
+
+// Error counts what is missing; the table has been shown.
+func (e *missingPermissionsError) Error() string {
+	return fmt.Sprintf("you may not write %s; ask for the permissions above, or leave these objects out", wording.Plural(e.objects, "object"))
+}
+
+// mayWrite asks the server whether the user may write all of the objects, and
+// shows in a table what is missing. A server that cannot be asked is told; the
+// dry runs then show it object by object.
+func (x *Executor) mayWrite(ctx context.Context, tasks []*Task) error {
+	needs, err := x.needs(ctx, tasks)
+	if err != nil {
+		return err
+	}
+	missing, err := MissingPermissions(ctx, x.Access, needs, x.Concurrency)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		fmt.Fprintf(x.ErrOut, "warning: %v; going on, the dry runs will tell\n", err)
+		return nil
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	e := &missingPermissionsError{missing: missing}
+	for _, m := range missing {
+		e.objects += len(m.Names)
+	}
+	if err := x.showMissing(missing); err != nil || x.SkipRejected {
+		return err // each of them is rejected by its own dry run
+	}
+	return e
+}
+
+// needs are the permissions that the tasks take.
+func (x *Executor) needs(ctx context.Context, tasks []*Task) ([]RequiredPermission, error) {
+	var needs []RequiredPermission
+	for _, t := range tasks {
+		mapping, err := x.Mapper.RESTMapping(t.Key.GroupKind, t.Key.Version)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Key, err)
+		}
+		hasStatus := false
+		if slices.Contains(t.Endpoints, "status") && t.Key.Subresource == "" {
+			if hasStatus, err = x.Writer.HasStatus(ctx, t.Key.GroupVersionKind()); err != nil {
+				return nil, err
+			}
+		}
+		resource := Resource{Group: t.Key.Group, Resource: mapping.Resource.Resource, Subresource: t.Key.Subresource}
+		need := RequiredPermission{Resource: resource, Namespace: t.Key.Namespace, Name: t.Key.Name}
+		if !hasStatus || slices.Contains(t.Endpoints, "") {
+			needs = append(needs, need)
+		}
+		if hasStatus {
+			need.Subresource = "status"
+			needs = append(needs, need)
+		}
+	}
+	return needs, nil
+}
+
+// namedObjects is how many objects a line of the table names.
+const namedObjects = 3
+
+func (x *Executor) showMissing(missing []MissingPermission) error {
+	fmt.Fprintln(x.ErrOut, "You do not have all permissions that this takes:")
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "VERB\tRESOURCE\tNAMESPACE\tOBJECTS")
+	for _, m := range missing {
+		namespace := m.Namespace
+		if namespace == "" {
+			namespace = "(cluster)"
+		}
+		names := m.Names
+		more := ""
+		if len(names) > namedObjects {
+			names, more = names[:namedObjects], fmt.Sprintf(" and %d more", len(names)-namedObjects)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s%s\n", writeVerb, m.Resource, namespace, strings.Join(names, ", "), more)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprint(x.ErrOut, redact.EscapeLines(text.String()))
+	return err
+}

@@ -1,0 +1,150 @@
+package apply
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// Prompt asks the user before and, where it must, during a run that writes. It is
+// safe for concurrent use: one question is asked at a time.
+type Prompt struct {
+	// Yes answers the question that starts the run, and no other.
+	Yes bool
+
+	mu       sync.Mutex
+	in       *bufio.Reader
+	out      io.Writer
+	terminal bool
+	cluster  cluster.Info
+}
+
+// NewPrompt asks on out and reads answers from in, if that is a terminal. The
+// cluster is named in the question.
+func NewPrompt(in io.Reader, out io.Writer, c cluster.Info) *Prompt {
+	return &Prompt{in: bufio.NewReader(in), out: out, terminal: printers.IsTerminal(in), cluster: c}
+}
+
+var (
+	errDeclined   = errors.New("nothing was written: not confirmed")
+	errNoTerminal = errors.New("nothing was written: there is no terminal to ask on; --yes writes without asking")
+)
+
+// tooManyError tells that a run without a terminal would write more objects than
+// the user has said.
+type tooManyError struct{ objects, most int }
+
+// Error names both numbers.
+func (e *tooManyError) Error() string {
+	return fmt.Sprintf("nothing was written: %d objects are more than --max-changes %d; raise it, if that is what you want", e.objects, e.most)
+}
+
+// all asks the question that starts the run: what is about to be written, and
+// where; so many objects are left out. For more objects than most, it wants the
+// name of the context typed, so that nobody says yes to the wrong cluster out of
+// habit.
+func (p *Prompt) all(ready []*Task, leftOut, most int) error {
+	many := most > 0 && len(ready) > most
+	switch {
+	case p.Yes && many:
+		return &tooManyError{len(ready), most}
+	case p.Yes:
+		return nil
+	case !p.terminal:
+		return errNoTerminal
+	}
+	question := p.question(ready, leftOut)
+	if !many {
+		yes, err := p.ask(question)
+		if err == nil && !yes {
+			return errDeclined
+		}
+		return err
+	}
+	name := cmp.Or(p.cluster.Context, p.cluster.Server)
+	answer, err := p.read(fmt.Sprintf("%s\nThat is more than --max-changes %d. Type %q to go on: ", question, most, name))
+	if err == nil && answer != name {
+		return errDeclined
+	}
+	return err
+}
+
+func (p *Prompt) question(ready []*Task, leftOut int) string {
+	in := namespaces(ready)
+	text := fmt.Sprintf("Write %s in %s (%s) of %s?",
+		wording.Plural(len(ready), "object"), wording.Plural(len(in), "namespace"), strings.Join(in, ", "), p.cluster)
+	unverified := 0
+	for _, t := range ready {
+		if t.verified.Unverified != nil {
+			unverified++
+		}
+	}
+	if unverified > 0 {
+		text = fmt.Sprintf("%s not verified. %s", wording.Plural(unverified, "object"), text)
+	}
+	if leftOut > 0 {
+		text = fmt.Sprintf("%s left out. %s", wording.Plural(leftOut, "object"), text)
+	}
+	return text
+}
+
+// one asks about a single object; it is the Confirm of a Writer. Who has
+// no terminal has said yes to what was found before, and to nothing else. So has who
+// said --yes, but is asked where data would be lost.
+func (p *Prompt) one(_ context.Context, r Result, q Question) (bool, error) {
+	switch {
+	case !p.terminal:
+		return false, nil
+	case q == LosesData:
+		return p.ask(fmt.Sprintf("%s: the server would drop %s. Write all the same?", r.Key, strings.Join(r.Difference.Paths(), ", ")))
+	case p.Yes:
+		return false, nil
+	}
+	return p.ask(fmt.Sprintf("%s has changed since it was shown, and the change is another one now. Write it?", r.Key))
+}
+
+func (p *Prompt) ask(question string) (bool, error) {
+	answer, err := p.read("\n" + question + " [y/N]: ")
+	answer = strings.ToLower(answer)
+	return answer == "y" || answer == "yes", err
+}
+
+func (p *Prompt) read(question string) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Fprint(p.out, question)
+	answer, err := p.in.ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("reading the answer: %w", err)
+	}
+	return strings.TrimSpace(answer), nil
+}
+
+// namespaces are those of the objects with their counts, the fullest first:
+// "shop 12", "(cluster) 3".
+func namespaces(tasks []*Task) []string {
+	counts := map[string]int{}
+	for _, t := range tasks {
+		counts[cmp.Or(t.Key.Namespace, "(cluster)")]++
+	}
+	names := make([]string, 0, len(counts))
+	for ns := range counts {
+		names = append(names, ns)
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+	for i, ns := range names {
+		names[i] = fmt.Sprintf("%s %d", ns, counts[ns])
+	}
+	return names
+}

@@ -1,0 +1,165 @@
+package apply
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+)
+
+// RecordedRun is a run whose changes are known before it is evaluated.
+type RecordedRun struct {
+	plan.Run
+	Name    string // for messages: "plan FILE"
+	entries []recordedEntry
+	// summary is what was evaluated when a plan was made; nil counts what is shown.
+	summary *engine.Summary
+	// Written and Failed count what came of the others already.
+	Written, Failed int
+}
+
+// recordedEntry is an object that is still to be written.
+type recordedEntry struct {
+	plan.Entry
+	journalIndex int
+	// attempted tells that a write was begun whose outcome nobody knows, and of
+	// which a fresh evaluation has the last word.
+	attempted bool
+	// trace is what a write whose outcome is not known would have left behind.
+	pending *journal.Attempt
+}
+
+// FromPlan is all of a plan, which was read from a file.
+func FromPlan(p *plan.Plan, file string) *RecordedRun {
+	r := &RecordedRun{Run: p.Run, Name: "plan " + file, summary: &p.Summary}
+	for _, e := range p.Entries {
+		r.entries = append(r.entries, recordedEntry{Entry: e})
+	}
+	return r
+}
+
+// FromJournal is what is left of a run that was cut off: what has a result is left
+// alone, what was planned alone is written like from a plan, and what was begun is
+// looked up first.
+func FromJournal(j *journal.Journal) *RecordedRun {
+	r := &RecordedRun{Run: j.Header.Run, Name: "journal " + j.Path, Written: written(j), Failed: j.Count()[journal.Failed]}
+	for i := range j.Entries {
+		if e, ok := remaining(&j.Entries[i], i); ok {
+			r.entries = append(r.entries, e)
+		}
+	}
+	return r
+}
+
+// written counts the entries that something was stored of.
+func written(j *journal.Journal) int {
+	n := 0
+	for i := range j.Entries {
+		if slices.ContainsFunc(j.Entries[i].Results, func(r journal.Result) bool { return r.Written }) {
+			n++
+		}
+	}
+	return n
+}
+
+// remaining is what is still to be done of an entry.
+func remaining(e *journal.Entry, mark int) (recordedEntry, bool) {
+	out := recordedEntry{Entry: e.Entry, journalIndex: mark}
+	switch e.Status() {
+	case journal.Done, journal.Failed:
+		return out, false
+	case journal.Partial:
+		out.Entry = out.StatusPart()
+	case journal.InDoubt:
+		out.attempted, out.pending = true, e.Doubt()
+		if out.pending.Subresource == "status" && e.Object.Subresource == "" {
+			out.Entry = out.StatusPart() // the other part is done
+		}
+	}
+	return out, true
+}
+
+// Each calls a function with what was planned of each object, and returns what it
+// came to.
+func (r *RecordedRun) Each(rules []engine.RuleRef, do func(*engine.Change) error) (engine.Summary, error) {
+	shown := engine.NewSummary(rules)
+	for i := range r.entries {
+		c := r.entries[i].Change()
+		shown.Add(&c)
+		if err := do(&c); err != nil {
+			return *shown, err
+		}
+	}
+	if r.summary != nil {
+		shown = r.summary
+	}
+	return *shown, nil
+}
+
+// Tasks makes what was planned. The policies are evaluated over the same objects
+// again, because an entry is written only if they still make the same change, and
+// because it lacks the values of Secrets: these are masked where a drift is told.
+func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, masker *redact.Masker) ([]*Task, error) {
+	planned := map[engine.ObjectKey]bool{}
+	for i := range r.entries {
+		planned[r.entries[i].Object.Key().Named()] = true
+	}
+	now := map[engine.ObjectKey]*evaluatedTask{}
+	_, err := run.Each(ctx, func(c *engine.Change) error {
+		if key := c.Subject.Named(); planned[key] {
+			now[key] = newEvaluatedTask(run, c)
+		}
+		return nil
+	})
+	var tasks []*Task
+	for i := range r.entries {
+		if e := &r.entries[i]; e.Writes() {
+			tasks = append(tasks, e.task(now[e.Object.Key().Named()], masker))
+		}
+	}
+	return tasks, err
+}
+
+// task makes what was planned of one object, unless it has drifted. What the
+// evaluation has not met again is nil.
+func (e *recordedEntry) task(now *evaluatedTask, masker *redact.Masker) *Task {
+	if now == nil {
+		now = &evaluatedTask{}
+	}
+	t := &now.Task
+	t.Key, t.JournalIndex, t.Pending, t.Entry = e.Object.Key(), e.journalIndex, e.pending, e.Entry
+	planned := e.Change()
+	t.Endpoints = endpointsOf(&planned)
+	if len(t.Rules) == 0 {
+		t.Rules, _ = changing(&planned)
+	}
+	t.Want = func(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		c := &engine.Change{Subject: t.Key, Before: live, After: live}
+		if now.run != nil {
+			now.Key, now.incomplete = t.Key, e.Incomplete()
+			var err error
+			if c, err = now.again(ctx, live); err != nil {
+				return nil, err
+			}
+		}
+		if e.attempted && !c.Changed() {
+			return live, nil
+		}
+		planned := e.Entry
+		if t.OnlyStatus() {
+			planned = planned.StatusPart()
+		}
+		if drift := planned.Drift(c, masker); drift != nil {
+			return nil, drift
+		}
+		t.Entry = plan.NewEntry(c)
+		t.Rules, t.Propagated = changing(c)
+		return c.After, nil
+	}
+	return t
+}

@@ -1,0 +1,311 @@
+package request
+
+import (
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+)
+
+// applyConfiguration is what to apply, or the first reason why nothing can be.
+func (r *Request) applyConfiguration(types managedfields.TypeConverter) (map[string]any, Reason) {
+	if types == nil {
+		return nil, Reason{Kind: NoSchema}
+	}
+	a := applier{Request: r, types: types}
+	for _, step := range []func() Reason{
+		a.typeObjects, a.compare, a.checkNulls, a.checkRemovals,
+		a.checkOwnVersion, a.checkForeignElements, a.extract, a.simulate,
+	} {
+		if why := step(); !why.None() {
+			return nil, why
+		}
+	}
+	return a.addressed(), Reason{}
+}
+
+// applier works out an apply configuration in steps.
+type applier struct {
+	*Request
+	types      managedfields.TypeConverter
+	live, want *typed.TypedValue
+	// own is what the manager's own Apply entry holds: an apply configuration
+	// that lacks any of it would remove it.
+	own *fieldpath.Set
+	// whole holds what an owned list, once atomic and now granular, consists of.
+	whole *fieldpath.Set
+	body  *unstructured.Unstructured
+	typed *typed.TypedValue // body, typed
+}
+
+func (a *applier) typeObjects() Reason {
+	var err error
+	if a.live, err = a.typeOf(a.was); err != nil {
+		return Reason{Kind: InvalidLive}
+	}
+	if a.want, err = a.typeOf(a.Want.Object); err != nil {
+		return Reason{Kind: InvalidWant}
+	}
+	return Reason{}
+}
+
+// typeOf tolerates duplicate list elements: stored objects have them.
+func (a *applier) typeOf(object map[string]any) (*typed.TypedValue, error) {
+	return a.types.ObjectToTyped(&unstructured.Unstructured{Object: object}, typed.AllowDuplicates)
+}
+
+func (a *applier) compare() Reason {
+	c, err := a.live.Compare(a.want)
+	if err != nil {
+		return Reason{Kind: InvalidWant}
+	}
+	a.Changed, a.Removed = c.Added.Union(c.Modified), c.Removed
+	return Reason{}
+}
+
+// checkNulls: a null in an apply configuration removes some leaves, empties
+// others and is ignored elsewhere.
+func (a *applier) checkNulls() Reason {
+	if addsNull(a.was, a.Want.Object) {
+		return Reason{Kind: Null}
+	}
+	return Reason{}
+}
+
+func addsNull(live, want any) bool {
+	switch want := want.(type) {
+	case nil:
+		return live != nil
+	case map[string]any:
+		was, _ := live.(map[string]any)
+		for k, v := range want {
+			x, ok := was[k]
+			if v == nil && !ok || addsNull(x, v) {
+				return true
+			}
+		}
+	case []any:
+		was, _ := live.([]any)
+		for i, v := range want {
+			if i >= len(was) && v == nil || addsNull(elementAt(was, i), v) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func elementAt(list []any, i int) any {
+	if i < len(list) {
+		return list[i]
+	}
+	return nil
+}
+
+func (a *applier) checkRemovals() Reason {
+	if !a.Removed.Empty() {
+		return Reason{Kind: Removal, Detail: brief(a.Removed)}
+	}
+	if a.Changed.Empty() {
+		return Reason{Kind: Order}
+	}
+	return Reason{}
+}
+
+// checkOwnVersion: paths of another API version do not resolve here, so what
+// they name would fall out of the apply configuration.
+func (a *applier) checkOwnVersion() Reason {
+	a.own = fieldpath.NewSet()
+	for _, e := range a.Live.GetManagedFields() {
+		if !a.isOwnApply(e) {
+			continue
+		}
+		if e.APIVersion != a.Live.GetAPIVersion() {
+			return Reason{Kind: OtherVersion, Detail: e.APIVersion}
+		}
+		own, err := fieldsOf(e)
+		if err != nil {
+			return Reason{Kind: Simulation, Detail: "managedFields cannot be read"}
+		}
+		a.own = own
+	}
+	return Reason{}
+}
+
+func (a *applier) isOwnApply(e metav1.ManagedFieldsEntry) bool {
+	return e.Manager == a.manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == a.subresource
+}
+
+// checkForeignElements: an apply configuration names every list element that it
+// leads through, and so becomes a co-owner of the element as a whole. The
+// manager that applied it could then no longer remove it.
+func (a *applier) checkForeignElements() Reason {
+	for _, e := range a.Live.GetManagedFields() {
+		if e.Operation != metav1.ManagedFieldsOperationApply || e.Manager == a.manager {
+			continue
+		}
+		theirs, err := fieldsOf(e)
+		if err != nil {
+			return Reason{Kind: Simulation, Detail: "managedFields cannot be read"}
+		}
+		if holdsElementOn(theirs, a.Changed.Leaves()) {
+			return Reason{Kind: ForeignElement, Detail: e.Manager}
+		}
+	}
+	return Reason{}
+}
+
+// holdsElementOn tells whether a set holds a keyed list element on one of the paths.
+func holdsElementOn(set, paths *fieldpath.Set) bool {
+	holds := false
+	paths.Iterate(func(p fieldpath.Path) {
+		for i := range p {
+			holds = holds || p[i].Key != nil && set.Has(p[:i+1])
+		}
+	})
+	return holds
+}
+
+// extract cuts the body out of the wanted object: the changed leaves and those
+// that the manager's entry already holds, with the keys of the list elements
+// that they are in.
+func (a *applier) extract() Reason {
+	if own, err := typed.ReconcileFieldSetWithSchema(a.own, a.live); err != nil {
+		return Reason{Kind: InvalidLive}
+	} else if own != nil {
+		a.own = own
+	}
+	from, items, err := a.items()
+	if err != nil {
+		return Reason{Kind: InvalidWant}
+	}
+	cut, _ := from.ExtractItems(items, typed.WithAppendKeyFields()).AsValue().Unstructured().(map[string]any)
+	body, err := roundTrip(cut)
+	if err != nil || body == nil {
+		return Reason{Kind: UnfitBody}
+	}
+	dropInvented(body, a.Want.Object)
+	a.body = &unstructured.Unstructured{Object: body}
+	a.body.SetAPIVersion(a.Live.GetAPIVersion())
+	a.body.SetKind(a.Live.GetKind())
+	// Strictly: the server takes no duplicates in a body.
+	if a.typed, err = a.types.ObjectToTyped(a.body); err != nil {
+		return Reason{Kind: UnfitBody, Detail: brief(a.Changed)}
+	}
+	return Reason{}
+}
+
+// items says what to extract, and from what. An owned leaf that has become a
+// map with entries of others is extracted as the empty map that is ours; an
+// owned list that has become granular is ours as a whole.
+func (a *applier) items() (*typed.TypedValue, *fieldpath.Set, error) {
+	full, err := a.want.ToFieldSet()
+	if err != nil {
+		return nil, nil, err
+	}
+	leaves := full.Leaves()
+	own := a.own.Leaves()
+	var filled []fieldpath.Path
+	a.whole = fieldpath.NewSet()
+	granular := fieldpath.NewSet()
+	for p := range own.All() {
+		if leaves.Has(p) {
+			continue
+		}
+		switch v, _ := valueAt(a.Want.Object, p); v.(type) {
+		case map[string]any:
+			filled = append(filled, p.Copy())
+		case []any:
+			granular.Insert(p.Copy())
+			a.whole = a.whole.Union(leavesBelow(leaves, p))
+		}
+	}
+	from, err := a.typeOf(emptied(a.Want.Object, filled))
+	if err != nil {
+		return nil, nil, err
+	}
+	there, err := from.ToFieldSet()
+	if err != nil {
+		return nil, nil, err
+	}
+	own = own.Intersection(there).Difference(granular)
+	return from, a.Changed.Leaves().Union(own).Union(a.whole), nil
+}
+
+func leavesBelow(leaves *fieldpath.Set, root fieldpath.Path) *fieldpath.Set {
+	out := fieldpath.NewSet()
+	for p := range leaves.All() {
+		if below(p, root) {
+			out.Insert(p.Copy())
+		}
+	}
+	return out
+}
+
+// emptied is the object with an empty map at each of the paths.
+func emptied(object map[string]any, paths []fieldpath.Path) map[string]any {
+	if len(paths) == 0 {
+		return object
+	}
+	object = runtime.DeepCopyJSON(object)
+	for _, p := range paths {
+		last := p[len(p)-1]
+		parent, _ := valueAt(object, p[:len(p)-1])
+		if m, ok := parent.(map[string]any); ok && last.FieldName != nil {
+			m[*last.FieldName] = map[string]any{}
+		}
+	}
+	return object
+}
+
+// dropInvented removes the nulls that extraction puts where an owned field is
+// no more. Those inside list elements are found by the simulation.
+func dropInvented(body, want map[string]any) {
+	for k, v := range body {
+		wanted, ok := want[k]
+		if v == nil && (!ok || wanted != nil) {
+			delete(body, k)
+			continue
+		}
+		if inner, ok := v.(map[string]any); ok {
+			below, _ := wanted.(map[string]any)
+			dropInvented(inner, below)
+		}
+	}
+}
+
+// addressed is the body with what says which object, in which state, it is for.
+// The uid keeps the server from creating the object anew when it was deleted
+// meanwhile, which the resourceVersion alone does not.
+func (a *applier) addressed() map[string]any {
+	body := maps.Clone(a.body.Object)
+	metadata := map[string]any{
+		"name":            a.Live.GetName(),
+		"uid":             string(a.Live.GetUID()),
+		"resourceVersion": a.Live.GetResourceVersion(),
+	}
+	if ns := a.Live.GetNamespace(); ns != "" {
+		metadata["namespace"] = ns
+	}
+	if changed, ok := body["metadata"].(map[string]any); ok {
+		for k, v := range changed {
+			if _, ok := metadata[k]; !ok {
+				metadata[k] = v
+			}
+		}
+	}
+	body["metadata"] = metadata
+	return body
+}
+
+func fieldsOf(e metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
+	set := fieldpath.NewSet()
+	if e.FieldsV1 == nil {
+		return set, nil
+	}
+	return set, set.FromJSON(e.FieldsV1.GetRawReader())
+}

@@ -1,0 +1,217 @@
+package request
+
+import (
+	"encoding/base64"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+)
+
+// Class is one way in which the server's answer differs from what was wanted.
+type Class string
+
+// The classes, from the harmless to the harmful. Only the last three are worth
+// a word to the user.
+const (
+	// Defaulted: the server only added something.
+	Defaulted Class = "defaults added"
+	// Emptied: a null, an empty map or list, or a Go type's zero value is not stored.
+	Emptied Class = "empty value dropped"
+	// Normalised: the value is the canonical form of ours ("1000m" is "1").
+	Normalised Class = "normalised"
+	// Overridden: the server set another value than ours.
+	Overridden Class = "overridden"
+	// Refused: the server ignored something that was asked for.
+	Refused Class = "refused"
+	// Lost: something live that should have stayed is gone.
+	Lost Class = "lost"
+)
+
+// Quiet tells whether the difference is what every server does.
+func (c Class) Quiet() bool { return c == Defaulted || c == Emptied || c == Normalised }
+
+// Finding is one field in which the answer differs.
+type Finding struct {
+	Class Class
+	Path  fieldpath.Path // list elements by index in the wanted object
+}
+
+// Difference is all in which an answer differs, in path order. The empty
+// Difference stands for an answer as predicted.
+type Difference []Finding
+
+// Of selects the findings of some classes.
+func (d Difference) Of(classes ...Class) Difference {
+	var out Difference
+	for _, f := range d {
+		for _, c := range classes {
+			if f.Class == c {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// Quiet tells whether there is nothing to tell the user.
+func (d Difference) Quiet() bool { return len(d.Of(Overridden, Refused, Lost)) == 0 }
+
+// Paths lists the fields, for texts; never their values.
+func (d Difference) Paths() []string {
+	out := make([]string, len(d))
+	for i, f := range d {
+		out[i] = f.Path.String()
+	}
+	return out
+}
+
+// Classify compares the answer to a request, of a dry run or of the write, with
+// what the plan predicted.
+func Classify(plan Request, answer *unstructured.Unstructured) (Difference, error) {
+	want, got, err := plan.comparable(plan.Want.Object, answer)
+	if err != nil {
+		return nil, err
+	}
+	var d Difference
+	for _, e := range edits(want, got) {
+		d = append(d, Finding{Class: plan.classOf(e), Path: e.path})
+	}
+	return d, nil
+}
+
+// Unchanged tells whether the answer is the live object: the write would do
+// nothing, either because the server's form of what is wanted is already there
+// or because the server keeps its value.
+func Unchanged(plan Request, answer *unstructured.Unstructured) (bool, error) {
+	live, got, err := plan.comparable(plan.was, answer)
+	return err == nil && equal(live, got), err
+}
+
+// Drift lists the fields in which the answer to a write differs from the one to
+// its dry run, such as a port that the server picks at random.
+func Drift(dryRun, written *unstructured.Unstructured) ([]fieldpath.Path, error) {
+	was, err := canonical(dryRun.Object)
+	if err != nil {
+		return nil, fmt.Errorf("the server's answer to the dry run: %w", err)
+	}
+	is, err := canonical(written.Object)
+	if err != nil {
+		return nil, fmt.Errorf("the server's answer: %w", err)
+	}
+	var drift []fieldpath.Path
+	for _, e := range edits(was, is) {
+		drift = append(drift, e.path)
+	}
+	return drift, nil
+}
+
+// comparable brings a canonical object and an answer to the same form. To a
+// built-in type, null is absent.
+func (r *Request) comparable(object map[string]any, answer *unstructured.Unstructured) (map[string]any, map[string]any, error) {
+	got, err := canonical(answer.Object)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the server's answer: %w", err)
+	}
+	if !r.builtIn() {
+		return object, got, nil
+	}
+	return withoutNulls(object).(map[string]any), withoutNulls(got).(map[string]any), nil
+}
+
+func (r *Request) builtIn() bool { return diff.BuiltIn(r.Live.GroupVersionKind().Group) }
+
+// classOf judges one step from the wanted object to the answer.
+func (r *Request) classOf(e edit) Class {
+	wanted, _ := valueAt(r.Want.Object, e.path)
+	switch {
+	case e.op == opAdd:
+		return Defaulted
+	case e.op == opReplace && sameMeaning(wanted, e.value):
+		return Normalised
+	case e.op == opReplace:
+		return Overridden
+	case isEmpty(wanted) || r.builtIn() && isZero(wanted):
+		return Emptied
+	}
+	if _, ok := valueAt(r.was, e.path); ok {
+		return Lost
+	}
+	return Refused
+}
+
+func isEmpty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		for _, x := range v {
+			if !isEmpty(x) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// isZero tells whether a Go type with `omitempty` leaves the value out.
+func isZero(v any) bool {
+	switch v := v.(type) {
+	case bool:
+		return !v
+	case string:
+		return v == ""
+	case int64:
+		return v == 0
+	case float64:
+		return v == 0
+	}
+	return false
+}
+
+// sameMeaning tells whether a server's value is the canonical form of ours. A
+// null asks for the default, whatever that is.
+func sameMeaning(ours, server any) bool {
+	if ours == nil {
+		return true
+	}
+	got, ok := server.(string)
+	if !ok {
+		return false
+	}
+	want := fmt.Sprint(ours)
+	return sameQuantity(want, got) || sameTime(want, got) || sameDuration(want, got) || sameBytes(want, got)
+}
+
+func sameQuantity(a, b string) bool {
+	x, errX := resource.ParseQuantity(a)
+	y, errY := resource.ParseQuantity(b)
+	return errX == nil && errY == nil && x.Cmp(y) == 0
+}
+
+func sameTime(a, b string) bool {
+	x, errX := time.Parse(time.RFC3339, a)
+	y, errY := time.Parse(time.RFC3339, b)
+	return errX == nil && errY == nil && x.Truncate(time.Second).Equal(y)
+}
+
+func sameDuration(a, b string) bool {
+	x, errX := time.ParseDuration(a)
+	y, errY := time.ParseDuration(b)
+	return errX == nil && errY == nil && x == y
+}
+
+// sameBytes compares what base64 stands for; it is not strict about the unused
+// bits of the last character, as the server is not.
+func sameBytes(a, b string) bool {
+	x, errX := base64.StdEncoding.DecodeString(a)
+	y, errY := base64.StdEncoding.DecodeString(b)
+	return errX == nil && errY == nil && string(x) == string(y)
+}

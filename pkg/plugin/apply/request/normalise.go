@@ -1,0 +1,126 @@
+package request
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// canonical copies an object as the server will see it: through JSON, so that
+// 2.0 is 2, and without what the server keeps books in.
+func canonical(object map[string]any) (map[string]any, error) {
+	shallow := maps.Clone(object)
+	if metadata, ok := object["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		delete(metadata, "managedFields")
+		delete(metadata, "resourceVersion")
+		delete(metadata, "generation")
+		shallow["metadata"] = metadata
+	}
+	return roundTrip(shallow)
+}
+
+func roundTrip(object map[string]any) (map[string]any, error) {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	var copied map[string]any
+	err = utiljson.Unmarshal(text, &copied)
+	return copied, err
+}
+
+// equal compares canonical values.
+func equal(a, b any) bool { return reflect.DeepEqual(a, b) }
+
+// checkIdentity makes sure that both are the same object. A uid that is gone is
+// put back by restoreServerOwned; another uid is another object.
+func checkIdentity(live, after *unstructured.Unstructured) error {
+	for _, f := range []struct{ field, from, to string }{
+		{"apiVersion", live.GetAPIVersion(), after.GetAPIVersion()},
+		{"kind", live.GetKind(), after.GetKind()},
+		{"metadata.name", live.GetName(), after.GetName()},
+		{"metadata.namespace", live.GetNamespace(), after.GetNamespace()},
+	} {
+		if f.from != f.to {
+			return &IdentityError{Field: f.field, From: f.from, To: f.to}
+		}
+	}
+	if from, to := live.GetUID(), after.GetUID(); to != "" && from != to {
+		return &IdentityError{Field: "metadata.uid", From: string(from), To: string(to)}
+	}
+	return nil
+}
+
+// restoreServerOwned puts back what only the server may set.
+func restoreServerOwned(want, live map[string]any) {
+	from, _ := live["metadata"].(map[string]any)
+	to, ok := want["metadata"].(map[string]any)
+	if !ok {
+		return
+	}
+	for _, field := range []string{"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"} {
+		if v, ok := from[field]; ok {
+			to[field] = v
+		} else {
+			delete(to, field)
+		}
+	}
+}
+
+// encodeStringData turns the write-only stringData of a Secret into data, as
+// the server would. Applied as stringData it would overwrite the data of
+// another owner without a conflict and without the ownership. A null is the
+// server's empty string.
+func encodeStringData(object map[string]any) {
+	if object["kind"] != "Secret" || object["apiVersion"] != "v1" {
+		return
+	}
+	plain, ok := object["stringData"].(map[string]any)
+	if !ok {
+		return
+	}
+	data, ok := object["data"].(map[string]any)
+	if !ok && object["data"] != nil {
+		return // malformed: let the server say so
+	}
+	for _, v := range plain {
+		if _, ok := v.(string); !ok && v != nil {
+			return
+		}
+	}
+	if data == nil && len(plain) > 0 {
+		data = map[string]any{}
+		object["data"] = data
+	}
+	for k, v := range plain {
+		text, _ := v.(string)
+		data[k] = base64.StdEncoding.EncodeToString([]byte(text))
+	}
+	delete(object, "stringData")
+}
+
+// withoutNulls copies a canonical value without null map entries.
+func withoutNulls(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, x := range v {
+			if x != nil {
+				out[k] = withoutNulls(x)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, x := range v {
+			out[i] = withoutNulls(x)
+		}
+		return out
+	}
+	return v
+}

@@ -1,0 +1,121 @@
+package request
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Plan finds the request that turns Live into After: server-side apply where it
+// is exact and leaves nothing behind that its owners stumble over, a guarded
+// JSON patch elsewhere.
+//
+// The error is an *IdentityError, an *UnguardedError, a
+// *TooManyOperationsError, or encoding/json's for an object that is no JSON.
+func Plan(in Input) (Request, error) {
+	r, err := newRequest(in)
+	if err != nil || r.Method == None {
+		return r, err
+	}
+	body, why := r.applyConfiguration(in.Types)
+	if !why.None() {
+		return r.jsonPatch(why)
+	}
+	r.Method = Apply
+	r.Body, err = json.Marshal(body)
+	return r, err
+}
+
+// PlanJSONPatch plans like Plan, but never server-side apply: the fall-back for
+// when the server cannot apply, or would lose data. The reason is recorded in
+// the request. There is no way back from a JSON patch to server-side apply.
+func PlanJSONPatch(in Input, why Reason) (Request, error) {
+	r, err := newRequest(in)
+	if err != nil || r.Method == None {
+		return r, err
+	}
+	r.compareTyped(in.Types)
+	return r.jsonPatch(why)
+}
+
+// newRequest normalises both states; the method is None where they are equal,
+// and still open where they are not.
+func newRequest(in Input) (Request, error) {
+	r := Request{
+		Live: in.Live, manager: in.Manager, subresource: in.Subresource,
+		Changed: fieldpath.NewSet(), Removed: fieldpath.NewSet(),
+	}
+	if err := checkIdentity(in.Live, in.After); err != nil {
+		return r, err
+	}
+	was, err := canonical(in.Live.Object)
+	if err != nil {
+		return r, fmt.Errorf("live object: %w", err)
+	}
+	want, err := canonical(in.After.Object)
+	if err != nil {
+		return r, fmt.Errorf("changed object: %w", err)
+	}
+	restoreServerOwned(want, was)
+	encodeStringData(want)
+	r.was, r.Want = was, &unstructured.Unstructured{Object: want}
+	if equal(was, want) {
+		r.Method = None
+		return r, nil
+	}
+	return r, checkGuards(in.Live)
+}
+
+// jsonPatch finishes a request as a JSON patch. The first operation is the
+// guard: a stale resourceVersion is answered with 409, whereas a failing `test`
+// would be a 422 without a reason.
+func (r Request) jsonPatch(why Reason) (Request, error) {
+	edits, err := boundedEdits(r.was, r.Want.Object, maxOperations-1)
+	if err != nil {
+		return r, err
+	}
+	guard := Operation{Op: "replace", Path: "/metadata/resourceVersion", Value: r.Live.GetResourceVersion()}
+	r.Method, r.Reason = JSONPatch, why
+	r.Body, err = json.Marshal(append([]Operation{guard}, operations(edits)...))
+	if r.Changed.Empty() && r.Removed.Empty() {
+		r.Changed, r.Removed = setsOf(edits)
+	}
+	return r, err
+}
+
+// compareTyped fills Changed and Removed where a schema allows it.
+func (r *Request) compareTyped(types managedfields.TypeConverter) {
+	if types == nil {
+		return
+	}
+	a := applier{Request: r, types: types}
+	if why := a.typeObjects(); why.None() {
+		a.compare()
+	}
+}
+
+// setsOf names what edits touch, by index where they are in lists.
+func setsOf(edits []edit) (changed, removed *fieldpath.Set) {
+	changed, removed = fieldpath.NewSet(), fieldpath.NewSet()
+	for _, e := range edits {
+		if e.op == opRemove {
+			removed.Insert(e.path)
+		} else {
+			changed.Insert(e.path)
+		}
+	}
+	return changed, removed
+}
+
+func checkGuards(live *unstructured.Unstructured) error {
+	if live.GetResourceVersion() == "" {
+		return &UnguardedError{Field: "metadata.resourceVersion"}
+	}
+	if live.GetUID() == "" {
+		return &UnguardedError{Field: "metadata.uid"}
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+package request
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// object reads a manifest in one line and gives it what a server adds.
+func object(t *testing.T, manifest string) *unstructured.Unstructured {
+	t.Helper()
+	text, err := yaml.YAMLToJSON([]byte(manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(text); err != nil {
+		t.Fatal(err)
+	}
+	u.SetUID("u")
+	u.SetResourceVersion("7")
+	return u
+}
+
+// edited is a copy with a field set; with the value nil, the field is removed.
+func edited(u *unstructured.Unstructured, v any, path ...string) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	if v == nil {
+		unstructured.RemoveNestedField(u.Object, path...)
+		return u
+	}
+	if err := unstructured.SetNestedField(u.Object, v, path...); err != nil {
+		panic(err)
+	}
+	return u
+}
+
+func planned(t *testing.T, live, after *unstructured.Unstructured) Request {
+	t.Helper()
+	r, err := Plan(Input{
+		Live: live, After: after, Manager: testManager,
+		Types: builtInTypes(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+const configMap = `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: t}, data: {a: "1"}}`
+
+func TestApplyConfigurationNamesWhichObjectInWhichState(t *testing.T) {
+	live := object(t, configMap)
+	r := planned(t, live, edited(live, "2", "data", "b"))
+	want := `{"apiVersion":"v1","data":{"b":"2"},"kind":"ConfigMap","metadata":{"name":"c","namespace":"t","resourceVersion":"7","uid":"u"}}`
+	if r.Method != Apply || string(r.Body) != want {
+		t.Errorf("got %s %s\nwant apply %s", r.Method, r.Body, want)
+	}
+}
+
+func TestJSONPatchBeginsWithItsGuard(t *testing.T) {
+	live := object(t, configMap)
+	r := planned(t, live, edited(live, nil, "data", "a"))
+	want := `[{"op":"replace","path":"/metadata/resourceVersion","value":"7"},{"op":"remove","path":"/data/a"}]`
+	if string(r.Body) != want {
+		t.Errorf("got  %s\nwant %s", r.Body, want)
+	}
+	if got := r.Reason.String(); got != "removal: .data.a" {
+		t.Errorf("reason %q", got)
+	}
+}
+
+func TestNoSchemaIsNoReasonNotToWrite(t *testing.T) {
+	live := object(t, configMap)
+	r, err := Plan(Input{Live: live, After: edited(live, "2", "data", "b"), Manager: testManager})
+	if err != nil || r.Method != JSONPatch || r.Reason.Kind != NoSchema {
+		t.Errorf("got %s, %s, %v", r.Method, r.Reason, err)
+	}
+	if got := brief(r.Changed); got != ".data.b" {
+		t.Errorf("changed %s", got)
+	}
+}
+
+func TestServerOwnedMetadataIsPutBack(t *testing.T) {
+	live := object(t, configMap)
+	after := live.DeepCopy()
+	for _, f := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation"} {
+		unstructured.RemoveNestedField(after.Object, "metadata", f)
+	}
+	after.SetGeneration(99)
+	if r := planned(t, live, after); r.Method != None {
+		t.Errorf("got %s %s, want nothing to send", r.Method, r.Body)
+	}
+}
+
+func TestWholeFloatsAreIntegers(t *testing.T) {
+	live := object(t, `{apiVersion: x.io/v1, kind: X, metadata: {name: x}, spec: {size: 2}}`)
+	if r := planned(t, live, edited(live, 2.0, "spec", "size")); r.Method != None {
+		t.Errorf("got %s %s, want nothing to send", r.Method, r.Body)
+	}
+}
+
+func TestStringDataIsPlannedAsData(t *testing.T) {
+	live := object(t, `{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: t}, data: {a: YQ==}}`)
+	after := edited(live, "over", "stringData", "a")
+	r := planned(t, live, after)
+	if strings.Contains(string(r.Body), "stringData") || !strings.Contains(string(r.Body), `"data":{"a":"b3Zlcg=="}`) {
+		t.Errorf("got %s", r.Body)
+	}
+	if after.Object["stringData"] == nil {
+		t.Error("the input was modified")
+	}
+}
+
+// Found by TestRandomChanges of test/e2e: to the server, null is "".
+func TestNullInStringDataIsEmpty(t *testing.T) {
+	live := object(t, `{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: t}, data: {a: YQ==}}`)
+	after := edited(live, map[string]any{"a": nil}, "stringData")
+	r := planned(t, live, after)
+	if strings.Contains(string(r.Body), "stringData") || !strings.Contains(string(r.Body), `"data":{"a":""}`) {
+		t.Errorf("got %s", r.Body)
+	}
+}
+
+func TestIdentityMayNotChange(t *testing.T) {
+	live := object(t, configMap)
+	for field, after := range map[string]*unstructured.Unstructured{
+		"apiVersion":         edited(live, "v2", "apiVersion"),
+		"kind":               edited(live, "Secret", "kind"),
+		"metadata.name":      edited(live, "d", "metadata", "name"),
+		"metadata.namespace": edited(live, nil, "metadata", "namespace"),
+		"metadata.uid":       edited(live, "v", "metadata", "uid"),
+	} {
+		_, err := Plan(Input{Live: live, After: after, Manager: testManager})
+		var identity *IdentityError
+		if !errors.As(err, &identity) || identity.Field != field {
+			t.Errorf("%s: got %v", field, err)
+		}
+	}
+}
+
+func TestNothingIsWrittenUnguarded(t *testing.T) {
+	live := edited(object(t, configMap), nil, "metadata", "resourceVersion")
+	_, err := Plan(Input{Live: live, After: edited(live, "2", "data", "b"), Manager: testManager})
+	var unguarded *UnguardedError
+	if !errors.As(err, &unguarded) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWhatIsNoJSONIsAnError(t *testing.T) {
+	live := object(t, configMap)
+	_, err := Plan(Input{Live: live, After: edited(live, math.NaN(), "data", "b"), Manager: testManager})
+	var unsupported *json.UnsupportedValueError
+	if !errors.As(err, &unsupported) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestUnreadableManagedFieldsMakeAJSONPatch(t *testing.T) {
+	live := object(t, configMap)
+	live.SetManagedFields([]metav1.ManagedFieldsEntry{entry("argocd", "Apply", "", `{"k:{":{}}`)})
+	r := planned(t, live, edited(live, "2", "data", "b"))
+	if r.Method != JSONPatch || r.Reason.Kind != Simulation {
+		t.Errorf("got %s, %s", r.Method, r.Reason)
+	}
+}
+
+// TestLargeObjects has the cases that are too large to be recorded.
+func TestLargeObjects(t *testing.T) {
+	config := object(t, configMap)
+	for i := range 500 {
+		config = config.DeepCopy()
+		config.Object["data"].(map[string]any)[fmt.Sprintf("k%03d", i)] = strings.Repeat("x", 1000)
+	}
+	if r := planned(t, config, edited(config, "changed", "data", "k250")); r.Method != Apply || len(r.Body) > 200 {
+		t.Errorf("ConfigMap of 500 KB: %s with %d bytes", r.Method, len(r.Body))
+	}
+
+	widget := object(t, `{apiVersion: writepath.example.com/v1, kind: Widget, metadata: {name: w, namespace: t}, spec: {}}`)
+	var list []any
+	for i := range 4000 {
+		list = append(list, map[string]any{"name": fmt.Sprintf("n%05d", i), "v": int64(i)})
+	}
+	widget = edited(widget, list, "spec", "lmap")
+	in := Input{Live: widget, Manager: testManager, Types: typesOf(t, widgetSchema(t))}
+	in.After = widget.DeepCopy()
+	in.After.Object["spec"].(map[string]any)["lmap"].([]any)[2000].(map[string]any)["v"] = int64(-1)
+	if r, err := Plan(in); err != nil || r.Method != Apply || len(r.Body) > 250 {
+		t.Errorf("an element of 4000: %s with %d bytes, %v", r.Method, len(r.Body), err)
+	}
+	in.After = edited(widget, append([]any{map[string]any{"name": "first"}}, list...), "spec", "lmap")
+	if r, err := Plan(in); err != nil || r.Method != JSONPatch || r.Reason.Kind != Simulation {
+		t.Errorf("an element before 4000: %s (%s), %v", r.Method, r.Reason, err)
+	}
+}
+
+func widgetSchema(t *testing.T) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "openapi", "widget-*.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("schemas of Widget: %v, %v", files, err)
+	}
+	return "openapi/" + filepath.Base(files[0])
+}
+
+func TestReasonsHoldNoValues(t *testing.T) {
+	live := object(t, `{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: t}, data: {a: c2VjcmV0}}`)
+	r := planned(t, live, edited(live, nil, "data", "a"))
+	if text := r.Reason.String() + brief(r.Removed); strings.Contains(text, "c2VjcmV0") {
+		t.Errorf("a value in %q", text)
+	}
+	if d := cmp.Diff("removal: .data.a", r.Reason.String()); d != "" {
+		t.Error(d)
+	}
+}

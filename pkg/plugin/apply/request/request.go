@@ -1,0 +1,128 @@
+package request
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Input is one change of one object, as one endpoint of the server sees it.
+type Input struct {
+	// Live is the object as the server answered it just now, managedFields
+	// included: planning on a printed or cached copy loses data.
+	Live *unstructured.Unstructured
+	// After is the object as it should be. It may be Live itself.
+	After *unstructured.Unstructured
+	// Subresource is the endpoint to write to: "" for the object itself,
+	// "status" or "scale".
+	Subresource string
+	// Manager is the field manager of the request.
+	Manager string
+	// Types knows the schema of the object's group and version; nil where there
+	// is none.
+	Types managedfields.TypeConverter
+}
+
+// Method is the kind of request.
+type Method string
+
+// The methods. None stands for a change that is already there.
+const (
+	None      Method = "none"
+	Apply     Method = "apply"
+	JSONPatch Method = "json-patch"
+)
+
+// Request is a planned request. It is made by Plan and PlanJSONPatch.
+type Request struct {
+	Method Method
+	// Reason says why the request is no server-side apply; zero where it is one.
+	Reason Reason
+	// Body is what to send, for Apply with force: who loses what is decided from
+	// the answer of the dry run (Takeovers), not by the server's conflicts.
+	Body []byte
+	// Live and Want are what was read and what the answer is expected to be:
+	// Want is the normalised After without managedFields, resourceVersion and
+	// generation.
+	Live, Want *unstructured.Unstructured
+	// Changed holds the fields that are added or get another value, Removed those
+	// that go. List elements are named by key where the schema is known, by index
+	// elsewhere.
+	Changed, Removed *fieldpath.Set
+
+	manager, subresource string
+	was                  map[string]any // Live, normalised as Want is
+}
+
+// ReasonKind is why a change is not written by server-side apply.
+type ReasonKind string
+
+// The reasons, in the order in which they are looked for.
+const (
+	NoSchema       ReasonKind = "no schema"
+	InvalidLive    ReasonKind = "live object does not fit its schema"
+	InvalidWant    ReasonKind = "wanted object does not fit its schema"
+	Null           ReasonKind = "null"
+	Removal        ReasonKind = "removal"
+	Order          ReasonKind = "order"
+	OtherVersion   ReasonKind = "own fields are recorded in another version"
+	ForeignElement ReasonKind = "list element applied by another manager"
+	UnfitBody      ReasonKind = "apply configuration does not fit the schema"
+	Simulation     ReasonKind = "apply would give another object"
+	Overreach      ReasonKind = "apply would take more fields"
+	ApplyRefused   ReasonKind = "server cannot apply"
+	ApplyLoses     ReasonKind = "apply would lose data"
+	// Ownership: whoever asks for the change is not to own it afterwards.
+	Ownership ReasonKind = "apply would keep the fields"
+)
+
+// Reason is why a change is not written by server-side apply. The zero Reason
+// stands for none.
+type Reason struct {
+	Kind ReasonKind
+	// Detail names fields or managers; it never holds values.
+	Detail string
+}
+
+// String is "removal: .metadata.labels.tier".
+func (r Reason) String() string {
+	if r.Detail == "" {
+		return string(r.Kind)
+	}
+	return string(r.Kind) + ": " + r.Detail
+}
+
+// None tells whether there is no reason.
+func (r Reason) None() bool { return r.Kind == "" }
+
+// IdentityError tells that a change would make the object another one, which no
+// request can do.
+type IdentityError struct {
+	Field    string // "metadata.name"
+	From, To string
+}
+
+// Error names the field and both of its values; none of them is ever secret.
+func (e *IdentityError) Error() string {
+	return fmt.Sprintf("%s may not change (from %q to %q)", e.Field, e.From, e.To)
+}
+
+// UnguardedError tells that the live object lacks what a request is guarded
+// with, because it does not come from a server.
+type UnguardedError struct{ Field string }
+
+// Error names the missing field.
+func (e *UnguardedError) Error() string {
+	return fmt.Sprintf("the live object has no %s, so a write could not be guarded against other writers", e.Field)
+}
+
+// TooManyOperationsError tells that a change cannot be said within the server's
+// limit for JSON patches.
+type TooManyOperationsError struct{ Operations int }
+
+// Error names the size and the limit.
+func (e *TooManyOperationsError) Error() string {
+	return fmt.Sprintf("the change needs %d JSON patch operations, the server takes %d", e.Operations, maxOperations)
+}

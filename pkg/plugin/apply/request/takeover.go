@@ -1,0 +1,156 @@
+package request
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Takeover is what one entry of managedFields would lose by a write.
+type Takeover struct {
+	Manager     string
+	Operation   metav1.ManagedFieldsOperationType
+	Subresource string
+	// APIVersion is the version that Fields are named in.
+	APIVersion string
+	Fields     *fieldpath.Set
+	Verdict    Verdict
+}
+
+// String is "argocd (Apply): .spec.replicas", for messages.
+func (t Takeover) String() string {
+	var names []string
+	for p := range t.Fields.Leaves().All() {
+		names = append(names, p.String())
+	}
+	return fmt.Sprintf("%s: %s", t.Owner(), strings.Join(names, ", "))
+}
+
+// Owner is "argocd (Apply)" or "hpa-controller (Update of scale)".
+func (t Takeover) Owner() string {
+	if t.Subresource != "" {
+		return fmt.Sprintf("%s (%s of %s)", t.Manager, t.Operation, t.Subresource)
+	}
+	return fmt.Sprintf("%s (%s)", t.Manager, t.Operation)
+}
+
+// Verdict is how to go about a takeover.
+type Verdict string
+
+// The verdicts. Most values were set once, by hand or by whoever created the
+// object, and nobody will set them back: a conflict about those is noise.
+const (
+	// Silent: nobody comes back for the fields.
+	Silent Verdict = "silent"
+	// Shown: go on, but tell who had set them.
+	Shown Verdict = "shown"
+	// Contested: the owner applies its whole intent again and again, or is a
+	// controller. It will set the fields back or fail, so only the user may insist.
+	Contested Verdict = "contested"
+)
+
+// beforeFirstApply is under whose name the server files what an object without
+// managedFields held when something was first applied to it.
+const beforeFirstApply = "before-first-apply"
+
+// VerdictOf tells how to go about what an entry of managedFields would lose to a
+// write by another manager, us.
+func VerdictOf(e metav1.ManagedFieldsEntry, us string) Verdict {
+	return verdict(e.Manager, us, e.Operation, e.Subresource)
+}
+
+func verdict(manager, us string, op metav1.ManagedFieldsOperationType, subresource string) Verdict {
+	switch {
+	case manager == us, manager == beforeFirstApply:
+		return Silent
+	case op == metav1.ManagedFieldsOperationApply:
+		return Contested
+	case manager == "kubectl", strings.HasPrefix(manager, "kubectl-"):
+		return Silent
+	case subresource != "":
+		return Contested
+	}
+	return Shown
+}
+
+// Takeovers reads from the answer to a dry run who loses what, in the order of
+// the live object's managedFields. It sees the same as the server's conflicts
+// do for an apply, and as much for a JSON patch, which never conflicts.
+//
+// An object without managedFields (OwnersKnown) has none: nothing can be said.
+func Takeovers(plan Request, answer *unstructured.Unstructured) ([]Takeover, error) {
+	var out []Takeover
+	now := answer.GetManagedFields()
+	for _, was := range plan.Live.GetManagedFields() {
+		if plan.writesInto(was) {
+			continue
+		}
+		fields, err := fieldsOf(was)
+		if err != nil {
+			return nil, unreadable(was, err)
+		}
+		for _, e := range now {
+			if !sameEntry(was, e) {
+				continue
+			}
+			kept, err := fieldsOf(e)
+			if err != nil {
+				return nil, unreadable(e, err)
+			}
+			fields = fields.Difference(kept)
+		}
+		if !fields.Empty() {
+			out = append(out, Takeover{
+				Manager: was.Manager, Operation: was.Operation, Subresource: was.Subresource, APIVersion: was.APIVersion,
+				Fields: fields, Verdict: verdict(was.Manager, plan.manager, was.Operation, was.Subresource),
+			})
+		}
+	}
+	return out, nil
+}
+
+// OwnersKnown tells whether the object records who set what.
+func OwnersKnown(live *unstructured.Unstructured) bool { return len(live.GetManagedFields()) > 0 }
+
+// writesInto tells whether an entry is the one that the request itself is
+// recorded in.
+func (r *Request) writesInto(e metav1.ManagedFieldsEntry) bool {
+	operation := metav1.ManagedFieldsOperationUpdate
+	if r.Method == Apply {
+		operation = metav1.ManagedFieldsOperationApply
+	}
+	return e.Manager == r.manager && e.Operation == operation && e.Subresource == r.subresource
+}
+
+func sameEntry(a, b metav1.ManagedFieldsEntry) bool {
+	return a.Manager == b.Manager && a.Operation == b.Operation && a.Subresource == b.Subresource && a.APIVersion == b.APIVersion
+}
+
+func unreadable(e metav1.ManagedFieldsEntry, err error) error {
+	return fmt.Errorf("managedFields of %s cannot be read: %w", e.Manager, err)
+}
+
+// ForecastTakeovers says who would lose what where the server cannot be asked:
+// from the fields of the request alone. It may miss what only the server's
+// defaulting and admission would take.
+func ForecastTakeovers(plan Request) ([]Takeover, error) {
+	answer := plan.Live.DeepCopy()
+	entries := answer.GetManagedFields()
+	touched := plan.Changed.Union(plan.Removed)
+	for i, e := range entries {
+		fields, err := fieldsOf(e)
+		if err != nil {
+			return nil, unreadable(e, err)
+		}
+		raw, err := fields.Difference(touched).ToJSON()
+		if err != nil {
+			return nil, unreadable(e, err)
+		}
+		entries[i].FieldsV1 = metav1.NewFieldsV1(string(raw))
+	}
+	answer.SetManagedFields(entries)
+	return Takeovers(plan, answer)
+}

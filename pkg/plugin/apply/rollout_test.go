@@ -1,0 +1,127 @@
+package apply_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+)
+
+// workload is an object of group apps, with the fields of a line of YAML.
+func workload(t *testing.T, kind, fields string) *unstructured.Unstructured {
+	t.Helper()
+	text, err := yaml.YAMLToJSON([]byte(fields))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := json.Unmarshal(text, &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	u.SetAPIVersion("apps/v1")
+	u.SetKind(kind)
+	return u
+}
+
+func TestStatus(t *testing.T) {
+	for name, c := range map[string]struct{ kind, fields, want string }{
+		"a change that nobody has seen":         {"Deployment", `{metadata: {generation: 2}, status: {observedGeneration: 1}}`, "its controller has not seen the change yet"},
+		"a Deployment that is updating":         {"Deployment", `{metadata: {generation: 2}, spec: {replicas: 3}, status: {observedGeneration: 2, updatedReplicas: 1}}`, "1 of 3 replicas are updated"},
+		"old replicas that are left":            {"Deployment", `{metadata: {generation: 2}, spec: {replicas: 3}, status: {observedGeneration: 2, updatedReplicas: 3, replicas: 5}}`, "2 old replicas are still there"},
+		"replicas that are not ready":           {"Deployment", `{metadata: {generation: 2}, spec: {replicas: 3}, status: {observedGeneration: 2, updatedReplicas: 3, replicas: 3, availableReplicas: 2}}`, "2 of 3 updated replicas are available"},
+		"a Deployment that is done":             {"Deployment", `{metadata: {generation: 2}, spec: {replicas: 3}, status: {observedGeneration: 2, updatedReplicas: 3, replicas: 3, availableReplicas: 3}}`, ""},
+		"one that is scaled to nothing":         {"Deployment", `{metadata: {generation: 2}, spec: {replicas: 0}, status: {observedGeneration: 2}}`, ""},
+		"a DaemonSet that is updating":          {"DaemonSet", `{metadata: {generation: 2}, status: {observedGeneration: 2, desiredNumberScheduled: 4, updatedNumberScheduled: 1}}`, "1 of 4 Pods are updated"},
+		"a DaemonSet that is not ready":         {"DaemonSet", `{metadata: {generation: 2}, status: {observedGeneration: 2, desiredNumberScheduled: 4, updatedNumberScheduled: 4, numberAvailable: 3}}`, "3 of 4 updated Pods are available"},
+		"a DaemonSet that is done":              {"DaemonSet", `{metadata: {generation: 2}, status: {observedGeneration: 2, desiredNumberScheduled: 4, updatedNumberScheduled: 4, numberAvailable: 4}}`, ""},
+		"a DaemonSet that waits to be told":     {"DaemonSet", `{metadata: {generation: 2}, spec: {updateStrategy: {type: OnDelete}}}`, ""},
+		"a StatefulSet that is not ready":       {"StatefulSet", `{metadata: {generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 2, readyReplicas: 1}}`, "1 of 2 Pods are ready"},
+		"a StatefulSet that is updating":        {"StatefulSet", `{metadata: {generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 2, readyReplicas: 2, updatedReplicas: 1, updateRevision: b, currentRevision: a}}`, "1 of 2 Pods are updated"},
+		"a StatefulSet above its partition":     {"StatefulSet", `{metadata: {generation: 2}, spec: {replicas: 3, updateStrategy: {rollingUpdate: {partition: 1}}}, status: {observedGeneration: 2, readyReplicas: 3, updatedReplicas: 1}}`, "1 of 2 Pods above the partition are updated"},
+		"a StatefulSet that stops at partition": {"StatefulSet", `{metadata: {generation: 2}, spec: {replicas: 3, updateStrategy: {rollingUpdate: {partition: 1}}}, status: {observedGeneration: 2, readyReplicas: 3, updatedReplicas: 2, updateRevision: b, currentRevision: a}}`, ""},
+		"another kind":                          {"ReplicaSet", `{metadata: {generation: 2}}`, ""},
+		"one that makes no sense":               {"Deployment", `{metadata: {generation: 2}, spec: {replicas: many}, status: {observedGeneration: 2, conditions: [x]}}`, "0 of 1 replicas are updated"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := apply.RolloutStatus(workload(t, c.kind, c.fields))
+			if err != nil || got != c.want {
+				t.Errorf("%q, %v; want %q", got, err, c.want)
+			}
+		})
+	}
+	stuck := `{metadata: {generation: 2}, status: {observedGeneration: 2, conditions: [{type: Progressing, reason: ProgressDeadlineExceeded}]}}`
+	var gaveUp *apply.RolloutStalledError
+	if _, err := apply.RolloutStatus(workload(t, "Deployment", stuck)); !errors.As(err, &gaveUp) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// states answers one state after the other; the last one stays. nil is none.
+type states []*unstructured.Unstructured
+
+func (s *states) Get(context.Context, engine.ObjectKey) (*unstructured.Unstructured, error) {
+	u := (*s)[0]
+	if len(*s) > 1 {
+		*s = (*s)[1:]
+	}
+	if u == nil {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "deployments"}, "web")
+	}
+	return u, nil
+}
+
+func keyOfKind(kind string) engine.ObjectKey {
+	return engine.ObjectKey{GroupKind: schema.GroupKind{Group: "apps", Kind: kind}, Version: "v1", Namespace: "shop", Name: "web"}
+}
+
+func TestWait(t *testing.T) {
+	const updating = `{metadata: {generation: 2, namespace: shop, name: web}, spec: {replicas: 3}, status: {observedGeneration: 2, updatedReplicas: 1}}`
+	const done = `{metadata: {generation: 2}, spec: {replicas: 0}, status: {observedGeneration: 2}}`
+	for name, c := range map[string]struct {
+		kind   string
+		states func(*testing.T) states
+		told   []string
+		want   string
+	}{
+		"until it is done": {"Deployment", func(t *testing.T) states {
+			return states{workload(t, "Deployment", updating), workload(t, "Deployment", updating), workload(t, "Deployment", done)}
+		}, []string{"apps/Deployment shop/web: 1 of 3 replicas are updated"}, ""},
+		"not for ever": {
+			"Deployment", func(t *testing.T) states { return states{workload(t, "Deployment", updating)} },
+			[]string{"apps/Deployment shop/web: 1 of 3 replicas are updated"},
+			"not rolled out after 10s: apps/Deployment shop/web: 1 of 3 replicas are updated",
+		},
+		"not for what is gone":    {"Deployment", func(*testing.T) states { return states{nil} }, nil, ""},
+		"not for any other thing": {"ReplicaSet", func(*testing.T) states { return states{nil} }, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told []string
+			server := c.states(t)
+			w := apply.RolloutWatcher{
+				Server: &server, Progress: func(text string) { told = append(told, text) },
+				Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+			}
+			err := w.Wait(t.Context(), []engine.ObjectKey{keyOfKind(c.kind)}, 10*time.Second)
+			got := ""
+			if err != nil {
+				got = err.Error()
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Error(d)
+			}
+			if d := cmp.Diff(c.told, told); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}

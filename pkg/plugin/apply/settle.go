@@ -1,0 +1,94 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+)
+
+// settle looks up what became of the writes that were begun, and reports those
+// that are settled by that. The others are tasks as they were.
+func (x *Executor) settle(ctx context.Context, tasks []*Task) ([]*Task, error) {
+	var rest []*Task
+	var broken error
+	err := ForEach(len(tasks), x.Concurrency,
+		func(i int) (*Result, error) { return x.settleOne(ctx, tasks[i]) },
+		func(i int, r *Result) (enough bool) {
+			if r == nil {
+				rest = append(rest, tasks[i])
+				return false
+			}
+			broken = x.report(tasks[i], r)
+			return broken != nil
+		})
+	return rest, errors.Join(err, broken)
+}
+
+// settleOne is nil where the change is still to be made, or where that is up to
+// another evaluation.
+func (x *Executor) settleOne(ctx context.Context, t *Task) (*Result, error) {
+	if t.Pending == nil {
+		return nil, nil //nolint:nilnil // nothing was begun, so that there is nothing to tell
+	}
+	key := t.Key
+	key.UID = t.Pending.UID
+	if t.Pending.Subresource != "" {
+		key.Subresource = t.Pending.Subresource
+	}
+	fate, live, err := x.Writer.LookUp(ctx, PendingWrite{Key: key, ResourceVersion: t.Pending.ResourceVersion, Touched: t.Pending.Touched})
+	if err != nil {
+		return nil, err
+	}
+	x.Masker.Learn(live)
+	r := &Result{Key: t.Key, Method: t.Pending.Method, Touched: t.Pending.Touched, Found: true}
+	j := journal.Result{Entry: t.JournalIndex, Subresource: t.Pending.Subresource, UID: t.Pending.UID}
+	switch fate {
+	case WriteStored:
+		r.Outcome = Applied
+		j.Written, j.ResourceVersion, j.Touched = true, live.GetResourceVersion(), t.Pending.Answered(live)
+		j.More = t.Pending.Subresource == "" && t.Entry.SplitsStatus()
+	case WriteGone:
+		r.Outcome = Deleted
+	case WriteReplaced:
+		r.Outcome = Replaced
+	case WriteContradicted:
+		r.Outcome, r.Err = Drifted, &ObjectError{Key: t.Key, Err: contradiction(t.Pending.Touched, live)}
+		j.Failed, j.Error = true, r.Err.Error()
+	default:
+		return nil, nil //nolint:nilnil // it was not stored: there is nothing to tell
+	}
+	j.Outcome = string(r.Outcome)
+	if x.journal != nil {
+		err = x.journal.Result(j)
+	}
+	if t.onlyStatus = j.More; j.More {
+		return nil, err
+	}
+	return r, err
+}
+
+// recordUnwritten keeps in a journal that was taken up what came of an entry that
+// is not to be written any more. A rejection leaves it as planned, so that it can
+// be tried once more.
+func (x *Executor) recordUnwritten(t *Task, v *Verified) error {
+	if x.journal == nil || v.Outcome.Rejection() || v.Outcome == Managed || v.Outcome == NotTried {
+		return nil
+	}
+	out := journal.Result{Entry: t.JournalIndex, UID: v.Key.UID}
+	if t.Pending != nil {
+		out.Subresource = t.Pending.Subresource
+	}
+	if t.Pending != nil && v.Outcome == Unchanged {
+		// The look-up missed the write that was begun, but nothing is left to change:
+		// it was stored after all, and can be undone.
+		v.Outcome, v.Found, v.Method, v.Touched = Applied, true, t.Pending.Method, t.Pending.Touched
+		out.Written, out.ResourceVersion, out.Touched = true, v.ResourceVersion(), t.Pending.Touched
+	}
+	out.Outcome, out.Failed = string(v.Outcome), v.Err != nil
+	if v.Err != nil {
+		out.Error = strings.TrimSpace(v.Err.Error())
+	}
+	return x.journal.Result(out)
+}

@@ -1,2 +1,0 @@
-// Package retry calls a server again that is busy, failing or out of reach.
-package retry
