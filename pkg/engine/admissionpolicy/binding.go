@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -15,8 +16,8 @@ type binding struct {
 	name, policy string
 	root         policydecode.Node
 	broken       bool
-	resources    *Constraints // nil for all that the policy matches
-	params       *paramRef    // nil for none
+	resources    *match.Constraints // nil for all that the policy matches
+	params       *paramRef          // nil for none
 }
 
 // paramRef names the parameters of a binding, by name or by selector.
@@ -36,7 +37,7 @@ func decodeBinding(r *policydecode.Report, d engine.Document) *binding {
 		spec.At("policyName").Fail("is missing")
 	}
 	if spec.Has("matchResources") {
-		b.resources = DecodeConstraints(spec.At("matchResources"))
+		b.resources = decodeConstraints(spec.At("matchResources"))
 	}
 	if spec.Has("paramRef") {
 		b.params = decodeParamRef(spec.At("paramRef"))

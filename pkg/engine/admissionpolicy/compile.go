@@ -114,7 +114,7 @@ func (p *policy) lint() {
 			p.root.Lint("an API server refuses DELETE in a resource rule: it mutates what is created or updated")
 		}
 	}
-	if len(p.constraints.Selections()) == 0 {
+	if p.constraints.OnlySubresources() {
 		p.root.Lint("its resource rules name only subresources: it is not evaluated on objects themselves")
 	}
 }

@@ -14,7 +14,7 @@ func (p *program) Describe() []engine.Description {
 	out := make([]engine.Description, 0, len(p.units))
 	for _, u := range p.units {
 		d := engine.Description{
-			Rule: u.ref, Matches: u.constraints.Selections(), Where: u.where(), Existing: engine.OnAdmission, Operations: u.operations(),
+			Rule: u.ref, Matches: selectionsOf(u.constraints), Where: u.where(), Existing: engine.OnAdmission, Operations: u.constraints.Operations(),
 		}
 		for i := range u.mutations {
 			for _, path := range u.mutations[i].compiled.Paths() {
@@ -36,7 +36,7 @@ func (u *unit) where() []string {
 		out = append(out, fmt.Sprintf("matchCondition %q", u.conditions[i].name))
 	}
 	if u.binding != nil && u.binding.resources != nil {
-		for _, text := range u.binding.resources.Everything() {
+		for _, text := range u.binding.resources.Describe() {
 			out = append(out, "by its binding, "+text)
 		}
 	}
@@ -45,22 +45,6 @@ func (u *unit) where() []string {
 
 // reviews is where an API server is asked about access.
 const reviews = "/apis/authorization.k8s.io/v1/"
-
-// operations are those of the resource rules; none where one of them names all.
-func (u *unit) operations() []engine.Operation {
-	var out []engine.Operation
-	for i := range u.constraints.Rules {
-		for _, o := range u.constraints.Rules[i].Operations {
-			if o == "*" {
-				return nil
-			}
-			if !slices.Contains(out, engine.Operation(o)) {
-				out = append(out, engine.Operation(o))
-			}
-		}
-	}
-	return out
-}
 
 func (u *unit) asks() []engine.Ask {
 	var out []engine.Ask

@@ -41,12 +41,6 @@ func (e *HeldBackError) Error() string {
 	return fmt.Sprintf("%s would have the object denied, so that no policy changes it", e.By)
 }
 
-// UnsupportedError is something that a policy needs and this run has not.
-type UnsupportedError struct{ Reason string }
-
-// Error is the reason.
-func (e *UnsupportedError) Error() string { return e.Reason }
-
 // ExpressionError is an expression that fails on an object.
 type ExpressionError struct {
 	Field string // "spec.mutations[0].jsonPatch.expression"

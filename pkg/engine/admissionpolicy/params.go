@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
 // param is a parameter of a binding.
@@ -39,7 +40,7 @@ func (r *run) params(u *unit) ([]*param, error) {
 		return []*param{nil}, nil
 	}
 	if r.world.Reader == nil {
-		return nil, &UnsupportedError{"parameters need a cluster, or manifests, to be read from"}
+		return nil, &cel.UnsupportedError{Reason: "parameters need a cluster, or manifests, to be read from"}
 	}
 	ref := u.binding.params
 	namespace, err := r.paramNamespace(u)
@@ -67,7 +68,7 @@ func (r *run) paramNamespace(u *unit) (string, error) {
 		return "", fmt.Errorf("paramKind %s is not known: %w", u.params.Kind, err)
 	}
 	own := u.binding.params.namespace
-	switch objects := r.request(false).match.Namespace; {
+	switch objects := r.request(false).candidate.Namespace; {
 	case mapping.Scope.Name() != meta.RESTScopeNameNamespace && own != "":
 		return "", errors.New("paramRef.namespace must not be given for a kind without namespaces")
 	case mapping.Scope.Name() != meta.RESTScopeNameNamespace:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -15,7 +16,7 @@ type policy struct {
 	ref         engine.RuleRef
 	root        policydecode.Node
 	broken      bool // it does not compile
-	constraints *Constraints
+	constraints *match.Constraints
 	params      *schema.GroupVersionKind // paramKind; nil for none
 	// ignores is failurePolicy Ignore, and reinvoked reinvocationPolicy IfNeeded.
 	ignores, reinvoked bool
@@ -62,7 +63,7 @@ func decodePolicy(r *policydecode.Report, d engine.Document) *policy {
 	}
 	spec := root.At("spec").Fields()
 	p.params = decodeParamKind(spec.At("paramKind"))
-	p.constraints = DecodeConstraints(spec.At("matchConstraints"))
+	p.constraints = decodeConstraints(spec.At("matchConstraints"))
 	if len(p.constraints.Rules) == 0 {
 		spec.At("matchConstraints").Fail("has no resourceRules: nothing says what the policy is for")
 	}
@@ -84,6 +85,28 @@ func decodePolicy(r *policydecode.Report, d engine.Document) *policy {
 	}
 	spec.Done()
 	return p
+}
+
+// decodeConstraints reads matchConstraints or matchResources, with the defaults that an
+// API server fills in.
+func decodeConstraints(n policydecode.Node) *match.Constraints {
+	f := n.Fields()
+	c := match.Decode(f, func(list policydecode.Node) {
+		list.Lint("an API server refuses a rule without it, and it selects nothing")
+	})
+	c.Equivalent = f.At("matchPolicy").OneOf("Equivalent", "Exact") == "Equivalent"
+	f.Done()
+	return c
+}
+
+// selectionsOf returns the objects that constraints may select. Requests to a subresource
+// are not evaluated: no live object stands for them.
+func selectionsOf(c *match.Constraints) []engine.Selection {
+	out := slices.DeleteFunc(c.Selections(""), func(s engine.Selection) bool { return s.Subresource != "" && s.Subresource != "*" })
+	for i := range out {
+		out[i].Subresource = ""
+	}
+	return out
 }
 
 func checkVersion(n policydecode.Node, d engine.Document) {

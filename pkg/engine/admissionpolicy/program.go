@@ -21,7 +21,7 @@ func newProgram(units []*unit) *program {
 	for _, u := range units {
 		p.rules = append(p.rules, u.ref)
 		p.asksUser = p.asksUser || u.asksUser
-		p.selections = append(p.selections, u.constraints.Selections()...)
+		p.selections = append(p.selections, selectionsOf(u.constraints)...)
 	}
 	return p
 }
@@ -42,7 +42,7 @@ type invoked map[engine.RuleRef]bool
 // for them whenever any mutation was applied at all.
 func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
 	r := newRun(ctx, t, w)
-	r.explain, r.asksUser = sink.Wants(engine.Unchanged), p.asksUser
+	r.explains, r.asksUser = sink.Wants(engine.Unchanged), p.asksUser
 	if t.Request.Reinvocation {
 		r.again, _ = keptOf(t).(invoked)
 		if len(r.again) == 0 {

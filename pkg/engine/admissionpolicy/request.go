@@ -11,15 +11,16 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
 )
 
 // request is the admission request that a round simulates, for matching and for
 // expressions.
 type request struct {
-	match   Request
-	typed   *admissionv1.AdmissionRequest
-	fields  map[string]any
-	created bool
+	candidate match.Candidate
+	typed     *admissionv1.AdmissionRequest
+	fields    map[string]any
+	created   bool
 }
 
 // request is made once for all policies; created simulates a creation instead of
@@ -44,15 +45,15 @@ func (r *run) newRequest(created bool) *request {
 	case operation == "" || operation == engine.OperationAuto:
 		operation = engine.OperationUpdate
 	}
-	q := &request{created: created, match: Request{
+	q := &request{created: created, candidate: match.Candidate{
 		Resource: r.resource(), Subresource: t.Key.Subresource, Operation: operation,
 		Namespace: t.Key.Namespace, Name: t.Key.Name, Object: t.Object, OldObject: t.OldObject,
-		NamespaceLabels: r.namespaceLabels, Served: r.served,
+		Surroundings: r,
 	}}
 	if isNamespace(t) {
-		q.match.Namespace = t.Key.Name
+		q.candidate.Namespace = t.Key.Name
 	}
-	q.typed = typedRequest(&q.match, t)
+	q.typed = typedRequest(&q.candidate, t)
 	if r.asksUser {
 		q.typed.UserInfo, r.nobody = engine.RequestUser(r.ctx, t.Request, r.world)
 	}
@@ -81,8 +82,8 @@ func (r *run) resource() schema.GroupVersionResource {
 	return plural
 }
 
-// served tells whether the object's kind is served in a version too.
-func (r *run) served(version string) bool {
+// Served reports whether the object's kind is served in a version too.
+func (r *run) Served(version string) bool {
 	if r.world.Mapper == nil {
 		return false
 	}
@@ -90,7 +91,7 @@ func (r *run) served(version string) bool {
 	return err == nil && m.GroupVersionKind.Version == version
 }
 
-func typedRequest(q *Request, t engine.Target) *admissionv1.AdmissionRequest {
+func typedRequest(q *match.Candidate, t engine.Target) *admissionv1.AdmissionRequest {
 	kind, resource := metav1.GroupVersionKind(t.Object.GroupVersionKind()), metav1.GroupVersionResource(q.Resource)
 	return &admissionv1.AdmissionRequest{
 		Kind: kind, Resource: resource, SubResource: q.Subresource,
@@ -130,10 +131,10 @@ func (r *run) input(created bool, p *param) cel.Input {
 	q := r.request(created)
 	in := cel.Input{
 		Object: r.object.Object, Request: q.typed, RequestMap: q.fields,
-		Access: r.world.Access, User: r.target.Request.User, Secrets: r.world.Secrets, Explain: r.explain,
+		Access: r.world.Access, User: r.target.Request.User, Secrets: r.world.Secrets, Explain: r.explains,
 	}
-	if q.match.OldObject != nil {
-		in.OldObject = q.match.OldObject.Object
+	if q.candidate.OldObject != nil {
+		in.OldObject = q.candidate.OldObject.Object
 	}
 	if p != nil {
 		in.Params = p.content
@@ -141,62 +142,56 @@ func (r *run) input(created bool, p *param) cel.Input {
 	return in
 }
 
-// mismatch says why a policy, or its binding, passes the object over.
-func (r *run) mismatch(u *unit, m matched) error {
-	err := m.of.Reason(m.miss, &r.request(m.created).match)
-	if m.of != u.constraints {
-		return fmt.Errorf("binding %s: %w", u.binding.name, err)
-	}
-	return err
-}
-
 // matched is what became of matching a policy and its binding.
 type matched struct {
-	miss    Miss         // None where they match
-	of      *Constraints // whose miss it is
-	created bool         // they match a creation only
+	result  match.Result
+	of      *match.Constraints // whose result it is
+	created bool               // it is that of a creation
 }
 
-// match matches a policy and its binding against the request, and against a
-// creation where the operation alone keeps them apart and was not asked for. An
-// error means that it cannot be said.
+// match compares the request with a policy and its binding. Where the operation alone
+// keeps them apart, and the user asked for none, a creation is tried. The error is why
+// it is not known.
 func (r *run) match(u *unit) (matched, error) {
-	m, err := r.judge(u, false)
+	m, err := r.matchAs(u, false)
 	auto := r.target.Request.Operation == "" || r.target.Request.Operation == engine.OperationAuto
-	if err != nil || !auto || m.miss != ByOperation {
+	if err != nil || !auto || !m.result.ByOperation() {
 		return m, err
 	}
-	if created, err := r.judge(u, true); err != nil || created.miss == None {
+	if created, err := r.matchAs(u, true); err != nil || created.result.Applies() {
 		return created, err
 	}
 	return m, nil
 }
 
-func (r *run) judge(u *unit, created bool) (matched, error) {
-	q, m := &r.request(created).match, matched{created: created}
-	all := []*Constraints{u.constraints}
-	if u.binding != nil && u.binding.resources != nil {
-		all = append(all, u.binding.resources)
+func (r *run) matchAs(u *unit, created bool) (matched, error) {
+	candidate := &r.request(created).candidate
+	m := matched{of: u.constraints, created: created}
+	var err error
+	if m.result, err = m.of.Match(candidate); err != nil || !m.result.Applies() {
+		return m, err
 	}
-	version := ""
-	for i, c := range all {
-		v, err := c.Judge(q)
-		if err != nil {
+	version := m.result.Version
+	if u.binding != nil && u.binding.resources != nil {
+		m.of = u.binding.resources
+		if m.result, err = m.of.Match(candidate); err != nil || !m.result.Applies() {
 			return m, err
-		}
-		if v.Miss != None {
-			m.miss, m.of = v.Miss, c
-			return m, nil
-		}
-		if i == 0 {
-			version = v.Version
 		}
 	}
 	if version != "" {
-		return m, &UnsupportedError{fmt.Sprintf("the policy is for version %s, and the object is in version %s: only an API server can convert it",
-			version, q.Resource.Version)}
+		return m, &cel.UnsupportedError{Reason: fmt.Sprintf("the policy is for version %s, and the object is in version %s: only an API server can convert it",
+			version, candidate.Resource.Version)}
 	}
 	return m, nil
+}
+
+// explain says why a policy, or its binding, does not match.
+func (r *run) explain(u *unit, m matched) error {
+	mismatch := m.of.Explain(m.result, &r.request(m.created).candidate)
+	if m.of != u.constraints {
+		return fmt.Errorf("binding %s: %w", u.binding.name, mismatch)
+	}
+	return mismatch
 }
 
 // namespaceAnswer is the Namespace of the object, as far as it is known.
@@ -207,7 +202,8 @@ type namespaceAnswer struct {
 	err      error
 }
 
-func (r *run) namespaceLabels() (map[string]string, error) {
+// NamespaceLabels returns the labels of the object's Namespace.
+func (r *run) NamespaceLabels() (map[string]string, error) {
 	ns := r.readNamespace()
 	return ns.labels, ns.err
 }
@@ -250,7 +246,7 @@ func (r *run) readTypes() *typesAnswer {
 	}
 	s, err := r.world.Reader.Schema(r.ctx, r.target.Object.GroupVersionKind())
 	if err != nil {
-		r.types.err = &UnsupportedError{"the schema of the object cannot be read: " + err.Error()}
+		r.types.err = &cel.UnsupportedError{Reason: "the schema of the object cannot be read: " + err.Error()}
 		return r.types
 	}
 	r.types.types = s.Types

@@ -20,7 +20,7 @@ type run struct {
 	world  *engine.World
 	object *unstructured.Unstructured // as the policies so far made it
 
-	explain     bool  // somebody asks for all reasons
+	explains    bool  // somebody asks for all reasons
 	asksUser    bool  // some policy asks who makes the request
 	nobody      error // why it is then not known
 	excluded    error
@@ -54,8 +54,8 @@ func (r *run) unit(u *unit, sink engine.Sink) error {
 	switch {
 	case err != nil:
 		return r.fail(u, step, err)
-	case m.miss != None:
-		return r.passOver(step, sink, func() error { return r.mismatch(u, m) })
+	case !m.result.Applies():
+		return r.passOver(step, sink, func() error { return r.explain(u, m) })
 	}
 	params, err := r.params(u)
 	if err != nil {
@@ -120,9 +120,8 @@ func isRefused(err error) bool {
 }
 
 func isUnsupported(err error) bool {
-	var own *UnsupportedError
-	var ofExpression *cel.UnsupportedError
-	return errors.As(err, &own) || errors.As(err, &ofExpression)
+	var unsupported *cel.UnsupportedError
+	return errors.As(err, &unsupported)
 }
 
 // invoke evaluates a policy with one parameter.
@@ -184,7 +183,7 @@ func (r *run) conditions(u *unit, in cel.Input) (*cel.ConditionError, error) {
 func (r *run) failed(expression policydecode.Node, asksUser bool, err error) error {
 	err = newExpressionError(expression, err)
 	if asksUser && r.nobody != nil && !isUnsupported(err) {
-		return &UnsupportedError{(&engine.UnknownUserError{Why: r.nobody, Err: err}).Error()}
+		return &cel.UnsupportedError{Reason: (&engine.UnknownUserError{Why: r.nobody, Err: err}).Error()}
 	}
 	return err
 }

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
 )
 
 // Derivation is how a policy for Pods becomes one for some of their controllers.
@@ -71,6 +73,32 @@ func (d *Derivation) add(c controller) {
 		return
 	}
 	d.Rules = append(d.Rules, Resources{Group: c.group, Version: "v1", Names: []string{c.name}})
+}
+
+// onlyPods reports whether constraints are those of a policy that Kyverno derives
+// policies for Pod controllers from: one rule for Pods, of any name, and neither
+// exclusions nor a selector of labels (pkg/cel/autogen/support.go).
+func onlyPods(c *match.Constraints) bool {
+	if len(c.Rules) != 1 || len(c.Excluded) > 0 || c.Objects != nil {
+		return false
+	}
+	r := c.Rules[0]
+	return len(r.Names) == 0 && slices.Equal(r.Groups, []string{""}) && slices.Equal(r.Versions, []string{"v1"}) &&
+		slices.Equal(r.Resources, []match.Resource{{Name: "pods"}})
+}
+
+// constraints derives those of the controllers, in the namespaces and for the operations
+// of those for Pods.
+func (d Derivation) constraints(pods *match.Constraints) *match.Constraints {
+	out := &match.Constraints{Namespaces: pods.Namespaces}
+	for _, g := range d.Rules {
+		r := match.Rule{Groups: []string{g.Group}, Versions: []string{g.Version}, Operations: pods.Rules[0].Operations, Scope: pods.Rules[0].Scope}
+		for _, name := range g.Names {
+			r.Resources = append(r.Resources, match.Resource{Name: name})
+		}
+		out.Rules = append(out.Rules, r)
+	}
+	return out
 }
 
 // reference is a path of a Pod that stands for one in the template. A

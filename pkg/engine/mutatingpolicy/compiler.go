@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -69,16 +70,12 @@ func (c *compiler) environment(namespace string) (*cel.Environment, error) {
 // variant is a policy as it is written, or as it is derived for controllers.
 type variant struct {
 	rule        string // the name of the derived one; empty for the policy as it is written
-	constraints *Constraints
+	constraints *match.Constraints
 	rewrite     func(expression string) string
 }
 
 func derived(p *Policy, d Derivation) variant {
-	var groups []GroupResources
-	for _, g := range d.Rules {
-		groups = append(groups, GroupResources(g))
-	}
-	return variant{rule: "autogen-" + d.Name, constraints: p.Constraints.Resources(groups), rewrite: d.Rewrite}
+	return variant{rule: "autogen-" + d.Name, constraints: d.constraints(p.Constraints), rewrite: d.Rewrite}
 }
 
 // ruleBuilder compiles the expressions of one variant of a policy.

@@ -20,13 +20,13 @@ func (p *program) Describe() []engine.Description {
 
 func (r *rule) describe() engine.Description {
 	d := engine.Description{
-		Rule: r.ref, Matches: r.constraints.Selections(r.policy.Namespace), Existing: engine.OnAdmission,
+		Rule: r.ref, Matches: selectionsOf(r.constraints, r.policy.Namespace), Existing: engine.OnAdmission,
 		Where: r.where(), Operations: r.constraints.Operations(), Asks: r.asks,
 	}
 	switch {
 	case r.policy.Targets != nil:
 		d.Existing = engine.ByTrigger
-		d.Targets = r.policy.Targets.Selections(r.policy.Namespace)
+		d.Targets = selectionsOf(r.policy.Targets, r.policy.Namespace)
 		if r.target != nil {
 			d.Targets = []engine.Selection{{Group: "*", Kind: "*", Namespace: r.policy.Namespace}}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
 )
 
 // effect is a rule with targets, bound to a trigger.
@@ -69,9 +70,9 @@ func (r *rule) propagate(ctx context.Context, trigger engine.Target, w *engine.W
 
 func (r *rule) propagateAs(e *execution, sink engine.Sink) ([]*effect, *engine.Step) {
 	e.explain = sink.Wants(engine.Unchanged)
-	missed, err := e.missed()
-	if err == nil && !missed.None() {
-		step := e.passedOver(missed, sink)
+	result, err := e.match()
+	if err == nil && !result.Applies() {
+		step := e.notMatched(e.rule.constraints, result, sink)
 		step.Trigger = e.trigger.Key
 		return nil, &step
 	}
@@ -159,27 +160,26 @@ func (f *effect) apply(e *execution, sink engine.Sink) engine.Step {
 		return e.step(nil, errors.New("the target does not exist"))
 	}
 	if f.listed {
-		missed, err := f.missed(e)
+		constraints := f.constraints()
+		result, err := e.matchConstraints(constraints, "")
 		if err != nil {
 			return e.step(nil, err)
 		}
-		if !missed.None() {
-			return e.passedOver(missed, sink)
+		if !result.Applies() {
+			return e.notMatched(constraints, result, sink)
 		}
 	}
 	object, err := e.mutate(f.rule.targetConditions)
 	return e.step(object, err)
 }
 
-// missed judges the parts of targetMatchConstraints that a selection cannot say.
-// A subresource has none of its object's labels: those were judged before.
-func (f *effect) missed(e *execution) (Mismatch, error) {
-	constraints := f.rule.policy.Targets
-	if e.subject.Key.Subresource != "" {
-		constraints = constraints.WithoutLabels()
+// constraints returns those of the targets, which say more than a selection can. A
+// subresource has none of its object's labels: the selection has compared these.
+func (f *effect) constraints() *match.Constraints {
+	if f.subjects.Subresource != "" {
+		return withoutLabels(f.rule.policy.Targets)
 	}
-	e.candidate = Candidate{Target: e.subject, Resource: f.resource, Context: e.ctx, Reader: e.world.Reader}
-	return e.selects(constraints)
+	return f.rule.policy.Targets
 }
 
 // targets names the objects that the rule changes.
@@ -191,15 +191,15 @@ func (e *execution) targets(evaluation *cel.Evaluation) ([]*effect, error) {
 		return nil, &cel.UnsupportedError{Reason: "there is no cluster that knows which kinds the targets are of"}
 	}
 	var out []*effect
-	for _, t := range e.rule.policy.Targets.Targets() {
-		kind, err := e.world.Mapper.KindFor(t.Resource)
-		if t.Wildcard() || err != nil || kind.Group != t.Resource.Group || kind.Version != t.Resource.Version {
+	for _, t := range targetsOf(e.rule.policy.Targets) {
+		kind, err := e.world.Mapper.KindFor(t.resource)
+		if t.wildcard() || err != nil || kind.Group != t.resource.Group || kind.Version != t.resource.Version {
 			continue // as Kyverno does: what nobody knows has no objects
 		}
-		for _, name := range t.Names {
-			out = append(out, &effect{listed: true, resource: t.Resource, subjects: engine.Selection{
-				Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Subresource: t.Subresource,
-				Namespace: e.rule.policy.Namespace, Name: name, Labels: t.Labels,
+		for _, name := range t.names {
+			out = append(out, &effect{listed: true, resource: t.resource, subjects: engine.Selection{
+				Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Subresource: t.subresource,
+				Namespace: e.rule.policy.Namespace, Name: name, Labels: t.labels,
 			}})
 		}
 	}
@@ -238,7 +238,7 @@ func (e *execution) namedTargets(evaluation *cel.Evaluation) ([]*effect, error) 
 		}
 		out = append(out, &effect{resource: resource, subjects: engine.Selection{
 			Group: key.Group, Version: key.Version, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name,
-			Subresource: e.rule.policy.Targets.SubresourceOf(resource),
+			Subresource: subresourceOf(e.rule.policy.Targets, resource),
 		}})
 	}
 	return out, nil

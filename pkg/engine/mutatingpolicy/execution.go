@@ -18,6 +18,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 )
 
@@ -31,7 +32,7 @@ type execution struct {
 	trigger   engine.Target // what the request is about: the subject unless onTarget
 	onTarget  bool          // the rule changes another object than the one it matched
 	resource  schema.GroupVersionResource
-	candidate Candidate        // what the constraints were last judged for
+	candidate match.Candidate  // what was last compared with constraints
 	session   *library.Session // nil until it is needed
 	warnings  []engine.Warning
 	explain   bool // somebody asks for all reasons
@@ -41,36 +42,61 @@ func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target
 	return &execution{ctx: ctx, world: w, rule: r, operation: operation, subject: t, trigger: t, resource: resourceOf(t)}
 }
 
-// missed tells why the rule does not match. To a rule that mutates existing
-// objects each of them counts, whatever operations it names, unless the user
+// match compares the subject with what the rule matches. To a rule that mutates
+// existing objects each of them counts, whatever operations it names, unless the user
 // asks for one: when Kyverno installs or scans such a policy there is none.
-func (e *execution) missed() (Mismatch, error) {
-	e.candidate = Candidate{Target: e.subject, Resource: e.resource, Operation: e.operation, Context: e.ctx, Reader: e.world.Reader}
-	if ns := e.rule.policy.Namespace; ns != "" && e.subject.Object.GetNamespace() != ns {
-		return OutsideNamespace(ns), nil
+func (e *execution) match() (match.Result, error) {
+	operation := e.operation
+	switch ns := e.rule.policy.Namespace; {
+	case ns != "" && e.subject.Object.GetNamespace() != ns:
+		return match.NotApplicable("the policy only sees objects in namespace " + ns), nil
+	case operation == engine.OperationDelete && e.rule.policy.Targets == nil:
+		return match.NotApplicable("an object that is being deleted is not mutated"), nil
+	case operation != engine.OperationDelete && e.rule.policy.Existing:
+		operation = ""
 	}
-	if e.operation == engine.OperationDelete && e.rule.policy.Targets == nil {
-		return Spared(), nil
-	}
-	if e.rule.policy.Existing && e.operation != engine.OperationDelete {
-		e.candidate.Operation = ""
-	}
-	return e.selects(e.rule.constraints)
+	return e.matchConstraints(e.rule.constraints, operation)
 }
 
-// selects judges constraints for the candidate.
-func (e *execution) selects(c *Constraints) (Mismatch, error) {
-	missed, err := c.Missed(&e.candidate)
-	e.warnings = append(e.warnings, e.candidate.Assumed...)
-	return missed, err
+func (e *execution) matchConstraints(c *match.Constraints, operation engine.Operation) (match.Result, error) {
+	key := &e.subject.Key
+	e.candidate = match.Candidate{
+		Resource: e.resource, Subresource: key.Subresource, Operation: operation, Namespace: key.Namespace, Name: key.Name,
+		Object: e.subject.Object, OldObject: e.subject.OldObject, Surroundings: e,
+	}
+	if key.Name == "" {
+		e.candidate.GenerateName = e.subject.Object.GetGenerateName()
+	}
+	return c.Match(&e.candidate)
 }
 
-// passedOver is the step of a rule that does not match.
-func (e *execution) passedOver(m Mismatch, sink engine.Sink) engine.Step {
+// NamespaceLabels returns the labels of the subject's Namespace.
+func (e *execution) NamespaceLabels() (map[string]string, error) {
+	namespace, assumed, err := e.subject.ReadNamespace(e.ctx, e.world.Reader)
+	if assumed != "" && !slices.Contains(e.warnings, assumed) {
+		e.warnings = append(e.warnings, assumed)
+	}
+	if err != nil || namespace == nil {
+		return nil, err
+	}
+	return namespace.GetLabels(), nil
+}
+
+// Served reports whether the subject's kind is served in a version too.
+func (e *execution) Served(version string) bool {
+	if e.world.Mapper == nil {
+		return false
+	}
+	_, err := e.world.Mapper.RESTMapping(e.subject.Key.GroupKind, version)
+	return err == nil
+}
+
+// notMatched is the step of a rule that constraints keep from the subject.
+func (e *execution) notMatched(c *match.Constraints, r match.Result, sink engine.Sink) engine.Step {
 	step := e.step(nil, nil)
 	step.Outcome = engine.NotMatched
 	if sink.Wants(engine.NotMatched) {
-		step.Err = m.Reason(&e.candidate)
+		step.Err = c.Explain(r, &e.candidate)
 	}
 	return step
 }
@@ -258,14 +284,14 @@ func (e *execution) step(object map[string]any, err error) engine.Step {
 // there is nothing to refuse.
 func (e *execution) outcome(err error) (engine.Outcome, error) {
 	var unsupported *cel.UnsupportedError
-	var undecided *UndecidedError
+	var noNamespace *engine.NamespaceError
 	_, nobody := e.requester()
 	switch {
 	case isSkipped(err):
 		return engine.Skipped, err
 	case e.session != nil && e.session.Missing() != nil:
 		return engine.Unsupported, e.session.Missing()
-	case errors.As(err, &unsupported), errors.As(err, &undecided):
+	case errors.As(err, &unsupported), errors.As(err, &noNamespace):
 		return engine.Unsupported, err
 	case nobody != nil:
 		return engine.Unsupported, &engine.UnknownUserError{Why: nobody, Err: err}

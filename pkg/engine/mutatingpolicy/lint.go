@@ -20,7 +20,7 @@ func lintVersion(n policydecode.Node) {
 // lint tells what is probably not meant, and what Kyverno does otherwise.
 func (p *Policy) lint() {
 	switch constraints := p.At("matchConstraints"); {
-	case p.Constraints.Empty():
+	case len(p.Constraints.Rules) == 0:
 		constraints.Lint("has no resourceRules, so that everything matches; Kyverno's webhook refuses such a policy")
 	case p.Constraints.OnlySubresources():
 		constraints.Lint("only matches requests to a subresource, which no live object stands for")
@@ -42,7 +42,7 @@ func (p *Policy) lintExisting() {
 		p.At("matchConditions").Lint("Kyverno 1.19 does not look at matchConditions when it mutates existing objects (kyverno/kyverno#17411): it changes every object that " +
 			"matchConstraints select. Here they are honoured, as up to Kyverno 1.18; targetMatchConditions mean the same to both")
 	}
-	if p.Targets != nil && slices.ContainsFunc(p.Targets.Targets(), Target.Wildcard) {
+	if p.Targets != nil && slices.ContainsFunc(targetsOf(p.Targets), target.wildcard) {
 		p.At("targetMatchConstraints").Lint("Kyverno finds no target through \"*\", and neither is one found here: name groups, versions and resources")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -37,14 +38,14 @@ type Policy struct {
 	Kind, Name string
 	Namespace  string // of a NamespacedMutatingPolicy, which stays in it; else empty
 
-	Constraints *Constraints
+	Constraints *match.Constraints
 	Conditions  []Expression
 	Variables   []Expression
 	Mutations   []Mutation
 	Annotations []Expression // auditAnnotations, by key
 
 	// Targets are the targetMatchConstraints; nil where every object is its own target.
-	Targets          *Constraints
+	Targets          *match.Constraints
 	TargetExpression Expression // Text is empty where there is none
 	TargetConditions []Expression
 
@@ -107,15 +108,36 @@ func (p *Policy) At(field string) policydecode.Node { return p.fields.At(field) 
 // One with targets of its own has none: each controller that it also matches would
 // change the same targets again.
 func (p *Policy) Derivations() []Derivation {
-	if !p.Constraints.OnlyPods() || p.Targets != nil {
+	if !onlyPods(p.Constraints) || p.Targets != nil {
 		return nil
 	}
 	return Derivations(p.controllers)
 }
 
+// decodeConstraints reads matchConstraints. Fields that only targetMatchConstraints have
+// are left to the caller, and so is the call of Done. Kyverno's matcher does not look at
+// matchPolicy.
+func decodeConstraints(f *policydecode.Fields) *match.Constraints {
+	c := match.Decode(f, func(list policydecode.Node) {
+		list.Fail("is empty, so that the rule matches nothing; \"*\" stands for all")
+	})
+	f.At("matchPolicy").Text()
+	return c
+}
+
+// selectionsOf returns what constraints select in a namespace. Objects in other versions
+// than a rule names are none of its, but are best read in the version that it names.
+func selectionsOf(c *match.Constraints, namespace string) []engine.Selection {
+	out := c.Selections(namespace)
+	for i := range out {
+		out[i].ReadAs, out[i].Version = out[i].Version, ""
+	}
+	return out
+}
+
 func (p *Policy) decodeMatch(f *policydecode.Fields) {
 	constraints := f.At("matchConstraints").Fields()
-	p.Constraints = DecodeConstraints(constraints)
+	p.Constraints = decodeConstraints(constraints)
 	constraints.Done()
 	p.Conditions = expressions(f.At("matchConditions"))
 	p.Variables = expressions(f.At("variables"))
@@ -198,7 +220,7 @@ func (p *Policy) decodeTargets(n policydecode.Node) {
 		return
 	}
 	p.TargetExpression = x
-	p.Targets = DecodeConstraints(f)
+	p.Targets = decodeConstraints(f)
 	f.Done()
 }
 

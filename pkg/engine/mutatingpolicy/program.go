@@ -24,7 +24,7 @@ func newProgram(rules []*rule) *program {
 	for _, r := range rules {
 		p.refs = append(p.refs, r.ref)
 		p.propagates = p.propagates || r.policy.Targets != nil
-		for _, s := range r.constraints.Selections(r.policy.Namespace) {
+		for _, s := range selectionsOf(r.constraints, r.policy.Namespace) {
 			if id := fmt.Sprintf("%q %s", []string{s.Group, s.ReadAs, s.Resource, s.Subresource, s.Namespace, s.Name}, s.Labels); !seen[id] {
 				seen[id] = true
 				p.selections = append(p.selections, s)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 )
 
@@ -17,7 +18,7 @@ import (
 type rule struct {
 	ref         engine.RuleRef
 	policy      *Policy
-	constraints *Constraints
+	constraints *match.Constraints
 	scope       *cel.Scope
 	entries     *library.Entries
 
@@ -78,14 +79,14 @@ func simulated(t engine.Target) (operation engine.Operation, open bool) {
 // held it back.
 func (r *rule) runAs(e *execution, sink engine.Sink) (step engine.Step, byOperation bool) {
 	e.explain = sink.Wants(engine.Unchanged)
-	missed, err := e.missed()
+	result, err := e.match()
 	switch {
 	case err != nil:
 		return e.step(nil, err), false
-	case e.elsewhere(missed) != "":
-		return e.step(nil, &cel.UnsupportedError{Reason: e.elsewhere(missed)}), false
-	case !missed.None():
-		return e.passedOver(missed, sink), missed.ByOperation()
+	case !result.Applies() && result.Version != "":
+		return e.step(nil, e.otherVersion(result.Version)), false
+	case !result.Applies():
+		return e.notMatched(r.constraints, result, sink), result.ByOperation()
 	case r.policy.Generated:
 		return e.step(nil, &SkippedError{Reason: "Kyverno has generated a MutatingAdmissionPolicy from it, which does the work"}), false
 	}
@@ -97,20 +98,11 @@ func (r *rule) runAs(e *execution, sink engine.Sink) (step engine.Step, byOperat
 	return e.step(object, err), isSkipped(err) && r.asksOperation
 }
 
-// elsewhere says that the rule is for another version of the object, which a
-// server would convert it to; empty where it is not, or none is served.
-func (e *execution) elsewhere(m Mismatch) string {
-	if e.world.Mapper == nil {
-		return ""
-	}
-	key := e.subject.Key
-	for _, version := range m.Versions() {
-		if _, err := e.world.Mapper.RESTMapping(key.GroupKind, version); err == nil {
-			return fmt.Sprintf("the policy is for version %s, and the object was read in %s, for the sake of other policies or because it is so in its file: "+
-				"only a server can convert it; --only %s evaluates the policy by itself", version, key.Version, e.rule.ref.Policy)
-		}
-	}
-	return ""
+// otherVersion is the error of a rule that is for another version of the object, to
+// which only a server can convert it.
+func (e *execution) otherVersion(version string) error {
+	return &cel.UnsupportedError{Reason: fmt.Sprintf("the policy is for version %s, and the object was read in %s, for the sake of other policies or because it is so in its file: "+
+		"only a server can convert it; --only %s evaluates the policy by itself", version, e.subject.Key.Version, e.rule.ref.Policy)}
 }
 
 // resourceOf is the resource of an object: what the server says, or what the name

@@ -5,42 +5,44 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
 )
 
-// Target is one resource that targetMatchConstraints name.
-type Target struct {
-	Resource    schema.GroupVersionResource
-	Subresource string
-	Names       []string // of the objects; a single empty one stands for all
-	// Labels selects objects by the objectSelector. It is never nil: constraints
+// target is one resource that targetMatchConstraints name.
+type target struct {
+	resource    schema.GroupVersionResource
+	subresource string
+	names       []string // of the objects; a single empty one stands for all
+	// labels selects objects by the objectSelector. It is never nil: constraints
 	// filter what is there, and a name in them is no object that has to exist.
-	Labels *metav1.LabelSelector
+	labels *metav1.LabelSelector
 }
 
-// Wildcard tells whether the resource is a pattern.
-func (t Target) Wildcard() bool {
-	return slices.Contains([]string{t.Resource.Group, t.Resource.Version, t.Resource.Resource, t.Subresource}, "*")
+// wildcard reports whether the resource is a pattern.
+func (t target) wildcard() bool {
+	return slices.Contains([]string{t.resource.Group, t.resource.Version, t.resource.Resource, t.subresource}, "*")
 }
 
-// Targets lists the resources of the rules.
-func (c *Constraints) Targets() []Target {
-	selected := labelsOf(c.objects)
-	if selected == nil {
-		selected = &metav1.LabelSelector{}
+// targetsOf lists the resources that constraints name.
+func targetsOf(c *match.Constraints) []target {
+	selected := &metav1.LabelSelector{}
+	if c.Objects != nil {
+		selected = c.Objects.Exact()
 	}
-	var out []Target
-	for i := range c.rules {
-		r := &c.rules[i]
-		names := r.names
+	var out []target
+	for i := range c.Rules {
+		r := &c.Rules[i]
+		names := r.Names
 		if len(names) == 0 {
 			names = []string{""}
 		}
-		for _, group := range r.groups {
-			for _, version := range r.versions {
-				for _, known := range r.resources {
-					out = append(out, Target{
-						Resource:    schema.GroupVersionResource{Group: group, Version: version, Resource: known.name},
-						Subresource: known.subresource, Names: names, Labels: selected,
+		for _, group := range r.Groups {
+			for _, version := range r.Versions {
+				for _, x := range r.Resources {
+					out = append(out, target{
+						resource:    schema.GroupVersionResource{Group: group, Version: version, Resource: x.Name},
+						subresource: x.Subresource, names: names, labels: selected,
 					})
 				}
 			}
@@ -49,26 +51,21 @@ func (c *Constraints) Targets() []Target {
 	return out
 }
 
-// SubresourceOf is the subresource through which the rules want a resource to be
-// written; empty for the object itself.
-func (c *Constraints) SubresourceOf(r schema.GroupVersionResource) string {
-	for i := range c.rules {
-		x := &c.rules[i]
-		if !listed(x.groups, r.Group) || !listed(x.versions, r.Version) {
-			continue
-		}
-		for _, known := range x.resources {
-			if wild(known.name, r.Resource) {
-				return known.subresource
-			}
+// subresourceOf returns the subresource through which the rules of constraints want a
+// resource to be written; empty for the object itself.
+func subresourceOf(c *match.Constraints, r schema.GroupVersionResource) string {
+	covers := func(pattern, text string) bool { return pattern == "*" || pattern == text }
+	for _, t := range targetsOf(c) {
+		if covers(t.resource.Group, r.Group) && covers(t.resource.Version, r.Version) && covers(t.resource.Resource, r.Resource) {
+			return t.subresource
 		}
 	}
 	return ""
 }
 
-// WithoutLabels are the constraints without their objectSelector.
-func (c *Constraints) WithoutLabels() *Constraints {
+// withoutLabels returns constraints without their objectSelector.
+func withoutLabels(c *match.Constraints) *match.Constraints {
 	out := *c
-	out.objects = nil
+	out.Objects = nil
 	return &out
 }

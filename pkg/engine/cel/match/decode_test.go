@@ -1,8 +1,6 @@
-package mutatingpolicy_test
+package match_test
 
 import (
-	"context"
-	"errors"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -10,18 +8,18 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-func constraints(t *testing.T, text string) *mutatingpolicy.Constraints {
+func constraints(t *testing.T, text string) *match.Constraints {
 	t.Helper()
 	var value map[string]any
 	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
 		t.Fatal(err)
 	}
 	r := &policydecode.Report{Warn: func(engine.CompileError) {}}
-	c := mutatingpolicy.DecodeConstraints(policydecode.Node{Report: r, Value: value}.Fields())
+	c := match.Decode(policydecode.Node{Report: r, Value: value}.Fields(), func(n policydecode.Node) { n.Fail("is missing") })
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +28,7 @@ func constraints(t *testing.T, text string) *mutatingpolicy.Constraints {
 
 const pods = `{apiGroups: [""], apiVersions: [v1], resources: [pods], operations: [CREATE]`
 
-func TestMissed(t *testing.T) {
+func TestMatchAsWritten(t *testing.T) {
 	pod := func(metadata map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": metadata}}
 	}
@@ -63,40 +61,23 @@ func TestMissed(t *testing.T) {
 		{"a namespace without them", `namespaceSelector: {matchLabels: {tier: gold}}`, pod(map[string]any{"name": "a"}), nil, "namespaces", "UPDATE", "namespaceSelector: wants tier=gold, the Namespace has none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			candidate := &mutatingpolicy.Candidate{
-				Target:   engine.Target{Object: c.object, OldObject: c.old},
+			candidate := &match.Candidate{
 				Resource: schema.GroupVersionResource{Version: "v1", Resource: c.resource}, Operation: c.operation,
+				Namespace: c.object.GetNamespace(), Name: c.object.GetName(), GenerateName: c.object.GetGenerateName(),
+				Object: c.object, OldObject: c.old,
 			}
-			got, err := constraints(t, c.constraints).Missed(candidate)
+			of := constraints(t, c.constraints)
+			result, err := of.Match(candidate)
 			if err != nil {
 				t.Fatal(err)
 			}
 			reason := ""
-			if !got.None() {
-				reason = got.Reason(candidate).Error()
+			if !result.Applies() {
+				reason = of.Explain(result, candidate).Error()
 			}
 			if reason != c.want {
-				t.Errorf("missed: %q, want %q", reason, c.want)
+				t.Errorf("got %q, want %q", reason, c.want)
 			}
 		})
-	}
-}
-
-// forbidden refuses to read anything.
-type forbidden struct{ engine.Reader }
-
-func (forbidden) Get(context.Context, engine.ObjectKey) (*unstructured.Unstructured, error) {
-	return nil, errors.New("namespaces is forbidden")
-}
-
-func TestANamespaceThatCannotBeReadLeavesItOpen(t *testing.T) {
-	c := constraints(t, `namespaceSelector: {matchLabels: {tier: gold}}`)
-	object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a", "namespace": "shop"}}}
-	for _, reader := range []engine.Reader{nil, forbidden{}} {
-		_, err := c.Missed(&mutatingpolicy.Candidate{Target: engine.Target{Object: object}, Context: t.Context(), Reader: reader})
-		var undecided *mutatingpolicy.UndecidedError
-		if !errors.As(err, &undecided) || undecided.Field != "namespaceSelector" {
-			t.Errorf("error %v, want that nobody knows", err)
-		}
 	}
 }
