@@ -53,6 +53,26 @@ func (l *Reasons) Add(format string, args ...any) {
 	}
 }
 
+// Draft returns an empty list that takes reasons as l does. They count once l has
+// adopted it.
+func (l *Reasons) Draft() *Reasons {
+	if l == nil {
+		return nil
+	}
+	return &Reasons{place: l.place, isSecret: l.isSecret, gathered: &gathered{}}
+}
+
+// Adopt adds the reasons of a draft.
+func (l *Reasons) Adopt(draft *Reasons) {
+	if draft == nil {
+		return
+	}
+	texts := append(l.gathered.texts, draft.gathered.texts...)
+	most := min(len(texts), mostReasons)
+	l.gathered.more += draft.gathered.more + len(texts) - most
+	l.gathered.texts = texts[:most]
+}
+
 // Hides tells whether a value must not be told.
 func (l *Reasons) Hides(value any) bool { return l != nil && l.isSecret(value) }
 

@@ -62,7 +62,7 @@ func (m *substituted) mutate(e *execution, s *variables.Scope, on PatchSubject) 
 // patching is one patch or, in rules of Kyverno 1.0 to 1.5, several, each of what
 // the one before made of the object. One that holds itself back does not stop the
 // others.
-type patching []Patch
+type patching []*Patch
 
 func (m patching) mutate(e *execution, s *variables.Scope, on PatchSubject) (PatchResult, error) {
 	before := on.Object

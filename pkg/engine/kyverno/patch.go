@@ -1,20 +1,36 @@
 package kyverno
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// Patch is one compiled patch: immutable and safe for concurrent use.
-type Patch interface {
-	// Field is the place of the patch in its rule: "mutate.patchStrategicMerge".
-	Field() string
-	// Apply resolves the variables and patches an object, which stays as it is. The
-	// error is an *overlay.ConditionError where the patch holds itself back.
-	Apply(*variables.Scope, PatchSubject) (PatchResult, error)
+// Patch is one patch of a rule, of whatever form: immutable and safe for concurrent
+// use. A patch without variables is compiled with its policy, any other one for each
+// evaluation.
+type Patch struct {
+	field    string
+	template *variables.Template
+	compile  compilePatch
+	compiled compiledPatch // nil when the patch holds variables
+	err      error         // of compiling it
+}
+
+// compilePatch reads a patch without variables.
+type compilePatch func(patch any) (compiledPatch, error)
+
+// compiledPatch is a patch without variables, compiled.
+type compiledPatch interface {
+	// apply patches an object, which stays as it is. The error is a
+	// *strategicmerge.ConditionError where the patch does not apply to it.
+	apply(PatchSubject) (PatchResult, error)
 }
 
 // PatchSubject is what a patch is applied to.
@@ -39,13 +55,13 @@ type PatchResult struct {
 // DecodePatch reads patchStrategicMerge or patchesJson6902 of a mutate block, or of an
 // entry of a foreach. It is nil where there is none or are both, which goes to
 // the report.
-func DecodePatch(m *policydecode.Fields) Patch {
+func DecodePatch(m *policydecode.Fields) *Patch {
 	strategic, json6902 := m.At("patchStrategicMerge"), m.At("patchesJson6902")
 	switch {
 	case strategic.Value != nil && json6902.Value != nil:
 		m.Fail("has both patchStrategicMerge and patchesJson6902, of which only one is allowed")
 	case strategic.Value != nil:
-		return decodeDocument(strategic, "patchStrategicMerge", applyStrategic)
+		return decodeStrategicMerge(strategic)
 	case json6902.Value != nil:
 		return decodeJSONPatch(json6902)
 	case m.Values != nil: // or else it is no mapping, which has been said
@@ -58,8 +74,8 @@ func DecodePatch(m *policydecode.Fields) Patch {
 // none, or one of those that came after them, which Kyverno preferred. Overlay and
 // patches in one rule run in this order, as in 1.0 and 1.1; from 1.2 on patches
 // had no effect beside an overlay.
-func DecodeLegacyPatches(m *policydecode.Fields) []Patch {
-	var out []Patch
+func DecodeLegacyPatches(m *policydecode.Fields) []*Patch {
+	var out []*Patch
 	for _, key := range []string{"overlay", "patches"} {
 		if !m.Has(key) {
 			continue
@@ -88,27 +104,67 @@ func newerForm(m *policydecode.Fields) string {
 	return ""
 }
 
-// written is a patch as the policy has it; it may hold variables.
-type written struct {
-	field    string
-	template *variables.Template
-}
-
-func decodeWritten(n policydecode.Node, key string) written {
-	t, err := variables.ParseAt(n.Value, "mutate", key)
-	if err != nil {
+// newPatch reads the template of a patch and, if it holds no variables, compiles it.
+// An error of compiling is returned by Apply.
+func newPatch(n policydecode.Node, key string, compile compilePatch) *Patch {
+	p := &Patch{field: n.PathInRule(), compile: compile}
+	var err error
+	if p.template, err = variables.ParseAt(n.Value, "mutate", key); err != nil {
 		n.Fail("%w", err)
+		return p
 	}
-	return written{field: n.PathInRule(), template: t}
+	if !p.template.Static() {
+		return p
+	}
+	fixed, err := p.template.Render(nil)
+	if err == nil {
+		p.compiled, err = compile(fixed)
+	}
+	p.err = err
+	return p
 }
 
-// Field is the place of the patch in its rule.
-func (w *written) Field() string { return w.field }
+// Field returns the place of the patch in its rule: "mutate.patchStrategicMerge".
+func (p *Patch) Field() string { return p.field }
 
-func (w *written) render(s *variables.Scope) (any, error) {
-	rendered, err := w.template.Render(s)
+// Apply resolves the variables and patches an object, which stays as it is. The error
+// is a *strategicmerge.ConditionError where the patch does not apply to the object.
+func (p *Patch) Apply(s *variables.Scope, on PatchSubject) (PatchResult, error) {
+	unchanged := PatchResult{Object: on.Object}
+	compiled, err := p.resolve(s)
+	if err != nil {
+		return unchanged, err
+	}
+	why := on.Why
+	on.Why = why.Draft()
+	out, err := compiled.apply(on)
+	if err != nil {
+		return unchanged, discreet(err, s)
+	}
+	if diff.Shared(out.Object, on.Object) {
+		why.Adopt(on.Why)
+	}
+	out.NotIdempotent = cmp.Or(p.template.NotIdempotent(), out.NotIdempotent)
+	return out, nil
+}
+
+func (p *Patch) resolve(s *variables.Scope) (compiledPatch, error) {
+	if p.template.Static() {
+		return p.compiled, p.err
+	}
+	rendered, err := p.template.Render(s)
 	if err != nil {
 		return nil, fmt.Errorf("variable substitution failed: %w", err)
 	}
-	return rendered, nil
+	return p.compile(rendered)
+}
+
+// discreet keeps a value that was copied from a Secret out of an error.
+func discreet(err error, s *variables.Scope) error {
+	var failed *strategicmerge.ConditionError
+	secrets := s.Interpreter().Secrets()
+	if secrets != nil && errors.As(err, &failed) && secrets.Known(failed.Got) {
+		return failed.Discreet()
+	}
+	return err
 }

@@ -87,7 +87,7 @@ func patchReasons(l *engine.Reasons) string {
 }
 
 // decoded reads the one patch of a block, of whatever form.
-func decoded(t *testing.T, mutate map[string]any) kyverno.Patch {
+func decoded(t *testing.T, mutate map[string]any) *kyverno.Patch {
 	r := &policydecode.Report{Warn: func(engine.CompileError) {}}
 	f := policydecode.Node{Report: r, Path: "spec.rules[0].mutate", Value: mutate}.Fields()
 	patches := kyverno.DecodeLegacyPatches(f)

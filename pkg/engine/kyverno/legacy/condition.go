@@ -84,13 +84,14 @@ func (w *writer) checkList(patch, live []any, at string) error {
 // anchors of patchStrategicMerge.
 func checkCondition(want any, object map[string]any, at, key string) error {
 	got, present := object[key]
+	var why pattern.Difference
 	switch {
 	case !present:
 		return &strategicmerge.ConditionError{Path: join(at, key), Want: want, Missing: true}
-	case writes(want) || pattern.Match(asText(want), asText(got)):
+	case writes(want) || pattern.Compile(asText(want)).Match(asText(got), &why):
 		return nil
 	}
-	return &strategicmerge.ConditionError{Path: join(at, key), Want: want, Got: got}
+	return &strategicmerge.ConditionError{Path: join(at, key), Want: want, Got: got, Why: why}
 }
 
 // asText is the text of a scalar, and any other value itself.

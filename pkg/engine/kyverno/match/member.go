@@ -53,7 +53,7 @@ func (o Operator) contains(key string, value any) (found, valid bool) {
 			return true, true
 		}
 		if !o.old() && rangePattern.MatchString(v) {
-			return pattern.Match(v, key), true
+			return pattern.Compile(v).Match(key, nil), true
 		}
 		members, valid := listOf(v)
 		return slices.Contains(members, key), valid
@@ -107,9 +107,11 @@ func (o Operator) decide(keys []string, found func(string) bool) bool {
 // number is not; the others ask for keys inside.
 func (o Operator) decideRange(keys []string, low, high string) bool {
 	if o == AnyNotIn {
-		return slices.ContainsFunc(keys, func(key string) bool { return pattern.Match(low+"!-"+high, key) })
+		outside := pattern.Compile(low + "!-" + high)
+		return slices.ContainsFunc(keys, func(key string) bool { return outside.Match(key, nil) })
 	}
-	return o.decide(keys, func(key string) bool { return pattern.Match(low+"-"+high, key) })
+	inside := pattern.Compile(low + "-" + high)
+	return o.decide(keys, func(key string) bool { return inside.Match(key, nil) })
 }
 
 func (o Operator) among(members []string) func(string) bool {

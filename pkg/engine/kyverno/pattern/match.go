@@ -7,22 +7,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// Match tells whether the value matches the pattern, the content of an anchor
-// or a scalar. Inside of it the anchors (), <(), =(), X() and ^() have the
-// meaning that they have in validate rules; +() has none there, so that a key
-// in it is looked up as it is written and not found.
-//
-//   - A map asks for a map; each of its plain keys must match, and `"*"` asks
-//     for a key that is there and not null.
-//   - Of a list of maps or scalars only the first element is a pattern. Every
-//     element of the value must match it; of a list of maps, those whose own
-//     conditions fail are left out, but one must remain.
-//   - A scalar against a list asks every element.
-//
-// Scalars keep their types: whoever wants 3 and "3" to be the same, as the
-// anchors of mutate rules do, hands over text.
-func Match(pattern, value any) bool {
-	return match(pattern, value, anywhere) == matched
+// matcher is a compiled part of a pattern.
+type matcher interface {
+	// match compares a value; a difference goes to why, unless that is nil.
+	match(value any, at place, why *Difference) verdict
 }
 
 // verdict keeps what Kyverno keeps in its error types: a failed condition
@@ -34,6 +22,13 @@ const (
 	leftOut
 	mismatched
 )
+
+func verdictOf(ok bool) verdict {
+	if ok {
+		return matched
+	}
+	return mismatched
+}
 
 // place is where in an object a map stands, because only the keys of labels
 // and annotations may hold wildcards.
@@ -56,205 +51,200 @@ func (p place) child(key string) place {
 	}
 }
 
-func match(pattern, value any, at place) verdict {
-	switch p := pattern.(type) {
-	case map[string]any:
-		v, ok := value.(map[string]any)
-		if !ok {
-			return mismatched
-		}
-		return matchMap(p, v, at)
-	case []any:
-		v, ok := value.([]any)
-		if !ok || len(p) == 0 {
-			return mismatched
-		}
-		return matchList(p, v)
-	default:
-		if list, ok := value.([]any); ok {
-			return matchEach(pattern, list)
-		}
-		return verdictOf(matchScalar(pattern, value))
-	}
+// nothing matches no value.
+type nothing struct{ want any }
+
+func (m nothing) match(value any, _ place, why *Difference) verdict {
+	return why.whole(m.want, value)
 }
 
-func verdictOf(ok bool) verdict {
-	if ok {
-		return matched
-	}
-	return mismatched
+// mapMatcher matches maps.
+type mapMatcher struct {
+	want any
+	keys []keyMatcher // in the order in which they are checked
 }
 
-// matchMap checks anchors before plain keys, and conditions before all else.
-func matchMap(pattern, value map[string]any, at place) verdict {
-	for _, key := range ordered(pattern) {
-		if got := matchKey(key, pattern[key], value, at); got != matched {
+func (m *mapMatcher) match(value any, at place, why *Difference) verdict {
+	object, ok := value.(map[string]any)
+	if !ok {
+		return why.whole(m.want, value)
+	}
+	for i := range m.keys {
+		if got := m.keys[i].match(object, at, why); got != matched {
 			return got
 		}
 	}
 	return matched
 }
 
-// ordered sorts the keys of a pattern: conditions, other anchors, plain keys
-// above anchors, plain keys.
-func ordered(pattern map[string]any) []string {
-	keys := slices.Sorted(maps.Keys(pattern))
-	rank := func(key string) int {
-		switch anchor, _ := ParseKey(key); anchor {
-		case Condition, Global:
-			return 0
-		case Equality, Negation, Existence:
-			return 1
-		default:
-			if hasAnchors(pattern[key]) {
-				return 2
-			}
-			return 3
-		}
-	}
-	slices.SortStableFunc(keys, func(a, b string) int { return rank(a) - rank(b) })
-	return keys
+// keyMatcher matches a key of a map.
+type keyMatcher struct {
+	anchor   Anchor
+	name     string // as objects have it
+	want     any
+	anything bool // any value but null will do
+	value    matcher
+	rank     int // among the keys of its map
 }
 
-// hasAnchors tells whether a check is hidden in the pattern: +() is none.
-func hasAnchors(pattern any) bool {
-	switch p := pattern.(type) {
-	case map[string]any:
-		for key, value := range p {
-			if anchor, _ := ParseKey(key); (anchor != None && anchor != Add) || hasAnchors(value) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(p, hasAnchors)
+func (k *keyMatcher) match(object map[string]any, at place, why *Difference) verdict {
+	got, present := k.lookup(object, at)
+	verdict := k.decide(got, present, at.child(k.name), why)
+	if verdict == matched || why == nil {
+		return verdict
 	}
-	return false
+	switch {
+	case k.anchor == Negation || k.anchor == Existence:
+		*why = Difference{Path: k.name, Anchor: k.anchor, Want: k.want, Got: got}
+	case got == nil:
+		*why = Difference{Path: k.name, Want: k.want, Missing: true}
+	default:
+		*why = why.Below(k.name)
+	}
+	return verdict
 }
 
-func matchKey(key string, pattern any, value map[string]any, at place) verdict {
-	anchor, plain := ParseKey(key)
-	if anchor == Add {
-		plain = key
-	}
-	got, present := lookup(value, plain, at)
-	switch anchor {
-	case Condition:
-		if !present || match(pattern, got, at.child(plain)) != matched {
+func (k *keyMatcher) decide(got any, present bool, at place, why *Difference) verdict {
+	switch k.anchor {
+	case Condition, Global:
+		missing := !present && k.anchor == Condition
+		if missing || present && k.value.match(got, at, why) != matched {
 			return leftOut
 		}
 		return matched
-	case Global:
-		if present && match(pattern, got, at.child(plain)) != matched {
-			return leftOut
-		}
-		return matched
-	case Equality:
+	case Equality, Existence:
 		if !present {
 			return matched
 		}
-		return match(pattern, got, at.child(plain))
 	case Negation:
 		return verdictOf(!present)
-	case Existence:
-		return matchSome(pattern, got, present)
-	default:
-		if pattern == "*" {
-			return verdictOf(got != nil)
-		}
-		return match(pattern, got, at.child(plain))
 	}
+	if k.anything {
+		return verdictOf(got != nil)
+	}
+	return k.value.match(got, at, why)
 }
 
-// lookup finds a key; in labels and annotations a key with wildcards stands for
+// lookup finds the key; in labels and annotations a key with wildcards stands for
 // the first one that it matches.
-func lookup(value map[string]any, key string, at place) (any, bool) {
-	if at == inLabels && selector.HasWildcard(key) {
-		for _, actual := range slices.Sorted(maps.Keys(value)) {
-			if selector.MatchWildcard(key, actual) {
-				return value[actual], true
+func (k *keyMatcher) lookup(object map[string]any, at place) (any, bool) {
+	if at == inLabels && selector.HasWildcard(k.name) {
+		for _, actual := range slices.Sorted(maps.Keys(object)) {
+			if selector.MatchWildcard(k.name, actual) {
+				return object[actual], true
 			}
 		}
 	}
-	got, ok := value[key]
+	got, ok := object[k.name]
 	return got, ok
 }
 
-// matchSome asks for one element of the list for each of the patterns.
-func matchSome(pattern, value any, present bool) verdict {
-	if !present {
-		return matched
-	}
+// someElements asks for one element of a list for each of the patterns.
+type someElements []matcher
+
+func (m someElements) match(value any, _ place, _ *Difference) verdict {
 	list, ok := value.([]any)
 	if !ok {
 		return mismatched
 	}
-	patterns, ok := pattern.([]any)
+	for _, pattern := range m {
+		if !slices.ContainsFunc(list, func(element any) bool { return pattern.match(element, anywhere, nil) == matched }) {
+			return mismatched
+		}
+	}
+	return matched
+}
+
+// everyElement asks every map of a list, except for those whose own conditions fail.
+type everyElement struct {
+	want    any
+	element matcher
+}
+
+func (m *everyElement) match(value any, _ place, why *Difference) verdict {
+	list, ok := value.([]any)
 	if !ok {
-		return mismatched
+		return why.whole(m.want, value)
 	}
-	for _, p := range patterns {
-		if _, isMap := p.(map[string]any); !isMap {
-			return mismatched
-		}
-		if !slices.ContainsFunc(list, func(element any) bool { return match(p, element, anywhere) == matched }) {
-			return mismatched
-		}
-	}
-	return matched
+	return matchElements(list, func(int) matcher { return m.element }, why)
 }
 
-func matchList(pattern, value []any) verdict {
-	switch first := pattern[0].(type) {
-	case map[string]any:
-		return matchElements(first, value)
-	case []any:
-		return matchPairs(pattern, value)
-	default:
-		return matchEach(first, value)
-	}
+// pairs matches lists of lists element by element.
+type pairs struct {
+	want     any
+	elements []matcher
 }
 
-// matchElements asks every map of a list, but those whose own conditions fail.
-func matchElements(pattern map[string]any, list []any) verdict {
-	asked := 0
-	for _, element := range list {
-		switch match(pattern, element, anywhere) {
+func (m *pairs) match(value any, _ place, why *Difference) verdict {
+	list, ok := value.([]any)
+	if !ok || len(list) < len(m.elements) {
+		return why.whole(m.want, value)
+	}
+	return matchElements(list[:len(m.elements)], func(i int) matcher { return m.elements[i] }, why)
+}
+
+// matchElements fails on the first element that does not match. If all of them
+// are left out, so is the list, and the first one is the difference.
+func matchElements(list []any, pattern func(int) matcher, why *Difference) verdict {
+	asked, first := 0, Difference{}
+	for i, element := range list {
+		switch pattern(i).match(element, anywhere, why) {
 		case mismatched:
+			why.in(i)
 			return mismatched
 		case matched:
 			asked++
+		case leftOut:
+			if why != nil && first.Path == "" {
+				why.in(i)
+				first = *why
+			}
 		}
 	}
-	if asked == 0 && len(list) > 0 {
-		return leftOut
+	if asked > 0 || len(list) == 0 {
+		return matched
 	}
-	return matched
+	if why != nil {
+		*why = first
+	}
+	return leftOut
 }
 
-// matchPairs matches lists of lists element by element.
-func matchPairs(pattern, list []any) verdict {
-	if len(list) < len(pattern) {
-		return mismatched
-	}
-	asked := 0
-	for i, p := range pattern {
-		switch match(p, list[i], anywhere) {
-		case mismatched:
-			return mismatched
-		case matched:
-			asked++
-		}
-	}
-	if asked == 0 {
-		return leftOut
-	}
-	return matched
+// everyScalar asks every element of a list for the same scalar.
+type everyScalar struct {
+	want    any
+	element scalarMatcher
 }
 
-// matchEach asks every element of a list for the same scalar.
-func matchEach(pattern any, list []any) verdict {
-	for _, element := range list {
-		if !matchScalar(pattern, element) {
+func (m *everyScalar) match(value any, _ place, why *Difference) verdict {
+	list, ok := value.([]any)
+	if !ok {
+		return why.whole(m.want, value)
+	}
+	return m.element.matchEach(list, why)
+}
+
+// scalarMatcher matches a scalar, or every element of a list.
+type scalarMatcher struct {
+	want   any
+	scalar scalar
+}
+
+func (m *scalarMatcher) match(value any, _ place, why *Difference) verdict {
+	if list, ok := value.([]any); ok {
+		return m.matchEach(list, why)
+	}
+	if m.scalar.holds(value) {
+		return matched
+	}
+	return why.whole(m.want, value)
+}
+
+func (m *scalarMatcher) matchEach(list []any, why *Difference) verdict {
+	for i, element := range list {
+		if !m.scalar.holds(element) {
+			why.whole(m.want, element)
+			why.in(i)
 			return mismatched
 		}
 	}

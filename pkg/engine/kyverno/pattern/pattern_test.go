@@ -138,7 +138,7 @@ func TestMatchScalars(t *testing.T) {
 		{`"a*"`, "[]", true},
 		{`"a"`, "{}", false},
 	} {
-		if got := pattern.Match(value(t, c.pattern), value(t, c.value)); got != c.want {
+		if got := pattern.Compile(value(t, c.pattern)).Match(value(t, c.value), nil); got != c.want {
 			t.Errorf("%s matches %s: %t", c.pattern, c.value, got)
 		}
 	}
@@ -151,16 +151,16 @@ func TestMatchStructures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	patterns := map[string]any{}
+	patterns := map[string]*pattern.Pattern{}
 	for _, f := range archive.Files {
 		name, part, _ := strings.Cut(f.Name, "/")
 		if part == "pattern" {
-			patterns[name] = value(t, string(f.Data))
+			patterns[name] = pattern.Compile(value(t, string(f.Data)))
 			continue
 		}
 		for i, text := range strings.Split(string(f.Data), "---\n") {
 			t.Run(fmt.Sprint(f.Name, i), func(t *testing.T) {
-				if got, want := pattern.Match(patterns[name], value(t, text)), part == "matches"; got != want {
+				if got, want := patterns[name].Match(value(t, text), nil), part == "matches"; got != want {
 					t.Errorf("match is %t for\n%s", got, text)
 				}
 			})
@@ -211,24 +211,41 @@ func FuzzMatch(f *testing.F) {
 			return
 		}
 		before := runtime.DeepCopyJSONValue(got)
-		first := pattern.Match(want, got)
+		compiled, why := pattern.Compile(want), pattern.Difference{}
+		first := compiled.Match(got, &why)
 		if diff := cmp.Diff(before, got); diff != "" {
 			t.Fatalf("the value was modified:\n%s", diff)
 		}
-		if second := pattern.Match(want, got); first != second {
+		if second := compiled.Match(got, nil); first != second {
 			t.Fatalf("the answer changed from %t to %t", first, second)
 		}
-		if !first && pattern.Explain(want, got).Below("at").Text(engine.BriefValue) == "" {
+		if !first && why.Below("at").Text(engine.BriefValue) == "" {
 			t.Fatal("a difference that says nothing")
 		}
 	})
 }
 
 func BenchmarkMatch(b *testing.B) {
-	p := map[string]any{"(image)": "*cassandra* | *mongo*", "=(imagePullPolicy)": "!Never"}
+	p := []any{map[string]any{"(image)": "*cassandra* | *mongo*", "=(imagePullPolicy)": "!Never"}}
 	v := []any{map[string]any{"image": "docker.io/library/mongo:6", "imagePullPolicy": "Always"}, map[string]any{"image": "nginx"}}
-	b.ReportAllocs()
-	for b.Loop() {
-		pattern.Match([]any{p}, v)
-	}
+	b.Run("compiled", func(b *testing.B) {
+		compiled := pattern.Compile(p)
+		b.ReportAllocs()
+		for b.Loop() {
+			compiled.Match(v, nil)
+		}
+	})
+	b.Run("compiling", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			pattern.Compile(p).Match(v, nil)
+		}
+	})
+	b.Run("difference", func(b *testing.B) {
+		compiled, none := pattern.Compile(p), []any{map[string]any{"image": "nginx"}}
+		b.ReportAllocs()
+		for b.Loop() {
+			compiled.Match(none, &pattern.Difference{})
+		}
+	})
 }

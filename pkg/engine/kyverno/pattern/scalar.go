@@ -1,6 +1,7 @@
 package pattern
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -11,29 +12,40 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// matchScalar matches a value that is not to be walked into.
-func matchScalar(pattern, value any) bool {
+// scalar is a compiled pattern that is neither a map nor a list.
+type scalar interface {
+	// holds reports whether a value that is no list matches.
+	holds(value any) bool
+}
+
+func compileScalar(pattern any) scalar {
 	switch p := pattern.(type) {
 	case nil:
-		return isZero(value)
+		return zero{}
 	case bool:
-		v, ok := value.(bool)
-		return ok && v == p
+		return boolean(p)
 	case int64:
-		return matchInteger(p, value)
+		return integer(p)
 	case int:
-		return matchInteger(int64(p), value)
+		return integer(p)
 	case float64:
-		return matchFloat(p, value)
+		return float(p)
 	case string:
-		return matchText(p, value)
+		return compileText(p)
 	default:
-		return false
+		return never{}
 	}
 }
 
-// isZero is what a null pattern asks for.
-func isZero(value any) bool {
+// never is the pattern of a type that JSON does not have.
+type never struct{}
+
+func (never) holds(any) bool { return false }
+
+// zero is what a null pattern asks for.
+type zero struct{}
+
+func (zero) holds(value any) bool {
 	switch v := value.(type) {
 	case nil:
 		return true
@@ -52,72 +64,121 @@ func isZero(value any) bool {
 	}
 }
 
-func matchInteger(pattern int64, value any) bool {
+type boolean bool
+
+func (p boolean) holds(value any) bool {
+	v, ok := value.(bool)
+	return ok && v == bool(p)
+}
+
+type integer int64
+
+func (p integer) holds(value any) bool {
 	switch v := value.(type) {
 	case int64:
-		return v == pattern
+		return v == int64(p)
 	case int:
-		return int64(v) == pattern
+		return int64(v) == int64(p)
 	case float64:
-		return v == math.Trunc(v) && int64(v) == pattern
+		return v == math.Trunc(v) && int64(v) == int64(p)
 	case string:
 		n, err := strconv.ParseInt(v, 10, 64)
-		return err == nil && n == pattern
+		return err == nil && n == int64(p)
 	default:
 		return false
 	}
 }
 
-func matchFloat(pattern float64, value any) bool {
+type float float64
+
+func (p float) holds(value any) bool {
+	whole := float64(p) == math.Trunc(float64(p))
 	switch v := value.(type) {
 	case int64:
-		return pattern == math.Trunc(pattern) && int64(pattern) == v
+		return whole && int64(p) == v
 	case int:
-		return pattern == math.Trunc(pattern) && int(pattern) == v
+		return whole && int(p) == v
 	case float64:
-		return v == pattern
+		return v == float64(p)
 	case string:
 		f, err := strconv.ParseFloat(v, 64)
-		return err == nil && f == pattern
+		return err == nil && f == float64(p)
 	default:
 		return false
 	}
 }
 
-// matchText is the little language of text patterns: `|` binds weaker than `&`.
-func matchText(pattern string, value any) bool {
-	if text, ok := value.(string); ok && text == pattern {
+// text is the little language of text patterns: `|` binds weaker than `&`.
+type text struct {
+	whole        string
+	alternatives []conjunction
+}
+
+// conjunction is the terms between two `|`.
+type conjunction []term
+
+// term is a comparison, or a range, which is two of them.
+type term struct {
+	comparison
+	other  *comparison // nil where there is but one
+	either bool        // one of the two is enough
+}
+
+func compileText(pattern string) *text {
+	t := &text{whole: pattern, alternatives: make([]conjunction, 0, 1+strings.Count(pattern, "|"))}
+	for alternative := range strings.SplitSeq(pattern, "|") {
+		terms := make(conjunction, 0, 1+strings.Count(alternative, "&"))
+		for part := range strings.SplitSeq(strings.Trim(alternative, " "), "&") {
+			terms = append(terms, compileTerm(strings.Trim(part, " ")))
+		}
+		t.alternatives = append(t.alternatives, terms)
+	}
+	return t
+}
+
+// compileTerm reads a range, or a text behind an operator.
+func compileTerm(source string) term {
+	op := operatorOf(source)
+	low, high, outside, isRange := parseRange(source)
+	switch {
+	case op != equal || !isRange:
+		return term{comparison: newComparison(op, strings.TrimSpace(source[len(op):]))}
+	case outside:
+		other := newComparison(greater, high)
+		return term{comparison: newComparison(less, low), other: &other, either: true}
+	default:
+		other := newComparison(lessOrEqual, high)
+		return term{comparison: newComparison(greaterOrEqual, low), other: &other}
+	}
+}
+
+func (t *text) holds(value any) bool {
+	if text, ok := value.(string); ok && text == t.whole {
 		return true
 	}
-	for alternative := range strings.SplitSeq(pattern, "|") {
-		if matchAll(strings.Trim(alternative, " "), value) {
+	for _, alternative := range t.alternatives {
+		if alternative.holds(value) {
 			return true
 		}
 	}
 	return false
 }
 
-func matchAll(pattern string, value any) bool {
-	for term := range strings.SplitSeq(pattern, "&") {
-		if !matchTerm(strings.Trim(term, " "), value) {
+func (c conjunction) holds(value any) bool {
+	for i := range c {
+		if !c[i].holds(value) {
 			return false
 		}
 	}
 	return true
 }
 
-// matchTerm matches a range, or a text behind an operator.
-func matchTerm(term string, value any) bool {
-	op := operatorOf(term)
-	if op != equal {
-		return compare(op, strings.TrimSpace(term[len(op):]), value)
+func (t *term) holds(value any) bool {
+	holds := t.comparison.holds(value)
+	if t.other == nil || holds == t.either {
+		return holds
 	}
-	if low, high, outside, ok := parseRange(term); ok && outside {
-		return compare(less, low, value) || compare(greater, high, value)
-	} else if ok {
-		return compare(greaterOrEqual, low, value) && compare(lessOrEqual, high, value)
-	}
-	return compare(equal, strings.TrimSpace(term), value)
+	return t.other.holds(value)
 }
 
 type operator string
@@ -145,45 +206,65 @@ func operatorOf(term string) operator {
 	return equal
 }
 
-// compare tries durations, then quantities, then text; the first that agrees
-// decides, so that `!5` holds for "5.0" as text although the amounts agree.
-func compare(op operator, pattern string, value any) bool {
-	return compareDuration(op, pattern, value) || compareQuantity(op, pattern, value) || compareText(op, pattern, value)
+// comparison is an operator and what it compares with, read as all that it can be.
+type comparison struct {
+	op         operator
+	text       string
+	duration   time.Duration
+	isDuration bool
+	quantity   resource.Quantity
+	isQuantity bool
 }
 
-func compareDuration(op operator, pattern string, value any) bool {
-	want, err := time.ParseDuration(pattern)
-	if err != nil {
-		return false
+func newComparison(op operator, text string) comparison {
+	c := comparison{op: op, text: text}
+	if mayBeDuration(text) {
+		duration, err := time.ParseDuration(text)
+		c.duration, c.isDuration = duration, err == nil
 	}
-	text, ok := numberText(value)
-	if !ok {
+	c.quantity, c.isQuantity = parseQuantity(text)
+	return c
+}
+
+// mayBeDuration spares most texts the error of time.ParseDuration.
+func mayBeDuration(text string) bool {
+	return text != "" && strings.IndexByte("+-.0123456789", text[0]) >= 0
+}
+
+// holds tries durations, then quantities, then text; the first that agrees
+// decides, so that `!5` holds for "5.0" as text although the amounts agree.
+func (c *comparison) holds(value any) bool {
+	if c.isDuration || c.isQuantity {
+		if amount, ok := numberText(value); ok && (c.holdsDuration(amount) || c.holdsQuantity(amount)) {
+			return true
+		}
+	}
+	return c.holdsText(value)
+}
+
+func (c *comparison) holdsDuration(text string) bool {
+	if !c.isDuration || !mayBeDuration(text) {
 		return false
 	}
 	got, err := time.ParseDuration(text)
-	return err == nil && op.holds(compareInt(int64(got), int64(want)))
+	return err == nil && c.op.holds(cmp.Compare(got, c.duration))
 }
 
-func compareQuantity(op operator, pattern string, value any) bool {
-	want, ok := parseQuantity(pattern)
-	if !ok {
-		return false
-	}
-	text, ok := numberText(value)
-	if !ok {
+func (c *comparison) holdsQuantity(text string) bool {
+	if !c.isQuantity {
 		return false
 	}
 	got, ok := parseQuantity(text)
-	return ok && op.holds(got.Cmp(want))
+	return ok && c.op.holds(got.Cmp(c.quantity))
 }
 
-// compareText knows no order: only `=` and `!` can hold.
-func compareText(op operator, pattern string, value any) bool {
-	if op != equal && op != notEqual {
+// holdsText knows no order: only `=` and `!` can hold.
+func (c *comparison) holdsText(value any) bool {
+	if c.op != equal && c.op != notEqual {
 		return false
 	}
 	text, ok := scalarText(value)
-	return ok && selector.MatchWildcard(pattern, text) == (op == equal)
+	return ok && selector.MatchWildcard(c.text, text) == (c.op == equal)
 }
 
 func (op operator) holds(order int) bool {
@@ -200,17 +281,6 @@ func (op operator) holds(order int) bool {
 		return order < 0
 	default:
 		return order <= 0
-	}
-}
-
-func compareInt(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	default:
-		return 0
 	}
 }
 

@@ -1,74 +1,59 @@
 package strategicmerge
 
 import (
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
 
 // mergeList merges the lists that patches hold for one field.
-func (m *merger) mergeList(live []any, values []any, at *place) (value any, drop bool, err error) {
-	var patch []any
-	for _, v := range values {
-		patch = append(patch, v.([]any)...)
+func (m *merger) mergeList(live []any, values []*node, at *place) (value any, drop bool, err error) {
+	last := values[len(values)-1]
+	patch, directive := last.items, last.directive
+	if len(values) > 1 {
+		patch, directive = joinLists(values)
 	}
-	patch, directive := takeDirective(patch)
 	switch {
 	case directive == directiveDelete:
+		m.nothingToDelete(live == nil, at)
 		return nil, true, nil
 	case directive == directiveReplace:
-		value, err = m.contentList(slices.DeleteFunc(patch, hasAnchors), at)
+		value, err = m.contentList(slices.DeleteFunc(slices.Clone(patch), (*node).isAnchored), at)
 		return value, false, err
 	case len(patch) == 0:
 		return live, live == nil, nil
 	}
-	if kindOf(patch[0]) != isMap {
+	if patch[0].kind != isMap {
 		if i := slices.IndexFunc(live, isAMap); i >= 0 && len(at.listRule().keys) > 0 {
-			return nil, false, &KindError{Path: at.element(i).String(), Patch: kindOf(patch[0]).String(), Got: isMap.String()}
+			return nil, false, &KindError{Path: at.element(i).String(), Patch: patch[0].kind.String(), Got: isMap.String()}
 		}
-		last, _ := values[len(values)-1].([]any)
 		value, err = m.mergeScalars(live, patch, last, at)
 		return value, false, err
 	}
 	return m.mergeElements(live, patch, at)
 }
 
-// takeDirective splits off an element that holds nothing but a $patch, which
-// speaks for the whole list.
-func takeDirective(patch []any) ([]any, string) {
-	directive := ""
-	rest := slices.DeleteFunc(slices.Clone(patch), func(element any) bool {
-		d, only := listDirective(element)
-		if only {
-			directive = d
+// joinLists takes lists for one; the last directive counts.
+func joinLists(values []*node) (items []*node, directive string) {
+	for _, v := range values {
+		items = append(items, v.items...)
+		if v.directive != "" {
+			directive = v.directive
 		}
-		return only
-	})
-	return rest, directive
-}
-
-func listDirective(element any) (directive string, only bool) {
-	e, ok := element.(map[string]any)
-	if !ok || len(e) != 1 {
-		return "", false
 	}
-	directive, only = e[directiveKey].(string)
-	return directive, only
+	return items, directive
 }
 
 // mergeScalars replaces a list of scalars, or adds to one that merges as a set
 // (finalizers) what it lacks.
-func (m *merger) mergeScalars(live, patch, last []any, at *place) (any, error) {
+func (m *merger) mergeScalars(live []any, patch []*node, last *node, at *place) (any, error) {
 	if !at.listRule().merge {
-		return m.contentList(last, at)
+		return m.contentList(last.items, at)
 	}
 	var added []any
 	for _, v := range patch {
-		if !contains(live, v) && !contains(added, v) {
-			added = append(added, v)
+		if !contains(live, v.value) && !contains(added, v.value) {
+			added = append(added, v.value)
 		}
 	}
 	if len(added) == 0 {
@@ -77,77 +62,49 @@ func (m *merger) mergeScalars(live, patch, last []any, at *place) (any, error) {
 	return append(added, live...), nil
 }
 
-// elements sorts the pattern elements of a list by what they are to do.
+// elements sorts the elements of a patch by what they are to do.
 type elements struct {
-	hits  map[int][]map[string]any // by the live element that they patch
+	hits  map[int][]*node // by the live element that they patch
 	added []any
 }
 
 // mergeElements merges lists of maps.
-func (m *merger) mergeElements(live, patch []any, at *place) (any, bool, error) {
+func (m *merger) mergeElements(live []any, patch []*node, at *place) (any, bool, error) {
 	rule := at.listRule()
+	anchored := slices.ContainsFunc(patch, (*node).isAnchored)
 	if !rule.merge || len(rule.keys) == 0 {
 		rule.keys = nil
-		if !slices.ContainsFunc(patch, hasAnchors) {
-			replaced, err := m.replaceElements(live, patch, rule, at)
+		if !anchored {
+			replaced, err := m.contentList(patch, at)
+			if err == nil {
+				m.notes.replaced(live, replaced, rule, at)
+			}
 			return replaced, false, err
 		}
 	}
-	sorted := elements{hits: map[int][]map[string]any{}}
-	for i, element := range patch {
-		e, ok := element.(map[string]any)
-		if !ok {
-			return nil, false, &KindError{Path: at.element(i).String(), Patch: kindOf(element).String(), Got: isMap.String()}
+	sorted := elements{hits: map[int][]*node{}}
+	for i, e := range patch {
+		if e.kind != isMap {
+			return nil, false, &KindError{Path: at.element(i).String(), Patch: e.kind.String(), Got: isMap.String()}
 		}
-		if hasAnchors(e) {
+		if e.anchored {
 			m.anchored(e, live, &sorted, listAt{at, rule.keys})
 		} else if err := m.plain(e, live, &sorted, listAt{at, rule.keys}); err != nil {
 			return nil, false, err
 		}
 	}
-	if len(sorted.hits) > 0 && severalAnchored(patch) {
-		m.warn("%s: every pattern element with anchors patches the elements that meet it; Kyverno 1.19 would lose elements, or fields of them, when there are several", at)
-	}
+	m.notes.several(patch, sorted, at)
 	merged, err := m.patchElements(live, sorted, at)
 	if err != nil {
 		return nil, false, err
 	}
-	if rule.byType && len(live) > 0 && !slices.ContainsFunc(patch, hasAnchors) && !diff.Same(merged, patch) {
-		m.warn("%s: the list merges by %s, as its schema says; Kyverno 1.19 would replace it as a whole", at, strings.Join(rule.keys, " and "))
+	if rule.byType && !anchored {
+		m.notes.mergedByType(live, merged, patch, listAt{at, rule.keys})
 	}
 	return merged, live == nil && len(merged) == 0, nil
 }
 
 func isAMap(v any) bool { return kindOf(v) == isMap }
-
-func severalAnchored(patch []any) bool {
-	n := 0
-	for _, element := range patch {
-		if hasAnchors(element) {
-			n++
-		}
-	}
-	return n > 1
-}
-
-// replaceElements replaces a list that has no merge keys, as Kyverno does.
-func (m *merger) replaceElements(live, patch []any, rule listRule, at *place) (any, error) {
-	written, err := m.contentList(patch, at)
-	if err != nil {
-		return nil, err
-	}
-	replaced, _ := written.([]any)
-	lost := 0
-	for _, element := range live {
-		if !contains(replaced, element) {
-			lost++
-		}
-	}
-	if lost > 0 && !rule.known {
-		m.warn("%s: no merge key is known of this list, so the patch replaces it as a whole, as Kyverno does; %d live elements differ or are gone", at, lost)
-	}
-	return replaced, nil
-}
 
 // listAt is a list and its merge keys.
 type listAt struct {
@@ -155,108 +112,72 @@ type listAt struct {
 	keys []string
 }
 
-// anchored finds the live elements that a pattern element with anchors patches.
-func (m *merger) anchored(e map[string]any, live []any, sorted *elements, at listAt) {
-	targets, names := targetsOf(e, live, at.keys), namedBy(e, live, at.keys)
-	patch := withoutNames(e, names)
-	if len(names) > 0 && otherwiseHit(patch, live, targets, at.place) {
-		m.warn("%s: a pattern element that spells out its %s patches only the element with it; Kyverno 1.19 would patch every one whose conditions hold",
-			at, strings.Join(names, " and "))
-	}
-	adds := map[string]bool{}
-	for _, t := range targets {
-		if check(e, live[t], at.element(t)) == nil {
+// anchored finds the live elements that an element with anchors patches.
+func (m *merger) anchored(e *node, live []any, sorted *elements, at listAt) {
+	targets := selectTargets(e, live, at.keys)
+	patch := e.without(targets.namesToKeep(e))
+	m.notes.named(patch, live, targets, at.place)
+	var hits []int
+	var missed []*failure
+	for _, t := range targets.indices {
+		failed := m.check(e, live[t], at.element(t))
+		switch {
+		case failed == nil:
+			hits = append(hits, t)
 			sorted.hits[t] = append(sorted.hits[t], patch)
-			adds[missingAdds(e, live[t])] = true
+		case m.why != nil:
+			failed.element = t
+			missed = append(missed, failed)
 		}
 	}
-	if len(adds) > 1 {
-		m.warn("%s: +() is judged on each element; Kyverno 1.19 would judge it on the first one for all", at)
+	m.notes.added(e, live, hits, at.place)
+	if len(hits) == 0 {
+		m.missed(e, live, missed, targets, at.place)
 	}
 }
 
-// missingAdds names the add anchors whose keys an element lacks.
-func missingAdds(e map[string]any, live any) string {
-	object, _ := live.(map[string]any)
-	var missing strings.Builder
-	for _, key := range sortedKeys(e) {
-		anchor, plain := pattern.ParseKey(key)
-		value, present := object[plain]
-		if anchor == pattern.Add && !present {
-			missing.WriteString(plain + ";")
-		} else if child, ok := e[key].(map[string]any); ok && anchor != pattern.Add {
-			missing.WriteString(plain + "{" + missingAdds(child, value) + "}")
-		}
+// namesToKeep are the keys that name the live element and so are not written, since
+// a patch does not rename what it found; nor does Kyverno.
+func (t targets) namesToKeep(e *node) []string {
+	if e.hasAnchored("name") {
+		return append(slices.Clip(t.names), "name")
 	}
-	return missing.String()
+	return t.names
 }
 
-// otherwiseHit tells whether the pattern element would change a live one that
-// it does not name.
-func otherwiseHit(patch map[string]any, live []any, targets []int, at *place) bool {
-	for i := range live {
-		object, ok := live[i].(map[string]any)
-		if !ok || slices.Contains(targets, i) || check(patch, object, at.element(i)) != nil {
-			continue
-		}
-		var trial merger
-		if merged, _, err := trial.mergeMap(object, []map[string]any{patch}, at.element(i)); err == nil && !diff.Same(merged, object) {
-			return true
-		}
-	}
-	return false
-}
-
-// withoutNames leaves out what names the live element, since a patch does not
-// rename what it found; nor does Kyverno.
-func withoutNames(e map[string]any, names []string) map[string]any {
-	if hasAnchored(e, "name") {
-		names = append(names, "name")
-	}
-	if !slices.ContainsFunc(names, func(k string) bool { return e[k] != nil }) {
-		return e
-	}
-	out := maps.Clone(e)
-	for _, k := range names {
-		delete(out, k)
-	}
-	return out
-}
-
-// plain finds the live element that a pattern element without anchors patches,
-// or makes it a new one.
-func (m *merger) plain(e map[string]any, live []any, sorted *elements, at listAt) error {
+// plain finds the live element that an element without anchors patches, or makes
+// it a new one.
+func (m *merger) plain(e *node, live []any, sorted *elements, at listAt) error {
 	if len(at.keys) == 0 { // beside anchored elements, in a list without keys
 		written, err := m.contentMap(e, at.element(0))
-		if err == nil && !isDeletion(e) && !contains(live, written) {
+		if err == nil && !e.isDeletion() && !contains(live, written) {
 			sorted.added = append(sorted.added, written)
 		}
 		return err
 	}
-	if !slices.ContainsFunc(at.keys, func(k string) bool { return e[k] != nil }) {
-		m.warn("%s: a pattern element without %s is left out, since it says neither which element it means nor that it means all of them, as (%s): \"*\" would; Kyverno 1.19 would empty the list",
-			at, strings.Join(at.keys, " or "), at.keys[0])
+	if !slices.ContainsFunc(at.keys, func(k string) bool { return e.source[k] != nil }) {
+		m.withoutKeys(at)
 		return nil
 	}
 	for _, k := range at.keys {
-		if v, present := e[k]; present && kindOf(v) != isScalar {
-			found := kindOf(v)
-			return &KindError{Path: at.String() + "[]." + k, Patch: found.String(), Got: isScalar.String()}
+		if v, present := e.source[k]; present && kindOf(v) != isScalar {
+			return &KindError{Path: at.String() + "[]." + k, Patch: kindOf(v).String(), Got: isScalar.String()}
 		}
 	}
-	if i := find(e, live, at.keys); i >= 0 {
+	if i := find(e.source, live, at.keys); i >= 0 {
 		sorted.hits[i] = append(sorted.hits[i], e)
 		return nil
 	}
-	i := find(e, sorted.added, at.keys)
+	i := find(e.source, sorted.added, at.keys)
 	switch {
-	case i >= 0 && isDeletion(e):
+	case i >= 0 && e.isDeletion():
 		sorted.added = slices.Delete(sorted.added, i, i+1)
 		return nil
-	case isDeletion(e):
+	case e.isDeletion():
+		m.nothingNamed(e, at)
 		return nil
 	case i >= 0:
-		merged, _, err := m.mergeMap(sorted.added[i].(map[string]any), []map[string]any{e}, at.element(i))
+		merged, _, err := m.mergeMap(sorted.added[i].(map[string]any), []*node{e}, at.element(i))
 		sorted.added[i] = merged
 		return err
 	}
@@ -326,7 +247,7 @@ func (m *merger) patchElements(live []any, sorted elements, at *place) ([]any, e
 		}
 		if removed || !diff.Shared(merged, old) {
 			changed = true
-			m.tellDifference(patches, old, at)
+			m.notes.patched(patches, old, at)
 		}
 		if !removed {
 			out = append(out, merged)
@@ -336,34 +257,4 @@ func (m *merger) patchElements(live []any, sorted elements, at *place) ([]any, e
 		return live, nil
 	}
 	return out, nil
-}
-
-// tellDifference warns where Kyverno 1.19 is known not to change an element, or
-// the list around it, in the way that the policy says.
-func (m *merger) tellDifference(patches []map[string]any, live map[string]any, at *place) {
-	if !slices.ContainsFunc(patches, func(p map[string]any) bool { return hasAnchors(p) }) {
-		return
-	}
-	switch {
-	case slices.ContainsFunc(patches, func(p map[string]any) bool { return hasGlobal(p) }):
-		m.warn("%s: fields beside a <() are written to the elements that meet it; Kyverno 1.19 would ignore them", at)
-	case live["name"] == nil:
-		m.warn("%s: the elements have no name, and are patched all the same; Kyverno 1.19 would not change them", at)
-	case !at.listRule().merge || len(at.listRule().keys) == 0:
-		m.warn("%s: no merge key is known of this list, and only the fields of the patch are written; Kyverno 1.19 would replace the list by the patched fields", at)
-	}
-}
-
-func hasGlobal(patch any) bool {
-	switch p := patch.(type) {
-	case map[string]any:
-		for key, value := range p {
-			if anchor, _ := pattern.ParseKey(key); anchor == pattern.Global || hasGlobal(value) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(p, hasGlobal)
-	}
-	return false
 }

@@ -1,48 +1,41 @@
 package strategicmerge
 
 import (
-	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
 
-const (
-	directiveKey     = "$patch"
-	directiveDelete  = "delete"
-	directiveReplace = "replace"
-	directiveMerge   = "merge"
-)
-
 // merger writes patches whose conditions hold. Several patches may meet in one
 // list element; they are merged together, so that all of them are judged on the
 // element as it was and the last one to set a field wins.
 type merger struct {
-	warnings []engine.Warning
-}
-
-func (m *merger) warn(format string, args ...any) {
-	w := engine.Warning(fmt.Sprintf(format, args...))
-	if !slices.Contains(m.warnings, w) {
-		m.warnings = append(m.warnings, w)
-	}
+	notes      *notes             // nil where nobody reads them
+	why        *engine.Reasons    // why nothing changes; nil where nobody asks
+	difference pattern.Difference // of the condition that was checked last
 }
 
 // mergeMap merges patches into a map, nil where there is none yet. The map that
 // it was given is returned where nothing changed.
-func (m *merger) mergeMap(live map[string]any, patches []map[string]any, at *place) (merged map[string]any, removed bool, err error) {
+func (m *merger) mergeMap(live map[string]any, patches []*node, at *place) (merged map[string]any, removed bool, err error) {
 	patches, live, removed, err = m.directives(live, patches, at)
 	if err != nil || removed {
 		return nil, removed, err
 	}
-	values := fieldsToWrite(live, patches)
+	fields := m.fieldsToWrite(live, patches, at)
 	merged = live
-	for _, key := range sortedKeys(values) {
+	for len(fields) > 0 {
+		key, n := fields[0].name, 1
+		for n < len(fields) && fields[n].name == key {
+			n++
+		}
 		old := live[key]
-		value, drop, err := m.mergeValue(old, values[key], at.field(key))
+		value, drop, err := m.mergeValue(old, fields[:n:n], at.field(key))
+		fields = fields[n:]
 		switch {
 		case err != nil:
 			return nil, false, err
@@ -70,15 +63,18 @@ func copyOnce(m, live map[string]any) map[string]any {
 
 // directives obeys $patch: what was there before a delete or a replace, in the
 // object or in earlier patches, no longer counts.
-func (m *merger) directives(live map[string]any, patches []map[string]any, at *place) (rest []map[string]any, base map[string]any, removed bool, err error) {
+func (m *merger) directives(live map[string]any, patches []*node, at *place) (rest []*node, base map[string]any, removed bool, err error) {
+	if !slices.ContainsFunc(patches, func(p *node) bool { return p.directive != "" }) {
+		return patches, live, false, nil
+	}
 	base = live
 	for _, patch := range patches {
-		directive := patch[directiveKey]
-		if directive == directiveDelete {
+		if patch.directive == directiveDelete {
+			m.nothingToDelete(live == nil, at)
 			rest, base, removed = nil, nil, true
 			continue
 		}
-		if directive != directiveReplace && !removed {
+		if patch.directive != directiveReplace && !removed {
 			rest = append(rest, patch)
 			continue
 		}
@@ -91,37 +87,44 @@ func (m *merger) directives(live map[string]any, patches []map[string]any, at *p
 	return rest, base, removed, nil
 }
 
-// fieldsToWrite gathers, in the order of the patches, what they write to each
-// field of a map.
-func fieldsToWrite(live map[string]any, patches []map[string]any) map[string][]any {
-	values := map[string][]any{}
+// fieldsToWrite gathers what patches write to a map: by field, and for each field
+// in the order of the patches.
+func (m *merger) fieldsToWrite(live map[string]any, patches []*node, at *place) []*node {
+	n := 0
 	for _, patch := range patches {
-		for _, key := range sortedKeys(patch) {
-			anchor, plain := pattern.ParseKey(key)
-			if _, present := live[plain]; anchor == pattern.Add && present || key == directiveKey {
-				continue
+		n += len(patch.fields)
+	}
+	fields := make([]*node, 0, n)
+	for _, patch := range patches {
+		for _, f := range patch.fields {
+			if f.anchor == pattern.Add {
+				if value, present := live[f.name]; present {
+					m.alreadyThere(f, value, at)
+					continue
+				}
 			}
-			if (anchor == pattern.Condition || anchor == pattern.Global) && !writes(patch[key]) {
-				continue
-			}
-			values[plain] = append(values[plain], patch[key])
+			fields = append(fields, f)
 		}
 	}
-	return values
+	slices.SortStableFunc(fields, func(a, b *node) int { return strings.Compare(a.name, b.name) })
+	return fields
 }
 
 // mergeValue merges what patches write to one field. An empty map or list in a
 // patch changes nothing. To drop a field that is missing, or null, changes
 // nothing either; but a missing map in which the patch deletes fields becomes an
 // empty one, as in kyaml, which takes over the patch's map and then deletes in it.
-func (m *merger) mergeValue(live any, values []any, at *place) (value any, drop bool, err error) {
-	values = slices.DeleteFunc(values, isEmpty)
+func (m *merger) mergeValue(live any, values []*node, at *place) (value any, drop bool, err error) {
+	if slices.ContainsFunc(values, (*node).isEmpty) {
+		m.writesNothing(live, values, at)
+		values = slices.DeleteFunc(slices.Clone(values), (*node).isEmpty)
+	}
 	if len(values) == 0 {
 		return live, live == nil, nil
 	}
-	last := kindOf(values[len(values)-1])
+	last := values[len(values)-1].kind
 	for i := len(values) - 1; i >= 0; i-- {
-		if kindOf(values[i]) != last { // what was written before is gone
+		if values[i].kind != last { // what was written before is gone
 			live, values = nil, values[i+1:]
 			break
 		}
@@ -132,8 +135,8 @@ func (m *merger) mergeValue(live any, values []any, at *place) (value any, drop 
 	switch last {
 	case isMap:
 		old, _ := live.(map[string]any)
-		merged, removed, err := m.mergeMap(old, asMaps(values), at)
-		if merged == nil && slices.ContainsFunc(values, deletesFields) {
+		merged, removed, err := m.mergeMap(old, values, at)
+		if merged == nil && slices.ContainsFunc(values, (*node).deletesFields) {
 			merged = map[string]any{}
 		}
 		return merged, removed || merged == nil, err
@@ -141,9 +144,10 @@ func (m *merger) mergeValue(live any, values []any, at *place) (value any, drop 
 		old, _ := live.([]any)
 		return m.mergeList(old, values, at)
 	case isNull:
+		m.nothingToDelete(live == nil, at)
 		return nil, true, nil
 	default:
-		return m.scalar(values[len(values)-1], at), false, nil
+		return m.scalar(values[len(values)-1].value, at), false, nil
 	}
 }
 
@@ -153,55 +157,51 @@ func (m *merger) scalar(value any, at *place) any {
 		return value
 	}
 	s, _ := text(value)
-	m.warn("%s: %s is written as a string, since labels and annotations hold nothing else", at, s)
+	m.notes.writtenAsString(s, at)
 	return s
 }
 
 // content is a part of a patch that becomes part of the object as a whole:
 // nulls and directives have nothing to act on, and conditions were judged.
 // Unlike elsewhere in a patch, {} and [] say something here (`emptyDir: {}`).
-func (m *merger) content(patch any, at *place) (any, error) {
-	switch p := patch.(type) {
-	case map[string]any:
-		return m.contentMap(p, at)
-	case []any:
-		return m.contentList(p, at)
+func (m *merger) content(patch *node, at *place) (any, error) {
+	switch patch.kind {
+	case isMap:
+		return m.contentMap(patch, at)
+	case isList:
+		return m.contentList(patch.items, at)
 	default:
-		return m.scalar(p, at), nil
+		return m.scalar(patch.value, at), nil
 	}
 }
 
-func (m *merger) contentMap(patch map[string]any, at *place) (map[string]any, error) {
-	out := make(map[string]any, len(patch))
-	for _, key := range sortedKeys(patch) {
-		value := patch[key]
-		anchor, plain := pattern.ParseKey(key)
-		condition := anchor == pattern.Condition || anchor == pattern.Global
-		if key == directiveKey || value == nil || isDeletion(value) || condition && !writes(value) {
+func (m *merger) contentMap(patch *node, at *place) (map[string]any, error) {
+	out := make(map[string]any, len(patch.fields))
+	for _, f := range patch.fields {
+		if f.kind == isNull || f.isDeletion() {
 			continue
 		}
-		written, err := m.content(value, at.field(plain))
+		written, err := m.content(f, at.field(f.name))
 		if err != nil {
 			return nil, err
 		}
-		out[plain] = written
+		out[f.name] = written
 	}
 	return out, nil
 }
 
 // contentList joins what has the same merge keys, as a second merge would.
-func (m *merger) contentList(patch []any, at *place) (any, error) {
-	patch, _ = takeDirective(patch)
-	if len(patch) > 0 && len(at.listRule().keys) > 0 && kindOf(patch[0]) == isMap {
-		merged, _, err := m.mergeElements(nil, patch, at)
+func (m *merger) contentList(items []*node, at *place) (any, error) {
+	if len(items) > 0 && items[0].kind == isMap && len(at.listRule().keys) > 0 {
+		merged, _, err := m.mergeElements(nil, items, at)
 		if list, _ := merged.([]any); len(list) == 0 {
 			merged = []any{}
 		}
 		return merged, err
 	}
-	out := make([]any, 0, len(patch))
-	for i, element := range patch {
-		if isDeletion(element) {
+	out := make([]any, 0, len(items))
+	for i, element := range items {
+		if element.isDeletion() {
 			continue
 		}
 		written, err := m.content(element, at.element(i))
@@ -211,20 +211,4 @@ func (m *merger) contentList(patch []any, at *place) (any, error) {
 		out = append(out, written)
 	}
 	return out, nil
-}
-
-// deletesFields tells whether a map sets a field of its own to null.
-func deletesFields(patch any) bool {
-	p, _ := patch.(map[string]any)
-	for key, value := range p {
-		if anchor, _ := pattern.ParseKey(key); value == nil && (anchor == pattern.None || anchor == pattern.Add) {
-			return true
-		}
-	}
-	return false
-}
-
-func isDeletion(patch any) bool {
-	p, ok := patch.(map[string]any)
-	return ok && p[directiveKey] == directiveDelete
 }

@@ -36,25 +36,6 @@ func kindOf(v any) kind {
 	}
 }
 
-func isEmpty(v any) bool {
-	switch v := v.(type) {
-	case map[string]any:
-		return len(v) == 0
-	case []any:
-		return len(v) == 0
-	default:
-		return false
-	}
-}
-
-func asMaps(values []any) []map[string]any {
-	out := make([]map[string]any, len(values))
-	for i, v := range values {
-		out[i] = v.(map[string]any)
-	}
-	return out
-}
-
 // text is a scalar as YAML would show it without quotes.
 func text(v any) (string, bool) {
 	switch v := v.(type) {
@@ -80,9 +61,8 @@ func contains(list []any, v any) bool {
 	return slices.ContainsFunc(list, func(e any) bool { return diff.Same(e, v) })
 }
 
-// sortedKeys is the order in which a map is gone through.
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m)) // much faster than slices.Sorted of maps.Keys
 	for key := range m {
 		keys = append(keys, key)
 	}

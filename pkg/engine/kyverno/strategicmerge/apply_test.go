@@ -51,10 +51,19 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// apply compiles and applies a patch.
+func apply(live, patch map[string]any, s engine.Schema, why *engine.Reasons) (map[string]any, []engine.Warning, error) {
+	compiled, err := strategicmerge.Compile(patch)
+	if err != nil {
+		return live, nil, err
+	}
+	return compiled.Apply(live, s, why)
+}
+
 func testApply(t *testing.T, c map[string]string) {
 	live, patch := object(t, c["live"]), object(t, c["patch"])
 	liveBefore, patchBefore := runtime.DeepCopyJSON(live), runtime.DeepCopyJSON(patch)
-	got, err := strategicmerge.Apply(live, patch, schemaOf(t, live))
+	got, warnings, err := apply(live, patch, schemaOf(t, live), nil)
 	if diff := cmp.Diff(liveBefore, live); diff != "" {
 		t.Errorf("the live object was modified:\n%s", diff)
 	}
@@ -80,16 +89,16 @@ func testApply(t *testing.T, c map[string]string) {
 	want := live
 	if _, unchanged := c["unchanged"]; !unchanged {
 		want = object(t, c["want"])
-	} else if !same(got.Object, live) {
+	} else if !same(got, live) {
 		t.Error("nothing changed, but the object is another one")
 	}
-	if diff := cmp.Diff(want, got.Object); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	checkWarnings(t, c["warning"], got.Warnings)
-	again, err := strategicmerge.Apply(got.Object, patch, schemaOf(t, live))
-	if _, changes := c["again"]; !changes && (err != nil || !same(again.Object, got.Object)) {
-		t.Errorf("the patch changes its own result: %v\n%s", err, cmp.Diff(got.Object, again.Object))
+	checkWarnings(t, c["warning"], warnings)
+	again, _, err := apply(got, patch, schemaOf(t, live), nil)
+	if _, changes := c["again"]; !changes && (err != nil || !same(again, got)) {
+		t.Errorf("the patch changes its own result: %v\n%s", err, cmp.Diff(got, again))
 	}
 }
 
@@ -145,22 +154,22 @@ func schemaOf(t testing.TB, live map[string]any) engine.Schema {
 
 func TestApplySharesWhatItDoesNotTouch(t *testing.T) {
 	live := object(t, `{kind: Pod, metadata: {labels: {a: b}}, spec: {containers: [{name: a, env: [{name: A}]}, {name: b}]}}`)
-	got, err := strategicmerge.Apply(live, object(t, `spec: {containers: [{name: a, image: x}]}`), schemaOf(t, live))
+	got, _, err := apply(live, object(t, `spec: {containers: [{name: a, image: x}]}`), schemaOf(t, live), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !same(got.Object["metadata"].(map[string]any), live["metadata"].(map[string]any)) {
+	if !same(got["metadata"].(map[string]any), live["metadata"].(map[string]any)) {
 		t.Error("metadata was not touched, but is a copy")
 	}
 	containers := func(o map[string]any) []any { return o["spec"].(map[string]any)["containers"].([]any) }
-	if !same(containers(got.Object)[1].(map[string]any), containers(live)[1].(map[string]any)) {
+	if !same(containers(got)[1].(map[string]any), containers(live)[1].(map[string]any)) {
 		t.Error("the second container was not touched, but is a copy")
 	}
 }
 
 func TestConditionErrorTellsWhatWasFound(t *testing.T) {
 	live := object(t, `{kind: Secret, data: {password: aHVudGVyMg==}}`)
-	_, err := strategicmerge.Apply(live, object(t, `{data: {(password): "x*", a: b}}`), engine.Schema{})
+	_, _, err := apply(live, object(t, `{data: {(password): "x*", a: b}}`), engine.Schema{}, nil)
 	var failed *strategicmerge.ConditionError
 	if !errors.As(err, &failed) {
 		t.Fatalf("error %v", err)
@@ -202,15 +211,15 @@ func widgets(t testing.TB) engine.Schema {
 
 func TestMapListsOfCustomResourcesMergeByTheirKeys(t *testing.T) {
 	live := object(t, `{apiVersion: example.com/v1, kind: Widget, spec: {parts: [{id: x, a: "1"}, {id: y}], tags: [a]}}`)
-	got, err := strategicmerge.Apply(live, object(t, `spec: {parts: [{id: y, b: "2"}, {id: z}], tags: [b]}`), widgets(t))
+	got, warnings, err := apply(live, object(t, `spec: {parts: [{id: y, b: "2"}, {id: z}], tags: [b]}`), widgets(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := object(t, `{apiVersion: example.com/v1, kind: Widget, spec: {parts: [{id: z}, {id: x, a: "1"}, {id: y, b: "2"}], tags: [b]}}`)
-	if diff := cmp.Diff(want, got.Object); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	checkWarnings(t, "the list merges by id, as its schema says; Kyverno 1.19 would replace it", got.Warnings)
+	checkWarnings(t, "the list merges by id, as its schema says; Kyverno 1.19 would replace it", warnings)
 }
 
 // TestEmptySchemasAreHarmless holds lookups back from a schema without content.
@@ -221,7 +230,7 @@ func TestEmptySchemasAreHarmless(t *testing.T) {
 		{Patch: strategicpatch.PatchMetaFromOpenAPIV3{Schema: &spec.Schema{}}},
 		{Types: managedfields.NewDeducedTypeConverter()},
 	} {
-		if _, err := strategicmerge.Apply(live, object(t, `spec: {l: [{(a): b, c: d}], m: [{x: y}]}`), s); err != nil {
+		if _, _, err := apply(live, object(t, `spec: {l: [{(a): b, c: d}], m: [{x: y}]}`), s, nil); err != nil {
 			t.Error(err)
 		}
 	}
@@ -242,10 +251,7 @@ func FuzzApply(f *testing.F) {
 			return
 		}
 		liveBefore, patchBefore := runtime.DeepCopyJSON(live), runtime.DeepCopyJSON(patch)
-		got, err := strategicmerge.Apply(live, patch, schemaOf(t, live))
-		if err == nil {
-			strategicmerge.Explain(live, patch, schemaOf(t, live), engine.NewReasons(func(any) bool { return false }))
-		}
+		got, _, err := apply(live, patch, schemaOf(t, live), engine.NewReasons(func(any) bool { return false }))
 		if diff := cmp.Diff(liveBefore, live); diff != "" {
 			t.Fatalf("the live object was modified:\n%s", diff)
 		}
@@ -255,9 +261,9 @@ func FuzzApply(f *testing.F) {
 		if err != nil || strings.ContainsAny(patchText, "(") {
 			return // a patch may well make its own conditions fail, or hold
 		}
-		again, err := strategicmerge.Apply(got.Object, patch, schemaOf(t, live))
-		if err != nil || !same(again.Object, got.Object) {
-			t.Fatalf("the patch changes its own result: %v\n%s", err, cmp.Diff(got.Object, again.Object))
+		again, _, err := apply(got, patch, schemaOf(t, live), nil)
+		if err != nil || !same(again, got) {
+			t.Fatalf("the patch changes its own result: %v\n%s", err, cmp.Diff(got, again))
 		}
 	})
 }
@@ -275,18 +281,31 @@ func BenchmarkApply(b *testing.B) {
 		"metadata": map[string]any{"labels": map[string]any{"app": "web"}},
 		"spec":     map[string]any{"containers": containers},
 	}
-	for name, patch := range map[string]string{
+	s := schemaOf(b, live)
+	for name, text := range map[string]string{
 		"label":     `metadata: {labels: {team: shop}}`,
 		"unchanged": `metadata: {labels: {+(app): other}}`,
 		"skipped":   `spec: {(hostNetwork): true, dnsPolicy: Default}`,
 		"anchors":   `spec: {containers: [{(image): "nginx*", +(imagePullPolicy): Always, securityContext: {+(privileged): false}}]}`,
 		"list":      `spec: {containers: [{name: c3, env: [{name: B, value: c}]}, {name: side, image: envoy}]}`,
 	} {
-		p, s := object(b, patch), schemaOf(b, live)
+		patch := object(b, text)
+		compiled, err := strategicmerge.Compile(patch)
+		if err != nil {
+			b.Fatal(err)
+		}
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := strategicmerge.Apply(live, p, s); err != nil && name != "skipped" {
+				if _, _, err := compiled.Apply(live, s, nil); err != nil && name != "skipped" {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(name+"/compiling", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, _, err := apply(live, patch, s, nil); err != nil && name != "skipped" {
 					b.Fatal(err)
 				}
 			}
@@ -301,7 +320,7 @@ func TestDeepPatchesAreBounded(t *testing.T) {
 	for depth := 1; depth <= 100; depth++ {
 		live = map[string]any{"name": "a", "l": []any{live, map[string]any{"name": "b"}}}
 		patch = map[string]any{"name": "a", "+(x)": "y", "l": []any{patch}}
-		_, err := strategicmerge.Apply(live, patch, engine.Schema{})
+		_, _, err := apply(live, patch, engine.Schema{}, nil)
 		if fails := depth > 64; fails != (err != nil) {
 			t.Fatalf("depth %d: error %v", depth, err)
 		}

@@ -15,12 +15,13 @@ type difference struct {
 	Want           string
 }
 
-func TestExplain(t *testing.T) {
+func TestDifference(t *testing.T) {
 	cases.Each(t, "testdata/differences.txtar", func(t *testing.T, c *difference) {
-		if pattern.Match(c.Pattern, c.Value) {
+		var why pattern.Difference
+		if pattern.Compile(c.Pattern).Match(c.Value, &why) {
 			t.Fatal("they match")
 		}
-		if got := pattern.Explain(c.Pattern, c.Value).Below("spec").Text(engine.BriefValue); got != c.Want {
+		if got := why.Below("spec").Text(engine.BriefValue); got != c.Want {
 			t.Errorf("\n got %s\nwant %s", got, c.Want)
 		}
 	})

@@ -1,0 +1,157 @@
+package kyverno
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jsonpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/legacy"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
+)
+
+// The forms of a patch. Each reader returns a patch even where it reports an error:
+// there was one.
+
+func decodeStrategicMerge(n policydecode.Node) *Patch {
+	if _, err := asMapping(n.Value); err != nil {
+		n.Fail("%w", err)
+		return &Patch{}
+	}
+	return newPatch(n, "patchStrategicMerge", compileStrategicMerge)
+}
+
+type strategicMergePatch struct{ *strategicmerge.Patch }
+
+func compileStrategicMerge(patch any) (compiledPatch, error) {
+	document, err := asMapping(patch)
+	if err != nil {
+		return nil, err
+	}
+	compiled, err := strategicmerge.Compile(document)
+	return strategicMergePatch{compiled}, err
+}
+
+func (p strategicMergePatch) apply(on PatchSubject) (PatchResult, error) {
+	object, warnings, err := p.Patch.Apply(on.Object, on.Schema(), on.Why)
+	return PatchResult{Object: object, Warnings: warnings}, err
+}
+
+// decodeOverlay reads a mutate.overlay.
+func decodeOverlay(n policydecode.Node) *Patch {
+	document, err := asMapping(n.Value)
+	if err != nil {
+		n.Fail("%w", err)
+		return &Patch{}
+	}
+	if err := legacy.Validate(document); err != nil {
+		n.Fail("%w", err)
+	}
+	return newPatch(n, "overlay", compileOverlay)
+}
+
+type overlay map[string]any
+
+func compileOverlay(patch any) (compiledPatch, error) {
+	document, err := asMapping(patch)
+	return overlay(document), err
+}
+
+func (p overlay) apply(on PatchSubject) (PatchResult, error) {
+	after, err := legacy.ApplyOverlay(on.Object, p)
+	if err != nil {
+		return PatchResult{Object: on.Object}, err
+	}
+	if on.Why != nil && diff.Shared(after, on.Object) {
+		legacy.ExplainOverlay(on.Object, p, on.Why)
+	}
+	return quoted(on.Object, after, ""), nil
+}
+
+func asMapping(patch any) (map[string]any, error) {
+	document, ok := patch.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("must be a mapping, not %s", policydecode.TypeName(patch))
+	}
+	return document, nil
+}
+
+// decodeOperations reads a patch that is a list of operations.
+func decodeOperations(n policydecode.Node, key string, compile compilePatch) *Patch {
+	p := newPatch(n, key, compile)
+	if p.err != nil {
+		n.Fail("%w", p.err)
+	}
+	return p
+}
+
+// operations is a parsed list of operations.
+type operations interface {
+	Apply(object map[string]any) (map[string]any, error)
+	NotIdempotent() string
+	Explain(object map[string]any, why *engine.Reasons)
+}
+
+type operationsPatch struct{ operations }
+
+func (p operationsPatch) apply(on PatchSubject) (PatchResult, error) {
+	after, err := p.Apply(on.Object)
+	if err != nil {
+		return PatchResult{Object: on.Object}, err
+	}
+	if on.Why != nil && diff.Shared(after, on.Object) {
+		p.Explain(on.Object, on.Why)
+	}
+	return quoted(on.Object, after, p.NotIdempotent()), nil
+}
+
+func decodeJSONPatch(n policydecode.Node) *Patch {
+	if _, ok := n.Value.(string); !ok {
+		n.Fail("must be a string, not %s", policydecode.TypeName(n.Value))
+		return &Patch{}
+	}
+	return decodeOperations(n, "patchesJson6902", compileJSONPatch)
+}
+
+// compileJSONPatch reads the text of a patch, or the list that a patch which is one
+// variable gave.
+func compileJSONPatch(patch any) (compiledPatch, error) {
+	source, ok := patch.(string)
+	if !ok {
+		raw, err := json.Marshal(patch)
+		if err != nil {
+			return nil, err
+		}
+		source = string(raw)
+	}
+	parsed, err := jsonpatch.Parse(source)
+	return operationsPatch{parsed}, err
+}
+
+// decodePatches reads a mutate.patches.
+func decodePatches(n policydecode.Node) *Patch {
+	if _, err := asList(n.Value); err != nil {
+		n.Fail("%w", err)
+		return &Patch{}
+	}
+	return decodeOperations(n, "patches", compilePatches)
+}
+
+func compilePatches(patch any) (compiledPatch, error) {
+	list, err := asList(patch)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := legacy.ParsePatches(list)
+	return operationsPatch{parsed}, err
+}
+
+func asList(patch any) ([]any, error) {
+	list, ok := patch.([]any)
+	if !ok {
+		return nil, fmt.Errorf("must be a list, not %s", policydecode.TypeName(patch))
+	}
+	return list, nil
+}

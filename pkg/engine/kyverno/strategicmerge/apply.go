@@ -1,0 +1,37 @@
+package strategicmerge
+
+import (
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+)
+
+// Apply merges the patch into an object, which stays as it is. The schema says how
+// lists merge; the zero schema replaces every list that is not patched through
+// anchors. It returns the very map that it was given where nothing changed, otherwise
+// one that shares with it whatever the patch did not touch. The warnings are about
+// fields that were left out or written differently from what the patch, or Kyverno
+// 1.19, says.
+//
+// Where nothing changed, why holds what kept each part of the patch from being written
+// that the object does not hold already; where something did, its reasons mean
+// nothing. It is nil where nobody asks.
+//
+// The error is a *ConditionError when the patch does not apply to this object, and a
+// *KindError when patch and object disagree about what a field holds.
+func (p *Patch) Apply(live map[string]any, s engine.Schema, why *engine.Reasons) (map[string]any, []engine.Warning, error) {
+	root := newRoot(live, s)
+	m := merger{notes: &notes{}, why: why}
+	if failed := m.check(p.root, live, root); failed != nil {
+		err := failed.err()
+		err.hidden = live["kind"] == "Secret"
+		return live, nil, err
+	}
+	object, removed, err := m.mergeMap(live, []*node{p.root}, root)
+	if err != nil {
+		return live, nil, err
+	}
+	if removed || diff.Same(object, live) {
+		object = live
+	}
+	return object, m.notes.warnings, nil
+}

@@ -1,0 +1,105 @@
+package strategicmerge
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
+)
+
+// ConditionError is a condition of the patch that does not hold, so that the patch
+// does not apply to the object. Its text leaves out what a Secret holds.
+type ConditionError struct {
+	Path string // of the field that the condition asks for
+	Want any    // the pattern
+	Got  any    // nil where the field is missing, or null
+	// Missing is set where there is no such field.
+	Missing bool
+	// Why is where Got does not match a pattern that is a map or a list.
+	Why pattern.Difference
+
+	hidden bool // the text leaves out Got
+}
+
+// Error names the field, the pattern, and what was found.
+func (e *ConditionError) Error() string {
+	if e.Missing {
+		return fmt.Sprintf("condition on %s does not hold: there is no such field", e.Path)
+	}
+	if _, scalar := text(e.Want); !scalar {
+		return fmt.Sprintf("condition on %s does not hold: %s", e.Path, e.Why.Below(e.Path).Text(e.show))
+	}
+	found := ""
+	if got, ok := text(e.Got); ok && !e.hidden {
+		found = "is " + shortened(got) + " and "
+	}
+	want, _ := text(e.Want)
+	return fmt.Sprintf("condition on %s does not hold: it %sdoes not match %q", e.Path, found, want)
+}
+
+// show formats a value of the object for the text.
+func (e *ConditionError) show(value any) string {
+	if e.hidden {
+		return engine.HiddenValue
+	}
+	return engine.BriefValue(value)
+}
+
+// shortened keeps long values out of messages.
+func shortened(s string) string {
+	const most = 80
+	if len(s) <= most {
+		return strconv.Quote(s)
+	}
+	return strconv.Quote(strings.ToValidUTF8(s[:most], "")) + "..."
+}
+
+// Discreet returns the error without what was found.
+func (e *ConditionError) Discreet() *ConditionError {
+	out := *e
+	out.hidden = true
+	return &out
+}
+
+// Brief names the condition without what was found.
+func (e *ConditionError) Brief() string { return "condition on " + e.Path + " does not hold" }
+
+// AnchorError is an anchor that has no meaning where it stands. Leaving it out
+// could widen the patch to objects that it was to protect.
+type AnchorError struct {
+	Path   string
+	Anchor string // such as "X()"
+}
+
+// Error names the anchor and the ones that may stand there.
+func (e *AnchorError) Error() string {
+	return fmt.Sprintf("%s: the anchor %s has a meaning only inside the value of a condition; a patch knows (), <() and +()", e.Path, e.Anchor)
+}
+
+// DirectiveError is a directive of strategic merge patches that cannot be obeyed: only $patch can, with the values delete, replace and merge.
+type DirectiveError struct {
+	Path  string // of the map that holds it
+	Key   string
+	Value any
+}
+
+// Error names the directive and what may stand in its place.
+func (e *DirectiveError) Error() string {
+	if e.Key != directiveKey {
+		return fmt.Sprintf("%s: the directive %s has no meaning in a Kyverno patch", e.Path, e.Key)
+	}
+	return fmt.Sprintf("%s: %s is %v; it must be delete, replace or merge", e.Path, e.Key, e.Value)
+}
+
+// KindError says that patch and object hold different things at a path.
+type KindError struct {
+	Path       string
+	Patch, Got string // "map", "list" or "value"
+}
+
+// Error names both kinds.
+func (e *KindError) Error() string {
+	return fmt.Sprintf("%s: the patch holds a %s where the object holds a %s", e.Path, e.Patch, e.Got)
+}

@@ -1,0 +1,142 @@
+package strategicmerge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
+)
+
+// notes gathers what a merge does otherwise than Kyverno 1.19, or than the patch
+// is written. The merge reports what it does; whether that deserves a warning is
+// decided here. Nil notes take none.
+type notes struct{ warnings []engine.Warning }
+
+func (n *notes) add(format string, args ...any) {
+	w := engine.Warning(fmt.Sprintf(format, args...))
+	if !slices.Contains(n.warnings, w) {
+		n.warnings = append(n.warnings, w)
+	}
+}
+
+// writtenAsString notes a value of labels or annotations.
+func (n *notes) writtenAsString(value string, at *place) {
+	if n != nil {
+		n.add("%s: %s is written as a string, since labels and annotations hold nothing else", at, value)
+	}
+}
+
+// replaced notes the loss of live elements of a list without merge keys.
+func (n *notes) replaced(live []any, written any, rule listRule, at *place) {
+	if n == nil || rule.known {
+		return
+	}
+	replaced, _ := written.([]any)
+	lost := 0
+	for _, element := range live {
+		if !contains(replaced, element) {
+			lost++
+		}
+	}
+	if lost > 0 {
+		n.add("%s: no merge key is known of this list, so the patch replaces it as a whole, as Kyverno does; %d live elements differ or are gone", at, lost)
+	}
+}
+
+// mergedByType notes a list whose keys only the schema's list type tells.
+func (n *notes) mergedByType(live, merged []any, patch []*node, at listAt) {
+	if n == nil || len(live) == 0 || slices.EqualFunc(merged, patch, func(m any, p *node) bool { return diff.Same(m, p.value) }) {
+		return
+	}
+	n.add("%s: the list merges by %s, as its schema says; Kyverno 1.19 would replace it as a whole", at, strings.Join(at.keys, " and "))
+}
+
+// withoutKeys notes an element of a patch that is left out.
+func (n *notes) withoutKeys(at listAt) {
+	if n != nil {
+		n.add("%s: a pattern element without %s is left out, since it says neither which element it means nor that it means all of them, as (%s): \"*\" would; Kyverno 1.19 would empty the list",
+			at, strings.Join(at.keys, " or "), at.keys[0])
+	}
+}
+
+// named notes an element with anchors that spells out its name, if it would change
+// an element with another name.
+func (n *notes) named(patch *node, live []any, targets targets, at *place) {
+	if n == nil || len(targets.names) == 0 {
+		return
+	}
+	var trial merger
+	for i := range live {
+		object, ok := live[i].(map[string]any)
+		if !ok || slices.Contains(targets.indices, i) || trial.check(patch, object, at.element(i)) != nil {
+			continue
+		}
+		if merged, _, err := trial.mergeMap(object, []*node{patch}, at.element(i)); err == nil && !diff.Same(merged, object) {
+			n.add("%s: a pattern element that spells out its %s patches only the element with it; Kyverno 1.19 would patch every one whose conditions hold",
+				at, strings.Join(targets.names, " and "))
+			return
+		}
+	}
+}
+
+// added notes add anchors that do not add the same to all elements that they meet.
+func (n *notes) added(e *node, live []any, hits []int, at *place) {
+	if n == nil || !e.adds {
+		return
+	}
+	for _, hit := range hits {
+		if !addSame(e, live[hits[0]], live[hit]) {
+			n.add("%s: +() is judged on each element; Kyverno 1.19 would judge it on the first one for all", at)
+			return
+		}
+	}
+}
+
+// addSame reports whether two live values lack the same of what a patch adds.
+func addSame(patch *node, a, b any) bool {
+	x, _ := a.(map[string]any)
+	y, _ := b.(map[string]any)
+	for _, f := range patch.fields {
+		inX, hasX := x[f.name]
+		inY, hasY := y[f.name]
+		if f.anchor == pattern.Add && hasX != hasY || f.anchor != pattern.Add && f.kind == isMap && !addSame(f, inX, inY) {
+			return false
+		}
+	}
+	return true
+}
+
+// several notes lists in which more than one element of the patch has anchors.
+func (n *notes) several(patch []*node, sorted elements, at *place) {
+	if n == nil || len(sorted.hits) == 0 {
+		return
+	}
+	anchored := 0
+	for _, element := range patch {
+		if element.anchored {
+			anchored++
+		}
+	}
+	if anchored > 1 {
+		n.add("%s: every pattern element with anchors patches the elements that meet it; Kyverno 1.19 would lose elements, or fields of them, when there are several", at)
+	}
+}
+
+// patched notes where Kyverno 1.19 is known not to change an element, or the list
+// around it, in the way that the policy says.
+func (n *notes) patched(patches []*node, live map[string]any, at *place) {
+	if n == nil || !slices.ContainsFunc(patches, (*node).isAnchored) {
+		return
+	}
+	switch {
+	case slices.ContainsFunc(patches, func(p *node) bool { return p.global }):
+		n.add("%s: fields beside a <() are written to the elements that meet it; Kyverno 1.19 would ignore them", at)
+	case live["name"] == nil:
+		n.add("%s: the elements have no name, and are patched all the same; Kyverno 1.19 would not change them", at)
+	case !at.listRule().merge || len(at.listRule().keys) == 0:
+		n.add("%s: no merge key is known of this list, and only the fields of the patch are written; Kyverno 1.19 would replace the list by the patched fields", at)
+	}
+}

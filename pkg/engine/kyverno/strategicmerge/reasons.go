@@ -1,0 +1,123 @@
+package strategicmerge
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+)
+
+// What holds back the parts of a patch, for when all of it changes nothing. None of
+// this is worked out where nobody asks for reasons.
+
+// alreadyThere is about a +() whose field the object has, with another value.
+func (m *merger) alreadyThere(field *node, value any, at *place) {
+	if m.why != nil && !diff.Equal(value, field.value, diff.Type{}) {
+		m.why.Add("%s is there already (%s): +() only adds", at.field(field.name), m.why.Value(value))
+	}
+}
+
+// writesNothing is about the {} or [] of a patch.
+func (m *merger) writesNothing(live any, values []*node, at *place) {
+	if m.why == nil || live != nil {
+		return
+	}
+	for _, v := range values {
+		if v.isEmpty() {
+			m.why.Add("%s: an empty %s in a patch writes nothing", at, v.kind)
+		}
+	}
+}
+
+// nothingToDelete is about something that is to be removed.
+func (m *merger) nothingToDelete(missing bool, at *place) {
+	switch {
+	case m.why == nil:
+	case at.parent == nil:
+		m.why.Add("a patch cannot delete the whole object")
+	case missing:
+		m.why.Add("%s is not there, so that there is nothing to remove", at)
+	}
+}
+
+// withoutKeys is about an element without merge keys.
+func (m *merger) withoutKeys(at listAt) {
+	m.notes.withoutKeys(at)
+	if m.why != nil {
+		m.why.Add("an element of the patch's %s has no %s, and is left out", at, strings.Join(at.keys, " or "))
+	}
+}
+
+// nothingNamed is about an element that is to be removed.
+func (m *merger) nothingNamed(e *node, at listAt) {
+	if m.why != nil {
+		m.why.Add("no element of %s has %s, so that there is nothing to remove", at, m.named(e, at.keys))
+	}
+}
+
+// missed is about an element with anchors that no live element meets.
+func (m *merger) missed(e *node, live []any, missed []*failure, targets targets, at *place) {
+	switch {
+	case m.why == nil:
+	case len(live) == 0:
+		m.why.Add("%s has no elements", at)
+	case len(targets.indices) == 0 && len(targets.names) > 0:
+		m.why.Add("no element of %s has %s", at, m.named(e, targets.names))
+	default:
+		texts := make([]string, len(missed))
+		for i, f := range missed {
+			texts[i] = m.failure(f, live[f.element], at.element(f.element))
+		}
+		m.why.Add("no element of %s meets %s: %s", at, conditionsOf(e), few(texts))
+	}
+}
+
+func (m *merger) named(e *node, keys []string) string {
+	var parts []string
+	for _, k := range keys {
+		if e.source[k] != nil {
+			parts = append(parts, k+" "+m.why.Value(e.source[k]))
+		}
+	}
+	return strings.Join(parts, " and ")
+}
+
+// conditionsOf are the conditions of an element itself, as the patch has them.
+func conditionsOf(e *node) string {
+	if len(e.conditions) == 0 {
+		return "the conditions"
+	}
+	parts := make([]string, len(e.conditions))
+	for i, c := range e.conditions {
+		parts[i] = c.key + ": " + engine.BriefValue(c.want)
+	}
+	return few(parts)
+}
+
+// failure describes what an element has instead of what a condition wants.
+func (m *merger) failure(f *failure, element any, at *place) string {
+	name := fmt.Sprintf("element %d", at.index)
+	if object, ok := element.(map[string]any); ok {
+		if text, isText := object["name"].(string); isText && !m.why.Hides(text) {
+			name = text
+		}
+	}
+	path := strings.TrimPrefix(f.at.String(), at.String()+".")
+	switch _, isScalar := text(f.got); {
+	case f.missing:
+		return name + " has no " + path
+	case isScalar && !strings.Contains(path, "."):
+		return name + " has " + path + " " + m.why.Value(f.got)
+	}
+	return name + ": " + f.why.Below(path).Text(m.why.Value)
+}
+
+// few keeps a long enumeration short.
+func few(parts []string) string {
+	const most = 3
+	if more := len(parts) - most; more > 0 {
+		return strings.Join(parts[:most], ", ") + fmt.Sprintf(", and %d more", more)
+	}
+	return strings.Join(parts, ", ")
+}
