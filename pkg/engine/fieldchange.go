@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -28,7 +30,83 @@ type FieldChange struct {
 	From, To any
 	// Rule is the rule that wrote the field last; zero where nothing was evaluated.
 	Rule RuleRef
+	// Withheld reports that a value belongs to a Secret and is masked in From and To.
+	Withheld bool
+	// Secret reports that a value belongs to a Secret and is there all the same.
+	Secret bool
 }
 
 // String returns the kind and the path in structured-merge-diff's notation.
 func (f FieldChange) String() string { return fmt.Sprintf("%s %s", f.Kind, f.Path) }
+
+// fieldChangeJSON is a FieldChange in files. Path is for people; Elements, in
+// structured-merge-diff's notation, is what is read back.
+type fieldChangeJSON struct {
+	Path     string     `json:"path"`
+	Elements []string   `json:"elements"`
+	Kind     ChangeKind `json:"kind"`
+	Withheld bool       `json:"withheld,omitempty"`
+	Secret   bool       `json:"secret,omitempty"`
+	Rule     RuleRef    `json:"rule,omitzero"`
+}
+
+// MarshalJSON writes the path in both notations, and all else but the values: files
+// hold these once, in the states of the object that the field belongs to.
+func (f FieldChange) MarshalJSON() ([]byte, error) {
+	elements, err := PathElements(f.Path)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(fieldChangeJSON{
+		Path: PathString(f.Path), Elements: elements, Kind: f.Kind,
+		Withheld: f.Withheld, Secret: f.Secret, Rule: f.Rule,
+	})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (f *FieldChange) UnmarshalJSON(text []byte) error {
+	var in fieldChangeJSON
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	path, err := ParsePathElements(in.Elements)
+	if err != nil {
+		return fmt.Errorf("field %q: %w", in.Path, err)
+	}
+	switch in.Kind {
+	case Added, Replaced, Removed, Moved:
+	default:
+		return fmt.Errorf("field %q: unknown kind %q", in.Path, in.Kind)
+	}
+	*f = FieldChange{Path: path, Kind: in.Kind, Withheld: in.Withheld, Secret: in.Secret, Rule: in.Rule}
+	return nil
+}
+
+// PathElements returns the elements of a path in structured-merge-diff's notation,
+// which ParsePathElements reads.
+func PathElements(p fieldpath.Path) ([]string, error) {
+	out := make([]string, len(p))
+	for i, e := range p {
+		var err error
+		if out[i], err = fieldpath.SerializePathElement(e); err != nil {
+			return nil, fmt.Errorf("path %s: %w", PathString(p), err)
+		}
+	}
+	return out, nil
+}
+
+// ParsePathElements returns the path that PathElements was given. It is an error if
+// there are no elements.
+func ParsePathElements(elements []string) (fieldpath.Path, error) {
+	if len(elements) == 0 {
+		return nil, errors.New("no path")
+	}
+	out := make(fieldpath.Path, len(elements))
+	for i, text := range elements {
+		var err error
+		if out[i], err = fieldpath.DeserializePathElement(text); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

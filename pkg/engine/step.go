@@ -4,13 +4,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// RuleRef names a rule and where it stands.
+// RuleRef names a rule and where it stands. Its JSON is that of plans, journals and
+// reports.
 type RuleRef struct {
-	Dialect string // "kyverno", "gatekeeper", ...
-	Policy  string // "team-labels", or "shop/team-labels" for a namespaced policy
-	Rule    string // empty in languages whose policies have no named rules
-	Via     string // the binding and parameter through which the policy applied
-	Origin  string // as in Document
+	Dialect string `json:"dialect"`          // "kyverno", "gatekeeper", ...
+	Policy  string `json:"policy"`           // "team-labels", or "shop/team-labels" for a namespaced policy
+	Rule    string `json:"rule,omitempty"`   // empty in languages whose policies have no named rules
+	Via     string `json:"via,omitempty"`    // the binding and parameter through which the policy applied
+	Origin  string `json:"origin,omitempty"` // as in Document
 }
 
 // String is "policy/rule", or "policy" alone.

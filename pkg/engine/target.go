@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/json"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,6 +26,38 @@ func KeyOf(u *unstructured.Unstructured) ObjectKey {
 		GroupKind: gvk.GroupKind(), Version: gvk.Version,
 		Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(),
 	}
+}
+
+// objectKeyJSON is an ObjectKey in plans, journals and reports.
+type objectKeyJSON struct {
+	APIVersion  string    `json:"apiVersion"`
+	Kind        string    `json:"kind"`
+	Subresource string    `json:"subresource,omitempty"`
+	Namespace   string    `json:"namespace,omitempty"`
+	Name        string    `json:"name"`
+	UID         types.UID `json:"uid,omitempty"`
+}
+
+// MarshalJSON writes group and version as the apiVersion of the object.
+func (k ObjectKey) MarshalJSON() ([]byte, error) {
+	return json.Marshal(objectKeyJSON{
+		APIVersion: k.GroupVersionKind().GroupVersion().String(), Kind: k.Kind, Subresource: k.Subresource,
+		Namespace: k.Namespace, Name: k.Name, UID: k.UID,
+	})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (k *ObjectKey) UnmarshalJSON(text []byte) error {
+	var in objectKeyJSON
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	gvk := schema.FromAPIVersionAndKind(in.APIVersion, in.Kind)
+	*k = ObjectKey{
+		GroupKind: gvk.GroupKind(), Version: gvk.Version,
+		Namespace: in.Namespace, Name: in.Name, Subresource: in.Subresource, UID: in.UID,
+	}
+	return nil
 }
 
 // GroupVersionKind is the type in the version that the object was read in.

@@ -173,7 +173,7 @@ func undoable(w *factory.Factory, j *journal.Journal, args []string) ([]undo.Obj
 		return nil, err
 	}
 	chosen := func(o undo.Object) bool {
-		key := o.Object.Key()
+		key := o.Object
 		named := func(k engine.ObjectKey) bool {
 			return k.GroupKind == key.GroupKind && (k.Name == "" || k.Name == key.Name)
 		}

@@ -4,4 +4,9 @@
 // Paths are structured-merge-diff paths: elements of keyed lists are named by
 // their key, so that an inserted container is one added element and not a
 // rewritten list. Subtrees that both states share are skipped.
+//
+// A Partial keeps a change without the rest of its object, for plans, journals and
+// undo. It defines what a leaf of a change is, and so what drift is: a leaf that
+// has another value than it had, or was to have. Subset makes some of the
+// differences between two states, and leaves the others.
 package diff

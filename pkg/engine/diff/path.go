@@ -37,6 +37,16 @@ func step(v any, e fieldpath.PathElement) (token string, next any, ok bool) {
 		return *e.FieldName, next, ok
 	}
 	list, _ := v.([]any)
+	i := Index(list, e)
+	if i < 0 {
+		return "", nil, false
+	}
+	return strconv.Itoa(i), list[i], true
+}
+
+// Index returns the index of the list element that an element of a path names, or
+// -1. Of several elements with one key it finds none.
+func Index(list []any, e fieldpath.PathElement) int {
 	i := -1
 	switch {
 	case e.Index != nil:
@@ -46,10 +56,10 @@ func step(v any, e fieldpath.PathElement) (token string, next any, ok bool) {
 	case e.Value != nil:
 		i = indexOf(list, func(item any) bool { return holds(item, *e.Value) })
 	}
-	if i < 0 || i >= len(list) {
-		return "", nil, false
+	if i >= len(list) {
+		return -1
 	}
-	return strconv.Itoa(i), list[i], true
+	return i
 }
 
 // indexOf is the place of the one element that matches, or -1: several are as

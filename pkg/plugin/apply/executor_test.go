@@ -21,7 +21,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 // outcomes keeps what came of each object, in the order in which it is told.
@@ -60,7 +59,7 @@ func tasks(names ...string) []*apply.Task {
 	for _, name := range names {
 		key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Namespace: "shop", Name: name}
 		out = append(out, &apply.Task{
-			Key: key, Entry: plan.Entry{Object: touched.ObjectOf(key)},
+			Key: key, Entry: plan.Entry{Object: key},
 			Want: func(_ context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 				want := live.DeepCopy()
 				return want, unstructured.SetNestedField(want.Object, "after", "data", "a")
@@ -267,7 +266,7 @@ func TestAWriteThatWasBegunIsLookedUp(t *testing.T) {
 		for _, f := range diff.Compare(live.Object, want.Object, diff.Type{}) {
 			change.Fields = append(change.Fields, f)
 		}
-		task.Pending = &journal.Attempt{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Touched: touched.By(change)}
+		task.Pending = &journal.Attempt{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Partial: diff.PartialOf(change)}
 		if task == stored {
 			want.SetResourceVersion("77")
 			s.objects["a"] = want

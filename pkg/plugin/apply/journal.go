@@ -17,7 +17,7 @@ type journalRecord struct{ *journal.Writer }
 func (j journalRecord) Attempt(v *Verified) error {
 	return j.Writer.Attempt(journal.Attempt{
 		Entry: v.JournalIndex, Subresource: v.Key.Subresource, UID: v.Key.UID, ResourceVersion: v.ResourceVersion(),
-		Method: v.Method, Touched: v.Answered(),
+		Method: v.Method, Partial: v.Answered(),
 	})
 }
 
@@ -29,7 +29,7 @@ func (j journalRecord) Result(v *Verified, r *Result) error {
 		More: r.Outcome.Reached() && v.Status() != nil && v.Status().Outcome == Planned,
 	}
 	if out.Written {
-		out.ResourceVersion, out.Touched = r.After.GetResourceVersion(), r.Touched
+		out.ResourceVersion, out.Partial = r.After.GetResourceVersion(), r.Touched
 	}
 	if r.Err != nil {
 		out.Error = r.Err.Error()

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // PendingWrite is what is known of a request that may have been stored.
@@ -16,7 +16,7 @@ type PendingWrite struct {
 	Key             engine.ObjectKey
 	ResourceVersion string // that the request was guarded with
 	// Touched is the object before the request, and as the dry run answered.
-	Touched touched.Touched
+	Touched diff.Partial
 }
 
 // WriteOutcome is what became of a request whose answer was lost.
@@ -53,17 +53,17 @@ func (w *Writer) LookUp(ctx context.Context, trace PendingWrite) (WriteOutcome, 
 	case live.GetResourceVersion() == trace.ResourceVersion:
 		return WriteNotStored, live, nil
 	}
-	leaves, withheld := leavesOf(trace.Touched)
+	withheld := trace.Touched.Withholds()
 	switch {
-	case !withheld && len(differing(leaves, trace.Touched.After, live.Object)) == 0:
+	case !withheld && len(trace.Touched.Drift(live.Object)) == 0:
 		return WriteStored, live, nil
-	case withheld || len(differing(leaves, trace.Touched.Before, live.Object)) == 0:
+	case withheld || len(trace.Touched.DriftBefore(live.Object)) == 0:
 		return WriteOverwritten, live, nil
 	}
 	return WriteContradicted, live, nil
 }
 
 // contradiction is the error for a fate of that name.
-func contradiction(t touched.Touched, live *unstructured.Unstructured) error {
-	return &DriftError{Fields: elsewhere(t, live)}
+func contradiction(t diff.Partial, live *unstructured.Unstructured) error {
+	return &DriftError{Fields: t.Drift(live.Object)}
 }

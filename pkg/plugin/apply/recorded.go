@@ -107,7 +107,7 @@ func (r *RecordedRun) Each(rules []engine.RuleRef, do func(*engine.Change) error
 func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, masker *redact.Masker) ([]*Task, error) {
 	planned := map[engine.ObjectKey]bool{}
 	for i := range r.entries {
-		planned[r.entries[i].Object.Key().Named()] = true
+		planned[r.entries[i].Object.Named()] = true
 	}
 	now := map[engine.ObjectKey]*evaluatedTask{}
 	_, err := run.Each(ctx, func(c *engine.Change) error {
@@ -119,7 +119,7 @@ func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, masker *redact.
 	var tasks []*Task
 	for i := range r.entries {
 		if e := &r.entries[i]; e.Writes() {
-			tasks = append(tasks, e.task(now[e.Object.Key().Named()], masker))
+			tasks = append(tasks, e.task(now[e.Object.Named()], masker))
 		}
 	}
 	return tasks, err
@@ -132,7 +132,7 @@ func (e *recordedEntry) task(now *evaluatedTask, masker *redact.Masker) *Task {
 		now = &evaluatedTask{}
 	}
 	t := &now.Task
-	t.Key, t.JournalIndex, t.Pending, t.Entry = e.Object.Key(), e.journalIndex, e.pending, e.Entry
+	t.Key, t.JournalIndex, t.Pending, t.Entry = e.Object, e.journalIndex, e.pending, e.Entry
 	planned := e.Change()
 	t.Endpoints = endpointsOf(&planned)
 	if len(t.Rules) == 0 {

@@ -13,7 +13,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 // planned changes a field of the object, and one of its status.
@@ -25,8 +24,8 @@ func planned(name string) plan.Entry {
 		}}
 	}
 	return plan.Entry{
-		Object:  touched.ObjectOf(engine.KeyOf(state(""))),
-		Touched: touched.Between(state("before"), state("after"), diff.Type{}),
+		Object:  engine.KeyOf(state("")),
+		Partial: diff.Between(state("before"), state("after"), diff.Type{}),
 	}
 }
 

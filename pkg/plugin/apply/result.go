@@ -5,8 +5,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 // Outcome is what came of one change.
@@ -65,7 +65,7 @@ type Result struct {
 	// Touched is what the change touches: the object before it, and as it was
 	// wanted; once it is written, as the server answered, with what admission and
 	// defaulting changed besides.
-	Touched touched.Touched
+	Touched diff.Partial
 	// Takeovers says who lost, or would lose, which fields. It says nothing
 	// where OwnersUnknown is set: the object records no managers.
 	Takeovers     []request.Takeover

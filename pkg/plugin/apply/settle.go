@@ -37,24 +37,24 @@ func (x *Executor) settleOne(ctx context.Context, t *Task) (*Result, error) {
 	if t.Pending.Subresource != "" {
 		key.Subresource = t.Pending.Subresource
 	}
-	fate, live, err := x.Writer.LookUp(ctx, PendingWrite{Key: key, ResourceVersion: t.Pending.ResourceVersion, Touched: t.Pending.Touched})
+	fate, live, err := x.Writer.LookUp(ctx, PendingWrite{Key: key, ResourceVersion: t.Pending.ResourceVersion, Touched: t.Pending.Partial})
 	if err != nil {
 		return nil, err
 	}
 	x.Masker.Learn(live)
-	r := &Result{Key: t.Key, Method: t.Pending.Method, Touched: t.Pending.Touched, Found: true}
+	r := &Result{Key: t.Key, Method: t.Pending.Method, Touched: t.Pending.Partial, Found: true}
 	j := journal.Result{Entry: t.JournalIndex, Subresource: t.Pending.Subresource, UID: t.Pending.UID}
 	switch fate {
 	case WriteStored:
 		r.Outcome = Applied
-		j.Written, j.ResourceVersion, j.Touched = true, live.GetResourceVersion(), t.Pending.Answered(live)
+		j.Written, j.ResourceVersion, j.Partial = true, live.GetResourceVersion(), t.Pending.Answered(live)
 		j.More = t.Pending.Subresource == "" && t.Entry.SplitsStatus()
 	case WriteGone:
 		r.Outcome = Deleted
 	case WriteReplaced:
 		r.Outcome = Replaced
 	case WriteContradicted:
-		r.Outcome, r.Err = Drifted, &ObjectError{Key: t.Key, Err: contradiction(t.Pending.Touched, live)}
+		r.Outcome, r.Err = Drifted, &ObjectError{Key: t.Key, Err: contradiction(t.Pending.Partial, live)}
 		j.Failed, j.Error = true, r.Err.Error()
 	default:
 		return nil, nil //nolint:nilnil // it was not stored: there is nothing to tell
@@ -83,8 +83,8 @@ func (x *Executor) recordUnwritten(t *Task, v *Verified) error {
 	if t.Pending != nil && v.Outcome == Unchanged {
 		// The look-up missed the write that was begun, but nothing is left to change:
 		// it was stored after all, and can be undone.
-		v.Outcome, v.Found, v.Method, v.Touched = Applied, true, t.Pending.Method, t.Pending.Touched
-		out.Written, out.ResourceVersion, out.Touched = true, v.ResourceVersion(), t.Pending.Touched
+		v.Outcome, v.Found, v.Method, v.Touched = Applied, true, t.Pending.Method, t.Pending.Partial
+		out.Written, out.ResourceVersion, out.Partial = true, v.ResourceVersion(), t.Pending.Partial
 	}
 	out.Outcome, out.Failed = string(v.Outcome), v.Err != nil
 	if v.Err != nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 // Verified is one change that was planned and rehearsed. The outcome Planned
@@ -22,8 +21,8 @@ type Verified struct {
 	resourceVersion string
 	patch           cluster.Patch
 	want            Want
-	answered        touched.Touched // Touched, as the dry run answered; zero where that is as wanted
-	effect          touched.Touched // all that the dry run changes; zero where that is Touched
+	answered        diff.Partial // Touched, as the dry run answered; zero where that is as wanted
+	effect          diff.Partial // all that the dry run changes; zero where that is Touched
 	beside          []beside
 	status          *Verified // the part for /status, where there are two
 }
@@ -48,7 +47,7 @@ func (v *Verified) ResourceVersion() string { return v.resourceVersion }
 
 // Answered is what the change touches, with what the server answered to the dry
 // run; as wanted, where it was not asked.
-func (v *Verified) Answered() touched.Touched {
+func (v *Verified) Answered() diff.Partial {
 	if v.answered.Fields == nil {
 		return v.Touched
 	}
@@ -70,9 +69,8 @@ func (v *Verified) Release() {
 // noteAnswer keeps what the dry run answered, as far as the write can be held
 // against it.
 func (v *Verified) noteAnswer(answer *unstructured.Unstructured) {
-	v.answered, v.beside = touched.Touched{}, nil
-	leaves, _ := leavesOf(v.Touched)
-	if len(differing(leaves, v.Touched.After, answer.Object)) > 0 {
+	v.answered, v.beside = diff.Partial{}, nil
+	if len(v.Touched.Drift(answer.Object)) > 0 {
 		v.answered = v.Touched.Answered(answer) // kept only where it is needed: there are many objects
 	}
 	for _, f := range v.Difference {
@@ -87,9 +85,7 @@ func (v *Verified) drift(answer map[string]any) []fieldpath.Path {
 	if v.Unverified != nil {
 		return nil
 	}
-	was := v.Answered()
-	leaves, _ := leavesOf(was)
-	out := differing(leaves, was.After, answer)
+	out := v.Answered().Drift(answer)
 	for _, b := range v.beside {
 		if value, _ := diff.Lookup(answer, b.path); !diff.Same(b.value, value) {
 			out = append(out, b.path)
@@ -105,11 +101,11 @@ type beside struct {
 }
 
 // touchedBy lists what a planned request touches.
-func touchedBy(in request.Input, r request.Request) touched.Touched {
+func touchedBy(in request.Input, r request.Request) diff.Partial {
 	if r.Method == request.None {
-		return touched.Touched{}
+		return diff.Partial{}
 	}
-	return touched.Between(in.Live, r.Want, typeOf(in.Live, in.Types))
+	return diff.Between(in.Live, r.Want, typeOf(in.Live, in.Types))
 }
 
 // typeOf says how the server reads the object's lists, where it publishes that.

@@ -7,16 +7,15 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 // verification is one endpoint's way from reading to a request that the server
@@ -247,7 +246,7 @@ func (t *verification) compare(answer *unstructured.Unstructured) error {
 		return &ObjectError{Key: t.key, Err: err}
 	}
 	t.out.noteAnswer(answer)
-	if effect := touched.Between(t.input.Live, answer, typeOf(t.input.Live, t.input.Types)); !sameFields(effect, t.out.Touched) {
+	if effect := diff.Between(t.input.Live, answer, typeOf(t.input.Live, t.input.Types)); !sameFields(effect, t.out.Touched) {
 		t.out.effect = effect
 	}
 	return nil

@@ -8,10 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 // writing is one endpoint's write, and what is remembered of its tries.
@@ -149,7 +147,7 @@ func (t *writing) find(ctx context.Context) (done bool, err error) {
 	case WriteReplaced:
 		t.result.Outcome = Replaced
 	case WriteContradicted:
-		t.result.because(Drifted, &DriftError{Fields: elsewhere(t.now.Answered(), live)})
+		t.result.because(Drifted, &DriftError{Fields: t.now.Answered().Drift(live.Object)})
 	}
 	return true, nil
 }
@@ -174,22 +172,17 @@ func (t *writing) again(ctx context.Context) (done bool, err error) {
 	case next.Outcome != Planned:
 		return true, nil
 	}
-	yes := sameChange(t.first.Touched, next.Touched) && slices.Equal(t.first.loses().Paths(), next.loses().Paths())
+	other := t.first.Touched.Unlike(next.Touched)
+	yes := len(other) == 0 && slices.Equal(t.first.loses().Paths(), next.loses().Paths())
 	if !yes && t.Confirm != nil {
 		if yes, err = t.Confirm(ctx, t.result, ChangedMeanwhile); err != nil {
 			return true, err
 		}
 	}
 	if !yes {
-		t.result.because(Drifted, &DriftError{Fields: otherFields(t.first.Touched, next.Touched)})
+		t.result.because(Drifted, &DriftError{Fields: other})
 		return true, nil
 	}
 	t.first, t.now = next, next
 	return false, nil
-}
-
-// elsewhere are the fields at which an object is not as the server made it.
-func elsewhere(t touched.Touched, live *unstructured.Unstructured) []fieldpath.Path {
-	leaves, _ := leavesOf(t)
-	return differing(leaves, t.After, live.Object)
 }

@@ -34,9 +34,9 @@ func DriftPrinter(options output.Options, errOut io.Writer) func(*plan.Drift) er
 		return output.Flush(printer)
 	}
 	return func(d *plan.Drift) error {
-		if err := show(fmt.Sprintf("%s: this was planned:", d.Object.Key()), &d.Planned); err != nil {
+		if err := show(fmt.Sprintf("%s: this was planned:", d.Object), &d.Planned); err != nil {
 			return err
 		}
-		return show(fmt.Sprintf("%s: this would be done now:", d.Object.Key()), &d.Now)
+		return show(fmt.Sprintf("%s: this would be done now:", d.Object), &d.Now)
 	}
 }

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/history"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -33,7 +34,7 @@ func ran(t *testing.T, directory string, h journal.Header) {
 	})
 	check(t, err)
 	for _, name := range []string{"first", "second"} {
-		object := touched.Object{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: name}
+		object := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Namespace: "shop", Name: name}
 		check(t, w.Plan(plan.Entry{Object: object, Method: "apply"}))
 	}
 	check(t, w.Begin())

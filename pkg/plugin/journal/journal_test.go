@@ -12,13 +12,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 var started = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
@@ -36,16 +37,16 @@ func header(t testing.TB) journal.Header {
 }
 
 // valueSet is a change of one value of a ConfigMap.
-func valueSet(from, to string) touched.Touched {
+func valueSet(from, to string) diff.Partial {
 	state := func(value string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"k": value}}}
 	}
-	return touched.Between(state(from), state(to), diff.Type{})
+	return diff.Between(state(from), state(to), diff.Type{})
 }
 
 func entry(name string) plan.Entry {
-	object := touched.Object{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: name}
-	return plan.Entry{Object: object, Touched: valueSet("a", "b"), Method: request.Apply}
+	object := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Namespace: "shop", Name: name}
+	return plan.Entry{Object: object, Partial: valueSet("a", "b"), Method: request.Apply}
 }
 
 func options() journal.Options {
@@ -64,18 +65,18 @@ func written(t testing.TB) (path string, text []byte) {
 	check(t, w.Begin())
 	attempt := func(i int, subresource string) {
 		t.Helper()
-		check(t, w.Attempt(journal.Attempt{Entry: i, Subresource: subresource, ResourceVersion: "1", Method: request.Apply, Touched: valueSet("a", "b")}))
+		check(t, w.Attempt(journal.Attempt{Entry: i, Subresource: subresource, ResourceVersion: "1", Method: request.Apply, Partial: valueSet("a", "b")}))
 	}
 	attempt(0, "")
-	check(t, w.Result(journal.Result{Entry: 0, Outcome: "applied", Written: true, ResourceVersion: "2", Touched: valueSet("a", "b")}))
+	check(t, w.Result(journal.Result{Entry: 0, Outcome: "applied", Written: true, ResourceVersion: "2", Partial: valueSet("a", "b")}))
 	attempt(1, "")
 	check(t, w.Result(journal.Result{Entry: 1, Outcome: "failed", Failed: true, Error: "no"}))
 	attempt(2, "")
 	attempt(4, "")
-	check(t, w.Result(journal.Result{Entry: 4, Outcome: "applied", Written: true, More: true, ResourceVersion: "2", Touched: valueSet("a", "b")}))
+	check(t, w.Result(journal.Result{Entry: 4, Outcome: "applied", Written: true, More: true, ResourceVersion: "2", Partial: valueSet("a", "b")}))
 	attempt(5, "")
 	attempt(5, "")
-	check(t, w.Result(journal.Result{Entry: 5, Outcome: "applied", Written: true, ResourceVersion: "3", Touched: valueSet("a", "b")}))
+	check(t, w.Result(journal.Result{Entry: 5, Outcome: "applied", Written: true, ResourceVersion: "3", Partial: valueSet("a", "b")}))
 	check(t, w.Close())
 	text, err = os.ReadFile(path)
 	check(t, err)
@@ -119,7 +120,7 @@ func TestHowFarEachObjectHasCome(t *testing.T) {
 	if j.End != nil || j.Torn || !j.Begun || j.Header.ID != "0a1b2c3d" || j.Header.Secrets {
 		t.Errorf("read %+v", j)
 	}
-	if d := cmp.Diff(valueSet("a", "b"), j.Entries[0].Results[0].Touched); d != "" {
+	if d := cmp.Diff(valueSet("a", "b"), j.Entries[0].Results[0].Partial); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	if runtime.GOOS == "windows" {
@@ -202,8 +203,8 @@ func TestAJournalIsTakenUpBehindItsLastWholeLine(t *testing.T) {
 		t.Error("the last line is not torn")
 	}
 	check(t, w.Resumed(journal.Resumed{Version: "dev"}))
-	check(t, w.Result(journal.Result{Entry: 2, Outcome: "applied", Written: true, Touched: valueSet("a", "b")}))
-	check(t, w.Result(journal.Result{Entry: 1, Outcome: "applied", Written: true, Touched: valueSet("a", "b")}))
+	check(t, w.Result(journal.Result{Entry: 2, Outcome: "applied", Written: true, Partial: valueSet("a", "b")}))
+	check(t, w.Result(journal.Result{Entry: 1, Outcome: "applied", Written: true, Partial: valueSet("a", "b")}))
 	check(t, w.End(journal.End{Outcomes: map[string]int{"applied": 2}}))
 	check(t, w.Close())
 	j, err = journal.Read(path)
@@ -240,15 +241,15 @@ func TestValuesOfSecretsAreRecordedOnlyIfTheUserSaysSo(t *testing.T) {
 		w, err := journal.Create(path, header(t), o)
 		check(t, err)
 		e := entry("c")
-		e.Touched = valueSet("a", "hunter22")
+		e.Partial = valueSet("a", "hunter22")
 		check(t, w.Plan(e))
 		check(t, w.Begin())
-		check(t, w.Attempt(journal.Attempt{Touched: valueSet("a", "x hunter22")}))
+		check(t, w.Attempt(journal.Attempt{Partial: valueSet("a", "x hunter22")}))
 		check(t, w.Close())
 		o.Secrets = false // it goes on as it was begun
 		_, w, err = journal.Resume(path, o)
 		check(t, err)
-		check(t, w.Result(journal.Result{Touched: valueSet("hunter22", "c"), Error: "hunter22 is refused", Failed: true}))
+		check(t, w.Result(journal.Result{Partial: valueSet("hunter22", "c"), Error: "hunter22 is refused", Failed: true}))
 		check(t, w.Close())
 		text, err := os.ReadFile(path)
 		check(t, err)

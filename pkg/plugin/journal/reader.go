@@ -295,16 +295,18 @@ func (p *parser) planned(e *plan.Entry) error {
 	if p.Begun {
 		return errOrder
 	}
-	p.Entries = append(p.Entries, Entry{Entry: *e})
 	if p.brief {
+		p.Entries = append(p.Entries, Entry{Entry: *e})
 		return nil
 	}
-	key := e.Object.Key().Named()
+	key := e.Object.Named()
 	if p.seen[key] {
 		return fmt.Errorf("%s: %w", key, plan.ErrTwice)
 	}
 	p.seen[key] = true
-	return e.Validate()
+	err := e.Validate() // which gives the fields their values
+	p.Entries = append(p.Entries, Entry{Entry: *e})
+	return err
 }
 
 func (p *parser) attempt(a *Attempt) error {
@@ -312,12 +314,13 @@ func (p *parser) attempt(a *Attempt) error {
 	if err != nil {
 		return err
 	}
+	err = a.Validate()
 	e.Attempts = append(e.Attempts, *a)
 	if e.doubt == nil {
 		e.doubt = map[string]bool{}
 	}
 	e.doubt[a.Subresource] = true
-	return a.Validate()
+	return err
 }
 
 func (p *parser) result(r *Result) error {
@@ -325,9 +328,10 @@ func (p *parser) result(r *Result) error {
 	if err != nil {
 		return err
 	}
+	err = r.Validate()
 	e.Results = append(e.Results, *r)
 	delete(e.doubt, r.Subresource)
-	return r.Validate()
+	return err
 }
 
 func (p *parser) entry(i int) (*Entry, error) {

@@ -6,9 +6,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 // Header is the first record: which run this is.
@@ -90,8 +90,8 @@ type Attempt struct {
 	UID             types.UID      `json:"uid,omitempty"`
 	ResourceVersion string         `json:"resourceVersion"`
 	Method          request.Method `json:"method"`
-	// Touched is the object as it is, and as the dry run answered.
-	touched.Touched
+	// Partial is the object as it is, and as the dry run answered.
+	diff.Partial
 	Time time.Time `json:"time"`
 }
 
@@ -102,12 +102,12 @@ type Result struct {
 	// Outcome is apply's: "applied", "unchanged", "failed", ...
 	Outcome string `json:"outcome"`
 	// Written tells that the server stored the request. ResourceVersion is then
-	// that of the object after it, and Touched the object before it and as the
+	// that of the object after it, and Partial the object before it and as the
 	// server answered, what admission changed included.
 	Written         bool      `json:"written,omitempty"`
 	UID             types.UID `json:"uid,omitempty"`
 	ResourceVersion string    `json:"resourceVersion,omitempty"`
-	touched.Touched
+	diff.Partial
 	// Failed tells that the object is not as wanted: Error says why.
 	Failed bool `json:"failed,omitempty"`
 	// Retries counts how often the request was sent again.

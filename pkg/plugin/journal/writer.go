@@ -11,9 +11,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 // Writer appends to a journal. Every method but Plan returns when what it says is
@@ -26,7 +27,7 @@ type Writer struct {
 	masker  *redact.Masker
 	secrets bool // their values are recorded
 	now     func() time.Time
-	objects []touched.Object // by entry
+	objects []engine.ObjectKey // by entry
 
 	mu       sync.Mutex
 	finished *sync.Cond // a flush has ended
@@ -152,11 +153,11 @@ func newWriter(path string, f file, o Options) *Writer {
 }
 
 // covered is what is recorded of a change: with the values of Secrets, or without.
-func (w *Writer) covered(t touched.Touched, o touched.Object) touched.Touched {
+func (w *Writer) covered(t diff.Partial, o engine.ObjectKey) diff.Partial {
 	if w.secrets {
-		return t.Marked(o, w.masker)
+		return redact.MarkSecrets(w.masker, t, o)
 	}
-	return t.Masked(o, w.masker)
+	return redact.Partial(w.masker, t, o)
 }
 
 // lock keeps a second run from taking up the same journal. It closes a file that
@@ -180,7 +181,7 @@ func (w *Writer) Plan(e plan.Entry) error {
 	if !w.secrets {
 		e = e.Masked(w.masker)
 	}
-	e.Touched = w.covered(e.Touched, e.Object)
+	e.Partial = w.covered(e.Partial, e.Object)
 	return w.append(record{Planned: &e}, false)
 }
 
@@ -192,14 +193,14 @@ func (w *Writer) Begin() error {
 // Attempt records that a request is about to be sent.
 func (w *Writer) Attempt(a Attempt) error {
 	a.Time = w.now()
-	a.Touched = w.covered(a.Touched, w.objects[a.Entry])
+	a.Partial = w.covered(a.Partial, w.objects[a.Entry])
 	return w.append(record{Attempt: &a}, true)
 }
 
 // Result records what came of an entry.
 func (w *Writer) Result(r Result) error {
 	r.Time = w.now()
-	r.Touched = w.covered(r.Touched, w.objects[r.Entry])
+	r.Partial = w.covered(r.Partial, w.objects[r.Entry])
 	if !w.secrets {
 		r.Error = w.masker.Text(r.Error)
 	}

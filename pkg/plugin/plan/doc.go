@@ -3,7 +3,7 @@
 //
 // A Plan is one JSON document: the Run says on which cluster, with which policies
 // and by which choice of objects it was made, so that it can be repeated; an Entry
-// says of one object what it was like and what is to become of it. Its Touched
+// says of one object what it was like and what is to become of it. Its Partial
 // part holds no more of the object than what changes, and tells whole lists from
 // single elements, so that a change can be compared, undone and printed without
 // the object.

@@ -10,21 +10,21 @@ import (
 	"time"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 // Document is a policy or an input in files.
 type Document struct {
-	Object touched.Object `json:"object"`
-	Origin string         `json:"origin"`
+	Object engine.ObjectKey `json:"object"`
+	Origin string           `json:"origin"`
 	// Digest is over the content, less what the server counts on its own account.
 	// A Secret has none.
 	Digest string `json:"digest,omitempty"`
 	// Installed tells that the document comes from the cluster: it is read again
 	// there. Content is that of any other.
-	Installed bool         `json:"installed,omitempty"`
-	Content   touched.Part `json:"content,omitempty"`
+	Installed bool      `json:"installed,omitempty"`
+	Content   diff.Part `json:"content,omitempty"`
 }
 
 // SecretDocumentError tells that a Secret was read beside the policies from a
@@ -47,7 +47,7 @@ func NewRun(here Cluster, version string, created time.Time) Run {
 func DocumentsOf(all []engine.Document, installed func(engine.Document) bool) ([]Document, string, error) {
 	out := make([]Document, len(all))
 	for i, d := range all {
-		out[i] = Document{Object: touched.ObjectOf(engine.KeyOf(d.Object)), Origin: d.Origin, Installed: installed(d)}
+		out[i] = Document{Object: engine.KeyOf(d.Object), Origin: d.Origin, Installed: installed(d)}
 		if !out[i].Installed {
 			if redact.IsSecret(d.Object) {
 				return nil, "", &SecretDocumentError{Origin: d.Origin, Name: d.Object.GetName()}
@@ -64,7 +64,7 @@ func DocumentsOf(all []engine.Document, installed func(engine.Document) bool) ([
 
 // digestOf is the digest of what an object says, less what a server adds.
 func digestOf(object map[string]any) (string, error) {
-	content := touched.WithoutBookkeeping(object)
+	content := diff.WithoutBookkeeping(object)
 	if metadata, ok := content["metadata"].(map[string]any); ok {
 		metadata = maps.Clone(metadata)
 		delete(metadata, "uid")
@@ -85,7 +85,7 @@ func digestOf(object map[string]any) (string, error) {
 func digestOfAll(all []Document) string {
 	h := sha256.New()
 	for _, d := range all {
-		write(h, d.Object.APIVersion, d.Object.Kind, d.Object.Namespace, d.Object.Name, d.Digest)
+		write(h, d.Object.GroupVersionKind().GroupVersion().String(), d.Object.Kind, d.Object.Namespace, d.Object.Name, d.Digest)
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }

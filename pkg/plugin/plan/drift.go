@@ -13,13 +13,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 // Drift tells that an object is no longer what the plan was made for: a field
 // that it touches has another value, or the policies make something else of it.
 type Drift struct {
-	Object touched.Object
+	Object engine.ObjectKey
 	// Planned is the change that was planned, and Now the one that the policies
 	// would make of the object as it is; neither shows values of Secrets.
 	Planned, Now engine.Change
@@ -83,16 +82,12 @@ func (e *Entry) Drift(now *engine.Change, m *redact.Masker) *Drift {
 	if !now.Changed() && now.Before != nil && e.reached(now.Before) {
 		return nil
 	}
-	masked, clear := touched.Touched{}, touched.Touched{}
+	var clear, masked diff.Partial
 	if now.Changed() {
-		clear = touched.By(now)
-		masked = clear.Masked(e.Object, m)
+		clear = diff.PartialOf(now)
+		masked = redact.Partial(m, clear, e.Object)
 	}
-	like := masked
-	if !e.withholds() {
-		like = clear // what has become secret since is compared all the same
-	}
-	drifted := append(e.compare(like, clear), e.secretlyWritten(now.Before)...)
+	drifted := append(e.Unlike(e.comparable(clear, masked)), e.secretlyWritten(now.Before)...)
 	if len(drifted) == 0 {
 		return nil
 	}
@@ -106,55 +101,23 @@ func (e *Entry) Drift(now *engine.Change, m *redact.Masker) *Drift {
 	return d
 }
 
-// reached tells whether an object has all that the change is to bring about.
+// reached reports whether an object has all that the change is to bring about.
 func (e *Entry) reached(live *unstructured.Unstructured) bool {
-	is := touched.Touched{Before: live.Object, After: live.Object}
-	for _, f := range e.Leaves() {
-		if f.Withheld || f.Kind == engine.Moved {
-			return false // cannot be told
-		}
-		_, want := e.Values(f)
-		_, got := is.Values(touched.Field{Path: f.Path, Kind: engine.Replaced})
-		if !diff.Same(want, got) {
-			return false
-		}
-	}
-	return len(e.Fields) > 0
+	return len(e.Fields) > 0 && !e.Withholds() && len(e.Partial.Drift(live.Object)) == 0
 }
 
-func (e *Entry) withholds() bool {
-	return slices.ContainsFunc(e.Fields, func(f touched.Field) bool { return f.Withheld })
-}
-
-// compare lists the fields that are not touched alike. The fields of now are taken
-// apart as those of the entry are; clear has its values.
-func (e *Entry) compare(now, clear touched.Touched) []fieldpath.Path {
-	var out []fieldpath.Path
-	others := map[string]touched.Field{}
-	for _, f := range now.Leaves() {
-		others[f.Path.String()] = f
+// comparable returns the change that is made now, to be compared with the entry.
+// Where that withholds values the same fields are withheld, and all others have the
+// values that they have: what has become secret since is compared all the same.
+func (e *Entry) comparable(clear, masked diff.Partial) diff.Partial {
+	if !e.Withholds() {
+		return clear
 	}
-	for _, f := range e.Leaves() {
-		g, ok := others[f.Path.String()]
-		delete(others, f.Path.String())
-		if !ok || f.Kind != g.Kind || !e.sameValues(f, clear, g) {
-			out = append(out, f.Path)
-		}
+	fields := slices.Clone(masked.Fields)
+	for i, f := range clear.Fields {
+		fields[i].From, fields[i].To = f.From, f.To
 	}
-	for _, f := range now.Leaves() {
-		if _, left := others[f.Path.String()]; left {
-			out = append(out, f.Path)
-		}
-	}
-	return out
-}
-
-func (e *Entry) sameValues(f touched.Field, now touched.Touched, g touched.Field) bool {
-	if f.Withheld {
-		return true // the entry does not have them
-	}
-	a, b := e.Field(f), now.Field(g)
-	return diff.Same(a.From, b.From) && diff.Same(a.To, b.To)
+	return diff.Partial{Fields: fields}
 }
 
 // secretlyWritten are the withheld fields that somebody wrote since the plan was

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/internal/randomobject"
+	"github.com/kubectl-mutate/kubectl-mutate/internal/randomobject"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
@@ -32,6 +32,9 @@ func TestDrift(t *testing.T) {
 			}
 			var e plan.Entry
 			if err := json.Unmarshal(text, &e); err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Validate(); err != nil {
 				t.Fatal(err)
 			}
 			now := change(object(t, s["now.before.yaml"]), object(t, s["now.after.yaml"]))

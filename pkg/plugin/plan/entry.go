@@ -6,13 +6,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 // Entry is one object of a plan.
 type Entry struct {
-	Object touched.Object `json:"object"`
+	Object engine.ObjectKey `json:"object"`
 	// ResourceVersion is the state that was evaluated.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	// LastWrite is when it was written last, by the clock of the server.
@@ -23,7 +23,7 @@ type Entry struct {
 	MethodReason string         `json:"methodReason,omitempty"`
 	// Scoped tells whether the object's own rules ran; see engine.Change.
 	Scoped bool `json:"scoped,omitempty"`
-	touched.Touched
+	diff.Partial
 	// Steps are those that changed the object, failed, or warned.
 	Steps []Step `json:"steps,omitempty"`
 	// Impacts is what the change means beyond its fields.
@@ -62,12 +62,12 @@ func (e *Entry) SplitsStatus() bool {
 
 // Step is an engine.Step in files, less the object: what one rule did.
 type Step struct {
-	Rule          touched.Rule    `json:"rule"`
-	Outcome       engine.Outcome  `json:"outcome"`
-	AsCreated     bool            `json:"asCreated,omitempty"`
-	NotIdempotent string          `json:"notIdempotent,omitempty"`
-	Trigger       *touched.Object `json:"trigger,omitempty"`
-	Warnings      []string        `json:"warnings,omitempty"`
+	Rule          engine.RuleRef   `json:"rule"`
+	Outcome       engine.Outcome   `json:"outcome"`
+	AsCreated     bool             `json:"asCreated,omitempty"`
+	NotIdempotent string           `json:"notIdempotent,omitempty"`
+	Trigger       engine.ObjectKey `json:"trigger,omitzero"`
+	Warnings      []string         `json:"warnings,omitempty"`
 	// Reason is why the rule changed nothing.
 	Reason string `json:"reason,omitempty"`
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 // maxFileSize bounds what is read. A plan of ten thousand Deployments that each
@@ -42,7 +41,7 @@ type summaryFile struct {
 }
 
 type ruleSummary struct {
-	Rule     touched.Rule           `json:"rule"`
+	Rule     engine.RuleRef         `json:"rule"`
 	Outcomes map[engine.Outcome]int `json:"outcomes"`
 }
 
@@ -124,7 +123,7 @@ func (p *Plan) text(m *redact.Masker) ([]byte, error) {
 		}
 		text, err := json.Marshal(p.Entries[i].Masked(m))
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.Entries[i].Object.Key(), err)
+			return nil, fmt.Errorf("%s: %w", p.Entries[i].Object, err)
 		}
 		b.WriteByte('\n')
 		b.Write(text)
@@ -190,7 +189,7 @@ func summaryOf(s engine.Summary) summaryFile {
 		Workloads: s.Restarts.Workloads, Pods: s.Restarts.Pods, Rules: make([]ruleSummary, len(s.Rules)),
 	}
 	for i, r := range s.Rules {
-		out.Rules[i] = ruleSummary{Rule: touched.Rule(r.Rule), Outcomes: r.Outcomes}
+		out.Rules[i] = ruleSummary{Rule: r.Rule, Outcomes: r.Outcomes}
 	}
 	return out
 }
@@ -201,7 +200,7 @@ func (s summaryFile) engine() engine.Summary {
 		Restarts: engine.Restarts{Workloads: s.Workloads, Pods: s.Pods},
 	}
 	for _, r := range s.Rules {
-		out.Rules = append(out.Rules, engine.RuleSummary{Rule: engine.RuleRef(r.Rule), Outcomes: r.Outcomes})
+		out.Rules = append(out.Rules, engine.RuleSummary{Rule: r.Rule, Outcomes: r.Outcomes})
 	}
 	return out
 }

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 // saved writes a plan and returns its text.
@@ -187,10 +187,10 @@ func TestAPlanThatWouldTakeForeverIsRefused(t *testing.T) {
 		elements[i] = map[string]any{"name": strconv.Itoa(i)}
 	}
 	e := &p.Entries[0]
-	e.Before, e.After = touched.Part{"long": elements[1:]}, touched.Part{"long": elements}
+	e.Before, e.After = diff.Part{"long": elements[1:]}, diff.Part{"long": elements}
 	last := value.FieldList{{Name: "name", Value: value.NewValueInterface("0")}}
-	field := touched.Field{Kind: engine.Added, Path: fieldpath.MakePathOrDie("long", &last)}
-	e.Fields = slices.Repeat([]touched.Field{field}, 1000)
+	field := engine.FieldChange{Kind: engine.Added, Path: fieldpath.MakePathOrDie("long", &last)}
+	e.Fields = slices.Repeat([]engine.FieldChange{field}, 1000)
 	if err := p.ValidateWithin(1_000_000); err != nil {
 		t.Error(err)
 	}

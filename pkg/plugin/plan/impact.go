@@ -7,7 +7,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 // Impact is an engine.Impact in files.
@@ -26,7 +25,7 @@ type impactFile struct {
 func (i Impact) MarshalJSON() ([]byte, error) {
 	out := impactFile{Code: i.Code, Text: i.Text, Advice: i.Advice, Owner: i.Owner, Pods: i.Pods}
 	for _, p := range i.Fields {
-		elements, err := touched.Elements(p)
+		elements, err := engine.PathElements(p)
 		if err != nil {
 			return nil, err
 		}
@@ -43,7 +42,7 @@ func (i *Impact) UnmarshalJSON(text []byte) error {
 	}
 	*i = Impact{Code: in.Code, Text: in.Text, Advice: in.Advice, Owner: in.Owner, Pods: in.Pods}
 	for _, elements := range in.Fields {
-		p, err := touched.PathOf(elements)
+		p, err := engine.ParsePathElements(elements)
 		if err != nil {
 			return fmt.Errorf("impact %s: %w", in.Code, err)
 		}

@@ -10,7 +10,7 @@ func (e Entry) Masked(m *redact.Masker) Entry {
 	if m == nil {
 		return e
 	}
-	e.Touched = e.Touched.Masked(e.Object, m)
+	e.Partial = redact.Partial(m, e.Partial, e.Object)
 	steps := make([]Step, len(e.Steps))
 	for i, s := range e.Steps {
 		s.Reason, s.NotIdempotent = m.Text(s.Reason), m.Text(s.NotIdempotent)

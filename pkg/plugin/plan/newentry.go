@@ -2,20 +2,20 @@ package plan
 
 import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // NewEntry is the entry of an evaluated object. It holds on to the parts of the
 // object that change, not to the object.
 func NewEntry(c *engine.Change) Entry {
-	e := Entry{Object: touched.ObjectOf(c.Subject), Scoped: c.Scoped}
+	e := Entry{Object: c.Subject, Scoped: c.Scoped}
 	if c.Before != nil {
 		e.ResourceVersion = c.Before.GetResourceVersion()
 		e.LastWrite = lastWrite(c.Before)
 		e.Object.UID = c.Before.GetUID()
 	}
 	if c.Changed() && c.Before != nil && c.After != nil {
-		e.Touched = touched.By(c)
+		e.Partial = diff.PartialOf(c)
 	}
 	for i := range c.Steps {
 		s := &c.Steps[i]
@@ -30,11 +30,7 @@ func NewEntry(c *engine.Change) Entry {
 }
 
 func stepOf(s *engine.Step) Step {
-	out := Step{Rule: touched.Rule(s.Rule), Outcome: s.Outcome, AsCreated: s.AsCreated, NotIdempotent: s.NotIdempotent}
-	if s.Trigger != (engine.ObjectKey{}) {
-		trigger := touched.ObjectOf(s.Trigger)
-		out.Trigger = &trigger
-	}
+	out := Step{Rule: s.Rule, Outcome: s.Outcome, Trigger: s.Trigger, AsCreated: s.AsCreated, NotIdempotent: s.NotIdempotent}
 	for _, w := range s.Warnings {
 		out.Warnings = append(out.Warnings, string(w))
 	}

@@ -35,7 +35,7 @@ func (r *Run) Restore(installed []engine.Document) ([]engine.Document, error) {
 	var other OtherPoliciesError
 	known := map[engine.ObjectKey]bool{}
 	for _, d := range r.Documents {
-		key := d.Object.Key().Named()
+		key := d.Object.Named()
 		known[key] = true
 		if !d.Installed {
 			out = append(out, d.engine())

@@ -11,7 +11,7 @@ import (
 // Change is the entry as an evaluation handed it out, for printers: its objects
 // hold what the change touches and their identity, no more.
 func (e *Entry) Change() engine.Change {
-	c := e.Touched.Change(e.Object)
+	c := e.Partial.Change(e.Object)
 	c.Scoped = e.Scoped
 	for _, s := range e.Steps {
 		c.Steps = append(c.Steps, s.engine(c.Subject, c.After))
@@ -24,11 +24,8 @@ func (e *Entry) Change() engine.Change {
 
 func (s *Step) engine(subject engine.ObjectKey, after *unstructured.Unstructured) engine.Step {
 	out := engine.Step{
-		Rule: engine.RuleRef(s.Rule), Subject: subject, Outcome: s.Outcome,
+		Rule: s.Rule, Subject: subject, Trigger: s.Trigger, Outcome: s.Outcome,
 		AsCreated: s.AsCreated, NotIdempotent: s.NotIdempotent,
-	}
-	if s.Trigger != nil {
-		out.Trigger = s.Trigger.Key()
 	}
 	if s.Outcome == engine.Changed {
 		out.After = after

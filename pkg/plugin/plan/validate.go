@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // ErrTwice tells that two entries are of the same object.
@@ -24,7 +24,7 @@ func (p *Plan) validate() error {
 	if err := p.Run.Validate(); err != nil {
 		return err
 	}
-	return p.validateEntries(touched.Budget)
+	return p.validateEntries(diff.Budget)
 }
 
 func (p *Plan) validateEntries(budget int) error {
@@ -33,7 +33,7 @@ func (p *Plan) validateEntries(budget int) error {
 		if err := p.Entries[i].validate(&budget); err != nil {
 			return fmt.Errorf("entry %d: %w", i, err)
 		}
-		key := p.Entries[i].Object.Key().Named()
+		key := p.Entries[i].Object.Named()
 		if seen[key] {
 			return fmt.Errorf("entry %d: %s: %w", i, key, ErrTwice)
 		}
@@ -54,13 +54,13 @@ func (r *Run) Validate() error {
 			continue
 		}
 		if d.Content == nil || d.Content.Validate() != nil {
-			return fmt.Errorf("%s has no content that can be used", d.Object.Key())
+			return fmt.Errorf("%s has no content that can be used", d.Object)
 		}
 		if digest, err := digestOf(d.Content); err != nil || digest != d.Digest {
-			return fmt.Errorf("%s is not what its digest is of", d.Object.Key())
+			return fmt.Errorf("%s is not what its digest is of", d.Object)
 		}
-		if key := engine.KeyOf(&unstructured.Unstructured{Object: d.Content}); touched.ObjectOf(key) != d.Object {
-			return fmt.Errorf("%s is another object than it says", d.Object.Key())
+		if key := engine.KeyOf(&unstructured.Unstructured{Object: d.Content}); key != d.Object {
+			return fmt.Errorf("%s is another object than it says", d.Object)
 		}
 	}
 	if digestOfAll(r.Documents) != r.Digest {
@@ -71,16 +71,16 @@ func (r *Run) Validate() error {
 
 // Validate makes sure that an entry that was read from a file holds together.
 func (e *Entry) Validate() error {
-	budget := touched.Budget
+	budget := diff.Budget
 	return e.validate(&budget)
 }
 
 func (e *Entry) validate(budget *int) error {
-	if e.Object.Kind == "" || e.Object.Name == "" || e.Object.APIVersion == "" {
+	if e.Object.Kind == "" || e.Object.Name == "" || e.Object.Version == "" {
 		return errNobody
 	}
-	if err := e.Touched.ValidateWithin(budget); err != nil {
-		return fmt.Errorf("%s: %w", e.Object.Key(), err)
+	if err := e.Partial.ValidateWithin(budget); err != nil {
+		return fmt.Errorf("%s: %w", e.Object, err)
 	}
 	return nil
 }

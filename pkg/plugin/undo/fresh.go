@@ -28,7 +28,7 @@ type freshServer struct {
 func newFreshServer(s apply.Server, objects []Object) *freshServer {
 	f := &freshServer{Server: s, least: make(map[engine.ObjectKey]string, len(objects))}
 	for i := range objects {
-		f.know(objects[i].Object.Key(), objects[i].ResourceVersion)
+		f.know(objects[i].Object, objects[i].ResourceVersion)
 	}
 	return f
 }

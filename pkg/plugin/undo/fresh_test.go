@@ -11,7 +11,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 // staleServer answers with one version of an object after the other.
@@ -35,7 +34,7 @@ func (s *staleServer) Patch(context.Context, engine.ObjectKey, cluster.Patch) (*
 }
 
 func TestAnObjectIsNotReadAsItWasBeforeTheRun(t *testing.T) {
-	written := Object{Object: touched.Object{APIVersion: "v1", Kind: "ConfigMap", Name: "c"}, ResourceVersion: "100"}
+	written := Object{Object: engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Name: "c"}, ResourceVersion: "100"}
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Name: "c"}
 	for _, tt := range []struct {
 		name     string

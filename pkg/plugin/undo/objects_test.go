@@ -5,10 +5,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/undo"
 )
 
@@ -44,7 +44,7 @@ func TestWhatARunMayHaveWritten(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			e := journal.Entry{Entry: plan.Entry{Object: touched.Object{Name: "c"}}, Attempts: tt.attempts, Results: tt.results}
+			e := journal.Entry{Entry: plan.Entry{Object: engine.ObjectKey{Name: "c"}}, Attempts: tt.attempts, Results: tt.results}
 			got := undo.Objects(&journal.Journal{Entries: []journal.Entry{e}})
 			if len(tt.want) == 0 {
 				if len(got) > 0 {

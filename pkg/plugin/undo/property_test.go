@@ -7,26 +7,28 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/randomobject"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/internal/randomobject"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/undo"
 )
 
 // journalled is a write as a journal keeps it.
 func journalled(t *testing.T, before, after *unstructured.Unstructured, typ diff.Type) undo.Object {
 	t.Helper()
-	text, err := json.Marshal(touched.Between(before, after, typ))
+	text, err := json.Marshal(diff.Between(before, after, typ))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var kept touched.Touched
+	var kept diff.Partial
 	if err := json.Unmarshal(text, &kept); err != nil {
 		t.Fatal(err)
 	}
-	return undo.Object{Object: touched.Object{Name: "t"}, Writes: []undo.Write{{Touched: kept}}}
+	if err := kept.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return undo.Object{Object: engine.ObjectKey{Name: "t"}, Writes: []undo.Write{{Partial: kept}}}
 }
 
 // Whatever was changed, taking it back gives the very object that was there: the

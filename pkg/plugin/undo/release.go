@@ -23,7 +23,7 @@ func (r *Reversal) release(ctx context.Context) error {
 	var applied []engine.ObjectKey
 	for i := range r.Objects {
 		if r.Objects[i].Applied {
-			applied = append(applied, r.Objects[i].Object.Key())
+			applied = append(applied, r.Objects[i].Object)
 		}
 	}
 	return apply.ForEach(len(applied), r.Executor.Concurrency,

@@ -79,7 +79,7 @@ type restoring struct {
 // takeBack undoes one write: values and elements first, then the order of lists.
 func (r *restoring) takeBack() {
 	var ordered []unit // one for each list
-	for _, u := range unitsOf(r.write.Touched) {
+	for _, u := range unitsOf(r.write.Partial) {
 		if u.kind != engine.Moved {
 			r.value(u)
 		}

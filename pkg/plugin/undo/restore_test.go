@@ -7,11 +7,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/undo"
 )
 
@@ -69,8 +70,8 @@ func secretWrite(before, after map[string]any) undo.Write {
 	state := func(data map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "data": data}}
 	}
-	o := touched.Object{APIVersion: "v1", Kind: "Secret", Name: "s"}
-	return undo.Write{Touched: touched.Between(state(before), state(after), diff.Type{}).Masked(o, &redact.Masker{})}
+	o := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Secret"}, Version: "v1", Name: "s"}
+	return undo.Write{Partial: redact.Partial(&redact.Masker{}, diff.Between(state(before), state(after), diff.Type{}), o)}
 }
 
 func TestAValueThatIsNotInTheJournalIsNotPutBack(t *testing.T) {

@@ -93,7 +93,7 @@ var (
 
 // change is what would be put back of one object.
 func (r *Reversal) change(ctx context.Context, of *Object) (*engine.Change, error) {
-	c := &engine.Change{Subject: of.Object.Key(), Scoped: true}
+	c := &engine.Change{Subject: of.Object, Scoped: true}
 	live, err := r.Executor.Writer.Server.Get(ctx, c.Subject)
 	switch {
 	case apierrors.IsNotFound(err):

@@ -5,7 +5,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 // unit is what is put back as one: a value, an element of a list by its key, its
@@ -28,9 +27,9 @@ func (u *unit) list() fieldpath.Path { return u.path[:len(u.path)-1] }
 func (u *unit) sameList(other unit) bool { return u.list().Equals(other.list()) }
 
 // unitsOf takes a change apart.
-func unitsOf(t touched.Touched) []unit {
+func unitsOf(t diff.Partial) []unit {
 	var out []unit
-	for _, f := range t.Leaves() {
+	for _, f := range t.Units() {
 		u := unit{path: f.Path, kind: f.Kind, withheld: f.Withheld}
 		if n := firstIndex(f.Path); n >= 0 {
 			u.path, u.kind = f.Path[:n], engine.Replaced

@@ -5,16 +5,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 // Object is one object that a run wrote to.
 type Object struct {
-	Object touched.Object
+	Object engine.ObjectKey
 	// ResourceVersion is the last one that is known of the object.
 	ResourceVersion string
 	// Applied tells that one of the writes was a server-side apply.
@@ -25,9 +25,9 @@ type Object struct {
 
 // Write is one write of an object.
 type Write struct {
-	// Touched is the object before the write and as the server answered; where the
+	// Partial is the object before the write and as the server answered; where the
 	// write is InDoubt, as it answered to the dry run.
-	touched.Touched
+	diff.Partial
 	// ResourceVersion is the object's after the write; empty where it is InDoubt.
 	ResourceVersion string
 	// InDoubt tells that it is not recorded whether the server stored the write.
@@ -43,7 +43,7 @@ func Objects(j *journal.Journal) []Object {
 		o := Object{Object: e.Object}
 		for _, r := range e.Results {
 			if r.Written {
-				o.Writes = append(o.Writes, Write{Touched: r.Touched, ResourceVersion: r.ResourceVersion})
+				o.Writes = append(o.Writes, Write{Partial: r.Partial, ResourceVersion: r.ResourceVersion})
 				o.ResourceVersion = r.ResourceVersion
 			}
 			if o.Object.UID == "" {
@@ -69,7 +69,7 @@ func (o *Object) teach(m *redact.Masker, live *unstructured.Unstructured) {
 				m.LearnValue(value)
 			}
 			if f.Secret {
-				from, to := w.Values(f)
+				from, to := w.Contents(f)
 				m.LearnValue([]any{from, to})
 			}
 		}
@@ -93,7 +93,7 @@ func inDoubt(e *journal.Entry) []Write {
 			}
 		}
 		if !settled {
-			out = append(out, Write{Touched: a.Touched, InDoubt: true})
+			out = append(out, Write{Partial: a.Partial, InDoubt: true})
 		}
 	}
 	return out

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/portion"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
@@ -55,7 +55,7 @@ func (d *Differ) lines() int {
 func (d *Differ) Texts(c *engine.Change, others []engine.FieldChange) (before, after *Document, err error) {
 	to := c.After
 	if c.Before != nil && to != nil {
-		to = &unstructured.Unstructured{Object: portion.Make(c.Before.Object, to.Object, c.Fields, others)}
+		to = &unstructured.Unstructured{Object: diff.Subset(c.Before.Object, to.Object, c.Fields, others)}
 	}
 	from, to := d.Masker.Pair(redact.Trim(c.Before, c.Fields, redact.Readable), redact.Trim(to, c.Fields, redact.Readable))
 	if before, err = d.text(from); err == nil {

@@ -5,7 +5,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -72,7 +71,7 @@ func (f *Finding) written(r *apply.Result, m *redact.Masker) {
 		if part == nil || part.Outcome != apply.Applied && part.Outcome != apply.Planned {
 			continue
 		}
-		c := part.Touched.Change(touched.ObjectOf(part.Key))
+		c := part.Touched.Change(part.Key)
 		f.Changed += len(c.Fields)
 		for i := range min(len(c.Fields), fieldsHeld-len(f.Fields)) {
 			f.Fields = append(f.Fields, fieldOf(&c, &c.Fields[i], m))

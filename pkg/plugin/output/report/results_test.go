@@ -22,7 +22,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/junit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/markdown"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 // writes are what a case of a run that writes is made of.
@@ -45,7 +44,7 @@ func (w *writes) results() []apply.Result {
 	for _, in := range w.Results {
 		r := apply.Result{Key: engine.KeyOf(object(in.Before)), Outcome: in.Outcome, Method: in.Method, Found: in.Found, Rules: in.Rules}
 		if in.After != nil {
-			r.Touched = touched.Between(object(in.Before), object(in.After), diff.Type{})
+			r.Touched = diff.Between(object(in.Before), object(in.After), diff.Type{})
 		}
 		if in.Error != "" {
 			r.Err = &apply.ObjectError{Key: r.Key, Err: errors.New(in.Error)}

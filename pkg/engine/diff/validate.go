@@ -1,4 +1,4 @@
-package touched
+package diff
 
 import (
 	"errors"
@@ -7,7 +7,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // Bounds of what is read from files. No object that an API server stores comes
@@ -24,55 +23,57 @@ var (
 	errForeign = errors.New("a field is in neither state of its object")
 )
 
-// Validate makes sure that a change that was read from a file holds together.
-func (t Touched) Validate() error {
+// Validate makes sure that a change that was read from a file holds together, and
+// gives its fields their values.
+func (p *Partial) Validate() error {
 	budget := Budget
-	return t.ValidateWithin(&budget)
+	return p.ValidateWithin(&budget)
 }
 
 // ValidateWithin is Validate for one of many changes that share a budget.
-func (t Touched) ValidateWithin(budget *int) error {
-	if err := errors.Join(t.Before.Validate(), t.After.Validate()); err != nil {
+func (p *Partial) ValidateWithin(budget *int) error {
+	if err := errors.Join(p.Before.Validate(), p.After.Validate()); err != nil {
 		return err
 	}
-	for _, f := range t.Fields {
-		if err := t.checkField(f, budget); err != nil {
-			return fmt.Errorf("%s: %w", engine.PathString(f.Path), err)
+	for i := range p.Fields {
+		if err := p.readValues(&p.Fields[i], budget); err != nil {
+			return fmt.Errorf("%s: %w", engine.PathString(p.Fields[i].Path), err)
 		}
 	}
 	return nil
 }
 
-// checkField makes sure that the states have what the field says of them.
-func (t Touched) checkField(f Field, budget *int) error {
+// readValues gives a field the values that the states have of it. It is an error if
+// these are not what its kind says.
+func (p *Partial) readValues(f *engine.FieldChange, budget *int) error {
 	if len(f.Path) > maxDepth {
 		return errDepth
 	}
-	inBefore, err := has(map[string]any(t.Before), f.Path, budget)
+	was, err := hasWithin(map[string]any(p.Before), f.Path, budget)
 	if err != nil {
 		return err
 	}
-	inAfter, err := has(map[string]any(t.After), f.Path, budget)
+	is, err := hasWithin(map[string]any(p.After), f.Path, budget)
 	if err != nil {
 		return err
 	}
-	wantBefore, wantAfter := f.Kind != engine.Added, f.Kind != engine.Removed
-	if (wantBefore && !inBefore) || (wantAfter && !inAfter) {
+	if (f.Kind != engine.Added && !was) || (f.Kind != engine.Removed && !is) {
 		return errForeign
 	}
+	f.From, f.To = p.values(*f)
 	return nil
 }
 
-// has looks a path up within a budget.
-func has(object any, p fieldpath.Path, budget *int) (bool, error) {
+// hasWithin reports whether an object has a path, within a budget.
+func hasWithin(object any, p fieldpath.Path, budget *int) (bool, error) {
 	for _, e := range p {
-		if list, ok := object.([]any); ok {
+		if list, isList := object.([]any); isList {
 			if *budget -= len(list); *budget < 0 {
 				return false, errSteps
 			}
 		}
 		var ok bool
-		if object, ok = diff.Lookup(object, fieldpath.Path{e}); !ok {
+		if object, ok = Lookup(object, fieldpath.Path{e}); !ok {
 			return false, nil
 		}
 	}

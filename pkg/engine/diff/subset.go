@@ -1,27 +1,24 @@
-package portion
+package diff
 
 import (
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// Make returns from with the wanted differences made, and nothing else of to:
+// Subset returns from with the wanted differences made, and nothing else of to:
 // neither the others, nor what is written in another way and means the same to
 // the server, such as 1024Mi and 1Gi, or an empty list and none. Wanted and others
-// together are what diff.Compare found between the two objects. Neither object is
+// together are what Compare found between the two objects. Neither object is
 // modified; the result refers to their values.
 //
 // A list whose elements have no keys, and in which both wanted and other
 // differences are, cannot be told apart: it comes whole. So does one in which there
 // are so many that it would take too long.
-func Make(from, to map[string]any, wanted, others []engine.FieldChange) map[string]any {
+func Subset(from, to map[string]any, wanted, others []engine.FieldChange) map[string]any {
 	root := &node{}
 	for i := range wanted {
 		root.add(&wanted[i], true)
@@ -29,7 +26,7 @@ func Make(from, to map[string]any, wanted, others []engine.FieldChange) map[stri
 	for i := range others {
 		root.add(&others[i], false)
 	}
-	object, _ := root.make(value{from, true}, value{to, true}).v.(map[string]any)
+	object, _ := root.make(content{from, true}, content{to, true}).v.(map[string]any)
 	return object
 }
 
@@ -92,14 +89,14 @@ func (n *node) find(e fieldpath.PathElement) *node {
 	return n.index[e.String()]
 }
 
-// value is what stands at a place, if there is something.
-type value struct {
+// content is what stands at a place, if there is something.
+type content struct {
 	v  any
 	ok bool
 }
 
 // make is what stands at the place of the node in the result.
-func (n *node) make(from, to value) value {
+func (n *node) make(from, to content) content {
 	switch {
 	case !n.wanted:
 		return from
@@ -109,12 +106,12 @@ func (n *node) make(from, to value) value {
 	switch a := from.v.(type) {
 	case map[string]any:
 		if b, ok := to.v.(map[string]any); ok {
-			return value{n.makeMap(a, b), true}
+			return content{n.makeMap(a, b), true}
 		}
 	case []any:
 		if b, ok := to.v.([]any); ok {
 			if out, ok := n.makeList(a, b); ok {
-				return value{out, true}
+				return content{out, true}
 			}
 		}
 	}
@@ -131,7 +128,7 @@ func (n *node) makeMap(from, to map[string]any) map[string]any {
 		name := *c.element.FieldName
 		a, inFrom := from[name]
 		b, inTo := to[name]
-		if v := c.make(value{a, inFrom}, value{b, inTo}); v.ok {
+		if v := c.make(content{a, inFrom}, content{b, inTo}); v.ok {
 			out[name] = v.v
 		} else {
 			delete(out, name)
@@ -195,13 +192,13 @@ func behind(slots []slot, place func(slot) int, at int) int {
 func (n *node) slots(from, to []any) (out []slot, moved, ok bool) {
 	inFrom, inTo := map[int]bool{}, map[int]bool{}
 	for _, c := range n.below {
-		a, b := place(from, c.element), place(to, c.element)
+		a, b := Index(from, c.element), Index(to, c.element)
 		if c.element.FieldName != nil || c.element.Index != nil || a < 0 && b < 0 {
 			return nil, false, false
 		}
 		inFrom[a], inTo[b] = true, true
 		moved = moved || c.here && c.field.Kind == engine.Moved
-		if v := c.make(at(from, a), at(to, b)); v.ok {
+		if v := c.make(contentAt(from, a), contentAt(to, b)); v.ok {
 			out = append(out, slot{a, b, v.v})
 		}
 	}
@@ -225,22 +222,9 @@ func (n *node) slots(from, to []any) (out []slot, moved, ok bool) {
 	return out, moved, j == len(to)
 }
 
-// place is the index of the element that a path element names, or -1.
-func place(list []any, e fieldpath.PathElement) int {
-	pointer, ok := diff.Pointer(list, fieldpath.Path{e})
-	if !ok {
-		return -1
-	}
-	i, err := strconv.Atoi(strings.TrimPrefix(pointer, "/"))
-	if err != nil {
-		return -1
-	}
-	return i
-}
-
-func at(list []any, i int) value {
+func contentAt(list []any, i int) content {
 	if i < 0 {
-		return value{}
+		return content{}
 	}
-	return value{list[i], true}
+	return content{list[i], true}
 }

@@ -1,4 +1,4 @@
-package touched_test
+package diff_test
 
 import (
 	"testing"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 func object(t *testing.T, text string) *unstructured.Unstructured {
@@ -30,7 +29,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 func TestAnswered(t *testing.T) {
 	before := object(t, "{kind: Thing, spec: {gone: 1, size: 1}}")
 	after := object(t, "{kind: Thing, spec: {size: 2, labels: {team: a, tier: b}}}")
-	change := touched.Between(before, after, diff.Type{})
+	change := diff.Between(before, after, diff.Type{})
 	for _, tt := range []struct {
 		name, answer string
 		want         string
@@ -58,7 +57,8 @@ func TestAnswered(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := change.Answered(object(t, tt.answer))
-			if err := reread(t, got).Validate(); err != nil {
+			read := reread(t, got)
+			if err := read.Validate(); err != nil {
 				t.Error(err)
 			}
 			want := object(t, "{kind: Thing, spec: "+tt.want+"}")

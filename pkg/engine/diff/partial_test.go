@@ -1,4 +1,4 @@
-package touched_test
+package diff_test
 
 import (
 	"encoding/json"
@@ -7,10 +7,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/randomobject"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/internal/randomobject"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/touched"
 )
 
 // random is a pair of states of an object, and how the server compares them.
@@ -22,10 +22,10 @@ func random(t *testing.T, seed uint64) (before, after *unstructured.Unstructured
 
 // What is kept of an object is enough to know the patch, and the values of every
 // field, also after it was written to a file and read again.
-func TestWhatIsKeptOfAnObjectGivesTheSamePatch(t *testing.T) {
+func TestPartialGivesTheSamePatch(t *testing.T) {
 	for seed := range uint64(1000) {
 		before, after, typ := random(t, seed)
-		kept := reread(t, touched.Between(before, after, typ))
+		kept := reread(t, diff.Between(before, after, typ))
 		if err := kept.Validate(); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -34,7 +34,7 @@ func TestWhatIsKeptOfAnObjectGivesTheSamePatch(t *testing.T) {
 		if d := cmp.Diff(want, got); d != "" {
 			t.Fatalf("seed %d: another patch (-whole +kept):\n%s", seed, d)
 		}
-		change := kept.Change(touched.Object{APIVersion: before.GetAPIVersion(), Kind: before.GetKind(), Name: "t"})
+		change := kept.Change(engine.KeyOf(before))
 		for i, f := range diff.Compare(before.Object, after.Object, typ) {
 			g := change.Fields[i]
 			if !g.Path.Equals(f.Path) || g.Kind != f.Kind || !diff.Same(g.From, f.From) || !diff.Same(g.To, f.To) {
@@ -44,13 +44,13 @@ func TestWhatIsKeptOfAnObjectGivesTheSamePatch(t *testing.T) {
 	}
 }
 
-func reread(t *testing.T, in touched.Touched) touched.Touched {
+func reread(t *testing.T, in diff.Partial) diff.Partial {
 	t.Helper()
 	text, err := json.Marshal(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out touched.Touched
+	var out diff.Partial
 	if err := json.Unmarshal(text, &out); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}

@@ -1,4 +1,4 @@
-package portion_test
+package diff_test
 
 import (
 	"fmt"
@@ -12,24 +12,23 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/portion"
 )
 
-type testCase struct {
+type subsetCase struct {
 	BuiltIn        bool
 	From, To, Want map[string]any
 	Wanted         []string
 }
 
-func cases(t *testing.T) map[string]testCase {
+func subsetCases(t *testing.T) map[string]subsetCase {
 	t.Helper()
-	archive, err := txtar.ParseFile("testdata/portions.txtar")
+	archive, err := txtar.ParseFile("testdata/subsets.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]testCase{}
+	out := map[string]subsetCase{}
 	for _, f := range archive.Files {
-		var c testCase
+		var c subsetCase
 		if err := yaml.UnmarshalStrict(f.Data, &c); err != nil {
 			t.Fatalf("%s: %v", f.Name, err)
 		}
@@ -39,15 +38,11 @@ func cases(t *testing.T) map[string]testCase {
 }
 
 func differences(from, to map[string]any, builtIn bool) []engine.FieldChange {
-	var out []engine.FieldChange
-	for _, f := range diff.Compare(from, to, diff.Type{EmptyIsAbsent: builtIn}) {
-		out = append(out, f)
-	}
-	return out
+	return diff.Compare(from, to, diff.Type{EmptyIsAbsent: builtIn})
 }
 
-func TestOnlyWhatIsWantedIsMade(t *testing.T) {
-	for name, c := range cases(t) {
+func TestSubset(t *testing.T) {
+	for name, c := range subsetCases(t) {
 		t.Run(name, func(t *testing.T) {
 			var wanted, others []engine.FieldChange
 			for _, f := range differences(c.From, c.To, c.BuiltIn) {
@@ -62,31 +57,31 @@ func TestOnlyWhatIsWantedIsMade(t *testing.T) {
 				t.Fatalf("wanted %q; there are %v and %v", c.Wanted, wanted, others)
 			}
 			from, to := clone(t, c.From), clone(t, c.To)
-			if diff := cmp.Diff(c.Want, portion.Make(c.From, c.To, wanted, others)); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
+			if d := cmp.Diff(c.Want, diff.Subset(c.From, c.To, wanted, others)); d != "" {
+				t.Errorf("-want +got:\n%s", d)
 			}
-			if diff := cmp.Diff(from, c.From) + cmp.Diff(to, c.To); diff != "" {
-				t.Errorf("what was given is modified:\n%s", diff)
+			if d := cmp.Diff(from, c.From) + cmp.Diff(to, c.To); d != "" {
+				t.Errorf("what was given is modified:\n%s", d)
 			}
 		})
 	}
 }
 
-// All differences lead to the other object, in the eyes of fielddiff, and none to none.
-func TestTheWholeIsTheSumOfItsParts(t *testing.T) {
-	for name, c := range cases(t) {
+// All differences lead to the other object, and none to none.
+func TestSubsetOfAllAndNone(t *testing.T) {
+	for name, c := range subsetCases(t) {
 		all := differences(c.From, c.To, c.BuiltIn)
-		if left := differences(portion.Make(c.From, c.To, all, nil), c.To, c.BuiltIn); len(left) > 0 {
+		if left := differences(diff.Subset(c.From, c.To, all, nil), c.To, c.BuiltIn); len(left) > 0 {
 			t.Errorf("%s: still different: %v", name, left)
 		}
-		if diff := cmp.Diff(c.From, portion.Make(c.From, c.To, nil, all)); diff != "" {
-			t.Errorf("%s: differs although nothing is wanted:\n%s", name, diff)
+		if d := cmp.Diff(c.From, diff.Subset(c.From, c.To, nil, all)); d != "" {
+			t.Errorf("%s: differs although nothing is wanted:\n%s", name, d)
 		}
 	}
 }
 
 // Somebody else decides how long lists and maps are.
-func TestManyDifferencesTakeNoTime(t *testing.T) {
+func TestSubsetOfManyDifferencesIsFast(t *testing.T) {
 	const many = 50_000
 	of := func(value string) map[string]any {
 		list, fields := make([]any, many), map[string]any{}
@@ -99,12 +94,12 @@ func TestManyDifferencesTakeNoTime(t *testing.T) {
 	from, to := of("a"), of("b")
 	all := differences(from, to, false)
 	begun := time.Now()
-	got := portion.Make(from, to, all[1:], all[:1])
+	got := diff.Subset(from, to, all[1:], all[:1])
 	if took := time.Since(begun); took > 20*time.Second {
 		t.Errorf("took %v", took)
 	}
-	if diff := cmp.Diff(to, got); diff != "" {
-		t.Errorf("a list with that many differences comes whole: -want +got:\n%s", diff)
+	if d := cmp.Diff(to, got); d != "" {
+		t.Errorf("a list with that many differences comes whole: -want +got:\n%s", d)
 	}
 }
 
@@ -121,7 +116,7 @@ func clone(t *testing.T, m map[string]any) (out map[string]any) {
 }
 
 // Whatever two objects are, all of their differences lead from one to the other.
-func FuzzTheWholeIsTheSumOfItsParts(f *testing.F) {
+func FuzzSubset(f *testing.F) {
 	f.Add(`{"c":[{"name":"a"},{"name":"b","v":[1]}]}`, `{"c":[{"name":"b"},{"name":"z"}],"d":null}`)
 	f.Add(`{"a":{"0":[[],{}]}}`, `{"a":[{"0":1}]}`)
 	f.Add(``, `0:`)
@@ -131,11 +126,11 @@ func FuzzTheWholeIsTheSumOfItsParts(f *testing.F) {
 			t.Skip("no objects")
 		}
 		all := differences(from, to, false)
-		if left := differences(portion.Make(from, to, all, nil), to, false); len(left) > 0 {
+		if left := differences(diff.Subset(from, to, all, nil), to, false); len(left) > 0 {
 			t.Errorf("still different: %v", left)
 		}
 		for i := range all {
-			portion.Make(from, to, all[i:i+1], slices.Delete(slices.Clone(all), i, i+1))
+			diff.Subset(from, to, all[i:i+1], slices.Delete(slices.Clone(all), i, i+1))
 		}
 	})
 }

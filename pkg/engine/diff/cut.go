@@ -1,34 +1,20 @@
-package touched
+package diff
 
 import (
 	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Part is a part of an object. Its numbers are read as an object's are.
-type Part map[string]any
-
-// UnmarshalJSON reads whole numbers as int64.
-func (p *Part) UnmarshalJSON(text []byte) error {
-	var m map[string]any
-	if err := utiljson.Unmarshal(text, &m); err != nil {
-		return err
-	}
-	*p = m
-	return nil
-}
-
 // cut keeps of two states of an object what the fields lead to.
-func cut(before, after *unstructured.Unstructured, fields []Field) Touched {
-	t := Touched{Before: before.Object, After: after.Object, Fields: fields}
+func cut(before, after *unstructured.Unstructured, fields []engine.FieldChange) Partial {
+	t := Partial{Before: before.Object, After: after.Object, Fields: fields}
 	cutter := newTree(t)
-	return Touched{Before: cutter.cut(before.Object), After: cutter.cut(after.Object), Fields: fields}
+	return Partial{Before: cutter.cut(before.Object), After: cutter.cut(after.Object), Fields: fields}
 }
 
 // tree holds the paths of fields.
@@ -45,7 +31,7 @@ type branch struct {
 
 // newTree joins the paths of a change, and finds the lists that have to be kept
 // whole.
-func newTree(t Touched) *tree {
+func newTree(t Partial) *tree {
 	root := &tree{}
 	for _, f := range t.Fields {
 		root.add(f.Path)
@@ -90,8 +76,8 @@ func (t *tree) widen(before, after any) {
 		return
 	}
 	for _, c := range t.children {
-		x, _ := diff.Lookup(before, fieldpath.Path{c.element})
-		y, _ := diff.Lookup(after, fieldpath.Path{c.element})
+		x, _ := Lookup(before, fieldpath.Path{c.element})
+		y, _ := Lookup(after, fieldpath.Path{c.element})
 		c.widen(x, y)
 	}
 }
@@ -99,7 +85,7 @@ func (t *tree) widen(before, after any) {
 func (t *tree) sameKeys(a, b []any) bool {
 	names := t.keyNames()
 	return slices.EqualFunc(a, b, func(x, y any) bool {
-		return diff.Same(map[string]any(stub(x, names)), map[string]any(stub(y, names)))
+		return Same(map[string]any(stub(x, names)), map[string]any(stub(y, names)))
 	})
 }
 
@@ -163,7 +149,7 @@ func (t *tree) elements(list []any) []any {
 	for i, element := range list {
 		out[i] = map[string]any(stub(element, names))
 		for _, c := range t.children {
-			if _, ok := diff.Lookup([]any{element}, fieldpath.Path{c.element}); !ok {
+			if _, ok := Lookup([]any{element}, fieldpath.Path{c.element}); !ok {
 				continue
 			}
 			kept, ok := c.of(element).(map[string]any)
@@ -176,20 +162,4 @@ func (t *tree) elements(list []any) []any {
 		}
 	}
 	return out
-}
-
-// WithoutBookkeeping is an object less what the server counts on its own account:
-// managedFields, resourceVersion and generation.
-func WithoutBookkeeping(object map[string]any) map[string]any {
-	metadata, ok := object["metadata"].(map[string]any)
-	if !ok {
-		return object
-	}
-	metadata = maps.Clone(metadata)
-	for _, name := range []string{"managedFields", "resourceVersion", "generation"} {
-		delete(metadata, name)
-	}
-	object = maps.Clone(object)
-	object["metadata"] = metadata
-	return object
 }

@@ -1,0 +1,112 @@
+package diff
+
+import (
+	"maps"
+	"slices"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// Leaves returns the fields of a change with added and removed maps taken apart, the
+// elements of lists too, so that what somebody else puts beside a value is no part
+// of the change. An empty map is a leaf, and so is a withheld field.
+func (p Partial) Leaves() []engine.FieldChange { return p.split(true) }
+
+// Units returns the fields of a change by what is put back as one: as Leaves, but an
+// element of a list comes and goes as a whole.
+func (p Partial) Units() []engine.FieldChange { return p.split(false) }
+
+func (p Partial) split(elements bool) []engine.FieldChange {
+	var out []engine.FieldChange
+	for _, f := range p.Fields {
+		if isElement := f.Path[len(f.Path)-1].FieldName == nil; f.Withheld || isElement && !elements {
+			out = append(out, f)
+		} else {
+			out = appendLeaves(out, f)
+		}
+	}
+	return out
+}
+
+func appendLeaves(out []engine.FieldChange, f engine.FieldChange) []engine.FieldChange {
+	content := f.To
+	if f.Kind == engine.Removed {
+		content = f.From
+	}
+	fields, _ := content.(map[string]any)
+	if f.Kind != engine.Added && f.Kind != engine.Removed || len(fields) == 0 {
+		return append(out, f)
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		part := f
+		part.Path = append(slices.Clip(f.Path), fieldpath.PathElement{FieldName: &name})
+		if f.Kind == engine.Removed {
+			part.From = fields[name]
+		} else {
+			part.To = fields[name]
+		}
+		out = appendLeaves(out, part)
+	}
+	return out
+}
+
+// Withholds reports whether a value of the change is withheld, so that what it is
+// compared with may differ all the same.
+func (p Partial) Withholds() bool {
+	return slices.ContainsFunc(p.Fields, func(f engine.FieldChange) bool { return f.Withheld })
+}
+
+// Drift returns the leaves of the change of which an object does not hold the value
+// that they have after the change, but for withheld ones. What else the object
+// holds is no drift, and null is as good as absent.
+func (p Partial) Drift(object map[string]any) []fieldpath.Path {
+	return p.differing(map[string]any(p.After), object)
+}
+
+// DriftBefore is Drift for the values before the change.
+func (p Partial) DriftBefore(object map[string]any) []fieldpath.Path {
+	return p.differing(map[string]any(p.Before), object)
+}
+
+func (p Partial) differing(a, b map[string]any) []fieldpath.Path {
+	var out []fieldpath.Path
+	for _, f := range p.Leaves() {
+		if !f.Withheld && !Same(at(a, f), at(b, f)) {
+			out = append(out, f.Path)
+		}
+	}
+	return out
+}
+
+// at returns what an object holds at a leaf: its place for an element that moved.
+func at(object map[string]any, f engine.FieldChange) any {
+	if f.Kind == engine.Moved {
+		return place(object, f.Path)
+	}
+	v, _ := Lookup(object, f.Path)
+	return v
+}
+
+// Unlike returns the leaves that only one of two changes has, or that they do not
+// change alike, in path order. The value of one that is withheld counts as the same.
+func (p Partial) Unlike(other Partial) []fieldpath.Path {
+	left := map[string]engine.FieldChange{} // by kind and path
+	for _, f := range other.Leaves() {
+		left[f.String()] = f
+	}
+	var out []fieldpath.Path
+	for _, f := range p.Leaves() {
+		g, ok := left[f.String()]
+		delete(left, f.String())
+		if !ok || !f.Withheld && !(Same(f.From, g.From) && Same(f.To, g.To)) {
+			out = append(out, f.Path)
+		}
+	}
+	for _, f := range left {
+		out = append(out, f.Path)
+	}
+	slices.SortFunc(out, fieldpath.Path.Compare)
+	return slices.CompactFunc(out, fieldpath.Path.Equals)
+}

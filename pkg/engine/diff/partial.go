@@ -1,0 +1,198 @@
+package diff
+
+import (
+	"maps"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// Partial is a change of an object without the rest of the object: its fields, and
+// of the object before and after no more than what is needed to know their values.
+// Lists are whole where elements come, go or move, or are named by their place; in
+// other lists the elements that do not change are there with their keys alone.
+//
+// That is enough to compare the change with another one, to take it back, to print
+// it and to know its patch, and it is small: ten thousand of them fit where ten
+// thousand objects do not.
+//
+// In JSON the values of the fields are in Before and After alone. One that was read
+// has to be validated, which also gives the fields their values.
+type Partial struct {
+	Before Part                 `json:"before,omitempty"`
+	After  Part                 `json:"after,omitempty"`
+	Fields []engine.FieldChange `json:"fields,omitempty"`
+}
+
+// Part is a part of an object. Its numbers are read as an object's are.
+type Part map[string]any
+
+// UnmarshalJSON reads whole numbers as int64.
+func (p *Part) UnmarshalJSON(text []byte) error {
+	var m map[string]any
+	if err := utiljson.Unmarshal(text, &m); err != nil {
+		return err
+	}
+	*p = m
+	return nil
+}
+
+// PartialOf returns the partial change of an evaluated object. It holds on to the
+// parts of the object that change, not to the object.
+func PartialOf(c *engine.Change) Partial {
+	return cut(c.Before, c.After, c.Fields)
+}
+
+// Between returns in what two states of an object differ, apart from the server's
+// bookkeeping (WithoutBookkeeping).
+func Between(before, after *unstructured.Unstructured, t Type) Partial {
+	return cut(before, after, Compare(WithoutBookkeeping(before.Object), WithoutBookkeeping(after.Object), t))
+}
+
+// WithoutBookkeeping returns an object without what the server counts on its own
+// account: managedFields, resourceVersion and generation.
+func WithoutBookkeeping(object map[string]any) map[string]any {
+	metadata, ok := object["metadata"].(map[string]any)
+	if !ok {
+		return object
+	}
+	metadata = maps.Clone(metadata)
+	for _, name := range []string{"managedFields", "resourceVersion", "generation"} {
+		delete(metadata, name)
+	}
+	object = maps.Clone(object)
+	object["metadata"] = metadata
+	return object
+}
+
+// Answered returns the same change with what the server answered to the write in
+// the place of what was expected of it. Nothing else of the answer is in it: the
+// answer may be a later state of the object, to which others have added.
+func (p Partial) Answered(answer *unstructured.Unstructured) Partial {
+	cutter := newTree(Partial{Before: p.Before, After: p.After, Fields: p.Units()})
+	cutter.widen(map[string]any(p.Before), answer.Object)
+	out := Partial{Before: p.Before, After: cutter.cut(answer.Object)}
+	for _, f := range p.Fields {
+		if kind, differs := out.kindOf(f); differs {
+			f.Kind = kind
+			f.From, f.To = out.values(f)
+			out.Fields = append(out.Fields, f)
+		}
+	}
+	return out
+}
+
+// kindOf returns how a field differs by what the two states have of it.
+func (p Partial) kindOf(f engine.FieldChange) (kind engine.ChangeKind, differs bool) {
+	_, was := Lookup(map[string]any(p.Before), f.Path)
+	_, is := Lookup(map[string]any(p.After), f.Path)
+	switch {
+	case was && is && f.Kind == engine.Moved:
+		return engine.Moved, true
+	case was && is:
+		return engine.Replaced, true
+	case was:
+		return engine.Removed, true
+	}
+	return engine.Added, is
+}
+
+// values returns what From and To of a field are.
+func (p Partial) values(f engine.FieldChange) (from, to any) {
+	if f.Kind == engine.Moved {
+		return place(p.Before, f.Path), place(p.After, f.Path)
+	}
+	return p.Contents(f)
+}
+
+// Contents returns what the states hold at the path of a field; nil where there is
+// nothing. It differs from From and To where an element of a list moved, of which
+// these have the places.
+func (p Partial) Contents(f engine.FieldChange) (from, to any) {
+	if f.Kind != engine.Added {
+		from, _ = Lookup(map[string]any(p.Before), f.Path)
+	}
+	if f.Kind != engine.Removed {
+		to, _ = Lookup(map[string]any(p.After), f.Path)
+	}
+	return from, to
+}
+
+// place returns the index of a list element, as int64; nil where it is not there.
+func place(object map[string]any, path fieldpath.Path) any {
+	last := len(path) - 1
+	list, _ := Lookup(object, path[:last])
+	elements, _ := list.([]any)
+	if i := Index(elements, path[last]); i >= 0 {
+		return int64(i)
+	}
+	return nil
+}
+
+// WithStates returns the same fields with the values that other states of the
+// object have of them, such as masked ones.
+func (p Partial) WithStates(before, after Part) Partial {
+	out := Partial{Before: before, After: after, Fields: make([]engine.FieldChange, len(p.Fields))}
+	for i, f := range p.Fields {
+		f.From, f.To = out.values(f)
+		out.Fields[i] = f
+	}
+	return out
+}
+
+// Change returns the change as an evaluation would hand it out, for printers: its
+// objects hold what changes and their identity, no more.
+func (p Partial) Change(key engine.ObjectKey) engine.Change {
+	c := engine.Change{Subject: key, Before: p.Before.Object(key), Fields: p.Fields}
+	c.After = c.Before
+	if len(p.Fields) > 0 {
+		c.After = p.After.Object(key)
+	}
+	c.Target = engine.Target{Key: key, Object: c.Before}
+	return c
+}
+
+// Object returns the part as an object, with the identity that a key gives it.
+func (p Part) Object(key engine.ObjectKey) *unstructured.Unstructured {
+	metadata := map[string]any{"name": key.Name}
+	if key.Namespace != "" {
+		metadata["namespace"] = key.Namespace
+	}
+	if key.UID != "" {
+		metadata["uid"] = string(key.UID)
+	}
+	out := map[string]any{
+		"apiVersion": key.GroupVersionKind().GroupVersion().String(), "kind": key.Kind, "metadata": metadata,
+	}
+	for k, v := range p {
+		fields, ok := v.(map[string]any)
+		if k != "metadata" || !ok {
+			out[k] = v
+			continue
+		}
+		fields = maps.Clone(fields)
+		maps.Copy(fields, metadata)
+		out[k] = fields
+	}
+	return &unstructured.Unstructured{Object: out}
+}
+
+// PartOf returns what is left of an object that Part.Object made, without the
+// identity that it was given.
+func PartOf(u *unstructured.Unstructured) Part {
+	out := maps.Clone(u.Object)
+	delete(out, "apiVersion")
+	delete(out, "kind")
+	metadata, _ := out["metadata"].(map[string]any)
+	metadata = maps.Clone(metadata)
+	for _, name := range []string{"name", "namespace", "uid"} {
+		delete(metadata, name)
+	}
+	if out["metadata"] = metadata; len(metadata) == 0 {
+		delete(out, "metadata")
+	}
+	return out
+}

@@ -1,2 +1,0 @@
-// Package portion makes, of all differences between two objects, only some.
-package portion
