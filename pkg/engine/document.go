@@ -57,3 +57,20 @@ func (e *CompileError) Error() string {
 
 // Unwrap gives the reason.
 func (e *CompileError) Unwrap() error { return e.Err }
+
+// JoinedErrors returns the errors that errors.Join has put together, such as those of
+// Dialect.Compile. What one of them wraps is a part of it; nil has none.
+func JoinedErrors(err error) []error {
+	if err == nil {
+		return nil
+	}
+	all, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var out []error
+	for _, e := range all.Unwrap() {
+		out = append(out, JoinedErrors(e)...)
+	}
+	return out
+}

@@ -3,8 +3,8 @@ package plugin
 import (
 	"errors"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/joined"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/formats"
 )
 
@@ -12,7 +12,7 @@ import (
 // objects say so, writes them, and returns how the run ends. Reports that cannot be
 // written leave a run incomplete.
 func reported(r *formats.Results, code int, err error) (int, error) {
-	for _, e := range joined.Errors(err) {
+	for _, e := range engine.JoinedErrors(err) {
 		var unwritable *apply.UnwritableError
 		if errors.As(e, &unwritable) && r.TellErrors() {
 			continue // a pipeline would count it twice

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -14,13 +13,14 @@ const Origin = "cluster"
 
 // PolicyDocuments reads the policies, and their inputs, that are installed in
 // the cluster: all objects of the kinds that role does not call foreign. Kinds
-// of the core group are passed over: a Namespace or a ConfigMap may be an input,
-// but which one is for the policy to ask. It returns what could be read beside
-// the joined *engine.UnreadableError of what could not.
-func (c *Client) PolicyDocuments(ctx context.Context, role func(schema.GroupKind) engine.Role) ([]engine.Document, error) {
+// of the core group are left out: a Namespace or a ConfigMap may be an input,
+// but which one is for the policy to ask. Beside
+// what could be read, it returns an error, usually an *engine.UnreadableError, for
+// each kind that could not.
+func (c *Client) PolicyDocuments(ctx context.Context, role func(schema.GroupKind) engine.Role) ([]engine.Document, []error) {
 	served, err := c.served(ctx, false)
 	if err != nil {
-		return nil, err
+		return nil, []error{err}
 	}
 	resources := served.kinds(func(versions []*resource) *resource {
 		preferred := versions[0]
@@ -41,11 +41,11 @@ func (c *Client) PolicyDocuments(ctx context.Context, role func(schema.GroupKind
 			for _, item := range list.Items {
 				u, err := decode(item, r)
 				if err != nil {
-					return documents, err
+					return documents, append(failures, err)
 				}
 				documents = append(documents, engine.Document{Object: u, Origin: Origin})
 			}
 		}
 	}
-	return documents, errors.Join(failures...)
+	return documents, failures
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/joined"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 )
 
@@ -71,19 +70,18 @@ func (w *Factory) loadPolicies(ctx context.Context, o *preview.Options) error {
 	accepts := besidePolicies(o.Dialects)
 	source := input.Source{Paths: w.Policies.Paths, Reader: w.reader, Accepts: accepts, Warn: w.warnAt}
 	if w.Policies.FromCluster {
-		source.FromCluster = func(ctx context.Context) ([]engine.Document, error) {
+		source.FromCluster = func(ctx context.Context) ([]engine.Document, []error) {
 			return w.Client.PolicyDocuments(ctx, accepts)
 		}
 	}
-	documents, err := source.Load(ctx)
-	if err != nil && (len(documents) == 0 || errors.Is(err, input.ErrNoPolicy)) {
+	documents, broken, err := source.Load(ctx)
+	if err != nil {
 		return err
 	}
-	for _, problem := range joined.Errors(err) {
+	for _, problem := range broken {
 		fmt.Fprintf(w.Streams.ErrOut, "error: %v\n", problem)
-		o.Unreadable = append(o.Unreadable, problem)
 	}
-	o.Documents = documents
+	o.Documents, o.Unreadable = documents, broken
 	if w.Client != nil && !w.Policies.FromCluster {
 		o.Documents = append(w.installedInputs(ctx, o), documents...)
 	}
@@ -106,8 +104,8 @@ func (w *Factory) installedInputs(ctx context.Context, o *preview.Options) []eng
 		}
 		return engine.Foreign
 	}
-	installed, err := w.Client.PolicyDocuments(ctx, role)
-	for _, problem := range joined.Errors(err) {
+	installed, unread := w.Client.PolicyDocuments(ctx, role)
+	for _, problem := range unread {
 		var part *engine.UnreadableError
 		if errors.As(problem, &part) { // anything else ends the run when objects are read
 			w.leave(part)
@@ -126,11 +124,11 @@ func (w *Factory) openWorld(ctx context.Context, o *preview.Options, described [
 		o.World.Reader, o.World.Raw, o.World.Access = w.Client, w.Client, cluster.NewAuthorizer(w.Client)
 		return w.Client.Mapper(), nil
 	}
-	objects, err := w.readObjects(ctx, w.Objects.Filenames)
+	objects, err := w.readObjects(ctx, input.Input{Paths: w.Objects.Filenames, Recursive: w.Objects.Recursive})
 	if err != nil {
 		return nil, err
 	}
-	world, err := w.readObjects(ctx, w.Objects.World)
+	world, err := w.readObjects(ctx, input.Input{Paths: w.Objects.World, Recursive: w.Objects.Recursive})
 	if err != nil {
 		return nil, err
 	}
@@ -146,8 +144,8 @@ func (w *Factory) openWorld(ctx context.Context, o *preview.Options, described [
 	return w.snapshot.Mapper(), nil
 }
 
-func (w *Factory) readObjects(ctx context.Context, paths []string) ([]*unstructured.Unstructured, error) {
-	documents, err := w.reader.ReadAll(ctx, input.Input{Paths: paths, Recursive: w.Objects.Recursive})
+func (w *Factory) readObjects(ctx context.Context, from input.Input) ([]*unstructured.Unstructured, error) {
+	documents, err := w.reader.ReadAll(ctx, from)
 	if err != nil {
 		return nil, err
 	}

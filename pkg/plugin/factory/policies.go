@@ -2,7 +2,6 @@ package factory
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/joined"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/policies"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 )
@@ -67,13 +65,13 @@ func (f PolicyReader) Read(ctx context.Context, stdin io.Reader) (Described, err
 		}
 	}
 	if f.Policies.FromCluster {
-		source.FromCluster = func(ctx context.Context) ([]engine.Document, error) { return f.Cluster.PolicyDocuments(ctx, accepts) }
+		source.FromCluster = func(ctx context.Context) ([]engine.Document, []error) { return f.Cluster.PolicyDocuments(ctx, accepts) }
 	}
-	documents, err := source.Load(ctx)
-	if err != nil && (len(documents) == 0 || errors.Is(err, input.ErrNoPolicy)) {
+	documents, broken, err := source.Load(ctx)
+	if err != nil {
 		return out, err
 	}
-	for _, problem := range joined.Errors(err) {
+	for _, problem := range broken {
 		builder.Problem(policies.Error, problem)
 	}
 	out.Documents = documents

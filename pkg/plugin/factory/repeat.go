@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
@@ -82,9 +83,9 @@ func (w *Factory) checkGrants(c *plan.Choice) error {
 
 func (w *Factory) recordedDocuments(ctx context.Context, run *plan.Run, o *preview.Options) ([]engine.Document, error) {
 	if run.Choice.FromCluster {
-		installed, err := w.Client.PolicyDocuments(ctx, besidePolicies(o.Dialects))
-		if err != nil {
-			return nil, fmt.Errorf("reading the policies of the cluster: %w", err)
+		installed, unread := w.Client.PolicyDocuments(ctx, besidePolicies(o.Dialects))
+		if len(unread) > 0 {
+			return nil, &input.ClusterError{Errs: unread}
 		}
 		return run.Restore(installed)
 	}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/joined"
 )
 
 // Source says where policies are to be found.
@@ -20,7 +19,7 @@ type Source struct {
 	Paths []string
 	// FromCluster lists the policies, and their inputs, that are installed in
 	// the cluster; nil unless the user asked for them.
-	FromCluster func(context.Context) ([]engine.Document, error)
+	FromCluster func(context.Context) ([]engine.Document, []error)
 	// Reader reads the paths.
 	Reader *Reader
 	// Accepts says what an object of a kind is to the dialects.
@@ -32,19 +31,18 @@ type Source struct {
 // ErrNoPolicy says that there is nothing to evaluate.
 var ErrNoPolicy = errors.New("no policy")
 
-// ClusterError is why the policies of the cluster cannot be told: one kind that
+// ClusterError reports that the policies of the cluster are not known: one kind that
 // cannot be read is enough, since a policy of it may be installed.
-type ClusterError struct{ Err error } // may join several, such as *engine.UnreadableError
+type ClusterError struct{ Errs []error } // at least one, such as an *engine.UnreadableError
 
 // Error names what could not be read, and why the first of it could not.
 func (e *ClusterError) Error() string {
-	all := joined.Errors(e.Err)
 	var first *engine.UnreadableError
-	if len(all) == 1 || !errors.As(all[0], &first) {
-		return fmt.Sprintf("reading the policies of the cluster: %v", all[0])
+	if len(e.Errs) == 1 || !errors.As(e.Errs[0], &first) {
+		return fmt.Sprintf("reading the policies of the cluster: %v", e.Errs[0])
 	}
 	var parts []string
-	for _, err := range all {
+	for _, err := range e.Errs {
 		var part *engine.UnreadableError
 		if errors.As(err, &part) {
 			parts = append(parts, part.What)
@@ -53,8 +51,8 @@ func (e *ClusterError) Error() string {
 	return fmt.Sprintf("reading the policies of the cluster: cannot read %s: %v", strings.Join(parts, ", "), first.Err)
 }
 
-// Unwrap gives what could not be read.
-func (e *ClusterError) Unwrap() error { return e.Err }
+// Unwrap returns the errors of what could not be read.
+func (e *ClusterError) Unwrap() []error { return e.Errs }
 
 // Load reads the policies and the objects beside them that policies read:
 // bindings, exceptions, configuration, parameters, Namespaces, ConfigMaps. They
@@ -63,35 +61,38 @@ func (e *ClusterError) Unwrap() error { return e.Err }
 // so that a file replaces what is installed. Other objects are left out with a
 // warning.
 //
-// The error joins a *manifest.Error for each document that could not be read, is a
-// *ClusterError, or wraps ErrNoPolicy where no policy was found; what could be read comes beside
-// it, and the caller decides whether to go on.
-func (s Source) Load(ctx context.Context) ([]engine.Document, error) {
+// Broken has an *Error for each document that could not be read beside others that
+// could. The error is a *ClusterError, wraps ErrNoPolicy if there is no policy, or
+// joins the broken documents if there are no others.
+func (s Source) Load(ctx context.Context) (documents []engine.Document, broken []error, err error) {
 	if len(s.Paths) == 0 && s.FromCluster == nil {
-		return nil, fmt.Errorf("%w: type -p FILE, DIRECTORY, URL or - for policies to evaluate, or --from-cluster for those that are installed", ErrNoPolicy)
+		return nil, nil, fmt.Errorf("%w: type -p FILE, DIRECTORY, URL or - for policies to evaluate, or --from-cluster for those that are installed", ErrNoPolicy)
 	}
 	var installed []engine.Document
 	if s.FromCluster != nil {
-		var err error
-		if installed, err = s.FromCluster(ctx); err != nil {
-			return nil, &ClusterError{Err: err}
+		var unread []error
+		if installed, unread = s.FromCluster(ctx); len(unread) > 0 {
+			return nil, nil, &ClusterError{Errs: unread}
 		}
 	}
-	read, err := s.readPaths(ctx)
-	if ctx.Err() != nil {
-		return nil, err
+	read, broken := s.readPaths(ctx)
+	if err := ctx.Err(); err != nil {
+		return nil, nil, context.Cause(ctx)
 	}
 	read = s.latest(installed, s.related(read))
-	if err == nil && !s.anyPolicy(read) {
-		err = s.noneFound()
+	switch {
+	case len(broken) == 0 && !s.anyPolicy(read):
+		return nil, nil, s.noneFound()
+	case len(read) == 0:
+		return nil, nil, errors.Join(broken...)
 	}
-	return read, err
+	return read, broken, nil
 }
 
 // readPaths reads the documents of all paths. Text that is no Kubernetes object,
 // such as a values file beside a policy, is as little an error as an object that
 // is no policy.
-func (s Source) readPaths(ctx context.Context) ([]engine.Document, error) {
+func (s Source) readPaths(ctx context.Context) ([]engine.Document, []error) {
 	var documents []engine.Document
 	var errs []error
 	for d, err := range s.Reader.Read(ctx, Input{Paths: s.Paths, Recursive: true, URLs: true}) {
@@ -105,7 +106,7 @@ func (s Source) readPaths(ctx context.Context) ([]engine.Document, error) {
 			errs = append(errs, err)
 		}
 	}
-	return documents, errors.Join(errs...)
+	return documents, errs
 }
 
 // related leaves out, with a warning, what is neither a policy nor anything

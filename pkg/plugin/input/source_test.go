@@ -34,22 +34,22 @@ func load(t *testing.T, s Source) (string, error) {
 	var lines []string
 	s.Accepts = accepts
 	s.Warn = func(origin, text string) { lines = append(lines, "warning "+origin+": "+text) }
-	documents, err := s.Load(context.Background())
+	documents, broken, err := s.Load(context.Background())
 	slices.Sort(lines)
 	for _, d := range documents {
 		lines = append(lines, d.Origin+": "+describe(d.Object))
 	}
-	return strings.Join(lines, "\n"), err
+	return strings.Join(lines, "\n"), errors.Join(append(broken, err)...)
 }
 
-func installed(names ...string) func(context.Context) ([]engine.Document, error) {
+func installed(names ...string) func(context.Context) ([]engine.Document, []error) {
 	var documents []engine.Document
 	for _, name := range names {
 		documents = append(documents, engine.Document{Origin: "cluster", Object: &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "example.io/v1", "kind": "Rule", "metadata": map[string]any{"name": name},
 		}}})
 	}
-	return func(context.Context) ([]engine.Document, error) { return documents, nil }
+	return func(context.Context) ([]engine.Document, []error) { return documents, nil }
 }
 
 func stdin(text string) *Reader { return &Reader{Stdin: strings.NewReader(text)} }
@@ -136,15 +136,15 @@ func TestClusterThatCannotBeRead(t *testing.T) {
 	lost, refused := errors.New("connection lost"), errors.New("forbidden")
 	rules, exceptions := &engine.UnreadableError{What: "rules.example.io", Err: refused}, &engine.UnreadableError{What: "exceptions.example.io", Err: refused}
 	for _, c := range []struct {
-		err  error
+		errs []error
 		want string
 	}{
-		{lost, "reading the policies of the cluster: connection lost"},
-		{rules, "reading the policies of the cluster: cannot read rules.example.io: forbidden"},
-		{errors.Join(rules, exceptions), "reading the policies of the cluster: cannot read rules.example.io, exceptions.example.io: forbidden"},
+		{[]error{lost}, "reading the policies of the cluster: connection lost"},
+		{[]error{rules}, "reading the policies of the cluster: cannot read rules.example.io: forbidden"},
+		{[]error{rules, exceptions}, "reading the policies of the cluster: cannot read rules.example.io, exceptions.example.io: forbidden"},
 	} {
-		_, err := load(t, Source{FromCluster: func(context.Context) ([]engine.Document, error) { return nil, c.err }})
-		if !errors.Is(err, c.err) || err.Error() != c.want {
+		_, err := load(t, Source{FromCluster: func(context.Context) ([]engine.Document, []error) { return nil, c.errs }})
+		if !errors.Is(err, c.errs[0]) || err.Error() != c.want {
 			t.Errorf("error %q, want %q", err, c.want)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/joined"
 )
 
 // Concerns tells whether an error is of a policy or rule that the user wants
@@ -106,7 +105,7 @@ func (p *Policies) existing(limits engine.Limits) existing {
 		if program != nil {
 			out.rules = append(out.rules, program.Rules()...)
 		}
-		for _, broken := range joined.Errors(err) {
+		for _, broken := range engine.JoinedErrors(err) {
 			var e *engine.CompileError
 			if errors.As(broken, &e) {
 				out.broken = append(out.broken, brokenRef(e))

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/joined"
 )
 
 // Policies are the policies of a run and their inputs, and the languages in which
@@ -52,7 +51,7 @@ func (p *Policies) Compile(how Compilation) ([]engine.Program, error) {
 		program, err := d.Compile(engine.Compilation{
 			Documents: mine, Rules: p.Rules, Limits: how.Limits, Annotate: how.Annotate, Warn: warn,
 		})
-		for _, broken := range joined.Errors(err) {
+		for _, broken := range engine.JoinedErrors(err) {
 			if p.Concerns(broken) {
 				how.Broken(broken)
 			}

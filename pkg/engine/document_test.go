@@ -1,4 +1,4 @@
-package joined_test
+package engine_test
 
 import (
 	"errors"
@@ -7,10 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/joined"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-func TestErrors(t *testing.T) {
+func TestJoinedErrors(t *testing.T) {
 	a, b := errors.New("a"), errors.New("b")
 	reason := fmt.Errorf("rule r: %w", errors.Join(a, b))
 	for name, c := range map[string]struct {
@@ -25,7 +25,7 @@ func TestErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, err := range joined.Errors(c.err) {
+			for _, err := range engine.JoinedErrors(c.err) {
 				got = append(got, err.Error())
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
