@@ -112,12 +112,12 @@ func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams gener
 }
 
 // offline are the flags of preview that do without a cluster.
-var offline = []string{"filename", "recursive", "world"} //nolint:gochecknoglobals // an immutable table
+var offline = []string{"filename", "kustomize", "recursive", "world"} //nolint:gochecknoglobals // an immutable table
 
-// errOffline tells that there is nothing to write to.
-var errOffline = errors.New("apply-existing writes to a cluster: -f/--filename, -R/--recursive and --world work with preview only (its -o manifests prints the changed objects)")
+// errOffline reports that there is nothing to write to.
+var errOffline = errors.New("apply-existing writes to a cluster: -f/--filename, -k/--kustomize, -R/--recursive and --world work with preview only (its -o manifests prints the changed objects)")
 
-// hideOffline leaves them out of the help. Who types one is told what to use.
+// hideOffline leaves them out of the help. To type one is an error that says what to use.
 func hideOffline(c *cobra.Command) {
 	for _, name := range offline {
 		c.Flags().Lookup(name).Hidden = true

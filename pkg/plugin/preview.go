@@ -59,7 +59,7 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 
 			Objects come from the live cluster: all those that the policies match in the current
 			namespace, or in all namespaces with -A; objects without a namespace are included
-			unless -n is given. With -f they come from manifests, and no cluster is needed.
+			unless -n is given. With -f or -k they come from manifests, and no cluster is needed.
 
 			Preview never writes: its connection refuses every request that could.
 
@@ -83,7 +83,10 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 			%[1]s preview -A --from-cluster
 
 			# On manifests, without a cluster
-			%[1]s preview -p policy.yaml -f deploy/ -R`, name)),
+			%[1]s preview -p policy.yaml -f deploy/ -R
+
+			# On what kustomize builds
+			%[1]s preview -p policy.yaml -k overlays/prod`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
 			o, err := f.ToOptions(c, args, streams)
 			if err != nil {

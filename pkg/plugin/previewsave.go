@@ -17,8 +17,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// errSaveOffline tells that a plan needs a cluster.
-var errSaveOffline = errors.New("--save makes a plan for a cluster, and -f/--filename does without one")
+// errSaveOffline reports that a plan needs a cluster.
+var errSaveOffline = errors.New("--save makes a plan for a cluster: it cannot be used with -f/--filename or -k/--kustomize")
 
 // checkSave settles what --save means for the run: its result is to be applied,
 // so that, as in apply-existing, rules for new objects run only if that was typed.

@@ -124,7 +124,7 @@ func (w *Factory) openWorld(ctx context.Context, o *preview.Options, described [
 		o.World.Reader, o.World.Raw, o.World.Access = w.Client, w.Client, cluster.NewAuthorizer(w.Client)
 		return w.Client.Mapper(), nil
 	}
-	objects, err := w.readObjects(ctx, input.Input{Paths: w.Objects.Filenames, Recursive: w.Objects.Recursive})
+	objects, err := w.readObjects(ctx, input.Input{Paths: w.Objects.Filenames, Kustomize: w.Objects.Kustomize, Recursive: w.Objects.Recursive})
 	if err != nil {
 		return nil, err
 	}
@@ -144,14 +144,24 @@ func (w *Factory) openWorld(ctx context.Context, o *preview.Options, described [
 	return w.snapshot.Mapper(), nil
 }
 
+// readObjects reads manifests. An object that a server would not take is an error that names its
+// place; what kustomize reads is no object of a cluster.
 func (w *Factory) readObjects(ctx context.Context, from input.Input) ([]*unstructured.Unstructured, error) {
 	documents, err := w.reader.ReadAll(ctx, from)
 	if err != nil {
 		return nil, err
 	}
-	objects := make([]*unstructured.Unstructured, len(documents))
-	for i, d := range documents {
-		objects[i] = d.Object
+	var objects []*unstructured.Unstructured
+	var nameless []error
+	for _, d := range documents {
+		switch u := d.Object; {
+		case u.GroupVersionKind().Group == input.KustomizeGroup:
+			w.warnAt(d.Origin, "left out: build the directory of a kustomization with -k")
+		case u.GetName() == "" && u.GetGenerateName() == "":
+			nameless = append(nameless, fmt.Errorf("%s: %s: metadata.name is missing", d.Origin, u.GetKind()))
+		default:
+			objects = append(objects, u)
+		}
 	}
-	return objects, nil
+	return objects, errors.Join(nameless...)
 }

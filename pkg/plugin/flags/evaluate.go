@@ -53,7 +53,7 @@ func (f *Evaluate) Validate() error {
 		return err
 	}
 	if f.Objects.Offline() && f.Policies.FromCluster {
-		return errors.New("--from-cluster reads a cluster and -f/--filename does without one: choose one of them")
+		return errors.New("--from-cluster cannot be used with -f/--filename or -k/--kustomize, which need no cluster")
 	}
 	if err := f.Metrics.Validate(); err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 // Objects choose the objects to evaluate, and the request to simulate.
 type Objects struct {
 	Filenames, World []string
+	Kustomize        string
 	Recursive        bool
 	AllNamespaces    bool
 	Selector         string
@@ -33,6 +34,7 @@ func NewObjects() Objects {
 // AddFlags registers the flags.
 func (f *Objects) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVarP(&f.Filenames, "filename", "f", nil, "File or directory of objects, or - for standard input, instead of a cluster: they are the objects to evaluate and the world that the policies read.")
+	flags.StringVarP(&f.Kustomize, "kustomize", "k", "", "Directory with a kustomization.yaml, which is built as kubectl kustomize does, instead of -f.")
 	flags.BoolVarP(&f.Recursive, "recursive", "R", false, "Read the directories of -f recursively.")
 	flags.StringSliceVar(&f.World, "world", nil, "File or directory of objects that exist beside those of -f, but are not evaluated themselves.")
 	flags.BoolVarP(&f.AllNamespaces, "all-namespaces", "A", false, "Evaluate the objects of all namespaces.")
@@ -44,8 +46,8 @@ func (f *Objects) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.RequestGroups, "request-group", nil, "Group of that user. May be given more than once.")
 }
 
-// Offline tells whether objects come from manifests and not from a cluster.
-func (f *Objects) Offline() bool { return len(f.Filenames) > 0 }
+// Offline reports whether objects come from manifests and not from a cluster.
+func (f *Objects) Offline() bool { return len(f.Filenames) > 0 || f.Kustomize != "" }
 
 // Request is the admission request to simulate.
 func (f *Objects) Request() (engine.Request, error) {
@@ -83,8 +85,12 @@ func (f *Objects) Selectors() (labels.Selector, fields.Selector, error) {
 // Validate refuses combinations that would be ignored in silence.
 func (f *Objects) Validate() error {
 	switch {
+	case f.Kustomize != "" && len(f.Filenames) > 0:
+		return errors.New("only one of -f/--filename and -k/--kustomize can be used")
+	case f.Kustomize != "" && f.Recursive && len(f.World) == 0:
+		return errors.New("-R/--recursive cannot be used with -k/--kustomize: a kustomization names its files")
 	case len(f.World) > 0 && !f.Offline():
-		return errors.New("--world adds to the objects of -f/--filename; a live cluster is its own world")
+		return errors.New("--world adds to the objects of -f/--filename or -k/--kustomize: a cluster needs none")
 	case f.ChunkSize < 0:
 		return fmt.Errorf("--chunk-size %d: must not be negative", f.ChunkSize)
 	}

@@ -81,6 +81,9 @@ func (v value) flatten(path string, yield func(engine.Document, error) bool) boo
 	if !isList {
 		v.implied.complete(object)
 		if err := validate(object); err != nil {
+			if errors.Is(err, ErrNotObject) && isKustomization(path) {
+				err = fmt.Errorf("%w: build the directory of a kustomization with -k", err)
+			}
 			return yield(engine.Document{}, &Error{path, v.line, err})
 		}
 		return yield(engine.Document{

@@ -28,6 +28,9 @@ type Reader struct {
 type Input struct {
 	// Paths are files of any name, directories, "-" for standard input, and URLs.
 	Paths []string
+	// Kustomize is a directory with a kustomization, or the URL of one, that is built as
+	// "kubectl kustomize" does; empty for none. Its objects come before those of Paths.
+	Kustomize string
 	// Recursive descends into the directories below a directory.
 	Recursive bool
 	// URLs allows http and https paths. Typing a URL is leave for that host
@@ -49,18 +52,26 @@ type Input struct {
 // with the context's error as the last one.
 func (r *Reader) Read(ctx context.Context, input Input) iter.Seq2[engine.Document, error] {
 	return func(yield func(engine.Document, error) bool) {
+		// goOn reports whether to read on after err.
+		goOn := func(err error) bool {
+			switch {
+			case errors.Is(err, errStopped):
+				return false
+			case ctx.Err() != nil:
+				yield(engine.Document{}, context.Cause(ctx))
+				return false
+			}
+			return err == nil || yield(engine.Document{}, err)
+		}
+		if input.Kustomize != "" && !goOn(r.readKustomization(ctx, input, yield)) {
+			return
+		}
 		for _, path := range input.Paths {
 			for file, err := range files(path, input) {
 				if err == nil {
 					err = r.readFile(ctx, file, input, yield)
 				}
-				switch {
-				case errors.Is(err, errStopped):
-					return
-				case ctx.Err() != nil:
-					yield(engine.Document{}, context.Cause(ctx))
-					return
-				case err != nil && !yield(engine.Document{}, err):
+				if !goOn(err) {
 					return
 				}
 			}
@@ -93,6 +104,16 @@ func (r *Reader) readFile(ctx context.Context, path string, input Input, yield f
 		return at(name, err)
 	}
 	defer content.Close() //nolint:errcheck // nothing was written
+	return r.readStream(ctx, stream{content, name}, input, yield)
+}
+
+// stream is the content of a file, and the name that messages call it by.
+type stream struct {
+	io.Reader
+	name string
+}
+
+func (r *Reader) readStream(ctx context.Context, content stream, input Input, yield func(engine.Document, error) bool) error {
 	documents := newSplitter(content, r.maxDocument())
 	aliases := aliasBudget
 	for {
@@ -104,10 +125,10 @@ func (r *Reader) readFile(ctx context.Context, path string, input Input, yield f
 			return nil
 		}
 		if err != nil {
-			return at(name, err)
+			return at(content.name, err)
 		}
 		part.implied = implied{input.APIVersion, input.Kind}
-		for d, err := range part.objects(name, &aliases) {
+		for d, err := range part.objects(content.name, &aliases) {
 			if !yield(d, err) {
 				return errStopped
 			}
