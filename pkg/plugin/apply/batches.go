@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
@@ -24,7 +23,9 @@ func (x *Executor) write(ctx context.Context, ready []*Task) error {
 	var err error
 	for batch := range slices.Chunk(ready, size) {
 		if begun > 0 {
-			err = pauseBetween(ctx, x.Pause)
+			if sleep(ctx, x.Pause) != nil {
+				err = ErrInterrupted
+			}
 		}
 		if err == nil {
 			var n int
@@ -116,15 +117,4 @@ func (x *Executor) await(ctx context.Context, batch []*Task) error {
 	}
 	w := RolloutWatcher{Server: x.Writer.Server, Progress: func(text string) { fmt.Fprintln(x.ErrOut, text) }}
 	return w.Wait(ctx, keys, x.Timeout)
-}
-
-func pauseBetween(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ErrInterrupted
-	case <-timer.C:
-		return nil
-	}
 }

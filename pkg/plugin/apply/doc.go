@@ -3,11 +3,10 @@
 // permissions, verifies each change, asks the user, writes with one guarded
 // request for each object, keeps the journal, and waits for rollouts.
 //
-// Writer.Verify reads an object, asks how it should be, plans the request and
-// has the server rehearse it as a dry run. Writer.Write sends what was verified
-// and nothing else. Somebody else's write in between makes it begin again with
-// reading, and go on only if the same change comes out. A request whose answer
-// is lost is looked up, never repeated blindly. What to send is planned by
-// package request; how it is sent is up to the Server, and how patiently up
-// to Patient and Writer.Retry.
+// Writer.Verify reads an object, asks how it should be, plans the request (package
+// request) and sends it as a dry run. Writer.Write sends what was verified and
+// nothing else. If somebody else has written the object in between, it is read and
+// verified again, and written only if the same change comes out. A request whose
+// answer was lost is looked up, and never repeated blindly; what can be repeated,
+// the Server repeats (cluster.RetryingClient).
 package apply

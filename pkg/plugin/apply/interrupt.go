@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 // outlive returns a context for what is in flight when the user interrupts the
@@ -31,4 +32,16 @@ func outlive(ctx context.Context, errOut io.Writer) (hard context.Context, end f
 		}
 	}()
 	return hard, cancel
+}
+
+// sleep returns early with the context's error if that ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }

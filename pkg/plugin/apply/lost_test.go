@@ -7,19 +7,17 @@ import (
 	"net/http"
 	"net/url"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
-// impatient does not wait.
-func impatient() cluster.RetryPolicy {
-	return cluster.RetryPolicy{Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}
-}
+// withoutWaits makes as many attempts as a run does, one right after the other.
+func withoutWaits() wait.Backoff { return wait.Backoff{Steps: 10} }
 
 var errCut = &url.Error{Op: "Patch", URL: "https://server", Err: io.ErrUnexpectedEOF}
 
@@ -68,7 +66,7 @@ func TestAWriteWhoseAnswerIsLostIsLookedUp(t *testing.T) {
 			}
 			s.before, s.after = hook(c.before), hook(c.after)
 			w := writerTo(s)
-			w.Retry = impatient()
+			w.Retry = withoutWaits()
 			r := mustApply(t, w, setA("2"))
 			checkOutcome(t, r, c.want)
 			checkSent(t, s, c.sent)
@@ -92,7 +90,7 @@ func TestAnOldAnswerToTheLookUpDoesNotDoubleTheWrite(t *testing.T) {
 		return nil, nil
 	}
 	w := writerTo(s)
-	w.Retry = impatient()
+	w.Retry = withoutWaits()
 	r := mustApply(t, w, setA("2"))
 	checkOutcome(t, r, Applied)
 	checkSent(t, s, "(patch) patch patch")
@@ -110,12 +108,12 @@ func TestAServerThatStaysSilentEndsTheRun(t *testing.T) {
 		return errCut
 	}
 	w := writerTo(s)
-	w.Retry = impatient()
-	w.Retry.Tries = 4
+	w.Retry = withoutWaits()
+	w.Retry.Steps = 4
 	if _, err := verifyAndWrite(t.Context(), w, key, setA("2")); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("got %v", err)
 	}
-	if len(s.sent) != 1+w.Retry.Tries || s.writes != 0 {
+	if len(s.sent) != 1+w.Retry.Steps || s.writes != 0 {
 		t.Errorf("%d requests, %d stored", len(s.sent), s.writes)
 	}
 }
@@ -208,4 +206,8 @@ func TestOneRequestWritesWhatWasVerified(t *testing.T) {
 	if s.reads != 0 {
 		t.Errorf("%d reads", s.reads)
 	}
+}
+
+func status(code int, retryAfter int) error {
+	return apierrors.NewGenericServerResponse(code, "get", configMaps, "c", "", retryAfter, true)
 }

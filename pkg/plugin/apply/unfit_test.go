@@ -33,7 +33,7 @@ func TestAPatchThatIsStoredAndDoesNotFitAgainIsFound(t *testing.T) {
 		return nil, nil
 	}
 	w := writerTo(s)
-	w.Retry = impatient()
+	w.Retry = withoutWaits()
 	r := mustApply(t, w, withoutA)
 	checkOutcome(t, r, Applied)
 	checkSent(t, s, "(patch) patch patch")

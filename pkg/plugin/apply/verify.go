@@ -165,7 +165,7 @@ func (t *verification) adopt(r request.Request, err error) error {
 func (t *verification) rehearse(ctx context.Context) (Outcome, error) {
 	for refreshed := false; ; refreshed = true {
 		answer, err := t.dryRun(ctx)
-		if t.request.Method == request.Apply && cannotApply(err) {
+		if t.request.Method == request.Apply && cluster.IsMergeFailure(err) {
 			err = t.adopt(request.PlanJSONPatch(t.input, request.Reason{Kind: request.ApplyRefused}))
 			if err == nil {
 				continue

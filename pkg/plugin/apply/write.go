@@ -32,7 +32,7 @@ func (t *writing) write(ctx context.Context) (Result, error) {
 }
 
 func (t *writing) run(ctx context.Context) (Result, error) {
-	for waits := backoff(); ; {
+	for waits := conflictBackoff(); ; {
 		t.result = t.now.Result
 		t.result.Retries = t.first.Retries + t.tries
 		err := t.store(ctx)
@@ -46,7 +46,7 @@ func (t *writing) run(ctx context.Context) (Result, error) {
 			t.result.because(Failed, &BusyError{Tries: t.result.Retries + 1})
 			return t.result, nil
 		}
-		if err := t.Retry.Pause(ctx, waits.Step()); err != nil {
+		if err := sleep(ctx, waits.Step()); err != nil {
 			return t.result, err
 		}
 		t.tries++
@@ -63,7 +63,7 @@ func (t *writing) store(ctx context.Context) error {
 			return err
 		}
 	}
-	for tries := t.Retry.Start(); ; {
+	for attempts := cluster.NewAttempts(t.Retry); ; {
 		answer, err := t.send(ctx)
 		switch {
 		case err == nil:
@@ -77,7 +77,7 @@ func (t *writing) store(ctx context.Context) error {
 			return err
 		}
 		t.unknown = true
-		giveUp := tries.Wait(ctx, err)
+		giveUp := attempts.Wait(ctx, err)
 		if done, err := t.find(ctx); done || err != nil {
 			return err
 		}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
 // DryRun says how far a Writer goes; the words are kubectl's.
@@ -62,8 +61,9 @@ type Writer struct {
 	// may be.
 	PatchOnly request.Reason
 	DryRun    DryRun
-	// Retry is for the writes themselves; what goes before them is up to the Server.
-	Retry cluster.RetryPolicy
+	// Retry is how often, and after which waits, a write is sent whose answer is lost;
+	// without Steps it is cluster.DefaultBackoff. All else is repeated by the Server.
+	Retry wait.Backoff
 	// HasStatus tells whether a kind has a /status endpoint, to which the part of
 	// a change below .status is then sent by itself. With nil nothing is known of
 	// any; the server ignores such a part, and the result says so.
@@ -87,9 +87,9 @@ type Journal interface {
 	Result(v *Verified, r *Result) error
 }
 
-// backoff is the wait between tries, 5 after the first one. The jitter is wide
-// because those who collided have waited equally long.
-func backoff() wait.Backoff {
+// conflictBackoff is between attempts that lost against another writer. The jitter is
+// wide because those who collided have waited equally long.
+func conflictBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 5 * time.Millisecond, Factor: 2, Jitter: 3, Steps: 5}
 }
 
@@ -120,9 +120,9 @@ func (w *Writer) Verify(ctx context.Context, key engine.ObjectKey, want Want) (*
 
 // verify tries until nobody else is faster.
 func (w *Writer) verify(ctx context.Context, key engine.ObjectKey, want Want) (*Verified, error) {
-	for waits := backoff(); ; {
+	for waits := conflictBackoff(); ; {
 		v, err := w.verifyOnce(ctx, key, want)
-		v.Retries = backoff().Steps - waits.Steps
+		v.Retries = conflictBackoff().Steps - waits.Steps
 		if !errors.Is(err, errStale) {
 			return v, err
 		}
@@ -130,7 +130,7 @@ func (w *Writer) verify(ctx context.Context, key engine.ObjectKey, want Want) (*
 			v.because(Failed, &BusyError{Tries: v.Retries + 1})
 			return v, nil
 		}
-		if err := w.Retry.Pause(ctx, waits.Step()); err != nil {
+		if err := sleep(ctx, waits.Step()); err != nil {
 			return v, err
 		}
 		key.UID = v.Key.UID // that very object, and no other that takes its name

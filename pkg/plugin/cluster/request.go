@@ -67,6 +67,9 @@ func (c *Client) pathOf(ctx context.Context, key engine.ObjectKey) ([]string, er
 // API status error, and where the user lacks a permission, within an
 // *rbac.ForbiddenError; any other error means that there was no answer.
 func do(ctx context.Context, method string, request *rest.Request) ([]byte, error) {
+	if hasNoRetry(ctx) {
+		request.MaxRetries(0)
+	}
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil {
 		return nil, rbac.Forbidden(err, method, request.URL().Path)

@@ -1,64 +1,70 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// RetryPolicy says how often and how patiently a call is made again. The zero value is
-// ready for use.
-type RetryPolicy struct {
-	// Tries is how often a call is made at the most; 0 stands for ten times, which
-	// takes about half a minute.
-	Tries int
-	// Sleep waits, or ends early with the context's error; nil is the real clock.
-	Sleep func(context.Context, time.Duration) error
-	// Jitter is in [0, 1); nil is random. Those who were sent away together must
-	// not come back together.
-	Jitter func() float64
+// DefaultBackoff allows ten attempts within about half a minute, which is how long
+// an API server takes to fail over.
+func DefaultBackoff() wait.Backoff {
+	return wait.Backoff{Duration: 25 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 2500 * time.Millisecond}
 }
 
-// How patient a Policy is, unless the server asks for more. A server that asks for
-// more than longestWait is not going to answer this run.
-const (
-	maxTries    = 10
-	firstWait   = 50 * time.Millisecond
-	maxWait     = 5 * time.Second
-	longestWait = time.Minute
-)
+// maxRetryAfter is the longest Retry-After that is honoured. A server that asks for
+// more is not going to answer this run.
+const maxRetryAfter = time.Minute
 
-// Do calls until it succeeds, fails in a way that waiting does not mend, or has
-// been tried often enough. The error is that of the last call, or of a context
-// that ended meanwhile.
-func (p RetryPolicy) Do(ctx context.Context, call func() error) error {
-	for tries := p.Start(); ; {
+// Retry makes a call until it succeeds, fails in a way that waiting does not fix, or
+// has been made b.Steps times; a Backoff without Steps stands for DefaultBackoff.
+// Waits are those of the Backoff, after the Retry-After of the server. The error is
+// that of the last call, or of a context that ended meanwhile.
+//
+// client-go's own retries are not used for what is written: they repeat every
+// request, writes as well, to which the server answers with a Retry-After.
+func Retry(ctx context.Context, b wait.Backoff, call func() error) error {
+	for attempts := NewAttempts(b); ; {
 		err := call()
-		if err == nil || !transient(ctx, err) {
+		if err == nil || !retryable(ctx, err) {
 			return err
 		}
-		if wait := tries.Wait(ctx, err); wait != nil {
-			return wait
+		if err := attempts.Wait(ctx, err); err != nil {
+			return err
 		}
 	}
 }
 
-// Start counts the tries of one call, for whoever makes it without Do.
-func (p RetryPolicy) Start() *Tries { return &Tries{policy: p, next: firstWait} }
+// Attempts counts the attempts of one call, for a caller that does more between two
+// of them than to wait.
+type Attempts struct {
+	left  int
+	delay wait.DelayFunc
+}
 
-// Pause lets time pass. The error is that of a context that ended meanwhile.
-func (p RetryPolicy) Pause(ctx context.Context, d time.Duration) error {
-	if p.Sleep != nil {
-		return p.Sleep(ctx, d)
+// NewAttempts starts the count. A Backoff without Steps stands for DefaultBackoff.
+func NewAttempts(b wait.Backoff) *Attempts {
+	if b.Steps == 0 {
+		b = DefaultBackoff()
 	}
-	timer := time.NewTimer(d)
+	return &Attempts{left: b.Steps, delay: b.DelayFunc()}
+}
+
+// Wait waits before the next attempt. It returns the error of the last attempt if
+// there is to be no other one, or that of a context that ended meanwhile.
+func (a *Attempts) Wait(ctx context.Context, last error) error {
+	seconds, _ := apierrors.SuggestsClientDelay(last)
+	after := time.Duration(seconds) * time.Second
+	if a.left--; a.left <= 0 || after > maxRetryAfter {
+		return last
+	}
+	timer := time.NewTimer(after + a.delay())
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -68,45 +74,14 @@ func (p RetryPolicy) Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Tries counts the tries of one call.
-type Tries struct {
-	policy RetryPolicy
-	made   int
-	next   time.Duration
-}
-
-// Wait lets time pass before the next try, the longer the more there were, and as
-// long as the server asks for. It returns the error of the last try when there is
-// to be none, or that of a context that ended meanwhile.
-func (t *Tries) Wait(ctx context.Context, err error) error {
-	t.made++
-	asked := retryAfter(err)
-	if t.made >= cmp.Or(t.policy.Tries, maxTries) || asked > longestWait {
-		return err
-	}
-	jitter := rand.Float64
-	if t.policy.Jitter != nil {
-		jitter = t.policy.Jitter
-	}
-	d := t.next/2 + time.Duration(jitter()*float64(t.next)/2)
-	t.next = min(2*t.next, maxWait)
-	return t.policy.Pause(ctx, asked+d)
-}
-
-// retryAfter is how long the server asks to be left alone.
-func retryAfter(err error) time.Duration {
-	seconds, _ := apierrors.SuggestsClientDelay(err)
-	return time.Duration(seconds) * time.Second
-}
-
-// transient tells whether the same call may succeed later: the server is
+// retryable reports whether the same call may succeed later: the server is
 // overloaded or broken, or the connection is. What it says about the request
-// (not found, invalid, forbidden, conflict) stays as it is.
-func transient(ctx context.Context, err error) bool {
+// (not found, invalid, forbidden, conflict) is final.
+func retryable(ctx context.Context, err error) bool {
 	return Uncertain(ctx, err) || ctx.Err() == nil && apierrors.IsTooManyRequests(err)
 }
 
-// Uncertain tells whether it is open what became of a request: no answer came,
+// Uncertain reports whether it is open what became of a request: no answer came,
 // or one that does not come from where objects are stored.
 func Uncertain(ctx context.Context, err error) bool {
 	var status apierrors.APIStatus
@@ -118,4 +93,14 @@ func Uncertain(ctx context.Context, err error) bool {
 	}
 	var network net.Error // a *url.Error is one
 	return errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+}
+
+// IsMergeFailure reports whether an error is the 500 by which a server says that it
+// cannot merge an apply configuration. Waiting does not fix that: unlike the errors
+// of a server in trouble it has no reason
+// (k8s.io/apiserver/pkg/endpoints/handlers/responsewriters, ErrorToAPIStatus).
+func IsMergeFailure(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError &&
+		status.Status().Reason == ""
 }

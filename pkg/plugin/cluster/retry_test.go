@@ -7,24 +7,16 @@ import (
 	"net/http"
 	"net/url"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
-
-// clock does not wait, and notes for how long it would have.
-type clock struct{ waits []time.Duration }
-
-func (c *clock) policy() cluster.RetryPolicy {
-	return cluster.RetryPolicy{
-		Sleep:  func(ctx context.Context, d time.Duration) error { c.waits = append(c.waits, d); return ctx.Err() },
-		Jitter: func() float64 { return 0 },
-	}
-}
 
 var (
 	configMapResource = schema.GroupResource{Resource: "configmaps"}
@@ -35,10 +27,10 @@ func statusError(code int, retryAfter int) error {
 	return apierrors.NewGenericServerResponse(code, "get", configMapResource, "c", "", retryAfter, true)
 }
 
-func TestWhatPassesIsTriedAgain(t *testing.T) {
+func TestRetryOfPassingFailures(t *testing.T) {
 	for name, c := range map[string]struct {
-		err   error
-		waits bool
+		err     error
+		retried bool
 	}{
 		"429":                     {statusError(http.StatusTooManyRequests, 0), true},
 		"500":                     {statusError(http.StatusInternalServerError, 0), true},
@@ -54,53 +46,71 @@ func TestWhatPassesIsTriedAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls := 0
-			err := new(clock).policy().Do(t.Context(), func() error {
+			err := cluster.Retry(t.Context(), wait.Backoff{Steps: 10}, func() error {
 				if calls++; calls < 3 {
 					return c.err
 				}
 				return nil
 			})
 			want := 1
-			if c.waits {
+			if c.retried {
 				want = 3
 			}
-			if calls != want || (err == nil) != c.waits {
+			if calls != want || (err == nil) != c.retried {
 				t.Errorf("%d calls, %v", calls, err)
 			}
 		})
 	}
 }
 
-func TestWaitsGrowAndEnd(t *testing.T) {
-	c := new(clock)
-	err := c.policy().Do(t.Context(), func() error { return statusError(http.StatusServiceUnavailable, 0) })
-	if !apierrors.IsServiceUnavailable(err) || len(c.waits) != 9 {
-		t.Fatalf("%v after %v", err, c.waits)
-	}
-	if d := cmp.Diff([]time.Duration{25e6, 50e6, 100e6, 200e6, 400e6, 800e6, 1600e6, 2500e6, 2500e6}, c.waits); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
-	}
-}
-
-func TestTheServersWishIsHonoured(t *testing.T) {
-	c, asked := new(clock), false
-	err := c.policy().Do(t.Context(), func() error {
-		if !asked {
-			asked = true
-			return statusError(http.StatusTooManyRequests, 7)
+func TestRetryWaitsLongerAndLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var waits []time.Duration
+		last := time.Now()
+		err := cluster.Retry(t.Context(), wait.Backoff{}, func() error {
+			waits = append(waits, time.Since(last))
+			last = time.Now()
+			return statusError(http.StatusServiceUnavailable, 0)
+		})
+		least := []time.Duration{0, 25e6, 50e6, 100e6, 200e6, 400e6, 800e6, 1600e6, 2500e6, 2500e6}
+		if !apierrors.IsServiceUnavailable(err) || len(waits) != len(least) {
+			t.Fatalf("%v after %v", err, waits)
 		}
-		return nil
+		for i, d := range waits {
+			if d < least[i] || d > 2*least[i] {
+				t.Errorf("wait %d is %s, want between %s and twice that", i, d, least[i])
+			}
+		}
 	})
-	if err != nil || len(c.waits) != 1 || c.waits[0] < 7*time.Second {
-		t.Errorf("%v, waited %v", err, c.waits)
-	}
 }
 
-func TestACancelledRunDoesNotTryAgain(t *testing.T) {
+func TestRetryHonoursRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start, calls := time.Now(), 0
+		err := cluster.Retry(t.Context(), wait.Backoff{}, func() error {
+			if calls++; calls == 1 {
+				return statusError(http.StatusTooManyRequests, 7)
+			}
+			return nil
+		})
+		if waited := time.Since(start); err != nil || calls != 2 || waited < 7*time.Second || waited > 8*time.Second {
+			t.Errorf("%v after %d calls and %s", err, calls, waited)
+		}
+	})
+}
+
+func TestRetryEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	calls := 0
-	err := cluster.RetryPolicy{}.Do(ctx, func() error { calls++; cancel(); return errCut })
+	err := cluster.Retry(ctx, wait.Backoff{}, func() error { calls++; cancel(); return errCut })
 	if calls != 1 || err == nil {
 		t.Errorf("%d calls, %v", calls, err)
+	}
+}
+
+func TestIsMergeFailure(t *testing.T) {
+	failure := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInternalServerError, Message: "failed to prune fields"}}
+	if !cluster.IsMergeFailure(failure) || cluster.IsMergeFailure(apierrors.NewInternalError(errors.New("etcd"))) || cluster.IsMergeFailure(nil) {
+		t.Error("a merge failure is a 500 without a reason")
 	}
 }

@@ -17,7 +17,7 @@ func (w *Factory) Executor(f *flags.Write, report func(*apply.Result) error) *ap
 		Options: f.Options(), Report: report, Prompt: prompt, Access: w.Client, Mapper: w.Client.Mapper(),
 		Masker: w.Secrets, ErrOut: w.Streams.ErrOut, Meter: w.progress,
 		Writer: &apply.Writer{
-			Server: apply.Patient{Server: cluster.Once{Client: w.Client}}, Manager: f.FieldManager,
+			Server: cluster.RetryingClient{Client: w.Client}, Manager: f.FieldManager,
 			ForceConflicts: f.ForceConflicts, TakeFrom: f.TakeFrom, DryRun: apply.DryRun(f.DryRun),
 			HasStatus: w.Client.HasStatus,
 		},

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
@@ -37,7 +36,7 @@ func (w *Factory) Here(ctx context.Context) (plan.Cluster, error) {
 	info := w.Client.Info()
 	out := plan.Cluster{Server: info.Server, Context: info.Context, User: info.User}
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: metav1.NamespaceSystem}
-	system, err := apply.Patient{Server: cluster.Once{Client: w.Client}}.Get(ctx, key)
+	system, err := cluster.RetryingClient{Client: w.Client}.Get(ctx, key)
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
 	case err != nil:

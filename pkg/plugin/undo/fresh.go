@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
@@ -59,30 +60,24 @@ func older(a, b string) bool {
 	return err == nil && order < 0
 }
 
-// How often a stale state is read again, and how long after.
-const (
-	staleTries = 10
-	staleWait  = 20 * time.Millisecond
-)
-
 // Get reads an object.
 func (f *freshServer) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
-	for range staleTries {
-		live, err := f.Server.Get(ctx, key)
-		if err != nil {
-			return nil, err
-		}
-		if !f.isStale(key, live) {
-			f.know(key, live.GetResourceVersion())
-			return live, nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, apply.ErrInterrupted
-		case <-time.After(staleWait):
-		}
+	var live *unstructured.Unstructured
+	again := wait.Backoff{Duration: 20 * time.Millisecond, Steps: 10}
+	err := wait.ExponentialBackoffWithContext(ctx, again, func(ctx context.Context) (fresh bool, err error) {
+		live, err = f.Server.Get(ctx, key)
+		return err == nil && !f.isStale(key, live), err
+	})
+	switch {
+	case ctx.Err() != nil:
+		return nil, apply.ErrInterrupted
+	case wait.Interrupted(err):
+		return nil, fmt.Errorf("%s: the server answers with a state from before the run", key)
+	case err != nil:
+		return nil, err
 	}
-	return nil, fmt.Errorf("%s: the server answers with a state from before the run", key)
+	f.know(key, live.GetResourceVersion())
+	return live, nil
 }
 
 // Patch sends a patch.

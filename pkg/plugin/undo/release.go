@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
@@ -42,18 +43,11 @@ func (r *Reversal) release(ctx context.Context) error {
 		})
 }
 
-// releaseTries is how often another writer may be faster.
-const releaseTries = 3
-
-func (r *Reversal) releaseOne(ctx context.Context, key engine.ObjectKey) (err error) {
-	for range releaseTries {
-		// All of it can be repeated: what is left to give up is read anew each time.
-		err = r.Executor.Writer.Retry.Do(ctx, func() error { return r.tryRelease(ctx, key) })
-		if !apierrors.IsConflict(err) {
-			return err
-		}
-	}
-	return err
+// releaseOne repeats all of it: what is left to give up is read again each time.
+func (r *Reversal) releaseOne(ctx context.Context, key engine.ObjectKey) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		return cluster.Retry(ctx, r.Executor.Writer.Retry, func() error { return r.tryRelease(ctx, key) })
+	})
 }
 
 // errWouldChange keeps an element that nobody else owns from being removed.

@@ -13,48 +13,57 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// RetryReads is a transport that reads again where the server is busy, fails, or
+// RetryReads is a transport that repeats a read if the server is busy, fails, or
 // breaks off in the middle of its answer: a run over many objects must not end at
-// the first of these. Everything but reads it passes on as it is. A server that
-// cannot be reached at all is not waited for: the address is wrong more often than
-// the server is about to come up.
+// the first of these. All other requests are passed on. A server that cannot be
+// reached at all is not waited for: the address is wrong more often than the server
+// is about to come up.
+//
+// It is a transport because discovery and schemas are read by client-go's own
+// clients. The attempts are over within a second: a run begins with many reads, and
+// an aggregated API whose server is down must not hold it up.
 func RetryReads(next http.RoundTripper) http.RoundTripper {
-	return patientReads{next, RetryPolicy{Tries: readTries}}
+	b := DefaultBackoff()
+	b.Steps = 5
+	return retryingReads{next, b}
 }
 
-// readTries are over within a second: a run begins with many reads, and an
-// aggregated API whose own server is down, as it often is, must not hold it up.
-const readTries = 5
-
-type patientReads struct {
-	next  http.RoundTripper
-	retry RetryPolicy
+type retryingReads struct {
+	next    http.RoundTripper
+	backoff wait.Backoff
 }
 
-// impatient marks the context of a request that somebody else repeats.
-type impatient struct{}
+// noRetry marks the context of a read that its caller repeats.
+type noRetry struct{}
 
-// RoundTrip returns the last answer, whole, when there is none better.
-func (t patientReads) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method != http.MethodGet || r.Context().Value(impatient{}) != nil {
+func withoutRetry(ctx context.Context) context.Context {
+	return context.WithValue(ctx, noRetry{}, true)
+}
+
+func hasNoRetry(ctx context.Context) bool { return ctx.Value(noRetry{}) != nil }
+
+// RoundTrip returns the last answer, read to its end.
+func (t retryingReads) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet || hasNoRetry(r.Context()) {
 		return t.next.RoundTrip(r)
 	}
 	var answer *http.Response
 	var last error
-	err := t.retry.Do(r.Context(), func() error {
+	err := Retry(r.Context(), t.backoff, func() error {
 		answer, last = whole(t.next.RoundTrip(r))
-		return worthWaiting(r, answer, last)
+		return failure(r, answer, last)
 	})
 	if answer != nil && err != nil {
-		answer.Header.Del("Retry-After") // it has been honoured: client-go would begin all over
+		answer.Header.Del("Retry-After") // it was honoured; client-go would begin again
 	}
 	return answer, last
 }
 
 // WrappedRoundTripper lets client-go find the transport below.
-func (t patientReads) WrappedRoundTripper() http.RoundTripper { return t.next }
+func (t retryingReads) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // whole reads an answer to its end, so that one that is cut short is an error.
 func whole(answer *http.Response, err error) (*http.Response, error) {
@@ -72,8 +81,9 @@ func whole(answer *http.Response, err error) (*http.Response, error) {
 	return answer, nil
 }
 
-// worthWaiting is the error of a try as a retry.Policy reads it; nil ends the tries.
-func worthWaiting(r *http.Request, answer *http.Response, err error) error {
+// failure is the error of an attempt as Retry reads it; nil where no other attempt is
+// to be made.
+func failure(r *http.Request, answer *http.Response, err error) error {
 	var network *net.OpError
 	var untrusted *tls.CertificateVerificationError
 	switch {
@@ -89,9 +99,4 @@ func worthWaiting(r *http.Request, answer *http.Response, err error) error {
 		return apierrors.NewGenericServerResponse(answer.StatusCode, r.Method, schema.GroupResource{}, "", "", seconds, true)
 	}
 	return nil
-}
-
-// WithoutRetry marks the context of a read that PatientReads is not to make again.
-func WithoutRetry(ctx context.Context) context.Context {
-	return context.WithValue(ctx, impatient{}, true)
 }

@@ -1,0 +1,61 @@
+package cluster
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// RetryingClient sends the requests of a run that writes. It repeats what can be
+// repeated: reads, dry runs, and writes that the server has not begun to work on
+// (429). Any other write is sent once: whoever wrote it looks up what became of it.
+//
+// It takes the place of RetryReads, which gives up early: a preview can be made
+// again, but a run that writes should outlast a restart of the server.
+type RetryingClient struct {
+	Client *Client
+	// Backoff is between attempts; without Steps it is DefaultBackoff.
+	Backoff wait.Backoff
+}
+
+// Get reads an object as Client.Get does.
+func (c RetryingClient) Get(ctx context.Context, key engine.ObjectKey) (object *unstructured.Unstructured, err error) {
+	err = Retry(ctx, c.Backoff, func() error {
+		object, err = c.Client.Get(withoutRetry(ctx), key)
+		return err
+	})
+	return object, err
+}
+
+// Patch sends a patch as Client.Patch does.
+func (c RetryingClient) Patch(ctx context.Context, key engine.ObjectKey, p Patch) (object *unstructured.Unstructured, err error) {
+	var answer error
+	err = Retry(ctx, c.Backoff, func() error {
+		object, answer = c.Client.Patch(ctx, key, p)
+		final := p.Type == types.ApplyPatchType && IsMergeFailure(answer)
+		if p.DryRun && !final || apierrors.IsTooManyRequests(answer) {
+			return answer
+		}
+		return nil
+	})
+	if err == nil {
+		err = answer
+	}
+	return object, err
+}
+
+// Types returns the schema of a kind as Client.Types does.
+func (c RetryingClient) Types(ctx context.Context, gvk schema.GroupVersionKind, refresh bool) (types managedfields.TypeConverter, err error) {
+	err = Retry(ctx, c.Backoff, func() error {
+		types, err = c.Client.Types(withoutRetry(ctx), gvk, refresh)
+		return err
+	})
+	return types, err
+}

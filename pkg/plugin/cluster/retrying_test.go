@@ -1,0 +1,88 @@
+package cluster_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+)
+
+// refusing is a server that answers its first requests for ConfigMaps otherwise.
+func refusing(t *testing.T, requests int64, reply func(http.ResponseWriter)) (client cluster.RetryingClient, sent *atomic.Int64) {
+	t.Helper()
+	s := newServer(t, map[string]answer{})
+	sent = new(atomic.Int64)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !strings.Contains(r.URL.Path, "/configmaps/"):
+			s.serve(w, r)
+		case sent.Add(1) <= requests:
+			reply(w)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop"}}`)
+		}
+	}))
+	t.Cleanup(front.Close)
+	s.URL = front.URL
+	return cluster.RetryingClient{Client: s.client(t, cluster.Options{}), Backoff: wait.Backoff{Steps: 10}}, sent
+}
+
+// What may have been stored is not sent again by a layer that cannot look it up.
+func TestRetryingClientRepeatsAWriteOnlyIfNothingHasHappened(t *testing.T) {
+	cut := func(http.ResponseWriter) { panic(http.ErrAbortHandler) }
+	refuse := func(code int, reason string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(code)
+			fmt.Fprint(w, status(code, reason, "").body)
+		}
+	}
+	for name, c := range map[string]struct {
+		patch  cluster.Patch
+		answer func(http.ResponseWriter)
+		sent   int64
+	}{
+		"a dry run that is cut":          {cluster.Patch{Type: types.JSONPatchType, DryRun: true}, cut, 2},
+		"a dry run that gets a 503":      {cluster.Patch{Type: types.ApplyPatchType, DryRun: true}, refuse(503, "ServiceUnavailable"), 2},
+		"a write that is cut":            {cluster.Patch{Type: types.JSONPatchType}, cut, 1},
+		"a write that gets a 503":        {cluster.Patch{Type: types.JSONPatchType}, refuse(503, "ServiceUnavailable"), 1},
+		"a write that gets a 429":        {cluster.Patch{Type: types.JSONPatchType}, refuse(429, "TooManyRequests"), 2},
+		"an apply that cannot be merged": {cluster.Patch{Type: types.ApplyPatchType, DryRun: true}, refuse(500, ""), 1},
+		"a rejection":                    {cluster.Patch{Type: types.JSONPatchType, DryRun: true}, refuse(400, "BadRequest"), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, sent := refusing(t, 1, c.answer)
+			c.patch.Body = []byte(`[]`)
+			_, err := client.Patch(t.Context(), key("shop", "a"), c.patch)
+			if sent.Load() != c.sent || (err == nil) != (c.sent == 2) {
+				t.Errorf("%d requests, %v", sent.Load(), err)
+			}
+		})
+	}
+}
+
+// A Retry-After does not make client-go send a write again.
+func TestRetryingClientLeavesAWriteWithRetryAfterAlone(t *testing.T) {
+	client, sent := refusing(t, 1, func(w http.ResponseWriter) {
+		w.Header().Set("Retry-After", "0")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	if _, err := client.Patch(t.Context(), key("shop", "a"), cluster.Patch{Type: types.JSONPatchType, Body: []byte(`[]`)}); err == nil || sent.Load() != 1 {
+		t.Errorf("%d requests, %v", sent.Load(), err)
+	}
+}
+
+func TestRetryingClientReadsAgain(t *testing.T) {
+	client, sent := refusing(t, 2, func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) })
+	if u, err := client.Get(t.Context(), key("shop", "a")); err != nil || u.GetName() != "a" || sent.Load() != 3 {
+		t.Errorf("%v, %v after %d requests", u, err, sent.Load())
+	}
+}

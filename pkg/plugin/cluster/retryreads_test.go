@@ -1,0 +1,88 @@
+package cluster
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func responseOf(code int, body io.Reader) *http.Response {
+	return &http.Response{StatusCode: code, Header: http.Header{"Retry-After": {"3"}}, Body: io.NopCloser(body)}
+}
+
+func TestRetryReads(t *testing.T) {
+	cut := func() *http.Response {
+		return responseOf(200, io.MultiReader(strings.NewReader("half"), iotest.ErrReader(io.ErrUnexpectedEOF)))
+	}
+	refuse := func(code int) func() *http.Response {
+		return func() *http.Response { return responseOf(code, http.NoBody) }
+	}
+	for name, c := range map[string]struct {
+		method  string
+		noRetry bool
+		first   func() *http.Response // to the first two requests
+		calls   int
+		waited  time.Duration // at least
+		want    string
+	}{
+		"an answer that is cut short":      {http.MethodGet, false, cut, 3, 1, "whole"},
+		"a server that fails":              {http.MethodGet, false, refuse(500), 3, 6 * time.Second, "whole"},
+		"a server that is busy":            {http.MethodGet, false, refuse(429), 3, 6 * time.Second, "whole"},
+		"an answer":                        {http.MethodGet, false, refuse(404), 1, 0, ""},
+		"a write":                          {http.MethodPatch, false, refuse(503), 1, 0, ""},
+		"a read that its caller will redo": {http.MethodGet, true, refuse(503), 1, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				calls, start := 0, time.Now()
+				transport := RetryReads(roundTripper(func(*http.Request) (*http.Response, error) {
+					if calls++; calls < 3 {
+						return c.first(), nil
+					}
+					return responseOf(200, strings.NewReader("whole")), nil
+				}))
+				ctx := t.Context()
+				if c.noRetry {
+					ctx = withoutRetry(ctx)
+				}
+				r, err := http.NewRequestWithContext(ctx, c.method, "https://server/api", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				answer, err := transport.RoundTrip(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer answer.Body.Close() //nolint:errcheck // it is in memory
+				body, err := io.ReadAll(answer.Body)
+				if waited := time.Since(start); err != nil || string(body) != c.want || calls != c.calls || waited < c.waited {
+					t.Errorf("%q, %v after %d calls and %s", body, err, calls, waited)
+				}
+			})
+		})
+	}
+}
+
+func TestRetryReadsDoesNotWaitForAServerThatIsNotThere(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	transport := retryingReads{http.DefaultTransport, wait.Backoff{Duration: time.Hour, Steps: 5}}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := transport.RoundTrip(r); err == nil {
+		t.Errorf("got %v", answer)
+	}
+}
