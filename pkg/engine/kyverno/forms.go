@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jsonpatch"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/legacy"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
@@ -46,28 +45,26 @@ func decodeOverlay(n policydecode.Node) *Patch {
 		n.Fail("%w", err)
 		return &Patch{}
 	}
-	if err := legacy.Validate(document); err != nil {
+	if _, err := legacy.CompileOverlay(document); err != nil {
 		n.Fail("%w", err)
 	}
 	return newPatch(n, "overlay", compileOverlay)
 }
 
-type overlay map[string]any
+type overlayPatch struct{ *legacy.Overlay }
 
 func compileOverlay(patch any) (compiledPatch, error) {
 	document, err := asMapping(patch)
-	return overlay(document), err
+	if err != nil {
+		return nil, err
+	}
+	compiled, err := legacy.CompileOverlay(document)
+	return overlayPatch{compiled}, err
 }
 
-func (p overlay) apply(on PatchSubject) (PatchResult, error) {
-	after, err := legacy.ApplyOverlay(on.Object, p)
-	if err != nil {
-		return PatchResult{Object: on.Object}, err
-	}
-	if on.Why != nil && diff.Shared(after, on.Object) {
-		legacy.ExplainOverlay(on.Object, p, on.Why)
-	}
-	return quoted(on.Object, after, ""), nil
+func (p overlayPatch) apply(on PatchSubject) (PatchResult, error) {
+	after, err := p.Apply(on.Object, on.Why)
+	return quoted(on.Object, after, ""), err
 }
 
 func asMapping(patch any) (map[string]any, error) {
@@ -89,22 +86,15 @@ func decodeOperations(n policydecode.Node, key string, compile compilePatch) *Pa
 
 // operations is a parsed list of operations.
 type operations interface {
-	Apply(object map[string]any) (map[string]any, error)
+	Apply(object map[string]any, why *engine.Reasons) (map[string]any, error)
 	NotIdempotent() string
-	Explain(object map[string]any, why *engine.Reasons)
 }
 
 type operationsPatch struct{ operations }
 
 func (p operationsPatch) apply(on PatchSubject) (PatchResult, error) {
-	after, err := p.Apply(on.Object)
-	if err != nil {
-		return PatchResult{Object: on.Object}, err
-	}
-	if on.Why != nil && diff.Shared(after, on.Object) {
-		p.Explain(on.Object, on.Why)
-	}
-	return quoted(on.Object, after, p.NotIdempotent()), nil
+	after, err := p.Apply(on.Object, on.Why)
+	return quoted(on.Object, after, p.NotIdempotent()), err
 }
 
 func decodeJSONPatch(n policydecode.Node) *Patch {

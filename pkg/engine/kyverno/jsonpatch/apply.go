@@ -7,26 +7,49 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // Apply applies the operations one after the other, all or none of them. It
 // returns the very map that it was given where nothing changed, and otherwise
 // one that shares with it whatever no operation touched; the document itself is
-// not modified. The error is an *OperationError.
-func (p Patch) Apply(doc map[string]any) (map[string]any, error) {
-	current, budget := doc, maxCopied
+// not modified. Where nothing changed, why holds what each operation found, or that
+// they undo each other; it is nil where nobody asks. The error is an *OperationError.
+func (p Patch) Apply(doc map[string]any, why *engine.Reasons) (map[string]any, error) {
+	current, budget, wrote := doc, maxCopied, false
 	for i, o := range p.operations {
 		next, err := o.apply(current, &budget)
 		if err != nil {
 			return doc, &OperationError{Index: i, Op: o.op, Path: o.path, Err: err}
 		}
+		if why != nil && diff.Same(next, current) {
+			why.Add("%s %s: %s", o.op, o.path, o.idle())
+		} else {
+			wrote = true
+		}
 		current = next
 	}
-	if diff.Same(current, doc) {
-		return doc, nil
+	switch {
+	case !diff.Same(current, doc):
+		return current, nil
+	case len(p.operations) == 0:
+		why.Add("the patch has no operations")
+	case wrote:
+		why.Add("the operations undo each other")
 	}
-	return current, nil
+	return doc, nil
+}
+
+// idle says why the operation changes nothing where it does not.
+func (o operation) idle() string {
+	switch o.op {
+	case opRemove:
+		return "there is no such path, so that there is nothing to remove"
+	case opTest:
+		return "it holds, and a test changes nothing"
+	}
+	return "the object holds this value already"
 }
 
 // maxCopied bounds the values that the copy operations of a patch may write:

@@ -3,51 +3,48 @@ package legacy
 import (
 	"encoding/json"
 	"errors"
-	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
 )
 
-// check judges all conditions of an overlay on what is there. The error is an
-// *overlay.ConditionError for the first that does not hold, in the order of keys,
-// those of a map before those further down.
-func (w *writer) check(patch map[string]any, live any, at string) error {
+// check judges all conditions of an overlay on what is there. The error is a
+// *strategicmerge.ConditionError for the first that does not hold, in the order of
+// keys, those of a map before those further down.
+func (w *writer) check(patch *node, live any, at string) error {
 	if err := w.step(); err != nil {
 		return err
 	}
 	object, _ := live.(map[string]any)
-	keys := sortedKeys(patch)
-	for _, key := range keys {
-		if anchor, plain := pattern.ParseKey(key); anchor == pattern.Condition {
-			if err := checkCondition(patch[key], object, at, plain); err != nil {
+	for _, field := range patch.fields {
+		if field.anchor == pattern.Condition {
+			if err := checkCondition(field, object, at); err != nil {
 				return err
 			}
 		}
 	}
-	for _, key := range keys {
-		anchor, plain := pattern.ParseKey(key)
-		value, present := object[plain]
-		if anchor == pattern.Condition && !writes(patch[key]) || anchor == pattern.Add && present {
+	for _, field := range patch.fields {
+		value, present := object[field.name]
+		if field.pattern != nil || field.anchor == pattern.Add && present {
 			continue
 		}
-		if err := w.checkValue(patch[key], value, join(at, plain)); err != nil {
+		if err := w.checkValue(field, value, join(at, field.name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *writer) checkValue(patch, live any, at string) error {
+func (w *writer) checkValue(patch *node, live any, at string) error {
 	list, _ := live.([]any)
-	switch p := patch.(type) {
-	case map[string]any:
+	switch patch.kind {
+	case isMap:
 		if list != nil {
-			return w.checkList([]any{p}, list, at)
+			return w.checkList([]*node{patch}, list, at)
 		}
-		return w.check(p, live, at)
-	case []any:
-		return w.checkList(p, list, at)
+		return w.check(patch, live, at)
+	case isList:
+		return w.checkList(patch.elements, list, at)
 	default:
 		return nil
 	}
@@ -55,11 +52,10 @@ func (w *writer) checkValue(patch, live any, at string) error {
 
 // checkList asks that, where elements of an overlay have conditions, one live
 // element meets those of one of them.
-func (w *writer) checkList(patch, live []any, at string) error {
+func (w *writer) checkList(patch []*node, live []any, at string) error {
 	var failed error
-	for _, element := range patch {
-		p := mapOf(element)
-		if p == nil || !hasConditions(p) {
+	for _, p := range patch {
+		if p.kind != isMap || !p.conditions {
 			continue
 		}
 		candidates := live
@@ -82,21 +78,21 @@ func (w *writer) checkList(patch, live []any, at string) error {
 
 // checkCondition compares scalars as text: 3 and "3" are the same, as in the
 // anchors of patchStrategicMerge.
-func checkCondition(want any, object map[string]any, at, key string) error {
-	got, present := object[key]
+func checkCondition(condition *node, object map[string]any, at string) error {
+	got, present := object[condition.name]
 	var why pattern.Difference
 	switch {
 	case !present:
-		return &strategicmerge.ConditionError{Path: join(at, key), Want: want, Missing: true}
-	case writes(want) || pattern.Compile(asText(want)).Match(asText(got), &why):
+		return &strategicmerge.ConditionError{Path: join(at, condition.name), Want: condition.value, Missing: true}
+	case condition.pattern == nil || condition.pattern.Match(asText(got), &why):
 		return nil
 	}
-	return &strategicmerge.ConditionError{Path: join(at, key), Want: want, Got: got, Why: why}
+	return &strategicmerge.ConditionError{Path: join(at, condition.name), Want: condition.value, Got: got, Why: why}
 }
 
-// asText is the text of a scalar, and any other value itself.
+// asText returns the text of a scalar, and any other value itself.
 func asText(v any) any {
-	if !isScalar(v) {
+	if kindOf(v) != isScalar {
 		return v
 	}
 	if s, ok := v.(string); ok {
@@ -112,58 +108,4 @@ func asText(v any) any {
 func isCondition(err error) bool {
 	var c *strategicmerge.ConditionError
 	return errors.As(err, &c)
-}
-
-// writes tells whether the value of a condition is written and not compared: it
-// holds an add anchor. Such a condition only asks that its key be there.
-func writes(condition any) bool {
-	switch c := condition.(type) {
-	case map[string]any:
-		for _, key := range sortedKeys(c) {
-			if isAdd(key) || writes(c[key]) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(c, writes)
-	}
-	return false
-}
-
-func isAdd(key string) bool {
-	anchor, _ := pattern.ParseKey(key)
-	return anchor == pattern.Add
-}
-
-// hasConditions tells whether there is a condition at any depth.
-func hasConditions(patch any) bool {
-	switch p := patch.(type) {
-	case entry:
-		return hasConditions(map[string]any(p))
-	case map[string]any:
-		for _, key := range sortedKeys(p) {
-			anchor, _ := pattern.ParseKey(key)
-			if anchor == pattern.Condition || hasConditions(p[key]) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(p, hasConditions)
-	}
-	return false
-}
-
-// onlyConditions tells whether nothing is left of a value to write where nothing
-// is there: it holds conditions, and no field beside them.
-func onlyConditions(patch any) bool {
-	m := mapOf(patch)
-	if len(m) == 0 {
-		return false
-	}
-	for _, key := range sortedKeys(m) {
-		if anchor, _ := pattern.ParseKey(key); anchor != pattern.Condition {
-			return false
-		}
-	}
-	return true
 }

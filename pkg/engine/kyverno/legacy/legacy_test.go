@@ -43,12 +43,20 @@ func TestApplyOverlay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := sections[name]
 			patch := decode(t, c["overlay"]).(map[string]any)
-			got := check(t, c, patch, func(live map[string]any) (map[string]any, error) { return legacy.ApplyOverlay(live, patch) })
-			if again, err := legacy.ApplyOverlay(got, patch); got != nil && (err != nil || !same(again, got)) {
+			got := check(t, c, patch, func(live map[string]any) (map[string]any, error) { return applyOverlay(live, patch) })
+			if again, err := applyOverlay(got, patch); got != nil && (err != nil || !same(again, got)) {
 				t.Errorf("the overlay changes its own result: %v\n%s", err, cmp.Diff(got, again))
 			}
 		})
 	}
+}
+
+func applyOverlay(live, patch map[string]any) (map[string]any, error) {
+	overlay, err := legacy.CompileOverlay(patch)
+	if err != nil {
+		return live, err
+	}
+	return overlay.Apply(live, engine.NewReasons(func(any) bool { return false }))
 }
 
 func TestPatches(t *testing.T) {
@@ -62,7 +70,7 @@ func TestPatches(t *testing.T) {
 				if err != nil {
 					return live, err
 				}
-				return patches.Apply(live)
+				return patches.Apply(live, nil)
 			})
 		})
 	}
@@ -139,7 +147,7 @@ func TestOverlayThatMultipliesIsRefused(t *testing.T) {
 		nested = []any{map[string]any{"l": nested}}
 	}
 	live := map[string]any{"l": []any{map[string]any{"n": "x"}}}
-	_, err := legacy.ApplyOverlay(live, map[string]any{"l": elements})
+	_, err := applyOverlay(live, map[string]any{"l": elements})
 	var limit *legacy.LimitError
 	if !errors.As(err, &limit) {
 		t.Errorf("error %v, want a limit", err)
@@ -148,7 +156,7 @@ func TestOverlayThatMultipliesIsRefused(t *testing.T) {
 	for range 200 {
 		deep = map[string]any{"a": deep}
 	}
-	if _, err := legacy.ApplyOverlay(live, deep); !errors.As(err, &limit) {
+	if _, err := applyOverlay(live, deep); !errors.As(err, &limit) {
 		t.Errorf("error %v, want a limit", err)
 	}
 }
@@ -165,10 +173,7 @@ func FuzzApplyOverlay(f *testing.F) {
 	f.Fuzz(func(t *testing.T, liveText, patchText string) {
 		live, patch := mapping(liveText), mapping(patchText)
 		liveBefore, patchBefore := runtime.DeepCopyJSON(live), runtime.DeepCopyJSON(patch)
-		got, err := legacy.ApplyOverlay(live, patch)
-		if err == nil {
-			legacy.ExplainOverlay(live, patch, engine.NewReasons(func(any) bool { return false }))
-		}
+		got, err := applyOverlay(live, patch)
 		if !reflect.DeepEqual(liveBefore, live) || !reflect.DeepEqual(patchBefore, patch) {
 			t.Fatal("what was handed in was modified")
 		}
@@ -178,7 +183,7 @@ func FuzzApplyOverlay(f *testing.F) {
 			}
 			return
 		}
-		again, err := legacy.ApplyOverlay(live, patch)
+		again, err := applyOverlay(live, patch)
 		if err != nil || !reflect.DeepEqual(again, got) {
 			t.Fatalf("the second answer is another one: %v\n%s", err, cmp.Diff(got, again))
 		}
@@ -202,8 +207,7 @@ func FuzzPatches(f *testing.F) {
 		list, _ := mapping("patches:\n" + patchesText)["patches"].([]any)
 		before := []any{runtime.DeepCopyJSON(live), runtime.DeepCopyJSONValue(list)}
 		patches, err := legacy.ParsePatches(list)
-		got, failed := patches.Apply(live)
-		patches.Explain(live, engine.NewReasons(func(any) bool { return false }))
+		got, failed := patches.Apply(live, engine.NewReasons(func(any) bool { return false }))
 		if !reflect.DeepEqual(before, []any{live, list}) {
 			t.Fatal("what was handed in was modified")
 		}

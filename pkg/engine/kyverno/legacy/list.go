@@ -2,34 +2,41 @@ package legacy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// entry is a map that an overlay holds in the place of a list: it stands for each
-// element, and is never a new one.
-type entry map[string]any
+// listAt is where a list is.
+type listAt struct {
+	path string
+	// each is set where the overlay holds a map in the place of the list: it stands for
+	// each element, and is never a new one.
+	each bool
+}
 
 // mergeList writes the elements of an overlay to a list. Each is judged by the
 // elements as they were, and new items come last.
-func (w *writer) mergeList(live, patch []any, at string) (any, error) {
+func (w *writer) mergeList(live []any, patch []*node, at listAt) (any, error) {
 	out := live
-	var added []any
+	var added []*node
 	for _, element := range patch {
 		hits, isNew, err := w.targets(live, element, at)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if isNew {
+		case isNew:
 			added = append(added, element)
+		case len(hits) == 0 && element.kind != isNull:
+			w.why.Add("no element of %s meets what the overlay asks of one", at.path)
 		}
 		for _, i := range hits {
 			object, _ := live[i].(map[string]any)
 			if patched, ok := out[i].(map[string]any); ok {
 				object = patched // by an element of the overlay before this one
 			}
-			merged, err := w.mergeMap(object, mapOf(element), fmt.Sprintf("%s[%d]", at, i))
+			merged, err := w.mergeMap(object, element, fmt.Sprintf("%s[%d]", at.path, i))
 			if err != nil {
 				return nil, err
 			}
@@ -45,19 +52,17 @@ func (w *writer) mergeList(live, patch []any, at string) (any, error) {
 	return w.appendMissing(out, added)
 }
 
-// targets are the live elements that an element of an overlay is merged into, or
+// targets returns the live elements that an element of an overlay is merged into, or
 // else whether it is a new item.
-func (w *writer) targets(live []any, element any, at string) (hits []int, isNew bool, err error) {
-	patch := mapOf(element)
-	if len(live) > 0 && element != nil && (patch != nil) != holdsMaps(live) {
-		return nil, false, &KindError{Path: at}
+func (w *writer) targets(live []any, element *node, at listAt) (hits []int, isNew bool, err error) {
+	if len(live) > 0 && element.kind != isNull && (element.kind == isMap) != holdsMaps(live) {
+		return nil, false, &KindError{Path: at.path}
 	}
-	if patch == nil {
-		return nil, element != nil, nil
+	if element.kind != isMap {
+		return nil, element.kind != isNull, nil
 	}
-	_, isEntry := element.(entry)
-	selects := isEntry || hasConditions(patch)
-	each := selects || !hasScalars(patch)
+	selects := at.each || element.conditions
+	each := selects || !element.scalars
 	for i := range live {
 		object, ok := live[i].(map[string]any)
 		if !ok {
@@ -65,13 +70,13 @@ func (w *writer) targets(live []any, element any, at string) (hits []int, isNew 
 		}
 		takes := each
 		if each {
-			if err := w.check(patch, object, at); err != nil {
+			if err := w.check(element, object, at.path); err != nil {
 				if !isCondition(err) {
 					return nil, false, err
 				}
 				takes = false
 			}
-		} else if takes, err = w.holds(object, patch); err != nil {
+		} else if takes, err = w.holds(object, element.content); err != nil {
 			return nil, false, err
 		}
 		if takes {
@@ -82,38 +87,36 @@ func (w *writer) targets(live []any, element any, at string) (hits []int, isNew 
 	return hits, isNew, nil
 }
 
-// appendMissing adds new items, those aside that are there by now.
-func (w *writer) appendMissing(list, items []any) (any, error) {
-	for _, item := range items {
-		contents, err := w.appendNew(nil, []any{item})
-		if err != nil {
-			return nil, err
-		}
-		for _, content := range contents {
-			known := false
-			for _, old := range list {
-				if known, err = w.holds(old, content); err != nil || known {
-					break
-				}
-			}
-			if err != nil {
+// appendMissing adds new items, except for those that are there by now.
+func (w *writer) appendMissing(list []any, items []*node) (any, error) {
+	contents, err := w.appendNew(nil, items)
+	if err != nil {
+		return nil, err
+	}
+	for _, content := range contents {
+		known := false
+		for _, old := range list {
+			if known, err = w.holds(old, content); err != nil {
 				return nil, err
 			}
-			if !known {
-				list = append(list[:len(list):len(list)], content)
+			if known {
+				break
 			}
+		}
+		if !known {
+			list = append(list[:len(list):len(list)], content)
 		}
 	}
 	return list, nil
 }
 
-// holds tells whether a live value has all that an overlay says, add anchors and
-// nulls aside. A server adds defaults to an item, which is no other item for that.
-func (w *writer) holds(live, patch any) (bool, error) {
+// holds reports whether a live value has all that another one has. A server adds
+// defaults to an item, which is no other item for that. Null asks for nothing.
+func (w *writer) holds(live, content any) (bool, error) {
 	if err := w.step(); err != nil {
 		return false, err
 	}
-	switch p := patch.(type) {
+	switch c := content.(type) {
 	case nil:
 		return true, nil
 	case map[string]any:
@@ -121,19 +124,16 @@ func (w *writer) holds(live, patch any) (bool, error) {
 		if !ok {
 			return false, nil
 		}
-		for _, key := range sortedKeys(p) {
-			if isAdd(key) || p[key] == nil {
-				continue
-			}
-			if held, err := w.holds(object[key], p[key]); !held || err != nil {
+		for _, key := range slices.Sorted(maps.Keys(c)) {
+			if held, err := w.holds(object[key], c[key]); !held || err != nil {
 				return false, err
 			}
 		}
 		return true, nil
 	case []any:
-		return w.holdsAll(live, p)
+		return w.holdsAll(live, c)
 	default:
-		return diff.Equal(live, patch, diff.Type{}), nil
+		return diff.Equal(live, content, diff.Type{}), nil
 	}
 }
 

@@ -3,39 +3,189 @@ package legacy
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
 
-// maxSteps bounds the values that one overlay looks at and writes: elements of
-// it that are merged into what others have added could multiply without end.
-const maxSteps = 1_000_000
+// Overlay is a compiled overlay: immutable and safe for concurrent use.
+type Overlay struct{ root *node }
 
-// ApplyOverlay writes an overlay to an object; neither is modified. The result is
-// the very map that it was given where nothing changed.
+// node is a value of an overlay.
+type node struct {
+	kind   kind
+	value  any // as it is written
+	anchor pattern.Anchor
+	name   string // of the field that it is the value of; empty in a list
+
+	fields   []*node // of a map, by key
+	elements []*node // of a list
+
+	// pattern is that of a condition that only compares; then there is nothing below
+	// the node.
+	pattern    *pattern.Pattern
+	conditions bool // has a () itself or below it
+	scalars    bool // a map that says something beside maps, lists and +()
+	content    any  // of a map without conditions: the value without +() and null
+}
+
+type kind byte
+
+const (
+	isNull kind = iota
+	isScalar
+	isMap
+	isList
+)
+
+func kindOf(v any) kind {
+	switch v.(type) {
+	case nil:
+		return isNull
+	case map[string]any:
+		return isMap
+	case []any:
+		return isList
+	}
+	return isScalar
+}
+
+// CompileOverlay reads an overlay. The error is an *AnchorError, or a *LimitError when
+// it nests too deep.
+func CompileOverlay(overlay map[string]any) (*Overlay, error) {
+	root, err := compile(overlay, "", 0)
+	if err != nil {
+		return nil, err
+	}
+	return &Overlay{root: root}, nil
+}
+
+func compile(value any, at string, depth int) (*node, error) {
+	if limit := engine.DefaultLimits().Depth; depth > limit {
+		return nil, &LimitError{What: "levels of nesting in an overlay", Max: limit}
+	}
+	n := &node{kind: kindOf(value), value: value}
+	switch v := value.(type) {
+	case map[string]any:
+		return n, n.compileMap(v, at, depth)
+	case []any:
+		for i, element := range v {
+			child, err := compile(element, fmt.Sprintf("%s[%d]", at, i), depth+1)
+			if err != nil {
+				return nil, err
+			}
+			n.elements = append(n.elements, child)
+			n.conditions = n.conditions || child.conditions
+		}
+	}
+	return n, nil
+}
+
+func (n *node) compileMap(m map[string]any, at string, depth int) error {
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		anchor, name := pattern.ParseKey(key)
+		child := &node{kind: kindOf(m[key]), value: m[key]}
+		switch {
+		case anchor != pattern.None && anchor != pattern.Add && anchor != pattern.Condition:
+			return &AnchorError{Path: join(at, name), Anchor: anchor.String()}
+		case anchor == pattern.Condition && !adds(m[key]):
+			child.pattern = pattern.Compile(asText(m[key]))
+		default:
+			var err error
+			if child, err = compile(m[key], join(at, name), depth+1); err != nil {
+				return err
+			}
+		}
+		child.anchor, child.name = anchor, name
+		n.fields = append(n.fields, child)
+		n.conditions = n.conditions || anchor == pattern.Condition || child.conditions
+		n.scalars = n.scalars || child.kind == isScalar && anchor != pattern.Add
+	}
+	if !n.conditions && n.scalars {
+		n.content = withoutAdds(m)
+	}
+	return nil
+}
+
+// adds reports whether a value holds an add anchor. Then a condition with this value
+// only asks that its key be there, and the value is written and not compared.
+func adds(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, child := range v {
+			if isAdd(key) || adds(child) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, adds)
+	}
+	return false
+}
+
+// withoutAdds returns a value without its add anchors and without keys that are null.
+func withoutAdds(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, child := range v {
+			if !isAdd(key) && child != nil {
+				out[key] = withoutAdds(child)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, element := range v {
+			out[i] = withoutAdds(element)
+		}
+		return out
+	}
+	return value
+}
+
+func isAdd(key string) bool {
+	anchor, _ := pattern.ParseKey(key)
+	return anchor == pattern.Add
+}
+
+// onlyConditions reports whether nothing is left of a value to write where nothing
+// is there: it holds conditions, and no field beside them.
+func (n *node) onlyConditions() bool {
+	return n.kind == isMap && len(n.fields) > 0 &&
+		!slices.ContainsFunc(n.fields, func(f *node) bool { return f.anchor != pattern.Condition })
+}
+
+// Apply writes the overlay to an object, which stays as it is. The result is the very
+// map that was given where nothing changed; then why holds what kept each part of the
+// overlay from being written that the object does not hold already. It is nil where
+// nobody asks.
 //
-// The error is an *overlay.ConditionError when the overlay does not apply to this
-// object, an *AnchorError or a *KindError when it cannot be written, and a
-// *LimitError when it nests too deep or would write too much.
-func ApplyOverlay(live, patch map[string]any) (map[string]any, error) {
-	if err := Validate(patch); err != nil {
+// The error is a *strategicmerge.ConditionError when the overlay does not apply to this
+// object, a *KindError when it cannot be written, and a *LimitError when it would write
+// too much.
+func (o *Overlay) Apply(live map[string]any, why *engine.Reasons) (map[string]any, error) {
+	w := &writer{why: why}
+	if err := w.check(o.root, live, ""); err != nil {
 		return live, err
 	}
-	w := &writer{}
-	if err := w.check(patch, live, ""); err != nil {
-		return live, err
-	}
-	out, err := w.mergeMap(live, patch, "")
+	out, err := w.mergeMap(live, o.root, "")
 	if err != nil {
 		return live, err
 	}
 	return out, nil
 }
 
+// maxSteps bounds the values that one overlay looks at and writes: elements of
+// it that are merged into what others have added could multiply without end.
+const maxSteps = 1_000_000
+
 // writer writes one overlay.
-type writer struct{ steps int }
+type writer struct {
+	steps int
+	why   *engine.Reasons
+}
 
 // step counts one value; the error is a *LimitError.
 func (w *writer) step() error {
@@ -45,141 +195,10 @@ func (w *writer) step() error {
 	return nil
 }
 
-// merge writes an overlay's value over what is there, of whatever type. A null
-// says nothing, since overlays do not delete.
-func (w *writer) merge(live, patch any, at string) (any, error) {
-	if err := w.step(); err != nil {
-		return nil, err
-	}
-	list, isList := live.([]any)
-	object, isMap := live.(map[string]any)
-	switch p := patch.(type) {
-	case nil:
-		return live, nil
-	case map[string]any:
-		switch {
-		case isMap:
-			return w.mergeMap(object, p, at)
-		case isList && holdsMaps(list):
-			return w.mergeList(list, []any{entry(p)}, at)
-		}
-	case []any:
-		if isList {
-			return w.mergeList(list, p, at)
-		}
-	default:
-		if live != nil && diff.Equal(live, patch, diff.Type{}) {
-			return live, nil // the same number, perhaps of another type
-		}
-	}
-	return w.content(patch)
-}
-
-// mergeMap writes the fields of an overlay whose conditions hold.
-func (w *writer) mergeMap(live, patch map[string]any, at string) (map[string]any, error) {
-	out := live
-	for _, key := range sortedKeys(patch) {
-		anchor, plain := pattern.ParseKey(key)
-		old, present := live[plain]
-		value := patch[key]
-		switch {
-		case anchor == pattern.Condition && !writes(value), anchor == pattern.Add && present, value == nil:
-			continue
-		case !present && onlyConditions(value):
-			continue
-		}
-		merged, err := w.merge(old, value, join(at, plain))
-		if err != nil {
-			return nil, err
-		}
-		if present && same(old, merged) {
-			continue
-		}
-		if out == nil || same(out, live) {
-			out = clone(live)
-		}
-		out[plain] = merged
-	}
-	return out, nil
-}
-
-// content is an overlay's value where nothing is there yet: without anchors and
-// nulls.
-func (w *writer) content(patch any) (any, error) {
-	if err := w.step(); err != nil {
-		return nil, err
-	}
-	switch p := patch.(type) {
-	case entry:
-		return w.content(map[string]any(p))
-	case map[string]any:
-		return w.mergeMap(map[string]any{}, p, "")
-	case []any:
-		return w.appendNew(make([]any, 0, len(p)), p)
-	default:
-		return patch, nil
-	}
-}
-
-func (w *writer) appendNew(list, items []any) ([]any, error) {
-	for _, item := range items {
-		if item == nil || onlyConditions(item) {
-			continue
-		}
-		content, err := w.content(item)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, content)
-	}
-	return list, nil
-}
-
-// join is the path of a field, as messages have it.
+// join returns the path of a field.
 func join(at, key string) string {
 	if at == "" {
 		return key
 	}
 	return at + "." + key
-}
-
-func clone(m map[string]any) map[string]any {
-	if m == nil {
-		return map[string]any{}
-	}
-	return maps.Clone(m)
-}
-
-// Validate finds what no object could be patched with.
-func Validate(patch map[string]any) error { return validate(patch, "", 0) }
-
-func validate(patch any, at string, depth int) error {
-	if limit := engine.DefaultLimits().Depth; depth > limit {
-		return &LimitError{What: "levels of nesting in an overlay", Max: limit}
-	}
-	switch p := patch.(type) {
-	case map[string]any:
-		for _, key := range sortedKeys(p) {
-			anchor, plain := pattern.ParseKey(key)
-			switch anchor {
-			case pattern.Condition:
-				if !writes(p[key]) {
-					continue // the value is a pattern, which has a language of its own
-				}
-			case pattern.None, pattern.Add:
-			default:
-				return &AnchorError{Path: join(at, plain), Anchor: anchor.String()}
-			}
-			if err := validate(p[key], join(at, plain), depth+1); err != nil {
-				return err
-			}
-		}
-	case []any:
-		for i, element := range p {
-			if err := validate(element, fmt.Sprintf("%s[%d]", at, i), depth+1); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

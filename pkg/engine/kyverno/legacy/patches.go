@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jsonpatch"
 )
 
@@ -81,17 +82,20 @@ func addsList(fields map[string]any) bool {
 }
 
 // Apply returns the object with the operations applied: the very map that it was
-// given where nothing changed. An operation that fails does not keep the others
-// from being tried, so that the error is a *PatchesError; the object is then as it was. A remove never fails.
-func (p Patches) Apply(object map[string]any) (map[string]any, error) {
+// given where nothing changed, and then why, which may be nil, holds the reasons. An
+// operation that fails does not keep the others from being tried, so that the error
+// is a *PatchesError; the object is then as it was. A remove never fails.
+func (p Patches) Apply(object map[string]any, why *engine.Reasons) (map[string]any, error) {
 	out := object
 	var errs []error
 	for i, o := range p.operations {
-		next, err := o.apply(out)
+		next, err := o.apply(out, why)
 		switch {
 		case err == nil:
 			out = next
-		case o.fields["op"] != "remove":
+		case o.fields["op"] == "remove":
+			why.Add("%v", err)
+		default:
 			errs = append(errs, numbered(err, i))
 		}
 	}
@@ -111,18 +115,18 @@ func (p Patches) NotIdempotent() string {
 	return why
 }
 
-func (o operation) apply(object map[string]any) (map[string]any, error) {
+func (o operation) apply(object map[string]any, why *engine.Reasons) (map[string]any, error) {
 	if !o.spread {
-		return o.patch.Apply(object)
+		return o.patch.Apply(object, why)
 	}
 	if _, isMap := parentOf(object, tokensOf(o.fields)).(map[string]any); isMap {
-		return o.patch.Apply(object) // what looks like an index is a key
+		return o.patch.Apply(object, why) // what looks like an index is a key
 	}
 	patch, err := jsonpatch.Decode(o.inserts())
 	if err != nil {
 		return nil, err
 	}
-	return patch.Apply(object)
+	return patch.Apply(object, why)
 }
 
 // inserts are operations that add the elements of the list one after the other.
