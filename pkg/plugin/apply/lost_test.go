@@ -208,6 +208,6 @@ func TestOneRequestWritesWhatWasVerified(t *testing.T) {
 	}
 }
 
-func status(code int, retryAfter int) error {
+func serverError(code int, retryAfter int) error {
 	return apierrors.NewGenericServerResponse(code, "get", configMaps, "c", "", retryAfter, true)
 }

@@ -9,28 +9,25 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// rolloutInterval is how often a workload is looked at.
+// rolloutInterval is how often a workload is read.
 const rolloutInterval = time.Second
 
-// Getter reads an object from the server.
-type Getter interface {
-	Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error)
-}
-
-// RolloutWatcher waits for rollouts.
+// RolloutWatcher waits for the rollouts of Deployments, StatefulSets and DaemonSets.
 type RolloutWatcher struct {
-	Server Getter
-	// Progress is told how far each workload is, when that has changed. Never nil.
+	Server interface {
+		Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error)
+	}
+	// Progress is called when a workload has come further. Never nil.
 	Progress func(text string)
-	// Sleep waits, or ends early with the context's error; nil is the real clock.
-	Sleep func(context.Context, time.Duration) error
 }
 
-// RolloutTimeoutError tells that workloads did not get ready in time.
+// RolloutTimeoutError reports workloads that were not ready in time.
 type RolloutTimeoutError struct {
 	After   time.Duration
 	Waiting []string // what each was still waiting for
@@ -41,47 +38,46 @@ func (e *RolloutTimeoutError) Error() string {
 	return fmt.Sprintf("not rolled out after %s: %s", e.After, strings.Join(e.Waiting, "; "))
 }
 
-// RolloutStalledError tells that a workload has given up.
+// RolloutStalledError reports a workload whose controller has given up.
 type RolloutStalledError struct {
-	Key  engine.ObjectKey
-	What string
+	Key     engine.ObjectKey
+	Message string
 }
 
-// Error names the workload and what it says of itself.
-func (e *RolloutStalledError) Error() string { return fmt.Sprintf("%s: %s", e.Key, e.What) }
+// Error names the workload and what its status says.
+func (e *RolloutStalledError) Error() string { return fmt.Sprintf("%s: %s", e.Key, e.Message) }
 
-// waitingRollout is a workload that is not ready, and why, as it was last told.
-type waitingRollout struct {
+// rollout is a workload that is not ready, and why, as it was last reported.
+type rollout struct {
 	key engine.ObjectKey
 	why string
 }
 
 // Wait returns when all workloads among the objects have rolled out. Other kinds,
-// and objects that are gone, are not waited for. The error is a *TimeoutError, a
-// *StuckError, or one of reading.
+// and objects that are gone, are not waited for. The error is a
+// *RolloutTimeoutError, a *RolloutStalledError, or one of reading.
 func (w *RolloutWatcher) Wait(ctx context.Context, keys []engine.ObjectKey, timeout time.Duration) error {
-	var left []waitingRollout
+	var left []rollout
 	for _, k := range keys {
-		if _, ok := workloads[k.GroupKind]; ok && (k.Subresource == "" || k.Subresource == "scale") {
+		if isWorkload(k) && (k.Subresource == "" || k.Subresource == "scale") {
 			k.Subresource = ""
-			left = append(left, waitingRollout{key: k})
+			left = append(left, rollout{key: k})
 		}
 	}
-	for waited := time.Duration(0); ; waited += rolloutInterval {
-		var err error
-		if left, err = w.look(ctx, left); err != nil || len(left) == 0 {
-			return err
-		}
-		if waited >= timeout {
-			return rolloutTimeout(timeout, left)
-		}
-		if err := w.sleep(ctx, rolloutInterval); err != nil {
-			return err
-		}
+	err := wait.PollUntilContextTimeout(ctx, rolloutInterval, timeout, true, func(context.Context) (done bool, err error) {
+		left, err = w.look(ctx, left) // not cut off by the timeout
+		return len(left) == 0, err
+	})
+	switch {
+	case ctx.Err() != nil:
+		return errors.Join(ctx.Err(), errors.New("stopped waiting for rollouts"))
+	case wait.Interrupted(err):
+		return rolloutTimeout(timeout, left)
 	}
+	return err
 }
 
-func rolloutTimeout(after time.Duration, left []waitingRollout) error {
+func rolloutTimeout(after time.Duration, left []rollout) error {
 	e := &RolloutTimeoutError{After: after}
 	for _, l := range left {
 		e.Waiting = append(e.Waiting, fmt.Sprintf("%s: %s", l.key, l.why))
@@ -89,41 +85,58 @@ func rolloutTimeout(after time.Duration, left []waitingRollout) error {
 	return e
 }
 
-// look reads the workloads once, and keeps those that are not ready.
-func (w *RolloutWatcher) look(ctx context.Context, all []waitingRollout) ([]waitingRollout, error) {
-	var left []waitingRollout
+// look reads the workloads once, and returns those that are not ready.
+func (w *RolloutWatcher) look(ctx context.Context, all []rollout) ([]rollout, error) {
+	var left []rollout
 	for _, l := range all {
 		u, err := w.Server.Get(ctx, l.key)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("waiting for %s: %w", l.key, err)
+			return all, fmt.Errorf("waiting for %s: %w", l.key, err)
 		}
 		why, err := RolloutStatus(u)
 		if err != nil {
-			return nil, err
+			return all, err
 		}
 		if why != l.why && why != "" {
 			w.Progress(fmt.Sprintf("%s: %s", l.key, why))
 		}
 		if why != "" {
-			left = append(left, waitingRollout{l.key, why})
+			left = append(left, rollout{l.key, why})
 		}
 	}
 	return left, nil
 }
 
-func (w *RolloutWatcher) sleep(ctx context.Context, d time.Duration) error {
-	if w.Sleep != nil {
-		return w.Sleep(ctx, d)
+func isWorkload(key engine.ObjectKey) bool {
+	return key.Group == "apps" && (key.Kind == "Deployment" || key.Kind == "StatefulSet" || key.Kind == "DaemonSet")
+}
+
+// RolloutStatus returns what a workload is waiting for, in the words of kstatus. It
+// is empty if the workload has rolled out, and for any other kind. The error is a
+// *RolloutStalledError, or that of an object that cannot be read.
+func RolloutStatus(u *unstructured.Unstructured) (string, error) {
+	key := engine.KeyOf(u)
+	strategy, _, _ := unstructured.NestedString(u.Object, "spec", "updateStrategy", "type") //nolint:errcheck // then it is none
+	observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")    //nolint:errcheck // then it is none
+	switch {
+	case !isWorkload(key):
+		return "", nil
+	case strategy == "OnDelete": // nothing rolls out by itself; kstatus knows that of StatefulSets alone
+		return "", nil
+	case u.GetGeneration() > observed: // kstatus takes a workload without an observedGeneration for an observed one
+		return "its controller has not seen the change yet", nil
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return errors.Join(ctx.Err(), errors.New("stopped waiting for rollouts"))
-	case <-timer.C:
-		return nil
+	result, err := status.Compute(u)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%s: %w", key, err)
+	case result.Status == status.CurrentStatus:
+		return "", nil
+	case result.Status == status.FailedStatus:
+		return "", &RolloutStalledError{Key: key, Message: result.Message}
 	}
+	return result.Message, nil
 }

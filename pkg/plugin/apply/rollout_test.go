@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,24 +34,26 @@ func workload(t *testing.T, kind, fields string) *unstructured.Unstructured {
 	return u
 }
 
-func TestStatus(t *testing.T) {
+func TestRolloutStatus(t *testing.T) {
+	const done = `conditions: [{type: Progressing, status: "True", reason: NewReplicaSetAvailable}, {type: Available, status: "True"}]`
 	for name, c := range map[string]struct{ kind, fields, want string }{
 		"a change that nobody has seen":         {"Deployment", `{metadata: {generation: 2}, status: {observedGeneration: 1}}`, "its controller has not seen the change yet"},
-		"a Deployment that is updating":         {"Deployment", `{metadata: {generation: 2}, spec: {replicas: 3}, status: {observedGeneration: 2, updatedReplicas: 1}}`, "1 of 3 replicas are updated"},
-		"old replicas that are left":            {"Deployment", `{metadata: {generation: 2}, spec: {replicas: 3}, status: {observedGeneration: 2, updatedReplicas: 3, replicas: 5}}`, "2 old replicas are still there"},
-		"replicas that are not ready":           {"Deployment", `{metadata: {generation: 2}, spec: {replicas: 3}, status: {observedGeneration: 2, updatedReplicas: 3, replicas: 3, availableReplicas: 2}}`, "2 of 3 updated replicas are available"},
-		"a Deployment that is done":             {"Deployment", `{metadata: {generation: 2}, spec: {replicas: 3}, status: {observedGeneration: 2, updatedReplicas: 3, replicas: 3, availableReplicas: 3}}`, ""},
-		"one that is scaled to nothing":         {"Deployment", `{metadata: {generation: 2}, spec: {replicas: 0}, status: {observedGeneration: 2}}`, ""},
-		"a DaemonSet that is updating":          {"DaemonSet", `{metadata: {generation: 2}, status: {observedGeneration: 2, desiredNumberScheduled: 4, updatedNumberScheduled: 1}}`, "1 of 4 Pods are updated"},
-		"a DaemonSet that is not ready":         {"DaemonSet", `{metadata: {generation: 2}, status: {observedGeneration: 2, desiredNumberScheduled: 4, updatedNumberScheduled: 4, numberAvailable: 3}}`, "3 of 4 updated Pods are available"},
-		"a DaemonSet that is done":              {"DaemonSet", `{metadata: {generation: 2}, status: {observedGeneration: 2, desiredNumberScheduled: 4, updatedNumberScheduled: 4, numberAvailable: 4}}`, ""},
-		"a DaemonSet that waits to be told":     {"DaemonSet", `{metadata: {generation: 2}, spec: {updateStrategy: {type: OnDelete}}}`, ""},
-		"a StatefulSet that is not ready":       {"StatefulSet", `{metadata: {generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 2, readyReplicas: 1}}`, "1 of 2 Pods are ready"},
-		"a StatefulSet that is updating":        {"StatefulSet", `{metadata: {generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 2, readyReplicas: 2, updatedReplicas: 1, updateRevision: b, currentRevision: a}}`, "1 of 2 Pods are updated"},
-		"a StatefulSet above its partition":     {"StatefulSet", `{metadata: {generation: 2}, spec: {replicas: 3, updateStrategy: {rollingUpdate: {partition: 1}}}, status: {observedGeneration: 2, readyReplicas: 3, updatedReplicas: 1}}`, "1 of 2 Pods above the partition are updated"},
-		"a StatefulSet that stops at partition": {"StatefulSet", `{metadata: {generation: 2}, spec: {replicas: 3, updateStrategy: {rollingUpdate: {partition: 1}}}, status: {observedGeneration: 2, readyReplicas: 3, updatedReplicas: 2, updateRevision: b, currentRevision: a}}`, ""},
+		"a status that nobody has written":      {"StatefulSet", `{metadata: {generation: 2}, spec: {replicas: 0}}`, "its controller has not seen the change yet"},
+		"a Deployment that is updating":         {"Deployment", `{metadata: {generation: 2}, spec: {replicas: 3}, status: {observedGeneration: 2, replicas: 3, updatedReplicas: 1}}`, "Updated: 1/3"},
+		"old replicas that are left":            {"Deployment", `{metadata: {generation: 2}, spec: {replicas: 3}, status: {observedGeneration: 2, updatedReplicas: 3, replicas: 5}}`, "Pending termination: 2"},
+		"replicas that are not ready":           {"Deployment", `{metadata: {generation: 2}, spec: {replicas: 3}, status: {observedGeneration: 2, updatedReplicas: 3, replicas: 3, availableReplicas: 2}}`, "Available: 2/3"},
+		"a Deployment that is done":             {"Deployment", `{metadata: {generation: 2}, spec: {replicas: 3}, status: {observedGeneration: 2, updatedReplicas: 3, replicas: 3, readyReplicas: 3, availableReplicas: 3, ` + done + `}}`, ""},
+		"one that is scaled to nothing":         {"Deployment", `{metadata: {generation: 2}, spec: {replicas: 0}, status: {observedGeneration: 2, ` + done + `}}`, ""},
+		"a DaemonSet that is updating":          {"DaemonSet", `{metadata: {generation: 2}, status: {observedGeneration: 2, desiredNumberScheduled: 4, currentNumberScheduled: 4, updatedNumberScheduled: 1}}`, "Updated: 1/4"},
+		"a DaemonSet that is not ready":         {"DaemonSet", `{metadata: {generation: 2}, status: {observedGeneration: 2, desiredNumberScheduled: 4, currentNumberScheduled: 4, updatedNumberScheduled: 4, numberAvailable: 3}}`, "Available: 3/4"},
+		"a DaemonSet that is done":              {"DaemonSet", `{metadata: {generation: 2}, status: {observedGeneration: 2, desiredNumberScheduled: 4, currentNumberScheduled: 4, updatedNumberScheduled: 4, numberAvailable: 4, numberReady: 4}}`, ""},
+		"a DaemonSet that waits to be told":     {"DaemonSet", `{metadata: {generation: 2}, spec: {updateStrategy: {type: OnDelete}}, status: {observedGeneration: 2, desiredNumberScheduled: 4}}`, ""},
+		"a StatefulSet that waits to be told":   {"StatefulSet", `{metadata: {generation: 2}, spec: {updateStrategy: {type: OnDelete}}, status: {observedGeneration: 2}}`, ""},
+		"a StatefulSet that is not ready":       {"StatefulSet", `{metadata: {generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, readyReplicas: 1}}`, "Ready: 1/2"},
+		"a StatefulSet that is updating":        {"StatefulSet", `{metadata: {generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, currentReplicas: 2, readyReplicas: 2, updatedReplicas: 1, updateRevision: b, currentRevision: a}}`, "Waiting for updated revision to match current"},
+		"a StatefulSet above its partition":     {"StatefulSet", `{metadata: {generation: 2}, spec: {replicas: 3, updateStrategy: {rollingUpdate: {partition: 1}}}, status: {observedGeneration: 2, replicas: 3, readyReplicas: 3, updatedReplicas: 1}}`, "updated: 1/2"},
+		"a StatefulSet that stops at partition": {"StatefulSet", `{metadata: {generation: 2}, spec: {replicas: 3, updateStrategy: {rollingUpdate: {partition: 1}}}, status: {observedGeneration: 2, replicas: 3, readyReplicas: 3, updatedReplicas: 2, updateRevision: b, currentRevision: a}}`, ""},
 		"another kind":                          {"ReplicaSet", `{metadata: {generation: 2}}`, ""},
-		"one that makes no sense":               {"Deployment", `{metadata: {generation: 2}, spec: {replicas: many}, status: {observedGeneration: 2, conditions: [x]}}`, "0 of 1 replicas are updated"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := apply.RolloutStatus(workload(t, c.kind, c.fields))
@@ -59,9 +62,13 @@ func TestStatus(t *testing.T) {
 			}
 		})
 	}
-	stuck := `{metadata: {generation: 2}, status: {observedGeneration: 2, conditions: [{type: Progressing, reason: ProgressDeadlineExceeded}]}}`
+	const stalled = `{metadata: {generation: 2}, status: {observedGeneration: 2, conditions: [{type: Progressing, reason: ProgressDeadlineExceeded}]}}`
 	var gaveUp *apply.RolloutStalledError
-	if _, err := apply.RolloutStatus(workload(t, "Deployment", stuck)); !errors.As(err, &gaveUp) {
+	if _, err := apply.RolloutStatus(workload(t, "Deployment", stalled)); !errors.As(err, &gaveUp) {
+		t.Errorf("got %v", err)
+	}
+	const malformed = `{metadata: {generation: 2}, spec: {replicas: many}, status: {observedGeneration: 2, conditions: [x]}}`
+	if _, err := apply.RolloutStatus(workload(t, "Deployment", malformed)); err == nil || errors.As(err, &gaveUp) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -84,9 +91,9 @@ func keyOfKind(kind string) engine.ObjectKey {
 	return engine.ObjectKey{GroupKind: schema.GroupKind{Group: "apps", Kind: kind}, Version: "v1", Namespace: "shop", Name: "web"}
 }
 
-func TestWait(t *testing.T) {
-	const updating = `{metadata: {generation: 2, namespace: shop, name: web}, spec: {replicas: 3}, status: {observedGeneration: 2, updatedReplicas: 1}}`
-	const done = `{metadata: {generation: 2}, spec: {replicas: 0}, status: {observedGeneration: 2}}`
+func TestRolloutWatcher(t *testing.T) {
+	const updating = `{metadata: {generation: 2, namespace: shop, name: web}, spec: {replicas: 3}, status: {observedGeneration: 2, replicas: 3, updatedReplicas: 1}}`
+	const done = `{metadata: {generation: 2}, spec: {replicas: 0}, status: {observedGeneration: 2, conditions: [{type: Available, status: "True"}]}}`
 	for name, c := range map[string]struct {
 		kind   string
 		states func(*testing.T) states
@@ -95,33 +102,32 @@ func TestWait(t *testing.T) {
 	}{
 		"until it is done": {"Deployment", func(t *testing.T) states {
 			return states{workload(t, "Deployment", updating), workload(t, "Deployment", updating), workload(t, "Deployment", done)}
-		}, []string{"apps/Deployment shop/web: 1 of 3 replicas are updated"}, ""},
+		}, []string{"apps/Deployment shop/web: Updated: 1/3"}, ""},
 		"not for ever": {
 			"Deployment", func(t *testing.T) states { return states{workload(t, "Deployment", updating)} },
-			[]string{"apps/Deployment shop/web: 1 of 3 replicas are updated"},
-			"not rolled out after 10s: apps/Deployment shop/web: 1 of 3 replicas are updated",
+			[]string{"apps/Deployment shop/web: Updated: 1/3"},
+			"not rolled out after 10s: apps/Deployment shop/web: Updated: 1/3",
 		},
 		"not for what is gone":    {"Deployment", func(*testing.T) states { return states{nil} }, nil, ""},
 		"not for any other thing": {"ReplicaSet", func(*testing.T) states { return states{nil} }, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var told []string
-			server := c.states(t)
-			w := apply.RolloutWatcher{
-				Server: &server, Progress: func(text string) { told = append(told, text) },
-				Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
-			}
-			err := w.Wait(t.Context(), []engine.ObjectKey{keyOfKind(c.kind)}, 10*time.Second)
-			got := ""
-			if err != nil {
-				got = err.Error()
-			}
-			if d := cmp.Diff(c.want, got); d != "" {
-				t.Error(d)
-			}
-			if d := cmp.Diff(c.told, told); d != "" {
-				t.Error(d)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				var told []string
+				server := c.states(t)
+				w := apply.RolloutWatcher{Server: &server, Progress: func(text string) { told = append(told, text) }}
+				err := w.Wait(t.Context(), []engine.ObjectKey{keyOfKind(c.kind)}, 10*time.Second)
+				got := ""
+				if err != nil {
+					got = err.Error()
+				}
+				if d := cmp.Diff(c.want, got); d != "" {
+					t.Error(d)
+				}
+				if d := cmp.Diff(c.told, told); d != "" {
+					t.Error(d)
+				}
+			})
 		})
 	}
 }

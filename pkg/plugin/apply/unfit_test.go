@@ -65,7 +65,7 @@ func TestAPatchThatDoesNotFitAChangedObjectIsPlannedAgain(t *testing.T) {
 // was made for, so that the refusal stands.
 func TestAPatchThatTheServerRefusesIsNotRepeated(t *testing.T) {
 	s := newFakeServer(t, configMap)
-	s.before = func(int, cluster.Patch) error { return status(422, 0) }
+	s.before = func(int, cluster.Patch) error { return serverError(422, 0) }
 	r := mustApply(t, writerTo(s), withoutA)
 	checkOutcome(t, r, Failed)
 	checkSent(t, s, "(patch)")
