@@ -72,3 +72,16 @@ func valueText(v value.Value) string {
 	}
 	return s
 }
+
+// FieldNames returns the names of the fields that a path begins with, up to its
+// first list element.
+func FieldNames(p fieldpath.Path) []string {
+	var out []string
+	for _, e := range p {
+		if e.FieldName == nil {
+			break
+		}
+		out = append(out, *e.FieldName)
+	}
+	return out
+}

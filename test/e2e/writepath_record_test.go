@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 )
@@ -159,7 +160,7 @@ func ownersOf(t *testing.T, object *unstructured.Unstructured) string {
 
 func operationLines(t *testing.T, from, to map[string]any) string {
 	t.Helper()
-	return jsonLines(t, request.Operations(from, to))
+	return jsonLines(t, diff.Edits(from, to))
 }
 
 func jsonLines[T any](t *testing.T, values []T) string {

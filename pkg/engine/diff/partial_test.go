@@ -10,7 +10,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/internal/randomobject"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 )
 
 // random is a pair of states of an object, and how the server compares them.
@@ -59,7 +58,7 @@ func reread(t *testing.T, in diff.Partial) diff.Partial {
 
 func operations(t *testing.T, before, after map[string]any) string {
 	t.Helper()
-	text, err := json.MarshalIndent(request.Operations(before, after), "", " ")
+	text, err := json.MarshalIndent(diff.Edits(before, after), "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
@@ -43,7 +42,7 @@ func Values(m *Masker, c *engine.Change, f *engine.FieldChange) (from, to any) {
 	if f.Kind == engine.Moved || holder == nil {
 		return f.From, f.To
 	}
-	return m.Value(holder, names(f.Path), f.From, f.To)
+	return m.Value(holder, engine.FieldNames(f.Path), f.From, f.To)
 }
 
 // Holder is the state that holds a field: the one before, if it was removed, else
@@ -53,18 +52,6 @@ func Holder(c *engine.Change, f *engine.FieldChange) *unstructured.Unstructured 
 		return c.Before
 	}
 	return c.After
-}
-
-// names are the fields of a path up to the first list element.
-func names(p fieldpath.Path) []string {
-	var out []string
-	for _, e := range p {
-		if e.FieldName == nil {
-			break
-		}
-		out = append(out, *e.FieldName)
-	}
-	return out
 }
 
 // Pointer masks values of Secrets in the names of a JSON pointer.

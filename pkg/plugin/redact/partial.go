@@ -42,7 +42,7 @@ func MarkSecrets(m *Masker, p diff.Partial, key engine.ObjectKey) diff.Partial {
 // isSecret reports whether a mask would hide something of a field.
 func isSecret(m *Masker, p diff.Partial, object *unstructured.Unstructured, f engine.FieldChange) bool {
 	from, to := p.Contents(f)
-	hiddenFrom, _ := m.Value(object, names(f.Path), from, nil)
-	hiddenTo, _ := m.Value(object, names(f.Path), to, nil)
+	hiddenFrom, _ := m.Value(object, engine.FieldNames(f.Path), from, nil)
+	hiddenTo, _ := m.Value(object, engine.FieldNames(f.Path), to, nil)
 	return !m.Path(f.Path).Equals(f.Path) || !diff.Same(from, hiddenFrom) || !diff.Same(to, hiddenTo)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/internal/randomobject"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/undo"
 )
 
@@ -43,7 +42,7 @@ func TestUndoGivesTheOriginal(t *testing.T) {
 		if len(r.Kept) > 0 {
 			t.Fatalf("seed %d: kept %v", seed, r.Kept)
 		}
-		if d := cmp.Diff(before.Object, r.Want.Object); d != "" && len(request.Operations(before.Object, r.Want.Object)) > 0 {
+		if d := cmp.Diff(before.Object, r.Want.Object); d != "" && len(diff.Edits(before.Object, r.Want.Object)) > 0 {
 			t.Fatalf("seed %d: undone (-before +undone):\n%s\nthe change was (-before +after):\n%s", seed, d, cmp.Diff(before.Object, after.Object))
 		}
 	}

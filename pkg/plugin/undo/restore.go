@@ -78,44 +78,47 @@ type restoring struct {
 
 // takeBack undoes one write: values and elements first, then the order of lists.
 func (r *restoring) takeBack() {
-	var ordered []unit // one for each list
-	for _, u := range unitsOf(r.write.Partial) {
-		if u.kind != engine.Moved {
+	ordered := fieldpath.NewSet() // the lists that have been put in order
+	units := unitsOf(r.write.Partial)
+	for _, u := range units {
+		if u.Kind != engine.Moved {
 			r.value(u)
 		}
-		if u.isElement() && !slices.ContainsFunc(ordered, u.sameList) {
-			ordered = append(ordered, u)
-		}
 	}
-	for _, u := range ordered {
-		if !r.order(u.list(), u.last()) {
-			r.keep(u.list(), ErrReordered)
+	for _, u := range units {
+		list, element, ok := splitElement(u.Path)
+		if !ok || ordered.Has(list) {
+			continue
+		}
+		ordered.Insert(list)
+		if !r.order(list, element) {
+			r.keep(list, ErrReordered)
 		}
 	}
 }
 
 // value puts back what was at a path, if what is there is ours.
-func (r *restoring) value(u unit) {
-	is := at(r.Want.Object, u.path)
-	was, wrote := at(r.write.Before, u.path), at(r.write.After, u.path)
+func (r *restoring) value(u engine.FieldChange) {
+	is := at(r.Want.Object, u.Path)
+	was, wrote := at(r.write.Before, u.Path), at(r.write.After, u.Path)
 	switch {
-	case u.withheld && !r.untouched(u):
-		r.keep(u.path, ErrWithheld)
-	case u.withheld:
-		r.put(u.path, was)
+	case u.Withheld && !r.untouched(u):
+		r.keep(u.Path, ErrWithheld)
+	case u.Withheld:
+		r.put(u.Path, was)
 	case is.same(was):
-		r.Already = append(r.Already, u.path)
+		r.Already = append(r.Already, u.Path)
 	case is.same(wrote):
-		r.put(u.path, was)
+		r.put(u.Path, was)
 	default:
-		r.keep(u.path, ErrChanged)
+		r.keep(u.Path, ErrChanged)
 	}
 }
 
 // untouched tells whether a field that was added without its value being known
 // can be taken away: nobody has written the object since.
-func (r *restoring) untouched(u unit) bool {
-	return u.kind == engine.Added && !r.write.InDoubt && r.write.ResourceVersion == r.live.GetResourceVersion()
+func (r *restoring) untouched(u engine.FieldChange) bool {
+	return u.Kind == engine.Added && !r.write.InDoubt && r.write.ResourceVersion == r.live.GetResourceVersion()
 }
 
 func (r *restoring) keep(p fieldpath.Path, why error) {

@@ -28,7 +28,7 @@ func put(v any, p fieldpath.Path, c content) (any, bool) {
 	if !isList && v != nil {
 		return v, false
 	}
-	i := indexOf(list, p[0])
+	i := diff.Index(list, p[0])
 	switch {
 	case len(p) > 1 && i < 0:
 		return v, false
@@ -72,19 +72,4 @@ func putField(v any, p fieldpath.Path, c content) (any, bool) {
 	}
 	fields[name] = below
 	return fields, true
-}
-
-// indexOf is the place of the only element that a path names, or -1.
-func indexOf(list []any, e fieldpath.PathElement) int {
-	found := -1
-	for i := range list {
-		if _, ok := diff.Lookup(list[i:i+1], fieldpath.Path{e}); !ok {
-			continue
-		}
-		if found >= 0 {
-			return -1
-		}
-		found = i
-	}
-	return found
 }

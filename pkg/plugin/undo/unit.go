@@ -1,41 +1,25 @@
 package undo
 
 import (
+	"slices"
+
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// unit is what is put back as one: a value, an element of a list by its key, its
-// place in the list (Moved), or a list whose elements have no keys, whole.
-type unit struct {
-	path     fieldpath.Path
-	kind     engine.ChangeKind
-	withheld bool
-}
-
-// isElement tells whether the unit is an element of a list that comes, goes or
-// moves.
-func (u *unit) isElement() bool { return u.last().FieldName == nil }
-
-func (u *unit) last() fieldpath.PathElement { return u.path[len(u.path)-1] }
-
-// list is where an element belongs.
-func (u *unit) list() fieldpath.Path { return u.path[:len(u.path)-1] }
-
-func (u *unit) sameList(other unit) bool { return u.list().Equals(other.list()) }
-
-// unitsOf takes a change apart.
-func unitsOf(t diff.Partial) []unit {
-	var out []unit
-	for _, f := range t.Units() {
-		u := unit{path: f.Path, kind: f.Kind, withheld: f.Withheld}
-		if n := firstIndex(f.Path); n >= 0 {
-			u.path, u.kind = f.Path[:n], engine.Replaced
+// unitsOf returns the fields of a change by what is put back as one: a value, an
+// element of a list by its key, its place in the list (Moved), or a list whose
+// elements have no keys, whole.
+func unitsOf(p diff.Partial) []engine.FieldChange {
+	var out []engine.FieldChange
+	for _, u := range p.Units() {
+		if n := slices.IndexFunc(u.Path, func(e fieldpath.PathElement) bool { return e.Index != nil }); n >= 0 {
+			u.Path, u.Kind = u.Path[:n], engine.Replaced
 		}
-		if last := len(out) - 1; last >= 0 && out[last].path.Equals(u.path) && out[last].kind == u.kind {
-			out[last].withheld = out[last].withheld || u.withheld
+		if last := len(out) - 1; last >= 0 && out[last].Path.Equals(u.Path) && out[last].Kind == u.Kind {
+			out[last].Withheld = out[last].Withheld || u.Withheld
 			continue
 		}
 		out = append(out, u)
@@ -43,13 +27,11 @@ func unitsOf(t diff.Partial) []unit {
 	return out
 }
 
-func firstIndex(p fieldpath.Path) int {
-	for i := range p {
-		if p[i].Index != nil {
-			return i
-		}
-	}
-	return -1
+// splitElement splits the path of a list element that comes, goes or moves into
+// that of the list and the element. It returns false for any other path.
+func splitElement(p fieldpath.Path) (list fieldpath.Path, element fieldpath.PathElement, ok bool) {
+	last := len(p) - 1
+	return p[:last], p[last], p[last].FieldName == nil
 }
 
 // content is what is at a path.

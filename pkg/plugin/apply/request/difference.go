@@ -78,8 +78,8 @@ func Classify(plan Request, answer *unstructured.Unstructured) (Difference, erro
 		return nil, err
 	}
 	var d Difference
-	for _, e := range edits(want, got) {
-		d = append(d, Finding{Class: plan.classOf(e), Path: e.path})
+	for _, e := range diff.Edits(want, got) {
+		d = append(d, Finding{Class: plan.classOf(e), Path: e.Path})
 	}
 	return d, nil
 }
@@ -104,8 +104,8 @@ func Drift(dryRun, written *unstructured.Unstructured) ([]fieldpath.Path, error)
 		return nil, fmt.Errorf("the server's answer: %w", err)
 	}
 	var drift []fieldpath.Path
-	for _, e := range edits(was, is) {
-		drift = append(drift, e.path)
+	for _, e := range diff.Edits(was, is) {
+		drift = append(drift, e.Path)
 	}
 	return drift, nil
 }
@@ -126,19 +126,19 @@ func (r *Request) comparable(object map[string]any, answer *unstructured.Unstruc
 func (r *Request) builtIn() bool { return diff.BuiltIn(r.Live.GroupVersionKind().Group) }
 
 // classOf judges one step from the wanted object to the answer.
-func (r *Request) classOf(e edit) Class {
-	wanted, _ := valueAt(r.Want.Object, e.path)
+func (r *Request) classOf(e diff.Edit) Class {
+	wanted, _ := diff.Lookup(r.Want.Object, e.Path)
 	switch {
-	case e.op == opAdd:
+	case e.Op == diff.OpAdd:
 		return Defaulted
-	case e.op == opReplace && sameMeaning(wanted, e.value):
+	case e.Op == diff.OpReplace && sameMeaning(wanted, e.Value):
 		return Normalised
-	case e.op == opReplace:
+	case e.Op == diff.OpReplace:
 		return Overridden
 	case isEmpty(wanted) || r.builtIn() && isZero(wanted):
 		return Emptied
 	}
-	if _, ok := valueAt(r.was, e.path); ok {
+	if _, ok := diff.Lookup(r.was, e.Path); ok {
 		return Lost
 	}
 	return Refused

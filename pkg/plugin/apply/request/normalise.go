@@ -3,25 +3,18 @@ package request
 import (
 	"encoding/base64"
 	"encoding/json"
-	"maps"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // canonical copies an object as the server will see it: through JSON, so that
 // 2.0 is 2, and without what the server keeps books in.
 func canonical(object map[string]any) (map[string]any, error) {
-	shallow := maps.Clone(object)
-	if metadata, ok := object["metadata"].(map[string]any); ok {
-		metadata = maps.Clone(metadata)
-		delete(metadata, "managedFields")
-		delete(metadata, "resourceVersion")
-		delete(metadata, "generation")
-		shallow["metadata"] = metadata
-	}
-	return roundTrip(shallow)
+	return roundTrip(diff.WithoutBookkeeping(object))
 }
 
 func roundTrip(object map[string]any) (map[string]any, error) {

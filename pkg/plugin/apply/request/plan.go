@@ -7,7 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
+
+// maxOperations is the API server's limit for one JSON patch; more are a 413.
+const maxOperations = 10_000
 
 // Plan finds the request that turns Live into After: server-side apply where it
 // is exact and leaves nothing behind that its owners stumble over, a guarded
@@ -73,13 +78,16 @@ func newRequest(in Input) (Request, error) {
 // guard: a stale resourceVersion is answered with 409, whereas a failing `test`
 // would be a 422 without a reason.
 func (r Request) jsonPatch(why Reason) (Request, error) {
-	edits, err := boundedEdits(r.was, r.Want.Object, maxOperations-1)
-	if err != nil {
-		return r, err
+	edits, ok := diff.EditsWithin(r.was, r.Want.Object, maxOperations-1)
+	if !ok {
+		return r, &TooManyOperationsError{Operations: len(edits) + 1}
 	}
-	guard := Operation{Op: "replace", Path: "/metadata/resourceVersion", Value: r.Live.GetResourceVersion()}
+	guard := diff.Edit{
+		Op: diff.OpReplace, Path: fieldpath.MakePathOrDie("metadata", "resourceVersion"), Value: r.Live.GetResourceVersion(),
+	}
 	r.Method, r.Reason = JSONPatch, why
-	r.Body, err = json.Marshal(append([]Operation{guard}, operations(edits)...))
+	var err error
+	r.Body, err = json.Marshal(append([]diff.Edit{guard}, edits...))
 	if r.Changed.Empty() && r.Removed.Empty() {
 		r.Changed, r.Removed = setsOf(edits)
 	}
@@ -98,13 +106,13 @@ func (r *Request) compareTyped(types managedfields.TypeConverter) {
 }
 
 // setsOf names what edits touch, by index where they are in lists.
-func setsOf(edits []edit) (changed, removed *fieldpath.Set) {
+func setsOf(edits []diff.Edit) (changed, removed *fieldpath.Set) {
 	changed, removed = fieldpath.NewSet(), fieldpath.NewSet()
 	for _, e := range edits {
-		if e.op == opRemove {
-			removed.Insert(e.path)
+		if e.Op == diff.OpRemove {
+			removed.Insert(e.Path)
 		} else {
-			changed.Insert(e.path)
+			changed.Insert(e.Path)
 		}
 	}
 	return changed, removed

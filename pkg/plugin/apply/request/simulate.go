@@ -7,6 +7,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/merge"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // simulate runs the server's own apply here, with the object's real
@@ -29,7 +31,7 @@ func (a *applier) simulate() Reason {
 		result = a.live
 	}
 	merged, _ := result.AsValue().Unstructured().(map[string]any)
-	if differences := edits(a.Want.Object, merged); len(differences) > 0 {
+	if differences := diff.Edits(a.Want.Object, merged); len(differences) > 0 {
 		return Reason{Kind: Simulation, Detail: briefEdits(differences)}
 	}
 	return a.checkGain(owners[a.manager])
@@ -79,11 +81,11 @@ func isIdentity(p fieldpath.Path) bool {
 	return false
 }
 
-func briefEdits(all []edit) string {
+func briefEdits(all []diff.Edit) string {
 	const most = 2
 	var names []string
 	for _, e := range all[:min(most, len(all))] {
-		names = append(names, e.path.String())
+		names = append(names, e.Path.String())
 	}
 	return enumerate(names, len(all)-len(names))
 }

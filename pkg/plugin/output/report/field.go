@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -44,7 +43,7 @@ func fieldOf(c *engine.Change, f *engine.FieldChange, m *redact.Masker) Field {
 	}
 	from, to := f.From, f.To
 	if h := holder(c, f); h != nil && f.Kind != engine.Moved {
-		from, to = m.Value(h, fieldNames(f.Path), from, to)
+		from, to = m.Value(h, engine.FieldNames(f.Path), from, to)
 	}
 	if f.Kind != engine.Added {
 		out.From = valueText(from)
@@ -61,18 +60,6 @@ func holder(c *engine.Change, f *engine.FieldChange) *unstructured.Unstructured 
 		return c.Before
 	}
 	return c.After
-}
-
-// fieldNames are the fields of a path up to the first list element.
-func fieldNames(p fieldpath.Path) []string {
-	var names []string
-	for _, e := range p {
-		if e.FieldName == nil {
-			break
-		}
-		names = append(names, *e.FieldName)
-	}
-	return names
 }
 
 // valueLength bounds a value in a report, in bytes.

@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"strings"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -84,8 +81,8 @@ type Patches struct{ options Options }
 func NewPatches(o Options) *Patches { return &Patches{o} }
 
 type objectPatch struct {
-	Object Object              `json:"object"`
-	Patch  []request.Operation `json:"patch"`
+	Object Object      `json:"object"`
+	Patch  []diff.Edit `json:"patch"`
 }
 
 // Print prints the patch of an object that would change. An object that is not
@@ -108,38 +105,19 @@ func (p *Patches) Close(engine.Summary) error { return nil }
 
 // patch compares the objects as they are, and masks the values after that: two
 // values that look alike behind their masks still differ.
-func (p *Patches) patch(c *engine.Change) []request.Operation {
-	before, after := c.Before, c.After
+func (p *Patches) patch(c *engine.Change) []diff.Edit {
+	before, after, masker := c.Before, c.After, p.options.Masker
 	switch {
 	case after == nil:
-		return []request.Operation{{Op: "remove"}}
+		return []diff.Edit{{Op: diff.OpRemove}}
 	case before == nil:
-		return []request.Operation{{Op: "add", Value: p.options.Masker.Object(after).Object}}
+		return []diff.Edit{{Op: diff.OpAdd, Value: masker.Object(after).Object}}
 	}
-	operations := request.Operations(before.Object, after.Object)
-	for i := range operations {
-		o := &operations[i]
-		names := pointerNames(o.Path, after)
-		_, o.Value = p.options.Masker.Value(after, names, nil, o.Value)
-		o.Path = redact.Pointer(p.options.Masker, o.Path)
+	edits := diff.Edits(before.Object, after.Object)
+	for i := range edits {
+		e := &edits[i]
+		_, e.Value = masker.Value(after, engine.FieldNames(e.Path), nil, e.Value)
+		e.Path = masker.Path(e.Path)
 	}
-	return operations
-}
-
-var pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~") //nolint:gochecknoglobals // an immutable table
-
-// pointerNames are the fields of a JSON pointer up to the first list element.
-func pointerNames(path string, object *unstructured.Unstructured) []string {
-	var names []string
-	var at any = object.Object
-	for _, token := range strings.Split(path, "/")[1:] {
-		fields, ok := at.(map[string]any)
-		if !ok {
-			break
-		}
-		name := pointerUnescaper.Replace(token)
-		names = append(names, name)
-		at = fields[name]
-	}
-	return names
+	return edits
 }
