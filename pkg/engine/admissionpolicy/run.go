@@ -101,9 +101,9 @@ func (r *run) fail(u *unit, step engine.Step, err error) error {
 	case isUnsupported(err):
 		step.Outcome, step.Err = engine.Unsupported, err
 	case u.ignores && !isRefused(err):
-		step.Outcome, step.Err = engine.Skipped, &IgnoredError{err}
+		step.Outcome, step.Err = engine.Skipped, &cel.IgnoredError{Err: err}
 	default:
-		step.Outcome, step.Err = engine.Denied, &DeniedError{err}
+		step.Outcome, step.Err = engine.Denied, &cel.DeniedError{Err: err}
 		if r.denied == "" {
 			r.denied = u.ref.Policy
 		}
@@ -223,7 +223,7 @@ func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
 		return r.fail(u, step, joined(failures))
 	}
 	for _, err := range failures {
-		step.Warnings = append(step.Warnings, engine.Warning((&IgnoredError{err}).Error()))
+		step.Warnings = append(step.Warnings, engine.Warning((&cel.IgnoredError{Err: err}).Error()))
 	}
 	step.Outcome = engine.Unchanged
 	if changed {
@@ -256,7 +256,7 @@ func (r *run) mutation(u *unit, m mutation, in cel.Input) (cel.Result, error) {
 func (r *run) finish(sink engine.Sink) *unstructured.Unstructured {
 	for _, step := range r.steps {
 		if r.denied != "" && step.Outcome == engine.Changed {
-			step.Outcome, step.After, step.Err = engine.Skipped, nil, &HeldBackError{By: r.denied}
+			step.Outcome, step.After, step.Err = engine.Skipped, nil, &cel.HeldBackError{By: r.denied}
 		}
 		sink.Step(step)
 	}

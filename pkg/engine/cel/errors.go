@@ -7,6 +7,48 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// EvaluationError is an expression that fails on an object.
+type EvaluationError struct {
+	Expression string
+	Err        error
+}
+
+// Error names the expression, shortened to one line.
+func (e *EvaluationError) Error() string {
+	return fmt.Sprintf("expression %q resulted in error: %v", shorten(e.Expression), e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *EvaluationError) Unwrap() error { return e.Err }
+
+// maxQuoted is how much of an expression an error quotes.
+const maxQuoted = 120
+
+func shorten(expression string) string {
+	text := []rune(strings.Join(strings.Fields(expression), " "))
+	if len(text) > maxQuoted {
+		return string(text[:maxQuoted]) + "…"
+	}
+	return string(text)
+}
+
+// LimitError is a bound on the cost of an evaluation that was reached.
+type LimitError struct {
+	Expression string
+	Limit      string // "10000000 units of CEL cost for all expressions of a mutation"
+}
+
+// Error names the bound.
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("expression %q was stopped: it reached the limit of %s", shorten(e.Expression), e.Limit)
+}
+
+// UnsupportedError is something that an evaluation needs and does not have.
+type UnsupportedError struct{ Reason string }
+
+// Error is the reason.
+func (e *UnsupportedError) Error() string { return e.Reason }
+
 // AtomicError is an apply configuration that holds values which can only be
 // replaced as a whole.
 type AtomicError struct{ Paths []string }
@@ -29,4 +71,48 @@ func (e *NoSchemaError) Error() string {
 // kindText is a kind as messages name it: "apps/v1 Deployment".
 func kindText(gvk schema.GroupVersionKind) string {
 	return gvk.GroupVersion().String() + " " + gvk.Kind
+}
+
+// ExpressionError is an expression of a policy that fails on an object.
+type ExpressionError struct {
+	Field string // "spec.mutations[0].jsonPatch.expression"
+	Err   error
+}
+
+// Error names the expression; the step beside it names the policy.
+func (e *ExpressionError) Error() string { return e.Field + ": " + e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *ExpressionError) Unwrap() error { return e.Err }
+
+// DeniedError is why an API server would deny the object: a policy whose failurePolicy is
+// Fail cannot be evaluated on it.
+type DeniedError struct{ Err error }
+
+// Error is the reason, and what follows from it.
+func (e *DeniedError) Error() string {
+	return e.Err.Error() + ", so that the object would be denied"
+}
+
+// Unwrap returns the reason.
+func (e *DeniedError) Unwrap() error { return e.Err }
+
+// IgnoredError is a failure of a policy whose failurePolicy is Ignore.
+type IgnoredError struct{ Err error }
+
+// Error is the reason.
+func (e *IgnoredError) Error() string {
+	return e.Err.Error() + " (ignored, by the failurePolicy)"
+}
+
+// Unwrap returns the reason.
+func (e *IgnoredError) Unwrap() error { return e.Err }
+
+// HeldBackError is why a policy that matched changes nothing: for another one the object
+// would be denied.
+type HeldBackError struct{ By string }
+
+// Error names the policy that fails.
+func (e *HeldBackError) Error() string {
+	return e.By + " would have the object denied, so that no policy changes it"
 }

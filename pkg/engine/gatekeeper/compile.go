@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -24,7 +25,7 @@ func decodeMutator(r *policydecode.Report, d engine.Document) *mutator {
 	checkVersion(root.At("apiVersion"), gvk.Kind, gvk.Version)
 	m.checkName(root.At("metadata").Fields().At("name"))
 	m.decodePath()
-	m.criteria = decodeMatch(spec.At("match"))
+	m.criteria = match.Decode(spec.At("match"))
 	m.written.match = spec.At("match").Value
 	parameters := spec.At("parameters").Fields()
 	refuseDropped(parameters)

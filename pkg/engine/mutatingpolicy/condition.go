@@ -23,22 +23,10 @@ func (e *execution) holds(on *cel.Evaluation, conditions []condition) (unmet *ce
 		case e.ctx.Err() != nil:
 			return nil, context.Cause(e.ctx)
 		case err != nil:
-			errs = append(errs, &RuleError{Field: c.field, Err: err})
+			errs = append(errs, &cel.ExpressionError{Field: c.field, Err: err})
 		case !holds:
 			return on.Unmet(c.name, c.expression), nil
 		}
 	}
 	return nil, errors.Join(errs...)
 }
-
-// RuleError is why a rule could not be evaluated on an object.
-type RuleError struct {
-	Field string // where in the policy, such as "spec.mutations[0].jsonPatch.expression"
-	Err   error
-}
-
-// Error says where in the policy, and why; the step beside it names the policy.
-func (e *RuleError) Error() string { return e.Field + ": " + e.Err.Error() }
-
-// Unwrap gives the reason.
-func (e *RuleError) Unwrap() error { return e.Err }

@@ -212,23 +212,23 @@ func (e *execution) namedTargets(evaluation *cel.Evaluation) ([]*effect, error) 
 	field := e.rule.policy.TargetExpression.Path
 	v, err := evaluation.Value(e.rule.target)
 	if err != nil {
-		return nil, &RuleError{Field: field, Err: err}
+		return nil, &cel.ExpressionError{Field: field, Err: err}
 	}
 	objects, err := objectsIn(v)
 	if err != nil {
-		return nil, &RuleError{Field: field, Err: err}
+		return nil, &cel.ExpressionError{Field: field, Err: err}
 	}
 	if len(objects) > e.world.Limits.Elements {
-		return nil, &RuleError{Field: field, Err: fmt.Errorf("reached the limit of %d targets", e.world.Limits.Elements)}
+		return nil, &cel.ExpressionError{Field: field, Err: fmt.Errorf("reached the limit of %d targets", e.world.Limits.Elements)}
 	}
 	var out []*effect
 	for _, u := range objects {
 		key := engine.KeyOf(u)
 		switch ns := e.rule.policy.Namespace; {
 		case key.Kind == "" || key.Name == "":
-			return nil, &RuleError{Field: field, Err: errors.New("a target has no kind or no name")}
+			return nil, &cel.ExpressionError{Field: field, Err: errors.New("a target has no kind or no name")}
 		case ns != "" && key.Namespace != ns:
-			return nil, &RuleError{Field: field, Err: fmt.Errorf("%s is not in namespace %s, which a %s cannot leave", key, ns, KindNamespacedPolicy)}
+			return nil, &cel.ExpressionError{Field: field, Err: fmt.Errorf("%s is not in namespace %s, which a %s cannot leave", key, ns, KindNamespacedPolicy)}
 		}
 		resource := resourceOf(engine.Target{Key: key})
 		if m := e.world.Mapper; m != nil {

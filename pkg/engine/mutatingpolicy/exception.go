@@ -5,9 +5,82 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
+
+// Exception is a PolicyException. Its expressions are compiled for each policy
+// that it names: what they may call depends on the policy.
+type Exception struct {
+	Name       string // "namespace/name"
+	Report     *policydecode.Report
+	Conditions []Expression
+	// Images and Values are what the policy's own expressions may allow; an exception
+	// with neither holds the policy back altogether.
+	Images, Values []string
+	Passes         bool // reports call the policy passed, not skipped
+
+	policies []policyRef
+	expires  time.Time // zero for never
+}
+
+type policyRef struct{ kind, name string }
+
+// DecodeException reads an exception. What is wrong with it goes to the report,
+// which the Exception keeps for its expressions.
+func DecodeException(r *policydecode.Report, d engine.Document) *Exception {
+	root := policydecode.Node{Report: r, Value: d.Object.Object}.Fields()
+	spec := root.At("spec").Fields()
+	x := &Exception{
+		Name: d.Object.GetName(), Report: r, Conditions: expressions(spec.At("matchConditions")),
+		Images: spec.At("images").Texts(), Values: spec.At("allowedValues").Texts(),
+		Passes: spec.At("reportResult").OneOf("skip", "pass") == "pass",
+	}
+	if ns := d.Object.GetNamespace(); ns != "" {
+		x.Name = ns + "/" + x.Name
+	}
+	for _, n := range spec.At("policyRefs").List() {
+		f := n.Fields()
+		ref := policyRef{kind: f.At("kind").Text(), name: f.At("name").Text()}
+		if ref.kind == "" || ref.name == "" {
+			f.Fail("needs a name and a kind")
+		}
+		x.policies = append(x.policies, ref)
+		f.Done()
+	}
+	if len(x.policies) == 0 {
+		spec.At("policyRefs").Lint("names no policy, so the exception has no effect")
+	}
+	x.decodeExpiry(spec.At("expiresAt"))
+	spec.Accept("properties", "evaluationMode")
+	spec.Done()
+	return x
+}
+
+func (x *Exception) decodeExpiry(n policydecode.Node) {
+	if n.Text() == "" {
+		return
+	}
+	var err error
+	if x.expires, err = time.Parse(time.RFC3339, n.Text()); err != nil {
+		n.Fail("must be a time such as 2026-01-31T00:00:00Z: %w", err)
+	}
+}
+
+// Names tells whether the exception is one from the policy: by kind and name, as
+// for Kyverno, whatever the namespace.
+func (x *Exception) Names(p *Policy) bool {
+	return slices.Contains(x.policies, policyRef{kind: p.Kind, name: p.Name})
+}
+
+// Expired tells whether the exception has run out.
+func (x *Exception) Expired(now time.Time) bool { return !x.expires.IsZero() && !now.Before(x.expires) }
+
+// Partial tells whether the exception only allows some images or values.
+func (x *Exception) Partial() bool { return len(x.Images)+len(x.Values) > 0 }
 
 // exception is a PolicyException, compiled for a rule.
 type exception struct {

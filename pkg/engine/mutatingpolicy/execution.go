@@ -210,7 +210,7 @@ func (e *execution) mutate(conditions []condition) (map[string]any, error) {
 	for _, m := range e.rule.mutations {
 		result, err := evaluation.Mutate(m.Mutation, e.types())
 		if err != nil {
-			return nil, &RuleError{Field: m.field, Err: wayOut(err)}
+			return nil, &cel.ExpressionError{Field: m.field, Err: wayOut(err)}
 		}
 		e.warnings = append(e.warnings, result.Warnings...)
 		object = result.Object
@@ -233,7 +233,7 @@ func (e *execution) audit(evaluation *cel.Evaluation) error {
 	for _, a := range e.rule.annotations {
 		v, err := evaluation.Value(a.expression)
 		if err != nil {
-			return &RuleError{Field: a.field, Err: err}
+			return &cel.ExpressionError{Field: a.field, Err: err}
 		}
 		if text, ok := v.Value().(string); ok && text != "" {
 			e.warnings = append(e.warnings, engine.Warning(fmt.Sprintf("auditAnnotation %s: %s", a.key, text)))
@@ -298,9 +298,9 @@ func (e *execution) outcome(err error) (engine.Outcome, error) {
 	case e.rule.policy.Existing:
 		return engine.Failed, err
 	case e.rule.policy.FailuresIgnored:
-		return engine.Failed, fmt.Errorf("%w (ignored, by the failurePolicy)", err)
+		return engine.Failed, &cel.IgnoredError{Err: err}
 	default:
-		return engine.Denied, fmt.Errorf("%w, so that the object would be denied", err)
+		return engine.Denied, &cel.DeniedError{Err: err}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
 // program is all rules, by policy. It is an engine.Propagator.
@@ -69,7 +70,7 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 	for _, step := range steps {
 		if denied != "" && step.Outcome == engine.Changed {
 			step.Outcome, step.After = engine.Skipped, nil
-			step.Err = &SkippedError{Reason: denied + " would have the object denied, so that no policy changes it"}
+			step.Err = &cel.HeldBackError{By: denied}
 		}
 		sink.Step(step)
 	}

@@ -6,13 +6,14 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/google/cel-go/cel"
+	celgo "github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/kyverno/sdk/extensions/cel/libs/globalcontext"
 	"github.com/kyverno/sdk/extensions/cel/libs/resource"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/randomtext"
 )
 
@@ -62,7 +63,7 @@ func (s *Session) Bindings() map[string]any {
 }
 
 // Missing is the first thing that an expression asked for in vain, as an
-// *UnsupportedError; nil where there is none. It is why an expression failed,
+// *cel.UnsupportedError; nil where there is none. It is why an expression failed,
 // even where the text of its error does not tell: a value that came about without
 // it is as good as any.
 func (s *Session) Missing() error { return s.missing }
@@ -72,7 +73,7 @@ func (s *Session) Warnings() []engine.Warning { return s.warnings }
 
 // lacks notes that something is missing, and is the error for it.
 func (s *Session) lacks(format string, args ...any) error {
-	err := &UnsupportedError{Reason: fmt.Sprintf(format, args...)}
+	err := &cel.UnsupportedError{Reason: fmt.Sprintf(format, args...)}
 	if s.missing == nil {
 		s.missing = err
 	}
@@ -87,13 +88,13 @@ func (s *Session) warn(format string, args ...any) {
 }
 
 // exceptionOptions declare what PolicyExceptions allow.
-func exceptionOptions() []cel.EnvOption {
-	return []cel.EnvOption{cel.Variable(exceptionsName, cel.MapType(cel.StringType, cel.ListType(cel.StringType)))}
+func exceptionOptions() []celgo.EnvOption {
+	return []celgo.EnvOption{celgo.Variable(exceptionsName, celgo.MapType(celgo.StringType, celgo.ListType(celgo.StringType)))}
 }
 
 // opaque is a value that expressions can hand to functions, and nothing else.
 type opaque struct {
-	kind  *cel.Type
+	kind  *celgo.Type
 	value any
 }
 

@@ -1,0 +1,51 @@
+package gatekeeper
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
+)
+
+// decodeApplyTo reads the types that a mutator applies to.
+func (m *mutator) decodeApplyTo(n policydecode.Node) []match.ApplyTo {
+	items := n.List()
+	if len(items) == 0 {
+		n.Fail("applyTo required for %s mutator %s", m.kind, m.name)
+	}
+	out := make([]match.ApplyTo, 0, len(items))
+	for _, item := range items {
+		f := item.Fields()
+		a := match.ApplyTo{
+			Groups: f.At("groups").Texts(), Versions: f.At("versions").Texts(), Kinds: f.At("kinds").Texts(),
+			Operations: f.At("operations").Texts(),
+		}
+		f.Done()
+		if len(a.Groups) == 0 || len(a.Versions) == 0 || len(a.Kinds) == 0 {
+			item.Fail("invalid applyTo for %s mutator %s, all of group, version and kind must be specified", m.kind, m.name)
+		}
+		if err := checkOperations(a.Operations); err != nil {
+			f.At("operations").Fail("invalid applyTo for %s mutator %s: %w", m.kind, m.name, err)
+		}
+		lintApplyTo(f, a)
+		out = append(out, a)
+	}
+	return out
+}
+
+func checkOperations(list []string) error {
+	for i, o := range list {
+		switch {
+		case o != "*" && o != "CREATE" && o != "UPDATE":
+			return fmt.Errorf("invalid operation %q: must be one of CREATE, UPDATE, *", o)
+		case slices.Contains(list[:i], o):
+			return fmt.Errorf("duplicate operation %q", o)
+		}
+	}
+	if len(list) > 1 && slices.Contains(list, "*") {
+		return errors.New(`wildcard "*" must not be combined with other operations`)
+	}
+	return nil
+}

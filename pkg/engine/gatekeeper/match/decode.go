@@ -1,0 +1,73 @@
+package match
+
+import (
+	"regexp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
+)
+
+// globForm is what the custom resource definitions take for a name with wildcards.
+var globForm = regexp.MustCompile(`^\*?[-:a-z0-9]*\*?$`)
+
+// Decode reads spec.match, which all kinds share. Empty lists, and the
+// placeholders of the design document, filter nothing.
+func Decode(n policydecode.Node) Criteria {
+	f := n.Fields()
+	c := Criteria{
+		Scope: f.At("scope").Text(), Source: f.At("source").Text(),
+		Namespaces:         decodeGlobs(f.At("namespaces")),
+		ExcludedNamespaces: decodeGlobs(f.At("excludedNamespaces")),
+		Labels:             decodeSelector(f.At("labelSelector")),
+		NamespaceLabels:    decodeSelector(f.At("namespaceSelector")),
+		Name:               decodeGlob(f.At("name")),
+	}
+	for _, item := range f.At("kinds").List() {
+		k := item.Fields()
+		c.Kinds = append(c.Kinds, Kinds{APIGroups: k.At("apiGroups").Texts(), Kinds: k.At("kinds").Texts()})
+		k.Done()
+	}
+	f.Done()
+	if !slices.Contains([]string{"", "*", Namespaced, Cluster}, c.Scope) {
+		f.At("scope").Lint("%q is neither Namespaced nor Cluster, so it filters nothing", c.Scope)
+	}
+	if !slices.Contains([]string{"", "All", "Original", Generated}, c.Source) {
+		f.At("source").Fail("invalid source field %q", c.Source)
+	}
+	if c.Source == Generated {
+		f.At("source").Lint("objects of a cluster are never Generated, so the mutator does nothing here")
+	}
+	return c
+}
+
+// decodeSelector reads a label selector; nil where there is none, or the empty
+// list that the design document prints as a placeholder.
+func decodeSelector(n policydecode.Node) labels.Selector {
+	if list, ok := n.Value.([]any); n.Value == nil || ok && len(list) == 0 {
+		return nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(n.LabelSelector())
+	if err != nil {
+		n.Fail("%w", err)
+	}
+	return selector
+}
+
+func decodeGlobs(n policydecode.Node) []string {
+	var out []string
+	for _, item := range n.List() {
+		out = append(out, decodeGlob(item))
+	}
+	return out
+}
+
+func decodeGlob(n policydecode.Node) string {
+	text := n.Text()
+	if !globForm.MatchString(text) {
+		n.Lint("an API server refuses %q: only lower-case letters, digits, - and : are allowed, and * at either end", text)
+	}
+	return text
+}
