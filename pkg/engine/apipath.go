@@ -107,13 +107,13 @@ func on(values []string) bool {
 	return slices.ContainsFunc(values, func(v string) bool { return v != "false" && v != "0" })
 }
 
-// Acts tells whether a request to the path does something even when it is a GET or
+// Acts reports whether a request to the path does something even when it is a GET or
 // a dry run: run a command in a container, open a tunnel, issue a token.
 func (p APIPath) Acts() bool {
 	return p.legacy || slices.Contains([]string{"exec", "attach", "portforward", "proxy", "token"}, p.Subresource)
 }
 
-// Asks tells whether a POST to the path only asks what somebody may do, or who
+// Asks reports whether a POST to the path only asks what somebody may do, or who
 // it is. A TokenReview is not among them: it carries a credential.
 func (p APIPath) Asks() bool {
 	if p.Name != "" || p.watches {

@@ -67,13 +67,13 @@ func (c *ObjectFilter) Kind(m *meta.RESTMapping) (*KindFilter, bool) {
 	return k, k.plain || !leftOutOfWildcards(gvk.GroupKind())
 }
 
-// typed tells whether the user typed a kind: then a namespace that is chosen beside
+// typed reports whether the user typed a kind: then a namespace that is chosen beside
 // it does not matter to objects that have none, as in kubectl get.
 func (c *ObjectFilter) typed(gk schema.GroupKind) bool {
 	return slices.ContainsFunc(c.scope.Only, func(key ObjectKey) bool { return key.GroupKind == gk })
 }
 
-// reaches tells whether a selection leaves the one namespace that is looked in open.
+// reaches reports whether a selection leaves the one namespace that is looked in open.
 func (c *ObjectFilter) reaches(m *meta.RESTMapping, s selection) bool {
 	return c.scope.Namespace == "" || m.Scope.Name() != meta.RESTScopeNameNamespace || openOrMatch(s.Namespace, c.scope.Namespace)
 }
@@ -105,11 +105,11 @@ func (k *KindFilter) only(typed []ObjectKey, gk schema.GroupKind) bool {
 type ObjectFacts struct {
 	Namespace, Name string
 	Labels          map[string]string
-	// Controlled tells whether an owner reference names a controller.
+	// Controlled reports whether an owner reference names a controller.
 	Controlled bool
 }
 
-// Wants tells whether an object is to be evaluated.
+// Wants reports whether an object is to be evaluated.
 func (k *KindFilter) Wants(f ObjectFacts) bool {
 	if f.Controlled && !k.plain {
 		return false

@@ -38,7 +38,7 @@ func (e *UnknownUserError) Error() string {
 	return fmt.Sprintf("the policy asks who makes the request, which --request-user says%s: %v", why, e.Err)
 }
 
-// Unwrap gives what fails.
+// Unwrap returns what fails.
 func (e *UnknownUserError) Unwrap() error { return e.Err }
 
 var errNobody = errors.New("there is no cluster to ask")

@@ -111,7 +111,7 @@ func selectionTexts(all []Selection) string {
 	return strings.Join(parts, ", ")
 }
 
-// unreached tells whether a step is there only for those who ask why.
+// unreached reports whether a step is there only for those who ask why.
 func (s *Step) unreached() bool {
 	switch s.Err.(type) { //nolint:errorlint // as it was made here
 	case *NotSetOffError, *NotTargetError:

@@ -99,7 +99,7 @@ func bind(policies []*policy, bindings map[string][]*binding) []*unit {
 	return out
 }
 
-// unbound says what becomes of a policy without a binding, and tells whether it
+// unbound says what becomes of a policy without a binding, and reports whether it
 // is evaluated all the same.
 func (p *policy) unbound() bool {
 	if p.broken {

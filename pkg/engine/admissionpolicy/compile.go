@@ -119,7 +119,7 @@ func (p *policy) lint() {
 	}
 }
 
-// uses tells whether any expression of the policy names something.
+// uses reports whether any expression of the policy names something.
 func (p *policy) uses(name string) bool {
 	return p.scope.Uses(name) ||
 		slices.ContainsFunc(p.conditions, func(c named) bool { return c.compiled.Uses(name) }) ||

@@ -18,14 +18,14 @@ func newExpressionError(n policydecode.Node, err error) error {
 	return &cel.ExpressionError{Field: n.Path, Err: err}
 }
 
-// ParameterError is a binding whose parameters cannot be had.
-type ParameterError struct{ Err error }
+// parameterError is a binding whose parameters cannot be had.
+type parameterError struct{ Err error }
 
 // Error is the reason.
-func (e *ParameterError) Error() string { return "parameters of the binding: " + e.Err.Error() }
+func (e *parameterError) Error() string { return "parameters of the binding: " + e.Err.Error() }
 
 // Unwrap returns the reason.
-func (e *ParameterError) Unwrap() error { return e.Err }
+func (e *parameterError) Unwrap() error { return e.Err }
 
 var errNoParameter = errors.New("none is there, and parameterNotFoundAction is Deny")
 

@@ -45,14 +45,14 @@ func (r *run) params(u *unit) ([]*param, error) {
 	ref := u.binding.params
 	namespace, err := r.paramNamespace(u)
 	if err != nil {
-		return nil, &ParameterError{err}
+		return nil, &parameterError{err}
 	}
 	found, err := r.readParams(paramQuery{kind: *u.params, namespace: namespace, binding: u.binding})
 	if err != nil {
-		return nil, &ParameterError{err}
+		return nil, &parameterError{err}
 	}
 	if len(found) == 0 && ref.denies {
-		return nil, &ParameterError{errNoParameter}
+		return nil, &parameterError{errNoParameter}
 	}
 	return found, nil
 }

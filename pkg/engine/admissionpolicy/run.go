@@ -71,7 +71,7 @@ func (r *run) unit(u *unit, sink engine.Sink) error {
 		}
 	}
 	if len(params) == 0 && r.again == nil {
-		step.Outcome, step.Err = engine.Skipped, &ParameterError{errors.New("none is there, and parameterNotFoundAction is Allow")}
+		step.Outcome, step.Err = engine.Skipped, &parameterError{errors.New("none is there, and parameterNotFoundAction is Allow")}
 		r.steps = append(r.steps, step)
 	}
 	return nil
@@ -112,10 +112,10 @@ func (r *run) fail(u *unit, step engine.Step, err error) error {
 	return nil
 }
 
-// isRefused tells whether a server refuses the object without a look at the
+// isRefused reports whether a server refuses the object without a look at the
 // failurePolicy.
 func isRefused(err error) bool {
-	var undecodable *DecodeError
+	var undecodable *decodeError
 	return errors.As(err, &undecodable)
 }
 
@@ -188,7 +188,7 @@ func (r *run) failed(expression policydecode.Node, asksUser bool, err error) err
 	return err
 }
 
-// asks tells whether an expression of a policy, or a variable that it may use, asks
+// asks reports whether an expression of a policy, or a variable that it may use, asks
 // who makes the request.
 func (r *run) asks(u *unit, x interface{ Uses(name string) bool }) bool {
 	return r.asksUser && (x.Uses("request.userInfo") || x.Uses("variables") && u.scope.Uses("request.userInfo"))

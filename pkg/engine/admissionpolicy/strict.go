@@ -12,13 +12,13 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// DecodeError is the result of a JSON patch that an API server cannot decode. It
+// decodeError is the result of a JSON patch that an API server cannot decode. It
 // refuses the object then, whatever the failurePolicy (dispatch in
 // pkg/admission/plugin/policy/mutating of k8s.io/apiserver).
-type DecodeError struct{ Unknown []string }
+type decodeError struct{ Unknown []string }
 
 // Error is the server's text.
-func (e *DecodeError) Error() string {
+func (e *decodeError) Error() string {
 	parts := make([]string, len(e.Unknown))
 	for i, path := range e.Unknown {
 		parts[i] = fmt.Sprintf("unknown field %q", path)
@@ -55,7 +55,7 @@ func (r *run) decodable(before, after map[string]any) error {
 	if len(added) == 0 {
 		return nil
 	}
-	return &DecodeError{Unknown: added}
+	return &decodeError{Unknown: added}
 }
 
 // unknownFields collects the paths of fields that a schema does not have.

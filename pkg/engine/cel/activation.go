@@ -85,8 +85,8 @@ func (a *activation) ResolveName(name string) (any, bool) {
 		return a.value(slotRequestResource, a.requestResource), true
 	case variablesName:
 		return a.lazyVariables(), true
-	case TaintName:
-		return a.evaluation.witness, a.evaluation.witness != nil
+	case taintName:
+		return a.evaluation.taint, a.evaluation.taint != nil
 	}
 	v, ok := a.input.Extra[name]
 	return v, ok

@@ -10,11 +10,11 @@ import (
 	"k8s.io/apiserver/pkg/cel/mutation"
 )
 
-// Uses tells whether the expression names a variable ("params"), a field of one
+// Uses reports whether the expression names a variable ("params"), a field of one
 // ("request.userInfo"), or a function ("quantity()").
 func (x *Expression) Uses(name string) bool { return x.uses[name] }
 
-// Uses tells whether a variable names something, as Expression.Uses does.
+// Uses reports whether a variable names something, as Expression.Uses does.
 func (s *Scope) Uses(name string) bool {
 	return slices.ContainsFunc(s.variables, func(v variable) bool { return v.expression.Uses(name) })
 }

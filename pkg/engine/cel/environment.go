@@ -74,7 +74,7 @@ func NewEnvironment(o Options) (*Environment, error) {
 	if err != nil {
 		return nil, err
 	}
-	patches, err := extend(plain, PatchEnvOptions())
+	patches, err := extend(plain, patchEnvOptions())
 	if err != nil {
 		return nil, err
 	}

@@ -59,11 +59,11 @@ func (e *AtomicError) Error() string {
 		" (a JSONPatch mutation can)"
 }
 
-// NoSchemaError is a kind whose lists and maps nobody knows how to merge.
-type NoSchemaError struct{ Kind schema.GroupVersionKind }
+// noSchemaError is a kind whose lists and maps nobody knows how to merge.
+type noSchemaError struct{ Kind schema.GroupVersionKind }
 
 // Error names the kind, and the way out.
-func (e *NoSchemaError) Error() string {
+func (e *noSchemaError) Error() string {
 	return fmt.Sprintf("an apply configuration cannot be merged without the schema of %s, and a guess could lose data: "+
 		"none is published or built in; for files, give its CustomResourceDefinition with -f or --world", kindText(e.Kind))
 }

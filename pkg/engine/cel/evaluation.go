@@ -44,9 +44,9 @@ type Evaluation struct {
 	budget     Budget
 	left       int64
 	missing    error // a capability that an expression asked for in vain
-	// witness watches the expression that is being evaluated; nil while the run
+	// taint watches the expression that is being evaluated; nil while the run
 	// knows no Secrets.
-	witness *Taint
+	taint *taint
 }
 
 // Evaluate binds an input. Nothing is computed yet.
@@ -84,16 +84,16 @@ func (e *Evaluation) Value(x *Expression) (v ref.Val, err error) {
 
 // checkSize refuses a value that is too big to be looked at.
 func checkSize(x *Expression, v ref.Val) error {
-	if Fits(v) {
+	if fits(v) {
 		return nil
 	}
-	return &LimitError{Expression: x.text, Limit: fmt.Sprintf("%d elements in one value", MaxElements)}
+	return &LimitError{Expression: x.text, Limit: fmt.Sprintf("%d elements in one value", maxElements)}
 }
 
 // evaluate runs a program and pays for it. It may be in the middle of another
 // expression, which uses a variable.
 func (e *Evaluation) evaluate(x *Expression) (ref.Val, error) {
-	defer func(outer *Taint) { e.witness = outer }(e.witness)
+	defer func(outer *taint) { e.taint = outer }(e.taint)
 	if err := e.ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -115,17 +115,17 @@ func (e *Evaluation) evaluate(x *Expression) (ref.Val, error) {
 	return nil, e.failed(ctx, x, err)
 }
 
-// begin picks the program of an expression, and calls a witness where there is
-// something to watch: the run knows Secrets, or this expression can be the first
+// begin returns the program of an expression: the watched one, with a taint, where
+// there is something to watch: the run knows Secrets, or this expression can be the first
 // to read one, by a language's own variables.
 func (e *Evaluation) begin(x *Expression) (cel.Program, error) {
 	in := &e.activation.input
 	secrets := in.Secrets
 	if secrets == nil || (!secrets.Any() && len(in.Extra) == 0) {
-		e.witness = nil
+		e.taint = nil
 		return x.program, nil
 	}
-	e.witness = NewTaint(secrets)
+	e.taint = newTaint(secrets)
 	program, err := x.watched()
 	if err != nil {
 		return nil, &EvaluationError{Expression: x.text, Err: err}

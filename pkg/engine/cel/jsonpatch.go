@@ -22,11 +22,11 @@ import (
 // takes as the body of a request.
 const maxDocument = 3 << 20
 
-// ApplyPatch applies a JSON patch, which is a list of JSONPatch values, to an object,
+// applyPatch applies a JSON patch, which is a list of JSONPatch values, to an object,
 // with the library that an API server uses. The object that it returns is the very
 // one that it was given where a test operation does not hold. Warnings tell what
 // other versions of an API server do differently.
-func ApplyPatch(live map[string]any, list ref.Val) (out map[string]any, warnings []engine.Warning, err error) {
+func applyPatch(live map[string]any, list ref.Val) (out map[string]any, warnings []engine.Warning, err error) {
 	operations, warnings, err := operationsOf(list)
 	if err != nil {
 		return nil, nil, err

@@ -25,21 +25,21 @@ const (
 	ReplaceAtomic
 )
 
-// Merge merges an apply configuration, which is what Object{...} evaluates to,
+// merge merges an apply configuration, which is what Object{...} evaluates to,
 // into an object by the schema of its kind, without a look at who owns what
 // (pkg/admission/plugin/policy/mutating/patch in k8s.io/apiserver). The object that
 // it returns may share data with both.
 //
 // It fails with a *NoSchemaError where the types are nil, with an *AtomicError, and
 // where a value does not fit the schema.
-func Merge(live map[string]any, configuration ref.Val, types managedfields.TypeConverter, a Atomics) (map[string]any, error) {
+func merge(live map[string]any, configuration ref.Val, types managedfields.TypeConverter, a Atomics) (map[string]any, error) {
 	fields, err := fieldsOf(configuration)
 	if err != nil {
 		return nil, err
 	}
 	kind := asObject(live).GroupVersionKind()
 	if types == nil {
-		return nil, &NoSchemaError{Kind: kind}
+		return nil, &noSchemaError{Kind: kind}
 	}
 	patch := asObject(fields)
 	patch.SetGroupVersionKind(kind)

@@ -35,7 +35,7 @@ func (s *Scope) ApplyConfiguration(expression string, a Atomics) (*Mutation, err
 		return nil, err
 	}
 	return &Mutation{Expression: x, apply: func(object map[string]any, v ref.Val, types managedfields.TypeConverter) (Result, error) {
-		out, err := Merge(object, v, types, a)
+		out, err := merge(object, v, types, a)
 		return Result{Object: out}, err
 	}}, nil
 }
@@ -48,7 +48,7 @@ func (s *Scope) JSONPatch(expression string) (*Mutation, error) {
 		return nil, err
 	}
 	return &Mutation{Expression: x, apply: func(object map[string]any, v ref.Val, _ managedfields.TypeConverter) (Result, error) {
-		out, warnings, err := ApplyPatch(object, v)
+		out, warnings, err := applyPatch(object, v)
 		return Result{Object: out, Warnings: warnings}, err
 	}}, nil
 }
@@ -71,7 +71,7 @@ func (e *Evaluation) Mutate(m *Mutation, types managedfields.TypeConverter) (r R
 
 // failed says why a patch cannot be applied.
 func (m *Mutation) failed(err error) error {
-	var noSchema *NoSchemaError
+	var noSchema *noSchemaError
 	if errors.As(err, &noSchema) {
 		return &UnsupportedError{Reason: noSchema.Error()}
 	}

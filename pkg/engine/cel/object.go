@@ -19,10 +19,10 @@ import (
 	"k8s.io/apiserver/pkg/cel/mutation"
 )
 
-// PatchEnvOptions declares the types Object, Object.spec and so on, and JSONPatch, with
+// patchEnvOptions declares the types Object, Object.spec and so on, and JSONPatch, with
 // the functions for the latter. They wrap the types that an environment has: what
 // declares types of its own comes before them.
-func PatchEnvOptions() []cel.EnvOption {
+func patchEnvOptions() []cel.EnvOption {
 	return []cel.EnvOption{common.ResolverEnvOption(resolver{}), library.JSONPatch()}
 }
 
@@ -81,14 +81,14 @@ func (objectType) Field(name string) (*types.FieldType, bool) {
 // Val makes a value, unless it would be too big.
 func (t objectType) Val(fields map[string]ref.Val) ref.Val {
 	o := &object{objectType: t, fields: fields, size: 1}
-	left := MaxElements
+	left := maxElements
 	for _, v := range fields {
 		count(v, &left)
 	}
 	if left < 0 {
-		return types.NewErr("%s holds more than %d elements, the limit of this program", t.TypeName(), MaxElements)
+		return types.NewErr("%s holds more than %d elements, the limit of this program", t.TypeName(), maxElements)
 	}
-	o.size += MaxElements - left
+	o.size += maxElements - left
 	return o
 }
 
@@ -107,7 +107,7 @@ var (
 // Type is the type of the object.
 func (o *object) Type() ref.Type { return o.celType }
 
-// IsZeroValue tells whether it has no field.
+// IsZeroValue reports whether it has no field.
 func (o *object) IsZeroValue() bool { return len(o.fields) == 0 }
 
 // Value is the object as maps, lists and scalars, or an error of CEL's.

@@ -1,4 +1,4 @@
-package cel_test
+package cel
 
 import (
 	"strings"
@@ -14,8 +14,6 @@ import (
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
 // patchBuiltin converts the kinds of Kubernetes itself.
@@ -46,7 +44,7 @@ func parsePatch(t *testing.T, text string) map[string]any {
 // evaluate is the value of an expression that sees the Pod as object.
 func evaluate(t *testing.T, expression string) ref.Val {
 	t.Helper()
-	env, err := celgo.NewEnv(append([]celgo.EnvOption{celgo.OptionalTypes(), celgo.Variable("object", celgo.DynType)}, cel.PatchEnvOptions()...)...)
+	env, err := celgo.NewEnv(append([]celgo.EnvOption{celgo.OptionalTypes(), celgo.Variable("object", celgo.DynType)}, patchEnvOptions()...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +91,7 @@ func check(t *testing.T, want outcome, patched func(map[string]any) (map[string]
 func TestApplyConfigurations(t *testing.T) {
 	for name, c := range map[string]struct {
 		expression string
-		atomics    cel.Atomics
+		atomics    Atomics
 		outcome
 	}{
 		"list items are merged by their keys": {
@@ -126,7 +124,7 @@ func TestApplyConfigurations(t *testing.T) {
 		},
 		"atomic values are replaced where that is wanted": {
 			expression: "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'app', args: ['x']}]}}",
-			atomics:    cel.ReplaceAtomic,
+			atomics:    ReplaceAtomic,
 			outcome:    outcome{spec: "{containers: [{name: app, image: 'app:1', args: [x], env: [{name: A, value: a}]}]}"},
 		},
 		"a field that the schema does not have": {
@@ -156,7 +154,7 @@ func TestApplyConfigurations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			check(t, c.outcome, func(object map[string]any) (map[string]any, error) {
-				return cel.Merge(object, evaluate(t, c.expression), patchBuiltin, c.atomics)
+				return merge(object, evaluate(t, c.expression), patchBuiltin, c.atomics)
 			})
 		})
 	}
@@ -224,7 +222,7 @@ func TestJSONPatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			check(t, c.outcome, func(object map[string]any) (map[string]any, error) {
-				out, _, err := cel.ApplyPatch(object, evaluate(t, "["+c.operations+"]"))
+				out, _, err := applyPatch(object, evaluate(t, "["+c.operations+"]"))
 				return out, err
 			})
 		})
@@ -237,18 +235,18 @@ func TestOlderServersArePointedOut(t *testing.T) {
 		"Object.spec.containers{name: 'a'}": 0, "Object.a{b: [Object.a.b{}]}": 0, "object.spec.containers": 0,
 	} {
 		list := evaluate(t, "[JSONPatch{op: 'add', path: '/spec/x', value: "+value+"}]")
-		if _, warnings, err := cel.ApplyPatch(parsePatch(t, patchPod), list); err != nil || len(warnings) != want {
+		if _, warnings, err := applyPatch(parsePatch(t, patchPod), list); err != nil || len(warnings) != want {
 			t.Errorf("%s: %v, %v", value, warnings, err)
 		}
 	}
 }
 
 func TestWhatIsNoPatchIsAnError(t *testing.T) {
-	if _, err := cel.Merge(parsePatch(t, patchPod), evaluate(t, "{'spec': 1}"), patchBuiltin, cel.RefuseAtomic); err == nil {
+	if _, err := merge(parsePatch(t, patchPod), evaluate(t, "{'spec': 1}"), patchBuiltin, RefuseAtomic); err == nil {
 		t.Error("a map is taken for an apply configuration")
 	}
 	for _, expression := range []string{"JSONPatch{op: 'remove', path: '/spec'}", "[{'op': 'remove', 'path': '/spec'}]"} {
-		if _, _, err := cel.ApplyPatch(parsePatch(t, patchPod), evaluate(t, expression)); err == nil {
+		if _, _, err := applyPatch(parsePatch(t, patchPod), evaluate(t, expression)); err == nil {
 			t.Errorf("%s is taken for a JSON patch", expression)
 		}
 	}
@@ -276,12 +274,12 @@ func TestOfSeveralWrongValuesTheFirstIsBlamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 50 {
-				_, err := cel.Merge(parsePatch(t, patchPod), evaluate(t, c.expression), patchBuiltin, cel.RefuseAtomic)
+				_, err := merge(parsePatch(t, patchPod), evaluate(t, c.expression), patchBuiltin, RefuseAtomic)
 				if err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Fatalf("got %v", err)
 				}
 				operation := "[JSONPatch{op: 'add', path: '/spec', value: " + c.expression + "}]"
-				if _, _, err := cel.ApplyPatch(parsePatch(t, patchPod), evaluate(t, operation)); err == nil || !strings.Contains(err.Error(), c.want) {
+				if _, _, err := applyPatch(parsePatch(t, patchPod), evaluate(t, operation)); err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Fatalf("as a JSON patch: got %v", err)
 				}
 			}
@@ -291,7 +289,7 @@ func TestOfSeveralWrongValuesTheFirstIsBlamed(t *testing.T) {
 
 func TestAnObjectThatIsCopiedIntoItselfIsBounded(t *testing.T) {
 	operations := strings.Repeat("JSONPatch{op: 'copy', from: '/spec', path: '/spec/a'}, JSONPatch{op: 'copy', from: '/spec', path: '/spec/b'}, ", 40)
-	_, _, err := cel.ApplyPatch(parsePatch(t, patchPod), evaluate(t, "["+strings.TrimSuffix(operations, ", ")+"]"))
+	_, _, err := applyPatch(parsePatch(t, patchPod), evaluate(t, "["+strings.TrimSuffix(operations, ", ")+"]"))
 	if err == nil || !strings.Contains(err.Error(), "the object grows beyond the limit of 3145728 bytes") {
 		t.Errorf("got %v", err)
 	}
@@ -308,13 +306,13 @@ func TestFitsEndsOnValuesThatNoMemoryHolds(t *testing.T) {
 		},
 	} {
 		v := one
-		if !cel.Fits(double(v)) {
+		if !fits(double(v)) {
 			t.Errorf("%s: two do not fit", name)
 		}
 		for range 60 {
 			v = double(v)
 		}
-		if cel.Fits(v) {
+		if fits(v) {
 			t.Errorf("%s: 2^60 elements fit", name)
 		}
 	}

@@ -117,7 +117,7 @@ func compile(env *cel.Env, text string, want []*cel.Type) (x *Expression, err er
 	if err != nil {
 		return nil, &CompileError{Expression: text, Problems: []Problem{{Message: err.Error()}}}
 	}
-	watched := sync.OnceValues(func() (cel.Program, error) { return env.Program(ast, interrupt, WatchTaint(ast)) })
+	watched := sync.OnceValues(func() (cel.Program, error) { return env.Program(ast, interrupt, watchTaint(ast)) })
 	return &Expression{
 		text: text, program: program, watched: watched, output: ast.OutputType(),
 		uses: usesOf(ast), calls: callsIn(ast), paths: pathsIn(ast),

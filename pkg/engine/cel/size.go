@@ -9,15 +9,15 @@ import (
 	"k8s.io/apiserver/pkg/cel/mutation"
 )
 
-// MaxElements bounds what one expression may build. CEL's cost does not bound it:
+// maxElements bounds what one expression may build. CEL's cost does not bound it:
 // joining two lists costs next to nothing, so that a chain of variables which
 // each join the one before with itself builds a list that no memory holds.
-const MaxElements = 100_000
+const maxElements = 100_000
 
-// Fits tells whether a value is small enough to be looked at. It takes no longer
+// fits reports whether a value is small enough to be looked at. It takes no longer
 // than MaxElements elements do, however big the value is.
-func Fits(v ref.Val) bool {
-	left := MaxElements
+func fits(v ref.Val) bool {
+	left := maxElements
 	count(v, &left)
 	return left >= 0
 }
@@ -61,7 +61,7 @@ type container interface {
 	traits.Sizer
 }
 
-// counted tells whether the size of a container says enough: of one that is data
+// counted reports whether the size of a container says enough: of one that is data
 // of the input, or that is too big for what is left.
 func counted(c container, left *int) bool {
 	size, ok := c.Size().(types.Int)
@@ -76,7 +76,7 @@ func counted(c container, left *int) bool {
 	return false
 }
 
-// isNative tells whether a container is data of the input and not of literals.
+// isNative reports whether a container is data of the input and not of literals.
 // Only the library's own containers may be asked for what they hold: those that
 // join others would join all parts of their parts.
 func isNative(v ref.Val) bool {

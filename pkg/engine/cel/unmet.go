@@ -159,7 +159,7 @@ func (f *finder) value(x ast.Expr) ref.Val {
 	return v
 }
 
-// asksMore tells whether an expression names more than what it was given.
+// asksMore reports whether an expression names more than what it was given.
 func (e *Evaluation) asksMore(x *Expression) bool {
 	for name := range x.uses {
 		if _, extra := e.activation.input.Extra[name]; extra || name == authorizerName {
@@ -177,7 +177,7 @@ func (f *finder) text(x ast.Expr) string {
 	return shorten(text)
 }
 
-// isHas tells whether an expression is has(a.b).
+// isHas reports whether an expression is has(a.b).
 func isHas(x ast.Expr) bool { return x.Kind() == ast.SelectKind && x.AsSelect().IsTestOnly() }
 
 // fieldOf is the a.b of has(a.b).
@@ -212,7 +212,7 @@ func (e *Evaluation) shown(v ref.Val) string {
 
 const hidden = "***"
 
-// seesSecret tells whether one of the objects that expressions see is a Secret.
+// seesSecret reports whether one of the objects that expressions see is a Secret.
 func (e *Evaluation) seesSecret() bool {
 	in := &e.activation.input
 	for _, object := range []any{in.Object, in.OldObject, in.Params, in.RequestMap["object"], in.RequestMap["oldObject"]} {

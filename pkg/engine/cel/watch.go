@@ -11,9 +11,9 @@ import (
 	"github.com/google/cel-go/parser"
 )
 
-// WatchTaint has a program show its Witness what it evaluates. The program costs what
-// it costs without, in CEL's units.
-func WatchTaint(a *cel.Ast) cel.ProgramOption {
+// watchTaint makes a program report to its taint what it evaluates. In CEL's units the
+// program costs the same as without.
+func watchTaint(a *cel.Ast) cel.ProgramOption {
 	w := watcher{types: a.NativeRep().TypeMap(), seen: map[interpreter.Attribute]bool{}}
 	return cel.CustomDecoratorV2(w.decorate)
 }
@@ -42,7 +42,7 @@ func (w watcher) decorate(step interpreter.InterpretableV2) (interpreter.Interpr
 	return step, nil
 }
 
-// accumulates tells whether an attribute is the result of a comprehension while it
+// accumulates reports whether an attribute is the result of a comprehension while it
 // grows. What goes into it has been seen.
 func accumulates(a interpreter.Attribute) bool {
 	named, ok := a.(interpreter.NamespacedAttribute)
@@ -51,7 +51,7 @@ func accumulates(a interpreter.Attribute) bool {
 	})
 }
 
-// makesText tells whether there can be text in what a call returns that is in none
+// makesText reports whether there can be text in what a call returns that is in none
 // of its arguments. Lists that are joined hold what they held.
 func (w watcher) makesText(call interpreter.InterpretableCall) bool {
 	t := w.types[call.ID()]
@@ -68,9 +68,9 @@ func (w watcher) makesText(call interpreter.InterpretableCall) bool {
 	return true
 }
 
-func witnessOf(frame *interpreter.ExecutionFrame) *Taint {
-	found, _ := frame.ResolveName(TaintName)
-	w, _ := found.(*Taint)
+func taintOf(frame *interpreter.ExecutionFrame) *taint {
+	found, _ := frame.ResolveName(taintName)
+	w, _ := found.(*taint)
 	return w
 }
 
@@ -82,7 +82,7 @@ type attribute struct {
 // Exec evaluates it.
 func (a *attribute) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	v := a.InterpretableAttribute.Exec(frame)
-	if w := witnessOf(frame); w != nil {
+	if w := taintOf(frame); w != nil {
 		w.meet(v)
 	}
 	return v
@@ -124,7 +124,7 @@ func (c *call) Args() []interpreter.InterpretableV2 { return c.args }
 
 // Exec evaluates the arguments and calls the function.
 func (c *call) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	w := witnessOf(frame)
+	w := taintOf(frame)
 	if w == nil {
 		return c.InterpretableCall.Exec(frame)
 	}

@@ -9,25 +9,25 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 )
 
-// Action is what a mutator does at the end of its location.
-type Action interface {
+// action is what a mutator does at the end of its location.
+type action interface {
 	// Setter writes on one object.
 	Setter(engine.ObjectKey) location.Setter
 	// Terminal is what the action takes the end of the location for, and whether
 	// nothing can stand below.
-	Terminal() (t NodeType, ends bool)
+	Terminal() (t nodeType, ends bool)
 }
 
-// Source is where an assigned value comes from; one of its fields is set.
-type Source struct {
+// source is where an assigned value comes from; one of its fields is set.
+type source struct {
 	Value any
 	// Metadata is "name" or "namespace": that of the object.
 	Metadata string
-	External *External
+	External *external
 }
 
 // Provider is that of an external value; empty where the value is none.
-func (s *Source) Provider() string {
+func (s *source) Provider() string {
 	if s.External == nil {
 		return ""
 	}
@@ -35,7 +35,7 @@ func (s *Source) Provider() string {
 }
 
 // on is the value for one object.
-func (s *Source) on(key engine.ObjectKey) any {
+func (s *source) on(key engine.ObjectKey) any {
 	switch s.Metadata {
 	case "name":
 		return key.Name
@@ -45,28 +45,28 @@ func (s *Source) on(key engine.ObjectKey) any {
 	return s.Value
 }
 
-// External is a value that only a provider in the cluster can tell.
-type External struct {
+// external is a value that only a provider in the cluster can tell.
+type external struct {
 	Provider, DataSource string
 	Location             location.Path
 }
 
-// Set implements walk.Setter: the provider is asked for nothing, and the field
+// Set implements location.Setter: the provider is asked for nothing, and the field
 // keeps what it has.
-func (e *External) Set(any, bool) (location.Result, error) {
-	return location.Result{Skip: &ExternalDataError{Provider: e.Provider, DataSource: e.DataSource, Location: e.Location}}, nil
+func (e *external) Set(any, bool) (location.Result, error) {
+	return location.Result{Skip: &externalDataError{Provider: e.Provider, DataSource: e.DataSource, Location: e.Location}}, nil
 }
 
-// Assign writes a value, whatever was there.
-type Assign struct{ Source }
+// assign writes a value, whatever was there.
+type assign struct{ source }
 
-// Terminal implements Action.
-func (a *Assign) Terminal() (t NodeType, ends bool) {
-	return Unknown, a.External != nil
+// Terminal implements action.
+func (a *assign) Terminal() (t nodeType, ends bool) {
+	return typeUnknown, a.External != nil
 }
 
-// Setter implements Action.
-func (a *Assign) Setter(key engine.ObjectKey) location.Setter {
+// Setter implements action.
+func (a *assign) Setter(key engine.ObjectKey) location.Setter {
 	if a.External != nil {
 		return a.External
 	}
@@ -77,12 +77,12 @@ func (a *Assign) Setter(key engine.ObjectKey) location.Setter {
 // it is written to can share it.
 type assigned struct{ value any }
 
-// Set implements walk.Setter.
+// Set implements location.Setter.
 func (a assigned) Set(any, bool) (location.Result, error) {
 	return location.Result{Write: true, Value: a.value}, nil
 }
 
-// Element implements walk.ElementSetter.
+// Element implements location.ElementSetter.
 func (a assigned) Element() (map[string]any, error) {
 	element, ok := a.value.(map[string]any)
 	if !ok {
@@ -91,14 +91,14 @@ func (a assigned) Element() (map[string]any, error) {
 	return element, nil
 }
 
-// AssignMetadata adds a label or an annotation; one that is there stays.
-type AssignMetadata struct{ Source }
+// assignMetadata adds a label or an annotation; one that is there stays.
+type assignMetadata struct{ source }
 
-// Terminal implements Action.
-func (*AssignMetadata) Terminal() (t NodeType, ends bool) { return Unknown, false }
+// Terminal implements action.
+func (*assignMetadata) Terminal() (t nodeType, ends bool) { return typeUnknown, false }
 
-// Setter implements Action.
-func (a *AssignMetadata) Setter(key engine.ObjectKey) location.Setter {
+// Setter implements action.
+func (a *assignMetadata) Setter(key engine.ObjectKey) location.Setter {
 	if a.External != nil {
 		return a.External
 	}
@@ -108,7 +108,7 @@ func (a *AssignMetadata) Setter(key engine.ObjectKey) location.Setter {
 // added writes one value where there is none.
 type added struct{ value any }
 
-// Set implements walk.Setter.
+// Set implements location.Setter.
 func (a added) Set(current any, exists bool) (location.Result, error) {
 	switch {
 	case !exists:
@@ -116,23 +116,23 @@ func (a added) Set(current any, exists bool) (location.Result, error) {
 	case diff.Equal(current, a.value, diff.Type{}):
 		return location.Result{}, nil
 	}
-	return location.Result{Skip: &KeptError{Value: current}}, nil
+	return location.Result{Skip: &keptError{Value: current}}, nil
 }
 
-// ModifySet adds values to a list or, to prune it, takes them out.
-type ModifySet struct {
+// modifySet adds values to a list or, to prune it, takes them out.
+type modifySet struct {
 	Prune  bool
 	Values []any
 }
 
-// Terminal implements Action.
-func (*ModifySet) Terminal() (t NodeType, ends bool) { return Set, false }
+// Terminal implements action.
+func (*modifySet) Terminal() (t nodeType, ends bool) { return typeSet, false }
 
-// Setter implements Action.
-func (m *ModifySet) Setter(engine.ObjectKey) location.Setter { return m }
+// Setter implements action.
+func (m *modifySet) Setter(engine.ObjectKey) location.Setter { return m }
 
-// Set implements walk.Setter.
-func (m *ModifySet) Set(current any, exists bool) (location.Result, error) {
+// Set implements location.Setter.
+func (m *modifySet) Set(current any, exists bool) (location.Result, error) {
 	if !exists {
 		// As in Gatekeeper, pruning nothing creates the parents all the same.
 		return location.Result{Write: !m.Prune && len(m.Values) > 0, Value: m.Values, Create: m.Prune}, nil
@@ -158,23 +158,23 @@ func contains(list []any, value any) bool {
 	return slices.ContainsFunc(list, func(v any) bool { return diff.Equal(v, value, diff.Type{}) })
 }
 
-// AssignImage exchanges the parts of an image reference that are not empty here.
-type AssignImage struct{ Parts ImageReference }
+// assignImage exchanges the parts of an image reference that are not empty here.
+type assignImage struct{ Parts imageReference }
 
-// Terminal implements Action.
-func (*AssignImage) Terminal() (t NodeType, ends bool) { return String, true }
+// Terminal implements action.
+func (*assignImage) Terminal() (t nodeType, ends bool) { return typeString, true }
 
-// Setter implements Action.
-func (a *AssignImage) Setter(engine.ObjectKey) location.Setter { return a }
+// Setter implements action.
+func (a *assignImage) Setter(engine.ObjectKey) location.Setter { return a }
 
-// Set implements walk.Setter. Where there is no image, what is assigned becomes
+// Set implements location.Setter. Where there is no image, what is assigned becomes
 // one, as in Gatekeeper, although a domain or a tag alone names nothing.
-func (a *AssignImage) Set(current any, exists bool) (location.Result, error) {
+func (a *assignImage) Set(current any, exists bool) (location.Result, error) {
 	text, isText := current.(string)
 	if exists && !isText {
 		return location.Result{}, fmt.Errorf("expected value at AssignImage location to be a string, got %v of type %T", current, current)
 	}
-	changed := ParseImage(text).With(a.Parts)
+	changed := parseImage(text).With(a.Parts)
 	out := location.Result{Write: true, Value: changed.String()}
 	if changed.Path == "" {
 		out.Warn = fmt.Sprintf("there is no image here whose parts could be exchanged, and %q alone names none: add a path test with MustExist", out.Value)

@@ -1,4 +1,4 @@
-package gatekeeper_test
+package gatekeeper
 
 import (
 	"errors"
@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 )
 
@@ -17,27 +16,27 @@ var key = engine.ObjectKey{Namespace: "shop", Name: "web"}
 type missing struct{}
 
 func TestWhatIsWritten(t *testing.T) {
-	text := gatekeeper.Source{Value: "a"}
+	text := source{Value: "a"}
 	list := []any{"a", int64(1)}
 	for name, c := range map[string]struct {
-		action gatekeeper.Action
+		action action
 		on     any
 		want   location.Result
 	}{
-		"Assign adds":                            {&gatekeeper.Assign{Source: text}, missing{}, location.Result{Write: true, Value: "a"}},
-		"Assign replaces":                        {&gatekeeper.Assign{Source: text}, int64(7), location.Result{Write: true, Value: "a"}},
-		"the object's name":                      {&gatekeeper.Assign{Source: gatekeeper.Source{Metadata: "name"}}, missing{}, location.Result{Write: true, Value: "web"}},
-		"the object's namespace":                 {&gatekeeper.Assign{Source: gatekeeper.Source{Metadata: "namespace"}}, missing{}, location.Result{Write: true, Value: "shop"}},
-		"AssignMetadata adds":                    {&gatekeeper.AssignMetadata{Source: text}, missing{}, location.Result{Write: true, Value: "a"}},
-		"AssignMetadata finds its own":           {&gatekeeper.AssignMetadata{Source: text}, "a", location.Result{}},
-		"ModifySet adds what is missing":         {&gatekeeper.ModifySet{Values: list}, []any{"a"}, location.Result{Write: true, Value: list}},
-		"ModifySet finds all there":              {&gatekeeper.ModifySet{Values: list}, []any{"b", int64(1), "a"}, location.Result{Value: []any{"b", int64(1), "a"}}},
-		"ModifySet makes the list":               {&gatekeeper.ModifySet{Values: list}, missing{}, location.Result{Write: true, Value: list}},
-		"ModifySet prunes":                       {&gatekeeper.ModifySet{Values: list, Prune: true}, []any{"b", int64(1)}, location.Result{Write: true, Value: []any{"b"}}},
-		"ModifySet has nothing to prune":         {&gatekeeper.ModifySet{Values: list, Prune: true}, []any{"b"}, location.Result{Value: []any{"b"}}},
-		"ModifySet prunes a list that is none":   {&gatekeeper.ModifySet{Values: list, Prune: true}, missing{}, location.Result{Value: list, Create: true}},
-		"AssignImage exchanges parts":            {&gatekeeper.AssignImage{Parts: gatekeeper.ImageReference{Domain: "r.example"}}, "app:1", location.Result{Write: true, Value: "r.example/app:1"}},
-		"AssignImage takes its path for a whole": {&gatekeeper.AssignImage{Parts: gatekeeper.ImageReference{Path: "app"}}, missing{}, location.Result{Write: true, Value: "app"}},
+		"Assign adds":                            {&assign{source: text}, missing{}, location.Result{Write: true, Value: "a"}},
+		"Assign replaces":                        {&assign{source: text}, int64(7), location.Result{Write: true, Value: "a"}},
+		"the object's name":                      {&assign{source: source{Metadata: "name"}}, missing{}, location.Result{Write: true, Value: "web"}},
+		"the object's namespace":                 {&assign{source: source{Metadata: "namespace"}}, missing{}, location.Result{Write: true, Value: "shop"}},
+		"AssignMetadata adds":                    {&assignMetadata{source: text}, missing{}, location.Result{Write: true, Value: "a"}},
+		"AssignMetadata finds its own":           {&assignMetadata{source: text}, "a", location.Result{}},
+		"ModifySet adds what is missing":         {&modifySet{Values: list}, []any{"a"}, location.Result{Write: true, Value: list}},
+		"ModifySet finds all there":              {&modifySet{Values: list}, []any{"b", int64(1), "a"}, location.Result{Value: []any{"b", int64(1), "a"}}},
+		"ModifySet makes the list":               {&modifySet{Values: list}, missing{}, location.Result{Write: true, Value: list}},
+		"ModifySet prunes":                       {&modifySet{Values: list, Prune: true}, []any{"b", int64(1)}, location.Result{Write: true, Value: []any{"b"}}},
+		"ModifySet has nothing to prune":         {&modifySet{Values: list, Prune: true}, []any{"b"}, location.Result{Value: []any{"b"}}},
+		"ModifySet prunes a list that is none":   {&modifySet{Values: list, Prune: true}, missing{}, location.Result{Value: list, Create: true}},
+		"AssignImage exchanges parts":            {&assignImage{Parts: imageReference{Domain: "r.example"}}, "app:1", location.Result{Write: true, Value: "r.example/app:1"}},
+		"AssignImage takes its path for a whole": {&assignImage{Parts: imageReference{Path: "app"}}, missing{}, location.Result{Write: true, Value: "app"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, absent := c.on.(missing)
@@ -57,15 +56,15 @@ func TestWhatIsWritten(t *testing.T) {
 }
 
 func TestWhatIsLeftAlone(t *testing.T) {
-	kept, err := (&gatekeeper.AssignMetadata{Source: gatekeeper.Source{Value: "a"}}).Setter(key).Set("b", true)
-	var there *gatekeeper.KeptError
+	kept, err := (&assignMetadata{source: source{Value: "a"}}).Setter(key).Set("b", true)
+	var there *keptError
 	if err != nil || kept.Write || !errors.As(kept.Skip, &there) || there.Value != "b" {
 		t.Errorf("a label that is there: %+v, %v", kept, err)
 	}
-	source := gatekeeper.Source{External: &gatekeeper.External{Provider: "p", DataSource: "ValueAtLocation"}}
-	for _, a := range []gatekeeper.Action{&gatekeeper.Assign{Source: source}, &gatekeeper.AssignMetadata{Source: source}} {
+	source := source{External: &external{Provider: "p", DataSource: "ValueAtLocation"}}
+	for _, a := range []action{&assign{source: source}, &assignMetadata{source: source}} {
 		asked, err := a.Setter(key).Set(nil, false)
-		var external *gatekeeper.ExternalDataError
+		var external *externalDataError
 		if err != nil || asked.Write || !errors.As(asked.Skip, &external) || external.Provider != "p" {
 			t.Errorf("external data: %+v, %v", asked, err)
 		}
@@ -73,8 +72,8 @@ func TestWhatIsLeftAlone(t *testing.T) {
 }
 
 func TestWhatCannotBeWrittenTo(t *testing.T) {
-	for name, a := range map[string]gatekeeper.Action{
-		"a set": &gatekeeper.ModifySet{Values: []any{"a"}}, "an image": &gatekeeper.AssignImage{Parts: gatekeeper.ImageReference{Tag: ":1"}},
+	for name, a := range map[string]action{
+		"a set": &modifySet{Values: []any{"a"}}, "an image": &assignImage{Parts: imageReference{Tag: ":1"}},
 	} {
 		if got, err := a.Setter(key).Set(int64(1), true); err == nil {
 			t.Errorf("a number is taken for %s: %+v", name, got)

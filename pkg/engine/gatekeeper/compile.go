@@ -33,7 +33,7 @@ func decodeMutator(r *policydecode.Report, d engine.Document) *mutator {
 		m.criteria.ApplyTo = m.decodeApplyTo(spec.At("applyTo"))
 		m.decodePathTests(parameters.At("pathTests"))
 	}
-	var act Action
+	var act action
 	switch m.kind {
 	case kindAssign:
 		act = m.decodeAssign(parameters)
@@ -127,7 +127,7 @@ func (m *mutator) badLocation(text string, err error) error {
 	return fmt.Errorf("invalid location format `%s` for %s %s: %w", text, m.kind, m.name, err)
 }
 
-// isMetadata tells whether a path names a label or an annotation.
+// isMetadata reports whether a path names a label or an annotation.
 func isMetadata(p location.Path) bool {
 	const nodes = 3
 	if len(p) != nodes || p[0] != location.Field("metadata") {
@@ -137,7 +137,7 @@ func isMetadata(p location.Path) bool {
 	return isField && (p[1] == location.Field("labels") || p[1] == location.Field("annotations"))
 }
 
-// changesKey tells whether a path ends in the key of a list's element.
+// changesKey reports whether a path ends in the key of a list's element.
 func changesKey(p location.Path) bool {
 	if len(p) < 2 {
 		return false

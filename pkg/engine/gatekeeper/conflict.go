@@ -13,39 +13,39 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 )
 
-// NodeType is what a mutator takes a place for. Unknown is compatible with all.
-type NodeType string
+// nodeType is what a mutator takes a place for. Unknown is compatible with all.
+type nodeType string
 
 // The types that locations imply.
 const (
-	Unknown NodeType = ""
-	Object  NodeType = "an object"
-	List    NodeType = "a list"
-	Set     NodeType = "a set"
-	String  NodeType = "a string"
+	typeUnknown nodeType = ""
+	typeObject  nodeType = "an object"
+	typeList    nodeType = "a list"
+	typeSet     nodeType = "a set"
+	typeString  nodeType = "a string"
 )
 
-// Claim is what one mutator implies about the kinds that it applies to.
-type Claim struct {
+// schemaClaim is what one mutator implies about the kinds that it applies to.
+type schemaClaim struct {
 	ID       string // as Gatekeeper prints it
 	Name     string // in short
-	Types    []Binding
+	Types    []binding
 	Location location.Path
 	// Terminal is the type of what stands at the end of the location. Where
 	// MustTerminate holds, nothing can stand below it.
-	Terminal      NodeType
+	Terminal      nodeType
 	MustTerminate bool
 }
 
-// Binding is a kind, and an operation on its objects.
-type Binding struct {
+// binding is a kind, and an operation on its objects.
+type binding struct {
 	schema.GroupVersionKind
 	Operation engine.Operation
 }
 
-// ConflictError is a place about which some mutators disagree. Gatekeeper disables them
+// conflictError is a place about which some mutators disagree. Gatekeeper disables them
 // all, for all their kinds.
-type ConflictError struct {
+type conflictError struct {
 	Parties []string // IDs, in order
 	Kind    schema.GroupVersionKind
 	Node    string // the place
@@ -53,7 +53,7 @@ type ConflictError struct {
 }
 
 // Error is Gatekeeper's text, then what it does not tell: where, and why.
-func (e *ConflictError) Error() string {
+func (e *conflictError) Error() string {
 	return fmt.Sprintf("the following mutators have conflicting schemas: [%s]: at %s of %s: %s; none of them is enforced until only one side is left",
 		strings.Join(e.Parties, ","), e.Node, kindText(e.Kind), e.Reason)
 }
@@ -65,11 +65,11 @@ func kindText(k schema.GroupVersionKind) string {
 	return k.Group + "/" + k.Version + "/" + k.Kind
 }
 
-// FindConflicts returns, for each mutator that has conflicts, the first one, by kind and
+// findConflicts returns, for each mutator that has conflicts, the first one, by kind and
 // place (pkg/mutation/schema in Gatekeeper). Values, and what the mutators match
 // beside their kinds, do not count.
-func FindConflicts(claims []Claim) map[string]*ConflictError {
-	trees := map[Binding]*tree{}
+func findConflicts(claims []schemaClaim) map[string]*conflictError {
+	trees := map[binding]*tree{}
 	for _, c := range claims {
 		for _, b := range c.Types {
 			if trees[b] == nil {
@@ -78,7 +78,7 @@ func FindConflicts(claims []Claim) map[string]*ConflictError {
 			trees[b].add(c)
 		}
 	}
-	found := map[string]*ConflictError{}
+	found := map[string]*conflictError{}
 	for _, b := range slices.SortedFunc(maps.Keys(trees), compareBindings) {
 		for _, e := range trees[b].conflicts(b.GroupVersionKind) {
 			for _, id := range e.Parties {
@@ -91,7 +91,7 @@ func FindConflicts(claims []Claim) map[string]*ConflictError {
 	return found
 }
 
-func compareBindings(a, b Binding) int {
+func compareBindings(a, b binding) int {
 	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Version, b.Version),
 		cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Operation, b.Operation))
 }
@@ -101,7 +101,7 @@ type tree struct{ places map[string]*place }
 
 // place collects the claims about one place.
 type place struct {
-	types     map[NodeType]ids // what it is taken for
+	types     map[nodeType]ids // what it is taken for
 	keys      map[string]ids   // as a list: its keys
 	terminate ids              // who says that it ends here
 	extend    ids              // who goes on below
@@ -109,7 +109,7 @@ type place struct {
 
 type ids map[string]string // short names by ID
 
-func add[K comparable](m map[K]ids, k K, c Claim) map[K]ids {
+func add[K comparable](m map[K]ids, k K, c schemaClaim) map[K]ids {
 	if m == nil {
 		m = map[K]ids{}
 	}
@@ -120,7 +120,7 @@ func add[K comparable](m map[K]ids, k K, c Claim) map[K]ids {
 	return m
 }
 
-func (t *tree) add(c Claim) {
+func (t *tree) add(c schemaClaim) {
 	name := ""
 	for i, node := range c.Location {
 		switch n := node.(type) {
@@ -143,22 +143,22 @@ func (t *tree) add(c Claim) {
 		}
 		p.extend[c.ID] = c.Name
 		if list, ok := c.Location[i+1].(location.List); ok {
-			p.types = add(p.types, List, c)
+			p.types = add(p.types, typeList, c)
 			p.keys = add(p.keys, list.Key, c)
 		} else {
-			p.types = add(p.types, Object, c)
+			p.types = add(p.types, typeObject, c)
 		}
 	}
 }
 
 // conflicts lists the places about which there is no agreement, in order.
-func (t *tree) conflicts(kind schema.GroupVersionKind) []*ConflictError {
-	var out []*ConflictError
+func (t *tree) conflicts(kind schema.GroupVersionKind) []*conflictError {
+	var out []*conflictError
 	for _, name := range slices.Sorted(maps.Keys(t.places)) {
 		p := t.places[name]
 		for _, reason := range []func() (ids, string){p.byType, p.byKey, p.byEnd} {
 			if parties, text := reason(); len(parties) > 1 {
-				out = append(out, &ConflictError{Parties: slices.Sorted(maps.Keys(parties)), Kind: kind, Node: name, Reason: text})
+				out = append(out, &conflictError{Parties: slices.Sorted(maps.Keys(parties)), Kind: kind, Node: name, Reason: text})
 			}
 		}
 	}
@@ -169,7 +169,7 @@ func (p *place) byType() (ids, string) {
 	parties := ids{}
 	var said []string
 	for _, t := range slices.Sorted(maps.Keys(p.types)) {
-		if t != Unknown {
+		if t != typeUnknown {
 			maps.Copy(parties, p.types[t])
 			said = append(said, fmt.Sprintf("%s for %s", t, names(p.types[t])))
 		}

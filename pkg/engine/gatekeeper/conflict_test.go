@@ -1,4 +1,4 @@
-package gatekeeper_test
+package gatekeeper
 
 import (
 	"maps"
@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 )
 
@@ -21,7 +20,7 @@ var (
 func TestFind(t *testing.T) {
 	for _, c := range []struct {
 		says   string
-		claims []gatekeeper.Claim
+		claims []schemaClaim
 		want   string // the parties
 	}{
 		{"other places", claims(t, "a spec.x", "b spec.y.z"), ""},
@@ -31,18 +30,18 @@ func TestFind(t *testing.T) {
 		{"a key and all keys", claims(t, "a c[name: x].y", "b c[name: *].y", "c c[name: z]"), ""},
 		{"two keys of a list", claims(t, "a p[name: x].y", "b p[containerPort: 1].y", "c p[name: y].z"), "a b c"},
 		{"two keys deeper down", claims(t, "a c[name: *].p[name: x].y", "b c[name: x].p[port: 1].y"), "a b"},
-		{"a set and a list", append(claims(t, "a c[name: x].y"), claim(t, "b c", gatekeeper.Set)), "a b"},
-		{"a set and an object", append(claims(t, "a c.y"), claim(t, "b c", gatekeeper.Set)), "a b"},
-		{"a set and a string", []gatekeeper.Claim{claim(t, "a x.i", gatekeeper.String), claim(t, "b x.i", gatekeeper.Set)}, "a b"},
-		{"a set and any value", append(claims(t, "a c"), claim(t, "b c", gatekeeper.Set)), ""},
+		{"a set and a list", append(claims(t, "a c[name: x].y"), claim(t, "b c", typeSet)), "a b"},
+		{"a set and an object", append(claims(t, "a c.y"), claim(t, "b c", typeSet)), "a b"},
+		{"a set and a string", []schemaClaim{claim(t, "a x.i", typeString), claim(t, "b x.i", typeSet)}, "a b"},
+		{"a set and any value", append(claims(t, "a c"), claim(t, "b c", typeSet)), ""},
 		{"below what ends", append(claims(t, "a x.y", "b x.y.z", "c x.y"), ending(t, "d x.y")), "b d"},
-		{"two that end", []gatekeeper.Claim{ending(t, "a x.y"), ending(t, "b x.y")}, ""},
-		{"other kinds", []gatekeeper.Claim{of(deployment, claims(t, "a c.x")[0]), claims(t, "b c[name: x].y")[0]}, ""},
-		{"one of several kinds", []gatekeeper.Claim{both(claims(t, "a c.x")[0]), claims(t, "b c[name: x].y")[0]}, "a b"},
+		{"two that end", []schemaClaim{ending(t, "a x.y"), ending(t, "b x.y")}, ""},
+		{"other kinds", []schemaClaim{of(deployment, claims(t, "a c.x")[0]), claims(t, "b c[name: x].y")[0]}, ""},
+		{"one of several kinds", []schemaClaim{both(claims(t, "a c.x")[0]), claims(t, "b c[name: x].y")[0]}, "a b"},
 		{"a third is not drawn in", claims(t, "a c.x", "b c[name: x].y", "c d.x"), "a b"},
 	} {
 		t.Run(c.says, func(t *testing.T) {
-			found := gatekeeper.FindConflicts(c.claims)
+			found := findConflicts(c.claims)
 			if got := strings.Join(slices.Sorted(maps.Keys(found)), " "); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -53,44 +52,44 @@ func TestFind(t *testing.T) {
 func TestErrorSaysWhereAndWhy(t *testing.T) {
 	const want = `the following mutators have conflicting schemas: [a,b]: at spec.ports of v1/Pod: the key of the list is ` +
 		`"containerPort" for mutator b, "name" for mutator a; none of them is enforced until only one side is left`
-	found := gatekeeper.FindConflicts(claims(t, "a spec.ports[name: x].y", "b spec.ports[containerPort: 1].y"))
+	found := findConflicts(claims(t, "a spec.ports[name: x].y", "b spec.ports[containerPort: 1].y"))
 	if got := found["a"].Error(); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
 }
 
-func claims(t *testing.T, list ...string) []gatekeeper.Claim {
+func claims(t *testing.T, list ...string) []schemaClaim {
 	t.Helper()
-	var out []gatekeeper.Claim
+	var out []schemaClaim
 	for _, text := range list {
-		out = append(out, claim(t, text, gatekeeper.Unknown))
+		out = append(out, claim(t, text, typeUnknown))
 	}
 	return out
 }
 
 // claim reads "id location".
-func claim(t *testing.T, text string, terminal gatekeeper.NodeType) gatekeeper.Claim {
+func claim(t *testing.T, text string, terminal nodeType) schemaClaim {
 	t.Helper()
 	id, place, _ := strings.Cut(text, " ")
 	path, err := location.Parse(place)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return of(conflictPod, gatekeeper.Claim{ID: id, Name: "mutator " + id, Location: path, Terminal: terminal})
+	return of(conflictPod, schemaClaim{ID: id, Name: "mutator " + id, Location: path, Terminal: terminal})
 }
 
-func ending(t *testing.T, text string) gatekeeper.Claim {
-	c := claim(t, text, gatekeeper.Unknown)
+func ending(t *testing.T, text string) schemaClaim {
+	c := claim(t, text, typeUnknown)
 	c.MustTerminate = true
 	return c
 }
 
-func of(gvk schema.GroupVersionKind, c gatekeeper.Claim) gatekeeper.Claim {
-	c.Types = []gatekeeper.Binding{{GroupVersionKind: gvk, Operation: engine.OperationUpdate}}
+func of(gvk schema.GroupVersionKind, c schemaClaim) schemaClaim {
+	c.Types = []binding{{GroupVersionKind: gvk, Operation: engine.OperationUpdate}}
 	return c
 }
 
-func both(c gatekeeper.Claim) gatekeeper.Claim {
+func both(c schemaClaim) schemaClaim {
 	types := slices.Concat(of(conflictPod, c).Types, of(deployment, c).Types)
 	c.Types = types
 	return c

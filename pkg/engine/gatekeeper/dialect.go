@@ -115,13 +115,13 @@ func name(mutators []*mutator) {
 // withoutConflicts takes out the mutators that contradict others, and reports
 // each of them.
 func withoutConflicts(mutators []*mutator) ([]*mutator, []error) {
-	var claims []Claim
+	var claims []schemaClaim
 	for _, m := range mutators {
 		if m.kind != kindAssignMetadata {
 			claims = append(claims, m.claim())
 		}
 	}
-	found := FindConflicts(claims)
+	found := findConflicts(claims)
 	var errs []error
 	kept := make([]*mutator, 0, len(mutators))
 	for _, m := range mutators {

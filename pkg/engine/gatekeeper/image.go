@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// ImageReference is an image reference in the parts that AssignImage knows.
-type ImageReference struct {
+// imageReference is an image reference in the parts that AssignImage knows.
+type imageReference struct {
 	Domain string // "registry.example.com:5000"; empty where none is written
 	Path   string // "library/nginx"
 	Tag    string // ":1.25" or "@sha256:..."; empty where none is written
 }
 
-// ParseImage takes a reference apart. It takes any text: what stands before the first
+// parseImage takes a reference apart. It takes any text: what stands before the first
 // slash is a domain if it looks like one, and what follows the first colon or at
 // sign after that is the tag (mutators/assignimage/imageparser.go in Gatekeeper).
-func ParseImage(text string) ImageReference {
-	var r ImageReference
+func parseImage(text string) imageReference {
+	var r imageReference
 	r.Domain, text = splitDomain(text)
 	r.Path = text
 	if i := strings.IndexAny(text, ":@"); i >= 0 {
@@ -28,7 +28,7 @@ func ParseImage(text string) ImageReference {
 }
 
 // With is the reference with the parts of another one that are not empty.
-func (r ImageReference) With(parts ImageReference) ImageReference {
+func (r imageReference) With(parts imageReference) imageReference {
 	if parts.Domain != "" {
 		r.Domain = parts.Domain
 	}
@@ -42,7 +42,7 @@ func (r ImageReference) With(parts ImageReference) ImageReference {
 }
 
 // String puts the parts together.
-func (r ImageReference) String() string {
+func (r imageReference) String() string {
 	if r.Domain != "" {
 		return r.Domain + "/" + r.Path + r.Tag
 	}
@@ -67,9 +67,9 @@ var (
 )
 
 // Validate says in Gatekeeper's words why parts cannot be assigned.
-func (r ImageReference) Validate() error {
+func (r imageReference) Validate() error {
 	switch {
-	case r == ImageReference{}:
+	case r == imageReference{}:
 		return errors.New("at least one of [assignDomain, assignPath, assignTag] must be set")
 	case r.Domain != "" && !domainForm.MatchString(r.Domain):
 		return fmt.Errorf("assignDomain %q must be a fully-qualified domain name or localhost", r.Domain)

@@ -1,14 +1,12 @@
-package gatekeeper_test
+package gatekeeper
 
 import (
 	"strings"
 	"testing"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper"
 )
 
 func TestParse(t *testing.T) {
-	for text, want := range map[string]gatekeeper.ImageReference{
+	for text, want := range map[string]imageReference{
 		"":                        {},
 		"nginx":                   {Path: "nginx"},
 		"nginx:1.25":              {Path: "nginx", Tag: ":1.25"},
@@ -24,7 +22,7 @@ func TestParse(t *testing.T) {
 		"/":                       {Path: "/"},
 		":@//no image":            {Domain: ":@", Path: "/no image"},
 	} {
-		got := gatekeeper.ParseImage(text)
+		got := parseImage(text)
 		if got != want {
 			t.Errorf("%q is read as %+v, want %+v", text, got, want)
 		}
@@ -37,26 +35,26 @@ func TestParse(t *testing.T) {
 func TestWith(t *testing.T) {
 	const digest = "@sha256:1b26826f602946860c279fce658f31050cff2c596583af237d971f4629b57792"
 	for _, c := range []struct {
-		parts        gatekeeper.ImageReference
+		parts        imageReference
 		before, want string
 	}{
-		{gatekeeper.ImageReference{Domain: "my.io"}, "nginx", "my.io/nginx"},
-		{gatekeeper.ImageReference{Domain: "my.io"}, "docker.io/library/nginx", "my.io/library/nginx"},
-		{gatekeeper.ImageReference{Domain: "my.io"}, "localhost/foo", "my.io/foo"},
-		{gatekeeper.ImageReference{Domain: "my.io"}, "registry:5000/foo:1", "my.io/foo:1"},
-		{gatekeeper.ImageReference{Domain: "my.io"}, "myregistry/foo", "my.io/myregistry/foo"},
-		{gatekeeper.ImageReference{Domain: "my.io"}, "localhost:5000", "my.io/localhost:5000"},
-		{gatekeeper.ImageReference{Domain: "my.io"}, "", "my.io/"},
-		{gatekeeper.ImageReference{Tag: ":v2"}, "nginx:1@sha256:abc", "nginx:v2"},
-		{gatekeeper.ImageReference{Tag: digest}, "r/nginx:1", "r/nginx" + digest},
-		{gatekeeper.ImageReference{Path: "lib/x"}, "gcr.io/a/b:1", "gcr.io/lib/x:1"},
-		{gatekeeper.ImageReference{Domain: "a.b", Path: "c", Tag: ":d"}, "x.y/z:1", "a.b/c:d"},
+		{imageReference{Domain: "my.io"}, "nginx", "my.io/nginx"},
+		{imageReference{Domain: "my.io"}, "docker.io/library/nginx", "my.io/library/nginx"},
+		{imageReference{Domain: "my.io"}, "localhost/foo", "my.io/foo"},
+		{imageReference{Domain: "my.io"}, "registry:5000/foo:1", "my.io/foo:1"},
+		{imageReference{Domain: "my.io"}, "myregistry/foo", "my.io/myregistry/foo"},
+		{imageReference{Domain: "my.io"}, "localhost:5000", "my.io/localhost:5000"},
+		{imageReference{Domain: "my.io"}, "", "my.io/"},
+		{imageReference{Tag: ":v2"}, "nginx:1@sha256:abc", "nginx:v2"},
+		{imageReference{Tag: digest}, "r/nginx:1", "r/nginx" + digest},
+		{imageReference{Path: "lib/x"}, "gcr.io/a/b:1", "gcr.io/lib/x:1"},
+		{imageReference{Domain: "a.b", Path: "c", Tag: ":d"}, "x.y/z:1", "a.b/c:d"},
 	} {
-		once := gatekeeper.ParseImage(c.before).With(c.parts).String()
+		once := parseImage(c.before).With(c.parts).String()
 		if once != c.want {
 			t.Errorf("%+v makes %q of %q, want %q", c.parts, once, c.before, c.want)
 		}
-		if twice := gatekeeper.ParseImage(once).With(c.parts).String(); twice != once {
+		if twice := parseImage(once).With(c.parts).String(); twice != once {
 			t.Errorf("%+v makes %q of %q", c.parts, twice, once)
 		}
 	}
@@ -65,37 +63,37 @@ func TestWith(t *testing.T) {
 func TestValidate(t *testing.T) {
 	digest := "@sha256:" + strings.Repeat("a", 64)
 	for _, c := range []struct {
-		parts gatekeeper.ImageReference
+		parts imageReference
 		want  string // a part of the error; empty for none
 	}{
-		{gatekeeper.ImageReference{}, "at least one of [assignDomain, assignPath, assignTag] must be set"},
-		{gatekeeper.ImageReference{Domain: "my.io"}, ""},
-		{gatekeeper.ImageReference{Domain: "a.b.c:5000"}, ""},
-		{gatekeeper.ImageReference{Domain: "localhost"}, ""},
-		{gatekeeper.ImageReference{Domain: "localhost:5000"}, ""},
-		{gatekeeper.ImageReference{Domain: "registry"}, "fully-qualified domain name or localhost"},
-		{gatekeeper.ImageReference{Domain: "registry:5000"}, "fully-qualified domain name or localhost"},
-		{gatekeeper.ImageReference{Domain: "my.io."}, "fully-qualified domain name or localhost"},
-		{gatekeeper.ImageReference{Domain: "my.io/"}, "fully-qualified domain name or localhost"},
-		{gatekeeper.ImageReference{Domain: "https://my.io"}, "fully-qualified domain name or localhost"},
-		{gatekeeper.ImageReference{Domain: "my.io:x"}, "fully-qualified domain name or localhost"},
-		{gatekeeper.ImageReference{Path: "library/nginx"}, ""},
-		{gatekeeper.ImageReference{Path: "a__b/c--d.e"}, ""},
-		{gatekeeper.ImageReference{Path: "a.b"}, ""},
-		{gatekeeper.ImageReference{Path: "Library"}, "must be a valid docker image path"},
-		{gatekeeper.ImageReference{Path: "a/"}, "must be a valid docker image path"},
-		{gatekeeper.ImageReference{Path: "a//b"}, "must be a valid docker image path"},
-		{gatekeeper.ImageReference{Path: "a:1"}, "must be a valid docker image path"},
-		{gatekeeper.ImageReference{Path: "gcr.io/a"}, `assignDomain must be set if the first part of assignPath "gcr.io/a"`},
-		{gatekeeper.ImageReference{Path: "localhost/a"}, "assignDomain must be set"},
-		{gatekeeper.ImageReference{Domain: "my.io", Path: "gcr.io/a"}, ""},
-		{gatekeeper.ImageReference{Tag: ":v9"}, ""},
-		{gatekeeper.ImageReference{Tag: "v9"}, "must be a valid docker image tag or digest starting with ':' or '@'"},
-		{gatekeeper.ImageReference{Tag: ":"}, "must be a valid docker image tag"},
-		{gatekeeper.ImageReference{Tag: ":" + strings.Repeat("a", 129)}, "must be a valid docker image tag"},
-		{gatekeeper.ImageReference{Tag: digest}, ""},
-		{gatekeeper.ImageReference{Tag: "@sha256:abc"}, "must be a valid docker image tag"},
-		{gatekeeper.ImageReference{Tag: ":1" + digest}, "must be a valid docker image tag"},
+		{imageReference{}, "at least one of [assignDomain, assignPath, assignTag] must be set"},
+		{imageReference{Domain: "my.io"}, ""},
+		{imageReference{Domain: "a.b.c:5000"}, ""},
+		{imageReference{Domain: "localhost"}, ""},
+		{imageReference{Domain: "localhost:5000"}, ""},
+		{imageReference{Domain: "registry"}, "fully-qualified domain name or localhost"},
+		{imageReference{Domain: "registry:5000"}, "fully-qualified domain name or localhost"},
+		{imageReference{Domain: "my.io."}, "fully-qualified domain name or localhost"},
+		{imageReference{Domain: "my.io/"}, "fully-qualified domain name or localhost"},
+		{imageReference{Domain: "https://my.io"}, "fully-qualified domain name or localhost"},
+		{imageReference{Domain: "my.io:x"}, "fully-qualified domain name or localhost"},
+		{imageReference{Path: "library/nginx"}, ""},
+		{imageReference{Path: "a__b/c--d.e"}, ""},
+		{imageReference{Path: "a.b"}, ""},
+		{imageReference{Path: "Library"}, "must be a valid docker image path"},
+		{imageReference{Path: "a/"}, "must be a valid docker image path"},
+		{imageReference{Path: "a//b"}, "must be a valid docker image path"},
+		{imageReference{Path: "a:1"}, "must be a valid docker image path"},
+		{imageReference{Path: "gcr.io/a"}, `assignDomain must be set if the first part of assignPath "gcr.io/a"`},
+		{imageReference{Path: "localhost/a"}, "assignDomain must be set"},
+		{imageReference{Domain: "my.io", Path: "gcr.io/a"}, ""},
+		{imageReference{Tag: ":v9"}, ""},
+		{imageReference{Tag: "v9"}, "must be a valid docker image tag or digest starting with ':' or '@'"},
+		{imageReference{Tag: ":"}, "must be a valid docker image tag"},
+		{imageReference{Tag: ":" + strings.Repeat("a", 129)}, "must be a valid docker image tag"},
+		{imageReference{Tag: digest}, ""},
+		{imageReference{Tag: "@sha256:abc"}, "must be a valid docker image tag"},
+		{imageReference{Tag: ":1" + digest}, "must be a valid docker image tag"},
 	} {
 		err := c.parts.Validate()
 		if (c.want == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), c.want)) {

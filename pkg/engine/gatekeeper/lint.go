@@ -58,7 +58,7 @@ func (m *mutator) lint() {
 	}
 }
 
-// reachesCluster tells whether a type is any kind, or one of the well-known kinds
+// reachesCluster reports whether a type is any kind, or one of the well-known kinds
 // that are in no namespace.
 func reachesCluster(gvk schema.GroupVersionKind) bool {
 	switch gvk.Kind {
@@ -87,7 +87,7 @@ func (m *mutator) shadowedBy(later *mutator) bool {
 	if m.kind != kindAssign || later.kind != kindAssign || later.written.tests || !m.path.HasPrefix(later.path) {
 		return false
 	}
-	mine, theirs := m.action.(*Assign), later.action.(*Assign)
+	mine, theirs := m.action.(*assign), later.action.(*assign)
 	if m.path.String() == later.path.String() && diff.Equal(mine.Value, theirs.Value, diff.Type{}) {
 		return false
 	}

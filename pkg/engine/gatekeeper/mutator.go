@@ -18,7 +18,7 @@ type mutator struct {
 	location   policydecode.Node // in the document, for reports
 	path       location.Path
 	tests      location.Tests
-	action     Action // nil where the mutator does not compile
+	action     action // nil where the mutator does not compile
 	written    written
 }
 
@@ -34,15 +34,15 @@ func (m *mutator) apply(object map[string]any, key engine.ObjectKey) (location.O
 }
 
 // claim is what the mutator implies about its kinds.
-func (m *mutator) claim() Claim {
-	c := Claim{ID: m.id, Name: m.kind + " " + m.name, Location: m.path}
+func (m *mutator) claim() schemaClaim {
+	c := schemaClaim{ID: m.id, Name: m.kind + " " + m.name, Location: m.path}
 	c.Terminal, c.MustTerminate = m.action.Terminal()
 	for i := range m.criteria.ApplyTo {
 		a := &m.criteria.ApplyTo[i]
 		for _, gvk := range typesOf(a) {
 			for _, operation := range []engine.Operation{engine.OperationCreate, engine.OperationUpdate} {
 				if a.Does(operation) {
-					c.Types = append(c.Types, Binding{GroupVersionKind: gvk, Operation: operation})
+					c.Types = append(c.Types, binding{GroupVersionKind: gvk, Operation: operation})
 				}
 			}
 		}

@@ -11,7 +11,7 @@ import (
 
 // decodeSource reads parameters.assign. It reports and returns false where that
 // does not say one value.
-func (m *mutator) decodeSource(n policydecode.Node) (Source, bool) {
+func (m *mutator) decodeSource(n policydecode.Node) (source, bool) {
 	f := n.Fields()
 	set := 0
 	for _, name := range []string{"value", "fromMetadata", "externalData"} {
@@ -23,12 +23,12 @@ func (m *mutator) decodeSource(n policydecode.Node) (Source, bool) {
 	switch {
 	case set == 0:
 		n.Fail("assign must set " + union)
-		return Source{}, false
+		return source{}, false
 	case set > 1:
 		n.Fail("assign must only set " + union)
-		return Source{}, false
+		return source{}, false
 	}
-	s := Source{Value: f.At("value").Value}
+	s := source{Value: f.At("value").Value}
 	from := f.At("fromMetadata").Fields()
 	if field := from.At("field"); f.Has("fromMetadata") {
 		s.Metadata = field.Text()
@@ -44,9 +44,9 @@ func (m *mutator) decodeSource(n policydecode.Node) (Source, bool) {
 	return s, true
 }
 
-func (m *mutator) decodeExternal(n policydecode.Node) *External {
+func (m *mutator) decodeExternal(n policydecode.Node) *external {
 	f := n.Fields()
-	e := &External{Provider: f.At("provider").Text(), DataSource: f.At("dataSource").Text(), Location: m.path}
+	e := &external{Provider: f.At("provider").Text(), DataSource: f.At("dataSource").Text(), Location: m.path}
 	policy, fallback := f.At("failurePolicy"), f.At("default")
 	f.Done()
 	if e.Provider == "" {
@@ -70,7 +70,7 @@ func (m *mutator) decodeExternal(n policydecode.Node) *External {
 	return e
 }
 
-func (m *mutator) decodeAssign(parameters *policydecode.Fields) Action {
+func (m *mutator) decodeAssign(parameters *policydecode.Fields) action {
 	n := parameters.At("assign")
 	s, ok := m.decodeSource(n)
 	if !ok {
@@ -83,12 +83,12 @@ func (m *mutator) decodeAssign(parameters *policydecode.Fields) Action {
 			n.Lint("Gatekeeper itself refuses to write whole elements of a list whose key is a number")
 		}
 	}
-	return &Assign{Source: s}
+	return &assign{source: s}
 }
 
 // checkElement holds that an element that is to be added to a list is the one
 // that the location names.
-func checkElement(list location.List, s Source) error {
+func checkElement(list location.List, s source) error {
 	switch {
 	case s.External != nil:
 		return errors.New("cannot assign external data response to a list")
@@ -105,7 +105,7 @@ func checkElement(list location.List, s Source) error {
 	return nil
 }
 
-func (m *mutator) decodeAssignMetadata(parameters *policydecode.Fields) Action {
+func (m *mutator) decodeAssignMetadata(parameters *policydecode.Fields) action {
 	n := parameters.At("assign")
 	s, ok := m.decodeSource(n)
 	if !ok {
@@ -117,11 +117,11 @@ func (m *mutator) decodeAssignMetadata(parameters *policydecode.Fields) Action {
 	if s.External != nil && s.External.DataSource != "Username" {
 		n.Fail("only username data source is supported for assignmetadata %s", m.name)
 	}
-	return &AssignMetadata{Source: s}
+	return &assignMetadata{source: s}
 }
 
-func (m *mutator) decodeModifySet(parameters *policydecode.Fields) Action {
-	out := &ModifySet{}
+func (m *mutator) decodeModifySet(parameters *policydecode.Fields) action {
+	out := &modifySet{}
 	switch operation := parameters.At("operation"); operation.Text() {
 	case "", "merge":
 	case "prune":
@@ -141,12 +141,12 @@ func (m *mutator) decodeModifySet(parameters *policydecode.Fields) Action {
 	return out
 }
 
-func (m *mutator) decodeAssignImage(parameters *policydecode.Fields) Action {
-	parts := ImageReference{
+func (m *mutator) decodeAssignImage(parameters *policydecode.Fields) action {
+	parts := imageReference{
 		Domain: parameters.At("assignDomain").Text(), Path: parameters.At("assignPath").Text(), Tag: parameters.At("assignTag").Text(),
 	}
 	if err := parts.Validate(); err != nil {
 		parameters.Fail("%s has invalid parameters: %w", m.said(), err)
 	}
-	return &AssignImage{Parts: parts}
+	return &assignImage{Parts: parts}
 }

@@ -24,7 +24,7 @@ type run struct {
 	changes   int                        // by all mutators in all rounds
 	assumed   engine.Warning             // what had to be taken for granted of the Namespace
 	failed    int                        // index of the mutator that failed, or -1
-	endless   *NotConvergingError
+	endless   *notConvergingError
 }
 
 // history is what one mutator did so far.
@@ -59,7 +59,7 @@ func (r *run) spare(sink engine.Sink, reason string) {
 	for _, m := range r.program.mutators {
 		step := engine.Step{Rule: m.ref, Subject: r.target.Key, Outcome: engine.NotMatched}
 		if sink.Wants(engine.NotMatched) {
-			step.Err = &SparedError{Reason: reason}
+			step.Err = &sparedError{Reason: reason}
 		}
 		sink.Step(step)
 	}
@@ -83,7 +83,7 @@ func (r *run) converge(limit int) {
 			return
 		}
 	}
-	r.endless = &NotConvergingError{Rounds: rounds, Limited: rounds < r.program.rounds}
+	r.endless = &notConvergingError{Rounds: rounds, Limited: rounds < r.program.rounds}
 	r.abandon()
 }
 
@@ -124,7 +124,7 @@ func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (loc
 	h.matched = true
 	out, err := m.apply(object.Object, r.target.Key)
 	if err != nil {
-		return out, &RefusedError{Err: err}
+		return out, &refusedError{Err: err}
 	}
 	h.skip, h.empty = out.Skip, out.Empty
 	switch {
@@ -206,21 +206,21 @@ func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 	if r.assumed != "" && h.matched && m.criteria.NamespaceLabels != nil {
 		step.Warnings = append(step.Warnings, r.assumed)
 	}
-	var external *ExternalDataError
+	var external *externalDataError
 	switch {
 	case h.err != nil:
 		step.Outcome, step.Err = engine.Failed, h.err
 	case r.endless != nil && h.times > 0:
-		step.Outcome, step.Err = engine.Failed, &RefusedError{Err: r.endless}
+		step.Outcome, step.Err = engine.Failed, &refusedError{Err: r.endless}
 	case !h.matched:
 		step.Outcome, step.AsCreated = engine.NotMatched, false
 		if sink.Wants(engine.NotMatched) {
 			step.Err = r.reason(i)
 		}
 	case r.failed >= 0:
-		step.Outcome, step.Err = engine.Skipped, &HeldBackError{By: r.program.mutators[r.failed].ref.Policy}
+		step.Outcome, step.Err = engine.Skipped, &heldBackError{By: r.program.mutators[r.failed].ref.Policy}
 	case r.endless != nil:
-		step.Outcome, step.Err = engine.Skipped, &RefusedError{Err: r.endless}
+		step.Outcome, step.Err = engine.Skipped, &refusedError{Err: r.endless}
 	case h.times > 0:
 		step.Outcome, step.After = engine.Changed, h.after
 		if h.warning != "" {
@@ -233,7 +233,7 @@ func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 	default:
 		step.Outcome = engine.Unchanged
 		if h.empty != nil && sink.Wants(engine.Unchanged) {
-			step.Err = &EmptyListError{List: h.empty}
+			step.Err = &emptyListError{List: h.empty}
 		}
 	}
 	return step
@@ -243,7 +243,7 @@ func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 func (r *run) reason(i int) error {
 	h := &r.history[i]
 	if h.result.Applies() { // an earlier mutator failed before this one's turn came
-		return &HeldBackError{By: r.program.mutators[r.failed].ref.Policy}
+		return &heldBackError{By: r.program.mutators[r.failed].ref.Policy}
 	}
 	c := r.candidate
 	c.Object = r.object.Object

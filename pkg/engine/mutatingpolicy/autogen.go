@@ -8,18 +8,18 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
 )
 
-// Derivation is how a policy for Pods becomes one for some of their controllers.
-type Derivation struct {
+// derivation is how a policy for Pods becomes one for some of their controllers.
+type derivation struct {
 	// Name is what Kyverno calls the group: "defaults" or "cronjobs".
 	Name string
 	// Rules are the resource rules of the derived policy, without operations.
-	Rules []Resources
+	Rules []resources
 	// template is the path of the Pod template in the controllers.
 	template []string
 }
 
-// Resources are resources of one API group that a derived policy matches.
-type Resources struct {
+// resources are resources of one API group that a derived policy matches.
+type resources struct {
 	Group, Version string
 	Names          []string
 }
@@ -43,17 +43,17 @@ var controllers = []controller{
 	{"jobs", "batch", "spec.template"},
 }
 
-// KnownController tells whether Kyverno derives policies for a resource.
-func KnownController(resource string) bool {
+// knownController reports whether Kyverno derives policies for a resource.
+func knownController(resource string) bool {
 	return slices.ContainsFunc(controllers, func(c controller) bool { return c.name == resource })
 }
 
-// Derivations are those for the wanted controllers: nil stands for all, an empty
+// derivations are those for the wanted controllers: nil stands for all, an empty
 // list for none, and resources that are not Known count for nothing.
-func Derivations(wanted []string) []Derivation {
-	var out []Derivation
+func derivations(wanted []string) []derivation {
+	var out []derivation
 	for _, name := range []string{"cronjobs", "defaults"} {
-		d := Derivation{Name: name}
+		d := derivation{Name: name}
 		for _, c := range controllers {
 			if (c.name == "cronjobs") == (name == "cronjobs") && (wanted == nil || slices.Contains(wanted, c.name)) {
 				d.add(c)
@@ -66,13 +66,13 @@ func Derivations(wanted []string) []Derivation {
 	return out
 }
 
-func (d *Derivation) add(c controller) {
+func (d *derivation) add(c controller) {
 	d.template = strings.Split(c.template, ".")
 	if last := len(d.Rules) - 1; last >= 0 && d.Rules[last].Group == c.group {
 		d.Rules[last].Names = append(d.Rules[last].Names, c.name)
 		return
 	}
-	d.Rules = append(d.Rules, Resources{Group: c.group, Version: "v1", Names: []string{c.name}})
+	d.Rules = append(d.Rules, resources{Group: c.group, Version: "v1", Names: []string{c.name}})
 }
 
 // onlyPods reports whether constraints are those of a policy that Kyverno derives
@@ -89,7 +89,7 @@ func onlyPods(c *match.Constraints) bool {
 
 // constraints derives those of the controllers, in the namespaces and for the operations
 // of those for Pods.
-func (d Derivation) constraints(pods *match.Constraints) *match.Constraints {
+func (d derivation) constraints(pods *match.Constraints) *match.Constraints {
 	out := &match.Constraints{Namespaces: pods.Namespaces}
 	for _, g := range d.Rules {
 		r := match.Rule{Groups: []string{g.Group}, Versions: []string{g.Version}, Operations: pods.Rules[0].Operations, Scope: pods.Rules[0].Scope}
@@ -110,7 +110,7 @@ var reference = regexp.MustCompile(`\b(object|oldObject|Object)\.(spec|metadata\
 // and annotations move into the template, and an expression that begins with
 // Object{ has its content moved there. Everything else stays as it is written,
 // such as object.metadata.name and the type Object.metadata.
-func (d Derivation) Rewrite(expression string) string {
+func (d derivation) Rewrite(expression string) string {
 	template := strings.Join(d.template, ".")
 	expression = reference.ReplaceAllString(expression, "${1}."+template+".${2}")
 	content, isObject := strings.CutPrefix(strings.TrimSpace(expression), "Object{")
@@ -125,7 +125,7 @@ func (d Derivation) Rewrite(expression string) string {
 }
 
 // wrap builds the object that holds nothing but the template.
-func (d Derivation) wrap(content string) string {
+func (d derivation) wrap(content string) string {
 	var b strings.Builder
 	b.WriteString("Object{")
 	typeName := "Object"

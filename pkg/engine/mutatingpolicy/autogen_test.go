@@ -1,4 +1,4 @@
-package mutatingpolicy_test
+package mutatingpolicy
 
 import (
 	"path/filepath"
@@ -7,8 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy"
 )
 
 // A case is an archive with a section "pod", the expression as it is written,
@@ -27,7 +25,7 @@ func TestRewrite(t *testing.T) {
 		for _, f := range archive.Files {
 			sections[f.Name] = strings.TrimSpace(string(f.Data))
 		}
-		for _, d := range mutatingpolicy.Derivations(nil) {
+		for _, d := range derivations(nil) {
 			want, ok := sections[d.Name]
 			if !ok {
 				t.Errorf("%s: no section %s", file, d.Name)
@@ -40,28 +38,28 @@ func TestRewrite(t *testing.T) {
 }
 
 func TestAutogenDerivations(t *testing.T) {
-	cronJobs := mutatingpolicy.Resources{Group: "batch", Version: "v1", Names: []string{"cronjobs"}}
-	jobs := mutatingpolicy.Resources{Group: "batch", Version: "v1", Names: []string{"jobs"}}
-	apps := func(names ...string) mutatingpolicy.Resources {
-		return mutatingpolicy.Resources{Group: "apps", Version: "v1", Names: names}
+	cronJobs := resources{Group: "batch", Version: "v1", Names: []string{"cronjobs"}}
+	jobs := resources{Group: "batch", Version: "v1", Names: []string{"jobs"}}
+	apps := func(names ...string) resources {
+		return resources{Group: "apps", Version: "v1", Names: names}
 	}
 	for _, c := range []struct {
 		name   string
 		wanted []string
-		want   map[string][]mutatingpolicy.Resources
+		want   map[string][]resources
 	}{
-		{"all where nothing is said", nil, map[string][]mutatingpolicy.Resources{
+		{"all where nothing is said", nil, map[string][]resources{
 			"cronjobs": {cronJobs}, "defaults": {apps("daemonsets", "deployments", "replicasets", "statefulsets"), jobs},
 		}},
-		{"none for an empty list", []string{}, map[string][]mutatingpolicy.Resources{}},
-		{"one", []string{"deployments"}, map[string][]mutatingpolicy.Resources{"defaults": {apps("deployments")}}},
-		{"two groups", []string{"jobs", "statefulsets"}, map[string][]mutatingpolicy.Resources{"defaults": {apps("statefulsets"), jobs}}},
-		{"cron jobs alone", []string{"cronjobs"}, map[string][]mutatingpolicy.Resources{"cronjobs": {cronJobs}}},
-		{"one that has no Pod template", []string{"services"}, map[string][]mutatingpolicy.Resources{}},
+		{"none for an empty list", []string{}, map[string][]resources{}},
+		{"one", []string{"deployments"}, map[string][]resources{"defaults": {apps("deployments")}}},
+		{"two groups", []string{"jobs", "statefulsets"}, map[string][]resources{"defaults": {apps("statefulsets"), jobs}}},
+		{"cron jobs alone", []string{"cronjobs"}, map[string][]resources{"cronjobs": {cronJobs}}},
+		{"one that has no Pod template", []string{"services"}, map[string][]resources{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := map[string][]mutatingpolicy.Resources{}
-			for _, d := range mutatingpolicy.Derivations(c.wanted) {
+			got := map[string][]resources{}
+			for _, d := range derivations(c.wanted) {
 				got[d.Name] = d.Rules
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -72,7 +70,7 @@ func TestAutogenDerivations(t *testing.T) {
 }
 
 func TestKnown(t *testing.T) {
-	if !mutatingpolicy.KnownController("deployments") || mutatingpolicy.KnownController("replicationcontrollers") {
+	if !knownController("deployments") || knownController("replicationcontrollers") {
 		t.Error("deployments are known, replicationcontrollers are not")
 	}
 }

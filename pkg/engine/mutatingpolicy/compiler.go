@@ -16,7 +16,7 @@ import (
 // compiler compiles the policies of a run.
 type compiler struct {
 	filter       engine.RuleFilter
-	exceptions   []*Exception
+	exceptions   []*exceptionSpec
 	entries      *library.Entries
 	environments map[string]*cel.Environment // by the namespace of policies
 	errs         []error                     // what is wrong with exceptions, each told once
@@ -25,7 +25,7 @@ type compiler struct {
 // compile turns a policy into its rule and those that are derived from it; into
 // none where anything is wrong.
 func (c *compiler) compile(r *policydecode.Report, d engine.Document) []*rule {
-	p := DecodePolicy(r, d)
+	p := decodePolicy(r, d)
 	if len(r.Errs) > 0 || (p.Targets != nil && !p.Existing) {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (c *compiler) compile(r *policydecode.Report, d engine.Document) []*rule {
 	}
 	var rules []*rule
 	for _, v := range variants {
-		build := ruleBuilder{compiler: c, environment: environment, Policy: p, variant: v}
+		build := ruleBuilder{compiler: c, environment: environment, policySpec: p, variant: v}
 		rules = append(rules, build.rule(d.Origin))
 		if len(r.Errs) > 0 {
 			return nil
@@ -74,14 +74,14 @@ type variant struct {
 	rewrite     func(expression string) string
 }
 
-func derived(p *Policy, d Derivation) variant {
+func derived(p *policySpec, d derivation) variant {
 	return variant{rule: "autogen-" + d.Name, constraints: d.constraints(p.Constraints), rewrite: d.Rewrite}
 }
 
 // ruleBuilder compiles the expressions of one variant of a policy.
 type ruleBuilder struct {
 	*compiler
-	*Policy
+	*policySpec
 	variant
 	environment *cel.Environment
 	scope       *cel.Scope
@@ -92,7 +92,7 @@ type ruleBuilder struct {
 func (b *ruleBuilder) rule(origin string) *rule {
 	r := &rule{
 		ref:    engine.RuleRef{Dialect: Name, Policy: b.DisplayName(), Rule: b.variant.rule, Origin: origin},
-		policy: b.Policy, constraints: b.variant.constraints, entries: b.entries,
+		policy: b.policySpec, constraints: b.variant.constraints, entries: b.entries,
 	}
 	var err error
 	if b.scope, err = b.environment.NewScope(); err != nil {
@@ -132,7 +132,7 @@ func (b *ruleBuilder) failed(n policydecode.Node, err error) {
 	n.Fail("%w", err)
 }
 
-func (b *ruleBuilder) expression(x Expression, want ...*celgo.Type) *cel.Expression {
+func (b *ruleBuilder) expression(x expressionSpec, want ...*celgo.Type) *cel.Expression {
 	compiled, err := b.scope.Compile(x.Text, want...)
 	if err != nil {
 		b.failed(x.Node, err)
@@ -142,7 +142,7 @@ func (b *ruleBuilder) expression(x Expression, want ...*celgo.Type) *cel.Express
 	return compiled
 }
 
-func (b *ruleBuilder) conditionsOf(scope *cel.Scope, written []Expression, rewrite func(string) string) []condition {
+func (b *ruleBuilder) conditionsOf(scope *cel.Scope, written []expressionSpec, rewrite func(string) string) []condition {
 	var out []condition
 	for _, x := range written {
 		compiled, err := scope.Condition(rewrite(x.Text))
@@ -184,7 +184,7 @@ func (b *ruleBuilder) mutate(r *rule) {
 // service.
 func (b *ruleBuilder) except(r *rule) {
 	for _, x := range b.exceptions {
-		if !x.Names(b.Policy) {
+		if !x.Names(b.policySpec) {
 			continue
 		}
 		scope, err := b.environment.NewScope()
@@ -194,7 +194,7 @@ func (b *ruleBuilder) except(r *rule) {
 		}
 		if len(x.Report.Errs) == 0 {
 			conditions := b.conditionsOf(scope, x.Conditions, unchanged)
-			r.exceptions = append(r.exceptions, &exception{Exception: x, scope: scope, conditions: conditions})
+			r.exceptions = append(r.exceptions, &exception{exceptionSpec: x, scope: scope, conditions: conditions})
 			b.errs = append(b.errs, x.Report.Errs...)
 		}
 		if len(x.Report.Errs) > 0 {

@@ -1,4 +1,4 @@
-package mutatingpolicy_test
+package mutatingpolicy
 
 import (
 	"testing"
@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -22,11 +21,11 @@ func document(t *testing.T, text string) (*policydecode.Report, engine.Document)
 	return &policydecode.Report{Warn: func(engine.CompileError) {}}, engine.Document{Object: u}
 }
 
-func policy(t *testing.T, kind, metadata, spec string) *mutatingpolicy.Policy {
+func policy(t *testing.T, kind, metadata, spec string) *policySpec {
 	t.Helper()
 	r, d := document(t, "{apiVersion: policies.kyverno.io/v1, kind: "+kind+", metadata: "+metadata+", spec: {"+
 		"mutations: [{patchType: JSONPatch, jsonPatch: {expression: '[]'}}], "+spec+"}}")
-	p := mutatingpolicy.DecodePolicy(r, d)
+	p := decodePolicy(r, d)
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -35,10 +34,10 @@ func policy(t *testing.T, kind, metadata, spec string) *mutatingpolicy.Policy {
 
 func TestDisplayName(t *testing.T) {
 	for _, c := range []struct{ kind, metadata, name, namespace string }{
-		{mutatingpolicy.KindPolicy, "{name: a}", "a", ""},
-		{mutatingpolicy.KindPolicy, "{name: a, namespace: shop}", "a", ""}, // a cluster-scoped kind has none
-		{mutatingpolicy.KindNamespacedPolicy, "{name: a, namespace: shop}", "shop/a", "shop"},
-		{mutatingpolicy.KindNamespacedPolicy, "{name: a}", "default/a", "default"},
+		{kindPolicy, "{name: a}", "a", ""},
+		{kindPolicy, "{name: a, namespace: shop}", "a", ""}, // a cluster-scoped kind has none
+		{kindNamespacedPolicy, "{name: a, namespace: shop}", "shop/a", "shop"},
+		{kindNamespacedPolicy, "{name: a}", "default/a", "default"},
 	} {
 		p := policy(t, c.kind, c.metadata, "")
 		if p.DisplayName() != c.name || p.Namespace != c.namespace {
@@ -68,7 +67,7 @@ func TestDerivations(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
-			for _, d := range policy(t, mutatingpolicy.KindPolicy, "{name: a}", c.spec).Derivations() {
+			for _, d := range policy(t, kindPolicy, "{name: a}", c.spec).Derivations() {
 				got = append(got, d.Name)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -81,13 +80,13 @@ func TestDerivations(t *testing.T) {
 func TestException(t *testing.T) {
 	r, d := document(t, `{metadata: {name: x, namespace: kyverno}, spec: {expiresAt: "2026-01-02T00:00:00Z", images: ["r.io/*"],
 		policyRefs: [{kind: MutatingPolicy, name: a}, {kind: NamespacedMutatingPolicy, name: b}]}}`)
-	x := mutatingpolicy.DecodeException(r, d)
+	x := decodeException(r, d)
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}
 	for kind, names := range map[string]map[string]bool{
-		mutatingpolicy.KindPolicy:           {"a": true, "b": false},
-		mutatingpolicy.KindNamespacedPolicy: {"a": false, "b": true},
+		kindPolicy:           {"a": true, "b": false},
+		kindNamespacedPolicy: {"a": false, "b": true},
 	} {
 		for name, want := range names {
 			if got := x.Names(policy(t, kind, "{name: "+name+"}", "")); got != want {

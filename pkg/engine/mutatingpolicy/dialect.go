@@ -32,13 +32,13 @@ func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
 	if gk == library.GlobalContextEntry {
 		return engine.Input
 	}
-	if gk.Group != Group {
+	if gk.Group != group {
 		return engine.Foreign
 	}
 	switch gk.Kind {
-	case KindPolicy, KindNamespacedPolicy:
+	case kindPolicy, kindNamespacedPolicy:
 		return engine.Policy
-	case KindException:
+	case kindException:
 		return engine.Input
 	}
 	return engine.Foreign
@@ -64,7 +64,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 			shared.entries.Add(document)
 		case d.Accepts(gk) == engine.Input:
 			r := newReport(document, c.Warn)
-			shared.exceptions = append(shared.exceptions, DecodeException(r, document))
+			shared.exceptions = append(shared.exceptions, decodeException(r, document))
 			all.Errs = append(all.Errs, r.Errs...)
 		}
 	}
@@ -83,7 +83,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 
 func newReport(d engine.Document, warn func(engine.CompileError)) *policydecode.Report {
 	name := d.Object.GetName()
-	if ns := d.Object.GetNamespace(); ns != "" && d.Object.GetKind() != KindPolicy {
+	if ns := d.Object.GetNamespace(); ns != "" && d.Object.GetKind() != kindPolicy {
 		name = ns + "/" + name
 	}
 	return &policydecode.Report{Origin: d.Origin, Policy: d.Object.GetKind() + " " + name, Warn: warn}

@@ -85,7 +85,7 @@ func (r *rule) propagateAs(e *execution, sink engine.Sink) ([]*effect, *engine.S
 		return nil, &step
 	}
 	if len(effects) == 0 {
-		step := e.triggerStep(&SkippedError{Reason: "the policy names no target"})
+		step := e.triggerStep(&skippedError{Reason: "the policy names no target"})
 		return nil, &step
 	}
 	return effects, nil
@@ -228,7 +228,7 @@ func (e *execution) namedTargets(evaluation *cel.Evaluation) ([]*effect, error) 
 		case key.Kind == "" || key.Name == "":
 			return nil, &cel.ExpressionError{Field: field, Err: errors.New("a target has no kind or no name")}
 		case ns != "" && key.Namespace != ns:
-			return nil, &cel.ExpressionError{Field: field, Err: fmt.Errorf("%s is not in namespace %s, which a %s cannot leave", key, ns, KindNamespacedPolicy)}
+			return nil, &cel.ExpressionError{Field: field, Err: fmt.Errorf("%s is not in namespace %s, which a %s cannot leave", key, ns, kindNamespacedPolicy)}
 		}
 		resource := resourceOf(engine.Target{Key: key})
 		if m := e.world.Mapper; m != nil {

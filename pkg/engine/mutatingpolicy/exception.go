@@ -12,12 +12,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// Exception is a PolicyException. Its expressions are compiled for each policy
+// exceptionSpec is a PolicyException. Its expressions are compiled for each policy
 // that it names: what they may call depends on the policy.
-type Exception struct {
+type exceptionSpec struct {
 	Name       string // "namespace/name"
 	Report     *policydecode.Report
-	Conditions []Expression
+	Conditions []expressionSpec
 	// Images and Values are what the policy's own expressions may allow; an exception
 	// with neither holds the policy back altogether.
 	Images, Values []string
@@ -29,12 +29,12 @@ type Exception struct {
 
 type policyRef struct{ kind, name string }
 
-// DecodeException reads an exception. What is wrong with it goes to the report,
+// decodeException reads an exception. What is wrong with it goes to the report,
 // which the Exception keeps for its expressions.
-func DecodeException(r *policydecode.Report, d engine.Document) *Exception {
+func decodeException(r *policydecode.Report, d engine.Document) *exceptionSpec {
 	root := policydecode.Node{Report: r, Value: d.Object.Object}.Fields()
 	spec := root.At("spec").Fields()
-	x := &Exception{
+	x := &exceptionSpec{
 		Name: d.Object.GetName(), Report: r, Conditions: expressions(spec.At("matchConditions")),
 		Images: spec.At("images").Texts(), Values: spec.At("allowedValues").Texts(),
 		Passes: spec.At("reportResult").OneOf("skip", "pass") == "pass",
@@ -60,7 +60,7 @@ func DecodeException(r *policydecode.Report, d engine.Document) *Exception {
 	return x
 }
 
-func (x *Exception) decodeExpiry(n policydecode.Node) {
+func (x *exceptionSpec) decodeExpiry(n policydecode.Node) {
 	if n.Text() == "" {
 		return
 	}
@@ -70,21 +70,23 @@ func (x *Exception) decodeExpiry(n policydecode.Node) {
 	}
 }
 
-// Names tells whether the exception is one from the policy: by kind and name, as
+// Names reports whether the exception is one from the policy: by kind and name, as
 // for Kyverno, whatever the namespace.
-func (x *Exception) Names(p *Policy) bool {
+func (x *exceptionSpec) Names(p *policySpec) bool {
 	return slices.Contains(x.policies, policyRef{kind: p.Kind, name: p.Name})
 }
 
-// Expired tells whether the exception has run out.
-func (x *Exception) Expired(now time.Time) bool { return !x.expires.IsZero() && !now.Before(x.expires) }
+// Expired reports whether the exception has run out.
+func (x *exceptionSpec) Expired(now time.Time) bool {
+	return !x.expires.IsZero() && !now.Before(x.expires)
+}
 
-// Partial tells whether the exception only allows some images or values.
-func (x *Exception) Partial() bool { return len(x.Images)+len(x.Values) > 0 }
+// Partial reports whether the exception only allows some images or values.
+func (x *exceptionSpec) Partial() bool { return len(x.Images)+len(x.Values) > 0 }
 
 // exception is a PolicyException, compiled for a rule.
 type exception struct {
-	*Exception
+	*exceptionSpec
 	scope      *cel.Scope
 	conditions []condition
 }
@@ -120,17 +122,17 @@ func (e *execution) excepted() (images, values []string, err error) {
 		verb = "passed"
 	}
 	slices.Sort(full)
-	return nil, nil, &SkippedError{Reason: fmt.Sprintf("rule is %s due to policy exception: %s", verb, strings.Join(full, ", "))}
+	return nil, nil, &skippedError{Reason: fmt.Sprintf("rule is %s due to policy exception: %s", verb, strings.Join(full, ", "))}
 }
 
-// SkippedError is why a rule that matched was held back, in Kyverno's words.
-type SkippedError struct{ Reason string }
+// skippedError is why a rule that matched was held back, in Kyverno's words.
+type skippedError struct{ Reason string }
 
 // Error is the reason.
-func (e *SkippedError) Error() string { return e.Reason }
+func (e *skippedError) Error() string { return e.Reason }
 
 func isSkipped(err error) bool {
-	var skipped *SkippedError
+	var skipped *skippedError
 	var unmet *cel.ConditionError
 	return errors.As(err, &skipped) || errors.As(err, &unmet)
 }

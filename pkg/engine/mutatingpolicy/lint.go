@@ -8,7 +8,7 @@ import (
 )
 
 func lintVersion(n policydecode.Node) {
-	switch version := strings.TrimPrefix(n.Text(), Group+"/"); version {
+	switch version := strings.TrimPrefix(n.Text(), group+"/"); version {
 	case "v1", "v1beta1":
 	case "v1alpha1":
 		n.Lint("v1alpha1 is deprecated; v1 has the same fields")
@@ -18,7 +18,7 @@ func lintVersion(n policydecode.Node) {
 }
 
 // lint tells what is probably not meant, and what Kyverno does otherwise.
-func (p *Policy) lint() {
+func (p *policySpec) lint() {
 	switch constraints := p.At("matchConstraints"); {
 	case len(p.Constraints.Rules) == 0:
 		constraints.Lint("has no resourceRules, so that everything matches; Kyverno's webhook refuses such a policy")
@@ -30,14 +30,14 @@ func (p *Policy) lint() {
 	} else {
 		p.lintUnused()
 	}
-	isJSONPatch := func(m Mutation) bool { return m.JSONPatch }
+	isJSONPatch := func(m mutationSpec) bool { return m.JSONPatch }
 	if len(p.Derivations()) > 0 && slices.ContainsFunc(p.Mutations, isJSONPatch) {
 		p.At("mutations").Lint("Kyverno also applies this policy to Pod controllers, but leaves the paths of JSON patches as they are, so that they miss the Pod template; " +
 			"autogen.podControllers.controllers: [] keeps it to Pods")
 	}
 }
 
-func (p *Policy) lintExisting() {
+func (p *policySpec) lintExisting() {
 	if p.Targets == nil && len(p.Conditions) > 0 {
 		p.At("matchConditions").Lint("Kyverno 1.19 does not look at matchConditions when it mutates existing objects (kyverno/kyverno#17411): it changes every object that " +
 			"matchConstraints select. Here they are honoured, as up to Kyverno 1.18; targetMatchConditions mean the same to both")
@@ -48,7 +48,7 @@ func (p *Policy) lintExisting() {
 }
 
 // lintUnused tells of what only matters to a policy that mutates existing objects.
-func (p *Policy) lintUnused() {
+func (p *policySpec) lintUnused() {
 	if p.Targets != nil {
 		p.At("targetMatchConstraints").Lint("evaluation.mutateExisting is not enabled, and a policy with targets changes nothing on admission: it does nothing at all")
 	}

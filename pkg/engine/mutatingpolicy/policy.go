@@ -8,52 +8,52 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// Group is the API group of the language.
-const Group = "policies.kyverno.io"
+// group is the API group of the language.
+const group = "policies.kyverno.io"
 
 // The kinds of the language.
 const (
-	KindPolicy           = "MutatingPolicy"
-	KindNamespacedPolicy = "NamespacedMutatingPolicy"
-	KindException        = "PolicyException"
+	kindPolicy           = "MutatingPolicy"
+	kindNamespacedPolicy = "NamespacedMutatingPolicy"
+	kindException        = "PolicyException"
 )
 
-// Expression is the text of an expression, and the name of the condition,
+// expressionSpec is the text of an expression, and the name of the condition,
 // variable or annotation whose it is.
-type Expression struct {
+type expressionSpec struct {
 	policydecode.Node
 	Name, Text string
 }
 
-// Mutation is one of the mutations.
-type Mutation struct {
+// mutationSpec is one of the mutations.
+type mutationSpec struct {
 	policydecode.Node // of the expression
 	Text              string
 	JSONPatch         bool // else it is an apply configuration
 }
 
-// Policy is a MutatingPolicy, or a NamespacedMutatingPolicy.
-type Policy struct {
+// policySpec is a MutatingPolicy, or a NamespacedMutatingPolicy.
+type policySpec struct {
 	policydecode.Node
 	Kind, Name string
 	Namespace  string // of a NamespacedMutatingPolicy, which stays in it; else empty
 
 	Constraints *match.Constraints
-	Conditions  []Expression
-	Variables   []Expression
-	Mutations   []Mutation
-	Annotations []Expression // auditAnnotations, by key
+	Conditions  []expressionSpec
+	Variables   []expressionSpec
+	Mutations   []mutationSpec
+	Annotations []expressionSpec // auditAnnotations, by key
 
 	// Targets are the targetMatchConstraints; nil where every object is its own target.
 	Targets          *match.Constraints
-	TargetExpression Expression // Text is empty where there is none
-	TargetConditions []Expression
+	TargetExpression expressionSpec // Text is empty where there is none
+	TargetConditions []expressionSpec
 
 	Existing        bool // evaluation.mutateExisting
 	ServerSide      bool // evaluation.useServerSideApply
 	FailuresIgnored bool // failurePolicy: Ignore
 	Reinvoked       bool // reinvocationPolicy: IfNeeded
-	// Generated tells that the cluster's Kyverno has made a MutatingAdmissionPolicy
+	// Generated reports that the cluster's Kyverno has made a MutatingAdmissionPolicy
 	// of it, and does nothing itself.
 	Generated bool
 
@@ -61,11 +61,11 @@ type Policy struct {
 	fields      *policydecode.Fields
 }
 
-// DecodePolicy reads a policy. What is wrong with it goes to the report, and so
+// decodePolicy reads a policy. What is wrong with it goes to the report, and so
 // do the warnings of a policy with which nothing is.
-func DecodePolicy(r *policydecode.Report, d engine.Document) *Policy {
-	p := &Policy{Kind: d.Object.GetKind(), Name: d.Object.GetName(), Node: policydecode.Node{Report: r, Value: d.Object.Object}}
-	if p.Kind == KindNamespacedPolicy {
+func decodePolicy(r *policydecode.Report, d engine.Document) *policySpec {
+	p := &policySpec{Kind: d.Object.GetKind(), Name: d.Object.GetName(), Node: policydecode.Node{Report: r, Value: d.Object.Object}}
+	if p.Kind == kindNamespacedPolicy {
 		if p.Namespace = d.Object.GetNamespace(); p.Namespace == "" {
 			p.Namespace = "default"
 		}
@@ -94,7 +94,7 @@ func DecodePolicy(r *policydecode.Report, d engine.Document) *Policy {
 }
 
 // DisplayName is "name", or "namespace/name" for a namespaced policy.
-func (p *Policy) DisplayName() string {
+func (p *policySpec) DisplayName() string {
 	if p.Namespace == "" {
 		return p.Name
 	}
@@ -102,16 +102,16 @@ func (p *Policy) DisplayName() string {
 }
 
 // At is the place of a field of spec.
-func (p *Policy) At(field string) policydecode.Node { return p.fields.At(field) }
+func (p *policySpec) At(field string) policydecode.Node { return p.fields.At(field) }
 
 // Derivations are how Kyverno derives policies for Pod controllers from this one.
 // One with targets of its own has none: each controller that it also matches would
 // change the same targets again.
-func (p *Policy) Derivations() []Derivation {
+func (p *policySpec) Derivations() []derivation {
 	if !onlyPods(p.Constraints) || p.Targets != nil {
 		return nil
 	}
-	return Derivations(p.controllers)
+	return derivations(p.controllers)
 }
 
 // decodeConstraints reads matchConstraints. Fields that only targetMatchConstraints have
@@ -135,7 +135,7 @@ func selectionsOf(c *match.Constraints, namespace string) []engine.Selection {
 	return out
 }
 
-func (p *Policy) decodeMatch(f *policydecode.Fields) {
+func (p *policySpec) decodeMatch(f *policydecode.Fields) {
 	constraints := f.At("matchConstraints").Fields()
 	p.Constraints = decodeConstraints(constraints)
 	constraints.Done()
@@ -151,11 +151,11 @@ func (p *Policy) decodeMatch(f *policydecode.Fields) {
 }
 
 // expressions reads a list of names and expressions.
-func expressions(n policydecode.Node) []Expression {
-	var out []Expression
+func expressions(n policydecode.Node) []expressionSpec {
+	var out []expressionSpec
 	for _, item := range n.List() {
 		f := item.Fields()
-		x := Expression{Node: f.At("expression"), Name: f.At("name").Text()}
+		x := expressionSpec{Node: f.At("expression"), Name: f.At("name").Text()}
 		if x.Name == "" {
 			f.At("name").Fail("is missing")
 		}
@@ -168,14 +168,14 @@ func expressions(n policydecode.Node) []Expression {
 	return out
 }
 
-func (p *Policy) decodeMutations(n policydecode.Node) {
+func (p *policySpec) decodeMutations(n policydecode.Node) {
 	list := n.List()
 	if len(list) == 0 {
 		n.Fail("has no mutations")
 	}
 	for _, item := range list {
 		f := item.Fields()
-		m := Mutation{}
+		m := mutationSpec{}
 		key := "applyConfiguration"
 		switch patchType := f.At("patchType").Text(); patchType {
 		case "ApplyConfiguration":
@@ -196,10 +196,10 @@ func (p *Policy) decodeMutations(n policydecode.Node) {
 	}
 }
 
-func (p *Policy) decodeAnnotations(n policydecode.Node) {
+func (p *policySpec) decodeAnnotations(n policydecode.Node) {
 	for _, item := range n.List() {
 		f := item.Fields()
-		x := Expression{Node: f.At("valueExpression"), Name: f.At("key").Text()}
+		x := expressionSpec{Node: f.At("valueExpression"), Name: f.At("key").Text()}
 		if x.Text = x.Node.Text(); x.Name == "" || x.Text == "" {
 			f.Fail("needs a key and a valueExpression")
 		}
@@ -208,12 +208,12 @@ func (p *Policy) decodeAnnotations(n policydecode.Node) {
 	}
 }
 
-func (p *Policy) decodeTargets(n policydecode.Node) {
+func (p *policySpec) decodeTargets(n policydecode.Node) {
 	if n.Value == nil {
 		return
 	}
 	f := n.Fields()
-	x := Expression{Node: f.At("expression")}
+	x := expressionSpec{Node: f.At("expression")}
 	x.Text = x.Node.Text()
 	if x.Text == "" && len(f.At("resourceRules").List()) == 0 {
 		n.Lint("has neither resourceRules nor an expression, so that it has no effect: each object that the policy matches is its own target")
@@ -224,7 +224,7 @@ func (p *Policy) decodeTargets(n policydecode.Node) {
 	f.Done()
 }
 
-func (p *Policy) decodeEvaluation(f *policydecode.Fields) {
+func (p *policySpec) decodeEvaluation(f *policydecode.Fields) {
 	admission := enabled(f.At("admission"), true)
 	enabled(f.At("background"), true) // only Kyverno's reports go by it
 	p.Existing = enabled(f.At("mutateExisting"), false)
@@ -248,12 +248,12 @@ func enabled(n policydecode.Node, fallback bool) bool {
 	return fallback
 }
 
-func (p *Policy) decodeAutogen(f *policydecode.Fields) {
+func (p *policySpec) decodeAutogen(f *policydecode.Fields) {
 	pods := f.At("podControllers").Fields()
 	if controllers := pods.At("controllers"); controllers.Value != nil {
 		p.controllers = append([]string{}, controllers.Texts()...)
 		for _, name := range p.controllers {
-			if !KnownController(name) {
+			if !knownController(name) {
 				controllers.Lint("Kyverno derives no policy for %q", name)
 			}
 		}

@@ -41,7 +41,7 @@ func (p *program) Rules() []engine.RuleRef { return p.refs }
 // Selections names what the rules match.
 func (p *program) Selections() []engine.Selection { return p.selections }
 
-// Propagates tells whether there is a rule with targets.
+// Propagates reports whether there is a rule with targets.
 func (p *program) Propagates() bool { return p.propagates }
 
 // Evaluate runs the rules without targets; in the second round those whose

@@ -17,7 +17,7 @@ import (
 // rule is a compiled policy, or one that is derived from it.
 type rule struct {
 	ref         engine.RuleRef
-	policy      *Policy
+	policy      *policySpec
 	constraints *match.Constraints
 	scope       *cel.Scope
 	entries     *library.Entries
@@ -75,7 +75,7 @@ func simulated(t engine.Target) (operation engine.Operation, open bool) {
 	return engine.OperationUpdate, true
 }
 
-// runAs evaluates the rule for one operation, and tells whether that may be what
+// runAs evaluates the rule for one operation, and reports whether that may be what
 // held it back.
 func (r *rule) runAs(e *execution, sink engine.Sink) (step engine.Step, byOperation bool) {
 	e.explain = sink.Wants(engine.Unchanged)
@@ -88,7 +88,7 @@ func (r *rule) runAs(e *execution, sink engine.Sink) (step engine.Step, byOperat
 	case !result.Applies():
 		return e.notMatched(r.constraints, result, sink), result.ByOperation()
 	case r.policy.Generated:
-		return e.step(nil, &SkippedError{Reason: "Kyverno has generated a MutatingAdmissionPolicy from it, which does the work"}), false
+		return e.step(nil, &skippedError{Reason: "Kyverno has generated a MutatingAdmissionPolicy from it, which does the work"}), false
 	}
 	conditions := r.conditions
 	if r.policy.Existing {

@@ -187,7 +187,7 @@ func (f *Fields) At(key string) Node {
 	return Node{Report: f.Report, Rule: f.Rule, Path: path, Value: f.Values[key]}
 }
 
-// Has tells whether a field is there; a null is not.
+// Has reports whether a field is there; a null is not.
 func (f *Fields) Has(key string) bool {
 	f.known[key] = true
 	return f.Values[key] != nil

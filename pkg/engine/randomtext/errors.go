@@ -9,10 +9,10 @@ type PatternError struct {
 	Err     error
 }
 
-// Error gives the pattern and the reason.
+// Error returns the pattern and the reason.
 func (e *PatternError) Error() string { return fmt.Sprintf("pattern %#.200q: %v", e.Pattern, e.Err) }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *PatternError) Unwrap() error { return e.Err }
 
 // LimitError says which bound a pattern, its text or a series of texts went beyond.

@@ -62,7 +62,7 @@ func parseTwoParts(first, second string) Kind {
 	}
 }
 
-// Matches tells whether a type, or a subresource of it, is of this kind. A
+// Matches reports whether a type, or a subresource of it, is of this kind. A
 // pattern for Pods also covers their ephemeral containers, as in Kyverno.
 func (k Kind) Matches(gvk schema.GroupVersionKind, subresource string) bool {
 	if !MatchWildcard(k.Kind, gvk.Kind) || !MatchWildcard(k.Version, gvk.Version) || !MatchWildcard(k.Group, gvk.Group) {
@@ -75,7 +75,7 @@ func (k Kind) Matches(gvk schema.GroupVersionKind, subresource string) bool {
 	return pod && subresource == "ephemeralcontainers"
 }
 
-// Plain tells whether the kind itself is a plain name.
+// Plain reports whether the kind itself is a plain name.
 func (k Kind) Plain() bool { return !HasWildcard(k.Kind) }
 
 // String is the shortest text that parses to the kind.

@@ -51,7 +51,7 @@ func NewWildcardLabels(s *metav1.LabelSelector) (*Labels, error) {
 	return l, nil
 }
 
-// Matches tells whether an object's labels are selected.
+// Matches reports whether an object's labels are selected.
 func (l *Labels) Matches(set map[string]string) bool {
 	if l.wild == nil {
 		return l.exact.Matches(labels.Set(set))
@@ -107,7 +107,7 @@ func expandPair(key, value string, set map[string]string, own []string) (string,
 	return plain.Replace(key), plain.Replace(value)
 }
 
-// Pairs tells whether each pattern pair fits at least one pair of the set in
+// Pairs reports whether each pattern pair fits at least one pair of the set in
 // both key and value, as Kyverno matches annotations.
 func Pairs(patterns, set map[string]string) bool {
 	for key, value := range patterns {
@@ -131,7 +131,7 @@ func hasPair(key, value string, set map[string]string) bool {
 	return false
 }
 
-// AnyOf tells whether one of the patterns covers the text.
+// AnyOf reports whether one of the patterns covers the text.
 func AnyOf(patterns []string, text string) bool {
 	for _, pattern := range patterns {
 		if MatchWildcard(pattern, text) {

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// MatchWildcard tells whether pattern covers the whole of text: `*` stands for any run
+// MatchWildcard reports whether pattern covers the whole of text: `*` stands for any run
 // of characters, `/` included, and `?` for exactly one character. There is no
 // escape. An empty pattern covers empty text only. It needs no more than
 // len(pattern)*len(text) steps, whatever the number of stars.
@@ -37,7 +37,7 @@ func MatchWildcard(pattern, text string) bool {
 	return p == len(pattern)
 }
 
-// HasWildcard tells whether text is a pattern and not a plain name.
+// HasWildcard reports whether text is a pattern and not a plain name.
 func HasWildcard(text string) bool { return strings.ContainsAny(text, "*?") }
 
 // character returns the character at i and its length; a byte that is not

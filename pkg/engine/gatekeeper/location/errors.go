@@ -4,9 +4,9 @@ import (
 	"fmt"
 )
 
-// MismatchError is a value of another type than the location takes it for.
+// typeError is a value of another type than the location takes it for.
 // Gatekeeper refuses such an object at admission.
-type MismatchError struct {
+type typeError struct {
 	Want string // "object" or "List"
 	Got  any    // the value
 	Node Node   // that met it
@@ -14,19 +14,19 @@ type MismatchError struct {
 }
 
 // Error is Gatekeeper's text, and the place.
-func (e *MismatchError) Error() string {
+func (e *typeError) Error() string {
 	return fmt.Sprintf("mismatch between path entry (type: %s) and received object (type: %T). Path: %s (at %s)", e.Want, e.Got, e.Node, place(e.At))
 }
 
-// CastError is an element that is no object, in a list of which one is to be
+// castError is an element that is no object, in a list of which one is to be
 // replaced.
-type CastError struct {
+type castError struct {
 	Got any
 	At  Path // the list
 }
 
 // Error is Gatekeeper's text, and the place.
-func (e *CastError) Error() string {
+func (e *castError) Error() string {
 	return fmt.Sprintf("cast error, unable to case %T to map[string]interface{} (at %s)", e.Got, place(e.At))
 }
 
@@ -38,5 +38,5 @@ func place(p Path) string {
 }
 
 func (w *walker) mismatch(want string, got any, depth int) error {
-	return &MismatchError{Want: want, Got: got, Node: w.path[depth], At: w.path[:depth]}
+	return &typeError{Want: want, Got: got, Node: w.path[depth], At: w.path[:depth]}
 }

@@ -26,7 +26,7 @@ type List struct {
 	Value any // a string or an int64; nil for every element
 }
 
-// Glob tells whether the node stands for every element.
+// Glob reports whether the node stands for every element.
 func (l List) Glob() bool { return l.Value == nil }
 
 func (Field) isNode() {}
@@ -59,7 +59,7 @@ func (p Path) String() string {
 	return b.String()
 }
 
-// HasPrefix tells whether the path begins with the nodes of another one.
+// HasPrefix reports whether the path begins with the nodes of another one.
 func (p Path) HasPrefix(prefix Path) bool {
 	if len(prefix) > len(p) {
 		return false

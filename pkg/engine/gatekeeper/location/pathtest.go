@@ -83,7 +83,7 @@ func (t Tests) contradiction() error {
 	return nil
 }
 
-// RefusedForOrder tells whether Gatekeeper would refuse tests that Compile takes,
+// RefusedForOrder reports whether Gatekeeper would refuse tests that Compile takes,
 // because a part that must not exist is written before one above it that must.
 func RefusedForOrder(tests []Test) bool {
 	for i, first := range tests {
@@ -97,7 +97,7 @@ func RefusedForOrder(tests []Test) bool {
 	return false
 }
 
-// Holds tells whether a mutator may go on past the node at a depth of its
+// Holds reports whether a mutator may go on past the node at a depth of its
 // location, which exists or does not.
 func (t Tests) Holds(depth int, exists bool) bool {
 	condition, tested := t.byDepth[depth]
@@ -113,21 +113,21 @@ func (t Tests) Holds(depth int, exists bool) bool {
 }
 
 // Missing is the test that did not hold at a depth, where there is nothing.
-func (t Tests) Missing(depth int) *HeldBackError { return t.heldBack(depth) }
+func (t Tests) Missing(depth int) *TestError { return t.heldBack(depth) }
 
 // Found is the test that did not hold at a depth, where there is a value.
-func (t Tests) Found(depth int, value any) *HeldBackError {
+func (t Tests) Found(depth int, value any) *TestError {
 	e := t.heldBack(depth)
 	e.exists, e.found = true, value
 	return e
 }
 
-func (t Tests) heldBack(depth int) *HeldBackError {
-	return &HeldBackError{SubPath: t.location[:depth+1], Condition: t.byDepth[depth]}
+func (t Tests) heldBack(depth int) *TestError {
+	return &TestError{SubPath: t.location[:depth+1], Condition: t.byDepth[depth]}
 }
 
-// HeldBackError is the path test that kept a mutator from changing an object.
-type HeldBackError struct {
+// TestError is the path test that kept a mutator from changing an object.
+type TestError struct {
 	SubPath   Path
 	Condition Condition
 	// Discreet keeps the value that was found out of the text.
@@ -138,7 +138,7 @@ type HeldBackError struct {
 }
 
 // Error is like "path test: spec.containers[name: foo] must exist, and is not there".
-func (e *HeldBackError) Error() string {
+func (e *TestError) Error() string {
 	text := "path test: " + e.condition()
 	switch {
 	case e.Condition == Never:
@@ -152,9 +152,9 @@ func (e *HeldBackError) Error() string {
 }
 
 // Brief is the test without what was found on the one object.
-func (e *HeldBackError) Brief() string { return "path test: " + e.condition() }
+func (e *TestError) Brief() string { return "path test: " + e.condition() }
 
-func (e *HeldBackError) condition() string {
+func (e *TestError) condition() string {
 	switch e.Condition {
 	case MustExist:
 		return e.SubPath.String() + " must exist"

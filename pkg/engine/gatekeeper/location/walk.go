@@ -292,7 +292,7 @@ func (w *walker) element(list []any, node List, depth int) (any, effect, error) 
 	for i, existing := range list {
 		object, ok := existing.(map[string]any)
 		if !ok {
-			return nil, effect{}, &CastError{Got: existing, At: w.path[:depth]}
+			return nil, effect{}, &castError{Got: existing, At: w.path[:depth]}
 		}
 		if !named(object, node) {
 			continue
@@ -315,14 +315,14 @@ func (w *walker) element(list []any, node List, depth int) (any, effect, error) 
 	return append(slices.Clone(list), any(value)), wrote, nil
 }
 
-// named tells whether an element is the one that a node names. Texts and numbers
+// named reports whether an element is the one that a node names. Texts and numbers
 // never equal each other.
 func named(element map[string]any, node List) bool {
 	value, present := element[node.Key]
 	return present && SameKey(value, node.Value)
 }
 
-// SameKey tells whether two values of a list's key are the same.
+// SameKey reports whether two values of a list's key are the same.
 func SameKey(a, b any) bool {
 	switch a.(type) {
 	case string, int64, float64, bool:

@@ -203,7 +203,7 @@ func FuzzWalk(f *testing.F) {
 	})
 }
 
-// writesItsOwnWay tells whether the end of a path may be on the way to it: the key
+// writesItsOwnWay reports whether the end of a path may be on the way to it: the key
 // of an element that the path goes through. Mutators with such locations do not
 // compile, or do not converge.
 func writesItsOwnWay(p location.Path) bool {

@@ -32,7 +32,7 @@ func (g glob) matchesGenerated(prefix string) bool {
 	return prefix != "" && openEnd && g.matches(prefix)
 }
 
-// AnyGlob tells whether one of the patterns, in Gatekeeper's syntax, matches.
+// AnyGlob reports whether one of the patterns, in Gatekeeper's syntax, matches.
 func AnyGlob(patterns []string, name string) bool {
 	for _, p := range patterns {
 		if glob(p).matches(name) {

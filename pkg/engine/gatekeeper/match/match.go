@@ -27,12 +27,12 @@ type ApplyTo struct {
 	Operations              []string // empty for all
 }
 
-// Covers tells whether the entry names a type.
+// Covers reports whether the entry names a type.
 func (a *ApplyTo) Covers(gvk schema.GroupVersionKind) bool {
 	return slices.Contains(a.Kinds, gvk.Kind) && slices.Contains(a.Groups, gvk.Group) && slices.Contains(a.Versions, gvk.Version)
 }
 
-// Does tells whether the entry names an operation.
+// Does reports whether the entry names an operation.
 func (a *ApplyTo) Does(o engine.Operation) bool {
 	return len(a.Operations) == 0 || slices.Contains(a.Operations, "*") || slices.Contains(a.Operations, string(o))
 }
@@ -40,7 +40,7 @@ func (a *ApplyTo) Does(o engine.Operation) bool {
 // Kinds names kinds, with `*` for any.
 type Kinds struct{ APIGroups, Kinds []string }
 
-// Covers tells whether the entry names a kind. The version does not matter.
+// Covers reports whether the entry names a kind. The version does not matter.
 func (k *Kinds) Covers(gk schema.GroupKind) bool {
 	return anyOr(k.Kinds, gk.Kind) && anyOr(k.APIGroups, gk.Group)
 }

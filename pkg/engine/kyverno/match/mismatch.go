@@ -24,7 +24,7 @@ func (e *ExcludedError) Error() string {
 // NoneMatchedError is why none of several entries of a match block holds.
 type NoneMatchedError struct {
 	Each []EntryError // those that come nearest to holding first
-	// Nearest tells that the first comes nearer than all others.
+	// Nearest reports that the first comes nearer than all others.
 	Nearest bool
 }
 

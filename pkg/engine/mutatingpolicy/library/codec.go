@@ -40,7 +40,7 @@ func (codec) Parse(content []byte) (any, error) {
 
 func checkContent(content []byte) error {
 	if len(content) > maxUnpacked {
-		return &LimitError{What: "bytes of text to parse", Max: maxUnpacked}
+		return &limitError{What: "bytes of text to parse", Max: maxUnpacked}
 	}
 	return nil
 }

@@ -2,11 +2,11 @@ package library
 
 import "fmt"
 
-// LimitError is a bound on a function that was reached.
-type LimitError struct {
+// limitError is a bound on a function that was reached.
+type limitError struct {
 	What string
 	Max  int
 }
 
 // Error names the bound.
-func (e *LimitError) Error() string { return fmt.Sprintf("reached the limit of %d %s", e.Max, e.What) }
+func (e *limitError) Error() string { return fmt.Sprintf("reached the limit of %d %s", e.Max, e.What) }

@@ -40,7 +40,7 @@ func decompress(packed ref.Val) ref.Val {
 	case err != nil:
 		return types.WrapErr(fmt.Errorf("gzip.decompress: %w", err))
 	case len(out) > maxUnpacked:
-		return types.WrapErr(fmt.Errorf("gzip.decompress: %w", &LimitError{What: "bytes of unpacked data", Max: maxUnpacked}))
+		return types.WrapErr(fmt.Errorf("gzip.decompress: %w", &limitError{What: "bytes of unpacked data", Max: maxUnpacked}))
 	}
 	return types.String(out)
 }

@@ -54,7 +54,7 @@ func Options(namespace string) []cel.EnvOption {
 
 // Expression is what a compiled expression tells of itself.
 type Expression interface {
-	// Uses tells whether it names a variable.
+	// Uses reports whether it names a variable.
 	Uses(name string) bool
 }
 
@@ -70,7 +70,7 @@ func Impure(x Expression) string {
 	return ""
 }
 
-// Needs tells whether an expression names anything that Session.Bindings gives a
+// Needs reports whether an expression names anything that Session.Bindings gives a
 // value to.
 func Needs(x Expression) bool {
 	for _, name := range []string{resourceName, globalContextName, httpName, imageName, clockName, diceName, exceptionsName} {

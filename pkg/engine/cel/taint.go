@@ -11,27 +11,28 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// TaintName is the name under which an activation hands out the *Witness of the
+// taintName is the name under which an activation hands out the taint of the
 // expression that is being evaluated. No expression can spell it.
-const TaintName = "#witness"
+const taintName = "#taint"
 
 const (
-	maxLooked = 10_000 // values looked at in one list or map
-	maxKept   = 1_000  // values kept to compare a result with
+	maxVisited = 10_000 // values visited in one list or map
+	maxKept    = 1_000  // values kept to compare a result with
 )
 
-// Taint watches one evaluation of one expression. It belongs to one goroutine.
-type Taint struct {
+// taint follows the values of Secrets through one evaluation of one expression. It
+// belongs to one goroutine.
+type taint struct {
 	secrets engine.Secrets
 	met     int   // how many secret values have come up so far
-	values  []any // what the calls that are under way were given
+	values  []any // the arguments of the calls that are being evaluated
 }
 
-// NewTaint returns a witness who tells the secrets what is made of them.
-func NewTaint(s engine.Secrets) *Taint { return &Taint{secrets: s} }
+// newTaint returns a taint that reports to secrets what is computed from them.
+func newTaint(s engine.Secrets) *taint { return &taint{secrets: s} }
 
-// meet takes notice of a value of the input.
-func (w *Taint) meet(v ref.Val) {
+// meet records a value of the input.
+func (w *taint) meet(v ref.Val) {
 	value, whole := nativeValues(v)
 	if !whole || w.secrets.Known(value) {
 		w.met++
@@ -39,17 +40,17 @@ func (w *Taint) meet(v ref.Val) {
 	w.keep(value)
 }
 
-func (w *Taint) keep(value any) {
+func (w *taint) keep(value any) {
 	if value != nil && len(w.values) < maxKept {
 		w.values = append(w.values, value)
 	}
 }
 
-// made takes notice of what a function made of the values since a moment.
-func (w *Taint) made(since moment, literals []any, v ref.Val) {
+// made records the result of a function that was given the values since a moment.
+func (w *taint) made(since moment, literals []any, v ref.Val) {
 	result, _ := nativeValues(v)
 	if failed, ok := v.(*types.Err); ok {
-		result = failed.Error() // it may quote them
+		result = failed.Error() // it may quote the values
 	}
 	given := w.values[min(since.values, len(w.values)):]
 	if w.met > since.met {
@@ -62,12 +63,12 @@ func (w *Taint) made(since moment, literals []any, v ref.Val) {
 // moment is how far an evaluation has come.
 type moment struct{ met, values int }
 
-func (w *Taint) now() moment { return moment{met: w.met, values: len(w.values)} }
+func (w *taint) now() moment { return moment{met: w.met, values: len(w.values)} }
 
-// nativeValues is what a value holds of texts and numbers, as JSON has it; whole tells
-// that nothing was left out because it is too big.
+// nativeValues returns the texts and numbers that a value holds, in the types of JSON.
+// whole reports that the value was small enough to be read completely.
 func nativeValues(v ref.Val) (value any, whole bool) {
-	left := maxLooked
+	left := maxVisited
 	value = convert(v, &left)
 	return value, left >= 0
 }

@@ -1,4 +1,4 @@
-package cel_test
+package cel
 
 import (
 	"encoding/json"
@@ -12,8 +12,6 @@ import (
 	"github.com/google/cel-go/ext"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apiserver/pkg/cel/library"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
 // taintNotes are Secrets for which a value is known that mentions "s3cret", or what was
@@ -63,7 +61,7 @@ func program(t testing.TB, text string, watched bool) celgo.Program {
 		celgo.EvalOptions(celgo.OptOptimize, celgo.OptTrackCost), celgo.CostTracking(&library.CostEstimator{}), celgo.InterruptCheckFrequency(100),
 	}
 	if watched {
-		options = append(options, cel.WatchTaint(ast))
+		options = append(options, watchTaint(ast))
 	}
 	p, err := env.Program(ast, options...)
 	if err != nil {
@@ -73,7 +71,7 @@ func program(t testing.TB, text string, watched bool) celgo.Program {
 }
 
 // evaluateTaint gives a result, or an error, and the cost; a nil witness watches nothing.
-func evaluateTaint(t testing.TB, p celgo.Program, w *cel.Taint) (string, uint64) {
+func evaluateTaint(t testing.TB, p celgo.Program, w *taint) (string, uint64) {
 	t.Helper()
 	input := map[string]any{
 		"name": "web",
@@ -84,7 +82,7 @@ func evaluateTaint(t testing.TB, p celgo.Program, w *cel.Taint) (string, uint64)
 		},
 	}
 	if w != nil {
-		input[cel.TaintName] = w
+		input[taintName] = w
 	}
 	v, details, err := p.ContextEval(t.Context(), input)
 	return shown(v, err), *details.ActualCost()
@@ -154,7 +152,7 @@ func TestWhatIsMadeOfASecretIsTold(t *testing.T) {
 	} {
 		t.Run(expression, func(t *testing.T) {
 			var told taintNotes
-			result, cost := evaluateTaint(t, program(t, expression, true), cel.NewTaint(&told))
+			result, cost := evaluateTaint(t, program(t, expression, true), newTaint(&told))
 			slices.Sort(told.derived)
 			slices.Sort(want)
 			if diff := cmp.Diff(want, told.derived); diff != "" {
@@ -186,7 +184,7 @@ func (r *recorder) Derive(result any, from ...any) {
 
 func TestATextIsToldWithWhatItWasMadeOf(t *testing.T) {
 	var told recorder
-	evaluateTaint(t, program(t, "'DB://'.lowerAscii() + object.data.password.upperAscii() + '@' + name", true), cel.NewTaint(&told))
+	evaluateTaint(t, program(t, "'DB://'.lowerAscii() + object.data.password.upperAscii() + '@' + name", true), newTaint(&told))
 	want := []any{
 		[]any{"s3cret-word"},
 		[]any{"db://", "S3CRET-WORD"},
@@ -212,7 +210,7 @@ func TestWhatIsTooBigToBeLookedAtCountsAsSecret(t *testing.T) {
 	p := program(t, "object.join('')", true)
 	for elements, want := range map[int]int{9_000: 0, 10_000: 1} {
 		var o open
-		input := map[string]any{"object": slices.Repeat([]any{"x"}, elements), cel.TaintName: cel.NewTaint(&o)}
+		input := map[string]any{"object": slices.Repeat([]any{"x"}, elements), taintName: newTaint(&o)}
 		if _, _, err := p.ContextEval(t.Context(), input); err != nil || o.told != want {
 			t.Errorf("%v, %d elements: told of %d results, want %d", err, elements, o.told, want)
 		}
@@ -225,9 +223,9 @@ func BenchmarkEvaluate(b *testing.B) {
 		p := program(b, expression, watched)
 		b.Run(fmt.Sprintf("watched=%t", watched), func(b *testing.B) {
 			for b.Loop() {
-				var w *cel.Taint
+				var w *taint
 				if watched {
-					w = cel.NewTaint(&taintNotes{})
+					w = newTaint(&taintNotes{})
 				}
 				evaluateTaint(b, p, w)
 			}
