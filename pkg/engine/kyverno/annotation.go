@@ -16,14 +16,14 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// AppliedPatchesAnnotation is the key of the annotation.
-const AppliedPatchesAnnotation = "policies.kyverno.io/last-applied-patches"
+// appliedPatchesAnnotation is the key of the annotation.
+const appliedPatchesAnnotation = "policies.kyverno.io/last-applied-patches"
 
-// AnnotateAppliedPatches adds a rule's line to the target that its step changed. There is none
+// annotateAppliedPatches adds a rule's line to the target that its step changed. There is none
 // beside a change that the server does not see, on a subresource, or when the
 // rule takes back all that others did: the annotation is never the only change.
 // Where what the target has is no such map, it stays, and the step warns.
-func AnnotateAppliedPatches(step engine.Step, subject engine.Target, t diff.Type) engine.Step {
+func annotateAppliedPatches(step engine.Step, subject engine.Target, t diff.Type) engine.Step {
 	if step.Outcome != engine.Changed || subject.Key.Subresource != "" {
 		return step
 	}
@@ -38,7 +38,7 @@ func AnnotateAppliedPatches(step engine.Step, subject engine.Target, t diff.Type
 	}
 	noted, err := withLine(after, lineKey(step.Rule), lineValue(fields[len(fields)-1], before, after))
 	if err != nil {
-		warning := engine.Warning(fmt.Sprintf("the annotation %s is left as it is: %v", AppliedPatchesAnnotation, err))
+		warning := engine.Warning(fmt.Sprintf("the annotation %s is left as it is: %v", appliedPatchesAnnotation, err))
 		step.Warnings = append(slices.Clip(step.Warnings), warning)
 		return step
 	}
@@ -49,12 +49,12 @@ func AnnotateAppliedPatches(step engine.Step, subject engine.Target, t diff.Type
 // withoutLines is an object with the annotation that another state of it has.
 func withoutLines(object, other map[string]any) map[string]any {
 	now, was := annotations(object), annotations(other)
-	if now[AppliedPatchesAnnotation] == nil {
+	if now[appliedPatchesAnnotation] == nil {
 		return object
 	}
 	now = maps.Clone(now)
-	if delete(now, AppliedPatchesAnnotation); was[AppliedPatchesAnnotation] != nil {
-		now[AppliedPatchesAnnotation] = was[AppliedPatchesAnnotation]
+	if delete(now, appliedPatchesAnnotation); was[appliedPatchesAnnotation] != nil {
+		now[appliedPatchesAnnotation] = was[appliedPatchesAnnotation]
 	}
 	if len(now) == 0 && was == nil {
 		now = nil
@@ -89,8 +89,8 @@ func withLine(object map[string]any, key, value string) (map[string]any, error) 
 	if !ok && metadata["annotations"] != nil {
 		return nil, errors.New("the object's annotations are no mapping")
 	}
-	text, ok := annotations[AppliedPatchesAnnotation].(string)
-	if !ok && annotations[AppliedPatchesAnnotation] != nil {
+	text, ok := annotations[appliedPatchesAnnotation].(string)
+	if !ok && annotations[appliedPatchesAnnotation] != nil {
 		return nil, errors.New("it is no string")
 	}
 	lines := map[string]string{}
@@ -106,7 +106,7 @@ func withLine(object map[string]any, key, value string) (map[string]any, error) 
 	lines[key] = value
 	out := map[string]any{}
 	maps.Copy(out, annotations)
-	out[AppliedPatchesAnnotation] = linesText(lines)
+	out[appliedPatchesAnnotation] = linesText(lines)
 	return withAnnotations(object, out), nil
 }
 

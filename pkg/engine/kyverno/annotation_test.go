@@ -1,4 +1,4 @@
-package kyverno_test
+package kyverno
 
 import (
 	"testing"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/internal/cases"
 )
 
@@ -36,7 +35,7 @@ func (c *annotating) check(t *testing.T) {
 	subject := engine.Target{Key: engine.KeyOf(before), Object: before, OldObject: live}
 	subject.Key.Subresource = c.Subresource
 	step := engine.Step{Rule: engine.RuleRef{Policy: "p", Rule: "r"}, Outcome: engine.Changed, After: after}
-	got := kyverno.AnnotateAppliedPatches(step, subject, diff.Type{EmptyIsAbsent: true})
+	got := annotateAppliedPatches(step, subject, diff.Type{EmptyIsAbsent: true})
 	if c.Want == nil {
 		c.Want = c.After
 	}
@@ -60,9 +59,9 @@ func object(o map[string]any) *unstructured.Unstructured {
 }
 
 // A step that changed nothing has nothing to note.
-func TestNoLineForARuleThatDidNotRun(t *testing.T) {
+func TestAnnotateSkippedRule(t *testing.T) {
 	step := engine.Step{Outcome: engine.Skipped}
-	if diff := cmp.Diff(step, kyverno.AnnotateAppliedPatches(step, engine.Target{}, diff.Type{})); diff != "" {
+	if diff := cmp.Diff(step, annotateAppliedPatches(step, engine.Target{}, diff.Type{})); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -12,8 +12,8 @@ import (
 // or a list such as "Deployment,CronJob". Without it, all of them.
 const autogenAnnotation = "pod-policies.kyverno.io/autogen-controllers"
 
-// MaxRuleName is how long the name of a rule may be; derived names are cut.
-const MaxRuleName = 63
+// maxRuleName is how long the name of a rule may be; derived names are cut.
+const maxRuleName = 63
 
 const (
 	autogenPrefix = "autogen-"
@@ -41,14 +41,14 @@ type derivation struct {
 	allKinds bool     // replace the kinds of every filter, not only of those for Pods
 }
 
-// IsAutogenRule tells a derived rule by its name.
-func IsAutogenRule(name string) bool { return strings.HasPrefix(name, autogenPrefix) }
+// isAutogenRule tells a derived rule by its name.
+func isAutogenRule(name string) bool { return strings.HasPrefix(name, autogenPrefix) }
 
-// AutogenRules derives rules for Pod controllers from the raw rules of a policy
+// autogenRules derives rules for Pod controllers from the raw rules of a policy
 // (pkg/autogen/v1). It returns them beside the index of the rule that each comes
 // from. Rules with targets, and foreach entries that are nested, have none:
 // Kyverno drops both on the way and patches the wrong object.
-func AutogenRules(rules []map[string]any, annotations map[string]string) (derived []map[string]any, from []int) {
+func autogenRules(rules []map[string]any, annotations map[string]string) (derived []map[string]any, from []int) {
 	if !allowsAutogen(rules) {
 		return nil, nil
 	}
@@ -92,17 +92,17 @@ func derivations(annotations map[string]string) []derivation {
 func allowsAutogen(rules []map[string]any) bool {
 	needed := false
 	for _, rule := range rules {
-		mutate := autogenMapping(rule["mutate"])
+		mutate := mapping(rule["mutate"])
 		if rule["generate"] != nil || text(mutate["patchesJson6902"]) != "" || mutate["patches"] != nil {
 			return false
 		}
 		for _, entry := range sequence(mutate["foreach"]) {
-			if text(autogenMapping(entry)["patchesJson6902"]) != "" {
+			if text(mapping(entry)["patchesJson6902"]) != "" {
 				return false
 			}
 		}
 		for _, filter := range append(rawFilters(rule["match"]), rawFilters(rule["exclude"])...) {
-			resources := autogenMapping(filter["resources"])
+			resources := mapping(filter["resources"])
 			if !translatable(resources) {
 				return false
 			}
@@ -129,8 +129,8 @@ func namesPodOrController(resources map[string]any) bool {
 // derive returns the rule for controllers, or nil when there is none.
 func (d derivation) derive(rule map[string]any) map[string]any {
 	name := text(rule["name"])
-	mutate := autogenMapping(rule["mutate"])
-	if IsAutogenRule(name) || len(sequence(mutate["targets"])) > 0 || !matchesPods(rule) {
+	mutate := mapping(rule["mutate"])
+	if isAutogenRule(name) || len(sequence(mutate["targets"])) > 0 || !matchesPods(rule) {
 		return nil
 	}
 	patch := d.mutate(mutate)
@@ -143,8 +143,8 @@ func (d derivation) derive(rule map[string]any) map[string]any {
 	if rule["exclude"] != nil {
 		out["exclude"] = d.block(rule["exclude"], false)
 	}
-	shifted := autogenMapping(d.shift(out))
-	shifted["name"] = cut(d.prefix+name, MaxRuleName)
+	shifted := mapping(d.shift(out))
+	shifted["name"] = cut(d.prefix+name, maxRuleName)
 	return shifted
 }
 
@@ -165,7 +165,7 @@ func (d derivation) mutate(mutate map[string]any) map[string]any {
 	}
 	var entries []any
 	for _, raw := range sequence(mutate["foreach"]) {
-		entry := autogenMapping(raw)
+		entry := mapping(raw)
 		if entry["patchStrategicMerge"] == nil {
 			return nil
 		}
@@ -192,7 +192,7 @@ func (d derivation) wrap(patch any) any {
 
 // block replaces the kinds of a match or exclude block.
 func (d derivation) block(raw any, isMatch bool) map[string]any {
-	block := maps.Clone(autogenMapping(raw))
+	block := maps.Clone(mapping(raw))
 	for _, key := range []string{"any", "all"} {
 		filters := sequence(block[key])
 		if len(filters) == 0 {
@@ -201,14 +201,14 @@ func (d derivation) block(raw any, isMatch bool) map[string]any {
 		out := make([]any, len(filters))
 		for i, f := range filters {
 			out[i] = f
-			if d.allKinds || hasPod(sequence(autogenMapping(autogenMapping(f)["resources"])["kinds"])) {
-				out[i] = d.withKinds(autogenMapping(f))
+			if d.allKinds || hasPod(sequence(mapping(mapping(f)["resources"])["kinds"])) {
+				out[i] = d.withKinds(mapping(f))
 			}
 		}
 		block[key] = out
 		return block
 	}
-	if isMatch || len(sequence(autogenMapping(block["resources"])["kinds"])) > 0 {
+	if isMatch || len(sequence(mapping(block["resources"])["kinds"])) > 0 {
 		return d.withKinds(block)
 	}
 	return block
@@ -219,7 +219,7 @@ func (d derivation) withKinds(filter map[string]any) map[string]any {
 	if out == nil {
 		out = map[string]any{}
 	}
-	resources := maps.Clone(autogenMapping(filter["resources"]))
+	resources := maps.Clone(mapping(filter["resources"]))
 	if resources == nil {
 		resources = map[string]any{}
 	}
@@ -263,10 +263,10 @@ func mapTexts(value any, r *strings.Replacer) any {
 
 // rawFilters lists the filters of a raw match or exclude block, the flat one included.
 func rawFilters(raw any) []map[string]any {
-	block := autogenMapping(raw)
+	block := mapping(raw)
 	out := []map[string]any{{"resources": block["resources"]}}
 	for _, f := range append(slices.Clone(sequence(block["any"])), sequence(block["all"])...) {
-		out = append(out, autogenMapping(f))
+		out = append(out, mapping(f))
 	}
 	return out
 }
@@ -274,7 +274,7 @@ func rawFilters(raw any) []map[string]any {
 func rawKinds(raw any) []any {
 	var out []any
 	for _, f := range rawFilters(raw) {
-		out = append(out, sequence(autogenMapping(f["resources"])["kinds"])...)
+		out = append(out, sequence(mapping(f["resources"])["kinds"])...)
 	}
 	return out
 }
@@ -288,8 +288,7 @@ func hasPod(kinds []any) bool {
 
 func cut(s string, n int) string { return s[:min(len(s), n)] }
 
-func autogenMapping(v any) map[string]any { m, _ := v.(map[string]any); return m }
-func sequence(v any) []any                { s, _ := v.([]any); return s }
-func text(v any) string                   { s, _ := v.(string); return s }
+func sequence(v any) []any { s, _ := v.([]any); return s }
+func text(v any) string    { s, _ := v.(string); return s }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,4 +1,4 @@
-package kyverno_test
+package kyverno
 
 import (
 	"os"
@@ -9,13 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 	"sigs.k8s.io/yaml"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
 )
 
 // Each case is a policy's metadata.annotations and rules, and the rules that are
 // derived from them.
-func TestRules(t *testing.T) {
+func TestAutogenRules(t *testing.T) {
 	files, err := filepath.Glob("testdata/autogen/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no cases: %v", err)
@@ -38,7 +36,7 @@ func checkRules(t *testing.T, file string) {
 		t.Fatal(err)
 	}
 	before := cmp.Diff(in.Rules, nil)
-	derived, _ := kyverno.AutogenRules(in.Rules, in.Annotations)
+	derived, _ := autogenRules(in.Rules, in.Annotations)
 	if cmp.Diff(in.Rules, nil) != before {
 		t.Error("the rules that were handed in were modified")
 	}

@@ -1,4 +1,4 @@
-package kyverno_test
+package kyverno
 
 import (
 	"testing"
@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
 )
 
 // quiet is a Sink that counts nothing and wants no reasons.
@@ -21,7 +20,7 @@ func BenchmarkEvaluate(b *testing.B) {
 	for _, name := range []string{"doc-mutate-01-image-pull-policy", "context-variable", "foreach-nested", "match-namespace-selector"} {
 		b.Run(name, func(b *testing.B) {
 			documents, live := readCase(b, name)
-			program, err := kyverno.New().Compile(engine.Compilation{Documents: documents})
+			program, err := New().Compile(engine.Compilation{Documents: documents})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -43,7 +42,7 @@ func BenchmarkEvaluate(b *testing.B) {
 func BenchmarkCompile(b *testing.B) {
 	documents, _ := readCase(b, "foreach-nested")
 	for b.Loop() {
-		if _, err := kyverno.New().Compile(engine.Compilation{Documents: documents}); err != nil {
+		if _, err := New().Compile(engine.Compilation{Documents: documents}); err != nil {
 			b.Fatal(err)
 		}
 	}

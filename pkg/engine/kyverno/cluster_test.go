@@ -1,4 +1,4 @@
-package kyverno_test
+package kyverno
 
 import (
 	"time"

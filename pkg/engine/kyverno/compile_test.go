@@ -1,4 +1,4 @@
-package kyverno_test
+package kyverno
 
 import (
 	"bytes"
@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
 )
 
 // Each case of testdata/compile holds policies, perhaps objects and an --only or
@@ -62,7 +61,7 @@ func compiled(t *testing.T, sections map[string][]byte) string {
 		c.Documents = append(c.Documents, engine.Document{Object: u, Origin: fmt.Sprintf("policy.yaml:%d", i+1)})
 	}
 	c.Rules.Only, c.Rules.Skip = strings.Fields(string(sections["only"])), strings.Fields(string(sections["skip"]))
-	program, err := kyverno.New().Compile(c)
+	program, err := New().Compile(c)
 	if err != nil {
 		fmt.Fprintf(&out, "%v\n", err)
 	}
@@ -149,7 +148,7 @@ func TestAccepts(t *testing.T) {
 		{"policies.kyverno.io", "MutatingPolicy", engine.Foreign},
 		{"", "ConfigMap", engine.Foreign},
 	} {
-		if got := kyverno.New().Accepts(schema.GroupKind{Group: tc.group, Kind: tc.kind}); got != tc.want {
+		if got := New().Accepts(schema.GroupKind{Group: tc.group, Kind: tc.kind}); got != tc.want {
 			t.Errorf("%s of %s: %d, want %d", tc.kind, tc.group, got, tc.want)
 		}
 	}

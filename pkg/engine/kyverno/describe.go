@@ -24,9 +24,9 @@ func (r *rule) describe() engine.Description {
 	}
 	for _, t := range r.targets {
 		d.Existing = engine.ByTrigger
-		d.Targets = append(d.Targets, t.Described())
+		d.Targets = append(d.Targets, t.described())
 	}
-	d.Changes = PatchFields(r.mutate)
+	d.Changes = patchFields(r.mutate)
 	for _, entries := range r.contexts() {
 		d.Asks = append(d.Asks, entries.Asks(r.policy.inputs.globals)...)
 	}
@@ -52,7 +52,7 @@ func (r *rule) where() []string {
 func (r *rule) contexts() []contextentry.Entries {
 	out := []contextentry.Entries{r.context}
 	for _, t := range r.targets {
-		out = append(out, t.Context)
+		out = append(out, t.context)
 	}
 	if loop, ok := r.mutation.(*forEach); ok {
 		out = append(out, loop.contexts()...)

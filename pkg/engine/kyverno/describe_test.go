@@ -1,4 +1,4 @@
-package kyverno_test
+package kyverno
 
 import (
 	"fmt"
@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/internal/cases"
 )
 
@@ -26,7 +25,7 @@ func TestDescribe(t *testing.T) {
 		for _, d := range c.Documents {
 			compilation.Documents = append(compilation.Documents, engine.Document{Object: &unstructured.Unstructured{Object: d}})
 		}
-		program, err := kyverno.New().Compile(compilation)
+		program, err := New().Compile(compilation)
 		if err != nil {
 			t.Fatal(err)
 		}

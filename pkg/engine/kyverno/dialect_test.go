@@ -1,4 +1,4 @@
-package kyverno_test
+package kyverno
 
 import (
 	"flag"
@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
 )
 
 var update = flag.Bool("update", false, "rewrite the results in testdata")
@@ -33,5 +32,5 @@ func runCasesIn(t *testing.T, dir string, o conformance.Options) {
 			return os.WriteFile(filepath.Join(dir, name), content, 0o644)
 		}
 	}
-	conformance.Run(t, kyverno.New(), o)
+	conformance.Run(t, New(), o)
 }

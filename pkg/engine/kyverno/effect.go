@@ -14,7 +14,7 @@ import (
 // effect is one entry of a rule's targets, bound to a trigger.
 type effect struct {
 	rule      *rule
-	target    *Target
+	target    *target
 	trigger   engine.Target
 	operation engine.Operation
 	open      bool // the operation was left open: CREATE may be tried
@@ -108,9 +108,9 @@ func (r *rule) propagateAs(e *execution, sink engine.Sink) (effects []*effect, s
 		trigger.OldObject, trigger.Namespace = nil, nil
 	}
 	for _, t := range r.targets {
-		subjects, err := t.Subjects(scope, e.world.Mapper)
+		subjects, err := t.subjects(scope, e.world.Mapper)
 		if err != nil {
-			step := e.step(PatchResult{}, err)
+			step := e.step(patchResult{}, err)
 			step.Trigger = e.matched.Key
 			steps = append(steps, step)
 			continue
@@ -151,7 +151,7 @@ func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.Wor
 	}
 	step.AsCreated = step.AsCreated || f.created
 	if f.rule.annotates {
-		step = AnnotateAppliedPatches(step, subject, diff.TypeOf(ctx, w.Reader, subject.Key.GroupVersionKind()))
+		step = annotateAppliedPatches(step, subject, diff.TypeOf(ctx, w.Reader, subject.Key.GroupVersionKind()))
 	}
 	sink.Step(step)
 	if step.Outcome == engine.Changed {
@@ -162,15 +162,15 @@ func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.Wor
 
 func (f *effect) apply(e *execution) engine.Step {
 	if e.subject.Object == nil {
-		return e.step(PatchResult{}, e.failed(f.target.Field, errors.New("the target does not exist")))
+		return e.step(patchResult{}, e.failed(f.target.field, errors.New("the target does not exist")))
 	}
 	s := e.begin()
 	s.Set("target", e.subject.Object.Object)
-	e.define(s, f.target.Context)
-	if err := e.meets(f.target.Preconditions, s, f.target.Field+".preconditions"); err != nil {
-		return e.step(PatchResult{}, err)
+	e.define(s, f.target.context)
+	if err := e.meets(f.target.preconditions, s, f.target.field+".preconditions"); err != nil {
+		return e.step(patchResult{}, err)
 	}
 	out, err := f.rule.mutation.mutate(e, s, e.patched())
-	out.NotIdempotent = cmp.Or(out.NotIdempotent, f.target.Context.NotIdempotent())
+	out.NotIdempotent = cmp.Or(out.NotIdempotent, f.target.context.NotIdempotent())
 	return e.step(out, err)
 }

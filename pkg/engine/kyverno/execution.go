@@ -54,8 +54,8 @@ func (e *execution) explain(sink engine.Sink) {
 }
 
 // patched is what the rule patches.
-func (e *execution) patched() PatchSubject {
-	return PatchSubject{Object: e.subject.Object.Object, Schema: e.schema, Why: e.why}
+func (e *execution) patched() patchSubject {
+	return patchSubject{Object: e.subject.Object.Object, Schema: e.schema, Why: e.why}
 }
 
 // begin builds the scope of the rule's variables on this object.
@@ -201,7 +201,7 @@ func (e *execution) schema() engine.Schema {
 }
 
 // step reports what came of mutating the subject.
-func (e *execution) step(out PatchResult, err error) engine.Step {
+func (e *execution) step(out patchResult, err error) engine.Step {
 	step := engine.Step{Rule: e.rule.ref, Subject: e.subject.Key, Warnings: slices.Concat(e.matched.Assumed, out.Warnings)}
 	if e.onTarget {
 		step.Trigger = e.matched.Key
@@ -218,7 +218,7 @@ func (e *execution) step(out PatchResult, err error) engine.Step {
 }
 
 // finish accepts a changed object, unless it has become another one.
-func (e *execution) finish(step *engine.Step, out PatchResult) {
+func (e *execution) finish(step *engine.Step, out patchResult) {
 	if field := changedIdentity(e.subject.Object.Object, out.Object); field != "" {
 		step.Outcome = engine.Failed
 		step.Err = e.failed("mutate", fmt.Errorf("changes %s, which makes it another object", field))

@@ -11,11 +11,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
 
-// PatchFields lists the fields that the patches of a mutate block name, those of its
+// patchFields lists the fields that the patches of a mutate block name, those of its
 // foreach included, each once: the leaves of merges and overlays, such as
 // "spec.containers[].image", and the paths of operations. It reads the block as it
 // is written, which may be a broken one.
-func PatchFields(mutate map[string]any) []string {
+func patchFields(mutate map[string]any) []string {
 	named := &namedFields{}
 	named.ofMutate(mutate)
 	return named.paths
@@ -33,7 +33,7 @@ func (f *namedFields) add(path string) {
 func (f *namedFields) ofMutate(block map[string]any) {
 	if loops, ok := block["foreach"].([]any); ok {
 		for _, entry := range loops {
-			f.ofMutate(patchMapping(entry))
+			f.ofMutate(mapping(entry))
 		}
 		return
 	}
@@ -117,7 +117,7 @@ func isBranch(value any) bool {
 
 func (f *namedFields) ofOperations(list []any) {
 	for _, item := range list {
-		operation := patchMapping(item)
+		operation := mapping(item)
 		path, _ := operation["path"].(string)
 		from, _ := operation["from"].(string)
 		if operation["op"] != "test" {

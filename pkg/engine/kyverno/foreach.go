@@ -81,7 +81,7 @@ func decodeForEachEntry(n policydecode.Node, level int) *forEachEntry {
 		}
 		out.mutation = decodeForEach(f.At("foreach"), level+1)
 	} else {
-		out.mutation = patching{DecodePatch(f)}
+		out.mutation = patching{decodePatch(f)}
 	}
 	f.Done()
 	return out
@@ -105,9 +105,9 @@ func decodeList(n policydecode.Node) *jmespath.Expression {
 	return compiled
 }
 
-func (m *forEach) mutate(e *execution, s *variables.Scope, on PatchSubject) (PatchResult, error) {
+func (m *forEach) mutate(e *execution, s *variables.Scope, on patchSubject) (patchResult, error) {
 	before := on.Object
-	out := PatchResult{Object: before}
+	out := patchResult{Object: before}
 	var held error
 	patched := 0
 	for _, entry := range m.entries {
@@ -117,7 +117,7 @@ func (m *forEach) mutate(e *execution, s *variables.Scope, on PatchSubject) (Pat
 		case isSkipped(err):
 			held = err
 		case err != nil:
-			return PatchResult{Object: before}, err
+			return patchResult{Object: before}, err
 		}
 		patched += n
 		// Only the next entry sees what this one did. The trigger of a rule with
@@ -146,7 +146,7 @@ type elementsScope struct {
 // each runs an entry on its elements and accumulates into out. It counts the
 // elements that were patched; when none was and some were held back, the error
 // is the reason of the last.
-func (f *forEachEntry) each(e *execution, s elementsScope, on PatchSubject, out *PatchResult) (int, error) {
+func (f *forEachEntry) each(e *execution, s elementsScope, on patchSubject, out *patchResult) (int, error) {
 	elements, err := f.elements(e, s.Scope)
 	if err != nil {
 		return 0, err
@@ -164,7 +164,7 @@ func (f *forEachEntry) each(e *execution, s elementsScope, on PatchSubject, out 
 		if err := e.ctx.Err(); err != nil {
 			return patched, err
 		}
-		on := PatchSubject{Object: out.Object, Schema: on.Schema, Why: f.whyOf(index, on.Why)}
+		on := patchSubject{Object: out.Object, Schema: on.Schema, Why: f.whyOf(index, on.Why)}
 		next, err := f.element(e, f.elementScope(e, s, elements[index], index), on)
 		switch {
 		case isSkipped(err):
@@ -248,10 +248,10 @@ func (f *forEachEntry) elementScope(e *execution, s elementsScope, element any, 
 	return child
 }
 
-func (f *forEachEntry) element(e *execution, s *variables.Scope, on PatchSubject) (PatchResult, error) {
+func (f *forEachEntry) element(e *execution, s *variables.Scope, on patchSubject) (patchResult, error) {
 	e.define(s, f.context)
 	if err := e.meets(f.preconditions, s, f.field+".preconditions"); err != nil {
-		return PatchResult{Object: on.Object}, err
+		return patchResult{Object: on.Object}, err
 	}
 	return f.mutation.mutate(e, s, on)
 }

@@ -14,10 +14,10 @@ import (
 // The forms of a patch. Each reader returns a patch even where it reports an error:
 // there was one.
 
-func decodeStrategicMerge(n policydecode.Node) *Patch {
+func decodeStrategicMerge(n policydecode.Node) *patch {
 	if _, err := asMapping(n.Value); err != nil {
 		n.Fail("%w", err)
-		return &Patch{}
+		return &patch{}
 	}
 	return newPatch(n, "patchStrategicMerge", compileStrategicMerge)
 }
@@ -33,17 +33,17 @@ func compileStrategicMerge(patch any) (compiledPatch, error) {
 	return strategicMergePatch{compiled}, err
 }
 
-func (p strategicMergePatch) apply(on PatchSubject) (PatchResult, error) {
+func (p strategicMergePatch) apply(on patchSubject) (patchResult, error) {
 	object, warnings, err := p.Patch.Apply(on.Object, on.Schema(), on.Why)
-	return PatchResult{Object: object, Warnings: warnings}, err
+	return patchResult{Object: object, Warnings: warnings}, err
 }
 
 // decodeOverlay reads a mutate.overlay.
-func decodeOverlay(n policydecode.Node) *Patch {
+func decodeOverlay(n policydecode.Node) *patch {
 	document, err := asMapping(n.Value)
 	if err != nil {
 		n.Fail("%w", err)
-		return &Patch{}
+		return &patch{}
 	}
 	if _, err := legacy.CompileOverlay(document); err != nil {
 		n.Fail("%w", err)
@@ -62,7 +62,7 @@ func compileOverlay(patch any) (compiledPatch, error) {
 	return overlayPatch{compiled}, err
 }
 
-func (p overlayPatch) apply(on PatchSubject) (PatchResult, error) {
+func (p overlayPatch) apply(on patchSubject) (patchResult, error) {
 	after, err := p.Apply(on.Object, on.Why)
 	return quoted(on.Object, after, ""), err
 }
@@ -76,7 +76,7 @@ func asMapping(patch any) (map[string]any, error) {
 }
 
 // decodeOperations reads a patch that is a list of operations.
-func decodeOperations(n policydecode.Node, key string, compile compilePatch) *Patch {
+func decodeOperations(n policydecode.Node, key string, compile compilePatch) *patch {
 	p := newPatch(n, key, compile)
 	if p.err != nil {
 		n.Fail("%w", p.err)
@@ -92,15 +92,15 @@ type operations interface {
 
 type operationsPatch struct{ operations }
 
-func (p operationsPatch) apply(on PatchSubject) (PatchResult, error) {
+func (p operationsPatch) apply(on patchSubject) (patchResult, error) {
 	after, err := p.Apply(on.Object, on.Why)
 	return quoted(on.Object, after, p.NotIdempotent()), err
 }
 
-func decodeJSONPatch(n policydecode.Node) *Patch {
+func decodeJSONPatch(n policydecode.Node) *patch {
 	if _, ok := n.Value.(string); !ok {
 		n.Fail("must be a string, not %s", policydecode.TypeName(n.Value))
-		return &Patch{}
+		return &patch{}
 	}
 	return decodeOperations(n, "patchesJson6902", compileJSONPatch)
 }
@@ -121,10 +121,10 @@ func compileJSONPatch(patch any) (compiledPatch, error) {
 }
 
 // decodePatches reads a mutate.patches.
-func decodePatches(n policydecode.Node) *Patch {
+func decodePatches(n policydecode.Node) *patch {
 	if _, err := asList(n.Value); err != nil {
 		n.Fail("%w", err)
-		return &Patch{}
+		return &patch{}
 	}
 	return decodeOperations(n, "patches", compilePatches)
 }

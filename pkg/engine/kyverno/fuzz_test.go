@@ -1,4 +1,4 @@
-package kyverno_test
+package kyverno
 
 import (
 	"io"
@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
 )
 
 // FuzzCompile holds that no text, read as a policy, makes compiling it or
@@ -39,7 +38,7 @@ func FuzzCompile(f *testing.F) {
 		}
 		u.SetGroupVersionKind(schema.GroupVersionKind{Group: "kyverno.io", Version: "v1", Kind: "ClusterPolicy"})
 		c := engine.Compilation{Documents: []engine.Document{{Object: u}}, Limits: engine.DefaultLimits(), Annotate: true}
-		program, _ := kyverno.New().Compile(c)
+		program, _ := New().Compile(c)
 		for _, live := range oddObjects() {
 			evaluateAll(t, program, targetOf(live))
 		}

@@ -1,4 +1,4 @@
-package kyverno_test
+package kyverno
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
 )
 
 // The cases in testdata/granted may call services and look images up.
@@ -97,7 +96,7 @@ func TestAnswersAreReadOnceInARun(t *testing.T) {
 	}
 	raw := &counted{RawReader: cluster.World.Raw}
 	cluster.World.Raw = raw
-	program, err := kyverno.New().Compile(engine.Compilation{Documents: documents, Limits: engine.DefaultLimits()})
+	program, err := New().Compile(engine.Compilation{Documents: documents, Limits: engine.DefaultLimits()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package kyverno_test
+package kyverno
 
 import (
 	"os"
@@ -8,7 +8,6 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
 )
 
 // The elements of nested lists count together: two containers, and four
@@ -20,7 +19,7 @@ func TestElementsOfOneRuleAreLimited(t *testing.T) {
 	}
 	archive := txtar.Parse(text)
 	policy, live := objects(t, archive.Files[0].Data)[0], objects(t, archive.Files[1].Data)[0]
-	program, err := kyverno.New().Compile(engine.Compilation{Documents: []engine.Document{{Object: policy}}})
+	program, err := New().Compile(engine.Compilation{Documents: []engine.Document{{Object: policy}}})
 	if err != nil {
 		t.Fatal(err)
 	}

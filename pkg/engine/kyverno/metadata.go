@@ -41,12 +41,12 @@ func quoteMetadata(object map[string]any) (map[string]any, []engine.Warning) {
 }
 
 // quoted is what a patch made of an object, its labels and annotations as strings.
-func quoted(before, after map[string]any, notIdempotent string) PatchResult {
+func quoted(before, after map[string]any, notIdempotent string) patchResult {
 	if diff.Shared(after, before) {
-		return PatchResult{Object: before}
+		return patchResult{Object: before}
 	}
 	object, warnings := quoteMetadata(after)
-	return PatchResult{Object: object, Warnings: warnings, NotIdempotent: notIdempotent}
+	return patchResult{Object: object, Warnings: warnings, NotIdempotent: notIdempotent}
 }
 
 func quoteValues(values map[string]any, field string) (map[string]any, []engine.Warning) {
@@ -96,15 +96,13 @@ func withValue(object map[string]any, path []string, value any) map[string]any {
 		out[path[0]] = value
 		return out
 	}
-	out[path[0]] = withValue(patchMapping(object[path[0]]), path[1:], value)
+	out[path[0]] = withValue(mapping(object[path[0]]), path[1:], value)
 	return out
 }
 
 func dig(document any, path []string) any {
 	for _, key := range path {
-		document = patchMapping(document)[key]
+		document = mapping(document)[key]
 	}
 	return document
 }
-
-func patchMapping(v any) map[string]any { m, _ := v.(map[string]any); return m }

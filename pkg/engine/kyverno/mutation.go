@@ -15,14 +15,14 @@ import (
 type mutation interface {
 	// mutate returns the object after the rule: the very map it was given where
 	// nothing changed. A *SkippedError says that the mutation holds itself back.
-	mutate(e *execution, s *variables.Scope, on PatchSubject) (PatchResult, error)
+	mutate(e *execution, s *variables.Scope, on patchSubject) (patchResult, error)
 }
 
 // decodeMutation reads the patches of a mutate block. rest is what else the rule
 // says: Kyverno substitutes variables in all of it before it patches, so that
 // one that cannot be resolved anywhere fails the rule.
 func decodeMutation(m *policydecode.Fields, rest map[string]any) mutation {
-	legacy, foreach := DecodeLegacyPatches(m), m.At("foreach")
+	legacy, foreach := decodeLegacyPatches(m), m.At("foreach")
 	if foreach.Value != nil {
 		for _, key := range []string{"patchStrategicMerge", "patchesJson6902"} {
 			if m.Has(key) {
@@ -33,7 +33,7 @@ func decodeMutation(m *policydecode.Fields, rest map[string]any) mutation {
 	}
 	patches := patching(legacy)
 	if len(legacy) == 0 {
-		patches = patching{DecodePatch(m)}
+		patches = patching{decodePatch(m)}
 	}
 	template, err := variables.Parse(rest)
 	if err != nil {
@@ -52,9 +52,9 @@ type substituted struct {
 	rest *variables.Template
 }
 
-func (m *substituted) mutate(e *execution, s *variables.Scope, on PatchSubject) (PatchResult, error) {
+func (m *substituted) mutate(e *execution, s *variables.Scope, on patchSubject) (patchResult, error) {
 	if _, err := m.rest.Render(s); err != nil {
-		return PatchResult{Object: on.Object}, e.failed("rule", fmt.Errorf("variable substitution failed: %w", err))
+		return patchResult{Object: on.Object}, e.failed("rule", fmt.Errorf("variable substitution failed: %w", err))
 	}
 	return m.mutation.mutate(e, s, on)
 }
@@ -62,21 +62,21 @@ func (m *substituted) mutate(e *execution, s *variables.Scope, on PatchSubject) 
 // patching is one patch or, in rules of Kyverno 1.0 to 1.5, several, each of what
 // the one before made of the object. One that holds itself back does not stop the
 // others.
-type patching []*Patch
+type patching []*patch
 
-func (m patching) mutate(e *execution, s *variables.Scope, on PatchSubject) (PatchResult, error) {
+func (m patching) mutate(e *execution, s *variables.Scope, on patchSubject) (patchResult, error) {
 	before := on.Object
-	out := PatchResult{Object: before}
+	out := patchResult{Object: before}
 	var held error
 	for _, p := range m {
 		on.Object = out.Object
-		did, err := p.Apply(s, on)
+		did, err := p.apply(s, on)
 		if err != nil {
 			var condition *strategicmerge.ConditionError
 			if !errors.As(err, &condition) {
-				return PatchResult{Object: before}, e.failed(p.Field(), err)
+				return patchResult{Object: before}, e.failed(p.field, err)
 			}
-			held = &SkippedError{Reason: p.Field(), Err: condition}
+			held = &SkippedError{Reason: p.field, Err: condition}
 			continue
 		}
 		out.Object = did.Object

@@ -12,11 +12,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// Patch is one patch of a rule, of whatever form: immutable and safe for concurrent
+// patch is one patch of a rule, of whatever form: immutable and safe for concurrent
 // use. A patch without variables is compiled with its policy, any other one for each
 // evaluation.
-type Patch struct {
-	field    string
+type patch struct {
+	field    string // in the rule: "mutate.patchStrategicMerge"
 	template *variables.Template
 	compile  compilePatch
 	compiled compiledPatch // nil when the patch holds variables
@@ -30,11 +30,11 @@ type compilePatch func(patch any) (compiledPatch, error)
 type compiledPatch interface {
 	// apply patches an object, which stays as it is. The error is a
 	// *strategicmerge.ConditionError where the patch does not apply to it.
-	apply(PatchSubject) (PatchResult, error)
+	apply(patchSubject) (patchResult, error)
 }
 
-// PatchSubject is what a patch is applied to.
-type PatchSubject struct {
+// patchSubject is what a patch is applied to.
+type patchSubject struct {
 	Object map[string]any
 	// Schema looks up how the lists of the object merge; it may say nothing.
 	Schema func() engine.Schema
@@ -42,8 +42,8 @@ type PatchSubject struct {
 	Why *engine.Reasons
 }
 
-// PatchResult is an object after a patch, and what is to be said about it.
-type PatchResult struct {
+// patchResult is an object after a patch, and what to report about it.
+type patchResult struct {
 	// Object is the very map that was given where nothing changed; otherwise it
 	// shares with it whatever the patch did not touch.
 	Object   map[string]any
@@ -52,10 +52,10 @@ type PatchResult struct {
 	NotIdempotent string
 }
 
-// DecodePatch reads patchStrategicMerge or patchesJson6902 of a mutate block, or of an
+// decodePatch reads patchStrategicMerge or patchesJson6902 of a mutate block, or of an
 // entry of a foreach. It is nil where there is none or are both, which goes to
 // the report.
-func DecodePatch(m *policydecode.Fields) *Patch {
+func decodePatch(m *policydecode.Fields) *patch {
 	strategic, json6902 := m.At("patchStrategicMerge"), m.At("patchesJson6902")
 	switch {
 	case strategic.Value != nil && json6902.Value != nil:
@@ -70,12 +70,12 @@ func DecodePatch(m *policydecode.Fields) *Patch {
 	return nil
 }
 
-// DecodeLegacyPatches reads the forms of Kyverno 1.0 to 1.5; none when a mutate block has
+// decodeLegacyPatches reads the forms of Kyverno 1.0 to 1.5; none when a mutate block has
 // none, or one of those that came after them, which Kyverno preferred. Overlay and
 // patches in one rule run in this order, as in 1.0 and 1.1; from 1.2 on patches
 // had no effect beside an overlay.
-func DecodeLegacyPatches(m *policydecode.Fields) []*Patch {
-	var out []*Patch
+func decodeLegacyPatches(m *policydecode.Fields) []*patch {
+	var out []*patch
 	for _, key := range []string{"overlay", "patches"} {
 		if !m.Has(key) {
 			continue
@@ -105,9 +105,9 @@ func newerForm(m *policydecode.Fields) string {
 }
 
 // newPatch reads the template of a patch and, if it holds no variables, compiles it.
-// An error of compiling is returned by Apply.
-func newPatch(n policydecode.Node, key string, compile compilePatch) *Patch {
-	p := &Patch{field: n.PathInRule(), compile: compile}
+// An error of compiling is returned by apply.
+func newPatch(n policydecode.Node, key string, compile compilePatch) *patch {
+	p := &patch{field: n.PathInRule(), compile: compile}
 	var err error
 	if p.template, err = variables.ParseAt(n.Value, "mutate", key); err != nil {
 		n.Fail("%w", err)
@@ -124,13 +124,10 @@ func newPatch(n policydecode.Node, key string, compile compilePatch) *Patch {
 	return p
 }
 
-// Field returns the place of the patch in its rule: "mutate.patchStrategicMerge".
-func (p *Patch) Field() string { return p.field }
-
-// Apply resolves the variables and patches an object, which stays as it is. The error
+// apply resolves the variables and patches an object, which stays as it is. The error
 // is a *strategicmerge.ConditionError where the patch does not apply to the object.
-func (p *Patch) Apply(s *variables.Scope, on PatchSubject) (PatchResult, error) {
-	unchanged := PatchResult{Object: on.Object}
+func (p *patch) apply(s *variables.Scope, on patchSubject) (patchResult, error) {
+	unchanged := patchResult{Object: on.Object}
 	compiled, err := p.resolve(s)
 	if err != nil {
 		return unchanged, err
@@ -148,7 +145,7 @@ func (p *Patch) Apply(s *variables.Scope, on PatchSubject) (PatchResult, error) 
 	return out, nil
 }
 
-func (p *Patch) resolve(s *variables.Scope) (compiledPatch, error) {
+func (p *patch) resolve(s *variables.Scope) (compiledPatch, error) {
 	if p.template.Static() {
 		return p.compiled, p.err
 	}

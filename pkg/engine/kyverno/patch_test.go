@@ -1,4 +1,4 @@
-package kyverno_test
+package kyverno
 
 import (
 	"errors"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/internal/cases"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
@@ -35,14 +34,14 @@ type application struct {
 	Fails         string // a part of the error
 }
 
-func TestApply(t *testing.T) {
+func TestPatchApply(t *testing.T) {
 	cases.Each(t, "testdata/parts/apply.txtar", func(t *testing.T, c *application) {
 		s := variables.NewScope(jmespath.New(time.Unix(0, 0), 1), engine.DefaultLimits())
 		for name, value := range c.Names {
 			s.Set(name, value)
 		}
 		why := engine.NewReasons(func(any) bool { return c.Secret })
-		got, err := decoded(t, c.Mutate).Apply(s, kyverno.PatchSubject{Object: c.Object, Schema: patchSchema, Why: why})
+		got, err := decoded(t, c.Mutate).apply(s, patchSubject{Object: c.Object, Schema: patchSchema, Why: why})
 		var held *strategicmerge.ConditionError
 		switch isHeld := errors.As(err, &held); {
 		case c.Fails+c.Held == "" && err != nil:
@@ -87,18 +86,18 @@ func patchReasons(l *engine.Reasons) string {
 }
 
 // decoded reads the one patch of a block, of whatever form.
-func decoded(t *testing.T, mutate map[string]any) *kyverno.Patch {
+func decoded(t *testing.T, mutate map[string]any) *patch {
 	r := &policydecode.Report{Warn: func(engine.CompileError) {}}
 	f := policydecode.Node{Report: r, Path: "spec.rules[0].mutate", Value: mutate}.Fields()
-	patches := kyverno.DecodeLegacyPatches(f)
+	patches := decodeLegacyPatches(f)
 	if len(patches) == 0 {
-		patches = append(patches, kyverno.DecodePatch(f))
+		patches = append(patches, decodePatch(f))
 	}
 	if err := r.Err(); err != nil || len(patches) != 1 {
 		t.Fatalf("%d patches, %v", len(patches), err)
 	}
 	for key := range mutate {
-		if got := patches[0].Field(); got != "mutate."+key {
+		if got := patches[0].field; got != "mutate."+key {
 			t.Errorf("the patch is at %s", got)
 		}
 	}
@@ -117,8 +116,8 @@ func TestPatchMistakes(t *testing.T) {
 		var said []string
 		r := &policydecode.Report{Warn: func(e engine.CompileError) { said = append(said, "warning: "+e.Field+": "+e.Err.Error()) }}
 		f := policydecode.Node{Report: r, Path: "mutate", Value: c.Mutate}.Fields()
-		if len(kyverno.DecodeLegacyPatches(f)) == 0 && !f.Has("foreach") {
-			kyverno.DecodePatch(f)
+		if len(decodeLegacyPatches(f)) == 0 && !f.Has("foreach") {
+			decodePatch(f)
 		}
 		for _, err := range r.Errs {
 			var e *engine.CompileError
@@ -139,9 +138,9 @@ type patchNaming struct {
 	Want   []string
 }
 
-func TestFields(t *testing.T) {
+func TestPatchFields(t *testing.T) {
 	cases.Each(t, "testdata/parts/fields.txtar", func(t *testing.T, c *patchNaming) {
-		if diff := cmp.Diff(c.Want, kyverno.PatchFields(c.Mutate)); diff != "" {
+		if diff := cmp.Diff(c.Want, patchFields(c.Mutate)); diff != "" {
 			t.Errorf("-want +got\n%s", diff)
 		}
 	})

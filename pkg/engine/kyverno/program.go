@@ -156,7 +156,7 @@ func (r *rule) admit(e *execution, sink engine.Sink) (*variables.Scope, engine.S
 	m, err := r.applies(&e.matched)
 	switch {
 	case err != nil:
-		return nil, e.step(PatchResult{}, err)
+		return nil, e.step(patchResult{}, err)
 	case !m.Applies():
 		step.Outcome = engine.NotMatched
 		if sink.Wants(engine.NotMatched) {
@@ -164,14 +164,14 @@ func (r *rule) admit(e *execution, sink engine.Sink) (*variables.Scope, engine.S
 		}
 		return nil, step
 	case r.gap != nil:
-		return nil, e.step(PatchResult{}, r.gap)
+		return nil, e.step(patchResult{}, r.gap)
 	}
 	scope := e.begin()
 	if err := e.meets(r.preconditions, scope, "preconditions"); err != nil {
-		return nil, e.step(PatchResult{}, err)
+		return nil, e.step(patchResult{}, err)
 	}
 	if err := e.excepted(scope); err != nil {
-		return nil, e.step(PatchResult{}, err)
+		return nil, e.step(patchResult{}, err)
 	}
 	return scope, step
 }

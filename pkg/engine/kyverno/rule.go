@@ -20,7 +20,7 @@ type rule struct {
 	context       contextentry.Entries
 	preconditions *match.Conditions // nil when there are none
 	mutation      mutation
-	targets       []*Target
+	targets       []*target
 	exceptions    []*exception
 	gap           error          // an *UnsupportedError when the rule cannot be evaluated at all
 	asksOperation bool           // the operation can decide whether the rule runs
@@ -68,9 +68,9 @@ func (c *ruleCompiler) derive(raw []policydecode.Node, annotations map[string]st
 	for i, n := range raw {
 		rules[i] = mapping(n.Value)
 	}
-	derived, from := AutogenRules(rules, annotations)
+	derived, from := autogenRules(rules, annotations)
 	if len(derived) > 0 { // old versions of Kyverno stored them in the policy
-		c.rules = slices.DeleteFunc(c.rules, func(r *rule) bool { return IsAutogenRule(r.ref.Rule) })
+		c.rules = slices.DeleteFunc(c.rules, func(r *rule) bool { return isAutogenRule(r.ref.Rule) })
 	}
 	for i, rule := range derived {
 		n := raw[from[i]]
@@ -94,8 +94,8 @@ func (c *ruleCompiler) compile(f *policydecode.Fields) *rule {
 	switch {
 	case r.ref.Rule == "":
 		f.At("name").Lint("the rule has no name, so reports cannot tell it from others")
-	case len(r.ref.Rule) > MaxRuleName:
-		f.At("name").Lint("is longer than %d characters, which Kyverno refuses", MaxRuleName)
+	case len(r.ref.Rule) > maxRuleName:
+		f.At("name").Lint("is longer than %d characters, which Kyverno refuses", maxRuleName)
 	}
 	if !f.Has("match") {
 		f.At("match").Fail("is missing, so the rule can never apply")
@@ -121,12 +121,12 @@ func (r *rule) decodeMutate(f *policydecode.Fields) {
 	m := f.At("mutate").Fields()
 	targets := m.At("targets").List()
 	for _, n := range targets {
-		r.targets = append(r.targets, DecodeTarget(n))
+		r.targets = append(r.targets, decodeTarget(n))
 	}
 	if m.Has("mutateExistingOnPolicyUpdate") && len(targets) == 0 {
 		m.At("mutateExistingOnPolicyUpdate").Lint("has no effect without targets")
 	}
-	LintTargetKinds(m.At("targets"), r.targets)
+	lintTargetKinds(m.At("targets"), r.targets)
 	rest := map[string]any{}
 	for _, key := range []string{"name", "match", "exclude", "context", "preconditions"} {
 		rest[key] = f.Values[key]

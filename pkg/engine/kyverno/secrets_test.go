@@ -1,4 +1,4 @@
-package kyverno_test
+package kyverno
 
 import (
 	"strings"
@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 )
@@ -18,7 +17,7 @@ func (pin) Any() bool            { return true }
 func (pin) Known(value any) bool { return value == "4711" }
 func (pin) Derive(any, ...any)   {}
 
-func TestAConditionTellsNoValueOfASecret(t *testing.T) {
+func TestPatchConditionHidesSecrets(t *testing.T) {
 	mutate := map[string]any{"patchStrategicMerge": map[string]any{"data": map[string]any{"(a)": "x", "b": "c"}}}
 	for value, want := range map[string]string{
 		"4711": `condition on data.a does not hold: it does not match "x"`,
@@ -26,7 +25,7 @@ func TestAConditionTellsNoValueOfASecret(t *testing.T) {
 	} {
 		s := variables.NewScope(jmespath.New(time.Unix(0, 0), 1).Tell(pin{}), engine.DefaultLimits())
 		object := map[string]any{"kind": "ConfigMap", "data": map[string]any{"a": value}}
-		_, err := decoded(t, mutate).Apply(s, kyverno.PatchSubject{Object: object, Schema: patchSchema})
+		_, err := decoded(t, mutate).apply(s, patchSubject{Object: object, Schema: patchSchema})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}

@@ -17,11 +17,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// Target is one compiled entry of mutate.targets: immutable.
-type Target struct {
-	Field         string // in the rule: "mutate.targets[0]"
-	Context       contextentry.Entries
-	Preconditions *match.Conditions // nil when there are none
+// target is one compiled entry of mutate.targets: immutable.
+type target struct {
+	field         string // in the rule: "mutate.targets[0]"
+	context       contextentry.Entries
+	preconditions *match.Conditions // nil when there are none
 
 	template *variables.Template // of what names the objects
 	written  map[string]string   // what names the objects, as the policy has it
@@ -41,10 +41,10 @@ func (e *TargetError) Error() string { return fmt.Sprintf("%s: %v", e.Field, e.E
 // Unwrap gives the reason.
 func (e *TargetError) Unwrap() error { return e.Err }
 
-// DecodeTarget reads an entry. What is wrong goes to the node's report.
-func DecodeTarget(n policydecode.Node) *Target {
+// decodeTarget reads an entry. What is wrong goes to the node's report.
+func decodeTarget(n policydecode.Node) *target {
 	f := n.Fields()
-	t := &Target{Field: n.PathInRule(), own: n.Report.Namespace, written: map[string]string{}}
+	t := &target{field: n.PathInRule(), own: n.Report.Namespace, written: map[string]string{}}
 	naming := map[string]any{}
 	for _, key := range []string{"apiVersion", "kind", "name", "namespace"} {
 		t.written[key] = f.At(key).Text()
@@ -63,16 +63,16 @@ func DecodeTarget(n policydecode.Node) *Target {
 		f.At("namespace").Lint("a Policy only changes objects in its own namespace %s", t.own)
 	}
 	t.template = variables.Decode(policydecode.Node{Report: n.Report, Rule: n.Rule, Path: n.Path, Value: naming})
-	t.Context = contextentry.Decode(f.At("context"))
-	t.Preconditions = match.DecodeConditions(f.At("preconditions"))
+	t.context = contextentry.Decode(f.At("context"))
+	t.preconditions = match.DecodeConditions(f.At("preconditions"))
 	f.Accept("uid")
 	f.Done()
 	return t
 }
 
-// LintTargetKinds warns of targets that, as the documents have it, must not be in one
+// lintTargetKinds warns of targets that, as the documents have it, must not be in one
 // rule because they do not share a schema.
-func LintTargetKinds(n policydecode.Node, targets []*Target) {
+func lintTargetKinds(n policydecode.Node, targets []*target) {
 	for _, t := range targets {
 		if first := targets[0].written["kind"]; t.written["kind"] != first {
 			n.Lint("changes both %s and %s; Kyverno's documents want one kind in a rule", first, t.written["kind"])
@@ -81,9 +81,9 @@ func LintTargetKinds(n policydecode.Node, targets []*Target) {
 	}
 }
 
-// Subjects names the objects to change, with the trigger's variables resolved; the
+// subjects names the objects to change, with the trigger's variables resolved; the
 // mapper, which may be nil, tells kinds without namespaces. The error is an *Error.
-func (t *Target) Subjects(s *variables.Scope, mapper meta.RESTMapper) (engine.Selection, error) {
+func (t *target) subjects(s *variables.Scope, mapper meta.RESTMapper) (engine.Selection, error) {
 	rendered, err := t.template.Render(s)
 	if err != nil {
 		return engine.Selection{}, t.failed("", fmt.Errorf("failed to substitute variables: %w", err))
@@ -115,9 +115,9 @@ func (t *Target) Subjects(s *variables.Scope, mapper meta.RESTMapper) (engine.Se
 	return narrow(out, mapper), nil
 }
 
-// Described is what a target names without its trigger; engine.Computed stands
+// described is what a target names without its trigger; engine.Computed stands
 // for what only the trigger can tell.
-func (t *Target) Described() engine.Selection {
+func (t *target) described() engine.Selection {
 	kind, err := parseKind(t.written["apiVersion"], t.written["kind"])
 	if err != nil || variables.Used(t.written["apiVersion"]+t.written["kind"]) {
 		kind = selector.Kind{Group: "*", Kind: "*"}
@@ -128,8 +128,8 @@ func (t *Target) Described() engine.Selection {
 	}
 }
 
-func (t *Target) failed(at string, err error) error {
-	return &TargetError{Field: t.Field + at, Err: err}
+func (t *target) failed(at string, err error) error {
+	return &TargetError{Field: t.field + at, Err: err}
 }
 
 func labels(value any) (*metav1.LabelSelector, error) {

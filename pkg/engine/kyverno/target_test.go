@@ -1,4 +1,4 @@
-package kyverno_test
+package kyverno
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/internal/cases"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
@@ -29,11 +28,11 @@ type naming struct {
 	Described string // left out where it is Want
 }
 
-func TestNaming(t *testing.T) {
+func TestTargetNaming(t *testing.T) {
 	cases.Each(t, "testdata/parts/naming.txtar", func(t *testing.T, c *naming) {
 		var warning string
 		r := &policydecode.Report{Namespace: c.Namespace, Warn: func(e engine.CompileError) { warning = e.Field + ": " + e.Err.Error() }}
-		entry := kyverno.DecodeTarget(policydecode.Node{Report: r, Path: "spec.rules[0].mutate.targets[0]", Value: c.Target})
+		entry := decodeTarget(policydecode.Node{Report: r, Path: "spec.rules[0].mutate.targets[0]", Value: c.Target})
 		if err := r.Err(); err != nil || warning != c.Warning {
 			t.Fatalf("errors %v, warning %q", err, warning)
 		}
@@ -43,13 +42,13 @@ func TestNaming(t *testing.T) {
 		if c.Described == "" {
 			c.Described = c.Want
 		}
-		if got := text(entry.Described()); got != c.Described {
+		if got := selectionName(entry.described()); got != c.Described {
 			t.Errorf("described as %s\nwant         %s", got, c.Described)
 		}
 	})
 }
 
-func (c *naming) subjects(t *testing.T, entry *kyverno.Target) string {
+func (c *naming) subjects(t *testing.T, entry *target) string {
 	s := variables.NewScope(jmespath.New(time.Unix(0, 0), 1), engine.DefaultLimits())
 	for name, value := range c.Names {
 		s.Set(name, value)
@@ -62,18 +61,18 @@ func (c *naming) subjects(t *testing.T, entry *kyverno.Target) string {
 	if c.Unmapped {
 		mapper = nil
 	}
-	selection, err := entry.Subjects(s, mapper)
+	selection, err := entry.subjects(s, mapper)
 	if err == nil {
-		return text(selection)
+		return selectionName(selection)
 	}
-	var failed *kyverno.TargetError
+	var failed *TargetError
 	if !errors.As(err, &failed) {
-		t.Errorf("%v is no *target.Error", err)
+		t.Errorf("%v is no *TargetError", err)
 	}
 	return err.Error()
 }
 
-func text(s engine.Selection) string {
+func selectionName(s engine.Selection) string {
 	out := fmt.Sprintf("%s/%s/%s", s.Group, s.Version, s.Kind)
 	if s.Subresource != "" {
 		out += "/" + s.Subresource
@@ -99,11 +98,11 @@ func TestTargetMistakes(t *testing.T) {
 		var said []string
 		r := &policydecode.Report{Warn: func(e engine.CompileError) { said = append(said, "warning: "+e.Field+": "+e.Err.Error()) }}
 		list := policydecode.Node{Report: r, Path: "targets", Value: c.Targets}
-		var targets []*kyverno.Target
+		var targets []*target
 		for _, n := range list.List() {
-			targets = append(targets, kyverno.DecodeTarget(n))
+			targets = append(targets, decodeTarget(n))
 		}
-		kyverno.LintTargetKinds(list, targets)
+		lintTargetKinds(list, targets)
 		for _, err := range r.Errs {
 			var e *engine.CompileError
 			if !errors.As(err, &e) {
