@@ -60,7 +60,7 @@ func (e *execution) patched() patchSubject {
 
 // begin builds the scope of the rule's variables on this object.
 func (e *execution) begin() *variables.Scope {
-	s := variables.NewScope(jmespath.New(e.world.Now, e.seed()).Tell(e.world.Secrets), e.world.Limits)
+	s := variables.NewScope(jmespath.New(e.world.Now, e.seed()).WithSecrets(e.world.Secrets), e.world.Limits)
 	s.Set("request", e.request(e.matched.Object.Object))
 	account, namespace := serviceAccount(e.matched.Request.User.Username)
 	s.Set("serviceAccountName", account)

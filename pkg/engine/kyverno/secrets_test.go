@@ -23,7 +23,7 @@ func TestPatchConditionHidesSecrets(t *testing.T) {
 		"4711": `condition on data.a does not hold: it does not match "x"`,
 		"4712": `condition on data.a does not hold: it is "4712" and does not match "x"`,
 	} {
-		s := variables.NewScope(jmespath.New(time.Unix(0, 0), 1).Tell(pin{}), engine.DefaultLimits())
+		s := variables.NewScope(jmespath.New(time.Unix(0, 0), 1).WithSecrets(pin{}), engine.DefaultLimits())
 		object := map[string]any{"kind": "ConfigMap", "data": map[string]any{"a": value}}
 		_, err := decoded(t, mutate).apply(s, patchSubject{Object: object, Schema: patchSchema})
 		if err == nil || !strings.Contains(err.Error(), want) {

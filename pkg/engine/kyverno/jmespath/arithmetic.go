@@ -72,7 +72,7 @@ func finite(f float64) (any, error) {
 	return Canonical(f), nil
 }
 
-func add(_ *Env, args []any) (any, error) {
+func add(_ *env, args []any) (any, error) {
 	if sum, ok := integers(args, func(a, b int64) (int64, bool) { return a + b, (a+b > a) == (b > 0) }); ok {
 		return sum, nil
 	}
@@ -91,7 +91,7 @@ func add(_ *Env, args []any) (any, error) {
 	return nil, errTypes
 }
 
-func subtract(_ *Env, args []any) (any, error) {
+func subtract(_ *env, args []any) (any, error) {
 	if difference, ok := integers(args, func(a, b int64) (int64, bool) { return a - b, (a-b < a) == (b > 0) }); ok {
 		return difference, nil
 	}
@@ -110,7 +110,7 @@ func subtract(_ *Env, args []any) (any, error) {
 	return nil, errTypes
 }
 
-func multiply(_ *Env, args []any) (any, error) {
+func multiply(_ *env, args []any) (any, error) {
 	a, b, err := operands(args)
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func multiply(_ *Env, args []any) (any, error) {
 	return finite(a.number * b.number)
 }
 
-func divide(_ *Env, args []any) (any, error) {
+func divide(_ *env, args []any) (any, error) {
 	a, b, err := operands(args)
 	switch {
 	case err != nil:
@@ -177,7 +177,7 @@ func seconds(s float64) (any, error) {
 	return time.Duration(s * float64(time.Second)).String(), nil
 }
 
-func modulo(_ *Env, args []any) (any, error) {
+func modulo(_ *env, args []any) (any, error) {
 	a, b, err := operands(args)
 	switch {
 	case err != nil:
@@ -212,7 +212,7 @@ func remainder(a, b float64) (int64, error) {
 }
 
 // sum adds what add adds; the list must not be empty.
-func sum(e *Env, args []any) (any, error) {
+func sum(e *env, args []any) (any, error) {
 	list := args[0].([]any)
 	if len(list) == 0 {
 		return nil, errors.New("at least one element in the array is required")
@@ -228,7 +228,7 @@ func sum(e *Env, args []any) (any, error) {
 }
 
 // round goes away from zero at half.
-func round(_ *Env, args []any) (any, error) {
+func round(_ *env, args []any) (any, error) {
 	f, _ := Number(args[0])
 	digits, ok := Integer(args[1])
 	switch {

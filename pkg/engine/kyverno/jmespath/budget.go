@@ -102,7 +102,7 @@ func (b *Budget) Decode(text []byte) (any, error) {
 	if err := json.Unmarshal(text, &value); err != nil {
 		return nil, err
 	}
-	return CanonicalTree(value), nil
+	return canonicalTree(value), nil
 }
 
 // LimitError says which bound an expression went beyond.

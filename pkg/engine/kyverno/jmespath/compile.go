@@ -26,7 +26,7 @@ func (c *compiler) compile(ast gojmespath.ASTNode, atRoot bool) (node, error) {
 	case gojmespath.ASTField:
 		return c.field(ast, atRoot)
 	case gojmespath.ASTLiteral:
-		return literalNode{CanonicalTree(ast.Value)}, nil
+		return literalNode{canonicalTree(ast.Value)}, nil
 	case gojmespath.ASTCurrentNode, gojmespath.ASTIdentity:
 		c.facts.whole = c.facts.whole || atRoot
 		return currentNode{}, nil
@@ -181,7 +181,7 @@ func (c *compiler) call(ast gojmespath.ASTNode, atRoot bool) (node, error) {
 	if !ok {
 		return nil, malformed(true)
 	}
-	f, ok := LookupFunction(name)
+	f, ok := lookupFunction(name)
 	if !ok {
 		return nil, fmt.Errorf("unknown function: %s", name)
 	}

@@ -10,9 +10,9 @@ import (
 
 // Kyverno's functions on objects, lists and encoded data.
 
-func labelMatch(e *Env, args []any) (any, error) {
+func labelMatch(e *env, args []any) (any, error) {
 	wanted, actual := args[0].(map[string]any), args[1].(map[string]any)
-	for _, key := range SortedKeys(wanted) {
+	for _, key := range sortedKeys(wanted) {
 		value, found := actual[key]
 		if !found {
 			return false, nil
@@ -25,7 +25,7 @@ func labelMatch(e *Env, args []any) (any, error) {
 }
 
 // lookup of what is not there is null.
-func lookup(_ *Env, args []any) (any, error) {
+func lookup(_ *env, args []any) (any, error) {
 	if object, ok := args[0].(map[string]any); ok {
 		key, ok := args[1].(string)
 		if !ok {
@@ -49,12 +49,12 @@ func lookup(_ *Env, args []any) (any, error) {
 
 // items are objects of two fields, one for each key of an object in their order,
 // or for each index of a list.
-func items(e *Env, args []any) (any, error) {
+func items(e *env, args []any) (any, error) {
 	keyName, valueName := args[1].(string), args[2].(string)
 	result := []any{}
 	switch v := args[0].(type) {
 	case map[string]any:
-		for _, key := range SortedKeys(v) {
+		for _, key := range sortedKeys(v) {
 			result = append(result, item(keyName, key, valueName, v[key]))
 		}
 	case []any:
@@ -74,7 +74,7 @@ func item(keyName string, key any, valueName string, value any) map[string]any {
 
 // objectFromLists pairs keys with values; keys beyond the values have null, and
 // the last of equal keys wins.
-func objectFromLists(e *Env, args []any) (any, error) {
+func objectFromLists(e *env, args []any) (any, error) {
 	names, elements := args[0].([]any), args[1].([]any)
 	object := make(map[string]any, len(names))
 	for i, name := range names {
@@ -90,11 +90,11 @@ func objectFromLists(e *Env, args []any) (any, error) {
 	return object, e.Spend(len(object))
 }
 
-func parseJSON(e *Env, args []any) (any, error) {
+func parseJSON(e *env, args []any) (any, error) {
 	return e.Decode([]byte(args[0].(string)))
 }
 
-func parseYAML(e *Env, args []any) (any, error) {
+func parseYAML(e *env, args []any) (any, error) {
 	if err := e.SpendText(16 * len(args[0].(string))); err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func parseYAML(e *Env, args []any) (any, error) {
 }
 
 // semverCompare takes what is no version for 0.0.0, as Kyverno does.
-func semverCompare(_ *Env, args []any) (any, error) {
+func semverCompare(_ *env, args []any) (any, error) {
 	const most = 1000
 	if len(args[1].(string)) > most {
 		return nil, &LimitError{What: "bytes of version range", Max: most}
@@ -122,7 +122,7 @@ func semverCompare(_ *Env, args []any) (any, error) {
 	return inRange(version), nil
 }
 
-func imageNormalize(_ *Env, args []any) (any, error) {
+func imageNormalize(_ *env, args []any) (any, error) {
 	image, err := ParseImage(args[0].(string))
 	if err != nil {
 		return nil, err
@@ -132,6 +132,6 @@ func imageNormalize(_ *Env, args []any) (any, error) {
 
 // isExternalURL is where this package differs on purpose: Kyverno resolves the
 // host's name, which an evaluation may not.
-func isExternalURL(_ *Env, _ []any) (any, error) {
+func isExternalURL(_ *env, _ []any) (any, error) {
 	return nil, &UnsupportedError{Needs: "to resolve host names over the network"}
 }

@@ -36,7 +36,7 @@ func (b *Budget) Equal(x, y any) (bool, error) {
 		}
 		return b.equalObjects(x, y)
 	}
-	order, ok := CompareNumbers(x, y)
+	order, ok := compareNumbers(x, y)
 	return ok && order == 0, nil
 }
 

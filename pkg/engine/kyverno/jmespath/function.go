@@ -9,50 +9,50 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/randomtext"
 )
 
-// Env is what a function sees beside its arguments: what its search may still
+// env is what a function sees beside its arguments: what its search may still
 // spend, and the world.
-type Env struct {
+type env struct {
 	Budget
-	World *World
+	World *world
 }
 
-// World is a clock that stands still, a seeded source of random texts, and who is
+// world is a clock that stands still, a seeded source of random texts, and who is
 // told what functions make of the values of Secrets; nil for nobody.
-type World struct {
+type world struct {
 	Now     time.Time
 	Random  *randomtext.Source
 	Secrets engine.Secrets
 }
 
-// ExpressionRef is an argument that is evaluated by the function: &name.
-type ExpressionRef func(value any) (any, error)
+// expressionRef is an argument that is evaluated by the function: &name.
+type expressionRef func(value any) (any, error)
 
-// Function is one that expressions may call.
-type Function struct {
+// function is one that expressions may call.
+type function struct {
 	name string
 	*definition
 }
 
-// LookupFunction finds a function by its name.
-func LookupFunction(name string) (Function, bool) {
+// lookupFunction finds a function by its name.
+func lookupFunction(name string) (function, bool) {
 	d, ok := definitions[name]
-	return Function{name: name, definition: d}, ok
+	return function{name: name, definition: d}, ok
 }
 
 // NotIdempotent says why equal arguments can give another result in another run,
 // such as "reads the clock: time_now()"; empty where they cannot.
-func (f Function) NotIdempotent() string { return f.notIdempotent }
+func (f function) NotIdempotent() string { return f.notIdempotent }
 
 // Call checks the arguments and calls the function. The error is a *CallError, of
 // this function or of one that an Expression calls, unless a *jsonvalue.LimitError
 // is the reason.
-func (f Function) Call(e *Env, args []any) (any, error) {
+func (f function) Call(e *env, args []any) (any, error) {
 	if err := f.check(e, args); err != nil {
 		return nil, f.named(err)
 	}
 	result, err := f.call(e, args)
 	if secrets := e.World.Secrets; secrets != nil && secrets.Any() {
-		f.tell(secrets, args, result, err)
+		f.markDerived(secrets, args, result, err)
 	}
 	if err != nil {
 		return nil, f.named(err)
@@ -60,9 +60,9 @@ func (f Function) Call(e *Env, args []any) (any, error) {
 	return result, nil
 }
 
-// tell has what the function made of its arguments known as secret where they are;
+// markDerived has what the function made of its arguments known as secret where they are;
 // the reason why it failed is among that, because it may quote them.
-func (f Function) tell(secrets engine.Secrets, args []any, result any, err error) {
+func (f function) markDerived(secrets engine.Secrets, args []any, result any, err error) {
 	var limit *LimitError
 	var inner *CallError // has been told of already
 	var unsupported *UnsupportedError
@@ -74,7 +74,7 @@ func (f Function) tell(secrets engine.Secrets, args []any, result any, err error
 	}
 }
 
-func (f Function) named(err error) error {
+func (f function) named(err error) error {
 	var limit *LimitError
 	var inner *CallError
 	if errors.As(err, &limit) || errors.As(err, &inner) {
@@ -83,7 +83,7 @@ func (f Function) named(err error) error {
 	return &CallError{Function: f.name, Err: err}
 }
 
-func (d *definition) check(e *Env, args []any) error {
+func (d *definition) check(e *env, args []any) error {
 	if d.unchecked {
 		return nil
 	}

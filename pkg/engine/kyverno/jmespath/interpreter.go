@@ -12,19 +12,19 @@ import (
 // of random() draws the next value and all searches share a bound on what they
 // may cost, so it is not for concurrent use.
 type Interpreter struct {
-	world World
+	world world
 	spent int
 }
 
 // New returns an interpreter for a moment and a seed. Two interpreters that are
 // made alike answer the same series of queries alike.
 func New(now time.Time, seed uint64) *Interpreter {
-	return &Interpreter{world: World{Now: now, Random: randomtext.New(seed)}}
+	return &Interpreter{world: world{Now: now, Random: randomtext.New(seed)}}
 }
 
-// Tell has functions tell what they make of the values of Secrets. It returns the
+// WithSecrets has functions tell what they make of the values of Secrets. It returns the
 // interpreter.
-func (in *Interpreter) Tell(s engine.Secrets) *Interpreter {
+func (in *Interpreter) WithSecrets(s engine.Secrets) *Interpreter {
 	in.world.Secrets = s
 	return in
 }
@@ -43,10 +43,10 @@ type Object interface {
 
 // begin starts a search: what its nodes and functions may spend, which is what the
 // searches before it have left, and what its functions see.
-func (in *Interpreter) begin() *Env {
-	return &Env{Budget: Grant(in.spent), World: &in.world}
+func (in *Interpreter) begin() *env {
+	return &env{Budget: Grant(in.spent), World: &in.world}
 }
 
 // end accounts for a search. Those that ran inside of it, to load data for it,
 // have accounted for themselves.
-func (in *Interpreter) end(e *Env) { in.spent += e.Spent() }
+func (in *Interpreter) end(e *env) { in.spent += e.Spent() }

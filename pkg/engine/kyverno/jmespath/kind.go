@@ -45,7 +45,7 @@ func (k kind) String() string {
 }
 
 func (k kind) admits(arg any) bool {
-	if _, ok := arg.(ExpressionRef); ok {
+	if _, ok := arg.(expressionRef); ok {
 		return k&anExpression != 0
 	}
 	if k&anything != 0 {

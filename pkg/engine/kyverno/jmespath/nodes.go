@@ -2,7 +2,7 @@ package jmespath
 
 // node is one construct of an expression, which evaluates itself on a value.
 type node interface {
-	eval(e *Env, value any) (any, error)
+	eval(e *env, value any) (any, error)
 }
 
 type (
@@ -33,13 +33,13 @@ type (
 		holds       func(order int) bool
 	}
 	callNode struct {
-		function Function
+		function function
 		args     []node
 	}
 )
 
 // lenient evaluates where a missing key is as good as null.
-func lenient(n node, e *Env, value any) (any, error) {
+func lenient(n node, e *env, value any) (any, error) {
 	result, err := n.eval(e, value)
 	if err != nil && isNotFound(err) {
 		return nil, nil
@@ -47,7 +47,7 @@ func lenient(n node, e *Env, value any) (any, error) {
 	return result, err
 }
 
-func (n fieldNode) eval(e *Env, value any) (any, error) {
+func (n fieldNode) eval(e *env, value any) (any, error) {
 	if err := e.Spend(1); err != nil {
 		return nil, err
 	}
@@ -70,9 +70,9 @@ func (n fieldNode) eval(e *Env, value any) (any, error) {
 	return nil, nil
 }
 
-func (n literalNode) eval(*Env, any) (any, error) { return n.value, nil }
+func (n literalNode) eval(*env, any) (any, error) { return n.value, nil }
 
-func (currentNode) eval(e *Env, value any) (any, error) {
+func (currentNode) eval(e *env, value any) (any, error) {
 	if o, ok := value.(Object); ok {
 		return o.Fields()
 	}
@@ -80,11 +80,11 @@ func (currentNode) eval(e *Env, value any) (any, error) {
 }
 
 // eval of a reference leaves it to the function on which values it is evaluated.
-func (n referenceNode) eval(e *Env, _ any) (any, error) {
-	return ExpressionRef(func(value any) (any, error) { return lenient(n.of, e, value) }), nil
+func (n referenceNode) eval(e *env, _ any) (any, error) {
+	return expressionRef(func(value any) (any, error) { return lenient(n.of, e, value) }), nil
 }
 
-func (n indexNode) eval(_ *Env, value any) (any, error) {
+func (n indexNode) eval(_ *env, value any) (any, error) {
 	list, ok := value.([]any)
 	index := n.index
 	if index < 0 {
@@ -96,7 +96,7 @@ func (n indexNode) eval(_ *Env, value any) (any, error) {
 	return list[index], nil
 }
 
-func (n subNode) eval(e *Env, value any) (any, error) {
+func (n subNode) eval(e *env, value any) (any, error) {
 	left, err := n.left.eval(e, value)
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (n subNode) eval(e *Env, value any) (any, error) {
 	return n.right.eval(e, left)
 }
 
-func (n pipeNode) eval(e *Env, value any) (any, error) {
+func (n pipeNode) eval(e *env, value any) (any, error) {
 	left, err := lenient(n.left, e, value)
 	if err != nil {
 		return nil, err
@@ -112,32 +112,32 @@ func (n pipeNode) eval(e *Env, value any) (any, error) {
 	return lenient(n.right, e, left)
 }
 
-func (n orNode) eval(e *Env, value any) (any, error) {
+func (n orNode) eval(e *env, value any) (any, error) {
 	left, err := lenient(n.left, e, value)
-	if err != nil || Truthy(left) {
+	if err != nil || truthy(left) {
 		return left, err
 	}
 	return lenient(n.right, e, value)
 }
 
 // eval of && swallows a missing key on its left alone, as the fork does.
-func (n andNode) eval(e *Env, value any) (any, error) {
+func (n andNode) eval(e *env, value any) (any, error) {
 	left, err := lenient(n.left, e, value)
-	if err != nil || !Truthy(left) {
+	if err != nil || !truthy(left) {
 		return left, err
 	}
 	return n.right.eval(e, value)
 }
 
-func (n notNode) eval(e *Env, value any) (any, error) {
+func (n notNode) eval(e *env, value any) (any, error) {
 	operand, err := lenient(n.operand, e, value)
 	if err != nil {
 		return nil, err
 	}
-	return !Truthy(operand), nil
+	return !truthy(operand), nil
 }
 
-func (n listNode) eval(e *Env, value any) (any, error) {
+func (n listNode) eval(e *env, value any) (any, error) {
 	if value == nil {
 		return nil, nil
 	}
@@ -152,7 +152,7 @@ func (n listNode) eval(e *Env, value any) (any, error) {
 	return list, e.Spend(len(list))
 }
 
-func (n hashNode) eval(e *Env, value any) (any, error) {
+func (n hashNode) eval(e *env, value any) (any, error) {
 	if value == nil {
 		return nil, nil
 	}
@@ -167,7 +167,7 @@ func (n hashNode) eval(e *Env, value any) (any, error) {
 	return hash, e.Spend(len(hash))
 }
 
-func (n equalNode) eval(e *Env, value any) (any, error) {
+func (n equalNode) eval(e *env, value any) (any, error) {
 	left, right, err := both(n.left, n.right, e, value)
 	if err != nil {
 		return nil, err
@@ -180,19 +180,19 @@ func (n equalNode) eval(e *Env, value any) (any, error) {
 }
 
 // eval of an ordering is null unless both sides are numbers.
-func (n orderNode) eval(e *Env, value any) (any, error) {
+func (n orderNode) eval(e *env, value any) (any, error) {
 	left, right, err := both(n.left, n.right, e, value)
 	if err != nil {
 		return nil, err
 	}
-	order, ok := CompareNumbers(left, right)
+	order, ok := compareNumbers(left, right)
 	if !ok {
 		return nil, nil
 	}
 	return n.holds(order), nil
 }
 
-func both(left, right node, e *Env, value any) (any, any, error) {
+func both(left, right node, e *env, value any) (any, any, error) {
 	l, err := lenient(left, e, value)
 	if err != nil {
 		return nil, nil, err
@@ -201,7 +201,7 @@ func both(left, right node, e *Env, value any) (any, any, error) {
 	return l, r, err
 }
 
-func (n callNode) eval(e *Env, value any) (any, error) {
+func (n callNode) eval(e *env, value any) (any, error) {
 	if err := e.Spend(1 + len(n.args)); err != nil {
 		return nil, err
 	}

@@ -40,8 +40,8 @@ func Number(v any) (float64, bool) {
 	return 0, false
 }
 
-// CompareNumbers orders two numbers, and tells whether they are numbers.
-func CompareNumbers(a, b any) (int, bool) {
+// compareNumbers orders two numbers, and tells whether they are numbers.
+func compareNumbers(a, b any) (int, bool) {
 	if i, ok := a.(int64); ok { // exact where both are integers
 		if j, ok := b.(int64); ok {
 			return cmp.Compare(i, j), true
@@ -66,18 +66,18 @@ func Canonical(f float64) any {
 	}
 }
 
-// CanonicalTree does the same for all numbers of a freshly decoded value, in place.
-func CanonicalTree(value any) any {
+// canonicalTree does the same for all numbers of a freshly decoded value, in place.
+func canonicalTree(value any) any {
 	switch v := value.(type) {
 	case float64:
 		return Canonical(v)
 	case []any:
 		for i := range v {
-			v[i] = CanonicalTree(v[i])
+			v[i] = canonicalTree(v[i])
 		}
 	case map[string]any:
 		for key := range v {
-			v[key] = CanonicalTree(v[key])
+			v[key] = canonicalTree(v[key])
 		}
 	}
 	return value

@@ -12,7 +12,7 @@ type (
 	sliceNode      struct{ from, to, step *int }
 )
 
-func (n projectionNode) eval(e *Env, value any) (any, error) {
+func (n projectionNode) eval(e *env, value any) (any, error) {
 	left, err := lenient(n.left, e, value)
 	if err != nil {
 		return nil, err
@@ -24,14 +24,14 @@ func (n projectionNode) eval(e *Env, value any) (any, error) {
 	return project(n.right, e, list)
 }
 
-func (n valuesNode) eval(e *Env, value any) (any, error) {
+func (n valuesNode) eval(e *env, value any) (any, error) {
 	left, err := n.left.eval(e, value)
 	object, ok := left.(map[string]any)
 	if !ok {
 		return nil, swallowed(err)
 	}
 	list := make([]any, 0, len(object))
-	for _, key := range SortedKeys(object) {
+	for _, key := range sortedKeys(object) {
 		list = append(list, object[key])
 	}
 	return project(n.right, e, list)
@@ -50,7 +50,7 @@ func swallowed(err error) error {
 	return err
 }
 
-func project(right node, e *Env, list []any) (any, error) {
+func project(right node, e *env, list []any) (any, error) {
 	if err := e.Spend(len(list)); err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func project(right node, e *Env, list []any) (any, error) {
 	return collected, nil
 }
 
-func (n filterNode) eval(e *Env, value any) (any, error) {
+func (n filterNode) eval(e *env, value any) (any, error) {
 	left, err := n.left.eval(e, value)
 	list, ok := left.([]any)
 	if !ok {
@@ -79,14 +79,14 @@ func (n filterNode) eval(e *Env, value any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if Truthy(holds) {
+		if truthy(holds) {
 			kept = append(kept, element)
 		}
 	}
 	return project(n.right, e, kept)
 }
 
-func (n flattenNode) eval(e *Env, value any) (any, error) {
+func (n flattenNode) eval(e *env, value any) (any, error) {
 	left, err := n.operand.eval(e, value)
 	list, ok := left.([]any)
 	if !ok {
@@ -106,7 +106,7 @@ func (n flattenNode) eval(e *Env, value any) (any, error) {
 	return flat, nil
 }
 
-func (n sliceNode) eval(e *Env, value any) (any, error) {
+func (n sliceNode) eval(e *env, value any) (any, error) {
 	list, ok := value.([]any)
 	if !ok {
 		return nil, nil

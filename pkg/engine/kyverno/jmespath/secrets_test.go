@@ -67,7 +67,7 @@ func TestWhatFunctionsMakeOfSecretsIsTold(t *testing.T) {
 				t.Fatal(err)
 			}
 			var secrets notes
-			_, failed := compiled.Search(jmespath.New(functionsNow, 1).Tell(&secrets), data)
+			_, failed := compiled.Search(jmespath.New(functionsNow, 1).WithSecrets(&secrets), data)
 			if diff := cmp.Diff(want, secrets.told); diff != "" {
 				t.Errorf("told (-want +got):\n%s\n(the error is %v)", diff, failed)
 			}

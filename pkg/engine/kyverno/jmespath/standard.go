@@ -14,23 +14,23 @@ import (
 // The standard functions of JMESPath, on integers too. Arguments are checked
 // before they get here, so that assertions on their kinds hold.
 
-func abs(_ *Env, args []any) (any, error) {
+func abs(_ *env, args []any) (any, error) {
 	f, _ := Number(args[0])
 	return Canonical(math.Abs(f)), nil
 }
 
-func ceil(_ *Env, args []any) (any, error) {
+func ceil(_ *env, args []any) (any, error) {
 	f, _ := Number(args[0])
 	return Canonical(math.Ceil(f)), nil
 }
 
-func floor(_ *Env, args []any) (any, error) {
+func floor(_ *env, args []any) (any, error) {
 	f, _ := Number(args[0])
 	return Canonical(math.Floor(f)), nil
 }
 
 // avg of an empty list is null.
-func avg(_ *Env, args []any) (any, error) {
+func avg(_ *env, args []any) (any, error) {
 	list := args[0].([]any)
 	total := 0.0
 	for _, item := range list {
@@ -40,7 +40,7 @@ func avg(_ *Env, args []any) (any, error) {
 	return Canonical(total / float64(len(list))), nil
 }
 
-func contains(e *Env, args []any) (any, error) {
+func contains(e *env, args []any) (any, error) {
 	if text, ok := args[0].(string); ok {
 		part, ok := args[1].(string)
 		return ok && strings.Contains(text, part), nil
@@ -53,15 +53,15 @@ func contains(e *Env, args []any) (any, error) {
 	return false, nil
 }
 
-func startsWith(_ *Env, args []any) (any, error) {
+func startsWith(_ *env, args []any) (any, error) {
 	return strings.HasPrefix(args[0].(string), args[1].(string)), nil
 }
 
-func endsWith(_ *Env, args []any) (any, error) {
+func endsWith(_ *env, args []any) (any, error) {
 	return strings.HasSuffix(args[0].(string), args[1].(string)), nil
 }
 
-func join(e *Env, args []any) (any, error) {
+func join(e *env, args []any) (any, error) {
 	separator, list := args[0].(string), args[1].([]any)
 	parts := make([]string, len(list))
 	size := len(separator) * len(list)
@@ -75,25 +75,25 @@ func join(e *Env, args []any) (any, error) {
 	return strings.Join(parts, separator), nil
 }
 
-func keys(e *Env, args []any) (any, error) {
+func keys(e *env, args []any) (any, error) {
 	object := args[0].(map[string]any)
 	list := make([]any, 0, len(object))
-	for _, key := range SortedKeys(object) {
+	for _, key := range sortedKeys(object) {
 		list = append(list, key)
 	}
 	return list, e.Spend(len(list))
 }
 
-func values(e *Env, args []any) (any, error) {
+func values(e *env, args []any) (any, error) {
 	object := args[0].(map[string]any)
 	list := make([]any, 0, len(object))
-	for _, key := range SortedKeys(object) {
+	for _, key := range sortedKeys(object) {
 		list = append(list, object[key])
 	}
 	return list, e.Spend(len(list))
 }
 
-func length(_ *Env, args []any) (any, error) {
+func length(_ *env, args []any) (any, error) {
 	switch v := args[0].(type) {
 	case string:
 		return int64(utf8.RuneCountInString(v)), nil
@@ -105,11 +105,11 @@ func length(_ *Env, args []any) (any, error) {
 	return nil, nil
 }
 
-func mapList(_ *Env, args []any) (any, error) {
+func mapList(_ *env, args []any) (any, error) {
 	list := args[1].([]any)
 	mapped := make([]any, len(list))
 	for i, item := range list {
-		result, err := args[0].(ExpressionRef)(item)
+		result, err := args[0].(expressionRef)(item)
 		if err != nil {
 			return nil, err
 		}
@@ -118,7 +118,7 @@ func mapList(_ *Env, args []any) (any, error) {
 	return mapped, nil
 }
 
-func merge(e *Env, args []any) (any, error) {
+func merge(e *env, args []any) (any, error) {
 	merged := map[string]any{}
 	for _, arg := range args {
 		object := arg.(map[string]any)
@@ -130,7 +130,7 @@ func merge(e *Env, args []any) (any, error) {
 	return merged, nil
 }
 
-func notNull(_ *Env, args []any) (any, error) {
+func notNull(_ *env, args []any) (any, error) {
 	for _, arg := range args {
 		if arg != nil {
 			return arg, nil
@@ -139,7 +139,7 @@ func notNull(_ *Env, args []any) (any, error) {
 	return nil, nil
 }
 
-func reverse(_ *Env, args []any) (any, error) {
+func reverse(_ *env, args []any) (any, error) {
 	if text, ok := args[0].(string); ok {
 		runes := []rune(text)
 		slices.Reverse(runes)
@@ -150,14 +150,14 @@ func reverse(_ *Env, args []any) (any, error) {
 	return reversed, nil
 }
 
-func toArray(_ *Env, args []any) (any, error) {
+func toArray(_ *env, args []any) (any, error) {
 	if _, ok := args[0].([]any); ok {
 		return args[0], nil
 	}
 	return []any{args[0]}, nil
 }
 
-func toString(e *Env, args []any) (any, error) {
+func toString(e *env, args []any) (any, error) {
 	if text, ok := args[0].(string); ok {
 		return text, nil
 	}
@@ -165,7 +165,7 @@ func toString(e *Env, args []any) (any, error) {
 }
 
 // toNumber of what is no number is null.
-func toNumber(_ *Env, args []any) (any, error) {
+func toNumber(_ *env, args []any) (any, error) {
 	text, ok := args[0].(string)
 	if !ok {
 		if isNumber(args[0]) {
@@ -183,7 +183,7 @@ func toNumber(_ *Env, args []any) (any, error) {
 	return Canonical(f), nil
 }
 
-func typeOf(_ *Env, args []any) (any, error) {
+func typeOf(_ *env, args []any) (any, error) {
 	switch args[0].(type) {
 	case nil:
 		return "null", nil
@@ -208,10 +208,10 @@ func compareScalars(a, b any) (int, bool) {
 		y, ok := b.(string)
 		return cmp.Compare(x, y), ok
 	}
-	return CompareNumbers(a, b)
+	return compareNumbers(a, b)
 }
 
-func sortList(_ *Env, args []any) (any, error) {
+func sortList(_ *env, args []any) (any, error) {
 	sorted := slices.Clone(args[0].([]any))
 	slices.SortStableFunc(sorted, func(a, b any) int {
 		order, _ := compareScalars(a, b)
@@ -220,8 +220,8 @@ func sortList(_ *Env, args []any) (any, error) {
 	return sorted, nil
 }
 
-func maximum(_ *Env, args []any) (any, error) { return extreme(args[0].([]any), 1), nil }
-func minimum(_ *Env, args []any) (any, error) { return extreme(args[0].([]any), -1), nil }
+func maximum(_ *env, args []any) (any, error) { return extreme(args[0].([]any), 1), nil }
+func minimum(_ *env, args []any) (any, error) { return extreme(args[0].([]any), -1), nil }
 
 func extreme(list []any, sign int) any {
 	if len(list) == 0 {
@@ -245,7 +245,7 @@ func keyBy(args []any) ([]keyed, error) {
 	list := args[0].([]any)
 	result := make([]keyed, len(list))
 	for i, element := range list {
-		key, err := args[1].(ExpressionRef)(element)
+		key, err := args[1].(expressionRef)(element)
 		if err != nil {
 			return nil, err
 		}
@@ -260,7 +260,7 @@ func keyBy(args []any) ([]keyed, error) {
 	return result, nil
 }
 
-func sortBy(_ *Env, args []any) (any, error) {
+func sortBy(_ *env, args []any) (any, error) {
 	elements, err := keyBy(args)
 	if err != nil {
 		return nil, err
@@ -276,8 +276,8 @@ func sortBy(_ *Env, args []any) (any, error) {
 	return sorted, nil
 }
 
-func maximumBy(_ *Env, args []any) (any, error) { return extremeBy(args, 1) }
-func minimumBy(_ *Env, args []any) (any, error) { return extremeBy(args, -1) }
+func maximumBy(_ *env, args []any) (any, error) { return extremeBy(args, 1) }
+func minimumBy(_ *env, args []any) (any, error) { return extremeBy(args, -1) }
 
 func extremeBy(args []any, sign int) (any, error) {
 	elements, err := keyBy(args)

@@ -9,7 +9,7 @@ type definition struct {
 	// passes says that a result holds no text but whole values of the arguments, and
 	// names that say nothing of these.
 	passes        bool
-	call          func(e *Env, args []any) (any, error)
+	call          func(e *env, args []any) (any, error)
 	notIdempotent string
 }
 

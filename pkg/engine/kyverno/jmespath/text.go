@@ -19,15 +19,15 @@ import (
 
 // Kyverno's functions on texts.
 
-func compare(_ *Env, args []any) (any, error) {
+func compare(_ *env, args []any) (any, error) {
 	return int64(strings.Compare(args[0].(string), args[1].(string))), nil
 }
 
-func equalFold(_ *Env, args []any) (any, error) {
+func equalFold(_ *env, args []any) (any, error) {
 	return strings.EqualFold(args[0].(string), args[1].(string)), nil
 }
 
-func replace(e *Env, args []any) (any, error) {
+func replace(e *env, args []any) (any, error) {
 	n, _ := Number(args[3])
 	times := -1
 	if n >= 0 && n < MaxText {
@@ -36,9 +36,9 @@ func replace(e *Env, args []any) (any, error) {
 	return replaceN(e, args, times)
 }
 
-func replaceAll(e *Env, args []any) (any, error) { return replaceN(e, args, -1) }
+func replaceAll(e *env, args []any) (any, error) { return replaceN(e, args, -1) }
 
-func replaceN(e *Env, args []any, times int) (any, error) {
+func replaceN(e *env, args []any, times int) (any, error) {
 	text, old, with := args[0].(string), args[1].(string), args[2].(string)
 	count := strings.Count(text, old)
 	if times >= 0 {
@@ -50,23 +50,23 @@ func replaceN(e *Env, args []any, times int) (any, error) {
 	return strings.Replace(text, old, with, times), nil
 }
 
-func toUpper(e *Env, args []any) (any, error) {
+func toUpper(e *env, args []any) (any, error) {
 	return strings.ToUpper(args[0].(string)), e.SpendText(len(args[0].(string)))
 }
 
-func toLower(e *Env, args []any) (any, error) {
+func toLower(e *env, args []any) (any, error) {
 	return strings.ToLower(args[0].(string)), e.SpendText(len(args[0].(string)))
 }
 
-func trim(_ *Env, args []any) (any, error) {
+func trim(_ *env, args []any) (any, error) {
 	return strings.Trim(args[0].(string), args[1].(string)), nil
 }
 
-func trimPrefix(_ *Env, args []any) (any, error) {
+func trimPrefix(_ *env, args []any) (any, error) {
 	return strings.TrimPrefix(args[0].(string), args[1].(string)), nil
 }
 
-func split(e *Env, args []any) (any, error) {
+func split(e *env, args []any) (any, error) {
 	text, separator := args[0].(string), args[1].(string)
 	if err := e.Spend(strings.Count(text, separator)); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func split(e *Env, args []any) (any, error) {
 }
 
 // truncate counts characters; a negative length is none.
-func truncate(_ *Env, args []any) (any, error) {
+func truncate(_ *env, args []any) (any, error) {
 	text := args[0].(string)
 	want, _ := Number(args[1])
 	if want >= float64(utf8.RuneCountInString(text)) {
@@ -89,7 +89,7 @@ func truncate(_ *Env, args []any) (any, error) {
 	return string([]rune(text)[:max(int(want), 0)]), nil
 }
 
-func toBoolean(_ *Env, args []any) (any, error) {
+func toBoolean(_ *env, args []any) (any, error) {
 	switch strings.ToLower(args[0].(string)) {
 	case "true":
 		return true, nil
@@ -99,7 +99,7 @@ func toBoolean(_ *Env, args []any) (any, error) {
 	return nil, fmt.Errorf("lowercase argument must be 'true' or 'false' (provided: '%.200s')", args[0])
 }
 
-func base64Decode(e *Env, args []any) (any, error) {
+func base64Decode(e *env, args []any) (any, error) {
 	if err := e.SpendText(len(args[0].(string))); err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func base64Decode(e *Env, args []any) (any, error) {
 	return string(decoded), err
 }
 
-func base64Encode(e *Env, args []any) (any, error) {
+func base64Encode(e *env, args []any) (any, error) {
 	text := args[0].(string)
 	if err := e.SpendText(base64.StdEncoding.EncodedLen(len(text))); err != nil {
 		return nil, err
@@ -115,27 +115,27 @@ func base64Encode(e *Env, args []any) (any, error) {
 	return base64.StdEncoding.EncodeToString([]byte(text)), nil
 }
 
-func pathCanonicalize(_ *Env, args []any) (any, error) {
+func pathCanonicalize(_ *env, args []any) (any, error) {
 	return path.Join(args[0].(string)), nil
 }
 
-func sha256Sum(e *Env, args []any) (any, error) {
+func sha256Sum(e *env, args []any) (any, error) {
 	sum := sha256.Sum256([]byte(args[0].(string)))
 	return hex.EncodeToString(sum[:]), e.SpendText(len(args[0].(string)))
 }
 
-func sha1Sum(e *Env, args []any) (any, error) {
+func sha1Sum(e *env, args []any) (any, error) {
 	sum := sha1.Sum([]byte(args[0].(string)))
 	return hex.EncodeToString(sum[:]), e.SpendText(len(args[0].(string)))
 }
 
-func md5Sum(e *Env, args []any) (any, error) {
+func md5Sum(e *env, args []any) (any, error) {
 	sum := md5.Sum([]byte(args[0].(string)))
 	return hex.EncodeToString(sum[:]), e.SpendText(len(args[0].(string)))
 }
 
 // random says what Kyverno says of an empty pattern, which would give an empty text.
-func random(e *Env, args []any) (any, error) {
+func random(e *env, args []any) (any, error) {
 	if args[0] == "" {
 		return nil, errors.New("no pattern provided")
 	}
@@ -150,7 +150,7 @@ func random(e *Env, args []any) (any, error) {
 	return text, e.SpendText(len(text))
 }
 
-func patternMatch(e *Env, args []any) (any, error) {
+func patternMatch(e *env, args []any) (any, error) {
 	text, _ := ScalarText(args[1])
 	if err := e.SpendText(len(text) + len(args[0].(string))); err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func patternMatch(e *Env, args []any) (any, error) {
 
 // compileRegex accounts for the compilation too: matching costs the length of
 // the expression times that of the text.
-func compileRegex(e *Env, expr, text string) (*regexp.Regexp, error) {
+func compileRegex(e *env, expr, text string) (*regexp.Regexp, error) {
 	const most = 10_000
 	if len(expr) > most {
 		return nil, &LimitError{What: "bytes of regular expression", Max: most}
@@ -171,7 +171,7 @@ func compileRegex(e *Env, expr, text string) (*regexp.Regexp, error) {
 	return regexp.Compile(expr)
 }
 
-func regexMatch(e *Env, args []any) (any, error) {
+func regexMatch(e *env, args []any) (any, error) {
 	text, _ := ScalarText(args[1])
 	re, err := compileRegex(e, args[0].(string), text)
 	if err != nil {
@@ -180,14 +180,14 @@ func regexMatch(e *Env, args []any) (any, error) {
 	return re.MatchString(text), nil
 }
 
-func regexReplaceAll(e *Env, args []any) (any, error) {
+func regexReplaceAll(e *env, args []any) (any, error) {
 	with, _ := ScalarText(args[2])
 	return regexReplace(e, args, func(re *regexp.Regexp, dst []byte, text string, match []int) []byte {
 		return re.ExpandString(dst, with, text, match)
 	})
 }
 
-func regexReplaceAllLiteral(e *Env, args []any) (any, error) {
+func regexReplaceAllLiteral(e *env, args []any) (any, error) {
 	with, _ := ScalarText(args[2])
 	return regexReplace(e, args, func(_ *regexp.Regexp, dst []byte, _ string, _ []int) []byte {
 		return append(dst, with...)
@@ -195,7 +195,7 @@ func regexReplaceAllLiteral(e *Env, args []any) (any, error) {
 }
 
 // regexReplace is regexp's ReplaceAll with an eye on the size of the result.
-func regexReplace(e *Env, args []any,
+func regexReplace(e *env, args []any,
 	expand func(re *regexp.Regexp, dst []byte, text string, match []int) []byte,
 ) (any, error) {
 	text, _ := ScalarText(args[1])

@@ -9,12 +9,12 @@ import (
 // Kyverno's functions on times, which are texts in RFC 3339, and durations,
 // which are texts as Go writes them. The clock is that of the interpreter.
 
-func timeNow(e *Env, _ []any) (any, error) { return e.World.Now.Format(time.RFC3339), nil }
+func timeNow(e *env, _ []any) (any, error) { return e.World.Now.Format(time.RFC3339), nil }
 
-func timeNowUTC(e *Env, _ []any) (any, error) { return e.World.Now.UTC().Format(time.RFC3339), nil }
+func timeNowUTC(e *env, _ []any) (any, error) { return e.World.Now.UTC().Format(time.RFC3339), nil }
 
 // timeSince has an optional layout and an optional end, both left out as "".
-func timeSince(e *Env, args []any) (any, error) {
+func timeSince(e *env, args []any) (any, error) {
 	layout := args[0].(string)
 	if layout == "" {
 		layout = time.RFC3339
@@ -54,7 +54,7 @@ func timeAndDuration(args []any) (time.Time, time.Duration, error) {
 	return t, d, err
 }
 
-func timeAdd(_ *Env, args []any) (any, error) {
+func timeAdd(_ *env, args []any) (any, error) {
 	t, d, err := timeAndDuration(args)
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func timeAdd(_ *Env, args []any) (any, error) {
 	return t.Add(d).Format(time.RFC3339), nil
 }
 
-func timeTruncate(_ *Env, args []any) (any, error) {
+func timeTruncate(_ *env, args []any) (any, error) {
 	t, d, err := timeAndDuration(args)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func timeTruncate(_ *Env, args []any) (any, error) {
 }
 
 // timeParse takes a layout that is a number for seconds since 1970.
-func timeParse(_ *Env, args []any) (any, error) {
+func timeParse(_ *env, args []any) (any, error) {
 	layout, text := args[0].(string), args[1].(string)
 	if _, err := strconv.ParseInt(layout, 10, 64); err == nil {
 		seconds, err := strconv.ParseInt(text, 10, 64)
@@ -87,7 +87,7 @@ func timeParse(_ *Env, args []any) (any, error) {
 	return t.Format(time.RFC3339), nil
 }
 
-func timeToCron(_ *Env, args []any) (any, error) {
+func timeToCron(_ *env, args []any) (any, error) {
 	at, err := times(args)
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func timeToCron(_ *Env, args []any) (any, error) {
 	return fmt.Sprintf("%d %d %d %d %d", t.Minute(), t.Hour(), t.Day(), t.Month(), t.Weekday()), nil
 }
 
-func timeUTC(_ *Env, args []any) (any, error) {
+func timeUTC(_ *env, args []any) (any, error) {
 	at, err := times(args)
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func timeUTC(_ *Env, args []any) (any, error) {
 	return at[0].UTC().Format(time.RFC3339), nil
 }
 
-func timeDiff(_ *Env, args []any) (any, error) {
+func timeDiff(_ *env, args []any) (any, error) {
 	at, err := times(args)
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func timeDiff(_ *Env, args []any) (any, error) {
 	return at[1].Sub(at[0]).String(), nil
 }
 
-func timeBefore(_ *Env, args []any) (any, error) {
+func timeBefore(_ *env, args []any) (any, error) {
 	at, err := times(args)
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func timeBefore(_ *Env, args []any) (any, error) {
 	return at[0].Before(at[1]), nil
 }
 
-func timeAfter(_ *Env, args []any) (any, error) {
+func timeAfter(_ *env, args []any) (any, error) {
 	at, err := times(args)
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func timeAfter(_ *Env, args []any) (any, error) {
 }
 
 // timeBetween leaves out both ends.
-func timeBetween(_ *Env, args []any) (any, error) {
+func timeBetween(_ *env, args []any) (any, error) {
 	at, err := times(args)
 	if err != nil {
 		return nil, err

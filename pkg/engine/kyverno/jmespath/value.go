@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Truthy is JMESPath's: null, false and whatever is empty are false.
-func Truthy(value any) bool {
+// truthy is JMESPath's: null, false and whatever is empty are false.
+func truthy(value any) bool {
 	switch v := value.(type) {
 	case nil:
 		return false
@@ -23,8 +23,8 @@ func Truthy(value any) bool {
 	return true
 }
 
-// SortedKeys is the order in which objects are walked.
-func SortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
+// sortedKeys is the order in which objects are walked.
+func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
 // ScalarText is the text of a scalar where a function takes scalars for texts.
 // Kyverno prints numbers with the precision of a float32, which garbles

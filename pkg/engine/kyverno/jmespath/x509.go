@@ -16,7 +16,7 @@ type publicKey struct {
 
 // x509Decode shows a certificate, or a request for one, as encoding/json shows
 // Go's type of it. Only RSA keys are supported, as in Kyverno.
-func x509Decode(e *Env, args []any) (any, error) {
+func x509Decode(e *env, args []any) (any, error) {
 	block, _ := pem.Decode([]byte(args[0].(string)))
 	if block == nil {
 		return nil, errors.New("failed to decode PEM block")
@@ -52,7 +52,7 @@ func showKey(key any) (any, error) {
 	return publicKey{N: rsaKey.N.String(), E: rsaKey.E}, nil
 }
 
-func throughJSON(e *Env, value any) (any, error) {
+func throughJSON(e *env, value any) (any, error) {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return nil, err

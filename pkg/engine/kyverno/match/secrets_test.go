@@ -20,7 +20,7 @@ func (pin) Known(value any) bool { return strings.Contains(fmt.Sprint(value), "4
 func (pin) Derive(any, ...any)   {}
 
 func TestAReasonTellsNoValueOfASecret(t *testing.T) {
-	s := variables.NewScope(jmespath.New(time.Unix(0, 0), 1).Tell(pin{}), engine.DefaultLimits())
+	s := variables.NewScope(jmespath.New(time.Unix(0, 0), 1).WithSecrets(pin{}), engine.DefaultLimits())
 	s.Set("pin", "4711")
 	s.Set("name", "web")
 	for raw, want := range map[string]string{

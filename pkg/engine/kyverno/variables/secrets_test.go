@@ -34,7 +34,7 @@ func TestATextThatIsPutTogetherIsTold(t *testing.T) {
 		"{{to_string('{{n}}')}}": {{"to_string('7')", []any{"to_string('", int64(7), "')"}}, {"7", []any{"7"}}},
 	} {
 		var secrets notes
-		s := variables.NewScope(jmespath.New(time.Unix(0, 0), 1).Tell(&secrets), engine.DefaultLimits())
+		s := variables.NewScope(jmespath.New(time.Unix(0, 0), 1).WithSecrets(&secrets), engine.DefaultLimits())
 		s.Set("pin", "4711")
 		s.Set("n", int64(7))
 		template, err := variables.Parse(text)
