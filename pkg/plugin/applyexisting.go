@@ -46,28 +46,28 @@ type ApplyOptions struct {
 	Record   *apply.RecordedRun   // what is to be made; nil makes what is evaluated
 }
 
-// NewApplyExistingCommand is `apply-existing`: the changes of preview, made.
+// NewApplyExistingCommand is `apply-existing`: it makes the changes that preview shows.
 func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
 	f := ApplyFlags{
 		Evaluate: evaluate, Write: flags.NewWrite(), Record: flags.NewRecord(), Output: flags.NewOutput(output.Summary), Events: true,
 	}
 	c := &cobra.Command{
 		Use:   applyExisting + " [TYPE [NAME ...] | TYPE/NAME ...]",
-		Short: "Make the changes that preview shows, with server-side apply",
+		Short: "Apply the changes that preview shows, with server-side apply",
 		Long: templates.LongDesc(`
-			Make the changes that preview shows, on the same objects.
+			Apply the changes that preview shows, to the same objects.
 
-			The changes are shown first. Then every object is read again, evaluated again, and its
+			The changes are shown first. Then every object is read and evaluated again, and its
 			change is tried in a server dry run; if the server rejects one, or you lack a permission,
-			nothing is written. Then you are asked, and each object is written with one request,
-			guarded by the version of the object that it was made for: with server-side apply where
-			that can express the change, and a JSON patch where it cannot. An object that was deleted
-			meanwhile is never brought back, and fields that another manager applied are not taken
-			over, unless --take-from or --force-conflicts is given. Rules that run only when an object
-			is created are left out unless --operation is given.
+			nothing is written. After your confirmation each object is written with one request,
+			which fails if the object has changed meanwhile: with server-side apply where that can
+			express the change, and a JSON patch where it cannot. A deleted object is never created
+			again, and fields that another manager applied are not taken over, unless --take-from or
+			--force-conflicts is given. Rules that run only when an object is created are left out
+			unless --operation is given.
 
-			Every write is recorded in a journal. A run that was cut off goes on with --resume, and
-			the command undo takes one back.
+			Every write is recorded in a journal. --resume continues an interrupted run, and the
+			command undo reverts a run.
 
 			Exit codes: 0 everything was applied or there was nothing to do, 2 nothing was
 			written, 3 some objects were written and some were not, 130 interrupted.`),
@@ -78,20 +78,20 @@ func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams gener
 			# Let the server check every change, and write nothing
 			%[1]s apply-existing -n shop -p policy.yaml --dry-run=server --yes
 
-			# One object, without being asked
+			# One object, without a prompt
 			%[1]s apply-existing deployment/web -n shop -p policy.yaml --yes
 
 			# Exactly what was previewed and reviewed
 			%[1]s preview -A -p policy.yaml --save plan.json
 			%[1]s apply-existing --plan plan.json
 
-			# In batches, each after the rollouts of the one before
+			# In batches, each after the rollouts of the previous one
 			%[1]s apply-existing -A -p policy.yaml --batch-size 10 --wait
 
 			# For a pipeline: what was written, as test results and as a comment
 			%[1]s apply-existing --plan plan.json --report junit=apply.xml --report markdown=comment.md
 
-			# Go on with a run that was cut off
+			# Continue an interrupted run
 			%[1]s apply-existing --resume JOURNAL`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
 			o, err := f.ToOptions(c, args, streams)
@@ -107,7 +107,7 @@ func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams gener
 	f.Record.AddFlags(c.Flags())
 	f.Output.AddFlags(c.Flags(), output.Diff+", "+output.ResultFormats())
 	f.Report.AddFlags(c.Flags(), formats.ResultNames())
-	c.Flags().BoolVar(&f.Events, "events", f.Events, "Record an event PolicyApplied on each target of a mutate-existing rule that was written.")
+	c.Flags().BoolVar(&f.Events, "events", f.Events, "Record an event PolicyApplied on each written target of a mutate-existing rule.")
 	return c
 }
 
@@ -124,7 +124,7 @@ func hideOffline(c *cobra.Command) {
 	}
 }
 
-// ToOptions wires what was typed.
+// ToOptions returns the options for the flags.
 func (f *ApplyFlags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*ApplyOptions, error) {
 	if slices.ContainsFunc(offline, c.Flags().Changed) {
 		return nil, errOffline
@@ -168,10 +168,10 @@ func (f *ApplyFlags) ToOptions(c *cobra.Command, args []string, streams generici
 	return o, err
 }
 
-// newOptions wires what does not depend on where the changes come from.
+// newOptions sets what does not depend on where the changes come from.
 func (f *ApplyFlags) newOptions(c *cobra.Command, w *factory.Factory, request engine.Request) (*ApplyOptions, error) {
 	o := &ApplyOptions{Masker: w.Masker}
-	options := w.RenderOptions(f.Output, request)
+	options := w.OutputOptions(f.Output, request)
 	options.DryRun = f.Rehearsal()
 	var err error
 	if o.Reports, err = w.ResultReports(f.Report, options, c.Flags().Changed("output")); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
-// recordedOptions wires a run that a plan or a journal describes.
+// recordedOptions returns the options of a run that a plan or a journal describes.
 func (f *ApplyFlags) recordedOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*ApplyOptions, error) {
 	if err := f.Record.Check(c.Flags(), args); err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (f *ApplyFlags) recordedOptions(c *cobra.Command, args []string, streams ge
 	return o, err
 }
 
-// load reads the record, and makes sure that it may be taken up here and now. The
+// load reads the plan or journal, and checks that it can be applied here and now. The
 // writer is that of a journal.
 func (f *ApplyFlags) load(c *cobra.Command, w *factory.Factory) (*apply.RecordedRun, *journal.Writer, error) {
 	if f.Plan != "" {

@@ -12,13 +12,13 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 )
 
-// errNotBegun ends the resumption of a run that had not come to its writes.
-var errNotBegun = errors.New("that run was cut off before its first write: there is nothing to go on with, run the command again")
+// errNotBegun reports that a run had not written anything yet.
+var errNotBegun = errors.New("that run was interrupted before its first write: there is nothing to resume, run the command again")
 
-// resume takes up a journal, and tells how far that run had come.
+// resume opens the journal of an interrupted run, and prints how far it had come.
 func (f *ApplyFlags) resume(c *cobra.Command, w *factory.Factory) (*apply.RecordedRun, *journal.Writer, error) {
 	if c.Flags().Changed("journal") {
-		return nil, nil, errors.New("--resume goes on with the journal that it names: leave out --journal")
+		return nil, nil, errors.New("--journal cannot be used with --resume, which continues the journal that it names")
 	}
 	j, writer, err := f.openForResume(w)
 	if err == nil {
@@ -35,30 +35,30 @@ func (f *ApplyFlags) resume(c *cobra.Command, w *factory.Factory) (*apply.Record
 		}
 	}
 	counts := j.Count()
-	fmt.Fprintf(w.Streams.ErrOut, "Resuming: %d done, %d failed, %d begun without a known outcome, %d not begun\n",
+	fmt.Fprintf(w.Streams.ErrOut, "Resuming: %d done, %d failed, %d started with unknown outcome, %d not started\n",
 		counts[journal.Done], counts[journal.Failed], counts[journal.InDoubt]+counts[journal.Partial], counts[journal.Planned])
 	if allowed := j.Header.Allowed.String(); allowed != "" {
-		fmt.Fprintf(w.Streams.ErrOut, "As when the run began: %s\n", allowed)
+		fmt.Fprintf(w.Streams.ErrOut, "With the options of the original run: %s\n", allowed)
 	}
 	for i := range j.Entries {
 		e := &j.Entries[i]
 		if e.Status() == journal.Failed && len(e.Results) > 0 {
-			// Whoever was cut off may not have come to say so.
-			fmt.Fprintf(w.Streams.ErrOut, "Failed before: %s\n", e.Results[len(e.Results)-1].Error)
+			// The run may have been killed before it could print this.
+			fmt.Fprintf(w.Streams.ErrOut, "Failed earlier: %s\n", e.Results[len(e.Results)-1].Error)
 		}
 	}
 	return apply.FromJournal(j), writer, nil
 }
 
-// mayResume tells whether a journal may be taken up here, as the user wants it.
+// mayResume returns an error if a journal cannot be resumed here with the flags of the user.
 func (f *ApplyFlags) mayResume(c *cobra.Command, w *factory.Factory, j *journal.Journal) error {
 	switch {
 	case !j.Begun:
 		return fmt.Errorf("journal %s: %w", j.Path, errNotBegun)
 	case j.Header.Command != applyExisting:
-		return fmt.Errorf("journal %s is of the command %s, which is not resumed but run again: it goes on where it was", j.Path, j.Header.Command)
+		return fmt.Errorf("journal %s is of the command %s: run that command again instead, it continues where it was", j.Path, j.Header.Command)
 	case c.Flags().Changed("field-manager") && f.FieldManager != j.Header.FieldManager:
-		return fmt.Errorf("--field-manager %s: the run that is resumed writes as %s", f.FieldManager, j.Header.FieldManager)
+		return fmt.Errorf("--field-manager %s: the resumed run writes as %s", f.FieldManager, j.Header.FieldManager)
 	}
 	if err := w.CheckRun(c.Context(), &j.Header.Run, 0); err != nil {
 		return fmt.Errorf("journal %s: %w", j.Path, err)
@@ -66,7 +66,7 @@ func (f *ApplyFlags) mayResume(c *cobra.Command, w *factory.Factory, j *journal.
 	return nil
 }
 
-// openForResume reads a journal; one that is only rehearsed is not written to.
+// openForResume reads a journal; a dry run does not write to it.
 func (f *ApplyFlags) openForResume(w *factory.Factory) (*journal.Journal, *journal.Writer, error) {
 	if f.Rehearses() {
 		j, err := journal.Read(f.Resume)

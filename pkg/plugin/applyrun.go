@@ -11,8 +11,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Run previews, verifies, asks and writes. The error says why nothing, or not
-// everything, was tried; objects that could not be written are results.
+// Run previews, verifies, asks and writes, and returns the exit code. The error says why
+// nothing, or not everything, was tried; objects that could not be written are results.
 func (o *ApplyOptions) Run(ctx context.Context) (int, error) {
 	code, err := o.run(ctx)
 	code, err = reported(o.Reports, code, err)
@@ -33,12 +33,12 @@ func (o *ApplyOptions) run(ctx context.Context) (int, error) {
 	return code, err
 }
 
-// write makes what compiled policies change.
+// write makes the changes of compiled policies.
 func (o *ApplyOptions) write(ctx context.Context, e *preview.Run) (int, error) {
 	if e.Broken() > 0 {
-		return ExitNothing, fmt.Errorf("nothing was written: %s could not be compiled; mend it, or leave it out with --skip", wording.Plural(e.Broken(), "rule or policy"))
+		return ExitNothing, fmt.Errorf("nothing was written: %s could not be compiled; fix it, or leave it out with --skip", wording.Plural(e.Broken(), "rule or policy"))
 	}
-	if err := errors.Join(o.Unknown...); err != nil {
+	if err := errors.Join(o.UnreadInputs...); err != nil {
 		return ExitNothing, apply.NothingWritten(err)
 	}
 	find := o.plan
@@ -61,8 +61,8 @@ func (o *ApplyOptions) write(ctx context.Context, e *preview.Run) (int, error) {
 	return code, errors.Join(o.Results.Close(), err)
 }
 
-// plan is the preview: it shows what would change and remembers which objects.
-// One that admission would refuse is shown and not written.
+// plan is the preview: it prints the changes and returns a task for each. A change that
+// admission would deny is printed and not written.
 func (o *ApplyOptions) plan(ctx context.Context, e *preview.Run) ([]*apply.Task, engine.Summary, error) {
 	var tasks []*apply.Task
 	summary, err := e.Each(ctx, func(c *engine.Change) error {
@@ -77,7 +77,7 @@ func (o *ApplyOptions) plan(ctx context.Context, e *preview.Run) ([]*apply.Task,
 	return tasks, summary, o.Preview.Close(summary)
 }
 
-// recordedTasks shows what was planned, and makes tasks of it.
+// recordedTasks prints what was planned, and returns its tasks.
 func (o *ApplyOptions) recordedTasks(ctx context.Context, e *preview.Run) ([]*apply.Task, engine.Summary, error) {
 	shown, err := o.Record.Each(e.Rules(), func(c *engine.Change) error { return o.Preview.Print(*c) })
 	if err == nil {
@@ -90,7 +90,7 @@ func (o *ApplyOptions) recordedTasks(ctx context.Context, e *preview.Run) ([]*ap
 	return tasks, shown, err
 }
 
-// tell leaves events of a write where mutate-existing rules have made it.
+// recordEvents records an event for each mutate-existing rule that changed a written object.
 func (o *ApplyOptions) tell(ctx context.Context, t *apply.Task, r *apply.Result) {
 	if o.Events == nil {
 		return
@@ -100,5 +100,5 @@ func (o *ApplyOptions) tell(ctx context.Context, t *apply.Task, r *apply.Result)
 	}
 }
 
-// count adds what came of one object to the numbers of the run.
+// count adds the outcome of one object to the metrics of the run.
 func (o *ApplyOptions) count(t *apply.Task, r *apply.Result) { o.Metrics.Written(r, t.Rules) }

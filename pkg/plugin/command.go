@@ -59,7 +59,7 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 			Preview and apply mutation policies on objects that already exist.
 
 			The objects are read with your own kubeconfig and the policies are evaluated on
-			this machine: nothing has to be installed in the cluster. A preview says, field by
+			this machine: nothing has to be installed in the cluster. A preview shows, field by
 			field, what would change and which rule of which policy does it; it cannot write.`),
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
 		SilenceUsage:  true,
@@ -110,7 +110,7 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 			"on-error":  {flags.StopOnError, flags.ContinueOnError},
 			"for":       purposes(),
 		},
-		Told:    []string{"output", "group-by", "report", "color"},
+		Listed:  []string{"output", "group-by", "report", "color"},
 		Objects: []string{"preview", "explain", applyExisting, "rbac"},
 		Runs:    "undo",
 		Other:   []string{"show", "completion"},
@@ -161,7 +161,7 @@ func newOptionsCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Usage() },
 	}
 	c.SetOut(streams.Out)
-	c.SetErr(streams.Out) // usage goes to the error stream unless told otherwise
+	c.SetErr(streams.Out) // usage goes to the error stream by default
 	templates.UseOptionsTemplates(c)
 	c.SetHelpFunc(func(c *cobra.Command, _ []string) { c.Print(c.UsageString()) })
 	return c

@@ -33,7 +33,7 @@ func (c *replayCase) objects(path string, stdin io.Reader) (map[string]any, erro
 	}
 	objects := map[string]any{}
 	reader := &input.Reader{Stdin: stdin}
-	for d, err := range reader.Read(context.Background(), input.Input{Paths: []string{path}}) {
+	for d, err := range reader.Read(context.Background(), input.Files{Paths: []string{path}}) {
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +54,7 @@ func undecidedName(u *unstructured.Unstructured) string {
 	return u.GetNamespace() + "/" + u.GetKind() + "/" + u.GetName()
 }
 
-// isUndecided tells whether the engine gave no answer for the object. A missing
+// isUndecided reports whether the engine gave no answer for the object. A missing
 // namespace is "default", as in the objects that are compared.
 func (c *replayCase) isUndecided(u *unstructured.Unstructured) bool {
 	name := undecidedName(u)
@@ -110,7 +110,7 @@ func normal(v any) any {
 	return v
 }
 
-// allNamed tells whether all elements have a name, each another one.
+// allNamed reports whether all elements have a name, each another one.
 func allNamed(list []any) bool {
 	seen := map[string]bool{}
 	for _, element := range list {

@@ -144,7 +144,7 @@ func (c *replayCase) has(name string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// wantsChange tells whether the engine changed anything: an agreement about
+// wantsChange reports whether the engine changed anything: an agreement about
 // nothing says little of a dialect that is not there yet.
 func (c *replayCase) wantsChange() bool {
 	info, err := os.Stat(c.file("want.yaml"))

@@ -14,26 +14,26 @@ import (
 )
 
 // The exit codes. Preview follows kubectl diff: 1 means "something would
-// change", and everything above 1 is trouble. An incomplete preview is never 0
-// or 1, because "no changes" must be something to rely on.
+// change", and everything above 1 is an error. An incomplete preview is never 0
+// or 1, because "no changes" must be reliable.
 const (
 	ExitOK         = 0 // preview: nothing would change; apply-existing: all applied, or nothing to do
 	ExitChanges    = 1 // preview: something would change
 	ExitNothing    = 2 // preview: nothing was evaluated; apply-existing: nothing was written
 	ExitIncomplete = 3 // preview: some objects or policies failed; apply-existing: some written and some not
-	// ExitInterrupted is what a shell makes of a program that Ctrl-C has ended; see
+	// ExitInterrupted is the code that a shell gives a program that Ctrl-C ended; see
 	// InterruptedError.
 	ExitInterrupted = 130
 )
 
-// ExitError carries an exit code to the top. Err is printed there; a nil Err
-// ends the program quietly, because all there is to say has been said.
+// ExitError carries an exit code to Run, which prints Err. A nil Err prints nothing,
+// because the command has printed everything.
 type ExitError struct {
 	Code int
 	Err  error
 }
 
-// Error is the text of the reason.
+// Error returns the text of the reason.
 func (e *ExitError) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("exit code %d", e.Code)
@@ -41,10 +41,10 @@ func (e *ExitError) Error() string {
 	return e.Err.Error()
 }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// exit ends a command with a code and what is left to say; code 0 is no error.
+// exit returns the error that ends a command with a code; nil for code 0 without an error.
 func exit(code int, err error) error {
 	if code == ExitOK && err == nil {
 		return nil
@@ -52,8 +52,8 @@ func exit(code int, err error) error {
 	return &ExitError{Code: code, Err: err}
 }
 
-// writtenCode is the exit code of a run that writes: 0 when all went well, else it
-// says whether anything was written at all.
+// writtenCode returns the exit code of a run that writes: 0 if all went well, else
+// whether anything was written at all.
 func writtenCode(t apply.Tally, incomplete bool) int {
 	switch {
 	case t.Failed+t.NotTried == 0 && !incomplete:
@@ -67,7 +67,7 @@ func writtenCode(t apply.Tally, incomplete bool) int {
 // InterruptedError ends a run of preview or explain that the user stopped.
 type InterruptedError struct{ Objects int } // that had been evaluated
 
-// Error says how far the run had come.
+// Error says how many objects had been evaluated.
 func (e *InterruptedError) Error() string {
 	if e.Objects == 0 {
 		return "interrupted"
@@ -75,8 +75,8 @@ func (e *InterruptedError) Error() string {
 	return "interrupted after " + wording.Plural(e.Objects, "object")
 }
 
-// orInterrupted returns how a command has ended, in words of its own where the user
-// stopped it: what broke off then, a request for instance, is nobody's fault.
+// orInterrupted returns the error of a command, replaced by an InterruptedError if the user
+// stopped it: a request that failed for that reason is no error of its own.
 func orInterrupted(ctx context.Context, err error) error {
 	if ctx.Err() == nil || !errors.Is(err, context.Canceled) || codeOf(err) == ExitInterrupted {
 		return err
@@ -84,8 +84,8 @@ func orInterrupted(ctx context.Context, err error) error {
 	return &ExitError{Code: ExitInterrupted, Err: &InterruptedError{}}
 }
 
-// textOf is the text of the error that a command ends with. A server that refuses the
-// connection is told in kubectl's words, which every user has met.
+// textOf returns the text of the error that a command ends with. A refused connection is
+// reported in kubectl's words.
 func textOf(err error) string {
 	var failed *url.Error
 	if !errors.As(err, &failed) || !utilnet.IsConnectionRefused(err) {
@@ -99,8 +99,8 @@ func textOf(err error) string {
 		"The connection to the server "+server+" was refused - did you specify the right host or port?", 1)
 }
 
-// codeOf is the exit code for what a command returned. An error that nobody gave
-// a code comes from usage, connection or policies: nothing was done.
+// codeOf returns the exit code for the error of a command. An error without a code comes
+// from usage, connection or policies: nothing was done.
 func codeOf(err error) int {
 	if err == nil {
 		return ExitOK
@@ -112,7 +112,7 @@ func codeOf(err error) int {
 	return ExitNothing
 }
 
-// interrupted tells whether an error is that of a run that the user stopped.
+// interrupted reports whether an error says that the user stopped the run.
 func interrupted(err error) bool {
 	return errors.Is(err, apply.ErrInterrupted) || errors.Is(err, context.Canceled)
 }

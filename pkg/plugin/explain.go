@@ -11,25 +11,26 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 )
 
-// NewExplainCommand is `explain`: what each rule makes of an object, and why. It
-// is a preview of named objects that tells everything.
+// NewExplainCommand is `explain`: what each rule does with an object, and why. It
+// is a preview of named objects with the reason of every rule.
 func NewExplainCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
 	f := PreviewFlags{Evaluate: evaluate, Output: flags.NewOutput(output.Summary), Explain: true, MustFind: true}
 	c := &cobra.Command{
 		Use:   "explain (TYPE/NAME ... | TYPE NAME ...)",
-		Short: "Tell why a policy changes an object, or does not",
+		Short: "Explain why a policy changes an object, or does not",
 		Long: templates.LongDesc(`
-			Tell what each rule of each policy makes of an object, and precisely why: which
-			criterion of a match block does not hold, what it wants and what it found; which
-			precondition, anchor, path test or condition held the rule back; which exception or
-			exclusion spared the object; or what the rule changes.
+			Explain what each rule of each policy does with an object, and why: which criterion of
+			a match block does not hold, what it wants and what the object has; which precondition,
+			anchor, path test or condition stopped the rule; which exception or exclusion applies;
+			or what the rule changes.
 
 			The object need not be one that the policies match. A rule may also change it because
 			of another object that the rule matches: such objects are looked for in the same
-			namespace, or in all with -A. Flags are those of preview, and nothing is written.
+			namespace, or in all namespaces with -A. The flags are those of preview, and nothing is
+			written.
 
-			Exit codes: 0 it could be told, 2 there is no such object or nothing was evaluated, 3 a
-			rule failed, would be denied or is not supported, 130 interrupted.`),
+			Exit codes: 0 every rule could be explained, 2 there is no such object or nothing was
+			evaluated, 3 a rule failed, would be denied or is not supported, 130 interrupted.`),
 		Example: templates.Examples(fmt.Sprintf(`
 			# Why does this policy leave the Deployment as it is?
 			%[1]s explain deployment/web -n shop -p policy.yaml
@@ -38,7 +39,7 @@ func NewExplainCommand(evaluate flags.Evaluate, name string, streams genericioop
 			%[1]s explain pod/web-0 -n shop --from-cluster -o diff`, name)),
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return fmt.Errorf("say which object: %s deployment/web -n shop -p policy.yaml", c.CommandPath())
+				return fmt.Errorf("name an object, for example: %s deployment/web -n shop -p policy.yaml", c.CommandPath())
 			}
 			return nil
 		},

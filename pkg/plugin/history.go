@@ -44,15 +44,15 @@ func NewHistoryCommand(config *genericclioptions.ConfigFlags, name string, strea
 			~/.local/state/kubectl-mutate). Journals that were kept elsewhere are not listed.
 
 			PLANNED counts the objects that were to be written, and APPLIED, FAILED, IN DOUBT and
-			LEFT what came of them. A run that was cut off leaves objects behind, and may leave
-			some of which it is not known whether the server stored the write; apply-existing
-			--resume goes on with it. UNDONE counts the objects of which undo has taken something
-			back.`),
+			LEFT what became of them. An interrupted run leaves objects that were not written, and
+			may leave some of which it is not known whether the server stored the write;
+			apply-existing --resume continues it. UNDONE counts the objects of which undo has
+			reverted something.`),
 		Example: templates.Examples(fmt.Sprintf(`
 			# What was written to this cluster?
 			%[1]s history
 
-			# Take back the latest run
+			# Undo the latest run
 			%[1]s undo "$(%[1]s history -o name | head -n 1)"`, name)),
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -68,7 +68,7 @@ func NewHistoryCommand(config *genericclioptions.ConfigFlags, name string, strea
 	return c
 }
 
-// ToOptions wires what was typed.
+// ToOptions returns the options for the flags.
 func (f *HistoryFlags) ToOptions(c *cobra.Command, streams genericiooptions.IOStreams) (*HistoryOptions, error) {
 	if !slices.Contains(history.Formats(), f.Output) {
 		return nil, &output.UnknownFormatError{Format: f.Output, Allowed: history.Formats()}
@@ -107,8 +107,8 @@ func currentContext(config *genericclioptions.ConfigFlags) string {
 	return raw.CurrentContext
 }
 
-// Run lists the runs, and returns the exit code: a journal that cannot be read is
-// told, and the list is then incomplete.
+// Run lists the runs, and returns the exit code. A journal that cannot be read is
+// reported, and leaves the list incomplete.
 func (o *HistoryOptions) Run() (int, error) {
 	code := ExitOK
 	runs, err := history.Read(o.Directory, o.Context, func(broken error) {

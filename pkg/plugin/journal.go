@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
-// newJournal says how a run begins its journal.
+// newJournal returns the function that begins the journal of a run.
 func newJournal(w *factory.Factory, c *cobra.Command, args []string, run plan.Run, f *flags.Write) (func() (*journal.Writer, error), error) {
 	return w.Journal(f, journal.Header{
 		ID: journal.NewID(), Command: c.Name(), Arguments: typed(c, args), Started: time.Now(), FieldManager: f.FieldManager,
@@ -20,7 +20,7 @@ func newJournal(w *factory.Factory, c *cobra.Command, args []string, run plan.Ru
 	})
 }
 
-// typed are the arguments of a command as they were typed, without credentials.
+// typed returns the arguments of a command as they were typed, without credentials.
 func typed(c *cobra.Command, args []string) []string {
 	return append(slices.Clone(args), flags.Typed(c.Flags())...)
 }

@@ -16,7 +16,7 @@ type Metering struct {
 	File         string
 }
 
-// metering begins to count a command's run, if that was asked for.
+// metering starts to count a command's run, if --metrics is set.
 func metering(f flags.Metrics, c *cobra.Command) Metering {
 	if f.File == "" {
 		return Metering{}
@@ -24,8 +24,8 @@ func metering(f flags.Metrics, c *cobra.Command) Metering {
 	return Metering{Run: metrics.New(c.Name(), version.Release()), File: f.File}
 }
 
-// finish writes the numbers, also those of a run that broke off, and returns how
-// the run ends. Numbers that cannot be written leave a run incomplete.
+// finish writes the metrics, also those of a run that failed, and returns the exit code and
+// error of the run. Metrics that cannot be written leave a run incomplete.
 func (m Metering) finish(code int, err error) (int, error) {
 	if m.Run == nil {
 		return code, err

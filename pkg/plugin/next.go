@@ -11,10 +11,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// advisor knows the commands that a preview may say to type next. They have its
-// arguments and flags, and not what was read from standard input.
-func (f *PreviewFlags) advisor(c *cobra.Command, args []string) *hints.Advisor {
-	out := &hints.Advisor{Creates: c.Flags().Changed("operation")}
+// hints returns the commands that a preview may suggest. They have its arguments and flags;
+// what was read from standard input cannot be read again.
+func (f *PreviewFlags) hints(c *cobra.Command, args []string) *hints.Collector {
+	out := &hints.Collector{Creates: c.Flags().Changed("operation")}
 	saved := c.Flags().Changed("save")
 	spent := slices.Contains(slices.Concat(f.Policies.Paths, f.Objects.Filenames, f.Objects.World), "-")
 	if !f.Objects.Offline() && !f.MustFind && (saved || !spent) {
@@ -31,8 +31,8 @@ func (f *PreviewFlags) advisor(c *cobra.Command, args []string) *hints.Advisor {
 	return out
 }
 
-// nextCommand is the apply-existing command that makes what a preview showed:
-// the same arguments and flags, less those that only say how to print.
+// nextCommand returns the apply-existing command that makes the changes of a preview:
+// the same arguments and flags, without those for the output.
 func nextCommand(preview *cobra.Command, args []string) string {
 	if save := preview.Flag("save"); save != nil && save.Changed {
 		return planCommand(preview.Root(), save.Value.String())
@@ -43,15 +43,15 @@ func nextCommand(preview *cobra.Command, args []string) string {
 	return strings.Join(words, " ")
 }
 
-// explainCommand is a command that says why what a preview evaluates does not change.
+// explainCommand returns a command that explains why objects of a preview do not change.
 func explainCommand(preview *cobra.Command, command, args []string) string {
 	words := slices.Concat([]string{preview.Parent().CommandPath()}, command, args)
 	words = append(words, flags.Typed(preview.Flags(), "output", "query", "template", "report", "exit-code", "save", "explain", "metrics", "quiet")...)
 	return strings.Join(words, " ")
 }
 
-// planCommand is the apply-existing command for a plan, with the flags that were
-// typed to choose a cluster.
+// planCommand returns the apply-existing command for a plan, with the flags that choose a
+// cluster.
 func planCommand(root *cobra.Command, file string) string {
 	words := []string{root.CommandPath(), applyExisting, "--plan", wording.ShellQuote(file)}
 	words = append(words, flags.Typed(root.PersistentFlags(), "namespace")...) // which the plan knows

@@ -46,14 +46,14 @@ func TestNoCommandToTypeNextReadsStandardInputAgain(t *testing.T) {
 	}
 	f := PreviewFlags{}
 	f.Policies.Paths = []string{"policy.yaml", "-"}
-	if got := f.advisor(preview, nil); *got != (hints.Advisor{}) {
+	if got := f.hints(preview, nil); *got != (hints.Collector{}) {
 		t.Errorf("standard input is spent, and the advice is %+v", got)
 	}
 	// A plan holds the policies.
 	if err := preview.Flags().Set("save", "x.plan"); err != nil {
 		t.Fatal(err)
 	}
-	if got := f.advisor(preview, nil).Apply; got != "kubectl-mutate apply-existing --plan x.plan" {
+	if got := f.hints(preview, nil).Apply; got != "kubectl-mutate apply-existing --plan x.plan" {
 		t.Errorf("the advice after --save is %q", got)
 	}
 }

@@ -19,12 +19,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
-// NewPlanCommand is `plan`: what can be done with the file that preview --save
-// wrote, but for applying it.
+// NewPlanCommand is `plan`: commands for the file that preview --save writes.
 func NewPlanCommand(name string, streams genericiooptions.IOStreams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan",
-		Short: "Look at a plan that preview saved",
+		Short: "Show plans that preview saved",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -42,7 +41,7 @@ type PlanShowFlags struct {
 // PlanShowOptions are what plan show needs.
 type PlanShowOptions struct {
 	Plan     *plan.Plan
-	Advisor  *hints.Advisor
+	Hints    *hints.Collector
 	Printer  output.Printer
 	Reports  *formats.Set // those that Printer writes besides
 	ExitCode bool
@@ -56,16 +55,15 @@ func newPlanShowCommand(name string, streams genericiooptions.IOStreams) *cobra.
 		Short: "Show what a plan would change, without a cluster",
 		Long: templates.LongDesc(`
 			Show what a plan would change, as preview did when it saved the plan. No cluster is
-			asked: whether the objects are still as they were is for apply-existing --plan to find
-			out.
+			read: apply-existing --plan checks whether the objects have drifted since.
 
-			A plan holds of each object what changes, and no values of Secrets.
+			A plan holds the changed fields of each object, and no values of Secrets.
 
-			Exit codes are those of preview: 0 nothing would change, 1 something would, 2 there is
-			no plan in the file, 3 some objects failed, were denied or are not supported. With
+			Exit codes are those of preview: 0 nothing would change, 1 something would, 2 the file
+			is not a plan, 3 some objects failed, were denied or are not supported. With
 			--exit-code=false, 1 becomes 0.`),
 		Example: templates.Examples(fmt.Sprintf(`
-			# What was it that I am about to approve?
+			# What am I about to approve?
 			%[1]s plan show fix-images.plan
 
 			# As a page, for those who review it
@@ -90,11 +88,11 @@ func newPlanShowCommand(name string, streams genericiooptions.IOStreams) *cobra.
 }
 
 var (
-	errPlanManifests = errors.New("-o manifests prints whole objects, and a plan holds of each what changes; use preview")
+	errPlanManifests = errors.New("-o manifests prints whole objects, and a plan holds only the changed fields; use preview")
 	errPlanSecrets   = errors.New("--show-secrets: a plan holds no values of Secrets; use preview")
-	// errPlanIncomplete is told in reports, which do not show the exit code, where no
-	// object tells it.
-	errPlanIncomplete = errors.New("the preview that saved this plan could not look at everything")
+	// errPlanIncomplete is for reports, which do not show the exit code, if no object is
+	// incomplete.
+	errPlanIncomplete = errors.New("the preview that saved this plan could not read everything")
 )
 
 // ToOptions reads the plan.
@@ -118,8 +116,8 @@ func (f *PlanShowFlags) ToOptions(c *cobra.Command, file string, streams generic
 		Namespace: p.Choice.Namespace, Operation: string(p.Choice.Operation), Version: p.Version,
 		Time: p.Created.UTC().Format(time.RFC3339),
 	}
-	advisor := &hints.Advisor{Apply: planCommand(c.Root(), file), Creates: true} // a plan has none but those that were asked for
-	options.Advise = advisor.On
+	next := &hints.Collector{Apply: planCommand(c.Root(), file), Creates: true} // a plan has only those that --operation allowed
+	options.Hint = next.Hint
 	printer, err := output.New(f.Output.Format, options)
 	if err != nil {
 		return nil, err
@@ -130,7 +128,7 @@ func (f *PlanShowFlags) ToOptions(c *cobra.Command, file string, streams generic
 	if err != nil {
 		return nil, err
 	}
-	return &PlanShowOptions{Plan: p, Advisor: advisor, Printer: reports.Beside(printer), Reports: reports, ExitCode: f.ExitCode, ErrOut: factory.Notices(streams.ErrOut, nil)}, nil
+	return &PlanShowOptions{Plan: p, Hints: next, Printer: reports.Beside(printer), Reports: reports, ExitCode: f.ExitCode, ErrOut: factory.Notices(streams.ErrOut, nil)}, nil
 }
 
 // Run prints, and returns the exit code.
@@ -144,7 +142,7 @@ func (o *PlanShowOptions) run() (int, error) {
 	fmt.Fprintf(o.ErrOut, "Made at %s by version %s for %s.\n", p.Created.UTC().Format(time.RFC3339), p.Version, p.Cluster)
 	for i := range p.Entries {
 		change := p.Entries[i].Change()
-		o.Advisor.Add(&change)
+		o.Hints.Add(&change)
 		if err := o.Printer.Print(change); err != nil {
 			return ExitIncomplete, err
 		}

@@ -32,7 +32,7 @@ type PoliciesOptions struct {
 	Out    io.Writer
 }
 
-// NewPoliciesCommand is `policies`: what the policies are about, without objects.
+// NewPoliciesCommand is `policies`: a description of the policies, without objects.
 func NewPoliciesCommand(config *genericclioptions.ConfigFlags, name string, streams genericiooptions.IOStreams) *cobra.Command {
 	f := PoliciesFlags{Config: config, Client: flags.NewClient(), Output: output.Table}
 	c := &cobra.Command{
@@ -40,12 +40,12 @@ func NewPoliciesCommand(config *genericclioptions.ConfigFlags, name string, stre
 		Short: "List what policies match, what they may change and what they ask for",
 		Long: templates.LongDesc(`
 			List every rule of the policies: the objects that it matches, with the number of further
-			conditions (-o wide says which), and behind an arrow those that it changes in their
-			place; the fields that it may change; how its own engine treats objects that exist
-			(admission: not before their next change; trigger: it changes other objects, when one
-			that it matches is seen; background: it changes them in time); and what it asks beside
-			the object (objects, api, access, service, registry, provider). Below are mistakes, what
-			is probably not meant, and versions on their way out.
+			conditions (-o wide lists them), and after an arrow the objects that it changes instead;
+			the fields that it may change; when its own engine changes existing objects (admission:
+			at their next change; trigger: when another object that the rule matches changes;
+			background: periodically); and what it reads besides the object (objects, api, access,
+			service, registry, provider). Below the table are errors, probable mistakes and
+			deprecated versions.
 
 			No object is read. With files alone no cluster is needed.
 
@@ -74,7 +74,7 @@ func NewPoliciesCommand(config *genericclioptions.ConfigFlags, name string, stre
 	return c
 }
 
-// ToOptions wires what was typed.
+// ToOptions returns the options for the flags.
 func (f *PoliciesFlags) ToOptions(ctx context.Context, streams genericiooptions.IOStreams) (*PoliciesOptions, error) {
 	if !slices.Contains(policies.Formats(), f.Output) {
 		return nil, &output.UnknownFormatError{Format: f.Output, Allowed: policies.Formats()}

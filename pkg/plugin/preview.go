@@ -26,7 +26,7 @@ type PreviewFlags struct {
 	Output   flags.Output
 	Report   flags.Report
 	Explain  bool
-	MustFind bool // that there is none of the named objects is an error
+	MustFind bool // finding none of the named objects is an error
 	ExitCode bool
 	Save     string // the file of a plan
 }
@@ -38,12 +38,12 @@ type PreviewOptions struct {
 	Masker   *redact.Masker // of the error that ends the run; nil shows everything
 	Printer  output.Printer
 	Reports  *formats.Set // those that Printer writes besides
-	Advisor  *hints.Advisor
+	Hints    *hints.Collector
 	ExitCode bool // 1 when something would change
 	Save     *planSaver
-	// NotFound is the error of a run that met no object; nil where that is none.
+	// NotFound is the error of a run that finds no object; nil if that is no error.
 	NotFound error
-	// End removes what the run left behind on this machine.
+	// End removes the temporary files of the run.
 	End func() error
 }
 
@@ -99,13 +99,13 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 	f.Output.AddFlags(c.Flags(), output.Formats())
 	f.Output.AddTemplateFlag(c.Flags())
 	f.Report.AddFlags(c.Flags(), formats.Names())
-	c.Flags().BoolVar(&f.Explain, "explain", false, "Tell of each object and rule what came of it, and precisely why.")
+	c.Flags().BoolVar(&f.Explain, "explain", false, "Show the result of each rule on each object, with the reason.")
 	c.Flags().BoolVar(&f.ExitCode, "exit-code", f.ExitCode, "Exit with 1 when something would change.")
-	c.Flags().StringVar(&f.Save, "save", "", "Also save what would change as a plan, for apply-existing --plan: a file that holds no values of Secrets. Rules that run only when an object is created are then left out unless --operation is given.")
+	c.Flags().StringVar(&f.Save, "save", "", "Also save the changes as a plan, a file for apply-existing --plan without values of Secrets. Rules that run only when an object is created are then left out unless --operation is given.")
 	return c
 }
 
-// ToOptions wires what was typed.
+// ToOptions returns the options for the flags.
 func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*PreviewOptions, error) {
 	request, err := f.Objects.Request()
 	if err != nil {
@@ -127,8 +127,8 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	if err != nil {
 		return nil, err
 	}
-	advisor := f.advisor(c, args)
-	printer, reports, err := f.printer(w, c, printing{request: request, advisor: advisor, external: external})
+	next := f.hints(c, args)
+	printer, reports, err := f.printer(w, c, printing{request: request, next: next, external: external})
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	evaluation.Annotate, evaluation.Counts = f.Annotate, metrics.Run
 	o := &PreviewOptions{
 		Options: *evaluation, Metrics: metrics, Masker: w.Masker, Printer: printer, Reports: reports,
-		Advisor: advisor, ExitCode: f.ExitCode, End: external.End,
+		Hints: next, ExitCode: f.ExitCode, End: external.End,
 	}
 	if f.MustFind {
 		o.NotFound = w.NoObject()
@@ -160,15 +160,15 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 // printing is what the printers of a run depend on besides flags.
 type printing struct {
 	request  engine.Request
-	advisor  *hints.Advisor
+	next     *hints.Collector
 	external *factory.ExternalDiff
 }
 
-// printer is what shows the run, and writes the reports beside that.
+// printer returns the printer of the run, which also writes the reports.
 func (f *PreviewFlags) printer(w *factory.Factory, c *cobra.Command, p printing) (output.Printer, *formats.Set, error) {
-	options := w.RenderOptions(f.Output, p.request)
-	p.advisor.Namespace = options.Context.Namespace
-	options.Advise, options.Explain = p.advisor.On, f.Explain
+	options := w.OutputOptions(f.Output, p.request)
+	p.next.Namespace = options.Context.Namespace
+	options.Hint, options.Explain = p.next.Hint, f.Explain
 	if p.external != nil {
 		options.Comparer = p.external
 	}
@@ -184,7 +184,7 @@ func (f *PreviewFlags) printer(w *factory.Factory, c *cobra.Command, p printing)
 }
 
 // Run evaluates, prints, and returns the exit code. An error means that nothing
-// useful was evaluated, or that the run broke off.
+// useful was evaluated, or that the run could not be finished.
 func (o *PreviewOptions) Run(ctx context.Context) (int, error) {
 	code, err := o.Metrics.finish(o.run(ctx))
 	return code, o.Masker.Error(errors.Join(err, o.Reports.End(), o.End()))
@@ -195,9 +195,9 @@ func (o *PreviewOptions) run(ctx context.Context) (int, error) {
 	if err != nil {
 		return ExitNothing, err
 	}
-	o.Advisor.Broken = e.Broken()
+	o.Hints.Broken = e.Broken()
 	summary, err := e.Each(ctx, func(c *engine.Change) error {
-		o.Advisor.Add(c)
+		o.Hints.Add(c)
 		if err := o.Save.add(ctx, c); err != nil {
 			return err
 		}
@@ -209,7 +209,7 @@ func (o *PreviewOptions) run(ctx context.Context) (int, error) {
 	case err != nil && summary.Objects == 0:
 		return ExitNothing, err
 	case err != nil:
-		err = fmt.Errorf("preview broke off after %s: %w", wording.Plural(summary.Objects, "object"), err)
+		err = fmt.Errorf("preview failed after %s: %w", wording.Plural(summary.Objects, "object"), err)
 		return ExitIncomplete, errors.Join(err, output.Flush(o.Printer))
 	case summary.Objects == 0 && len(e.Unreadable()) == 0 && o.NotFound != nil:
 		return ExitNothing, o.NotFound

@@ -20,8 +20,8 @@ import (
 // errSaveOffline reports that a plan needs a cluster.
 var errSaveOffline = errors.New("--save makes a plan for a cluster: it cannot be used with -f/--filename or -k/--kustomize")
 
-// checkSave settles what --save means for the run: its result is to be applied,
-// so that, as in apply-existing, rules for new objects run only if that was typed.
+// checkSave checks --save. As in apply-existing, rules for new objects then run only if
+// --operation is set.
 func (f *PreviewFlags) checkSave(c *cobra.Command, request *engine.Request) error {
 	switch {
 	case f.Save == "":
@@ -44,7 +44,7 @@ type planSaver struct {
 	masker *redact.Masker
 }
 
-// newPlanSaver begins the plan of a run that is about to be evaluated.
+// newPlanSaver starts the plan of a run that is about to be evaluated.
 func newPlanSaver(ctx context.Context, w *factory.Factory, path string, args []string, o *preview.Options) (*planSaver, error) {
 	run, err := w.Recorded(ctx, args, o)
 	if err != nil {
@@ -53,7 +53,7 @@ func newPlanSaver(ctx context.Context, w *factory.Factory, path string, args []s
 	return &planSaver{Builder: plan.NewBuilder(run, w.Client, apply.DefaultFieldManager), path: path, masker: w.Secrets}, nil
 }
 
-// add keeps an object that would change, or of which there is something to tell.
+// add adds an object that would change, or that has a problem.
 func (s *planSaver) add(ctx context.Context, c *engine.Change) error {
 	if s == nil {
 		return nil
@@ -61,13 +61,13 @@ func (s *planSaver) add(ctx context.Context, c *engine.Change) error {
 	return s.Add(ctx, c)
 }
 
-// save writes the plan of a preview that came to its end.
+// save writes the plan of a finished preview.
 func (s *planSaver) save(summary engine.Summary, r *preview.Run, errOut io.Writer) error {
 	if s == nil {
 		return nil
 	}
 	if r.Broken() > 0 {
-		return fmt.Errorf("no plan was saved: %s could not be compiled; mend it, or leave it out with --skip", wording.Plural(r.Broken(), "rule or policy"))
+		return fmt.Errorf("no plan was saved: %s could not be compiled; fix it, or leave it out with --skip", wording.Plural(r.Broken(), "rule or policy"))
 	}
 	p, err := s.Plan(summary, r.Incomplete(summary))
 	if err != nil {

@@ -54,18 +54,18 @@ func NewRBACCommand(config *genericclioptions.ConfigFlags, name string, streams 
 		Use:   "rbac [TYPE | TYPE/NAME ...]",
 		Short: "Print the least permissions that a preview or an apply of policies needs",
 		Long: templates.LongDesc(`
-			Print the least ClusterRole with which a preview of the policies can be made, with
-			--for explain, with which objects can be explained, or with --for apply, with which
-			the changes can be applied. With -n it is a Role for that namespace, and a ClusterRole
-			for what is in none. With types and names it is for a run with the same, and no other.
+			Print the smallest ClusterRole that allows a preview of the policies, or with --for
+			explain to explain objects, or with --for apply to apply the changes. With -n it is a
+			Role for that namespace, and a ClusterRole for cluster-scoped objects. With types and
+			names it is for a run with the same types and names only.
 
-			It holds the kinds that the policies match and change as the cluster serves them, the
-			namespaces, what policies read beside the object, and the exceptions, bindings and
-			settings that are installed. What every user may do already (discovery, asking about
-			oneself) is not in it. Nothing is written: pipe it into kubectl apply.
+			It covers the kinds that the policies match and change, as the cluster serves them;
+			namespaces; other objects that policies read; and the exceptions, bindings and settings
+			that are installed. What every user may do already (discovery, self access reviews) is
+			not in it. Nothing is written: pipe it into kubectl apply.
 
-			Exit codes: 0 the roles are complete, 2 none could be made, 3 some policies are broken
-			and what they need is not in the roles.`),
+			Exit codes: 0 the roles are complete, 2 there are no roles, 3 some policies are broken
+			and not covered by the roles.`),
 		Example: templates.Examples(fmt.Sprintf(`
 			# Who may preview this policy in all namespaces?
 			%[1]s rbac -p policy.yaml
@@ -91,11 +91,11 @@ func NewRBACCommand(config *genericclioptions.ConfigFlags, name string, streams 
 	return c
 }
 
-// roleName is what may be the name of a role: a server takes more, but nobody means
-// a name with spaces in it.
+// roleName matches the names that roles may have here. A server accepts more, such as
+// spaces.
 var roleName = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9._:]*[A-Za-z0-9])?$`)
 
-// Validate refuses what cannot be meant. Args are as in ToOptions.
+// Validate returns an error for flags that contradict each other. Args are as in ToOptions.
 func (f *RBACFlags) Validate(args []string) error {
 	if f.Output != output.YAML && f.Output != output.JSON {
 		return &output.UnknownFormatError{Format: f.Output, Allowed: []string{output.YAML, output.JSON}}
@@ -104,7 +104,7 @@ func (f *RBACFlags) Validate(args []string) error {
 		return fmt.Errorf("--for %q: use preview, explain or apply", f.For)
 	}
 	if f.For == string(rbac.Explain) && len(args) == 0 {
-		return errors.New("--for explain: name what is to be explained, as TYPE or TYPE/NAME")
+		return errors.New("--for explain: name the objects to explain, as TYPE or TYPE/NAME")
 	}
 	if !roleName.MatchString(f.Name) {
 		return fmt.Errorf("--name %q: must be a name such as label-shop: letters, digits, '-', '.', '_' and ':', the first and the last of them a letter or digit", f.Name)
@@ -160,10 +160,10 @@ func (f *RBACFlags) ToOptions(ctx context.Context, args []string, streams generi
 	return o, nil
 }
 
-// Run prints the roles, and tells of policies that are not in them.
+// Run prints the roles, reports the policies that they do not cover, and returns the exit code.
 func (o *RBACOptions) Run() (int, error) {
 	for _, p := range o.Broken {
-		fmt.Fprintf(o.ErrOut, "error: %s; what it needs is not in the roles\n", p)
+		fmt.Fprintf(o.ErrOut, "error: %s; the roles do not cover it\n", p)
 	}
 	for _, note := range o.Notes {
 		fmt.Fprintf(o.ErrOut, "warning: %s\n", note)

@@ -8,9 +8,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/formats"
 )
 
-// reported tells the reports of a run that writes why it broke off, unless their
-// objects say so, writes them, and returns how the run ends. Reports that cannot be
-// written leave a run incomplete.
+// reported adds the error that ended a run to its reports, unless their objects have it
+// already, writes the reports, and returns the exit code and error of the run. Reports that
+// cannot be written leave a run incomplete.
 func reported(r *formats.Results, code int, err error) (int, error) {
 	for _, e := range engine.JoinedErrors(err) {
 		var unwritable *apply.UnwritableError

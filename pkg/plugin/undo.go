@@ -24,8 +24,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 )
 
-// undoManager is the field manager that owns the values that were put back: not
-// the one whose values they replace, which gives the fields up.
+// undoManager is the field manager that owns restored values. It is not that of the run,
+// which gives the fields up.
 const undoManager = "kubectl-mutate-undo"
 
 // UndoFlags are what a user types after undo.
@@ -43,33 +43,33 @@ type UndoOptions struct {
 	Reports *formats.Results // of what is shown
 }
 
-// NewUndoCommand is `undo`: the writes of a run, taken back.
+// NewUndoCommand is `undo`: it reverts the writes of a run.
 func NewUndoCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
 	f := UndoFlags{Evaluate: evaluate, Write: flags.NewWrite(), Output: flags.NewOutput(output.Diff)}
 	f.FieldManager, f.IncludeManaged = undoManager, true
 	c := &cobra.Command{
 		Use:   "undo JOURNAL [TYPE/NAME ...]",
-		Short: "Take back what a run wrote",
+		Short: "Undo what a run wrote",
 		Long: templates.LongDesc(`
-			Take back what a run wrote, all of it or that of some objects alone. JOURNAL is the
-			file in which the run has recorded it, or the ID that history shows.
+			Undo what a run wrote, to all of its objects or to some. JOURNAL is the file in which
+			the run was recorded, or the ID that history shows.
 
-			A value is put back only where the object still has the one that the server answered to
-			the write. What somebody else has changed since is left alone, and told with who owns
-			it now; so are values of Secrets, unless the run was made with --journal-secrets.
+			A value is restored only if the object still has the value that the server returned for
+			the write. What has been changed since is left alone and reported with its current
+			owner. So are values of Secrets, unless the run was made with --journal-secrets.
 
-			What would be put back is shown first, and nothing is written before you agree. It is
-			verified and journaled like any other run, so that it can be taken back itself. Fields
-			that are removed belong to nobody then; a value that is put back belongs to the field
-			manager kubectl-mutate-undo, and not to the run's any more.
+			The changes are shown first, and nothing is written before you confirm. They are
+			verified and journaled like those of any other run, so that an undo can be undone too.
+			A field that is removed has no owner any more; a value that is restored is owned by the
+			field manager kubectl-mutate-undo, and no longer by that of the run.
 
-			Exit codes: 0 everything was put back or had been before, 2 nothing was written, 3 some
-			was put back and some was not, 130 interrupted.`),
+			Exit codes: 0 everything is restored, 2 nothing was written, 3 some objects were
+			restored and some were not, 130 interrupted.`),
 		Example: templates.Examples(fmt.Sprintf(`
-			# What would be taken back of the run 0a1b2c3d?
+			# What would be undone of the run 0a1b2c3d?
 			%[1]s undo 0a1b2c3d --dry-run=server
 
-			# Take back what it did to one object
+			# Undo what it did to one object
 			%[1]s undo 0a1b2c3d deployment/web -n shop`, name)),
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -88,7 +88,7 @@ func NewUndoCommand(evaluate flags.Evaluate, name string, streams genericiooptio
 	return c
 }
 
-// ToOptions reads the journal, and makes sure that it is of this cluster.
+// ToOptions reads the journal, and checks that it is of this cluster.
 func (f *UndoFlags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*UndoOptions, error) {
 	if err := f.Write.Validate(); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (f *UndoFlags) ToOptions(c *cobra.Command, args []string, streams genericio
 	if err != nil {
 		return nil, err
 	}
-	f.Policies.Recorded = true // there are none, and none are needed
+	f.Policies.Recorded = true // undo needs no policies
 	w, err := factory.Open(&f.Evaluate, streams, f.Output.ShowSecrets, true)
 	if err != nil {
 		return nil, err
@@ -123,10 +123,10 @@ func (f *UndoFlags) ToOptions(c *cobra.Command, args []string, streams genericio
 	return o, f.wireExecutor(o, w, c, args, here)
 }
 
-// wireExecutor sets how what is put back is shown, and how it is written.
+// wireExecutor sets how the changes are shown and written.
 func (f *UndoFlags) wireExecutor(o *UndoOptions, w *factory.Factory, c *cobra.Command, args []string, here plan.Cluster) error {
-	f.TakeFrom = append(f.TakeFrom, o.Journal.Header.FieldManager) // it is the run's own that is taken back
-	options := w.RenderOptions(f.Output, engine.Request{})
+	f.TakeFrom = append(f.TakeFrom, o.Journal.Header.FieldManager) // the fields to undo are the run's own
+	options := w.OutputOptions(f.Output, engine.Request{})
 	options.DryRun = f.Rehearsal()
 	var err error
 	if o.Reports, err = w.ResultReports(f.Report, options, c.Flags().Changed("output")); err != nil {
@@ -152,10 +152,10 @@ func (f *UndoFlags) wireExecutor(o *UndoOptions, w *factory.Factory, c *cobra.Co
 	return err
 }
 
-// errNothingWritten tells that a journal has nothing to undo.
-var errNothingWritten = errors.New("the run wrote nothing: there is nothing to take back")
+// errNothingWritten reports that there is nothing to undo.
+var errNothingWritten = errors.New("the run wrote nothing: there is nothing to undo")
 
-// undoable are the objects that a run wrote to, and that the user has chosen.
+// undoable returns the objects that a run wrote to and that args select.
 func undoable(w *factory.Factory, j *journal.Journal, args []string) ([]undo.Object, error) {
 	all := undo.Objects(j)
 	if len(all) == 0 {
@@ -186,7 +186,7 @@ func undoable(w *factory.Factory, j *journal.Journal, args []string) ([]undo.Obj
 	return all, nil
 }
 
-// Run takes back, and returns the exit code.
+// Run undoes the writes, and returns the exit code.
 func (o *UndoOptions) Run(ctx context.Context) (int, error) {
 	outcome, err := o.Reversal.Run(ctx)
 	if err == nil || len(outcome.Outcomes) > 0 {

@@ -31,8 +31,8 @@ var _ engine.Authorizer = (*Authorizer)(nil)
 // NewAuthorizer makes an Authorizer that sends its reviews through server.
 func NewAuthorizer(server engine.RawReader) *Authorizer { return &Authorizer{server: server} }
 
-// ForbiddenError tells that nobody answered, because the user of this run may not
-// ask. It is no statement on what the policy asked about.
+// ForbiddenError reports that the user of this run may not ask. It does not answer the
+// question of the policy.
 type ForbiddenError struct {
 	Resource string // what may not be created: "subjectaccessreviews"
 	User     string // whom the policy asks about; empty for the user of this run
@@ -45,7 +45,7 @@ func (e *ForbiddenError) Error() string {
 	if e.User != "" {
 		whom = fmt.Sprintf("user %q", e.User)
 	}
-	return fmt.Sprintf("the policy asks what %s may do, for which you must be allowed to create %s.%s: %v",
+	return fmt.Sprintf("the policy asks what %s may do, which needs the permission to create %s.%s: %v",
 		whom, e.Resource, authorizationv1.GroupName, e.Err)
 }
 
@@ -54,8 +54,8 @@ func (e *ForbiddenError) Unwrap() error { return e.Err }
 
 // Authorize asks with a SelfSubjectAccessReview about the user of this run, and
 // with a SubjectAccessReview about another one. Its error, a *ForbiddenError among
-// others, says that there is no answer. What stood in the way of the server's own
-// authorizers is a part of the answer.
+// others, means that there is no answer. Errors of the server's own authorizers are a part
+// of the answer.
 func (a *Authorizer) Authorize(ctx context.Context, r engine.AccessRequest) (engine.AccessDecision, error) {
 	resource, body, err := review(r)
 	if err != nil {
@@ -112,7 +112,7 @@ func review(r engine.AccessRequest) (resource string, body []byte, err error) {
 	return subjectReviews, body, err
 }
 
-// attributes are what is asked about: one of the two.
+// attributes returns the attributes of the request, of which one is nil.
 func attributes(r engine.AccessRequest) (*authorizationv1.ResourceAttributes, *authorizationv1.NonResourceAttributes) {
 	if r.Path != "" {
 		return nil, &authorizationv1.NonResourceAttributes{Path: r.Path, Verb: r.Verb}

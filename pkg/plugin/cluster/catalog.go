@@ -70,7 +70,7 @@ func newCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) *cat
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			continue // nothing that could be asked for by name
+			continue // it cannot be requested by name
 		}
 		for i := range list.APIResources {
 			if r := newResource(gv, &list.APIResources[i]); r != nil {
@@ -162,7 +162,7 @@ func (cat *catalog) find(gvk schema.GroupVersionKind) *resource {
 	return nil
 }
 
-// HasStatus tells whether the status of a kind is written through an endpoint of
+// HasStatus reports whether the status of a kind is written through an endpoint of
 // its own.
 func (c *Client) HasStatus(ctx context.Context, gvk schema.GroupVersionKind) (bool, error) {
 	r, err := c.resource(ctx, engine.ObjectKey{GroupKind: gvk.GroupKind(), Version: gvk.Version})

@@ -23,23 +23,23 @@ import (
 // Defaults of Options. client-go's own 5 requests a second would make a run
 // over a large cluster take minutes.
 const (
-	DefaultQPS       = 50
-	DefaultBurst     = 300
-	DefaultChunkSize = 500
+	defaultQPS       = 50
+	defaultBurst     = 300
+	defaultChunkSize = 500
 )
 
 // Options tune a Client; the zero value of a field stands for its default.
 type Options struct {
 	QPS   float32
 	Burst int
-	// ReadOnly makes writing impossible; see transport.RefusedError.
+	// ReadOnly makes writing impossible; see RefusedError.
 	ReadOnly bool
 	// ChunkSize is how many objects one request of a listing asks for.
 	ChunkSize int64
 	// Warnings takes the server's warnings, each text once; nil drops them.
 	Warnings io.Writer
-	// Waiting, where it is set, is told how long a request waits for QPS and Burst,
-	// or because the server asks for patience.
+	// Waiting, if set, is called with the time that a request waits for QPS and Burst, or
+	// because the server asks for it.
 	Waiting func(time.Duration)
 }
 
@@ -70,7 +70,7 @@ func New(getter genericclioptions.RESTClientGetter, o Options) (*Client, error) 
 		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
 	}
 	c := &Client{
-		rest: client, chunkSize: cmp.Or(o.ChunkSize, DefaultChunkSize),
+		rest: client, chunkSize: cmp.Or(o.ChunkSize, defaultChunkSize),
 		info: infoOf(getter, config),
 	}
 	if c.discovery, err = getter.ToDiscoveryClient(); err != nil {
@@ -88,8 +88,8 @@ func (c *Client) Mapper() meta.RESTMapper { return c.mapper }
 func newRESTClient(config *rest.Config, o Options) (rest.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.GroupVersion = &schema.GroupVersion{}
-	config.QPS = cmp.Or(o.QPS, DefaultQPS)
-	config.Burst = cmp.Or(o.Burst, DefaultBurst)
+	config.QPS = cmp.Or(o.QPS, defaultQPS)
+	config.Burst = cmp.Or(o.Burst, defaultBurst)
 	ReportWaits(config, o.Waiting)
 	config.WarningHandler = rest.NoWarnings{}
 	if o.Warnings != nil {

@@ -40,7 +40,7 @@ func ParseFilters(text string) Filters {
 	return filters
 }
 
-// Match tells whether an object is filtered out. A Namespace is also matched by
+// Match reports whether an object is filtered out. A Namespace is also matched by
 // its name where other objects are by their namespace.
 func (f Filters) Match(gvk schema.GroupVersionKind, namespace, name string) bool {
 	for _, entry := range f {
@@ -59,7 +59,7 @@ func (f Filters) Match(gvk schema.GroupVersionKind, namespace, name string) bool
 
 // ResourceFilters reads the filters of the Kyverno that is installed in its
 // usual place; there are none where Kyverno is not installed. An error for which
-// apierrors.IsForbidden holds says that the user may not read them.
+// apierrors.IsForbidden holds means that the user may not read them.
 func (c *Client) ResourceFilters(ctx context.Context) (Filters, error) {
 	u, err := c.Get(ctx, engine.ObjectKey{
 		GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Namespace: "kyverno", Name: "kyverno",

@@ -7,8 +7,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Info says which cluster a Client talks to, and as whom, for headings and
-// prompts. What the kubeconfig does not tell is empty.
+// Info names the cluster of a Client and its user, for headings and prompts. What the
+// kubeconfig does not have is empty.
 type Info struct {
 	Context string
 	Server  string
@@ -30,7 +30,7 @@ func infoOf(getter genericclioptions.RESTClientGetter, config *rest.Config) Info
 	info := Info{Server: config.Host, User: config.Impersonate.UserName}
 	raw, err := getter.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {
-		return info // in a cluster there is no kubeconfig to tell from
+		return info // in a cluster there is no kubeconfig
 	}
 	info.Context = raw.CurrentContext
 	// The loader does not apply the --context flag to the raw configuration.

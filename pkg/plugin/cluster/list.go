@@ -21,7 +21,7 @@ type RawList struct {
 type RawItem struct {
 	Namespace, Name, UID string
 	Labels               map[string]string
-	// Controlled tells whether an owner reference names a controller.
+	// Controlled reports whether an owner reference names a controller.
 	Controlled bool
 
 	text string

@@ -8,7 +8,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Origin is where a Document from the cluster says that it was read.
+// Origin is the Origin of Documents from the cluster.
 const Origin = "cluster"
 
 // PolicyDocuments reads the policies, and their inputs, that are installed in

@@ -9,10 +9,9 @@ import (
 
 var _ engine.RawReader = (*Client)(nil)
 
-// Raw sends a request to a path that a policy chose, and returns the body of the
-// answer. Whatever the Client may do otherwise, a policy may only read, and ask
-// what somebody may do: any other method, another host, logs, tokens and the
-// paths that run commands or open tunnels are a *transport.RefusedError.
+// Raw sends a request to a path that a policy chose, and returns the body of the answer. A policy
+// may only read and review access, whatever the Client may do: any other method, another host,
+// logs, tokens and the paths that run commands or open tunnels are a *RefusedError.
 func (c *Client) Raw(ctx context.Context, method, target string, body []byte) ([]byte, error) {
 	p, err := engine.ParseAPIPath(target)
 	if err != nil || p.Refusal(method) != "" {

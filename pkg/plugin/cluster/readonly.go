@@ -30,9 +30,9 @@ func ReadOnly(prefix string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper { return readOnlyTransport{prefix, next} }
 }
 
-// RoundTrip refuses what is not harmless, before it leaves.
+// RoundTrip refuses requests that could write, before they are sent.
 func (t readOnlyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !harmless(r, strings.TrimPrefix(r.URL.Path, t.prefix)) {
+	if !onlyReads(r, strings.TrimPrefix(r.URL.Path, t.prefix)) {
 		if r.Body != nil {
 			_ = r.Body.Close() // a RoundTripper closes the body even when it fails; nothing was read from it
 		}
@@ -44,7 +44,7 @@ func (t readOnlyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets client-go find the transport below.
 func (t readOnlyTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-func harmless(r *http.Request, apiPath string) bool {
+func onlyReads(r *http.Request, apiPath string) bool {
 	p := engine.ReadAPIPath(apiPath)
 	if p.Acts() {
 		return false
@@ -59,8 +59,8 @@ func harmless(r *http.Request, apiPath string) bool {
 	}
 }
 
-// isDryRun holds only when dryRun=All is all that the query says on the matter:
-// what a server makes of two contradicting values is not for us to find out.
+// isDryRun reports whether dryRun=All is the only value in the query: what a server does with
+// two contradicting values is not known.
 func isDryRun(r *http.Request) bool {
 	return slices.Equal(r.URL.Query()["dryRun"], []string{"All"})
 }

@@ -74,7 +74,7 @@ func (s *scanner) array(visit func() error) error {
 	return err
 }
 
-// open steps into an object or array and tells whether it holds anything.
+// open steps into an object or array and reports whether it holds anything.
 func (s *scanner) open(start, end byte) (bool, error) {
 	if !s.accept(start) {
 		return false, s.fail(strconv.QuoteRune(rune(start)))
@@ -89,7 +89,7 @@ func (s *scanner) open(start, end byte) (bool, error) {
 	return true, nil
 }
 
-// another steps over what stands behind a member and tells whether there is one more.
+// another steps over what stands behind a member and reports whether there is one more.
 func (s *scanner) another(end byte) (bool, error) {
 	if s.accept(end) {
 		s.depth--
@@ -206,7 +206,7 @@ func (s *scanner) literal() (any, error) {
 	}
 }
 
-// plainInteger tells whether text is an integer that surely fits into an int64.
+// plainInteger reports whether text is an integer that fits into an int64 for sure.
 func plainInteger(text string) bool {
 	digits := strings.TrimPrefix(text, "-")
 	if digits == "" || len(digits) > 18 || (digits[0] == '0' && text != "0") {

@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
 )
 
-// schemaCache keeps the OpenAPI documents that were asked for: one per group
+// schemaCache caches the OpenAPI documents that were requested: one per group
 // version, read when it is first needed and by one goroutine only.
 type schemaCache struct {
 	mu        sync.Mutex
@@ -27,8 +27,8 @@ type cachedDocument struct {
 	document *openapi.Document // nil where the server publishes none
 }
 
-// Schema tells how the server merges objects of a kind. It is the zero value
-// where the server publishes no schema for the kind.
+// Schema returns how the server merges objects of a kind: the zero value if it publishes no
+// schema for the kind.
 func (c *Client) Schema(ctx context.Context, gvk schema.GroupVersionKind) (engine.Schema, error) {
 	return c.schema(ctx, gvk, false)
 }

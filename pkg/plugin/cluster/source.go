@@ -30,13 +30,12 @@ func (e *UnknownTypeError) Error() string {
 type SourceOptions struct {
 	// Filters leave out objects, unless the user named them.
 	Filters Filters
-	// Warn takes what the user should know and what does not stand in the way: a
-	// kind of a policy that the cluster does not serve, Namespaces that cannot be
-	// read. It is called by one goroutine at a time; nil drops the warnings.
+	// Warn is called for each warning: a kind of a policy that the cluster does not serve,
+	// Namespaces that cannot be read. It is called by one goroutine at a time; nil drops
+	// them.
 	Warn func(error)
-	// Listed, where it is set, is told after each page of a listing how many objects
-	// of the resource have been read, and how many follow: a negative number where
-	// the server does not say.
+	// Listed, if set, is called after each page of a listing with the number of objects of
+	// the resource that have been read, and of those that follow: negative if unknown.
 	Listed func(resource string, seen int, left int64)
 }
 
@@ -46,7 +45,7 @@ type SourceOptions struct {
 //
 // A resource that the server refuses to list, or an object that it refuses to
 // hand out, is an *engine.UnreadableError, after which the rest follows. A type
-// that the user typed and nobody serves (*UnknownTypeError), credentials that
+// that the user typed and the server does not have (*UnknownTypeError), credentials that
 // are not accepted, and a server that does not answer end the stream.
 func (c *Client) Source(scope engine.Scope, o SourceOptions) engine.Source {
 	if o.Warn == nil {

@@ -28,7 +28,7 @@ func (x completer) namespaces(c *cobra.Command, _ []string, begun string) ([]str
 // namespaceList selects all namespaces.
 var namespaceList = engine.Selection{Version: "v1", Kind: "Namespace"} //nolint:gochecknoglobals // an immutable value
 
-// maxCompletions is how many names are offered: more help nobody.
+// maxCompletions is the maximum number of names.
 const maxCompletions = 500
 
 // names are those of objects.

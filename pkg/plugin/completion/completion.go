@@ -10,28 +10,28 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 )
 
-// completer completes what only the cluster, the kubeconfig or the policies know.
-// Whatever goes wrong there, nothing is completed.
+// completer completes what only the cluster, the kubeconfig or the policies know. It returns
+// nothing on errors.
 type completer struct{ Options }
 
 // completionTimeout bounds how long a shell waits.
 const completionTimeout = 3 * time.Second
 
-// Options say what is completed with what.
+// Options are the options of Add.
 type Options struct {
 	Config *genericclioptions.ConfigFlags
-	// Values are those of the flags that take one of a few.
+	// Values has the values of flags, by their names.
 	Values map[string][]string
-	// Told are the flags whose help, or type, lists their values.
-	Told []string
-	// Objects are the commands whose arguments are TYPE and TYPE/NAME, and Other those
-	// that complete their arguments by themselves, or take files.
+	// Listed are the flags whose help, or type, lists their values.
+	Listed []string
+	// Objects are the commands whose arguments are TYPE and TYPE/NAME. Other are those that
+	// complete their arguments themselves, or take files.
 	Objects, Other []string
 	// Runs is the command whose first argument is the ID of a run, or its journal.
 	Runs string
 }
 
-// Add has the flags and the arguments of a command, and of all below it, completed.
+// Add registers completions for the flags and arguments of a command and its subcommands.
 func Add(root *cobra.Command, o Options) {
 	x := completer{o}
 	complete(root, "namespace", x.namespaces)
@@ -41,23 +41,23 @@ func Add(root *cobra.Command, o Options) {
 	x.below(root)
 }
 
-// below has the commands below one completed.
+// below registers the completions of subcommands.
 func (x completer) below(parent *cobra.Command) {
 	for _, c := range parent.Commands() {
 		for name, values := range x.Values {
 			complete(c, name, fixedValues(values))
 		}
-		for _, name := range x.Told {
-			complete(c, name, toldValues(name))
+		for _, name := range x.Listed {
+			complete(c, name, listedValues(name))
 		}
 		complete(c, "only", x.rules)
 		complete(c, "skip", x.rules)
 		complete(c, "resume", x.journals)
 		switch {
 		case slices.Contains(x.Objects, c.Name()):
-			c.ValidArgsFunction = harmless(x.objects)
+			c.ValidArgsFunction = printable(x.objects)
 		case c.Name() == x.Runs:
-			c.ValidArgsFunction = harmless(x.runs)
+			c.ValidArgsFunction = printable(x.runs)
 		case !slices.Contains(x.Other, c.Name()):
 			c.ValidArgsFunction = cobra.NoFileCompletions
 		}
@@ -70,7 +70,7 @@ func complete(c *cobra.Command, name string, values cobra.CompletionFunc) {
 	if c.Flags().Lookup(name) == nil && c.PersistentFlags().Lookup(name) == nil {
 		return
 	}
-	if err := c.RegisterFlagCompletionFunc(name, harmless(values)); err != nil {
+	if err := c.RegisterFlagCompletionFunc(name, printable(values)); err != nil {
 		panic(err) // the flag is there, and nobody else completes it
 	}
 }
@@ -81,8 +81,8 @@ func fixedValues(values []string) cobra.CompletionFunc {
 	}
 }
 
-// harmless leaves out what no shell should see: names come from clusters and files.
-func harmless(values cobra.CompletionFunc) cobra.CompletionFunc {
+// printable leaves out names with control characters: they come from clusters and files.
+func printable(values cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		out, directive := values(c, args, begun)
 		control := func(r rune) bool { return r != '\t' && !unicode.IsPrint(r) } // a description follows a tab
@@ -90,9 +90,9 @@ func harmless(values cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// toldValues are those that the help of a flag lists. What ends with "=" is followed
-// by more: a file, or what only the user knows.
-func toldValues(name string) cobra.CompletionFunc {
+// listedValues completes the values that the help of a flag lists. One that ends with "=" is
+// followed by a file or by what only the user knows.
+func listedValues(name string) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if format, _, more := strings.Cut(begun, "="); more {
 			if name == "report" || strings.HasSuffix(format, "-file") {
@@ -100,7 +100,7 @@ func toldValues(name string) cobra.CompletionFunc {
 			}
 			return nil, nothing
 		}
-		values := slices.DeleteFunc(told(c, name), func(text string) bool { return !strings.HasPrefix(text, begun) })
+		values := slices.DeleteFunc(listed(c, name), func(text string) bool { return !strings.HasPrefix(text, begun) })
 		if slices.ContainsFunc(values, func(text string) bool { return strings.HasSuffix(text, "=") }) {
 			return values, nothing | cobra.ShellCompDirectiveNoSpace
 		}
@@ -108,8 +108,8 @@ func toldValues(name string) cobra.CompletionFunc {
 	}
 }
 
-// told reads the values of a flag in its help, or in its type.
-func told(c *cobra.Command, name string) []string {
+// listed returns the values of a flag that its help, or its type, lists.
+func listed(c *cobra.Command, name string) []string {
 	f := c.Flag(name)
 	values := strings.Split(f.Value.Type(), "|")
 	if _, list, ok := strings.Cut(f.Usage, "one of "); ok {

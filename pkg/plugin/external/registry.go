@@ -11,8 +11,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// DefaultRegistryTimeout bounds one lookup.
-const DefaultRegistryTimeout = 30 * time.Second
+// defaultRegistryTimeout bounds one lookup.
+const defaultRegistryTimeout = 30 * time.Second
 
 // RegistryClient looks images up. The zero value is ready; it is safe for concurrent use.
 type RegistryClient struct {
@@ -34,7 +34,7 @@ func (c *RegistryClient) Image(ctx context.Context, reference string) (engine.Im
 	}
 	timeout := c.Timeout
 	if timeout == 0 {
-		timeout = DefaultRegistryTimeout
+		timeout = defaultRegistryTimeout
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

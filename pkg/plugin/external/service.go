@@ -17,8 +17,8 @@ import (
 
 // The bounds of a call; the size is that of Kyverno's own (maxAPICallResponseLength).
 const (
-	DefaultServiceTimeout = 30 * time.Second
-	DefaultMaxSize        = 2 << 20
+	defaultServiceTimeout = 30 * time.Second
+	defaultMaxSize        = 2 << 20
 	maxRedirects          = 5
 	maxQuoted             = 512 // bytes of an answer that an error quotes
 )
@@ -49,7 +49,7 @@ func (e *StatusError) Error() string {
 }
 
 // Fetch implements engine.Fetcher for http and https. The error is a *StatusError,
-// a *SizeError, or says why there was no answer.
+// a *SizeError, or the reason why there was no answer.
 func (c *ServiceClient) Fetch(ctx context.Context, r engine.RemoteRequest) ([]byte, error) {
 	client, err := c.client(r)
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *ServiceClient) client(r engine.RemoteRequest) (*http.Client, error) {
 	}
 	timeout := c.Timeout
 	if timeout == 0 {
-		timeout = DefaultServiceTimeout
+		timeout = defaultServiceTimeout
 	}
 	return &http.Client{Transport: transport, Timeout: timeout, CheckRedirect: sameHost}, nil
 }
@@ -123,7 +123,7 @@ func sameHost(next *http.Request, via []*http.Request) error {
 func (c *ServiceClient) read(response *http.Response) ([]byte, error) {
 	limit := c.MaxSize
 	if limit == 0 {
-		limit = DefaultMaxSize
+		limit = defaultMaxSize
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
 	if response.StatusCode < 200 || response.StatusCode > 299 {

@@ -47,7 +47,7 @@ func namesBehindType(mapper meta.RESTMapper, args []string) ([]engine.ObjectKey,
 	}
 	named := false
 	for _, arg := range args[1:] {
-		var unknown *UnknownTypeError
+		var unknown *unknownTypeError
 		_, err := kindsOf(mapper, arg)
 		if named = named || errors.As(err, &unknown); err != nil && !named {
 			return nil, err
@@ -89,7 +89,7 @@ func KindOf(mapper meta.RESTMapper, text string) (schema.GroupKind, error) {
 	}
 	kinds, err := mapper.KindsFor(partial.WithVersion(""))
 	if meta.IsNoMatchError(err) || (err == nil && len(kinds) == 0) {
-		return schema.GroupKind{}, &UnknownTypeError{Type: text}
+		return schema.GroupKind{}, &unknownTypeError{Type: text}
 	}
 	if err != nil {
 		return schema.GroupKind{}, err
@@ -97,10 +97,10 @@ func KindOf(mapper meta.RESTMapper, text string) (schema.GroupKind, error) {
 	return kinds[0].GroupKind(), nil
 }
 
-// UnknownTypeError tells that the cluster, or the manifests, know no such type.
-type UnknownTypeError struct{ Type string }
+// unknownTypeError reports a type that neither the cluster nor the manifests have.
+type unknownTypeError struct{ Type string }
 
 // Error names the type.
-func (e *UnknownTypeError) Error() string {
+func (e *unknownTypeError) Error() string {
 	return fmt.Sprintf("there is no resource type %q", e.Type)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 )
 
-// grant opens the ways out of the cluster that the flags allow.
+// grant gives a world the external services that the flags allow.
 func grant(f *flags.Context, w *engine.World) {
 	if f.AllowHTTP {
 		w.Remote = &external.ServiceClient{}
@@ -33,12 +33,12 @@ const (
 	valuesKind    = "Values"
 )
 
-// loadValues reads the file of --values. It is no place for anything else.
+// loadValues reads the file of --values, which may hold nothing else.
 func loadValues(ctx context.Context, path string, r *input.Reader) ([]engine.Document, error) {
 	if path == "" {
 		return nil, nil
 	}
-	documents, err := r.ReadAll(ctx, input.Input{
+	documents, err := r.ReadAll(ctx, input.Files{
 		Paths: []string{path}, APIVersion: valuesVersion, Kind: valuesKind,
 	})
 	if err != nil {
@@ -58,7 +58,7 @@ func loadValues(ctx context.Context, path string, r *input.Reader) ([]engine.Doc
 	return documents, nil
 }
 
-// supplied are the objects that values describe.
+// supplied returns the objects that values describe.
 func supplied(all []engine.Dialect, documents []engine.Document) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, dialect := range all {
@@ -73,9 +73,8 @@ func supplied(all []engine.Dialect, documents []engine.Document) []*unstructured
 	return out
 }
 
-// besidePolicies says what an object beside the policies is to the dialects. Values
-// are only read where the user names them: a file that lies there for tests must
-// not change what is shown.
+// besidePolicies returns the role of a kind in policy files. Values are only read with --values:
+// a file that is there for tests must not change the result.
 func besidePolicies(all []engine.Dialect) func(schema.GroupKind) engine.Role {
 	return func(gk schema.GroupKind) engine.Role {
 		if gk.Kind == valuesKind && gk.Group == valuesGroup {

@@ -14,7 +14,7 @@ import (
 // It goes to errOut: the results have their place on standard output, and
 // one line of them says who changed what.
 func DriftPrinter(options output.Options, errOut io.Writer) func(*plan.Drift) error {
-	options.Out, options.Color, options.Query, options.Advise = errOut, false, "", nil
+	options.Out, options.Color, options.Query, options.Hint = errOut, false, "", nil
 	options.GroupBy = human.Object
 	show := func(title string, c *engine.Change) error {
 		if _, err := fmt.Fprintf(errOut, "%s\n", title); err != nil {

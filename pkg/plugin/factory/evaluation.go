@@ -20,8 +20,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 )
 
-// Evaluation reads policies and manifests and joins everything that an evaluation
-// needs. Args are the types and names that the user typed.
+// Evaluation reads policies and manifests, and returns the options of an evaluation. Args are
+// the types and names that the user typed.
 func (w *Factory) Evaluation(ctx context.Context, args []string, request engine.Request) (*preview.Options, error) {
 	o := &preview.Options{
 		Policies: preview.Policies{
@@ -53,12 +53,13 @@ func (w *Factory) Evaluation(ctx context.Context, args []string, request engine.
 	}
 	o.World.Mapper = mapper
 	o.Objects = w.source(ctx, scope)
-	w.unheeded.count(o)
+	w.unread.count(o)
 	w.learn(o)
 	return o, nil
 }
 
-// learn has the Secrets that a run reads remembered, and what policies make of them.
+// learn makes the masker learn the Secrets that a run reads, and what policies compute from
+// them.
 func (w *Factory) learn(o *preview.Options) {
 	o.World.Secrets = w.Secrets
 	o.World.Reader = w.Secrets.Reader(o.World.Reader)
@@ -68,7 +69,7 @@ func (w *Factory) learn(o *preview.Options) {
 
 func (w *Factory) loadPolicies(ctx context.Context, o *preview.Options) error {
 	accepts := besidePolicies(o.Dialects)
-	source := input.Source{Paths: w.Policies.Paths, Reader: w.reader, Accepts: accepts, Warn: w.warnAt}
+	source := input.Policies{Paths: w.Policies.Paths, Reader: w.reader, Accepts: accepts, Warn: w.warnAt}
 	if w.Policies.FromCluster {
 		source.FromCluster = func(ctx context.Context) ([]engine.Document, []error) {
 			return w.Client.PolicyDocuments(ctx, accepts)
@@ -88,9 +89,9 @@ func (w *Factory) loadPolicies(ctx context.Context, o *preview.Options) error {
 	return nil
 }
 
-// installedInputs are what the cluster's engines go by beside policies, such as
-// exceptions and excluded namespaces: it holds for policies from files too. What
-// cannot be read is told; see Wiring.leave.
+// installedInputs returns what the cluster's engines use besides policies, such as exceptions
+// and excluded namespaces: they apply to policies from files too. What cannot be read is
+// reported; see Factory.leave.
 func (w *Factory) installedInputs(ctx context.Context, o *preview.Options) []engine.Document {
 	fromFiles := map[engine.ObjectKey]bool{}
 	for _, d := range o.Documents {
@@ -114,21 +115,21 @@ func (w *Factory) installedInputs(ctx context.Context, o *preview.Options) []eng
 	return slices.DeleteFunc(installed, func(d engine.Document) bool { return fromFiles[engine.KeyOf(d.Object).Named()] })
 }
 
-// openWorld sets what policies may read: the cluster, or the manifests together
-// with the objects that lay beside the policies, and those that values describe.
+// openWorld sets what policies may read: the cluster, or the manifests together with the
+// objects in the policy files, and those that values describe.
 func (w *Factory) openWorld(ctx context.Context, o *preview.Options, described []*unstructured.Unstructured) (meta.RESTMapper, error) {
 	if w.Client != nil {
 		if len(described) > 0 {
-			w.warnAt(w.Context.Values, "the Namespaces that it describes are not used: those of the cluster count")
+			w.warnAt(w.Context.Values, "the Namespaces that it describes are not used: those of the cluster are")
 		}
 		o.World.Reader, o.World.Raw, o.World.Access = w.Client, w.Client, cluster.NewAuthorizer(w.Client)
 		return w.Client.Mapper(), nil
 	}
-	objects, err := w.readObjects(ctx, input.Input{Paths: w.Objects.Filenames, Kustomize: w.Objects.Kustomize, Recursive: w.Objects.Recursive})
+	objects, err := w.readObjects(ctx, input.Files{Paths: w.Objects.Filenames, Kustomize: w.Objects.Kustomize, Recursive: w.Objects.Recursive})
 	if err != nil {
 		return nil, err
 	}
-	world, err := w.readObjects(ctx, input.Input{Paths: w.Objects.World, Recursive: w.Objects.Recursive})
+	world, err := w.readObjects(ctx, input.Files{Paths: w.Objects.World, Recursive: w.Objects.Recursive})
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +147,7 @@ func (w *Factory) openWorld(ctx context.Context, o *preview.Options, described [
 
 // readObjects reads manifests. An object that a server would not take is an error that names its
 // place; what kustomize reads is no object of a cluster.
-func (w *Factory) readObjects(ctx context.Context, from input.Input) ([]*unstructured.Unstructured, error) {
+func (w *Factory) readObjects(ctx context.Context, from input.Files) ([]*unstructured.Unstructured, error) {
 	documents, err := w.reader.ReadAll(ctx, from)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 )
 
-// Executor wires what verifies and writes.
+// Executor returns what verifies and writes changes.
 func (w *Factory) Executor(f *flags.Write, report func(*apply.Result) error) *apply.Executor {
 	prompt := apply.NewPrompt(w.Streams.In, w.Streams.ErrOut, w.Client.Info())
 	prompt.Yes = f.Yes || f.Rehearses()
@@ -24,8 +24,8 @@ func (w *Factory) Executor(f *flags.Write, report func(*apply.Result) error) *ap
 	}
 }
 
-// Journal says how a run begins its journal: as the file that the flags name, or as
-// one of the journal.Directory.
+// Journal returns the function that begins the journal of a run: the file that the flags name,
+// or one in journal.Directory.
 func (w *Factory) Journal(f *flags.Write, h journal.Header) (func() (*journal.Writer, error), error) {
 	path := f.Journal
 	if path == "" {
@@ -38,7 +38,7 @@ func (w *Factory) Journal(f *flags.Write, h journal.Header) (func() (*journal.Wr
 	return func() (*journal.Writer, error) { return journal.Create(path, h, w.JournalOptions(f)) }, nil
 }
 
-// JournalOptions say what a journal keeps.
+// JournalOptions returns what a journal keeps.
 func (w *Factory) JournalOptions(f *flags.Write) journal.Options {
 	return journal.Options{Masker: w.Secrets, Secrets: f.JournalSecrets}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 )
 
-// asked also streams the objects that the user named although no policy selects
-// them: why it does not is what the user wants to know.
+// asked also streams the objects that the user named and no policy selects: explain says why
+// not.
 type asked struct {
 	engine.Source
 	selections []engine.Selection
@@ -22,9 +22,9 @@ func (s asked) Pages(ctx context.Context, selections []engine.Selection) iter.Se
 	return s.Source.Pages(ctx, slices.Concat(selections, s.selections))
 }
 
-// Explain prepares a run to tell everything about what the user named. Where it is
-// about nothing else, all other objects may still set off rules that act on that;
-// in a preview, only the objects that it shows do.
+// Explain makes a run explain the objects that the user named. With nothingElse the run shows
+// only these, but all other objects can still trigger rules that change them; otherwise only the
+// objects that the run shows can.
 func (w *Factory) Explain(ctx context.Context, o *preview.Options, args []string, nothingElse bool) error {
 	o.Reasons, o.Namespace = true, w.oneNamespace()
 	keys, err := Resolve(o.World.Mapper, args)
@@ -57,21 +57,21 @@ func selectionsOf(keys []engine.ObjectKey) []engine.Selection {
 	return out
 }
 
-// NoObject is the error of a run that was to find an object and found none.
+// NoObject returns the error of a run that found no object.
 func (w *Factory) NoObject() error {
 	if w.Objects.AllNamespaces || w.Objects.Offline() {
-		return &NoObjectError{}
+		return &noObjectError{}
 	}
-	return &NoObjectError{Namespace: w.namespace()}
+	return &noObjectError{Namespace: w.namespace()}
 }
 
-// NoObjectError tells that there is nothing of what the user named.
-type NoObjectError struct{ Namespace string }
+// noObjectError reports that none of the named objects exists.
+type noObjectError struct{ Namespace string }
 
-// Error says where it was looked for.
-func (e *NoObjectError) Error() string {
+// Error names the namespace that was searched.
+func (e *noObjectError) Error() string {
 	if e.Namespace == "" {
 		return "there is no such object"
 	}
-	return fmt.Sprintf("there is no such object in namespace %s; -n names another one, -A looks in all", e.Namespace)
+	return fmt.Sprintf("there is no such object in namespace %s; use -n for another namespace, or -A for all", e.Namespace)
 }

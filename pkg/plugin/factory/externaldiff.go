@@ -9,8 +9,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 )
 
-// ExternalDiff is the program that the user has set to show differences, at work. A
-// nil one has nothing to end.
+// ExternalDiff compares objects with the program that the user has set. A nil ExternalDiff
+// has nothing to end.
 type ExternalDiff struct {
 	ctx         context.Context // of the command
 	program     *objectdiff.ExternalProgram
@@ -18,8 +18,8 @@ type ExternalDiff struct {
 	comparison  *objectdiff.ExternalComparison // nil until there is an object to compare
 }
 
-// ExternalDiff is the program that the user has set, if any, for the one format that
-// leaves the differences to it. That it is not there is an error.
+// ExternalDiff returns the program that the user has set, or nil, for the format that uses one.
+// A program that cannot be found is an error.
 func (w *Factory) ExternalDiff(ctx context.Context, format string) (*ExternalDiff, error) {
 	command := os.Getenv(objectdiff.ExternalVariable)
 	if command == "" || format != output.Diff {
@@ -51,7 +51,7 @@ func (d *ExternalDiff) Compare() error {
 	return d.comparison.Run(d.ctx, d.out, d.errOut)
 }
 
-// End removes what was written for the program.
+// End removes the temporary files.
 func (d *ExternalDiff) End() error {
 	if d == nil || d.comparison == nil {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// RenderOptions say how to print, and what the output says about the run.
-func (w *Factory) RenderOptions(out flags.Output, request engine.Request) output.Options {
+// OutputOptions returns the options of printers, with the context of the run.
+func (w *Factory) OutputOptions(out flags.Output, request engine.Request) output.Options {
 	o := out.Options(w.stdout)
 	o.Out, o.Masker = w.Streams.Out, w.Masker
 	o.Context = structured.Context{Version: version.Release(), Operation: string(request.Operation), Namespace: w.oneNamespace()}
@@ -29,7 +29,7 @@ func (w *Factory) RenderOptions(out flags.Output, request engine.Request) output
 	return o
 }
 
-// Announce tells, above changes that people read, which cluster they are read from.
+// Announce prints, above changes for people, the cluster and the number of policies.
 func (w *Factory) Announce(f *flags.Output, o *preview.Options) {
 	if w.Client == nil || w.Quiet || !output.ForPeople(f.Format) {
 		return

@@ -20,7 +20,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 )
 
-// PolicyReader reads policies, and has them tell about themselves.
+// PolicyReader reads and describes policies.
 type PolicyReader struct {
 	Policies flags.Policies
 	Client   flags.Client
@@ -29,22 +29,22 @@ type PolicyReader struct {
 	Cluster *cluster.Client
 }
 
-// Described is what the policies tell.
+// Described is a set of policies with their descriptions.
 type Described struct {
 	preview.Policies
 	Descriptions []engine.Description // of the rules
 	List         policies.List
 }
 
-// Open connects to the cluster, for reading alone.
+// Open returns a client that can only read.
 func (f PolicyReader) Open() (*cluster.Client, error) {
 	return cluster.New(f.Config, cluster.Options{
 		QPS: f.Client.QPS, Burst: f.Client.Burst, ReadOnly: true, ChunkSize: flags.NewObjects().ChunkSize,
 	})
 }
 
-// Read reads the policies. What is the matter with single ones is in the List; the
-// error is that of flags, of the cluster, or of policies that are not there.
+// Read reads the policies. Problems of single policies are in the List; the error is that of
+// the flags, of the cluster, or of missing policies.
 func (f PolicyReader) Read(ctx context.Context, stdin io.Reader) (Described, error) {
 	out := Described{Policies: preview.Policies{
 		Dialects: dialects.All(), Rules: engine.RuleFilter{Only: f.Policies.Only, Skip: f.Policies.Skip},
@@ -54,7 +54,7 @@ func (f PolicyReader) Read(ctx context.Context, stdin io.Reader) (Described, err
 	}
 	accepts := besidePolicies(out.Dialects)
 	builder := policies.NewBuilder()
-	source := input.Source{
+	source := input.Policies{
 		Paths: f.Policies.Paths, Reader: &input.Reader{Stdin: stdin}, Accepts: accepts,
 		Warn: func(origin, text string) { builder.Problem(policies.Warning, fmt.Errorf("%s: %s", origin, text)) },
 	}
@@ -81,8 +81,8 @@ func (f PolicyReader) Read(ctx context.Context, stdin io.Reader) (Described, err
 	return out, out.describe(builder)
 }
 
-// mapper knows the kinds of the cluster, where there is one; else those of Kubernetes
-// and those that lie beside the policies.
+// mapper returns a mapper for the kinds of the cluster, or without one for those of
+// Kubernetes and those in the policy files.
 func (f PolicyReader) mapper(documents []engine.Document) (meta.RESTMapper, error) {
 	if f.Cluster != nil {
 		return f.Cluster.Mapper(), nil
@@ -107,7 +107,7 @@ func (d *Described) describe(b *policies.Builder) error {
 			}
 		}
 	}
-	programs, err := d.Compile(preview.Compilation{
+	programs, err := d.Compile(preview.CompileOptions{
 		Limits: engine.DefaultLimits(),
 		Warn:   func(w engine.CompileError) { b.Problem(policies.Warning, &w) },
 		Idle:   b.Idle,
@@ -132,8 +132,8 @@ func (d *Described) describe(b *policies.Builder) error {
 	return nil
 }
 
-// Reads tells which kinds are read from the cluster as policies, or for them: the
-// inputs of the languages in use, or with --from-cluster all of all languages.
+// Reads returns a function that reports whether a kind is read from the cluster as policies or
+// their inputs: the inputs of the languages in use, or with fromCluster those of all languages.
 func (d *Described) Reads(fromCluster bool) func(schema.GroupKind) bool {
 	accepts := besidePolicies(d.Dialects)
 	return func(gk schema.GroupKind) bool {

@@ -7,9 +7,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/progress"
 )
 
-// tellProgress has the run say on standard error how far it is, unless it is to be
-// quiet. What is written to the same terminal makes the line go away first.
-func (w *Factory) tellProgress() {
+// showProgress shows the progress of the run on standard error, unless --quiet is set. What is
+// written to the same terminal clears the line first.
+func (w *Factory) showProgress() {
 	if w.Quiet {
 		return
 	}

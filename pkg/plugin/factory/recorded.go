@@ -15,7 +15,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 )
 
-// Recorded says how the run that is about to be evaluated can be repeated.
+// Recorded describes the run that is about to be evaluated, so that it can be repeated.
 func (w *Factory) Recorded(ctx context.Context, args []string, o *preview.Options) (plan.Run, error) {
 	here, err := w.Here(ctx)
 	if err != nil {
@@ -30,8 +30,8 @@ func (w *Factory) Recorded(ctx context.Context, args []string, o *preview.Option
 	return run, err
 }
 
-// Here identifies the cluster. A user who may not read the Namespace kube-system
-// has the server's address alone to tell clusters apart.
+// Here identifies the cluster: by the UID of the Namespace kube-system, or by the server's
+// address alone for users who may not read it.
 func (w *Factory) Here(ctx context.Context) (plan.Cluster, error) {
 	info := w.Client.Info()
 	out := plan.Cluster{Server: info.Server, Context: info.Context, User: info.User}
@@ -40,14 +40,14 @@ func (w *Factory) Here(ctx context.Context) (plan.Cluster, error) {
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
 	case err != nil:
-		return out, fmt.Errorf("asking which cluster this is: %w", err)
+		return out, fmt.Errorf("identifying the cluster: %w", err)
 	default:
 		out.UID = system.GetUID()
 	}
 	return out, nil
 }
 
-// choice is what the user chose, with what follows from the kubeconfig.
+// choice returns what the user chose, with what follows from the kubeconfig.
 func (w *Factory) choice(args []string, o *preview.Options) (plan.Choice, error) {
 	scope, err := w.scope(o.World.Mapper, args, o.Request)
 	if err != nil {

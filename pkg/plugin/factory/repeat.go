@@ -17,8 +17,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 )
 
-// CheckRun makes sure that a recorded run may be taken up: on this cluster, by
-// this version, at its age. A maxAge of 0 stands for any.
+// CheckRun returns an error if a recorded run cannot be continued: on another cluster, by
+// another version, or when it is older than maxAge. A maxAge of 0 allows any age.
 func (w *Factory) CheckRun(ctx context.Context, run *plan.Run, maxAge time.Duration) error {
 	here, err := w.Here(ctx)
 	if err != nil {
@@ -27,11 +27,10 @@ func (w *Factory) CheckRun(ctx context.Context, run *plan.Run, maxAge time.Durat
 	return run.Check(plan.Here{Cluster: here, Version: version.Release(), Now: time.Now(), MaxAge: maxAge})
 }
 
-// Repeat joins what an evaluation needs to come out as the recorded run did: its
-// policies, its choice of objects, its clock and its seed. What is installed in
-// the cluster is read again, and the error is a *plan.OtherPoliciesError where it
-// is not what it was. What a policy may do beyond the cluster has to be allowed
-// again: a file grants nothing.
+// Repeat returns the options with which an evaluation gives the same results as the recorded
+// run: its policies, its choice of objects, its clock and its seed. Installed policies are read
+// again; the error is a *plan.OtherPoliciesError if they have changed. What policies may access
+// outside of the cluster has to be allowed again: a file cannot grant it.
 func (w *Factory) Repeat(ctx context.Context, run *plan.Run) (*preview.Options, error) {
 	if err := w.checkGrants(&run.Choice); err != nil {
 		return nil, err
@@ -61,7 +60,7 @@ func (w *Factory) Repeat(ctx context.Context, run *plan.Run) (*preview.Options, 
 		return nil, err
 	}
 	o.Objects = w.source(ctx, scope)
-	w.unheeded.count(o)
+	w.unread.count(o)
 	w.learn(o)
 	return o, nil
 }
@@ -75,7 +74,7 @@ func (w *Factory) checkGrants(c *plan.Choice) error {
 		{"--allow-registry", c.AllowRegistry, w.Context.AllowRegistry},
 	} {
 		if g.was != g.typed {
-			return fmt.Errorf("%s has to be typed if and only if it was typed when the changes were planned (it was: %t)", g.flag, g.was)
+			return fmt.Errorf("%s must be the same as when the changes were planned: %t", g.flag, g.was)
 		}
 	}
 	return nil
@@ -89,7 +88,7 @@ func (w *Factory) recordedDocuments(ctx context.Context, run *plan.Run, o *previ
 		}
 		return run.Restore(installed)
 	}
-	// Which inputs the cluster's engines go by depends on the dialects in use.
+	// Which inputs the cluster's engines use depends on the dialects in use.
 	o.Documents = run.Recorded()
 	return run.Restore(w.installedInputs(ctx, o))
 }
@@ -111,5 +110,5 @@ func recordedScope(o *preview.Options, c *plan.Choice) (engine.Scope, error) {
 	return scope, err
 }
 
-// isInstalled tells whether a document comes from the cluster.
+// isInstalled reports whether a document comes from the cluster.
 func isInstalled(d engine.Document) bool { return d.Origin == cluster.Origin }

@@ -36,17 +36,17 @@ func (w *Factory) scope(mapper meta.RESTMapper, args []string, request engine.Re
 	return scope, err
 }
 
-// NoNamespaceError tells that the namespace that a run is narrowed to does not exist.
-type NoNamespaceError struct{ Namespace string }
+// noNamespaceError reports that the namespace of the run does not exist.
+type noNamespaceError struct{ Namespace string }
 
 // Error names the namespace.
-func (e *NoNamespaceError) Error() string {
+func (e *noNamespaceError) Error() string {
 	return fmt.Sprintf("there is no namespace %q", e.Namespace)
 }
 
-// checkNamespace refuses to look at nothing in a namespace that is not there, which
-// would pass for objects that are as they should be. A user who may not read it gets
-// no verdict. Types without a namespace need none.
+// checkNamespace returns an error for a namespace that does not exist: "nothing would change"
+// would be misleading. It cannot check for a user who may not read it. Cluster-scoped types need
+// no namespace.
 func (w *Factory) checkNamespace(ctx context.Context, mapper meta.RESTMapper, scope engine.Scope) error {
 	if w.Client == nil || scope.Namespace == "" || (len(scope.Only) > 0 && !slices.ContainsFunc(scope.Only, namespacedBy(mapper))) {
 		return nil
@@ -54,14 +54,14 @@ func (w *Factory) checkNamespace(ctx context.Context, mapper meta.RESTMapper, sc
 	_, err := w.Client.Get(ctx, engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: scope.Namespace})
 	switch {
 	case apierrors.IsNotFound(err):
-		return &NoNamespaceError{Namespace: scope.Namespace}
+		return &noNamespaceError{Namespace: scope.Namespace}
 	case apierrors.IsForbidden(err):
 		return nil
 	}
 	return err
 }
 
-// namespacedBy tells whether objects of what the user typed are in namespaces.
+// namespacedBy returns a function that reports whether a type is namespaced.
 func namespacedBy(mapper meta.RESTMapper) func(engine.ObjectKey) bool {
 	return func(key engine.ObjectKey) bool {
 		mapping, err := mapper.RESTMapping(key.GroupKind)
@@ -73,7 +73,7 @@ func (w *Factory) namespaceTyped() bool {
 	return w.Config.Namespace != nil && *w.Config.Namespace != ""
 }
 
-// oneNamespace is the namespace to which the run is narrowed, or none.
+// oneNamespace returns the only namespace that the run reads, or "" for all.
 func (w *Factory) oneNamespace() string {
 	if w.Objects.AllNamespaces || (w.Objects.Offline() && !w.namespaceTyped()) {
 		return ""
@@ -88,8 +88,8 @@ func (w *Factory) source(ctx context.Context, scope engine.Scope) engine.Source 
 	return w.Client.Source(scope, cluster.SourceOptions{Filters: w.resourceFilters(ctx), Warn: w.Warn, Listed: w.progress.Listed})
 }
 
-// resourceFilters are Kyverno's, read once. That they cannot be read is told where
-// there is a Kyverno.
+// resourceFilters returns Kyverno's resource filters, which are read once. An error is reported
+// only if Kyverno is installed.
 func (w *Factory) resourceFilters(ctx context.Context) cluster.Filters {
 	if w.filtersRead {
 		return w.filters
@@ -101,7 +101,7 @@ func (w *Factory) resourceFilters(ctx context.Context) cluster.Filters {
 	}
 	for _, kind := range rbac.KyvernoKinds() {
 		if _, missing := w.Client.Mapper().RESTMapping(kind); missing == nil {
-			w.leave(fmt.Errorf("cannot read which objects Kyverno leaves alone: %w", err))
+			w.leave(fmt.Errorf("cannot read which objects Kyverno ignores: %w", err))
 			break
 		}
 	}

@@ -2,7 +2,7 @@ package flags
 
 import "github.com/spf13/pflag"
 
-// Client limit the requests to the API server.
+// Client limits the requests to the API server.
 type Client struct {
 	QPS   float32
 	Burst int
@@ -14,6 +14,6 @@ func NewClient() Client { return Client{QPS: 50, Burst: 300} }
 
 // AddFlags registers the flags.
 func (f *Client) AddFlags(flags *pflag.FlagSet) {
-	flags.Float32Var(&f.QPS, "kube-api-qps", f.QPS, "Requests per second to the API server, on average.")
-	flags.IntVar(&f.Burst, "kube-api-burst", f.Burst, "Requests to the API server that may be made at once.")
+	flags.Float32Var(&f.QPS, "kube-api-qps", f.QPS, "Average number of requests per second to the API server.")
+	flags.IntVar(&f.Burst, "kube-api-burst", f.Burst, "Number of requests to the API server that may exceed the average at once.")
 }

@@ -2,8 +2,7 @@ package flags
 
 import "github.com/spf13/pflag"
 
-// Context say what policies may read beside objects, and what is given
-// instead.
+// Context has the flags for what policies may read besides objects.
 type Context struct {
 	Values        string
 	AllowHTTP     bool
@@ -13,6 +12,6 @@ type Context struct {
 // AddFlags registers the flags.
 func (f *Context) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Values, "values", "", "File of values for what policies read, in the format of Kyverno's command line (kind Values): variables, labels of Namespaces, answers of APIs.")
-	flags.BoolVar(&f.AllowHTTP, "allow-http", false, "Let policies call the web services that they name. Your cluster credentials never go along.")
-	flags.BoolVar(&f.AllowRegistry, "allow-registry", false, "Let policies look images up in their registries, with the credentials of your docker configuration.")
+	flags.BoolVar(&f.AllowHTTP, "allow-http", false, "Let policies call the web services that they name. Your cluster credentials are never sent.")
+	flags.BoolVar(&f.AllowRegistry, "allow-registry", false, "Let policies look up images in their registries, with the credentials of your docker configuration.")
 }

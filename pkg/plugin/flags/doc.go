@@ -1,3 +1,3 @@
-// Package flags says what users type: the flags that commands share, their defaults,
+// Package flags defines the command line: the flags that commands share, their defaults,
 // and what cannot be meant by them.
 package flags

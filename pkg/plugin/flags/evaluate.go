@@ -9,7 +9,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// Evaluate are what preview and apply-existing share.
+// Evaluate has the flags that preview and apply-existing share.
 type Evaluate struct {
 	Policies Policies
 	Objects  Objects
@@ -39,15 +39,15 @@ func (f *Evaluate) AddFlags(flags *pflag.FlagSet) {
 	f.Client.AddFlags(flags)
 	f.Metrics.AddFlags(flags)
 	f.AddQuietFlag(flags)
-	flags.BoolVar(&f.Annotate, "annotate", f.Annotate, "Beside a change to the target of a mutate-existing rule, add a line to its annotation policies.kyverno.io/last-applied-patches.")
+	flags.BoolVar(&f.Annotate, "annotate", f.Annotate, "With each change to the target of a mutate-existing rule, add a line to its annotation policies.kyverno.io/last-applied-patches.")
 }
 
-// AddQuietFlag registers the flag of the commands that say how far they have come.
+// AddQuietFlag registers the flag of the commands that show progress.
 func (f *Evaluate) AddQuietFlag(flags *pflag.FlagSet) {
-	flags.BoolVarP(&f.Quiet, "quiet", "q", false, "Tell no progress and no warnings on standard error; errors are told.")
+	flags.BoolVarP(&f.Quiet, "quiet", "q", false, "Print no progress and no warnings on standard error, only errors.")
 }
 
-// Validate refuses what cannot be meant.
+// Validate returns an error for flags that contradict each other.
 func (f *Evaluate) Validate() error {
 	if err := f.Policies.Validate(); err != nil {
 		return err

@@ -18,9 +18,8 @@ var (
 // stdio is what stands for a standard stream in the place of a file.
 const stdio = "-"
 
-// CheckFiles refuses to write one file for two flags, or over what a run reads: the
-// last to be written would be all that is left. Files that are named without a flag
-// are read, too.
+// CheckFiles returns an error if one file is to be written for two flags, or if a file that
+// the run reads is to be overwritten. Read names files that are read without a flag.
 func CheckFiles(typed *pflag.FlagSet, read ...string) error {
 	taken := map[string]string{} // by path, the flag as it was typed
 	for _, name := range read {
@@ -55,7 +54,7 @@ func CheckFiles(typed *pflag.FlagSet, read ...string) error {
 	return err
 }
 
-// place is where a file is, however it is written.
+// place returns the absolute path of a file.
 func place(name string) string {
 	if absolute, err := filepath.Abs(name); err == nil {
 		return absolute

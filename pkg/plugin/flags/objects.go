@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Objects choose the objects to evaluate, and the request to simulate.
+// Objects has the flags that choose the objects to evaluate, and the request to simulate.
 type Objects struct {
 	Filenames, World []string
 	Kustomize        string
@@ -33,15 +33,15 @@ func NewObjects() Objects {
 
 // AddFlags registers the flags.
 func (f *Objects) AddFlags(flags *pflag.FlagSet) {
-	flags.StringSliceVarP(&f.Filenames, "filename", "f", nil, "File or directory of objects, or - for standard input, instead of a cluster: they are the objects to evaluate and the world that the policies read.")
+	flags.StringSliceVarP(&f.Filenames, "filename", "f", nil, "File or directory of objects, or - for standard input, to evaluate instead of a cluster. Policies read nothing but these objects and those of --world.")
 	flags.StringVarP(&f.Kustomize, "kustomize", "k", "", "Directory with a kustomization.yaml, which is built as kubectl kustomize does, instead of -f.")
 	flags.BoolVarP(&f.Recursive, "recursive", "R", false, "Read the directories of -f recursively.")
-	flags.StringSliceVar(&f.World, "world", nil, "File or directory of objects that exist beside those of -f, but are not evaluated themselves.")
+	flags.StringSliceVar(&f.World, "world", nil, "File or directory of objects that policies can read besides those of -f or -k, but that are not evaluated.")
 	flags.BoolVarP(&f.AllNamespaces, "all-namespaces", "A", false, "Evaluate the objects of all namespaces.")
 	flags.StringVarP(&f.Selector, "selector", "l", "", "Label selector of the objects to evaluate, such as -l app=web,tier!=db.")
 	flags.StringVar(&f.FieldSelector, "field-selector", "", "Field selector of the objects to evaluate, such as --field-selector metadata.name=web.")
 	flags.Int64Var(&f.ChunkSize, "chunk-size", f.ChunkSize, "Read large lists in chunks of this size; 0 turns chunks off.")
-	flags.StringVar(&f.Operation, "operation", f.Operation, "Operation that policies see: CREATE, UPDATE, DELETE (for the triggers of mutate-existing rules), or auto: UPDATE, and CREATE for rules that run on nothing else.")
+	flags.StringVar(&f.Operation, "operation", f.Operation, "Operation that policies see: CREATE, UPDATE, DELETE (for the triggers of mutate-existing rules), or auto: UPDATE, and CREATE for rules that run on no other.")
 	flags.StringVar(&f.RequestUser, "request-user", "", "User that policies see as the one who makes the request.")
 	flags.StringSliceVar(&f.RequestGroups, "request-group", nil, "Group of that user. May be given more than once.")
 }
@@ -82,7 +82,7 @@ func (f *Objects) Selectors() (labels.Selector, fields.Selector, error) {
 	return byLabel, byField, nil
 }
 
-// Validate refuses combinations that would be ignored in silence.
+// Validate returns an error for combinations that would otherwise be ignored.
 func (f *Objects) Validate() error {
 	switch {
 	case f.Kustomize != "" && len(f.Filenames) > 0:

@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 )
 
-// Output choose what is printed, and how.
+// Output has the flags for what is printed, and how.
 type Output struct {
 	Format       string
 	Query        string
@@ -32,10 +32,10 @@ func NewOutput(format string) Output {
 func (f *Output) AddFlags(flags *pflag.FlagSet, formats string) {
 	flags.StringVarP(&f.Format, "output", "o", f.Format, "Output format: one of "+formats+".")
 	flags.StringVar(&f.Query, "query", "", "JMESPath expression to apply to the report, with -o json or -o yaml.")
-	flags.BoolVar(&f.ShowSecrets, "show-secrets", false, "Print the values of Secrets, which are masked otherwise.")
+	flags.BoolVar(&f.ShowSecrets, "show-secrets", false, "Print the values of Secrets, which are masked by default.")
 	flags.Var(&f.Color, "color", "Use colors: always, never, or auto: on a terminal, unless NO_COLOR is set.")
-	flags.Var(&f.GroupBy, "group-by", "Show objects of a kind that change alike as one (patch), also under each namespace or policy, or each object by itself (object), in the formats for people.")
-	flags.BoolVar(&f.Expand, "expand", false, "List all objects that are shown as one.")
+	flags.Var(&f.GroupBy, "group-by", "In the formats for people, show objects of a kind with the same change as one (patch), also by namespace or policy, or each object by itself (object).")
+	flags.BoolVar(&f.Expand, "expand", false, "List all objects of a group.")
 	flags.IntVarP(&f.ContextLines, "context-lines", "C", f.ContextLines, "Lines to show around each line that differs.")
 }
 
@@ -44,8 +44,8 @@ func (f *Output) AddTemplateFlag(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Template, "template", "", "Template, or path of a file that holds it, for the formats of -o that take one; alone it is a go-template.")
 }
 
-// CheckView refuses flags that the chosen format would ignore. A template alone
-// chooses its format.
+// CheckView returns an error for flags that the chosen format would ignore. A template
+// without -o chooses its format.
 func (f *Output) CheckView(flags *pflag.FlagSet) error {
 	if f.Template != "" && !flags.Changed("output") {
 		f.Format = output.GoTemplate
@@ -62,15 +62,15 @@ func (f *Output) CheckView(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// CheckReasons refuses formats that have no place for the reasons of rules.
+// CheckReasons returns an error for formats that cannot show the reasons of rules.
 func (f *Output) CheckReasons() error {
 	if output.Explains(f.Format) {
 		return nil
 	}
-	return fmt.Errorf("-o %s has no place for reasons: use one of %s", f.Format, output.ExplainFormats())
+	return fmt.Errorf("-o %s cannot show reasons: use one of %s", f.Format, output.ExplainFormats())
 }
 
-// Options are those of a printer that the flags decide.
+// Options returns the options of a printer that depend on the flags.
 func (f *Output) Options(out io.Writer) output.Options {
 	o := output.Options{
 		Out: out, Color: f.Color.on(out), ShowSecrets: f.ShowSecrets, Query: f.Query, Template: f.Template,

@@ -9,7 +9,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 )
 
-// ColorMode says when the formats for people use colors.
+// ColorMode is when the formats for people use colors.
 type ColorMode string
 
 // The modes.
@@ -39,7 +39,7 @@ func (m *ColorMode) on(out io.Writer) bool {
 	return *m == ColorAlways || *m == ColorAuto && printers.AllowsColorOutput(out)
 }
 
-// GroupBy is grouping.By as a flag.
+// GroupBy is human.GroupBy as a flag.
 type GroupBy human.GroupBy
 
 // String implements pflag.Value.

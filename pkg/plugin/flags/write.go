@@ -18,7 +18,7 @@ const (
 	ContinueOnError = "continue"
 )
 
-// Write say how the commands that write go about it.
+// Write has the flags of the commands that write.
 type Write struct {
 	Yes          bool
 	DryRun       string
@@ -52,32 +52,32 @@ func NewWrite() Write {
 
 // AddFlags registers the flags.
 func (f *Write) AddFlags(flags *pflag.FlagSet) {
-	flags.BoolVarP(&f.Yes, "yes", "y", false, "Write without asking.")
+	flags.BoolVarP(&f.Yes, "yes", "y", false, "Write without a prompt.")
 	flags.StringVar(&f.DryRun, "dry-run", f.DryRun, `"none", "client" (plan the requests and send none), or "server" (send them as dry runs).`)
 	flags.StringVar(&f.FieldManager, "field-manager", f.FieldManager, "Name of the manager that will own the changed fields.")
 	flags.BoolVar(&f.ForceConflicts, "force-conflicts", false, "Take over fields that another manager applied.")
 	flags.StringSliceVar(&f.TakeFrom, "take-from", nil, "Take over the fields of this manager, and of no other. May be given more than once.")
-	flags.BoolVar(&f.IncludeManaged, "include-managed", false, "Also write objects that Argo CD, Flux, Helm, kapp or an owner controller manages, and may set back.")
-	flags.BoolVar(&f.SkipRejected, "skip-rejected", false, "Leave out the objects that the server rejects, instead of writing nothing.")
-	flags.IntVar(&f.Concurrency, "concurrency", f.Concurrency, "Objects that are verified or written at once.")
+	flags.BoolVar(&f.IncludeManaged, "include-managed", false, "Also write objects that Argo CD, Flux, Helm, kapp or an owner controller manages, and may revert.")
+	flags.BoolVar(&f.SkipRejected, "skip-rejected", false, "Skip the objects that the server rejects, instead of writing nothing.")
+	flags.IntVar(&f.Concurrency, "concurrency", f.Concurrency, "Number of objects that are verified or written at the same time.")
 	flags.StringVar(&f.OnError, "on-error", f.OnError, `When a write fails: "stop", or "continue" with the other objects.`)
-	flags.IntVar(&f.MaxFailures, "max-failures", 0, "Stop once so many writes have failed; 0 leaves it to --on-error.")
-	flags.IntVar(&f.MaxChanges, "max-changes", f.MaxChanges, "Ask for the name of the context before more objects than this are written; with --yes, refuse. 0 never does.")
-	flags.IntVar(&f.BatchSize, "batch-size", 0, "Write so many objects at a time, and pause after each batch; 0 writes all in one.")
+	flags.IntVar(&f.MaxFailures, "max-failures", 0, "Stop after this number of failed writes; 0 leaves it to --on-error.")
+	flags.IntVar(&f.MaxChanges, "max-changes", f.MaxChanges, "Ask for the name of the context before more objects than this are written; with --yes, refuse. 0 means no limit.")
+	flags.IntVar(&f.BatchSize, "batch-size", 0, "Write this number of objects at a time, and pause after each batch; 0 writes all in one batch.")
 	flags.DurationVar(&f.Pause, "pause", 0, "How long to pause between batches.")
-	flags.BoolVar(&f.Wait, "wait", false, "Wait until Deployments, StatefulSets and DaemonSets that were written have rolled out, after each batch.")
-	flags.DurationVar(&f.Timeout, "timeout", f.Timeout, "How long to wait for rollouts, after each batch.")
+	flags.BoolVar(&f.Wait, "wait", false, "After each batch, wait until the written Deployments, StatefulSets and DaemonSets have rolled out.")
+	flags.DurationVar(&f.Timeout, "timeout", f.Timeout, "How long to wait for the rollouts of a batch.")
 	flags.StringVar(&f.Journal, "journal", "", "File for the record of what is written, which --resume and undo read. By default it is kept in the user's state directory.")
 	flags.BoolVar(&f.JournalSecrets, "journal-secrets", false, "Keep values of Secrets in the journal, so that they can be undone too.")
 }
 
-// Validate refuses what cannot be meant.
+// Validate returns an error for values that are out of range, or contradict each other.
 func (f *Write) Validate() error {
 	switch dryRun := apply.DryRun(f.DryRun); {
 	case dryRun != apply.DryRunNone && dryRun != apply.DryRunClient && dryRun != apply.DryRunServer:
 		return fmt.Errorf("--dry-run %q: use none, client or server", f.DryRun)
 	case f.FieldManager == "":
-		return errors.New("--field-manager: a manager needs a name")
+		return errors.New("--field-manager must not be empty")
 	case f.OnError != StopOnError && f.OnError != ContinueOnError:
 		return fmt.Errorf("--on-error %q: use stop or continue", f.OnError)
 	case f.Concurrency < 1:
@@ -85,19 +85,19 @@ func (f *Write) Validate() error {
 	case f.MaxFailures < 0, f.MaxChanges < 0, f.BatchSize < 0:
 		return errors.New("--max-failures, --max-changes and --batch-size must not be negative")
 	case f.Pause > 0 && f.BatchSize == 0:
-		return errors.New("--pause is between batches: give their --batch-size")
+		return errors.New("--pause is between batches: set --batch-size")
 	}
 	return nil
 }
 
-// Allowed is what was typed to allow more than the changes themselves.
+// Allowed returns what the flags allow beyond the changes themselves.
 func (f *Write) Allowed() journal.Allowed {
 	return journal.Allowed{
 		ForceConflicts: f.ForceConflicts, TakeFrom: f.TakeFrom, IncludeManaged: f.IncludeManaged, SkipRejected: f.SkipRejected,
 	}
 }
 
-// Allow adds what was allowed when a run began.
+// Allow adds what was allowed when a run was started.
 func (f *Write) Allow(a journal.Allowed) {
 	f.ForceConflicts = f.ForceConflicts || a.ForceConflicts
 	f.TakeFrom = append(slices.Clone(f.TakeFrom), a.TakeFrom...)
@@ -105,11 +105,10 @@ func (f *Write) Allow(a journal.Allowed) {
 	f.SkipRejected = f.SkipRejected || a.SkipRejected
 }
 
-// Rehearses tells whether nothing is to be written.
+// Rehearses reports whether the run is a dry run.
 func (f *Write) Rehearses() bool { return apply.DryRun(f.DryRun) != apply.DryRunNone }
 
-// Rehearsal is how nothing is written: "client" or "server", and "" for a run that
-// writes.
+// Rehearsal returns the kind of dry run, "client" or "server", and "" for a run that writes.
 func (f *Write) Rehearsal() string {
 	if !f.Rehearses() {
 		return ""
@@ -126,7 +125,7 @@ func (f *Write) Options() apply.Options {
 	}
 }
 
-// failures is how many writes may fail before no further one is begun.
+// failures returns the number of failed writes after which no other is started; 0 is no limit.
 func (f *Write) failures() int {
 	switch {
 	case f.MaxFailures > 0:

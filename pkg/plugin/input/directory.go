@@ -9,7 +9,7 @@ import (
 )
 
 // files turns one path, as it was typed, into the files to read.
-func files(path string, input Input) iter.Seq2[string, error] {
+func files(path string, input Files) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if path == "-" {
 			yield(path, nil)
@@ -47,7 +47,7 @@ type directory struct {
 }
 
 // walk yields the manifests of a directory in the order of their names, and
-// tells whether the caller wants more. It cannot loop: links to directories are
+// reports whether the caller wants more. It cannot loop: links to directories are
 // not followed.
 func (d *directory) walk(path string) bool {
 	entries, err := os.ReadDir(path)

@@ -41,7 +41,7 @@ func at(path string, err error) *Error {
 	}
 	var file *fs.PathError
 	if errors.As(err, &file) {
-		err = file.Err // the path is said already
+		err = file.Err // which has no second path
 	}
 	return &Error{Path: path, Err: err}
 }

@@ -14,7 +14,7 @@ func TestADocumentThatDoesNotSayIsWhatTheInputImplies(t *testing.T) {
 		{"{apiVersion: v2, kind: Own}", "v2 Own"},
 	} {
 		r := &input.Reader{Stdin: strings.NewReader(c.text)}
-		documents, err := r.ReadAll(t.Context(), input.Input{Paths: []string{"-"}, APIVersion: "v1", Kind: "Implied"})
+		documents, err := r.ReadAll(t.Context(), input.Files{Paths: []string{"-"}, APIVersion: "v1", Kind: "Implied"})
 		if err != nil || len(documents) != 1 {
 			t.Fatalf("%s: %d documents, %v", c.text, len(documents), err)
 		}
@@ -23,7 +23,7 @@ func TestADocumentThatDoesNotSayIsWhatTheInputImplies(t *testing.T) {
 		}
 	}
 	r := &input.Reader{Stdin: strings.NewReader("kind: Half")}
-	if _, err := r.ReadAll(t.Context(), input.Input{Paths: []string{"-"}, APIVersion: "v1", Kind: "Implied"}); !errors.Is(err, input.ErrNotObject) {
+	if _, err := r.ReadAll(t.Context(), input.Files{Paths: []string{"-"}, APIVersion: "v1", Kind: "Implied"}); !errors.Is(err, input.ErrNotObject) {
 		t.Errorf("a document that says half: %v", err)
 	}
 }

@@ -20,7 +20,7 @@ const KustomizeGroup = "kustomize.config.k8s.io"
 // readKustomization builds a kustomization with kubectl's settings: no plugins, and no files from
 // outside of its directory. The lines of its objects are those of what is built, so that an object
 // is named by the directory alone.
-func (r *Reader) readKustomization(ctx context.Context, input Input, yield func(engine.Document, error) bool) error {
+func (r *Reader) readKustomization(ctx context.Context, input Files, yield func(engine.Document, error) bool) error {
 	name := input.Kustomize
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), name)
 	if err != nil {

@@ -62,13 +62,13 @@ func extract(t *testing.T, archive *txtar.Archive, dir string) (want *txtar.File
 	return want
 }
 
-func input(t *testing.T, archive *txtar.Archive, dir string) Input {
+func input(t *testing.T, archive *txtar.Archive, dir string) Files {
 	t.Helper()
 	_, line, found := strings.Cut(string(archive.Comment), "\nread ")
 	if !found {
 		t.Fatal(`the case has no line "read ARGUMENTS"`)
 	}
-	var input Input
+	var input Files
 	for _, argument := range strings.Fields(line) {
 		if argument == "-R" {
 			input.Recursive = true
@@ -80,7 +80,7 @@ func input(t *testing.T, archive *txtar.Archive, dir string) Input {
 }
 
 // report is what a read gives, a line per object and error.
-func report(r *Reader, input Input) string {
+func report(r *Reader, input Files) string {
 	var b strings.Builder
 	for d, err := range r.Read(context.Background(), input) {
 		if err != nil {
@@ -108,7 +108,7 @@ func write(t *testing.T, path, content string) {
 
 func readString(t *testing.T, text string) (string, map[string]any) {
 	t.Helper()
-	documents, err := (&Reader{Stdin: strings.NewReader(text)}).ReadAll(context.Background(), Input{Paths: []string{"-"}})
+	documents, err := (&Reader{Stdin: strings.NewReader(text)}).ReadAll(context.Background(), Files{Paths: []string{"-"}})
 	if err != nil {
 		return err.Error(), nil
 	}
@@ -149,7 +149,7 @@ func TestValuesAreThoseOfKubectl(t *testing.T) {
 func TestLineEndsAndMarksOfOtherSystems(t *testing.T) {
 	const object = "apiVersion: v1\r\nkind: ConfigMap\r\nmetadata:\r\n  name: a\r\ndata: {a: |-\r\n"
 	text := "\uFEFF# c\r\n---\r\n" + strings.TrimSuffix(object, "data: {a: |-\r\n") + "---\r\n\uFEFF" + header + "metadata: {name: b}"
-	got := report(&Reader{Stdin: strings.NewReader(text)}, Input{Paths: []string{"-"}})
+	got := report(&Reader{Stdin: strings.NewReader(text)}, Files{Paths: []string{"-"}})
 	if want := "stdin:3: ConfigMap a\nstdin:8: ConfigMap b\n"; got != want {
 		t.Errorf("read\n%swant\n%s", got, want)
 	}
@@ -160,11 +160,11 @@ func TestLineEndsAndMarksOfOtherSystems(t *testing.T) {
 
 func TestStandardInputIsReadOnce(t *testing.T) {
 	r := &Reader{Stdin: strings.NewReader(header)}
-	got := report(r, Input{Paths: []string{"-", "-"}})
+	got := report(r, Files{Paths: []string{"-", "-"}})
 	if want := "stdin:1: ConfigMap \nerror: stdin: standard input can be read only once: \"-\" was given twice\n"; got != want {
 		t.Errorf("read\n%swant\n%s", got, want)
 	}
-	if got := report(new(Reader), Input{Paths: []string{"-"}}); !strings.Contains(got, "no standard input") {
+	if got := report(new(Reader), Files{Paths: []string{"-"}}); !strings.Contains(got, "no standard input") {
 		t.Error(got)
 	}
 }
@@ -177,7 +177,7 @@ func TestLinksInDirectories(t *testing.T) {
 			t.Skipf("no symbolic links here: %v", err)
 		}
 	}
-	got := strings.ReplaceAll(report(new(Reader), Input{Paths: []string{dir}, Recursive: true}), dir+"/", "")
+	got := strings.ReplaceAll(report(new(Reader), Files{Paths: []string{dir}, Recursive: true}), dir+"/", "")
 	if want := "a.yaml:1: ConfigMap a\nerror: gone.yaml: no such file or directory\n"; got != want {
 		t.Errorf("read\n%swant\n%s", got, want)
 	}
@@ -201,7 +201,7 @@ func TestLimits(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got := report(&Reader{Stdin: strings.NewReader(c.text), MaxDocument: 1 << 20}, Input{Paths: []string{"-"}})
+			got := report(&Reader{Stdin: strings.NewReader(c.text), MaxDocument: 1 << 20}, Files{Paths: []string{"-"}})
 			if !strings.HasPrefix(got, "error: stdin:") || !strings.Contains(got, c.want) {
 				t.Errorf("read %.200s\nwant an error that says %q", got, c.want)
 			}
@@ -209,7 +209,7 @@ func TestLimits(t *testing.T) {
 	}
 	t.Run("aliases of many documents", func(t *testing.T) {
 		text := strings.Repeat(header+"a: &a ["+strings.Repeat("x,", 1000)+"]\nb: ["+strings.Repeat("*a,", 10)+"]\n---\n", 100)
-		if got := report(&Reader{Stdin: strings.NewReader(text)}, Input{Paths: []string{"-"}}); !strings.Contains(got, "aliases expand to more than") {
+		if got := report(&Reader{Stdin: strings.NewReader(text)}, Files{Paths: []string{"-"}}); !strings.Contains(got, "aliases expand to more than") {
 			t.Errorf("read all of it, although its aliases expand to 17 MB")
 		}
 	})
@@ -220,7 +220,7 @@ func TestCancelledRead(t *testing.T) {
 	defer cancel()
 	r := &Reader{Stdin: strings.NewReader(strings.Repeat(header+"---\n", 3))}
 	var n int
-	for _, err := range r.Read(ctx, Input{Paths: []string{"-", "elsewhere.yaml"}}) {
+	for _, err := range r.Read(ctx, Files{Paths: []string{"-", "elsewhere.yaml"}}) {
 		if n++; n == 1 {
 			cancel()
 			continue
@@ -238,7 +238,7 @@ func TestCancelledRead(t *testing.T) {
 func TestStoppedReadReadsNoFurther(t *testing.T) {
 	reader := &Reader{Stdin: strings.NewReader(header + "---\n" + header)}
 	n := 0
-	for _, err := range reader.Read(t.Context(), Input{Paths: []string{"-", "-"}}) {
+	for _, err := range reader.Read(t.Context(), Files{Paths: []string{"-", "-"}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -266,7 +266,7 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		r := &Reader{Stdin: strings.NewReader(text), MaxDocument: 1 << 16}
-		for d, err := range r.Read(context.Background(), Input{Paths: []string{"-"}}) {
+		for d, err := range r.Read(context.Background(), Files{Paths: []string{"-"}}) {
 			if err == nil {
 				d.Object.DeepCopy() // panics on a value that unstructured objects cannot hold
 			}

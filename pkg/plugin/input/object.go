@@ -19,7 +19,7 @@ type value struct {
 	implied implied
 }
 
-// implied is what a document is that does not say; the zero value is nothing.
+// implied is the type of a document without one; the zero value implies none.
 type implied struct{ apiVersion, kind string }
 
 // complete gives an object without a type the one that is implied.
@@ -70,7 +70,7 @@ func (p part) decode(aliases *int) ([]value, error) {
 	return values, nil
 }
 
-// flatten yields the object, or the objects of a list, and tells whether the
+// flatten yields the object, or the objects of a list, and reports whether the
 // caller wants more.
 func (v value) flatten(path string, yield func(engine.Document, error) bool) bool {
 	object, isMap := v.content.(map[string]any)

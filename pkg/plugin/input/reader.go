@@ -11,9 +11,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// DefaultMaxDocument is how large one document may be unless the Reader says
-// otherwise: room for a `List` of some ten thousand objects.
-const DefaultMaxDocument = 64 << 20
+// defaultMaxDocument is the default of Reader.MaxDocument: room for a `List` of some ten
+// thousand objects.
+const defaultMaxDocument = 64 << 20
 
 // Reader reads manifests. It remembers that standard input was read, so that
 // one Reader serves a whole command; it must not be used concurrently.
@@ -24,8 +24,8 @@ type Reader struct {
 	stdinRead bool
 }
 
-// Input is what to read.
-type Input struct {
+// Files names what to read.
+type Files struct {
 	// Paths are files of any name, directories, "-" for standard input, and URLs.
 	Paths []string
 	// Kustomize is a directory with a kustomization, or the URL of one, that is built as
@@ -33,8 +33,7 @@ type Input struct {
 	Kustomize string
 	// Recursive descends into the directories below a directory.
 	Recursive bool
-	// URLs allows http and https paths. Typing a URL is leave for that host
-	// alone: a redirect to another one is refused.
+	// URLs allows http and https paths. A redirect to another host is refused.
 	URLs bool
 	// APIVersion and Kind are those of documents that say neither; empty where
 	// such a document is an error.
@@ -50,7 +49,7 @@ type Input struct {
 // An error concerns one document or one path and is an *Error; reading goes on
 // behind it for as long as the caller does. Only a cancelled context ends it,
 // with the context's error as the last one.
-func (r *Reader) Read(ctx context.Context, input Input) iter.Seq2[engine.Document, error] {
+func (r *Reader) Read(ctx context.Context, input Files) iter.Seq2[engine.Document, error] {
 	return func(yield func(engine.Document, error) bool) {
 		// goOn reports whether to read on after err.
 		goOn := func(err error) bool {
@@ -81,7 +80,7 @@ func (r *Reader) Read(ctx context.Context, input Input) iter.Seq2[engine.Documen
 
 // ReadAll collects what Read streams: the documents that could be read, beside
 // the joined errors of those that could not.
-func (r *Reader) ReadAll(ctx context.Context, input Input) ([]engine.Document, error) {
+func (r *Reader) ReadAll(ctx context.Context, input Files) ([]engine.Document, error) {
 	var documents []engine.Document
 	var errs []error
 	for d, err := range r.Read(ctx, input) {
@@ -94,11 +93,11 @@ func (r *Reader) ReadAll(ctx context.Context, input Input) ([]engine.Document, e
 	return documents, errors.Join(errs...)
 }
 
-// errStopped says that the caller wants no more; it never leaves the package.
+// errStopped reports that the caller stops reading; it never leaves the package.
 var errStopped = errors.New("stopped by the caller")
 
 // readFile yields what is in one file, URL or stream.
-func (r *Reader) readFile(ctx context.Context, path string, input Input, yield func(engine.Document, error) bool) error {
+func (r *Reader) readFile(ctx context.Context, path string, input Files, yield func(engine.Document, error) bool) error {
 	content, name, err := r.open(ctx, path)
 	if err != nil {
 		return at(name, err)
@@ -113,7 +112,7 @@ type stream struct {
 	name string
 }
 
-func (r *Reader) readStream(ctx context.Context, content stream, input Input, yield func(engine.Document, error) bool) error {
+func (r *Reader) readStream(ctx context.Context, content stream, input Files, yield func(engine.Document, error) bool) error {
 	documents := newSplitter(content, r.maxDocument())
 	aliases := aliasBudget
 	for {
@@ -162,7 +161,7 @@ func (r *Reader) maxDocument() int {
 	if r.MaxDocument > 0 {
 		return r.MaxDocument
 	}
-	return DefaultMaxDocument
+	return defaultMaxDocument
 }
 
 func isURL(path string) bool {

@@ -96,12 +96,12 @@ func (s *splitter) readLine(room int) ([]byte, error) {
 	}
 }
 
-// checkEncoding refuses UTF-16, which some shells write by default, in words
-// that help; the YAML parser would fail on it with riddles.
+// checkEncoding returns a clear error for UTF-16, which some shells write by default; that of
+// the YAML parser would not be.
 func (s *splitter) checkEncoding() error {
 	start, err := s.from.Peek(2)
 	if err != nil {
-		return nil // shorter than a mark; reading tells what else is wrong
+		return nil // shorter than a mark; reading finds other errors
 	}
 	if mark := string(start); mark == "\xff\xfe" || mark == "\xfe\xff" {
 		s.done = true
@@ -110,7 +110,7 @@ func (s *splitter) checkEncoding() error {
 	return nil
 }
 
-// marker tells whether a line starts a document, and whether the document's
+// marker reports whether a line starts a document, and whether the document's
 // content begins on that same line.
 func marker(line []byte) (content, isMarker bool) {
 	line = bytes.TrimPrefix(line, []byte(byteOrderMark))
@@ -125,7 +125,7 @@ func marker(line []byte) (content, isMarker bool) {
 	return len(trimmed) > 0 && trimmed[0] != '#', true
 }
 
-// hasContent tells a document from comments, directives and blank lines.
+// hasContent reports whether text has more than comments, directives and blank lines.
 func hasContent(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		line = bytes.TrimSpace(line)

@@ -27,7 +27,7 @@ func fetch(ctx context.Context, address string, limit int) (io.ReadCloser, error
 	if err != nil {
 		var failed *url.Error
 		if errors.As(err, &failed) {
-			err = failed.Err // the URL is said already, without its password
+			err = failed.Err // without the URL, which may have a password
 		}
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func sameHost(next *http.Request, before []*http.Request) error {
 }
 
 // limited fails, rather than ends, where a body is larger than its limit: a
-// manifest must not be cut in silence.
+// manifest must not be cut silently.
 type limited struct {
 	io.ReadCloser
 	limit, left int

@@ -44,7 +44,7 @@ func TestURLs(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got := report(&Reader{MaxDocument: 16384}, Input{Paths: []string{c.url}, URLs: true})
+			got := report(&Reader{MaxDocument: 16384}, Files{Paths: []string{c.url}, URLs: true})
 			if c.name == "more than the limit" {
 				got = strings.Replace(got, got[strings.Index(got, "/large")+6:strings.Index(got, ": the answer")], ":2049", 1)
 			}
@@ -56,7 +56,7 @@ func TestURLs(t *testing.T) {
 }
 
 func TestURLsNeedLeave(t *testing.T) {
-	_, err := new(Reader).ReadAll(context.Background(), Input{Paths: []string{"http://me:secret@127.0.0.1:1/a.yaml"}})
+	_, err := new(Reader).ReadAll(context.Background(), Files{Paths: []string{"http://me:secret@127.0.0.1:1/a.yaml"}})
 	var located *Error
 	if !errors.As(err, &located) || located.Path != "http://me:xxxxx@127.0.0.1:1/a.yaml" {
 		t.Errorf("error %v, want one that names the URL without its password", err)

@@ -28,10 +28,10 @@ const maxDepth = 500
 
 var errTooDeep = fmt.Errorf("values are nested more than %d deep", maxDepth)
 
-// duplicateError is a key that stands twice in one mapping.
+// duplicateError reports a key that occurs twice in one mapping.
 type duplicateError struct{ key string }
 
-func (e *duplicateError) Error() string { return fmt.Sprintf("the key %q stands twice", e.key) }
+func (e *duplicateError) Error() string { return fmt.Sprintf("duplicate key %q", e.key) }
 
 // decodeYAML decodes one YAML document as kubectl does (YAML 1.1 booleans,
 // keys as strings), but node by node: this gives every error its line, refuses
@@ -251,9 +251,9 @@ func (c *converter) number(n *yamlv3.Node, v any) (any, error) {
 var errorLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
 // syntaxError finds the line in the file that a parser's error means. Of what
-// it calls "did not find expected ..." it tells where the block around it
-// begins; the older parser behind sigs.k8s.io/yaml tells where it stopped. That
-// one is not asked about documents with anchors, whose expansion it does not
+// it calls "did not find expected ..." it gives the line where the block around it
+// begins; the older parser behind sigs.k8s.io/yaml gives the line where it stopped. That
+// one is not used for documents with anchors, whose expansion it does not
 // bound. Both count such a line from 0, all others from 1.
 func syntaxError(p part, err error) error {
 	line, reason := parserError(err)

@@ -59,7 +59,7 @@ func TestFormatsForPeopleHoldNoWorkflowCommands(t *testing.T) {
 			for _, explain := range []bool{false, true} {
 				var out bytes.Buffer
 				p := newPrinter(t, format, output.Options{
-					Out: &out, GroupBy: by, Explain: explain, Expand: true, Advise: next("::error::x"), ContextLines: 100, ShowSecrets: true,
+					Out: &out, GroupBy: by, Explain: explain, Expand: true, Hint: next("::error::x"), ContextLines: 100, ShowSecrets: true,
 				})
 				c, second := hostile(), hostile()
 				second.Subject.Name += "2"

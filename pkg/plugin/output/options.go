@@ -40,7 +40,7 @@ type Options struct {
 	Comparer human.Comparer
 	// Advise says what to type next, with which the formats for people end; nil for
 	// nothing.
-	Advise func(engine.Summary) hints.Advice
+	Hint func(engine.Summary) hints.Hint
 	// DryRun is "client" or "server" where results are those of a dry run.
 	DryRun string
 }
@@ -66,7 +66,7 @@ func (o *Options) checkQuery(format string) error {
 func (o *Options) human() human.Options {
 	return human.Options{
 		Out: o.Out, Color: human.Painter(o.Color), Masker: o.Masker, Explain: o.Explain, GroupBy: o.GroupBy, Expand: o.Expand,
-		ContextLines: o.ContextLines, Namespace: o.Context.Namespace, Advise: o.Advise,
+		ContextLines: o.ContextLines, Namespace: o.Context.Namespace, Advise: o.Hint,
 	}
 }
 

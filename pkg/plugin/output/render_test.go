@@ -143,14 +143,14 @@ func golden(t *testing.T, file string) {
 }
 
 // next advises to type a command.
-func next(command string) func(engine.Summary) hints.Advice {
-	return func(engine.Summary) hints.Advice { return hints.Advice{Next: command} }
+func next(command string) func(engine.Summary) hints.Hint {
+	return func(engine.Summary) hints.Hint { return hints.Hint{Next: command} }
 }
 
 func print(t *testing.T, format string, g *given) string {
 	t.Helper()
 	var out bytes.Buffer
-	o := output.Options{Out: &out, ShowSecrets: g.ShowSecrets, Explain: g.Explain, Query: g.Query, Advise: next(g.Next), Masker: &redact.Masker{}, GroupBy: g.GroupBy, Expand: g.Expand, ContextLines: g.ContextLines}
+	o := output.Options{Out: &out, ShowSecrets: g.ShowSecrets, Explain: g.Explain, Query: g.Query, Hint: next(g.Next), Masker: &redact.Masker{}, GroupBy: g.GroupBy, Expand: g.Expand, ContextLines: g.ContextLines}
 	for _, s := range g.Secrets {
 		o.Masker.Learn(object(s))
 	}

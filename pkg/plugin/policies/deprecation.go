@@ -7,9 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Deprecation says what takes the place of a kind, or of a version of it; empty
-// for what has a future.
-func Deprecation(gvk schema.GroupVersionKind) string {
+// deprecation returns the notice for a deprecated kind or version; empty for others.
+func deprecation(gvk schema.GroupVersionKind) string {
 	switch gvk.Group {
 	case "kyverno.io":
 		if gvk.Kind == "ClusterPolicy" {
@@ -33,14 +32,13 @@ func Deprecation(gvk schema.GroupVersionKind) string {
 	return ""
 }
 
-// deprecations collects the policies that something else takes the place of, those
-// for the same reason together.
+// deprecations collects deprecated policies by their notices.
 type deprecations struct {
 	reasons  []string // in the order of the policies
 	policies map[string][]*Policy
 }
 
-// add adds a policy, unless it has been told of it at its field.
+// add adds a policy, unless one of its problems says the same.
 func (d *deprecations) add(p *Policy) {
 	told := slices.ContainsFunc(p.Problems, func(x Problem) bool { return x.Field == "apiVersion" })
 	if p.Deprecated == "" || told {

@@ -12,7 +12,7 @@ import (
 
 // texts writes selections for people, each once, and all kinds in one way, as
 // GROUP/KIND: rules of Kyverno leave out groups, those of admission name resources.
-// What nobody knows stays as the policy has it.
+// An unknown kind stays as the policy has it.
 func (b *Builder) texts(selections []engine.Selection) []string {
 	out := []string{}
 	for _, s := range selections {

@@ -20,7 +20,7 @@ func Formats() []string {
 	return []string{output.Table, output.Wide, output.JSON, output.YAML, output.Name}
 }
 
-// Print writes a list in a format. The error is a *render.UnknownFormatError or
+// Print writes a list in a format. The error is a *output.UnknownFormatError or
 // that of the writer.
 func Print(out io.Writer, format string, l List) error {
 	switch format {
@@ -63,7 +63,7 @@ func printNames(out io.Writer, l List) error {
 	return written(out, []byte(b.String()), nil)
 }
 
-// printTable writes a line for each rule, and what is the matter below it.
+// printTable writes a line for each rule, and the problems below the table.
 func printTable(out io.Writer, l List, wide bool) error {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
@@ -115,8 +115,8 @@ func row(w io.Writer, p *Policy, r *Rule, wide bool) {
 	fmt.Fprintln(w, strings.Join(cells, "\t"))
 }
 
-// matches names what is matched, and what is changed in its place. That there is
-// more to it is told where it has no column of its own.
+// matches returns what is matched, and what is changed instead. Further conditions are counted
+// if they have no column of their own.
 func matches(r *Rule, wide bool) string {
 	out := few(r.Matches)
 	if len(r.Where) > 0 && !wide {
@@ -138,7 +138,7 @@ func asks(r *Rule) string {
 	return strings.Join(out, ",")
 }
 
-// few is a list of which a table shows the beginning.
+// few returns the first elements of a list, for a table.
 func few(list []string) string {
 	const most = 3
 	if len(list) > most {
@@ -156,7 +156,7 @@ func trimmed(table string) string {
 	return strings.Join(lines, "\n")
 }
 
-// notes tells what is the matter with policies, and what they need flags for.
+// notes writes the problems of policies, and the flags that they need.
 func notes(b *strings.Builder, l List) {
 	var lines []string
 	add := func(format string, args ...any) {

@@ -14,29 +14,29 @@ type Policies struct {
 	Rules     engine.RuleFilter // those that the user chose
 }
 
-// Compilation says how Policies are compiled. Nothing in it is nil.
-type Compilation struct {
+// CompileOptions are the options of Policies.Compile. No field may be nil.
+type CompileOptions struct {
 	Limits   engine.Limits
 	Annotate bool // targets of mutate-existing rules
-	// Warn is told what is probably not meant in the policies that the user wants.
+	// Warn is called for each probable mistake in a policy that the user wants.
 	Warn func(engine.CompileError)
-	// Idle is told how many of the installed policies change nothing: they were
-	// installed for other things, and are not warned of.
+	// Idle is called with the number of installed policies that change nothing. They are
+	// installed for other purposes, so that there is no warning.
 	Idle func(policies int)
-	// Broken is told each error of a policy, or of a rule, that the user wants: the
-	// others go on.
+	// Broken is called for each error of a policy or rule that the user wants. The others
+	// are used.
 	Broken func(error)
 }
 
 // Compile compiles the policies, each dialect's in turn. The error is that of a
 // choice that names no rule.
-func (p *Policies) Compile(how Compilation) ([]engine.Program, error) {
+func (p *Policies) Compile(how CompileOptions) ([]engine.Program, error) {
 	var programs []engine.Program
 	var seen []engine.RuleRef
 	idle := 0
 	warn := func(w engine.CompileError) {
 		switch {
-		case !p.Concerns(&w):
+		case !p.Wants(&w):
 		case p.installedForOthers(&w):
 			idle++
 		default:
@@ -52,7 +52,7 @@ func (p *Policies) Compile(how Compilation) ([]engine.Program, error) {
 			Documents: mine, Rules: p.Rules, Limits: how.Limits, Annotate: how.Annotate, Warn: warn,
 		})
 		for _, broken := range engine.JoinedErrors(err) {
-			if p.Concerns(broken) {
+			if p.Wants(broken) {
 				how.Broken(broken)
 			}
 		}
@@ -66,8 +66,7 @@ func (p *Policies) Compile(how Compilation) ([]engine.Program, error) {
 	return programs, p.checkChoice(seen, how.Limits)
 }
 
-// Of are the documents that mean something to a dialect; none at all when there is
-// no policy among them.
+// Of returns the documents of a dialect, or none if there is no policy among them.
 func (p *Policies) Of(d engine.Dialect) []engine.Document {
 	var out []engine.Document
 	policies := 0
@@ -86,8 +85,8 @@ func (p *Policies) Of(d engine.Dialect) []engine.Document {
 	return out
 }
 
-// InUse are the documents that mean something to a dialect in use. The others,
-// Secrets above all, are the world of manifests: beside a cluster nothing reads them.
+// InUse returns the documents of the dialects in use. The others, above all Secrets, belong to
+// the world of manifests: with a cluster nothing reads them.
 func (p *Policies) InUse() []engine.Document {
 	var in []func(engine.Document) bool
 	for _, d := range p.Dialects {

@@ -85,7 +85,7 @@ type compiled struct {
 
 func compile(p preview.Policies) compiled {
 	var out compiled
-	programs, err := p.Compile(preview.Compilation{
+	programs, err := p.Compile(preview.CompileOptions{
 		Warn:   func(w engine.CompileError) { out.Warnings = append(out.Warnings, w.Policy) },
 		Idle:   func(n int) { out.Idle = n },
 		Broken: func(err error) { out.Broken = append(out.Broken, err.Error()) },
@@ -194,7 +194,7 @@ func TestConcerns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := preview.Policies{Rules: c.rules}
-			if got := p.Concerns(c.err); got != c.want {
+			if got := p.Wants(c.err); got != c.want {
 				t.Errorf("got %t, want %t", got, c.want)
 			}
 		})

@@ -18,18 +18,18 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Options are what it takes to say what would change.
+// Options are the inputs of an evaluation.
 type Options struct {
 	Policies
-	Unreadable []error // of documents that could not be read; they have been told
+	Unreadable []error // of documents that could not be read; already reported
 	// Unheeded counts the inputs of the cluster that the user may not read, and Unknown
-	// is why others could not be read: these leave the run incomplete. Both were told.
-	Unheeded int
-	Unknown  []error
-	Objects  engine.Source
-	// Triggers are the objects that may set off rules for others; nil for Objects.
+	// has the errors of others, which leave the run incomplete. Both are already reported.
+	ForbiddenInputs int
+	UnreadInputs    []error
+	Objects         engine.Source
+	// Triggers are the objects that may trigger rules for others; nil for Objects.
 	Triggers engine.Source
-	// Chosen tells which objects the run is about; nil for all (evaluation.Options).
+	// Chosen reports which objects the run shows; nil for all (evaluation.Options).
 	Chosen func(engine.ObjectKey) bool
 	// Namespace is the only one in which triggers are looked for; empty for all
 	// (evaluation.Options).
@@ -51,18 +51,18 @@ type Run struct {
 	options    *Options
 	evaluation *evaluation.Evaluation
 	rules      []engine.RuleRef
-	troubles   []error // what is the matter with policies that could not be read or compiled
+	troubles   []error // of policies that could not be read or compiled
 }
 
 // ErrNoRules ends a run in which there is nothing to evaluate.
 var ErrNoRules = errors.New("no mutate rule left to evaluate")
 
-// Compile compiles the policies. Those that are broken are told one by one; the
-// others go on. The error is ErrNoRules, or that of a choice that names no rule.
+// Compile compiles the policies. It reports each that is broken, and continues with the others.
+// The error is ErrNoRules, or that of a --only or --skip that names no rule.
 func (o *Options) Compile() (*Run, error) {
 	out := &Run{options: o, troubles: slices.Clone(o.Unreadable)}
-	programs, err := o.Policies.Compile(Compilation{
-		Limits: o.World.Limits, Annotate: o.Annotate, Warn: o.warn, Idle: o.tellIdle,
+	programs, err := o.Policies.Compile(CompileOptions{
+		Limits: o.World.Limits, Annotate: o.Annotate, Warn: o.warn, Idle: o.reportIdle,
 		Broken: func(broken error) {
 			fmt.Fprintf(o.ErrOut, "error: %v\n", broken)
 			out.troubles = append(out.troubles, broken)
@@ -90,26 +90,25 @@ func (o *Options) warn(w engine.CompileError) {
 	}
 }
 
-func (o *Options) tellIdle(policies int) {
+func (o *Options) reportIdle(policies int) {
 	if !o.Quiet {
 		fmt.Fprintf(o.ErrOut, "note: left out, without a rule that mutates: %s\n", wording.Plural(policies, "installed policy"))
 	}
 }
 
-// Rules are those that are evaluated, in their order.
+// Rules returns the rules that are evaluated, in their order.
 func (r *Run) Rules() []engine.RuleRef { return r.rules }
 
 // Broken counts the policies, or rules of them, that could not be read or compiled.
 func (r *Run) Broken() int { return len(r.troubles) }
 
-// Each evaluates every object and hands over what came of it. It may be called
-// once.
+// Each evaluates every object and calls emit with the result. It may be called once.
 //
-// What may not be read is told, and leaves the run incomplete; the error ends it:
-// a cancelled context, a lost connection, an error of emit.
+// What may not be read is reported, and leaves the run incomplete. The error is one that ends
+// the run: a cancelled context, a lost connection, an error of emit.
 func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (engine.Summary, error) {
 	o, summary := r.options, engine.NewSummary(r.rules)
-	summary.Warnings = o.Unheeded
+	summary.Warnings = o.ForbiddenInputs
 	o.Progress.Start()
 	defer o.Progress.Stop()
 	triggers := o.Triggers
@@ -135,8 +134,7 @@ func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (engine
 	return *summary, err
 }
 
-// Evaluate says what would become of one object, as it is now; see
-// evaluation.Evaluation.
+// Evaluate evaluates one object as it is now; see evaluation.Evaluation.
 func (r *Run) Evaluate(ctx context.Context, t engine.Target, scoped bool) (*engine.Change, error) {
 	return r.evaluation.Evaluate(ctx, t, scoped)
 }
@@ -144,15 +142,15 @@ func (r *Run) Evaluate(ctx context.Context, t engine.Target, scoped bool) (*engi
 // Unreadable are the parts of the cluster that could not be read.
 func (r *Run) Unreadable() []*engine.UnreadableError { return r.evaluation.Unreadable() }
 
-// Incomplete tells whether the result leaves something open.
+// Incomplete reports whether something could not be read, compiled or evaluated.
 func (r *Run) Incomplete(s engine.Summary) bool {
-	return r.Broken() > 0 || s.Incomplete > 0 || len(r.Unreadable())+len(r.options.Unknown) > 0
+	return r.Broken() > 0 || s.Incomplete > 0 || len(r.Unreadable())+len(r.options.UnreadInputs) > 0
 }
 
-// Problems are the errors that have been told, and leave something open beside the
+// Problems returns the reported errors that leave the run incomplete, other than those of
 // objects.
 func (r *Run) Problems() []error {
-	out := slices.Concat(r.troubles, r.options.Unknown)
+	out := slices.Concat(r.troubles, r.options.UnreadInputs)
 	for _, part := range r.Unreadable() {
 		out = append(out, part)
 	}

@@ -1,3 +1,3 @@
-// Package rbac says which permissions a run of policies takes, as the least Roles
-// and ClusterRole that give them, and which of them a refused request lacked.
+// Package rbac computes the permissions that a run needs, as the smallest Roles and ClusterRole
+// that grant them, and the permission that a refused request lacked.
 package rbac

@@ -22,9 +22,9 @@ func (e *ForbiddenError) Error() string { return e.Err.Error() }
 // Unwrap gives the server's answer.
 func (e *ForbiddenError) Unwrap() error { return e.Err }
 
-// Forbidden finds out which permission a refused request lacked: a server says it in
-// prose alone. Path is that of the request, without its query. An error that is no
-// such refusal comes back as it is.
+// Forbidden wraps the error of a refused request in a *ForbiddenError, which names the lacking
+// permission: the server's answer has it only as prose. Path is that of the request, without its
+// query. Any other error is returned as it is.
 func Forbidden(err error, method, path string) error {
 	var status apierrors.APIStatus
 	if !apierrors.IsForbidden(err) || !errors.As(err, &status) {
@@ -58,7 +58,7 @@ func verb(method string, p engine.APIPath) string {
 // Lacking collects the permissions that requests lacked, each once.
 type Lacking struct{ needs []Need }
 
-// Of adds those of all refusals that are in an error, which may join several.
+// Of adds the permissions of all refusals in an error, which may join several.
 func (l *Lacking) Of(err error) {
 	var several interface {
 		error
@@ -75,15 +75,15 @@ func (l *Lacking) Of(err error) {
 	}
 }
 
-// Hint says in a line for each of them which rule of a role is missing, and how to
-// get all that a run takes; empty where nothing is.
+// Hint returns a line for each lacking rule of a role, and how to print all that a run needs;
+// empty if no permission is lacking.
 func (l *Lacking) Hint() string {
 	byNamespace := inNamespaces(l.needs)
 	if len(byNamespace) == 0 {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("hint: what was refused takes these rules of a role; the command rbac, with the same policies, types and names, and --for preview, explain or apply, prints all that a run takes:\n")
+	b.WriteString("hint: the refused requests need these rules of a role; the command rbac, with the same policies, types and names, and --for preview, explain or apply, prints all that a run needs:\n")
 	for _, role := range byNamespace {
 		for _, rule := range role.Rules {
 			b.WriteString("  - " + rule.line() + "  # " + strings.TrimSuffix(role.kind()+" in "+role.Namespace, " in ") + "\n")

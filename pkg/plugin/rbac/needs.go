@@ -16,8 +16,8 @@ type Run struct {
 	Rules []engine.Description
 	// Served are the kinds of the cluster that can be listed, each in one version.
 	Served []*meta.RESTMapping
-	// HasStatus tells of a kind whether its status is written through an endpoint
-	// of its own.
+	// HasStatus reports whether the status of a kind is written through an endpoint of its
+	// own.
 	HasStatus func(schema.GroupVersionKind) bool
 	// Reads are the kinds of policies, and of inputs of theirs, that are read from
 	// the cluster.
@@ -145,7 +145,7 @@ func (c *collector) chosen(all []engine.Selection, scope engine.Scope) error {
 		need.Why = "objects that the policies match"
 		switch {
 		case c.Purpose == Explain:
-			need.Why = "objects that are explained, and those that may set off rules that change them"
+			need.Why = "objects to explain, and those that may trigger rules that change them"
 		case len(k.Names()) > 0:
 			need.Why = "objects that were named"
 		}
@@ -186,7 +186,7 @@ func names(k *engine.KindFilter) []string {
 
 // namespaces are read for their labels.
 func (c *collector) namespaces() {
-	need := Need{Verb: "get", Resource: "namespaces", Namespace: c.Namespace, Name: c.Namespace, Why: "labels of namespaces, by which policies choose"}
+	need := Need{Verb: "get", Resource: "namespaces", Namespace: c.Namespace, Name: c.Namespace, Why: "labels of namespaces, by which policies select"}
 	c.add(need)
 	if c.Namespace == "" {
 		need.Verb = "list"
@@ -200,14 +200,14 @@ func KyvernoKinds() []schema.GroupKind {
 	return []schema.GroupKind{{Group: "kyverno.io", Kind: "ClusterPolicy"}, {Group: "policies.kyverno.io", Kind: "MutatingPolicy"}}
 }
 
-// inputs are the policies of the cluster, and what they go by.
+// inputs adds the policies of the cluster, and their inputs.
 func (c *collector) inputs() {
 	for _, m := range c.Served {
 		if gk := m.GroupVersionKind.GroupKind(); gk.Group != "" && c.Reads(gk) {
-			c.add(Need{Verb: "list", Group: gk.Group, Resource: m.Resource.Resource, Why: "policies that are installed, and what they go by"})
+			c.add(Need{Verb: "list", Group: gk.Group, Resource: m.Resource.Resource, Why: "installed policies, and their exceptions, bindings and settings"})
 		}
 		if slices.Contains(KyvernoKinds(), m.GroupVersionKind.GroupKind()) {
-			c.add(Need{Verb: "get", Resource: "configmaps", Namespace: "kyverno", Name: "kyverno", Why: "settings of Kyverno: objects that it leaves alone"})
+			c.add(Need{Verb: "get", Resource: "configmaps", Namespace: "kyverno", Name: "kyverno", Why: "settings of Kyverno: objects that it ignores"})
 		}
 	}
 }
@@ -218,7 +218,7 @@ func (c *collector) rule(d *engine.Description) {
 	}
 	for _, s := range d.Targets {
 		if c.Purpose != Explain { // where they are among the objects
-			c.read(s, "objects that rules change when they see others")
+			c.read(s, "objects that rules change when others trigger them")
 		}
 	}
 	for _, a := range d.Asks {
@@ -230,7 +230,7 @@ func (c *collector) rule(d *engine.Description) {
 	}
 }
 
-// reaches tells whether the run can meet any object that the rule matches.
+// reaches reports whether the run can read any object that the rule matches.
 func (c *collector) reaches(d *engine.Description) bool {
 	scope := c.scope()
 	if c.Purpose == Explain && d.Existing == engine.ByTrigger {
@@ -258,7 +258,7 @@ func (c *collector) autoscalers(d *engine.Description) {
 		if slices.ContainsFunc(d.Changes, func(path string) bool { return strings.Contains(path, sets) }) {
 			c.add(Need{
 				Verb: "list", Group: m.Resource.Group, Resource: m.Resource.Resource, Namespace: c.Namespace,
-				Why: "autoscalers that would set changed fields back: without it, no warning of them",
+				Why: "autoscalers that would revert changed fields: without it, there is no warning",
 			})
 		}
 	}

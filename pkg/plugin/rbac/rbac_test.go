@@ -154,7 +154,7 @@ func TestWildcardsThatReachRulingKindsAreTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if told := strings.Contains(strings.Join(notes, "\n"), "patch clusterroles.rbac.authorization.k8s.io"); told != c.told {
+		if told := strings.Contains(strings.Join(notes, "\n"), "patching clusterroles.rbac.authorization.k8s.io"); told != c.told {
 			t.Errorf("%s: told %t, want %t: %q", c.name, told, c.told, notes)
 		}
 	}

@@ -44,7 +44,7 @@ func (c *collector) kinds(s engine.Selection) []*meta.RESTMapping {
 
 func namespaced(m *meta.RESTMapping) bool { return m.Scope.Name() == meta.RESTScopeNameNamespace }
 
-// one tells whether a selection will name a single object when the rule runs.
+// one reports whether a selection will name a single object when the rule runs.
 func one(s engine.Selection, m *meta.RESTMapping) bool {
 	plain := func(text string) bool { return text == engine.Computed || text != "" && !selector.HasWildcard(text) }
 	return plain(s.Name) && s.Labels == nil && (plain(s.Namespace) || !namespaced(m))
@@ -62,10 +62,10 @@ func (c *collector) ask(d *engine.Description, a engine.Ask) {
 	switch a.Of {
 	case engine.AskObjects:
 		if a.Objects.Kind == "" {
-			c.note("%s reads %s: give the rights to get and list them", d.Rule, a.What)
+			c.note("%s reads %s: add the permission to get and list them", d.Rule, a.What)
 			return
 		}
-		c.read(a.Objects, "what rules read beside the object")
+		c.read(a.Objects, "other objects that rules read")
 	case engine.AskAPI, engine.AskAccess:
 		c.path(d, a)
 	case engine.AskService, engine.AskRegistry, engine.AskProvider:
@@ -83,14 +83,14 @@ func (c *collector) path(d *engine.Description, a engine.Ask) {
 		return // system:basic-user lets everybody ask about themselves
 	}
 	if p.Resource == "" {
-		c.add(Need{Verb: strings.ToLower(a.Method), Path: p.Clean, Why: "what rules ask the API server"})
+		c.add(Need{Verb: strings.ToLower(a.Method), Path: p.Clean, Why: "requests of rules to the API server"})
 		return
 	}
 	if strings.Contains(p.Group+p.Resource, "*") {
-		c.note("%s asks %s: give the right to read that", d.Rule, a.What)
+		c.note("%s requests %s: add the permission to read that", d.Rule, a.What)
 		return
 	}
-	need := Need{Verb: "list", Group: p.Group, Resource: p.Resource, Namespace: starless(p.Namespace), Why: "what rules ask the API server"}
+	need := Need{Verb: "list", Group: p.Group, Resource: p.Resource, Namespace: starless(p.Namespace), Why: "requests of rules to the API server"}
 	switch {
 	case a.Method == "POST":
 		need.Verb = "create"

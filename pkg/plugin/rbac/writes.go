@@ -14,7 +14,7 @@ import (
 // where the run keeps to a namespace.
 func (c *collector) write(d *engine.Description) {
 	if d.Existing == engine.ByTrigger {
-		c.add(Need{Verb: "create", Resource: "events", Namespace: c.Namespace, Why: "events on objects that a rule changes when it sees others; --events=false does without"})
+		c.add(Need{Verb: "create", Resource: "events", Namespace: c.Namespace, Why: "events on objects that rules change when others trigger them; not needed with --events=false"})
 		for _, s := range d.Targets {
 			for _, m := range c.kinds(s) {
 				need := Need{Group: m.Resource.Group, Resource: m.Resource.Resource, Name: fixed(s.Name)}
@@ -28,7 +28,7 @@ func (c *collector) write(d *engine.Description) {
 	}
 	chosen, err := engine.NewObjectFilter(d.Matches, c.scope())
 	if err != nil {
-		return // objects has told
+		return // objects has returned the error
 	}
 	for _, m := range c.Served {
 		k, ok := chosen.Kind(m)
@@ -45,7 +45,7 @@ func (c *collector) write(d *engine.Description) {
 	}
 }
 
-// anyKind tells whether a rule matches what its author may not have thought of.
+// anyKind reports whether a rule matches what its author may not have thought of.
 func anyKind(selections []engine.Selection) bool {
 	return slices.ContainsFunc(selections, func(s engine.Selection) bool {
 		return selector.HasWildcard(s.Kind) && (s.Resource == "" || selector.HasWildcard(s.Resource))
@@ -62,10 +62,10 @@ func (c *collector) noteRuling(m *meta.RESTMapping) {
 	}
 }
 
-// noteWildcards tells of the kinds that noteRuling has remembered.
+// noteWildcards adds a note on the kinds that noteRuling has remembered.
 func (c *collector) noteWildcards() {
 	if len(c.ruling) > 0 {
-		c.note("policies match kinds by a wildcard, so that the roles allow to patch %s: who may do that decides what others may do; "+
+		c.note("policies match kinds by a wildcard, so that the roles allow patching %s, which controls what others may do; "+
 			"name the kinds in the policies, leave rules out with --skip, or name types", strings.Join(c.ruling, ", "))
 	}
 }
@@ -102,7 +102,7 @@ func (c *collector) parts(d *engine.Description, target engine.Selection, m *met
 		}
 	}
 	if len(out) == 0 {
-		c.note("%s computes which fields it changes: where these are in the status, patch on the subresource status is needed too", d.Rule)
+		c.note("%s computes which fields it changes: if these are in the status, patch on the subresource status is needed too", d.Rule)
 		return []string{""}
 	}
 	return out

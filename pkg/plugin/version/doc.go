@@ -1,2 +1,2 @@
-// Package version says which build of the program this is.
+// Package version identifies the build of the program.
 package version

@@ -26,5 +26,5 @@ type Options struct {
 	// change other objects than those that they match may reach out of it, which is told.
 	Namespace string
 	// Advise says what to type next; nil for nothing.
-	Advise func(engine.Summary) hints.Advice
+	Advise func(engine.Summary) hints.Hint
 }

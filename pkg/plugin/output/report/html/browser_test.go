@@ -45,7 +45,7 @@ const (
 
 var reviewOptions = output.Options{
 	Context: structured.Context{Context: "production", Server: "https://10.0.0.1:6443", User: "alice", Operation: "auto", Version: "v1.2.3", Time: "2026-01-02T15:04:05Z"},
-	Advise:  next("kubectl mutate apply-existing -A -p policies/"),
+	Hint:    next("kubectl mutate apply-existing -A -p policies/"),
 }
 
 func TestInABrowser(t *testing.T) {

@@ -136,10 +136,10 @@ func (p *Printer) page(s *engine.Summary) *page {
 
 // command is what to type next.
 func (p *Printer) command(s *engine.Summary) (title, command string) {
-	if p.options.Advise == nil {
+	if p.options.Hint == nil {
 		return "", ""
 	}
-	switch a := p.options.Advise(*s); {
+	switch a := p.options.Hint(*s); {
 	case a.Next != "":
 		return "To make these changes", redact.EscapeLine(a.Next)
 	case a.Why != "":

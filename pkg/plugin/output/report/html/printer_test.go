@@ -192,12 +192,12 @@ func TestValuesOfSecretsAreMasked(t *testing.T) {
 }
 
 // next advises to type a command.
-func next(command string) func(engine.Summary) hints.Advice {
-	return func(engine.Summary) hints.Advice { return hints.Advice{Next: command} }
+func next(command string) func(engine.Summary) hints.Hint {
+	return func(engine.Summary) hints.Hint { return hints.Hint{Next: command} }
 }
 
 func TestHostileTextsStayTexts(t *testing.T) {
-	page := pageOf(t, output.Options{Context: harmfulContext, Advise: next(hostile[0])}, harmful(), errors.New(hostile[0]))
+	page := pageOf(t, output.Options{Context: harmfulContext, Hint: next(hostile[0])}, harmful(), errors.New(hostile[0]))
 	if n := strings.Count(strings.ToLower(page), "<script"); n != 2 {
 		t.Errorf("the page has %d scripts, want its data and its own one", n)
 	}

@@ -13,8 +13,8 @@ import (
 // The type of the report of -o json and -o yaml, whose schema is
 // docs/policylist.schema.json.
 const (
-	APIVersion = "mutate.kubectl.dev/v1alpha1"
-	Kind       = "PolicyList"
+	apiVersion = "mutate.kubectl.dev/v1alpha1"
+	listKind   = "PolicyList"
 )
 
 // List is all policies of a run, in the order in which they were read.
@@ -37,7 +37,7 @@ type Policy struct {
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
 	Origin     string `json:"origin"`
-	// Deprecated says what takes the place of its kind or version.
+	// Deprecated names the successor of its kind or version.
 	Deprecated string    `json:"deprecated,omitempty"`
 	Rules      []Rule    `json:"rules"`
 	Problems   []Problem `json:"problems,omitempty"`
@@ -61,7 +61,7 @@ type Rule struct {
 	Unsupported string `json:"unsupported,omitempty"`
 }
 
-// Ask is one thing that a rule wants to know. Flag is what has to be typed for it.
+// Ask is one thing that a rule reads besides the object. Flag is the flag that allows it.
 type Ask struct {
 	Of   engine.AskOf `json:"of"`
 	What string       `json:"what"`
@@ -101,7 +101,7 @@ type key struct{ origin, name string }
 
 // NewBuilder starts with the policies, of which nothing is known yet.
 func NewBuilder() *Builder {
-	return &Builder{list: List{APIVersion: APIVersion, Kind: Kind, Policies: []Policy{}}, byName: map[key]int{}}
+	return &Builder{list: List{APIVersion: apiVersion, Kind: listKind, Policies: []Policy{}}, byName: map[key]int{}}
 }
 
 // Policy adds a policy of a dialect.
@@ -113,11 +113,11 @@ func (b *Builder) Policy(dialect string, d engine.Document) {
 	}
 	b.list.Policies = append(b.list.Policies, Policy{
 		Dialect: dialect, APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(),
-		Origin: d.Origin, Deprecated: Deprecation(u.GroupVersionKind()), Rules: []Rule{},
+		Origin: d.Origin, Deprecated: deprecation(u.GroupVersionKind()), Rules: []Rule{},
 	})
 }
 
-// Rule adds what a rule says about itself.
+// Rule adds the description of a rule.
 func (b *Builder) Rule(d engine.Description) {
 	i, known := b.byName[key{d.Rule.Origin, d.Rule.Dialect + " " + d.Rule.Policy}]
 	if !known {
@@ -139,7 +139,7 @@ func (b *Builder) Rule(d engine.Description) {
 	b.list.Policies[i].Rules = append(b.list.Policies[i].Rules, r)
 }
 
-// flagFor is what has to be typed before a rule may ask.
+// flagFor returns the flag that allows a rule to ask.
 func flagFor(of engine.AskOf) string {
 	switch of {
 	case engine.AskService:
@@ -150,7 +150,7 @@ func flagFor(of engine.AskOf) string {
 	return ""
 }
 
-// Problem adds what is the matter with a policy, or with an input of policies.
+// Problem adds an error or warning of a policy, or of an input of policies.
 func (b *Builder) Problem(s Severity, err error) {
 	var e *engine.CompileError
 	if !errors.As(err, &e) {
@@ -170,8 +170,8 @@ func (b *Builder) Problem(s Severity, err error) {
 // Idle adds installed policies of which no rule mutates.
 func (b *Builder) Idle(policies int) { b.list.Idle += policies }
 
-// List is what was put together. What takes the place of a policy that changes
-// nothing is not for this program to say.
+// List returns the list. A policy that changes nothing has no deprecation notice: its successor
+// is not a mutation policy.
 func (b *Builder) List() List {
 	for i := range b.list.Policies {
 		if p := &b.list.Policies[i]; len(p.Rules) == 0 {
@@ -181,10 +181,9 @@ func (b *Builder) List() List {
 	return b.list
 }
 
-// Keep leaves out the policies of which no rule is left and nothing is wrong: all
-// of them were passed over by the user's choice.
-func (l *List) Keep(chosen func(Policy) bool) {
-	l.Policies = slices.DeleteFunc(l.Policies, func(p Policy) bool { return !chosen(p) })
+// Keep removes the policies that keep reports false for.
+func (l *List) Keep(keep func(Policy) bool) {
+	l.Policies = slices.DeleteFunc(l.Policies, func(p Policy) bool { return !keep(p) })
 }
 
 // Broken counts the errors.

@@ -11,9 +11,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
-// Concerns tells whether an error is of a policy or rule that the user wants
-// evaluated: one that is broken can be left out like any other.
-func (p *Policies) Concerns(err error) bool {
+// Wants reports whether an error is of a policy or rule that --only and --skip leave: a broken
+// one can be skipped like any other.
+func (p *Policies) Wants(err error) bool {
 	var e *engine.CompileError
 	if !errors.As(err, &e) {
 		return true
@@ -22,28 +22,27 @@ func (p *Policies) Concerns(err error) bool {
 	return p.Rules.Keeps(r) || slices.ContainsFunc(p.Rules.Only, func(name string) bool { return mayBeOf(r, name) })
 }
 
-// mayBeOf tells whether a name is that of a rule of a policy which is too broken to
-// tell what rules it has.
+// mayBeOf reports whether a name may be that of a rule of a policy that is too broken to have
+// rules.
 func mayBeOf(broken engine.RuleRef, name string) bool {
 	return broken.Rule == "" && strings.HasPrefix(name, broken.Policy+"/")
 }
 
-// brokenRef is how --only and --skip name what did not compile.
+// brokenRef returns the name for --only and --skip of what did not compile.
 func brokenRef(e *engine.CompileError) engine.RuleRef {
 	_, name, _ := strings.Cut(e.Policy, " ") // "ClusterPolicy team-labels"
 	return engine.RuleRef{Policy: name, Rule: e.Rule}
 }
 
-// installedForOthers tells whether a warning is that an installed policy changes
+// installedForOthers reports whether a warning is that an installed policy changes
 // nothing, unless the user named it.
 func (p *Policies) installedForOthers(w *engine.CompileError) bool {
 	return w.Origin == cluster.Origin && errors.Is(w.Err, engine.ErrNoMutateRule) && len(p.Rules.Only) == 0
 }
 
-// checkChoice refuses an --only or --skip that names nothing. A typing error in
-// the one would look like a policy that changes nothing; in the other, a rule
-// that was to be left out would be applied. What the two leave, together or because
-// the rest is broken, is for others to judge.
+// checkChoice returns an error for an --only or --skip that names nothing. A typo in --only would
+// look like a policy that changes nothing; with one in --skip, a rule that was to be skipped would
+// be applied.
 func (p *Policies) checkChoice(kept []engine.RuleRef, limits engine.Limits) error {
 	all := sync.OnceValue(func() existing { return p.existing(limits) })
 	exists := func(name string) bool {
@@ -55,8 +54,8 @@ func (p *Policies) checkChoice(kept []engine.RuleRef, limits engine.Limits) erro
 	return p.checkNamed("--skip", p.Rules.Skip, exists)
 }
 
-// checkNamed takes the names of rules, and those of policies without any: that
-// these change nothing is told as what is the matter with them.
+// checkNamed accepts the names of rules, and those of policies without rules, which have an error
+// or a warning of their own.
 func (p *Policies) checkNamed(flag string, names []string, exists func(name string) bool) error {
 	for _, name := range names {
 		if exists(name) {
@@ -70,7 +69,7 @@ func (p *Policies) checkNamed(flag string, names []string, exists func(name stri
 	return nil
 }
 
-// reads tells whether a policy of this name was read.
+// reads reports whether a policy of this name was read.
 func (p *Policies) reads(name string) bool {
 	for _, d := range p.Dialects {
 		for _, doc := range p.Of(d) {
@@ -82,10 +81,10 @@ func (p *Policies) reads(name string) bool {
 	return false
 }
 
-// existing is what a name can be of: rules, and what is too broken to have any.
+// existing are the rules that exist, and what is too broken to have rules.
 type existing struct{ rules, broken []engine.RuleRef }
 
-// has tells whether something is, or may be, of this name.
+// has reports whether the name is, or may be, one of these.
 func (e existing) has(name string) bool {
 	named := engine.RuleFilter{Only: []string{name}}.Keeps
 	return slices.ContainsFunc(e.rules, named) || slices.ContainsFunc(e.broken, func(r engine.RuleRef) bool {
@@ -93,7 +92,7 @@ func (e existing) has(name string) bool {
 	})
 }
 
-// existing compiles the policies without a choice.
+// existing compiles the policies without --only and --skip.
 func (p *Policies) existing(limits engine.Limits) existing {
 	var out existing
 	for _, d := range p.Dialects {

@@ -7,7 +7,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// wellKnownInput tells whether objects of a kind are commonly kept beside
+// wellKnownInput reports whether objects of a kind are commonly kept beside
 // policies because policies read them, whatever dialects take part in the run:
 // what describes namespaces and users, what holds data, what defines kinds, and
 // the engines' own inputs.
@@ -32,7 +32,7 @@ func wellKnownInput(kind schema.GroupKind) bool {
 }
 
 // parameterKinds collects the kinds that policies name as those of their
-// parameters (spec.paramKind): only the policy tells that they are inputs.
+// parameters (spec.paramKind): only the policy says that they are inputs.
 func parameterKinds(documents []engine.Document) map[schema.GroupKind]bool {
 	kinds := map[schema.GroupKind]bool{}
 	for _, d := range documents {

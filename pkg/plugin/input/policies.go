@@ -12,8 +12,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Source says where policies are to be found.
-type Source struct {
+// Policies reads policies from files, URLs, standard input and the cluster.
+type Policies struct {
 	// Paths are what the user typed for --policy: files, directories (with all
 	// directories below them), URLs, and "-" for standard input.
 	Paths []string
@@ -22,14 +22,14 @@ type Source struct {
 	FromCluster func(context.Context) ([]engine.Document, []error)
 	// Reader reads the paths.
 	Reader *Reader
-	// Accepts says what an object of a kind is to the dialects.
+	// Accepts returns the role of a kind for the dialects.
 	Accepts func(schema.GroupKind) engine.Role
-	// Warn takes what the user should know and can live with; never nil.
+	// Warn is called for each warning; never nil.
 	Warn func(origin, text string)
 }
 
-// ErrNoPolicy says that there is nothing to evaluate.
-var ErrNoPolicy = errors.New("no policy")
+// errNoPolicy reports that there is nothing to evaluate.
+var errNoPolicy = errors.New("no policy")
 
 // ClusterError reports that the policies of the cluster are not known: one kind that
 // cannot be read is enough, since a policy of it may be installed.
@@ -64,9 +64,9 @@ func (e *ClusterError) Unwrap() []error { return e.Errs }
 // Broken has an *Error for each document that could not be read beside others that
 // could. The error is a *ClusterError, wraps ErrNoPolicy if there is no policy, or
 // joins the broken documents if there are no others.
-func (s Source) Load(ctx context.Context) (documents []engine.Document, broken []error, err error) {
+func (s Policies) Load(ctx context.Context) (documents []engine.Document, broken []error, err error) {
 	if len(s.Paths) == 0 && s.FromCluster == nil {
-		return nil, nil, fmt.Errorf("%w: type -p FILE, DIRECTORY, URL or - for policies to evaluate, or --from-cluster for those that are installed", ErrNoPolicy)
+		return nil, nil, fmt.Errorf("%w: use -p FILE, DIRECTORY, URL or - for policies to evaluate, or --from-cluster for those that are installed", errNoPolicy)
 	}
 	var installed []engine.Document
 	if s.FromCluster != nil {
@@ -89,13 +89,12 @@ func (s Source) Load(ctx context.Context) (documents []engine.Document, broken [
 	return read, broken, nil
 }
 
-// readPaths reads the documents of all paths. Text that is no Kubernetes object,
-// such as a values file beside a policy, is as little an error as an object that
-// is no policy.
-func (s Source) readPaths(ctx context.Context) ([]engine.Document, []error) {
+// readPaths reads the documents of all paths. Text that is not a Kubernetes object, such as a
+// values file beside a policy, is only a warning, like an object that is not a policy.
+func (s Policies) readPaths(ctx context.Context) ([]engine.Document, []error) {
 	var documents []engine.Document
 	var errs []error
-	for d, err := range s.Reader.Read(ctx, Input{Paths: s.Paths, Recursive: true, URLs: true}) {
+	for d, err := range s.Reader.Read(ctx, Files{Paths: s.Paths, Recursive: true, URLs: true}) {
 		var broken *Error
 		switch {
 		case err == nil:
@@ -111,7 +110,7 @@ func (s Source) readPaths(ctx context.Context) ([]engine.Document, []error) {
 
 // related leaves out, with a warning, what is neither a policy nor anything
 // that a policy may read.
-func (s Source) related(documents []engine.Document) []engine.Document {
+func (s Policies) related(documents []engine.Document) []engine.Document {
 	params := parameterKinds(documents)
 	var out []engine.Document
 	for _, d := range documents {
@@ -127,12 +126,12 @@ func (s Source) related(documents []engine.Document) []engine.Document {
 
 // latest joins the installed and the read documents and keeps the last of each
 // identity.
-func (s Source) latest(installed, read []engine.Document) []engine.Document {
+func (s Policies) latest(installed, read []engine.Document) []engine.Document {
 	all := append(installed[:len(installed):len(installed)], read...)
 	last := map[engine.ObjectKey]int{}
 	for i, d := range all {
 		if name := d.Object.GetName(); name == "" {
-			continue // an object without a name is nobody's successor
+			continue // an object without a name replaces no other
 		}
 		key := engine.KeyOf(d.Object).Named()
 		if before, twice := last[key]; twice {
@@ -150,7 +149,7 @@ func (s Source) latest(installed, read []engine.Document) []engine.Document {
 	return out
 }
 
-func (s Source) warnReplaced(before, after engine.Document, installed bool) {
+func (s Policies) warnReplaced(before, after engine.Document, installed bool) {
 	if installed {
 		s.Warn(after.Origin, describe(after.Object)+" is used instead of the one that is installed in the cluster")
 		return
@@ -158,7 +157,7 @@ func (s Source) warnReplaced(before, after engine.Document, installed bool) {
 	s.Warn(after.Origin, fmt.Sprintf("%s was read before, at %s: the later one is used", describe(after.Object), before.Origin))
 }
 
-func (s Source) anyPolicy(documents []engine.Document) bool {
+func (s Policies) anyPolicy(documents []engine.Document) bool {
 	for _, d := range documents {
 		if s.Accepts(groupKind(d.Object)) == engine.Policy {
 			return true
@@ -167,15 +166,15 @@ func (s Source) anyPolicy(documents []engine.Document) bool {
 	return false
 }
 
-func (s Source) noneFound() error {
+func (s Policies) noneFound() error {
 	if len(s.Paths) == 0 {
-		return fmt.Errorf("%w is installed in the cluster: type -p FILE to evaluate one that is not", ErrNoPolicy)
+		return fmt.Errorf("%w is installed in the cluster: use -p FILE for one that is not", errNoPolicy)
 	}
 	where := strings.Join(s.Paths, ", ")
 	if s.FromCluster != nil {
-		return fmt.Errorf("%w in %s or in the cluster", ErrNoPolicy, where)
+		return fmt.Errorf("%w in %s or in the cluster", errNoPolicy, where)
 	}
-	return fmt.Errorf("%w in %s: type --from-cluster to evaluate those that are installed", ErrNoPolicy, where)
+	return fmt.Errorf("%w in %s: use --from-cluster for those that are installed", errNoPolicy, where)
 }
 
 func groupKind(u *unstructured.Unstructured) schema.GroupKind {

@@ -29,7 +29,7 @@ func accepts(kind schema.GroupKind) engine.Role {
 }
 
 // load returns a line per warning, then one per document.
-func load(t *testing.T, s Source) (string, error) {
+func load(t *testing.T, s Policies) (string, error) {
 	t.Helper()
 	var lines []string
 	s.Accepts = accepts
@@ -73,7 +73,7 @@ func TestLoadDirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := load(t, Source{Paths: []string{"policies"}, Reader: new(Reader)})
+	got, err := load(t, Policies{Paths: []string{"policies"}, Reader: new(Reader)})
 	if err != nil {
 		t.Error(err)
 	}
@@ -83,7 +83,7 @@ func TestLoadDirectory(t *testing.T) {
 }
 
 func TestFileBeatsCluster(t *testing.T) {
-	got, err := load(t, Source{
+	got, err := load(t, Policies{
 		Paths: []string{"-"}, Reader: stdin("{apiVersion: example.io/v1, kind: Rule, metadata: {name: b}}"),
 		FromCluster: installed("a", "b", "c"),
 	})
@@ -101,17 +101,17 @@ func TestNothingToEvaluate(t *testing.T) {
 	namespace := "{apiVersion: v1, kind: Namespace, metadata: {name: a}}"
 	cases := []struct {
 		name   string
-		source Source
+		source Policies
 		want   string
 	}{
-		{"nothing typed", Source{}, "no policy: type -p FILE, DIRECTORY, URL or - for policies to evaluate, or --from-cluster for those that are installed"},
-		{"no policy in the files", Source{Paths: []string{"-"}, Reader: stdin(namespace)}, "no policy in -: type --from-cluster to evaluate those that are installed"},
-		{"no policy anywhere", Source{Paths: []string{"-"}, Reader: stdin(namespace), FromCluster: installed()}, "no policy in - or in the cluster"},
-		{"no policy installed", Source{Reader: stdin(""), FromCluster: installed()}, "no policy is installed in the cluster: type -p FILE to evaluate one that is not"},
+		{"nothing typed", Policies{}, "no policy: use -p FILE, DIRECTORY, URL or - for policies to evaluate, or --from-cluster for those that are installed"},
+		{"no policy in the files", Policies{Paths: []string{"-"}, Reader: stdin(namespace)}, "no policy in -: use --from-cluster for those that are installed"},
+		{"no policy anywhere", Policies{Paths: []string{"-"}, Reader: stdin(namespace), FromCluster: installed()}, "no policy in - or in the cluster"},
+		{"no policy installed", Policies{Reader: stdin(""), FromCluster: installed()}, "no policy is installed in the cluster: use -p FILE for one that is not"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := load(t, c.source); !errors.Is(err, ErrNoPolicy) || err.Error() != c.want {
+			if _, err := load(t, c.source); !errors.Is(err, errNoPolicy) || err.Error() != c.want {
 				t.Errorf("error %q, want %q", err, c.want)
 			}
 		})
@@ -119,7 +119,7 @@ func TestNothingToEvaluate(t *testing.T) {
 }
 
 func TestBrokenDocumentsAreErrorsBesideTheOthers(t *testing.T) {
-	got, err := load(t, Source{
+	got, err := load(t, Policies{
 		Paths:  []string{"-"},
 		Reader: stdin("{apiVersion: example.io/v1, kind: Rule, metadata: {name: a}}\n---\na: [\n"),
 	})
@@ -143,7 +143,7 @@ func TestClusterThatCannotBeRead(t *testing.T) {
 		{[]error{rules}, "reading the policies of the cluster: cannot read rules.example.io: forbidden"},
 		{[]error{rules, exceptions}, "reading the policies of the cluster: cannot read rules.example.io, exceptions.example.io: forbidden"},
 	} {
-		_, err := load(t, Source{FromCluster: func(context.Context) ([]engine.Document, []error) { return nil, c.errs }})
+		_, err := load(t, Policies{FromCluster: func(context.Context) ([]engine.Document, []error) { return nil, c.errs }})
 		if !errors.Is(err, c.errs[0]) || err.Error() != c.want {
 			t.Errorf("error %q, want %q", err, c.want)
 		}

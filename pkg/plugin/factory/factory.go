@@ -22,19 +22,19 @@ type Factory struct {
 	Masker          *redact.Masker             // nil when Secrets may be shown
 	Client          *cluster.Client            // nil offline
 
-	stdout   io.Writer       // as it was handed in; Streams.Out may wrap it
-	stderr   io.Writer       // for what is masked and harmless by itself
-	progress *progress.Meter // nil tells none
+	stdout   io.Writer       // the original; Streams.Out may wrap it
+	stderr   io.Writer       // for text that is masked and escaped already
+	progress *progress.Meter // nil shows none
 	reader   *input.Reader
 	snapshot *snapshot.Snapshot
 
 	filters     cluster.Filters
 	filtersRead bool
-	unheeded    unheeded
+	unread      unreadInputs
 }
 
-// Open opens what the flags name: a client that can only read, unless the
-// command writes, or the manifests. It sends no request.
+// Open makes a Factory for the flags, with a client that can only read unless the command
+// writes, or with none if the objects are manifests. It sends no request.
 func Open(f *flags.Evaluate, streams genericiooptions.IOStreams, showSecrets, writes bool) (*Factory, error) {
 	if err := f.Validate(); err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func Open(f *flags.Evaluate, streams genericiooptions.IOStreams, showSecrets, wr
 	if !showSecrets {
 		w.Masker = w.Secrets
 	}
-	w.tellProgress()
+	w.showProgress()
 	w.stderr = w.Streams.ErrOut
 	w.Streams.ErrOut = Notices(w.stderr, w.Masker)
 	klog.SetOutput(Notices(w.stderr, w.Secrets)) // beside the progress
@@ -62,7 +62,7 @@ func Open(f *flags.Evaluate, streams genericiooptions.IOStreams, showSecrets, wr
 	return w, err
 }
 
-// Warn tells what a run puts up with, unless it is to be quiet.
+// Warn prints a warning, unless --quiet is set.
 func (w *Factory) Warn(err error) {
 	if !w.Quiet {
 		fmt.Fprintf(w.Streams.ErrOut, "warning: %v\n", err)
@@ -71,10 +71,9 @@ func (w *Factory) Warn(err error) {
 
 func (w *Factory) warnAt(origin, text string) { w.Warn(fmt.Errorf("%s: %s", origin, text)) }
 
-// Notices returns a writer for what is told beside the results. It keeps out the
-// values of Secrets that a masker knows, and what could act on a terminal; a nil
-// masker knows none. Each message has to be written at once, so that none is cut
-// where a value stands.
+// Notices returns a writer for messages. It masks the values of Secrets that a masker knows,
+// and escapes what could act on a terminal; a nil masker masks nothing. Each message has to be
+// written with one call, so that no value is split.
 func Notices(out io.Writer, m *redact.Masker) io.Writer { return notices{out, m} }
 
 type notices struct {

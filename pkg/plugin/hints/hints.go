@@ -1,0 +1,100 @@
+package hints
+
+import (
+	"slices"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// Hint suggests the next command. Empty parts are left out.
+type Hint struct {
+	Note string // why a command would not do what one expects
+	Next string // the command that makes the changes
+	Why  string // the command that explains why there are none
+}
+
+// Collector collects the changes of a run and returns a Hint at the end. A command is empty if
+// it cannot be suggested, for instance because standard input has been read.
+type Collector struct {
+	// Apply is the command that makes the changes, with the flags of the preview.
+	Apply string
+	// Explain shows the result of each rule on each object, and ExplainOne that on an object
+	// that no policy need match.
+	Explain, ExplainOne string
+	// Creates is set if Apply also makes the changes of rules for new objects.
+	Creates bool
+	// Namespace is the only one that the run reads; empty for all.
+	Namespace string
+	// Broken counts the policies and rules that could not be compiled: apply-existing writes
+	// nothing then.
+	Broken int
+
+	ready, created, managed, refused, denied int // objects that would change
+}
+
+// Add counts an object by what prevents its change.
+func (a *Collector) Add(c *engine.Change) {
+	switch {
+	case !c.Changed():
+	case c.Denied():
+		a.denied++
+	case !a.Creates && asCreated(c):
+		a.created++
+	case means(c, engine.ImpactImmutable):
+		a.refused++
+	case means(c, engine.ImpactManaged):
+		a.managed++
+	default:
+		a.ready++
+	}
+}
+
+// asCreated reports whether only rules for new objects change an object.
+func asCreated(c *engine.Change) bool {
+	return !slices.ContainsFunc(c.Steps, func(s engine.Step) bool { return s.Outcome == engine.Changed && !s.AsCreated })
+}
+
+func means(c *engine.Change, code engine.ImpactCode) bool {
+	return slices.ContainsFunc(c.Impacts, func(i engine.Impact) bool { return i.Code == code })
+}
+
+// Hint returns the hint for a run with this summary.
+func (a *Collector) Hint(s engine.Summary) Hint {
+	switch {
+	case s.Changed > 0:
+		return a.onChanges()
+	case s.Incomplete > 0:
+		return Hint{Note: "The changes are not known for " + wording.Plural(s.Incomplete, "object") + ": rules failed, were denied or are not supported.", Why: a.Explain}
+	case s.Objects == 0:
+		return Hint{Note: a.narrowed(), Why: a.ExplainOne}
+	}
+	return Hint{Why: a.Explain}
+}
+
+// narrowed says which namespace was read by a run that found nothing.
+func (a *Collector) narrowed() string {
+	if a.Namespace == "" {
+		return ""
+	}
+	return "Only namespace " + a.Namespace + " was read; -A reads all."
+}
+
+// onChanges suggests the command for changes, with the flag that it needs.
+func (a *Collector) onChanges() Hint {
+	switch {
+	case a.Apply == "":
+		return Hint{}
+	case a.Broken > 0:
+		return Hint{Note: "Nothing can be applied before " + wording.Plural(a.Broken, "broken policy or rule") + " is fixed, or left out with --skip."}
+	case a.ready > 0:
+		return Hint{Next: a.Apply}
+	case a.managed > 0:
+		return Hint{Note: "All of these objects are managed by a tool or controller that may revert the changes.", Next: a.Apply + " --include-managed"}
+	case a.created > 0:
+		return Hint{Note: "All of these changes come from rules that run only when an object is created.", Next: a.Apply + " --operation=CREATE"}
+	case a.refused > 0:
+		return Hint{Note: "The server would refuse all of these changes: there is nothing to apply."}
+	}
+	return Hint{Note: "Admission would refuse all of these objects: there is nothing to apply."}
+}
