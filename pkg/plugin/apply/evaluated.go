@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
@@ -48,12 +49,8 @@ func newEvaluatedTask(r Evaluation, c *engine.Change) *evaluatedTask {
 func endpointsOf(c *engine.Change) []string {
 	var out []string
 	for i := range c.Fields {
-		part := ""
-		if name := c.Fields[i].Path[0].FieldName; name != nil && *name == "status" {
-			part = "status"
-		}
-		if !slices.Contains(out, part) {
-			out = append(out, part)
+		if endpoint := request.EndpointOf(c.Fields[i].Path); !slices.Contains(out, endpoint) {
+			out = append(out, endpoint)
 		}
 	}
 	return out

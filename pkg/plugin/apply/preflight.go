@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
@@ -60,7 +61,7 @@ func (x *Executor) needs(ctx context.Context, tasks []*Task) ([]RequiredPermissi
 			return nil, fmt.Errorf("%s: %w", t.Key, err)
 		}
 		hasStatus := false
-		if slices.Contains(t.Endpoints, "status") && t.Key.Subresource == "" {
+		if slices.Contains(t.Endpoints, request.StatusSubresource) && t.Key.Subresource == "" {
 			if hasStatus, err = x.Writer.HasStatus(ctx, t.Key.GroupVersionKind()); err != nil {
 				return nil, err
 			}
@@ -71,7 +72,7 @@ func (x *Executor) needs(ctx context.Context, tasks []*Task) ([]RequiredPermissi
 			needs = append(needs, need)
 		}
 		if hasStatus {
-			need.Subresource = "status"
+			need.Subresource = request.StatusSubresource
 			needs = append(needs, need)
 		}
 	}

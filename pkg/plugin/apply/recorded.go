@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -77,7 +78,7 @@ func remaining(e *journal.Entry, mark int) (recordedEntry, bool) {
 		out.Entry = out.StatusPart()
 	case journal.InDoubt:
 		out.attempted, out.pending = true, e.Doubt()
-		if out.pending.Subresource == "status" && e.Object.Subresource == "" {
+		if out.pending.Subresource == request.StatusSubresource && e.Object.Subresource == "" {
 			out.Entry = out.StatusPart() // the other part is done
 		}
 	}

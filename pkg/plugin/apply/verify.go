@@ -105,7 +105,7 @@ func (t *verification) read(ctx context.Context) (Outcome, error) {
 // readable is where the object of a key is read: its status is a part of it, and
 // more users may read the object.
 func readable(key engine.ObjectKey) engine.ObjectKey {
-	if key.Subresource == "status" {
+	if key.Subresource == request.StatusSubresource {
 		key.Subresource = ""
 	}
 	return key

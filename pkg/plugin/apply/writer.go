@@ -105,11 +105,11 @@ func (w *Writer) Verify(ctx context.Context, key engine.ObjectKey, want Want) (*
 		return w.verify(ctx, key, want)
 	}
 	split := &statusSplit{want: want, hasStatus: w.HasStatus}
-	v, err := w.verify(ctx, key, split.main)
+	v, err := w.verify(ctx, key, split.object)
 	if err != nil || !split.found || !v.Outcome.Reached() {
 		return v, err
 	}
-	key.Subresource, key.UID = "status", v.Key.UID
+	key.Subresource, key.UID = request.StatusSubresource, v.Key.UID
 	status, err := w.verify(ctx, key, split.status)
 	if v.Outcome == Unchanged {
 		return status, err

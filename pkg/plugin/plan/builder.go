@@ -3,16 +3,13 @@ package plan
 import (
 	"context"
 	"fmt"
-	"maps"
 	"runtime"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 )
 
@@ -100,24 +97,16 @@ func (b *Builder) request(ctx context.Context, c *engine.Change) (r request.Requ
 	if err != nil {
 		return r, nil, err
 	}
-	if hasStatus && in.Subresource == "" && !diff.Same(c.Before.Object["status"], c.After.Object["status"]) {
-		in.After = withStatusOf(c.After, c.Before)
+	object, status := request.SplitStatus(c.Before, c.After)
+	if hasStatus && in.Subresource == "" && status != nil {
+		in.After = object
 		if r, cannot = request.Plan(in); cannot != nil || r.Method != request.None {
 			return r, cannot, nil
 		}
-		in.After, in.Subresource = c.After, "status"
+		in.After, in.Subresource = status, request.StatusSubresource
 	}
 	r, cannot = request.Plan(in)
 	return r, cannot, nil
-}
-
-func withStatusOf(object, from *unstructured.Unstructured) *unstructured.Unstructured {
-	fields := maps.Clone(object.Object)
-	delete(fields, "status")
-	if status, ok := from.Object["status"]; ok {
-		fields["status"] = status
-	}
-	return &unstructured.Unstructured{Object: fields}
 }
 
 // Plan is that of a preview that came to its end. The error is that of a request

@@ -46,7 +46,7 @@ func (e *Entry) StatusPart() Entry {
 	out := *e
 	out.Fields = nil
 	for _, f := range e.Fields {
-		if name := f.Path[0].FieldName; name != nil && *name == "status" {
+		if request.EndpointOf(f.Path) == request.StatusSubresource {
 			out.Fields = append(out.Fields, f)
 		}
 	}
