@@ -179,7 +179,7 @@ func jsonLines[T any](t *testing.T, values []T) string {
 // verdictOf is what the plugin reads from an answer, a line per finding.
 func verdictOf(t *testing.T, planned request.Request, answer *unstructured.Unstructured) string {
 	t.Helper()
-	difference, err := request.Classify(planned, answer)
+	said, err := request.Classify(planned, answer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,15 +187,11 @@ func verdictOf(t *testing.T, planned request.Request, answer *unstructured.Unstr
 	if err != nil {
 		t.Fatal(err)
 	}
-	unchanged, err := request.Unchanged(planned, answer)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var b strings.Builder
-	if unchanged {
+	if said.Unchanged {
 		b.WriteString("unchanged\n")
 	}
-	for _, f := range difference {
+	for _, f := range said.Difference {
 		fmt.Fprintf(&b, "%s %s\n", f.Class, f.Path)
 	}
 	for _, o := range takeovers {

@@ -26,6 +26,7 @@ type verification struct {
 	want    Want
 	input   request.Input
 	request request.Request
+	answer  request.Answer // to the dry run
 	out     Verified
 }
 
@@ -239,13 +240,18 @@ func (t *verification) unverified(why error) (Outcome, error) {
 func (t *verification) compare(answer *unstructured.Unstructured) error {
 	var err error
 	t.out.After = answer
-	if t.out.Difference, err = request.Classify(t.request, answer); err != nil {
+	if t.answer, err = request.Classify(t.request, answer); err != nil {
 		return &ObjectError{Key: t.key, Err: err}
 	}
+	t.out.Difference = t.answer.Difference
 	if t.out.Takeovers, err = request.Takeovers(t.request, answer); err != nil {
 		return &ObjectError{Key: t.key, Err: err}
 	}
 	t.out.noteAnswer(answer)
+	t.out.effect = diff.Partial{}
+	if t.answer.AsWanted {
+		return nil
+	}
 	if effect := diff.Between(t.input.Live, answer, typeOf(t.input.Live, t.input.Types)); !sameFields(effect, t.out.Touched) {
 		t.out.effect = effect
 	}
@@ -258,13 +264,10 @@ func (t *verification) judge(context.Context) (Outcome, error) {
 	if t.out.Unverified != nil {
 		return "", nil
 	}
-	unchanged, err := request.Unchanged(t.request, t.out.After)
 	switch {
-	case err != nil:
-		return "", &ObjectError{Key: t.key, Err: err}
-	case unchanged && t.out.Difference.Quiet() && t.request.Removed.Empty():
+	case t.answer.Unchanged && t.out.Difference.Quiet() && t.request.Removed.Empty():
 		return Unchanged, nil
-	case unchanged: // also where the server puts back what was to go
+	case t.answer.Unchanged: // also where the server puts back what was to go
 		return ServerKeepsValue, nil
 	}
 	if refused := t.out.Difference.Of(request.Refused); len(refused) > 0 {

@@ -70,26 +70,37 @@ func (d Difference) Paths() []string {
 	return out
 }
 
-// Classify compares the answer to a request, of a dry run or of the write, with
-// what the plan predicted.
-func Classify(plan Request, answer *unstructured.Unstructured) (Difference, error) {
-	want, got, err := plan.comparable(plan.Want.Object, answer)
-	if err != nil {
-		return nil, err
-	}
-	var d Difference
-	for _, e := range diff.Edits(want, got) {
-		d = append(d, Finding{Class: plan.classOf(e), Path: e.Path})
-	}
-	return d, nil
+// Answer is what the answer to a request, of a dry run or of the write, says.
+type Answer struct {
+	// Difference is in which way it differs from what the plan predicted.
+	Difference Difference
+	// AsWanted reports that it does not differ at all.
+	AsWanted bool
+	// Unchanged reports that it is the live object: the write would do nothing, either
+	// because the server's form of what is wanted is already there or because the
+	// server keeps its value.
+	Unchanged bool
 }
 
-// Unchanged tells whether the answer is the live object: the write would do
-// nothing, either because the server's form of what is wanted is already there
-// or because the server keeps its value.
-func Unchanged(plan Request, answer *unstructured.Unstructured) (bool, error) {
-	live, got, err := plan.comparable(plan.was, answer)
-	return err == nil && equal(live, got), err
+// Classify compares the answer to a request with what was live and what was planned.
+func Classify(plan Request, answer *unstructured.Unstructured) (Answer, error) {
+	got, err := canonical(answer.Object)
+	if err != nil {
+		return Answer{}, fmt.Errorf("the server's answer: %w", err)
+	}
+	out := Answer{AsWanted: equal(plan.Want.Object, got)}
+	live, want := plan.was, plan.Want.Object
+	if plan.builtIn() { // null is absent
+		live, want, got = withoutNulls(live), withoutNulls(want), withoutNulls(got)
+	}
+	out.Unchanged = equal(live, got)
+	if out.AsWanted {
+		return out, nil
+	}
+	for _, e := range diff.Edits(want, got) {
+		out.Difference = append(out.Difference, Finding{Class: plan.classOf(e), Path: e.Path})
+	}
+	return out, nil
 }
 
 // Drift lists the fields in which the answer to a write differs from the one to
@@ -108,19 +119,6 @@ func Drift(dryRun, written *unstructured.Unstructured) ([]fieldpath.Path, error)
 		drift = append(drift, e.Path)
 	}
 	return drift, nil
-}
-
-// comparable brings a canonical object and an answer to the same form. To a
-// built-in type, null is absent.
-func (r *Request) comparable(object map[string]any, answer *unstructured.Unstructured) (map[string]any, map[string]any, error) {
-	got, err := canonical(answer.Object)
-	if err != nil {
-		return nil, nil, fmt.Errorf("the server's answer: %w", err)
-	}
-	if !r.builtIn() {
-		return object, got, nil
-	}
-	return withoutNulls(object).(map[string]any), withoutNulls(got).(map[string]any), nil
 }
 
 func (r *Request) builtIn() bool { return diff.BuiltIn(r.Live.GroupVersionKind().Group) }

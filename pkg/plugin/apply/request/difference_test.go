@@ -46,12 +46,12 @@ func TestClassify(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d, err := Classify(r, object(t, state(c.answer)))
+			answer, err := Classify(r, object(t, state(c.answer)))
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := ""
-			for _, f := range d {
+			for _, f := range answer.Difference {
 				got += fmt.Sprintf("%s %s", f.Class, f.Path)
 			}
 			if got != c.is {
@@ -66,11 +66,11 @@ func TestUnchangedIgnoresTheBooks(t *testing.T) {
 	r := planned(t, live, edited(live, "2", "data", "b"))
 	answer := edited(live, "8", "metadata", "resourceVersion")
 	answer.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: testManager, Operation: "Apply", APIVersion: "v1"}})
-	if same, err := Unchanged(r, answer); err != nil || !same {
-		t.Errorf("got %v, %v", same, err)
+	if a, err := Classify(r, answer); err != nil || !a.Unchanged || a.AsWanted {
+		t.Errorf("got %+v, %v", a, err)
 	}
-	if same, err := Unchanged(r, r.Want); err != nil || same {
-		t.Errorf("the wanted object: got %v, %v", same, err)
+	if a, err := Classify(r, r.Want); err != nil || a.Unchanged || !a.AsWanted {
+		t.Errorf("the wanted object: got %+v, %v", a, err)
 	}
 }
 

@@ -97,21 +97,25 @@ func encodeStringData(object map[string]any) {
 	delete(object, "stringData")
 }
 
-// withoutNulls copies a canonical value without null map entries.
-func withoutNulls(v any) any {
+// withoutNulls copies a canonical object without null map entries.
+func withoutNulls(object map[string]any) map[string]any {
+	out := make(map[string]any, len(object))
+	for k, v := range object {
+		if v != nil {
+			out[k] = nullsRemoved(v)
+		}
+	}
+	return out
+}
+
+func nullsRemoved(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k, x := range v {
-			if x != nil {
-				out[k] = withoutNulls(x)
-			}
-		}
-		return out
+		return withoutNulls(v)
 	case []any:
 		out := make([]any, len(v))
 		for i, x := range v {
-			out[i] = withoutNulls(x)
+			out[i] = nullsRemoved(x)
 		}
 		return out
 	}

@@ -115,7 +115,7 @@ func (w recordedWrite) reason() string {
 
 func judged(t *testing.T, request Request, answer *unstructured.Unstructured) string {
 	t.Helper()
-	difference, err := Classify(request, answer)
+	said, err := Classify(request, answer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,15 +123,11 @@ func judged(t *testing.T, request Request, answer *unstructured.Unstructured) st
 	if err != nil {
 		t.Fatal(err)
 	}
-	unchanged, err := Unchanged(request, answer)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var b strings.Builder
-	if unchanged {
+	if said.Unchanged {
 		b.WriteString("unchanged\n")
 	}
-	for _, f := range difference {
+	for _, f := range said.Difference {
 		fmt.Fprintf(&b, "%s %s\n", f.Class, f.Path)
 	}
 	for _, o := range takeovers {
