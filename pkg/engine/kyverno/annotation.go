@@ -64,7 +64,7 @@ func withoutLines(object, other map[string]any) map[string]any {
 
 func lineKey(r engine.RuleRef) string { return r.Rule + "." + r.Policy + ".kyverno.io" }
 
-// lineValue is what a line says of a field: "added /metadata/labels/team".
+// lineValue is the text of a line for a field: "added /metadata/labels/team".
 func lineValue(f engine.FieldChange, before, after map[string]any) string {
 	holder := after
 	if f.Kind == engine.Removed {

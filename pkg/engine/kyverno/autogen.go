@@ -41,7 +41,7 @@ type derivation struct {
 	allKinds bool     // replace the kinds of every filter, not only of those for Pods
 }
 
-// isAutogenRule tells a derived rule by its name.
+// isAutogenRule reports whether a name is that of a derived rule.
 func isAutogenRule(name string) bool { return strings.HasPrefix(name, autogenPrefix) }
 
 // autogenRules derives rules for Pod controllers from the raw rules of a policy
@@ -87,7 +87,7 @@ func derivations(annotations map[string]string) []derivation {
 	return out
 }
 
-// allowsAutogen tells whether a policy may have derived rules at all: one rule
+// allowsAutogen reports whether a policy may have derived rules at all: one rule
 // that cannot be translated keeps all of them from it.
 func allowsAutogen(rules []map[string]any) bool {
 	needed := false
@@ -148,7 +148,7 @@ func (d derivation) derive(rule map[string]any) map[string]any {
 	return shifted
 }
 
-// matchesPods tells whether a rule is one for Pods: its match names them, and
+// matchesPods reports whether a rule is one for Pods: its match names them, and
 // its exclude does when it names kinds at all.
 func matchesPods(rule map[string]any) bool {
 	excluded := rawKinds(rule["exclude"])

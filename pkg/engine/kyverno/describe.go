@@ -5,7 +5,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
 )
 
-// Describe tells of each rule what its document says. The program is an
+// Describe describes each rule as its document has it. The program is an
 // engine.Describer.
 func (p *program) Describe() []engine.Description {
 	out := make([]engine.Description, 0, len(p.refs))
@@ -36,7 +36,7 @@ func (r *rule) describe() engine.Description {
 	return d
 }
 
-// where says what narrows the rule beside its selections.
+// where describes what narrows the rule beside its selections.
 func (r *rule) where() []string {
 	out := append(r.match.Where(r.policy.namespace), r.exclude.Unless()...)
 	if r.preconditions != nil {

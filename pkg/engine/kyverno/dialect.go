@@ -31,8 +31,8 @@ func New() *Dialect { return &Dialect{} }
 // Name is "kyverno".
 func (*Dialect) Name() string { return Name }
 
-// Accepts says that ClusterPolicy and Policy are policies, and that
-// PolicyException, GlobalContextEntry and Values are inputs of theirs.
+// Accepts reports ClusterPolicy and Policy as policies, and PolicyException,
+// GlobalContextEntry and Values as their inputs.
 func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
 	if gk == valuesKind {
 		return engine.Input

@@ -15,10 +15,10 @@ type RuleError struct {
 	Err   error
 }
 
-// Error says where in the rule, and why; the step beside it names the rule.
+// Error gives the place in the rule and the reason; the step names the rule.
 func (e *RuleError) Error() string { return fmt.Sprintf("%s: %v", e.Field, e.Err) }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *RuleError) Unwrap() error { return e.Err }
 
 // UnsupportedError is a part of a rule that this program cannot, or may not,
@@ -31,7 +31,7 @@ type UnsupportedError struct {
 // Error names the field and the reason.
 func (e *UnsupportedError) Error() string { return fmt.Sprintf("%s: %s", e.Field, e.Reason) }
 
-// SkippedError is why a rule that matched was held back.
+// SkippedError is why a rule that matched was skipped.
 type SkippedError struct {
 	Reason string
 	Err    error // what did not hold; nil where there is nothing to add
@@ -45,7 +45,7 @@ func (e *SkippedError) Error() string {
 	return e.Reason + ": " + e.Err.Error()
 }
 
-// Unwrap gives what did not hold.
+// Unwrap returns what did not hold.
 func (e *SkippedError) Unwrap() error { return e.Err }
 
 // Brief is the reason without what was found on the one object, so that many
@@ -60,20 +60,20 @@ func (e *SkippedError) Brief() string {
 
 // PassedOverError is why elements of a foreach are not patched.
 type PassedOverError struct {
-	Elements int   // how many are held back
+	Elements int   // how many are skipped
 	Index    int   // of the last one, in its list
-	Err      error // what holds that one back
+	Err      error // why that one is skipped
 }
 
-// Error counts the elements, and says why of the last.
+// Error counts the elements and gives the reason of the last one.
 func (e *PassedOverError) Error() string {
 	if e.Elements == 1 {
 		return fmt.Sprintf("element %d: %v", e.Index, e.Err)
 	}
-	return fmt.Sprintf("%d elements are held back, element %d for one: %v", e.Elements, e.Index, e.Err)
+	return fmt.Sprintf("%d elements are skipped, such as element %d: %v", e.Elements, e.Index, e.Err)
 }
 
-// Unwrap gives the reason of the last element.
+// Unwrap returns the reason of the last element.
 func (e *PassedOverError) Unwrap() error { return e.Err }
 
 // and adds an element.
@@ -84,8 +84,8 @@ func (e *PassedOverError) and(index int, err error) *PassedOverError {
 	return &PassedOverError{Elements: e.Elements + 1, Index: index, Err: err}
 }
 
-// TriedTwiceError is why a rule that only the operation seemed to hold back does
-// not run on an object that is created either.
+// TriedTwiceError is why a rule that does not run on an update does not run on a
+// creation either.
 type TriedTwiceError struct{ Err, AsCreated error }
 
 // Error gives both reasons.
@@ -93,16 +93,16 @@ func (e *TriedTwiceError) Error() string {
 	return e.Err.Error() + "; and as if created: " + e.AsCreated.Error()
 }
 
-// Unwrap gives the reason of the update, which is the outcome.
+// Unwrap returns the reason of the update, which is the outcome.
 func (e *TriedTwiceError) Unwrap() error { return e.Err }
 
-// PreconditionError tells which preconditions do not hold.
+// PreconditionError is preconditions that do not hold.
 type PreconditionError struct{ Verdict match.Verdict }
 
-// Error lists the conditions; the text is made here and not before.
+// Error lists the conditions that do not hold.
 func (e *PreconditionError) Error() string { return e.Verdict.Why() }
 
-// outcomeOf is what an error makes of the rule.
+// outcomeOf returns the outcome of a rule that ended with an error.
 func outcomeOf(err error) engine.Outcome {
 	switch {
 	case isSkipped(err):
@@ -121,7 +121,7 @@ func isSkipped(err error) bool {
 	return errors.As(err, &skipped)
 }
 
-// isUnsupported tells an error that this program is to blame for, not the policy.
+// isUnsupported reports whether this program is the cause of an error, not the policy.
 func isUnsupported(err error) bool {
 	var own *UnsupportedError
 	var undecided *match.UndecidedError

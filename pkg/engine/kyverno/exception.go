@@ -35,7 +35,7 @@ func decodeException(r *policydecode.Report, d engine.Document) *exception {
 	return e
 }
 
-// excepting picks the exceptions that name a rule.
+// excepting returns the exceptions that name a rule.
 func excepting(all []*exception, ref engine.RuleRef) []*exception {
 	var out []*exception
 	for _, e := range all {

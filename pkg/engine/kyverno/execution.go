@@ -32,7 +32,7 @@ type execution struct {
 	onTarget bool            // the rule changes another object than the one it matched
 	subject  engine.Target
 	visited  int             // elements of foreach lists
-	why      *engine.Reasons // takes why nothing changes; nil where nobody asks
+	why      *engine.Reasons // collects why nothing changes; nil if not wanted
 	given    map[string]any  // values that the user gives, by the first part of their names
 }
 
@@ -44,7 +44,7 @@ func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target
 	}
 }
 
-// explain has the execution find out why nothing changes, if anybody asks.
+// explain makes the execution collect why nothing changes, if the sink wants it.
 func (e *execution) explain(sink engine.Sink) {
 	if !sink.Wants(engine.Unchanged) {
 		return
@@ -53,7 +53,7 @@ func (e *execution) explain(sink engine.Sink) {
 	e.why = engine.NewReasons(func(value any) bool { return aboutSecret || secrets != nil && secrets.Known(value) })
 }
 
-// patched is what the rule patches.
+// patched returns what the rule patches.
 func (e *execution) patched() patchSubject {
 	return patchSubject{Object: e.subject.Object.Object, Schema: e.schema, Why: e.why}
 }
@@ -99,9 +99,9 @@ func (e *execution) images(*variables.Scope) (any, error) {
 	return nil, &jmespath.NotFoundError{Key: "images"}
 }
 
-// seed is that of the rule's random values on this object. It depends on nothing
-// but the run's seed and the names involved, so that the order of objects does
-// not matter.
+// seed returns the seed of the rule's random values on this object. It depends only
+// on the run's seed and the names involved, so that the order of objects does not
+// matter.
 func (e *execution) seed() uint64 {
 	h := fnv.New64a()
 	_ = binary.Write(h, binary.BigEndian, e.world.Seed) // a hash takes everything
@@ -175,14 +175,14 @@ func (e *execution) meets(c *match.Conditions, s *variables.Scope, field string)
 	return nil
 }
 
-// aboutSecret tells whether what the rule looks at may be the content of a Secret.
-// Values too short to be found in texts would otherwise be told with a reason.
+// aboutSecret reports whether what the rule looks at may be the content of a Secret.
+// Values too short to be found in texts would otherwise be shown in a reason.
 func (e *execution) aboutSecret() bool {
 	isSecret := func(u *unstructured.Unstructured) bool { return u != nil && u.GetKind() == "Secret" }
 	return isSecret(e.matched.Object) || isSecret(e.subject.Object)
 }
 
-// failed says where in the rule an error comes from.
+// failed returns an error with its place in the rule.
 func (e *execution) failed(field string, err error) error {
 	return &RuleError{Field: field, Err: err}
 }
@@ -229,7 +229,7 @@ func (e *execution) finish(step *engine.Step, out patchResult) {
 	step.After = &unstructured.Unstructured{Object: out.Object}
 }
 
-// changedIdentity names the first field that tells which object it is and differs.
+// changedIdentity returns the first field that identifies the object and differs.
 func changedIdentity(before, after map[string]any) string {
 	for _, key := range []string{"apiVersion", "kind"} {
 		if !reflect.DeepEqual(before[key], after[key]) {

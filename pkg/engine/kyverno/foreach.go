@@ -32,7 +32,7 @@ type forEachEntry struct {
 	context       contextentry.Entries
 	preconditions *match.Conditions
 	mutation      mutation
-	notIdempotent string // as in patch.Result, because of the list or the context
+	notIdempotent string // as in patchResult, because of the list or the context
 }
 
 // maxForEachLevel bounds nesting; the cost of a level multiplies.
@@ -132,7 +132,7 @@ func (m *forEach) mutate(e *execution, s *variables.Scope, on patchSubject) (pat
 	}
 	if !diff.Shared(out.Object, before) && reflect.DeepEqual(out.Object, before) {
 		out.Object = before
-		on.Why.Add("one element undoes what another does")
+		on.Why.Add("one element reverts what another changes")
 	}
 	return out, nil
 }
@@ -144,8 +144,8 @@ type elementsScope struct {
 }
 
 // each runs an entry on its elements and accumulates into out. It counts the
-// elements that were patched; when none was and some were held back, the error
-// is the reason of the last.
+// elements that were patched; when none was and some were skipped, the error is the
+// reason of the last.
 func (f *forEachEntry) each(e *execution, s elementsScope, on patchSubject, out *patchResult) (int, error) {
 	elements, err := f.elements(e, s.Scope)
 	if err != nil {
@@ -181,8 +181,8 @@ func (f *forEachEntry) each(e *execution, s elementsScope, on patchSubject, out 
 	return patched, f.heldBack(on.Why, held, elements, patched)
 }
 
-// heldBack returns why the elements that were held back were, unless others were
-// patched: then that is but a reason why nothing more changes.
+// heldBack returns why elements were skipped, unless others were patched: then it is
+// only a reason why nothing more changes.
 func (f *forEachEntry) heldBack(why *engine.Reasons, held *PassedOverError, elements []any, patched int) error {
 	switch {
 	case held != nil && patched == 0:
@@ -193,12 +193,12 @@ func (f *forEachEntry) heldBack(why *engine.Reasons, held *PassedOverError, elem
 	case len(elements) == 0:
 		why.At(f.field).Add("the list %s is empty", f.list)
 	case patched == 0:
-		why.At(f.field).Add("the list %s holds nothing but null", f.list)
+		why.At(f.field).Add("the list %s has only null elements", f.list)
 	}
 	return nil
 }
 
-// whyOf takes the reasons of one element.
+// whyOf returns the list for the reasons of one element.
 func (f *forEachEntry) whyOf(index int, why *engine.Reasons) *engine.Reasons {
 	if why == nil {
 		return nil
@@ -256,7 +256,7 @@ func (f *forEachEntry) element(e *execution, s *variables.Scope, on patchSubject
 	return f.mutation.mutate(e, s, on)
 }
 
-// atElement says at which element of a list a rule failed.
+// atElement adds to an error at which element of a list the rule failed.
 func atElement(err error, index int) error {
 	var failed *RuleError
 	if !errors.As(err, &failed) {

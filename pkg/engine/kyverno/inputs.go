@@ -50,8 +50,8 @@ func (*Dialect) Supplied(d engine.Document) []*unstructured.Unstructured {
 // inputs are those of the rule's policy.
 func (e *execution) inputs() *inputs { return e.rule.policy.inputs }
 
-// operation is what the user's values say about the operation on an object;
-// empty where they leave it open.
+// operation returns the operation that the user's values give for an object; empty
+// where they give none.
 func (r *rule) operation(t engine.Target) engine.Operation {
 	o := engine.Operation(r.policy.inputs.values.Operation(r.policy.name, t.Key.Name))
 	switch o {
@@ -69,7 +69,7 @@ func (e *execution) giveElement(s *variables.Scope, foreach, element int) {
 	}
 }
 
-// isGiven tells whether the user gives the value of a context entry.
+// isGiven reports whether the user gives the value of a context entry.
 func (e *execution) isGiven(name string) bool {
 	_, given := e.given[name]
 	return given || e.inputs().values.GivesElements(e.rule.policy.name, e.rule.written, name)

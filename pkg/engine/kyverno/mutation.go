@@ -14,13 +14,13 @@ import (
 // mutation is what a rule does to an object.
 type mutation interface {
 	// mutate returns the object after the rule: the very map it was given where
-	// nothing changed. A *SkippedError says that the mutation holds itself back.
+	// nothing changed. The error is a *SkippedError where the mutation does not apply.
 	mutate(e *execution, s *variables.Scope, on patchSubject) (patchResult, error)
 }
 
-// decodeMutation reads the patches of a mutate block. rest is what else the rule
-// says: Kyverno substitutes variables in all of it before it patches, so that
-// one that cannot be resolved anywhere fails the rule.
+// decodeMutation reads the patches of a mutate block. rest is the rest of the rule:
+// Kyverno substitutes variables in all of it before it patches, so that one that
+// cannot be resolved anywhere fails the rule.
 func decodeMutation(m *policydecode.Fields, rest map[string]any) mutation {
 	legacy, foreach := decodeLegacyPatches(m), m.At("foreach")
 	if foreach.Value != nil {
@@ -59,9 +59,9 @@ func (m *substituted) mutate(e *execution, s *variables.Scope, on patchSubject) 
 	return m.mutation.mutate(e, s, on)
 }
 
-// patching is one patch or, in rules of Kyverno 1.0 to 1.5, several, each of what
-// the one before made of the object. One that holds itself back does not stop the
-// others.
+// patching is one patch or, in rules of Kyverno 1.0 to 1.5, several, each
+// applied to the result of the one before. One that does not apply does not stop
+// the others.
 type patching []*patch
 
 func (m patching) mutate(e *execution, s *variables.Scope, on patchSubject) (patchResult, error) {

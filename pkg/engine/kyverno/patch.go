@@ -38,7 +38,7 @@ type patchSubject struct {
 	Object map[string]any
 	// Schema looks up how the lists of the object merge; it may say nothing.
 	Schema func() engine.Schema
-	// Why takes why nothing changes; nil where nobody asks.
+	// Why collects why nothing changes; nil if not wanted.
 	Why *engine.Reasons
 }
 
@@ -48,7 +48,7 @@ type patchResult struct {
 	// shares with it whatever the patch did not touch.
 	Object   map[string]any
 	Warnings []engine.Warning
-	// NotIdempotent says why the patch may give another result on its own result.
+	// NotIdempotent is why the patch may give another result on its own result.
 	NotIdempotent string
 }
 

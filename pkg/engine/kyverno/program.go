@@ -37,7 +37,7 @@ func (p *program) Rules() []engine.RuleRef { return p.refs }
 // Selections names what the rules match.
 func (p *program) Selections() []engine.Selection { return p.selections }
 
-// Propagates tells whether there is a rule with targets.
+// Propagates reports whether there is a rule with targets.
 func (p *program) Propagates() bool { return p.propagates }
 
 // Evaluate runs the rules without targets. Each sees the object as the rule
@@ -128,8 +128,8 @@ func triedTwice(step, created engine.Step) engine.Step {
 	return step
 }
 
-// simulated is the operation to evaluate, and whether another may be tried. What
-// the user's values say about it comes first.
+// simulated returns the operation to evaluate, and whether another may be tried. The
+// user's values come first.
 func (r *rule) simulated(t engine.Target) (operation engine.Operation, open bool) {
 	o := cmp.Or(r.operation(t), t.Request.Operation)
 	if o == "" || o == engine.OperationAuto {

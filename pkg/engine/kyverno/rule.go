@@ -26,7 +26,7 @@ type rule struct {
 	asksOperation bool           // the operation can decide whether the rule runs
 	asksTrigger   bool           // what the rule does to its targets depends on the trigger's content
 	annotates     bool           // its targets carry a line about what it changed
-	notIdempotent string         // as in patch.Result, because of the context
+	notIdempotent string         // as in patchResult, because of the context
 	mutate        map[string]any // the block as it is written, or derived
 }
 
@@ -39,7 +39,7 @@ type ruleCompiler struct {
 	broken map[string]bool // by path
 }
 
-// add compiles a rule. Rules that do not mutate are none of this program's business.
+// add compiles a rule. Rules that do not mutate are ignored.
 func (c *ruleCompiler) add(n policydecode.Node) *rule {
 	f := n.Fields()
 	n.Rule = ruleName(f.Values)
@@ -61,8 +61,8 @@ func (c *ruleCompiler) add(n policydecode.Node) *rule {
 	return r
 }
 
-// derive adds the rules for Pod controllers. They say nothing that the rules
-// they come from have not said already.
+// derive adds the rules for Pod controllers. They report nothing, since the rules
+// they come from have reported it already.
 func (c *ruleCompiler) derive(raw []policydecode.Node, annotations map[string]string) {
 	rules := make([]map[string]any, len(raw))
 	for i, n := range raw {
@@ -137,7 +137,7 @@ func (r *rule) decodeMutate(f *policydecode.Fields) {
 	m.Done()
 }
 
-// lint tells what a rule that compiles probably does not mean.
+// lint warns of what a rule that compiles probably does not mean.
 func (r *rule) lint(f *policydecode.Fields) {
 	switch {
 	case r.match.Empty():
@@ -150,8 +150,8 @@ func (r *rule) lint(f *policydecode.Fields) {
 	}
 }
 
-// lintInstall tells of a rule with targets that the cluster's Kyverno would not
-// run when the policy is installed, since here every live trigger counts
+// lintInstall warns of a rule with targets that the cluster's Kyverno would not run
+// when the policy is installed, since here every live trigger counts
 // (pkg/policy/mutate.go: such runs know no operation).
 func (r *rule) lintInstall(n policydecode.Node) {
 	onInstall := r.policy.mutateOnUpdate

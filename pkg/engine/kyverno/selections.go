@@ -48,9 +48,9 @@ func (x kindIndex) rules(kind string) ruleSet {
 	return x.others
 }
 
-// selections says what the rules match, without repeating itself. Kinds come
-// from the whole block, so that what is listed is never too little; namespace,
-// name and labels narrow it where a server can tell them apart.
+// selections returns what the rules match, without duplicates. Kinds come from the
+// whole block, so that nothing that matches is missing; namespace, name and labels
+// narrow it where a server can filter by them.
 func selections(policies []*policy) []engine.Selection {
 	var out []engine.Selection
 	seen := map[string]bool{}

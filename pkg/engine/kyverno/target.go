@@ -29,16 +29,16 @@ type target struct {
 	labels   *metav1.LabelSelector
 }
 
-// TargetError is why an entry does not tell which objects it is about.
+// TargetError is why an entry does not name objects.
 type TargetError struct {
 	Field string // in the rule, such as "mutate.targets[0].name"
 	Err   error
 }
 
-// Error says where in the rule, and why.
+// Error gives the place in the rule and the reason.
 func (e *TargetError) Error() string { return fmt.Sprintf("%s: %v", e.Field, e.Err) }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *TargetError) Unwrap() error { return e.Err }
 
 // decodeTarget reads an entry. What is wrong goes to the node's report.
@@ -82,7 +82,8 @@ func lintTargetKinds(n policydecode.Node, targets []*target) {
 }
 
 // subjects names the objects to change, with the trigger's variables resolved; the
-// mapper, which may be nil, tells kinds without namespaces. The error is an *Error.
+// mapper, which may be nil, knows which kinds have no namespace. The error is a
+// *TargetError.
 func (t *target) subjects(s *variables.Scope, mapper meta.RESTMapper) (engine.Selection, error) {
 	rendered, err := t.template.Render(s)
 	if err != nil {

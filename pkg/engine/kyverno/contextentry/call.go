@@ -48,7 +48,7 @@ func decodeCall(f *policydecode.Fields) *call {
 	return c
 }
 
-// ask is what the request is about; prefix says whose it is.
+// ask describes the request; prefix names its owner.
 func (c *call) ask(prefix string) engine.Ask {
 	what := prefix + c.method + " " + c.written
 	if c.urlPath == nil {

@@ -61,7 +61,7 @@ func (c *configMap) asks(Globals) []engine.Ask {
 
 func (c *configMap) notIdempotent() string { return "" }
 
-// namespaceIn is where the ConfigMap is: what the policy says, else its own
+// namespaceIn returns where the ConfigMap is: as the policy has it, else its own
 // namespace, else "default". A Policy may not look anywhere else.
 func (c *configMap) namespaceIn(s *variables.Scope) (string, error) {
 	namespace, err := renderText(c.namespace, s)

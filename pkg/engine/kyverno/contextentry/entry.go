@@ -22,8 +22,8 @@ type entry struct {
 type source interface {
 	// load gets the data. The scope holds the entries before this one.
 	load(from *Sources, s *variables.Scope) (any, error)
-	// asks says what loading wants to know of the world; nothing for a source
-	// that computes its data.
+	// asks returns what loading reads from the cluster or from elsewhere; nothing for a
+	// source that computes its data.
 	asks(g Globals) []engine.Ask
 	// notIdempotent is for Entries.NotIdempotent.
 	notIdempotent() string
@@ -37,8 +37,8 @@ type Sources struct {
 	Values  *variables.Values // what the user answers in place of servers; may be nil
 }
 
-// Decode reads a list of entries. What is wrong goes to the node's report; an
-// entry that has no source is left out.
+// Decode reads a list of entries. What is wrong goes to the node's report; an entry
+// that has no source is skipped.
 func Decode(n policydecode.Node) Entries {
 	var out Entries
 	for _, item := range n.List() {
@@ -95,8 +95,8 @@ func (e Entries) Define(s *variables.Scope, from *Sources, given func(name strin
 	}
 }
 
-// NotIdempotent says why the entries may give something else in another run, or
-// when the object has been changed; empty where they may not.
+// NotIdempotent returns why the entries may have another value in another run, or
+// once the object has changed; empty if they cannot.
 func (e Entries) NotIdempotent() string {
 	for _, entry := range e {
 		if reason := entry.source.notIdempotent(); reason != "" {
@@ -106,8 +106,7 @@ func (e Entries) NotIdempotent() string {
 	return ""
 }
 
-// Asks is what the entries want to know of the world, with what is known of
-// GlobalContextEntries.
+// Asks returns what the entries read, given the GlobalContextEntries that are known.
 func (e Entries) Asks(g Globals) []engine.Ask {
 	var out []engine.Ask
 	for _, entry := range e {

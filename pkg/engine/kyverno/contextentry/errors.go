@@ -17,18 +17,18 @@ type UnavailableError struct {
 // Error names the field and the reason.
 func (e *UnavailableError) Error() string { return fmt.Sprintf("%s: %s", e.Field, e.Reason) }
 
-// RefusedCallError is a request that a policy wants and that is never made.
+// RefusedCallError is a request of a policy that is never made.
 type RefusedCallError struct {
 	Method, Target string
 	Reason         string
 }
 
-// Error says what was wanted and why it is refused.
+// Error names the request and why it is refused.
 func (e *RefusedCallError) Error() string {
 	return fmt.Sprintf("%s %s is refused: %s", e.Method, e.Target, e.Reason)
 }
 
-// Unsupported tells that loading failed because this program cannot, or may not,
+// Unsupported reports whether loading failed because this program cannot, or may not,
 // do what the entry asks for, where Kyverno could.
 func Unsupported(err error) bool {
 	var unavailable *UnavailableError
@@ -38,13 +38,13 @@ func Unsupported(err error) bool {
 	return errors.As(err, &unavailable) || errors.As(err, &refused) || errors.As(err, &function) || errors.As(err, &unanswered)
 }
 
-// decisive tells an error that no default may hide: the run was cancelled, or
+// decisive reports whether no default may hide an error: the run was cancelled, or
 // this program cannot do what the expression asks for.
 func (from *Sources) decisive(err error) bool {
 	return err != nil && (from.Context.Err() != nil || Unsupported(err))
 }
 
-// unreadableAnswer is an answer that is there and says nothing.
+// unreadableAnswer is an answer that cannot be used.
 type unreadableAnswer struct{ err error }
 
 func (e *unreadableAnswer) Error() string { return fmt.Sprintf("the answer is not JSON: %v", e.err) }

@@ -84,7 +84,7 @@ func (g *global) decodeResource(f *policydecode.Fields) {
 	f.Done()
 }
 
-// ask is what reading it wants to know.
+// ask describes what it reads.
 func (g *global) ask(what string) engine.Ask {
 	if g.call != nil {
 		return g.call.ask(what + ": ")

@@ -33,7 +33,7 @@ func decodeGlobalReference(n policydecode.Node) source {
 	return g
 }
 
-// asks is what the entry reads. One that is not among the documents of the run is
+// asks returns what the entry reads. One that is not among the documents of the run is
 // read from the cluster, and what it reads is not known.
 func (g *globalReference) asks(all Globals) []engine.Ask {
 	name, _, _ := strings.Cut(g.written, ".")

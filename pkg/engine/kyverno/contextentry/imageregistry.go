@@ -9,7 +9,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// imageLookup is what a registry says about an image
+// imageLookup is what a registry knows about an image
 // (pkg/engine/context/loaders/imagedata.go).
 type imageLookup struct {
 	field     string // "context[0].imageRegistry"

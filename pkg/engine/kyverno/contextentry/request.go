@@ -67,7 +67,7 @@ func (r *request) renderHeaders(s *variables.Scope) error {
 	})
 }
 
-// eachPair hands over the pairs of a list of {key, value}.
+// eachPair calls a function with each pair of a list of {key, value}.
 func eachPair(t *variables.Template, s *variables.Scope, take func(key string, value any) error) error {
 	if t == nil {
 		return nil
@@ -145,7 +145,7 @@ func (r *request) read(from *Sources, path string) (any, error) {
 }
 
 // fetch calls a service. Kyverno adds the token of its ServiceAccount; the user's
-// own credentials go nowhere.
+// own credentials are never sent.
 func (r *request) fetch(from *Sources) (any, error) {
 	if from.World.Remote == nil {
 		return nil, &UnavailableError{Field: r.field + ".service", Reason: "calls to web services are made only with --allow-http"}

@@ -59,7 +59,7 @@ func (v *variable) load(from *Sources, s *variables.Scope) (any, error) {
 	return notNil(value)
 }
 
-// asks is nothing: the expressions of a policy only see what others have loaded.
+// asks returns nothing: the expressions of a policy only see what others have loaded.
 func (v *variable) asks(Globals) []engine.Ask { return nil }
 
 func (v *variable) notIdempotent() string {

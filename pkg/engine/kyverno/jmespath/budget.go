@@ -48,8 +48,8 @@ func (b *Budget) SpendText(bytes int) error {
 	return b.Spend(bytes / 16)
 }
 
-// Measure walks a value as if it were a tree, which is how those who take it
-// will: a small expression can share one list so often that its text would not
+// Measure walks a value as if it were a tree, as whatever reads it will: a small
+// expression can share one list so often that its text would not
 // fit into any memory. It returns about how many bytes the value's JSON has.
 func (b *Budget) Measure(value any) (int, error) {
 	if err := b.Spend(1); err != nil {
@@ -105,7 +105,7 @@ func (b *Budget) Decode(text []byte) (any, error) {
 	return canonicalTree(value), nil
 }
 
-// LimitError says which bound an expression went beyond.
+// LimitError is a bound that an expression exceeded.
 type LimitError struct {
 	What string
 	Max  int

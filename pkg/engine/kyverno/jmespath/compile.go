@@ -14,7 +14,7 @@ type compiler struct {
 	depth int
 }
 
-// compile translates a node. atRoot tells whether it is evaluated on the data
+// compile translates a node. atRoot is set where it is evaluated on the data
 // itself, so that its identifiers are names of the context.
 func (c *compiler) compile(ast gojmespath.ASTNode, atRoot bool) (node, error) {
 	c.depth++

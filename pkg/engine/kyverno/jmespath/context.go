@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// podPaths says where the Pod specification of a kind is.
+// podPaths is where the Pod specification of a kind is.
 //
 //nolint:gochecknoglobals // an immutable table
 var podPaths = map[schema.GroupKind][]string{

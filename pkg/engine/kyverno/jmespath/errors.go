@@ -2,13 +2,13 @@ package jmespath
 
 import "fmt"
 
-// NotFoundError says that an object has no such key. Its words are Kyverno's.
+// NotFoundError is a key that an object does not have. Its words are Kyverno's.
 type NotFoundError struct{ Key string }
 
 // Error gives the key.
 func (e *NotFoundError) Error() string { return `Unknown key "` + e.Key + `" in path` }
 
-// SyntaxError says why a text is no expression that this package evaluates.
+// SyntaxError is a text that is no expression that this package evaluates.
 type SyntaxError struct {
 	Expression string
 	Reason     string
@@ -19,7 +19,7 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("invalid JMESPath expression %q: %s", shorten(e.Expression), e.Reason)
 }
 
-// isNotFound tells a missing key of this very expression from one that another
+// isNotFound distinguishes a missing key of this very expression from one that another
 // evaluation met, such as that of a context entry: the latter is never swallowed.
 func isNotFound(err error) bool {
 	_, ok := err.(*NotFoundError) //nolint:errorlint // wrapped ones are meant to differ

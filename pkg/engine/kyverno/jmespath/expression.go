@@ -116,14 +116,14 @@ func (e *Expression) Search(in *Interpreter, data any) (any, error) {
 	return result, nil
 }
 
-// String is the expression as it was written.
+// String returns the expression as it was written.
 func (e *Expression) String() string { return e.text }
 
-// NotIdempotent says why the same data can give another result in another run,
+// NotIdempotent returns why the same data can give another result in another run,
 // such as "reads the clock: time_now()"; empty where they cannot.
 func (e *Expression) NotIdempotent() string { return e.impure }
 
-// Uses tells whether the expression looks up a name in the data itself: request,
+// Uses reports whether the expression looks up a name in the data itself: request,
 // target, element, a context entry. An expression that takes the data as a whole
 // uses the names that its text mentions.
 func (e *Expression) Uses(name string) bool {

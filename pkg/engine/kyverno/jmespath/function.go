@@ -16,8 +16,8 @@ type env struct {
 	World *world
 }
 
-// world is a clock that stands still, a seeded source of random texts, and who is
-// told what functions make of the values of Secrets; nil for nobody.
+// world is a fixed clock, a seeded source of random texts, and the record of what
+// functions derive from secret values; nil if there is none.
 type world struct {
 	Now     time.Time
 	Random  *randomtext.Source
@@ -39,12 +39,12 @@ func lookupFunction(name string) (function, bool) {
 	return function{name: name, definition: d}, ok
 }
 
-// NotIdempotent says why equal arguments can give another result in another run,
+// NotIdempotent returns why equal arguments can give another result in another run,
 // such as "reads the clock: time_now()"; empty where they cannot.
 func (f function) NotIdempotent() string { return f.notIdempotent }
 
 // Call checks the arguments and calls the function. The error is a *CallError, of
-// this function or of one that an Expression calls, unless a *jsonvalue.LimitError
+// this function or of one that an Expression calls, unless a *LimitError
 // is the reason.
 func (f function) Call(e *env, args []any) (any, error) {
 	if err := f.check(e, args); err != nil {
@@ -64,7 +64,7 @@ func (f function) Call(e *env, args []any) (any, error) {
 // the reason why it failed is among that, because it may quote them.
 func (f function) markDerived(secrets engine.Secrets, args []any, result any, err error) {
 	var limit *LimitError
-	var inner *CallError // has been told of already
+	var inner *CallError // recorded already
 	var unsupported *UnsupportedError
 	switch {
 	case err == nil && !f.passes:
@@ -104,7 +104,7 @@ func (d *definition) check(e *env, args []any) error {
 	return nil
 }
 
-// CallError says why a function has no result for its arguments.
+// CallError is a function that has no result for its arguments.
 type CallError struct {
 	Function string
 	Err      error
@@ -115,12 +115,12 @@ func (e *CallError) Error() string {
 	return fmt.Sprintf("JMESPath function '%s': %v", e.Function, e.Err)
 }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *CallError) Unwrap() error { return e.Err }
 
 // UnsupportedError is the reason of a CallError where the function needs
 // what no evaluation may do.
 type UnsupportedError struct{ Needs string }
 
-// Error says what is needed.
+// Error names what is needed.
 func (e *UnsupportedError) Error() string { return "unsupported: it needs " + e.Needs }

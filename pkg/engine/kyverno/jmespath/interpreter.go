@@ -7,8 +7,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/randomtext"
 )
 
-// Interpreter is what expressions can see beside their data: a clock that stands
-// still and a seeded source of random values. It serves one evaluation: each use
+// Interpreter is what expressions can see beside their data: a fixed clock and a
+// seeded source of random values. It serves one evaluation: each use
 // of random() draws the next value and all searches share a bound on what they
 // may cost, so it is not for concurrent use.
 type Interpreter struct {
@@ -22,14 +22,14 @@ func New(now time.Time, seed uint64) *Interpreter {
 	return &Interpreter{world: world{Now: now, Random: randomtext.New(seed)}}
 }
 
-// WithSecrets has functions tell what they make of the values of Secrets. It returns the
-// interpreter.
+// WithSecrets makes functions record what they derive from secret values. It returns
+// the interpreter.
 func (in *Interpreter) WithSecrets(s engine.Secrets) *Interpreter {
 	in.world.Secrets = s
 	return in
 }
 
-// Secrets is who is told; nil for nobody.
+// Secrets returns the record of secret values; nil if there is none.
 func (in *Interpreter) Secrets() engine.Secrets { return in.world.Secrets }
 
 // Object is data that hands out its fields when they are asked for. Data given

@@ -40,7 +40,7 @@ func Number(v any) (float64, bool) {
 	return 0, false
 }
 
-// compareNumbers orders two numbers, and tells whether they are numbers.
+// compareNumbers orders two numbers, and reports whether they are numbers.
 func compareNumbers(a, b any) (int, bool) {
 	if i, ok := a.(int64); ok { // exact where both are integers
 		if j, ok := b.(int64); ok {
@@ -55,7 +55,7 @@ func compareNumbers(a, b any) (int, bool) {
 // Canonical returns a number as unstructured objects hold it: whole ones as
 // int64. What JSON cannot hold (infinities, NaN) is null.
 func Canonical(f float64) any {
-	const exact = 1 << 53 // beyond it a float64 no longer tells integers apart
+	const exact = 1 << 53 // beyond it a float64 no longer distinguishes integers
 	switch {
 	case math.IsNaN(f) || math.IsInf(f, 0):
 		return nil

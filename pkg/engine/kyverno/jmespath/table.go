@@ -6,8 +6,8 @@ type definition struct {
 	// variadic lets the last parameter repeat; unchecked leaves the number of
 	// arguments open, as Kyverno does for its clocks.
 	variadic, unchecked bool
-	// passes says that a result holds no text but whole values of the arguments, and
-	// names that say nothing of these.
+	// passes is set where a result holds no text but whole values of the arguments, and
+	// names that reveal nothing of these.
 	passes        bool
 	call          func(e *env, args []any) (any, error)
 	notIdempotent string

@@ -134,7 +134,7 @@ func md5Sum(e *env, args []any) (any, error) {
 	return hex.EncodeToString(sum[:]), e.SpendText(len(args[0].(string)))
 }
 
-// random says what Kyverno says of an empty pattern, which would give an empty text.
+// random refuses an empty pattern in Kyverno's words; it would give an empty text.
 func random(e *env, args []any) (any, error) {
 	if args[0] == "" {
 		return nil, errors.New("no pattern provided")

@@ -15,7 +15,7 @@ import (
 // returns the very map that it was given where nothing changed, and otherwise
 // one that shares with it whatever no operation touched; the document itself is
 // not modified. Where nothing changed, why holds what each operation found, or that
-// they undo each other; it is nil where nobody asks. The error is an *OperationError.
+// they undo each other; it may be nil. The error is an *OperationError.
 func (p Patch) Apply(doc map[string]any, why *engine.Reasons) (map[string]any, error) {
 	current, budget, wrote := doc, maxCopied, false
 	for i, o := range p.operations {
@@ -36,18 +36,18 @@ func (p Patch) Apply(doc map[string]any, why *engine.Reasons) (map[string]any, e
 	case len(p.operations) == 0:
 		why.Add("the patch has no operations")
 	case wrote:
-		why.Add("the operations undo each other")
+		why.Add("the operations revert each other")
 	}
 	return doc, nil
 }
 
-// idle says why the operation changes nothing where it does not.
+// idle returns why the operation changes nothing.
 func (o operation) idle() string {
 	switch o.op {
 	case opRemove:
-		return "there is no such path, so that there is nothing to remove"
+		return "there is no such path; nothing to remove"
 	case opTest:
-		return "it holds, and a test changes nothing"
+		return "the test passes, and changes nothing"
 	}
 	return "the object holds this value already"
 }

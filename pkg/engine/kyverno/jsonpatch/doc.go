@@ -5,7 +5,7 @@
 // for each patch the object would be encoded, applied to and decoded again, and all
 // of the result would be new. This package copies only the maps and lists on the way
 // to what an operation changes, so that what was not touched is shared and an
-// unchanged object is known as such; it says which operation found nothing to do,
+// unchanged object is known as such. It reports which operation found nothing to do,
 // and bounds what copies and indices may write. BenchmarkApply measures the two.
 //
 // The meaning is that of the library with the options that Kyverno 1.19 sets

@@ -33,14 +33,14 @@ const (
 	opCopy    = "copy"
 )
 
-// OperationError tells which operation of a patch cannot be read or applied.
+// OperationError is an operation of a patch that cannot be read or applied.
 type OperationError struct {
 	Index    int    // in the list, from 0
 	Op, Path string // empty where they could not be read
 	Err      error
 }
 
-// Error says which operation failed and why: "operation 1 (add /spec/x): reason".
+// Error names the operation and the reason: "operation 1 (add /spec/x): reason".
 func (e *OperationError) Error() string {
 	what := strings.TrimSpace(e.Op + " " + e.Path)
 	if what == "" {
@@ -49,7 +49,7 @@ func (e *OperationError) Error() string {
 	return fmt.Sprintf("operation %d (%s): %v", e.Index, what, e.Err)
 }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *OperationError) Unwrap() error { return e.Err }
 
 // maxDepth bounds paths, since add creates what is missing on its way.
@@ -152,7 +152,7 @@ func (o operation) checkWhole() error {
 }
 
 // parsePointer splits a JSON pointer into its unescaped tokens. No object of
-// Kubernetes has an empty key, so that an empty token is always a slip.
+// Kubernetes has an empty key, so that an empty token is always a mistake.
 func parsePointer(path string) ([]string, error) {
 	if path == "" {
 		return nil, nil
@@ -174,9 +174,9 @@ func parsePointer(path string) ([]string, error) {
 	return tokens, nil
 }
 
-// NotIdempotent says why applying the patch to its own result may change it
-// again; empty where nothing is known against it. Whether a number is an index
-// or a key is up to the object, so that a key such as /data/1 counts as well.
+// NotIdempotent returns why applying the patch to its own result may change it again;
+// empty if there is no such reason. Whether a number is an index or a key depends on
+// the object, so that a key such as /data/1 counts as well.
 func (p Patch) NotIdempotent() string {
 	for i, o := range p.operations {
 		if why := o.notIdempotent(); why != "" {

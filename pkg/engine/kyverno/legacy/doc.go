@@ -2,7 +2,7 @@
 // and mutate.overlay.
 //
 // Both are what Kyverno's documents of that time say, and where these are silent,
-// what its versions 1.0 and 1.1 did; from 1.2 on an overlay ran, untold, as
+// what its versions 1.0 and 1.1 did; from 1.2 on an overlay silently ran as
 // patchStrategicMerge, and 1.6 dropped both.
 //
 // In patches a path may end with a slash, a list that is added at an index is

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// PatchesError tells which operations of mutate.patches went wrong.
+// PatchesError is the operations of mutate.patches that cannot be read or applied.
 type PatchesError struct{ Errs []error } // *jsonpatch.OperationError
 
-// Error is what each of them says.
+// Error joins their texts.
 func (e *PatchesError) Error() string {
 	texts := make([]string, len(e.Errs))
 	for i, err := range e.Errs {
@@ -17,7 +17,7 @@ func (e *PatchesError) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Unwrap gives all reasons.
+// Unwrap returns all reasons.
 func (e *PatchesError) Unwrap() []error { return e.Errs }
 
 func joined(errs []error) error {
@@ -27,7 +27,7 @@ func joined(errs []error) error {
 	return &PatchesError{Errs: errs}
 }
 
-// AnchorError tells of an anchor that overlays do not have.
+// AnchorError is an anchor that overlays do not have.
 type AnchorError struct {
 	Path   string
 	Anchor string // such as "X()"
@@ -38,8 +38,8 @@ func (e *AnchorError) Error() string {
 	return fmt.Sprintf("%s: the anchor %s is none of an overlay, which knows () and +()", e.Path, e.Anchor)
 }
 
-// KindError tells of a list that holds mappings in the overlay and something else
-// in the object, or the other way round.
+// KindError is a list that holds mappings in the overlay and something else in the
+// object, or the other way round.
 type KindError struct{ Path string }
 
 // Error names the list.
@@ -47,7 +47,7 @@ func (e *KindError) Error() string {
 	return fmt.Sprintf("%s: the elements of the overlay's list are of another type than those that are there", e.Path)
 }
 
-// LimitError tells that an overlay is too large to be applied.
+// LimitError is an overlay that is too large to be applied.
 type LimitError struct {
 	What string
 	Max  int

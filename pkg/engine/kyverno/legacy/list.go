@@ -29,7 +29,7 @@ func (w *writer) mergeList(live []any, patch []*node, at listAt) (any, error) {
 		case isNew:
 			added = append(added, element)
 		case len(hits) == 0 && element.kind != isNull:
-			w.why.Add("no element of %s meets what the overlay asks of one", at.path)
+			w.why.Add("no element of %s matches the overlay", at.path)
 		}
 		for _, i := range hits {
 			object, _ := live[i].(map[string]any)

@@ -8,7 +8,7 @@ import (
 )
 
 // merge writes an overlay's value over what is there, of whatever type. A null
-// says nothing, since overlays do not delete.
+// writes nothing, since overlays do not delete.
 func (w *writer) merge(live any, patch *node, at string) (any, error) {
 	if err := w.step(); err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ type node struct {
 	// the node.
 	pattern    *pattern.Pattern
 	conditions bool // has a () itself or below it
-	scalars    bool // a map that says something beside maps, lists and +()
+	scalars    bool // a map with values other than maps, lists and +()
 	content    any  // of a map without conditions: the value without +() and null
 }
 
@@ -158,9 +158,8 @@ func (n *node) onlyConditions() bool {
 }
 
 // Apply writes the overlay to an object, which stays as it is. The result is the very
-// map that was given where nothing changed; then why holds what kept each part of the
-// overlay from being written that the object does not hold already. It is nil where
-// nobody asks.
+// map that was given where nothing changed; then why, which may be nil, holds what kept
+// each part of the overlay from being written that the object does not hold already.
 //
 // The error is a *strategicmerge.ConditionError when the overlay does not apply to this
 // object, a *KindError when it cannot be written, and a *LimitError when it would write

@@ -16,8 +16,7 @@ type Patches struct {
 	operations []operation
 }
 
-// operation is an operation as it was written, and what it is in a JSON patch of
-// today. Spread marks an add of a list at what may be the index of another one.
+// operation is an operation as it was written, and as a JSON patch. Spread marks an add of a list at what may be the index of another one.
 type operation struct {
 	fields map[string]any
 	patch  jsonpatch.Patch
@@ -31,7 +30,7 @@ func ParsePatches(list []any) (Patches, error) {
 	var errs []error
 	for i, element := range list {
 		fields, ok := element.(map[string]any)
-		// A lone slash is no path to the whole object, but a slip.
+		// A lone slash is no path to the whole object, but a mistake.
 		if path, isText := fields["path"].(string); ok && isText && path != "/" {
 			fields = maps.Clone(fields)
 			fields["path"] = strings.TrimSuffix(path, "/")
@@ -105,7 +104,7 @@ func (p Patches) Apply(object map[string]any, why *engine.Reasons) (map[string]a
 	return out, nil
 }
 
-// NotIdempotent says why applying the patches to their own result may change it
+// NotIdempotent returns why applying the patches to their own result may change it
 // again, as jsonpatch.Patch does.
 func (p Patches) NotIdempotent() string {
 	why := ""

@@ -14,7 +14,7 @@ import (
 // Conditions are compiled preconditions: immutable and safe for concurrent use.
 type Conditions struct {
 	any, all []condition
-	// hasAny tells an empty `any`, which is never met, from none, which always is.
+	// hasAny distinguishes an empty `any`, which never holds, from none, which always does.
 	hasAny bool
 }
 
@@ -27,13 +27,13 @@ type condition struct {
 	written    string // the key as the policy has it, where that holds variables
 }
 
-// ParseError says what is wrong with preconditions, and where in them.
+// ParseError is a mistake in preconditions.
 type ParseError struct {
 	Path string // such as "any[0].operator"; empty for the preconditions as a whole
 	Err  error
 }
 
-// Error says where and what.
+// Error gives the place and the mistake.
 func (e *ParseError) Error() string {
 	if e.Path == "" {
 		return e.Err.Error()
@@ -41,7 +41,7 @@ func (e *ParseError) Error() string {
 	return e.Path + ": " + e.Err.Error()
 }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *ParseError) Unwrap() error { return e.Err }
 
 // ParseConditions compiles preconditions: a map of `any` and `all`, or a list, which is
@@ -59,7 +59,7 @@ func ParseConditions(raw any) (*Conditions, error) {
 	return nil, &ParseError{Err: fmt.Errorf("a map of any and all, or a list, is needed, not %T", raw)}
 }
 
-// DecodeConditions is Parse for a place in a policy. Missing conditions are nil, and so are
+// DecodeConditions compiles the preconditions at a place in a policy. Missing conditions are nil, and so are
 // those with an error, which goes to the node's report.
 func DecodeConditions(n policydecode.Node) *Conditions {
 	if n.Value == nil {
@@ -192,9 +192,9 @@ func (c *condition) evaluate(s *variables.Scope) (*Failure, error) {
 	}, nil
 }
 
-// isSecret tells whether what the variables of a field stood for must not be told.
-// Output is masked later, but that finds neither a short value inside a text nor a
-// long one that was cut off.
+// isSecret reports whether the values of a field's variables must not be shown. Output
+// is masked later, but that finds neither a short value inside a text nor a long one
+// that was cut off.
 func isSecret(t *variables.Template, rendered any, s *variables.Scope) bool {
 	secrets := s.Interpreter().Secrets()
 	return secrets != nil && t != nil && !t.Static() && secrets.Known(rendered)
@@ -223,7 +223,7 @@ func (c *Conditions) Expressions() []*jmespath.Expression {
 	return all
 }
 
-// Verdict is what came of conditions.
+// Verdict is the result of evaluating conditions.
 type Verdict struct {
 	Met bool
 	// Failures are the conditions that did not hold and so decided the verdict;
@@ -231,7 +231,7 @@ type Verdict struct {
 	Failures []Failure
 }
 
-// Failure is a condition that did not hold, with what its variables stood for.
+// Failure is a condition that did not hold, with the values of its variables.
 type Failure struct {
 	Key      any
 	Operator Operator
@@ -239,11 +239,11 @@ type Failure struct {
 	Message  string // as the policy has it; may be empty
 	Place    string // in the conditions, such as "all[0]"
 	Written  string // the key as the policy has it; empty where that is no variable
-	// Discreet keeps what key and value stood for out of the text.
+	// Discreet keeps the values out of the text.
 	Discreet bool
 }
 
-// Why says which conditions did not hold, with what their keys stood for. It is
+// Why describes the conditions that did not hold, with the values of their keys. It is
 // empty for conditions that are met.
 func (v Verdict) Why() string {
 	if v.Met {
@@ -265,7 +265,7 @@ func (f Failure) String() string {
 	text := fmt.Sprintf("%s %s %s", show(f.Key), f.Operator, show(f.Value))
 	switch {
 	case f.Discreet:
-		text = strings.TrimSpace(f.Written + " does not meet " + string(f.Operator) + " (values of a Secret are not told)")
+		text = strings.TrimSpace(f.Written + " does not meet " + string(f.Operator) + " (values of a Secret are not shown)")
 	case f.Written != "":
 		text = fmt.Sprintf("%s is %s, wants %s %s", f.Written, show(f.Key), f.Operator, show(f.Value))
 	}

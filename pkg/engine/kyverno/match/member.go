@@ -31,8 +31,8 @@ func (o Operator) member(key, value any) bool {
 
 func (o Operator) negative() bool { return o == NotIn || o == AnyNotIn || o == AllNotIn }
 
-// old tells the deprecated operators, which know no ranges and, for lists as
-// keys, no wildcards.
+// old reports whether the operator is a deprecated one, which knows no ranges and, for
+// lists as keys, no wildcards.
 func (o Operator) old() bool { return o == In || o == NotIn }
 
 func texts(list []any) []string {
@@ -87,7 +87,7 @@ func (o Operator) memberOfList(keys []string, value any) bool {
 	return false
 }
 
-// decide tells whether the keys that are found are those that the operator asks for.
+// decide reports whether the keys that are found are those that the operator asks for.
 func (o Operator) decide(keys []string, found func(string) bool) bool {
 	missing := func(key string) bool { return !found(key) }
 	switch o {

@@ -10,7 +10,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 )
 
-// holdsFor tells whether an order of key and value is what the operator asks for.
+// holdsFor reports whether an order of key and value is what the operator asks for.
 func (o Operator) holdsFor(order int) bool {
 	switch o {
 	case GreaterThanOrEquals, DurationGreaterThanOrEquals:

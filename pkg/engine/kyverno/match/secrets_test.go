@@ -24,10 +24,10 @@ func TestAReasonTellsNoValueOfASecret(t *testing.T) {
 	s.Set("pin", "4711")
 	s.Set("name", "web")
 	for raw, want := range map[string]string{
-		`[{"key": "{{ pin }}", "operator": "Equals", "value": "x"}]`:           `[0]: {{ pin }} does not meet Equals (values of a Secret are not told)`,
+		`[{"key": "{{ pin }}", "operator": "Equals", "value": "x"}]`:           `[0]: {{ pin }} does not meet Equals (values of a Secret are not shown)`,
 		`[{"key": "{{ name }}", "operator": "Equals", "value": "x"}]`:          `[0]: {{ name }} is "web", wants Equals "x"`,
 		`[{"key": "{{ name }}", "operator": "Equals", "value": "4711"}]`:       `[0]: {{ name }} is "web", wants Equals "4711"`,
-		`[{"key": "{{ name }}", "operator": "AnyIn", "value": ["{{ pin }}"]}]`: `[0]: {{ name }} does not meet AnyIn (values of a Secret are not told)`,
+		`[{"key": "{{ name }}", "operator": "AnyIn", "value": ["{{ pin }}"]}]`: `[0]: {{ name }} does not meet AnyIn (values of a Secret are not shown)`,
 	} {
 		parsed, err := match.ParseConditions(decode(t, raw))
 		if err != nil {

@@ -31,7 +31,7 @@ func (m *Block) Kinds() []selector.Kind {
 	return out
 }
 
-// MayBe tells whether the block can match objects of a kind.
+// MayBe reports whether the block can match objects of a kind.
 func (m *Block) MayBe(kind string) bool {
 	for _, k := range m.Kinds() {
 		if selector.MatchWildcard(k.Kind, kind) {
@@ -59,7 +59,7 @@ func (m *Block) selecting() []*filter {
 	return m.filters[:min(1, len(m.filters))]
 }
 
-// narrow adds what the filter says beside kinds, as far as one selection can
+// narrow adds the filter's criteria beside kinds, as far as one selection can
 // hold it. An object without a name is matched by its generateName, so that a
 // name only narrows what has one: every live object.
 func (f *filter) narrow(s *engine.Selection) {
@@ -107,7 +107,7 @@ func (m *Block) Selections(namespace string) []engine.Selection {
 	return out
 }
 
-// OnlySubresources tells whether nothing but requests to subresources can match.
+// OnlySubresources reports whether nothing but requests to subresources can match.
 func (m *Block) OnlySubresources() bool {
 	kinds := m.Kinds()
 	for _, kind := range kinds {
@@ -118,7 +118,7 @@ func (m *Block) OnlySubresources() bool {
 	return len(kinds) > 0
 }
 
-// AsksOperation tells whether the operation can decide whether the block holds.
+// AsksOperation reports whether the operation can decide whether the block holds.
 func (m *Block) AsksOperation() bool {
 	if m == nil {
 		return false
@@ -131,7 +131,7 @@ func (m *Block) AsksOperation() bool {
 	return false
 }
 
-// NamesDeletion tells whether the block asks for DELETE by name, without which
+// NamesDeletion reports whether the block asks for DELETE by name, without which
 // the webhook is not called for deletions.
 func (m *Block) NamesDeletion() bool {
 	return slices.ContainsFunc(m.filters, func(f *filter) bool {
@@ -159,7 +159,7 @@ func (m *Block) Operations() []engine.Operation {
 	return out
 }
 
-// AsksRoles tells whether the role bindings of the requesting user count.
+// AsksRoles reports whether the role bindings of the requesting user count.
 func (m *Block) AsksRoles() bool {
 	return m != nil && slices.ContainsFunc(m.filters, func(f *filter) bool { return len(f.roles)+len(f.clusterRole) > 0 })
 }

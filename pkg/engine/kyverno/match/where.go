@@ -74,7 +74,7 @@ func (f *filter) unselected(namespace string) []demand {
 	})
 }
 
-// selected tells whether something holds of the selections of all kinds.
+// selected reports whether something holds of the selections of all kinds.
 func (f *filter) selected(holds func(engine.Selection) bool) bool {
 	kinds := f.kinds
 	if len(kinds) == 0 {

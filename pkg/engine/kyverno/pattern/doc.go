@@ -6,5 +6,5 @@
 // durations, quantities and the wildcards `*` and `?`. Maps and lists nest, and
 // their keys may be anchors. The behaviour is that of Kyverno 1.19's packages
 // engine/pattern and engine/validate; where those depend on Go's random map
-// order, this package goes by sorted keys and checks conditions first.
+// order, this package sorts keys and checks conditions first.
 package pattern

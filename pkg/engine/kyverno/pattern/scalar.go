@@ -226,7 +226,8 @@ func newComparison(op operator, text string) comparison {
 	return c
 }
 
-// mayBeDuration spares most texts the error of time.ParseDuration.
+// mayBeDuration reports whether a text can be a duration, to avoid the cost of the
+// error of time.ParseDuration.
 func mayBeDuration(text string) bool {
 	return text != "" && strings.IndexByte("+-.0123456789", text[0]) >= 0
 }

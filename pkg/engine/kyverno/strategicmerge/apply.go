@@ -9,12 +9,12 @@ import (
 // lists merge; the zero schema replaces every list that is not patched through
 // anchors. It returns the very map that it was given where nothing changed, otherwise
 // one that shares with it whatever the patch did not touch. The warnings are about
-// fields that were left out or written differently from what the patch, or Kyverno
-// 1.19, says.
+// fields that are left out, or written differently from the patch or from what
+// Kyverno 1.19 would write.
 //
 // Where nothing changed, why holds what kept each part of the patch from being written
-// that the object does not hold already; where something did, its reasons mean
-// nothing. It is nil where nobody asks.
+// that the object does not hold already; where something changed, its reasons mean
+// nothing. It may be nil.
 //
 // The error is a *ConditionError when the patch does not apply to this object, and a
 // *KindError when patch and object disagree about what a field holds.

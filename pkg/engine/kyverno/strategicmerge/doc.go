@@ -3,7 +3,7 @@
 //
 // Compile reads a patch once, into nodes that know their anchors (patch.go). Apply
 // checks the conditions (check.go), merges (merge.go, list.go) and, in the same walk,
-// finds out why nothing changes if somebody asks (reasons.go).
+// finds out why nothing changes if that is wanted (reasons.go).
 //
 // The conditions of a patch are all judged on the object as it was, then its
 // fields are written. In a list of maps this happens element by element: a
@@ -15,6 +15,6 @@
 // That is what Kyverno documents. Kyverno 1.19 itself shares one copy of a
 // pattern element between all live ones and moves touched elements to the front,
 // and so overwrites or loses data in cases which the tests of this package name.
-// Where such a case is recognised, a warning says what Kyverno would have done; this
-// is decided beside the merge (notes.go).
+// Where such a case is recognised, a warning describes what Kyverno would have done;
+// this is decided beside the merge (notes.go).
 package strategicmerge

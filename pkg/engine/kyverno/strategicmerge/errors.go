@@ -93,7 +93,7 @@ func (e *DirectiveError) Error() string {
 	return fmt.Sprintf("%s: %s is %v; it must be delete, replace or merge", e.Path, e.Key, e.Value)
 }
 
-// KindError says that patch and object hold different things at a path.
+// KindError is a path at which patch and object hold different kinds of values.
 type KindError struct {
 	Path       string
 	Patch, Got string // "map", "list" or "value"

@@ -14,8 +14,8 @@ import (
 // list element; they are merged together, so that all of them are judged on the
 // element as it was and the last one to set a field wins.
 type merger struct {
-	notes      *notes             // nil where nobody reads them
-	why        *engine.Reasons    // why nothing changes; nil where nobody asks
+	notes      *notes             // nil if not wanted
+	why        *engine.Reasons    // why nothing changes; nil if not wanted
 	difference pattern.Difference // of the condition that was checked last
 }
 

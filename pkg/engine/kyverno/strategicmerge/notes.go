@@ -42,11 +42,11 @@ func (n *notes) replaced(live []any, written any, rule listRule, at *place) {
 		}
 	}
 	if lost > 0 {
-		n.add("%s: no merge key is known of this list, so the patch replaces it as a whole, as Kyverno does; %d live elements differ or are gone", at, lost)
+		n.add("%s: this list has no known merge key, so the patch replaces it as a whole, as Kyverno does; %d live elements differ or are gone", at, lost)
 	}
 }
 
-// mergedByType notes a list whose keys only the schema's list type tells.
+// mergedByType notes a list whose keys come from the schema's list type alone.
 func (n *notes) mergedByType(live, merged []any, patch []*node, at listAt) {
 	if n == nil || len(live) == 0 || slices.EqualFunc(merged, patch, func(m any, p *node) bool { return diff.Same(m, p.value) }) {
 		return
@@ -57,7 +57,7 @@ func (n *notes) mergedByType(live, merged []any, patch []*node, at listAt) {
 // withoutKeys notes an element of a patch that is left out.
 func (n *notes) withoutKeys(at listAt) {
 	if n != nil {
-		n.add("%s: a pattern element without %s is left out, since it says neither which element it means nor that it means all of them, as (%s): \"*\" would; Kyverno 1.19 would empty the list",
+		n.add("%s: an element without %s is skipped: add it to patch one element, or (%s): \"*\" to patch all of them; Kyverno 1.19 would empty the list",
 			at, strings.Join(at.keys, " or "), at.keys[0])
 	}
 }
@@ -75,7 +75,7 @@ func (n *notes) named(patch *node, live []any, targets targets, at *place) {
 			continue
 		}
 		if merged, _, err := trial.mergeMap(object, []*node{patch}, at.element(i)); err == nil && !diff.Same(merged, object) {
-			n.add("%s: a pattern element that spells out its %s patches only the element with it; Kyverno 1.19 would patch every one whose conditions hold",
+			n.add("%s: an element of the patch that spells out its %s patches only the element with it; Kyverno 1.19 would patch every one whose conditions hold",
 				at, strings.Join(targets.names, " and "))
 			return
 		}
@@ -121,12 +121,12 @@ func (n *notes) several(patch []*node, sorted elements, at *place) {
 		}
 	}
 	if anchored > 1 {
-		n.add("%s: every pattern element with anchors patches the elements that meet it; Kyverno 1.19 would lose elements, or fields of them, when there are several", at)
+		n.add("%s: every element of the patch with anchors patches the elements that meet it; Kyverno 1.19 would lose elements, or fields of them, when there are several", at)
 	}
 }
 
 // patched notes where Kyverno 1.19 is known not to change an element, or the list
-// around it, in the way that the policy says.
+// around it, as the policy is written.
 func (n *notes) patched(patches []*node, live map[string]any, at *place) {
 	if n == nil || !slices.ContainsFunc(patches, (*node).isAnchored) {
 		return
@@ -135,8 +135,8 @@ func (n *notes) patched(patches []*node, live map[string]any, at *place) {
 	case slices.ContainsFunc(patches, func(p *node) bool { return p.global }):
 		n.add("%s: fields beside a <() are written to the elements that meet it; Kyverno 1.19 would ignore them", at)
 	case live["name"] == nil:
-		n.add("%s: the elements have no name, and are patched all the same; Kyverno 1.19 would not change them", at)
+		n.add("%s: the elements have no name, and are patched anyway; Kyverno 1.19 would not change them", at)
 	case !at.listRule().merge || len(at.listRule().keys) == 0:
-		n.add("%s: no merge key is known of this list, and only the fields of the patch are written; Kyverno 1.19 would replace the list by the patched fields", at)
+		n.add("%s: this list has no known merge key, and only the fields of the patch are written; Kyverno 1.19 would replace the list by the patched fields", at)
 	}
 }

@@ -53,8 +53,8 @@ type condition struct {
 	pattern *pattern.Pattern
 }
 
-// Compile reads a patch. The error is an *AnchorError or a *DirectiveError, or says
-// that the patch nests deeper than engine.DefaultLimits.
+// Compile reads a patch. The error is an *AnchorError or a *DirectiveError, or the
+// patch nests deeper than engine.DefaultLimits.
 func Compile(patch map[string]any) (*Patch, error) {
 	root, err := compile(patch, nil, 0)
 	if err != nil {

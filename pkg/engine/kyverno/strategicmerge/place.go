@@ -11,8 +11,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// place is where in the object the merge stands. What the schema says about it
-// is looked up when it is asked for, since most patches touch no list.
+// place is where in the object the merge is. Its schema is looked up when it is
+// needed, since most patches touch no list.
 type place struct {
 	parent *place
 	key    string // of a field
@@ -49,7 +49,7 @@ func (p *place) element(i int) *place {
 	return &place{parent: p, index: i, object: p.object}
 }
 
-// String is the path as users write it: spec.containers[0].image.
+// String returns the path as users write it: spec.containers[0].image.
 func (p *place) String() string {
 	if p == nil {
 		return ""
@@ -67,7 +67,7 @@ func (p *place) String() string {
 	}
 }
 
-// isLabels tells whether the map at this place holds labels or annotations,
+// isLabels reports whether the map at this place holds labels or annotations,
 // whose values the server only takes as strings.
 func (p *place) isLabels() bool {
 	return (p.key == "labels" || p.key == "annotations") && p.parent != nil && p.parent.key == "metadata"
@@ -78,11 +78,11 @@ type listRule struct {
 	merge  bool     // instead of being replaced
 	keys   []string // of a list of maps that merges; empty where none are known
 	known  bool     // the schema knows the field
-	byType bool     // only the list type says so, which Kyverno does not look at
+	byType bool     // only because of the list type, which Kyverno does not look at
 }
 
-// listRule asks the patch strategy first, as Kyverno does, and then the schema's
-// list type, which Kyverno does not know.
+// listRule looks at the patch strategy first, as Kyverno does, and then at the
+// schema's list type, which Kyverno does not know.
 func (p *place) listRule() listRule {
 	if p.rule == nil {
 		rule := p.lookListRule()
@@ -114,7 +114,7 @@ func (p *place) lookListRule() listRule {
 }
 
 // withSecondKey adds the second list-map key of the built-in lists that have
-// one, for schemas that only tell the patch merge key.
+// one, for schemas that only have the patch merge key.
 func withSecondKey(key string) []string {
 	switch key {
 	case "containerPort", "port":
@@ -126,7 +126,7 @@ func withSecondKey(key string) []string {
 	}
 }
 
-// patchMeta is what the schema says about the fields of the map at this place.
+// patchMeta returns the patch schema of the map at this place.
 func (p *place) patchMeta() strategicpatch.LookupPatchMeta {
 	if p == nil {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// What holds back the parts of a patch, for when all of it changes nothing. None of
-// this is worked out where nobody asks for reasons.
+// Why parts of a patch write nothing, for when all of it changes nothing. None of this
+// is worked out unless reasons are wanted.
 
 // alreadyThere is about a +() whose field the object has, with another value.
 func (m *merger) alreadyThere(field *node, value any, at *place) {
@@ -37,7 +37,7 @@ func (m *merger) nothingToDelete(missing bool, at *place) {
 	case at.parent == nil:
 		m.why.Add("a patch cannot delete the whole object")
 	case missing:
-		m.why.Add("%s is not there, so that there is nothing to remove", at)
+		m.why.Add("%s is not there; nothing to remove", at)
 	}
 }
 
@@ -45,14 +45,14 @@ func (m *merger) nothingToDelete(missing bool, at *place) {
 func (m *merger) withoutKeys(at listAt) {
 	m.notes.withoutKeys(at)
 	if m.why != nil {
-		m.why.Add("an element of the patch's %s has no %s, and is left out", at, strings.Join(at.keys, " or "))
+		m.why.Add("an element of the patch's %s has no %s, and is skipped", at, strings.Join(at.keys, " or "))
 	}
 }
 
 // nothingNamed is about an element that is to be removed.
 func (m *merger) nothingNamed(e *node, at listAt) {
 	if m.why != nil {
-		m.why.Add("no element of %s has %s, so that there is nothing to remove", at, m.named(e, at.keys))
+		m.why.Add("no element of %s has %s; nothing to remove", at, m.named(e, at.keys))
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// answer stands for what a server says to a request.
+// answer stands for a server's answer to a request.
 type answer struct {
 	method string // empty for every one
 	target string // a path of the API server, or a URL
@@ -16,7 +16,7 @@ type answer struct {
 	body   any
 }
 
-// StatusError is an answer that is given and says that the request failed.
+// StatusError is an answer given by the user that reports a failed request.
 type StatusError struct {
 	Status int64
 	Body   any
@@ -71,8 +71,8 @@ func statusCode(value any) int64 {
 	return 0
 }
 
-// Answer is what is given for a request to a path of the API server or to a URL;
-// an answer for its method comes before one for all. The error is a *StatusError
+// Answer returns the answer given by the user for a request to a path of the API
+// server or to a URL; an answer for its method comes before one for all methods. The error is a *StatusError
 // where the given status is no success.
 func (v *Values) Answer(method, target string) (body any, given bool, err error) {
 	if v == nil {
@@ -136,7 +136,7 @@ func compile(n policydecode.Node) *jmespath.Expression {
 	return path
 }
 
-// Entry is what is given for a GlobalContextEntry, or for one of its projections
+// Entry returns what the user gives for a GlobalContextEntry or one of its projections
 // (cmd/cli/kubectl-kyverno/store/mock.go).
 func (v *Values) Entry(in *jmespath.Interpreter, name, part string) (value any, given bool, err error) {
 	if v == nil || v.entries[name] == nil {

@@ -3,5 +3,5 @@
 // A Scope is the context that variables are looked up in; its entries may load
 // their data lazily. A Template is a value with variables, compiled once and
 // rendered for each evaluation. Substituted data is never substituted again:
-// what an object of the cluster says is no policy.
+// the content of objects is not policy.
 package variables

@@ -2,8 +2,7 @@ package variables
 
 import "fmt"
 
-// ResolveError says which variable, at which place of a document, has no value.
-// Its words are Kyverno's; errors.As finds a *jmespath.NotFoundError in it where
+// ResolveError is a variable of a document that has no value. Its words are Kyverno's; errors.As finds a *jmespath.NotFoundError in it where
 // a key is missing.
 type ResolveError struct {
 	Expression string
@@ -11,15 +10,15 @@ type ResolveError struct {
 	Err        error
 }
 
-// Error says what and where.
+// Error names the variable and its place.
 func (e *ResolveError) Error() string {
 	return fmt.Sprintf("failed to resolve %s at path %s: %v", e.Expression, e.Path, e.Err)
 }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *ResolveError) Unwrap() error { return e.Err }
 
-// EntryError says that a context entry could not be loaded.
+// EntryError is a context entry that could not be loaded.
 type EntryError struct {
 	Name string
 	Err  error
@@ -30,7 +29,7 @@ func (e *EntryError) Error() string {
 	return fmt.Sprintf("failed to load context entry %s: %v", e.Name, e.Err)
 }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *EntryError) Unwrap() error { return e.Err }
 
 // CycleError is the reason of an EntryError whose loading asks for itself.

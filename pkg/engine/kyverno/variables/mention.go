@@ -6,7 +6,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Mentions tells whether a text occurs in any string or key of a document.
+// Mentions reports whether a text occurs in any string or key of a document.
 func Mentions(doc any, text string) bool {
 	switch v := doc.(type) {
 	case string:
@@ -27,10 +27,10 @@ func Mentions(doc any, text string) bool {
 	return false
 }
 
-// Used tells whether a document holds variables or references.
+// Used reports whether a document holds variables or references.
 func Used(doc any) bool { return Mentions(doc, "{{") || Mentions(doc, "$(") }
 
-// Plain is a text that no variable has a part in; another one is engine.Computed.
+// Plain returns a text without variables, and engine.Computed for any other.
 func Plain(text string) string {
 	if Used(text) {
 		return engine.Computed

@@ -10,8 +10,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// ValuesNamespaces are the Namespaces that a Values document describes, in the order of
-// their names. What is wrong with it is for Add to report.
+// ValuesNamespaces returns the Namespaces that a Values document describes, by name.
+// Add reports what is wrong with the document.
 func ValuesNamespaces(document *unstructured.Unstructured) []*unstructured.Unstructured {
 	return namespaces(policydecode.Node{Report: &policydecode.Report{Warn: func(engine.CompileError) {}}, Value: document.Object}.Fields())
 }

@@ -18,14 +18,14 @@ var reference = regexp.MustCompile(`\\?\$\([^ )]+\)`)
 //nolint:gochecknoglobals // an immutable table
 var operators = []string{">=", "<=", ">", "<", "!"}
 
-// ReferenceError says that $(path) does not lead to a text in the document.
+// ReferenceError is a $(path) that does not lead to a text in the document.
 type ReferenceError struct {
 	Reference string
 	Path      string // of the text that holds it
 	Reason    string
 }
 
-// Error says what, where and the way out.
+// Error names the reference, its place, and how to escape it.
 func (e *ReferenceError) Error() string {
 	return fmt.Sprintf(`reference %s not resolved at path %s: %s; write \%s for the plain text`,
 		e.Reference, e.Path, e.Reason, e.Reference)

@@ -19,7 +19,7 @@ type part interface {
 }
 
 type (
-	// static has no variables; changed tells that escapes or references made it
+	// static has no variables; changed is set where escapes or references made it
 	// differ from what was parsed.
 	static struct {
 		value   any
@@ -120,12 +120,12 @@ func (r *renderer) text(segments []segment, path string) (string, error) {
 		}
 		b.WriteString(text)
 	}
-	r.tell(b.String(), parts...)
+	r.derive(b.String(), parts...)
 	return b.String(), nil
 }
 
-// tell has a text known as secret if something is that it was put together from.
-func (r *renderer) tell(text string, from ...any) {
+// derive marks a text as secret if it was put together from a secret.
+func (r *renderer) derive(text string, from ...any) {
 	if s := r.scope.Interpreter().Secrets(); s != nil && s.Any() {
 		s.Derive(text, from...)
 	}
@@ -157,7 +157,7 @@ func (r *renderer) expression(v *variable, path string) (*jmespath.Expression, e
 		}
 		expr, err := r.scope.tree.cache.Compile(text)
 		if err != nil {
-			r.tell(err.Error(), text) // it quotes a part of the text
+			r.derive(err.Error(), text) // it quotes a part of the text
 			return nil, &ResolveError{Expression: text, Path: path, Err: err}
 		}
 		return expr, nil
@@ -173,7 +173,7 @@ func (r *renderer) expression(v *variable, path string) (*jmespath.Expression, e
 	return v.expr, nil
 }
 
-// deleting tells whether the simulated request deletes the object.
+// deleting reports whether the simulated request deletes the object.
 func (r *renderer) deleting() bool {
 	if r.deleted == nil {
 		request, _, _ := r.scope.lookup("request")

@@ -74,8 +74,8 @@ func (s *Scope) Set(name string, value any) { s.bind(&binding{name: name, value:
 // entry of its parent loads it for itself alone, because it may see values that
 // the parent does not have.
 //
-// A load that returns a *jmespath.NotFoundError with the entry's own name says
-// that there is no such entry after all: queries meet a missing key.
+// A load that returns a *jmespath.NotFoundError with the entry's own name means
+// that there is no such entry after all: queries get a missing key.
 func (s *Scope) Define(name string, load func(*Scope) (any, error)) {
 	s.bind(&binding{name: name, load: load})
 }

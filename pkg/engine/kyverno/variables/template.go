@@ -32,10 +32,10 @@ type Template struct {
 //   - while request.operation is DELETE, request.object stands for request.oldObject.
 //
 // A patch that is itself a text, such as patchesJson6902, is a text like any
-// other: variables are inserted before anybody parses it.
+// other: variables are inserted before it is parsed.
 func Parse(doc any) (*Template, error) { return ParseAt(doc) }
 
-// Decode is Parse for a place in a policy. A missing value is nil, and so is one
+// Decode parses the value at a place in a policy. A missing value is nil, and so is one
 // with an error, which goes to the node's report.
 func Decode(n policydecode.Node) *Template {
 	if n.Value == nil {
@@ -49,9 +49,9 @@ func Decode(n policydecode.Node) *Template {
 	return t
 }
 
-// ParseAt is Parse for a document that is a part of a larger one: path says
-// where, such as "mutate", "patchStrategicMerge". It shows in errors and serves
-// absolute references; {{@}} always counts from the document itself.
+// ParseAt is like Parse for a document that is part of a larger one, at a path such
+// as "mutate", "patchStrategicMerge". The path shows in errors and in absolute
+// references; {{@}} always counts from the document itself.
 func ParseAt(doc any, path ...string) (*Template, error) {
 	p := parser{doc: doc, prefix: path}
 	root, err := p.parse(doc, nil)
@@ -71,7 +71,7 @@ func (t *Template) Render(s *Scope) (any, error) {
 	return t.root.render(&renderer{scope: s})
 }
 
-// Static tells whether there are no variables.
+// Static reports whether there are no variables.
 func (t *Template) Static() bool { _, ok := t.root.(static); return ok }
 
 // Expressions lists the expressions in the order of the document, maps by key.
@@ -79,8 +79,8 @@ func (t *Template) Static() bool { _, ok := t.root.(static); return ok }
 // as far as that is an expression.
 func (t *Template) Expressions() []*jmespath.Expression { return t.expressions }
 
-// NotIdempotent says why rendering on the same data can give another result in
-// another run; empty where it cannot.
+// NotIdempotent returns why rendering on the same data can give another result in
+// another run; empty if it cannot.
 func (t *Template) NotIdempotent() string {
 	var reasons []string
 	seen := make(map[string]bool)
@@ -173,7 +173,7 @@ func at(path []string, name string) []string {
 	return append(path[:len(path):len(path)], name)
 }
 
-// pointer is how errors name a place.
+// pointer returns a place as errors name it.
 func (p *parser) pointer(path []string) string {
 	return "/" + strings.Join(append(p.prefix[:len(p.prefix):len(p.prefix)], path...), "/")
 }

@@ -37,7 +37,7 @@ func NewValues() *Values {
 	}
 }
 
-// Add reads a Values document; what it says comes before what others have said.
+// Add reads a Values document, which overrides those before it.
 // What is wrong or unknown goes to the node's report.
 func (v *Values) Add(n policydecode.Node) {
 	f := n.Fields()
@@ -100,7 +100,7 @@ func decodeTree(n policydecode.Node) valuesTree {
 // maxParts is how many parts a name may have; each is a level of nesting.
 const maxParts = 128
 
-// isName reports what is no name of a variable.
+// isName checks that a text is the name of a variable, and reports what is not.
 func isName(n policydecode.Node, name string) bool {
 	parts := split(name)
 	switch {
@@ -168,10 +168,10 @@ func decodeBlocks(n policydecode.Node) []block {
 	return out
 }
 
-// Given are the values for one rule, by the name that the policy gives it, on one
+// Given returns the values for one rule, by the name that the policy gives it, on one
 // object: those of the rule before those of the object, before the global ones.
 // It returns nested mappings by the first parts of the names; nil when there are
-// none. Nobody may modify them.
+// none. They must not be modified.
 func (v *Values) Given(policy, rule, object string) map[string]any {
 	if v == nil {
 		return nil
@@ -179,7 +179,7 @@ func (v *Values) Given(policy, rule, object string) map[string]any {
 	return merged(merged(v.global, v.objects[objectName{policy, object}]), v.rules[ruleName{policy, rule}])
 }
 
-// Element are the values for one element of a foreach, of which index counts the
+// Element returns the values for one element of a foreach, of which index counts the
 // outermost ones of the rule; nil when there are none.
 func (v *Values) Element(policy, rule string, foreach, element int) map[string]any {
 	if v == nil {
@@ -201,7 +201,7 @@ func (v *Values) Element(policy, rule string, foreach, element int) map[string]a
 	return out
 }
 
-// GivesElements tells whether the elements of some foreach of a rule have values
+// GivesElements reports whether the elements of some foreach of a rule have values
 // whose names start with a name.
 func (v *Values) GivesElements(policy, rule, name string) bool {
 	if v == nil {
@@ -217,8 +217,8 @@ func (v *Values) GivesElements(policy, rule, name string) bool {
 	return false
 }
 
-// Operation is the operation of the request on an object; empty where no value
-// says which.
+// Operation returns the operation of the request on an object; empty where no value
+// gives one.
 func (v *Values) Operation(policy, object string) string {
 	if v == nil {
 		return ""
