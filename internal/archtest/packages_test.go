@@ -80,7 +80,7 @@ func rowsOf(page string) []string {
 	return rows
 }
 
-// covered tells whether a package has a row, or is below one that has.
+// covered reports whether a package has a row, or is below one that has.
 func covered(name string, rows []string) bool {
 	if slices.Contains(rows, name) || strings.Contains(name, "/internal/") {
 		return true

@@ -2,16 +2,16 @@ package engine
 
 import "context"
 
-// Authorizer answers what a user may do, as the API server would. An error says
-// that there is no answer, and why.
+// Authorizer decides what a user may do, as the API server would. An error means
+// that there is no decision, and says why.
 type Authorizer interface {
 	Authorize(context.Context, AccessRequest) (AccessDecision, error)
 }
 
-// AccessRequest is one question to an Authorizer: about Path where that is set,
-// else about a resource, of which an empty part stands for all.
+// AccessRequest is one question to an Authorizer: about Path if that is set, else
+// about a resource, of which an empty part stands for all.
 type AccessRequest struct {
-	// User is who would do it: the simulated user, or a service account that a
+	// User is the one who asks: the simulated user, or a service account that a
 	// policy names; empty for the user whose credentials the run has.
 	User UserInfo
 	Verb string

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// APIPath is what a path of an API server names. Paths that are no resource's, such
-// as /version or /apis/apps, have no Resource.
+// APIPath is what a path of an API server names. A path that is not that of a
+// resource, such as /version or /apis/apps, has no Resource.
 type APIPath struct {
 	Clean                     string // without the query, "." and ".."; starts with "/"
 	Group, Version            string
@@ -21,7 +21,7 @@ type APIPath struct {
 }
 
 // ParseAPIPath reads a path as it follows the server's address, perhaps with a query.
-// It refuses what names a server, so that no request can leave for another one.
+// It refuses a path that names a server, so that no request can go to another one.
 func ParseAPIPath(text string) (APIPath, error) {
 	u, err := url.Parse(text)
 	switch {
@@ -41,14 +41,14 @@ func ParseAPIPath(text string) (APIPath, error) {
 	return p, nil
 }
 
-// ReadAPIPath reads a path that is decoded already and has no query.
+// ReadAPIPath parses a path that is already decoded and has no query.
 func ReadAPIPath(decoded string) APIPath {
 	p := APIPath{Clean: path.Clean("/" + decoded)}
 	p.readResource(strings.Split(strings.Trim(p.Clean, "/"), "/"))
 	return p
 }
 
-// readResource follows the server's own reading of a path
+// readResource parses a path as the server does
 // (k8s.io/apiserver/pkg/endpoints/request/requestinfo.go).
 func (p *APIPath) readResource(segments []string) {
 	switch {
@@ -83,7 +83,7 @@ func (p APIPath) String() string {
 	return u.RequestURI()
 }
 
-// Refusal says why a policy may not make a request; empty where it may.
+// Refusal returns why a policy may not make a request, or "" if it may.
 func (p APIPath) Refusal(method string) string {
 	switch {
 	case p.Acts():
@@ -107,14 +107,14 @@ func on(values []string) bool {
 	return slices.ContainsFunc(values, func(v string) bool { return v != "false" && v != "0" })
 }
 
-// Acts reports whether a request to the path does something even when it is a GET or
-// a dry run: run a command in a container, open a tunnel, issue a token.
+// Acts reports whether a request to the path has an effect even if it is a GET or a
+// dry run: it runs a command in a container, opens a tunnel, issues a token.
 func (p APIPath) Acts() bool {
 	return p.legacy || slices.Contains([]string{"exec", "attach", "portforward", "proxy", "token"}, p.Subresource)
 }
 
-// Asks reports whether a POST to the path only asks what somebody may do, or who
-// it is. A TokenReview is not among them: it carries a credential.
+// Asks reports whether a POST to the path only asks what a user may do, or who the
+// user is. A TokenReview is not among them: it carries a credential.
 func (p APIPath) Asks() bool {
 	if p.Name != "" || p.watches {
 		return false

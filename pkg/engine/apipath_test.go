@@ -10,7 +10,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-func TestParse(t *testing.T) {
+func TestParseAPIPath(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		want engine.APIPath
@@ -40,7 +40,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestParseRefusesOtherServers(t *testing.T) {
+func TestParseAPIPathRefusesOtherServers(t *testing.T) {
 	for _, text := range []string{"https://example.com/api", "//example.com/api", "", "mailto:x", "/api/v1?a=%zz", "/api\x7f"} {
 		if p, err := engine.ParseAPIPath(text); err == nil {
 			t.Errorf("%q is read as %s", text, p)
@@ -48,7 +48,7 @@ func TestParseRefusesOtherServers(t *testing.T) {
 	}
 }
 
-func TestStringIsCanonical(t *testing.T) {
+func TestAPIPathString(t *testing.T) {
 	p, err := engine.ParseAPIPath("/api/v1/x/../pods?b=2&a=1")
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestStringIsCanonical(t *testing.T) {
 	}
 }
 
-func TestRefusal(t *testing.T) {
+func TestAPIPathRefusal(t *testing.T) {
 	const pod = "/api/v1/namespaces/shop/pods/web"
 	for _, c := range []struct{ method, path, want string }{
 		{"GET", pod, ""},
@@ -100,7 +100,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-func FuzzParse(f *testing.F) {
+func FuzzParseAPIPath(f *testing.F) {
 	f.Add("/api/v1/namespaces/shop/pods/web?x=1")
 	f.Add("/apis/apps/v1/../../x")
 	f.Add("/api/v1/pods%3Fwatch=true")

@@ -14,14 +14,14 @@ type Change struct {
 	Before, After *unstructured.Unstructured
 	// Target is what was evaluated, so that it can be evaluated again.
 	Target Target
-	// Scoped tells whether the object is one that the user chose, so that its
+	// Scoped reports whether the object is one that the user chose, so that its
 	// own rules ran, and not only one that a mutate-existing rule reached.
 	Scoped bool
-	// Fields is what differs between Before and After in the server's eyes, in
-	// path order; it is computed from the steps, never claimed by a dialect.
+	// Fields is what differs between Before and After as the server reads them, in
+	// path order. It is computed from the steps, never reported by a dialect.
 	Fields []FieldChange
-	// Steps are in the order in which they happened. A rule that did not match
-	// is a Step only when the run keeps reasons; else NotMatched names it.
+	// Steps are in the order in which they happened. A rule that did not match is a
+	// Step only if the run keeps reasons; otherwise it is in NotMatched.
 	Steps      []Step
 	NotMatched []RuleRef
 	// Impacts is what the change means beyond its fields, as far as the run had it
@@ -29,20 +29,20 @@ type Change struct {
 	Impacts []Impact
 }
 
-// Changed tells whether the object would differ.
+// Changed reports whether the object would differ.
 func (c *Change) Changed() bool { return len(c.Fields) > 0 }
 
-// Writes tells whether a rule wrote to the object, even if nothing is left of it.
+// Writes reports whether a rule wrote to the object, even if a later one undid it.
 func (c *Change) Writes() bool {
 	return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Outcome == Changed })
 }
 
-// Denied tells whether admission would refuse the object as it would be.
+// Denied reports whether admission would refuse the object as it would be.
 func (c *Change) Denied() bool {
 	return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Outcome == Denied })
 }
 
-// Incomplete tells whether a step failed, was denied or is unsupported, so that
+// Incomplete reports whether a step failed, was denied or is unsupported, so that
 // the whole effect of the policies on this object is not known.
 func (c *Change) Incomplete() bool {
 	return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Outcome.Incomplete() })

@@ -1,13 +1,13 @@
 package engine
 
-// Describer is a Program that says what its rules are about before there is any
-// object: for people who review policies, and for the permissions that a run needs.
+// Describer is a Program that describes its rules without any object: for people who
+// review policies, and to know the permissions that a run needs.
 type Describer interface {
-	// Describe has a Description for each of Rules, in that order.
+	// Describe returns a Description for each of Rules, in that order.
 	Describe() []Description
 }
 
-// Description is what a rule says about itself.
+// Description is what is known of a rule before it is evaluated.
 type Description struct {
 	Rule RuleRef
 	// Matches names the objects that the rule is evaluated on, or that set it off:
@@ -15,29 +15,29 @@ type Description struct {
 	Matches []Selection
 	// Where narrows Matches further than selections can, in the words of the rule's
 	// language: "namespaces: shop, bank", "unless annotations: frozen=true". All of it
-	// holds of what is changed.
+	// is true of an object that is changed.
 	Where []string
 	// Targets names the objects that the rule changes in place of those that set
 	// it off; empty where it changes what it matches. A part of a selection that
-	// only a trigger can tell is empty.
+	// depends on the trigger is empty.
 	Targets []Selection
 	// Existing is how the rule's own engine treats objects that exist already.
 	Existing Existing
 	// Operations are those that the rule is limited to; empty for any.
 	Operations []Operation
 	// Changes are the fields that the rule may change, in the words of its
-	// language, as far as they can be told; empty where they cannot.
+	// language, as far as they are known; empty if they are not.
 	Changes []string
-	// Asks is what the rule wants to know beside the object.
+	// Asks is what the rule reads besides the object.
 	Asks []Ask
 	// Gap says why the rule cannot be evaluated at all; nil where it can.
 	Gap error
 }
 
-// Existing says what becomes of objects that were there before the policy.
+// Existing is what happens to objects that existed before the policy.
 type Existing string
 
-// The ways of a rule with objects that exist.
+// The ways in which rules treat existing objects.
 const (
 	// OnAdmission rules change an object when a request for it passes by.
 	OnAdmission Existing = "admission"
@@ -47,13 +47,13 @@ const (
 	InBackground Existing = "background"
 )
 
-// Ask is one thing that a rule wants to know beside the object.
+// Ask is one thing that a rule reads besides the object.
 type Ask struct {
 	Of AskOf
 	// What names it for people: a URL, a path, an image, as the policy has it.
 	What string
 	// Objects are those that it reads, for AskObjects. A part that the policy
-	// computes is Computed; no Kind at all says that nothing is known of them.
+	// computes is Computed; no Kind at all means that nothing is known of them.
 	Objects Selection
 	// Method and Path are a request to the API server, for AskAPI and AskAccess.
 	// What the policy computes of a path is "*".
@@ -61,7 +61,7 @@ type Ask struct {
 }
 
 // Computed is the part of a Selection that is one plain text when a rule runs, and
-// cannot be told before: as a pattern, any text.
+// not known before: as a pattern, any text.
 const Computed = "?*"
 
 // AskOf is whom a rule asks.

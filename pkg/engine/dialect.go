@@ -9,9 +9,9 @@ import (
 
 // Dialect is one policy language.
 type Dialect interface {
-	// Name is how reports call the language: "kyverno", "gatekeeper", ...
+	// Name is the name of the language in reports: "kyverno", "gatekeeper", ...
 	Name() string
-	// Accepts says what an object of this kind is to the language.
+	// Accepts returns what an object of this kind is to the language.
 	Accepts(schema.GroupKind) Role
 	// Compile turns the documents, policies and inputs together, into one
 	// program. It returns the program of all that compiled beside an error that
@@ -44,10 +44,10 @@ type Compilation struct {
 	Documents []Document // in the order in which they were read
 	Rules     RuleFilter
 	Limits    Limits
-	// Annotate lets a dialect leave on the targets of mutate-existing rules, beside
-	// a change, the annotations by which its own engine tells of it.
+	// Annotate has a dialect add to the targets of mutate-existing rules the
+	// annotations by which its own engine records a change.
 	Annotate bool
-	// Warn takes lints: what compiles but is probably not what was meant. Never nil.
+	// Warn receives lints: what compiles but is probably not what was meant. Never nil.
 	Warn func(CompileError)
 }
 
@@ -59,7 +59,7 @@ type Compilation struct {
 type Program interface {
 	// Rules lists the rules in evaluation order, for reports.
 	Rules() []RuleRef
-	// Selections says which objects are worth listing for Evaluate and, in a
+	// Selections returns which objects are worth listing for Evaluate and, in a
 	// Propagator, for Effects: a superset of what matches.
 	Selections() []Selection
 	// Evaluate runs the rules that change the object they match, and returns the
@@ -70,7 +70,7 @@ type Program interface {
 
 // Propagator is a Program whose rules, on matching an object, change others.
 type Propagator interface {
-	// Propagates tells whether there is any such rule, so that a run without one
+	// Propagates reports whether there is any such rule, so that a run without one
 	// can do without the first pass.
 	Propagates() bool
 	// Effects turns a trigger into what is to be done to other objects. Effects
@@ -80,7 +80,7 @@ type Propagator interface {
 
 // Effect is what one rule, set off by one trigger, does to its subjects.
 type Effect interface {
-	// Rule and Trigger say whose effect this is.
+	// Rule and Trigger are what caused the effect.
 	Rule() RuleRef
 	Trigger() ObjectKey
 	// Subjects names the objects that it changes.

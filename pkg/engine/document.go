@@ -17,7 +17,7 @@ type Document struct {
 	Origin string
 }
 
-// Names are those by which a RuleRef may call the policy: its own, that with its
+// Names returns the names that a RuleRef may have for the policy: its own, that with its
 // namespace, and that with its kind where several kinds share it.
 func (d Document) Names() []string {
 	u := d.Object
@@ -25,8 +25,8 @@ func (d Document) Names() []string {
 	return []string{u.GetName(), namespace + "/" + u.GetName(), u.GetKind() + "/" + u.GetName()}
 }
 
-// CompileError tells what is wrong with a policy, in terms of the text its
-// author wrote. Dialects return several of them joined with errors.Join.
+// CompileError is what is wrong with a policy, in terms of the text that its author
+// wrote. Dialects return several of them joined with errors.Join.
 type CompileError struct {
 	Origin string // as in Document
 	Policy string // "ClusterPolicy team-labels"
@@ -55,7 +55,7 @@ func (e *CompileError) Error() string {
 	return b.String()
 }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *CompileError) Unwrap() error { return e.Err }
 
 // JoinedErrors returns the errors that errors.Join has put together, such as those of

@@ -101,7 +101,7 @@ func (k *KindFilter) only(typed []ObjectKey, gk schema.GroupKind) bool {
 	return k.plain && (whole || len(k.names) > 0)
 }
 
-// ObjectFacts are what the choice of an object depends on.
+// ObjectFacts is what the choice of an object depends on.
 type ObjectFacts struct {
 	Namespace, Name string
 	Labels          map[string]string
@@ -126,7 +126,7 @@ func (k *KindFilter) Wants(f ObjectFacts) bool {
 	return slices.ContainsFunc(k.selections, func(s selection) bool { return s.matches(f) })
 }
 
-// Names lists the objects that the user named; empty where any name will do.
+// Names lists the objects that the user named; empty if there is no such restriction.
 func (k *KindFilter) Names() []ObjectKey { return k.names }
 
 // Namespace is the one namespace that wanted objects can be in; empty when
@@ -193,8 +193,8 @@ func (s selection) matches(f ObjectFacts) bool {
 	return openOrMatch(s.Namespace, f.Namespace) && openOrMatch(s.Name, f.Name) && s.labels.Matches(labels.Set(f.Labels))
 }
 
-// leftOutOfWildcards names kinds that come and go in masses and are nobody's
-// configuration.
+// leftOutOfWildcards are kinds of which there are many short-lived objects that
+// nobody configures.
 func leftOutOfWildcards(gk schema.GroupKind) bool {
 	switch gk.Kind {
 	case "Event":

@@ -13,7 +13,7 @@ import (
 
 // What objects are wanted is tested by the contract of package contract; here it
 // is about what a server may be asked, which must never be too little.
-func TestWhatAServerMaySelect(t *testing.T) {
+func TestKindFilterLabelsAndNames(t *testing.T) {
 	web := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	front, err := labels.Parse("tier=front")
 	if err != nil {
@@ -53,7 +53,7 @@ func configMaps() *meta.RESTMapping {
 	return &meta.RESTMapping{GroupVersionKind: v1.WithKind("ConfigMap"), Resource: v1.WithResource("configmaps"), Scope: meta.RESTScopeNamespace}
 }
 
-func TestAResourceNamesAKind(t *testing.T) {
+func TestObjectFilterByResource(t *testing.T) {
 	owned := engine.ObjectFacts{Namespace: "shop", Name: "a", Controlled: true}
 	for resource, want := range map[string]struct{ kind, owned bool }{
 		"configmaps": {true, true}, "config*": {true, true}, "": {true, false}, "*": {true, false}, "secrets": {false, false},
@@ -69,7 +69,7 @@ func TestAResourceNamesAKind(t *testing.T) {
 	}
 }
 
-func TestTheVersionToReadInIsOneThatAllAskFor(t *testing.T) {
+func TestKindFilterReadAs(t *testing.T) {
 	for want, selections := range map[string][]engine.Selection{
 		"v1": {{Kind: "ConfigMap", ReadAs: "v1"}, {Kind: "*", Group: "*", ReadAs: "v1"}, {Kind: "Secret", ReadAs: "v2"}},
 		"":   {{Kind: "ConfigMap", ReadAs: "v1"}, {Kind: "ConfigMap"}},
@@ -86,7 +86,7 @@ func TestTheVersionToReadInIsOneThatAllAskFor(t *testing.T) {
 
 // Where the user keeps to a namespace, what policies want elsewhere asks for nothing
 // there, and does not stand in the way of what they want in it.
-func TestWhatIsWantedElsewhereIsNotAskedFor(t *testing.T) {
+func TestObjectFilterLeavesOutOtherNamespaces(t *testing.T) {
 	elsewhere := engine.Selection{Kind: "ConfigMap", Namespace: "platform", Name: "settings"}
 	here := engine.Selection{Kind: "ConfigMap", Namespace: "sh?p", Name: "a"}
 	for name, c := range map[string]struct {
@@ -104,7 +104,7 @@ func TestWhatIsWantedElsewhereIsNotAskedFor(t *testing.T) {
 	}
 }
 
-func TestABrokenLabelSelectorIsAnError(t *testing.T) {
+func TestNewObjectFilterErrors(t *testing.T) {
 	broken := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
 	if _, err := engine.NewObjectFilter([]engine.Selection{{Kind: "Pod", Labels: broken}}, engine.Scope{}); err == nil {
 		t.Error("no error")
@@ -112,7 +112,7 @@ func TestABrokenLabelSelectorIsAnError(t *testing.T) {
 }
 
 // As kubectl get: a namespace says nothing about objects that have none.
-func TestAKindWithoutANamespaceIsWantedBesideOneIfTheUserTypedIt(t *testing.T) {
+func TestObjectFilterOfClusterScopedKinds(t *testing.T) {
 	for name, c := range map[string]struct {
 		scope engine.Scope
 		want  bool

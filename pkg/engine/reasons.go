@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// The bounds of what is told.
+// The bounds of what is reported.
 const (
 	mostReasons = 3
 	mostBytes   = 80 // of one value
 )
 
-// HiddenValue stands for a value that must not be told.
+// HiddenValue stands for a value that must not be shown.
 const HiddenValue = "***"
 
-// Reasons gathers the reasons of one rule on one object. A nil List takes none, for
-// when nobody asks.
+// Reasons collects why one rule did what it did on one object. A nil Reasons collects
+// none, for runs that do not keep reasons.
 type Reasons struct {
 	place    string // in front of each reason
 	isSecret func(value any) bool
@@ -26,15 +26,15 @@ type Reasons struct {
 
 type gathered struct {
 	texts []string
-	more  int // beyond those that are told
+	more  int // beyond those that are kept
 }
 
-// NewReasons starts a list. It asks isSecret about each value before it tells it.
+// NewReasons returns an empty list, which hides the values for which isSecret holds.
 func NewReasons(isSecret func(value any) bool) *Reasons {
 	return &Reasons{isSecret: isSecret, gathered: &gathered{}}
 }
 
-// At is the same list for a part of the rule, which its reasons name.
+// At returns the same list for a part of the rule, which its reasons then name.
 func (l *Reasons) At(place string) *Reasons {
 	if l == nil {
 		return nil
@@ -42,7 +42,7 @@ func (l *Reasons) At(place string) *Reasons {
 	return &Reasons{place: l.place + place + ": ", isSecret: l.isSecret, gathered: l.gathered}
 }
 
-// Add adds a reason. What is beyond the bound is counted, and not worded.
+// Add adds a reason. Reasons beyond the bound are counted, and not formatted.
 func (l *Reasons) Add(format string, args ...any) {
 	switch {
 	case l == nil:
@@ -73,10 +73,10 @@ func (l *Reasons) Adopt(draft *Reasons) {
 	l.gathered.texts = texts[:most]
 }
 
-// Hides tells whether a value must not be told.
+// Hides reports whether a value must not be shown.
 func (l *Reasons) Hides(value any) bool { return l != nil && l.isSecret(value) }
 
-// Value is a value in the words of a reason.
+// Value returns a value as reasons show it.
 func (l *Reasons) Value(value any) string {
 	if l.Hides(value) {
 		return HiddenValue
@@ -84,7 +84,7 @@ func (l *Reasons) Value(value any) string {
 	return BriefValue(value)
 }
 
-// Err is all reasons as one error, nil where there are none.
+// Err returns all reasons as one error, or nil if there are none.
 func (l *Reasons) Err() error {
 	if l == nil || len(l.gathered.texts) == 0 {
 		return nil
@@ -108,8 +108,8 @@ func (e *UnchangedError) Error() string {
 	return text
 }
 
-// BriefValue is a value in few words: texts in quotes and shortened, maps and lists by
-// their size. Whoever calls it knows that the value may be told.
+// BriefValue returns a short form of a value: texts in quotes and shortened, maps and
+// lists by their size. It hides nothing.
 func BriefValue(value any) string {
 	switch v := value.(type) {
 	case string:

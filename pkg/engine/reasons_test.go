@@ -7,7 +7,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-func TestAListTellsTheFirstReasonsAndCountsTheOthers(t *testing.T) {
+func TestReasonsCountBeyondTheBound(t *testing.T) {
 	l := engine.NewReasons(func(any) bool { return false })
 	if err := l.Err(); err != nil {
 		t.Errorf("an empty list is no reason: %v", err)
@@ -23,7 +23,7 @@ func TestAListTellsTheFirstReasonsAndCountsTheOthers(t *testing.T) {
 	}
 }
 
-func TestNobodyAsks(t *testing.T) {
+func TestNilReasons(t *testing.T) {
 	var l *engine.Reasons
 	l.At("element 1").Add("a")
 	if err := l.Err(); err != nil {
@@ -31,7 +31,7 @@ func TestNobodyAsks(t *testing.T) {
 	}
 }
 
-func TestValuesAreToldInFewWords(t *testing.T) {
+func TestBriefValue(t *testing.T) {
 	l := engine.NewReasons(func(value any) bool { return value == "hunter2" })
 	for want, value := range map[string]any{
 		`"a"`:                                  "a",

@@ -26,7 +26,7 @@ type RemoteRequest struct {
 // ImageRegistry looks images up in their registries; it exists only when a flag
 // allows it.
 type ImageRegistry interface {
-	// Image finds what a reference such as "nginx" or "ghcr.io/org/app:v1" names.
+	// Image looks up a reference such as "nginx" or "ghcr.io/org/app:v1" names.
 	Image(ctx context.Context, reference string) (Image, error)
 }
 
@@ -47,7 +47,7 @@ type UnansweredError struct {
 	Reason       string
 }
 
-// Error says what was asked, and why there is no answer.
+// Error names the request and the reason.
 func (e *UnansweredError) Error() string {
 	return fmt.Sprintf("%s %s cannot be answered without a cluster: %s", e.Method, e.Path, e.Reason)
 }

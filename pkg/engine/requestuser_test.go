@@ -24,7 +24,7 @@ func (s *server) Raw(_ context.Context, method, path string, body []byte) ([]byt
 
 const alice = `{"status":{"userInfo":{"username":"alice","uid":"7","groups":["dev"],"extra":{"scopes":["a","b"]}}}}`
 
-func TestTheServerIsAskedOnceInARun(t *testing.T) {
+func TestRequestUserAsksOnce(t *testing.T) {
 	s := &server{answer: alice}
 	w := &engine.World{Raw: s, Memo: &engine.Memo{}}
 	for range 2 {
@@ -45,7 +45,7 @@ func TestTheServerIsAskedOnceInARun(t *testing.T) {
 	}
 }
 
-func TestAUserThatTheRequestNamesIsTaken(t *testing.T) {
+func TestRequestUserOfTheRequest(t *testing.T) {
 	s := &server{answer: alice}
 	u, err := engine.RequestUser(t.Context(), engine.Request{User: engine.UserInfo{Username: "bob"}}, &engine.World{Raw: s})
 	if err != nil || len(s.asked) > 0 {
@@ -56,7 +56,7 @@ func TestAUserThatTheRequestNamesIsTaken(t *testing.T) {
 	}
 }
 
-func TestNobodyIsKnown(t *testing.T) {
+func TestRequestUserUnknown(t *testing.T) {
 	const asks = "the policy asks who makes the request, which --request-user says"
 	for name, c := range map[string]struct {
 		world *engine.World

@@ -15,5 +15,5 @@ type Schema struct {
 	Patch strategicpatch.LookupPatchMeta
 }
 
-// Known tells whether there is a schema at all.
+// Known reports whether there is a schema at all.
 func (s Schema) Known() bool { return s.Types != nil }

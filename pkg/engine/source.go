@@ -17,8 +17,8 @@ type Reader interface {
 	// List streams what a selection names, page by page, in a stable order. A
 	// wildcard kind stands for every kind that can be listed.
 	List(context.Context, Selection) iter.Seq2[*unstructured.Unstructured, error]
-	// Schema tells how the server merges and compares objects of a kind. Its
-	// zero value stands for a kind that no schema is known of.
+	// Schema returns how the server merges and compares objects of a kind. It is the
+	// zero value for a kind without a known schema.
 	Schema(context.Context, schema.GroupVersionKind) (Schema, error)
 }
 
@@ -37,10 +37,10 @@ type UnreadableError struct {
 	Err  error
 }
 
-// Error says what could not be read and why.
+// Error is "cannot read WHAT: reason".
 func (e *UnreadableError) Error() string { return fmt.Sprintf("cannot read %s: %v", e.What, e.Err) }
 
-// Unwrap gives the server's answer.
+// Unwrap returns the server's error.
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
 // Source streams the objects to evaluate: those that both the selections of the

@@ -36,7 +36,7 @@ const (
 	NotMatched  Outcome = "not-matched"
 )
 
-// Incomplete tells whether the outcome leaves open what the policy would do.
+// Incomplete reports whether the outcome leaves open what the policy would do.
 func (o Outcome) Incomplete() bool { return o == Failed || o == Denied || o == Unsupported }
 
 // Warning is something a user should know about a step that went well.
@@ -80,7 +80,7 @@ type Sink interface {
 // --skip: "POLICY" or "POLICY/RULE". The zero value keeps all.
 type RuleFilter struct{ Only, Skip []string }
 
-// Keeps tells whether the rule takes part in the run.
+// Keeps reports whether the rule takes part in the run.
 func (f RuleFilter) Keeps(r RuleRef) bool {
 	named := func(list []string) bool {
 		for _, want := range list {

@@ -8,7 +8,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-func TestARuleCountsAnObjectOnceForWhatCameOfIt(t *testing.T) {
+func TestSummaryCountsAnObjectOncePerOutcome(t *testing.T) {
 	asked := engine.RuleRef{Policy: "share", Rule: "log-level"}
 	other := engine.RuleRef{Policy: "share", Rule: "credentials"}
 	tests := map[string]struct {
@@ -64,7 +64,7 @@ func TestARuleCountsAnObjectOnceForWhatCameOfIt(t *testing.T) {
 	}
 }
 
-func TestARuleThatNobodyAnnouncedIsCountedBehindTheOthers(t *testing.T) {
+func TestSummaryOfUnknownRules(t *testing.T) {
 	known, late, later := engine.RuleRef{Policy: "known"}, engine.RuleRef{Policy: "late"}, engine.RuleRef{Policy: "later"}
 	s := engine.NewSummary([]engine.RuleRef{known})
 	s.Add(&engine.Change{Steps: []engine.Step{{Rule: late, Outcome: engine.Failed}, {Rule: later, Outcome: engine.Denied}}})

@@ -12,7 +12,7 @@ import (
 
 // ObjectKey identifies an object: by UID where it is known, else by group,
 // kind, namespace and name. The version is how the object was read and never
-// counts towards its identity.
+// a part of its identity.
 type ObjectKey struct {
 	schema.GroupKind
 	Version, Namespace, Name, Subresource string
@@ -65,7 +65,7 @@ func (k ObjectKey) GroupVersionKind() schema.GroupVersionKind {
 	return k.GroupKind.WithVersion(k.Version)
 }
 
-// Identity is the key without what does not identify: comparable, for maps.
+// Identity returns the key reduced to what identifies the object, as a key for maps.
 func (k ObjectKey) Identity() ObjectKey {
 	k.Version = ""
 	if k.UID != "" {
@@ -74,14 +74,14 @@ func (k ObjectKey) Identity() ObjectKey {
 	return k
 }
 
-// Named is the identity of the object's name, whatever its UID: two objects
-// that held the same name one after the other share it.
+// Named returns the key without version and UID. Two objects that had the same name,
+// one after the other, share it.
 func (k ObjectKey) Named() ObjectKey {
 	k.Version, k.UID = "", ""
 	return k
 }
 
-// String is how messages name an object: "apps/Deployment shop/web",
+// String returns the name of the object for messages: "apps/Deployment shop/web",
 // "Node worker-1", "Deployment/scale shop/web".
 func (k ObjectKey) String() string {
 	var b strings.Builder
@@ -103,9 +103,9 @@ func (k ObjectKey) String() string {
 // Operation is what the simulated admission request does to the object.
 type Operation string
 
-// The operations a user may ask for. OperationAuto stands for UPDATE, with the
-// leave to evaluate a rule as CREATE when the operation alone keeps it from
-// running; such a Step says AsCreated.
+// The operations a user may ask for. OperationAuto stands for UPDATE, but a rule that
+// does not run only because of the operation is evaluated as for CREATE; its Step
+// is marked AsCreated.
 const (
 	OperationAuto   Operation = "auto"
 	OperationCreate Operation = "CREATE"
@@ -119,7 +119,7 @@ type UserInfo struct {
 	Groups   []string
 }
 
-// Empty tells whether no user was simulated at all.
+// Empty reports whether no user was simulated at all.
 func (u UserInfo) Empty() bool { return u.Username == "" && len(u.Groups) == 0 }
 
 // Request is the admission request that an evaluation simulates.
@@ -153,14 +153,14 @@ type Target struct {
 // Invocation is what one program, on one object, keeps between the two rounds of
 // an admission request.
 type Invocation struct {
-	// Kept is the program's own.
+	// Kept is of the program's own choice.
 	Kept any
 	// Again asks for the second round even where no later program changes the
 	// object behind this one.
 	Again bool
 }
 
-// With returns the target holding another state of the same object.
+// With returns the target with another state of the same object.
 func (t Target) With(object *unstructured.Unstructured) Target {
 	t.Object = object
 	return t

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// NotSetOffError is why a rule that changes other objects than those it matches
-// changes none at all: no object of the run sets it off.
+// NotSetOffError is the reason why a rule that changes other objects than those it
+// matches changes none at all: no object of the run triggers it.
 type NotSetOffError struct {
-	Wants []Selection // what sets it off, or a superset
+	Wants []Selection // what triggers it, or a superset
 	Near  int         // objects among them that were seen
 	// Namespace is the only one in which the run looked for them; empty for all.
 	Namespace string
@@ -16,7 +16,7 @@ type NotSetOffError struct {
 	Nearest *Step
 }
 
-// Error says what the rule waits for, and what came nearest.
+// Error names what would trigger the rule, and the object that came nearest.
 func (e *NotSetOffError) Error() string {
 	text := "no object sets the rule off"
 	if e.Nearest != nil {
@@ -33,8 +33,8 @@ func (e *NotSetOffError) Error() string {
 	return text
 }
 
-// Elsewhere lists what sets the rule off in other namespaces than the run read. What
-// may be in any namespace is not among it.
+// Elsewhere returns what triggers the rule in other namespaces than the one that the
+// run read. What may be in any namespace is not among it.
 func (e *NotSetOffError) Elsewhere() []Selection {
 	if e.Namespace == "" {
 		return nil
@@ -48,8 +48,8 @@ func (e *NotSetOffError) Elsewhere() []Selection {
 	return out
 }
 
-// NotTargetError is why a rule that objects have set off leaves another object
-// alone: none of them names it.
+// NotTargetError is the reason why a rule that was triggered does not change an
+// object: no trigger names it as its target.
 type NotTargetError struct {
 	Triggers int // the objects that set the rule off
 	// Trigger is the one that came nearest to naming the object, Target what it
@@ -84,7 +84,7 @@ func (e *NotTargetError) Error() string {
 	return b.String()
 }
 
-// asTrigger tells what became of an object that did not set a rule off.
+// asTrigger describes why an object did not trigger a rule.
 func asTrigger(s *Step) string {
 	outcome := string(s.Outcome)
 	if s.Outcome == NotMatched {
@@ -111,7 +111,7 @@ func selectionTexts(all []Selection) string {
 	return strings.Join(parts, ", ")
 }
 
-// unreached reports whether a step is there only for those who ask why.
+// unreached reports whether a step is only there because the run keeps reasons.
 func (s *Step) unreached() bool {
 	switch s.Err.(type) { //nolint:errorlint // as it was made here
 	case *NotSetOffError, *NotTargetError:

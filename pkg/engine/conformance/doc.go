@@ -3,9 +3,9 @@
 //
 // A case is one txtar file. Its first lines say what is shown; a line "not
 // idempotent: REASON" among them says that the result, evaluated again, changes
-// once more. The sections are
+// it again. The sections are
 //
-//	policy.DIALECT.yaml  the intent in one language; a dialect without one is not asked
+//	policy.DIALECT.yaml  the intent in one language; a dialect without one skips the case
 //	live.yaml            the objects that are evaluated
 //	world.yaml           other objects that exist (optional)
 //	request.yaml         operation, user and groups of the request (optional)
@@ -19,5 +19,5 @@
 //
 // The laws: nothing that was handed in is modified; the same question has the
 // same answer; evaluating the result again changes nothing; Before and Fields
-// give After; every field has a writer that says it changed something.
+// give After; every field has a writer whose step is "changed".
 package conformance

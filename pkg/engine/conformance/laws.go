@@ -15,7 +15,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// typeOf says how the server compares objects of a kind.
+// typeOf returns how the server compares objects of a kind.
 type typeOf func(schema.GroupVersionKind) diff.Type
 
 func schemaOf(ctx context.Context, w *engine.World) typeOf {
@@ -51,8 +51,8 @@ func wrote(c *engine.Change, rule engine.RuleRef) bool {
 }
 
 // addUp returns what is different between Before with its Fields and After.
-// Changes whose fields include whole elements of lists are left out: where an
-// element goes is not said by its path.
+// Changes whose fields include whole elements of lists are left out: the path
+// of an element does not give its place.
 func (a *answer) addUp(c *engine.Change) string {
 	if c.Before == nil || c.After == nil {
 		return ""
@@ -69,7 +69,7 @@ func (a *answer) addUp(c *engine.Change) string {
 	return cmp.Diff(c.After.Object, sum)
 }
 
-// set writes one field and tells whether its path can be followed.
+// set writes one field and reports whether its path can be followed.
 func set(object map[string]any, f engine.FieldChange) bool {
 	var at any = object
 	for _, element := range f.Path[:len(f.Path)-1] {

@@ -20,7 +20,7 @@ func Compare(before, after map[string]any, t Type) []engine.FieldChange {
 	return c.fields
 }
 
-// Equal tells whether Compare would find no difference between two values.
+// Equal reports whether Compare would find no difference between two values.
 func Equal(a, b any, t Type) bool {
 	c := comparison{}
 	c.values(nil, a, b, t)

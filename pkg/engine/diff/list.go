@@ -59,9 +59,9 @@ func (c *comparison) keyed(p fieldpath.Path, a, b keyedList, element Type) {
 	}
 }
 
-// movedBetween names the elements, given in their old order, that changed their
-// place among those that both lists hold: all but a longest run that kept its order, so that one
-// element taken to the front is one move and not a move of all others.
+// movedBetween returns the elements, given in their old order, that changed their
+// place among those that both lists hold: all but a longest run that kept its order,
+// so that an element taken to the front is one move and not a move of all others.
 func movedBetween(keys []fieldpath.PathElement, inB map[string]int) map[string]bool {
 	var common []string
 	for _, k := range keys {
@@ -152,8 +152,8 @@ func identify(a, b []any, t, element Type) (ka, kb []fieldpath.PathElement, ok b
 	return ka, kb, ok
 }
 
-// nameAll names every element, or none: one without a key, or a key that stands
-// twice, leaves only the index to go by.
+// nameAll names every element, or none: if an element has no key, or a key is not
+// unique, the elements can only be named by their index.
 func nameAll(items []any, key func(any) (fieldpath.PathElement, bool)) ([]fieldpath.PathElement, bool) {
 	out := make([]fieldpath.PathElement, len(items))
 	seen := make(map[string]bool, len(items))

@@ -8,14 +8,14 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Pointer is the RFC 6901 JSON pointer of a path in an object that holds it, and
-// whether the object does: of an added field that is the object after the
-// change, of a removed one the object before it. The last element of the path
-// may be absent when it is a field name.
+// Pointer returns the RFC 6901 JSON pointer of a path in an object, and whether the
+// object holds the path: for an added field this is the object after the change, for
+// a removed one the object before it. The last element of the path may be absent if
+// it is a field name.
 func Pointer(object any, p fieldpath.Path) (string, bool) { return PointersIn(object).Of(p) }
 
-// Lookup finds what a path names in an object, and whether the object holds it.
-// Of several list elements with one key it finds none.
+// Lookup returns the value at a path of an object, and whether there is one. It finds
+// no list element whose key is not unique.
 func Lookup(object any, p fieldpath.Path) (any, bool) {
 	for _, e := range p {
 		_, next, ok := step(object, e)
@@ -29,7 +29,7 @@ func Lookup(object any, p fieldpath.Path) (any, bool) {
 
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1") //nolint:gochecknoglobals // an immutable table
 
-// step goes from a value to the one that an element of a path names.
+// step returns the value that an element of a path names in another value.
 func step(v any, e fieldpath.PathElement) (token string, next any, ok bool) {
 	if e.FieldName != nil {
 		m, _ := v.(map[string]any)
@@ -45,7 +45,7 @@ func step(v any, e fieldpath.PathElement) (token string, next any, ok bool) {
 }
 
 // Index returns the index of the list element that an element of a path names, or
-// -1. Of several elements with one key it finds none.
+// -1. It finds no element whose key is not unique.
 func Index(list []any, e fieldpath.PathElement) int {
 	i := -1
 	switch {
@@ -62,8 +62,8 @@ func Index(list []any, e fieldpath.PathElement) int {
 	return i
 }
 
-// indexOf is the place of the one element that matches, or -1: several are as
-// good as none.
+// indexOf returns the index of the only element that matches, or -1 if there is none,
+// or more than one.
 func indexOf(list []any, matches func(any) bool) int {
 	found := -1
 	for i, item := range list {
@@ -78,7 +78,7 @@ func indexOf(list []any, matches func(any) bool) int {
 	return found
 }
 
-// hasKey tells whether an element has the key. A key field that the element
+// hasKey reports whether an element has the key. A key field that the element
 // lacks was a default of the schema when the path was made.
 func hasKey(item any, key value.FieldList) bool {
 	m, ok := item.(map[string]any)

@@ -9,15 +9,15 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Pointers finds the JSON pointers of many paths in one object, as Pointer does: it
-// looks through each list once, and not once for each path. The object must not be
-// modified meanwhile. It is used by one goroutine at a time.
+// Pointers finds the JSON pointers of many paths in one object. It searches each list
+// once, where Pointer searches it once for each path. The object must not be
+// modified meanwhile. It is not safe for concurrent use.
 type Pointers struct {
 	object any
 	lists  map[listID]map[string][]int
 }
 
-// listID is a list of the object, and the field that tells its elements apart.
+// listID is a list of the object, and the field that identifies its elements.
 type listID struct{ pointer, field string }
 
 // PointersIn returns the Pointers of an object.
@@ -41,7 +41,7 @@ func (p *Pointers) Of(path fieldpath.Path) (string, bool) {
 	return b.String(), true
 }
 
-// step is the function step for a value at a pointer.
+// step is like the function step, for the value at a pointer.
 func (p *Pointers) step(pointer string, v any, e fieldpath.PathElement) (token string, next any, ok bool) {
 	list, isList := v.([]any)
 	if !isList || e.FieldName != nil || e.Index != nil {
@@ -63,8 +63,8 @@ func (p *Pointers) step(pointer string, v any, e fieldpath.PathElement) (token s
 	return strconv.Itoa(places[i]), next, true
 }
 
-// places are those of the elements that a path element may mean: none that it does
-// mean is left out.
+// places returns the indices of the elements that a path element may name: all that it
+// does name, and perhaps others.
 func (p *Pointers) places(pointer string, list []any, e fieldpath.PathElement) []int {
 	id := listID{pointer: pointer}
 	var wanted value.Value

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Shared tells whether two maps, or two lists that are not empty, are one and the
-// same: neither a copy nor an equal.
+// Shared reports whether two maps, or two lists that are not empty, are one and the
+// same in memory.
 func Shared(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:
@@ -19,8 +19,9 @@ func Shared(a, b any) bool {
 	return false
 }
 
-// Same compares two values by content, without a walk through what is shared;
-// numbers compare by value, whatever their type. It knows no schema: Equal does.
+// Same reports whether two values have the same content. Shared parts are not
+// compared, and numbers compare by value, whatever their type. Unlike Equal it knows
+// no schema.
 func Same(a, b any) bool {
 	if Shared(a, b) {
 		return true

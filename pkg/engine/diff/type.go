@@ -17,8 +17,8 @@ type Type struct {
 	Schema *schema.Schema
 	Ref    schema.TypeRef
 	// EmptyIsAbsent holds for built-in kinds, where the server drops explicit
-	// nulls, and does not tell an empty list from none: protobuf, in which they are
-	// stored, knows no difference.
+	// nulls, and treats an empty list as none: protobuf, in which they are stored, has
+	// no difference.
 	EmptyIsAbsent bool
 }
 
@@ -43,9 +43,9 @@ func TypeOf(ctx context.Context, r engine.Reader, gvk apischema.GroupVersionKind
 	return t
 }
 
-// BuiltIn tells whether the group is served by the API server's own Go types,
+// BuiltIn reports whether the group is served by the API server's own Go types,
 // which know no null and drop zero values, and not by a CustomResourceDefinition.
-// The suffix alone does not tell: gateway.networking.k8s.io is made of custom
+// The suffix alone is not enough: gateway.networking.k8s.io is made of custom
 // resources.
 func BuiltIn(group string) bool {
 	switch group {
@@ -96,7 +96,7 @@ func (t Type) list() (*schema.List, bool) {
 	return a.List, true
 }
 
-// absent tells whether the server reads a value that is there as if it were not.
+// absent reports whether the server reads a value that is there as if it were not.
 // An empty list counts only where it is a list to the server, not where the value
 // may be anything, such as the default in the schema of a CustomResourceDefinition.
 func (t Type) absent(v any) bool {
@@ -111,7 +111,7 @@ func (t Type) absent(v any) bool {
 	return !known || a.List != nil && a.Map == nil && a.Scalar == nil
 }
 
-// isQuantity tells whether values are resource quantities, which the server
+// isQuantity reports whether values are resource quantities, which the server
 // compares by amount and writes in a canonical form.
 func (t Type) isQuantity() bool {
 	return t.Ref.NamedType != nil && strings.HasSuffix(*t.Ref.NamedType, ".api.resource.Quantity")

@@ -15,7 +15,7 @@ import (
 
 // change turns what was recorded into a Change: it compares neighbouring
 // states, so that each field has the rule that wrote it last, and a rule that
-// wrote what the server reads as the same is told as having changed nothing.
+// wrote what the server reads as the same is reported as having changed nothing.
 func (e *Evaluation) change(ctx context.Context, t engine.Target, scoped bool, rec *recorder) (*engine.Change, error) {
 	c := &engine.Change{
 		Subject: t.Key, Before: t.Object, After: t.Object, Target: t, Scoped: scoped,
@@ -67,7 +67,7 @@ func attribute(fields []engine.FieldChange, writes []write) []engine.FieldChange
 }
 
 // appendAttributed takes an added map apart when several rules filled it, so
-// that each of its fields is told with the rule that wrote it.
+// that each of its fields has the rule that wrote it.
 func appendAttributed(out []engine.FieldChange, f engine.FieldChange, writes []write) []engine.FieldChange {
 	added, isMap := f.To.(map[string]any)
 	if f.Kind != engine.Added || !isMap || len(added) == 0 || !sharedBySeveral(f.Path, writes) {
@@ -91,8 +91,7 @@ func sharedBySeveral(p fieldpath.Path, writes []write) bool {
 	return n > 1
 }
 
-// touches tells whether the rule wrote the path, a part of it, or something that
-// holds it.
+// touches reports whether the rule wrote the path, a part of it, or a parent of it.
 func (w write) touches(p fieldpath.Path) bool {
 	return slices.ContainsFunc(w.fields, func(f engine.FieldChange) bool {
 		n := min(len(p), len(f.Path))
@@ -100,7 +99,7 @@ func (w write) touches(p fieldpath.Path) bool {
 	})
 }
 
-// lastWriter is the last rule that touched the path. Paths that go by index may
+// lastWriter is the last rule that touched the path. Paths with an index may
 // have shifted between two rules; then no write is found, and the last rule that
 // changed anything is named.
 func lastWriter(p fieldpath.Path, writes []write) engine.RuleRef {

@@ -1,7 +1,7 @@
-// Package evaluation runs compiled programs over objects, and says of each object
-// what would change and which rule does it.
+// Package evaluation runs compiled programs over objects, and computes for each
+// object what would change and which rule changes it.
 //
-// It is the loop, and package engine the words for what goes in and out. Prepare
+// It is the loop; what goes in and out is defined in package engine. Prepare
 // collects what triggers of mutate-existing rules do to other objects, Run visits
 // every object once: a round of all programs, the API server's second round, and
 // then those effects. Which fields changed, and who wrote them last, is computed

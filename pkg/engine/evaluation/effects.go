@@ -41,7 +41,7 @@ type orderedEffect struct {
 	subjects               engine.Selection
 }
 
-// triggered is what one object set off.
+// triggered is what one object triggered.
 type triggered struct {
 	key      engine.ObjectKey
 	resource string // of the object; known where somebody asks for reasons
@@ -71,8 +71,8 @@ func (e *Evaluation) trigger(ctx context.Context, t engine.Target, programs []pr
 	return out, nil
 }
 
-// keep files the effects of one trigger, and what it has to report. Triggers
-// come here one after the other, in source order.
+// keep stores the effects of one trigger, and its steps. It is called for one
+// trigger after the other, in source order.
 func (e *Evaluation) keep(t *triggered) error {
 	for i := range t.effects {
 		t.effects[i].trigger = e.effects.triggers
@@ -86,10 +86,10 @@ func (e *Evaluation) keep(t *triggered) error {
 	return nil
 }
 
-// tellTriggers adds to an object's Change what the first pass has to say of it:
-// what it did, or failed to do, as a trigger, and, for those who ask, why rules
-// that other objects set off do not act on it.
-func (e *Evaluation) tellTriggers(c *engine.Change, acting []*orderedEffect) {
+// addTriggerSteps adds to an object's Change what the first pass found: what the
+// object did, or failed to do, as a trigger and, if the run keeps reasons, why rules
+// that other objects trigger do not change it.
+func (e *Evaluation) addTriggerSteps(c *engine.Change, acting []*orderedEffect) {
 	own := len(c.Steps)
 	e.reportTrigger(c)
 	unreached := e.reaches.unreached(c, acting)
@@ -101,8 +101,8 @@ func (e *Evaluation) tellTriggers(c *engine.Change, acting []*orderedEffect) {
 }
 
 // reportTrigger adds to an object's Change what it did, or failed to do, as a trigger.
-// That it does not match as one goes without saying of a rule that another trigger
-// made act on it.
+// That it does not match as a trigger is left out for a rule that another trigger
+// made change it.
 func (e *Evaluation) reportTrigger(c *engine.Change) {
 	rec, ok := e.triggers[c.Subject.Named()]
 	if !ok {
@@ -236,7 +236,7 @@ func (e *Evaluation) runUnvisited(ctx context.Context, visited map[engine.Object
 			return nil
 		}
 		visited[c.Subject.Named()] = true
-		e.tellTriggers(c, e.effects.on(c.Subject, c.Before))
+		e.addTriggerSteps(c, e.effects.on(c.Subject, c.Before))
 		return emit(c)
 	}
 	groups := e.effects.bySubjects()
@@ -322,7 +322,7 @@ func (e *Evaluation) runSubject(ctx context.Context, k engine.ObjectKey, u *unst
 	return emit(c)
 }
 
-// missing reports a subject that is not there, or may not be read, as a failed
+// missing reports a subject that does not exist, or may not be read, as a failed
 // step of each rule that wanted to change it.
 func (e *Evaluation) missing(ctx context.Context, s *subjects, cause error, emit func(*engine.Change) error) error {
 	if ctx.Err() != nil {

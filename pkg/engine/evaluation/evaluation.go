@@ -18,23 +18,23 @@ type Options struct {
 	// Workers is how many objects are evaluated side by side; 0 stands for one
 	// per processor. The order of the results never depends on it.
 	Workers int
-	// Reasons keeps the steps that did not match, with their reasons, and says of
-	// each object why the rules that other objects set off do not act on it.
+	// Reasons keeps the steps that did not match, with their reasons, and adds to each
+	// object why the rules that other objects trigger do not change it.
 	Reasons bool
-	// Chosen, where it is set, tells which objects the run is about. Others may set
-	// off rules, but no Change is made for them.
+	// Chosen, if set, reports whether the run is about an object. Others may trigger
+	// rules, but have no Change.
 	Chosen func(engine.ObjectKey) bool
 	// Namespace is the only one in which the source of triggers has any; empty for all.
-	// It is told to those who ask why a rule is not set off.
+	// It is part of the reason why a rule is not triggered.
 	Namespace string
 	// Request is simulated for objects that only a mutate-existing rule reached.
 	Request engine.Request
-	// Review, where it is set, may add Impacts to each Change to which a rule wrote,
+	// Review, if set, may add Impacts to each Change to which a rule wrote,
 	// before Run hands it over. Workers call it side by side. Its error ends the run.
 	Review func(context.Context, *Evaluation, *engine.Change) error
 }
 
-// chosen tells whether the run is about an object.
+// chosen reports whether the run is about an object.
 func (o *Options) chosen(k engine.ObjectKey) bool { return o.Chosen == nil || o.Chosen(k) }
 
 // Evaluation is one run of compiled programs over a set of objects.
@@ -55,7 +55,7 @@ type Evaluation struct {
 	unreadable []*engine.UnreadableError
 }
 
-// New joins the programs, in admission order, and the world they ask.
+// New returns an evaluation of programs, in admission order, that ask a world.
 func New(programs []engine.Program, w *engine.World, o Options) *Evaluation {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
@@ -115,7 +115,7 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 			if len(acting) > 0 {
 				visited[c.Subject.Named()] = true
 			}
-			e.tellTriggers(c, acting)
+			e.addTriggerSteps(c, acting)
 			return emit(c)
 		},
 	}
@@ -128,7 +128,7 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 	return e.runLeftTriggers(emit)
 }
 
-// Evaluate says what would become of one object: by its own rules, if it is in
+// Evaluate returns what would become of one object: by its own rules, if it is in
 // the user's scope, and by the Effects that name it.
 func (e *Evaluation) Evaluate(ctx context.Context, t engine.Target, scoped bool) (*engine.Change, error) {
 	rec := &recorder{reasons: e.options.Reasons}
@@ -159,8 +159,8 @@ func (e *Evaluation) reviewed(ctx context.Context, t engine.Target, scoped bool)
 
 // chain runs all programs in admission order, and then once more those that a
 // later one changed the object behind, or that ask for it themselves: the API
-// server's reinvocation. Which of its rules a program runs again is its own
-// business.
+// server's reinvocation. Which of its rules a program runs again is up to
+// the program.
 func (e *Evaluation) chain(ctx context.Context, t engine.Target, s engine.Sink) (*unstructured.Unstructured, error) {
 	object, last := t.Object, 0
 	invocations := make([]engine.Invocation, len(e.programs))
@@ -216,7 +216,7 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("internal error, please report it: %v (at %s)", e.Value, e.Place)
 }
 
-// panicPlace is where the panic that is being recovered from came from.
+// panicPlace returns the line of source that panicked, to be called while recovering.
 func panicPlace() string {
 	callers := make([]uintptr, 32)
 	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)]) // behind this and the deferred function
@@ -238,8 +238,8 @@ type recorder struct {
 	notMatched []engine.RuleRef
 }
 
-// Wants asks for the reasons of everything but, as a rule, of what did not match
-// or changed nothing.
+// Wants reports whether reasons for an outcome are kept: without Reasons, none of
+// rules that did not match or changed nothing.
 func (r *recorder) Wants(o engine.Outcome) bool {
 	return o != engine.NotMatched && o != engine.Unchanged || r.reasons
 }
@@ -253,7 +253,8 @@ func (r *recorder) Step(s engine.Step) {
 	r.steps = append(r.steps, s)
 }
 
-// isUnreadable notes an error that only takes a part of a listing away.
+// isUnreadable reports whether an error is about a part of a listing only, and
+// records it.
 func (e *Evaluation) isUnreadable(err error) bool {
 	var u *engine.UnreadableError
 	if !errors.As(err, &u) {

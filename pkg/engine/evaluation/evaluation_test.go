@@ -169,7 +169,7 @@ func told(changes []*engine.Change) []string {
 	return out
 }
 
-func TestFieldsGoToTheirLastWriter(t *testing.T) {
+func TestRunAttributesFieldsToTheirLastWriter(t *testing.T) {
 	got := told(run(t, world{configMap("a")},
 		rule{"first", "x", constant("1")}, rule{"second", "y", constant("2")}, rule{"third", "x", constant("3")}))
 	want := []string{"a .data.x=3 by third .data.y=2 by second"}
@@ -178,21 +178,21 @@ func TestFieldsGoToTheirLastWriter(t *testing.T) {
 	}
 }
 
-func TestWritingWhatIsThereIsNoChange(t *testing.T) {
+func TestRunOfARuleThatChangesNothing(t *testing.T) {
 	c := run(t, world{configMap("a", "x", "1")}, rule{"same", "x", constant("1")})[0]
 	if c.Changed() || c.Steps[0].Outcome != engine.Unchanged || c.After != c.Before {
 		t.Errorf("changed=%v outcome=%s", c.Changed(), c.Steps[0].Outcome)
 	}
 }
 
-func TestAChangeTakenBackIsNoChange(t *testing.T) {
+func TestRunOfAChangeThatIsUndone(t *testing.T) {
 	c := run(t, world{configMap("a", "x", "1")}, rule{"there", "x", constant("2")}, rule{"back", "x", constant("1")})[0]
 	if c.Changed() || c.After != c.Before {
 		t.Errorf("fields %v", c.Fields)
 	}
 }
 
-func TestOrderIsTheSourcesWhateverTheWorkers(t *testing.T) {
+func TestRunKeepsTheOrderOfTheSource(t *testing.T) {
 	var w world
 	var want []string
 	for i := range 99 {
@@ -206,7 +206,7 @@ func TestOrderIsTheSourcesWhateverTheWorkers(t *testing.T) {
 	}
 }
 
-func TestTwoTriggersOfOneTargetCompose(t *testing.T) {
+func TestRunComposesTriggersOfOneTarget(t *testing.T) {
 	w := world{configMap("target"), configMap("trigger-1"), configMap("trigger-2")}
 	got := told(run(t, w, appender{rule{name: "log", key: "names"}, engine.Selection{Kind: "ConfigMap", Namespace: "default", Name: "target"}}))
 	want := []string{"target .data.names=trigger-1;trigger-2; by log", "trigger-1", "trigger-2"}
@@ -215,7 +215,7 @@ func TestTwoTriggersOfOneTargetCompose(t *testing.T) {
 	}
 }
 
-func TestTargetsOutsideTheSourceFollow(t *testing.T) {
+func TestRunVisitsTargetsOutsideTheSource(t *testing.T) {
 	elsewhere := configMap("far")
 	elsewhere.SetNamespace("elsewhere")
 	w := world{configMap("trigger-1"), elsewhere}
@@ -250,7 +250,7 @@ func (s scaled) Get(ctx context.Context, k engine.ObjectKey) (*unstructured.Unst
 	return u, nil
 }
 
-func TestSubresourcesAreTargetsOfTheirOwn(t *testing.T) {
+func TestRunTreatsSubresourcesAsTargets(t *testing.T) {
 	w := world{configMap("trigger-1"), configMap("web-1"), configMap("web-2")}
 	for _, name := range []string{"web-1", "web-*"} {
 		p := appender{rule{name: "log", key: "names"}, engine.Selection{Kind: "ConfigMap", Subresource: "scale", Namespace: "default", Name: name}}
@@ -278,7 +278,7 @@ func TestSubresourcesAreTargetsOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestAMissingTargetIsAFailedStep(t *testing.T) {
+func TestRunOfAMissingTarget(t *testing.T) {
 	w := world{configMap("trigger-1"), configMap("trigger-2")}
 	p := appender{rule{name: "log", key: "names"}, engine.Selection{Kind: "ConfigMap", Namespace: "default", Name: "gone"}}
 	changes := run(t, w, p)
@@ -291,7 +291,7 @@ func TestAMissingTargetIsAFailedStep(t *testing.T) {
 	}
 }
 
-func TestAPanicIsAFailedStepAndTheRestGoesOn(t *testing.T) {
+func TestRunAfterAPanic(t *testing.T) {
 	boom := rule{"boom", "x", func(engine.Target) string { panic("index out of range") }}
 	c := run(t, world{configMap("a")}, boom, rule{"after", "y", constant("1")})[0]
 	var p *evaluation.PanicError
@@ -310,7 +310,7 @@ func (r reinvoked) Evaluate(_ context.Context, t engine.Target, _ *engine.World,
 	return r.write(t, s, engine.ObjectKey{}), nil
 }
 
-func TestProgramsBeforeTheLastChangeRunOnceMore(t *testing.T) {
+func TestRunReinvokesPrograms(t *testing.T) {
 	seen := func(t engine.Target) string {
 		v, _, _ := unstructured.NestedString(t.Object.Object, "data", "y")
 		return v
@@ -321,7 +321,7 @@ func TestProgramsBeforeTheLastChangeRunOnceMore(t *testing.T) {
 	}
 }
 
-func TestEvaluationModifiesNothing(t *testing.T) {
+func TestRunModifiesNothing(t *testing.T) {
 	u := configMap("a", "x", "1")
 	before := u.DeepCopy()
 	run(t, world{u}, rule{"r", "x", constant("2")})
@@ -330,7 +330,7 @@ func TestEvaluationModifiesNothing(t *testing.T) {
 	}
 }
 
-func TestAnUnreadablePartDoesNotEndTheRun(t *testing.T) {
+func TestRunGoesOnAfterAnUnreadablePart(t *testing.T) {
 	e := evaluation.New([]engine.Program{rule{"r", "x", constant("1")}}, &engine.World{}, evaluation.Options{})
 	n := 0
 	if err := e.Run(t.Context(), partly{}, func(*engine.Change) error { n++; return nil }); err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// reaches is what the first pass learns of the rules that change other objects
-// than those they match, for those who ask why such a rule left an object alone.
-// Nil, where nobody asks, learns nothing.
+// reaches records in the first pass how far the rules got that change other objects
+// than those they match, so that a run can say why such a rule did not change an
+// object. Nil, for a run that keeps no reasons, records nothing.
 type reaches struct {
 	namespace string   // in which triggers were looked for; empty for all
 	all       []*reach // by program and rule
@@ -22,11 +22,11 @@ type reaches struct {
 type reach struct {
 	rule     engine.RuleRef
 	place    int                // among the others
-	wants    []engine.Selection // what sets it off, or a superset
-	triggers int                // the objects that set it off
+	wants    []engine.Selection // what triggers it, or a superset
+	triggers int                // the objects that triggered it
 	near     int                // other objects that could
 	nearest  *engine.Step       // of the one of them that came nearest
-	broken   *engine.Step       // of the first for which it cannot be said
+	broken   *engine.Step       // of the first for which it is not known
 	effects  []*orderedEffect
 }
 
@@ -44,8 +44,8 @@ func newReaches(programs []propagation, namespace string) *reaches {
 	return x
 }
 
-// described are the rules of a propagating program. Of one that does not tell,
-// all may propagate, on anything that it selects.
+// described returns the rules of a propagating program. If it is no Describer, all of
+// them may propagate, on anything that it selects.
 func described(p engine.Program) []engine.Description {
 	if d, ok := p.(engine.Describer); ok {
 		return d.Describe()
@@ -57,7 +57,7 @@ func described(p engine.Program) []engine.Description {
 	return out
 }
 
-// byRank orders steps by rule; what no rule is to blame for comes first.
+// byRank orders steps by rule; those of no rule come first.
 func (x *reaches) byRank(a, b engine.Step) int {
 	place := func(s *engine.Step) int {
 		if r := x.byRule[s.Rule]; r != nil {
@@ -68,7 +68,7 @@ func (x *reaches) byRank(a, b engine.Step) int {
 	return cmp.Compare(place(&a), place(&b))
 }
 
-// note learns what became of one object as a trigger.
+// note records what became of one object as a trigger.
 func (x *reaches) note(t *triggered) {
 	if x == nil {
 		return
@@ -87,7 +87,7 @@ func (x *reaches) note(t *triggered) {
 	}
 }
 
-// missed takes note of an object that did not set the rule off.
+// missed records an object that did not trigger the rule.
 func (r *reach) missed(t *triggered, s *engine.Step) {
 	if s.Outcome.Incomplete() && r.broken == nil {
 		r.broken = s
@@ -101,8 +101,8 @@ func (r *reach) missed(t *triggered, s *engine.Step) {
 	}
 }
 
-// couldBe tells whether the selection may name the object, of which only the identity
-// is looked at: what its labels lack is worth telling.
+// couldBe reports whether the selection may name the object, of which only the identity
+// is looked at: labels that it lacks are worth reporting.
 func (t *triggered) couldBe(s engine.Selection) bool {
 	return s.MatchesResource(t.resource) && s.MatchesName(t.key)
 }
@@ -128,8 +128,8 @@ func (x *reaches) index(effects []*orderedEffect) {
 	}
 }
 
-// unreached says, for each rule with no effect among those that act on the
-// object, why there is none.
+// unreached returns, for each rule that has no effect on the object, a step that says
+// why.
 func (x *reaches) unreached(c *engine.Change, acting []*orderedEffect) []engine.Step {
 	if x == nil || c.Before == nil {
 		return nil
@@ -165,8 +165,8 @@ func (r *reach) why(c *engine.Change, namespace string) error {
 	return out
 }
 
-// maxCompared is with how many effects of a rule an object is compared, to tell
-// the nearest: with all of them, many objects and many triggers would take for ever.
+// maxCompared bounds the effects of a rule that an object is compared with to find
+// the nearest: with many objects and many triggers, all of them would take forever.
 const maxCompared = 1000
 
 // nearer reports whether a is the shorter list of mismatches. An object of another

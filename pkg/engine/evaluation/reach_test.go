@@ -90,7 +90,7 @@ func reasons(t *testing.T, w world, o evaluation.Options, p engine.Program) []st
 	return out
 }
 
-func TestWhyARuleThatOthersSetOffLeavesAnObjectAlone(t *testing.T) {
+func TestReasonsOfUntriggeredRules(t *testing.T) {
 	asked := func() *unstructured.Unstructured { return labelled(configMap("asked"), "app", "db") }
 	named := func(ns, name string) engine.Selection {
 		return engine.Selection{Version: "v1", Kind: "ConfigMap", Namespace: ns, Name: name}
@@ -164,7 +164,7 @@ func TestWhyARuleThatOthersSetOffLeavesAnObjectAlone(t *testing.T) {
 	}
 }
 
-func TestCountsAreTheSameForThoseWhoAskWhy(t *testing.T) {
+func TestReasonsDoNotChangeCounts(t *testing.T) {
 	w := world{configMap("asked"), configMap("trigger-1"), configMap("held-1"), configMap("settings")}
 	p := pointing{rule: rule{name: "p", key: "names"}, targets: []engine.Selection{{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "settings"}}}
 	count := func(reasons bool) []engine.RuleSummary {
@@ -183,7 +183,7 @@ func TestCountsAreTheSameForThoseWhoAskWhy(t *testing.T) {
 	}
 }
 
-func TestARuleThatActsOnAnObjectDoesNotTellThatItIsNoTrigger(t *testing.T) {
+func TestReasonsLeaveOutTriggersOfRulesThatAct(t *testing.T) {
 	w := world{configMap("settings"), configMap("trigger-1"), configMap("other")}
 	p := pointing{rule: rule{name: "p", key: "names"}, targets: []engine.Selection{{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "settings"}}}
 	for _, why := range []bool{false, true} {
@@ -212,7 +212,7 @@ func TestARuleThatActsOnAnObjectDoesNotTellThatItIsNoTrigger(t *testing.T) {
 
 func isAsked(k engine.ObjectKey) bool { return k.Name == "asked" }
 
-func TestARuleThatWaitsForAnotherKindSaysForWhich(t *testing.T) {
+func TestReasonsNameTheKindOfTheTrigger(t *testing.T) {
 	w := world{secretObject("asked"), secretObject("other")}
 	got := reasons(t, w, evaluation.Options{Reasons: true}, pointing{rule: rule{name: "p"}})
 	want := []string{"Secret default/asked not-matched: no object sets the rule off: it waits for ConfigMap trigger-*, ConfigMap default/other, of which the run saw none"}
@@ -221,7 +221,7 @@ func TestARuleThatWaitsForAnotherKindSaysForWhich(t *testing.T) {
 	}
 }
 
-func TestARuleThatWaitsForAnotherNamespaceSaysWhichTheRunReads(t *testing.T) {
+func TestReasonsNameTheNamespaceOfTheRun(t *testing.T) {
 	for name, tc := range map[string]struct {
 		others world
 		want   string
@@ -246,14 +246,14 @@ func TestARuleThatWaitsForAnotherNamespaceSaysWhichTheRunReads(t *testing.T) {
 	}
 }
 
-func TestNobodyWhoDoesNotAskIsToldWhy(t *testing.T) {
+func TestNoReasonsByDefault(t *testing.T) {
 	p := pointing{rule: rule{name: "p"}, targets: []engine.Selection{{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "settings"}}}
 	if got := reasons(t, world{configMap("asked"), configMap("trigger-1"), configMap("settings")}, evaluation.Options{}, p); len(got) > 1 {
 		t.Errorf("told %q", got)
 	}
 }
 
-func TestARunAboutOneObjectIsToldOfNoOther(t *testing.T) {
+func TestReasonsOfChosenObjectsOnly(t *testing.T) {
 	settings := engine.Selection{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "settings"}
 	p := pointing{rule: rule{name: "p", key: "names"}, targets: []engine.Selection{settings}}
 	others := world{configMap("trigger-1"), configMap("held-1")}

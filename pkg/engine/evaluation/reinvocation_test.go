@@ -29,7 +29,7 @@ func (r rounds) Evaluate(_ context.Context, t engine.Target, _ *engine.World, _ 
 	return t.Object, nil
 }
 
-func TestAProgramKeepsWhatItKnowsForASecondRoundThatItAsksFor(t *testing.T) {
+func TestReinvocationKeepsState(t *testing.T) {
 	for again, want := range map[bool]int{true: 2, false: 1} {
 		var seen, other []any
 		programs := []engine.Program{rounds{again, &seen}, rounds{false, &other}}

@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 )
 
-func TestOnlyWhatRulesWroteToIsReviewed(t *testing.T) {
+func TestReviewOfWrittenObjects(t *testing.T) {
 	w := world{configMap("a", "k", "old"), configMap("b", "k", "new"), configMap("c")}
 	var reviewed atomic.Int64
 	e := evaluation.New([]engine.Program{rule{"p", "k", constant("new")}}, &engine.World{Reader: w}, evaluation.Options{
@@ -41,7 +41,7 @@ func TestOnlyWhatRulesWroteToIsReviewed(t *testing.T) {
 	}
 }
 
-func TestAReviewThatFailsEndsTheRun(t *testing.T) {
+func TestReviewErrorEndsTheRun(t *testing.T) {
 	w := world{configMap("a")}
 	broken := errors.New("broken")
 	e := evaluation.New([]engine.Program{rule{"p", "k", constant("v")}}, &engine.World{Reader: w}, evaluation.Options{

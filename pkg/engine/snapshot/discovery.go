@@ -13,8 +13,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// discover answers the paths below /api and /apis that tell which kinds there
-// are: the stable ones of Kubernetes itself, which servers have by default, those
+// discover answers the paths below /api and /apis that list the kinds: the stable ones of Kubernetes itself, which servers have by default, those
 // of the CustomResourceDefinitions, and those of the objects.
 func (s *Snapshot) discover(p engine.APIPath) ([]byte, error) {
 	kinds := s.kinds()

@@ -120,7 +120,7 @@ func builtinKinds() []schema.GroupVersionKind {
 }
 
 // clusterScoped knows the built-in kinds that have no namespace; Go types do not
-// tell. A test compares it with a real server's discovery.
+// know that. A test compares it with a real server's discovery.
 func clusterScoped(gk schema.GroupKind) bool {
 	switch gk.Group {
 	case "":

@@ -21,8 +21,8 @@ import (
 )
 
 // Raw answers a GET as an API server with these objects would: of an object or
-// its status, of a collection, of what /api and /apis tell about the kinds. What
-// is not there is an error for which apierrors.IsNotFound holds; any other request
+// its status, of a collection, of the kinds in /api and /apis. What
+// does not exist is an error for which apierrors.IsNotFound holds; any other request
 // is an *engine.UnansweredError.
 func (s *Snapshot) Raw(_ context.Context, method, target string, _ []byte) ([]byte, error) {
 	p, err := engine.ParseAPIPath(target)
@@ -76,7 +76,7 @@ func (s *Snapshot) mappingOf(p engine.APIPath) (*meta.RESTMapping, error) {
 	return mapping, nil
 }
 
-// noSuchPath is what a server says about a resource that it does not have.
+// noSuchPath is the error of a server for a resource that it does not have.
 func noSuchPath(p engine.APIPath) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: 404, Reason: metav1.StatusReasonNotFound,
@@ -156,7 +156,7 @@ func (o *listOptions) selects(e *entry) bool {
 	})
 }
 
-// isDiscovery tells whether a path asks which kinds there are.
+// isDiscovery reports whether a path asks which kinds there are.
 func isDiscovery(p engine.APIPath) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(p.Clean, "/"), "/")
 	return slices.Contains([]string{"api", "apis"}, first)

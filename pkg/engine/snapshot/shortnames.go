@@ -6,7 +6,7 @@ import (
 )
 
 // builtinShortNames are the short names of Kubernetes' own resources, which their
-// Go types do not tell. A test compares them with a real server's discovery.
+// Go types do not have. A test compares them with a real server's discovery.
 var builtinShortNames = map[string]schema.GroupResource{ //nolint:gochecknoglobals // an immutable table
 	"cm":     {Resource: "configmaps"},
 	"cs":     {Resource: "componentstatuses"},

@@ -22,8 +22,8 @@ import (
 type Options struct {
 	// World holds objects that exist but are not evaluated themselves.
 	World []*unstructured.Unstructured
-	// Namespace is where objects of namespaced kinds are that do not say; empty
-	// stands for "default".
+	// Namespace is that of namespaced objects without one; empty stands for
+	// "default".
 	Namespace string
 }
 
@@ -94,7 +94,7 @@ func validate(objects []*unstructured.Unstructured) error {
 	return errors.Join(problems...)
 }
 
-// add files an entry; objects that the server is yet to name are all different.
+// add stores an entry; objects that the server is yet to name are all different.
 func (s *Snapshot) add(e *entry) {
 	name := e.key.Named()
 	if old := s.byName[name]; old != nil && name.Name != "" {
@@ -168,7 +168,7 @@ func (s *Snapshot) List(ctx context.Context, sel engine.Selection) iter.Seq2[*un
 	}
 }
 
-// Schema tells how the server would merge objects of a kind.
+// Schema returns how the server would merge objects of a kind.
 func (s *Snapshot) Schema(_ context.Context, gvk schema.GroupVersionKind) (engine.Schema, error) {
 	return s.schemas.schema(gvk)
 }

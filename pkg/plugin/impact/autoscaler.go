@@ -45,8 +45,8 @@ type autoscaler struct {
 	target       engine.ObjectKey
 }
 
-// autoscaled tells which autoscalers set the fields that change. Those that may
-// not be read, or whose kind is not served, are as good as none.
+// autoscaled returns which autoscalers set the fields that change. Those that may not
+// be read, or whose kind is not served, are ignored.
 func (r *Reviewer) autoscaled(ctx context.Context, c *engine.Change) ([]engine.Impact, error) {
 	if r.Reader == nil || c.Subject.Namespace == "" {
 		return nil, nil

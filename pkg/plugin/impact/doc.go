@@ -1,6 +1,6 @@
-// Package impact says what a change means beyond its fields.
+// Package impact predicts what a change means beyond its fields.
 //
-// It judges by the objects at hand, by what the API server's own validation does,
-// and by a few objects beside them where they can be read. It is a forecast: what
-// the server really does, and who loses which field, is known from a dry run.
+// It looks at the objects at hand, at the rules of the API server's own validation, and
+// at a few related objects if they can be read. It is a forecast: only a dry run shows
+// what the server really does, and who loses which field.
 package impact

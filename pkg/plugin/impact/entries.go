@@ -73,7 +73,7 @@ func (e *entry) holds(object map[string]any, p fieldpath.Path) fieldpath.Path {
 	return nil
 }
 
-// has tells whether the entry names the path itself.
+// has reports whether the entry names the path itself.
 func (e *entry) has(p fieldpath.Path) bool {
 	n, fields := e.named(p)
 	_, whole := fields["."]

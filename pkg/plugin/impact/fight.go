@@ -8,8 +8,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// overwritten tells which rules fight over a field: one writes it, another gives it
-// another value or takes it away, and the first would write it again. Rules that
+// overwritten returns which rules fight over a field: one writes it, another gives it
+// another value or removes it, and the first would write it again. Rules that
 // build on each other's results do not.
 func (r *repeat) overwritten(c *engine.Change) []engine.Impact {
 	var out []engine.Impact
@@ -39,12 +39,12 @@ func (r *repeat) overwritten(c *engine.Change) []engine.Impact {
 	return out
 }
 
-// writes tells whether a rule writes to a place, or below or above it, once more.
+// writes reports whether a rule writes to a place, or below or above it, once more.
 func (r *repeat) writes(rule engine.RuleRef, p place) bool {
 	return slices.ContainsFunc(r.wrote[rule], p.Meets)
 }
 
-// undone are the fields of the second list that give another value to, or remove,
+// undone returns the fields of the second list that give another value to, or remove,
 // what the first list wrote. What is only added to is not undone.
 func undone(first, second []engine.FieldChange) []fieldpath.Path {
 	var out []fieldpath.Path
@@ -59,7 +59,7 @@ func undone(first, second []engine.FieldChange) []fieldpath.Path {
 	return out
 }
 
-// sets tells whether a field got a value that is at a path, or leads to it, or lies
+// sets reports whether a field got a value that is at a path, or leads to it, or lies
 // below it.
 func sets(f engine.FieldChange, p fieldpath.Path) bool {
 	n := min(len(f.Path), len(p))

@@ -59,7 +59,7 @@ func ImmutableRefusals(c *engine.Change) []ImmutableRefusal {
 	return out
 }
 
-// keptByServer tells whether the server reads the two values as the same: it has a
+// keptByServer reports whether the server reads the two values as the same: it has a
 // default for what is removed, and makes no difference between an empty value and none.
 func keptByServer(f *engine.FieldChange) bool {
 	switch f.Kind {

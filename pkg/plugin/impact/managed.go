@@ -9,7 +9,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Tool is what keeps objects as they are described elsewhere.
+// Tool is something that keeps objects as they are described elsewhere.
 type Tool string
 
 // The tools. Controller stands for the one that the object's ownerReferences name.
@@ -21,12 +21,12 @@ const (
 	Kapp       Tool = "kapp"
 )
 
-// Manager keeps an object as it wants it: what others change there is set back, or
-// lost when the object is replaced.
+// Manager keeps an object in its desired state: changes of others are reverted, or lost
+// when the object is replaced.
 type Manager struct {
 	Tool Tool
-	// Name says which one: "application shop", "ReplicaSet web-7f9"; empty where the
-	// object does not tell.
+	// Name says which one: "application shop", "ReplicaSet web-7f9"; empty if it is
+	// not known.
 	Name string
 	// Source is what to change instead.
 	Source string
@@ -46,9 +46,9 @@ func (m Manager) kind() string {
 	return kind
 }
 
-// Managed lists who manages an object, judging by the marks that they leave on it.
-// What a controller made is that controller's alone: it bears the marks of what
-// it was made from.
+// Managed returns who manages an object, by the labels and annotations that they leave
+// on it. An object that a controller made belongs to that controller alone, as it has
+// the labels of what it was made from.
 func Managed(u *unstructured.Unstructured) []Manager {
 	if u == nil {
 		return nil
@@ -100,7 +100,7 @@ func controller(u *unstructured.Unstructured, owner *metav1.OwnerReference) Mana
 	return m
 }
 
-// marks are what tools recognise their objects by.
+// marks are the labels and annotations by which tools recognise their objects.
 type marks struct {
 	object              *unstructured.Unstructured
 	labels, annotations map[string]string
@@ -129,7 +129,7 @@ func argoCD(m marks) (Manager, bool) {
 	return Manager{}, false
 }
 
-// names tells whether "group/kind" and "namespace/name" are the object's own. The
+// names reports whether "group/kind" and "namespace/name" are the object's own. The
 // namespace of a cluster-scoped object is its application's.
 func (m marks) names(groupKind, fullName string) bool {
 	group, kind, _ := strings.Cut(groupKind, "/")
@@ -167,7 +167,7 @@ func flux(m marks) (Manager, bool) {
 }
 
 // helm: what `helm` itself requires of an object before it adopts it. A release
-// of Flux is told as Flux's.
+// of Flux is reported as Flux's.
 func helm(m marks) (Manager, bool) {
 	name := m.annotations["meta.helm.sh/release-name"]
 	if name == "" || m.labels["app.kubernetes.io/managed-by"] != "Helm" || m.labels["helm.toolkit.fluxcd.io/name"] != "" {
@@ -197,7 +197,7 @@ func qualified(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// managed tells who will fight the change.
+// managed returns who will revert the change.
 func managed(u *unstructured.Unstructured) []engine.Impact {
 	var out []engine.Impact
 	for _, m := range Managed(u) {

@@ -7,7 +7,7 @@ import (
 )
 
 // An object that the server does not hand out is told like any other.
-func TestNothingIsSaidOfAnObjectThatCouldNotBeRead(t *testing.T) {
+func TestManagedOfNoObject(t *testing.T) {
 	if got := impact.Workload(nil); got != "" {
 		t.Errorf("got %q", got)
 	}

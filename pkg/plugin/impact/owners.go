@@ -56,9 +56,8 @@ func (e *entry) loses(c *engine.Change) []fieldpath.Path {
 	return out
 }
 
-// coOwned tells of list elements whose owner cannot remove them any more: who
-// applies a field of an element owns the element too, and what has an owner left
-// stays.
+// coOwned returns list elements that their owner can no longer remove: whoever applies
+// a field of an element owns the element too, and an element with an owner stays.
 func coOwned(c *engine.Change, us string) []engine.Impact {
 	all := entriesOf(c.Before)
 	held := map[string]fieldpath.Path{}
@@ -93,7 +92,7 @@ func coOwned(c *engine.Change, us string) []engine.Impact {
 	return out
 }
 
-// wouldCoOwn tells of list elements that will be hard to remove for a GitOps tool
+// wouldCoOwn returns list elements that will be hard to remove for a GitOps tool
 // that has not applied them yet, by server-side apply, but may come to do so. Where
 // it has, and where the change cannot be applied, the write is a JSON patch, which
 // leaves no such trace.

@@ -28,8 +28,8 @@ func placeOf(p fieldpath.Path) place {
 // placeAt reads a place as tables write it: "spec.containers.[].image".
 func placeAt(text string) place { return strings.Split(text, ".") }
 
-// Within tells whether the place is another one, or below it.
+// Within reports whether the place is another one, or below it.
 func (p place) Within(q place) bool { return len(p) >= len(q) && slices.Equal(p[:len(q)], q) }
 
-// Meets tells whether one of the places is the other, or holds it.
+// Meets reports whether one of the places is the other, or holds it.
 func (p place) Meets(q place) bool { return p.Within(q) || q.Within(p) }

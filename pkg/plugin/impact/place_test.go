@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-func TestElementsOfListsAreAllAlike(t *testing.T) {
+func TestPlaceOf(t *testing.T) {
 	keyed := fieldpath.MakePathOrDie("spec", "containers", fieldpath.KeyByFields("name", "app"), "args", 0)
 	set := fieldpath.MakePathOrDie("metadata", "finalizers", fieldpath.PathElement{Value: ptr(value.NewValueInterface("a"))})
 	for want, path := range map[string]fieldpath.Path{"spec.containers.[].args.[]": keyed, "metadata.finalizers.[]": set} {
@@ -20,7 +20,7 @@ func TestElementsOfListsAreAllAlike(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-func TestPlacesHoldEachOther(t *testing.T) {
+func TestPlaceWithinAndMeets(t *testing.T) {
 	for _, c := range []struct {
 		p, q          string
 		within, meets bool
@@ -38,7 +38,7 @@ func TestPlacesHoldEachOther(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThereIsNothing(t *testing.T) {
+func TestValueAtOfAbsentFields(t *testing.T) {
 	object := map[string]any{"spec": map[string]any{"replicas": int64(2), "paused": true, "ratio": 1.5}, "kind": "Pod"}
 	if v := valueAt(object, "kind", "name"); v != nil {
 		t.Errorf("below a text: %v", v)

@@ -4,7 +4,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// refused tells what the server will refuse.
+// refused returns what the server will refuse.
 func refused(c *engine.Change) []engine.Impact {
 	var out []engine.Impact
 	for _, r := range ImmutableRefusals(c) {

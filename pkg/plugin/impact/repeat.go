@@ -15,8 +15,8 @@ import (
 // maxRepeats bounds how many kinds of change are evaluated once more in a run.
 const maxRepeats = 1000
 
-// repeats remembers what came of evaluating results once more, by kind of change:
-// a rule that appends to one object appends to all.
+// repeats caches what evaluating results again changes, by kind of change: a rule that
+// appends to one object appends to all.
 type repeats struct {
 	mu    sync.Mutex
 	known map[string]*repeat
@@ -106,8 +106,8 @@ func kindOf(c *engine.Change) string {
 	return b.String()
 }
 
-// notIdempotent tells that the result would change again, so that each run makes
-// another change. It names the fields of this object, where the change is to those.
+// notIdempotent returns the impact of a change whose result would change again, so
+// that each run makes another change. It names the fields of this object, where the change is to those.
 func (r *repeat) notIdempotent(c *engine.Change) []engine.Impact {
 	if !c.Changed() || len(r.fields) == 0 {
 		return nil

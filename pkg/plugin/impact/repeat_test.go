@@ -62,7 +62,7 @@ func (p labeller) Evaluate(_ context.Context, t engine.Target, _ *engine.World, 
 
 func always(v string) func(string) string { return func(string) string { return v } }
 
-func TestRulesThatDoNotSettle(t *testing.T) {
+func TestReviewFindsRulesThatAreNotIdempotent(t *testing.T) {
 	prefix := func(old string) string { return "x" + old }
 	once := func(old string) string {
 		if old == "" || old[0] != 'x' {
@@ -108,7 +108,7 @@ func TestRulesThatDoNotSettle(t *testing.T) {
 	}
 }
 
-func TestOneObjectStandsForAllOfItsKind(t *testing.T) {
+func TestReviewRepeatsOncePerKindOfChange(t *testing.T) {
 	var runs atomic.Int64
 	got := reviewed(t, labeller{[]labelRule{{"a", "k", func(old string) string { return "x" + old }}}, &runs}, 50)
 	if len(got) != 50 {

@@ -38,8 +38,8 @@ func (r *Reviewer) Review(ctx context.Context, e *evaluation.Evaluation, c *engi
 	return nil
 }
 
-// live judges a change to an object that exists: first what keeps it from being
-// made, then what follows from it.
+// live returns the impacts of a change to an existing object: first what keeps it from
+// being made, then what follows from it.
 func (r *Reviewer) live(ctx context.Context, c *engine.Change) error {
 	scaled, err := r.autoscaled(ctx, c)
 	if err != nil {
@@ -58,7 +58,7 @@ func (r *Reviewer) live(ctx context.Context, c *engine.Change) error {
 	return nil
 }
 
-// live tells whether a server holds the object: a manifest that nobody has applied
+// live reports whether a server holds the object: a manifest that nobody has applied
 // has no owners and no Pods, and may still be written in any way.
 func live(c *engine.Change) bool {
 	return c.Before != nil && c.Before.GetUID() != ""

@@ -36,7 +36,7 @@ var workloads = map[schema.GroupKind]workload{ //nolint:gochecknoglobals // an i
 	{Group: "apps.openshift.io", Kind: "DeploymentConfig"}: {placeAt("spec.template"), deploymentConfigPods},
 }
 
-// rollout tells which Pods restart. A change that the server will refuse restarts none.
+// rollout returns which Pods restart. A change that the server will refuse restarts none.
 func rollout(c *engine.Change) []engine.Impact {
 	if pod := (schema.GroupKind{Kind: "Pod"}); c.Subject.GroupKind == pod {
 		return restartedInPlace(c)

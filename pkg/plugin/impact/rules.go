@@ -107,7 +107,7 @@ func gateAdded(before, after map[string]any) bool {
 	return lost(is, was)
 }
 
-// lost tells whether a value of one list is not in the other.
+// lost reports whether a value of one list is not in the other.
 func lost(from, in []any) bool {
 	for _, v := range from {
 		found := false

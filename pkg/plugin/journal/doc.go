@@ -1,9 +1,9 @@
-// Package journal keeps the record of a run that writes, durable at every moment:
-// what was planned, each write before it is tried, and what came of it after.
+// Package journal keeps a durable record of a run that writes: what was planned, each
+// write before it is attempted, and its outcome.
 //
-// A journal is a file of JSON Lines that only grows. A run that ends at any point,
-// by kill or by power, leaves at most a torn last line behind; what was written
-// before it says which entries are done, failed, in doubt or not begun.
+// A journal is an append-only file of JSON Lines. A run that is killed, or loses
+// power, leaves at most a torn last line behind; the lines before it say which entries
+// are done, failed, in doubt or not begun.
 //
-// Values of Secrets are left out, unless the user wants them in.
+// Values of Secrets are left out unless the user asks for them.
 package journal

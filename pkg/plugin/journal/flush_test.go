@@ -24,7 +24,7 @@ func (f *slowFile) Sync() error {
 	return f.fail
 }
 
-func TestWorkersShareTheWaitForTheDisk(t *testing.T) {
+func TestWriterSharesTheWaitForTheDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &slowFile{}
 		w := newWriter("j", f, Options{})
@@ -51,7 +51,7 @@ func TestWorkersShareTheWaitForTheDisk(t *testing.T) {
 	})
 }
 
-func TestAnAppendReturnsWhenItIsOnTheDisk(t *testing.T) {
+func TestWriterReturnsOnceOnTheDisk(t *testing.T) {
 	f := &slowFile{}
 	w := newWriter("j", f, Options{})
 	if err := w.append(record{Resumed: &Resumed{}}, false); err != nil || f.writes.Load() != 0 {
@@ -62,7 +62,7 @@ func TestAnAppendReturnsWhenItIsOnTheDisk(t *testing.T) {
 	}
 }
 
-func TestNothingIsRecordedAfterAnError(t *testing.T) {
+func TestWriterRecordsNothingAfterAnError(t *testing.T) {
 	full := errors.New("no space left on device")
 	f := &slowFile{fail: full}
 	w := newWriter("j", f, Options{})

@@ -98,7 +98,7 @@ func statuses(j *journal.Journal) map[string]journal.Status {
 	return out
 }
 
-func TestHowFarEachObjectHasCome(t *testing.T) {
+func TestEntryStatus(t *testing.T) {
 	path, _ := written(t)
 	j, err := journal.Read(path)
 	check(t, err)
@@ -133,7 +133,7 @@ func TestHowFarEachObjectHasCome(t *testing.T) {
 
 // A run can be killed anywhere: whatever is left of its journal can be read, and
 // says of no object that it is done before that was recorded.
-func TestAJournalThatIsCutOffAnywhere(t *testing.T) {
+func TestReadOfATornJournal(t *testing.T) {
 	_, text := written(t)
 	headerEnd := bytes.IndexByte(text, '\n') + 1
 	for n := range text {
@@ -158,7 +158,7 @@ func TestAJournalThatIsCutOffAnywhere(t *testing.T) {
 	}
 }
 
-func TestADamagedJournalIsNotTrusted(t *testing.T) {
+func TestReadErrors(t *testing.T) {
 	path, text := written(t)
 	lines := strings.SplitAfter(string(text), "\n")
 	with := func(i int, line string) string {
@@ -169,19 +169,19 @@ func TestADamagedJournalIsNotTrusted(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"something else", "hello\nworld\n", "line 1: invalid character"},
 		{"a line that is no JSON", with(3, "{\n"), "line 4: unexpected EOF"},
-		{"a line that is missing", with(3, ""), "line 7: a record is out of its order"},
-		{"a header that comes late", strings.Join(lines[1:], ""), "line 1: the first record has to be the header"},
-		{"an object that is planned twice", with(2, lines[1]), "line 3: ConfigMap shop/done: the object has an entry already"},
+		{"a line that is missing", with(3, ""), "line 7: a record is out of order"},
+		{"a header that comes late", strings.Join(lines[1:], ""), "line 1: the first record must be the header"},
+		{"an object that is planned twice", with(2, lines[1]), "line 3: ConfigMap shop/done: the object already has an entry"},
 		{"a header without a field manager", with(0, strings.Replace(lines[0], `"fieldManager":"kubectl-mutate"`, `"fieldManager":""`, 1)), "line 1: the header names no field manager"},
-		{"two headers", lines[0] + string(text), "line 2: the first record has to be the header"},
-		{"a write before all is planned", lines[0] + lines[8], "line 2: a record is out of its order"},
-		{"an object that was not planned", with(9, `{"result":{"entry":6,"outcome":"applied","time":"2026-01-02T15:04:05Z"}}`+"\n"), "line 10: there is no such entry"},
-		{"an object before the first one", with(9, `{"result":{"entry":-1,"outcome":"applied","time":"2026-01-02T15:04:05Z"}}`+"\n"), "line 10: there is no such entry"},
+		{"two headers", lines[0] + string(text), "line 2: the first record must be the header"},
+		{"a write before all is planned", lines[0] + lines[8], "line 2: a record is out of order"},
+		{"an object that was not planned", with(9, `{"result":{"entry":6,"outcome":"applied","time":"2026-01-02T15:04:05Z"}}`+"\n"), "line 10: no such entry"},
+		{"an object before the first one", with(9, `{"result":{"entry":-1,"outcome":"applied","time":"2026-01-02T15:04:05Z"}}`+"\n"), "line 10: no such entry"},
 		{"a record of a later version", with(9, `{"note":{}}`+"\n"), `line 10: json: unknown field "note"`},
-		{"two records in a line", with(9, strings.TrimSuffix(lines[9], "\n")+lines[9]), "line 10: a line has to be one record"},
-		{"an empty record", with(9, "{}\n"), "line 10: a line has to be one record"},
+		{"two records in a line", with(9, strings.TrimSuffix(lines[9], "\n")+lines[9]), "line 10: a line must be exactly one record"},
+		{"an empty record", with(9, "{}\n"), "line 10: a line must be exactly one record"},
 		{"a field that is nowhere", with(9, strings.Replace(lines[9], `"f:k"`, `"f:l"`, 1)), "line 10: data.l: a field is in neither state of its object"},
-		{"a policy that is not the one it was", with(0, strings.Replace(lines[0], "sha256:", "sha256:0", 1)), "line 1: the policies are not what the digest is of"},
+		{"a policy that is not the one it was", with(0, strings.Replace(lines[0], "sha256:", "sha256:0", 1)), "line 1: the policies do not match their digest"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			check(t, os.WriteFile(path, []byte(tt.text), 0o600))
@@ -194,7 +194,7 @@ func TestADamagedJournalIsNotTrusted(t *testing.T) {
 	}
 }
 
-func TestAJournalIsTakenUpBehindItsLastWholeLine(t *testing.T) {
+func TestResumeAfterTheLastWholeLine(t *testing.T) {
 	path, text := written(t)
 	check(t, os.WriteFile(path, append(text, `{"result":{"ent`...), 0o600))
 	j, w, err := journal.Resume(path, options())
@@ -217,7 +217,7 @@ func TestAJournalIsTakenUpBehindItsLastWholeLine(t *testing.T) {
 	}
 }
 
-func TestTwoRunsCannotKeepOneJournal(t *testing.T) {
+func TestResumeLocksTheJournal(t *testing.T) {
 	path, _ := written(t)
 	_, w, err := journal.Resume(path, options())
 	check(t, err)
@@ -230,7 +230,7 @@ func TestTwoRunsCannotKeepOneJournal(t *testing.T) {
 	}
 }
 
-func TestValuesOfSecretsAreRecordedOnlyIfTheUserSaysSo(t *testing.T) {
+func TestWriterWithholdsSecrets(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		path := filepath.Join(t.TempDir(), "j.jsonl")
 		o := options()

@@ -40,14 +40,14 @@ func NewID() string {
 	return hex.EncodeToString(id)
 }
 
-// FileName is what a journal is called: when, where, which.
+// FileName returns the name of a journal: its time, context and ID.
 func FileName(started time.Time, context, id string) string {
 	return fmt.Sprintf("%s-%s-%s%s", started.UTC().Format("20060102T150405Z"), plainName(context), id, Extension)
 }
 
 const longestName = 64
 
-// plainName keeps of a context's name what every file system takes.
+// plainName replaces what some file systems do not allow in the name of a context.
 func plainName(s string) string {
 	plain := func(r rune) rune {
 		switch {
@@ -63,8 +63,8 @@ func plainName(s string) string {
 	return s[:min(len(s), longestName)]
 }
 
-// Files are the journals in a directory, by name, which begins with the time. A
-// directory that does not exist has none.
+// Files returns the journals in a directory by name, and so by time. A directory that
+// does not exist has none.
 func Files(directory string) ([]string, error) {
 	entries, err := os.ReadDir(directory)
 	if errors.Is(err, os.ErrNotExist) {
@@ -82,7 +82,7 @@ func Files(directory string) ([]string, error) {
 	return out, nil
 }
 
-// Find is the file that a user means by a path, or by the ID that history
+// Find returns the file that a user named by its path, or by the ID that history
 // shows.
 func Find(text string) (string, error) {
 	if _, err := os.Stat(text); err == nil || !errors.Is(err, os.ErrNotExist) || strings.ContainsAny(text, `/\.`) {

@@ -13,24 +13,24 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
-// Journal is what a file says of a run.
+// Journal is the record of a run, as read from a file.
 type Journal struct {
 	Path    string
 	Header  Header
 	Entries []Entry
-	// Begun tells that the planned entries are complete. Before that nothing was
+	// Begun reports that the planned entries are complete. Before that nothing was
 	// written.
 	Begun   bool
 	Resumed []Resumed
 	// End is nil where the run was cut off.
 	End *End
-	// Torn tells that the last line is not whole, as after a kill.
+	// Torn reports that the last line is incomplete, as after a kill.
 	Torn bool
 
 	size int64 // of what is whole
 }
 
-// Entry is one object of a run and what the journal says of it.
+// Entry is one object of a run with its attempts and results.
 type Entry struct {
 	plan.Entry
 	// Attempts has the requests, and Results what came of the entry, in their order.
@@ -56,7 +56,7 @@ const (
 	Failed  Status = "failed"
 )
 
-// Status tells how far the entry has come.
+// Status returns how far the entry has come.
 func (e *Entry) Status() Status {
 	switch {
 	case len(e.doubt) > 0:
@@ -73,7 +73,7 @@ func (e *Entry) Status() Status {
 	return Done
 }
 
-// Doubt is the last attempt of which no result is recorded; nil where there is none.
+// Doubt returns the last attempt without a recorded result, or nil.
 func (e *Entry) Doubt() *Attempt {
 	for i := len(e.Attempts) - 1; i >= 0; i-- {
 		if e.doubt[e.Attempts[i].Subresource] {
@@ -105,7 +105,7 @@ var (
 	errLocked    = errors.New("another run is writing to it")
 )
 
-// DamagedError tells that a journal cannot be trusted.
+// DamagedError is the error for a journal that cannot be trusted.
 type DamagedError struct {
 	Path string
 	Line int // from 1
@@ -118,11 +118,11 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("journal %s, line %d: %.400v", e.Path, e.Line, e.Err)
 }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *DamagedError) Unwrap() error { return e.Err }
 
 // Read reads a journal. A last line that is not whole is what a kill leaves
-// behind, and is passed over. The error is an *Error, or a *DamagedError.
+// behind, and is skipped. The error is an *Error, or a *DamagedError.
 func Read(path string) (*Journal, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -132,9 +132,8 @@ func Read(path string) (*Journal, error) {
 	return Parse(path, f)
 }
 
-// Glance is Read without the contents of entries, attempts and results: it gives no
-// more than which run it is and how far its entries have come, in a fraction of the
-// time.
+// Glance is Read without the contents of entries, attempts and results: it returns
+// which run it is and how far its entries have come, in a fraction of the time.
 func Glance(path string) (*Journal, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -192,7 +191,7 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// isTorn tells whether a line is no JSON at all.
+// isTorn reports whether a line is no JSON at all.
 func isTorn(err error) bool {
 	var syntax *json.SyntaxError
 	return errors.As(err, &syntax)
@@ -213,11 +212,11 @@ func (p *parser) finish(lines int) (*Journal, error) {
 }
 
 var (
-	errNoHeader    = errors.New("the first record has to be the header")
+	errNoHeader    = errors.New("the first record must be the header")
 	errNoManager   = errors.New("the header names no field manager")
-	errOrder       = errors.New("a record is out of its order")
-	errOneOf       = errors.New("a line has to be one record")
-	errNoSuchEntry = errors.New("there is no such entry")
+	errOrder       = errors.New("a record is out of order")
+	errOneOf       = errors.New("a line must be exactly one record")
+	errNoSuchEntry = errors.New("no such entry")
 )
 
 func (p *parser) line(text []byte) error {

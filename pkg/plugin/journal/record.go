@@ -25,17 +25,17 @@ type Header struct {
 	// Allowed is what the user allowed when the run began, and holds when it is
 	// resumed.
 	Allowed Allowed `json:"allowed,omitzero"`
-	// Secrets tells that values of Secrets are in the journal.
+	// Secrets reports that values of Secrets are in the journal.
 	Secrets bool `json:"secrets,omitempty"`
-	// Undoes is the ID of the journal whose writes this run undoes; empty elsewhere.
+	// Undoes is the ID of the journal whose writes this run undoes; empty for other runs.
 	Undoes string `json:"undoes,omitempty"`
-	// Run says how the changes came about. Of a run that undoes it has the cluster,
-	// the version and the clock alone.
+	// Run is how the changes came about. For an undo it has only the cluster, the
+	// version and the clock.
 	Run plan.Run `json:"run"`
 }
 
-// Allowed is what a user allows beyond the changes themselves: the flags of
-// apply-existing of these names.
+// Allowed is what a user allowed besides the changes themselves, by the flags of
+// apply-existing with these names.
 type Allowed struct {
 	ForceConflicts bool     `json:"forceConflicts,omitempty"`
 	TakeFrom       []string `json:"takeFrom,omitempty"`
@@ -95,41 +95,41 @@ type Attempt struct {
 	Time time.Time `json:"time"`
 }
 
-// Result is recorded after a write, or when it is known that there will be none.
+// Result is recorded after a write, or once it is known that there will be none.
 type Result struct {
 	Entry       int    `json:"entry"`
 	Subresource string `json:"subresource,omitempty"`
 	// Outcome is apply's: "applied", "unchanged", "failed", ...
 	Outcome string `json:"outcome"`
-	// Written tells that the server stored the request. ResourceVersion is then
+	// Written reports that the server stored the request. ResourceVersion is then
 	// that of the object after it, and Partial the object before it and as the
 	// server answered, what admission changed included.
 	Written         bool      `json:"written,omitempty"`
 	UID             types.UID `json:"uid,omitempty"`
 	ResourceVersion string    `json:"resourceVersion,omitempty"`
 	diff.Partial
-	// Failed tells that the object is not as wanted: Error says why.
+	// Failed reports that the object is not as wanted: Error says why.
 	Failed bool `json:"failed,omitempty"`
 	// Retries counts how often the request was sent again.
 	Retries int `json:"retries,omitempty"`
 	// Error is masked when it is recorded.
 	Error string `json:"error,omitempty"`
-	// More tells that another request of the same entry follows: the part of the
+	// More reports that another request of the same entry follows: the part of the
 	// change that goes to /status.
 	More bool      `json:"more,omitempty"`
 	Time time.Time `json:"time"`
 }
 
-// End is the last record of a run that came to its end, or was stopped in order.
+// End is the last record of a run that finished, or was interrupted cleanly.
 type End struct {
-	// Interrupted tells that the user stopped the run.
+	// Interrupted reports that the user stopped the run.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Outcomes counts the results.
 	Outcomes map[string]int `json:"outcomes,omitempty"`
 	Time     time.Time      `json:"time"`
 }
 
-// Resumed is recorded when a later run takes the journal up.
+// Resumed is recorded when a later run resumes the journal.
 type Resumed struct {
 	Version   string    `json:"version"`
 	Arguments []string  `json:"arguments,omitempty"`

@@ -6,7 +6,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 )
 
-func TestWhatWasAllowedReadsLikeItWasTyped(t *testing.T) {
+func TestAllowedString(t *testing.T) {
 	for _, tt := range []struct {
 		allowed journal.Allowed
 		want    string

@@ -17,10 +17,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// Writer appends to a journal. Every method but Plan returns when what it says is
-// on the disk; those that are called side by side share the wait. After an error
-// all further calls fail: a run that cannot keep its journal must not go on
-// writing. It is safe for concurrent use.
+// Writer appends to a journal. Every method but Plan returns once its record is on the
+// disk; concurrent calls share the wait. After an error all further calls fail: a run
+// that cannot keep its journal must not go on writing. It is safe for concurrent use.
 type Writer struct {
 	path    string
 	file    file
@@ -48,8 +47,8 @@ type file interface {
 type Options struct {
 	// Masker knows the values of Secrets, which are left out.
 	Masker *redact.Masker
-	// Secrets has them recorded all the same, which is for the user to say. A
-	// journal that is taken up goes on as it was begun.
+	// Secrets records them all the same, which only the user may decide. A journal that
+	// is resumed goes on as it was begun.
 	Secrets bool
 	// Now is the clock of the records; nil stands for time.Now.
 	Now func() time.Time
@@ -58,7 +57,7 @@ type Options struct {
 // flushSize is how much may wait in memory while entries are planned.
 const flushSize = 1 << 20
 
-// Error tells that the journal cannot be kept.
+// Error is the error for a journal that cannot be read or written.
 type Error struct {
 	Path string
 	Err  error
@@ -67,7 +66,7 @@ type Error struct {
 // Error is "journal FILE: reason".
 func (e *Error) Error() string { return fmt.Sprintf("journal %s: %v", e.Path, e.Err) }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Create begins a journal in a file that must not exist yet; the directory is
@@ -98,9 +97,9 @@ func Create(path string, h Header, o Options) (*Writer, error) {
 	return w, nil
 }
 
-// Resume reads a journal and is ready to go on writing to it, which begins with
-// Resumed. What a torn last line holds was never said to be recorded, and is cut
-// off. The error is an *Error, or what Read returns.
+// Resume reads a journal and opens it to append to it, beginning with Resumed. A torn
+// last line was never reported as recorded, and is cut off. The error is an *Error, or
+// what Read returns.
 func Resume(path string, o Options) (*Journal, *Writer, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
@@ -119,13 +118,13 @@ func Resume(path string, o Options) (*Journal, *Writer, error) {
 	return j, w, nil
 }
 
-// Resumed records that a later run takes the journal up.
+// Resumed records that a later run resumes the journal.
 func (w *Writer) Resumed(r Resumed) error {
 	r.Time = w.now()
 	return w.append(record{Resumed: &r}, true)
 }
 
-// takeUp reads what is there and makes the end of the file the end of a line.
+// takeUp reads the journal and truncates the file to its last whole line.
 func (w *Writer) takeUp(f *os.File) (*Journal, error) {
 	j, err := Parse(w.path, f)
 	if err != nil {
@@ -152,7 +151,7 @@ func newWriter(path string, f file, o Options) *Writer {
 	return w
 }
 
-// covered is what is recorded of a change: with the values of Secrets, or without.
+// covered returns a change as it is recorded: with the values of Secrets, or without.
 func (w *Writer) covered(t diff.Partial, o engine.ObjectKey) diff.Partial {
 	if w.secrets {
 		return redact.MarkSecrets(w.masker, t, o)
@@ -160,8 +159,8 @@ func (w *Writer) covered(t diff.Partial, o engine.ObjectKey) diff.Partial {
 	return redact.Partial(w.masker, t, o)
 }
 
-// lock keeps a second run from taking up the same journal. It closes a file that
-// it cannot lock.
+// lock keeps a second run from writing to the same journal. It closes a file that it
+// cannot lock.
 func lock(path string, f *os.File) error {
 	if err := lockFile(f); err != nil {
 		_ = f.Close() // the error that is returned comes first
@@ -170,7 +169,7 @@ func lock(path string, f *os.File) error {
 	return nil
 }
 
-// Path is the file's.
+// Path returns the name of the file.
 func (w *Writer) Path() string { return w.path }
 
 // Plan records an entry that is to be written. It is durable after Begin.
@@ -197,7 +196,7 @@ func (w *Writer) Attempt(a Attempt) error {
 	return w.append(record{Attempt: &a}, true)
 }
 
-// Result records what came of an entry.
+// Result records the outcome of an entry.
 func (w *Writer) Result(r Result) error {
 	r.Time = w.now()
 	r.Partial = w.covered(r.Partial, w.objects[r.Entry])
@@ -247,8 +246,8 @@ func (w *Writer) append(r record, durable bool) error {
 	return w.err
 }
 
-// flush hands all that is pending to the disk. It is called with the lock held,
-// and gives it up meanwhile, so that others can add to what comes next.
+// flush writes all that is pending to the disk. It is called with the lock held, and
+// releases it meanwhile, so that others can add to the next batch.
 func (w *Writer) flush() {
 	batch, upTo := w.pending, w.appended
 	w.pending, w.flushing = nil, true

@@ -13,15 +13,15 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 )
 
-// Server is what it takes to say how a change would be sent.
+// Server is what a Builder needs to know how a change would be sent.
 type Server interface {
 	// Types knows the schema of a kind; nil where the server publishes none.
 	Types(ctx context.Context, gvk schema.GroupVersionKind, refresh bool) (managedfields.TypeConverter, error)
-	// HasStatus tells whether a kind has a /status endpoint.
+	// HasStatus reports whether a kind has a /status endpoint.
 	HasStatus(ctx context.Context, gvk schema.GroupVersionKind) (bool, error)
 }
 
-// Builder makes a plan of what a preview finds. It is used by one goroutine.
+// Builder makes a plan of what a preview finds. It is not safe for concurrent use.
 type Builder struct {
 	run     Run
 	entries []*Entry
@@ -42,7 +42,8 @@ func NewBuilder(run Run, server Server, manager string) *Builder {
 	return &Builder{run: run, server: server, manager: manager, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
 }
 
-// Add keeps an object that would change, or of which there is something to tell.
+// Add records an object that would change, or about which there is something else to
+// report.
 func (b *Builder) Add(ctx context.Context, c *engine.Change) error {
 	e := NewEntry(c)
 	if len(e.Fields) == 0 && len(e.Steps) == 0 {
@@ -52,7 +53,7 @@ func (b *Builder) Add(ctx context.Context, c *engine.Change) error {
 	if e.Writes() {
 		b.slots <- struct{}{}
 		b.group.Go(func() {
-			_ = b.failed(b.method(ctx, c, &e)) // told by whoever asks next
+			_ = b.failed(b.method(ctx, c, &e)) // returned by the next call
 			<-b.slots
 		})
 	}
@@ -109,8 +110,8 @@ func (b *Builder) request(ctx context.Context, c *engine.Change) (r request.Requ
 	return r, cannot, nil
 }
 
-// Plan is that of a preview that came to its end. The error is that of a request
-// to the server.
+// Plan returns the plan of a preview that has ended. The error is that of a request to
+// the server.
 func (b *Builder) Plan(summary engine.Summary, incomplete bool) (*Plan, error) {
 	b.group.Wait()
 	if err := b.failed(nil); err != nil {

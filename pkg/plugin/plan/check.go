@@ -13,7 +13,7 @@ import (
 // DefaultMaxAge is how old a plan may be when it is applied.
 const DefaultMaxAge = 24 * time.Hour
 
-// clockSkew is how far another machine's clock may be ahead.
+// clockSkew is how far the clock of another machine may be ahead.
 const clockSkew = 5 * time.Minute
 
 // Here is what a run that was recorded is checked against.
@@ -25,7 +25,7 @@ type Here struct {
 	MaxAge time.Duration
 }
 
-// OtherClusterError tells that a run was made on another cluster.
+// OtherClusterError reports that a run was recorded on another cluster.
 type OtherClusterError struct{ Made, Here Cluster }
 
 // Error names both.
@@ -54,7 +54,7 @@ func (c Cluster) same(other Cluster) bool {
 	return c.Server == other.Server
 }
 
-// OtherVersionError tells that a run was made by another version of the program,
+// OtherVersionError reports that a run was made by another version of the program,
 // which may evaluate differently.
 type OtherVersionError struct{ Made, Here string }
 
@@ -63,7 +63,7 @@ func (e *OtherVersionError) Error() string {
 	return fmt.Sprintf("it was made by version %s of this program, and this is %s; make it again", e.Made, e.Here)
 }
 
-// AgeError tells that a run is too old, or from the future.
+// AgeError reports that a run is too old, or from the future.
 type AgeError struct {
 	Age, Max time.Duration
 }
@@ -73,10 +73,10 @@ func (e *AgeError) Error() string {
 	if e.Age < 0 {
 		return fmt.Sprintf("it was made %s in the future; set the clock of this machine", -e.Age.Round(time.Second))
 	}
-	return fmt.Sprintf("it is %s old, and %s is the most (--plan-max-age); make it again", e.Age.Round(time.Second), e.Max)
+	return fmt.Sprintf("it is %s old, which is more than %s (--plan-max-age); make it again", e.Age.Round(time.Second), e.Max)
 }
 
-// CheckCluster tells whether a run was made on a cluster. The error is an
+// CheckCluster reports whether a run was made on a cluster. The error is an
 // *OtherClusterError.
 func (r *Run) CheckCluster(here Cluster) error {
 	if !r.Cluster.same(here) {
@@ -85,7 +85,7 @@ func (r *Run) CheckCluster(here Cluster) error {
 	return nil
 }
 
-// Check tells whether a recorded run may be taken up here. The error is an
+// Check reports whether a recorded run may be taken up here. The error is an
 // *OtherClusterError, *OtherVersionError or *AgeError.
 func (r *Run) Check(here Here) error {
 	age := here.Now.Sub(r.Created)
@@ -100,7 +100,7 @@ func (r *Run) Check(here Here) error {
 	return nil
 }
 
-// sameVersion holds for two releases that differ in nothing but fixes.
+// sameVersion reports whether two versions differ in their patch level at most.
 func sameVersion(a, b string) bool {
 	x, errX := semver.ParseTolerant(a)
 	y, errY := semver.ParseTolerant(b)
@@ -110,7 +110,7 @@ func sameVersion(a, b string) bool {
 	return x.Major == y.Major && x.Minor == y.Minor
 }
 
-// OtherPoliciesError tells that what is installed in the cluster is not what was
+// OtherPoliciesError reports that the policies in the cluster are not those that were
 // evaluated.
 type OtherPoliciesError struct {
 	Changed, Gone, New []engine.ObjectKey
@@ -127,7 +127,7 @@ func (e *OtherPoliciesError) Error() string {
 			parts = append(parts, p.what+": "+join(p.keys))
 		}
 	}
-	return fmt.Sprintf("the policies in the cluster are other ones by now (%s); make it again", strings.Join(parts, "; "))
+	return fmt.Sprintf("the policies in the cluster have changed since (%s); make it again", strings.Join(parts, "; "))
 }
 
 func join(keys []engine.ObjectKey) string {

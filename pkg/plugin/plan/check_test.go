@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
-func TestARunIsTakenUpWhereItWasMade(t *testing.T) {
+func TestRunCheck(t *testing.T) {
 	run := plan.Run{
 		Cluster: plan.Cluster{UID: "u", Server: "https://a", Context: "prod"}, Version: "v1.2.3", Created: created,
 	}
@@ -44,7 +44,7 @@ func TestARunIsTakenUpWhereItWasMade(t *testing.T) {
 		},
 		{
 			"two days later", func(h *plan.Here) { h.Now = created.Add(48 * time.Hour) },
-			"it is 48h0m0s old, and 24h0m0s is the most (--plan-max-age); make it again",
+			"it is 48h0m0s old, which is more than 24h0m0s (--plan-max-age); make it again",
 		},
 		{"two days later, at any age", func(h *plan.Here) { h.Now, h.MaxAge = created.Add(48*time.Hour), 0 }, ""},
 		{"by a clock that is a little behind", func(h *plan.Here) { h.Now = created.Add(-time.Minute) }, ""},
@@ -74,7 +74,7 @@ func document(kind, name string, size int64) engine.Document {
 	}}}
 }
 
-func TestWhatIsInstalledHasToBeWhatWasEvaluated(t *testing.T) {
+func TestRunRestore(t *testing.T) {
 	own := document("ClusterPolicy", "own", 1)
 	own.Origin = "own.yaml:1"
 	installed := []engine.Document{document("ClusterPolicy", "a", 1), document("PolicyException", "b", 1)}
@@ -102,12 +102,12 @@ func TestWhatIsInstalledHasToBeWhatWasEvaluated(t *testing.T) {
 		{
 			"changed",
 			[]engine.Document{document("ClusterPolicy", "a", 2), installed[1]},
-			"the policies in the cluster are other ones by now (changed: kyverno.io/ClusterPolicy a); make it again",
+			"the policies in the cluster have changed since (changed: kyverno.io/ClusterPolicy a); make it again",
 		},
 		{
 			"gone, and a new one",
 			[]engine.Document{installed[0], document("PolicyException", "c", 1)},
-			"the policies in the cluster are other ones by now (gone: kyverno.io/PolicyException b; new: kyverno.io/PolicyException c); make it again",
+			"the policies in the cluster have changed since (gone: kyverno.io/PolicyException b; new: kyverno.io/PolicyException c); make it again",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestWhatIsInstalledHasToBeWhatWasEvaluated(t *testing.T) {
 	}
 }
 
-func TestASecretBesideThePoliciesIsInNoPlan(t *testing.T) {
+func TestDocumentsOfRefusesSecrets(t *testing.T) {
 	s := object(t, sections(t, "configmap.txtar")["secret.yaml"])
 	_, _, err := plan.DocumentsOf([]engine.Document{{Object: s, Origin: "s.yaml:1"}}, func(engine.Document) bool { return false })
 	var held *plan.SecretDocumentError

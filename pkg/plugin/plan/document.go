@@ -18,17 +18,17 @@ import (
 type Document struct {
 	Object engine.ObjectKey `json:"object"`
 	Origin string           `json:"origin"`
-	// Digest is over the content, less what the server counts on its own account.
+	// Digest is over the content, without what the server adds.
 	// A Secret has none.
 	Digest string `json:"digest,omitempty"`
-	// Installed tells that the document comes from the cluster: it is read again
+	// Installed reports that the document comes from the cluster: it is read again
 	// there. Content is that of any other.
 	Installed bool      `json:"installed,omitempty"`
 	Content   diff.Part `json:"content,omitempty"`
 }
 
-// SecretDocumentError tells that a Secret was read beside the policies from a
-// file. A plan cannot hold it, and without it the run cannot be repeated.
+// SecretDocumentError reports that the policies read a Secret from a file. A plan
+// cannot hold it, and without it the run cannot be repeated.
 type SecretDocumentError struct{ Origin, Name string }
 
 // Error names the Secret and the way out.
@@ -41,8 +41,8 @@ func NewRun(here Cluster, version string, created time.Time) Run {
 	return Run{Cluster: here, Version: version, Created: created, Documents: []Document{}, Digest: digestOfAll(nil)}
 }
 
-// DocumentsOf keeps the documents of a run, and the digest of all of them. Those
-// for which installed holds are kept by their digest alone. The error is a
+// DocumentsOf returns the documents of a run for a file, and the digest of all of
+// them. Those for which installed holds are recorded by their digest alone. The error is a
 // *SecretDocumentError, or encoding/json's.
 func DocumentsOf(all []engine.Document, installed func(engine.Document) bool) ([]Document, string, error) {
 	out := make([]Document, len(all))
@@ -62,7 +62,7 @@ func DocumentsOf(all []engine.Document, installed func(engine.Document) bool) ([
 	return out, digestOfAll(out), nil
 }
 
-// digestOf is the digest of what an object says, less what a server adds.
+// digestOf returns the digest of an object without what a server adds.
 func digestOf(object map[string]any) (string, error) {
 	content := diff.WithoutBookkeeping(object)
 	if metadata, ok := content["metadata"].(map[string]any); ok {

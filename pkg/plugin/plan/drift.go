@@ -15,8 +15,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// Drift tells that an object is no longer what the plan was made for: a field
-// that it touches has another value, or the policies make something else of it.
+// Drift is the error for an object that is no longer as the plan was made for: a field
+// of the change has another value, or the policies now make another change.
 type Drift struct {
 	Object engine.ObjectKey
 	// Planned is the change that was planned, and Now the one that the policies
@@ -53,7 +53,7 @@ func (w Writer) String() string {
 	return text
 }
 
-// Error names the fields and who changed them.
+// Error names the fields, and who wrote them.
 func (d *Drift) Error() string {
 	var parts []string
 	for _, f := range d.Fields {
@@ -67,14 +67,13 @@ func (d *Drift) Error() string {
 		}
 		parts = append(parts, text)
 	}
-	return "it is not as it was planned for: " + strings.Join(parts, ", ")
+	return "it drifted from the plan: " + strings.Join(parts, ", ")
 }
 
-// Drift judges an entry by what the policies make of the object as it is now. It
-// is nil where the same fields have the same values as then and the same is to
-// become of them, and where everything is already as the plan wants it; whatever
-// else has changed in the object, its status above all, does not count. The masker
-// is the one of the evaluation.
+// Drift compares an entry with the change that the policies make of the object now. It
+// is nil if the same fields would change from the same values to the same values, and
+// if the object already is as planned. Whatever else has changed in the object, such
+// as its status, does not count. The masker is that of the evaluation.
 func (e *Entry) Drift(now *engine.Change, m *redact.Masker) *Drift {
 	if m == nil {
 		m = &redact.Masker{}
@@ -101,7 +100,7 @@ func (e *Entry) Drift(now *engine.Change, m *redact.Masker) *Drift {
 	return d
 }
 
-// reached reports whether an object has all that the change is to bring about.
+// reached reports whether an object already has all that the change would write.
 func (e *Entry) reached(live *unstructured.Unstructured) bool {
 	return len(e.Fields) > 0 && !e.Withholds() && len(e.Partial.Drift(live.Object)) == 0
 }
@@ -120,8 +119,8 @@ func (e *Entry) comparable(clear, masked diff.Partial) diff.Partial {
 	return diff.Partial{Fields: fields}
 }
 
-// secretlyWritten are the withheld fields that somebody wrote since the plan was
-// made: whether to another value, nobody can tell.
+// secretlyWritten returns the withheld fields that somebody wrote since the plan was
+// made: their values may have changed.
 func (e *Entry) secretlyWritten(live *unstructured.Unstructured) []fieldpath.Path {
 	if live == nil || live.GetResourceVersion() == e.ResourceVersion {
 		return nil
@@ -156,8 +155,8 @@ func writtenSince(last time.Time, writers []Writer) []Writer {
 	return out
 }
 
-// OwnersOf are the managers that own a field or a part of it; where there is none,
-// those that own what it is in. Whoever gave a field its value is among them.
+// OwnersOf returns the managers that own a field or a part of it; if there is none,
+// those that own a parent. The manager that gave the field its value is among them.
 func OwnersOf(live *unstructured.Unstructured, p fieldpath.Path) []Writer {
 	if live == nil {
 		return nil
@@ -185,7 +184,7 @@ func OwnersOf(live *unstructured.Unstructured, p fieldpath.Path) []Writer {
 	return around
 }
 
-// owns tells whether a set has a path or something below it, or else a leaf above.
+// owns reports whether a set has a path or something below it, or else a leaf above.
 func owns(set *fieldpath.Set, p fieldpath.Path) (itself, above bool) {
 	set.Leaves().Iterate(func(q fieldpath.Path) {
 		n := min(len(p), len(q))

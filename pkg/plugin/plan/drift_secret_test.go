@@ -13,7 +13,7 @@ import (
 
 // A value that somebody sets after the plan was made is another value, even if it
 // is that of a Secret that was read in the meantime.
-func TestAValueThatHasBecomeSecretDriftsAllTheSame(t *testing.T) {
+func TestDriftOfAValueThatBecameSecret(t *testing.T) {
 	settings := func(mode string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "settings"}, "data": map[string]any{"mode": mode},

@@ -56,7 +56,7 @@ func TestDrift(t *testing.T) {
 }
 
 // What was planned on an object is no drift on that object, whatever it is.
-func TestNothingDriftsByItself(t *testing.T) {
+func TestDriftOfTheSameObjectIsNil(t *testing.T) {
 	for seed := range uint64(500) {
 		m := randomobject.New(seed)
 		before := &unstructured.Unstructured{Object: m.Object()}

@@ -21,7 +21,7 @@ type Entry struct {
 	// server-side apply.
 	Method       request.Method `json:"method,omitempty"`
 	MethodReason string         `json:"methodReason,omitempty"`
-	// Scoped tells whether the object's own rules ran; see engine.Change.
+	// Scoped reports whether the object's own rules ran; see engine.Change.
 	Scoped bool `json:"scoped,omitempty"`
 	diff.Partial
 	// Steps are those that changed the object, failed, or warned.
@@ -30,13 +30,13 @@ type Entry struct {
 	Impacts []Impact `json:"impacts,omitempty"`
 }
 
-// Writes tells whether the entry is to be written, and not only shown: the object
+// Writes reports whether the entry is to be written, and not only shown: the object
 // would change, and admission would not refuse it.
 func (e *Entry) Writes() bool {
 	return len(e.Fields) > 0 && !slices.ContainsFunc(e.Steps, func(s Step) bool { return s.Outcome == engine.Denied })
 }
 
-// Incomplete tells whether a rule left open what it would do.
+// Incomplete reports whether a rule left open what it would do.
 func (e *Entry) Incomplete() bool {
 	return slices.ContainsFunc(e.Steps, func(s Step) bool { return s.Outcome.Incomplete() })
 }
@@ -53,7 +53,7 @@ func (e *Entry) StatusPart() Entry {
 	return out
 }
 
-// SplitsStatus tells whether a part of the entry is sent to /status, and a part is
+// SplitsStatus reports whether a part of the entry is sent to /status, and a part is
 // not.
 func (e *Entry) SplitsStatus() bool {
 	status := len(e.StatusPart().Fields)

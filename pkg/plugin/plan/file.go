@@ -45,7 +45,7 @@ type ruleSummary struct {
 	Outcomes map[engine.Outcome]int `json:"outcomes"`
 }
 
-// FileError tells that a file is no plan, or none that can be used.
+// FileError is the error for a file that is no plan, or cannot be used as one.
 type FileError struct {
 	Path string
 	Err  error
@@ -55,7 +55,7 @@ type FileError struct {
 // is cut.
 func (e *FileError) Error() string { return fmt.Sprintf("plan %s: %.400v", e.Path, e.Err) }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *FileError) Unwrap() error { return e.Err }
 
 // Reasons of a FileError beside those of the file system.
@@ -88,7 +88,7 @@ func CheckFile(path string) error {
 	return fileError(path, file.Check(path))
 }
 
-// errStream tells that a plan is nothing to be piped.
+// errStream reports that a plan is nothing to be piped.
 var errStream = errors.New("a plan is a file, which apply-existing reads: name one")
 
 // fileError is an error of writing a plan. Its path is told once.

@@ -19,16 +19,16 @@ type Plan struct {
 	Run
 	// Summary counts what was evaluated, the objects that would not change too.
 	Summary engine.Summary
-	// Incomplete tells that the preview left something open: a rule failed, or a
+	// Incomplete reports that the preview left something open: a rule failed, or a
 	// part of the cluster could not be read.
 	Incomplete bool
 	// Entries are the objects that would change, and those of which there is
-	// something else to tell, in the order of the preview.
+	// something else to report, in the order of the preview.
 	Entries []Entry
 }
 
-// Run says how changes came about, so that they can be evaluated again and come
-// out the same.
+// Run is how changes came about, so that they can be evaluated again with the same
+// result.
 type Run struct {
 	Cluster Cluster `json:"cluster"`
 	// Version is the program's.
@@ -43,7 +43,7 @@ type Run struct {
 	Digest    string     `json:"digest"`
 }
 
-// Cluster tells one cluster from another. What is not known is empty.
+// Cluster identifies a cluster. What is not known is empty.
 type Cluster struct {
 	// UID is that of the Namespace kube-system, which nothing but a new cluster changes.
 	UID     types.UID `json:"uid,omitempty"`
@@ -52,7 +52,7 @@ type Cluster struct {
 	User    string    `json:"user,omitempty"`
 }
 
-// Choice is what the user typed to choose policies and objects.
+// Choice is how the user chose policies and objects.
 type Choice struct {
 	Types []string `json:"types,omitempty"` // TYPE and TYPE/NAME
 	// Namespace is the one namespace that was looked at; empty stands for all.
@@ -68,10 +68,10 @@ type Choice struct {
 	Only     []string `json:"only,omitempty"`
 	Skip     []string `json:"skip,omitempty"`
 	Annotate bool     `json:"annotate,omitempty"`
-	// FromCluster tells that installed policies were evaluated too.
+	// FromCluster reports that installed policies were evaluated too.
 	FromCluster bool `json:"fromCluster,omitempty"`
 	// AllowHTTP and AllowRegistry tell what the policies were allowed. A plan
-	// grants neither: who applies it has to.
+	// grants neither: the user has to when it is applied.
 	AllowHTTP     bool `json:"allowHTTP,omitempty"`
 	AllowRegistry bool `json:"allowRegistry,omitempty"`
 }

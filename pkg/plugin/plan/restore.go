@@ -23,9 +23,9 @@ func (d *Document) engine() engine.Document {
 	return engine.Document{Object: &unstructured.Unstructured{Object: d.Content}, Origin: d.Origin}
 }
 
-// Restore gives the documents of a run back, in their order, given what is
-// installed in the cluster now of the kinds that were read there. The error is an
-// *OtherPoliciesError where that is not what it was.
+// Restore returns the documents of a run in their order, given what is installed in
+// the cluster now of the kinds that were read there. The error is an
+// *OtherPoliciesError if that has changed.
 func (r *Run) Restore(installed []engine.Document) ([]engine.Document, error) {
 	here := map[engine.ObjectKey]engine.Document{}
 	for _, d := range installed {

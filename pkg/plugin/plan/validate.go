@@ -10,16 +10,15 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// ErrTwice tells that two entries are of the same object.
-var ErrTwice = errors.New("the object has an entry already")
+// ErrTwice is the error for two entries of the same object.
+var ErrTwice = errors.New("the object already has an entry")
 
 var errNobody = errors.New("an entry names no object")
 
-// validate makes sure that a plan holds together, so that whoever uses it need
-// not.
+// validate checks that a plan is consistent, so that its users need not.
 func (p *Plan) validate() error {
 	if p.Version == "" || p.Created.IsZero() {
-		return errors.New("it does not say by which program it was made, and when")
+		return errors.New("its version or creation time is missing")
 	}
 	if err := p.Run.Validate(); err != nil {
 		return err
@@ -42,34 +41,36 @@ func (p *Plan) validateEntries(budget int) error {
 	return nil
 }
 
-// Validate makes sure that the choice can be meant, and that the documents are the ones that their digests are of.
+// Validate checks that the choice is possible, and that the documents match their
+// digests.
 func (r *Run) Validate() error {
 	switch r.Choice.Operation {
 	case "", engine.OperationAuto, engine.OperationCreate, engine.OperationUpdate, engine.OperationDelete:
 	default:
-		return fmt.Errorf("there is no operation %.20q", r.Choice.Operation)
+		return fmt.Errorf("unknown operation %.20q", r.Choice.Operation)
 	}
 	for _, d := range r.Documents {
 		if d.Installed {
 			continue
 		}
 		if d.Content == nil || d.Content.Validate() != nil {
-			return fmt.Errorf("%s has no content that can be used", d.Object)
+			return fmt.Errorf("%s has no valid content", d.Object)
 		}
 		if digest, err := digestOf(d.Content); err != nil || digest != d.Digest {
-			return fmt.Errorf("%s is not what its digest is of", d.Object)
+			return fmt.Errorf("%s does not match its digest", d.Object)
 		}
 		if key := engine.KeyOf(&unstructured.Unstructured{Object: d.Content}); key != d.Object {
-			return fmt.Errorf("%s is another object than it says", d.Object)
+			return fmt.Errorf("%s: the content is another object", d.Object)
 		}
 	}
 	if digestOfAll(r.Documents) != r.Digest {
-		return errors.New("the policies are not what the digest is of")
+		return errors.New("the policies do not match their digest")
 	}
 	return nil
 }
 
-// Validate makes sure that an entry that was read from a file holds together.
+// Validate checks that an entry that was read from a file is consistent, and gives its
+// fields their values.
 func (e *Entry) Validate() error {
 	budget := diff.Budget
 	return e.validate(&budget)

@@ -17,9 +17,9 @@ import (
 
 // freshServer reads no state of an object that is older than one that was recorded,
 // read or written before.
-// Whoever gets to see the state from before a write takes it for one that has been
-// taken back already; no guard catches that, because nothing is sent then. API
-// servers do not answer so, but what stands in front of them may.
+// A state from before a write would look as if it had been reverted already; no guard
+// catches that, because nothing is sent then. API servers do not serve such states,
+// but a cache in front of them may.
 type freshServer struct {
 	apply.Server
 	mu    sync.Mutex
@@ -34,7 +34,7 @@ func newFreshServer(s apply.Server, objects []Object) *freshServer {
 	return f
 }
 
-// know notes a state that the server has stored.
+// know records a state that the server has stored.
 func (f *freshServer) know(key engine.ObjectKey, version string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -51,7 +51,7 @@ func (f *freshServer) isStale(key engine.ObjectKey, live *unstructured.Unstructu
 	return older(live.GetResourceVersion(), f.least[key.Named()])
 }
 
-// older tells whether one resourceVersion surely comes before another.
+// older reports whether one resourceVersion is known to come before another.
 func older(a, b string) bool {
 	if a == "" || b == "" {
 		return b != ""

@@ -33,7 +33,7 @@ func (s *staleServer) Patch(context.Context, engine.ObjectKey, cluster.Patch) (*
 	return u, nil
 }
 
-func TestAnObjectIsNotReadAsItWasBeforeTheRun(t *testing.T) {
+func TestFreshServerReadsNoStaleState(t *testing.T) {
 	written := Object{Object: engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Name: "c"}, ResourceVersion: "100"}
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Name: "c"}
 	for _, tt := range []struct {

@@ -13,14 +13,14 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// withoutKeys is the apply configuration by which a manager gives up the list elements
-// of which it owns nothing but the key, and keeps the rest. They are what is left
-// of its Apply entry when the fields that it applied in them are taken back, and
-// whoever owns the elements could not remove them as long as they are.
+// withoutKeys returns the apply configuration by which a manager gives up the list
+// elements of which it owns only the key, and keeps the rest. They are left in its
+// Apply entry when the fields that it applied in them are reverted, and as long as
+// they are, the owner of the elements cannot remove them.
 //
-// It is nil where there is nothing to give up, or where it cannot be told what the
-// rest is. Whether the server leaves the object as it is has to be tried in a dry
-// run: it removes an element that nobody else owns.
+// It is nil if there is nothing to give up, or if the rest is not known. A dry run has
+// to show whether the server leaves the object as it is: it removes an element that
+// nobody else owns.
 func withoutKeys(live *unstructured.Unstructured, manager string, types managedfields.TypeConverter) ([]byte, error) {
 	own, err := applied(live, manager)
 	if own == nil || err != nil || types == nil {
@@ -48,8 +48,8 @@ func withoutKeys(live *unstructured.Unstructured, manager string, types managedf
 	return addressed(live, object)
 }
 
-// applied is what a manager's Apply entry owns; nil where it has none, or one in
-// another version, whose paths mean something else.
+// applied returns what the Apply entry of a manager owns; nil if it has none, or one in
+// another version, whose paths may differ.
 func applied(live *unstructured.Unstructured, manager string) (*fieldpath.Set, error) {
 	for _, e := range live.GetManagedFields() {
 		if e.Manager != manager || e.Operation != metav1.ManagedFieldsOperationApply || e.Subresource != "" ||
@@ -82,7 +82,7 @@ func keyOf(p fieldpath.Path) fieldpath.Path {
 	return nil
 }
 
-// anyEmpty tells whether there is an element in which nothing else is owned.
+// anyEmpty reports whether there is an element in which nothing else is owned.
 func anyEmpty(elements, rest *fieldpath.Set) bool {
 	empty := false
 	elements.Iterate(func(element fieldpath.Path) {
@@ -95,7 +95,7 @@ func anyEmpty(elements, rest *fieldpath.Set) bool {
 	return empty
 }
 
-// plain tells whether all leaves are still leaves: to extract one that others
+// plain reports whether all leaves are still leaves: to extract one that others
 // have put something below would take that over.
 func plain(live *unstructured.Unstructured, leaves *fieldpath.Set) bool {
 	all := true

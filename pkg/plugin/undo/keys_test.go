@@ -18,7 +18,7 @@ const deployment = `{apiVersion: apps/v1, kind: Deployment,
     {manager: kubectl-mutate, operation: Apply, apiVersion: VERSION, fieldsV1: FIELDS}]},
   spec: {template: {spec: {containers: [{name: app, image: a, env: [{name: X, value: z}]}, {name: side, image: b}]}}}}`
 
-func TestWhatGivesUpKeysOfListElements(t *testing.T) {
+func TestWithoutKeys(t *testing.T) {
 	const identity = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop, uid: u, resourceVersion: '7'"
 	for _, tt := range []struct{ name, fields, want string }{
 		{

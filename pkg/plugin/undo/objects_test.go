@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/undo"
 )
 
-func TestWhatARunMayHaveWritten(t *testing.T) {
+func TestObjects(t *testing.T) {
 	attempt := func(method request.Method) journal.Attempt { return journal.Attempt{Method: method} }
 	ofStatus := journal.Attempt{Subresource: "status", Method: request.JSONPatch}
 	written := journal.Result{Written: true, ResourceVersion: "5", UID: "u"}

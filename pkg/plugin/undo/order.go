@@ -62,7 +62,7 @@ func names(list []any, like fieldpath.PathElement) []string {
 	return out
 }
 
-// distinct tells whether the names tell the elements apart.
+// distinct reports whether the names tell the elements apart.
 func (l *ordering) distinct() bool {
 	for _, list := range [][]string{l.now, l.was} {
 		if len(slices.Compact(slices.Sorted(slices.Values(list)))) != len(list) {
@@ -72,7 +72,7 @@ func (l *ordering) distinct() bool {
 	return true
 }
 
-// untouched tells whether the elements that the run left behind are still in the
+// untouched reports whether the elements that the run left behind are still in the
 // order in which it did.
 func (l *ordering) untouched() bool {
 	return slices.Equal(common(l.now, l.wrote), common(l.wrote, l.now))

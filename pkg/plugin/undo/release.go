@@ -16,10 +16,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// release gives up what the run owns of objects without having a value there: the
-// keys of list elements that its fields were in. The objects do not change, and
-// what goes wrong leaves nothing behind but that ownership, so that it is told as
-// a warning.
+// release gives up what the run still owns of objects although its values are
+// reverted: the keys of the list elements that its fields were in. The objects do not
+// change, and a failure leaves nothing behind but that ownership, so it is a warning.
 func (r *Reversal) release(ctx context.Context) error {
 	var applied []engine.ObjectKey
 	for i := range r.Objects {
@@ -51,7 +50,7 @@ func (r *Reversal) releaseOne(ctx context.Context, key engine.ObjectKey) error {
 }
 
 // errWouldChange keeps an element that nobody else owns from being removed.
-var errWouldChange = errors.New("to give them up would change the object")
+var errWouldChange = errors.New("giving them up would change the object")
 
 // tryRelease sends nothing unless the server would leave the object as it is.
 func (r *Reversal) tryRelease(ctx context.Context, key engine.ObjectKey) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
-// Restoration is what takes back the writes of an object.
+// Restoration is an object with the writes of a run reverted.
 type Restoration struct {
 	// Want is the object with everything put back that can be: the live object
 	// itself where there is nothing to put back.
@@ -29,7 +29,7 @@ type Restoration struct {
 type Kept struct {
 	Path fieldpath.Path
 	Why  error // ErrChanged, ErrWithheld, ErrGone or ErrReordered
-	// Owners are the managers that own the field now, if that is the question.
+	// Owners are the managers that own the field now, if somebody changed it.
 	Owners []plan.Writer
 }
 
@@ -37,12 +37,12 @@ type Kept struct {
 var (
 	ErrChanged  = errors.New("was changed since the run")
 	ErrWithheld = errors.New("holds a value of a Secret, which the journal does not keep (--journal-secrets)")
-	ErrGone     = errors.New("belongs to what is not there any more")
+	ErrGone     = errors.New("belongs to something that no longer exists")
 	// ErrReordered: the values are put back, and their order is left.
-	ErrReordered = errors.New("was put in another order since the run")
+	ErrReordered = errors.New("was reordered since the run")
 )
 
-// Error is the field, the reason and the owners: what a user is told.
+// Error names the field, the reason and the owners.
 func (k Kept) Error() string {
 	text := fmt.Sprintf("%s is not put back: it %v", engine.PathString(k.Path), k.Why)
 	var owners []string
@@ -55,11 +55,11 @@ func (k Kept) Error() string {
 	return text
 }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (k Kept) Unwrap() error { return k.Why }
 
-// Restore says how an object is to be so that the run's writes are taken back,
-// the last one first. The live object is not modified.
+// Restore returns the object with the writes of the run reverted, the last one first.
+// The live object is not modified.
 func (o *Object) Restore(live *unstructured.Unstructured) Restoration {
 	r := restoring{Restoration: Restoration{Want: live}, live: live}
 	for _, w := range slices.Backward(o.Writes) {
@@ -76,7 +76,7 @@ type restoring struct {
 	write Write
 }
 
-// takeBack undoes one write: values and elements first, then the order of lists.
+// takeBack reverts one write: values and elements first, then the order of lists.
 func (r *restoring) takeBack() {
 	ordered := fieldpath.NewSet() // the lists that have been put in order
 	units := unitsOf(r.write.Partial)
@@ -97,7 +97,7 @@ func (r *restoring) takeBack() {
 	}
 }
 
-// value puts back what was at a path, if what is there is ours.
+// value puts back what was at a path, if what is there now is from the run.
 func (r *restoring) value(u engine.FieldChange) {
 	is := at(r.Want.Object, u.Path)
 	was, wrote := at(r.write.Before, u.Path), at(r.write.After, u.Path)
@@ -115,7 +115,7 @@ func (r *restoring) value(u engine.FieldChange) {
 	}
 }
 
-// untouched tells whether a field that was added without its value being known
+// untouched reports whether a field that was added without its value being known
 // can be taken away: nobody has written the object since.
 func (r *restoring) untouched(u engine.FieldChange) bool {
 	return u.Kind == engine.Added && !r.write.InDoubt && r.write.ResourceVersion == r.live.GetResourceVersion()

@@ -74,7 +74,7 @@ func secretWrite(before, after map[string]any) undo.Write {
 	return undo.Write{Partial: redact.Partial(&redact.Masker{}, diff.Between(state(before), state(after), diff.Type{}), o)}
 }
 
-func TestAValueThatIsNotInTheJournalIsNotPutBack(t *testing.T) {
+func TestRestoreOfWithheldValues(t *testing.T) {
 	live := object(t, []byte(`{apiVersion: v1, kind: Secret, metadata: {name: s, resourceVersion: "2"}, data: {a: YQ==, b: Yg==}}`))
 	w := secretWrite(map[string]any{"a": "eA=="}, map[string]any{"a": "YQ==", "b": "Yg=="})
 	w.ResourceVersion = "2"
@@ -94,7 +94,7 @@ func TestAValueThatIsNotInTheJournalIsNotPutBack(t *testing.T) {
 	}
 }
 
-func TestAWriteInDoubtIsTakenBackIfItWasStored(t *testing.T) {
+func TestRestoreOfAWriteInDoubt(t *testing.T) {
 	before := object(t, []byte(`{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: "1"}}`))
 	after := object(t, []byte(`{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: "2"}}`))
 	o := journalled(t, before, after, diff.Type{})
@@ -107,7 +107,7 @@ func TestAWriteInDoubtIsTakenBackIfItWasStored(t *testing.T) {
 	}
 }
 
-func TestSeveralWritesAreTakenBackTheLastOneFirst(t *testing.T) {
+func TestRestoreOfSeveralWrites(t *testing.T) {
 	states := make([]*unstructured.Unstructured, 3)
 	for i, text := range []string{`{spec: {a: 1}, status: {b: 1}}`, `{spec: {a: 2}, status: {b: 1}}`, `{spec: {a: 3}, status: {b: 2}}`} {
 		states[i] = object(t, []byte(`{apiVersion: v1, kind: Thing, metadata: {name: c}}`))

@@ -17,7 +17,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
-// Reversal takes back the writes of one run.
+// Reversal reverts the writes of one run.
 type Reversal struct {
 	Journal *journal.Journal
 	Objects []Object // of the journal, those that are to be put back
@@ -31,10 +31,10 @@ type Reversal struct {
 	Previewed func(engine.Summary) error
 }
 
-// Outcome is what came of a reversal.
+// Outcome is the outcome of a reversal.
 type Outcome struct {
 	apply.Tally
-	// Incomplete tells that something is left open beside the objects that the tally
+	// Incomplete reports that something is left open beside the objects that the tally
 	// counts.
 	Incomplete bool
 }
@@ -87,7 +87,7 @@ func (r *Reversal) rule() engine.RuleRef {
 }
 
 var (
-	errGone        = errors.New("the object does not exist any more")
+	errGone        = errors.New("the object no longer exists")
 	errOtherObject = errors.New("the object was deleted, and another one has its name now")
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// set makes a path of an object have a content. Maps that lead there are made, list
-// elements are not: without the element that it belongs to a value has no place.
+// set gives a path of an object a content, and reports whether it could. Missing maps on
+// the way are created, missing list elements are not.
 func set(object map[string]any, p fieldpath.Path, c content) bool {
 	_, ok := put(object, p, c)
 	return ok

@@ -17,7 +17,7 @@ type Object struct {
 	Object engine.ObjectKey
 	// ResourceVersion is the last one that is known of the object.
 	ResourceVersion string
-	// Applied tells that one of the writes was a server-side apply.
+	// Applied reports that one of the writes was a server-side apply.
 	Applied bool
 	// Writes are in the order in which they were made.
 	Writes []Write
@@ -30,12 +30,12 @@ type Write struct {
 	diff.Partial
 	// ResourceVersion is the object's after the write; empty where it is InDoubt.
 	ResourceVersion string
-	// InDoubt tells that it is not recorded whether the server stored the write.
+	// InDoubt reports that it is not recorded whether the server stored the write.
 	InDoubt bool
 }
 
-// Objects are those that a run wrote to, or may have written to, in the order of
-// its journal.
+// Objects returns the objects that a run wrote to, or may have written to, in the order
+// of its journal.
 func Objects(j *journal.Journal) []Object {
 	var out []Object
 	for i := range j.Entries {
@@ -59,9 +59,9 @@ func Objects(j *journal.Journal) []Object {
 	return slices.Clip(out)
 }
 
-// teach has the masker know what an object holds, and what will be put back, where
-// the journal says that it belongs to a Secret. No policy is evaluated that could
-// tell what was made of one.
+// teach has the masker learn the values of an object, and those that will be put back,
+// that belong to a Secret by the journal. No policy is evaluated from which it could
+// learn them.
 func (o *Object) teach(m *redact.Masker, live *unstructured.Unstructured) {
 	for _, w := range o.Writes {
 		for _, f := range w.Fields {
@@ -76,7 +76,7 @@ func (o *Object) teach(m *redact.Masker, live *unstructured.Unstructured) {
 	}
 }
 
-// inDoubt are the last attempts on each endpoint of an object that may have been
+// inDoubt returns the last attempts on each endpoint of an object that may have been
 // stored: those without a result, and those after which the object was found to be
 // as wanted already.
 func inDoubt(e *journal.Entry) []Write {
