@@ -15,7 +15,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
@@ -39,9 +39,8 @@ type ApplyOptions struct {
 	Metrics  Metering
 	Masker   *redact.Masker // of the error that ends the run; nil shows everything
 	Executor *apply.Executor
-	Preview  output.Printer // what would change, before anything is written
-	Results  output.ResultPrinter
-	Reports  *formats.Results     // of what Preview and Results show
+	Shown    output.Printer       // what -o prints
+	Reports  *formats.Reports     // what --report writes
 	Events   *apply.EventRecorder // nil records none
 	Record   *apply.RecordedRun   // what is to be made; nil makes what is evaluated
 }
@@ -49,7 +48,7 @@ type ApplyOptions struct {
 // NewApplyExistingCommand is `apply-existing`: it makes the changes that preview shows.
 func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
 	f := ApplyFlags{
-		Evaluate: evaluate, Write: flags.NewWrite(), Record: flags.NewRecord(), Output: flags.NewOutput(output.Summary), Events: true,
+		Evaluate: evaluate, Write: flags.NewWrite(), Record: flags.NewRecord(), Output: flags.NewOutput(formats.Summary), Events: true,
 	}
 	c := &cobra.Command{
 		Use:   applyExisting + " [TYPE [NAME ...] | TYPE/NAME ...]",
@@ -105,8 +104,8 @@ func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams gener
 	hideOffline(c)
 	f.Write.AddFlags(c.Flags())
 	f.Record.AddFlags(c.Flags())
-	f.Output.AddFlags(c.Flags(), output.Diff+", "+output.ResultFormats())
-	f.Report.AddFlags(c.Flags(), formats.ResultNames())
+	f.Output.AddFlags(c.Flags(), formats.WriteNames())
+	f.Report.AddFlags(c.Flags(), formats.WriteReports())
 	c.Flags().BoolVar(&f.Events, "events", f.Events, "Record an event PolicyApplied on each written target of a mutate-existing rule.")
 	return c
 }
@@ -171,18 +170,16 @@ func (f *ApplyFlags) ToOptions(c *cobra.Command, args []string, streams generici
 // newOptions sets what does not depend on where the changes come from.
 func (f *ApplyFlags) newOptions(c *cobra.Command, w *factory.Factory, request engine.Request) (*ApplyOptions, error) {
 	o := &ApplyOptions{Masker: w.Masker}
-	options := w.OutputOptions(f.Output, request)
-	options.DryRun = f.Rehearsal()
+	options := w.WriteOptions(f.Output, request, f.Rehearsal())
 	var err error
-	if o.Reports, err = w.ResultReports(f.Report, options, c.Flags().Changed("output")); err != nil {
+	if o.Reports, err = w.Reports(f.Report, options, c.Flags().Changed("output")); err != nil {
 		return nil, err
 	}
-	o.Preview, o.Results, err = factory.PreviewAndResults(f.Output.Format, options, o.Reports, w.Streams.ErrOut)
-	if err != nil {
+	if o.Shown, err = formats.NewWrites(f.Output.Format, options, o.Reports, w.Streams.ErrOut); err != nil {
 		return nil, err
 	}
-	o.Executor = w.Executor(&f.Write, func(r *apply.Result) error { return o.Results.Print(*r) })
-	o.Executor.NotTried = o.Reports.Add
+	o.Executor = w.Executor(&f.Write, written(output.Tee(o.Shown, o.Reports)))
+	o.Executor.NotTried = written(o.Reports)
 	o.Executor.ShowDrift = factory.DriftPrinter(options, w.Streams.ErrOut)
 	if f.Events && !f.Rehearses() {
 		o.Events = &apply.EventRecorder{Creator: w.Client, Now: time.Now, Warn: w.Warn}

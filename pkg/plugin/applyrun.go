@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
@@ -29,8 +30,7 @@ func (o *ApplyOptions) run(ctx context.Context) (int, error) {
 		return ExitNothing, err
 	}
 	code, err := o.write(ctx, e)
-	o.Reports.Trouble(e.Problems()...)
-	return code, err
+	return code, errors.Join(err, printProblems(o.Reports, e.Problems()))
 }
 
 // write makes the changes of compiled policies.
@@ -58,8 +58,11 @@ func (o *ApplyOptions) write(ctx context.Context, e *preview.Run) (int, error) {
 	if err != nil && len(tally.Outcomes) == 0 {
 		return code, err // there are no results, not even that there was nothing to do
 	}
-	return code, errors.Join(o.Results.Close(), err)
+	return code, errors.Join(o.Shown.Close(), err)
 }
+
+// print shows an event, and adds it to the reports.
+func (o *ApplyOptions) print(e output.Event) error { return output.Tee(o.Shown, o.Reports).Print(e) }
 
 // plan is the preview: it prints the changes and returns a task for each. A change that
 // admission would deny is printed and not written.
@@ -69,19 +72,19 @@ func (o *ApplyOptions) plan(ctx context.Context, e *preview.Run) ([]*apply.Task,
 		if c.Changed() && !c.Denied() {
 			tasks = append(tasks, apply.NewTask(e, c))
 		}
-		return o.Preview.Print(*c)
+		return o.print(output.Evaluated{Change: c})
 	})
 	if err != nil {
 		return nil, summary, err
 	}
-	return tasks, summary, o.Preview.Close(summary)
+	return tasks, summary, o.print(output.Summary{Summary: summary})
 }
 
 // recordedTasks prints what was planned, and returns its tasks.
 func (o *ApplyOptions) recordedTasks(ctx context.Context, e *preview.Run) ([]*apply.Task, engine.Summary, error) {
-	shown, err := o.Record.Each(e.Rules(), func(c *engine.Change) error { return o.Preview.Print(*c) })
+	shown, err := o.Record.Each(e.Rules(), func(c *engine.Change) error { return o.print(output.Evaluated{Change: c}) })
 	if err == nil {
-		err = o.Preview.Close(shown)
+		err = o.print(output.Summary{Summary: shown})
 	}
 	if err != nil {
 		return nil, shown, err

@@ -8,13 +8,13 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 )
 
 // NewExplainCommand is `explain`: what each rule does with an object, and why. It
 // is a preview of named objects with the reason of every rule.
 func NewExplainCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := PreviewFlags{Evaluate: evaluate, Output: flags.NewOutput(output.Summary), Explain: true, MustFind: true}
+	f := PreviewFlags{Evaluate: evaluate, Output: flags.NewOutput(formats.Summary), Explain: true, MustFind: true}
 	c := &cobra.Command{
 		Use:   "explain (TYPE/NAME ... | TYPE NAME ...)",
 		Short: "Explain why a policy changes an object, or does not",
@@ -52,7 +52,7 @@ func NewExplainCommand(evaluate flags.Evaluate, name string, streams genericioop
 		},
 	}
 	f.AddFlags(c.Flags())
-	f.Output.AddFlags(c.Flags(), output.ExplainFormats())
+	f.Output.AddFlags(c.Flags(), formats.ExplainNames())
 	f.Output.AddTemplateFlag(c.Flags())
 	return c
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/history"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 )
 
 // HistoryFlags are what a user types after history.
@@ -71,7 +71,7 @@ func NewHistoryCommand(config *genericclioptions.ConfigFlags, name string, strea
 // ToOptions returns the options for the flags.
 func (f *HistoryFlags) ToOptions(c *cobra.Command, streams genericiooptions.IOStreams) (*HistoryOptions, error) {
 	if !slices.Contains(history.Formats(), f.Output) {
-		return nil, &output.UnknownFormatError{Format: f.Output, Allowed: history.Formats()}
+		return nil, &formats.UnknownFormatError{Format: f.Output, Allowed: history.Formats()}
 	}
 	dir, err := journal.Directory()
 	if err != nil {

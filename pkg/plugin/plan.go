@@ -14,8 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/formats"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
@@ -43,13 +42,13 @@ type PlanShowOptions struct {
 	Plan     *plan.Plan
 	Hints    *hints.Collector
 	Printer  output.Printer
-	Reports  *formats.Set // those that Printer writes besides
+	Reports  *formats.Reports // those that Printer writes too
 	ExitCode bool
 	ErrOut   io.Writer
 }
 
 func newPlanShowCommand(name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := PlanShowFlags{Output: flags.NewOutput(output.Diff), ExitCode: true}
+	f := PlanShowFlags{Output: flags.NewOutput(formats.Diff), ExitCode: true}
 	c := &cobra.Command{
 		Use:   "show FILE",
 		Short: "Show what a plan would change, without a cluster",
@@ -80,8 +79,8 @@ func newPlanShowCommand(name string, streams genericiooptions.IOStreams) *cobra.
 			return exit(o.Run())
 		},
 	}
-	f.Output.AddFlags(c.Flags(), output.Formats())
-	f.Report.AddFlags(c.Flags(), formats.Names())
+	f.Output.AddFlags(c.Flags(), formats.PreviewNames())
+	f.Report.AddFlags(c.Flags(), formats.PreviewReports())
 	f.Output.AddTemplateFlag(c.Flags())
 	c.Flags().BoolVar(&f.ExitCode, "exit-code", f.ExitCode, "Exit with 1 when something would change.")
 	return c
@@ -101,7 +100,7 @@ func (f *PlanShowFlags) ToOptions(c *cobra.Command, file string, streams generic
 		return nil, err
 	}
 	switch {
-	case f.Output.Format == output.Manifests:
+	case f.Output.Format == formats.Manifests:
 		return nil, errPlanManifests
 	case f.Output.ShowSecrets:
 		return nil, errPlanSecrets
@@ -111,19 +110,19 @@ func (f *PlanShowFlags) ToOptions(c *cobra.Command, file string, streams generic
 		return nil, err
 	}
 	options := f.Output.Options(streams.Out)
-	options.Context = structured.Context{
+	options.Context = output.Context{
 		Context: p.Cluster.Context, Server: p.Cluster.Server, User: p.Cluster.User,
 		Namespace: p.Choice.Namespace, Operation: string(p.Choice.Operation), Version: p.Version,
 		Time: p.Created.UTC().Format(time.RFC3339),
 	}
 	next := &hints.Collector{Apply: planCommand(c.Root(), file), Creates: true} // a plan has only those that --operation allowed
 	options.Hint = next.Hint
-	printer, err := output.New(f.Output.Format, options)
+	printer, err := formats.NewPreview(f.Output.Format, options)
 	if err != nil {
 		return nil, err
 	}
-	reports, err := formats.Open(f.Report.Reports, formats.Options{
-		Render: options, ErrOut: streams.ErrOut, StdoutTaken: c.Flags().Changed("output"),
+	reports, err := formats.OpenReports(f.Report.Reports, formats.ReportOptions{
+		Options: options, ErrOut: streams.ErrOut, StdoutTaken: c.Flags().Changed("output"),
 	})
 	if err != nil {
 		return nil, err
@@ -134,7 +133,7 @@ func (f *PlanShowFlags) ToOptions(c *cobra.Command, file string, streams generic
 // Run prints, and returns the exit code.
 func (o *PlanShowOptions) Run() (int, error) {
 	code, err := o.run()
-	return code, errors.Join(err, o.Reports.End())
+	return code, errors.Join(err, o.Reports.Discard())
 }
 
 func (o *PlanShowOptions) run() (int, error) {
@@ -143,16 +142,16 @@ func (o *PlanShowOptions) run() (int, error) {
 	for i := range p.Entries {
 		change := p.Entries[i].Change()
 		o.Hints.Add(&change)
-		if err := o.Printer.Print(change); err != nil {
+		if err := o.Printer.Print(output.Evaluated{Change: &change}); err != nil {
 			return ExitIncomplete, err
 		}
 	}
 	if p.Incomplete && p.Summary.Incomplete == 0 {
-		if err := o.Reports.Trouble([]error{errPlanIncomplete}); err != nil {
+		if err := o.Printer.Print(output.Problem{Err: errPlanIncomplete}); err != nil {
 			return ExitIncomplete, err
 		}
 	}
-	if err := o.Printer.Close(p.Summary); err != nil {
+	if err := errors.Join(o.Printer.Print(output.Summary{Summary: p.Summary}), o.Printer.Close()); err != nil {
 		return ExitIncomplete, err
 	}
 	switch {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/policies"
 )
 
@@ -34,7 +34,7 @@ type PoliciesOptions struct {
 
 // NewPoliciesCommand is `policies`: a description of the policies, without objects.
 func NewPoliciesCommand(config *genericclioptions.ConfigFlags, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := PoliciesFlags{Config: config, Client: flags.NewClient(), Output: output.Table}
+	f := PoliciesFlags{Config: config, Client: flags.NewClient(), Output: formats.Table}
 	c := &cobra.Command{
 		Use:   "policies",
 		Short: "List what policies match, what they may change and what they ask for",
@@ -77,7 +77,7 @@ func NewPoliciesCommand(config *genericclioptions.ConfigFlags, name string, stre
 // ToOptions returns the options for the flags.
 func (f *PoliciesFlags) ToOptions(ctx context.Context, streams genericiooptions.IOStreams) (*PoliciesOptions, error) {
 	if !slices.Contains(policies.Formats(), f.Output) {
-		return nil, &output.UnknownFormatError{Format: f.Output, Allowed: policies.Formats()}
+		return nil, &formats.UnknownFormatError{Format: f.Output, Allowed: policies.Formats()}
 	}
 	found, err := factory.PolicyReader{Policies: f.Policies, Client: f.Client, Config: f.Config}.Read(ctx, streams.In)
 	return &PoliciesOptions{Described: found, Output: f.Output, Out: streams.Out}, err

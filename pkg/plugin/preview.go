@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -37,7 +37,7 @@ type PreviewOptions struct {
 	Metrics  Metering
 	Masker   *redact.Masker // of the error that ends the run; nil shows everything
 	Printer  output.Printer
-	Reports  *formats.Set // those that Printer writes besides
+	Reports  *formats.Reports // those that Printer writes too
 	Hints    *hints.Collector
 	ExitCode bool // 1 when something would change
 	Save     *planSaver
@@ -49,7 +49,7 @@ type PreviewOptions struct {
 
 // NewPreviewCommand is `preview`: what would change, without changing it.
 func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := PreviewFlags{Evaluate: evaluate, Output: flags.NewOutput(output.Diff), ExitCode: true}
+	f := PreviewFlags{Evaluate: evaluate, Output: flags.NewOutput(formats.Diff), ExitCode: true}
 	c := &cobra.Command{
 		Use:   "preview [TYPE [NAME ...] | TYPE/NAME ...]",
 		Short: "Show what mutation policies would change on existing objects",
@@ -96,9 +96,9 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 		},
 	}
 	f.AddFlags(c.Flags())
-	f.Output.AddFlags(c.Flags(), output.Formats())
+	f.Output.AddFlags(c.Flags(), formats.PreviewNames())
 	f.Output.AddTemplateFlag(c.Flags())
-	f.Report.AddFlags(c.Flags(), formats.Names())
+	f.Report.AddFlags(c.Flags(), formats.PreviewReports())
 	c.Flags().BoolVar(&f.Explain, "explain", false, "Show the result of each rule on each object, with the reason.")
 	c.Flags().BoolVar(&f.ExitCode, "exit-code", f.ExitCode, "Exit with 1 when something would change.")
 	c.Flags().StringVar(&f.Save, "save", "", "Also save the changes as a plan, a file for apply-existing --plan without values of Secrets. Rules that run only when an object is created are then left out unless --operation is given.")
@@ -165,14 +165,14 @@ type printing struct {
 }
 
 // printer returns the printer of the run, which also writes the reports.
-func (f *PreviewFlags) printer(w *factory.Factory, c *cobra.Command, p printing) (output.Printer, *formats.Set, error) {
+func (f *PreviewFlags) printer(w *factory.Factory, c *cobra.Command, p printing) (output.Printer, *formats.Reports, error) {
 	options := w.OutputOptions(f.Output, p.request)
 	p.next.Namespace = options.Context.Namespace
 	options.Hint, options.Explain = p.next.Hint, f.Explain
 	if p.external != nil {
 		options.Comparer = p.external
 	}
-	shown, err := output.New(f.Output.Format, options)
+	shown, err := formats.NewPreview(f.Output.Format, options)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -187,7 +187,7 @@ func (f *PreviewFlags) printer(w *factory.Factory, c *cobra.Command, p printing)
 // useful was evaluated, or that the run could not be finished.
 func (o *PreviewOptions) Run(ctx context.Context) (int, error) {
 	code, err := o.Metrics.finish(o.run(ctx))
-	return code, o.Masker.Error(errors.Join(err, o.Reports.End(), o.End()))
+	return code, o.Masker.Error(errors.Join(err, o.Reports.Discard(), o.End()))
 }
 
 func (o *PreviewOptions) run(ctx context.Context) (int, error) {
@@ -201,7 +201,7 @@ func (o *PreviewOptions) run(ctx context.Context) (int, error) {
 		if err := o.Save.add(ctx, c); err != nil {
 			return err
 		}
-		return o.Printer.Print(*c)
+		return o.Printer.Print(output.Evaluated{Change: c})
 	})
 	switch {
 	case interrupted(err):
@@ -214,10 +214,10 @@ func (o *PreviewOptions) run(ctx context.Context) (int, error) {
 	case summary.Objects == 0 && len(e.Unreadable()) == 0 && o.NotFound != nil:
 		return ExitNothing, o.NotFound
 	}
-	if err := o.Reports.Trouble(e.Problems()); err != nil {
+	if err := printProblems(o.Printer, e.Problems()); err != nil {
 		return ExitIncomplete, err
 	}
-	if err := o.Printer.Close(summary); err != nil {
+	if err := errors.Join(o.Printer.Print(output.Summary{Summary: summary}), o.Printer.Close()); err != nil {
 		return ExitIncomplete, err
 	}
 	if err := o.Save.save(summary, e, o.ErrOut); err != nil {

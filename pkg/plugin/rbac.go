@@ -16,7 +16,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/policies"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
@@ -49,7 +49,7 @@ type RBACOptions struct {
 
 // NewRBACCommand is `rbac`: the permissions that a run of policies takes.
 func NewRBACCommand(config *genericclioptions.ConfigFlags, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := RBACFlags{Config: config, Client: flags.NewClient(), For: string(rbac.Preview), Name: "kubectl-mutate", Output: output.YAML}
+	f := RBACFlags{Config: config, Client: flags.NewClient(), For: string(rbac.Preview), Name: "kubectl-mutate", Output: formats.YAML}
 	c := &cobra.Command{
 		Use:   "rbac [TYPE | TYPE/NAME ...]",
 		Short: "Print the least permissions that a preview or an apply of policies needs",
@@ -97,8 +97,8 @@ var roleName = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9._:]*[A-Za-z0-9])?$`)
 
 // Validate returns an error for flags that contradict each other. Args are as in ToOptions.
 func (f *RBACFlags) Validate(args []string) error {
-	if f.Output != output.YAML && f.Output != output.JSON {
-		return &output.UnknownFormatError{Format: f.Output, Allowed: []string{output.YAML, output.JSON}}
+	if f.Output != formats.YAML && f.Output != formats.JSON {
+		return &formats.UnknownFormatError{Format: f.Output, Allowed: []string{formats.YAML, formats.JSON}}
 	}
 	if !slices.Contains(purposes(), f.For) {
 		return fmt.Errorf("--for %q: use preview, explain or apply", f.For)
@@ -169,7 +169,7 @@ func (o *RBACOptions) Run() (int, error) {
 		fmt.Fprintf(o.ErrOut, "warning: %s\n", note)
 	}
 	var err error
-	if o.Output == output.JSON {
+	if o.Output == formats.JSON {
 		err = rbac.PrintJSON(o.Out, o.Roles)
 	} else {
 		err = rbac.PrintYAML(o.Out, o.Roles, o.Notes)

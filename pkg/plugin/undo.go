@@ -13,12 +13,11 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/undo"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
@@ -39,13 +38,13 @@ type UndoFlags struct {
 // UndoOptions are what undo needs.
 type UndoOptions struct {
 	undo.Reversal
-	Results output.ResultPrinter
-	Reports *formats.Results // of what is shown
+	Shown   output.Printer   // what -o prints
+	Reports *formats.Reports // what --report writes
 }
 
 // NewUndoCommand is `undo`: it reverts the writes of a run.
 func NewUndoCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := UndoFlags{Evaluate: evaluate, Write: flags.NewWrite(), Output: flags.NewOutput(output.Diff)}
+	f := UndoFlags{Evaluate: evaluate, Write: flags.NewWrite(), Output: flags.NewOutput(formats.Diff)}
 	f.FieldManager, f.IncludeManaged = undoManager, true
 	c := &cobra.Command{
 		Use:   "undo JOURNAL [TYPE/NAME ...]",
@@ -83,8 +82,8 @@ func NewUndoCommand(evaluate flags.Evaluate, name string, streams genericiooptio
 	f.Client.AddFlags(c.Flags())
 	f.AddQuietFlag(c.Flags())
 	f.Write.AddFlags(c.Flags())
-	f.Output.AddFlags(c.Flags(), output.Diff+", "+output.ResultFormats())
-	f.Report.AddFlags(c.Flags(), formats.ResultNames())
+	f.Output.AddFlags(c.Flags(), formats.WriteNames())
+	f.Report.AddFlags(c.Flags(), formats.WriteReports())
 	return c
 }
 
@@ -125,21 +124,20 @@ func (f *UndoFlags) ToOptions(c *cobra.Command, args []string, streams genericio
 
 // wireExecutor sets how the changes are shown and written.
 func (f *UndoFlags) wireExecutor(o *UndoOptions, w *factory.Factory, c *cobra.Command, args []string, here plan.Cluster) error {
-	f.TakeFrom = append(f.TakeFrom, o.Journal.Header.FieldManager) // the fields to undo are the run's own
-	options := w.OutputOptions(f.Output, engine.Request{})
-	options.DryRun = f.Rehearsal()
+	f.TakeFrom = append(f.TakeFrom, o.Journal.Header.FieldManager) // it is the run's own that is taken back
+	options := w.WriteOptions(f.Output, engine.Request{}, f.Rehearsal())
 	var err error
-	if o.Reports, err = w.ResultReports(f.Report, options, c.Flags().Changed("output")); err != nil {
+	if o.Reports, err = w.Reports(f.Report, options, c.Flags().Changed("output")); err != nil {
 		return err
 	}
-	shown, results, err := factory.PreviewAndResults(f.Output.Format, options, o.Reports, w.Streams.ErrOut)
-	if err != nil {
+	if o.Shown, err = formats.NewWrites(f.Output.Format, options, o.Reports, w.Streams.ErrOut); err != nil {
 		return err
 	}
-	o.Found = func(c *engine.Change) error { return shown.Print(*c) }
-	o.Previewed, o.Results = shown.Close, results
-	o.Executor = w.Executor(&f.Write, func(r *apply.Result) error { return results.Print(*r) })
-	o.Executor.NotTried = o.Reports.Add
+	printer := output.Tee(o.Shown, o.Reports)
+	o.Found = func(c *engine.Change) error { return printer.Print(output.Evaluated{Change: c}) }
+	o.Previewed = func(s engine.Summary) error { return printer.Print(output.Summary{Summary: s}) }
+	o.Executor = w.Executor(&f.Write, written(printer))
+	o.Executor.NotTried = written(o.Reports)
 	if f.Rehearses() {
 		return nil
 	}
@@ -190,7 +188,7 @@ func undoable(w *factory.Factory, j *journal.Journal, args []string) ([]undo.Obj
 func (o *UndoOptions) Run(ctx context.Context) (int, error) {
 	outcome, err := o.Reversal.Run(ctx)
 	if err == nil || len(outcome.Outcomes) > 0 {
-		err = errors.Join(o.Results.Close(), err)
+		err = errors.Join(o.Shown.Close(), err)
 	}
 	code, err := reported(o.Reports, writtenCode(outcome.Tally, outcome.Incomplete), err)
 	if interrupted(err) {

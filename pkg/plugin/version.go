@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 )
 
@@ -48,13 +48,13 @@ func (v VersionInfo) print(out io.Writer, format string) error {
 			line += " (" + v.Commit + ")"
 		}
 		text = fmt.Appendf(nil, "kubectl-mutate %s %s %s\n", line, v.GoVersion, v.Platform)
-	case output.JSON:
+	case formats.JSON:
 		text, err = json.MarshalIndent(v, "", "    ")
 		text = append(text, '\n')
-	case output.YAML:
+	case formats.YAML:
 		text, err = yaml.Marshal(v)
 	default:
-		err = &output.UnknownFormatError{Format: format, Allowed: []string{output.JSON, output.YAML}}
+		err = &formats.UnknownFormatError{Format: format, Allowed: []string{formats.JSON, formats.YAML}}
 	}
 	if err != nil {
 		return err

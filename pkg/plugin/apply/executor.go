@@ -64,9 +64,9 @@ type Executor struct {
 	// result, one after the other. Either may be nil.
 	OnWrite  func(context.Context, *Task, *Result)
 	OnResult func(*Task, *Result)
-	// Left is called, at the end of a run that broke off, for each object that was
-	// not reported: it was not tried. It may be nil.
-	NotTried func(*Result)
+	// NotTried is called, at the end of a run that broke off, for each object that was
+	// not reported. It may be nil.
+	NotTried func(*Result) error
 	// ShowDrift shows what was planned and what would be done now; nil shows nothing.
 	ShowDrift func(*plan.Drift) error
 
@@ -100,7 +100,7 @@ func (x *Executor) Run(ctx context.Context, tasks []*Task) (Tally, error) {
 	if err != nil && x.NotTried != nil {
 		for _, t := range tasks {
 			if !t.reported {
-				x.NotTried(&Result{Key: t.Key, Outcome: NotTried, Rules: t.Rules})
+				err = errors.Join(err, x.NotTried(&Result{Key: t.Key, Outcome: NotTried, Rules: t.Rules}))
 			}
 		}
 	}

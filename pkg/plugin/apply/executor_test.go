@@ -289,11 +289,7 @@ func TestWhatABrokenOffRunLeaves(t *testing.T) {
 	s.rejects = []string{"b"}
 	x := newTrial(s)
 	var left outcomes
-	x.NotTried = func(r *apply.Result) {
-		if err := left.add(r); err != nil {
-			t.Error(err)
-		}
-	}
+	x.NotTried = left.add
 	if _, err := x.Run(t.Context(), tasks("a", "b", "c")); err == nil {
 		t.Error("the run did not break off")
 	}
@@ -301,7 +297,7 @@ func TestWhatABrokenOffRunLeaves(t *testing.T) {
 		t.Errorf("left %v, results %v", left, x.results)
 	}
 	x = newTrial(newServer(t, "a"))
-	x.NotTried = func(*apply.Result) { t.Error("a run that does not break off leaves nothing") }
+	x.NotTried = func(*apply.Result) error { return errors.New("a run that does not break off leaves nothing") }
 	if _, err := x.Run(t.Context(), tasks("a")); err != nil {
 		t.Error(err)
 	}

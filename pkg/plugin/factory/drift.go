@@ -6,7 +6,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
@@ -15,7 +15,7 @@ import (
 // one line of them says who changed what.
 func DriftPrinter(options output.Options, errOut io.Writer) func(*plan.Drift) error {
 	options.Out, options.Color, options.Query, options.Hint = errOut, false, "", nil
-	options.GroupBy = human.Object
+	options.GroupBy = output.ByObject
 	show := func(title string, c *engine.Change) error {
 		if _, err := fmt.Fprintf(errOut, "%s\n", title); err != nil {
 			return err
@@ -24,11 +24,11 @@ func DriftPrinter(options output.Options, errOut io.Writer) func(*plan.Drift) er
 			_, err := fmt.Fprintln(errOut, "    nothing to change")
 			return err
 		}
-		printer, err := output.New(output.Diff, options)
+		printer, err := formats.NewPreview(formats.Diff, options)
 		if err != nil {
 			return err
 		}
-		if err := printer.Print(*c); err != nil {
+		if err := printer.Print(output.Evaluated{Change: c}); err != nil {
 			return err
 		}
 		return output.Flush(printer)

@@ -5,7 +5,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 )
 
@@ -22,7 +22,7 @@ type ExternalDiff struct {
 // A program that cannot be found is an error.
 func (w *Factory) ExternalDiff(ctx context.Context, format string) (*ExternalDiff, error) {
 	command := os.Getenv(objectdiff.ExternalVariable)
-	if command == "" || format != output.Diff {
+	if command == "" || format != formats.Diff {
 		return nil, nil //nolint:nilnil // the user has set none
 	}
 	program, err := objectdiff.FindExternal(command)

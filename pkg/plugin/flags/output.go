@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 )
 
@@ -25,7 +25,7 @@ type Output struct {
 
 // NewOutput returns the defaults, with the format of the command.
 func NewOutput(format string) Output {
-	return Output{Format: format, Color: ColorAuto, GroupBy: GroupBy(human.Patch), ContextLines: objectdiff.DefaultContextLines}
+	return Output{Format: format, Color: ColorAuto, GroupBy: GroupBy(output.ByPatch), ContextLines: objectdiff.DefaultContextLines}
 }
 
 // AddFlags registers the flags; formats lists those that the command knows.
@@ -48,15 +48,15 @@ func (f *Output) AddTemplateFlag(flags *pflag.FlagSet) {
 // without -o chooses its format.
 func (f *Output) CheckView(flags *pflag.FlagSet) error {
 	if f.Template != "" && !flags.Changed("output") {
-		f.Format = output.GoTemplate
+		f.Format = formats.GoTemplate
 	}
 	switch f.Format {
-	case output.Diff, output.Summary, output.Markdown:
+	case formats.Diff, formats.Summary, formats.Markdown:
 		return nil
 	}
 	for _, name := range []string{"group-by", "expand", "context-lines"} {
 		if flags.Changed(name) {
-			return fmt.Errorf("--%s says how to show differences: use it with -o %s, %s or %s", name, output.Diff, output.Summary, output.Markdown)
+			return fmt.Errorf("--%s says how to show differences: use it with -o %s, %s or %s", name, formats.Diff, formats.Summary, formats.Markdown)
 		}
 	}
 	return nil
@@ -64,17 +64,17 @@ func (f *Output) CheckView(flags *pflag.FlagSet) error {
 
 // CheckReasons returns an error for formats that cannot show the reasons of rules.
 func (f *Output) CheckReasons() error {
-	if output.Explains(f.Format) {
+	if formats.Explains(f.Format) {
 		return nil
 	}
-	return fmt.Errorf("-o %s cannot show reasons: use one of %s", f.Format, output.ExplainFormats())
+	return fmt.Errorf("-o %s cannot show reasons: use one of %s", f.Format, formats.ExplainNames())
 }
 
 // Options returns the options of a printer that depend on the flags.
 func (f *Output) Options(out io.Writer) output.Options {
 	o := output.Options{
 		Out: out, Color: f.Color.on(out), ShowSecrets: f.ShowSecrets, Query: f.Query, Template: f.Template,
-		GroupBy: human.GroupBy(f.GroupBy), Expand: f.Expand, ContextLines: f.ContextLines,
+		GroupBy: output.GroupBy(f.GroupBy), Expand: f.Expand, ContextLines: f.ContextLines,
 	}
 	if f.ContextLines == 0 {
 		o.ContextLines = -1

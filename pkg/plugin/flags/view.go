@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/printers"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 )
 
 // ColorMode is when the formats for people use colors.
@@ -39,18 +39,18 @@ func (m *ColorMode) on(out io.Writer) bool {
 	return *m == ColorAlways || *m == ColorAuto && printers.AllowsColorOutput(out)
 }
 
-// GroupBy is human.GroupBy as a flag.
-type GroupBy human.GroupBy
+// GroupBy is output.GroupBy as a flag.
+type GroupBy output.GroupBy
 
 // String implements pflag.Value.
 func (g *GroupBy) String() string { return string(*g) }
 
 // Type implements pflag.Value.
-func (g *GroupBy) Type() string { return human.GroupByChoices }
+func (g *GroupBy) Type() string { return output.GroupByChoices }
 
 // Set implements pflag.Value.
 func (g *GroupBy) Set(text string) error {
-	by, err := human.ParseGroupBy(text)
+	by, err := output.ParseGroupBy(text)
 	if err == nil {
 		*g = GroupBy(by)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/history"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
@@ -136,7 +136,7 @@ func TestFormats(t *testing.T) {
 		Kind  string        `json:"kind"`
 		Items []history.Run `json:"items"`
 	}
-	check(t, json.Unmarshal([]byte(printed(t, output.JSON, runs)), &list))
+	check(t, json.Unmarshal([]byte(printed(t, formats.JSON, runs)), &list))
 	if diff := cmp.Diff(runs, list.Items); diff != "" || list.Kind != "RunList" {
 		t.Errorf("%s, -want +got:\n%s", list.Kind, diff)
 	}

@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -22,7 +22,7 @@ const (
 )
 
 // Formats lists the formats.
-func Formats() []string { return []string{Table, output.JSON, output.YAML, Name} }
+func Formats() []string { return []string{Table, formats.JSON, formats.YAML, Name} }
 
 // Printer prints runs.
 type Printer struct {
@@ -42,8 +42,8 @@ func (p *Printer) Print(runs []Run) error {
 			fmt.Fprintln(p.Out, r.Journal)
 		}
 		return nil
-	case output.JSON, output.YAML:
-		return structured.WriteList(p.Out, p.Format == output.YAML, "RunList", runs)
+	case formats.JSON, formats.YAML:
+		return structured.WriteList(p.Out, p.Format == formats.YAML, "RunList", runs)
 	}
 	return p.table(runs)
 }

@@ -1,8 +1,6 @@
-// Package output opens the printer of a format: for what a run finds, or for what it
-// wrote.
+// Package output says what a run can tell (its events), and what shows them (a
+// Printer).
 //
-// The printers are below it: human for people, structured for programs, report for
-// files that other programs read. A printer decides nothing: what is in a Change is
-// what it shows. It masks the values of Secrets before anything is formatted, writes
-// the same bytes for the same Changes, and keeps no object after it was printed.
+// The commands emit events. The printers are below: human for people, structured for
+// programs, and report for the formats of --report; formats chooses among them.
 package output

@@ -3,28 +3,29 @@ package output
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// Options say how to print. Only Out is needed.
+// Options say how to print. Only Out is needed. A printer ignores those that it has no
+// use for.
 type Options struct {
 	Out   io.Writer
 	Color bool // of the formats for people
-	// ShowSecrets prints Secret values as they are. Otherwise they are masked by
-	// Masker, which should have seen what the policies read; a nil Masker stands
-	// for one that knows the printed objects alone.
+	// ShowSecrets prints the values of Secrets. Otherwise Masker masks them, which
+	// should have seen what the policies read; nil stands for one that knows the
+	// printed objects alone. Package formats settles the two: to the printers, a nil
+	// Masker means that values are shown.
 	ShowSecrets bool
 	Masker      *redact.Masker
-	// Explain tells of every object and rule what came of it, and why.
+	// Explain shows the outcome of every rule on every object, with the reason.
 	Explain bool
 	// GroupBy says which objects the formats for people show as one, and Expand
-	// that the names of all of them are listed.
-	GroupBy human.GroupBy
+	// whether the names of all of them are listed.
+	GroupBy GroupBy
 	Expand  bool
 	// ContextLines are those of objectdiff.Differ.
 	ContextLines int
@@ -34,53 +35,59 @@ type Options struct {
 	// Template is that of a format which takes one, where the format itself does not
 	// name it as FORMAT=TEMPLATE.
 	Template string
-	// Context says in the report what was evaluated.
-	Context structured.Context
-	// Comparer, where it is set, shows the differences instead of the diff format.
-	Comparer human.Comparer
-	// Advise says what to type next, with which the formats for people end; nil for
-	// nothing.
+	// Context says in the report what was evaluated. Its Namespace is the one that the
+	// user chose.
+	Context Context
+	// Comparer, if set, shows the differences instead of the diff format.
+	Comparer Comparer
+	// Hint returns the command to type next, with which the formats for people end; nil
+	// for none.
 	Hint func(engine.Summary) hints.Hint
-	// DryRun is "client" or "server" where results are those of a dry run.
+	// Writes says that the run writes: its reports are about the outcome of the writes.
+	Writes bool
+	// DryRun is "client" or "server" if nothing is really written.
 	DryRun string
 }
 
-func (o *Options) masker() *redact.Masker {
-	switch {
-	case o.ShowSecrets:
-		return nil
-	case o.Masker == nil:
-		return &redact.Masker{}
+// Context is what a report says about the run as a whole.
+type Context struct {
+	Context   string `json:"context,omitempty"` // of the kubeconfig
+	Server    string `json:"server,omitempty"`
+	User      string `json:"user,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Operation string `json:"operation,omitempty"`
+	Version   string `json:"version,omitempty"` // of this program
+	// Time is when the state of a cluster was read, in RFC 3339; empty for manifests,
+	// which are the same at any time.
+	Time string `json:"time,omitempty"`
+}
+
+// Comparer shows in its own way how objects differ. Add takes each object that would
+// change, under kubectl's name for it; Compare then compares them all.
+type Comparer interface {
+	Add(name, before, after string) error
+	Compare() error
+}
+
+// GroupBy says which objects the formats for people show as one.
+type GroupBy string
+
+// The choices. The zero value stands for ByPatch.
+const (
+	ByPatch     GroupBy = "patch"     // objects of one kind that change alike, wherever they are
+	ByObject    GroupBy = "object"    // none: each object by itself, as soon as it is known
+	ByPolicy    GroupBy = "policy"    // like ByPatch, policy by policy: an object stands under each that acts on it
+	ByNamespace GroupBy = "namespace" // like ByPatch, namespace by namespace
+)
+
+// GroupByChoices lists what can be typed, for help.
+const GroupByChoices = "patch|object|policy|namespace"
+
+// ParseGroupBy reads what a user typed.
+func ParseGroupBy(text string) (GroupBy, error) {
+	switch by := GroupBy(text); by {
+	case ByPatch, ByObject, ByPolicy, ByNamespace:
+		return by, nil
 	}
-	return o.Masker
-}
-
-// checkQuery refuses a query of a format that would ignore it.
-func (o *Options) checkQuery(format string) error {
-	if o.Query == "" || format == JSON || format == YAML {
-		return nil
-	}
-	return fmt.Errorf("a query works on the report: use it with -o %s or -o %s", JSON, YAML)
-}
-
-func (o *Options) human() human.Options {
-	return human.Options{
-		Out: o.Out, Color: human.Painter(o.Color), Masker: o.Masker, Explain: o.Explain, GroupBy: o.GroupBy, Expand: o.Expand,
-		ContextLines: o.ContextLines, Namespace: o.Context.Namespace, Advise: o.Hint,
-	}
-}
-
-func (o *Options) machine() structured.Options {
-	return structured.Options{Out: o.Out, Masker: o.Masker, Explain: o.Explain, Context: o.Context}
-}
-
-func (o *Options) results() human.ResultOptions {
-	return human.ResultOptions{Out: o.Out, Color: human.Painter(o.Color), Masker: o.Masker, DryRun: o.DryRun, Context: o.Context}
-}
-
-// NewView returns a view of single objects in which the values of Secrets are masked
-// as in every format.
-func NewView(o Options) *human.View {
-	o.Masker = o.masker()
-	return human.NewView(o.human())
+	return "", fmt.Errorf("cannot group by %q: use one of %s", text, strings.ReplaceAll(GroupByChoices, "|", ", "))
 }

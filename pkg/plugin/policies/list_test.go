@@ -16,7 +16,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/policies"
 )
 
@@ -71,7 +71,7 @@ func TestListsAreAsTheirSchemaSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := jsonschema.UnmarshalJSON(strings.NewReader(printed(t, output.JSON, full(t))))
+	list, err := jsonschema.UnmarshalJSON(strings.NewReader(printed(t, formats.JSON, full(t))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestWhatIsTheSameForManyPoliciesIsToldOnce(t *testing.T) {
 		}
 	}
 	b.Idle(312)
-	_, notes, _ := strings.Cut(printed(t, output.Table, b.List()), "\n\n")
+	_, notes, _ := strings.Cut(printed(t, formats.Table, b.List()), "\n\n")
 	want := "deprecated: 2 objects of kind ClusterPolicy: ClusterPolicy leaves Kyverno in 1.20; MutatingPolicy of policies.kyverno.io/v1 takes its place\n" +
 		"note: left out, without a rule that mutates: 312 installed policies\n"
 	if diff := cmp.Diff(want, notes); diff != "" {

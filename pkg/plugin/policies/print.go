@@ -10,32 +10,32 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // Formats are those of Print.
 func Formats() []string {
-	return []string{output.Table, output.Wide, output.JSON, output.YAML, output.Name}
+	return []string{formats.Table, formats.Wide, formats.JSON, formats.YAML, formats.Name}
 }
 
 // Print writes a list in a format. The error is a *output.UnknownFormatError or
 // that of the writer.
 func Print(out io.Writer, format string, l List) error {
 	switch format {
-	case output.JSON:
+	case formats.JSON:
 		text, err := json.MarshalIndent(l, "", "    ")
 		return written(out, append(text, '\n'), err)
-	case output.YAML:
+	case formats.YAML:
 		text, err := yaml.Marshal(l)
 		return written(out, text, err)
-	case output.Name:
+	case formats.Name:
 		return printNames(out, l)
-	case output.Table, output.Wide:
-		return printTable(out, l, format == output.Wide)
+	case formats.Table, formats.Wide:
+		return printTable(out, l, format == formats.Wide)
 	}
-	return &output.UnknownFormatError{Format: format, Allowed: Formats()}
+	return &formats.UnknownFormatError{Format: format, Allowed: Formats()}
 }
 
 func written(out io.Writer, text []byte, err error) error {

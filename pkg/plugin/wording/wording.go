@@ -5,10 +5,9 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// Rule names a rule and how it came to apply: "kyverno team-labels/add via b".
+// Rule returns the name of a rule and how it came to apply: "kyverno team-labels/add via b".
 func Rule(r engine.RuleRef) string {
 	var b strings.Builder
 	if r.Dialect != "" {
@@ -18,25 +17,25 @@ func Rule(r engine.RuleRef) string {
 	if r.Via != "" {
 		b.WriteString(" via " + r.Via)
 	}
-	return redact.EscapeLine(b.String())
+	return b.String()
 }
 
-// Policy names the policy of a rule: "kyverno team-labels".
+// Policy returns the name of the policy of a rule: "kyverno team-labels".
 func Policy(r engine.RuleRef) string {
 	return Rule(engine.RuleRef{Dialect: r.Dialect, Policy: r.Policy})
 }
 
-// ResourceName is an object's name as `kubectl -o name` prints it:
-// "deployment.apps/web", without the namespace. Nothing in it acts on a terminal.
+// ResourceName returns an object's name as `kubectl -o name` prints it:
+// "deployment.apps/web", without the namespace.
 func ResourceName(k engine.ObjectKey) string {
 	kind := strings.ToLower(k.Kind)
 	if k.Group != "" {
 		kind += "." + k.Group
 	}
-	return redact.Escape(kind+"/"+k.Name, "")
+	return kind + "/" + k.Name
 }
 
-// Counts is the sentence that ends the formats for people: how many objects were
+// Counts returns the sentence that ends the formats for people: how many objects were
 // evaluated and would change, and what went otherwise.
 func Counts(s engine.Summary) string {
 	var b strings.Builder
@@ -67,19 +66,19 @@ func Counts(s engine.Summary) string {
 	return b.String()
 }
 
-// Elsewhere says how many of the objects that would change are in other namespaces than
+// Elsewhere returns a sentence on how many of the objects that would change are in other namespaces than
 // the one that the user chose, and "" where none is.
 func Elsewhere(n int, namespace string) string {
 	switch {
 	case n == 0:
 		return ""
 	case n == 1:
-		return fmt.Sprintf("1 object that would change is in another namespace than %s.", redact.EscapeLine(namespace))
+		return fmt.Sprintf("1 object that would change is in another namespace than %s.", namespace)
 	}
-	return fmt.Sprintf("%d objects that would change are in other namespaces than %s.", n, redact.EscapeLine(namespace))
+	return fmt.Sprintf("%d objects that would change are in other namespaces than %s.", n, namespace)
 }
 
-// Restarts says what a run would restart, and "" where that is nothing.
+// Restarts returns a sentence on what a run would restart, and "" where that is nothing.
 func Restarts(r engine.Restarts) string {
 	if r.Pods == 0 {
 		return ""

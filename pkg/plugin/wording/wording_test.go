@@ -10,11 +10,11 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	rule := engine.RuleRef{Dialect: "kyverno", Policy: "team", Rule: "add\x1b", Via: "b", Origin: "a.yaml:1"}
+	rule := engine.RuleRef{Dialect: "kyverno", Policy: "team", Rule: "add", Via: "b", Origin: "a.yaml:1"}
 	deployment := engine.ObjectKey{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "shop", Name: "web"}
 	pod := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Pod"}, Name: "web"}
 	for got, want := range map[string]string{
-		wording.Rule(rule):               `kyverno team/add\x1b via b`,
+		wording.Rule(rule):               `kyverno team/add via b`,
 		wording.Policy(rule):             "kyverno team",
 		wording.ResourceName(deployment): "deployment.apps/web",
 		wording.ResourceName(pod):        "pod/web",

@@ -1,109 +1,98 @@
 package human
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// base is what the formats share: headings, the grouping of
-// objects that change alike and the summary at the end.
+// base is what the formats for what was evaluated share: headings, the grouping of
+// objects that change alike, and the summary at the end.
 type base struct {
-	Options
+	output.Options
 	printed bool // there is something above
 	spaced  bool // an empty line stands between two groups
 	// layout writes a group, and title the heading of a section.
-	layout func(*base, *bytes.Buffer, *Group)
+	layout func(*base, *page, *Group)
 	title  func(string) string
 	groups Groups
 	parts  bool // the groups had to be shown before all objects were seen
-	// What the summary at the end tells besides numbers.
+	// What the summary at the end says besides numbers.
 	skipped, warned, broken Counter
-	told                    int // objects with a warning, or on which a rule failed
+	remarked                int // objects with a warning, or on which a rule failed
 	elsewhere               int // objects that would change, outside of the namespace of the run
 }
 
-func newBase(o Options) base {
+func newBase(o output.Options) base {
 	return base{
 		Options: o, spaced: o.Explain, layout: (*base).group, title: func(s string) string { return "== " + s },
 		groups: Groups{By: o.GroupBy, Expand: o.Expand},
 	}
 }
 
+// page begins a block of text.
+func (h *base) page() *page { return &page{painter: Painter(h.Color)} }
+
 // write sends out one block. A block is written at once, so that an error in it
 // leaves no half of it behind.
-func (h *base) write(b *bytes.Buffer) error {
+func (h *base) write(b *page) error {
 	h.printed = true
 	_, err := h.Out.Write(b.Bytes())
 	return err
 }
 
-// begin takes note of what the summary at the end will tell of an object.
+// begin counts what the summary at the end says of an object.
 func (h *base) begin(c *engine.Change) {
 	redact.LearnChange(h.Masker, c)
-	told := len(c.Impacts) > 0
+	remarked := len(c.Impacts) > 0
 	for i := range c.Steps {
 		s := &c.Steps[i]
 		switch {
 		case s.Outcome == engine.Skipped:
-			h.skipped.Add(brief(s.Err))
+			h.skipped.Add(wording.Brief(s.Err))
 		case s.Outcome.Incomplete():
-			h.broken.Add(wording.Rule(s.Rule) + " " + string(s.Outcome) + ": " + brief(s.Err))
+			h.broken.Add(wording.Rule(s.Rule) + " " + string(s.Outcome) + ": " + wording.Brief(s.Err))
 		}
 		for _, w := range s.Warnings {
 			h.warned.Add(string(w))
 		}
-		told = told || s.Outcome.Incomplete() || len(s.Warnings) > 0
+		remarked = remarked || s.Outcome.Incomplete() || len(s.Warnings) > 0
 	}
 	for i := range c.Impacts {
 		h.warned.Add(string(c.Impacts[i].Code) + ": " + c.Impacts[i].Alike())
 	}
-	if told {
-		h.told++
+	if remarked {
+		h.remarked++
 	}
-	if of := c.Subject.Namespace; c.Changed() && h.Namespace != "" && of != "" && of != h.Namespace {
+	if of := c.Subject.Namespace; c.Changed() && h.Context.Namespace != "" && of != "" && of != h.Context.Namespace {
 		h.elsewhere++
 	}
 }
 
-// brief is a reason without what it found in the one object, where the reason
-// knows to tell them apart; so many objects share it.
-func brief(err error) string {
-	var b interface{ Brief() string }
-	switch {
-	case err == nil:
-		return "no reason given"
-	case errors.As(err, &b):
-		return b.Brief()
-	}
-	return err.Error()
-}
-
 // content is what a format shows of an object.
 type content struct {
-	words []byte // that tell it from others
+	words []byte // equal for objects that are shown as one
 	text  func() (Text, error)
 }
 
 // show prints an object, or keeps it to print it with those that are like it.
 func (h *base) show(c *part, s content) error {
-	if h.GroupBy == Object {
+	if h.GroupBy == output.ByObject {
 		text, err := s.text()
 		if err != nil {
 			return err
 		}
 		h.impacts(&text, &c.Change)
-		var b bytes.Buffer
-		h.layout(h, &b, &Group{Text: text, First: c.Subject, Count: 1})
-		return h.write(&b)
+		b := h.page()
+		h.layout(h, b, &Group{Text: text, First: c.Subject, Count: 1})
+		return h.write(b)
 	}
 	m := Member{Subject: c.Subject, Likeness: h.likeness(&c.Change, s.words), Policy: c.policy, Pods: pods(&c.Change)}
 	if h.groups.Join(m) {
@@ -149,19 +138,19 @@ func (h *base) addField(sum hash.Hash, c *engine.Change, f *engine.FieldChange) 
 func (h *base) Flush() error {
 	for _, section := range h.groups.Take() {
 		if section.Title != "" {
-			var b bytes.Buffer
+			b := h.page()
 			if h.printed {
 				b.WriteString("\n")
 			}
-			b.WriteString(h.Color.Paint(Bold, h.title(redact.EscapeLine(section.Title))) + "\n")
-			if err := h.write(&b); err != nil {
+			b.line(Bold, h.title(section.Title))
+			if err := h.write(b); err != nil {
 				return err
 			}
 		}
 		for _, g := range section.Groups {
-			var b bytes.Buffer
-			h.layout(h, &b, g)
-			if err := h.write(&b); err != nil {
+			b := h.page()
+			h.layout(h, b, g)
+			if err := h.write(b); err != nil {
 				return err
 			}
 		}
@@ -170,24 +159,24 @@ func (h *base) Flush() error {
 }
 
 // group writes the heading of a group and what stands below it.
-func (h *base) group(b *bytes.Buffer, g *Group) {
+func (h *base) group(b *page, g *Group) {
 	if h.printed && h.spaced {
 		b.WriteString("\n")
 	}
-	b.WriteString(h.Color.Paint(markerColor(g.Marker), h.heading(g)) + "\n")
+	b.line(markerColor(g.Marker), h.heading(g))
 	h.below(b, g)
 }
 
 // heading names the object, or says how many there are.
 func (h *base) heading(g *Group) string {
 	if g.Count == 1 {
-		return g.Marker + " " + redact.EscapeLine(g.First.String()) + g.Note
+		return g.Marker + " " + g.First.String() + g.Note
 	}
-	return g.Marker + " " + redact.EscapeLine(kindText(g.First)) + ": " + wording.Plural(g.Count, "object") + where(g) + g.Notes
+	return g.Marker + " " + kindText(g.First) + ": " + wording.Plural(g.Count, "object") + where(g) + g.Notes
 }
 
-// below writes what is said of a group under its heading.
-func (h *base) below(b *bytes.Buffer, g *Group) {
+// below writes what stands under the heading of a group.
+func (h *base) below(b *page, g *Group) {
 	if g.Count > 1 {
 		members(b, g)
 	}
@@ -201,7 +190,7 @@ func where(g *Group) string {
 	case 0:
 		return ""
 	case 1:
-		return " in " + redact.EscapeLine(all[0].Name)
+		return " in " + all[0].Name
 	default:
 		return fmt.Sprintf(" in %d namespaces", len(all))
 	}
@@ -211,16 +200,16 @@ func where(g *Group) string {
 const namespacesListed = 8
 
 // members names the objects of a group, or where they are.
-func members(b *bytes.Buffer, g *Group) {
+func members(b *page, g *Group) {
 	if len(g.Names) == g.Count {
 		for _, name := range g.Names {
-			b.WriteString("    " + redact.EscapeLine(name) + "\n")
+			b.line(Plain, "    "+name)
 		}
 		return
 	}
 	all := g.Namespaces()
 	if len(all) < 2 {
-		fmt.Fprintf(b, "    %s, %s and %d more (--expand lists them)\n", redact.EscapeLine(g.Names[0]), redact.EscapeLine(g.Names[1]), g.Count-2)
+		b.line(Plain, fmt.Sprintf("    %s, %s and %d more (--expand lists them)", g.Names[0], g.Names[1], g.Count-2))
 		return
 	}
 	parts := make([]string, 0, namespacesListed+1)
@@ -229,9 +218,9 @@ func members(b *bytes.Buffer, g *Group) {
 			parts = append(parts, fmt.Sprintf("and %d more", len(all)-i))
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%s (%d)", redact.EscapeLine(ns.Name), ns.N))
+		parts = append(parts, fmt.Sprintf("%s (%d)", ns.Name, ns.N))
 	}
-	b.WriteString("    in " + strings.Join(parts, ", ") + " (--expand lists them)\n")
+	b.line(Plain, "    in "+strings.Join(parts, ", ")+" (--expand lists them)")
 }
 
 // kindText names a kind as an object's own name does: "apps/Deployment".
@@ -268,7 +257,7 @@ func markerColor(m string) Color {
 	return Bold
 }
 
-// tells tells whether a step that changed nothing is worth a line.
-func (o *Options) tells(s *engine.Step) bool {
-	return s.Outcome.Incomplete() || len(s.Warnings) > 0 || o.Explain
+// worthALine reports whether a step that changed nothing is shown.
+func (h *base) worthALine(s *engine.Step) bool {
+	return s.Outcome.Incomplete() || len(s.Warnings) > 0 || h.Explain
 }

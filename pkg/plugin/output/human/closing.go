@@ -1,14 +1,13 @@
 package human
 
 import (
-	"bytes"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -18,49 +17,52 @@ var outcomes = []engine.Outcome{ //nolint:gochecknoglobals // an immutable table
 	engine.Denied, engine.Failed, engine.Unsupported,
 }
 
-// Close ends a human format: what each rule did, the counts, the next command.
-func (h *base) Close(s engine.Summary) error {
+// Close has nothing to add to the summary.
+func (h *base) Close() error { return nil }
+
+// summarize ends a format for people: what each rule did, the counts, the next command.
+func (h *base) summarize(s engine.Summary) error {
 	if err := h.Flush(); err != nil {
 		return err
 	}
-	var b bytes.Buffer
+	b := h.page()
 	if h.printed {
 		b.WriteString("\n")
 	}
 	if h.parts {
-		b.WriteString("There are so many different changes that they were put together in parts.\n\n")
+		b.WriteString("There are so many different changes that they are grouped in several parts.\n\n")
 	}
-	if err := h.table(&b, s); err != nil {
+	if err := h.table(b, s); err != nil {
 		return err
 	}
 	for _, list := range h.lists() {
-		h.list(&b, list.title, list.tally)
+		h.list(b, list.title, list.tally)
 	}
-	b.WriteString(h.Color.Paint(Bold, wording.Counts(s)) + "\n")
+	b.line(Bold, wording.Counts(s))
 	for _, text := range h.remarkable(s) {
-		b.WriteString(h.Color.Paint(Yellow, text) + "\n")
+		b.line(Yellow, text)
 	}
 	for _, text := range h.last(s) {
-		b.WriteString(text + "\n")
+		b.line(Plain, text)
 	}
-	return h.write(&b)
+	return h.write(b)
 }
 
 // remarkable are sentences about the run as a whole that a reader must not miss.
 func (h *base) remarkable(s engine.Summary) []string {
-	return slices.DeleteFunc([]string{wording.Elsewhere(h.elsewhere, h.Namespace), wording.Restarts(s.Restarts)}, func(text string) bool { return text == "" })
+	return slices.DeleteFunc([]string{wording.Elsewhere(h.elsewhere, h.Context.Namespace), wording.Restarts(s.Restarts)}, func(text string) bool { return text == "" })
 }
 
-// last are the lines that say what to type next.
+// last are the lines about what to type next.
 func (h *base) last(s engine.Summary) []string {
-	if h.Advise == nil {
+	if h.Hint == nil {
 		return nil
 	}
-	a := h.Advise(s)
+	a := h.Hint(s)
 	var out []string
 	for _, line := range []struct{ title, text string }{{"", a.Note}, {"Next: ", a.Next}, {"To see why: ", a.Why}} {
 		if line.text != "" {
-			out = append(out, line.title+redact.EscapeLine(line.text))
+			out = append(out, line.title+line.text)
 		}
 	}
 	return out
@@ -68,7 +70,7 @@ func (h *base) last(s engine.Summary) []string {
 
 // table counts outcomes by rule. A column of zeros is left out, but for the
 // first: that nothing changed is an answer.
-func (h *base) table(b *bytes.Buffer, s engine.Summary) error {
+func (h *base) table(b *page, s engine.Summary) error {
 	if h.traced(s) {
 		return nil
 	}
@@ -85,12 +87,12 @@ func (h *base) table(b *bytes.Buffer, s engine.Summary) error {
 	return nil
 }
 
-// traced tells whether a trace above has said already what the table would count: that
-// of the one object of the run.
+// traced reports whether the trace above, of the one object of the run, has said what
+// the table would count.
 func (h *base) traced(s engine.Summary) bool { return h.Explain && s.Objects <= 1 }
 
 // listed are the rules of the table. Those that matched no object are counted
-// below it, unless everything is to be told.
+// below it, unless everything is explained.
 func (h *base) listed(s engine.Summary) []engine.RuleSummary {
 	if h.Explain {
 		return s.Rules
@@ -110,27 +112,27 @@ type reasonList struct {
 	tally *Counter
 }
 
-// lists are why rules were skipped, which is told nowhere above, and what went
-// wrong or was warned of, where that is scattered over many objects.
+// lists are why rules were skipped, which stands nowhere above, and the failures and
+// warnings where they are scattered over many objects.
 func (h *base) lists() []reasonList {
 	var out []reasonList
 	if !h.Explain {
 		out = append(out, reasonList{"Skipped:", &h.skipped})
 	}
-	if h.told > fewObjects {
+	if h.remarked > fewObjects {
 		out = append(out, reasonList{"Warnings:", &h.warned}, reasonList{"Failed, denied or not supported:", &h.broken})
 	}
 	return out
 }
 
-func (h *base) list(b *bytes.Buffer, title string, t *Counter) {
+func (h *base) list(b *page, title string, t *Counter) {
 	top, rest := t.Top(reasonsListed)
 	if len(top) == 0 {
 		return
 	}
 	b.WriteString(title + "\n")
 	for _, c := range top {
-		fmt.Fprintf(b, "%8d  %s\n", c.N, h.text(c.Text))
+		b.line(Plain, fmt.Sprintf("%8d  %s", c.N, h.Masker.Text(c.Text)))
 	}
 	if rest > 0 {
 		fmt.Fprintf(b, "%8d  for other reasons\n", rest)
@@ -153,7 +155,7 @@ func columns(s engine.Summary) []engine.Outcome {
 	})
 }
 
-func writeTable(b *bytes.Buffer, rules []engine.RuleSummary, columns []engine.Outcome) error {
+func writeTable(b io.Writer, rules []engine.RuleSummary, columns []engine.Outcome) error {
 	if len(rules) == 0 {
 		return nil
 	}
@@ -164,7 +166,7 @@ func writeTable(b *bytes.Buffer, rules []engine.RuleSummary, columns []engine.Ou
 	}
 	fmt.Fprintln(w)
 	for i := range rules {
-		fmt.Fprint(w, wording.Rule(rules[i].Rule))
+		fmt.Fprint(w, cells(wording.Rule(rules[i].Rule)))
 		for _, o := range columns {
 			fmt.Fprintf(w, "\t%d", rules[i].Outcomes[o])
 		}

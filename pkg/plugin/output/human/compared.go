@@ -1,49 +1,52 @@
 package human
 
 import (
-	"bytes"
 	"errors"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Comparer shows how objects differ in its own way. Compared adds each object that
-// would change, under kubectl's name for it, and then has them compared.
-type Comparer interface {
-	Add(name, before, after string) error
-	Compare() error
-}
-
-// Compared says who changes what, and leaves to another program to show how.
+// Compared says who changes what, and leaves it to a Comparer to show how.
 type Compared struct {
 	base
-	differ   objectdiff.Differ
-	comparer Comparer
+	differ objectdiff.Differ
 }
 
-// NewCompared returns a printer that has a Comparer show the differences.
-func NewCompared(o Options, comparer Comparer) *Compared {
-	return &Compared{base: newBase(o), differ: newDiffer(o), comparer: comparer}
+// NewCompared returns a printer that shows the differences with the Comparer of the
+// options.
+func NewCompared(o output.Options) *Compared {
+	return &Compared{base: newBase(o), differ: newDiffer(o)}
 }
 
-// Print shows the heading of an object and hands it to the program.
-func (p *Compared) Print(c engine.Change) error {
-	if err := p.each(&c, p.print); err != nil || !c.Changed() {
+// Print shows the heading of an object, and hands it to the Comparer.
+func (p *Compared) Print(e output.Event) error {
+	switch e := e.(type) {
+	case output.Evaluated:
+		return p.change(e.Change)
+	case output.Summary:
+		return p.summarize(e.Summary)
+	}
+	return nil
+}
+
+func (p *Compared) change(c *engine.Change) error {
+	if err := p.each(c, p.print); err != nil || !c.Changed() {
 		return err
 	}
-	from, to, err := p.differ.Texts(&c, nil)
+	from, to, err := p.differ.Texts(c, nil)
 	if err != nil {
 		return err
 	}
-	return p.comparer.Add(comparedName(c.Subject), from.Text, to.Text)
+	return p.Comparer.Add(comparedName(c.Subject), from.Text, to.Text)
 }
 
 func (p *Compared) print(c *part) error {
-	var notes bytes.Buffer
-	p.notes(&notes, c)
+	notes := p.page()
+	p.notes(notes, c)
 	text := Text{Marker: marker(&c.Change), Body: notes.Bytes()}
 	if c.Changed() {
 		text.Note = "  (" + wording.Plural(len(c.Fields), "field") + ")"
@@ -52,16 +55,16 @@ func (p *Compared) print(c *part) error {
 	return p.show(c, content{words: notes.Bytes(), text: func() (Text, error) { return text, nil }})
 }
 
-// Close has the objects compared, and then sums up, whatever became of that.
-func (p *Compared) Close(s engine.Summary) error {
+// summarize has the objects compared, and then sums up even if that fails.
+func (p *Compared) summarize(s engine.Summary) error {
 	if err := p.Flush(); err != nil {
 		return err
 	}
 	var failed error
 	if s.Changed > 0 {
-		failed = p.comparer.Compare()
+		failed = p.Comparer.Compare()
 	}
-	return errors.Join(failed, p.base.Close(s))
+	return errors.Join(failed, p.base.summarize(s))
 }
 
 // comparedName is an object's name as kubectl diff has it: group, version, kind,

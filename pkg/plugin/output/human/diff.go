@@ -1,12 +1,10 @@
 package human
 
 import (
-	"bytes"
 	"strings"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -18,18 +16,26 @@ type Diff struct {
 }
 
 // NewDiff returns a printer of unified diffs.
-func NewDiff(o Options) *Diff {
+func NewDiff(o output.Options) *Diff {
 	p := &Diff{base: newBase(o), differ: newDiffer(o)}
 	p.spaced = true
 	return p
 }
 
-// Print shows an object that would change, or of which there is something to tell.
-func (p *Diff) Print(c engine.Change) error { return p.each(&c, p.print) }
+// Print shows an object that would change, or that needs a remark, and the summary.
+func (p *Diff) Print(e output.Event) error {
+	switch e := e.(type) {
+	case output.Evaluated:
+		return p.each(e.Change, p.print)
+	case output.Summary:
+		return p.summarize(e.Summary)
+	}
+	return nil
+}
 
 func (p *Diff) print(c *part) error {
-	var notes bytes.Buffer
-	p.notes(&notes, c)
+	notes := p.page()
+	p.notes(notes, c)
 	return p.show(c, content{
 		words: notes.Bytes(),
 		text: func() (Text, error) {
@@ -38,24 +44,13 @@ func (p *Diff) print(c *part) error {
 				return text, nil
 			}
 			text.Note = "  (" + wording.Plural(len(c.Fields), "field") + ")"
-			text.Notes = "  (" + wording.Plural(len(c.Fields), "field") + " each; the diff is that of " + redact.EscapeLine(shortName(c.Subject)) + ")"
+			text.Notes = "  (" + wording.Plural(len(c.Fields), "field") + " each; the diff is that of " + shortName(c.Subject) + ")"
 			unified, err := p.differ.Unified(&c.Change, c.others)
-			text.Body = p.painted(unified, notes)
+			notes.diff(unified)
+			text.Body = notes.Bytes()
 			return text, err
 		},
 	})
-}
-
-// painted colours a unified diff and adds it to what stands above it.
-func (h *base) painted(unified string, above bytes.Buffer) []byte {
-	for l := range strings.Lines(unified) {
-		content, newline := strings.CutSuffix(l, "\n")
-		above.WriteString(h.Color.Paint(lineColor(content), content))
-		if newline {
-			above.WriteString("\n")
-		}
-	}
-	return above.Bytes()
 }
 
 func lineColor(l string) Color {
@@ -72,6 +67,6 @@ func lineColor(l string) Color {
 	return Plain
 }
 
-func newDiffer(o Options) objectdiff.Differ {
+func newDiffer(o output.Options) objectdiff.Differ {
 	return objectdiff.Differ{Masker: o.Masker, ContextLines: o.ContextLines}
 }

@@ -2,41 +2,18 @@ package human
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 )
-
-// GroupBy says what is put together.
-type GroupBy string
-
-// What can be put together. The zero value stands for Patch.
-const (
-	Patch     GroupBy = "patch"     // objects of one kind that change alike, wherever they are
-	Object    GroupBy = "object"    // nothing: each object by itself, as soon as it is known
-	Policy    GroupBy = "policy"    // like Patch, policy by policy: an object stands under each that acts on it
-	Namespace GroupBy = "namespace" // like Patch, namespace by namespace
-)
-
-// GroupByChoices lists what can be typed, for help.
-const GroupByChoices = "patch|object|policy|namespace"
-
-// ParseGroupBy reads what a user typed.
-func ParseGroupBy(text string) (GroupBy, error) {
-	switch by := GroupBy(text); by {
-	case Patch, Object, Policy, Namespace:
-		return by, nil
-	}
-	return "", fmt.Errorf("cannot group by %q: use one of %s", text, strings.ReplaceAll(GroupByChoices, "|", ", "))
-}
 
 // The bounds of what is held.
 const (
 	maxHeld       = 8 << 20 // bytes of text
 	overhead      = 512     // what a group takes besides its texts
-	namesTold     = 4       // of a group that is not expanded
+	namesListed   = 4       // of a group that is not expanded
 	maxNamespaces = 1000    // told apart in a group
 )
 
@@ -45,7 +22,7 @@ type Member struct {
 	Subject engine.ObjectKey
 	// Likeness is equal for objects that are shown in the same words.
 	Likeness [32]byte
-	// Policy is what Policy groups by.
+	// Policy is what output.ByPolicy groups by.
 	Policy string
 	// Pods restart with the change.
 	Pods int
@@ -71,9 +48,9 @@ type Group struct {
 	namespaces map[string]int
 }
 
-// Groups collects groups. The zero value groups by Patch.
+// Groups collects groups. The zero value groups by output.ByPatch.
 type Groups struct {
-	By     GroupBy
+	By     output.GroupBy
 	Expand bool // remember the names of all objects
 
 	known    map[memberKey]*Group
@@ -130,7 +107,7 @@ func (g *Groups) count(group *Group, m Member) {
 	if _, known := group.namespaces[ns]; known || len(group.namespaces) < maxNamespaces {
 		group.namespaces[ns]++
 	}
-	if g.Expand || len(group.Names) < namesTold {
+	if g.Expand || len(group.Names) < namesListed {
 		name := strings.TrimPrefix(ns+"/"+m.Subject.Name, "/")
 		group.Names = append(group.Names, name)
 		g.held += len(name)
@@ -140,23 +117,23 @@ func (g *Groups) count(group *Group, m Member) {
 // title is the section that an object belongs to.
 func (g *Groups) title(m Member) string {
 	switch g.By {
-	case Policy:
+	case output.ByPolicy:
 		return m.Policy
-	case Namespace:
+	case output.ByNamespace:
 		return cmp.Or(m.Subject.Namespace, "(objects without a namespace)")
-	case Patch, Object:
+	case output.ByPatch, output.ByObject:
 	}
 	return ""
 }
 
-// Full tells that no more should be held: it is time to Take.
+// Full reports whether no more should be held: it is time to Take.
 func (g *Groups) Full() bool { return g.held >= maxHeld }
 
 // Take hands over the sections and forgets them: namespaces by name, all else in
 // the order in which it came.
 func (g *Groups) Take() []*Section {
 	out := g.order
-	if g.By == Namespace {
+	if g.By == output.ByNamespace {
 		slices.SortFunc(out, func(a, b *Section) int { return cmp.Compare(a.Title, b.Title) })
 	}
 	g.known, g.sections, g.order, g.held = nil, nil, nil, 0

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 )
 
@@ -40,11 +41,11 @@ func TestObjectsThatChangeAlikeAreShownOnce(t *testing.T) {
 	members := []human.Member{
 		member("shop", "a", 1, "p"), member("shop", "b", 2, "q"), member("db", "c", 1, "p"), member("", "d", 1, "p"),
 	}
-	for by, want := range map[human.GroupBy][]string{
-		"":              {": a(3) b(1)"},
-		human.Patch:     {": a(3) b(1)"},
-		human.Policy:    {"p: a(3)", "q: b(1)"},
-		human.Namespace: {"(objects without a namespace): d(1)", "db: c(1)", "shop: a(1) b(1)"},
+	for by, want := range map[output.GroupBy][]string{
+		"":                 {": a(3) b(1)"},
+		output.ByPatch:     {": a(3) b(1)"},
+		output.ByPolicy:    {"p: a(3)", "q: b(1)"},
+		output.ByNamespace: {"(objects without a namespace): d(1)", "db: c(1)", "shop: a(1) b(1)"},
 	} {
 		g := human.Groups{By: by}
 		collect(&g, members...)
@@ -91,10 +92,10 @@ func TestWhatIsHeldIsBounded(t *testing.T) {
 }
 
 func TestAnUnknownWordIsRefused(t *testing.T) {
-	if _, err := human.ParseGroupBy("color"); err == nil {
+	if _, err := output.ParseGroupBy("color"); err == nil {
 		t.Error("no error")
 	}
-	if by, err := human.ParseGroupBy("policy"); by != human.Policy || err != nil {
+	if by, err := output.ParseGroupBy("policy"); by != output.ByPolicy || err != nil {
 		t.Errorf("got %q, %v", by, err)
 	}
 }

@@ -1,7 +1,6 @@
 package human
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -11,31 +10,32 @@ import (
 // impacts adds to what is shown of an object what the change means beyond its
 // fields: in full for one object, in general for several.
 func (h *base) impacts(text *Text, c *engine.Change) {
-	var one, several bytes.Buffer
+	one, several := h.page(), h.page()
 	for i := range c.Impacts {
 		impact := &c.Impacts[i]
 		full := impact.Text
 		if impact.Advice != "" {
 			full += "; " + impact.Advice
 		}
-		h.warning(&one, impact.Code, full)
+		h.warning(one, impact.Code, full)
 		switch {
 		case impact.Pods > 0: // added up
 		case impact.Brief == "":
-			h.warning(&several, impact.Code, full)
+			h.warning(several, impact.Code, full)
 		default:
-			h.warning(&several, impact.Code, impact.Brief)
+			h.warning(several, impact.Code, impact.Brief)
 		}
 	}
 	text.Warnings, text.Alike = one.Bytes(), several.Bytes()
 }
 
-func (h *base) warning(b *bytes.Buffer, code engine.ImpactCode, text string) {
-	b.WriteString("  " + h.Color.Paint(Yellow, "! "+string(code)+": "+h.text(text)) + "\n")
+func (h *base) warning(b *page, code engine.ImpactCode, text string) {
+	b.WriteString("  ")
+	b.line(Yellow, "! "+string(code)+": "+h.Masker.Text(text))
 }
 
 // impactsOf writes what the changes of a group mean.
-func (h *base) impactsOf(b *bytes.Buffer, g *Group) {
+func (h *base) impactsOf(b *page, g *Group) {
 	if g.Count == 1 {
 		b.Write(g.Warnings)
 		return

@@ -1,21 +1,22 @@
 package human
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Markdown prints what the diff format prints as Markdown, for a comment on
-// a change or a ticket. What comes from clusters and policies stands in code spans
-// and fenced blocks alone, so that nothing in it is read as Markdown or HTML.
+// Markdown prints what the diff format prints as Markdown, for a comment on a change or
+// a ticket. What comes from clusters and policies stands in code spans and fenced blocks
+// alone, so that nothing in it is read as Markdown or HTML.
 type Markdown struct{ Diff }
 
 // NewMarkdown returns a printer of Markdown.
-func NewMarkdown(o Options) *Markdown {
+func NewMarkdown(o output.Options) *Markdown {
 	o.Color = false
 	p := &Markdown{*NewDiff(o)}
 	p.layout = markdownGroup
@@ -24,24 +25,32 @@ func NewMarkdown(o Options) *Markdown {
 }
 
 // markdownGroup writes a heading and, fenced, what stands below it.
-func markdownGroup(h *base, b *bytes.Buffer, g *Group) {
+func markdownGroup(h *base, b *page, g *Group) {
 	if h.printed {
 		b.WriteString("\n")
 	}
 	b.WriteString("### " + codeSpan(h.heading(g)) + "\n")
-	var body bytes.Buffer
-	h.below(&body, g)
+	body := h.page()
+	h.below(body, g)
 	if body.Len() > 0 {
 		fenced(b, "diff", body.String())
 	}
 }
 
-// Close ends the page with the summary.
-func (p *Markdown) Close(s engine.Summary) error {
+// Print shows an object that would change, or that needs a remark, and the summary.
+func (p *Markdown) Print(e output.Event) error {
+	if s, ok := e.(output.Summary); ok {
+		return p.summarize(s.Summary)
+	}
+	return p.Diff.Print(e)
+}
+
+// summarize ends the page.
+func (p *Markdown) summarize(s engine.Summary) error {
 	if err := p.Flush(); err != nil {
 		return err
 	}
-	var b bytes.Buffer
+	b := p.page()
 	if p.printed {
 		b.WriteString("\n")
 	}
@@ -49,18 +58,22 @@ func (p *Markdown) Close(s engine.Summary) error {
 	for _, text := range p.remarkable(s) {
 		b.WriteString("\n" + text + "\n")
 	}
-	p.rules(&b, s)
+	p.rules(b, s)
 	for _, list := range p.lists() {
-		markdownList(&b, list.title, list.tally, &p.base)
+		markdownList(b, list.title, list.tally, &p.base)
 	}
 	if lines := p.last(s); len(lines) > 0 {
-		fenced(&b, "", strings.Join(lines, "\n")+"\n")
+		last := p.page()
+		for _, text := range lines {
+			last.line(Plain, text)
+		}
+		fenced(b, "", last.String())
 	}
-	return p.write(&b)
+	return p.write(b)
 }
 
 // rules is the table of outcomes by rule.
-func (p *Markdown) rules(b *bytes.Buffer, s engine.Summary) {
+func (p *Markdown) rules(b *page, s engine.Summary) {
 	if p.traced(s) {
 		return
 	}
@@ -84,22 +97,23 @@ func (p *Markdown) rules(b *bytes.Buffer, s engine.Summary) {
 	}
 }
 
-func markdownList(b *bytes.Buffer, title string, t *Counter, h *base) {
+func markdownList(b *page, title string, t *Counter, h *base) {
 	top, rest := t.Top(reasonsListed)
 	if len(top) == 0 {
 		return
 	}
 	b.WriteString("\n" + title + "\n\n")
 	for _, c := range top {
-		fmt.Fprintf(b, "- %d: %s\n", c.N, codeSpan(h.text(c.Text)))
+		fmt.Fprintf(b, "- %d: %s\n", c.N, codeSpan(h.Masker.Text(c.Text)))
 	}
 	if rest > 0 {
 		fmt.Fprintf(b, "- %d for other reasons\n", rest)
 	}
 }
 
-// codeSpan shows one line of text as it is, between more backticks than it holds.
+// codeSpan shows a text as one line, escaped, between more backticks than it holds.
 func codeSpan(s string) string {
+	s = redact.EscapeLine(s)
 	fence := strings.Repeat("`", longestRun(s)+1)
 	if strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`") {
 		s = " " + s + " "
@@ -107,8 +121,8 @@ func codeSpan(s string) string {
 	return fence + s + fence
 }
 
-// fenced shows lines of text as they are, between fences longer than any in them.
-func fenced(b *bytes.Buffer, language, text string) {
+// fenced shows lines of a page as they are, between fences longer than any in them.
+func fenced(b *page, language, text string) {
 	fence := strings.Repeat("`", max(longestRun(text)+1, 3))
 	b.WriteString("\n" + fence + language + "\n" + text + fence + "\n")
 }

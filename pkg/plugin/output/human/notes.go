@@ -1,20 +1,18 @@
 package human
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// fieldsListed bounds the heading, not the diff: past it the fields of a rule are counted.
+// fieldsListed bounds the heading, not the diff: the other fields of a rule are counted.
 const fieldsListed = 20
 
-// notes say what stands under the heading of an object: which rules changed which
-// fields, and what there is to tell of the others; or else everything.
-func (h *base) notes(b *bytes.Buffer, c *part) {
+// notes writes what stands under the heading of an object: which rules changed which
+// fields, and which of the others failed or warn; with Explain, every rule.
+func (h *base) notes(b *page, c *part) {
 	if h.Explain {
 		h.trace(b, &c.Change)
 		return
@@ -23,12 +21,12 @@ func (h *base) notes(b *bytes.Buffer, c *part) {
 		h.writer(b, w)
 	}
 	for i := range c.Steps {
-		if s := &c.Steps[i]; s.Outcome != engine.Changed && h.tells(s) {
+		if s := &c.Steps[i]; s.Outcome != engine.Changed && h.worthALine(s) {
 			h.step(b, s)
 		}
 	}
 	if others := c.byOthers(); others != "" {
-		b.WriteString("  " + others + "\n")
+		b.line(Plain, "  "+others)
 	}
 }
 
@@ -63,21 +61,21 @@ func writers(c *engine.Change) []*writer {
 	return out
 }
 
-func (h *base) writer(b *bytes.Buffer, w *writer) {
-	b.WriteString("  " + wording.Rule(w.rule))
+func (h *base) writer(b *page, w *writer) {
+	text := "  " + wording.Rule(w.rule)
 	seen := map[string]bool{}
 	for _, s := range w.steps {
 		for _, label := range h.labels(s) {
 			if !seen[label] {
 				seen[label] = true
-				b.WriteString(" (" + label + ")")
+				text += " (" + label + ")"
 			}
 		}
 	}
 	if len(w.fields) == 0 {
-		b.WriteString(" (" + nothingLeft + ")")
+		text += " (" + nothingLeft + ")"
 	}
-	b.WriteString("\n")
+	b.line(Plain, text)
 	h.fields(b, w.fields, "    ")
 	for _, s := range w.steps {
 		h.warnings(b, s.Warnings)
@@ -86,13 +84,13 @@ func (h *base) writer(b *bytes.Buffer, w *writer) {
 
 const nothingLeft = "nothing of it is left: set back or overwritten by what ran after it"
 
-func (h *base) fields(b *bytes.Buffer, fields []engine.FieldChange, indent string) {
+func (h *base) fields(b *page, fields []engine.FieldChange, indent string) {
 	for i, f := range fields {
 		if i == fieldsListed {
 			fmt.Fprintf(b, "%s  and %s more\n", indent, wording.Plural(len(fields)-i, "field"))
 			return
 		}
-		b.WriteString(indent + fieldMarker(f.Kind) + " " + h.path(f) + "\n")
+		b.line(Plain, indent+fieldMarker(f.Kind)+" "+h.path(f))
 	}
 }
 
@@ -111,7 +109,7 @@ func fieldMarker(k engine.ChangeKind) string {
 // path names a field, and what its values do not say by themselves: where it
 // moved, and that "8080" and 8080 are not the same.
 func (h *base) path(f engine.FieldChange) string {
-	text := redact.EscapeLine(engine.PathString(h.Masker.Path(f.Path)))
+	text := engine.PathString(h.Masker.Path(f.Path))
 	if text == "" {
 		text = "(the whole object)"
 	}

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
@@ -19,7 +20,7 @@ type part struct {
 	others []engine.FieldChange // the differences of other policies
 }
 
-// each prints the parts of a change of which there is something to tell.
+// each prints the parts of a change that change something or need a remark.
 func (h *base) each(c *engine.Change, print func(*part) error) error {
 	h.begin(c)
 	for _, p := range h.parted(c) {
@@ -36,7 +37,7 @@ func (h *base) each(c *engine.Change, print func(*part) error) error {
 // parted is a change policy by policy, in the order in which they ran, where that
 // is asked for.
 func (h *base) parted(c *engine.Change) []*part {
-	if h.GroupBy != Policy {
+	if h.GroupBy != output.ByPolicy {
 		return []*part{{Change: *c}}
 	}
 	parts := byPolicy(c)
@@ -99,7 +100,7 @@ func meant(parts []*part, impact *engine.Impact) []*part {
 	return parts[:1]
 }
 
-// changes tells whether something at, above or below a path differs.
+// changes reports whether something at, above or below a path differs.
 func (p *part) changes(path fieldpath.Path) bool {
 	return slices.ContainsFunc(p.Fields, func(f engine.FieldChange) bool {
 		n := min(len(f.Path), len(path))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 )
 
@@ -50,8 +51,8 @@ func TestWarningsStandUnderThePoliciesTheyAreAbout(t *testing.T) {
 		{"an object on which nothing ran", untouched, []string{"no policy"}},
 	} {
 		var out bytes.Buffer
-		p := human.NewSummary(human.Options{Out: &out, GroupBy: human.Policy})
-		if err := errors.Join(p.Print(c.change), p.Flush()); err != nil {
+		p := human.NewSummary(output.Options{Out: &out, GroupBy: output.ByPolicy})
+		if err := errors.Join(p.Print(output.Evaluated{Change: &c.change}), p.Flush()); err != nil {
 			t.Fatal(err)
 		}
 		var got []string

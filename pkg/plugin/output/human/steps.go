@@ -1,11 +1,9 @@
 package human
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -16,26 +14,24 @@ func (h *base) labels(s *engine.Step) []string {
 		out = append(out, "as if created")
 	}
 	if s.NotIdempotent != "" {
-		out = append(out, "not idempotent: "+h.text(s.NotIdempotent))
+		out = append(out, "not idempotent: "+h.Masker.Text(s.NotIdempotent))
 	}
 	if s.Trigger != (engine.ObjectKey{}) {
-		out = append(out, "set off by "+redact.EscapeLine(s.Trigger.String()))
+		out = append(out, "set off by "+s.Trigger.String())
 	}
 	return out
 }
 
-// reason is why a step did not change anything, on one line.
+// reason is why a step did not change anything.
 func (h *base) reason(s *engine.Step) string {
 	if s.Err == nil {
 		return ""
 	}
-	return h.text(s.Err.Error())
+	return h.Masker.Text(s.Err.Error())
 }
 
-func (h *base) text(s string) string { return redact.EscapeLine(h.Masker.Text(s)) }
-
 // step writes the line of a step that did not change the object.
-func (h *base) step(b *bytes.Buffer, s *engine.Step) {
+func (h *base) step(b *page, s *engine.Step) {
 	mark, paint := " ", Plain
 	if s.Outcome.Incomplete() {
 		mark, paint = "!", Red
@@ -44,12 +40,12 @@ func (h *base) step(b *bytes.Buffer, s *engine.Step) {
 	if reason := h.reason(s); reason != "" {
 		text += ": " + reason
 	}
-	b.WriteString(h.Color.Paint(paint, text) + "\n")
+	b.line(paint, text)
 	h.warnings(b, s.Warnings)
 }
 
-func (h *base) warnings(b *bytes.Buffer, warnings []engine.Warning) {
+func (h *base) warnings(b *page, warnings []engine.Warning) {
 	for _, w := range warnings {
-		b.WriteString(h.Color.Paint(Yellow, "    warning: "+h.text(string(w))) + "\n")
+		b.line(Yellow, "    warning: "+h.Masker.Text(string(w)))
 	}
 }

@@ -1,11 +1,10 @@
 package human
 
 import (
-	"bytes"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -13,14 +12,23 @@ import (
 type Summary struct{ base }
 
 // NewSummary returns a printer of a line for each object.
-func NewSummary(o Options) *Summary { return &Summary{base: newBase(o)} }
+func NewSummary(o output.Options) *Summary { return &Summary{base: newBase(o)} }
 
-// Print says how many fields of the object would differ, and by which rules.
-func (p *Summary) Print(c engine.Change) error { return p.each(&c, p.print) }
+// Print shows how many fields of an object would differ, and by which rules, and the
+// summary.
+func (p *Summary) Print(e output.Event) error {
+	switch e := e.(type) {
+	case output.Evaluated:
+		return p.each(e.Change, p.print)
+	case output.Summary:
+		return p.summarize(e.Summary)
+	}
+	return nil
+}
 
 func (p *Summary) print(c *part) error {
-	var notes bytes.Buffer
-	p.lines(&notes, c)
+	notes := p.page()
+	p.lines(notes, c)
 	text := Text{Marker: marker(&c.Change), Body: notes.Bytes()}
 	rules := strings.Join(changers(&c.Change), ", ")
 	if c.Changed() {
@@ -41,8 +49,8 @@ func (p *Summary) print(c *part) error {
 	})
 }
 
-// lines tell what there is to tell besides the changes themselves.
-func (p *Summary) lines(b *bytes.Buffer, c *part) {
+// lines writes what failed and what is warned of; with Explain, every rule.
+func (p *Summary) lines(b *page, c *part) {
 	if p.Explain {
 		p.trace(b, &c.Change)
 		return
@@ -51,7 +59,7 @@ func (p *Summary) lines(b *bytes.Buffer, c *part) {
 		s := &c.Steps[i]
 		if s.Outcome == engine.Changed {
 			p.warnings(b, s.Warnings)
-		} else if p.tells(s) {
+		} else if p.worthALine(s) {
 			p.step(b, s)
 		}
 	}
@@ -68,7 +76,7 @@ func changers(c *engine.Change) []string {
 			continue
 		}
 		seen[s.Rule] = true
-		text := redact.EscapeLine(s.Rule.String())
+		text := s.Rule.String()
 		if s.AsCreated {
 			text += " (as if created)"
 		}

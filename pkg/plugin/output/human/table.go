@@ -8,6 +8,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -22,7 +23,7 @@ type Table struct {
 }
 
 // NewTable returns a printer of rows; a wide one adds fields, values and reasons.
-func NewTable(o Options, wide bool) *Table {
+func NewTable(o output.Options, wide bool) *Table {
 	return &Table{base: newBase(o), rows: printers.GetNewTabWriter(o.Out), wide: wide}
 }
 
@@ -40,27 +41,40 @@ const (
 	cellValue   = 40
 )
 
-// Print prints the row of an object that would change, or of which there is
-// something to tell.
-func (p *Table) Print(c engine.Change) error {
-	p.begin(&c)
-	if !redact.Listed(&c, p.Explain) {
+// Print shows the row of an object that would change, or that needs a remark, and the
+// summary.
+func (p *Table) Print(e output.Event) error {
+	switch e := e.(type) {
+	case output.Evaluated:
+		return p.row(e.Change)
+	case output.Summary:
+		if err := p.rows.Flush(); err != nil {
+			return err
+		}
+		return p.summarize(e.Summary)
+	}
+	return nil
+}
+
+func (p *Table) row(c *engine.Change) error {
+	p.begin(c)
+	if !redact.Listed(c, p.Explain) {
 		return nil
 	}
 	if p.count == 0 {
 		p.headers()
 	}
-	cells := []string{redact.EscapeLine(c.Subject.Namespace), redact.EscapeLine(wording.ResourceName(c.Subject)), result(&c), fmt.Sprint(len(c.Fields)), strings.Join(changers(&c), ", ")}
+	texts := []string{c.Subject.Namespace, wording.ResourceName(c.Subject), result(c), fmt.Sprint(len(c.Fields)), strings.Join(changers(c), ", ")}
 	if p.wide {
-		cells = append(cells, p.changes(&c), strings.Join(p.remarks(&c), "; "))
+		texts = append(texts, p.changes(c), strings.Join(p.remarks(c), "; "))
 	}
-	for i := range cells {
-		if cells[i] == "" {
-			cells[i] = "<none>"
+	for i := range texts {
+		if texts[i] == "" {
+			texts[i] = "<none>"
 		}
 	}
 	p.printed = true
-	if _, err := fmt.Fprintln(p.rows, strings.Join(cells, "\t")); err != nil {
+	if _, err := fmt.Fprintln(p.rows, cells(texts...)); err != nil {
 		return err
 	}
 	if p.count++; p.count%rowsHeld == 0 {
@@ -137,38 +151,30 @@ func short(v any) string {
 	}
 	text = strings.TrimSuffix(text, "\n")
 	if len(text) > cellValue {
-		return redact.EscapeLine(strings.ToValidUTF8(text[:cellValue], "")) + "..."
+		return strings.ToValidUTF8(text[:cellValue], "") + "..."
 	}
-	return redact.EscapeLine(text)
+	return text
 }
 
-// remarks are all that is to be told besides the changes.
+// remarks are all that there is to say besides the changes.
 func (p *Table) remarks(c *engine.Change) []string {
 	var out []string
 	for i := range c.Steps {
 		s := &c.Steps[i]
-		if s.Outcome != engine.Changed && p.tells(s) {
+		if s.Outcome != engine.Changed && p.worthALine(s) {
 			out = append(out, wording.Rule(s.Rule)+" "+p.outcome(s))
 		}
 		if s.Outcome == engine.Changed {
 			for _, label := range p.labels(s) {
-				out = append(out, redact.EscapeLine(s.Rule.String())+" "+label)
+				out = append(out, s.Rule.String()+" "+label)
 			}
 		}
 		for _, w := range s.Warnings {
-			out = append(out, p.text(string(w)))
+			out = append(out, p.Masker.Text(string(w)))
 		}
 	}
 	for i := range c.Impacts {
-		out = append(out, string(c.Impacts[i].Code)+": "+p.text(c.Impacts[i].Text))
+		out = append(out, string(c.Impacts[i].Code)+": "+p.Masker.Text(c.Impacts[i].Text))
 	}
 	return out
-}
-
-// Close prints what is left of the rows, and the summary.
-func (p *Table) Close(s engine.Summary) error {
-	if err := p.rows.Flush(); err != nil {
-		return err
-	}
-	return p.base.Close(s)
 }

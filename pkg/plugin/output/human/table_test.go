@@ -11,7 +11,9 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 )
 
 // dataChange is a change of the data of a ConfigMap.
@@ -37,12 +39,12 @@ func TestAWideRowIsBounded(t *testing.T) {
 		many[fmt.Sprintf("%s-%02d", strings.Repeat("long", 20), i)] = strings.Repeat("v", 100)
 	}
 	var out bytes.Buffer
-	p := human.NewTable(human.Options{Out: &out}, true)
+	p := human.NewTable(output.Options{Out: &out}, true)
 	err := errors.Join(
-		p.Print(dataChange("shop", nil, map[string]any{"url": "http://x?a=1&b=<2>"})),
-		p.Print(dataChange("shop", map[string]any{"a": "1"}, map[string]any{"a": "2", "b": "3"})),
-		p.Print(dataChange("shop", map[string]any{"x": "1"}, many)),
-		p.Close(engine.Summary{}),
+		p.Print(outputtest.Evaluated(dataChange("shop", nil, map[string]any{"url": "http://x?a=1&b=<2>"}))),
+		p.Print(outputtest.Evaluated(dataChange("shop", map[string]any{"a": "1"}, map[string]any{"a": "2", "b": "3"}))),
+		p.Print(outputtest.Evaluated(dataChange("shop", map[string]any{"x": "1"}, many))),
+		outputtest.End(p, engine.Summary{}),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -64,18 +66,16 @@ func TestChangesOutsideOfTheNamespaceAreTold(t *testing.T) {
 	a, b := map[string]any{"k": "a"}, map[string]any{"k": "b"}
 	for namespace, want := range map[string]bool{"platform": true, "shop": false, "": false} {
 		var out, markdown bytes.Buffer
-		for _, p := range []interface {
-			Print(engine.Change) error
-			Close(engine.Summary) error
-		}{human.NewSummary(human.Options{Out: &out, Namespace: namespace}), human.NewMarkdown(human.Options{Out: &markdown, Namespace: namespace})} {
+		chosen := output.Context{Namespace: namespace}
+		for _, p := range []output.Printer{human.NewSummary(output.Options{Out: &out, Context: chosen}), human.NewMarkdown(output.Options{Out: &markdown, Context: chosen})} {
 			summary := engine.Summary{}
 			for _, c := range []engine.Change{dataChange("shop", a, b), dataChange("shop", a, b), dataChange("", a, b), dataChange("payments", a, a)} {
 				summary.Add(&c)
-				if err := p.Print(c); err != nil {
+				if err := p.Print(output.Evaluated{Change: &c}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := p.Close(summary); err != nil {
+			if err := outputtest.End(p, summary); err != nil {
 				t.Fatal(err)
 			}
 		}

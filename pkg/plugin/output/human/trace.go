@@ -1,17 +1,15 @@
 package human
 
 import (
-	"bytes"
 	"errors"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// trace tells what every rule did to an object, policy by policy in the order in
+// trace writes what every rule did to an object, policy by policy in the order in
 // which they ran, each with its reason.
-func (h *base) trace(b *bytes.Buffer, c *engine.Change) {
+func (h *base) trace(b *page, c *engine.Change) {
 	if len(c.Steps) == 0 {
 		b.WriteString("  no rule was evaluated on it\n")
 	}
@@ -28,15 +26,15 @@ func (h *base) trace(b *bytes.Buffer, c *engine.Change) {
 	}
 }
 
-func (h *base) tracePolicy(b *bytes.Buffer, r engine.RuleRef) {
+func (h *base) tracePolicy(b *page, r engine.RuleRef) {
 	text := "  " + wording.Rule(r)
 	if r.Origin != "" {
-		text += " (" + redact.EscapeLine(r.Origin) + ")"
+		text += " (" + r.Origin + ")"
 	}
-	b.WriteString(text + "\n")
+	b.line(Plain, text)
 }
 
-func (h *base) traceStep(b *bytes.Buffer, s *engine.Step) {
+func (h *base) traceStep(b *page, s *engine.Step) {
 	mark, paint := " ", Plain
 	switch {
 	case s.Outcome == engine.Changed:
@@ -48,7 +46,7 @@ func (h *base) traceStep(b *bytes.Buffer, s *engine.Step) {
 	}
 	text := "    " + mark + " "
 	if s.Rule.Rule != "" {
-		text += redact.EscapeLine(s.Rule.Rule) + ": "
+		text += s.Rule.Rule + ": "
 	}
 	text += h.outcome(s)
 	if s.Outcome != engine.NotMatched {
@@ -56,7 +54,7 @@ func (h *base) traceStep(b *bytes.Buffer, s *engine.Step) {
 			text += " (" + label + ")"
 		}
 	}
-	b.WriteString(h.Color.Paint(paint, text) + "\n")
+	b.line(paint, text)
 	h.fields(b, s.Fields, "        ")
 	h.warnings(b, s.Warnings)
 }

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// Field is a field that differs. Its texts are harmless lines.
+// Field is a field that differs. Its texts are masked and escaped.
 type Field struct {
 	Path string
 	Kind engine.ChangeKind
@@ -22,7 +20,7 @@ type Field struct {
 	From, To string
 }
 
-// String is a line: "~ spec.replicas: 1 -> 2".
+// String returns a line: "~ spec.replicas: 1 -> 2".
 func (f *Field) String() string {
 	switch f.Kind {
 	case engine.Added:
@@ -37,14 +35,11 @@ func (f *Field) String() string {
 }
 
 func fieldOf(c *engine.Change, f *engine.FieldChange, m *redact.Masker) Field {
-	out := Field{Path: engine.PathString(m.Path(f.Path)), Kind: f.Kind}
+	out := Field{Path: redact.EscapeLine(engine.PathString(m.Path(f.Path))), Kind: f.Kind}
 	if out.Path == "" {
 		out.Path = "(the whole object)"
 	}
-	from, to := f.From, f.To
-	if h := holder(c, f); h != nil && f.Kind != engine.Moved {
-		from, to = m.Value(h, engine.FieldNames(f.Path), from, to)
-	}
+	from, to := redact.Values(m, c, f)
 	if f.Kind != engine.Added {
 		out.From = valueText(from)
 	}
@@ -54,18 +49,10 @@ func fieldOf(c *engine.Change, f *engine.FieldChange, m *redact.Masker) Field {
 	return out
 }
 
-// holder is the state of the object that holds a field.
-func holder(c *engine.Change, f *engine.FieldChange) *unstructured.Unstructured {
-	if c.After == nil || (f.Kind == engine.Removed && c.Before != nil) {
-		return c.Before
-	}
-	return c.After
-}
-
 // valueLength bounds a value in a report, in bytes.
 const valueLength = 400
 
-// valueText is a value as JSON on one harmless line.
+// valueText is a value as JSON on one line.
 func valueText(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

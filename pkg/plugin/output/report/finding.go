@@ -5,10 +5,11 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Verdict is what a rule's outcomes on an object come to for who asks whether the
-// object is as the policies want it.
+// Verdict is what a rule's outcomes on an object come to, for readers who ask whether
+// the object is as the policies want it.
 type Verdict string
 
 // The verdicts, named as policy reports name them. A run that writes has no Fail:
@@ -17,31 +18,32 @@ const (
 	Pass  Verdict = "pass"  // the rule finds nothing to change
 	Fail  Verdict = "fail"  // the rule would change the object
 	Error Verdict = "error" // the rule failed, was denied or is not supported; or its change was not made
-	Skip  Verdict = "skip"  // the rule was held back, or the object left alone
+	Skip  Verdict = "skip"  // the rule was skipped, or the object left alone
 )
 
-// The bounds of what a finding tells.
+// The bounds of what a finding holds.
 const (
 	fieldsHeld  = 50 // with their values
 	fieldsNamed = 3  // in a message
 )
 
-// Finding is what came of one rule on one object, however often the rule ran.
+// Finding is the result of one rule on one object, however often the rule ran.
 type Finding struct {
-	Rule    engine.RuleRef // as it is
+	Rule    engine.RuleRef // not masked
 	Name    string         // the rule's, as wording.Rule writes it
+	Place   Place          // of the policy
 	Verdict Verdict
-	// Outcome is the engine.Outcome of that of the rule's steps which says the most;
-	// of a run that writes, the apply.Outcome of the object.
+	// Outcome is the most telling engine.Outcome of the rule's steps; of a run that
+	// writes, the apply.Outcome of the object.
 	Outcome string
-	// Message says in one line what came of the rule.
+	// Message is the result in one line.
 	Message string
 	// Changed counts the fields that the rule wrote last, and Fields are the first of
 	// them; of a run that writes, they are those of the object.
 	Changed int
 	Fields  []Field
-	// Reasons say why the rule failed or was held back, Notes what to know about
-	// what it did, Warnings what to know besides.
+	// Reasons say why the rule failed or was skipped, Notes what to know about what it
+	// did, Warnings what to know besides.
 	Reasons, Notes, Warnings []string
 }
 
@@ -68,14 +70,14 @@ func (f *Finding) changes() string {
 	for i := range min(len(f.Fields), fieldsNamed) {
 		named = append(named, f.Fields[i].Path)
 	}
-	text := fmt.Sprintf("%s would change: %s", plural(f.Changed, "field"), strings.Join(named, ", "))
+	text := fmt.Sprintf("%s would change: %s", wording.Plural(f.Changed, "field"), strings.Join(named, ", "))
 	if rest := f.Changed - len(named); rest > 0 {
 		text += fmt.Sprintf(" and %d more", rest)
 	}
 	return text
 }
 
-// Details are lines beyond the message, without a line break at their end: each
+// Details returns lines beyond the message, without a line break at their end: each
 // field with its values, notes and warnings. They are empty where there is no more
 // to say.
 func (f *Finding) Details() string {
@@ -84,7 +86,7 @@ func (f *Finding) Details() string {
 		lines = append(lines, f.Fields[i].String())
 	}
 	if rest := f.Changed - len(f.Fields); rest > 0 {
-		lines = append(lines, fmt.Sprintf("and %s more", plural(rest, "field")))
+		lines = append(lines, fmt.Sprintf("and %s more", wording.Plural(rest, "field")))
 	}
 	for _, n := range f.Notes {
 		lines = append(lines, "note: "+n)
@@ -93,12 +95,4 @@ func (f *Finding) Details() string {
 		lines = append(lines, "warning: "+w)
 	}
 	return strings.Join(lines, "\n")
-}
-
-// plural is "1 field", "2 fields".
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -3,39 +3,51 @@ package report
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Object is what a run found about one object. All of its texts are masked, and
-// harmless lines in the sense of harmless.Line.
+// Object is what a run found about one object, or did to it. All of its texts are
+// masked and escaped: each is one line in which nothing acts on what reads it.
 type Object struct {
-	Key engine.ObjectKey // as it is; its names are not masked
+	Key engine.ObjectKey // not masked
+	// ID identifies the object from run to run. It is not for output: it is as it came.
+	ID string
 	// Name is the object's: "apps/Deployment shop/web".
 	Name     string
 	Findings []Finding
 }
 
-// NameOf is an object's name, as a harmless line.
-func NameOf(k engine.ObjectKey) string { return redact.EscapeLine(k.String()) }
-
-// Masker is the one that options ask for: nil where Secrets may be shown.
-func Masker(o output.Options) *redact.Masker {
-	switch {
-	case o.ShowSecrets:
-		return nil
-	case o.Masker == nil:
-		return &redact.Masker{}
+func newObject(k engine.ObjectKey) Object {
+	id := k.String()
+	for _, s := range []*string{&k.Group, &k.Version, &k.Kind, &k.Subresource, &k.Namespace, &k.Name} {
+		*s = redact.EscapeLine(*s)
 	}
-	return o.Masker
+	k.UID = types.UID(redact.EscapeLine(string(k.UID)))
+	return Object{ID: id, Key: k, Name: k.String()}
 }
 
-// Describe says what came of each rule that matched an object, in the order in
-// which the rules ran first. A nil Masker shows everything.
+func escapedRule(r engine.RuleRef) engine.RuleRef {
+	for _, s := range []*string{&r.Dialect, &r.Policy, &r.Rule, &r.Via, &r.Origin} {
+		*s = redact.EscapeLine(*s)
+	}
+	return r
+}
+
+func escapedSummary(s engine.Summary) engine.Summary {
+	s.Rules = slices.Clone(s.Rules)
+	for i := range s.Rules {
+		s.Rules[i].Rule = escapedRule(s.Rules[i].Rule)
+	}
+	return s
+}
+
+// Describe returns an object with a finding of each rule that matched it, in the order
+// in which the rules ran first. A nil Masker shows everything.
 func Describe(c *engine.Change, m *redact.Masker) Object {
 	m.Learn(c.Before)
 	m.Learn(c.After)
@@ -50,7 +62,9 @@ func Describe(c *engine.Change, m *redact.Masker) Object {
 	for i := range c.Impacts {
 		d.impact(&c.Impacts[i])
 	}
-	return Object{Key: c.Subject, Name: NameOf(c.Subject), Findings: d.findings}
+	out := newObject(c.Subject)
+	out.Findings = d.findings
+	return out
 }
 
 // describer collects the findings of one object.
@@ -71,7 +85,8 @@ func (d *describer) of(r engine.RuleRef) int {
 	if !ok {
 		at = len(d.findings)
 		d.places[r] = at
-		d.findings = append(d.findings, Finding{Rule: r, Name: wording.Rule(r)})
+		escaped := escapedRule(r)
+		d.findings = append(d.findings, Finding{Rule: escaped, Name: wording.Rule(escaped), Place: PlaceOf(r.Origin)})
 		d.outcomes, d.paths = append(d.outcomes, nil), append(d.paths, nil)
 	}
 	return at
@@ -105,7 +120,7 @@ func (d *describer) step(s *engine.Step) {
 // one object for thousands of triggers.
 const textsHeld = 20
 
-// add appends what is not said yet.
+// add appends a text that is not there yet.
 func add(texts *[]string, text string) {
 	if len(*texts) < textsHeld && !slices.Contains(*texts, text) {
 		*texts = append(*texts, text)
@@ -122,7 +137,7 @@ func (d *describer) field(f *engine.FieldChange) {
 	}
 }
 
-// judge says what the steps of each rule come to.
+// judge sums up the steps of each rule.
 func (d *describer) judge() {
 	for i := range d.findings {
 		f, outcome := &d.findings[i], worst(d.outcomes[i])
@@ -158,28 +173,28 @@ func worst(outcomes []engine.Outcome) engine.Outcome {
 	return engine.Changed // a field of it differs
 }
 
-// impact tells what the change means at the findings that it is about.
+// impact adds a warning to the findings that it is about.
 func (d *describer) impact(i *engine.Impact) {
 	text := string(i.Code) + ": " + d.text(i.Text)
 	if i.Advice != "" {
 		text += "; " + d.text(i.Advice)
 	}
-	told := false
+	added := false
 	for at := range d.findings {
 		if d.concerns(i, at) {
 			add(&d.findings[at].Warnings, text)
-			told = true
+			added = true
 		}
 	}
-	for at := 0; at < len(d.findings) && !told; at++ {
+	for at := 0; at < len(d.findings) && !added; at++ {
 		if f := &d.findings[at]; f.Outcome == string(engine.Changed) || at == len(d.findings)-1 {
 			add(&f.Warnings, text)
-			told = true
+			added = true
 		}
 	}
 }
 
-// concerns tells whether an impact is about what a rule changes.
+// concerns reports whether an impact is about what a rule changes.
 func (d *describer) concerns(i *engine.Impact, at int) bool {
 	if d.findings[at].Changed == 0 {
 		return false
@@ -189,7 +204,7 @@ func (d *describer) concerns(i *engine.Impact, at int) bool {
 	})
 }
 
-// overlap tells whether one path is at, above or below the other.
+// overlap reports whether one path is at, above or below the other.
 func overlap(a, b fieldpath.Path) bool {
 	n := min(len(a), len(b))
 	return a[:n].Equals(b[:n])

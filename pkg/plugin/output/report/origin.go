@@ -8,13 +8,13 @@ import (
 
 // Place is where a policy stands in a file, for programs that show files.
 type Place struct {
-	// Path is the file's as it is, with slashes, and "" where the policy came from no
+	// Path is the file's with slashes, not escaped; empty if the policy came from no
 	// file.
 	Path string
 	Line int
 }
 
-// PlaceOf reads an origin: "policies/team.yaml:12". Policies of standard input, of
+// PlaceOf returns the place in an origin: "policies/team.yaml:12". Policies of standard input, of
 // a URL and of the cluster have no place.
 func PlaceOf(origin string) Place {
 	at := strings.LastIndexByte(origin, ':')

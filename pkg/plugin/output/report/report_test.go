@@ -19,13 +19,13 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/github"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/junit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/markdown"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/policyreport"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/sarif"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
@@ -103,18 +103,16 @@ func (g *given) changes() []engine.Change {
 
 // formats are those of --report, but for what they write into.
 var formats = map[string]func(output.Options) output.Printer{
-	"junit":        func(o output.Options) output.Printer { return junit.New(o) },
-	"sarif":        func(o output.Options) output.Printer { return sarif.New(o) },
-	"github":       func(o output.Options) output.Printer { return github.New(o, nil) },
-	"policyreport": func(o output.Options) output.Printer { return policyreport.New(policyreport.WGPolicy(), o) },
-	"openreports":  func(o output.Options) output.Printer { return policyreport.New(policyreport.OpenReports(), o) },
-	"markdown": func(o output.Options) output.Printer {
-		p, err := markdown.New(o, 0)
-		if err != nil {
-			panic(err)
-		}
-		return p
+	"junit":  func(o output.Options) output.Printer { return report.New(o, junit.New(o)) },
+	"sarif":  func(o output.Options) output.Printer { return report.New(o, sarif.New(o)) },
+	"github": func(o output.Options) output.Printer { return report.New(o, github.New(o)) },
+	"policyreport": func(o output.Options) output.Printer {
+		return report.New(o, policyreport.New(policyreport.WGPolicy(), o))
 	},
+	"openreports": func(o output.Options) output.Printer {
+		return report.New(o, policyreport.New(policyreport.OpenReports(), o))
+	},
+	"markdown": func(o output.Options) output.Printer { return markdown.NewPreview(o, 0) },
 }
 
 // TestGolden writes testdata/<case>.txtar in every format, and has each read by the
@@ -169,7 +167,7 @@ func harmful(r rune) bool {
 func written(t *testing.T, format string, g *given) string {
 	t.Helper()
 	var out bytes.Buffer
-	o := output.Options{Out: &out, Masker: &redact.Masker{}, Context: structured.Context{Version: "v1.2.3"}}
+	o := output.Options{Out: &out, Masker: &redact.Masker{}, Context: output.Context{Version: "v1.2.3"}}
 	for _, s := range g.Secrets {
 		o.Masker.Learn(object(s))
 	}
@@ -177,7 +175,7 @@ func written(t *testing.T, format string, g *given) string {
 	var summary engine.Summary
 	for _, c := range g.changes() {
 		summary.Add(&c)
-		if err := p.Print(c); err != nil {
+		if err := p.Print(output.Evaluated{Change: &c}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -186,11 +184,11 @@ func written(t *testing.T, format string, g *given) string {
 		if problem.Policy != "" {
 			err = &engine.CompileError{Origin: problem.Origin, Policy: problem.Policy, Rule: problem.Rule, Err: err}
 		}
-		if err := p.(report.Troubled).Trouble(err); err != nil {
+		if err := p.Print(output.Problem{Err: err}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := p.Close(summary); err != nil {
+	if err := outputtest.End(p, summary); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -7,11 +7,11 @@ import (
 	"os"
 )
 
-// maxHeld bounds the bytes in memory. What is more goes to a temporary file.
+// maxHeld bounds the bytes in memory. The rest goes to a temporary file.
 const maxHeld = 4 << 20
 
-// Spool holds texts by section. The zero value is ready for use. Close frees
-// what it may hold on disk.
+// Spool collects texts that come in any order by section, and holds a bounded part of
+// them in memory. The zero value is ready for use. Close frees what it holds on disk.
 type Spool struct {
 	sections map[string]*section
 	held     int
@@ -49,8 +49,8 @@ func (s *Spool) Add(name, text string) error {
 	return s.spill()
 }
 
-// spill moves what is in memory to the file. In which order the sections go there
-// does not show: each knows its own parts.
+// spill moves what is in memory to the file. The order of the sections there does not
+// matter: each knows its own parts.
 func (s *Spool) spill() (err error) {
 	if s.file == nil {
 		if s.file, err = os.CreateTemp("", "kubectl-mutate-*"); err != nil {

@@ -6,26 +6,30 @@ import (
 	"testing"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 )
 
-// What a template or a query failed at is told, and nothing of the objects that it
-// was given.
+// The error of a template or a query says what failed, and nothing of the objects.
 func TestAnErrorRepeatsNoObject(t *testing.T) {
-	jsonPath := func(text string) func(structured.Options) (printer, error) {
-		return func(o structured.Options) (printer, error) { return structured.NewJSONPath(o, text, false) }
+	jsonPath := func(text string) func(output.Options) (output.Printer, error) {
+		return func(o output.Options) (output.Printer, error) { return structured.NewJSONPath(o, text, false) }
 	}
-	template := func(text string) func(structured.Options) (printer, error) {
-		return func(o structured.Options) (printer, error) { return structured.NewGoTemplate(o, text) }
+	template := func(text string) func(output.Options) (output.Printer, error) {
+		return func(o output.Options) (output.Printer, error) { return structured.NewGoTemplate(o, text) }
 	}
-	query := func(text string) func(structured.Options) (printer, error) {
-		return func(o structured.Options) (printer, error) { return structured.NewQuery(o, text, false) }
+	query := func(text string) func(output.Options) (output.Printer, error) {
+		return func(o output.Options) (output.Printer, error) {
+			o.Query = text
+			return structured.NewReport(o, false)
+		}
 	}
-	columns := func(text string) func(structured.Options) (printer, error) {
-		return func(o structured.Options) (printer, error) { return structured.NewCustomColumns(o, text) }
+	columns := func(text string) func(output.Options) (output.Printer, error) {
+		return func(o output.Options) (output.Printer, error) { return structured.NewCustomColumns(o, text) }
 	}
 	for what, c := range map[string]struct {
-		begin func(structured.Options) (printer, error)
+		begin func(output.Options) (output.Printer, error)
 		want  string
 	}{
 		"an index that is too large":  {jsonPath("{.changes[99999].object}"), "-o jsonpath: array index out of bounds: index 99999, length 2"},
@@ -40,17 +44,17 @@ func TestAnErrorRepeatsNoObject(t *testing.T) {
 		"a column of what is no list": {columns("K:.after.data.k[?(@.x)]"), "ConfigMap ::error::x: column K: what is filtered is no list"},
 	} {
 		var out bytes.Buffer
-		p, err := c.begin(structured.Options{Out: &out})
+		p, err := c.begin(output.Options{Out: &out})
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
 		for range 2 {
 			if err == nil {
-				err = p.Print(renamed())
+				err = p.Print(outputtest.Evaluated(renamed()))
 			}
 		}
 		if err == nil {
-			err = p.Close(engine.Summary{})
+			err = outputtest.End(p, engine.Summary{})
 		}
 		switch {
 		case err == nil:
@@ -64,21 +68,21 @@ func TestAnErrorRepeatsNoObject(t *testing.T) {
 // A file of columns is laid out as kubectl has it.
 func TestColumnsTemplate(t *testing.T) {
 	var out bytes.Buffer
-	p, err := structured.NewColumnsTemplate(structured.Options{Out: &out}, "\nKIND           NAMESPACE\n{.object.kind} .object.namespace\n")
+	p, err := structured.NewColumnsTemplate(output.Options{Out: &out}, "\nKIND           NAMESPACE\n{.object.kind} .object.namespace\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Print(renamed()); err != nil {
+	if err := p.Print(outputtest.Evaluated(renamed())); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Close(engine.Summary{}); err != nil {
+	if err := outputtest.End(p, engine.Summary{}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "KIND        NAMESPACE\nConfigMap   <none>\n"; out.String() != want {
 		t.Errorf("got %q, want %q", &out, want)
 	}
 	for _, text := range []string{"", "A B\n", "A B\n.a\n", "A\n.a[\n"} {
-		if _, err := structured.NewColumnsTemplate(structured.Options{}, text); err == nil {
+		if _, err := structured.NewColumnsTemplate(output.Options{}, text); err == nil {
 			t.Errorf("%q: no error", text)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
@@ -60,8 +61,11 @@ type reportRuleSummary struct {
 	Outcomes map[engine.Outcome]int `json:"outcomes"`
 }
 
+// encoder makes of events what a report holds.
+type encoder struct{ output.Options }
+
 // reported is a change as the report holds it.
-func (o *Options) reported(c *engine.Change) reportChange {
+func (o *encoder) reported(c *engine.Change) reportChange {
 	out := reportChange{Object: ObjectOf(c.Subject), NotMatched: len(c.NotMatched)}
 	if c.Changed() {
 		before, after := redact.States(o.Masker, c, redact.Configured)
@@ -98,7 +102,7 @@ func (o *Options) reported(c *engine.Change) reportChange {
 	return out
 }
 
-func (o *Options) field(c *engine.Change, f *engine.FieldChange) reportField {
+func (o *encoder) field(c *engine.Change, f *engine.FieldChange) reportField {
 	from, to := redact.Values(o.Masker, c, f)
 	return reportField{
 		Path: engine.PathString(o.Masker.Path(f.Path)), Kind: string(f.Kind),
@@ -106,7 +110,7 @@ func (o *Options) field(c *engine.Change, f *engine.FieldChange) reportField {
 	}
 }
 
-func (o *Options) stepOf(s *engine.Step) reportStep {
+func (o *encoder) stepOf(s *engine.Step) reportStep {
 	out := reportStep{
 		Rule: RuleOf(s.Rule), Outcome: string(s.Outcome), AsCreated: s.AsCreated,
 		NotIdempotent: o.Masker.Text(s.NotIdempotent), Warnings: o.warningTexts(s.Warnings),
@@ -124,7 +128,7 @@ func (o *Options) stepOf(s *engine.Step) reportStep {
 	return out
 }
 
-func (o *Options) warningTexts(warnings []engine.Warning) []string {
+func (o *encoder) warningTexts(warnings []engine.Warning) []string {
 	var out []string
 	for _, w := range warnings {
 		out = append(out, o.Masker.Text(string(w)))
@@ -157,7 +161,7 @@ type reportRestarts struct {
 	Pods      int `json:"pods"`
 }
 
-func (o *Options) reportedImpacts(c *engine.Change) []reportImpact {
+func (o *encoder) reportedImpacts(c *engine.Change) []reportImpact {
 	var out []reportImpact
 	for i := range c.Impacts {
 		impact := &c.Impacts[i]

@@ -12,13 +12,14 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // Columns prints a row for each change of the report.
 type Columns struct {
-	options Options
+	encoder
 	rows    rowWriter
 	columns []customColumn
 	begun   bool
@@ -42,7 +43,7 @@ var errNoColumns = errors.New("-o custom-columns: name columns as HEADER:PATH,HE
 
 // NewCustomColumns returns a printer of columns, "HEADER:PATH,HEADER:PATH", over each
 // change of the report. It fails for a text that names none.
-func NewCustomColumns(o Options, text string) (*Columns, error) {
+func NewCustomColumns(o output.Options, text string) (*Columns, error) {
 	p := newColumns(o)
 	for column := range strings.SplitSeq(text, ",") {
 		header, path, ok := strings.Cut(column, ":")
@@ -58,7 +59,7 @@ func NewCustomColumns(o Options, text string) (*Columns, error) {
 
 // NewColumnsTemplate is NewCustomColumns for what kubectl takes from a file: a line of
 // headers, and below each the path of its column.
-func NewColumnsTemplate(o Options, text string) (*Columns, error) {
+func NewColumnsTemplate(o output.Options, text string) (*Columns, error) {
 	headers, paths, _ := strings.Cut(strings.TrimLeft(text, "\r\n"), "\n")
 	paths, _, _ = strings.Cut(paths, "\n")
 	names, below := strings.Fields(headers), strings.Fields(paths)
@@ -74,8 +75,8 @@ func NewColumnsTemplate(o Options, text string) (*Columns, error) {
 	return p, nil
 }
 
-func newColumns(o Options) *Columns {
-	return &Columns{options: o, rows: printers.GetNewTabWriter(o.Out)}
+func newColumns(o output.Options) *Columns {
+	return &Columns{encoder: encoder{o}, rows: printers.GetNewTabWriter(o.Out)}
 }
 
 func (p *Columns) add(header, path string) error {
@@ -91,14 +92,26 @@ func (p *Columns) add(header, path string) error {
 	return nil
 }
 
-// Print prints the row of an object that would change, or of which there is
-// something to tell.
-func (p *Columns) Print(c engine.Change) error {
-	redact.LearnChange(p.options.Masker, &c)
-	if !redact.Listed(&c, p.options.Explain) {
+// Print shows the row of an object that would change, or that needs a remark.
+func (p *Columns) Print(e output.Event) error {
+	switch e := e.(type) {
+	case output.Evaluated:
+		return p.change(e.Change)
+	case output.Summary:
+		if err := p.headers(); err != nil {
+			return err
+		}
+		return p.rows.Flush()
+	}
+	return nil
+}
+
+func (p *Columns) change(c *engine.Change) error {
+	redact.LearnChange(p.Masker, c)
+	if !redact.Listed(c, p.Explain) {
 		return nil
 	}
-	text, err := json.Marshal(p.options.reported(&c))
+	text, err := json.Marshal(p.reported(c))
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Subject, err)
 	}
@@ -153,10 +166,5 @@ func (p *Columns) headers() error {
 	return p.row(headers)
 }
 
-// Close prints what is left of the rows.
-func (p *Columns) Close(engine.Summary) error {
-	if err := p.headers(); err != nil {
-		return err
-	}
-	return p.rows.Flush()
-}
+// Close has nothing to add.
+func (p *Columns) Close() error { return nil }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 )
 
@@ -23,7 +24,7 @@ func TestAReportIsOneObjectInBothFormats(t *testing.T) {
 		}
 		for _, asYAML := range []bool{false, true} {
 			var out bytes.Buffer
-			r := structured.NewReportWriter(&out, asYAML, structured.Head{Kind: "Report", List: "things", Context: structured.Context{Server: "s"}})
+			r := structured.NewReportWriter(&out, asYAML, structured.Head{Kind: "Report", List: "things", Context: output.Context{Server: "s"}})
 			for _, e := range elements {
 				if err := r.Add(e); err != nil {
 					t.Fatal(err)

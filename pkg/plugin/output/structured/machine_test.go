@@ -10,6 +10,8 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 )
 
@@ -31,37 +33,33 @@ func renamed() engine.Change {
 	return c
 }
 
-type printer interface {
-	Print(engine.Change) error
-	Close(engine.Summary) error
-}
-
 // Programs get values as they are; only what acts on a terminal is escaped.
 func TestValuesReachProgramsAsTheyAre(t *testing.T) {
 	for what, c := range map[string]struct {
-		begin func(structured.Options) (printer, error)
+		begin func(output.Options) (output.Printer, error)
 		want  string
 	}{
-		"jsonpath": {func(o structured.Options) (printer, error) {
+		"jsonpath": {func(o output.Options) (output.Printer, error) {
 			return structured.NewJSONPath(o, "{.changes[0].after.data.k}", false)
 		}, `\x1b[2J` + "\n" + command},
-		"go-template": {func(o structured.Options) (printer, error) {
+		"go-template": {func(o output.Options) (output.Printer, error) {
 			return structured.NewGoTemplate(o, "{{(index .changes 0).after.data.k}}")
 		}, `\x1b[2J` + "\n" + command},
-		"custom-columns": {func(o structured.Options) (printer, error) {
+		"custom-columns": {func(o output.Options) (output.Printer, error) {
 			return structured.NewCustomColumns(o, "NAME:.object.name,K:after.data.k")
 		}, "NAME         K\n" + command + `   \x1b[2J\n` + command + "\n"},
-		"names": {func(o structured.Options) (printer, error) { return structured.NewNames(o), nil }, "configmap/" + command + "\n"},
-		"query": {func(o structured.Options) (printer, error) {
-			return structured.NewQuery(o, "changes[].object.name", true)
+		"names": {func(o output.Options) (output.Printer, error) { return structured.NewNames(o), nil }, "configmap/" + command + "\n"},
+		"query": {func(o output.Options) (output.Printer, error) {
+			o.Query = "changes[].object.name"
+			return structured.NewReport(o, true)
 		}, "- " + command + "\n"},
 	} {
 		var out bytes.Buffer
-		p, err := c.begin(structured.Options{Out: &out})
+		p, err := c.begin(output.Options{Out: &out})
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if err := errors.Join(p.Print(renamed()), p.Close(engine.Summary{})); err != nil || out.String() != c.want {
+		if err := errors.Join(p.Print(outputtest.Evaluated(renamed())), outputtest.End(p, engine.Summary{})); err != nil || out.String() != c.want {
 			t.Errorf("%s: got %v, %q; want %q", what, err, out.String(), c.want)
 		}
 	}
@@ -69,11 +67,11 @@ func TestValuesReachProgramsAsTheyAre(t *testing.T) {
 
 func TestWhatCannotBeUsedIsRefusedAtOnce(t *testing.T) {
 	for what, begin := range map[string]func() error{
-		"a JSONPath that does not end":   func() error { _, err := structured.NewJSONPath(structured.Options{}, "{.a", false); return err },
-		"a template that does not end":   func() error { _, err := structured.NewGoTemplate(structured.Options{}, "{{.a"); return err },
-		"columns without paths":          func() error { _, err := structured.NewCustomColumns(structured.Options{}, "NAME"); return err },
-		"a column whose path is no path": func() error { _, err := structured.NewCustomColumns(structured.Options{}, "NAME:.a["); return err },
-		"a query that does not end":      func() error { _, err := structured.NewQuery(structured.Options{}, "a[", false); return err },
+		"a JSONPath that does not end":   func() error { _, err := structured.NewJSONPath(output.Options{}, "{.a", false); return err },
+		"a template that does not end":   func() error { _, err := structured.NewGoTemplate(output.Options{}, "{{.a"); return err },
+		"columns without paths":          func() error { _, err := structured.NewCustomColumns(output.Options{}, "NAME"); return err },
+		"a column whose path is no path": func() error { _, err := structured.NewCustomColumns(output.Options{}, "NAME:.a["); return err },
+		"a query that does not end":      func() error { _, err := structured.NewReport(output.Options{Query: "a["}, false); return err },
 	} {
 		if err := begin(); err == nil {
 			t.Errorf("%s: no error", what)
@@ -85,16 +83,16 @@ func TestWhatCannotBeUsedIsRefusedAtOnce(t *testing.T) {
 func TestColumnsWithoutValues(t *testing.T) {
 	for _, changes := range [][]engine.Change{nil, {renamed()}} {
 		var out bytes.Buffer
-		p, err := structured.NewCustomColumns(structured.Options{Out: &out}, "UID:.object.uid")
+		p, err := structured.NewCustomColumns(output.Options{Out: &out}, "UID:.object.uid")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range changes {
-			if err := p.Print(c); err != nil {
+			if err := p.Print(output.Evaluated{Change: &c}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := p.Close(engine.Summary{}); err != nil {
+		if err := outputtest.End(p, engine.Summary{}); err != nil {
 			t.Fatal(err)
 		}
 		if want := "UID\n" + strings.Repeat("<none>\n", len(changes)); out.String() != want {

@@ -7,52 +7,70 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Names prints the names of the changed objects as `kubectl -o name` does:
-// "deployment.apps/web". As there, the namespace is not a part of it; one that is
-// piped on belongs beside it with -n.
-type Names struct{ options Options }
+// Names prints the names of the objects that would change, or of a run that writes
+// those that were written, as `kubectl -o name` does: "deployment.apps/web". As there,
+// the namespace is not a part of it; -n belongs beside a name that is piped on.
+type Names struct{ out io.Writer }
 
 // NewNames returns a printer of names.
-func NewNames(o Options) *Names { return &Names{o} }
+func NewNames(o output.Options) *Names { return &Names{o.Out} }
 
-// Print prints the name of an object that would change.
-func (p *Names) Print(c engine.Change) error {
-	if !c.Changed() {
+// Print prints the name of an object.
+func (p *Names) Print(e output.Event) error {
+	var key engine.ObjectKey
+	switch e := e.(type) {
+	case output.Evaluated:
+		if !e.Changed() {
+			return nil
+		}
+		key = e.Subject
+	case output.Written:
+		if e.Outcome != apply.Applied && e.Outcome != apply.Planned {
+			return nil
+		}
+		key = e.Key
+	default:
 		return nil
 	}
-	_, err := fmt.Fprintln(p.options.Out, wording.ResourceName(c.Subject))
+	_, err := fmt.Fprintln(p.out, redact.Escape(wording.ResourceName(key), ""))
 	return err
 }
 
 // Close has nothing to add.
-func (p *Names) Close(engine.Summary) error { return nil }
+func (p *Names) Close() error { return nil }
 
 // Manifests prints the changed objects, as a YAML stream. They keep their
 // uid, so that to apply them fails where the object was replaced meanwhile.
 type Manifests struct {
-	options Options
+	output.Options
 	printed bool
 }
 
 // NewManifests returns a printer of manifests.
-func NewManifests(o Options) *Manifests { return &Manifests{options: o} }
+func NewManifests(o output.Options) *Manifests { return &Manifests{Options: o} }
 
 // maskedNote stands above a manifest that must not be applied.
 const maskedNote = "# Secret values are masked, do not apply: --show-secrets prints them\n"
 
 // Print prints an object that would change.
-func (p *Manifests) Print(c engine.Change) error {
-	redact.LearnChange(p.options.Masker, &c)
+func (p *Manifests) Print(e output.Event) error {
+	c, ok := e.(output.Evaluated)
+	if !ok {
+		return nil
+	}
+	redact.LearnChange(p.Masker, c.Change)
 	if !c.Changed() || c.After == nil {
 		return nil
 	}
 	object := redact.Trim(c.After, c.Fields, redact.Stored)
-	masked := p.options.Masker.Object(object)
+	masked := p.Masker.Object(object)
 	out, err := objectdiff.MarshalYAML(masked.Object)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Subject, err)
@@ -66,19 +84,19 @@ func (p *Manifests) Print(c engine.Change) error {
 	}
 	b.Write(out)
 	p.printed = true
-	_, err = p.options.Out.Write(b.Bytes())
+	_, err = p.Out.Write(b.Bytes())
 	return err
 }
 
 // Close has nothing to add.
-func (p *Manifests) Close(engine.Summary) error { return nil }
+func (p *Manifests) Close() error { return nil }
 
 // Patches prints an RFC 6902 patch for each changed object: a stream of JSON
 // values, one a line, each naming its object.
-type Patches struct{ options Options }
+type Patches struct{ output.Options }
 
 // NewPatches returns a printer of patches.
-func NewPatches(o Options) *Patches { return &Patches{o} }
+func NewPatches(o output.Options) *Patches { return &Patches{o} }
 
 type objectPatch struct {
 	Object Object      `json:"object"`
@@ -87,26 +105,30 @@ type objectPatch struct {
 
 // Print prints the patch of an object that would change. An object that is not
 // there yet is added whole.
-func (p *Patches) Print(c engine.Change) error {
-	redact.LearnChange(p.options.Masker, &c)
+func (p *Patches) Print(e output.Event) error {
+	c, ok := e.(output.Evaluated)
+	if !ok {
+		return nil
+	}
+	redact.LearnChange(p.Masker, c.Change)
 	if !c.Changed() {
 		return nil
 	}
-	out, err := MarshalLine(objectPatch{Object: ObjectOf(c.Subject), Patch: p.patch(&c)})
+	out, err := MarshalLine(objectPatch{Object: ObjectOf(c.Subject), Patch: p.patch(c.Change)})
 	if err != nil {
 		return fmt.Errorf("%s: writing JSON: %w", c.Subject, err)
 	}
-	_, err = io.WriteString(p.options.Out, out)
+	_, err = io.WriteString(p.Out, out)
 	return err
 }
 
 // Close has nothing to add.
-func (p *Patches) Close(engine.Summary) error { return nil }
+func (p *Patches) Close() error { return nil }
 
 // patch compares the objects as they are, and masks the values after that: two
 // values that look alike behind their masks still differ.
 func (p *Patches) patch(c *engine.Change) []diff.Edit {
-	before, after, masker := c.Before, c.After, p.options.Masker
+	before, after, masker := c.Before, c.After, p.Masker
 	switch {
 	case after == nil:
 		return []diff.Edit{{Op: diff.OpRemove}}

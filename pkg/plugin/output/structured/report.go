@@ -3,6 +3,8 @@ package structured
 import (
 	"fmt"
 	"io"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 )
 
 // version is that of all documents.
@@ -19,20 +21,7 @@ type ReportWriter struct {
 type Head struct {
 	Kind    string
 	List    string // the field of its list
-	Context Context
-}
-
-// Context is what a report says about the run as a whole.
-type Context struct {
-	Context   string `json:"context,omitempty"` // of the kubeconfig
-	Server    string `json:"server,omitempty"`
-	User      string `json:"user,omitempty"`
-	Namespace string `json:"namespace,omitempty"`
-	Operation string `json:"operation,omitempty"`
-	Version   string `json:"version,omitempty"` // of this program
-	// Time is when the state of a cluster was read, as RFC 3339 has it. Manifests are
-	// the same at any time.
-	Time string `json:"time,omitempty"`
+	Context output.Context
 }
 
 // NewReportWriter returns a report of which nothing is written yet.

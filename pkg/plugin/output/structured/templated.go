@@ -11,12 +11,13 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/util/jsonpath"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // NewJSONPath returns a printer of what a JSONPath template finds in the report: as
 // text, or as a JSON list. It fails for a template that is none.
-func NewJSONPath(o Options, template string, asJSON bool) (*Report, error) {
+func NewJSONPath(o output.Options, template string, asJSON bool) (*Report, error) {
 	path := jsonpath.New("out").AllowMissingKeys(true)
 	if err := path.Parse(template); err != nil {
 		return nil, fmt.Errorf("-o jsonpath: %w", err)
@@ -29,7 +30,7 @@ func NewJSONPath(o Options, template string, asJSON bool) (*Report, error) {
 
 // NewGoTemplate returns a printer of what a Go template makes of the report. It fails
 // for a template that is none.
-func NewGoTemplate(o Options, template string) (*Report, error) {
+func NewGoTemplate(o output.Options, template string) (*Report, error) {
 	p, err := printers.NewGoTemplatePrinter([]byte(template))
 	if err != nil {
 		return nil, fmt.Errorf("-o go-template: %w", err)
@@ -44,8 +45,8 @@ func NewGoTemplate(o Options, template string) (*Report, error) {
 	}), nil
 }
 
-func newTemplated(o Options, format string, execute func(*bytes.Buffer, map[string]any) error) *Report {
-	return newHeld(o, func(report []byte) (string, error) {
+func newTemplated(o output.Options, format string, execute func(*bytes.Buffer, map[string]any) error) *Report {
+	return &Report{encoder{o}, newHeld(o, previewHead(o), func(report []byte) (string, error) {
 		var whole map[string]any
 		if err := json.Unmarshal(report, &whole); err != nil {
 			return "", fmt.Errorf("reading the report: %w", err)
@@ -55,5 +56,5 @@ func newTemplated(o Options, format string, execute func(*bytes.Buffer, map[stri
 			return "", fmt.Errorf("-o %s: %w", format, err)
 		}
 		return redact.Escape(b.String(), "\n\t"), nil
-	})
+	})}
 }

@@ -7,43 +7,40 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // The bounds of what is annotated.
 const (
 	maxAnnotations = 10
-	namesTold      = 3
+	namesListed    = 3
 	maxProblems    = maxAnnotations
 )
 
-// annotations are collected of rules and of problems.
+// annotations are collected by rule and problem.
 type annotations struct {
-	out    io.Writer
-	masker *redact.Masker
-	words  words
+	out   io.Writer
+	words words
 
 	rules    []*rule // in the order in which they were met
 	index    map[engine.RuleRef]*rule
 	problems []report.Problem
-	untold   int
+	leftOut  int
 }
 
-// words say what came of a rule, before the number of objects.
+// words stand before the number of objects of a rule.
 type words struct {
-	broken string         // of those in error
-	told   report.Verdict // the other verdict that is annotated
-	warned string         // of those
+	failed    string         // of those in error
+	annotated report.Verdict // the other verdict that is annotated
+	warned    string         // of those
 }
 
-// rule is what an annotation tells of a rule.
+// rule is what an annotation says about a rule.
 type rule struct {
 	name           string
 	place          report.Place
-	warned, broken tally
+	warned, failed tally
 	reason         string // the first
 }
 
@@ -55,7 +52,7 @@ type tally struct {
 
 func (t *tally) add(name string) {
 	t.n++
-	if len(t.names) < namesTold {
+	if len(t.names) < namesListed {
 		t.names = append(t.names, name)
 	}
 }
@@ -69,22 +66,18 @@ func (t *tally) String() string {
 	return text
 }
 
-func newAnnotations(o output.Options, w words) annotations {
-	return annotations{out: o.Out, masker: report.Masker(o), words: w, index: map[engine.RuleRef]*rule{}}
-}
-
-// add counts what came of the rules on an object.
-func (a *annotations) add(object report.Object) {
+// count counts the results of the rules on an object.
+func (a *annotations) count(object *report.Object) {
 	for i := range object.Findings {
 		f := &object.Findings[i]
 		switch f.Verdict {
 		case report.Error:
 			r := a.rule(f)
-			if r.broken.n == 0 {
+			if r.failed.n == 0 {
 				r.reason = f.Message
 			}
-			r.broken.add(object.Name)
-		case a.words.told:
+			r.failed.add(object.Name)
+		case a.words.annotated:
 			a.rule(f).warned.add(object.Name)
 		case report.Pass, report.Fail, report.Skip:
 		}
@@ -94,19 +87,11 @@ func (a *annotations) add(object report.Object) {
 func (a *annotations) rule(f *report.Finding) *rule {
 	r := a.index[f.Rule]
 	if r == nil {
-		r = &rule{name: f.Name, place: report.PlaceOf(f.Rule.Origin)}
+		r = &rule{name: f.Name, place: f.Place}
 		a.index[f.Rule] = r
 		a.rules = append(a.rules, r)
 	}
 	return r
-}
-
-func (a *annotations) trouble(err error) {
-	if len(a.problems) < maxProblems {
-		a.problems = append(a.problems, report.ProblemOf(err, a.masker))
-	} else {
-		a.untold++
-	}
 }
 
 // write writes the annotations, errors first. Counts end the one that stands for
@@ -114,11 +99,11 @@ func (a *annotations) trouble(err error) {
 func (a *annotations) write(counts string) error {
 	all := a.all()
 	shown := all
-	if len(all)+a.untold > maxAnnotations {
+	if len(all)+a.leftOut > maxAnnotations {
 		shown = slices.Clone(all[:maxAnnotations-1])
 		shown = append(shown, annotation{
 			level: all[maxAnnotations-1].level, title: "kubectl mutate",
-			text: fmt.Sprintf("%d more annotations are left out. %s", len(all)+a.untold-len(shown), counts),
+			text: fmt.Sprintf("%d more annotations are left out. %s", len(all)+a.leftOut-len(shown), counts),
 		})
 	}
 	for _, at := range shown {
@@ -129,17 +114,17 @@ func (a *annotations) write(counts string) error {
 	return nil
 }
 
-// all is all that there is to tell, what matters most first.
+// all returns all annotations, the most important first.
 func (a *annotations) all() []annotation {
 	var out []annotation
 	for _, problem := range a.problems {
-		out = append(out, annotation{level: "error", title: problem.Where, text: problem.Text, place: report.PlaceOf(problem.Origin)})
+		out = append(out, annotation{level: "error", title: problem.Where, text: problem.Text, place: problem.Place})
 	}
 	for _, r := range a.rules {
-		if r.broken.n > 0 {
+		if r.failed.n > 0 {
 			out = append(out, annotation{
 				level: "error", title: r.name, place: r.place,
-				text: fmt.Sprintf("%s %s. The first %s", a.words.broken, r.broken.String(), r.reason),
+				text: fmt.Sprintf("%s %s. The first %s", a.words.failed, r.failed.String(), r.reason),
 			})
 		}
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/github"
 )
 
@@ -48,7 +50,7 @@ func TestThereAreTenAnnotationsAtTheMost(t *testing.T) {
 	}
 }
 
-func TestProblemsAreToldFirst(t *testing.T) {
+func TestProblemsComeFirst(t *testing.T) {
 	var problems []error
 	for i := range 30 {
 		problems = append(problems, fmt.Errorf("problem %d", i))
@@ -62,17 +64,17 @@ func TestProblemsAreToldFirst(t *testing.T) {
 func written(t *testing.T, changes []engine.Change, problems []error) []string {
 	t.Helper()
 	var out strings.Builder
-	p := github.New(output.Options{Out: &out}, nil)
+	p := report.New(output.Options{}, github.New(output.Options{Out: &out}))
 	var summary engine.Summary
 	var errs []error
 	for _, c := range changes {
 		summary.Add(&c)
-		errs = append(errs, p.Print(c))
+		errs = append(errs, p.Print(output.Evaluated{Change: &c}))
 	}
 	for _, problem := range problems {
-		errs = append(errs, p.Trouble(problem))
+		errs = append(errs, p.Print(output.Problem{Err: problem}))
 	}
-	if err := errors.Join(append(errs, p.Close(summary))...); err != nil {
+	if err := errors.Join(append(errs, outputtest.End(p, summary))...); err != nil {
 		t.Fatal(err)
 	}
 	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")

@@ -10,7 +10,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 )
 
 // show opens the page of a run, and waits for its script.
@@ -44,7 +43,7 @@ const (
 )
 
 var reviewOptions = output.Options{
-	Context: structured.Context{Context: "production", Server: "https://10.0.0.1:6443", User: "alice", Operation: "auto", Version: "v1.2.3", Time: "2026-01-02T15:04:05Z"},
+	Context: output.Context{Context: "production", Server: "https://10.0.0.1:6443", User: "alice", Operation: "auto", Version: "v1.2.3", Time: "2026-01-02T15:04:05Z"},
 	Hint:    next("kubectl mutate apply-existing -A -p policies/"),
 }
 

@@ -18,7 +18,7 @@ type level int
 
 const (
 	plain  level = iota
-	warned       // there is something to know about it
+	warned       // it comes with a warning
 	failed       // its whole effect is not known, or admission refuses it
 	levels
 )
@@ -42,8 +42,8 @@ func levelOf(c *engine.Change) level {
 	return plain
 }
 
-// change is what happens to an object, and to all those that change alike. Its
-// texts are masked and harmless.
+// change is what happens to an object, and to all those that change alike. Its texts
+// are masked and escaped.
 type change struct {
 	ID    int    `json:"id"`
 	Level level  `json:"level"`
@@ -98,7 +98,7 @@ type member struct {
 }
 
 func memberOf(c *engine.Change) member {
-	m := member{Namespace: cut(redact.EscapeLine(c.Subject.Namespace), nameLength), Name: cut(redact.EscapeLine(c.Subject.Name), nameLength)}
+	m := member{Namespace: line(c.Subject.Namespace, nameLength), Name: line(c.Subject.Name, nameLength)}
 	for i := range c.Impacts {
 		m.Pods += c.Impacts[i].Pods
 	}
@@ -109,15 +109,15 @@ func memberOf(c *engine.Change) member {
 func (p *Printer) describe(c *engine.Change, findings []report.Finding) *change {
 	key := engine.ObjectKey{GroupKind: c.Subject.GroupKind, Subresource: c.Subject.Subresource}
 	out := &change{
-		Level: levelOf(c), Kind: cut(redact.EscapeLine(strings.TrimSuffix(key.String(), " ")), nameLength),
+		Level: levelOf(c), Kind: line(strings.TrimSuffix(key.String(), " "), nameLength),
 		Verb: verb(c), Fields: len(c.Fields), Rules: []rule{}, namespaces: map[string]bool{},
 	}
 	for i := range findings {
-		if f := &findings[i]; p.options.Explain || told(f) {
+		if f := &findings[i]; p.options.Explain || worthALine(f) {
 			out.Rules = append(out.Rules, ruleOf(f))
 		}
 	}
-	out.Brief = brief(out.Rules)
+	out.Brief = whatByWhom(out.Rules)
 	for i := range c.Impacts {
 		impact := &c.Impacts[i]
 		out.Warnings = append(out.Warnings, p.warning(impact.Code, impact.Text, impact.Advice))
@@ -132,18 +132,17 @@ func (p *Printer) warning(code engine.ImpactCode, text, advice string) warning {
 	if advice != "" {
 		text += "; " + advice
 	}
-	return warning{Code: redact.EscapeLine(string(code)), Text: cut(redact.EscapeLine(p.masker.Text(text)), textLength)}
+	return warning{Code: line(string(code), nameLength), Text: line(p.masker.Text(text), textLength)}
 }
 
-// told tells whether there is something to tell of a rule when not everything is
-// asked for.
-func told(f *report.Finding) bool {
+// worthALine reports whether a rule is shown when not everything is explained.
+func worthALine(f *report.Finding) bool {
 	return f.Changed > 0 || f.Verdict == report.Error || f.Outcome == string(engine.Changed) || len(f.Warnings) > 0
 }
 
 func ruleOf(f *report.Finding) rule {
 	out := rule{
-		Name: cut(f.Name, nameLength), Policy: policyName(f.Rule), Origin: cut(redact.EscapeLine(f.Rule.Origin), nameLength),
+		Name: cut(f.Name, nameLength), Policy: policyName(f.Rule), Origin: cut(f.Rule.Origin, nameLength),
 		Outcome: f.Outcome, Broken: f.Verdict == report.Error, More: f.Changed - len(f.Fields),
 		Reasons: cutAll(f.Reasons), Notes: cutAll(f.Notes), Warnings: cutAll(f.Warnings),
 	}
@@ -157,8 +156,8 @@ func ruleOf(f *report.Finding) rule {
 // briefRules bounds the line that says what does what.
 const briefRules = 2
 
-// brief is "kyverno team-labels/add: metadata.labels.team and 2 more".
-func brief(rules []rule) string {
+// whatByWhom is "kyverno team-labels/add: metadata.labels.team and 2 more".
+func whatByWhom(rules []rule) string {
 	var parts []string
 	for i := range rules {
 		r := &rules[i]
@@ -185,7 +184,7 @@ func brief(rules []rule) string {
 
 // policyName names a policy in the charts and the filter.
 func policyName(r engine.RuleRef) string {
-	return cut(wording.Rule(engine.RuleRef{Dialect: r.Dialect, Policy: r.Policy}), nameLength)
+	return line(wording.Policy(r), nameLength)
 }
 
 func verb(c *engine.Change) string {
@@ -223,6 +222,9 @@ func cutAll(texts []string) []string {
 	}
 	return out
 }
+
+// line is a text that comes from outside, escaped and cut.
+func line(s string, length int) string { return cut(redact.EscapeLine(s), length) }
 
 // cut shortens a text that is longer than so many bytes.
 func cut(s string, length int) string {

@@ -2,13 +2,11 @@ package html
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -82,19 +80,14 @@ func (o *overview) addTo(c *counts, name string, changed, broken bool) {
 	}
 }
 
-// addReasons counts why rules were held back.
+// addReasons counts why rules were skipped.
 func (o *overview) addReasons(c *engine.Change) {
 	for i := range c.Steps {
 		s := &c.Steps[i]
 		if s.Outcome != engine.Skipped || s.Err == nil {
 			continue
 		}
-		var b interface{ Brief() string }
-		if errors.As(s.Err, &b) {
-			o.skipped.Add(b.Brief())
-		} else {
-			o.skipped.Add(s.Err.Error())
-		}
+		o.skipped.Add(wording.Brief(s.Err))
 	}
 }
 
@@ -143,7 +136,7 @@ func share(n, most int) int {
 	return max(1, n*100/most)
 }
 
-// ruleTable is what each rule came to.
+// ruleTable counts the outcomes of each rule.
 type ruleTable struct {
 	Outcomes []engine.Outcome
 	Rows     []ruleRow
@@ -166,7 +159,7 @@ func (p *Printer) rules(s *engine.Summary) ruleTable {
 	}
 	for i := range s.Rules {
 		r := &s.Rules[i]
-		row := ruleRow{Name: cut(wording.Rule(r.Rule), nameLength), Origin: cut(redact.EscapeLine(r.Rule.Origin), nameLength)}
+		row := ruleRow{Name: line(wording.Rule(r.Rule), nameLength), Origin: line(r.Rule.Origin, nameLength)}
 		matched := false
 		for _, o := range out.Outcomes {
 			row.Counts = append(row.Counts, r.Outcomes[o])

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
@@ -35,10 +35,10 @@ type page struct {
 	Script template.JS
 
 	Title, Sentence, Restarts string
-	Context                   structured.Context
+	Context                   output.Context
 	Tiles                     []tile
 	Problems                  []string
-	Untold                    int
+	Unlisted                  int
 	Charts                    []chart
 	Rules                     ruleTable
 	Skipped                   []human.Count
@@ -109,7 +109,7 @@ func (p *Printer) page(s *engine.Summary) *page {
 		Policy: contentPolicy(), Style: template.CSS(style), Script: template.JS(script), //nolint:gosec // parts of this package
 		Title:    title(s),
 		Sentence: groupedIn(wording.Counts(*s)), Restarts: groupedIn(wording.Restarts(s.Restarts)),
-		Context: harmlessContext(p.options.Context), Tiles: tiles(s), Problems: p.problems, Untold: p.untold,
+		Context: escapedContext(p.options.Context), Tiles: tiles(s), Problems: p.problems, Unlisted: p.unlisted,
 		Rules: p.rules(s), Distinct: p.changes,
 	}
 	for i := range s.Rules {
@@ -121,7 +121,7 @@ func (p *Printer) page(s *engine.Summary) *page {
 	}
 	out.Skipped, out.SkippedRest = p.overview.skipped.Top(skippedListed)
 	for i := range out.Skipped {
-		out.Skipped[i].Text = cut(redact.EscapeLine(p.masker.Text(out.Skipped[i].Text)), textLength)
+		out.Skipped[i].Text = line(p.masker.Text(out.Skipped[i].Text), textLength)
 	}
 	out.CommandTitle, out.Command = p.command(s)
 	for at := levels - 1; at >= 0; at-- {
@@ -155,9 +155,9 @@ func title(s *engine.Summary) string {
 	return fmt.Sprintf("%s of %s would change", grouped(s.Changed), plural(s.Objects, "object"))
 }
 
-func harmlessContext(c structured.Context) structured.Context {
+func escapedContext(c output.Context) output.Context {
 	for _, s := range []*string{&c.Context, &c.Server, &c.User, &c.Namespace, &c.Operation, &c.Version, &c.Time} {
-		*s = cut(redact.EscapeLine(*s), nameLength)
+		*s = line(*s, nameLength)
 	}
 	return c
 }

@@ -22,12 +22,11 @@ const (
 	maxProblems = 100
 )
 
-// New returns a printer that writes the page when it is closed; until then the
-// changes are collected. End removes what it holds.
+// New returns a printer that collects the changes, and writes the page when it is
+// closed. Discard removes what it holds.
 func New(o output.Options) *Printer {
-	o.Color, o.Query, o.Comparer = false, "", nil
 	return &Printer{
-		options: o, masker: report.Masker(o), view: output.NewView(o),
+		options: o, masker: o.Masker, view: human.NewView(o),
 		known: map[[32]byte]int{}, static: map[int]*change{},
 	}
 }
@@ -45,29 +44,43 @@ type Printer struct {
 	data     report.Spool     // a section of changes for each level, and the members
 	overview overview
 	problems []string
-	untold   int // problems that are too many
+	unlisted int // problems that are too many
+	summary  engine.Summary
 }
 
 // members is the section of the objects that belong to the changes.
 const members = "members"
 
-// Print adds an object, if there is something to tell of it.
-func (p *Printer) Print(c engine.Change) error {
-	plain := c
-	plain.Impacts = nil // they are told of the object, not of a rule
+// Print adds an event to the page.
+func (p *Printer) Print(e output.Event) error {
+	switch e := e.(type) {
+	case output.Evaluated:
+		return p.object(e.Change)
+	case output.Problem:
+		p.problem(e.Err)
+	case output.Summary:
+		p.summary = e.Summary
+	}
+	return nil
+}
+
+// object adds an object, if it is listed.
+func (p *Printer) object(c *engine.Change) error {
+	plain := *c
+	plain.Impacts = nil // they stand at the object, not at a rule
 	object := report.Describe(&plain, p.masker)
-	p.overview.add(&c, object.Findings)
-	if !p.tells(&c, object.Findings) {
+	p.overview.add(c, object.Findings)
+	if !p.listed(c, object.Findings) {
 		return nil
 	}
-	if err := p.add(&c, object.Findings); err != nil {
+	if err := p.add(c, object.Findings); err != nil {
 		return fmt.Errorf("%s: %w", object.Name, err)
 	}
 	return nil
 }
 
-// tells tells whether an object is listed: as in the formats for people.
-func (p *Printer) tells(c *engine.Change, findings []report.Finding) bool {
+// listed reports whether an object is listed: as in the formats for people.
+func (p *Printer) listed(c *engine.Change, findings []report.Finding) bool {
 	if c.Changed() || c.Writes() || levelOf(c) != plain {
 		return true
 	}
@@ -75,8 +88,8 @@ func (p *Printer) tells(c *engine.Change, findings []report.Finding) bool {
 }
 
 func (p *Printer) add(c *engine.Change, findings []report.Finding) error {
-	told := p.describe(c, findings)
-	words, err := json.Marshal(told.Rules)
+	described := p.describe(c, findings)
+	words, err := json.Marshal(described.Rules)
 	if err != nil {
 		return err
 	}
@@ -84,7 +97,7 @@ func (p *Printer) add(c *engine.Change, findings []report.Finding) error {
 	number, ok := p.known[likeness]
 	if !ok {
 		number = p.changes
-		if err := p.found(c, told); err != nil {
+		if err := p.found(c, described); err != nil {
 			return err
 		}
 		if len(p.known) < maxKnown {
@@ -103,49 +116,46 @@ func (p *Printer) add(c *engine.Change, findings []report.Finding) error {
 }
 
 // found adds a change that is like none before it.
-func (p *Printer) found(c *engine.Change, told *change) error {
+func (p *Printer) found(c *engine.Change, described *change) error {
 	if c.Changed() {
 		text, err := p.view.Unified(c)
 		if err != nil {
 			return err
 		}
-		told.diff = diffText(text)
+		described.diff = diffText(text)
 	}
-	told.ID = p.changes
+	described.ID = p.changes
 	p.changes++
-	text, err := json.Marshal(told)
+	text, err := json.Marshal(described)
 	if err != nil {
 		return err
 	}
 	// The diff has a line of its own, which is not read before it is looked at.
-	diff, err := json.Marshal(told.diff)
+	diff, err := json.Marshal(described.diff)
 	if err != nil {
 		return err
 	}
-	if at := told.Level; len(p.order[at]) < maxStatic {
-		p.order[at] = append(p.order[at], told.ID)
-		p.static[told.ID] = told
+	if at := described.Level; len(p.order[at]) < maxStatic {
+		p.order[at] = append(p.order[at], described.ID)
+		p.static[described.ID] = described
 	}
-	return p.data.Add(told.Level.String(), string(text)+"\n"+string(diff)+"\n")
+	return p.data.Add(described.Level.String(), string(text)+"\n"+string(diff)+"\n")
 }
 
-// Trouble adds what went wrong beside the objects; it stands above everything.
-func (p *Printer) Trouble(err error) error {
+// problem adds what went wrong beside the objects; it stands above everything.
+func (p *Printer) problem(err error) {
 	if len(p.problems) == maxProblems {
-		p.untold++
-		return nil
+		p.unlisted++
+		return
 	}
 	p.problems = append(p.problems, cut(report.ProblemOf(err, p.masker).Text, textLength))
-	return nil
 }
 
 // Close writes the page.
-func (p *Printer) Close(s engine.Summary) error {
-	return errors.Join(p.write(s), p.End())
-}
+func (p *Printer) Close() error { return errors.Join(p.write(p.summary), p.Discard()) }
 
-// End removes what is held, of a run that broke off.
-func (p *Printer) End() error { return p.data.Close() }
+// Discard frees what is held.
+func (p *Printer) Discard() error { return p.data.Close() }
 
 // island writes the changes as the script reads them: lines of JSON, compressed
 // because they are alike in most of their words, as base64 because a page is text.

@@ -12,8 +12,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/html"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // hostile are texts that would do harm where markup, script or bytes are taken from them.
@@ -110,27 +111,30 @@ func harmful() []engine.Change {
 	return out
 }
 
-var harmfulContext = structured.Context{Context: hostile[0], Server: hostile[1], User: hostile[2], Namespace: hostile[6], Version: hostile[0], Time: hostile[2]}
+var harmfulContext = output.Context{Context: hostile[0], Server: hostile[1], User: hostile[2], Namespace: hostile[6], Version: hostile[0], Time: hostile[2]}
 
 // pageOf is the page of a run.
 func pageOf(t testing.TB, o output.Options, changes []engine.Change, troubles ...error) string {
 	t.Helper()
 	var b bytes.Buffer
 	o.Out = &b
+	if o.Masker == nil && !o.ShowSecrets {
+		o.Masker = &redact.Masker{} // as package formats does
+	}
 	p := html.New(o)
 	s := engine.NewSummary(nil)
 	for i := range changes {
 		s.Add(&changes[i])
-		if err := p.Print(changes[i]); err != nil {
+		if err := p.Print(output.Evaluated{Change: &changes[i]}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, err := range troubles {
-		if err := p.Trouble(err); err != nil {
+		if err := p.Print(output.Problem{Err: err}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := p.Close(*s); err != nil {
+	if err := outputtest.End(p, *s); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

@@ -6,24 +6,23 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// maxProblems bounds how many problems are told.
+// maxProblems bounds how many problems are listed.
 const maxProblems = 20
 
 // problems are what went wrong beside the objects.
 type problems struct {
-	lines  []string
-	untold int
+	lines   []string
+	leftOut int
 }
 
-func (p *problems) add(err error, m *redact.Masker) {
+func (p *problems) add(problem report.Problem) {
 	if len(p.lines) == maxProblems {
-		p.untold++
+		p.leftOut++
 		return
 	}
-	p.lines = append(p.lines, "- error: "+codeSpan(report.ProblemOf(err, m).Text)+"\n")
+	p.lines = append(p.lines, "- error: "+codeSpan(problem.Text)+"\n")
 }
 
 func (p *problems) write(b *bytes.Buffer) {
@@ -31,8 +30,8 @@ func (p *problems) write(b *bytes.Buffer) {
 		return
 	}
 	b.WriteString("\n" + strings.Join(p.lines, ""))
-	if p.untold > 0 {
-		fmt.Fprintf(b, "- and %d more errors\n", p.untold)
+	if p.leftOut > 0 {
+		fmt.Fprintf(b, "- and %d more errors\n", p.leftOut)
 	}
 }
 

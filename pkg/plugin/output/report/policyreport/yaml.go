@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// document is a YAML document of fields that are texts. A library that may write
+// document is a YAML document of fields that are texts. A library that writes
 // any value takes as long for a report as a whole preview.
 type document struct{ bytes.Buffer }
 
@@ -48,8 +48,8 @@ var (
 	word  = regexp.MustCompile(`^(?i:y|n|yes|no|on|off|true|false|null)$`)
 )
 
-// unprintable tells what YAML does not hold but as an escape, or what could mislead
-// its reader.
+// unprintable reports whether YAML holds a character only as an escape, or it could
+// mislead a reader.
 func unprintable(r rune) bool {
 	return r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r >= 0xfffe && r <= 0xffff || r == '\u2028' || r == '\u2029')
 }

@@ -11,12 +11,14 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 )
 
 // A run that is too large for code scanning is cut, and says so.
 func TestBounds(t *testing.T) {
 	var out strings.Builder
-	p := New(output.Options{Out: &out})
+	p := report.New(output.Options{}, New(output.Options{Out: &out}))
 	var summary engine.Summary
 	changed, failed := engine.RuleRef{Policy: "p", Rule: "changes"}, engine.RuleRef{Policy: "p", Rule: "fails"}
 	for i := range maxResults + 7 {
@@ -26,11 +28,11 @@ func TestBounds(t *testing.T) {
 		}
 		c.Subject.Kind, c.Subject.Name = "ConfigMap", fmt.Sprint("c", i)
 		summary.Add(&c)
-		if err := p.Print(c); err != nil {
+		if err := p.Print(output.Evaluated{Change: &c}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := p.Close(summary); err != nil {
+	if err := outputtest.End(p, summary); err != nil {
 		t.Fatal(err)
 	}
 	var log struct {
@@ -47,12 +49,12 @@ func TestBounds(t *testing.T) {
 	if len(run.Results) != maxResults || run.Properties.LeftOut != 7 {
 		t.Errorf("%d results, %d left out", len(run.Results), run.Properties.LeftOut)
 	}
-	told := run.Invocations[0].ToolExecutionNotifications
-	if len(told) != maxNotifications+2 {
-		t.Fatalf("%d notifications", len(told))
+	notifications := run.Invocations[0].ToolExecutionNotifications
+	if len(notifications) != maxNotifications+2 {
+		t.Fatalf("%d notifications", len(notifications))
 	}
 	for i, want := range []string{"7 results are left out", "24007 more could not be evaluated"} {
-		if got := told[maxNotifications+i].Message.Text; !strings.HasPrefix(got, want) {
+		if got := notifications[maxNotifications+i].Message.Text; !strings.HasPrefix(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -68,7 +70,7 @@ func TestLocations(t *testing.T) {
 	}
 	for _, tt := range tests {
 		got := ""
-		if l := physicalOf(tt.origin); l != nil {
+		if l := physicalOf(report.PlaceOf(tt.origin)); l != nil {
 			got = l.Artifact.URI
 		}
 		if got != tt.uri {

@@ -1,0 +1,96 @@
+package output
+
+import (
+	"errors"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+)
+
+// Event is something that a run finds or does: an Evaluated, a Written, a Problem or a
+// Summary.
+type Event interface{ event() }
+
+// Evaluated is an object, and what the policies would change on it.
+type Evaluated struct{ *engine.Change }
+
+// Summary ends the evaluation: what all objects came to. A run that writes begins to
+// after it.
+type Summary struct{ engine.Summary }
+
+// Written is the outcome of an object that was to be written.
+type Written struct{ *apply.Result }
+
+// Problem is what went wrong beside the objects: a policy that does not compile,
+// objects that may not be listed. Without it, a run that saw half of what it should
+// would look like one that found nothing.
+type Problem struct{ Err error }
+
+func (Evaluated) event() {}
+func (Summary) event()   {}
+func (Written) event()   {}
+func (Problem) event()   {}
+
+// Printer shows a run. It decides nothing: what is in an event is what it shows, and
+// what it has no place for it skips. It masks the values of Secrets, escapes control
+// characters, and writes the same bytes for the same events.
+type Printer interface {
+	// Print shows an event. It keeps no object of it, and modifies none.
+	Print(Event) error
+	// Close ends the output of a run that came to its end. Nothing may be printed
+	// after it.
+	Close() error
+}
+
+// Flusher is a Printer that may hold back events, to show them together.
+type Flusher interface {
+	// Flush prints what is held back, for a run that breaks off before its Summary.
+	Flush() error
+}
+
+// Flush has a printer print what it may hold back.
+func Flush(p Printer) error {
+	if f, ok := p.(Flusher); ok {
+		return f.Flush()
+	}
+	return nil
+}
+
+// Tee shows a run with several printers, each event with all of them before the next.
+// The first that fails to print an event ends that.
+func Tee(printers ...Printer) Printer {
+	if len(printers) == 1 {
+		return printers[0]
+	}
+	return tee(printers)
+}
+
+type tee []Printer
+
+// Print implements Printer.
+func (t tee) Print(e Event) error {
+	for _, p := range t {
+		if err := p.Print(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Flush implements Flusher.
+func (t tee) Flush() error {
+	var errs []error
+	for _, p := range t {
+		errs = append(errs, Flush(p))
+	}
+	return errors.Join(errs...)
+}
+
+// Close closes all printers, even if one of them fails.
+func (t tee) Close() error {
+	var errs []error
+	for _, p := range t {
+		errs = append(errs, p.Close())
+	}
+	return errors.Join(errs...)
+}

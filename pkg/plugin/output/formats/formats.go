@@ -1,0 +1,184 @@
+package formats
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+)
+
+// The formats of NewPreview.
+const (
+	Diff      = "diff"       // a unified diff of each object, for people
+	Summary   = "summary"    // a line for each object, for people
+	Name      = "name"       // deployment.apps/web, for xargs
+	JSON      = "json"       // one report object
+	YAML      = "yaml"       // the same
+	Manifests = "manifests"  // the changed objects, whole
+	JSONPatch = "json-patch" // an RFC 6902 patch for each object
+	Table     = "table"      // a row for each object, for people
+	Wide      = "wide"       // the same with fields, values and reasons
+	Markdown  = "markdown"   // the diff format, for a comment or a ticket
+)
+
+var previewFormats = append([]string{ //nolint:gochecknoglobals // an immutable table
+	Diff, Summary, Table, Wide, Markdown, Name, JSON, YAML, Manifests, JSONPatch,
+}, templatedFormats()...)
+
+var writeFormats = []string{Summary, Name, JSON, YAML} //nolint:gochecknoglobals // an immutable table
+
+// ForPeople reports whether a format is for people, not for programs.
+func ForPeople(format string) bool {
+	return slices.Contains([]string{Diff, Summary, Table, Wide, Markdown}, format)
+}
+
+// PreviewNames lists the formats of NewPreview, for help and errors.
+func PreviewNames() string { return strings.Join(previewFormats, ", ") }
+
+// WriteNames lists the formats of NewWrites, for help and errors.
+func WriteNames() string { return Diff + ", " + strings.Join(writeFormats, ", ") }
+
+// reasonless are the formats that list objects, and not what the rules did to them.
+var reasonless = []string{Table, Name, Manifests, JSONPatch} //nolint:gochecknoglobals // an immutable table
+
+// Explains reports whether a format has a place for why a rule did what it did.
+func Explains(format string) bool { return !slices.Contains(reasonless, format) }
+
+// ExplainNames lists the formats that have, for help and errors.
+func ExplainNames() string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(previewFormats), func(f string) bool { return !Explains(f) }), ", ")
+}
+
+// UnknownFormatError is the error for a format that does not exist.
+type UnknownFormatError struct {
+	Format  string
+	Allowed []string
+}
+
+// Error lists the formats that exist.
+func (e *UnknownFormatError) Error() string {
+	return fmt.Sprintf("unknown output format %q: use one of %s", e.Format, strings.Join(e.Allowed, ", "))
+}
+
+// NewPreview returns the printer of what a run finds. It fails for an unknown format,
+// and for a template or a query that cannot be used.
+func NewPreview(format string, o output.Options) (output.Printer, error) {
+	if err := checkQuery(format, &o); err != nil {
+		return nil, err
+	}
+	settle(&o)
+	if t := templateOf(format); t != nil {
+		return t.printer(format, o)
+	}
+	if o.Template != "" {
+		return nil, fmt.Errorf("a template works with -o %s", strings.Join(templatedFormats(), ", "))
+	}
+	switch format {
+	case Diff:
+		if o.Comparer != nil {
+			return human.NewCompared(o), nil
+		}
+		return human.NewDiff(o), nil
+	case Summary:
+		return human.NewSummary(o), nil
+	case Table, Wide:
+		return human.NewTable(o, format == Wide), nil
+	case Markdown:
+		return human.NewMarkdown(o), nil
+	case Name:
+		return structured.NewNames(o), nil
+	case Manifests:
+		return structured.NewManifests(o), nil
+	case JSONPatch:
+		return structured.NewPatches(o), nil
+	case JSON, YAML:
+		return structured.NewReport(o, format == YAML)
+	}
+	return nil, &UnknownFormatError{Format: format, Allowed: previewFormats}
+}
+
+// NewWrites returns the printer of a run that writes: it shows first what would change,
+// and then what was written. The formats for people show both on one stream; with the
+// others, standard output is for what was written, and what would change goes to
+// errOut. So it does with a report on standard output, which takes the place of the
+// rest. It fails for an unknown format, and for a query that cannot be used.
+func NewWrites(format string, o output.Options, r *Reports, errOut io.Writer) (output.Printer, error) {
+	before, first := o, format
+	if format != Diff && format != Summary {
+		first = Summary
+	}
+	if format != first || r.Instead() {
+		before.Out, before.Color, before.Query = errOut, false, ""
+	}
+	preview, err := NewPreview(first, before)
+	if err != nil {
+		return nil, err
+	}
+	writes, err := newWritten(format, o)
+	if err != nil {
+		return nil, err
+	}
+	if r.Instead() {
+		writes = output.Tee() // shows nothing
+	}
+	return &phases{preview: preview, writes: writes}, nil
+}
+
+// newWritten returns the printer of what was written.
+func newWritten(format string, o output.Options) (output.Printer, error) {
+	if err := checkQuery(format, &o); err != nil {
+		return nil, err
+	}
+	settle(&o)
+	switch format {
+	case Diff, Summary:
+		return human.NewWrites(o), nil
+	case Name:
+		return structured.NewNames(o), nil
+	case JSON, YAML:
+		return structured.NewResults(o, format == YAML)
+	}
+	return nil, &UnknownFormatError{Format: format, Allowed: append([]string{Diff}, writeFormats...)}
+}
+
+// phases shows what would change with one printer, and what was written with another.
+type phases struct{ preview, writes output.Printer }
+
+// Print implements output.Printer.
+func (p *phases) Print(e output.Event) error {
+	switch e.(type) {
+	case output.Evaluated:
+		return p.preview.Print(e)
+	case output.Summary:
+		return errors.Join(p.preview.Print(e), p.preview.Close())
+	}
+	return p.writes.Print(e)
+}
+
+// Close implements output.Printer.
+func (p *phases) Close() error { return p.writes.Close() }
+
+// checkQuery refuses a query of a format that would ignore it.
+func checkQuery(format string, o *output.Options) error {
+	if o.Query == "" || format == JSON || format == YAML {
+		return nil
+	}
+	return fmt.Errorf("a query works on the report: use it with -o %s or -o %s", JSON, YAML)
+}
+
+// settle decides which masker the options mean: nil where the values of Secrets are
+// shown.
+func settle(o *output.Options) {
+	switch {
+	case o.ShowSecrets:
+		o.Masker = nil
+	case o.Masker == nil:
+		o.Masker = &redact.Masker{}
+	}
+}

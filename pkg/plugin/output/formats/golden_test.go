@@ -1,0 +1,181 @@
+package formats_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output")
+
+// given is what a case is made of: changes whose fields belong to the rule that
+// says so, or else to the last one that changed the object, and Secrets that
+// policies read.
+type given struct {
+	ShowSecrets, Explain bool
+	Query, Next          string
+	GroupBy              output.GroupBy
+	Expand               bool
+	ContextLines         int
+	BuiltIn              bool // the server does not tell null and empty lists from nothing
+	Secrets              []map[string]any
+	Changes              []struct {
+		Before, After map[string]any
+		Steps         []struct {
+			Policy, Rule, Reason, NotIdempotent string
+			Outcome                             engine.Outcome
+			AsCreated                           bool
+			Wrote                               []string // paths
+			Warnings                            []engine.Warning
+		}
+		Impacts []engine.Impact
+	}
+}
+
+func object(m map[string]any) *unstructured.Unstructured {
+	if m == nil {
+		return nil
+	}
+	return &unstructured.Unstructured{Object: m}
+}
+
+func (g *given) changes() []engine.Change {
+	var out []engine.Change
+	for _, in := range g.Changes {
+		c := engine.Change{Before: object(in.Before), After: object(in.After), Impacts: in.Impacts}
+		if c.After == nil {
+			c.After = c.Before
+		}
+		c.Subject = engine.KeyOf(c.After)
+		var last engine.RuleRef
+		writers := map[string]engine.RuleRef{}
+		for _, s := range in.Steps {
+			step := engine.Step{
+				Rule:    engine.RuleRef{Dialect: "kyverno", Policy: s.Policy, Rule: s.Rule},
+				Outcome: s.Outcome, AsCreated: s.AsCreated, NotIdempotent: s.NotIdempotent, Warnings: s.Warnings,
+			}
+			if s.Reason != "" {
+				step.Err = errors.New(s.Reason)
+			}
+			if s.Outcome == engine.Changed {
+				last = step.Rule
+			}
+			for _, path := range s.Wrote {
+				writers[path] = step.Rule
+			}
+			c.Steps = append(c.Steps, step)
+		}
+		for _, f := range diff.Compare(in.Before, c.After.Object, diff.Type{EmptyIsAbsent: g.BuiltIn}) {
+			rule, ok := writers[engine.PathString(f.Path)]
+			if !ok {
+				rule = last
+			}
+			f.Rule = rule
+			c.Fields = append(c.Fields, f)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// TestGolden prints testdata/<format>-<case>.txtar in every way it names.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) { golden(t, file) })
+	}
+}
+
+func golden(t *testing.T, file string) {
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "given.yaml" })
+	var g given
+	if err := yaml.UnmarshalStrict(archive.Files[i].Data, &g); err != nil {
+		t.Fatal(err)
+	}
+	for i := range archive.Files {
+		want := &archive.Files[i]
+		format, ok := strings.CutPrefix(want.Name, "want.")
+		if !ok {
+			continue
+		}
+		got := print(t, format, &g)
+		if again := print(t, format, &g); got != again {
+			t.Errorf("%s: not the same bytes twice", format)
+		}
+		if strings.ContainsRune(got, '\x1b') {
+			t.Errorf("%s: an escape character got through", format)
+		}
+		if *update {
+			want.Data = []byte(got)
+		} else if diff := cmp.Diff(string(want.Data), got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", format, diff)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(file, txtar.Format(archive), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// next advises to type a command.
+func next(command string) func(engine.Summary) hints.Hint {
+	return func(engine.Summary) hints.Hint { return hints.Hint{Next: command} }
+}
+
+func print(t *testing.T, format string, g *given) string {
+	t.Helper()
+	var out bytes.Buffer
+	o := output.Options{Out: &out, ShowSecrets: g.ShowSecrets, Explain: g.Explain, Query: g.Query, Hint: next(g.Next), Masker: &redact.Masker{}, GroupBy: g.GroupBy, Expand: g.Expand, ContextLines: g.ContextLines}
+	for _, s := range g.Secrets {
+		o.Masker.Learn(object(s))
+	}
+	p, err := formats.NewPreview(format, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var summary engine.Summary
+	for _, c := range g.changes() {
+		summary.Add(&c)
+		if err := p.Print(output.Evaluated{Change: &c}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := outputtest.End(p, summary); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestUnknownFormatNamesTheAllowedOnes(t *testing.T) {
+	_, err := formats.NewPreview("xml", output.Options{})
+	var unknown *formats.UnknownFormatError
+	if !errors.As(err, &unknown) || !strings.Contains(err.Error(), formats.PreviewNames()) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,243 @@
+package formats
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/html"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/junit"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/markdown"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/policyreport"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/sarif"
+)
+
+// reportPrinter is the printer of a report.
+type reportPrinter interface {
+	output.Printer
+	// Discard frees what is held of a run that broke off.
+	Discard() error
+}
+
+// reportFormat is a format of --report.
+type reportFormat struct {
+	name string
+	// writes says that the format is also one of a run that writes. The others describe
+	// the state of objects, and not what was done to them.
+	writes bool
+	open   func(output.Options) reportPrinter
+}
+
+// reportFormats are the formats of --report.
+func reportFormats() []reportFormat {
+	return []reportFormat{
+		{"junit", true, func(o output.Options) reportPrinter { return report.New(o, junit.New(o)) }},
+		{"sarif", false, func(o output.Options) reportPrinter { return report.New(o, sarif.New(o)) }},
+		{"markdown", true, newMarkdown},
+		{"html", false, func(o output.Options) reportPrinter { return html.New(o) }},
+		{githubReport, true, newGitHub},
+		{"policyreport", false, func(o output.Options) reportPrinter {
+			return report.New(o, policyreport.New(policyreport.WGPolicy(), o))
+		}},
+		{"openreports", false, func(o output.Options) reportPrinter {
+			return report.New(o, policyreport.New(policyreport.OpenReports(), o))
+		}},
+	}
+}
+
+func newMarkdown(o output.Options) reportPrinter {
+	if o.Writes {
+		return report.New(o, markdown.NewWrites(o, 0))
+	}
+	return markdown.NewPreview(o, 0)
+}
+
+// githubReport may go without a file: a runner reads commands from standard error
+// as from standard output.
+const githubReport = "github"
+
+// PreviewReports lists the formats of --report, for help and errors.
+func PreviewReports() string { return reportNames(false) }
+
+// WriteReports lists those of a run that writes.
+func WriteReports() string { return reportNames(true) }
+
+func reportNames(writes bool) string {
+	var names []string
+	for _, f := range reportFormats() {
+		if f.writes || !writes {
+			names = append(names, f.name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// findReport returns the format of a name.
+func findReport(name string, writes bool) (*reportFormat, error) {
+	for _, f := range reportFormats() {
+		switch {
+		case f.name != name:
+		case writes && !f.writes:
+			return nil, fmt.Errorf("%s says how objects are, as preview finds them, and not what was written: use one of %s", name, WriteReports())
+		default:
+			return &f, nil
+		}
+	}
+	return nil, fmt.Errorf("unknown format %q: use one of %s", name, reportNames(writes))
+}
+
+// stdio is the file name that stands for standard output.
+const stdio = "-"
+
+// ReportOptions say where reports go, and what is in them.
+type ReportOptions struct {
+	output.Options // its Out is standard output
+	ErrOut         io.Writer
+	// StdoutTaken says that the user wants something else on standard output.
+	StdoutTaken bool
+}
+
+// Reports is the printer of the reports of a run. The zero value writes none.
+type Reports struct {
+	reports []*reportFile
+	writes  bool
+	instead bool
+}
+
+// reportFile is a report whose file is there when it is closed.
+type reportFile struct {
+	reportPrinter
+	file   *file.File // nil for a stream
+	failed error      // the first error of a run that writes
+}
+
+// OpenReports begins the reports that are named as FORMAT=FILE. It refuses what cannot
+// be written before anything is done, and creates no file yet. Of a run that writes, it
+// refuses formats that describe the state of objects.
+func OpenReports(named []string, o ReportOptions) (*Reports, error) {
+	settle(&o.Options)
+	o.Color, o.Query, o.Comparer = false, "", nil
+	out := &Reports{writes: o.Writes}
+	seen := map[string]bool{}
+	for _, text := range named {
+		name, path, _ := strings.Cut(text, "=")
+		if seen[path] && path != "" {
+			return nil, fmt.Errorf("--report %s: %s is named twice", text, path)
+		}
+		seen[path] = true
+		if path == stdio && o.StdoutTaken {
+			return nil, fmt.Errorf("--report %s: -o prints to standard output: leave one of them out, or name a file", text)
+		}
+		if err := out.open(name, path, o); err != nil {
+			return nil, fmt.Errorf("--report %s: %w", text, err)
+		}
+	}
+	return out, nil
+}
+
+func (r *Reports) open(name, path string, o ReportOptions) error {
+	var f *file.File
+	switch {
+	case path == stdio:
+		r.instead = true
+	case path == "" && name == githubReport:
+		o.Out = o.ErrOut
+	case path == "":
+		return errors.New("use FORMAT=FILE")
+	default:
+		mode := file.Shared
+		if o.Masker == nil {
+			mode = file.Private
+		}
+		var err error
+		if f, err = file.New(path, mode); err != nil {
+			return err
+		}
+		o.Out = f
+	}
+	format, err := findReport(name, r.writes)
+	if err != nil {
+		return err
+	}
+	r.reports = append(r.reports, &reportFile{reportPrinter: format.open(o.Options), file: f})
+	return nil
+}
+
+// Instead reports whether a report takes the place of what -o prints.
+func (r *Reports) Instead() bool { return r.instead }
+
+// Beside returns a printer of what -o prints and of the reports.
+func (r *Reports) Beside(p output.Printer) output.Printer {
+	if r.instead {
+		return r
+	}
+	return output.Tee(p, r)
+}
+
+// Print adds an event to the reports. An error ends a run that writes nothing; in one
+// that writes, Close returns it.
+func (r *Reports) Print(e output.Event) error {
+	for _, f := range r.reports {
+		if f.failed != nil {
+			continue
+		}
+		if err := f.Print(e); err != nil {
+			if !r.writes {
+				return err
+			}
+			f.failed = err
+		}
+	}
+	return nil
+}
+
+// HasErrors reports whether an object of the reports is in error so far.
+func (r *Reports) HasErrors() bool {
+	for _, f := range r.reports {
+		if p, ok := f.reportPrinter.(interface{ HasErrors() bool }); ok && p.HasErrors() {
+			return true
+		}
+	}
+	return false
+}
+
+// Close writes the reports. Of those that its error is about there is no file, or that
+// of the run before.
+func (r *Reports) Close() error {
+	var errs []error
+	for _, f := range r.reports {
+		errs = append(errs, f.close())
+	}
+	return errors.Join(errs...)
+}
+
+func (f *reportFile) close() error {
+	err := f.failed
+	if err == nil {
+		err = f.reportPrinter.Close()
+	}
+	switch {
+	case f.file == nil:
+		return err
+	case err != nil:
+		return errors.Join(err, f.file.Discard())
+	}
+	return f.file.Commit()
+}
+
+// Discard removes what a run that broke off has left behind: its reports are not there,
+// or are those of the run before. It does nothing to reports that are closed.
+func (r *Reports) Discard() error {
+	var errs []error
+	for _, f := range r.reports {
+		errs = append(errs, f.Discard())
+		if f.file != nil {
+			errs = append(errs, f.file.Discard())
+		}
+	}
+	return errors.Join(errs...)
+}

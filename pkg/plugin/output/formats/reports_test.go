@@ -1,0 +1,176 @@
+package formats_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/markdown"
+)
+
+func key(name string) engine.ObjectKey {
+	k := engine.ObjectKey{Namespace: "shop", Name: name}
+	k.Kind = "ConfigMap"
+	return k
+}
+
+var ruleR = engine.RuleRef{Dialect: "kyverno", Policy: "p", Rule: "r"}
+
+func written(name string, outcome apply.Outcome) output.Event {
+	return output.Written{Result: &apply.Result{Key: key(name), Outcome: outcome, Rules: []engine.RuleRef{ruleR}}}
+}
+
+// open opens the reports of a run that writes.
+func open(t *testing.T, o formats.ReportOptions, named ...string) *formats.Reports {
+	t.Helper()
+	o.Writes = true
+	r, err := formats.OpenReports(named, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func text(t *testing.T, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Formats for the state of objects, and what cannot be written, are refused before
+// the run begins.
+func TestOpenReportsRefuses(t *testing.T) {
+	dir := t.TempDir()
+	for named, want := range map[string]string{
+		"sarif=x":                  "sarif says how objects are, as preview finds them, and not what was written: use one of junit, markdown, github",
+		"html=x":                   "html says how objects are",
+		"policyreport=x":           "use one of junit, markdown, github",
+		"openreports=x":            "use one of junit, markdown, github",
+		"xml=x":                    `unknown format "xml": use one of junit, markdown, github`,
+		"junit":                    "use FORMAT=FILE",
+		"junit=" + dir:             "is a directory",
+		"junit=" + dir + "/no/way": "no such file or directory",
+	} {
+		if _, err := formats.OpenReports([]string{named}, formats.ReportOptions{Options: output.Options{Writes: true}}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("--report %s: got %v, want %q", named, err, want)
+		}
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("created: %v", left)
+	}
+}
+
+// The reports have what was written, why the run broke off, and what it did not come to.
+func TestReportsOfABrokenOffRun(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "junit.xml")
+	r := open(t, formats.ReportOptions{}, "junit="+file)
+	for _, e := range []output.Event{written("a", apply.Applied), written("b", apply.NotTried), output.Problem{Err: errors.New("interrupted")}} {
+		if err := r.Print(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !r.HasErrors() {
+		t.Error("an object that was not tried is no error")
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("the report is there before it is complete")
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`tests="2" failures="0" errors="1"`, `"r: ConfigMap shop/a"`, `<error type="not-tried"`, `message="interrupted"`} {
+		if got := text(t, file); !strings.Contains(got, want) {
+			t.Errorf("no %s in\n%s", want, got)
+		}
+	}
+}
+
+// A rule that failed on an object is in the report with what was written to the object,
+// also where nothing was.
+func TestFailedEvaluationsAreInTheReport(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "junit.xml")
+	r := open(t, formats.ReportOptions{}, "junit="+file)
+	bad := engine.RuleRef{Dialect: "kyverno", Policy: "p", Rule: "bad"}
+	evaluated := func(name string, rule engine.RuleRef, o engine.Outcome, err error) output.Event {
+		return output.Evaluated{Change: &engine.Change{Subject: key(name), Steps: []engine.Step{{Rule: rule, Outcome: o, Err: err}}}}
+	}
+	noVariable := errors.New("no such variable")
+	for _, e := range []output.Event{
+		evaluated("written", bad, engine.Failed, noVariable), evaluated("part", ruleR, engine.Failed, noVariable),
+		evaluated("alone", bad, engine.Failed, noVariable), evaluated("fine", ruleR, engine.Unchanged, nil),
+		output.Summary{}, written("written", apply.Applied), written("part", apply.Applied),
+	} {
+		if err := r.Print(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := text(t, file)
+	for _, want := range []string{
+		`tests="4" failures="0" errors="3"`, `"r: ConfigMap shop/written"`, `"bad: ConfigMap shop/written"`, `"bad: ConfigMap shop/alone"`,
+		`message="failed: no such variable">note: serverside-applied</error>`, // of the part
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in\n%s", want, got)
+		}
+	}
+}
+
+// A report on standard output is all that stands there.
+func TestAReportInsteadOfOutput(t *testing.T) {
+	var out, errOut bytes.Buffer
+	o := output.Options{Out: &out, DryRun: "server", Writes: true}
+	r := open(t, formats.ReportOptions{Options: o}, "markdown=-")
+	shown, err := formats.NewWrites(formats.Summary, o, r, &errOut)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := output.Tee(shown, r)
+	c := engine.Change{Subject: key("a"), Fields: make([]engine.FieldChange, 1)}
+	if err := errors.Join(p.Print(output.Evaluated{Change: &c}), p.Print(output.Summary{}), p.Print(written("a", apply.Planned)), p.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); !r.Instead() || !strings.HasPrefix(got, markdown.WritesMarker) || !strings.Contains(got, "# Mutation policies: 1 of 1 object as wanted (server dry run)\n") {
+		t.Errorf("shown:\n%s", got)
+	}
+	if !strings.Contains(errOut.String(), "shop/a") {
+		t.Errorf("what would change is not shown: %q", errOut.String())
+	}
+}
+
+// That a report cannot be written is an error at the end, and does not end the run.
+func TestAReportThatCannotBeWritten(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "reports")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r := open(t, formats.ReportOptions{}, "junit="+filepath.Join(dir, "junit.xml"))
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Print(written("a", apply.Applied)); err != nil {
+		t.Error(err)
+	}
+	if err := r.Close(); err == nil || !strings.Contains(err.Error(), "junit.xml") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestNoReports(t *testing.T) {
+	r := open(t, formats.ReportOptions{})
+	if err := errors.Join(r.Print(written("a", apply.Failed)), r.Close(), r.Discard()); err != nil || r.Instead() || r.HasErrors() {
+		t.Errorf("got %v", err)
+	}
+}

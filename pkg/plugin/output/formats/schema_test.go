@@ -1,0 +1,201 @@
+package formats_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"golang.org/x/tools/txtar"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
+)
+
+// The published schemas.
+const (
+	previewSchema = "../../../../docs/report.schema.json"
+	applySchema   = "../../../../docs/apply-report.schema.json"
+)
+
+func compiled(t *testing.T, file string) *jsonschema.Schema {
+	t.Helper()
+	s, err := jsonschema.NewCompiler().Compile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// readReport reads a report as a consumer would.
+func readReport(t *testing.T, text []byte) any {
+	t.Helper()
+	report, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return report
+}
+
+// Every report of the golden cases is as the published schema says, explained or not.
+func TestReportsAreAsTheirSchemaSays(t *testing.T) {
+	s := compiled(t, previewSchema)
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "given.yaml" })
+		if i < 0 {
+			continue
+		}
+		for _, explain := range []bool{false, true} {
+			var g given
+			if err := yaml.UnmarshalStrict(archive.Files[i].Data, &g); err != nil {
+				t.Fatal(err)
+			}
+			g.Explain, g.Query = explain, ""
+			if err := s.Validate(readReport(t, []byte(print(t, formats.JSON, &g)))); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+			asJSON, err := yaml.YAMLToJSON([]byte(print(t, formats.YAML, &g)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Validate(readReport(t, asJSON)); err != nil {
+				t.Errorf("%s as YAML: %v", file, err)
+			}
+			checked++
+		}
+	}
+	if checked == 0 {
+		t.Error("no reports")
+	}
+}
+
+// fullReport holds every field that a report can have.
+func fullReport(t *testing.T) []byte {
+	t.Helper()
+	rule := engine.RuleRef{Dialect: "admissionpolicy", Policy: "p", Rule: "r", Via: "binding", Origin: "p.yaml:1"}
+	key := engine.ObjectKey{Version: "v1", Namespace: "shop", Name: "c", UID: "u", Subresource: "status"}
+	key.Kind = "ConfigMap"
+	name := "data"
+	path := fieldpath.Path{{FieldName: &name}}
+	c := engine.Change{
+		Subject: key,
+		Before:  object(map[string]any{"data": "a"}), After: object(map[string]any{"data": "b"}),
+		Fields:     []engine.FieldChange{{Path: path, Kind: engine.Replaced, From: "a", To: "b", Rule: rule}},
+		NotMatched: []engine.RuleRef{rule},
+		Impacts:    []engine.Impact{{Code: engine.ImpactRollout, Text: "t", Advice: "a", Fields: []fieldpath.Path{path}, Owner: "o", Pods: 2}},
+		Steps: []engine.Step{{
+			Rule: rule, Subject: key, Trigger: key, Outcome: engine.Failed, AsCreated: true, NotIdempotent: "n",
+			Warnings: []engine.Warning{"w"}, Err: errors.New("e"), Fields: []engine.FieldChange{{Path: path}},
+		}},
+	}
+	var out bytes.Buffer
+	p, err := formats.NewPreview(formats.JSON, output.Options{Out: &out, Context: output.Context{
+		Context: "c", Server: "s", User: "u", Namespace: "n", Operation: "auto", Version: "v", Time: "2026-01-02T15:04:05Z",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	summary := engine.NewSummary(nil)
+	summary.Add(&c)
+	if err := errors.Join(p.Print(output.Evaluated{Change: &c}), outputtest.End(p, *summary)); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// The schemas know every field that a report can have, and no other.
+func TestTheSchemasAreComplete(t *testing.T) {
+	for file, text := range map[string][]byte{previewSchema: fullReport(t), applySchema: fullApplyReport(t)} {
+		report := readReport(t, text)
+		if err := compiled(t, file).Validate(report); err != nil {
+			t.Error(err)
+		}
+		published, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var whole map[string]any
+		if err := json.Unmarshal(published, &whole); err != nil {
+			t.Fatal(err)
+		}
+		promised, used := map[string]bool{}, map[string]bool{}
+		properties(whole, promised)
+		keys(report, used)
+		for _, free := range []string{"data", "failed", "not-matched", "conflicted"} { // the object's own, and outcomes
+			delete(used, free)
+		}
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(promised)), slices.Sorted(maps.Keys(used))); diff != "" {
+			t.Errorf("%s: -schema +report:\n%s", file, diff)
+		}
+	}
+}
+
+// properties collects the names of all properties of a schema.
+func properties(v any, into map[string]bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		named, _ := v["properties"].(map[string]any)
+		for name := range named {
+			into[name] = true
+		}
+		for _, below := range v {
+			properties(below, into)
+		}
+	case []any:
+		for _, below := range v {
+			properties(below, into)
+		}
+	}
+}
+
+// keys collects the names of all fields of a report.
+func keys(v any, into map[string]bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, below := range v {
+			into[name] = true
+			keys(below, into)
+		}
+	case []any:
+		for _, below := range v {
+			keys(below, into)
+		}
+	}
+}
+
+func TestTheSchemaRefusesWhatIsNoReport(t *testing.T) {
+	s := compiled(t, previewSchema)
+	for what, change := range map[string]func(report, change map[string]any){
+		"an unknown field":   func(r, _ map[string]any) { r["more"] = 1 },
+		"a missing summary":  func(r, _ map[string]any) { delete(r, "summary") },
+		"another kind":       func(r, _ map[string]any) { r["kind"] = "ApplyReport" },
+		"an unknown outcome": func(_, c map[string]any) { c["steps"].([]any)[0].(map[string]any)["outcome"] = "maybe" },
+		"a nameless object":  func(_, c map[string]any) { delete(c["object"].(map[string]any), "name") },
+		"a field of no rule": func(_, c map[string]any) { delete(c["fields"].([]any)[0].(map[string]any), "policy") },
+	} {
+		report := readReport(t, fullReport(t)).(map[string]any)
+		change(report, report["changes"].([]any)[0].(map[string]any))
+		if s.Validate(report) == nil {
+			t.Errorf("%s is accepted", what)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package formats_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
+)
+
+func newPrinter(t *testing.T, format string, o output.Options) output.Printer {
+	t.Helper()
+	p, err := formats.NewPreview(format, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestTeeShowsARunToEveryPrinter(t *testing.T) {
+	var names, table bytes.Buffer
+	p := output.Tee(newPrinter(t, formats.Name, output.Options{Out: &names}), newPrinter(t, formats.Table, output.Options{Out: &table}))
+	if err := errors.Join(p.Print(outputtest.Evaluated(podChange("web", "x"))), outputtest.End(p, engine.Summary{Objects: 1})); err != nil {
+		t.Fatal(err)
+	}
+	if names.String() != "pod/web\n" || !strings.Contains(table.String(), "pod/web") || !strings.Contains(table.String(), "1 object evaluated") {
+		t.Errorf("got %q and %q", names.String(), table.String())
+	}
+}
+
+// broken is a printer that can do nothing, and counts how often it is closed.
+type broken struct{ closed int }
+
+var errBroken = errors.New("broken")
+
+func (*broken) Print(output.Event) error { return errBroken }
+func (b *broken) Close() error           { b.closed++; return errBroken }
+
+func TestTeeClosesAllEvenIfOneFails(t *testing.T) {
+	var out bytes.Buffer
+	var first, last broken
+	p := output.Tee(newPrinter(t, formats.Summary, output.Options{Out: &out}), &first, &last)
+	if err := p.Print(output.Summary{Summary: engine.Summary{Objects: 1}}); !errors.Is(err, errBroken) || !strings.Contains(out.String(), "1 object evaluated") {
+		t.Errorf("got %v and %q", err, out.String())
+	}
+	if err := p.Close(); !errors.Is(err, errBroken) || first.closed != 1 || last.closed != 1 {
+		t.Errorf("got %v, closed %d and %d", err, first.closed, last.closed)
+	}
+}
+
+// A run that breaks off has shown what it saw.
+func TestFlushShowsWhatIsHeldBack(t *testing.T) {
+	var out bytes.Buffer
+	p := output.Tee(newPrinter(t, formats.Name, output.Options{Out: &bytes.Buffer{}}), newPrinter(t, formats.Diff, output.Options{Out: &out}))
+	if err := p.Print(outputtest.Evaluated(podChange("web", "x"))); err != nil {
+		t.Fatal(err)
+	}
+	if out.Len() > 0 {
+		t.Fatalf("shown at once: %q", out.String())
+	}
+	if err := output.Flush(p); err != nil || !strings.HasPrefix(out.String(), "~ Pod shop/web  (4 fields)\n") {
+		t.Errorf("got %v and %q", err, out.String())
+	}
+}
+
+// Many different changes are shown in parts, and the summary says so.
+func TestWhatIsHeldBackIsBounded(t *testing.T) {
+	var out bytes.Buffer
+	p := newPrinter(t, formats.Diff, output.Options{Out: &out, ShowSecrets: true})
+	for i := range 40 {
+		value := strings.Repeat("x", 1<<18) + string(rune('a'+i))
+		if err := p.Print(outputtest.Evaluated(podChange("web", value))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out.Len() == 0 {
+		t.Error("10 MB are held back")
+	}
+	if err := outputtest.End(p, engine.Summary{Objects: 40}); err != nil || !strings.Contains(out.String(), "grouped in several parts") {
+		t.Errorf("got %v; the summary does not say that there are parts", err)
+	}
+}

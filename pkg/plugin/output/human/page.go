@@ -1,0 +1,40 @@
+package human
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+)
+
+// page is text for people, and the one place where it is escaped: nothing that is
+// written to it acts on a terminal or a CI runner, or forges a line.
+type page struct {
+	bytes.Buffer
+	painter Painter
+}
+
+// line writes a text as one line.
+func (p *page) line(c Color, text string) {
+	p.WriteString(p.painter.Paint(c, redact.EscapeLine(text)) + "\n")
+}
+
+// diff writes a unified diff in colors. It is escaped already, so that what is
+// compared is what is shown.
+func (p *page) diff(unified string) {
+	for l := range strings.Lines(unified) {
+		content, newline := strings.CutSuffix(l, "\n")
+		p.WriteString(p.painter.Paint(lineColor(content), content))
+		if newline {
+			p.WriteByte('\n')
+		}
+	}
+}
+
+// cells are the texts of a row whose columns a tabwriter lines up.
+func cells(texts ...string) string {
+	for i, text := range texts {
+		texts[i] = redact.EscapeLine(text)
+	}
+	return strings.Join(texts, "\t")
+}

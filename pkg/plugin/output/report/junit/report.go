@@ -1,0 +1,163 @@
+package junit
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
+)
+
+// New returns a report that collects the test cases of each policy until its end.
+// Discard removes what it holds.
+func New(o output.Options) *Report {
+	return &Report{out: o.Out, index: map[string]*suite{}}
+}
+
+// Report is the report.
+type Report struct {
+	out    io.Writer
+	suites []*suite // in the order in which they were met
+	index  map[string]*suite
+	cases  report.Spool
+}
+
+// suite is the test suite of a policy.
+type suite struct {
+	name, pkg, origin                string
+	tests, failures, errors, skipped int
+}
+
+// Add adds a test case for each finding.
+func (p *Report) Add(object *report.Object) error {
+	for i := range object.Findings {
+		f := &object.Findings[i]
+		name := object.Name
+		if f.Rule.Rule != "" {
+			name = f.Rule.Rule + ": " + name
+		}
+		if f.Rule.Via != "" {
+			name += " via " + f.Rule.Via
+		}
+		if err := p.add(p.suiteOf(f.Rule), name, f); err != nil {
+			return fmt.Errorf("%s: %w", object.Name, err)
+		}
+	}
+	return nil
+}
+
+// suiteOf is the suite of a rule's policy.
+func (p *Report) suiteOf(r engine.RuleRef) *suite {
+	s := p.suite(strings.TrimSpace(r.Dialect+" "+r.Policy), r.Dialect)
+	if s.origin == "" {
+		s.origin = r.Origin
+	}
+	return s
+}
+
+func (p *Report) suite(name, pkg string) *suite {
+	s := p.index[name]
+	if s == nil {
+		s = &suite{name: name, pkg: pkg}
+		p.index[name] = s
+		p.suites = append(p.suites, s)
+	}
+	return s
+}
+
+func (p *Report) add(s *suite, name string, f *report.Finding) error {
+	s.tests++
+	var b strings.Builder
+	fmt.Fprintf(&b, "    <testcase name=%s classname=%s time=\"0\"", attribute(name), attribute(className(s)))
+	body := s.result(f)
+	if body == "" {
+		b.WriteString("/>\n")
+	} else {
+		b.WriteString(">\n" + body + "    </testcase>\n")
+	}
+	return p.cases.Add(s.name, b.String())
+}
+
+// result is what stands in a test case, and counts it.
+func (s *suite) result(f *report.Finding) string {
+	details := f.Details()
+	switch f.Verdict {
+	case report.Fail:
+		s.failures++
+		return element("failure", "would-change", f.Message, details)
+	case report.Error:
+		s.errors++
+		return element("error", f.Outcome, f.Message, details)
+	case report.Skip:
+		s.skipped++
+		return element("skipped", f.Outcome, f.Message, details)
+	case report.Pass:
+	}
+	if details == "" {
+		return ""
+	}
+	return "      <system-out>" + text(details) + "</system-out>\n"
+}
+
+// problems is the suite of what went wrong beside the objects.
+const problems = "kubectl-mutate problems"
+
+// Problem adds a test case in error.
+func (p *Report) Problem(problem report.Problem) error {
+	s := p.suite(problems, "kubectl-mutate")
+	s.tests++
+	s.errors++
+	return p.cases.Add(s.name, fmt.Sprintf("    <testcase name=%s classname=%s time=\"0\">\n%s    </testcase>\n",
+		attribute(problem.Where), attribute(className(s)), element("error", "problem", problem.Text, "")))
+}
+
+// Write writes the report. A policy of which no rule matched anything is an empty
+// suite.
+func (p *Report) Write(s engine.Summary) error {
+	for i := range s.Rules {
+		p.suiteOf(s.Rules[i].Rule)
+	}
+	return errors.Join(p.write(), p.Discard())
+}
+
+// Discard frees what is held.
+func (p *Report) Discard() error { return p.cases.Close() }
+
+func (p *Report) write() error {
+	if _, err := io.WriteString(p.out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"); err != nil {
+		return err
+	}
+	for i, s := range p.suites {
+		if _, err := io.WriteString(p.out, s.start(i)); err != nil {
+			return err
+		}
+		if err := p.cases.Copy(p.out, s.name); err != nil {
+			return err
+		}
+		if _, err := io.WriteString(p.out, "  </testsuite>\n"); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(p.out, "</testsuites>\n")
+	return err
+}
+
+// start is the start tag of a suite and what stands before its cases.
+func (s *suite) start(id int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "  <testsuite id=\"%d\" name=%s package=%s tests=\"%d\" failures=\"%d\" errors=\"%d\" skipped=\"%d\" time=\"0\">\n",
+		id, attribute(s.name), attribute(s.pkg), s.tests, s.failures, s.errors, s.skipped)
+	if s.origin != "" {
+		fmt.Fprintf(&b, "    <properties>\n      <property name=\"origin\" value=%s/>\n    </properties>\n", attribute(s.origin))
+	}
+	return b.String()
+}
+
+// className makes consumers group the test cases by dialect and policy: they take
+// what stands before the last dot for a package.
+func className(s *suite) string {
+	return s.pkg + "." + strings.ReplaceAll(strings.TrimPrefix(s.name, s.pkg+" "), ".", "_")
+}

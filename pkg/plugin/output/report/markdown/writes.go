@@ -1,0 +1,188 @@
+package markdown
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// WritesMarker begins the page of a run that writes.
+const WritesMarker = "<!-- kubectl-mutate results -->"
+
+// NewWrites returns a page of what a run wrote, no longer than limit bytes; 0 stands for
+// MaxBytes. Of the objects it holds no more than that.
+func NewWrites(o output.Options, limit int) *Writes {
+	if limit == 0 {
+		limit = MaxBytes
+	}
+	p := &Writes{out: o.Out, limit: limit}
+	if o.DryRun != "" {
+		p.suffix = " (" + o.DryRun + " dry run)"
+	}
+	return p
+}
+
+// Writes is the page, a report.Report: first how often each outcome came, then the
+// objects that are not as wanted, then the others. It is written at the end.
+type Writes struct {
+	out      io.Writer
+	limit    int
+	suffix   string // of the heading
+	problems problems
+
+	failed, skipped, passed section
+}
+
+// section is a list of objects with one verdict.
+type section struct {
+	title    string
+	outcomes []outcomeCount // in the order in which they were met
+	lines    []string       // of the first objects
+	bytes    int
+	objects  int
+}
+
+type outcomeCount struct {
+	outcome string
+	objects int
+}
+
+func (s *section) count(outcome string) {
+	s.objects++
+	for i := range s.outcomes {
+		if s.outcomes[i].outcome == outcome {
+			s.outcomes[i].objects++
+			return
+		}
+	}
+	s.outcomes = append(s.outcomes, outcomeCount{outcome, 1})
+}
+
+// Add adds an object to its section.
+func (p *Writes) Add(object *report.Object) error {
+	if len(object.Findings) == 0 {
+		return nil
+	}
+	worst := &object.Findings[0]
+	for i := range object.Findings {
+		if f := &object.Findings[i]; f.Verdict == report.Error {
+			worst = f
+			break
+		}
+	}
+	s := p.section(worst.Verdict)
+	s.count(worst.Outcome)
+	text := listed(object)
+	if s.bytes += len(text); s.bytes <= p.limit {
+		s.lines = append(s.lines, text)
+	}
+	return nil
+}
+
+// listed is an item of the list of objects: its results, with the rules that each is
+// of.
+func listed(object *report.Object) string {
+	var messages, warnings []string
+	rules := map[string][]string{}
+	for i := range object.Findings {
+		f := &object.Findings[i]
+		if _, known := rules[f.Message]; !known {
+			messages = append(messages, f.Message)
+			warnings = append(warnings, f.Warnings...)
+		}
+		rules[f.Message] = append(rules[f.Message], codeSpan(f.Name))
+	}
+	var texts []string
+	for _, m := range messages {
+		texts = append(texts, codeSpan(m)+" ("+wording.Few(rules[m])+")")
+	}
+	text := "- " + codeSpan(object.Name) + ": " + wording.Few(texts) + "\n"
+	for _, w := range warnings {
+		text += "  - warning: " + codeSpan(w) + "\n"
+	}
+	return text
+}
+
+func (p *Writes) section(v report.Verdict) *section {
+	switch v {
+	case report.Pass:
+		return &p.passed
+	case report.Skip:
+		return &p.skipped
+	case report.Fail, report.Error:
+	}
+	return &p.failed
+}
+
+// Problem adds a line to the summary.
+func (p *Writes) Problem(problem report.Problem) error {
+	p.problems.add(problem)
+	return nil
+}
+
+// Write writes the page.
+func (p *Writes) Write(engine.Summary) error {
+	var b bytes.Buffer
+	b.WriteString(WritesMarker + "\n" + p.heading() + p.suffix + "\n")
+	p.problems.write(&b)
+	p.failed.title, p.skipped.title, p.passed.title = "Not as wanted", "Left alone", "As wanted"
+	if p.objects() > 0 {
+		b.WriteString("\n| outcome | objects |\n|---|---:|\n")
+		for _, s := range []*section{&p.passed, &p.skipped, &p.failed} {
+			for _, c := range s.outcomes {
+				fmt.Fprintf(&b, "| %s | %d |\n", c.outcome, c.objects)
+			}
+		}
+	}
+	unlisted := 0
+	for _, s := range []*section{&p.failed, &p.skipped, &p.passed} {
+		unlisted += s.write(&b, p.limit-reserve)
+	}
+	if unlisted > 0 {
+		fmt.Fprintf(&b, "\n**Cut at %d KiB**: %s not listed.\n", p.limit>>10, wording.Plural(unlisted, "object"))
+	}
+	_, err := p.out.Write(b.Bytes())
+	return err
+}
+
+func (p *Writes) objects() int { return p.failed.objects + p.skipped.objects + p.passed.objects }
+
+// heading sums up the run in a line.
+func (p *Writes) heading() string {
+	all := p.objects()
+	if all == 0 {
+		return "# Mutation policies: no object to write"
+	}
+	text := fmt.Sprintf("# Mutation policies: %d of %s as wanted", p.passed.objects, wording.Plural(all, "object"))
+	if p.failed.objects > 0 {
+		text += fmt.Sprintf(", %d not", p.failed.objects)
+	}
+	if p.skipped.objects > 0 {
+		text += fmt.Sprintf(", %d left alone", p.skipped.objects)
+	}
+	return text
+}
+
+// write lists as many of the objects as there is room for, folded, and says how many
+// it leaves out.
+func (s *section) write(b *bytes.Buffer, limit int) (unlisted int) {
+	var list strings.Builder
+	listed := 0
+	for _, line := range s.lines {
+		if b.Len()+list.Len()+len(line) > limit {
+			break
+		}
+		list.WriteString(line)
+		listed++
+	}
+	if listed > 0 {
+		fmt.Fprintf(b, "\n<details><summary>%s: %s</summary>\n\n%s\n</details>\n", s.title, wording.Plural(s.objects, "object"), list.String())
+	}
+	return s.objects - listed
+}

@@ -1,0 +1,189 @@
+package policyreport
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
+)
+
+// API is a kind of report.
+type API struct {
+	apiVersion        string
+	kind, clusterKind string
+	source            bool // a report as a whole has a source
+}
+
+// WGPolicy is the API of the Kubernetes policy working group, which Kyverno and
+// others write and policy-reporter reads.
+func WGPolicy() API {
+	return API{apiVersion: "wgpolicyk8s.io/v1alpha2", kind: "PolicyReport", clusterKind: "ClusterPolicyReport"}
+}
+
+// OpenReports is the API that takes its place.
+func OpenReports() API {
+	return API{apiVersion: "openreports.io/v1alpha1", kind: "Report", clusterKind: "ClusterReport", source: true}
+}
+
+// source names this program in the reports.
+const source = "kubectl-mutate"
+
+// maxProblems bounds the report of what went wrong beside the objects: a report is
+// an object that a server must take.
+const maxProblems = 500
+
+// New returns a report that writes one of the API's for each object, as it comes.
+func New(api API, o output.Options) *Report {
+	return &Report{api: api, out: o.Out}
+}
+
+// Report is the reports.
+type Report struct {
+	api      API
+	out      io.Writer
+	yaml     document // of one report, used again
+	written  bool
+	problems []result
+}
+
+// result is one in a report.
+type result struct {
+	policy, rule string
+	verdict      report.Verdict
+	message      string
+	properties   []property // those that are empty are left out
+}
+
+type property struct{ name, text string }
+
+// Add writes the report of an object that a rule matched.
+func (p *Report) Add(object *report.Object) error {
+	if len(object.Findings) == 0 {
+		return nil
+	}
+	results := make([]result, len(object.Findings))
+	for i := range object.Findings {
+		results[i] = resultOf(&object.Findings[i])
+	}
+	p.report(nameOf(object), object.Key.Namespace, results)
+	p.scope(object.Key)
+	if err := p.write(); err != nil {
+		return fmt.Errorf("%s: %w", object.Name, err)
+	}
+	return nil
+}
+
+func resultOf(f *report.Finding) result {
+	return result{
+		policy: f.Rule.Policy, rule: f.Rule.Rule, verdict: f.Verdict, message: f.Message,
+		properties: []property{
+			{"details", f.Details()},
+			{"dialect", f.Rule.Dialect},
+			{"origin", f.Rule.Origin},
+			{"outcome", f.Outcome},
+			{"via", f.Rule.Via},
+		},
+	}
+}
+
+// nameOf is the name of an object's report: the same for the same object, and no
+// other program's.
+func nameOf(o *report.Object) string {
+	sum := sha256.Sum256([]byte(o.ID))
+	return source + "-" + hex.EncodeToString(sum[:8])
+}
+
+// Problem adds a result to a report of its own. Of very many, the last are left out.
+func (p *Report) Problem(problem report.Problem) error {
+	if len(p.problems) == maxProblems {
+		return nil
+	}
+	p.problems = append(p.problems, result{
+		policy: problem.Where, verdict: report.Error, message: problem.Text,
+		properties: []property{{"origin", problem.Origin}},
+	})
+	return nil
+}
+
+// Write writes the report of the problems, if there are any.
+func (p *Report) Write(engine.Summary) error {
+	if len(p.problems) > 0 {
+		p.report(source+"-problems", "", p.problems)
+		return p.write()
+	}
+	if p.written {
+		return nil
+	}
+	_, err := io.WriteString(p.out, "# No rule matched an object.\n")
+	return err
+}
+
+// report begins a document with all but its scope.
+func (p *Report) report(name, namespace string, results []result) {
+	d := &p.yaml
+	d.Reset()
+	d.WriteString("---\n")
+	kind := p.api.clusterKind
+	if namespace != "" {
+		kind = p.api.kind
+	}
+	d.field(0, "apiVersion", p.api.apiVersion)
+	d.field(0, "kind", kind)
+	d.WriteString("metadata:\n  labels:\n")
+	d.field(4, "app.kubernetes.io/managed-by", source)
+	d.field(2, "name", name)
+	d.optional(2, "namespace", namespace)
+	d.WriteString("results:\n")
+	counts := map[report.Verdict]int{}
+	for i := range results {
+		counts[results[i].verdict]++
+		p.result(&results[i])
+	}
+	d.WriteString("summary:\n")
+	for _, v := range []report.Verdict{report.Error, report.Fail, report.Pass, report.Skip, "warn"} {
+		fmt.Fprintf(d, "  %s: %d\n", v, counts[v])
+	}
+	if p.api.source {
+		d.field(0, "source", source)
+	}
+}
+
+func (p *Report) result(r *result) {
+	d := &p.yaml
+	d.WriteString("- category: Mutation\n")
+	d.field(2, "message", r.message)
+	d.field(2, "policy", r.policy)
+	begun := false
+	for _, property := range r.properties {
+		if property.text != "" && !begun {
+			d.WriteString("  properties:\n")
+			begun = true
+		}
+		d.optional(4, property.name, property.text)
+	}
+	d.field(2, "result", string(r.verdict))
+	d.optional(2, "rule", r.rule)
+	d.WriteString("  scored: true\n")
+	d.field(2, "source", source)
+}
+
+// scope refers to the object.
+func (p *Report) scope(k engine.ObjectKey) {
+	d := &p.yaml
+	d.WriteString("scope:\n")
+	d.field(2, "apiVersion", k.GroupVersionKind().GroupVersion().String())
+	d.field(2, "kind", k.Kind)
+	d.field(2, "name", k.Name)
+	d.optional(2, "namespace", k.Namespace)
+	d.optional(2, "uid", string(k.UID))
+}
+
+func (p *Report) write() error {
+	p.written = true
+	_, err := p.out.Write(p.yaml.Bytes())
+	return err
+}

@@ -1,0 +1,154 @@
+package report_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/github"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/junit"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/markdown"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+)
+
+// writes are what a case of a run that writes is made of.
+type writes struct {
+	Secrets  []map[string]any
+	Problems []string
+	Results  []struct {
+		Before, After map[string]any
+		Outcome       apply.Outcome
+		Method        request.Method
+		Error         string
+		StatusError   string
+		Found         bool
+		Rules         []engine.RuleRef
+	}
+}
+
+func (w *writes) results() []apply.Result {
+	var out []apply.Result
+	for _, in := range w.Results {
+		r := apply.Result{Key: engine.KeyOf(object(in.Before)), Outcome: in.Outcome, Method: in.Method, Found: in.Found, Rules: in.Rules}
+		if in.After != nil {
+			r.Touched = diff.Between(object(in.Before), object(in.After), diff.Type{})
+		}
+		if in.Error != "" {
+			r.Err = &apply.ObjectError{Key: r.Key, Err: errors.New(in.Error)}
+		}
+		if in.StatusError != "" {
+			r.Status = &apply.Result{Key: r.Key, Outcome: apply.Failed, Err: &apply.ObjectError{Key: r.Key, Err: errors.New(in.StatusError)}}
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// writeFormats are those of --report for a run that writes.
+var writeFormats = map[string]func(output.Options) report.Report{
+	"junit":    func(o output.Options) report.Report { return junit.New(o) },
+	"github":   func(o output.Options) report.Report { return github.New(o) },
+	"markdown": func(o output.Options) report.Report { return markdown.NewWrites(o, 0) },
+}
+
+// TestWrites writes testdata/results/<case>.txtar in every format, and has each read
+// by the rules of the format.
+func TestWrites(t *testing.T) {
+	files, err := filepath.Glob("testdata/results/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) { goldenWrites(t, file) })
+	}
+}
+
+func goldenWrites(t *testing.T, file string) {
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w writes
+	if err := yaml.UnmarshalStrict(archive.Files[0].Data, &w); err != nil {
+		t.Fatal(err)
+	}
+	if len(archive.Files) != 1+len(writeFormats) {
+		t.Errorf("%d formats, want %d", len(archive.Files)-1, len(writeFormats))
+	}
+	for i := range archive.Files[1:] {
+		want := &archive.Files[i+1]
+		format := strings.TrimPrefix(want.Name, "want.")
+		got := reported(t, format, &w)
+		if at := strings.IndexFunc(got, harmful); at >= 0 {
+			t.Errorf("%s: a control character got through at %q", format, got[at:min(at+20, len(got))])
+		}
+		for _, value := range []string{"correct-horse", "Y29ycmVjdC1ob3JzZQ", "battery-staple", "YmF0dGVyeS1zdGFwbGU"} {
+			if strings.Contains(got, value) {
+				t.Errorf("%s shows the value %q of a Secret", format, value)
+			}
+		}
+		t.Run(format, func(t *testing.T) { readers[format](t, got) })
+		if *update {
+			want.Data = []byte(got)
+		} else if diff := cmp.Diff(string(want.Data), got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", format, diff)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(file, txtar.Format(archive), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func reported(t *testing.T, format string, w *writes) string {
+	t.Helper()
+	var out bytes.Buffer
+	masker := &redact.Masker{}
+	for _, s := range w.Secrets {
+		masker.Learn(object(s))
+	}
+	o := output.Options{Out: &out, Masker: masker, Writes: true}
+	p := report.New(o, writeFormats[format](o))
+	var errs []error
+	for _, r := range w.results() {
+		errs = append(errs, p.Print(output.Written{Result: &r}))
+	}
+	for _, problem := range w.Problems {
+		errs = append(errs, p.Print(output.Problem{Err: errors.New(problem)}))
+	}
+	if err := errors.Join(append(errs, p.Close())...); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// What is as it should be passes, what was left to others is skipped, and the rest
+// is in error.
+func TestVerdictsOfWrites(t *testing.T) {
+	for outcome, want := range map[apply.Outcome]report.Verdict{
+		apply.Applied: report.Pass, apply.Planned: report.Pass, apply.Unchanged: report.Pass,
+		apply.Failed: report.Error, apply.Conflicted: report.Error, apply.ServerKeepsValue: report.Error, apply.NotTried: report.Error,
+		apply.Declined: report.Skip, apply.Drifted: report.Skip, apply.Managed: report.Skip,
+		apply.Deleted: report.Skip, apply.Replaced: report.Skip, apply.Terminating: report.Skip,
+	} {
+		r := apply.Result{Outcome: outcome, Rules: []engine.RuleRef{rule("a"), rule("b")}}
+		got := report.DescribeWritten(output.Written{Result: &r}, nil).Findings
+		if len(got) != 2 || got[0].Verdict != want || got[1].Outcome != string(outcome) || got[1].Rule != rule("b") {
+			t.Errorf("%s: got %+v, want %s", outcome, got, want)
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package output
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// What is said of a Written is said in the same words by all printers. The texts are
+// neither masked nor escaped.
+
+// Verb is what was done, in the words of kubectl where it has one: "patched".
+func (w Written) Verb() string {
+	switch w.Outcome {
+	case apply.Applied, apply.Planned:
+		if w.Method == request.JSONPatch {
+			return "patched"
+		}
+		return "serverside-applied"
+	case apply.Deleted:
+		return "skipped (deleted meanwhile)"
+	case apply.Replaced:
+		return "skipped (replaced meanwhile)"
+	case apply.Terminating:
+		return "skipped (terminating)"
+	case apply.Managed:
+		return "left alone"
+	case apply.ServerKeepsValue:
+		return "unchanged (the server keeps its value)"
+	}
+	return string(w.Outcome)
+}
+
+// Sentence is the Verb, and why the object is not as wanted: "conflicted: conflict
+// with ...".
+func (w Written) Sentence() string {
+	switch {
+	case w.Err != nil:
+		return w.Verb() + ": " + w.Explanation()
+	case w.Status != nil && w.Status.Err != nil:
+		return w.Verb() + ", but not its status: " + Written{w.Status}.Explanation()
+	}
+	return w.Verb()
+}
+
+// Explanation is why an object is not as wanted, and what to change instead.
+func (w Written) Explanation() string {
+	text := cause(w.Err).Error()
+	if w.Instead != "" {
+		text += "; change " + w.Instead + " instead"
+	}
+	return text
+}
+
+// Cause is why an object is not as wanted, without its name; nil if it is.
+func (w Written) Cause() error { return cause(w.Err) }
+
+func cause(err error) error {
+	var o *apply.ObjectError
+	if errors.As(err, &o) {
+		return o.Err
+	}
+	return err
+}
+
+// Message is what the server says where it objects, or else the Cause; empty for an
+// object that was written.
+func (w Written) Message() string {
+	err := w.Err
+	if err == nil && w.Status != nil {
+		err = w.Status.Err
+	}
+	var rejected *apply.RejectedError
+	switch {
+	case errors.As(err, &rejected):
+		return rejected.Text
+	case err != nil:
+		return cause(err).Error()
+	case w.RuleStatus() == Completed && w.Outcome == apply.Applied:
+		return ""
+	}
+	return w.Verb()
+}
+
+// Notes are what to know about a write that went well: whose fields it took, unless
+// nobody sets them again, and what the server made of it.
+func (w Written) Notes() []string {
+	var out []string
+	for _, t := range w.Takeovers {
+		if t.Verdict != request.Silent {
+			out = append(out, "was set by "+t.String())
+		}
+	}
+	if set := w.Difference.Of(request.Overridden); len(set) > 0 {
+		out = append(out, "the server set another value: "+strings.Join(set.Paths(), ", "))
+	}
+	if set := w.Difference.Of(request.Defaulted); len(set) > 0 {
+		out = append(out, "the server also sets "+wording.Few(set.Paths()))
+	}
+	if w.Unverified != nil {
+		out = append(out, "not verified by a dry run: "+cause(w.Unverified).Error())
+	}
+	if w.Found {
+		out = append(out, "the answer to the write was lost; the object was found as it was to become")
+	}
+	if len(w.Drift) > 0 {
+		out = append(out, "the write answered other values than its dry run: "+paths(w.Drift))
+	}
+	if w.OwnersUnknown {
+		out = append(out, "the object does not record who set its fields, so conflicts could not be checked")
+	}
+	return out
+}
+
+func paths(list []fieldpath.Path) string {
+	out := make([]string, len(list))
+	for i, p := range list {
+		out[i] = engine.PathString(p)
+	}
+	return strings.Join(out, ", ")
+}
+
+// RuleStatus is the outcome of a rule on a target, in the words of Kyverno's
+// UpdateRequests.
+type RuleStatus string
+
+// The statuses. Skipped is none of Kyverno's: the target went away or is left to
+// whoever manages it, or the run ended before.
+const (
+	Completed RuleStatus = "Completed"
+	Failed    RuleStatus = "Failed"
+	Skipped   RuleStatus = "Skipped"
+)
+
+// RuleStatus is the outcome of the rules that make the change.
+func (w Written) RuleStatus() RuleStatus {
+	switch {
+	case w.Outcome == apply.Managed:
+		return Skipped
+	case w.Err != nil, w.Status != nil && w.Status.Err != nil:
+		return Failed
+	case w.Outcome.Reached():
+		return Completed
+	}
+	return Skipped
+}
+
+// Conflicts gathers, manager by manager, the fields that stand in the way of writes.
+type Conflicts []*Conflict
+
+// Conflict is what one manager owns of the objects that were not written.
+type Conflict struct {
+	Manager string   `json:"manager"`
+	Owner   string   `json:"owner"`
+	Objects int      `json:"objects"`
+	Fields  []string `json:"fields"`
+	Flag    string   `json:"flag"` // that takes the fields over
+	// Autoscalers set the fields back even when they are taken over.
+	Autoscalers []string `json:"autoscalers,omitempty"`
+}
+
+// Add adds the fields for which an object was not written.
+func (c *Conflicts) Add(w Written) {
+	var err *apply.ConflictError
+	if w.Outcome != apply.Conflicted || !errors.As(w.Err, &err) {
+		return
+	}
+	for _, t := range err.Takeovers {
+		one := c.of(t)
+		one.Objects++
+		for p := range t.Fields.Leaves().All() {
+			if name := engine.PathString(p); !slices.Contains(one.Fields, name) {
+				one.Fields = append(one.Fields, name)
+			}
+		}
+		for _, i := range w.Autoscaled {
+			if ownsAny(t, i.Fields) && !slices.Contains(one.Autoscalers, i.Owner) {
+				one.Autoscalers = append(one.Autoscalers, i.Owner)
+			}
+		}
+	}
+}
+
+// ownsAny reports whether a manager owns one of the fields, or a part of it.
+func ownsAny(t request.Takeover, fields []fieldpath.Path) bool {
+	return slices.ContainsFunc(fields, func(p fieldpath.Path) bool {
+		for owned := range t.Fields.Leaves().All() {
+			if len(owned) >= len(p) && owned[:len(p)].Equals(p) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (c *Conflicts) of(t request.Takeover) *Conflict {
+	for _, known := range *c {
+		if known.Owner == t.Owner() {
+			return known
+		}
+	}
+	*c = append(*c, &Conflict{Manager: t.Manager, Owner: t.Owner(), Flag: "--take-from=" + t.Manager})
+	return (*c)[len(*c)-1]
+}

@@ -1,0 +1,32 @@
+package wording
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// fewNamed is how many names Few lists.
+const fewNamed = 3
+
+// Few lists the first of many names: "a, b, c and 2 more".
+func Few(names []string) string {
+	if rest := len(names) - fewNamed; rest > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:fewNamed], ", "), rest)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Brief returns the text of an error without what is particular to one object, if the
+// error can tell them apart, so that many objects have the same. It is "no reason
+// given" for nil.
+func Brief(err error) string {
+	var b interface{ Brief() string }
+	switch {
+	case err == nil:
+		return "no reason given"
+	case errors.As(err, &b):
+		return b.Brief()
+	}
+	return err.Error()
+}
