@@ -2,6 +2,7 @@ package admissionpolicy_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -138,5 +139,35 @@ func TestSelectionsCoverWhatIsMatched(t *testing.T) {
 				t.Error("(-want +got):\n" + diff)
 			}
 		})
+	}
+}
+
+// unreadable is a cluster that refuses to read anything.
+type unreadable struct{ engine.Reader }
+
+func (unreadable) Get(context.Context, engine.ObjectKey) (*unstructured.Unstructured, error) {
+	return nil, errors.New("forbidden")
+}
+
+type steps []engine.Step
+
+func (*steps) Wants(engine.Outcome) bool { return true }
+func (s *steps) Step(step engine.Step)   { *s = append(*s, step) }
+
+// A server can always read Namespaces: that this run may not says nothing about the object.
+func TestNamespaceThatCannotBeReadIsUnsupported(t *testing.T) {
+	archive, err := txtar.ParseFile("testdata/namespace-left-out.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := admissionpolicy.New().Compile(engine.Compilation{Documents: documents(t, archive.Files[0].Data)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := documents(t, archive.Files[1].Data)[0].Object
+	var got steps
+	_, err = program.Evaluate(t.Context(), engine.Target{Key: engine.KeyOf(object), Object: object}, &engine.World{Reader: unreadable{}}, &got)
+	if err != nil || len(got) != 1 || got[0].Outcome != engine.Unsupported || got[0].Err.Error() != "namespaceSelector: Namespace shop cannot be read: forbidden" {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }

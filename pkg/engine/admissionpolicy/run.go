@@ -121,7 +121,8 @@ func isRefused(err error) bool {
 
 func isUnsupported(err error) bool {
 	var unsupported *cel.UnsupportedError
-	return errors.As(err, &unsupported)
+	var noNamespace *engine.NamespaceError
+	return errors.As(err, &unsupported) || errors.As(err, &noNamespace)
 }
 
 // invoke evaluates a policy with one parameter.
