@@ -36,13 +36,13 @@ func ParseAPIPath(text string) (APIPath, error) {
 	if err != nil {
 		return APIPath{}, fmt.Errorf("%q has a broken query: %w", text, err)
 	}
-	p := ReadAPIPath(u.Path)
+	p := NewAPIPath(u.Path)
 	p.Query = query
 	return p, nil
 }
 
-// ReadAPIPath parses a path that is already decoded and has no query.
-func ReadAPIPath(decoded string) APIPath {
+// NewAPIPath parses a path that is already decoded and has no query.
+func NewAPIPath(decoded string) APIPath {
 	p := APIPath{Clean: path.Clean("/" + decoded)}
 	p.readResource(strings.Split(strings.Trim(p.Clean, "/"), "/"))
 	return p
@@ -86,7 +86,7 @@ func (p APIPath) String() string {
 // Refusal returns why a policy may not make a request, or "" if it may.
 func (p APIPath) Refusal(method string) string {
 	switch {
-	case p.Acts():
+	case p.HasSideEffects():
 		return "it could act, or hand out credentials: exec, attach, portforward, proxy and token paths are closed to policies"
 	case p.Subresource == "log" || strings.HasPrefix(p.Clean+"/", "/logs/"):
 		return "logs are closed to policies"
@@ -94,7 +94,7 @@ func (p APIPath) Refusal(method string) string {
 		return "it would not end: policies cannot watch"
 	case method == "GET":
 		return ""
-	case method == "POST" && p.Asks():
+	case method == "POST" && p.IsReview():
 		return ""
 	case method == "POST":
 		return "it could write: policies may only POST reviews of authorization.k8s.io, and of authentication.k8s.io without a token"
@@ -107,15 +107,15 @@ func on(values []string) bool {
 	return slices.ContainsFunc(values, func(v string) bool { return v != "false" && v != "0" })
 }
 
-// Acts reports whether a request to the path has an effect even if it is a GET or a
+// HasSideEffects reports whether a request to the path has an effect even if it is a GET or a
 // dry run: it runs a command in a container, opens a tunnel, issues a token.
-func (p APIPath) Acts() bool {
+func (p APIPath) HasSideEffects() bool {
 	return p.legacy || slices.Contains([]string{"exec", "attach", "portforward", "proxy", "token"}, p.Subresource)
 }
 
-// Asks reports whether a POST to the path only asks what a user may do, or who the
+// IsReview reports whether a POST to the path only asks what a user may do, or who the
 // user is. A TokenReview is not among them: it carries a credential.
-func (p APIPath) Asks() bool {
+func (p APIPath) IsReview() bool {
 	if p.Name != "" || p.watches {
 		return false
 	}

@@ -48,8 +48,8 @@ type KindFilter struct {
 	plain      bool // a policy or the user named the kind, not just a wildcard
 }
 
-// Kind narrows the choice to a kind; false when no object of it is wanted.
-func (c *ObjectFilter) Kind(m *meta.RESTMapping) (*KindFilter, bool) {
+// ForKind narrows the choice to a kind; false when no object of it is wanted.
+func (c *ObjectFilter) ForKind(m *meta.RESTMapping) (*KindFilter, bool) {
 	gvk := m.GroupVersionKind
 	if m.Scope.Name() != meta.RESTScopeNameNamespace && !c.scope.ClusterScoped && !c.typed(gvk.GroupKind()) {
 		return nil, false
@@ -109,8 +109,8 @@ type ObjectFacts struct {
 	Controlled bool
 }
 
-// Wants reports whether an object is to be evaluated.
-func (k *KindFilter) Wants(f ObjectFacts) bool {
+// Matches reports whether an object is to be evaluated.
+func (k *KindFilter) Matches(f ObjectFacts) bool {
 	if f.Controlled && !k.plain {
 		return false
 	}
@@ -126,8 +126,8 @@ func (k *KindFilter) Wants(f ObjectFacts) bool {
 	return slices.ContainsFunc(k.selections, func(s selection) bool { return s.matches(f) })
 }
 
-// Names lists the objects that the user named; empty if there is no such restriction.
-func (k *KindFilter) Names() []ObjectKey { return k.names }
+// Keys lists the objects that the user named; empty if there is no such restriction.
+func (k *KindFilter) Keys() []ObjectKey { return k.names }
 
 // Namespace is the one namespace that wanted objects can be in; empty when
 // there may be several. It is meaningful for namespaced kinds only.

@@ -37,7 +37,7 @@ func TestKindFilterLabelsAndNames(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			k, ok := joined.Kind(configMaps())
+			k, ok := joined.ForKind(configMaps())
 			if !ok {
 				t.Fatal("ConfigMaps are not wanted")
 			}
@@ -62,8 +62,8 @@ func TestObjectFilterByResource(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k, ok := joined.Kind(configMaps())
-		if ok != want.kind || (ok && k.Wants(owned) != want.owned) {
+		k, ok := joined.ForKind(configMaps())
+		if ok != want.kind || (ok && k.Matches(owned) != want.owned) {
 			t.Errorf("resource %q: wanted = %t, want %+v", resource, ok, want)
 		}
 	}
@@ -78,7 +78,7 @@ func TestKindFilterReadAs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if k, _ := joined.Kind(configMaps()); k.ReadAs() != want {
+		if k, _ := joined.ForKind(configMaps()); k.ReadAs() != want {
 			t.Errorf("read as %q, want %q", k.ReadAs(), want)
 		}
 	}
@@ -97,7 +97,7 @@ func TestObjectFilterLeavesOutOtherNamespaces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k, ok := joined.Kind(configMaps())
+		k, ok := joined.ForKind(configMaps())
 		if ok != c.wanted || (ok && k.Name() != "a") {
 			t.Errorf("%s: wanted = %t, want %t: %+v", name, ok, c.wanted, k)
 		}
@@ -129,8 +129,8 @@ func TestObjectFilterOfClusterScopedKinds(t *testing.T) {
 				t.Fatal(err)
 			}
 			v1 := schema.GroupVersion{Version: "v1"}
-			k, ok := joined.Kind(&meta.RESTMapping{GroupVersionKind: v1.WithKind("Namespace"), Resource: v1.WithResource("namespaces"), Scope: meta.RESTScopeRoot})
-			if ok != c.want || ok && !k.Wants(engine.ObjectFacts{Name: "shop"}) {
+			k, ok := joined.ForKind(&meta.RESTMapping{GroupVersionKind: v1.WithKind("Namespace"), Resource: v1.WithResource("namespaces"), Scope: meta.RESTScopeRoot})
+			if ok != c.want || ok && !k.Matches(engine.ObjectFacts{Name: "shop"}) {
 				t.Errorf("wanted = %t, want %t", ok, c.want)
 			}
 		})

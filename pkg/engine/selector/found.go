@@ -13,10 +13,10 @@ const (
 	mostSeenBytes = 80 // of one value
 )
 
-// Seen says briefly what labels have of what the selector asks about, for a reason
+// Found says briefly what labels have of what the selector asks about, for a reason
 // that goes on "wants app=web, ...": "has app=db", "has no app, only team=shop",
 // "has none".
-func (l *Labels) Seen(set map[string]string) string {
+func (l *Labels) Found(set map[string]string) string {
 	keys := slices.Collect(maps.Keys(l.source.MatchLabels))
 	for i := range l.source.MatchExpressions {
 		keys = append(keys, l.source.MatchExpressions[i].Key)
@@ -25,9 +25,9 @@ func (l *Labels) Seen(set map[string]string) string {
 	return seen(set, slices.Compact(keys), func(key string) string { return key + "=" + shortened(set[key]) })
 }
 
-// SeenOf is what Labels.Seen says, for annotations and the pairs that are asked of
+// FoundAnnotations is what Labels.Seen says, for annotations and the pairs that are asked of
 // them. The values of others are not told: one may hold the whole object.
-func SeenOf(set, patterns map[string]string) string {
+func FoundAnnotations(set, patterns map[string]string) string {
 	return seen(set, slices.Sorted(maps.Keys(patterns)), func(key string) string { return key })
 }
 

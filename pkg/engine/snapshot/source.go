@@ -107,12 +107,12 @@ func (s source) wanted(joined *engine.ObjectFilter) []*entry {
 		gvk := e.mapping.GroupVersionKind
 		k, ok := kinds[gvk]
 		if !ok {
-			if k, ok = joined.Kind(e.mapping); !ok {
+			if k, ok = joined.ForKind(e.mapping); !ok {
 				k = nil
 			}
 			kinds[gvk] = k
 		}
-		if k != nil && e.evaluated && k.Wants(factsOf(e)) && s.selected(e) {
+		if k != nil && e.evaluated && k.Matches(factsOf(e)) && s.selected(e) {
 			out = append(out, e)
 		}
 	}

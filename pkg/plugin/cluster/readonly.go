@@ -45,15 +45,15 @@ func (t readOnlyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 func (t readOnlyTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 func onlyReads(r *http.Request, apiPath string) bool {
-	p := engine.ReadAPIPath(apiPath)
-	if p.Acts() {
+	p := engine.NewAPIPath(apiPath)
+	if p.HasSideEffects() {
 		return false
 	}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 		return true
 	case http.MethodPost:
-		return p.Asks() || isDryRun(r)
+		return p.IsReview() || isDryRun(r)
 	default:
 		return isDryRun(r)
 	}

@@ -41,7 +41,7 @@ func objectPath(r *resource, key engine.ObjectKey) ([]string, error) {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("%s: %q %s", key, segment, problems[0]))
 		}
 	}
-	if (engine.APIPath{Subresource: key.Subresource}).Acts() {
+	if (engine.APIPath{Subresource: key.Subresource}).HasSideEffects() {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s: %s acts when it is read or written, and is not for this program", key, key.Subresource))
 	}
 	if key.Name == "" {

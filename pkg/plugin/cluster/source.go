@@ -113,7 +113,7 @@ func (s *source) choose(ctx context.Context, selections []engine.Selection) ([]c
 	var chosen []chosenKind
 	served.kinds(func(versions []*resource) *resource {
 		for _, r := range versions {
-			k, ok := joined.Kind(r.mapping)
+			k, ok := joined.ForKind(r.mapping)
 			if ok && r.listable {
 				r = readAs(versions, r, k.ReadAs())
 				chosen = append(chosen, chosenKind{r, k})
@@ -237,11 +237,11 @@ func (s *source) queries(k chosenKind) []queryNamed {
 	if s.scope.Fields != nil {
 		base.fields = s.scope.Fields.String()
 	}
-	if len(k.Names()) == 0 {
+	if len(k.Keys()) == 0 {
 		return []queryNamed{base.selecting(k.Name())}
 	}
 	var queries []queryNamed
-	for _, key := range k.Names() {
+	for _, key := range k.Keys() {
 		q := base
 		if key.Namespace != "" && k.namespaced() {
 			q.namespace = key.Namespace

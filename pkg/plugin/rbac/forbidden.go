@@ -30,7 +30,7 @@ func Forbidden(err error, method, path string) error {
 	if !apierrors.IsForbidden(err) || !errors.As(err, &status) {
 		return err
 	}
-	p := engine.ReadAPIPath(path)
+	p := engine.NewAPIPath(path)
 	if p.Resource == "" {
 		return &ForbiddenError{Need: Need{Verb: strings.ToLower(method), Path: p.Clean}, Err: err}
 	}

@@ -137,7 +137,7 @@ func (c *collector) chosen(all []engine.Selection, scope engine.Scope) error {
 		return err
 	}
 	for _, m := range c.Served {
-		k, ok := chosen.Kind(m)
+		k, ok := chosen.ForKind(m)
 		if !ok {
 			continue
 		}
@@ -146,13 +146,13 @@ func (c *collector) chosen(all []engine.Selection, scope engine.Scope) error {
 		switch {
 		case c.Purpose == Explain:
 			need.Why = "objects to explain, and those that may trigger rules that change them"
-		case len(k.Names()) > 0:
+		case len(k.Keys()) > 0:
 			need.Why = "objects that were named"
 		}
 		for _, need.Name = range names(k) {
-			lists := len(k.Names()) == 0 || c.Namespace == "" && namespaced(m)
+			lists := len(k.Keys()) == 0 || c.Namespace == "" && namespaced(m)
 			for _, verb := range []string{"get", "list"} {
-				if need.Verb = verb; verb == "list" && !lists || verb == "get" && len(c.Only) > 0 && len(k.Names()) == 0 {
+				if need.Verb = verb; verb == "list" && !lists || verb == "get" && len(c.Only) > 0 && len(k.Keys()) == 0 {
 					continue
 				}
 				c.add(need)
@@ -173,7 +173,7 @@ func (c *collector) need(m *meta.RESTMapping, k *engine.KindFilter) Need {
 
 // names are those that chosen objects can have; one empty name is any.
 func names(k *engine.KindFilter) []string {
-	typed := k.Names()
+	typed := k.Keys()
 	if len(typed) == 0 {
 		return []string{fixed(k.Name())}
 	}
@@ -238,7 +238,7 @@ func (c *collector) reaches(d *engine.Description) bool {
 	}
 	chosen, err := engine.NewObjectFilter(d.Matches, scope)
 	return err == nil && slices.ContainsFunc(c.Served, func(m *meta.RESTMapping) bool {
-		_, ok := chosen.Kind(m)
+		_, ok := chosen.ForKind(m)
 		return ok
 	})
 }

@@ -31,7 +31,7 @@ func (c *collector) write(d *engine.Description) {
 		return // objects has returned the error
 	}
 	for _, m := range c.Served {
-		k, ok := chosen.Kind(m)
+		k, ok := chosen.ForKind(m)
 		if !ok {
 			continue
 		}
