@@ -76,8 +76,7 @@ func (p *APIPath) readResource(segments []string) {
 	}
 }
 
-// String is the path with its query, in the order of the query's names, in a form
-// that reads as the same path again.
+// String returns the path with its query, sorted by name. It parses to the same path.
 func (p APIPath) String() string {
 	u := url.URL{Path: p.Clean, RawQuery: p.Query.Encode()}
 	return u.RequestURI()

@@ -12,7 +12,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// ObjectFilter joins selections and a scope. It is immutable.
+// ObjectFilter decides which objects a Source hands out: those that some selection of
+// the policies and the user's scope both select. It is immutable.
 type ObjectFilter struct {
 	selections []selection
 	scope      Scope
@@ -40,15 +41,15 @@ func NewObjectFilter(selections []Selection, scope Scope) (*ObjectFilter, error)
 	return c, nil
 }
 
-// KindFilter is the choice among the objects of one kind, read in one version.
+// KindFilter is an ObjectFilter for the objects of one kind, read in one version.
 type KindFilter struct {
 	selections []selection
 	scope      Scope
 	names      []ObjectKey
-	plain      bool // a policy or the user named the kind, not just a wildcard
+	explicit   bool // a policy or the user named the kind, not just a wildcard
 }
 
-// ForKind narrows the choice to a kind; false when no object of it is wanted.
+// ForKind returns the filter for a kind; false when it selects no object of the kind.
 func (c *ObjectFilter) ForKind(m *meta.RESTMapping) (*KindFilter, bool) {
 	gvk := m.GroupVersionKind
 	if m.Scope.Name() != meta.RESTScopeNameNamespace && !c.scope.ClusterScoped && !c.typed(gvk.GroupKind()) {
@@ -58,27 +59,27 @@ func (c *ObjectFilter) ForKind(m *meta.RESTMapping) (*KindFilter, bool) {
 	for _, s := range c.selections {
 		if s.matchesKind(gvk) && s.MatchesResource(m.Resource.Resource) && c.reaches(m, s) {
 			k.selections = append(k.selections, s)
-			k.plain = k.plain || s.Kind != "*" || (s.Resource != "" && s.Resource != "*")
+			k.explicit = k.explicit || s.Kind != "*" || (s.Resource != "" && s.Resource != "*")
 		}
 	}
 	if len(k.selections) == 0 || !k.only(c.scope.Only, gvk.GroupKind()) {
 		return nil, false
 	}
-	return k, k.plain || !leftOutOfWildcards(gvk.GroupKind())
+	return k, k.explicit || !leftOutOfWildcards(gvk.GroupKind())
 }
 
-// typed reports whether the user typed a kind: then a namespace that is chosen beside
-// it does not matter to objects that have none, as in kubectl get.
+// typed reports whether the user typed a kind. The namespace of the scope then does not
+// apply to objects that have none, as in kubectl get.
 func (c *ObjectFilter) typed(gk schema.GroupKind) bool {
 	return slices.ContainsFunc(c.scope.Only, func(key ObjectKey) bool { return key.GroupKind == gk })
 }
 
-// reaches reports whether a selection leaves the one namespace that is looked in open.
+// reaches reports whether a selection covers the namespace of the scope.
 func (c *ObjectFilter) reaches(m *meta.RESTMapping, s selection) bool {
 	return c.scope.Namespace == "" || m.Scope.Name() != meta.RESTScopeNameNamespace || openOrMatch(s.Namespace, c.scope.Namespace)
 }
 
-// only narrows to what the user typed; false when the kind was left out.
+// only narrows the filter to what the user typed; false when the kind is not among it.
 func (k *KindFilter) only(typed []ObjectKey, gk schema.GroupKind) bool {
 	if len(typed) == 0 {
 		return true
@@ -88,7 +89,7 @@ func (k *KindFilter) only(typed []ObjectKey, gk schema.GroupKind) bool {
 		if key.GroupKind != gk {
 			continue
 		}
-		k.plain = true
+		k.explicit = true
 		if key.Name == "" {
 			whole = true
 		} else if !slices.Contains(k.names, key) {
@@ -98,20 +99,20 @@ func (k *KindFilter) only(typed []ObjectKey, gk schema.GroupKind) bool {
 	if whole {
 		k.names = nil
 	}
-	return k.plain && (whole || len(k.names) > 0)
+	return k.explicit && (whole || len(k.names) > 0)
 }
 
 // ObjectFacts is what the choice of an object depends on.
 type ObjectFacts struct {
 	Namespace, Name string
 	Labels          map[string]string
-	// Controlled reports whether an owner reference names a controller.
+	// Controlled reports whether the object is owned by a controller.
 	Controlled bool
 }
 
 // Matches reports whether an object is to be evaluated.
 func (k *KindFilter) Matches(f ObjectFacts) bool {
-	if f.Controlled && !k.plain {
+	if f.Controlled && !k.explicit {
 		return false
 	}
 	if k.scope.Namespace != "" && f.Namespace != "" && f.Namespace != k.scope.Namespace {
@@ -129,8 +130,8 @@ func (k *KindFilter) Matches(f ObjectFacts) bool {
 // Keys lists the objects that the user named; empty if there is no such restriction.
 func (k *KindFilter) Keys() []ObjectKey { return k.names }
 
-// Namespace is the one namespace that wanted objects can be in; empty when
-// there may be several. It is meaningful for namespaced kinds only.
+// Namespace returns the one namespace that matching objects can be in; empty when there
+// may be several. It is meaningful for namespaced kinds only.
 func (k *KindFilter) Namespace() string {
 	if k.scope.Namespace != "" {
 		return k.scope.Namespace
@@ -138,17 +139,19 @@ func (k *KindFilter) Namespace() string {
 	return k.shared(func(s selection) string { return s.Namespace })
 }
 
-// Name is the one name that wanted objects can have; empty when there may be several.
+// Name returns the one name that matching objects can have; empty when there may be
+// several.
 func (k *KindFilter) Name() string {
 	return k.shared(func(s selection) string { return s.Name })
 }
 
-// ReadAs is the version that all selections ask to read the objects in, if any.
+// ReadAs returns the version that all selections ask to read the objects in, if any.
 func (k *KindFilter) ReadAs() string {
 	return k.shared(func(s selection) string { return s.ReadAs })
 }
 
-// Labels is a selector that covers all wanted objects, as a server takes it.
+// Labels returns a label selector, as a server takes it, that covers all matching
+// objects.
 func (k *KindFilter) Labels() string {
 	all := labels.Everything()
 	if k.scope.Labels != nil {
@@ -164,7 +167,7 @@ func (k *KindFilter) Labels() string {
 	return all.DeepCopySelector().Add(requirements...).String()
 }
 
-// shared is the text without wildcards that all selections agree on, if any.
+// shared returns the text without wildcards that all selections agree on, if any.
 func (k *KindFilter) shared(part func(selection) string) string {
 	text := part(k.selections[0])
 	if selector.HasWildcard(text) {
@@ -182,8 +185,8 @@ func names(key ObjectKey, f ObjectFacts) bool {
 	return key.Name == f.Name && (key.Namespace == "" || key.Namespace == f.Namespace)
 }
 
-// matchesKind leaves out selections of nothing but a subresource: a live object
-// is evaluated as itself.
+// matchesKind ignores selections of a subresource alone: a live object is evaluated as
+// itself.
 func (s selection) matchesKind(gvk schema.GroupVersionKind) bool {
 	return selector.MatchWildcard(s.Subresource, "") && selector.MatchWildcard(s.Group, gvk.Group) &&
 		openOrMatch(s.Version, gvk.Version) && selector.MatchWildcard(s.Kind, gvk.Kind)

@@ -92,8 +92,8 @@ func (l *Reasons) Err() error {
 	return &UnchangedError{Reasons: l.gathered.texts, More: l.gathered.more}
 }
 
-// UnchangedError is why a rule that ran changed nothing, where the object does not
-// simply hold what the rule writes.
+// UnchangedError is why a rule that ran changed nothing, where the object does not simply
+// have what the rule writes already.
 type UnchangedError struct {
 	Reasons []string // at least one
 	More    int      // how many are left out

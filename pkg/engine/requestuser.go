@@ -10,25 +10,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RequestUserLint is told of a policy whose expressions read request.userInfo.
+// RequestUserLint is the warning about a policy whose expressions read request.userInfo.
 const RequestUserLint = "what it does depends on who changes the object (request.userInfo): --request-user says who; without it, the cluster says who you are"
 
-// SelfSubjectReviewPath is where an API server tells a user who it takes them for. Everybody may
-// ask.
+// SelfSubjectReviewPath is the path at which an API server says who the user is. Every
+// user may ask.
 const SelfSubjectReviewPath = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
-// AskRequestUser is what a policy asks that reads request.userInfo.
+// AskRequestUser returns the question that a policy asks by reading request.userInfo.
 func AskRequestUser() Ask {
 	return Ask{Of: AskAccess, What: "who the user is", Method: "POST", Path: SelfSubjectReviewPath}
 }
 
-// UnknownUserError is a policy that fails for want of somebody who makes the request.
+// UnknownUserError is a policy that fails because the user of the request is not known.
 type UnknownUserError struct {
-	Why error // why nobody is known
-	Err error // what fails
+	Why error // why the user is not known
+	Err error // the failure
 }
 
-// Error says how to name somebody.
+// Error says how to name a user.
 func (e *UnknownUserError) Error() string {
 	why := ""
 	var offline *UnansweredError
@@ -38,14 +38,14 @@ func (e *UnknownUserError) Error() string {
 	return fmt.Sprintf("the policy asks who makes the request, which --request-user says%s: %v", why, e.Err)
 }
 
-// Unwrap returns what fails.
+// Unwrap returns the failure.
 func (e *UnknownUserError) Unwrap() error { return e.Err }
 
 var errNobody = errors.New("there is no cluster to ask")
 
-// RequestUser is the user of a request: the one that it names, else the one that the API
-// server takes the user of this run for. It asks once in a run. An error says why
-// nobody is known.
+// RequestUser returns the user of a request: the one that it names, or else whoever runs
+// this program, according to the API server. The server is asked once in a run. The
+// error says why the user is not known.
 func RequestUser(ctx context.Context, r Request, w *World) (authenticationv1.UserInfo, error) {
 	if !r.User.Empty() {
 		return authenticationv1.UserInfo{Username: r.User.Username, Groups: r.User.Groups}, nil
@@ -78,13 +78,13 @@ func review(ctx context.Context, server RawReader) (authenticationv1.UserInfo, e
 		return authenticationv1.UserInfo{}, fmt.Errorf("the answer cannot be read: %w", err)
 	}
 	if reviewed.Status.UserInfo.Username == "" {
-		return authenticationv1.UserInfo{}, errors.New("the answer names nobody")
+		return authenticationv1.UserInfo{}, errors.New("the answer names no user")
 	}
 	return reviewed.Status.UserInfo, nil
 }
 
-// UserInfoFields is what expressions see as request.userInfo. As on a server, what is empty
-// is not there.
+// UserInfoFields returns what expressions see as request.userInfo. As on a server, empty
+// fields are left out.
 func UserInfoFields(u *authenticationv1.UserInfo) map[string]any {
 	out := map[string]any{}
 	for name, text := range map[string]string{"username": u.Username, "uid": u.UID} {

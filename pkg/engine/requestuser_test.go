@@ -65,7 +65,7 @@ func TestRequestUserUnknown(t *testing.T) {
 		"without a server":       {&engine.World{}, asks + ": x"},
 		"by manifests":           {&engine.World{Raw: &server{err: &engine.UnansweredError{}}}, asks + ": x"},
 		"to a server that fails": {&engine.World{Raw: &server{err: errors.New("not found")}}, asks + " (who you are cannot be read: not found): x"},
-		"by the answer":          {&engine.World{Raw: &server{answer: "{}"}}, asks + " (who you are cannot be read: the answer names nobody): x"},
+		"by the answer":          {&engine.World{Raw: &server{answer: "{}"}}, asks + " (who you are cannot be read: the answer names no user): x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u, err := engine.RequestUser(t.Context(), engine.Request{}, c.world)

@@ -10,20 +10,20 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// Selection names objects worth reading. Group, Version, Kind, Subresource,
-// Namespace and Name are wildcard patterns (`*` any run of characters, `?` any
-// one). An empty Group is the core group and an empty Subresource is the object
-// itself; an empty Version, Namespace or Name leaves that part open.
+// Selection selects objects. Group, Version, Kind, Subresource, Namespace and Name are
+// wildcard patterns (`*` any run of characters, `?` any one). An empty Group is the
+// core group and an empty Subresource is the object itself; an empty Version,
+// Namespace or Name leaves that part open.
 type Selection struct {
 	Group, Version, Kind, Subresource string
 	// Resource narrows the kinds to those whose resource has this name, such as
-	// "deployments"; a wildcard pattern, and empty for any. Rules of admission name
-	// resources, and only a server, or a mapper, knows of which kinds they are.
+	// "deployments"; a wildcard pattern, and empty for any. Admission rules name
+	// resources, and only a server, or a mapper, knows their kinds.
 	Resource        string
 	Namespace, Name string
 	Labels          *metav1.LabelSelector
-	// ReadAs is the version to read the objects in where a server has the choice,
-	// and no other selection asks otherwise; empty for the server's own choice.
+	// ReadAs is the version to read the objects in, where the server has it and all
+	// selections agree; empty for the server's preferred version.
 	ReadAs string
 }
 

@@ -12,23 +12,23 @@ type NotSetOffError struct {
 	Near  int         // objects among them that were seen
 	// Namespace is the only one in which the run looked for them; empty for all.
 	Namespace string
-	// Nearest is what became of the one that came nearest; nil where there is none.
+	// Nearest is the step of the object that came nearest; nil where there is none.
 	Nearest *Step
 }
 
 // Error names what would trigger the rule, and the object that came nearest.
 func (e *NotSetOffError) Error() string {
-	text := "no object sets the rule off"
+	text := "no object triggers the rule"
 	if e.Nearest != nil {
 		text += fmt.Sprintf(", of %d that could: %s", e.Near, asTrigger(e.Nearest))
 	}
 	switch elsewhere := e.Elsewhere(); {
 	case len(elsewhere) > 0 && e.Nearest != nil:
-		return text + "; it also waits for " + selectionTexts(elsewhere) + ", and the run reads namespace " + e.Namespace + " alone"
+		return text + "; its triggers also include " + selectionTexts(elsewhere) + ", and the run reads only namespace " + e.Namespace
 	case len(elsewhere) > 0:
-		return text + ": it waits for " + selectionTexts(e.Wants) + ", and the run reads namespace " + e.Namespace + " alone"
+		return text + ": its triggers are " + selectionTexts(e.Wants) + ", and the run reads only namespace " + e.Namespace
 	case e.Nearest == nil:
-		return text + ": it waits for " + selectionTexts(e.Wants) + ", of which the run saw none"
+		return text + ": its triggers are " + selectionTexts(e.Wants) + ", and the run saw none"
 	}
 	return text
 }
@@ -51,18 +51,18 @@ func (e *NotSetOffError) Elsewhere() []Selection {
 // NotTargetError is the reason why a rule that was triggered does not change an
 // object: no trigger names it as its target.
 type NotTargetError struct {
-	Triggers int // the objects that set the rule off
+	Triggers int // how many objects triggered the rule
 	// Trigger is the one that came nearest to naming the object, Target what it
-	// names, and Mismatches the parts of it that the object does not meet.
+	// names, and Mismatches how the object differs from that.
 	Trigger    ObjectKey
 	Target     Selection
 	Mismatches []Mismatch
-	// Broken is the step of a further object, which failed to say what it names;
-	// nil where there is none.
+	// Broken is the step of another trigger whose targets could not be evaluated; nil
+	// where there is none.
 	Broken *Step
 }
 
-// Error says what is named in place of the object.
+// Error says what the nearest trigger names instead.
 func (e *NotTargetError) Error() string {
 	var b strings.Builder
 	if e.Triggers == 1 {

@@ -15,16 +15,15 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// access hands the questions of Kubernetes' authorizer library to the Authorizer
-// of an evaluation.
+// access passes the questions of Kubernetes' authorizer library to the Authorizer of an
+// evaluation.
 type access struct{ evaluation *Evaluation }
 
 var _ authorizer.UnconditionalAuthorizer = access{}
 
-// Authorize asks; the library hands down no context of its own. What went wrong
-// while a server decided is part of the answer that the expression sees. Where
-// there is no answer, the evaluation as a whole fails: an expression would take it
-// for a no.
+// Authorize asks the Authorizer; the library passes no context of its own. An error of
+// the server's decision is part of the answer that the expression sees. Where there is
+// no answer, the evaluation as a whole fails: an expression would take it for a no.
 func (a access) Authorize(_ context.Context, attributes authorizer.Attributes) (authorizer.Decision, string, error) {
 	r, err := accessRequest(attributes)
 	if err != nil {
@@ -83,21 +82,21 @@ func userOf(u engine.UserInfo) user.Info {
 	return &user.DefaultInfo{Name: u.Username, Groups: u.Groups}
 }
 
-// requestedResource is what authorizer.requestResource asks about.
+// requestedResource is the resource that authorizer.requestResource asks about.
 type requestedResource struct{ request *admissionv1.AdmissionRequest }
 
 var _ library.Resource = requestedResource{}
 
-// GetName is the name of the object.
+// GetName returns the name of the object.
 func (r requestedResource) GetName() string { return r.request.Name }
 
-// GetNamespace is the namespace of the object.
+// GetNamespace returns the namespace of the object.
 func (r requestedResource) GetNamespace() string { return r.request.Namespace }
 
-// GetResource is the resource that was asked for.
+// GetResource returns the requested resource.
 func (r requestedResource) GetResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource(r.request.Resource)
 }
 
-// GetSubresource is its subresource.
+// GetSubresource returns its subresource.
 func (r requestedResource) GetSubresource() string { return r.request.SubResource }

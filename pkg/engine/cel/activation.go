@@ -17,10 +17,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Input is what expressions see. A nil object is null to them.
+// Input is what expressions see. A nil object is null for them.
 type Input struct {
 	Object, OldObject map[string]any
-	// Request is the admission request, and what authorizer.requestResource is.
+	// Request is the admission request, which authorizer.requestResource is about.
 	Request *admissionv1.AdmissionRequest
 	// RequestMap is what expressions see as request where it is not nil: it can
 	// hold the objects that Options.RequestObjects declares.
@@ -28,20 +28,20 @@ type Input struct {
 	// Namespace is the Namespace of the object, nil for none.
 	Namespace map[string]any
 	Params    map[string]any
-	// Access answers authorizer; nil makes an expression that asks unsupported.
+	// Access answers authorizer; where it is nil, expressions that ask are unsupported.
 	Access engine.Authorizer
 	// User is whom authorizer and authorizer.requestResource ask for.
 	User engine.UserInfo
-	// Secrets is told what expressions compute from the values of Secrets; nil for
-	// nobody.
+	// Secrets receives what expressions compute from the values of Secrets; may be
+	// nil.
 	Secrets engine.Secrets
-	// Explain has conditions that are false say what their operands are.
+	// Explain adds the values of the operands to conditions that are false.
 	Explain bool
 	// Extra are the values of a language's own variables.
 	Extra map[string]any
 }
 
-// activation gives names their values, each when it is first asked for.
+// activation resolves names to values, each when it is first used.
 type activation struct {
 	evaluation *Evaluation
 	scope      *Scope
@@ -63,10 +63,10 @@ const (
 	slots
 )
 
-// Parent is nil: all names are here.
+// Parent returns nil: all names are here.
 func (*activation) Parent() cel.Activation { return nil }
 
-// ResolveName finds the value of a name.
+// ResolveName returns the value of a name.
 func (a *activation) ResolveName(name string) (any, bool) {
 	switch name {
 	case objectName:

@@ -13,8 +13,8 @@ type CompileError struct {
 	Problems   []Problem // at least one
 }
 
-// Problem is one thing that is wrong with an expression. Line and Column count
-// from 1, in characters; they are 0 where the expression as a whole is meant.
+// Problem is one mistake in an expression. Line and Column count from 1, in characters;
+// they are 0 for the expression as a whole.
 type Problem struct {
 	Line, Column int
 	Message      string
@@ -39,7 +39,7 @@ func wrongType(got *cel.Type, want []*cel.Type) string {
 	return fmt.Sprintf("must evaluate to one of %v, not %s", want, got)
 }
 
-// Error tells each problem, with the place in the expression below it.
+// Error lists the problems, each with its place in the expression below it.
 func (e *CompileError) Error() string {
 	var b strings.Builder
 	for i, p := range e.Problems {
@@ -58,7 +58,7 @@ func (e *CompileError) Error() string {
 // maxPicture is how many characters of a line are shown around the problem.
 const maxPicture = 100
 
-// picture is the line with a caret below the column; without a caret where the
+// picture returns the line with a caret below the column; without a caret where the
 // column is 0.
 func (e *CompileError) picture(line, column int) string {
 	lines := strings.Split(e.Expression, "\n")

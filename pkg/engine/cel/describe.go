@@ -10,7 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/mutation"
 )
 
-// Uses reports whether the expression names a variable ("params"), a field of one
+// Uses reports whether the expression names a variable ("params"), a field of a variable
 // ("request.userInfo"), or a function ("quantity()").
 func (x *Expression) Uses(name string) bool { return x.uses[name] }
 
@@ -22,14 +22,14 @@ func (s *Scope) Uses(name string) bool {
 // Call is a call that an expression makes on a variable.
 type Call struct {
 	On, Function string
-	// Args are the arguments that are plain texts; an empty one is anything else.
+	// Args are the arguments that are text literals; any other is empty.
 	Args []string
 }
 
-// Calls lists the calls on variables, in the order of the text.
+// Calls returns the calls on variables, in the order of the text.
 func (x *Expression) Calls() []Call { return x.calls }
 
-// Calls lists those of the variables.
+// Calls returns the calls that the variables make.
 func (s *Scope) Calls() []Call {
 	var out []Call
 	for _, v := range s.variables {
@@ -38,11 +38,11 @@ func (s *Scope) Calls() []Call {
 	return out
 }
 
-// Paths lists the fields that a patch names: those of Object{...}, and the paths
-// of JSONPatch{...} as far as they are plain texts. Others are left out.
+// Paths returns the fields that a patch names: those of Object{...}, and the paths of
+// JSONPatch{...} that are text literals.
 func (x *Expression) Paths() []string { return x.paths }
 
-// usesOf lists what an expression names: variables, their fields, functions.
+// usesOf returns what an expression names: variables, their fields, functions.
 func usesOf(a *cel.Ast) map[string]bool {
 	uses := map[string]bool{}
 	ast.PreOrderVisit(a.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
@@ -147,7 +147,7 @@ func leaves(e ast.Expr, path string, add func(string)) {
 	}
 }
 
-// leavesOfMapped looks for the objects of which map() makes a list.
+// leavesOfMapped adds the fields of the objects that map() makes a list of.
 func leavesOfMapped(c ast.ComprehensionExpr, path string, add func(string)) bool {
 	found := false
 	ast.PreOrderVisit(c.LoopStep(), ast.NewExprVisitor(func(e ast.Expr) {
@@ -159,7 +159,7 @@ func leavesOfMapped(c ast.ComprehensionExpr, path string, add func(string)) bool
 	return found
 }
 
-// pointed writes a JSON pointer as other paths are written.
+// pointed converts a JSON pointer to the form of other paths.
 func pointed(pointer string) string {
 	if pointer == "" {
 		return ""
@@ -179,7 +179,7 @@ func pointed(pointer string) string {
 	return out.String()
 }
 
-// quotedName quotes a name that holds what separates names.
+// quotedName quotes a name that contains a separator of paths.
 func quotedName(name string) string {
 	if strings.ContainsAny(name, "./[]") {
 		return `"` + name + `"`

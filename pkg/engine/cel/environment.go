@@ -23,7 +23,7 @@ const (
 	variablesTypeName   = "kubernetes.variables"
 )
 
-// Options says what expressions may name beside object, oldObject, request,
+// Options declares what expressions may name beside object, oldObject, request,
 // namespaceObject and variables.
 type Options struct {
 	// Params declares params, and Authorizer declares authorizer and
@@ -31,23 +31,23 @@ type Options struct {
 	Params, Authorizer bool
 	// RequestObjects declares request.object and request.oldObject.
 	RequestObjects bool
-	// PatchTypes lets all expressions, and not only mutations, make values of the
-	// types Object and JSONPatch.
+	// PatchTypes allows all expressions, not only mutations, to construct values of
+	// the types Object and JSONPatch.
 	PatchTypes bool
 	// Extensions are a language's own libraries and variables.
 	Extensions []cel.EnvOption
 }
 
-// Environment is what the expressions of a language are compiled in: Kubernetes'
-// own libraries of all versions, so that whatever a server has stored compiles,
-// and what the Options add. It is immutable and safe for concurrent use.
+// Environment has what the expressions of a language are compiled against: Kubernetes'
+// own libraries of all versions, so that whatever a server has stored compiles, and
+// what the Options add. It is immutable and safe for concurrent use.
 type Environment struct {
 	plain   *cel.Env
-	patches *cel.Env // knows the types of patches too
+	patches *cel.Env // declares the types of patches too
 }
 
-// NewEnvironment makes an environment; that takes some milliseconds. It fails
-// where the Extensions contradict each other or what is there.
+// NewEnvironment returns an environment; that takes some milliseconds. It fails where the
+// Extensions contradict each other or what is declared already.
 func NewEnvironment(o Options) (*Environment, error) {
 	base := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).StoredExpressionsEnv()
 	request, namespace := plugincel.BuildRequestType(), plugincel.BuildNamespaceType()

@@ -13,7 +13,7 @@ type EvaluationError struct {
 	Err        error
 }
 
-// Error names the expression, shortened to one line.
+// Error quotes the expression, shortened to one line.
 func (e *EvaluationError) Error() string {
 	return fmt.Sprintf("expression %q resulted in error: %v", shorten(e.Expression), e.Err)
 }
@@ -32,37 +32,37 @@ func shorten(expression string) string {
 	return string(text)
 }
 
-// LimitError is a bound on the cost of an evaluation that was reached.
+// LimitError is an evaluation that was stopped because it reached a limit.
 type LimitError struct {
 	Expression string
 	Limit      string // "10000000 units of CEL cost for all expressions of a mutation"
 }
 
-// Error names the bound.
+// Error names the limit.
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("expression %q was stopped: it reached the limit of %s", shorten(e.Expression), e.Limit)
 }
 
-// UnsupportedError is something that an evaluation needs and does not have.
+// UnsupportedError is something that a policy needs and this run does not have.
 type UnsupportedError struct{ Reason string }
 
 // Error is the reason.
 func (e *UnsupportedError) Error() string { return e.Reason }
 
-// AtomicError is an apply configuration that holds values which can only be
-// replaced as a whole.
+// AtomicError is an apply configuration with values that can only be replaced as a
+// whole.
 type AtomicError struct{ Paths []string }
 
-// Error is the server's text, and the way out.
+// Error is the server's text, with a hint.
 func (e *AtomicError) Error() string {
 	return "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: " + strings.Join(e.Paths, ", ") +
 		" (a JSONPatch mutation can)"
 }
 
-// noSchemaError is a kind whose lists and maps nobody knows how to merge.
+// noSchemaError is a kind without a schema, which says how its lists and maps merge.
 type noSchemaError struct{ Kind schema.GroupVersionKind }
 
-// Error names the kind, and the way out.
+// Error names the kind, with a hint.
 func (e *noSchemaError) Error() string {
 	return fmt.Sprintf("an apply configuration cannot be merged without the schema of %s, and a guess could lose data: "+
 		"none is published or built in; for files, give its CustomResourceDefinition with -f or --world", kindText(e.Kind))

@@ -14,15 +14,14 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// Budget bounds what the expressions of an Evaluation may cost together; each
-// evaluation of a single expression is bounded by one million units besides.
+// Budget bounds the cost of all expressions of an Evaluation together. Each single
+// expression is limited to one million units as well.
 type Budget struct {
 	Cost int64
-	Of   string // what shares the budget, in errors
+	Of   string // what shares the budget, for errors
 }
 
-// MatchBudget and MutationBudget are what an API server grants the match
-// conditions of a policy, and each of its mutations.
+// MatchBudget is what an API server grants the match conditions of a policy.
 func MatchBudget() Budget {
 	return Budget{Cost: celconfig.RuntimeCELCostBudgetMatchConditions, Of: "all match conditions of a policy"}
 }
@@ -32,18 +31,18 @@ func MutationBudget() Budget {
 	return Budget{Cost: celconfig.RuntimeCELCostBudget, Of: "a mutation and its variables"}
 }
 
-// maxDuration bounds one expression in time, in case cost does not tell: it is
+// maxDuration bounds one expression in time, in case its cost does not: it is
 // the time that an API server grants a webhook.
 const maxDuration = 10 * time.Second
 
 // Evaluation evaluates expressions of one policy on one object. It belongs to one
-// goroutine, and never changes what it was given.
+// goroutine, and never modifies its input.
 type Evaluation struct {
 	ctx        context.Context
 	activation *activation
 	budget     Budget
 	left       int64
-	missing    error // a capability that an expression asked for in vain
+	missing    error // a capability that an expression needs and the run lacks
 	// taint watches the expression that is being evaluated; nil while the run
 	// knows no Secrets.
 	taint *taint
@@ -56,8 +55,8 @@ func (s *Scope) Evaluate(ctx context.Context, in Input, b Budget) *Evaluation {
 	return e
 }
 
-// Replace goes on with another state of the object. Variables that have a value
-// keep it.
+// Replace continues with another state of the object. Variables that have a value keep
+// it.
 func (e *Evaluation) Replace(object map[string]any) { e.activation.replace(object) }
 
 // Condition evaluates an expression that Scope.Condition compiled.
@@ -90,7 +89,7 @@ func checkSize(x *Expression, v ref.Val) error {
 	return &LimitError{Expression: x.text, Limit: fmt.Sprintf("%d elements in one value", maxElements)}
 }
 
-// evaluate runs a program and pays for it. It may be in the middle of another
+// evaluate runs a program and charges its cost. It may run in the middle of another
 // expression, which uses a variable.
 func (e *Evaluation) evaluate(x *Expression) (ref.Val, error) {
 	defer func(outer *taint) { e.taint = outer }(e.taint)
@@ -115,9 +114,9 @@ func (e *Evaluation) evaluate(x *Expression) (ref.Val, error) {
 	return nil, e.failed(ctx, x, err)
 }
 
-// begin returns the program of an expression: the watched one, with a taint, where
-// there is something to watch: the run knows Secrets, or this expression can be the first
-// to read one, by a language's own variables.
+// begin returns the program of an expression. It is the watched one, with a taint, where
+// the run has read Secrets, or where this expression may be the first to read one
+// through a language's own variables.
 func (e *Evaluation) begin(x *Expression) (cel.Program, error) {
 	in := &e.activation.input
 	secrets := in.Secrets
@@ -133,8 +132,8 @@ func (e *Evaluation) begin(x *Expression) (cel.Program, error) {
 	return program, nil
 }
 
-// pay takes what an expression cost off the budget. What the variables cost that
-// it used first has been taken off already.
+// pay charges the cost of an expression to the budget. The cost of the variables that it
+// used first has been charged already.
 func (e *Evaluation) pay(x *Expression, details *cel.EvalDetails) error {
 	cost := details.ActualCost()
 	if cost == nil {
@@ -147,7 +146,7 @@ func (e *Evaluation) pay(x *Expression, details *cel.EvalDetails) error {
 	return nil
 }
 
-// failed says why an expression has no value.
+// failed returns the error of an expression that has no value.
 func (e *Evaluation) failed(ctx context.Context, x *Expression, err error) error {
 	var limit *LimitError
 	if errors.As(err, &limit) { // of a variable that it uses
@@ -166,7 +165,7 @@ func (e *Evaluation) failed(ctx context.Context, x *Expression, err error) error
 	return &EvaluationError{Expression: x.text, Err: err}
 }
 
-// recoverAs turns a panic in a library, which an expression set off, into its error.
+// recoverAs turns a panic in a library into the error of the expression.
 func recoverAs(x *Expression, err *error) {
 	if p := recover(); p != nil {
 		*err = &EvaluationError{Expression: x.text, Err: fmt.Errorf("internal error, please report it: %v", p)}

@@ -18,14 +18,14 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// maxDocument is how big a JSON patch may make an object: what an API server
-// takes as the body of a request.
+// maxDocument bounds the size of a patched object, in bytes: an API server accepts no
+// larger body.
 const maxDocument = 3 << 20
 
 // applyPatch applies a JSON patch, which is a list of JSONPatch values, to an object,
-// with the library that an API server uses. The object that it returns is the very
-// one that it was given where a test operation does not hold. Warnings tell what
-// other versions of an API server do differently.
+// with the library that an API server uses. Where a test operation does not hold, it
+// returns the very object that it was given. Warnings say what other versions of an API
+// server do differently.
 func applyPatch(live map[string]any, list ref.Val) (out map[string]any, warnings []engine.Warning, err error) {
 	operations, warnings, err := operationsOf(list)
 	if err != nil {
@@ -72,8 +72,8 @@ func operationsOf(list ref.Val) (operations jsonpatch.Patch, warnings []engine.W
 	return operations, warnings, nil
 }
 
-// operationOf is an operation as the library holds it, with null as a value of its
-// own: what decodes a patch from text takes it for no value.
+// operationOf returns an operation as the library holds it, with null as a value: the
+// library's own decoder takes null for no value.
 func operationOf(p *mutation.JSONPatchVal) (jsonpatch.Operation, error) {
 	parts := map[string]any{"op": p.Op, "path": p.Path}
 	if p.From != "" {
@@ -106,9 +106,9 @@ func patchValue(v ref.Val) (any, error) {
 	return v.ConvertToNative(reflect.TypeFor[*structpb.Value]())
 }
 
-// applyOperations applies a patch piece by piece, a piece ending with each copy:
-// an operation that copies the object into itself doubles it, and a few dozen of
-// them would fill any memory.
+// applyOperations applies a patch in pieces that end with a copy: an operation that
+// copies the object into itself doubles it, and a few dozen of them would fill any
+// memory.
 func applyOperations(document []byte, all jsonpatch.Patch) ([]byte, error) {
 	for len(all) > 0 {
 		n := 1
@@ -127,12 +127,12 @@ func applyOperations(document []byte, all jsonpatch.Patch) ([]byte, error) {
 	return document, nil
 }
 
-// objectInList is told of what API servers before 1.37 cannot convert
+// objectInList is the warning about what API servers before 1.37 cannot convert
 // (kubernetes#142181).
 const objectInList = engine.Warning("a list that holds Object{...} as the value of a JSONPatch makes API servers before 1.37 panic: " +
 	"write the elements as maps, or use an apply configuration")
 
-// holdsObjectInList looks for an Object that is an element of a list or a map.
+// holdsObjectInList reports whether an Object is an element of a list or a map.
 func holdsObjectInList(v ref.Val) bool {
 	switch v := v.(type) {
 	case traits.Lister:

@@ -13,24 +13,24 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Atomics says what becomes of an apply configuration that holds an atomic list,
-// map or struct: one that can only be replaced as a whole.
+// Atomics is the treatment of an apply configuration with an atomic list, map or struct:
+// one that can only be replaced as a whole.
 type Atomics int
 
 const (
 	// RefuseAtomic fails with an *AtomicError, as a MutatingAdmissionPolicy does:
-	// what such a value leaves out would be lost.
+	// fields that such a value leaves out would be lost.
 	RefuseAtomic Atomics = iota
 	// ReplaceAtomic replaces atomic values, as server-side apply does.
 	ReplaceAtomic
 )
 
 // merge merges an apply configuration, which is what Object{...} evaluates to,
-// into an object by the schema of its kind, without a look at who owns what
+// into an object by the schema of its kind, whoever owns its fields
 // (pkg/admission/plugin/policy/mutating/patch in k8s.io/apiserver). The object that
 // it returns may share data with both.
 //
-// It fails with a *NoSchemaError where the types are nil, with an *AtomicError, and
+// It fails with a *noSchemaError where the types are nil, with an *AtomicError, and
 // where a value does not fit the schema.
 func merge(live map[string]any, configuration ref.Val, types managedfields.TypeConverter, a Atomics) (map[string]any, error) {
 	fields, err := fieldsOf(configuration)
@@ -65,7 +65,7 @@ func merge(live map[string]any, configuration ref.Val, types managedfields.TypeC
 	return out, nil
 }
 
-// fieldsOf is an apply configuration as an object of its own.
+// fieldsOf converts an apply configuration to an object.
 func fieldsOf(v ref.Val) (map[string]any, error) {
 	configuration, ok := v.(*object)
 	if !ok {
@@ -81,12 +81,12 @@ func fieldsOf(v ref.Val) (map[string]any, error) {
 	return fields.(map[string]any), nil
 }
 
-// asObject is the object for those who ask for its metadata.
+// asObject wraps an object for access to its metadata.
 func asObject(m map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: m}
 }
 
-// atomicPaths lists the atomic values of an apply configuration, in order.
+// atomicPaths returns the paths of the atomic values of an apply configuration, sorted.
 func atomicPaths(v *typed.TypedValue) []string {
 	var found []string
 	findAtomics(&found, nil, atomicWalk{schema: v.Schema(), ref: v.TypeRef(), value: v.AsValue()})

@@ -17,13 +17,13 @@ type Mutation struct {
 	apply func(object map[string]any, v ref.Val, types managedfields.TypeConverter) (Result, error)
 }
 
-// Result is what became of an object.
+// Result is a mutated object.
 type Result struct {
-	// Object is the object as it is after the mutation. It may share data with
-	// what the mutation was given; it is the very object where a test operation
-	// of a JSON patch does not hold.
+	// Object is the object after the mutation. It may share data with the object that
+	// the mutation was given, and is that very object where a test operation of a JSON
+	// patch does not hold.
 	Object map[string]any
-	// Warnings tell what other versions of an API server do differently.
+	// Warnings say what other versions of an API server do differently.
 	Warnings []engine.Warning
 }
 
@@ -54,9 +54,8 @@ func (s *Scope) JSONPatch(expression string) (*Mutation, error) {
 }
 
 // Mutate evaluates a mutation and applies its patch to the object of the
-// evaluation, which stays as it is: Replace goes on with the result. Types are
-// those of the object's kind; a mutation that needs them and gets nil is
-// unsupported.
+// evaluation, which stays as it is: Replace continues with the result. Types are those
+// of the object's kind; a mutation that needs them and gets nil is unsupported.
 func (e *Evaluation) Mutate(m *Mutation, types managedfields.TypeConverter) (r Result, err error) {
 	v, err := e.Value(m.Expression)
 	if err != nil {
@@ -69,7 +68,7 @@ func (e *Evaluation) Mutate(m *Mutation, types managedfields.TypeConverter) (r R
 	return r, nil
 }
 
-// failed says why a patch cannot be applied.
+// failed returns the error of a patch that cannot be applied.
 func (m *Mutation) failed(err error) error {
 	var noSchema *noSchemaError
 	if errors.As(err, &noSchema) {

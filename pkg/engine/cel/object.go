@@ -26,14 +26,13 @@ func patchEnvOptions() []cel.EnvOption {
 	return []cel.EnvOption{common.ResolverEnvOption(resolver{}), library.JSONPatch()}
 }
 
-// resolver knows the types that expressions make patches of. Unlike the API
-// server's own it bounds how big an Object gets, and its Objects may be elements
-// of a list.
+// resolver resolves the types that patches are made of. Unlike the API server's own, it
+// bounds the size of an Object, and its Objects may be elements of a list.
 type resolver struct{}
 
 var _ common.TypeResolver = resolver{}
 
-// Resolve finds a type: Object, Object.spec and so on, and JSONPatch.
+// Resolve returns a type: Object, Object.spec and so on, and JSONPatch.
 func (resolver) Resolve(name string) (common.ResolvedType, bool) {
 	if name == mutation.JSONPatchTypeName {
 		return &mutation.JSONPatchType{}, true
@@ -48,19 +47,19 @@ func (resolver) Resolve(name string) (common.ResolvedType, bool) {
 // has every field.
 type objectType struct{ celType *types.Type }
 
-// HasTrait tells what can be done with values of the type.
+// HasTrait reports whether values of the type have a trait.
 func (t objectType) HasTrait(trait int) bool { return t.celType.HasTrait(trait) }
 
-// TypeName is the path: "Object.spec".
+// TypeName returns the path: "Object.spec".
 func (t objectType) TypeName() string { return t.celType.TypeName() }
 
-// Type is the type as CEL knows it.
+// Type returns the type as CEL knows it.
 func (t objectType) Type() *types.Type { return t.celType }
 
-// FieldNames are not known: there may be any.
+// FieldNames returns no names: there may be any.
 func (objectType) FieldNames() ([]string, bool) { return nil, true }
 
-// Field describes a field, which may hold anything.
+// Field returns the type of a field, which may hold anything.
 func (objectType) Field(name string) (*types.FieldType, bool) {
 	return &types.FieldType{
 		Type: types.DynType,
@@ -78,7 +77,7 @@ func (objectType) Field(name string) (*types.FieldType, bool) {
 	}, true
 }
 
-// Val makes a value, unless it would be too big.
+// Val constructs a value, unless it would be too big.
 func (t objectType) Val(fields map[string]ref.Val) ref.Val {
 	o := &object{objectType: t, fields: fields, size: 1}
 	left := maxElements
@@ -107,10 +106,10 @@ var (
 // Type is the type of the object.
 func (o *object) Type() ref.Type { return o.celType }
 
-// IsZeroValue reports whether it has no field.
+// IsZeroValue reports whether the object has no field.
 func (o *object) IsZeroValue() bool { return len(o.fields) == 0 }
 
-// Value is the object as maps, lists and scalars, or an error of CEL's.
+// Value returns the object as maps, lists and scalars, or a CEL error.
 func (o *object) Value() any {
 	out, err := native(o)
 	if err != nil {
@@ -119,7 +118,7 @@ func (o *object) Value() any {
 	return out
 }
 
-// ConvertToNative gives the object as maps, or as a value of JSON.
+// ConvertToNative returns the object as maps, or as a JSON value.
 func (o *object) ConvertToNative(want reflect.Type) (any, error) {
 	out, err := native(o)
 	if err != nil {
@@ -160,7 +159,7 @@ func (o *object) Equal(other ref.Val) ref.Val {
 	return types.True
 }
 
-// checkNames tells of Objects that stand elsewhere than their type says:
+// checkNames reports Objects that are elsewhere than their type says:
 // "Object.spec{selector: Object.spec.wrong{}}". Lists and maps on the way have no
 // names and do not count.
 func (o *object) checkNames() error { return errors.Join(namesIn(o, o.TypeName())...) }
@@ -193,7 +192,7 @@ func namesIn(v ref.Val, path string) []error {
 	return errs
 }
 
-// native is a value as an object of Kubernetes holds it. Data of the input is
+// native converts a value to what an object of Kubernetes can hold. Data of the input is
 // shared.
 func native(v ref.Val) (any, error) {
 	switch v := v.(type) {
@@ -248,8 +247,8 @@ func nativeMap(m traits.Mapper) (any, error) {
 	return out, nil
 }
 
-// keysOf are the keys of a map, sorted: of several values that are wrong, it is
-// always the same one that an error blames.
+// keysOf returns the keys of a map, sorted, so that an error always reports the same one
+// of several wrong values.
 func keysOf(m traits.Mapper) []ref.Val {
 	keys := map[string]ref.Val{}
 	for it := m.Iterator(); it.HasNext() == types.True; {

@@ -17,9 +17,9 @@ type Scope struct {
 	declared       *apiservercel.DeclType // the variables and their types
 	variables      []variable
 
-	// For those who ask why a condition is false:
-	parser func() (*cel.Env, error) // which keeps what macros were written as
-	parts  sync.Map                 // of expressions, compiled, by their text
+	// To explain conditions that are false:
+	parser func() (*cel.Env, error) // keeps macros as they were written
+	parts  sync.Map                 // compiled parts of expressions, by their text
 }
 
 type variable struct {
@@ -27,7 +27,7 @@ type variable struct {
 	expression *Expression
 }
 
-// NewScope starts a policy, without variables.
+// NewScope returns a scope without variables.
 func (e *Environment) NewScope() (*Scope, error) {
 	s := &Scope{declared: apiservercel.NewObjectType(variablesTypeName, map[string]*apiservercel.DeclField{})}
 	variables := []cel.EnvOption{cel.Variable(variablesName, s.declared.CelType())}
@@ -44,9 +44,9 @@ func (e *Environment) NewScope() (*Scope, error) {
 	return s, err
 }
 
-// Variable compiles a variable, which what is compiled after it may use as
-// variables.NAME. The error is a *CompileError; the name is then known all the
-// same, so that one mistake is told once.
+// Variable compiles a variable. Expressions that are compiled later may use it as
+// variables.NAME. The error is a *CompileError; the name is declared all the same, so
+// that one mistake is reported once.
 func (s *Scope) Variable(name, expression string) error {
 	x, err := s.Compile(expression)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Scope) declare(name string, t *cel.Type) {
 	s.declared.Fields[name] = apiservercel.NewDeclField(name, declaredType(t), true, nil, nil)
 }
 
-// Condition compiles an expression that is true or false. The error is a
+// Condition compiles a boolean expression. The error is a
 // *CompileError.
 func (s *Scope) Condition(expression string) (*Expression, error) {
 	return s.Compile(expression, cel.BoolType)

@@ -14,16 +14,16 @@ import (
 // each join the one before with itself builds a list that no memory holds.
 const maxElements = 100_000
 
-// fits reports whether a value is small enough to be looked at. It takes no longer
-// than MaxElements elements do, however big the value is.
+// fits reports whether a value is small enough to be read. It takes no longer
+// than reading maxElements elements does, however big the value is.
 func fits(v ref.Val) bool {
 	left := maxElements
 	count(v, &left)
 	return left >= 0
 }
 
-// count takes the elements of a value off what is left, and stops when nothing
-// is. Data of the input counts by its size alone: it is no bigger than it was.
+// count subtracts the elements of a value from what is left, and stops when nothing is.
+// Data of the input counts by its length alone: it is no bigger than it was.
 func count(v ref.Val, left *int) {
 	*left--
 	if *left < 0 {
@@ -61,8 +61,8 @@ type container interface {
 	traits.Sizer
 }
 
-// counted reports whether the size of a container says enough: of one that is data
-// of the input, or that is too big for what is left.
+// counted reports whether the length of a container suffices: that of data of the input,
+// or of one that is too big for what is left.
 func counted(c container, left *int) bool {
 	size, ok := c.Size().(types.Int)
 	switch {
@@ -76,9 +76,9 @@ func counted(c container, left *int) bool {
 	return false
 }
 
-// isNative reports whether a container is data of the input and not of literals.
-// Only the library's own containers may be asked for what they hold: those that
-// join others would join all parts of their parts.
+// isNative reports whether a container is data of the input, rather than made by an
+// expression. Only the library's own containers may be asked for their value: those
+// that join others would join all parts of their parts.
 func isNative(v ref.Val) bool {
 	switch reflect.TypeOf(v) {
 	case reflect.TypeOf(types.DefaultTypeAdapter.NativeToValue([]any{})):

@@ -9,9 +9,9 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// UnknownUser is what expressions see as request.userInfo where nobody is known. As
-// in every request there is somebody: has(request.userInfo.username) is true, and
-// an expression that reads a field fails.
+// UnknownUser is what expressions see as request.userInfo where the user is not known.
+// Since every request has a user, has(request.userInfo.username) is true. An
+// expression that reads a field fails.
 type UnknownUser struct{}
 
 var (
@@ -28,15 +28,15 @@ func (UnknownUser) ConvertToNative(reflect.Type) (any, error) { return nil, errU
 // ConvertToType fails: there is nothing to convert.
 func (UnknownUser) ConvertToType(ref.Type) ref.Val { return types.WrapErr(errUnknownUser) }
 
-// Equal fails: nobody can tell.
+// Equal fails: the answer is not known.
 func (UnknownUser) Equal(ref.Val) ref.Val { return types.WrapErr(errUnknownUser) }
 
-// Type is that of something that has fields.
+// Type returns a type that has fields.
 func (UnknownUser) Type() ref.Type {
 	return types.NewObjectType("kubernetes.UserInfo", traits.IndexerType|traits.FieldTesterType)
 }
 
-// Value is the user, who is not there.
+// Value returns the unknown user itself.
 func (u UnknownUser) Value() any { return u }
 
 // Get fails: what a field holds is not known.
@@ -44,7 +44,7 @@ func (UnknownUser) Get(field ref.Val) ref.Val {
 	return types.NewErr("%v: %w", field.Value(), errUnknownUser)
 }
 
-// IsSet tells of the name, which every user has. Of other fields nobody knows.
+// IsSet returns true for the name, which every user has. For other fields it fails.
 func (u UnknownUser) IsSet(field ref.Val) ref.Val {
 	if field.Equal(types.String("username")) == types.True {
 		return types.True

@@ -17,8 +17,8 @@ import (
 type ConditionError struct {
 	Name       string // of the condition
 	Expression string
-	// Found says what the parts of the expression that decide are, such as
-	// "object.spec.replicas is 2"; empty where nobody asks.
+	// Found lists the values that decide, such as "object.spec.replicas is 2"; empty
+	// unless Input.Explain is set.
 	Found []string
 }
 
@@ -31,12 +31,11 @@ func (e *ConditionError) Error() string {
 	return text
 }
 
-// Brief names the condition, without what was found on the one object.
+// Brief names the condition, without what was found on the object.
 func (e *ConditionError) Brief() string { return fmt.Sprintf("match condition %q is false", e.Name) }
 
-// Unmet says why a condition is false that Condition has evaluated. Where the Input
-// wants it explained, the operands that decide are evaluated once more, by
-// themselves.
+// Unmet returns the error for a condition that is false. With Input.Explain, the operands
+// that decide are evaluated once more, by themselves.
 func (e *Evaluation) Unmet(name string, x *Expression) *ConditionError {
 	out := &ConditionError{Name: name, Expression: x.text}
 	if e.activation.input.Explain {
@@ -45,12 +44,12 @@ func (e *Evaluation) Unmet(name string, x *Expression) *ConditionError {
 	return out
 }
 
-// mostFound bounds what is found of one expression.
+// mostFound bounds the values that are listed for one expression.
 const mostFound = 4
 
 func (e *Evaluation) explained(x *Expression) (found []string) {
 	defer func() {
-		if recover() != nil { // in a library, over a part that is strange by itself
+		if recover() != nil { // in a library, over a part that makes no sense by itself
 			found = nil
 		}
 	}()
@@ -81,7 +80,7 @@ func (f *finder) add(format string, args ...any) {
 	}
 }
 
-// isFalse is about a part that is false, and so makes all of it false.
+// isFalse explains a part that is false, and makes the whole false.
 func (f *finder) isFalse(x ast.Expr) {
 	switch {
 	case isHas(x):
@@ -104,35 +103,35 @@ func (f *finder) isFalse(x ast.Expr) {
 	}
 }
 
-// isTrue is about a part that is true, and should not be.
+// isTrue explains a part that is true, and makes the whole false.
 func (f *finder) isTrue(x ast.Expr) {
 	if isHas(x) {
-		f.tell(fieldOf(x))
+		f.operand(fieldOf(x))
 		return
 	}
 	f.operands(x)
 }
 
-// operands tells what a call is made on and with.
+// operands adds the values of the target and the arguments of a call.
 func (f *finder) operands(x ast.Expr) {
 	call := x
 	if macro, ok := f.source.GetMacroCall(x.ID()); ok { // such as exists()
-		f.tell(macro.AsCall().Target())
+		f.operand(macro.AsCall().Target())
 		return
 	}
 	if call.Kind() != ast.CallKind {
-		return // it is false, which has been said
+		return // a bare false: there is nothing to add
 	}
 	if call.AsCall().IsMemberFunction() {
-		f.tell(call.AsCall().Target())
+		f.operand(call.AsCall().Target())
 	}
 	for _, arg := range call.AsCall().Args() {
-		f.tell(arg)
+		f.operand(arg)
 	}
 }
 
-// tell tells the value of an operand, if it is not written there.
-func (f *finder) tell(x ast.Expr) {
+// operand adds the value of an operand, unless it is a literal.
+func (f *finder) operand(x ast.Expr) {
 	if x == nil || x.Kind() == ast.LiteralKind || x.Kind() == ast.ListKind || x.Kind() == ast.MapKind {
 		return
 	}
@@ -141,8 +140,8 @@ func (f *finder) tell(x ast.Expr) {
 	}
 }
 
-// value evaluates a part by itself; nil where that cannot be done, or should not:
-// a function of the language may ask the world, or draw a random value.
+// value evaluates a part by itself. It returns nil where that is not possible, or not
+// safe: a function of the language may query the cluster, or draw a random value.
 func (f *finder) value(x ast.Expr) ref.Val {
 	text, err := cel.ExprToString(x, f.source)
 	if err != nil {
@@ -159,7 +158,7 @@ func (f *finder) value(x ast.Expr) ref.Val {
 	return v
 }
 
-// asksMore reports whether an expression names more than what it was given.
+// asksMore reports whether an expression names more than its input.
 func (e *Evaluation) asksMore(x *Expression) bool {
 	for name := range x.uses {
 		if _, extra := e.activation.input.Extra[name]; extra || name == authorizerName {
@@ -185,7 +184,7 @@ func fieldOf(x ast.Expr) ast.Expr {
 	return ast.NewExprFactory().NewSelect(0, x.AsSelect().Operand(), x.AsSelect().FieldName())
 }
 
-// shown is a value in few words, and none that a Secret holds.
+// shown describes a value briefly; values of Secrets are hidden.
 func (e *Evaluation) shown(v ref.Val) string {
 	if e.seesSecret() {
 		return hidden
@@ -212,7 +211,7 @@ func (e *Evaluation) shown(v ref.Val) string {
 
 const hidden = "***"
 
-// seesSecret reports whether one of the objects that expressions see is a Secret.
+// seesSecret reports whether an object that expressions see is a Secret.
 func (e *Evaluation) seesSecret() bool {
 	in := &e.activation.input
 	for _, object := range []any{in.Object, in.OldObject, in.Params, in.RequestMap["object"], in.RequestMap["oldObject"]} {

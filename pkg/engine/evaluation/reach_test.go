@@ -109,15 +109,15 @@ func TestReasonsOfUntriggeredRules(t *testing.T) {
 	}{
 		"none is what it waits for": {
 			others: world{secretObject("s"), configMap("third")},
-			want:   "no object sets the rule off: it waits for ConfigMap trigger-*, ConfigMap default/other, of which the run saw none",
+			want:   "no object triggers the rule: its triggers are ConfigMap trigger-*, ConfigMap default/other, and the run saw none",
 		},
 		"one that could does not match": {
 			others: world{secretObject("s"), configMap("other")},
-			want:   "no object sets the rule off, of 1 that could: ConfigMap default/other: does not match: names: wants trigger-*, is other",
+			want:   "no object triggers the rule, of 1 that could: ConfigMap default/other: does not match: names: wants trigger-*, is other",
 		},
 		"one is held back, which is nearer than not to match": {
 			others: world{configMap("other"), configMap("held-1"), configMap("held-2")},
-			want:   "no object sets the rule off, of 3 that could: ConfigMap default/held-1: skipped: a precondition does not hold",
+			want:   "no object triggers the rule, of 3 that could: ConfigMap default/held-1: skipped: a precondition does not hold",
 		},
 		"another name": {
 			others: world{configMap("trigger-1")}, targets: []engine.Selection{named("default", "settings")},
@@ -215,7 +215,7 @@ func isAsked(k engine.ObjectKey) bool { return k.Name == "asked" }
 func TestReasonsNameTheKindOfTheTrigger(t *testing.T) {
 	w := world{secretObject("asked"), secretObject("other")}
 	got := reasons(t, w, evaluation.Options{Reasons: true}, pointing{rule: rule{name: "p"}})
-	want := []string{"Secret default/asked not-matched: no object sets the rule off: it waits for ConfigMap trigger-*, ConfigMap default/other, of which the run saw none"}
+	want := []string{"Secret default/asked not-matched: no object triggers the rule: its triggers are ConfigMap trigger-*, ConfigMap default/other, and the run saw none"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
@@ -227,18 +227,18 @@ func TestReasonsNameTheNamespaceOfTheRun(t *testing.T) {
 		want   string
 	}{
 		"none could": {
-			want: ": it waits for ConfigMap trigger-*, ConfigMap default/other, and the run reads namespace shop alone",
+			want: ": its triggers are ConfigMap trigger-*, ConfigMap default/other, and the run reads only namespace shop",
 		},
 		"one could": {
 			others: world{configMap("held-1")},
 			want: ", of 1 that could: ConfigMap default/held-1: skipped: a precondition does not hold; " +
-				"it also waits for ConfigMap default/other, and the run reads namespace shop alone",
+				"its triggers also include ConfigMap default/other, and the run reads only namespace shop",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := append(world{configMap("asked")}, tc.others...)
 			got := reasons(t, w, evaluation.Options{Reasons: true, Chosen: isAsked, Namespace: "shop"}, pointing{rule: rule{name: "p"}})
-			want := []string{"ConfigMap default/asked not-matched: no object sets the rule off" + tc.want}
+			want := []string{"ConfigMap default/asked not-matched: no object triggers the rule" + tc.want}
 			if d := cmp.Diff(want, got); d != "" {
 				t.Error(d)
 			}

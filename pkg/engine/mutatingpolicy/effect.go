@@ -18,7 +18,7 @@ type effect struct {
 	rule      *rule
 	trigger   engine.Target
 	operation engine.Operation
-	created   bool // the trigger only sets off the rule as if it were created
+	created   bool // the trigger only triggers the rule as if it were created
 	subjects  engine.Selection
 	resource  schema.GroupVersionResource
 	listed    bool // resource rules name the subjects, and have to select each of them
@@ -46,7 +46,7 @@ func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.
 	return out, nil
 }
 
-// propagate decides whether the trigger sets off the rule, if need be as if the
+// propagate decides whether the trigger triggers the rule, if need be as if the
 // trigger were created. It returns what the rule does, or the step of what kept
 // it from doing anything.
 func (r *rule) propagate(ctx context.Context, trigger engine.Target, w *engine.World, sink engine.Sink) ([]*effect, *engine.Step) {
@@ -128,7 +128,7 @@ func (e *execution) effects() ([]*effect, error) {
 // Rule is the rule that acts.
 func (f *effect) Rule() engine.RuleRef { return f.rule.ref }
 
-// Trigger is the object that set it off.
+// Trigger returns the object that triggered it.
 func (f *effect) Trigger() engine.ObjectKey { return f.trigger.Key }
 
 // Subjects names the objects to change.

@@ -7,39 +7,38 @@ import (
 	"strings"
 )
 
-// The bounds of what Seen tells.
+// The bounds of what Found reports.
 const (
-	mostSeen      = 3  // pairs, or keys of others
-	mostSeenBytes = 80 // of one value
+	mostFound      = 3  // pairs, or keys of others
+	mostFoundBytes = 80 // of one value
 )
 
-// Found says briefly what labels have of what the selector asks about, for a reason
-// that goes on "wants app=web, ...": "has app=db", "has no app, only team=shop",
-// "has none".
+// Found describes what a set of labels has of those that the selector asks for, to go on
+// after "wants app=web, ": "has app=db", "has no app, only team=shop", "has none".
 func (l *Labels) Found(set map[string]string) string {
 	keys := slices.Collect(maps.Keys(l.source.MatchLabels))
 	for i := range l.source.MatchExpressions {
 		keys = append(keys, l.source.MatchExpressions[i].Key)
 	}
 	slices.Sort(keys)
-	return seen(set, slices.Compact(keys), func(key string) string { return key + "=" + shortened(set[key]) })
+	return found(set, slices.Compact(keys), func(key string) string { return key + "=" + shortened(set[key]) })
 }
 
-// FoundAnnotations is what Labels.Seen says, for annotations and the pairs that are asked of
-// them. The values of others are not told: one may hold the whole object.
+// FoundAnnotations is Labels.Found for annotations and the patterns that they are
+// compared with. Values of other annotations are left out: one may hold the whole object.
 func FoundAnnotations(set, patterns map[string]string) string {
-	return seen(set, slices.Sorted(maps.Keys(patterns)), func(key string) string { return key })
+	return found(set, slices.Sorted(maps.Keys(patterns)), func(key string) string { return key })
 }
 
-func seen(set map[string]string, keys []string, other func(key string) string) string {
+func found(set map[string]string, keys []string, other func(key string) string) string {
 	own := slices.Sorted(maps.Keys(set))
 	var have, lack []string
 	for _, key := range keys {
-		found := slices.DeleteFunc(slices.Clone(own), func(k string) bool { return !MatchWildcard(key, k) })
-		for _, k := range found {
+		matching := slices.DeleteFunc(slices.Clone(own), func(k string) bool { return !MatchWildcard(key, k) })
+		for _, k := range matching {
 			have = append(have, k+"="+shortened(set[k]))
 		}
-		if len(found) == 0 {
+		if len(matching) == 0 {
 			lack = append(lack, "no "+key)
 		}
 	}
@@ -56,15 +55,15 @@ func seen(set map[string]string, keys []string, other func(key string) string) s
 }
 
 func few(parts []string) string {
-	if more := len(parts) - mostSeen; more > 0 {
-		return strings.Join(parts[:mostSeen], ", ") + fmt.Sprintf(" and %d more", more)
+	if more := len(parts) - mostFound; more > 0 {
+		return strings.Join(parts[:mostFound], ", ") + fmt.Sprintf(" and %d more", more)
 	}
 	return strings.Join(parts, ", ")
 }
 
 func shortened(value string) string {
-	if len(value) <= mostSeenBytes {
+	if len(value) <= mostFoundBytes {
 		return value
 	}
-	return strings.ToValidUTF8(value[:mostSeenBytes], "") + "..."
+	return strings.ToValidUTF8(value[:mostFoundBytes], "") + "..."
 }

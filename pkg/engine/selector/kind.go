@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kind is a pattern of kinds as Kyverno writes them: each part may hold `*` and
+// Kind is a pattern of kinds as Kyverno writes them: each part may contain `*` and
 // `?` and is case sensitive. An empty Subresource is the object itself.
 type Kind struct {
 	Group, Version, Kind, Subresource string
@@ -18,7 +18,7 @@ type Kind struct {
 // (pkg/utils/kube/kind.go).
 var versionText = regexp.MustCompile(`^(v\d+((alpha|beta)\d+)?|\*)$`)
 
-// ParseKind reads Kyverno's kind grammar: "Pod", "v1/Pod", "apps/v1/Deployment",
+// ParseKind parses Kyverno's kind grammar: "Pod", "v1/Pod", "apps/v1/Deployment",
 // "Pod/exec", "Pod.status", "v1/Pod/exec", "apps/v1/Deployment/scale", "*/*".
 // A part that is left out stands for any group or version; only "*/*", which is
 // everything with all subresources, opens the subresource too. It returns an
@@ -78,7 +78,7 @@ func (k Kind) Matches(gvk schema.GroupVersionKind, subresource string) bool {
 // Plain reports whether the kind itself is a plain name.
 func (k Kind) Plain() bool { return !HasWildcard(k.Kind) }
 
-// String is the shortest text that parses to the kind.
+// String returns the shortest text that parses to the kind.
 func (k Kind) String() string {
 	if k == (Kind{"*", "*", "*", "*"}) {
 		return "*/*"

@@ -12,13 +12,13 @@ import (
 // Labels is a compiled label selector.
 type Labels struct {
 	exact    labels.Selector       // used when wild is nil
-	wild     *metav1.LabelSelector // holds wildcards that only an object's own labels can expand
-	wildKeys []string              // the keys of wild's matchLabels in order
+	wild     *metav1.LabelSelector // has wildcards, which an object's own labels expand
+	wildKeys []string              // the keys of wild.MatchLabels, sorted
 	source   *metav1.LabelSelector
 }
 
-// NewLabels compiles a selector; `*` and `?` in matchLabels have no meaning to
-// it. It returns an error for what no API server would accept.
+// NewLabels compiles a selector in which `*` and `?` have no meaning. It returns an
+// error for what no API server would accept.
 func NewLabels(s *metav1.LabelSelector) (*Labels, error) {
 	exact, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
@@ -43,15 +43,15 @@ func NewWildcardLabels(s *metav1.LabelSelector) (*Labels, error) {
 		return NewLabels(s)
 	}
 	l := &Labels{wild: s, wildKeys: keys, source: s}
-	// Expanding against no labels yields what must hold for every object, so it
-	// tells now whether the rest of the selector can ever be valid.
+	// The expansion without labels has what does not depend on the object: if that is
+	// invalid, the selector always is.
 	if _, err := metav1.LabelSelectorAsSelector(l.expand(nil)); err != nil {
 		return nil, err
 	}
 	return l, nil
 }
 
-// Matches reports whether an object's labels are selected.
+// Matches reports whether an object with these labels is selected.
 func (l *Labels) Matches(set map[string]string) bool {
 	if l.wild == nil {
 		return l.exact.Matches(labels.Set(set))
@@ -69,7 +69,7 @@ func (l *Labels) Exact() *metav1.LabelSelector {
 	return l.source
 }
 
-// String is the selector as kubectl's --selector would write it, wildcards included.
+// String returns the selector as kubectl's --selector would write it, wildcards included.
 func (l *Labels) String() string {
 	if l.wild == nil {
 		return metav1.FormatLabelSelector(l.source)
@@ -107,8 +107,8 @@ func expandPair(key, value string, set map[string]string, own []string) (string,
 	return plain.Replace(key), plain.Replace(value)
 }
 
-// Pairs reports whether each pattern pair fits at least one pair of the set in
-// both key and value, as Kyverno matches annotations.
+// Pairs reports whether each pair of patterns matches the key and value of at least one
+// pair of the set, as Kyverno matches annotations.
 func Pairs(patterns, set map[string]string) bool {
 	for key, value := range patterns {
 		if !hasPair(key, value, set) {
@@ -131,7 +131,7 @@ func hasPair(key, value string, set map[string]string) bool {
 	return false
 }
 
-// AnyOf reports whether one of the patterns covers the text.
+// AnyOf reports whether one of the patterns matches the text.
 func AnyOf(patterns []string, text string) bool {
 	for _, pattern := range patterns {
 		if MatchWildcard(pattern, text) {

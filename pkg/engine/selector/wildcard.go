@@ -5,13 +5,13 @@ import (
 	"unicode/utf8"
 )
 
-// MatchWildcard reports whether pattern covers the whole of text: `*` stands for any run
-// of characters, `/` included, and `?` for exactly one character. There is no
-// escape. An empty pattern covers empty text only. It needs no more than
-// len(pattern)*len(text) steps, whatever the number of stars.
+// MatchWildcard reports whether pattern matches the whole of text: `*` matches any run of
+// characters, `/` included, and `?` exactly one character. There is no escape. An empty
+// pattern matches empty text only. It takes at most len(pattern)*len(text) steps,
+// whatever the number of stars.
 func MatchWildcard(pattern, text string) bool {
 	p, t := 0, 0
-	star, mark := -1, 0 // the last `*`, and where the text behind its run begins
+	star, mark := -1, 0 // the last `*`, and where the text after its run begins
 	for t < len(text) {
 		switch next, size := character(text, t); {
 		case p < len(pattern) && pattern[p] == '*':
@@ -37,7 +37,7 @@ func MatchWildcard(pattern, text string) bool {
 	return p == len(pattern)
 }
 
-// HasWildcard reports whether text is a pattern and not a plain name.
+// HasWildcard reports whether text contains `*` or `?`.
 func HasWildcard(text string) bool { return strings.ContainsAny(text, "*?") }
 
 // character returns the character at i and its length; a byte that is not

@@ -3,5 +3,5 @@
 //
 // MutatingAdmissionPolicy and Kyverno's MutatingPolicy share the fields and their
 // meaning. What differs is the caller's: defaults, bindings, autogen. The package knows no
-// CEL, which is why it is not a part of package cel.
+// CEL, so it is not part of package cel.
 package match
