@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// harmful tells whether a character could act on a terminal, or make a line read
-// as something that it is not: control characters, and those that change the
-// direction of writing or have no width.
-func harmful(r rune) bool {
+// Harmful reports whether a character could act on a terminal, or make a line read as
+// something that it is not: control characters, and those that change the direction of
+// writing or have no width.
+func Harmful(r rune) bool {
 	switch {
 	case r == utf8.RuneError, r == '\u2028', r == '\u2029':
 		return true
@@ -20,11 +20,11 @@ func harmful(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
 }
 
-// EscapeLine makes a text one harmless line: what could act on a terminal or a CI runner,
-// or mislead a reader, is shown by codes, and so are line breaks.
+// EscapeLine returns a text as one line: what could act on a terminal or a CI runner, or
+// mislead a reader, is shown by codes, and so are line breaks.
 func EscapeLine(s string) string { return disarm(Escape(s, "")) }
 
-// EscapeLines is Line for a text whose line breaks and tabs stay.
+// EscapeLines is EscapeLine for a text whose line breaks and tabs stay.
 func EscapeLines(s string) string { return disarm(Escape(s, "\n\t")) }
 
 // workflowCommand is how a command to the runner of GitHub Actions begins, which
@@ -43,8 +43,8 @@ func disarm(s string) string {
 	return strings.ReplaceAll(s, olderCommand, `#\x23[`)
 }
 
-// Escape shows by codes what could act on a terminal or mislead a reader, but for
-// the characters to keep. It is for what programs read: unlike Line and Lines it
+// Escape shows by codes what could act on a terminal or mislead a reader, but for the
+// characters to keep. It is for what programs read: unlike EscapeLine and EscapeLines it
 // leaves alone what a CI runner would take for a command.
 func Escape(s, keep string) string {
 	if printable(s, keep) {
@@ -53,7 +53,7 @@ func Escape(s, keep string) string {
 	var b strings.Builder
 	for i, r := range s {
 		switch {
-		case !harmful(r) || strings.ContainsRune(keep, r):
+		case !Harmful(r) || strings.ContainsRune(keep, r):
 			b.WriteRune(r)
 		case r == utf8.RuneError:
 			_, size := utf8.DecodeRuneInString(s[i:])
@@ -75,7 +75,7 @@ func Escape(s, keep string) string {
 	return b.String()
 }
 
-// printable tells whether a text is nothing but printable ASCII and what is kept,
+// printable reports whether a text is nothing but printable ASCII and what is kept,
 // as nearly all are.
 func printable(s, keep string) bool {
 	for i := range len(s) {
@@ -86,11 +86,11 @@ func printable(s, keep string) bool {
 	return true
 }
 
-// EscapeJSON writes, in a JSON document, the characters that JSON allows and a terminal may act on
-// as the escapes that mean the same. Outside of its strings JSON has none of
+// EscapeJSON replaces, in a JSON document, the characters that JSON allows and a terminal
+// may act on by the escapes that mean the same. Outside of its strings JSON has none of
 // them but line breaks.
 func EscapeJSON(text []byte) []byte {
-	suspect := func(r rune) bool { return r >= 0x7f && harmful(r) && r != utf8.RuneError }
+	suspect := func(r rune) bool { return r >= 0x7f && Harmful(r) && r != utf8.RuneError }
 	if bytes.IndexFunc(text, suspect) < 0 {
 		return text
 	}

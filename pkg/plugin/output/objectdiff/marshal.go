@@ -4,18 +4,105 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// MarshalYAML writes a value as YAML as the library does, and can write every text
-// that JSON can: the library refuses to read some control characters back from the
-// JSON that it goes through, so that one object could end a run.
+// MarshalYAML returns a value as YAML as the library writes it, except that characters
+// that a terminal acts on, or that mislead a reader, are escapes in quotes.
 func MarshalYAML(v any) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("writing YAML: %w", err)
 	}
+	if bytes.IndexFunc(text, misleading) < 0 && !separator.Match(text) {
+		return fromJSON(text)
+	}
+	// The library has escapes, but not for these characters. So each goes through it as
+	// its code between marks, which are control characters: for these it has.
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var plain any
+	if err := decoder.Decode(&plain); err != nil {
+		return nil, fmt.Errorf("writing YAML: %w", err)
+	}
+	out, err := marshal(markMisleading(plain))
+	return markedCode.ReplaceAllFunc(out, func(m []byte) []byte {
+		code, _ := strconv.ParseUint(string(m[len(yamlMark):len(m)-len(yamlMark)]), 16, 32)
+		switch {
+		case code <= 0xff:
+			return fmt.Appendf(nil, `\x%02x`, code)
+		case code <= 0xffff:
+			return fmt.Appendf(nil, `\u%04x`, code)
+		}
+		return fmt.Appendf(nil, `\U%08x`, code)
+	}), err
+}
+
+// mark stands around the code of a character, and yamlMark is what YAML writes for it.
+const (
+	mark     = '\x01'
+	yamlMark = `\x01`
+)
+
+var (
+	markedCode = regexp.MustCompile(`\\x01[0-9a-f]+\\x01`)
+	separator  = regexp.MustCompile(`\\u202[89]`) // as JSON may write them
+)
+
+// markMisleading returns a copy of a JSON value whose misleading characters are their
+// codes between marks.
+func markMisleading(v any) any {
+	switch v := v.(type) {
+	case string:
+		var b strings.Builder
+		for _, r := range v {
+			if r == mark || misleading(r) {
+				fmt.Fprintf(&b, "%c%x%c", mark, r, mark)
+			} else {
+				b.WriteRune(r)
+			}
+		}
+		return b.String()
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = markMisleading(v[i])
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, value := range v {
+			out[markMisleading(key).(string)] = markMisleading(value)
+		}
+		return out
+	}
+	return v
+}
+
+// misleading reports whether YAML holds a character as it is that a reader should not
+// see so.
+func misleading(r rune) bool { return r > 0xff && r != utf8.RuneError && redact.Harmful(r) }
+
+// marshal returns a value as YAML as the library writes it, and can write every text
+// that JSON can.
+func marshal(v any) ([]byte, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("writing YAML: %w", err)
+	}
+	return fromJSON(text)
+}
+
+// fromJSON is the library, which refuses to read some control characters back from the
+// JSON that it goes through, so that one object could end a run.
+func fromJSON(text []byte) ([]byte, error) {
 	out, err := yaml.JSONToYAML(escaped(text))
 	if err != nil {
 		return nil, fmt.Errorf("writing YAML: %w", err)

@@ -208,7 +208,7 @@ func (w *YAMLWriter) text(s string) (string, error) {
 }
 
 func marshalScalar(v any) (string, error) {
-	out, err := MarshalYAML(v)
+	out, err := marshal(v)
 	return strings.TrimSuffix(string(out), "\n"), err
 }
 

@@ -152,3 +152,24 @@ func TestEveryLineHasAPlace(t *testing.T) {
 		}
 	}
 }
+
+// What could mislead a reader is an escape, and reads as what was meant.
+func TestMarshalYAMLEscapes(t *testing.T) {
+	for text, want := range map[string]string{
+		"a":                     "k: a\n",
+		"a\u202eb":              `k: "a\u202eb"` + "\n",
+		"\u2028":                `k: "\u2028"` + "\n",
+		"\U000e0001 \u200b":     `k: "\U000e0001 \u200b"` + "\n",
+		"\x01202e\x01\u202e":    `k: "\x01202e\x01\u202e"` + "\n",
+		`\x01202e\x01` + "\x01": `k: "\\x01202e\\x01\x01"` + "\n",
+	} {
+		got, err := MarshalYAML(map[string]any{"k": text})
+		if err != nil || string(got) != want {
+			t.Errorf("%q: got %s, %v; want %s", text, got, err, want)
+		}
+		var again map[string]string
+		if err := yaml.Unmarshal(got, &again); err != nil || again["k"] != text {
+			t.Errorf("%q reads as %q, %v", text, again["k"], err)
+		}
+	}
+}

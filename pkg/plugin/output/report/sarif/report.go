@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -207,7 +208,7 @@ func (p *Report) write(before string, v any) error {
 	if err := e.Encode(v); err != nil {
 		return fmt.Errorf("writing SARIF: %w", err)
 	}
-	_, err := p.out.Write(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+	_, err := p.out.Write(redact.EscapeJSON(bytes.TrimSuffix(b.Bytes(), []byte("\n"))))
 	return err
 }
 
