@@ -12,7 +12,7 @@ import (
 )
 
 type reportChange struct {
-	Object Object `json:"object"`
+	Object engine.ObjectKey `json:"object"`
 	// Before and After are there only where they differ.
 	Before map[string]any `json:"before,omitempty"`
 	After  map[string]any `json:"after,omitempty"`
@@ -32,18 +32,18 @@ type reportField struct {
 	Kind    string `json:"kind"`
 	From    any    `json:"from,omitempty"`
 	To      any    `json:"to,omitempty"`
-	Rule
+	engine.RuleRef
 }
 
 type reportStep struct {
-	Rule
-	Outcome       string   `json:"outcome"`
-	AsCreated     bool     `json:"asCreated,omitempty"`
-	NotIdempotent string   `json:"notIdempotent,omitempty"`
-	Trigger       *Object  `json:"trigger,omitempty"`
-	Reason        string   `json:"reason,omitempty"`
-	Fields        []string `json:"fields,omitempty"` // paths that the rule changed
-	Warnings      []string `json:"warnings,omitempty"`
+	engine.RuleRef
+	Outcome       string           `json:"outcome"`
+	AsCreated     bool             `json:"asCreated,omitempty"`
+	NotIdempotent string           `json:"notIdempotent,omitempty"`
+	Trigger       engine.ObjectKey `json:"trigger,omitzero"`
+	Reason        string           `json:"reason,omitempty"`
+	Fields        []string         `json:"fields,omitempty"` // paths that the rule changed
+	Warnings      []string         `json:"warnings,omitempty"`
 }
 
 type reportSummary struct {
@@ -57,7 +57,7 @@ type reportSummary struct {
 }
 
 type reportRuleSummary struct {
-	Rule
+	engine.RuleRef
 	Outcomes map[engine.Outcome]int `json:"outcomes"`
 }
 
@@ -66,7 +66,7 @@ type encoder struct{ output.Options }
 
 // reported is a change as the report holds it.
 func (o *encoder) reported(c *engine.Change) reportChange {
-	out := reportChange{Object: ObjectOf(c.Subject), NotMatched: len(c.NotMatched)}
+	out := reportChange{Object: c.Subject, NotMatched: len(c.NotMatched)}
 	if c.Changed() {
 		before, after := redact.States(o.Masker, c, redact.Configured)
 		if before != nil {
@@ -106,21 +106,17 @@ func (o *encoder) field(c *engine.Change, f *engine.FieldChange) reportField {
 	from, to := redact.Values(o.Masker, c, f)
 	return reportField{
 		Path: engine.PathString(o.Masker.Path(f.Path)), Kind: string(f.Kind),
-		From: from, To: to, Rule: RuleOf(f.Rule),
+		From: from, To: to, RuleRef: f.Rule,
 	}
 }
 
 func (o *encoder) stepOf(s *engine.Step) reportStep {
 	out := reportStep{
-		Rule: RuleOf(s.Rule), Outcome: string(s.Outcome), AsCreated: s.AsCreated,
+		RuleRef: s.Rule, Outcome: string(s.Outcome), AsCreated: s.AsCreated, Trigger: s.Trigger,
 		NotIdempotent: o.Masker.Text(s.NotIdempotent), Warnings: o.warningTexts(s.Warnings),
 	}
 	for i := range s.Fields {
 		out.Fields = append(out.Fields, engine.PathString(o.Masker.Path(s.Fields[i].Path)))
-	}
-	if s.Trigger != (engine.ObjectKey{}) {
-		trigger := ObjectOf(s.Trigger)
-		out.Trigger = &trigger
 	}
 	if s.Err != nil {
 		out.Reason = strings.ToValidUTF8(o.Masker.Text(s.Err.Error()), "\ufffd")
@@ -142,7 +138,7 @@ func summaryOf(s engine.Summary) reportSummary {
 		Incomplete: s.Incomplete, Warnings: s.Warnings, Restarts: reportRestarts(s.Restarts), Rules: []reportRuleSummary{},
 	}
 	for _, r := range s.Rules {
-		out.Rules = append(out.Rules, reportRuleSummary{Rule: RuleOf(r.Rule), Outcomes: r.Outcomes})
+		out.Rules = append(out.Rules, reportRuleSummary{RuleRef: r.Rule, Outcomes: r.Outcomes})
 	}
 	return out
 }

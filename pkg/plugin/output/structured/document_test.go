@@ -86,11 +86,11 @@ func TestALineIsHarmlessAndMeansTheSame(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestObjectsAreNamedAsInManifests(t *testing.T) {
 	key := engine.ObjectKey{Version: "v1", Namespace: "n", Name: "a", UID: "u", Subresource: "status"}
 	key.Group, key.Kind = "apps", "Deployment"
-	want := structured.Object{APIVersion: "apps/v1", Kind: "Deployment", Subresource: "status", Namespace: "n", Name: "a", UID: "u"}
-	if diff := cmp.Diff(want, structured.ObjectOf(key)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
+	const want = `{"apiVersion":"apps/v1","kind":"Deployment","subresource":"status","namespace":"n","name":"a","uid":"u"}` + "\n"
+	if got, err := structured.MarshalLine(key); err != nil || got != want {
+		t.Errorf("got %s, %v; want %s", got, err, want)
 	}
 }

@@ -99,8 +99,8 @@ type Patches struct{ output.Options }
 func NewPatches(o output.Options) *Patches { return &Patches{o} }
 
 type objectPatch struct {
-	Object Object      `json:"object"`
-	Patch  []diff.Edit `json:"patch"`
+	Object engine.ObjectKey `json:"object"`
+	Patch  []diff.Edit      `json:"patch"`
 }
 
 // Print prints the patch of an object that would change. An object that is not
@@ -114,7 +114,7 @@ func (p *Patches) Print(e output.Event) error {
 	if !c.Changed() {
 		return nil
 	}
-	out, err := MarshalLine(objectPatch{Object: ObjectOf(c.Subject), Patch: p.patch(c.Change)})
+	out, err := MarshalLine(objectPatch{Object: c.Subject, Patch: p.patch(c.Change)})
 	if err != nil {
 		return fmt.Errorf("%s: writing JSON: %w", c.Subject, err)
 	}

@@ -1,6 +1,7 @@
 package structured
 
 import (
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
@@ -27,12 +28,12 @@ type resultSummary struct {
 }
 
 type reportResult struct {
-	Object  Object        `json:"object"`
-	Outcome apply.Outcome `json:"outcome"`
-	Method  string        `json:"method,omitempty"`
-	Reason  string        `json:"methodReason,omitempty"`
-	DryRun  string        `json:"dryRun,omitempty"`
-	Retries int           `json:"retries,omitempty"`
+	Object  engine.ObjectKey `json:"object"`
+	Outcome apply.Outcome    `json:"outcome"`
+	Method  string           `json:"method,omitempty"`
+	Reason  string           `json:"methodReason,omitempty"`
+	DryRun  string           `json:"dryRun,omitempty"`
+	Retries int              `json:"retries,omitempty"`
 	// Takeovers are the managers that lost fields by the write.
 	Takeovers []reportTakeover `json:"takeovers,omitempty"`
 	Notes     []string         `json:"notes,omitempty"`
@@ -41,7 +42,7 @@ type reportResult struct {
 	Instead string `json:"instead,omitempty"`
 	// Status is the outcome of the rules: Completed, Failed or Skipped.
 	Status output.RuleStatus `json:"status"`
-	Rules  []Rule            `json:"rules,omitempty"`
+	Rules  []engine.RuleRef  `json:"rules,omitempty"`
 }
 
 type reportTakeover struct {
@@ -65,11 +66,8 @@ func (p *Results) Print(e output.Event) error {
 
 func (o *encoder) result(w output.Written) reportResult {
 	out := reportResult{
-		Object: ObjectOf(w.Key), Outcome: w.Outcome, Method: string(w.Method), DryRun: o.DryRun, Retries: w.Retries,
-		Instead: w.Instead, Status: w.RuleStatus(),
-	}
-	for _, rule := range w.Rules {
-		out.Rules = append(out.Rules, RuleOf(rule))
+		Object: w.Key, Outcome: w.Outcome, Method: string(w.Method), DryRun: o.DryRun, Retries: w.Retries,
+		Instead: w.Instead, Status: w.RuleStatus(), Rules: w.Rules,
 	}
 	for _, t := range w.Takeovers {
 		out.Takeovers = append(out.Takeovers, reportTakeover{t.Manager, t.Verdict, o.Masker.Text(t.String())})
