@@ -22,6 +22,7 @@ type Conditions struct {
 type condition struct {
 	key, value *variables.Template
 	operator   Operator
+	fixed      *comparison // nil where the value holds variables
 	message    string
 	place      string // such as "all[0]"
 	written    string // the key as the policy has it, where that holds variables
@@ -139,6 +140,13 @@ func parseCondition(fields map[string]any, place string, path []string) (conditi
 	if c.operator == "" {
 		return c, &ParseError{Path: place, Err: fmt.Errorf("no operator")}
 	}
+	if c.value == nil || c.value.Static() {
+		value, err := render(c.value, nil)
+		if err != nil {
+			return c, &ParseError{Path: place + ".value", Err: err}
+		}
+		c.fixed = compile(c.operator, value)
+	}
 	if text, ok := fields["key"].(string); ok && !c.key.Static() {
 		c.written = strings.TrimSpace(text)
 	}
@@ -179,13 +187,18 @@ func (c *condition) evaluate(s *variables.Scope) (*Failure, error) {
 	if err != nil {
 		return nil, err
 	}
-	value, err := render(c.value, s)
-	if err != nil {
-		return nil, err
+	comparison := c.fixed
+	if comparison == nil {
+		value, err := c.value.Render(s)
+		if err != nil {
+			return nil, err
+		}
+		comparison = compile(c.operator, value)
 	}
-	if c.operator.Holds(key, value) {
+	if comparison.holds(key) {
 		return nil, nil
 	}
+	value := comparison.value
 	return &Failure{
 		Key: key, Operator: c.operator, Value: value, Message: c.message, Place: c.place, Written: c.written,
 		Discreet: isSecret(c.key, key, s) || isSecret(c.value, value, s),

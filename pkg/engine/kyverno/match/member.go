@@ -13,20 +13,48 @@ import (
 // rangePattern is a range of Kyverno's patterns: "1-5", "100Mi-1Gi".
 var rangePattern = regexp.MustCompile(`^([-+]?\d+(?:\.\d+)?[A-Za-z]*)-([-+]?\d+(?:\.\d+)?[A-Za-z]*)$`)
 
+// membership is a value as what it may have as members.
+type membership struct {
+	members []string
+	valid   bool // a value of another type has no members
+	listed  bool // it is a list, not a text
+	texts   bool // a list of nothing but texts
+	// Of a text that is a range, for operators that know ranges.
+	inside, outside *pattern.Pattern
+}
+
+func membershipOf(o Operator, value any) membership {
+	switch v := value.(type) {
+	case []any:
+		notText := func(member any) bool { _, ok := member.(string); return !ok }
+		return membership{members: texts(v), valid: true, listed: true, texts: !slices.ContainsFunc(v, notText)}
+	case string:
+		m := membership{}
+		m.members, m.valid = listOf(v)
+		if ends := rangePattern.FindStringSubmatch(v); ends != nil && !o.old() {
+			m.inside, m.outside = pattern.Compile(v), pattern.Compile(ends[1]+"!-"+ends[2])
+		}
+		return m
+	case nil, map[string]any:
+		return membership{}
+	}
+	return membership{members: []string{fmt.Sprint(value)}}
+}
+
 // member evaluates the In family. A value of a type that holds no members
 // satisfies neither an operator nor its negation.
-func (o Operator) member(key, value any) bool {
+func (c *comparison) member(key any) bool {
 	if list, ok := key.([]any); ok {
-		return o.memberOfList(texts(list), value)
+		return c.memberOfList(texts(list))
 	}
 	if _, ok := key.(map[string]any); ok {
 		return false
 	}
-	found, valid := o.contains(fmt.Sprint(key), value)
+	found, valid := c.contains(fmt.Sprint(key))
 	if !valid {
 		return false
 	}
-	return found != o.negative()
+	return found != c.operator.negative()
 }
 
 func (o Operator) negative() bool { return o == NotIn || o == AnyNotIn || o == AllNotIn }
@@ -44,47 +72,37 @@ func texts(list []any) []string {
 }
 
 // contains looks for a single key.
-func (o Operator) contains(key string, value any) (found, valid bool) {
-	switch v := value.(type) {
-	case []any:
-		return slices.ContainsFunc(texts(v), func(member string) bool { return alike(key, member) }), true
-	case string:
-		if selector.MatchWildcard(v, key) {
-			return true, true
-		}
-		if !o.old() && rangePattern.MatchString(v) {
-			return pattern.Compile(v).Match(key, nil), true
-		}
-		members, valid := listOf(v)
-		return slices.Contains(members, key), valid
+func (c *comparison) contains(key string) (found, valid bool) {
+	switch {
+	case c.listed:
+		return slices.ContainsFunc(c.members, func(member string) bool { return alike(key, member) }), true
+	case !c.isText:
+		return false, false
+	case selector.MatchWildcard(c.text, key):
+		return true, true
+	case c.inside != nil:
+		return c.inside.Match(key, nil), true
 	}
-	return false, false
+	return slices.Contains(c.members, key), c.valid
 }
 
 // memberOfList looks for several keys.
-func (o Operator) memberOfList(keys []string, value any) bool {
-	switch v := value.(type) {
-	case []any:
-		if o.old() && slices.ContainsFunc(v, func(member any) bool { _, ok := member.(string); return !ok }) {
-			return false
-		}
-		return o.decide(keys, o.among(texts(v)))
-	case string:
-		if len(keys) == 1 && keys[0] == v {
-			return !o.negative()
-		}
-		if ends := rangePattern.FindStringSubmatch(v); ends != nil && !o.old() {
-			return o.decideRange(keys, ends[1], ends[2])
-		}
-		members, valid := listOf(v)
-		return valid && o.decide(keys, o.among(members))
-	case nil, map[string]any:
-		return false
+func (c *comparison) memberOfList(keys []string) bool {
+	o := c.operator
+	switch {
+	case c.listed:
+		return !(o.old() && !c.texts) && o.decide(keys, o.among(c.members))
+	case c.isText && len(keys) == 1 && keys[0] == c.text:
+		return !o.negative()
+	case c.inside != nil && o == AnyNotIn:
+		// A key that is no number is not outside of the range.
+		return slices.ContainsFunc(keys, func(key string) bool { return c.outside.Match(key, nil) })
+	case c.inside != nil:
+		return o.decide(keys, func(key string) bool { return c.inside.Match(key, nil) })
+	case c.isText:
+		return c.valid && o.decide(keys, o.among(c.members))
 	}
-	if o == AnyIn || o == AnyNotIn {
-		return o.decide(keys, o.among([]string{fmt.Sprint(value)}))
-	}
-	return false
+	return len(c.members) > 0 && (o == AnyIn || o == AnyNotIn) && o.decide(keys, o.among(c.members))
 }
 
 // decide reports whether the keys that are found are those that the operator asks for.
@@ -101,17 +119,6 @@ func (o Operator) decide(keys []string, found func(string) bool) bool {
 		return !slices.ContainsFunc(keys, found)
 	}
 	return false
-}
-
-// decideRange asks AnyNotIn for a key outside of the range, which a key that is no
-// number is not; the others ask for keys inside.
-func (o Operator) decideRange(keys []string, low, high string) bool {
-	if o == AnyNotIn {
-		outside := pattern.Compile(low + "!-" + high)
-		return slices.ContainsFunc(keys, func(key string) bool { return outside.Match(key, nil) })
-	}
-	inside := pattern.Compile(low + "-" + high)
-	return o.decide(keys, func(key string) bool { return inside.Match(key, nil) })
 }
 
 func (o Operator) among(members []string) func(string) bool {

@@ -60,58 +60,88 @@ func ParseOperator(name string) (Operator, error) {
 	return "", fmt.Errorf("unknown operator %q", name)
 }
 
-// Holds compares a key with a value, as pkg/engine/variables/operator of Kyverno
-// does; but numbers compare by value whether or not they are integers. A key that
-// is null satisfies no operator, not even the negative ones.
-func (o Operator) Holds(key, value any) bool {
+// Holds reports whether the operator holds between a key and a value, as
+// pkg/engine/variables/operator of Kyverno does; but numbers compare by value whether
+// or not they are integers. A key that is null satisfies no operator, not even the
+// negative ones.
+func (o Operator) Holds(key, value any) bool { return compile(o, value).holds(key) }
+
+// comparison is an operator and its value, of which everything is read that the
+// operator may compare a key with.
+type comparison struct {
+	operator Operator
+	value    any
+	text     string
+	isText   bool
+	amounts
+	membership
+}
+
+func compile(o Operator, value any) *comparison {
+	c := &comparison{operator: o, value: value}
+	c.text, c.isText = value.(string)
+	if o.asksMembers() {
+		c.membership = membershipOf(o, value)
+	} else {
+		c.amounts = amountsOf(value)
+	}
+	return c
+}
+
+func (o Operator) asksMembers() bool {
+	switch o {
+	case In, AnyIn, AllIn, NotIn, AnyNotIn, AllNotIn:
+		return true
+	}
+	return false
+}
+
+func (c *comparison) holds(key any) bool {
 	if key == nil {
 		return false
 	}
-	switch o {
+	switch o := c.operator; o {
 	case Equal, Equals:
-		return equals(key, value)
+		return c.equals(key)
 	case NotEqual, NotEquals:
-		return !equals(key, value)
+		return !c.equals(key)
 	case In, AnyIn, AllIn, NotIn, AnyNotIn, AllNotIn:
-		return o.member(key, value)
+		return c.member(key)
 	case DurationGreaterThanOrEquals, DurationGreaterThan, DurationLessThanOrEquals, DurationLessThan:
-		return o.compareDurations(key, value)
+		return c.orderDurations(key)
 	}
-	return o.compare(key, value)
+	return c.order(key)
 }
 
-func equals(key, value any) bool {
+func (c *comparison) equals(key any) bool {
 	switch k := key.(type) {
 	case string:
-		return equalsText(k, value)
+		return c.equalsText(k)
 	case bool, []any, map[string]any:
-		return jmespath.Equal(key, value)
+		return jmespath.Equal(key, c.value)
 	}
 	k, ok := jmespath.Number(key)
 	if !ok {
 		return false
 	}
-	if text, ok := value.(string); ok {
-		v, ok := parseNumber(text)
-		return ok && k == v
+	if c.isText {
+		return c.isNumber && k == c.number
 	}
-	return jmespath.Equal(key, value)
+	return jmespath.Equal(key, c.value)
 }
 
 // equalsText takes texts for durations, then for quantities, then for a wildcard
 // pattern (the value) and a text (the key). A key that is a quantity never
 // matches a pattern.
-func equalsText(key string, value any) bool {
-	if k, v, ok := durations(key, value); ok {
-		return k == v
+func (c *comparison) equalsText(key string) bool {
+	if k, ok := c.durationBeside(key); ok {
+		return k == c.seconds
 	}
-	text, ok := value.(string)
-	if !ok {
+	if !c.isText {
 		return false
 	}
-	if k, err := jmespath.ParseQuantity(key); err == nil && text != "" {
-		v, err := jmespath.ParseQuantity(text)
-		return err == nil && k.Cmp(v) == 0
+	if k, err := jmespath.ParseQuantity(key); err == nil && c.text != "" {
+		return c.isQuantity && k.Cmp(c.quantity) == 0
 	}
-	return selector.MatchWildcard(text, key)
+	return selector.MatchWildcard(c.text, key)
 }

@@ -3,9 +3,11 @@ package match
 import (
 	"cmp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/blang/semver/v4"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 )
@@ -25,30 +27,47 @@ func (o Operator) holdsFor(order int) bool {
 	return false
 }
 
-// compare tries durations, then quantities, numbers and versions; what has no
-// order satisfies no operator.
-func (o Operator) compare(key, value any) bool {
-	if k, v, ok := durations(key, value); ok {
-		return o.holdsFor(cmp.Compare(k, v))
+// amounts is a value as the amounts that it can be.
+type amounts struct {
+	seconds    float64
+	isSeconds  bool // a number counts as seconds
+	isDuration bool // a text that is a duration
+	quantity   resource.Quantity
+	isQuantity bool
+	number     float64
+	isNumber   bool
+}
+
+func amountsOf(value any) amounts {
+	var a amounts
+	a.seconds, a.isSeconds = seconds(value)
+	text, isText := value.(string)
+	a.isDuration = isText && a.isSeconds
+	if isText {
+		quantity, err := jmespath.ParseQuantity(text)
+		a.quantity, a.isQuantity = quantity, err == nil
 	}
-	keyText, keyIsText := key.(string)
-	valueText, valueIsText := value.(string)
-	if keyIsText && valueIsText {
-		if k, err := jmespath.ParseQuantity(keyText); err == nil {
-			if v, err := jmespath.ParseQuantity(valueText); err == nil {
-				return o.holdsFor(k.Cmp(v))
-			}
+	a.number, a.isNumber = anyNumber(value)
+	return a
+}
+
+// order tries durations, then quantities, numbers and versions; what has no
+// order satisfies no operator.
+func (c *comparison) order(key any) bool {
+	o := c.operator
+	if k, ok := c.durationBeside(key); ok {
+		return o.holdsFor(cmp.Compare(k, c.seconds))
+	}
+	text, isText := key.(string)
+	if isText && c.isQuantity {
+		if k, err := jmespath.ParseQuantity(text); err == nil {
+			return o.holdsFor(k.Cmp(c.quantity))
 		}
 	}
-	k, keyIsNumber := anyNumber(key)
-	v, valueIsNumber := anyNumber(value)
-	if keyIsNumber {
-		return valueIsNumber && o.holdsFor(cmp.Compare(k, v))
+	if k, ok := anyNumber(key); ok {
+		return c.isNumber && o.holdsFor(cmp.Compare(k, c.number))
 	}
-	if keyIsText && valueIsText {
-		return o.compareVersions(keyText, valueText)
-	}
-	return false
+	return isText && c.isText && o.compareVersions(text, c.text)
 }
 
 func (o Operator) compareVersions(key, value string) bool {
@@ -60,39 +79,35 @@ func (o Operator) compareVersions(key, value string) bool {
 	return err == nil && o.holdsFor(k.Compare(v))
 }
 
-// compareDurations takes numbers for seconds, on both sides.
-func (o Operator) compareDurations(key, value any) bool {
+// orderDurations takes numbers for seconds, on both sides.
+func (c *comparison) orderDurations(key any) bool {
 	k, ok := seconds(key)
-	v, also := seconds(value)
-	return ok && also && o.holdsFor(cmp.Compare(k, v))
+	return ok && c.isSeconds && c.operator.holdsFor(cmp.Compare(k, c.seconds))
 }
 
-// durations reads both sides as seconds if at least one is a text that is a
-// duration, "0" not counting as one.
-func durations(key, value any) (k, v float64, ok bool) {
-	if !isDuration(key) && !isDuration(value) || key == "0" || value == "0" {
-		return 0, 0, false
+// durationBeside reads a key as seconds, to be compared with those of the value, if
+// at least one of the two is a text that is a duration, "0" not counting as one.
+func (c *comparison) durationBeside(key any) (float64, bool) {
+	if !c.isSeconds || key == "0" || c.text == "0" {
+		return 0, false
 	}
-	k, ok = seconds(key)
-	v, also := seconds(value)
-	return k, v, ok && also
-}
-
-func isDuration(side any) bool {
-	text, ok := side.(string)
-	if !ok {
-		return false
+	_, isText := key.(string)
+	if !isText && !c.isDuration {
+		return 0, false
 	}
-	_, err := time.ParseDuration(text)
-	return err == nil
+	return seconds(key)
 }
 
 func seconds(side any) (float64, bool) {
-	if text, ok := side.(string); ok {
-		d, err := time.ParseDuration(text)
-		return d.Seconds(), err == nil
+	text, ok := side.(string)
+	if !ok {
+		return jmespath.Number(side)
 	}
-	return jmespath.Number(side)
+	if text == "" || strings.IndexByte("+-.0123456789", text[0]) < 0 {
+		return 0, false // without the cost of an error
+	}
+	d, err := time.ParseDuration(text)
+	return d.Seconds(), err == nil
 }
 
 func parseNumber(text string) (float64, bool) {
