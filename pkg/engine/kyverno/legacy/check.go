@@ -87,6 +87,9 @@ func checkCondition(condition *node, object map[string]any, at string) error {
 	case condition.pattern == nil || condition.pattern.Match(asText(got), &why):
 		return nil
 	}
+	if why.Path == "" { // as they are, not as text
+		why.Want, why.Got = condition.value, got
+	}
 	return &strategicmerge.ConditionError{Path: join(at, condition.name), Want: condition.value, Got: got, Why: why}
 }
 

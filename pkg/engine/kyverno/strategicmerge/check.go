@@ -68,7 +68,11 @@ func (m *merger) checkCondition(c *condition, object map[string]any, at *place) 
 	if c.pattern.Match(value, &m.difference) {
 		return nil
 	}
-	return &failure{condition: c, at: at.field(c.name), got: got, why: m.difference}
+	f := &failure{condition: c, at: at.field(c.name), got: got, why: m.difference}
+	if f.why.Path == "" { // as they are, not as text
+		f.why.Want, f.why.Got = c.want, got
+	}
+	return f
 }
 
 // checkList fails where global conditions stand in an element of a patch and no
