@@ -1,2 +1,2 @@
-// Package file writes files that take the place of others in one step, when they are whole.
+// Package file writes files that replace others in one step, when they are complete.
 package file

@@ -9,34 +9,33 @@ import (
 	"path/filepath"
 )
 
-// The modes of new files. Reports and metrics are made for others: the agent that
-// collects them runs as somebody else.
+// The modes of new files. Reports and metrics are for others: the agent that collects
+// them runs as another user.
 const (
 	Shared  fs.FileMode = 0o644
 	Private fs.FileMode = 0o600
 )
 
-// temporary is the pattern of the names of files that are not whole yet. It is as
-// long for every file: a name may be as long as the file system allows.
+// temporary is the pattern of the names of incomplete files. It does not contain the
+// name of the file, which may be as long as the file system allows.
 const temporary = ".kubectl-mutate-*"
 
-// File is written piece by piece, under another name beside its own. Commit gives
-// it its name in one step. A device or a pipe is written to as it is. Its errors
+// File is written piece by piece, under a temporary name in the same directory. Commit
+// gives it its name in one step. A device or a pipe is written to directly. Its errors
 // are *fs.PathError with the path that New was called with.
 type File struct {
 	path string
 	mode fs.FileMode
 
 	place  string // where the file goes: path with its links followed
-	direct bool   // no ordinary file
+	direct bool   // no regular file
 	file   *os.File
 	buffer *bufio.Writer
 	ended  bool
 }
 
-// New tells, before anything is done, whether a file can be written. It leaves
-// nothing behind. The mode is that of the file when it is whole, also if it takes
-// the place of one with another.
+// New returns a File, or an error if it cannot be written. It leaves nothing behind. The
+// mode is that of the committed file, also if it replaces one with another.
 func New(path string, mode fs.FileMode) (*File, error) {
 	f := &File{path: path, place: path, mode: mode}
 	info, err := os.Stat(path)
@@ -45,9 +44,9 @@ func New(path string, mode fs.FileMode) (*File, error) {
 		f.direct = true
 		return f, nil
 	case err == nil && info.IsDir():
-		return nil, f.told(errDirectory)
+		return nil, f.failed(errDirectory)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return nil, f.told(err)
+		return nil, f.failed(err)
 	}
 	f.place = behind(path)
 	probe, err := f.create()
@@ -55,7 +54,7 @@ func New(path string, mode fs.FileMode) (*File, error) {
 		err = errors.Join(probe.Close(), os.Remove(probe.Name()))
 	}
 	if err != nil {
-		return nil, f.told(err)
+		return nil, f.failed(err)
 	}
 	return f, nil
 }
@@ -63,10 +62,10 @@ func New(path string, mode fs.FileMode) (*File, error) {
 // Write writes a piece.
 func (f *File) Write(p []byte) (int, error) {
 	if err := f.open(); err != nil {
-		return 0, f.told(err)
+		return 0, f.failed(err)
 	}
 	n, err := f.buffer.Write(p)
-	return n, f.told(err)
+	return n, f.failed(err)
 }
 
 func (f *File) open() (err error) {
@@ -86,29 +85,29 @@ func (f *File) open() (err error) {
 	return err
 }
 
-// create makes a file for its owner alone, in the same directory, since renaming
-// does not cross file systems.
+// create creates a file that only its owner can read, in the same directory, since
+// renaming does not cross file systems.
 func (f *File) create() (*os.File, error) {
 	return os.CreateTemp(filepath.Dir(f.place), temporary)
 }
 
-// Commit ends the file and gives it its name. An empty one is a file, too. If that
+// Commit closes the file and gives it its name, also if nothing was written. If that
 // fails, what was there before still is, and nothing else.
 func (f *File) Commit() error {
 	if err := f.open(); err != nil {
-		return f.told(err)
+		return f.failed(err)
 	}
 	err := f.buffer.Flush()
 	if err == nil && !f.direct {
 		err = f.durable()
 	}
 	if err != nil {
-		return f.told(errors.Join(err, f.Discard()))
+		return f.failed(errors.Join(err, f.Discard()))
 	}
 	f.ended = true
 	err = f.file.Close()
 	if f.direct {
-		return f.told(err)
+		return f.failed(err)
 	}
 	if err == nil {
 		err = os.Rename(f.file.Name(), f.place)
@@ -116,11 +115,11 @@ func (f *File) Commit() error {
 	if err != nil {
 		err = errors.Join(err, os.Remove(f.file.Name()))
 	}
-	return f.told(err)
+	return f.failed(err)
 }
 
-// durable makes the file what it is to be, on the disk: a machine that stops
-// after the renaming would else come back with a name and nothing behind it.
+// durable writes the file to the disk with its mode: a machine that stops after the
+// renaming would otherwise come back with a name and no content.
 func (f *File) durable() error {
 	if err := f.file.Chmod(f.mode); err != nil {
 		return err
@@ -138,7 +137,7 @@ func (f *File) Discard() error {
 	if !f.direct {
 		err = errors.Join(err, os.Remove(f.file.Name()))
 	}
-	return f.told(err)
+	return f.failed(err)
 }
 
 var _ io.Writer = (*File)(nil)

@@ -47,7 +47,7 @@ func names(t *testing.T, dir string) []string {
 	return out
 }
 
-func TestAFileIsThereWhenItIsWhole(t *testing.T) {
+func TestCommitReplaces(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "report")
 	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
@@ -73,7 +73,7 @@ func TestAFileIsThereWhenItIsWhole(t *testing.T) {
 	}
 }
 
-func TestADiscardedFileWasNeverThere(t *testing.T) {
+func TestDiscard(t *testing.T) {
 	dir := t.TempDir()
 	f := written(t, filepath.Join(dir, "report"), "half")
 	if got := names(t, dir); len(got) != 1 {
@@ -87,7 +87,7 @@ func TestADiscardedFileWasNeverThere(t *testing.T) {
 	}
 }
 
-func TestNothingIsCreatedBeforeTheFirstByte(t *testing.T) {
+func TestNewCreatesNothing(t *testing.T) {
 	dir := t.TempDir()
 	f, err := file.New(filepath.Join(dir, "report"), file.Private)
 	if err != nil || len(names(t, dir)) > 0 {
@@ -100,7 +100,7 @@ func TestNothingIsCreatedBeforeTheFirstByte(t *testing.T) {
 }
 
 // A link stays, whatever is behind it, also if nothing is yet.
-func TestALinkStaysALink(t *testing.T) {
+func TestCommitFollowsLinks(t *testing.T) {
 	for _, tt := range []struct {
 		name, target string
 		there        bool
@@ -140,8 +140,8 @@ func TestALinkStaysALink(t *testing.T) {
 	}
 }
 
-// What others may not read is not readable before it has its name, either.
-func TestAFileThatIsNotWholeIsForItsOwner(t *testing.T) {
+// A private file is private before it has its name, too.
+func TestIncompleteFileIsPrivate(t *testing.T) {
 	dir := t.TempDir()
 	f := written(t, filepath.Join(dir, "report"), "half")
 	defer f.Discard() //nolint:errcheck // the directory goes, too
@@ -153,7 +153,7 @@ func TestAFileThatIsNotWholeIsForItsOwner(t *testing.T) {
 }
 
 // A directory that came while the file was written stays, and the file goes.
-func TestADirectoryInTheWay(t *testing.T) {
+func TestCommitOverADirectory(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "report")
 	f := written(t, path, "new")
@@ -220,7 +220,7 @@ func refused(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-func TestWhatCannotBeWrittenIsRefusedAtOnce(t *testing.T) {
+func TestRefused(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the reasons are worded otherwise")
 	}
@@ -242,7 +242,7 @@ func TestWhatCannotBeWrittenIsRefusedAtOnce(t *testing.T) {
 }
 
 // The name that a file has meanwhile leaves it as long a name as any.
-func TestALongName(t *testing.T) {
+func TestReplaceALongName(t *testing.T) {
 	path := filepath.Join(t.TempDir(), strings.Repeat("x", 255))
 	if err := file.Replace(path, file.Private, []byte("new")); err != nil {
 		t.Fatal(err)
@@ -250,8 +250,8 @@ func TestALongName(t *testing.T) {
 	holds(t, path, "new")
 }
 
-// What a device takes, nobody reads later.
-func TestADeviceIsNotReplaced(t *testing.T) {
+// Nobody could read later what a device takes.
+func TestReplaceADevice(t *testing.T) {
 	if err := file.Check(os.DevNull); !failedFor(err, os.DevNull) {
 		t.Errorf("got %v", err)
 	}
@@ -263,7 +263,7 @@ func TestADeviceIsNotReplaced(t *testing.T) {
 	}
 }
 
-// failedFor tells whether an error says, once, that it is of this file.
+// failedFor reports whether an error names this file once.
 func failedFor(err error, path string) bool {
 	var failed *fs.PathError
 	return errors.As(err, &failed) && failed.Path == path && strings.Count(err.Error(), path) == 1

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Why nothing can be written under a name.
+// Why a path cannot be written.
 var (
 	errDirectory = errors.New("is a directory")
-	errIrregular = errors.New("not an ordinary file")
+	errIrregular = errors.New("not a regular file")
 )
 
-// isStream tells whether a path names what this process has open already. Behind
-// it may be an ordinary file, to which others write as well.
+// isStream reports whether a path names a file that this process has open already. It
+// may be a regular file to which others write as well.
 func isStream(path string) bool {
 	path = filepath.ToSlash(filepath.Clean(path))
 	return slices.Contains([]string{"/dev/stdout", "/dev/stderr"}, path) ||
@@ -26,8 +26,8 @@ func isStream(path string) bool {
 // maxLinks is more than an operating system follows.
 const maxLinks = 255
 
-// behind is what a path leads to. Unlike filepath.EvalSymlinks it also follows a
-// link to a file that is still to be made.
+// behind returns what a path leads to. Unlike filepath.EvalSymlinks it also follows a
+// link to a file that does not exist yet.
 func behind(path string) string {
 	for range maxLinks {
 		target, err := os.Readlink(path)
@@ -35,7 +35,7 @@ func behind(path string) string {
 			break // no link
 		}
 		if !filepath.IsAbs(target) {
-			// Not filepath.Join: what ".." means is up to links in front of it.
+			// Not filepath.Join: links in front of a ".." decide what it means.
 			target = filepath.Dir(path) + string(filepath.Separator) + target
 		}
 		path = target
@@ -43,16 +43,15 @@ func behind(path string) string {
 	return path
 }
 
-// told says which file an error is of. That it went by another name meanwhile
-// helps nobody.
-func (f *File) told(err error) error {
+// failed returns an error with the path of the file, and not with its temporary name.
+func (f *File) failed(err error) error {
 	if err == nil {
 		return nil
 	}
 	return &fs.PathError{Op: "writing", Path: f.path, Err: cause(err)}
 }
 
-// cause is an error without the operation and the path that it failed for.
+// cause returns an error without the operation and the path.
 func cause(err error) error {
 	var path *fs.PathError
 	var link *os.LinkError

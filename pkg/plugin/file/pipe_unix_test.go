@@ -10,7 +10,7 @@ import (
 )
 
 // A pipe is written to; it is not replaced.
-func TestAPipeStaysAPipe(t *testing.T) {
+func TestCommitToAPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Skip(err)

@@ -83,7 +83,7 @@ func TestSaveToAnUnwritablePath(t *testing.T) {
 		filepath.Join(dir, "new.plan"): "",
 		old:                            "",
 		dir:                            "plan " + dir + ": is a directory",
-		os.DevNull:                     "plan " + os.DevNull + ": not an ordinary file",
+		os.DevNull:                     "plan " + os.DevNull + ": not a regular file",
 		filepath.Join(dir, "no", "x"):  "no such file or directory",
 		filepath.Join(old, "x"):        "not a directory",
 		"-":                            "a plan is a file",

@@ -99,7 +99,7 @@ func row(w io.Writer, p *Policy, r *Rule, wide bool) {
 	if r.Via != "" {
 		rule = "via " + r.Via
 	}
-	changes := few(r.Changes)
+	changes := wording.Few(r.Changes)
 	if r.Existing != "" && changes == "" {
 		changes = "(computed)"
 	}
@@ -118,12 +118,12 @@ func row(w io.Writer, p *Policy, r *Rule, wide bool) {
 // matches returns what is matched, and what is changed instead. Further conditions are counted
 // if they have no column of their own.
 func matches(r *Rule, wide bool) string {
-	out := few(r.Matches)
+	out := wording.Few(r.Matches)
 	if len(r.Where) > 0 && !wide {
 		out += " (" + wording.Plural(len(r.Where), "condition") + ")"
 	}
 	if len(r.Targets) > 0 {
-		out += " -> " + few(r.Targets)
+		out += " -> " + wording.Few(r.Targets)
 	}
 	return out
 }
@@ -136,15 +136,6 @@ func asks(r *Rule) string {
 		}
 	}
 	return strings.Join(out, ",")
-}
-
-// few returns the first elements of a list, for a table.
-func few(list []string) string {
-	const most = 3
-	if len(list) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
-	}
-	return strings.Join(list, ", ")
 }
 
 // trimmed takes the padding off the ends of lines.

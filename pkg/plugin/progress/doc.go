@@ -1,2 +1,2 @@
-// Package progress says on standard error how far a long run has come.
+// Package progress shows on standard error how far a long run is.
 package progress

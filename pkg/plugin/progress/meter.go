@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// When a Meter writes. A run that is over sooner says nothing.
+// When a Meter writes. A shorter run shows no progress.
 const (
 	Patience = time.Second            // before the first line on a terminal
 	Refresh  = 200 * time.Millisecond // of the line on a terminal
@@ -19,27 +19,27 @@ const (
 // Options tune a Meter.
 type Options struct {
 	Out io.Writer // standard error
-	// Terminal tells that Out is one: one line is then written again and again.
+	// Terminal says that Out is one: a single line is then rewritten.
 	Terminal bool
-	// Width is how many columns the terminal has by now; nil stands for 80.
+	// Width returns how many columns the terminal has at the time; nil stands for 80.
 	Width func() int
 	Clock clock.WithTicker // nil stands for the real one
 }
 
-// Meter counts what a run does and tells it from time to time. All methods are
-// safe for concurrent use, and do nothing on a nil Meter.
+// Meter counts what a run does and shows it from time to time. All methods are safe for
+// concurrent use, and do nothing on a nil Meter.
 type Meter struct {
 	options Options
 
 	mu      sync.Mutex
 	begun   time.Time
 	state   state
-	drawn   bool // the line stands on the terminal
+	drawn   bool // the line is on the terminal
 	stopped chan struct{}
 	done    chan struct{}
 }
 
-// New returns a Meter that has not begun.
+// New returns a Meter that has not started.
 func New(o Options) *Meter {
 	if o.Width == nil {
 		o.Width = func() int { return 80 }
@@ -50,7 +50,7 @@ func New(o Options) *Meter {
 	return &Meter{options: o}
 }
 
-// Start begins to tell, until Stop.
+// Start shows progress until Stop.
 func (m *Meter) Start() {
 	if m == nil {
 		return
@@ -82,7 +82,7 @@ func (m *Meter) tick(t clock.Ticker, stopped <-chan struct{}, done chan<- struct
 	}
 }
 
-// Stop ends the telling and clears the line.
+// Stop stops showing progress, and clears the line.
 func (m *Meter) Stop() {
 	if m == nil {
 		return
@@ -100,8 +100,8 @@ func (m *Meter) Stop() {
 	<-done
 }
 
-// Listed tells that so many objects of a resource have been read, and how many are
-// left; a negative number where the server does not say.
+// Listed sets how many objects of a resource have been read, and how many are left: a
+// negative number if the server does not say.
 func (m *Meter) Listed(resource string, seen int, left int64) {
 	if m == nil {
 		return
@@ -116,7 +116,7 @@ func (m *Meter) Listed(resource string, seen int, left int64) {
 	m.state.resource, m.state.seen, m.state.left = resource, seen, left
 }
 
-// Evaluated tells that one more object was evaluated.
+// Evaluated counts one more evaluated object.
 func (m *Meter) Evaluated() {
 	if m == nil {
 		return
@@ -126,22 +126,22 @@ func (m *Meter) Evaluated() {
 	m.state.evaluated++
 }
 
-// Did tells that something, such as "verified", was done with so many of a number
-// of objects. What was told before makes room for it.
+// Did sets how many of a number of objects something was done with, such as "verified".
+// It replaces what was shown before.
 func (m *Meter) Did(what string, done, of int) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.state.did != what {
-		m.state = state{did: what, since: m.options.Clock.Now(), first: done}
+	if m.state.done != what {
+		m.state = state{done: what, since: m.options.Clock.Now(), first: done}
 	}
 	m.state.seen, m.state.left = done, int64(of-done)
 }
 
-// Waiting tells that requests wait so long, because of a limit of this program or
-// of the server.
+// Waiting adds the time that a request waits for a limit of this program or of the
+// server.
 func (m *Meter) Waiting(d time.Duration) {
 	if m == nil {
 		return
@@ -159,7 +159,7 @@ func (m *Meter) draw() {
 	if m.stopped == nil || now.Sub(m.begun) < Patience {
 		return
 	}
-	// What cannot be written here is no reason to end a run.
+	// Progress that cannot be written does not end a run.
 	if !m.options.Terminal {
 		_, _ = io.WriteString(m.options.Out, "progress: "+m.state.text(now, now.Sub(m.begun), math.MaxInt)+"\n")
 		return
@@ -178,8 +178,7 @@ func (m *Meter) clear() {
 	}
 }
 
-// Beside returns a writer to the same terminal: the line makes room for what is
-// written.
+// Beside returns a writer to the same terminal, which clears the line before it writes.
 func (m *Meter) Beside(w io.Writer) io.Writer {
 	if m == nil || !m.options.Terminal {
 		return w

@@ -1,16 +1,16 @@
 package progress
 
 import (
-	"fmt"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // state is how far a run has come.
 type state struct {
 	resource    string    // that is being read
-	did         string    // what is done with objects that are known; empty while they are read
+	done        string    // what is done with objects that are known; empty while they are read
 	since       time.Time // the first page of it
 	first, seen int       // objects of it by then, and by now
 	left        int64
@@ -18,9 +18,9 @@ type state struct {
 	waited      time.Duration
 }
 
-// text is the line, such as "pods: 1,500 of 10,000 read, about 9s left, 900/s, 1,000
-// objects evaluated": what matters most stands first. Of what follows that, so much
-// is left out that it takes no more columns than there are.
+// text returns the line, such as "pods: 1,500 of 10,000 read, about 9s left, 900/s,
+// 1,000 objects evaluated", the most important first. It leaves out the last parts, so
+// that the line fits into so many columns.
 func (s *state) text(now time.Time, elapsed time.Duration, columns int) string {
 	var line string
 	for _, part := range s.parts(now, elapsed) {
@@ -37,22 +37,22 @@ func (s *state) text(now time.Time, elapsed time.Duration, columns int) string {
 	return line
 }
 
-// parts are what there is to tell, what matters most first.
+// parts are those of the line, the most important first.
 func (s *state) parts(now time.Time, elapsed time.Duration) []string {
 	var parts []string
 	switch {
-	case s.did != "":
-		parts = append(parts, number(s.seen)+" of "+number(s.seen+int(s.left))+" objects "+s.did)
+	case s.done != "":
+		parts = append(parts, wording.Number(s.seen)+" of "+wording.Number(s.seen+int(s.left))+" objects "+s.done)
 	case s.resource == "" && s.evaluated == 0:
 		parts = append(parts, "waiting for the server")
 	case s.resource == "":
 	case s.left >= 0:
-		parts = append(parts, s.resource+": "+number(s.seen)+" of "+number(s.seen+int(s.left))+" read")
+		parts = append(parts, s.resource+": "+wording.Number(s.seen)+" of "+wording.Number(s.seen+int(s.left))+" read")
 	default:
-		parts = append(parts, s.resource+": "+number(s.seen)+" read")
+		parts = append(parts, s.resource+": "+wording.Number(s.seen)+" read")
 	}
 	perSecond := float64(s.seen-s.first) / now.Sub(s.since).Seconds()
-	counts := s.resource != "" || s.did != ""
+	counts := s.resource != "" || s.done != ""
 	if !counts || s.seen == s.first {
 		perSecond = float64(s.evaluated) / elapsed.Seconds()
 	}
@@ -64,15 +64,16 @@ func (s *state) parts(now time.Time, elapsed time.Duration) []string {
 		parts = append(parts, "waited "+round(s.waited)+" for request limits")
 	}
 	if perSecond >= 1 {
-		parts = append(parts, number(int(perSecond))+"/s")
+		parts = append(parts, wording.Number(int(perSecond))+"/s")
 	}
 	if s.evaluated > 0 {
-		parts = append(parts, number(s.evaluated)+" objects evaluated")
+		parts = append(parts, wording.Number(s.evaluated)+" objects evaluated")
 	}
 	return parts
 }
 
-// plain keeps what a terminal shows in one column: names of resources come from servers.
+// plain keeps the characters that a terminal shows in one column: names of resources
+// come from servers.
 func plain(r rune) rune {
 	if r < ' ' || r > '~' {
 		return '?'
@@ -82,12 +83,4 @@ func plain(r rune) rune {
 
 func round(d time.Duration) string {
 	return max(d.Round(time.Second), time.Second).String()
-}
-
-// number has a comma between thousands.
-func number(n int) string {
-	if n < 1000 {
-		return strconv.Itoa(n)
-	}
-	return fmt.Sprintf("%s,%03d", number(n/1000), n%1000)
 }

@@ -3,6 +3,7 @@ package wording
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -29,4 +30,12 @@ func Brief(err error) string {
 		return b.Brief()
 	}
 	return err.Error()
+}
+
+// Number returns a number that is not negative with commas between thousands: "10,000".
+func Number(n int) string {
+	if n < 1000 {
+		return strconv.Itoa(n)
+	}
+	return fmt.Sprintf("%s,%03d", Number(n/1000), n%1000)
 }

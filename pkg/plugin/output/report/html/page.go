@@ -79,7 +79,7 @@ const (
 )
 
 func (p *Printer) write(s engine.Summary) error {
-	t, err := template.New("page").Funcs(template.FuncMap{"n": grouped, "parts": pathParts}).Parse(pageSource)
+	t, err := template.New("page").Funcs(template.FuncMap{"n": wording.Number, "parts": pathParts}).Parse(pageSource)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func title(s *engine.Summary) string {
 	if s.Objects == 0 {
 		return "No object was evaluated"
 	}
-	return fmt.Sprintf("%s of %s would change", grouped(s.Changed), plural(s.Objects, "object"))
+	return fmt.Sprintf("%s of %s would change", wording.Number(s.Changed), wording.PluralNumber(s.Objects, "object"))
 }
 
 func escapedContext(c output.Context) output.Context {
@@ -181,7 +181,7 @@ func rowOf(c *change) row {
 	if c.count > 1 {
 		out.Warnings = c.Alike
 		if c.pods > 0 {
-			out.Warnings = append([]warning{{Code: string(engine.ImpactRollout), Text: plural(c.pods, "Pod") + " would restart in all"}}, c.Alike...)
+			out.Warnings = append([]warning{{Code: string(engine.ImpactRollout), Text: wording.PluralNumber(c.pods, "Pod") + " would restart in all"}}, c.Alike...)
 		}
 		for _, m := range c.first {
 			out.Objects = append(out.Objects, displayName(m))
@@ -202,9 +202,9 @@ func others(c *change) string {
 		return ""
 	}
 	if n := len(c.namespaces); n > 1 {
-		return fmt.Sprintf("and %s more, in %s namespaces", grouped(c.count-1), grouped(n))
+		return fmt.Sprintf("and %s more, in %s namespaces", wording.Number(c.count-1), wording.Number(n))
 	}
-	return fmt.Sprintf("and %s more", grouped(c.count-1))
+	return fmt.Sprintf("and %s more", wording.Number(c.count-1))
 }
 
 func tags(c *change) []tag {
@@ -219,7 +219,7 @@ func tags(c *change) []tag {
 		out = append(out, tag{"plain", "new object"})
 	}
 	if c.Fields > 0 {
-		out = append(out, tag{"plain", plural(c.Fields, "field")})
+		out = append(out, tag{"plain", wording.PluralNumber(c.Fields, "field")})
 	}
 	return out
 }
@@ -239,31 +239,15 @@ func lineClass(line string) string {
 	return "same"
 }
 
-// plural is "1 field", "2,000 fields".
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return grouped(n) + " " + noun + "s"
-}
-
 var largeNumber = regexp.MustCompile(`[0-9]{4,18}`)
 
-// groupedIn is a sentence with its numbers as the page has all others.
+// groupedIn is a sentence with commas in its numbers, as in all others of the page.
 func groupedIn(sentence string) string {
 	return largeNumber.ReplaceAllStringFunc(sentence, func(digits string) string {
 		n, err := strconv.Atoi(digits)
 		if err != nil {
 			return digits
 		}
-		return grouped(n)
+		return wording.Number(n)
 	})
-}
-
-// grouped is a number that is not negative, as "10,000".
-func grouped(n int) string {
-	if n < 1000 {
-		return strconv.Itoa(n)
-	}
-	return fmt.Sprintf("%s,%03d", grouped(n/1000), n%1000)
 }
