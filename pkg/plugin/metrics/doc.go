@@ -9,6 +9,6 @@
 //     denied or is not supported;
 //   - kubectl_mutate_rule_objects: objects by the outcome of each rule on them;
 //     that a rule did not match is left out;
-//   - kubectl_mutate_writes: objects that a run tried to write, by what came of it;
+//   - kubectl_mutate_writes: objects that a run tried to write, by outcome;
 //   - kubectl_mutate_rule_writes: the same, by each rule that changed the object.
 package metrics

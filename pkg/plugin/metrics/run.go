@@ -35,7 +35,7 @@ func New(verb, version string) *Run {
 		newFamily("kubectl_mutate_objects", "Evaluated objects, by what would become of them.", append(kind, "result")),
 		newFamily("kubectl_mutate_incomplete_objects", "Evaluated objects on which a rule failed, was denied or is not supported.", kind),
 		newFamily("kubectl_mutate_rule_objects", "Objects by the outcome of each rule on them.", append(rule, "outcome")),
-		newFamily("kubectl_mutate_writes", "Objects that were to be written, by what came of it.", append(kind, "outcome")),
+		newFamily("kubectl_mutate_writes", "Objects that were to be written, by outcome.", append(kind, "outcome")),
 		newFamily("kubectl_mutate_rule_writes", "Objects that were to be written, by rule that changes them.", append(rule, "outcome")),
 	}}
 	r.add(info, []string{verb, version})
@@ -70,7 +70,7 @@ func (r *Run) Evaluated(c *engine.Change) {
 	}
 }
 
-// Written counts what came of writing one object, and with it the rules that
+// Written counts the outcome of one object that was to be written, and the rules that
 // change it. A part that went to /status by itself counts as another write.
 func (r *Run) Written(result *apply.Result, rules []engine.RuleRef) {
 	if r == nil {

@@ -14,16 +14,15 @@ type Event interface{ event() }
 // Evaluated is an object, and what the policies would change on it.
 type Evaluated struct{ *engine.Change }
 
-// Summary ends the evaluation: what all objects came to. A run that writes begins to
-// after it.
+// Summary ends the evaluation with its counts. A run that writes starts writing after it.
 type Summary struct{ engine.Summary }
 
 // Written is the outcome of an object that was to be written.
 type Written struct{ *apply.Result }
 
-// Problem is what went wrong beside the objects: a policy that does not compile,
-// objects that may not be listed. Without it, a run that saw half of what it should
-// would look like one that found nothing.
+// Problem is an error that is not about one object: a policy that does not compile,
+// objects that may not be listed. Without it, a run that saw half of the objects would
+// look like one that found nothing.
 type Problem struct{ Err error }
 
 func (Evaluated) event() {}
@@ -31,14 +30,13 @@ func (Summary) event()   {}
 func (Written) event()   {}
 func (Problem) event()   {}
 
-// Printer shows a run. It decides nothing: what is in an event is what it shows, and
-// what it has no place for it skips. It masks the values of Secrets, escapes control
+// Printer shows a run. It decides nothing: it shows what is in an event, and ignores the
+// events that it has no place for. It masks the values of Secrets, escapes control
 // characters, and writes the same bytes for the same events.
 type Printer interface {
 	// Print shows an event. It keeps no object of it, and modifies none.
 	Print(Event) error
-	// Close ends the output of a run that came to its end. Nothing may be printed
-	// after it.
+	// Close ends the output of a run that was finished. Nothing may be printed after it.
 	Close() error
 }
 

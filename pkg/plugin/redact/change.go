@@ -8,8 +8,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Listed tells whether the formats that list objects list this one: one that
-// differs, or of which there is something to tell; with all reasons every one.
+// Listed reports whether the formats that list objects list this one: it differs, or
+// needs a remark; with all reasons every object is listed.
 func Listed(c *engine.Change, reasons bool) bool {
 	if c.Changed() || reasons || len(c.Impacts) > 0 {
 		return true
@@ -23,20 +23,19 @@ func Listed(c *engine.Change, reasons bool) bool {
 	return false
 }
 
-// LearnChange makes sure that the masker knows an object's own values, wherever else in
-// the change they are.
+// LearnChange has the masker learn the values of both states of an object.
 func LearnChange(m *Masker, c *engine.Change) {
 	m.Learn(c.Before)
 	m.Learn(c.After)
 }
 
-// States returns both states of an object as they may be shown.
+// States returns both states of an object, trimmed and masked.
 func States(m *Masker, c *engine.Change, d Detail) (before, after *unstructured.Unstructured) {
 	return m.Pair(Trim(c.Before, c.Fields, d), Trim(c.After, c.Fields, d))
 }
 
-// Values returns what a field holds before and after, as it may be shown; of a
-// moved element its places.
+// Values returns what a field holds before and after, masked; of a moved element its
+// places.
 func Values(m *Masker, c *engine.Change, f *engine.FieldChange) (from, to any) {
 	holder := Holder(c, f)
 	if f.Kind == engine.Moved || holder == nil {
@@ -45,7 +44,7 @@ func Values(m *Masker, c *engine.Change, f *engine.FieldChange) (from, to any) {
 	return m.Value(holder, engine.FieldNames(f.Path), f.From, f.To)
 }
 
-// Holder is the state that holds a field: the one before, if it was removed, else
+// Holder returns the state that holds a field: the one before, if it was removed, else
 // the one after. It is nil where there is neither.
 func Holder(c *engine.Change, f *engine.FieldChange) *unstructured.Unstructured {
 	if f.Kind == engine.Removed && c.Before != nil || c.After == nil {

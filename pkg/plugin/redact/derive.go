@@ -9,10 +9,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// The bounds of looking at what a policy computes. They are far beyond what
-// policies do.
+// The bounds of looking at what a policy computes, far beyond what policies do.
 const (
-	maxAsked   = 10_000  // values looked at to tell whether one is known
+	maxAsked   = 10_000  // values looked at to find a known one
 	maxLearned = 100_000 // values of one result
 	maxPublic  = 64      // pieces of text beside values that a result is compared with
 	maxBytes   = 4096    // of all of these
@@ -20,10 +19,10 @@ const (
 
 var _ engine.Secrets = (*Masker)(nil)
 
-// Any tells whether anything was learned.
+// Any reports whether anything was learned.
 func (m *Masker) Any() bool { return m != nil && !m.values.empty() }
 
-// Known tells whether a value is, or holds, what was learned. A value that is too
+// Known reports whether a value is, or holds, what was learned. A value that is too
 // big to be looked at counts as one that does.
 func (m *Masker) Known(value any) bool {
 	if !m.Any() {
@@ -37,10 +36,10 @@ func (m *Masker) Known(value any) bool {
 	return found || !whole
 }
 
-// Derive learns the texts of a result if it was computed from what is known: what
-// is made of a Secret's value is a Secret's value. What stands beside the values in
-// that which it was computed from is as public as before: of
-// "postgres://:hunter22@db", split at "@", nothing new is learned.
+// Derive learns the texts of a result that was computed from known values: what is made
+// of a Secret's value is a Secret's value. The text beside the values in what it was
+// computed from stays public: of "postgres://:hunter22@db", split at "@", nothing new is
+// learned.
 func (m *Masker) Derive(result any, from ...any) {
 	if !m.Any() || !holdsText(result) || !m.Known(from) {
 		return
@@ -54,7 +53,7 @@ func (m *Masker) Derive(result any, from ...any) {
 	})
 }
 
-// LearnValue learns the texts of a value that somebody else knows to be secret, such
+// LearnValue learns the texts of a value that is known to be secret from elsewhere, such
 // as a journal that withholds it.
 func (m *Masker) LearnValue(value any) {
 	if m == nil {
@@ -89,7 +88,7 @@ func (m *Masker) public(from []any) public {
 	return all
 }
 
-// cover tells whether a text is a part of a public one, perhaps once whole ones are
+// cover reports whether a text is a part of a public one, perhaps once whole ones are
 // taken out.
 func (p public) cover(text string) bool {
 	isPart := func(of string) bool { return strings.Contains(of, text) }
@@ -107,10 +106,10 @@ func holdsText(value any) bool {
 	return !none
 }
 
-// eachText calls do for each text in a value, in no particular order, until do
-// returns false or so many values were looked at; it tells whether it came to the
-// end. Numbers count as texts of their digits, as far as these would be masked, and
-// so do the names of fields.
+// eachText calls do for each text in a value, in no particular order, until do returns
+// false or so many values were looked at, and reports whether it looked at all. Numbers
+// count as texts of their digits, as far as these would be masked, and so do the names
+// of fields.
 func eachText(value any, most int, do func(text string) bool) (whole bool) {
 	w := texts{left: most, do: do}
 	return w.walk(value)

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// What stands in place of a value: the words of kubectl diff.
+// What replaces a value: the words of kubectl diff.
 const (
 	Mask   = "***"
 	before = " (before)"
@@ -25,21 +25,21 @@ const longName = 16
 // lastApplied is the annotation in which kubectl apply keeps the whole manifest.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// Masker masks Secret values. The zero value is ready for use and has learned
+// Masker masks the values of Secrets. The zero value is ready for use and has learned
 // nothing yet; a nil Masker shows everything. It is safe for concurrent use.
 type Masker struct{ values values }
 
-// IsSecret tells whether an object is a core Secret.
+// IsSecret reports whether an object is a core Secret.
 func IsSecret(u *unstructured.Unstructured) bool {
 	return u != nil && u.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Secret"}
 }
 
-// Learn remembers the values of a Secret; of any other object it takes no notice.
+// Learn remembers the values of a Secret. It ignores other objects.
 func (m *Masker) Learn(u *unstructured.Unstructured) {
 	if m == nil || !IsSecret(u) {
 		return
 	}
-	// The namespace in a service account's token is known to everybody.
+	// The namespace in a service account's token is public.
 	token := u.Object["type"] == "kubernetes.io/service-account-token"
 	data, _ := u.Object["data"].(map[string]any)
 	for k, v := range data {
@@ -90,8 +90,8 @@ func (m *Masker) Name(s string) string {
 	return m.values.mask(s, longName)
 }
 
-// Error masks an error's text, which is made when it is asked for. errors.Is and
-// errors.As see through; nothing else does.
+// Error returns an error whose text is masked when it is asked for. errors.Is and
+// errors.As find what it wraps; nothing else does.
 func (m *Masker) Error(err error) error {
 	if m == nil || err == nil {
 		return err
@@ -108,15 +108,15 @@ func (e *maskedError) Error() string        { return e.masker.Text(e.err.Error()
 func (e *maskedError) Is(target error) bool { return errors.Is(e.err, target) }
 func (e *maskedError) As(target any) bool   { return errors.As(e.err, target) }
 
-// Object masks one object. The result shares what needed no mask, and is the
-// very object that was given where nothing did.
+// Object masks one object. The result shares what needed no mask; it is the given object
+// if nothing did.
 func (m *Masker) Object(u *unstructured.Unstructured) *unstructured.Unstructured {
 	masked, _ := m.Pair(u, nil)
 	return masked
 }
 
-// Pair masks an object and a later state of it. Where two masked values differ,
-// the masks say which is which. Either may be nil.
+// Pair masks two states of an object, either of which may be nil. If two masked values
+// differ, so do their masks.
 func (m *Masker) Pair(from, to *unstructured.Unstructured) (*unstructured.Unstructured, *unstructured.Unstructured) {
 	secret := IsSecret(from) || IsSecret(to)
 	if m == nil || (!secret && m.values.empty()) {
@@ -126,9 +126,8 @@ func (m *Masker) Pair(from, to *unstructured.Unstructured) (*unstructured.Unstru
 	return masked(from, a), masked(to, b)
 }
 
-// Value masks what stands in an object at a path before and after a change,
-// either of which is nil when it was not there. The names are the fields that
-// lead to it, up to the first list element.
+// Value masks the values of a field before and after a change; one that was not there is
+// nil. The names are the fields that lead to it, up to the first list element.
 func (m *Masker) Value(object *unstructured.Unstructured, names []string, from, to any) (any, any) {
 	secret := IsSecret(object)
 	if m == nil || (!secret && m.values.empty()) {
@@ -184,7 +183,7 @@ func masked(u *unstructured.Unstructured, v any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: object}
 }
 
-// wrap puts a value where a path of field names leads to; nil stays nil.
+// wrap nests a value under field names; nil stays nil.
 func wrap(names []string, v any) any {
 	if v == nil {
 		return nil

@@ -10,13 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Bounds of a Text.
+// Bounds of the text of an error.
 const (
 	maxCauses    = 5
 	maxTextRunes = 300
 )
 
-// ServerError is an error in words that are safe to show. Servers quote what they reject:
+// ServerError returns the text of an error that is safe to show. Servers quote what they reject:
 // a strict 422 on a patch holds the whole object, a Secret's data in clear, and an
 // immutable template comes as a Go struct. So rejected values are left out, and
 // what remains is cut. An error that does not come from a server is only cut.
@@ -55,8 +55,8 @@ func cleanCause(c metav1.StatusCause) string {
 	return c.Field + ": " + firstLine(text)
 }
 
-// quotesValue knows the errors of apimachinery's field package whose text holds
-// the rejected value.
+// quotesValue reports whether an error of apimachinery's field package holds the rejected
+// value in its text.
 func quotesValue(kind string) bool {
 	switch kind {
 	case "Invalid value", "Unsupported value", "Duplicate value", "Not found", "Too many", "Too few":
@@ -65,8 +65,8 @@ func quotesValue(kind string) bool {
 	return false
 }
 
-// afterValue skips a value: a Go string, JSON, or a Go struct. What cannot be
-// told from a value is left out with it.
+// afterValue skips a value: a Go string, JSON, or a Go struct. What could be a part of
+// the value is left out with it.
 func afterValue(text string) string {
 	if quoted, err := strconv.QuotedPrefix(text); err == nil {
 		return strings.TrimPrefix(text[len(quoted):], ": ")

@@ -9,27 +9,27 @@ import (
 // Detail is how much is shown of an object.
 type Detail int
 
-// The details, of which each leaves out more, but nothing that a rule changed.
+// The details: each leaves out more, but nothing that a rule changed.
 const (
-	// Stored is the object without what the server counts on its own account.
+	// Stored is the object without what the server counts for itself.
 	Stored Detail = iota
-	// Configured is without the state that others keep, too.
+	// Configured is also without the state that controllers keep.
 	Configured
-	// Readable is without what tells a person nothing, too.
+	// Readable is also without what says nothing to a person.
 	Readable
 )
 
 // Trim returns an object in that detail, given which of its fields change. The
 // object is not modified, and nil stays nil.
 func Trim(u *unstructured.Unstructured, fields []engine.FieldChange, d Detail) *unstructured.Unstructured {
-	for _, path := range hidden(left(d), fields) {
+	for _, path := range hidden(leftOut(d), fields) {
 		u = without(u, path)
 	}
 	return u
 }
 
-// left is what a detail leaves out.
-func left(d Detail) [][]string {
+// leftOut returns the paths that a detail leaves out.
+func leftOut(d Detail) [][]string {
 	out := [][]string{
 		{"metadata", "managedFields"},
 		{"metadata", "resourceVersion"},
@@ -63,7 +63,7 @@ func hidden(paths [][]string, fields []engine.FieldChange) [][]string {
 	return out
 }
 
-// overlaps tells whether a field lies at, above or below a path.
+// overlaps reports whether a field lies at, above or below a path.
 func overlaps(f *engine.FieldChange, path []string) bool {
 	for i := range min(len(f.Path), len(path)) {
 		if f.Path[i].FieldName == nil || *f.Path[i].FieldName != path[i] {
@@ -73,7 +73,8 @@ func overlaps(f *engine.FieldChange, path []string) bool {
 	return len(f.Path) > 0
 }
 
-// without removes a field. What it leaves empty goes too, below the top level.
+// without returns an object without a field, and without the maps that are empty then,
+// except at the top level.
 func without(u *unstructured.Unstructured, path []string) *unstructured.Unstructured {
 	if u == nil {
 		return nil

@@ -17,8 +17,8 @@ const (
 	headLength = 256
 )
 
-// trivial values are words that stand in every object, and that nobody can tell
-// to come from a Secret.
+// trivial values are words that are in every object: nobody could know that they come
+// from a Secret.
 var trivial = map[string]bool{ //nolint:gochecknoglobals // an immutable table
 	"true": true, "false": true, "yes": true, "no": true, "on": true, "off": true,
 	"null": true, "none": true, "nil": true, "default": true, "enabled": true, "disabled": true,
@@ -69,7 +69,7 @@ func (v *values) add(value string) {
 	v.lengths[head] = max(v.lengths[head], len(value))
 }
 
-// empty tells whether nothing was learned yet.
+// empty reports whether nothing was learned yet.
 func (v *values) empty() bool { return !v.some.Load() }
 
 // mask replaces the values of at least a length in a text.
@@ -105,7 +105,7 @@ func (v *values) rest(text string) []string {
 	return pieces
 }
 
-// contains tells whether a text is, or holds, a value.
+// contains reports whether a text is, or holds, a value.
 func (v *values) contains(text string) bool {
 	v.mu.RLock()
 	defer v.mu.RUnlock()

@@ -7,17 +7,17 @@ import (
 	"strconv"
 )
 
-// identity are the fields that say which object it is. They are shown whatever
-// values were learned: a report that does not name its objects is of no use.
+// identity are the fields that identify an object. They are shown whatever was learned: a
+// report that does not name its objects is of no use.
 var identity = map[string]map[string]bool{ //nolint:gochecknoglobals // an immutable table
 	"":         {"apiVersion": true, "kind": true},
 	"metadata": {"name": true, "namespace": true, "uid": true, "resourceVersion": true, "creationTimestamp": true},
 }
 
-// walker masks two states of a value side by side; nil stands for none.
+// walker masks two states of a value side by side; nil is a state without it.
 type walker struct {
 	*Masker
-	side string // says which state it is where it has no counterpart; else empty
+	side string // which state it is, if it has no counterpart
 	all  bool   // every text is secret, known or not
 }
 
@@ -71,7 +71,7 @@ func (w walker) pair(a, b any) (any, any) {
 	return w.scalars(a, b)
 }
 
-// fields masks two states of a map; something else than maps is masked whole.
+// fields masks two states of a map; anything else is masked whole.
 func (w walker) fields(a, b any, each func(name string, x, y any) (any, any)) (any, any) {
 	x, okX := a.(map[string]any)
 	y, okY := b.(map[string]any)
@@ -117,7 +117,7 @@ func (w walker) lists(a, b any) (any, any) {
 	return keep(a, x, out), keep(b, y, later)
 }
 
-// on marks a state, provided that there is another one to tell it from.
+// on marks a state, if there is another one.
 func (w walker) on(side string, other any) walker {
 	if other != nil {
 		w.side = side
@@ -198,7 +198,7 @@ func keep(given any, list, copied []any) any {
 	return given
 }
 
-// same tells whether two values are one and the same, as opposed to equal.
+// same reports whether two values are one and the same, as opposed to equal.
 func same(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:

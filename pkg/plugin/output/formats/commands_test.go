@@ -21,7 +21,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 )
 
-// isCommand tells whether the runner of GitHub Actions takes a line for a command,
+// isCommand reports whether the runner of GitHub Actions takes a line for a command,
 // as its ActionCommand.cs does; every command has a name of letters.
 func isCommand(line string) bool {
 	return regexp.MustCompile(`^\s*::[A-Za-z-]+( .*?)?::`).MatchString(line) ||

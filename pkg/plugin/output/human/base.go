@@ -48,7 +48,7 @@ func (h *base) write(b *page) error {
 	return err
 }
 
-// begin counts what the summary at the end says of an object.
+// begin counts an object for the summary at the end.
 func (h *base) begin(c *engine.Change) {
 	redact.LearnChange(h.Masker, c)
 	remarked := len(c.Impacts) > 0

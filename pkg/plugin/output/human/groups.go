@@ -14,7 +14,7 @@ const (
 	maxHeld       = 8 << 20 // bytes of text
 	overhead      = 512     // what a group takes besides its texts
 	namesListed   = 4       // of a group that is not expanded
-	maxNamespaces = 1000    // told apart in a group
+	maxNamespaces = 1000    // counted separately in a group
 )
 
 // Member is an object that is to be shown.

@@ -129,7 +129,7 @@ func (p *Table) changes(c *engine.Change) string {
 func (p *Table) change(c *engine.Change, f *engine.FieldChange) string {
 	from, to := redact.Values(p.Masker, c, f)
 	path := p.path(*f)
-	if len(path) > cellPath { // its end tells more
+	if len(path) > cellPath { // its end says more
 		path = "..." + strings.ToValidUTF8(path[len(path)-cellPath:], "")
 	}
 	switch f.Kind {

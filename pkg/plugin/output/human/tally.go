@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// maxTexts bounds how many different texts are told apart.
+// maxTexts bounds how many different texts are counted separately.
 const maxTexts = 1000
 
 // Counter counts texts. The zero value is empty and ready for use.

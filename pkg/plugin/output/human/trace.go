@@ -59,7 +59,7 @@ func (h *base) traceStep(b *page, s *engine.Step) {
 	h.warnings(b, s.Warnings)
 }
 
-// remedy is the flag with which the run would see what it says that it does not.
+// remedy is the flag with which the run would read what the step misses.
 func remedy(s *engine.Step) string {
 	var notSetOff *engine.NotSetOffError
 	if errors.As(s.Err, &notSetOff) && len(notSetOff.Elsewhere()) > 0 {
@@ -68,7 +68,7 @@ func remedy(s *engine.Step) string {
 	return ""
 }
 
-// outcome says what came of a step, in words, and why.
+// outcome is the outcome of a step in words, and its reason.
 func (h *base) outcome(s *engine.Step) string {
 	text := string(s.Outcome)
 	if s.Outcome == engine.NotMatched {

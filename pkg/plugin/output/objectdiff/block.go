@@ -7,9 +7,9 @@ import (
 )
 
 // block writes a text of several lines as it is, line by line, and reports whether
-// it could. The library would put a text with a tab, or with a space at the end of
-// a line, into one line of escapes: a file in a ConfigMap could not be read there,
-// and a change in it not be seen.
+// it could. The library would write a text with a tab, or with a space at the end of a
+// line, as one line of escapes: a file in a ConfigMap could not be read there, nor a
+// change in it be seen.
 func (w *YAMLWriter) block(s string, indent int, self holder) bool {
 	if !asLines(s) {
 		return false
@@ -44,11 +44,11 @@ func (w *YAMLWriter) block(s string, indent int, self holder) bool {
 	return true
 }
 
-// carriageReturn stands at the end of a line for a carriage return before the line
-// break, as Windows ends lines: so that it is seen, and a change of it.
+// carriageReturn is written at the end of a line for a carriage return before the line
+// break, as Windows ends lines, so that it is seen, and a change of it.
 const carriageReturn = `\r`
 
-// ambiguous reports whether lines of a text end in what stands for a carriage return.
+// ambiguous reports whether lines of a text end in the escape of a carriage return.
 func ambiguous(s string) bool { return strings.Contains(s, carriageReturn+"\n") }
 
 // asLines reports whether a text has several lines and nothing in it that a YAML

@@ -26,13 +26,13 @@ type ExternalProgram struct {
 	arguments []string
 }
 
-// FindExternal reads the value of Variable as kubectl reads it: the program, and those of
-// its arguments that are plain words. That there is no such program is an error.
+// FindExternal parses the value of ExternalVariable as kubectl does: the program, and
+// those of its arguments that are plain words. It fails if there is no such program.
 func FindExternal(command string) (*ExternalProgram, error) {
 	words := strings.Split(command, " ")
 	p := &ExternalProgram{name: words[0]}
 	if _, err := exec.LookPath(p.name); err != nil {
-		return nil, fmt.Errorf("%s names a program that cannot be run: %w; mend it, or unset it", ExternalVariable, err)
+		return nil, fmt.Errorf("%s names a program that cannot be run: %w; fix it, or unset it", ExternalVariable, err)
 	}
 	for _, word := range words[1:] {
 		if argument.MatchString(word) {
@@ -42,14 +42,14 @@ func FindExternal(command string) (*ExternalProgram, error) {
 	return p, nil
 }
 
-// ExternalComparison is a pair of directories that fill with the two states of objects,
-// and the program that compares them.
+// ExternalComparison is two directories with the states of objects before and after, and
+// the program that compares them.
 type ExternalComparison struct {
 	program       *ExternalProgram
 	before, after string
 }
 
-// Begin makes the directories, which only this user can read. End must be called.
+// Begin creates the directories, which only this user can read. End must be called.
 func (p *ExternalProgram) Begin() (*ExternalComparison, error) {
 	c := &ExternalComparison{program: p}
 	var err error
@@ -62,8 +62,8 @@ func (p *ExternalProgram) Begin() (*ExternalComparison, error) {
 	return c, nil
 }
 
-// Add writes the two states of an object; an empty one stands for an object that
-// is not there. The files have the same name in both directories.
+// Add writes the two states of an object; an empty one is that of an
+// object that does not exist. The files have the same name in both directories.
 func (c *ExternalComparison) Add(name, before, after string) error {
 	file, err := c.reserve(fileName(name))
 	if err != nil {
@@ -77,7 +77,7 @@ func (c *ExternalComparison) Add(name, before, after string) error {
 	return nil
 }
 
-// reserve finds a name that no object has yet.
+// reserve returns a name that no object has yet.
 func (c *ExternalComparison) reserve(name string) (string, error) {
 	for n := 1; ; n++ {
 		unique := name
@@ -94,7 +94,7 @@ func (c *ExternalComparison) reserve(name string) (string, error) {
 	}
 }
 
-// fileName keeps what every file system takes: names come from clusters.
+// fileName replaces what not every file system takes: names come from clusters.
 func fileName(name string) string {
 	const longest = 200
 	name = strings.Map(func(r rune) rune {
@@ -106,8 +106,8 @@ func fileName(name string) string {
 	return name[:min(len(name), longest)]
 }
 
-// Run has the program compare the directories, and shows what it prints. As for
-// kubectl diff, its exit code 1 says that it found differences.
+// Run runs the program on the directories, and shows what it prints. As for kubectl diff,
+// its exit code 1 means that it found differences.
 func (c *ExternalComparison) Run(ctx context.Context, out, errOut io.Writer) error {
 	//nolint:gosec // the user names the program, as for kubectl
 	cmd := exec.CommandContext(ctx, c.program.name, append([]string{c.before, c.after}, c.program.arguments...)...)

@@ -24,10 +24,10 @@ type Differ struct {
 	yaml YAMLWriter
 }
 
-// Unified is the unified diff of the two states' YAML, and empty where they are the
-// same text. Others are differences between them that are not part of the change.
-// Characters are made harmless before they are compared, so that a line break in a
-// name cannot forge a line.
+// Unified returns the unified diff of the two states' YAML, which is empty if they are
+// the same text. Others are differences between them that are not part of the change.
+// Characters are escaped before they are compared, so that a line break in a name cannot
+// forge a line.
 func (d *Differ) Unified(c *engine.Change, others []engine.FieldChange) (string, error) {
 	before, after, err := d.Texts(c, others)
 	if err != nil {
@@ -51,7 +51,7 @@ func (d *Differ) lines() int {
 
 // Texts returns the two states as they may be shown, as YAML; that of a state in which
 // there is no object is empty. They differ in the fields of the change alone: what
-// the server takes for the same is no difference to a reader.
+// is equal to the server is no difference to a reader.
 func (d *Differ) Texts(c *engine.Change, others []engine.FieldChange) (before, after *Document, err error) {
 	to := c.After
 	if c.Before != nil && to != nil {

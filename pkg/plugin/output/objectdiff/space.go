@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// spaceLegend stands below lines in which white space was marked. A unified diff has
-// such remarks behind a backslash.
+// spaceLegend is the line below those in which white space was marked. Remarks in a
+// unified diff begin with a backslash.
 const spaceLegend = "\\ only white space differs: · is a space, → a tab\n"
 
 // markSpaces shows the white space of lines of a hunk that differ in nothing else,

@@ -159,7 +159,7 @@ func (d *describer) judge() {
 	}
 }
 
-// severity are the outcomes of which the first stands for a rule that had several.
+// severity lists outcomes: of a rule that had several, the first of them counts.
 var severity = []engine.Outcome{ //nolint:gochecknoglobals // an immutable table
 	engine.Denied, engine.Failed, engine.Unsupported, engine.Changed, engine.Unchanged, engine.Skipped,
 }

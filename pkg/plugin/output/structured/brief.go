@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// maxMishap bounds, in bytes, what is told of a template or a query that failed.
-const maxMishap = 300
+// maxError bounds, in bytes, the error of a template or a query.
+const maxError = 300
 
-// quoting is an error in which a library writes out the value that it could not work
-// on, which may be the whole report.
+// quoting is an error in which a library repeats the value that it failed on, which may
+// be the whole report.
 type quoting struct {
 	text    *regexp.Regexp
 	instead string
@@ -26,8 +26,7 @@ var quotings = []quoting{ //nolint:gochecknoglobals // an immutable table
 	{regexp.MustCompile(`(?s)(non-comparable types?) .*$`), "$1"},
 }
 
-// brief keeps of an error what went wrong and where, and leaves out the value that it
-// happened with. It is nil for nil.
+// brief returns an error without the value that it happened with. It is nil for nil.
 func brief(err error) error {
 	if err == nil {
 		return nil
@@ -36,9 +35,9 @@ func brief(err error) error {
 	for _, q := range quotings {
 		text = q.text.ReplaceAllString(text, q.instead)
 	}
-	if len(text) > maxMishap {
+	if len(text) > maxError {
 		// Where it happened stands at the beginning, and what it was at the end.
-		text = strings.ToValidUTF8(text[:maxMishap/2], "") + " ... " + strings.ToValidUTF8(text[len(text)-maxMishap/2:], "")
+		text = strings.ToValidUTF8(text[:maxError/2], "") + " ... " + strings.ToValidUTF8(text[len(text)-maxError/2:], "")
 	}
 	return errors.New(text)
 }

@@ -10,7 +10,7 @@ import (
 
 const indent = "    "
 
-// MarshalText is a value as YAML, or as indented JSON; it ends with a line break.
+// MarshalText returns a value as YAML, or as indented JSON; it ends with a line break.
 func MarshalText(v any, asYAML bool) (string, error) {
 	if asYAML {
 		out, err := objectdiff.MarshalYAML(v)
@@ -19,10 +19,10 @@ func MarshalText(v any, asYAML bool) (string, error) {
 	return encode(v, indent)
 }
 
-// MarshalLine is a value as one line of JSON.
+// MarshalLine returns a value as one line of JSON.
 func MarshalLine(v any) (string, error) { return encode(v, "") }
 
-// encode is JSON that is easy to read and harmless to look at.
+// encode returns indented JSON in which nothing acts on a terminal.
 func encode(v any, indent string) (string, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -94,8 +94,8 @@ func (a *annotations) rule(f *report.Finding) *rule {
 	return r
 }
 
-// write writes the annotations, errors first. Counts end the one that stands for
-// those that are too many.
+// write writes the annotations, errors first. The last one sums up those
+// that are too many, and ends with counts.
 func (a *annotations) write(counts string) error {
 	all := a.all()
 	shown := all

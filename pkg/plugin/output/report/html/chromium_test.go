@@ -323,7 +323,7 @@ func (c *chromium) keep(name, data string) []byte {
 	return content
 }
 
-// quiet tells whether the page did nothing that it must not do.
+// quiet reports whether the page did nothing that it must not do.
 func (c *chromium) quiet() {
 	c.t.Helper()
 	c.run("0") // so that what happened until now has been told

@@ -2,5 +2,5 @@
 //
 // What could not be evaluated is a notification of the tool, not a result. Objects
 // that are as the policies want them are counted only: code scanning shows whatever
-// is a result as something to mend.
+// is a result as something to fix.
 package sarif
