@@ -66,12 +66,12 @@ func decodeParamRef(n policydecode.Node) *paramRef {
 // unit is one policy with one of its bindings.
 type unit struct {
 	*policy
-	binding *binding // nil for a policy that is evaluated as if it were bound
+	binding *binding // nil for a policy without one, evaluated as if it were bound
 	ref     engine.RuleRef
 }
 
-// bind joins policies with their bindings, in the order of their names. The
-// bindings that are left are those of policies that take no part.
+// bind joins policies with their bindings, sorted by name. Bindings of policies that take
+// no part are dropped.
 func bind(policies []*policy, bindings map[string][]*binding) []*unit {
 	slices.SortStableFunc(policies, func(a, b *policy) int { return cmp.Compare(a.ref.Policy, b.ref.Policy) })
 	var out []*unit
@@ -99,8 +99,8 @@ func bind(policies []*policy, bindings map[string][]*binding) []*unit {
 	return out
 }
 
-// unbound says what becomes of a policy without a binding, and reports whether it
-// is evaluated all the same.
+// unbound warns about a policy without a binding, and reports whether it is evaluated all
+// the same.
 func (p *policy) unbound() bool {
 	if p.broken {
 		return false

@@ -16,7 +16,7 @@ type compiler struct {
 	plain, withParams *cel.Environment
 }
 
-// environment is what a server gives to the expressions of a policy.
+// environment returns what a server declares for the expressions of a policy.
 func (c *compiler) environment(params bool) (*cel.Environment, error) {
 	e := &c.plain
 	if params {
@@ -46,7 +46,7 @@ func (c *compiler) compile(r *policydecode.Report, p *policy) {
 	}
 }
 
-// identifier is what CEL takes for the name of a variable.
+// identifier matches the names of variables that CEL accepts.
 var identifier = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`)
 
 func (p *policy) compile() {
@@ -98,7 +98,7 @@ func report(n policydecode.Node, err error) {
 	}
 }
 
-// lint tells what a server would refuse, and what a preview cannot know.
+// lint warns about what a server would refuse, and about what a preview cannot know.
 func (p *policy) lint() {
 	for _, c := range p.conditions {
 		if c.compiled.Uses("variables") {

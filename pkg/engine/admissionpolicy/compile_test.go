@@ -86,7 +86,7 @@ func compiled(t *testing.T, policies []byte) string {
 	return b.String()
 }
 
-func TestOnlyWhatIsKeptTakesPart(t *testing.T) {
+func TestCompileChosen(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/denied.txtar")
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestOnlyWhatIsKeptTakesPart(t *testing.T) {
 	}
 }
 
-func TestSelectionsCoverWhatIsMatched(t *testing.T) {
+func TestSelections(t *testing.T) {
 	for name, c := range map[string]struct {
 		constraints string
 		want        []engine.Selection
@@ -155,7 +155,7 @@ func (*steps) Wants(engine.Outcome) bool { return true }
 func (s *steps) Step(step engine.Step)   { *s = append(*s, step) }
 
 // A server can always read Namespaces: that this run may not says nothing about the object.
-func TestNamespaceThatCannotBeReadIsUnsupported(t *testing.T) {
+func TestEvaluateNamespaceUnreadable(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/namespace-left-out.txtar")
 	if err != nil {
 		t.Fatal(err)

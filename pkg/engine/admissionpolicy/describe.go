@@ -8,8 +8,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Describe tells of each policy, once for each binding, what it says. The program
-// is an engine.Describer.
+// Describe describes each policy, once for each binding. The program is an
+// engine.Describer.
 func (p *program) Describe() []engine.Description {
 	out := make([]engine.Description, 0, len(p.units))
 	for _, u := range p.units {
@@ -29,7 +29,8 @@ func (p *program) Describe() []engine.Description {
 	return out
 }
 
-// where says what narrows the policy beside its selections, and how its binding does.
+// where describes what else narrows the policy beside its selections: conditions, and
+// its binding.
 func (u *unit) where() []string {
 	out := u.constraints.Where()
 	for i := range u.conditions {
@@ -43,7 +44,7 @@ func (u *unit) where() []string {
 	return out
 }
 
-// reviews is where an API server is asked about access.
+// reviews is the path of access reviews of an API server.
 const reviews = "/apis/authorization.k8s.io/v1/"
 
 func (u *unit) asks() []engine.Ask {

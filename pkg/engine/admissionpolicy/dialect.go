@@ -30,8 +30,8 @@ func New() *Dialect { return &Dialect{} }
 // Name is "admissionpolicy".
 func (*Dialect) Name() string { return Name }
 
-// Accepts says that bindings are inputs. Which kinds are parameters only the
-// policies say; they are read when an object asks for them.
+// Accepts returns Policy for policies and Input for bindings. Only the policies say which
+// kinds are parameters; these are read when they are needed.
 func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
 	switch gk {
 	case schema.GroupKind{Group: apiGroup, Kind: kindPolicy}:

@@ -29,10 +29,10 @@ func (e *parameterError) Unwrap() error { return e.Err }
 
 var errNoParameter = errors.New("none is there, and parameterNotFoundAction is Deny")
 
-// excludedError is why the object is never mutated by a policy of the API.
+// excludedError is why policies of the API never mutate an object.
 type excludedError struct{ what string }
 
-// Error says what is excluded.
+// Error names what is excluded.
 func (e *excludedError) Error() string {
 	return "an API server never mutates " + e.what + " by policies"
 }

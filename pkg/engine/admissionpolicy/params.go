@@ -24,7 +24,7 @@ type param struct {
 	content map[string]any
 }
 
-// refOf names a policy with its binding and a parameter of it.
+// refOf returns the reference of a policy with its binding and a parameter.
 func (u *unit) refOf(p *param) engine.RuleRef {
 	ref := u.ref
 	if p != nil {
@@ -33,8 +33,8 @@ func (u *unit) refOf(p *param) engine.RuleRef {
 	return ref
 }
 
-// params finds the parameters with which a policy is evaluated: one nil where it
-// has none, and none at all where none is there and the binding allows that.
+// params returns the parameters that a policy is evaluated with: a single nil where it has
+// no paramKind, and none where none is found and the binding allows that.
 func (r *run) params(u *unit) ([]*param, error) {
 	if u.params == nil || u.binding == nil || u.binding.params == nil {
 		return []*param{nil}, nil
@@ -88,8 +88,8 @@ type paramQuery struct {
 	binding   *binding
 }
 
-// readParams reads the parameters of a binding, once for all objects that lead to
-// the same ones.
+// readParams reads the parameters of a binding, once for all objects with the same
+// query.
 func (r *run) readParams(q paramQuery) ([]*param, error) {
 	value, err := r.world.Memo.Do(r.ctx, q, func(context.Context) (any, error) { return r.findParams(q) })
 	if err != nil {
@@ -127,8 +127,8 @@ func (r *run) findParams(q paramQuery) ([]*param, error) {
 	return out, nil
 }
 
-// newParam is a parameter as expressions see it. A server knows its own kinds as
-// Go values that do not say what they are.
+// newParam returns a parameter as expressions see it. A server holds its built-in kinds as
+// Go values without apiVersion and kind.
 func newParam(u *unstructured.Unstructured) *param {
 	p := &param{name: u.GetName(), content: u.Object}
 	if ns := u.GetNamespace(); ns != "" {

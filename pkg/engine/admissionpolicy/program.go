@@ -29,12 +29,12 @@ func newProgram(units []*unit) *program {
 // Rules lists the policies, once for each binding, by their names.
 func (p *program) Rules() []engine.RuleRef { return p.rules }
 
-// Selections names what the policies match. What a binding leaves out of it, it
-// leaves out when it is evaluated.
+// Selections returns what the policies match. Bindings narrow that when the policies are
+// evaluated.
 func (p *program) Selections() []engine.Selection { return p.selections }
 
-// invoked are the policies that ran in the first round and want to run again, by
-// policy, binding and parameter.
+// invoked has the policies that ran in the first round and want to run again, by policy,
+// binding and parameter.
 type invoked map[engine.RuleRef]bool
 
 // Evaluate runs the policies. In the second round only those run that ran in the
@@ -69,7 +69,7 @@ func keptOf(t engine.Target) any {
 	return t.Invocation.Kept
 }
 
-// excluded says why no policy of the API ever sees the object
+// excluded returns why no policy of the API ever sees the object, nil where they do
 // (pkg/admission/plugin/policy/generic in k8s.io/apiserver).
 func excluded(t engine.Target) error {
 	switch t.Key.Group {

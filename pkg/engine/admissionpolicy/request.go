@@ -23,8 +23,8 @@ type request struct {
 	created   bool
 }
 
-// request is made once for all policies; created simulates a creation instead of
-// the operation that was asked for.
+// request returns the simulated request, which all policies share. created simulates a
+// creation instead of the operation that was asked for.
 func (r *run) request(created bool) *request {
 	slot := &r.requests[0]
 	if created {
@@ -66,8 +66,8 @@ func (r *run) newRequest(created bool) *request {
 
 func isNamespace(t engine.Target) bool { return t.Key.Group == "" && t.Key.Kind == "Namespace" }
 
-// resource is the resource of the object: as the target says, as the mapper
-// knows, or as kinds usually are called.
+// resource returns the resource of the object: from the target, or else from the mapper,
+// or else the usual plural of the kind.
 func (r *run) resource() schema.GroupVersionResource {
 	if m := r.target.Mapping; m != nil {
 		return m.Resource
@@ -100,7 +100,8 @@ func typedRequest(q *match.Candidate, t engine.Target) *admissionv1.AdmissionReq
 	}
 }
 
-// requestFields is what expressions see as request. A server leaves out what is empty.
+// requestFields returns what expressions see as request. As on a server, empty fields are
+// left out.
 func requestFields(q *admissionv1.AdmissionRequest) map[string]any {
 	kind := map[string]any{"group": q.Kind.Group, "version": q.Kind.Version, "kind": q.Kind.Kind}
 	resource := map[string]any{"group": q.Resource.Group, "version": q.Resource.Version, "resource": q.Resource.Resource}
@@ -126,7 +127,7 @@ func optionsKind(o admissionv1.Operation) string {
 	return "UpdateOptions"
 }
 
-// input is what the expressions of a policy see, but for the Namespace.
+// input returns what the expressions of a policy see, except the Namespace.
 func (r *run) input(created bool, p *param) cel.Input {
 	q := r.request(created)
 	in := cel.Input{
@@ -142,7 +143,7 @@ func (r *run) input(created bool, p *param) cel.Input {
 	return in
 }
 
-// matched is what became of matching a policy and its binding.
+// matched is the result of matching a policy and its binding.
 type matched struct {
 	result  match.Result
 	of      *match.Constraints // whose result it is
@@ -194,7 +195,7 @@ func (r *run) explain(u *unit, m matched) error {
 	return mismatch
 }
 
-// namespaceAnswer is the Namespace of the object, as far as it is known.
+// namespaceAnswer is the Namespace of the object, or why it is not known.
 type namespaceAnswer struct {
 	content  map[string]any // nil where the object is in none
 	labels   map[string]string
@@ -230,7 +231,7 @@ func (r *run) readNamespace() *namespaceAnswer {
 	return r.namespace
 }
 
-// typesAnswer is how the object's kind merges.
+// typesAnswer is the schema by which objects of the kind merge.
 type typesAnswer struct {
 	types managedfields.TypeConverter // nil where there is no schema
 	err   error

@@ -16,18 +16,18 @@ import (
 // run is one round of all policies on one object.
 type run struct {
 	ctx    context.Context
-	target engine.Target // as the request brings it: all policies are matched against it
+	target engine.Target // as requested: all policies are matched against it
 	world  *engine.World
-	object *unstructured.Unstructured // as the policies so far made it
+	object *unstructured.Unstructured // with the changes of the policies so far
 
-	explains    bool  // somebody asks for all reasons
+	explains    bool  // all reasons are wanted
 	asksUser    bool  // some policy asks who makes the request
-	nobody      error // why it is then not known
+	nobody      error // why that is not known; nil where it is
 	excluded    error
-	again       invoked // in the second round, what is to run
+	again       invoked // in the second round, what runs again
 	reinvocable invoked
 	applied     bool   // some mutation was applied, whether or not it changed anything
-	denied      string // the first policy that would have the object denied
+	denied      string // the first policy for which the object would be denied
 	steps       []engine.Step
 
 	requests  [2]*request // by whether the object is evaluated as if it were created
@@ -39,8 +39,8 @@ func newRun(ctx context.Context, t engine.Target, w *engine.World) *run {
 	return &run{ctx: ctx, target: t, world: w, object: t.Object, reinvocable: invoked{}}
 }
 
-// unit evaluates a policy with one binding, once for each parameter. The error
-// ends the run.
+// unit evaluates a policy with one binding, once for each parameter. An error ends the
+// run.
 func (r *run) unit(u *unit, sink engine.Sink) error {
 	if err := r.ctx.Err(); err != nil {
 		return err
@@ -77,7 +77,8 @@ func (r *run) unit(u *unit, sink engine.Sink) error {
 	return nil
 }
 
-// passOver notes that a policy does not match; the second round tells it no more.
+// passOver adds the step of a policy that does not match. The second round does not
+// repeat it.
 func (r *run) passOver(step engine.Step, sink engine.Sink, reason func() error) error {
 	if r.again != nil {
 		return nil
@@ -90,8 +91,8 @@ func (r *run) passOver(step engine.Step, sink engine.Sink, reason func() error) 
 	return nil
 }
 
-// fail notes that a policy cannot be evaluated: the object would be denied, or
-// the failure is ignored. What this run lacks decides nothing of the kind.
+// fail adds the step of a policy that cannot be evaluated: the object would be denied, or
+// the failure is ignored. Where this run lacks something, neither is known.
 func (r *run) fail(u *unit, step engine.Step, err error) error {
 	if ended := r.ctx.Err(); ended != nil {
 		return ended
@@ -112,8 +113,7 @@ func (r *run) fail(u *unit, step engine.Step, err error) error {
 	return nil
 }
 
-// isRefused reports whether a server refuses the object without a look at the
-// failurePolicy.
+// isRefused reports whether a server refuses the object whatever the failurePolicy.
 func isRefused(err error) bool {
 	var undecodable *decodeError
 	return errors.As(err, &undecodable)
@@ -153,8 +153,8 @@ func (r *run) invoke(u *unit, step engine.Step, p *param) error {
 	return r.mutate(u, step, in)
 }
 
-// conditions tells what holds a policy back, if anything. A condition that is
-// false counts more than one that fails. On a server they know no Namespace.
+// conditions returns the condition that is false, if any. A condition that is false
+// counts more than one that fails. On a server, conditions do not see the Namespace.
 func (r *run) conditions(u *unit, in cel.Input) (*cel.ConditionError, error) {
 	if len(u.policy.conditions) == 0 {
 		return nil, nil
@@ -179,8 +179,8 @@ func (r *run) conditions(u *unit, in cel.Input) (*cel.ConditionError, error) {
 	return nil, nil
 }
 
-// failed is an expression that fails, which means nothing where it asks who makes
-// the request and nobody knows.
+// failed returns the error of an expression. Where the expression asks who makes the
+// request, and that is not known, it is unsupported.
 func (r *run) failed(expression policydecode.Node, asksUser bool, err error) error {
 	err = newExpressionError(expression, err)
 	if asksUser && r.nobody != nil && !isUnsupported(err) {
@@ -189,14 +189,14 @@ func (r *run) failed(expression policydecode.Node, asksUser bool, err error) err
 	return err
 }
 
-// asks reports whether an expression of a policy, or a variable that it may use, asks
+// asks reports whether an expression of a policy, or a variable that it may use, reads
 // who makes the request.
 func (r *run) asks(u *unit, x interface{ Uses(name string) bool }) bool {
 	return r.asksUser && (x.Uses("request.userInfo") || x.Uses("variables") && u.scope.Uses("request.userInfo"))
 }
 
-// mutate runs the mutations of a policy, each on the result of the one before. One
-// that fails does not keep the others from running.
+// mutate runs the mutations of a policy, each on the result of the one before. A failure
+// does not stop the others.
 func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
 	before := r.object
 	var failures []error
@@ -252,8 +252,8 @@ func (r *run) mutation(u *unit, m mutation, in cel.Input) (cel.Result, error) {
 	return result, err
 }
 
-// finish hands over the steps and the object. An object that would be denied is
-// changed by nobody.
+// finish hands over the steps and returns the object. An object that would be denied is
+// not changed by any policy.
 func (r *run) finish(sink engine.Sink) *unstructured.Unstructured {
 	for _, step := range r.steps {
 		if r.denied != "" && step.Outcome == engine.Changed {

@@ -26,10 +26,9 @@ func (e *decodeError) Error() string {
 	return "strict decoding error: " + strings.Join(parts, ", ")
 }
 
-// decodable judges the result of a JSON patch as an API server does, which decodes
-// it strictly where the kind is built in: a field that the kind does not have is
-// an error. Fields that were there before are none of the patch's. A kind without
-// a schema is not judged.
+// decodable checks the result of a JSON patch as an API server does, which decodes built-in
+// kinds strictly: a field that the kind does not have is an error. Fields that were there
+// before the patch do not count. A kind without a schema is not checked.
 func (r *run) decodable(before, after map[string]any) error {
 	u := &unstructured.Unstructured{Object: before}
 	if !diff.BuiltIn(u.GroupVersionKind().Group) {
@@ -72,7 +71,7 @@ func (w *unknownFields) in(path string, ref schema.TypeRef, value any) {
 	switch value := value.(type) {
 	case map[string]any:
 		if atom.Map == nil {
-			return // of another type than the schema's: not for us to say
+			return // of another type than the schema's: reported elsewhere
 		}
 		for _, name := range slices.Sorted(maps.Keys(value)) {
 			at := strings.TrimPrefix(path+"."+name, ".")

@@ -94,7 +94,7 @@ func TestObjectsAreBounded(t *testing.T) {
 	}
 }
 
-func TestTheBudgetIsShared(t *testing.T) {
+func TestEvaluationSharesBudget(t *testing.T) {
 	s := newScope(t, cel.Options{})
 	x, err := s.Condition("[1, 2, 3, 4, 5, 6, 7, 8].all(a, a > 0)")
 	if err != nil {
@@ -111,7 +111,7 @@ func TestTheBudgetIsShared(t *testing.T) {
 	}
 }
 
-func TestACancelledContextComesBack(t *testing.T) {
+func TestEvaluationCancelled(t *testing.T) {
 	s := newScope(t, cel.Options{})
 	x, err := s.Condition("true")
 	if err != nil {
@@ -124,7 +124,7 @@ func TestACancelledContextComesBack(t *testing.T) {
 	}
 }
 
-func TestErrorsOfEvaluationNameTheExpression(t *testing.T) {
+func TestEvaluationErrors(t *testing.T) {
 	s := newScope(t, cel.Options{})
 	if err := s.Variable("colour", "object.spec.colour"); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
-func TestMutationsGoOnWithTheResult(t *testing.T) {
+func TestMutation(t *testing.T) {
 	s := newScope(t, cel.Options{})
 	configuration, err := s.ApplyConfiguration("Object{metadata: Object.metadata{labels: {'a': 'b'}}}", cel.RefuseAtomic)
 	if err != nil {
@@ -36,7 +36,7 @@ func TestMutationsGoOnWithTheResult(t *testing.T) {
 	}
 }
 
-func TestAPatchThatFailsNamesTheExpression(t *testing.T) {
+func TestMutationError(t *testing.T) {
 	s := newScope(t, cel.Options{})
 	m, err := s.JSONPatch("[JSONPatch{op: 'remove', path: '/spec/nodeName'}]")
 	if err != nil {
@@ -49,7 +49,7 @@ func TestAPatchThatFailsNamesTheExpression(t *testing.T) {
 	}
 }
 
-func TestAnApplyConfigurationNeedsASchema(t *testing.T) {
+func TestMutationWithoutSchema(t *testing.T) {
 	s := newScope(t, cel.Options{})
 	m, err := s.ApplyConfiguration("Object{spec: Object.spec{containers: []}}", cel.RefuseAtomic)
 	if err != nil {
@@ -62,7 +62,7 @@ func TestAnApplyConfigurationNeedsASchema(t *testing.T) {
 	}
 }
 
-func TestAMutationMustEvaluateToAPatch(t *testing.T) {
+func TestMutationType(t *testing.T) {
 	s := newScope(t, cel.Options{})
 	var broken *cel.CompileError
 	if _, err := s.ApplyConfiguration("{'spec': 1}", cel.RefuseAtomic); !errors.As(err, &broken) {

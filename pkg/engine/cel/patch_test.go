@@ -229,7 +229,7 @@ func TestJSONPatches(t *testing.T) {
 	}
 }
 
-func TestOlderServersArePointedOut(t *testing.T) {
+func TestJSONPatchWarnings(t *testing.T) {
 	for value, want := range map[string]int{
 		"[Object.spec.containers{name: 'a'}]": 1, "[[Object.spec.containers{name: 'a'}]]": 1, "{'a': Object.b{}}": 1,
 		"Object.spec.containers{name: 'a'}": 0, "Object.a{b: [Object.a.b{}]}": 0, "object.spec.containers": 0,
@@ -241,7 +241,7 @@ func TestOlderServersArePointedOut(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPatchIsAnError(t *testing.T) {
+func TestPatchInvalid(t *testing.T) {
 	if _, err := merge(parsePatch(t, patchPod), evaluate(t, "{'spec': 1}"), patchBuiltin, RefuseAtomic); err == nil {
 		t.Error("a map is taken for an apply configuration")
 	}
@@ -253,7 +253,7 @@ func TestWhatIsNoPatchIsAnError(t *testing.T) {
 }
 
 // A wrong order comes up by chance alone, so that every expression is asked often.
-func TestOfSeveralWrongValuesTheFirstIsBlamed(t *testing.T) {
+func TestPatchErrorsAreStable(t *testing.T) {
 	for name, c := range map[string]struct{ expression, want string }{
 		"fields of an Object": {
 			expression: "Object{spec: Object.spec{d: null, b: null, a: null, c: null}}",
@@ -287,7 +287,7 @@ func TestOfSeveralWrongValuesTheFirstIsBlamed(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatIsCopiedIntoItselfIsBounded(t *testing.T) {
+func TestJSONPatchCopyIsBounded(t *testing.T) {
 	operations := strings.Repeat("JSONPatch{op: 'copy', from: '/spec', path: '/spec/a'}, JSONPatch{op: 'copy', from: '/spec', path: '/spec/b'}, ", 40)
 	_, _, err := applyPatch(parsePatch(t, patchPod), evaluate(t, "["+strings.TrimSuffix(operations, ", ")+"]"))
 	if err == nil || !strings.Contains(err.Error(), "the object grows beyond the limit of 3145728 bytes") {
@@ -296,7 +296,7 @@ func TestAnObjectThatIsCopiedIntoItselfIsBounded(t *testing.T) {
 }
 
 // Each of these grows by a factor of two, sixty times over.
-func TestFitsEndsOnValuesThatNoMemoryHolds(t *testing.T) {
+func TestFits(t *testing.T) {
 	one := types.DefaultTypeAdapter.NativeToValue([]any{int64(1)})
 	for name, double := range map[string]func(ref.Val) ref.Val{
 		"lists joined with themselves": func(v ref.Val) ref.Val { return v.(traits.Adder).Add(v) },

@@ -115,7 +115,7 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-func TestCompileErrorsShowThePlace(t *testing.T) {
+func TestCompileError(t *testing.T) {
 	long := strings.Repeat("true && ", 40) + "nothing"
 	for name, c := range map[string]struct{ expression, want string }{
 		"an unknown name": {"object.a == objekt.b", `
@@ -231,7 +231,7 @@ func TestVariablesAreComputedOnce(t *testing.T) {
 	}
 }
 
-func TestUsesNamesWhatAnExpressionReads(t *testing.T) {
+func TestUses(t *testing.T) {
 	s := newScope(t, cel.Options{Authorizer: true})
 	x, err := s.Condition("request.userInfo.username == 'a' && authorizer.requestResource.check('get').allowed() && quantity('1').isInteger()")
 	if err != nil {
@@ -246,7 +246,7 @@ func TestUsesNamesWhatAnExpressionReads(t *testing.T) {
 	}
 }
 
-func TestCompiledExpressionsServeManyAtOnce(t *testing.T) {
+func TestExpressionsConcurrently(t *testing.T) {
 	s := newScope(t, cel.Options{})
 	if err := s.Variable("labels", "object.metadata.labels"); err != nil {
 		t.Fatal(err)
@@ -322,7 +322,7 @@ func TestAuthorizerAsks(t *testing.T) {
 	}
 }
 
-func TestAuthorizerWithoutAClusterIsUnsupported(t *testing.T) {
+func TestAuthorizerWithoutCluster(t *testing.T) {
 	s := newScope(t, cel.Options{Authorizer: true})
 	x, err := s.Condition("authorizer.path('/').check('get').allowed() || true")
 	if err != nil {
@@ -345,7 +345,7 @@ func (s silent) Authorize(context.Context, engine.AccessRequest) (engine.AccessD
 	return s.decision, s.err
 }
 
-func TestAQuestionThatNobodyAnswersIsNoNo(t *testing.T) {
+func TestAuthorizerUnanswered(t *testing.T) {
 	s := newScope(t, cel.Options{Authorizer: true})
 	x, err := s.Condition("!authorizer.path('/').check('get').allowed()")
 	if err != nil {
@@ -360,7 +360,7 @@ func TestAQuestionThatNobodyAnswersIsNoNo(t *testing.T) {
 	}
 }
 
-func TestExpressionsReadWhatWentWrongInADecision(t *testing.T) {
+func TestAuthorizerDecisionError(t *testing.T) {
 	s := newScope(t, cel.Options{Authorizer: true})
 	x, err := s.Condition("authorizer.path('/').check('get').errored() && authorizer.path('/').check('get').error() == 'no such role'")
 	if err != nil {

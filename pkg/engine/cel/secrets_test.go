@@ -26,7 +26,7 @@ func (n *notes) Derive(result any, from ...any) {
 	}
 }
 
-func TestWhatExpressionsMakeOfSecretsIsTold(t *testing.T) {
+func TestSecretsAreReported(t *testing.T) {
 	s := newScope(t, cel.Options{Params: true})
 	for _, v := range [][2]string{{"team", "params.data.team"}, {"label", "'team-' + variables.team"}, {"size", "variables.team.size()"}} {
 		if err := s.Variable(v[0], v[1]); err != nil {
@@ -62,7 +62,7 @@ func TestWhatExpressionsMakeOfSecretsIsTold(t *testing.T) {
 	}
 }
 
-func TestAnExpressionThatCanReadSecretsIsAlwaysWatched(t *testing.T) {
+func TestSecretsAreAlwaysWatched(t *testing.T) {
 	s := newScope(t, cel.Options{Extensions: []celgo.EnvOption{celgo.Variable("reader", celgo.DynType)}})
 	x, err := s.Compile("reader.team.upperAscii()")
 	if err != nil {
@@ -78,7 +78,7 @@ func TestAnExpressionThatCanReadSecretsIsAlwaysWatched(t *testing.T) {
 	}
 }
 
-func TestWatchedExpressionsServeManyGoroutines(t *testing.T) {
+func TestSecretsConcurrently(t *testing.T) {
 	s := newScope(t, cel.Options{Params: true})
 	if err := s.Variable("team", "params.data.team.upperAscii()"); err != nil {
 		t.Fatal(err)

@@ -95,7 +95,7 @@ func shown(v ref.Val, err error) string {
 	return fmt.Sprintf("%v %v", v.Type(), v.Value())
 }
 
-func TestWhatIsMadeOfASecretIsTold(t *testing.T) {
+func TestTaint(t *testing.T) {
 	for expression, want := range map[string][]string{
 		// What is handed on, counted or compared makes nothing new.
 		"object.data.password":                                      nil,
@@ -166,7 +166,7 @@ func TestWhatIsMadeOfASecretIsTold(t *testing.T) {
 	}
 }
 
-func TestAProgramNeedsNoWitness(t *testing.T) {
+func TestTaintIsOptional(t *testing.T) {
 	p := program(t, "object.list.map(x, x.upperAscii()).join('.')", true)
 	if got, _ := evaluateTaint(t, p, nil); got != "string A.S3CRET.B" {
 		t.Errorf("got %s", got)
@@ -182,7 +182,7 @@ func (r *recorder) Derive(result any, from ...any) {
 	r.results, r.from = append(r.results, result), append(r.from, from)
 }
 
-func TestATextIsToldWithWhatItWasMadeOf(t *testing.T) {
+func TestTaintDerive(t *testing.T) {
 	var told recorder
 	evaluateTaint(t, program(t, "'DB://'.lowerAscii() + object.data.password.upperAscii() + '@' + name", true), newTaint(&told))
 	want := []any{
@@ -206,7 +206,7 @@ func (*open) Any() bool            { return true }
 func (*open) Known(any) bool       { return false }
 func (o *open) Derive(any, ...any) { o.told++ }
 
-func TestWhatIsTooBigToBeLookedAtCountsAsSecret(t *testing.T) {
+func TestTaintOfBigValues(t *testing.T) {
 	p := program(t, "object.join('')", true)
 	for elements, want := range map[int]int{9_000: 0, 10_000: 1} {
 		var o open

@@ -9,9 +9,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
-// TestSomebodyIsThereOfWhomNothingIsKnown also keeps an answer from coming of
+// TestUnknownUser also keeps an answer from coming of
 // what only looks like one, such as "no" to an equality.
-func TestSomebodyIsThereOfWhomNothingIsKnown(t *testing.T) {
+func TestUnknownUser(t *testing.T) {
 	env, err := celgo.NewEnv(celgo.Variable("request", celgo.DynType), celgo.OptionalTypes())
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
-func TestUnmetConditionSaysWhatItsOperandsAre(t *testing.T) {
+func TestUnmet(t *testing.T) {
 	s := newScope(t, cel.Options{Authorizer: true, RequestObjects: true})
 	if err := s.Variable("name", "object.metadata.name"); err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestUnmetConditionSaysWhatItsOperandsAre(t *testing.T) {
 	}
 }
 
-func TestUnmetConditionTellsNothingThatASecretHolds(t *testing.T) {
+func TestUnmetHidesSecrets(t *testing.T) {
 	s := newScope(t, cel.Options{RequestObjects: true})
 	in := input(t)
 	in.Explain = true
@@ -55,7 +55,7 @@ func TestUnmetConditionTellsNothingThatASecretHolds(t *testing.T) {
 	}
 }
 
-func TestUnmetConditionThatNobodyAsksAbout(t *testing.T) {
+func TestUnmetWithoutExplain(t *testing.T) {
 	s := newScope(t, cel.Options{})
 	if got := unmet(t, s, input(t), `object.metadata.name == "db"`); got != "" {
 		t.Error(got)

@@ -45,14 +45,14 @@ func (s *source) on(key engine.ObjectKey) any {
 	return s.Value
 }
 
-// external is a value that only a provider in the cluster can tell.
+// external is a value that only a provider in the cluster knows.
 type external struct {
 	Provider, DataSource string
 	Location             location.Path
 }
 
-// Set implements location.Setter: the provider is asked for nothing, and the field
-// keeps what it has.
+// Set implements location.Setter: the provider is not asked, and the field keeps its
+// value.
 func (e *external) Set(any, bool) (location.Result, error) {
 	return location.Result{Skip: &externalDataError{Provider: e.Provider, DataSource: e.DataSource, Location: e.Location}}, nil
 }
@@ -73,8 +73,8 @@ func (a *assign) Setter(key engine.ObjectKey) location.Setter {
 	return assigned{a.on(key)}
 }
 
-// assigned writes one value. It is never modified after, so that all places that
-// it is written to can share it.
+// assigned writes one value. It is never modified later, so that all places that it is
+// written to can share it.
 type assigned struct{ value any }
 
 // Set implements location.Setter.

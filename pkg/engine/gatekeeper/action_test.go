@@ -15,7 +15,7 @@ var key = engine.ObjectKey{Namespace: "shop", Name: "web"}
 // missing stands for a location that the object does not have.
 type missing struct{}
 
-func TestWhatIsWritten(t *testing.T) {
+func TestActionWrites(t *testing.T) {
 	text := source{Value: "a"}
 	list := []any{"a", int64(1)}
 	for name, c := range map[string]struct {
@@ -55,7 +55,7 @@ func TestWhatIsWritten(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftAlone(t *testing.T) {
+func TestActionSkips(t *testing.T) {
 	kept, err := (&assignMetadata{source: source{Value: "a"}}).Setter(key).Set("b", true)
 	var there *keptError
 	if err != nil || kept.Write || !errors.As(kept.Skip, &there) || there.Value != "b" {
@@ -71,7 +71,7 @@ func TestWhatIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeWrittenTo(t *testing.T) {
+func TestActionFails(t *testing.T) {
 	for name, a := range map[string]action{
 		"a set": &modifySet{Values: []any{"a"}}, "an image": &assignImage{Parts: imageReference{Tag: ":1"}},
 	} {

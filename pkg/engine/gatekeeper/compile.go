@@ -181,7 +181,7 @@ func (m *mutator) decodePathTests(n policydecode.Node) {
 		tests = append(tests, test)
 	}
 	if len(m.path) == 0 {
-		return // it does not parse, and has been told
+		return // it does not parse, which has been reported
 	}
 	compiled, err := location.CompileTests(m.path, tests)
 	if err != nil {

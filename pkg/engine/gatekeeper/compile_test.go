@@ -18,9 +18,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper"
 )
 
-// TestCompileSays runs the files of testdata/compile: each document, and behind
+// TestCompile runs the files of testdata/compile: each document, and behind
 // "# error:" and "# warning:" all that is said of it.
-func TestCompileSays(t *testing.T) {
+func TestCompile(t *testing.T) {
 	for _, name := range []string{"refused", "warned"} {
 		path := filepath.Join("testdata", "compile", name+".txtar")
 		archive, err := txtar.ParseFile(path)
@@ -120,7 +120,7 @@ func chain(t testing.TB) []engine.Document {
 	return []engine.Document{label(t, "m1", "d", "c"), label(t, "m2", "c", "b"), label(t, "m3", "b", "a")}
 }
 
-func TestAChainTakesAsManyRoundsAsMutators(t *testing.T) {
+func TestEvaluateRounds(t *testing.T) {
 	got, said := evaluate(t, chain(t), pod(t), engine.DefaultLimits())
 	if want := (map[string]string{"a": "1", "b": "1", "c": "1", "d": "1"}); !cmp.Equal(want, got.GetLabels()) {
 		t.Errorf("labels are %v", got.GetLabels())
@@ -130,7 +130,7 @@ func TestAChainTakesAsManyRoundsAsMutators(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotConvergeIsGivenUp(t *testing.T) {
+func TestEvaluateNotConverging(t *testing.T) {
 	target := pod(t)
 	got, said := evaluate(t, chain(t), target, engine.Limits{Rounds: 2})
 	if got != target.Object {
@@ -143,7 +143,7 @@ func TestWhatDoesNotConvergeIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestANamespaceThatCannotBeReadFailsItsSelectorAlone(t *testing.T) {
+func TestEvaluateNamespaceUnreadable(t *testing.T) {
 	selecting := engine.Document{Object: object(t, []byte(`
 apiVersion: mutations.gatekeeper.sh/v1
 kind: AssignMetadata
@@ -158,7 +158,7 @@ spec: {match: {namespaceSelector: {matchLabels: {team: web}}}, location: metadat
 	}
 }
 
-func TestTheSecondRoundIsNotForGatekeeper(t *testing.T) {
+func TestEvaluateReinvocation(t *testing.T) {
 	target := pod(t)
 	target.Request.Reinvocation = true
 	if got, said := evaluate(t, chain(t), target, engine.DefaultLimits()); got != target.Object || said != "" {
@@ -178,7 +178,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-func TestChosenMutators(t *testing.T) {
+func TestCompileChosen(t *testing.T) {
 	program, err := gatekeeper.New().Compile(engine.Compilation{Documents: chain(t), Rules: engine.RuleFilter{Skip: []string{"m2"}}})
 	if err != nil {
 		t.Fatal(err)

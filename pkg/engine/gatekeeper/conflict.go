@@ -13,7 +13,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 )
 
-// nodeType is what a mutator takes a place for. Unknown is compatible with all.
+// nodeType is the type that a mutator takes a place for. typeUnknown is compatible with all.
 type nodeType string
 
 // The types that locations imply.
@@ -43,8 +43,8 @@ type binding struct {
 	Operation engine.Operation
 }
 
-// conflictError is a place about which some mutators disagree. Gatekeeper disables them
-// all, for all their kinds.
+// conflictError is a place about which mutators disagree. Gatekeeper disables them all,
+// for all their kinds.
 type conflictError struct {
 	Parties []string // IDs, in order
 	Kind    schema.GroupVersionKind
@@ -52,7 +52,7 @@ type conflictError struct {
 	Reason  string
 }
 
-// Error is Gatekeeper's text, then what it does not tell: where, and why.
+// Error is Gatekeeper's text, followed by what it leaves out: where, and why.
 func (e *conflictError) Error() string {
 	return fmt.Sprintf("the following mutators have conflicting schemas: [%s]: at %s of %s: %s; none of them is enforced until only one side is left",
 		strings.Join(e.Parties, ","), e.Node, kindText(e.Kind), e.Reason)
@@ -103,8 +103,8 @@ type tree struct{ places map[string]*place }
 type place struct {
 	types     map[nodeType]ids // what it is taken for
 	keys      map[string]ids   // as a list: its keys
-	terminate ids              // who says that it ends here
-	extend    ids              // who goes on below
+	terminate ids              // for whom nothing is below
+	extend    ids              // for whom something is below
 }
 
 type ids map[string]string // short names by ID

@@ -17,7 +17,7 @@ var (
 	deployment  = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 )
 
-func TestFind(t *testing.T) {
+func TestFindConflicts(t *testing.T) {
 	for _, c := range []struct {
 		says   string
 		claims []schemaClaim
@@ -49,7 +49,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func TestErrorSaysWhereAndWhy(t *testing.T) {
+func TestConflictError(t *testing.T) {
 	const want = `the following mutators have conflicting schemas: [a,b]: at spec.ports of v1/Pod: the key of the list is ` +
 		`"containerPort" for mutator b, "name" for mutator a; none of them is enforced until only one side is left`
 	found := findConflicts(claims(t, "a spec.ports[name: x].y", "b spec.ports[containerPort: 1].y"))

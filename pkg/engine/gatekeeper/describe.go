@@ -2,7 +2,7 @@ package gatekeeper
 
 import "github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 
-// Describe tells of each mutator what it says. The program is an engine.Describer.
+// Describe describes each mutator. The program is an engine.Describer.
 func (p *program) Describe() []engine.Description {
 	out := make([]engine.Description, 0, len(p.mutators))
 	for _, m := range p.mutators {

@@ -43,11 +43,11 @@ func (e *notConvergingError) Error() string {
 	return fmt.Sprintf("mutation not converging: the object still changes after %d rounds", e.Rounds)
 }
 
-// sparedError is why no mutator reaches an object.
-type sparedError struct{ Reason string }
+// excludedError is why no mutator sees an object.
+type excludedError struct{ Reason string }
 
 // Error is the reason, in the words of Gatekeeper's webhook where it has any.
-func (e *sparedError) Error() string { return e.Reason }
+func (e *excludedError) Error() string { return e.Reason }
 
 // emptyListError is why a mutator of all elements of a list changes nothing.
 type emptyListError struct{ List location.Path }
@@ -56,7 +56,7 @@ type emptyListError struct{ List location.Path }
 func (e *emptyListError) Error() string { return e.List.String() + " has no elements" }
 
 // externalDataError is a value that only an external data provider, asked from
-// inside the cluster, can tell.
+// inside the cluster, knows.
 type externalDataError struct {
 	Provider, DataSource string
 	Location             location.Path
@@ -72,7 +72,7 @@ func (e *externalDataError) Error() string {
 // left as it is.
 type keptError struct{ Value any }
 
-// Error tells the value that stays.
+// Error quotes the value that stays.
 func (e *keptError) Error() string {
 	return fmt.Sprintf("it is there already, as %q, and AssignMetadata only adds", fmt.Sprint(e.Value))
 }

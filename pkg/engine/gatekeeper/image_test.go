@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestParse(t *testing.T) {
+func TestParseImage(t *testing.T) {
 	for text, want := range map[string]imageReference{
 		"":                        {},
 		"nginx":                   {Path: "nginx"},
@@ -32,7 +32,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestWith(t *testing.T) {
+func TestImageWith(t *testing.T) {
 	const digest = "@sha256:1b26826f602946860c279fce658f31050cff2c596583af237d971f4629b57792"
 	for _, c := range []struct {
 		parts        imageReference
@@ -60,7 +60,7 @@ func TestWith(t *testing.T) {
 	}
 }
 
-func TestValidate(t *testing.T) {
+func TestImageValidate(t *testing.T) {
 	digest := "@sha256:" + strings.Repeat("a", 64)
 	for _, c := range []struct {
 		parts imageReference

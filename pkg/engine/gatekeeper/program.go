@@ -20,8 +20,8 @@ type program struct {
 	excluded   []string // namespaces that Gatekeeper's Config names
 }
 
-// newProgram joins mutators. Those that are installed and take no part, because
-// they contradict others, count for the number of rounds.
+// newProgram returns the program of mutators. installed also counts those that take no
+// part because they contradict others: Gatekeeper grants a round for each.
 func newProgram(mutators []*mutator, installed int, excluded []string) *program {
 	p := &program{mutators: mutators, selections: selections(mutators), rounds: installed + 1, excluded: excluded}
 	for _, m := range mutators {
@@ -36,9 +36,9 @@ func (p *program) Rules() []engine.RuleRef { return p.refs }
 // Selections names what the mutators match.
 func (p *program) Selections() []engine.Selection { return p.selections }
 
-// Evaluate runs the set until nothing changes. Where a mutator fails, or the set
-// does not come to an end, the object stays as it was. There is no second
-// round: Gatekeeper's webhook asks for none.
+// Evaluate runs the set until nothing changes. Where a mutator fails, or the set does not
+// converge, the object stays as it was. There is no reinvocation: Gatekeeper's webhook
+// asks for none.
 func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
 	if err := ctx.Err(); err != nil || t.Request.Reinvocation {
 		return t.Object, err
@@ -46,8 +46,8 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 	t, assumed := p.withNamespace(ctx, t, w)
 	r := newRun(p, t)
 	r.assumed = assumed
-	if reason := p.spares(t); reason != "" {
-		r.spare(sink, reason)
+	if reason := p.excludes(t); reason != "" {
+		r.exclude(sink, reason)
 		return t.Object, nil
 	}
 	r.converge(w.Limits.Rounds)
@@ -72,9 +72,9 @@ func (p *program) withNamespace(ctx context.Context, t engine.Target, w *engine.
 // ignoreLabel keeps Gatekeeper's webhooks away from a Namespace.
 const ignoreLabel = "admission.gatekeeper.sh/ignore"
 
-// spares says why Gatekeeper's webhook never sees the object (pkg/webhook in
-// Gatekeeper, and the webhook configuration of its chart).
-func (p *program) spares(t engine.Target) string {
+// excludes returns why Gatekeeper's webhook never sees the object, or "" if it does
+// (pkg/webhook in Gatekeeper, and the webhook configuration of its chart).
+func (p *program) excludes(t engine.Target) string {
 	group, own := strings.CutSuffix(t.Key.Group, ".gatekeeper.sh")
 	if own {
 		switch group {

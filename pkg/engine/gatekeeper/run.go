@@ -22,17 +22,17 @@ type run struct {
 	object    *unstructured.Unstructured // as it is by now
 	history   []history                  // for each mutator
 	changes   int                        // by all mutators in all rounds
-	assumed   engine.Warning             // what had to be taken for granted of the Namespace
+	assumed   engine.Warning             // what is assumed about the Namespace
 	failed    int                        // index of the mutator that failed, or -1
 	endless   *notConvergingError
 }
 
-// history is what one mutator did so far.
+// history is what one mutator has done so far.
 type history struct {
 	result  match.Result  // the last one
 	matched bool          // in any round
 	skip    error         // why it left something alone, in the last round
-	empty   location.Path // a list of whose elements all were meant, in the last round
+	empty   location.Path // a list without elements to change, in the last round
 	err     error
 	// after is the state when it last changed something, as the last-th change
 	// of all; times counts its changes.
@@ -54,20 +54,20 @@ func newRun(p *program, t engine.Target) *run {
 	}
 }
 
-// spare reports that no mutator reaches the object.
-func (r *run) spare(sink engine.Sink, reason string) {
+// exclude reports that no mutator sees the object.
+func (r *run) exclude(sink engine.Sink, reason string) {
 	for _, m := range r.program.mutators {
 		step := engine.Step{Rule: m.ref, Subject: r.target.Key, Outcome: engine.NotMatched}
 		if sink.Wants(engine.NotMatched) {
-			step.Err = &sparedError{Reason: reason}
+			step.Err = &excludedError{Reason: reason}
 		}
 		sink.Step(step)
 	}
 }
 
-// converge runs the set until a round changes nothing, or leaves the object as
-// the round began. The first round is not looked at for the latter: where it
-// holds, it holds of the second one too, and mostly that changes nothing at all.
+// converge runs the set until a round changes nothing, or ends with the object that it
+// began with. The latter is not checked in the first round: where it is true, it is true
+// of the second round too, which mostly changes nothing at all.
 func (r *run) converge(limit int) {
 	rounds := min(r.program.rounds, limit)
 	for round := range rounds {
@@ -93,7 +93,7 @@ func (r *run) step(i int) bool {
 	out, err := r.attempt(i, r.object, h)
 	if err != nil {
 		h.err = err
-		if errors.Is(err, match.ErrNoNamespace) { // nothing is wrong with the object: the others go on
+		if errors.Is(err, match.ErrNoNamespace) { // nothing is wrong with the object: the others run
 			return true
 		}
 		r.failed = i
@@ -137,14 +137,14 @@ func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (loc
 	return out, nil
 }
 
-// abandon takes all changes back.
+// abandon reverts all changes.
 func (r *run) abandon() { r.object = r.target.Object }
 
-// settle makes the states fit to be told one after the other. A mutator that
-// changed the object in several rounds is told once, in the place of its last
-// change, and the state there would credit its earlier changes to others. So the
-// mutators are run once more from the start, each once, in the order of their
-// last changes; where that ends in the same object, these are the states.
+// settle gives each mutator the state to report as the result of its step. A mutator that
+// changed the object in several rounds has one step, at its last change, and the state
+// there would attribute its earlier changes to others. So the mutators run once more from
+// the start, each once, in the order of their last changes; if that ends with the same
+// object, these are the states.
 func (r *run) settle() {
 	if !slices.ContainsFunc(r.history, func(h history) bool { return h.times > 1 }) {
 		return
@@ -171,7 +171,7 @@ func (r *run) settle() {
 	r.object = object
 }
 
-// changed lists the mutators that changed the object, by their last change.
+// changed returns the mutators that changed the object, by their last change.
 func (r *run) changed() []int {
 	var out []int
 	for i := range r.history {

@@ -19,11 +19,11 @@ type compiler struct {
 	exceptions   []*exceptionSpec
 	entries      *library.Entries
 	environments map[string]*cel.Environment // by the namespace of policies
-	errs         []error                     // what is wrong with exceptions, each told once
+	errs         []error                     // of exceptions, each reported once
 }
 
-// compile turns a policy into its rule and those that are derived from it; into
-// none where anything is wrong.
+// compile returns the rule of a policy and those that are derived from it; none where
+// anything is wrong.
 func (c *compiler) compile(r *policydecode.Report, d engine.Document) []*rule {
 	p := decodePolicy(r, d)
 	if len(r.Errs) > 0 || (p.Targets != nil && !p.Existing) {
@@ -55,7 +55,7 @@ func (c *compiler) compile(r *policydecode.Report, d engine.Document) []*rule {
 	return slices.DeleteFunc(rules, func(x *rule) bool { return !c.filter.Keeps(x.ref) })
 }
 
-// environment is what the expressions of policies in a namespace may name.
+// environment returns what the expressions of policies in a namespace may name.
 func (c *compiler) environment(namespace string) (*cel.Environment, error) {
 	if known := c.environments[namespace]; known != nil {
 		return known, nil
@@ -88,7 +88,7 @@ type ruleBuilder struct {
 	compiled    []*cel.Expression // all but the variables
 }
 
-// rule compiles everything, so that all that is wrong is told at once.
+// rule compiles everything, so that all errors are reported at once.
 func (b *ruleBuilder) rule(origin string) *rule {
 	r := &rule{
 		ref:    engine.RuleRef{Dialect: Name, Policy: b.DisplayName(), Rule: b.variant.rule, Origin: origin},
@@ -122,8 +122,8 @@ func (b *ruleBuilder) rule(origin string) *rule {
 
 func unchanged(text string) string { return text }
 
-// failed reports an expression that does not compile. One that is derived is told
-// as what it is, since its text is nowhere to be found.
+// failed reports an expression that does not compile. The report says so where the
+// expression is derived, since its text is in no file.
 func (b *ruleBuilder) failed(n policydecode.Node, err error) {
 	n.Rule = b.variant.rule
 	if n.Rule != "" {
@@ -179,9 +179,8 @@ func (b *ruleBuilder) mutate(r *rule) {
 	}
 }
 
-// except compiles the exceptions that name the policy; they do not see its
-// variables. As in Kyverno, one that does not compile takes the policy out of
-// service.
+// except compiles the exceptions that name the policy; they do not see its variables. As
+// in Kyverno, an exception that does not compile disables the policy.
 func (b *ruleBuilder) except(r *rule) {
 	for _, x := range b.exceptions {
 		if !x.Names(b.policySpec) {
@@ -203,7 +202,7 @@ func (b *ruleBuilder) except(r *rule) {
 	}
 }
 
-// describe notes what the expressions ask for.
+// describe records what the expressions ask for.
 func (b *ruleBuilder) describe(r *rule) {
 	for _, x := range append(b.expressions(), b.scope) {
 		r.library = r.library || library.Needs(x)

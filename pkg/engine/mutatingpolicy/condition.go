@@ -13,8 +13,8 @@ type condition struct {
 	expression  *cel.Expression
 }
 
-// holds evaluates conditions in order, and returns the one that is false. As in
-// Kyverno, that counts more than one before it that fails.
+// holds evaluates conditions in order, and returns the first that is false. As in Kyverno,
+// that counts more than a failure of one before it.
 func (e *execution) holds(on *cel.Evaluation, conditions []condition) (unmet *cel.ConditionError, err error) {
 	var errs []error
 	for _, c := range conditions {

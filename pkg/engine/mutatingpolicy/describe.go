@@ -8,8 +8,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 )
 
-// Describe tells of each rule what its policy says. The program is an
-// engine.Describer.
+// Describe describes each rule. The program is an engine.Describer.
 func (p *program) Describe() []engine.Description {
 	out := make([]engine.Description, 0, len(p.rules))
 	for _, r := range p.rules {
@@ -46,7 +45,7 @@ func (r *rule) describe() engine.Description {
 	return d
 }
 
-// where says what narrows the rule beside its selections.
+// where describes what else narrows the rule beside its selections.
 func (r *rule) where() []string {
 	out := r.constraints.Where()
 	for _, c := range r.conditions {
@@ -60,7 +59,7 @@ func (r *rule) where() []string {
 	return out
 }
 
-// asked collects what the expressions of a rule ask of the world.
+// asked returns what the expressions of a rule ask of the World.
 func (b *ruleBuilder) asked() []engine.Ask {
 	calls := b.scope.Calls()
 	for _, x := range b.compiled {

@@ -26,8 +26,8 @@ func New(project library.Project) *Dialect { return &Dialect{project: project} }
 // Name is "mutatingpolicy".
 func (*Dialect) Name() string { return Name }
 
-// Accepts says that MutatingPolicy and NamespacedMutatingPolicy are policies, and
-// that PolicyException and GlobalContextEntry are inputs of theirs.
+// Accepts returns Policy for MutatingPolicy and NamespacedMutatingPolicy, and Input for
+// PolicyException and GlobalContextEntry.
 func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
 	if gk == library.GlobalContextEntry {
 		return engine.Input
@@ -45,7 +45,7 @@ func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
 }
 
 // Compile reads policies and their inputs. A policy of which any expression does
-// not compile is left out and reported, as Kyverno takes it out of service.
+// not compile is left out and reported, as Kyverno disables it.
 func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	if c.Warn == nil {
 		c.Warn = func(engine.CompileError) {}

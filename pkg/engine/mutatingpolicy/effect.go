@@ -24,7 +24,7 @@ type effect struct {
 	listed    bool // resource rules name the subjects, and have to select each of them
 }
 
-// Effects runs the rules with targets up to the point where they name their
+// Effects evaluates the rules with targets up to the point where they name their
 // subjects.
 func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.World, sink engine.Sink) ([]engine.Effect, error) {
 	var out []engine.Effect
@@ -91,14 +91,14 @@ func (r *rule) propagateAs(e *execution, sink engine.Sink) ([]*effect, *engine.S
 	return effects, nil
 }
 
-// triggerStep is a step of the trigger itself, which the rule does not change.
+// triggerStep returns a step of the trigger itself, which the rule does not change.
 func (e *execution) triggerStep(err error) engine.Step {
 	step := e.step(nil, err)
 	step.Trigger = e.trigger.Key
 	return step
 }
 
-// effects judges the conditions of the trigger and names the targets.
+// effects evaluates the conditions on the trigger and returns the effects on the targets.
 func (e *execution) effects() ([]*effect, error) {
 	e.begin()
 	evaluation := e.rule.scope.Evaluate(e.ctx, e.input(), cel.MutationBudget())
@@ -115,7 +115,7 @@ func (e *execution) effects() ([]*effect, error) {
 	}
 	trigger := e.trigger
 	if !e.rule.asksRequest {
-		// The trigger's content is not needed again, so it need not be kept.
+		// The content of the trigger is not needed again: free it.
 		trigger.Object = &unstructured.Unstructured{Object: map[string]any{}}
 		trigger.OldObject, trigger.Namespace = nil, nil
 	}
@@ -125,13 +125,13 @@ func (e *execution) effects() ([]*effect, error) {
 	return effects, nil
 }
 
-// Rule is the rule that acts.
+// Rule returns the rule that acts.
 func (f *effect) Rule() engine.RuleRef { return f.rule.ref }
 
 // Trigger returns the object that triggered it.
 func (f *effect) Trigger() engine.ObjectKey { return f.trigger.Key }
 
-// Subjects names the objects to change.
+// Subjects selects the objects to change.
 func (f *effect) Subjects() engine.Selection { return f.subjects }
 
 // Apply changes one subject. Expressions see it as object; the request is that of
@@ -182,7 +182,7 @@ func (f *effect) constraints() *match.Constraints {
 	return f.rule.policy.Targets
 }
 
-// targets names the objects that the rule changes.
+// targets returns an effect for each target of the rule.
 func (e *execution) targets(evaluation *cel.Evaluation) ([]*effect, error) {
 	if e.rule.target != nil {
 		return e.namedTargets(evaluation)
@@ -194,7 +194,7 @@ func (e *execution) targets(evaluation *cel.Evaluation) ([]*effect, error) {
 	for _, t := range targetsOf(e.rule.policy.Targets) {
 		kind, err := e.world.Mapper.KindFor(t.resource)
 		if t.wildcard() || err != nil || kind.Group != t.resource.Group || kind.Version != t.resource.Version {
-			continue // as Kyverno does: what nobody knows has no objects
+			continue // as in Kyverno: an unknown resource has no objects
 		}
 		for _, name := range t.names {
 			out = append(out, &effect{listed: true, resource: t.resource, subjects: engine.Selection{
@@ -206,8 +206,8 @@ func (e *execution) targets(evaluation *cel.Evaluation) ([]*effect, error) {
 	return out, nil
 }
 
-// namedTargets are the objects that an expression evaluates to: one, or those of
-// a list.
+// namedTargets returns the effects on the objects that an expression evaluates to: one, or
+// those of a list.
 func (e *execution) namedTargets(evaluation *cel.Evaluation) ([]*effect, error) {
 	field := e.rule.policy.TargetExpression.Path
 	v, err := evaluation.Value(e.rule.target)

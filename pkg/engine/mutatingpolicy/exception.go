@@ -18,10 +18,10 @@ type exceptionSpec struct {
 	Name       string // "namespace/name"
 	Report     *policydecode.Report
 	Conditions []expressionSpec
-	// Images and Values are what the policy's own expressions may allow; an exception
-	// with neither holds the policy back altogether.
+	// Images and Values are offered to the policy's own expressions; an exception with
+	// neither skips the policy altogether.
 	Images, Values []string
-	Passes         bool // reports call the policy passed, not skipped
+	Passes         bool // the policy is reported as passed, not as skipped
 
 	policies []policyRef
 	expires  time.Time // zero for never
@@ -70,18 +70,18 @@ func (x *exceptionSpec) decodeExpiry(n policydecode.Node) {
 	}
 }
 
-// Names reports whether the exception is one from the policy: by kind and name, as
-// for Kyverno, whatever the namespace.
+// Names reports whether the exception names the policy: by kind and name, as in Kyverno,
+// whatever the namespace.
 func (x *exceptionSpec) Names(p *policySpec) bool {
 	return slices.Contains(x.policies, policyRef{kind: p.Kind, name: p.Name})
 }
 
-// Expired reports whether the exception has run out.
+// Expired reports whether the exception has expired.
 func (x *exceptionSpec) Expired(now time.Time) bool {
 	return !x.expires.IsZero() && !now.Before(x.expires)
 }
 
-// Partial reports whether the exception only allows some images or values.
+// Partial reports whether the exception allows only some images or values.
 func (x *exceptionSpec) Partial() bool { return len(x.Images)+len(x.Values) > 0 }
 
 // exception is a PolicyException, compiled for a rule.
@@ -91,9 +91,9 @@ type exception struct {
 	conditions []condition
 }
 
-// excepted finds what the exceptions allow on the object of an evaluation. The
-// error is a *SkippedError where one of them holds the rule back altogether. As
-// in Kyverno, nothing that is wrong with another exception takes that back.
+// excepted returns the images and values that exceptions allow. The error is a
+// *skippedError where an exception skips the rule altogether; as in Kyverno, it does so
+// even where another exception fails.
 func (e *execution) excepted() (images, values []string, err error) {
 	var full []string
 	passes := false
@@ -125,7 +125,7 @@ func (e *execution) excepted() (images, values []string, err error) {
 	return nil, nil, &skippedError{Reason: fmt.Sprintf("rule is %s due to policy exception: %s", verb, strings.Join(full, ", "))}
 }
 
-// skippedError is why a rule that matched was held back, in Kyverno's words.
+// skippedError is why a rule that matched was skipped, in Kyverno's words.
 type skippedError struct{ Reason string }
 
 // Error is the reason.

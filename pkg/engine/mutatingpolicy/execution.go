@@ -22,7 +22,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 )
 
-// execution is one rule on its way over one object, for one operation.
+// execution is the evaluation of one rule on one object, for one operation.
 type execution struct {
 	ctx       context.Context // an execution does not outlive its call
 	world     *engine.World
@@ -35,7 +35,7 @@ type execution struct {
 	candidate match.Candidate  // what was last compared with constraints
 	session   *library.Session // nil until it is needed
 	warnings  []engine.Warning
-	explain   bool // somebody asks for all reasons
+	explain   bool // all reasons are wanted
 }
 
 func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target, operation engine.Operation) *execution {
@@ -101,7 +101,7 @@ func (e *execution) notMatched(c *match.Constraints, r match.Result, sink engine
 	return step
 }
 
-// input is what expressions see.
+// input returns what expressions see.
 func (e *execution) input() cel.Input {
 	in := cel.Input{Object: e.subject.Object.Object, RequestMap: e.request(), Explain: e.explain, Secrets: e.world.Secrets}
 	if !e.onTarget {
@@ -116,14 +116,15 @@ func (e *execution) input() cel.Input {
 	return in
 }
 
-// begin opens the session that answers functions, for a rule that calls any.
+// begin opens the session that answers the functions of the library, for a rule that
+// calls any.
 func (e *execution) begin() {
 	if e.rule.library {
 		e.session = library.NewSession(e.ctx, e.world, library.Settings{Seed: e.seed(), Entries: e.rule.entries})
 	}
 }
 
-// oldObject is the object before the request; nil for one that is being created.
+// oldObject returns the object before the request; nil on creation.
 func (e *execution) oldObject() map[string]any {
 	if e.operation == engine.OperationCreate {
 		return nil
@@ -131,8 +132,8 @@ func (e *execution) oldObject() map[string]any {
 	return cmp.Or(e.trigger.OldObject, e.trigger.Object).Object
 }
 
-// request is the admission request that expressions see: what an update without
-// a change would be. As for Kyverno, what is empty is not there.
+// request returns the admission request that expressions see: that of an update without a
+// change. As in Kyverno, empty fields are left out.
 func (e *execution) request() map[string]any {
 	t := &e.trigger
 	gvk := t.Key.GroupVersionKind()
@@ -145,7 +146,7 @@ func (e *execution) request() map[string]any {
 		"operation": string(e.operation), "dryRun": false,
 		"object": t.Object.Object, "oldObject": nil, "userInfo": engine.UserInfoFields(&user),
 	}
-	if nobody != nil { // outcome says so, where that matters
+	if nobody != nil { // outcome reports it, where it matters
 		request["userInfo"] = cel.UnknownUser{}
 	}
 	for key, text := range map[string]string{"name": t.Key.Name, "namespace": t.Key.Namespace, "subResource": t.Key.Subresource} {
@@ -162,7 +163,8 @@ func (e *execution) request() map[string]any {
 	return request
 }
 
-// requester is who makes the request, as far as the rule asks and it is known.
+// requester returns who makes the request, if the rule asks; the error says why that is
+// not known.
 func (e *execution) requester() (authenticationv1.UserInfo, error) {
 	if !e.rule.asksUser {
 		return authenticationv1.UserInfo{}, nil
@@ -170,9 +172,8 @@ func (e *execution) requester() (authenticationv1.UserInfo, error) {
 	return engine.RequestUser(e.ctx, e.trigger.Request, e.world)
 }
 
-// seed is that of the rule's random values on this object. It depends on nothing
-// but the run's seed and the names involved, so that the order of objects does
-// not matter.
+// seed returns the seed of the rule's random values on this object. It depends only on the
+// seed of the run and on the names involved, not on the order of objects.
 func (e *execution) seed() uint64 {
 	h := fnv.New64a()
 	_ = binary.Write(h, binary.BigEndian, e.world.Seed) // a hash takes everything
@@ -185,10 +186,9 @@ func (e *execution) seed() uint64 {
 	return h.Sum64()
 }
 
-// mutate takes the object through exceptions, conditions and mutations, in
-// Kyverno's order, and returns what becomes of it. The first mutation that fails
-// ends the rule, and nothing of it is kept. The error is a *SkippedError where
-// the rule is held back.
+// mutate evaluates exceptions, conditions and mutations, in Kyverno's order, and returns
+// the new object. The first mutation that fails ends the rule, and nothing of it is kept.
+// The error is a *skippedError where an exception skips the rule.
 func (e *execution) mutate(conditions []condition) (map[string]any, error) {
 	e.begin()
 	images, values, err := e.excepted()
@@ -210,7 +210,7 @@ func (e *execution) mutate(conditions []condition) (map[string]any, error) {
 	for _, m := range e.rule.mutations {
 		result, err := evaluation.Mutate(m.Mutation, e.types())
 		if err != nil {
-			return nil, &cel.ExpressionError{Field: m.field, Err: wayOut(err)}
+			return nil, &cel.ExpressionError{Field: m.field, Err: withHint(err)}
 		}
 		e.warnings = append(e.warnings, result.Warnings...)
 		object = result.Object
@@ -219,8 +219,8 @@ func (e *execution) mutate(conditions []condition) (map[string]any, error) {
 	return object, e.audit(evaluation)
 }
 
-// wayOut adds what this language offers against an error, beside what celpatch says.
-func wayOut(err error) error {
+// withHint adds this language's own hint to an error of package cel.
+func withHint(err error) error {
 	var atomic *cel.AtomicError
 	if errors.As(err, &atomic) {
 		return fmt.Errorf("%w; with evaluation.useServerSideApply, Kyverno 1.19 replaces them", err)
@@ -242,8 +242,8 @@ func (e *execution) audit(evaluation *cel.Evaluation) error {
 	return nil
 }
 
-// types is how the server merges objects of the subject's kind; nil where no
-// schema is known or none is needed.
+// types returns the schema by which the server merges objects of the subject's kind; nil
+// where it is not known or not needed.
 func (e *execution) types() managedfields.TypeConverter {
 	if !e.rule.merges || e.world.Reader == nil {
 		return nil
@@ -255,7 +255,7 @@ func (e *execution) types() managedfields.TypeConverter {
 	return s.Types
 }
 
-// step reports what came of the subject: the object as it is now, or an error.
+// step returns the step of the subject: with the object as it is now, or with an error.
 func (e *execution) step(object map[string]any, err error) engine.Step {
 	if e.session != nil {
 		e.warnings = append(e.warnings, e.session.Warnings()...)
@@ -279,9 +279,9 @@ func (e *execution) step(object map[string]any, err error) engine.Step {
 	return step
 }
 
-// outcome is what an error makes of the step. Admission refuses an object for
-// which a policy fails, unless its failurePolicy says otherwise; in the background
-// there is nothing to refuse.
+// outcome returns the outcome and the error of a step that failed. Admission refuses an
+// object for which a policy fails, unless its failurePolicy says otherwise; in the
+// background there is nothing to refuse.
 func (e *execution) outcome(err error) (engine.Outcome, error) {
 	var unsupported *cel.UnsupportedError
 	var noNamespace *engine.NamespaceError
@@ -304,7 +304,7 @@ func (e *execution) outcome(err error) (engine.Outcome, error) {
 	}
 }
 
-// sameObject is an error where a rule has made another object of its subject.
+// sameObject returns an error if a rule changed the identity of its subject.
 func sameObject(before, after map[string]any) error {
 	for _, key := range []string{"apiVersion", "kind"} {
 		if before[key] != after[key] {

@@ -17,7 +17,7 @@ func lintVersion(n policydecode.Node) {
 	}
 }
 
-// lint tells what is probably not meant, and what Kyverno does otherwise.
+// lint warns about what is probably not meant, and about what Kyverno does differently.
 func (p *policySpec) lint() {
 	switch constraints := p.At("matchConstraints"); {
 	case len(p.Constraints.Rules) == 0:
@@ -47,7 +47,7 @@ func (p *policySpec) lintExisting() {
 	}
 }
 
-// lintUnused tells of what only matters to a policy that mutates existing objects.
+// lintUnused warns about fields that only matter to policies that mutate existing objects.
 func (p *policySpec) lintUnused() {
 	if p.Targets != nil {
 		p.At("targetMatchConstraints").Lint("evaluation.mutateExisting is not enabled, and a policy with targets changes nothing on admission: it does nothing at all")

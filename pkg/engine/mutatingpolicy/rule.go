@@ -31,10 +31,10 @@ type rule struct {
 
 	merges        bool   // it needs the schema of what it changes
 	library       bool   // an expression calls what a library.Session answers
-	asksOperation bool   // the operation can decide what the expressions say
+	asksOperation bool   // the expressions may depend on the operation
 	asksRequest   bool   // an expression names the request
 	asksUser      bool   // an expression asks who makes it
-	impure        string // why it may give something else in another run
+	impure        string // why another run may have another result
 	asks          []engine.Ask
 }
 
@@ -49,10 +49,10 @@ type annotation struct {
 	expression *cel.Expression
 }
 
-// run evaluates a rule on what it matches, for the operation that the run
-// simulates. Where that is left open, the object is being updated; a rule that
-// the operation alone can have held back is then evaluated as if the object were
-// created, and that counts if it runs.
+// run evaluates a rule on what it matches, for the operation that the run simulates. Where
+// that is left open, the object is updated; a rule that may not have run because of the
+// operation alone is evaluated again as if the object were created, and that result
+// counts if the rule then runs.
 func (r *rule) run(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) engine.Step {
 	operation, open := simulated(t)
 	step, byOperation := r.runAs(newExecution(ctx, w, r, t, operation), sink)
@@ -67,7 +67,7 @@ func (r *rule) run(ctx context.Context, t engine.Target, w *engine.World, sink e
 	return created
 }
 
-// simulated is the operation to evaluate, and whether another may be tried.
+// simulated returns the operation to evaluate, and whether another may be tried.
 func simulated(t engine.Target) (operation engine.Operation, open bool) {
 	if o := t.Request.Operation; o != "" && o != engine.OperationAuto {
 		return o, false
@@ -75,8 +75,8 @@ func simulated(t engine.Target) (operation engine.Operation, open bool) {
 	return engine.OperationUpdate, true
 }
 
-// runAs evaluates the rule for one operation, and reports whether that may be what
-// held it back.
+// runAs evaluates the rule for one operation, and reports whether it may not have run
+// because of the operation alone.
 func (r *rule) runAs(e *execution, sink engine.Sink) (step engine.Step, byOperation bool) {
 	e.explain = sink.Wants(engine.Unchanged)
 	result, err := e.match()
@@ -105,8 +105,8 @@ func (e *execution) otherVersion(version string) error {
 		"only a server can convert it; --only %s evaluates the policy by itself", version, e.subject.Key.Version, e.rule.ref.Policy)}
 }
 
-// resourceOf is the resource of an object: what the server says, or what the name
-// of a kind that is known from a manifest alone makes likely.
+// resourceOf returns the resource of an object: from the server, or the usual plural of a
+// kind that is known from a manifest alone.
 func resourceOf(t engine.Target) schema.GroupVersionResource {
 	if t.Mapping != nil {
 		return t.Mapping.Resource

@@ -1,5 +1,5 @@
 // Package policydecode reads the fields of a policy strictly, with the path of each in
-// every error, and warns of fields that nobody asked for.
+// every error, and warns about unknown fields.
 package policydecode
 
 import (
@@ -170,7 +170,7 @@ func (n Node) Fields() *Fields {
 	return f
 }
 
-// Fields is a mapping of a policy, and which of its keys somebody asked for.
+// Fields is a mapping of a policy that records which of its keys were read.
 type Fields struct {
 	Node
 	Values map[string]any
@@ -200,7 +200,7 @@ func (f *Fields) Accept(keys ...string) {
 	}
 }
 
-// Done warns about the fields that nobody asked for.
+// Done warns about the fields that were not read: they are unknown.
 func (f *Fields) Done() {
 	for _, key := range slices.Sorted(maps.Keys(f.Values)) {
 		if !f.known[key] {

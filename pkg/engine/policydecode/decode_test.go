@@ -33,7 +33,7 @@ func read(value any, reader func(*policydecode.Fields)) (errs, warnings []string
 	return errs, warnings
 }
 
-func TestAFieldOfItsType(t *testing.T) {
+func TestNode(t *testing.T) {
 	errs, _ := read(document(), func(f *policydecode.Fields) {
 		for name, c := range map[string]struct{ got, want any }{
 			"a text":                       {f.At("text").Text(), "a"},
@@ -62,7 +62,7 @@ func TestAFieldOfItsType(t *testing.T) {
 	}
 }
 
-func TestAFieldOfAnotherTypeIsAnErrorWithItsPath(t *testing.T) {
+func TestNodeWrongType(t *testing.T) {
 	for name, c := range map[string]struct {
 		reader func(*policydecode.Fields)
 		want   string
@@ -87,7 +87,7 @@ func TestAFieldOfAnotherTypeIsAnErrorWithItsPath(t *testing.T) {
 }
 
 // The fields that nobody asked for are told in order, and only they.
-func TestUnknownFieldsAreWarnedOf(t *testing.T) {
+func TestFieldsUnknown(t *testing.T) {
 	errs, warnings := read(map[string]any{"read": "a", "asked": "b", "accepted": "c", "typo": "d", "also": "e"}, func(f *policydecode.Fields) {
 		f.At("read").Text()
 		f.Has("asked")
@@ -103,7 +103,7 @@ func TestUnknownFieldsAreWarnedOf(t *testing.T) {
 	}
 }
 
-func TestReportJoinsWhatWentWrong(t *testing.T) {
+func TestReport(t *testing.T) {
 	report := &policydecode.Report{Policy: "ClusterPolicy p"}
 	if err := report.Err(); err != nil {
 		t.Errorf("nothing went wrong: %v", err)

@@ -31,7 +31,7 @@ func TestTextMatchesItsPattern(t *testing.T) {
 	}
 }
 
-func TestTextTakesEveryWayThroughItsPattern(t *testing.T) {
+func TestTextReachesEveryAlternative(t *testing.T) {
 	for pattern, want := range map[string][]string{
 		"a|b|c":   {"a", "b", "c"},
 		"[a-ce]":  {"a", "b", "c", "e"},

@@ -137,7 +137,7 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-func TestLabelsReadAsKubectlWritesThem(t *testing.T) {
+func TestLabelsString(t *testing.T) {
 	expressions := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpExists}}}
 	wild := expressions
 	wild.MatchLabels = map[string]string{"b": "*", "a-*": "1"}
@@ -152,7 +152,7 @@ func TestLabelsReadAsKubectlWritesThem(t *testing.T) {
 	}
 }
 
-func TestLabelsThatAServerUnderstands(t *testing.T) {
+func TestLabelsExact(t *testing.T) {
 	plain, wild := pairs("app", "web"), pairs("app", "w*")
 	for _, tc := range []struct {
 		selector *metav1.LabelSelector

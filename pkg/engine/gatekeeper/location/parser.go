@@ -16,10 +16,10 @@ type SyntaxError struct {
 	Reason string
 }
 
-// Error is Gatekeeper's text, and the place, which Gatekeeper does not tell.
+// Error is Gatekeeper's text with the position, which Gatekeeper leaves out.
 func (e *SyntaxError) Error() string { return fmt.Sprintf("%s (at character %d)", e.Reason, e.At+1) }
 
-// Parse reads a location. An empty one is an empty path. The error is a
+// Parse parses a location. An empty one is an empty path. The error is a
 // *SyntaxError.
 //
 // The grammar is that of pkg/mutation/path/parser in Gatekeeper:
@@ -67,7 +67,7 @@ type parser struct {
 
 func (p *parser) advance() { p.current = p.next() }
 
-// take is the current token, which is then behind us.
+// take returns the current token and advances.
 func (p *parser) take() token {
 	t := p.current
 	p.advance()

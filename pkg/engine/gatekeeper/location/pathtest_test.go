@@ -16,7 +16,7 @@ type written struct {
 	condition location.Condition
 }
 
-func TestCompile(t *testing.T) {
+func TestCompileTests(t *testing.T) {
 	for _, c := range []struct {
 		says, location string
 		tests          []written

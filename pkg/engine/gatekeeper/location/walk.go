@@ -9,11 +9,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// Setter says what a field becomes.
+// Setter computes the new value of a field.
 type Setter interface {
-	// Set is called for the field at the end of each way that the location takes
-	// through the object. It must not modify the current value, and nobody will
-	// modify the one it returns: it may be shared.
+	// Set is called for each field that the location leads to. It must not modify the
+	// current value. The value that it returns is never modified, and may be shared.
 	Set(current any, exists bool) (Result, error)
 }
 
@@ -24,7 +23,7 @@ type ElementSetter interface {
 	Element() (map[string]any, error)
 }
 
-// Result is what a Setter wants of one field. The zero value leaves it alone.
+// Result is what a Setter does to one field. The zero value leaves it alone.
 type Result struct {
 	Write bool
 	Value any // what to write
@@ -36,24 +35,23 @@ type Result struct {
 	Warn string
 }
 
-// Outcome is what became of an object.
+// Outcome is the result of a Walk.
 type Outcome struct {
 	// Object is the object that was given where nothing changed, else a new one
 	// that shares with it what did not change.
 	Object  map[string]any
 	Changed bool
-	// Skip is the first reason of the Setter, or of a path test, to leave
-	// something alone.
+	// Skip is the first reason why the Setter, or a path test, left something alone.
 	Skip error
 	Warn string // the first one of the Setter
-	// Bare names a parent that was created although nothing was written below it.
+	// Bare is a parent that was created although nothing was written below it.
 	Bare Path
-	// Empty names a list of whose elements all were meant, and which has none.
+	// Empty is a list whose elements were all to be changed, and which has none.
 	Empty Path
 }
 
-// Walk takes the location from the root of an object. Its errors are typed and
-// in Gatekeeper's words; the object then stays as it was.
+// Walk follows a path from the root of an object and calls the setter where it ends. Its
+// errors are in Gatekeeper's words; the object then stays as it was.
 func Walk(object map[string]any, path Path, tests Tests, setter Setter) (Outcome, error) {
 	if len(path) == 0 {
 		return Outcome{Object: object}, errors.New("attempting to mutate an empty target location")
@@ -93,7 +91,7 @@ func (e effect) and(other effect) effect {
 	return effect{e.touched || other.touched, e.changed || other.changed, e.wrote || other.wrote}
 }
 
-// visit returns what becomes of a value that is at a depth of the path.
+// visit returns the new value for one at a depth of the path.
 func (w *walker) visit(current any, depth int) (any, effect, error) {
 	last := depth == len(w.path)-1
 	switch node := w.path[depth].(type) {
@@ -122,8 +120,8 @@ func (w *walker) visit(current any, depth int) (any, effect, error) {
 	return current, effect{}, nil
 }
 
-// finds asks the tests about a value that is there, and remembers the first one
-// that does not hold.
+// finds reports whether the tests hold for a value that exists, and records the first
+// that does not.
 func (w *walker) finds(depth int, value any) bool {
 	holds := w.tests.Holds(depth, true)
 	if !holds && w.skip == nil {
@@ -134,7 +132,7 @@ func (w *walker) finds(depth int, value any) bool {
 	return holds
 }
 
-// misses is finds for a value that is not there.
+// misses is finds for a value that does not exist.
 func (w *walker) misses(depth int) bool {
 	holds := w.tests.Holds(depth, false)
 	if !holds && w.skip == nil {
@@ -151,8 +149,8 @@ func (w *walker) allowed(depth int, value any, exists bool) bool {
 	return w.misses(depth)
 }
 
-// field goes on below a field of an object; a missing one is attached only if
-// something below it asks for that.
+// field continues below a field of an object. A missing field is added only if something
+// below it asks for that.
 func (w *walker) field(object map[string]any, name string, depth int) (any, effect, error) {
 	child, exists := object[name]
 	if !w.allowed(depth, child, exists) {
@@ -189,7 +187,7 @@ func (w *walker) attached(depth int, did effect) {
 	}
 }
 
-// set is the end of the way.
+// set ends the path at a field.
 func (w *walker) set(object map[string]any, name string, depth int) (any, effect, error) {
 	current, exists := object[name]
 	if !w.allowed(depth, current, exists) {
@@ -212,19 +210,19 @@ func (w *walker) set(object map[string]any, name string, depth int) (any, effect
 	return with(object, name, result.Value), effect{touched: true, changed: true, wrote: true}, nil
 }
 
-// every goes on below all elements of a list, whatever they hold.
+// every continues below all elements of a list.
 func (w *walker) every(list []any, depth int) (any, effect, error) {
 	if len(list) == 0 {
 		w.empty = w.path[:depth]
 	}
-	if !w.finds(depth, list) { // no list is without any element, says Gatekeeper
+	if !w.finds(depth, list) { // for Gatekeeper, even an empty list has elements
 		return list, effect{}, nil
 	}
 	return w.elements(list, depth, func(any) bool { return true })
 }
 
-// keyed goes on below the elements that the node names, all of them where
-// several do, and else below a new one at the end of the list.
+// keyed continues below the elements that the node names, or below a new one at the end
+// of the list if it names none.
 func (w *walker) keyed(list []any, node List, depth int) (any, effect, error) {
 	names := func(element any) bool {
 		object, ok := element.(map[string]any)
@@ -251,7 +249,7 @@ func (w *walker) keyed(list []any, node List, depth int) (any, effect, error) {
 	return append(slices.Clone(list), next), did, nil
 }
 
-// elements goes on below some elements of a list.
+// elements continues below some elements of a list.
 func (w *walker) elements(list []any, depth int, wanted func(any) bool) (any, effect, error) {
 	out := list
 	var all effect
@@ -274,8 +272,8 @@ func (w *walker) elements(list []any, depth int, wanted func(any) bool) (any, ef
 	return out, all, nil
 }
 
-// element is the end of the way in a list: the first element that the node names
-// is replaced as a whole, or the new one is appended.
+// element ends the path in a list: the first element that the node names is replaced as a
+// whole, or the new one is appended.
 func (w *walker) element(list []any, node List, depth int) (any, effect, error) {
 	setter, ok := w.setter.(ElementSetter)
 	switch {
@@ -315,8 +313,8 @@ func (w *walker) element(list []any, node List, depth int) (any, effect, error) 
 	return append(slices.Clone(list), any(value)), wrote, nil
 }
 
-// named reports whether an element is the one that a node names. Texts and numbers
-// never equal each other.
+// named reports whether an element is the one that a node names. Texts never equal
+// numbers.
 func named(element map[string]any, node List) bool {
 	value, present := element[node.Key]
 	return present && SameKey(value, node.Value)
@@ -331,7 +329,7 @@ func SameKey(a, b any) bool {
 	return false
 }
 
-// with is the object with one field set.
+// with returns a copy of the object with one field set.
 func with(object map[string]any, name string, value any) map[string]any {
 	out := maps.Clone(object)
 	out[name] = value

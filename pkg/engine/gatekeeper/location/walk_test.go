@@ -81,7 +81,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-func TestElementsDoNotShareWhatIsWrittenLater(t *testing.T) {
+func TestWalkElementsAreIndependent(t *testing.T) {
 	object := decode(t, []byte("c: [{name: a}, {name: b}]"))
 	out, err := location.Walk(object, parseForWalk(t, "c[name: *].s"), location.Tests{}, write{map[string]any{}})
 	if err != nil {
@@ -97,7 +97,7 @@ func TestElementsDoNotShareWhatIsWrittenLater(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotTouchedIsShared(t *testing.T) {
+func TestWalkShares(t *testing.T) {
 	other := map[string]any{"a": "b"}
 	object := map[string]any{"other": other, "spec": map[string]any{"x": int64(1)}}
 	out, err := location.Walk(object, parseForWalk(t, "spec.x"), location.Tests{}, write{int64(2)})

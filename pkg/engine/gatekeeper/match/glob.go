@@ -25,8 +25,8 @@ func (g glob) matches(name string) bool {
 	return name == text
 }
 
-// matchesGenerated judges metadata.generateName, the beginning of a name whose
-// end the server makes up: the glob has to leave the end open.
+// matchesGenerated reports whether the glob matches metadata.generateName, a prefix that
+// the server completes: the glob has to leave the end open.
 func (g glob) matchesGenerated(prefix string) bool {
 	_, _, openEnd := g.parts()
 	return prefix != "" && openEnd && g.matches(prefix)

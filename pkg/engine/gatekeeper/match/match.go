@@ -49,8 +49,8 @@ func anyOr(list []string, want string) bool {
 	return len(list) == 0 || slices.Contains(list, "*") || slices.Contains(list, want)
 }
 
-// Criteria is all that decides whether a mutator applies. The zero value of each
-// field filters nothing.
+// Criteria decide whether a mutator applies. The zero value of each field filters
+// nothing.
 type Criteria struct {
 	// ApplyTo is nil for AssignMetadata, which applies to every type.
 	ApplyTo                        []ApplyTo
@@ -62,14 +62,14 @@ type Criteria struct {
 	Source                         string
 }
 
-// Candidate is an object in the state in which the mutator meets it.
+// Candidate is an object that a mutator may apply to, with the changes of the others.
 type Candidate struct {
 	Object    map[string]any
 	Key       engine.ObjectKey
 	Namespace *unstructured.Unstructured // the containing one, nil where unknown
 	Operation engine.Operation
-	// AsCreated allows the operation to be CREATE where nothing else is amiss
-	// with the operation.
+	// AsCreated allows CREATE as well, where the operation is the only mismatch of
+	// applyTo.
 	AsCreated bool
 }
 
@@ -111,8 +111,8 @@ const (
 	bySource            criterion = "source"
 )
 
-// ErrNoNamespace is what Gatekeeper says of a namespaceSelector when it cannot
-// read the Namespace.
+// ErrNoNamespace is Gatekeeper's error for a namespaceSelector when it cannot read the
+// Namespace.
 var ErrNoNamespace = errors.New("failed to run Match criteria: namespace selector for namespace-scoped object but missing Namespace")
 
 // Match compares a candidate with the criteria, in Gatekeeper's order, up to the

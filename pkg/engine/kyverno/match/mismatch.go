@@ -9,7 +9,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// ExcludedError is why a rule that matches an object spares it.
+// ExcludedError is why a rule that matches an object excludes it.
 type ExcludedError struct {
 	// Entries are the criteria that hold, of each entry of the exclude block that
 	// decided: "any[0]: namespaces: kube-*".
@@ -34,7 +34,7 @@ type EntryError struct {
 	Mismatch engine.Mismatch
 }
 
-// mostEntries bounds the entries that an error tells of.
+// mostEntries bounds the entries that an error lists.
 const mostEntries = 3
 
 // Error goes through the entries.
@@ -82,7 +82,7 @@ func (m Result) Explain(c *Candidate) error {
 	return out
 }
 
-// missed judges all filters again, each for its own reason.
+// missed compares all filters again, for the mismatch of each.
 func (m *Block) missed(c *Candidate) []Result {
 	var out []Result
 	for _, f := range m.filters {
@@ -90,7 +90,7 @@ func (m *Block) missed(c *Candidate) []Result {
 		if err != nil || failed == holds {
 			continue
 		}
-		// Labels of the Namespace are judged last, since they may have to be read.
+		// Labels of the Namespace are compared last, since they may have to be read.
 		if by, err := f.failsNamespaceSelector(c); err == nil && by != holds && rankOf(by) < rankOf(failed) {
 			failed = by
 		}
@@ -254,7 +254,7 @@ func joinPairs(set map[string]string) string {
 	return strings.Join(out, ",")
 }
 
-// UndecidedError says that a criterion cannot be judged, because what it needs
+// UndecidedError is a criterion that cannot be compared, because what it needs
 // cannot be read.
 type UndecidedError struct {
 	Field  string // "namespaceSelector", "roles"

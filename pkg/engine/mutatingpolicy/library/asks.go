@@ -19,7 +19,7 @@ type Asking struct {
 	Entries   *Entries
 }
 
-// Asks lists what the expressions ask of the world, each once.
+// Asks returns what the expressions ask of the World, each once.
 func Asks(a Asking) []engine.Ask {
 	var out []engine.Ask
 	add := func(ask engine.Ask) {
@@ -55,7 +55,7 @@ func Asks(a Asking) []engine.Ask {
 	return out
 }
 
-// resource is what resource.Get(), List() and Post() read; ToGVR() asks nobody.
+// resource returns what resource.Get(), List() and Post() read; ToGVR() reads nothing.
 func (a Asking) resource(c cel.Call) (engine.Ask, bool) {
 	args := append(slices.Clone(c.Args), "", "", "", "")
 	if a.Namespace != "" { // the functions do without a namespace there
@@ -92,8 +92,8 @@ func (a Asking) resource(c cel.Call) (engine.Ask, bool) {
 	return engine.Ask{Of: engine.AskObjects, What: what, Objects: s}, true
 }
 
-// global is what globalContext.Get() reads: of an entry that is not among the
-// documents, the entry alone is known.
+// global returns what globalContext.Get() reads. Of an entry that is not among the
+// documents, only the entry itself is known.
 func (a Asking) global(c cel.Call) engine.Ask {
 	name := ""
 	if len(c.Args) > 0 {

@@ -1,8 +1,6 @@
-// Package library declares the CEL functions that Kyverno adds to Kubernetes' own,
-// and answers those that ask for anything beside their arguments from an
-// engine.World.
+// Package library declares the CEL functions that Kyverno adds to those of Kubernetes.
 //
-// Functions that are pure come from Kyverno's own SDK. Those that reach out, read
-// a clock, draw random values or unpack data are written here: they go through
-// the World, stand still during a run and are bounded.
+// Pure functions come from Kyverno's own SDK. Those that make requests, read a clock, draw
+// random values or unpack data are implemented here: they go through an engine.World,
+// give the same result throughout a run, and are bounded.
 package library

@@ -37,7 +37,7 @@ type entry struct {
 	broken      error // why it cannot be used
 }
 
-// Add reads an entry. What is wrong with it is told when it is used: the dialect
+// Add reads an entry. Its errors are reported when it is used: the dialect
 // of Kyverno's older policies, which share these entries, reports it as well.
 func (e *Entries) Add(d engine.Document) {
 	if e.byName == nil {

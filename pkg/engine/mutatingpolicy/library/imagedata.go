@@ -39,7 +39,7 @@ func imageMetadata(context, reference ref.Val) ref.Val {
 	return types.DefaultTypeAdapter.NativeToValue(data)
 }
 
-// imageData is what Kyverno tells of an image (extensions/imagedataloader in
+// imageData has what Kyverno knows about an image (extensions/imagedataloader in
 // kyverno/sdk), with the fields of manifest and config as the registry has them.
 func (s *Session) imageData(reference string) (any, error) {
 	if s.world.Registry == nil {

@@ -28,9 +28,9 @@ const (
 	diceName          = "@dice"
 )
 
-// Options declares everything that expressions of a MutatingPolicy may name beside
-// what Kubernetes has. The functions of resource do without a namespace in a
-// NamespacedMutatingPolicy: they stay in its own, which is empty for others.
+// Options declares everything that expressions of a MutatingPolicy may name beyond what
+// Kubernetes has. In a NamespacedMutatingPolicy the functions of resource take no
+// namespace: they read in its own. namespace is empty for other policies.
 func Options(namespace string) []cel.EnvOption {
 	options := []cel.EnvOption{
 		// What Kyverno takes from CEL's own extensions beside Kubernetes' choice of them.
@@ -52,14 +52,14 @@ func Options(namespace string) []cel.EnvOption {
 	return options
 }
 
-// Expression is what a compiled expression tells of itself.
+// Expression reports what a compiled expression uses.
 type Expression interface {
 	// Uses reports whether it names a variable.
 	Uses(name string) bool
 }
 
-// Impure says why an expression may give something else in another run; empty
-// where nothing is known against it.
+// Impure returns why an expression may have another value in another run; empty for a
+// pure one.
 func Impure(x Expression) string {
 	switch {
 	case x.Uses(diceName):

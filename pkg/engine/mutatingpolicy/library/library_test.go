@@ -67,7 +67,7 @@ func TestRandomRepeatsWithItsSeed(t *testing.T) {
 	}
 }
 
-func TestRandomTellsWhatItRefuses(t *testing.T) {
+func TestRandomErrors(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"":                        "", // matches the empty text, unlike in JMESPath
 		"[":                       "missing closing ]",
@@ -95,7 +95,7 @@ func TestClockStandsStill(t *testing.T) {
 }
 
 // The macros for time.now() and random() leave alone what only looks like them.
-func TestMacrosKnowTheirNames(t *testing.T) {
+func TestMacros(t *testing.T) {
 	object := map[string]any{"now": "n", "random": "r"}
 	v, _, err := evaluate(t, world(), "object.now + object.random", object)
 	if err != nil || v.Value() != "nr" {
@@ -103,7 +103,7 @@ func TestMacrosKnowTheirNames(t *testing.T) {
 	}
 }
 
-func TestBombsAreNotUnpacked(t *testing.T) {
+func TestDecompressIsBounded(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
 	for range 64 {

@@ -65,7 +65,7 @@ func (r resources) ListResources(apiVersion, name, namespace string, labels map[
 	return list, nil
 }
 
-// listed is what a selection names, read once in a run.
+// listed returns the objects of a selection, read once in a run.
 func listed(ctx context.Context, w *engine.World, s engine.Selection) ([]unstructured.Unstructured, error) {
 	type key struct{ group, version, kind, namespace, labels string }
 	id := key{s.Group, s.Version, s.Kind, s.Namespace, metav1.FormatLabelSelector(s.Labels)}
@@ -88,7 +88,7 @@ func listed(ctx context.Context, w *engine.World, s engine.Selection) ([]unstruc
 	return items.([]unstructured.Unstructured), nil //nolint:forcetypeassert // it is what was put in
 }
 
-// PostResource asks for a review of access; nothing else may be created.
+// PostResource creates an access review; nothing else may be created.
 func (r resources) PostResource(apiVersion, name, namespace string, data map[string]any) (*unstructured.Unstructured, error) {
 	root := "/apis/"
 	if !strings.Contains(apiVersion, "/") {
@@ -136,8 +136,8 @@ func (r resources) ToGVR(apiVersion, kind string) (*schema.GroupVersionResource,
 	return &mapping.Resource, nil
 }
 
-// mapping finds what "pods" or "pods/status" of an API version is. A server that
-// does not have it says that what is asked for is not there.
+// mapping resolves "pods" or "pods/status" of an API version. A resource that the server
+// does not have is a NotFound error.
 func (r resources) mapping(apiVersion, name string) (mapping *meta.RESTMapping, subresource string, err error) {
 	if r.world.Reader == nil || r.world.Mapper == nil {
 		return nil, "", r.lacks("resource: there is no cluster and no --world to read %s from", name)
@@ -150,7 +150,7 @@ func (r resources) mapping(apiVersion, name string) (mapping *meta.RESTMapping, 
 	gvr := gv.WithResource(name)
 	kind, err := r.world.Mapper.KindFor(gvr)
 	if meta.IsNoMatchError(err) || (err == nil && (kind.Group != gv.Group || kind.Version != gv.Version)) {
-		r.warn("resource: nobody here knows %s of %s; as for a server that does not have them, nothing is there", name, apiVersion)
+		r.warn("resource: %s of %s is not known; it is taken to have no objects", name, apiVersion)
 		return nil, "", apierrors.NewNotFound(gvr.GroupResource(), "")
 	}
 	if err != nil {

@@ -46,7 +46,7 @@ func NewSession(ctx context.Context, w *engine.World, s Settings) *Session {
 	return &Session{context: ctx, world: w, settings: s, dice: randomtext.New(s.Seed)}
 }
 
-// Bindings are the values of the variables that Options declares.
+// Bindings returns the values of the variables that Options declares.
 func (s *Session) Bindings() map[string]any {
 	return map[string]any{
 		resourceName:      resource.Context{ContextInterface: resources{s}},
@@ -62,16 +62,15 @@ func (s *Session) Bindings() map[string]any {
 	}
 }
 
-// Missing is the first thing that an expression asked for in vain, as an
-// *cel.UnsupportedError; nil where there is none. It is why an expression failed,
-// even where the text of its error does not tell: a value that came about without
-// it is as good as any.
+// Missing returns the first thing that an expression needed and the run lacks, as a
+// *cel.UnsupportedError; nil if there is none. It is why an expression failed, even
+// where its error does not say so. A value that was computed without it is valid.
 func (s *Session) Missing() error { return s.missing }
 
 // Warnings are what a user should know about the answers.
 func (s *Session) Warnings() []engine.Warning { return s.warnings }
 
-// lacks notes that something is missing, and is the error for it.
+// lacks records that something is missing, and returns the error for it.
 func (s *Session) lacks(format string, args ...any) error {
 	err := &cel.UnsupportedError{Reason: fmt.Sprintf(format, args...)}
 	if s.missing == nil {
@@ -92,7 +91,7 @@ func exceptionOptions() []celgo.EnvOption {
 	return []celgo.EnvOption{celgo.Variable(exceptionsName, celgo.MapType(celgo.StringType, celgo.ListType(celgo.StringType)))}
 }
 
-// opaque is a value that expressions can hand to functions, and nothing else.
+// opaque is a value that expressions can only pass to functions.
 type opaque struct {
 	kind  *celgo.Type
 	value any
@@ -100,12 +99,12 @@ type opaque struct {
 
 var _ ref.Val = opaque{}
 
-// ConvertToNative fails: nobody needs the value outside of an expression.
+// ConvertToNative fails: the value has no meaning outside of an expression.
 func (o opaque) ConvertToNative(t reflect.Type) (any, error) {
 	return nil, fmt.Errorf("%s cannot be converted to %s", o.kind, t)
 }
 
-// ConvertToType knows the value's own type alone.
+// ConvertToType converts to the value's own type only.
 func (o opaque) ConvertToType(t ref.Type) ref.Val {
 	if t.TypeName() == o.kind.TypeName() {
 		return o
@@ -113,7 +112,7 @@ func (o opaque) ConvertToType(t ref.Type) ref.Val {
 	return types.NewErr("%s cannot be converted to %s", o.kind, t.TypeName())
 }
 
-// Equal is never true: two of them have nothing to compare.
+// Equal returns false: opaque values cannot be compared.
 func (opaque) Equal(ref.Val) ref.Val { return types.False }
 
 // Type is the type.
