@@ -78,7 +78,7 @@ func (c *counted) Raw(ctx context.Context, method, path string, body []byte) ([]
 }
 
 // What is not there is asked for once as well.
-func TestAnswersAreReadOnceInARun(t *testing.T) {
+func TestGrantedAnswersAreCached(t *testing.T) {
 	var live []*unstructured.Unstructured
 	for _, name := range []string{"a", "b", "c", "d"} {
 		u := &unstructured.Unstructured{}

@@ -12,7 +12,7 @@ import (
 
 // The elements of nested lists count together: two containers, and four
 // variables in them, are more than five.
-func TestElementsOfOneRuleAreLimited(t *testing.T) {
+func TestForEachElementLimit(t *testing.T) {
 	text, err := os.ReadFile("testdata/foreach-nested.txtar")
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 
 const digest = "sha256:128c6e3534b842a2eec139999b8ce8aa9a2af9907e2b9269550809d18cd832a3"
 
-func TestParse(t *testing.T) {
+func TestParseImage(t *testing.T) {
 	for text, want := range map[string]jmespath.Image{
 		"nginx":                      {Registry: "docker.io", Path: "nginx", Name: "nginx", Tag: "latest"},
 		"nginx:1.2":                  {Registry: "docker.io", Path: "nginx", Name: "nginx", Tag: "1.2"},
@@ -33,7 +33,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestString(t *testing.T) {
+func TestImageString(t *testing.T) {
 	for text, want := range map[string][2]string{
 		"nginx":            {"docker.io/nginx:latest", "docker.io/nginx:latest"},
 		"app:v1@" + digest: {"docker.io/app@" + digest, "docker.io/app:v1"},
@@ -49,7 +49,7 @@ func TestString(t *testing.T) {
 	}
 }
 
-func TestOfEveryKindWithPods(t *testing.T) {
+func TestImagesOfEveryKindWithPods(t *testing.T) {
 	spec := map[string]any{"containers": []any{map[string]any{"name": "c", "image": "nginx"}}}
 	template := map[string]any{"spec": map[string]any{"template": map[string]any{"spec": spec}}}
 	for gk, object := range map[schema.GroupKind]map[string]any{
@@ -72,7 +72,7 @@ func TestOfEveryKindWithPods(t *testing.T) {
 	}
 }
 
-func TestOf(t *testing.T) {
+func TestImagesOf(t *testing.T) {
 	object := map[string]any{"spec": map[string]any{
 		"containers": []any{
 			map[string]any{"name": "plain", "image": "nginx:1.2"},

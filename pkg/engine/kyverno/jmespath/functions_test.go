@@ -67,7 +67,7 @@ func testFunction(t *testing.T, expr, want string) {
 	}
 }
 
-func TestFunctionErrorsNameTheFunction(t *testing.T) {
+func TestFunctionErrors(t *testing.T) {
 	_, err := functionsSearch(t, "to_upper(`1`)", nil)
 	if want := "JMESPath function 'to_upper': argument #1 is not of type String"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
@@ -79,7 +79,7 @@ func TestFunctionErrorsNameTheFunction(t *testing.T) {
 	}
 }
 
-func TestRandomBelongsToTheInterpreter(t *testing.T) {
+func TestRandomBySeed(t *testing.T) {
 	compiled, err := jmespath.Compile("[random('[a-z]{20}'), random('[a-z]{20}')]")
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestRandomBelongsToTheInterpreter(t *testing.T) {
 	}
 }
 
-func TestRandomTellsItsLimit(t *testing.T) {
+func TestRandomLimit(t *testing.T) {
 	_, err := functionsSearch(t, "random('"+strings.Repeat("a", 1001)+"')", nil)
 	var limit *jmespath.LimitError
 	if !errors.As(err, &limit) || limit.Max != 1000 {
@@ -117,7 +117,7 @@ func TestRandomTellsItsLimit(t *testing.T) {
 	}
 }
 
-func TestNumbersOfBillionsOfDigitsAreNoQuantities(t *testing.T) {
+func TestQuantityExponentLimit(t *testing.T) {
 	for _, expr := range []string{"add('1e999999999', '1')", "divide('1', '1e-99999999')", "multiply('1e999999999', `2`)"} {
 		if got, err := functionsSearch(t, expr, nil); err == nil {
 			t.Errorf("%s = %v", expr, got)

@@ -57,7 +57,7 @@ func shared() any {
 	return value
 }
 
-func TestAbsurdValuesAreNotWalkedToTheirEnd(t *testing.T) {
+func TestBudgetMeasureLimit(t *testing.T) {
 	if jmespath.Equal(shared(), shared()) {
 		t.Error("they count as equal")
 	}
@@ -74,7 +74,7 @@ func TestAbsurdValuesAreNotWalkedToTheirEnd(t *testing.T) {
 	}
 }
 
-func TestBudgetOfOneEvaluationShrinks(t *testing.T) {
+func TestBudgetOfOneEvaluation(t *testing.T) {
 	budget := jmespath.Grant(50_000_000 - 10)
 	if err := budget.Spend(10); err != nil {
 		t.Errorf("the last steps: %v", err)
@@ -88,7 +88,7 @@ func TestBudgetOfOneEvaluationShrinks(t *testing.T) {
 	}
 }
 
-func TestTextsAreBounded(t *testing.T) {
+func TestBudgetTextLimit(t *testing.T) {
 	budget := jmespath.Grant(0)
 	if err := budget.SpendText(jmespath.MaxText); err != nil {
 		t.Error(err)
@@ -102,7 +102,7 @@ func TestTextsAreBounded(t *testing.T) {
 	}
 }
 
-func TestNumbersAreThoseOfUnstructuredObjects(t *testing.T) {
+func TestCanonicalNumbers(t *testing.T) {
 	for f, want := range map[float64]any{
 		3: int64(3), -2: int64(-2), 0.5: 0.5, 1 << 53: int64(1 << 53), 1 << 54: float64(1 << 54), math.Inf(1): nil, math.NaN(): nil,
 	} {
@@ -118,7 +118,7 @@ func TestNumbersAreThoseOfUnstructuredObjects(t *testing.T) {
 	}
 }
 
-func TestIntegersAreWholeNumbers(t *testing.T) {
+func TestInteger(t *testing.T) {
 	for _, c := range []struct {
 		value any
 		want  int64
@@ -139,7 +139,7 @@ func TestIntegersAreWholeNumbers(t *testing.T) {
 	}
 }
 
-func TestScalarsHaveTexts(t *testing.T) {
+func TestScalarText(t *testing.T) {
 	for _, c := range []struct {
 		value any
 		want  string

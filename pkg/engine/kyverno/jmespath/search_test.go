@@ -72,14 +72,14 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-func TestMissingKeySpeaksKyverno(t *testing.T) {
+func TestNotFoundError(t *testing.T) {
 	_, err := search(t, "a.c", decode(t, `{"a": {}}`))
 	if err == nil || err.Error() != `Unknown key "c" in path` {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestSearchSharesAndKeepsItsData(t *testing.T) {
+func TestSearchKeepsItsData(t *testing.T) {
 	text, _ := cases(t)
 	data, before := decode(t, text), decode(t, text)
 	for _, expr := range []string{"sort_by(l, &n)", "sort_by(l, &v)", "reverse(l)", "sort(nested[0])", "merge(a, labels)", "l[] | sort_by(@, &v)"} {
@@ -119,7 +119,7 @@ func TestSyntaxErrors(t *testing.T) {
 }
 
 // Small expressions that ask for absurdly much must end soon, with the limit.
-func TestLimits(t *testing.T) {
+func TestSearchLimits(t *testing.T) {
 	doubled := strings.Repeat("[@,@]|", 60) + "@"
 	for name, expr := range map[string]string{
 		"shared lists as a result":  doubled,
@@ -143,7 +143,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func TestOneEvaluationIsBoundedAsAWhole(t *testing.T) {
+func TestSearchLimitOfOneEvaluation(t *testing.T) {
 	expensive, err := jmespath.Compile(strings.Repeat("[@,@]|", 60) + "@")
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ func (n *notes) Derive(result any, from ...any) {
 	}
 }
 
-func TestWhatFunctionsMakeOfSecretsIsTold(t *testing.T) {
+func TestFunctionsMarkDerivedSecrets(t *testing.T) {
 	data := map[string]any{
 		"password": "s3cret-word", "encoded": "czNjcmV0", "name": "web", "list": []any{"s3cret", "a"}, "object": map[string]any{"k": "s3cret"},
 	}

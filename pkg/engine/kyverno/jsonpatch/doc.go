@@ -10,6 +10,6 @@
 //
 // The meaning is that of the library with the options that Kyverno 1.19 sets
 // (negative indices; add creates missing parents; remove of a missing path does
-// nothing), against which TestAgreesWithEvanphx compares it, but for one thing:
+// nothing), against which TestApplyAgreesWithEvanphx compares it, but for one thing:
 // replace of a missing path adds, as Kyverno's documents say.
 package jsonpatch

@@ -85,7 +85,7 @@ func object(t testing.TB, text string) map[string]any {
 	return out
 }
 
-func TestApplySharesWhatItDoesNotTouch(t *testing.T) {
+func TestApplySharesUntouched(t *testing.T) {
 	live := object(t, `{"a": {"b": 1}, "c": {"d": {"e": 1}}}`)
 	p, err := jsonpatch.Parse(`[{"op": "add", "path": "/c/x", "value": 1}]`)
 	if err != nil {
@@ -160,7 +160,7 @@ func TestNotIdempotent(t *testing.T) {
 	}
 }
 
-func TestCopiesAreBounded(t *testing.T) {
+func TestApplyCopyLimit(t *testing.T) {
 	p, err := jsonpatch.Parse(strings.Repeat("- {op: copy, from: \"\", path: /a}\n- {op: copy, from: \"\", path: /b}\n", 40))
 	if err != nil {
 		t.Fatal(err)
@@ -177,12 +177,12 @@ func kyvernoOptions() *evanphx.ApplyOptions {
 	return options
 }
 
-// TestAgreesWithEvanphx compares random patches with the library that Kyverno
+// TestApplyAgreesWithEvanphx compares random patches with the library that Kyverno
 // uses. Cases where this package differs on purpose are left out: replace of
 // what is missing, replace behind the end of a list, parents that are null, and
 // paths that lead through a scalar or through a wrong index of a list, where the
 // library goes on in a document that it then forgets.
-func TestAgreesWithEvanphx(t *testing.T) {
+func TestApplyAgreesWithEvanphx(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	options := kyvernoOptions()
 	agreed, failed := 0, 0

@@ -59,7 +59,7 @@ func applyOverlay(live, patch map[string]any) (map[string]any, error) {
 	return overlay.Apply(live, engine.NewReasons(func(any) bool { return false }))
 }
 
-func TestPatches(t *testing.T) {
+func TestApplyPatches(t *testing.T) {
 	sections, names := cases(t, "patches.txtar")
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestPatchesNotIdempotent(t *testing.T) {
 
 // An overlay each of whose elements multiplies what the one before it has added
 // reaches a limit and neither memory's end nor the day's.
-func TestOverlayThatMultipliesIsRefused(t *testing.T) {
+func TestApplyOverlayLimits(t *testing.T) {
 	items := make([]any, 200)
 	for i := range items {
 		items[i] = map[string]any{"i": int64(i)}

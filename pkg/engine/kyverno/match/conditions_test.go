@@ -27,7 +27,7 @@ const (
 	typed   = `{"key": "b", "operator": "AnyIn", "value": "{{ request.object.spec.list }}"}`
 )
 
-func TestMet(t *testing.T) {
+func TestConditionsMet(t *testing.T) {
 	for _, c := range []struct {
 		name, raw string
 		met       bool
@@ -67,7 +67,7 @@ func TestMet(t *testing.T) {
 	}
 }
 
-func TestAMissingVariableIsAnError(t *testing.T) {
+func TestConditionsMissingVariable(t *testing.T) {
 	for _, raw := range []string{`[` + broken + `]`, `{"any": [` + broken + `,` + yes + `]}`, `{"any": [` + no + `], "all": [` + broken + `]}`} {
 		parsed, err := match.ParseConditions(decode(t, raw))
 		if err != nil {
@@ -81,7 +81,7 @@ func TestAMissingVariableIsAnError(t *testing.T) {
 	}
 }
 
-func TestParseErrorsSayWhere(t *testing.T) {
+func TestParseConditionsErrors(t *testing.T) {
 	for raw, want := range map[string]string{
 		`"x"`:             "",
 		`{"some": []}`:    "some",
@@ -101,7 +101,7 @@ func TestParseErrorsSayWhere(t *testing.T) {
 	}
 }
 
-func TestExpressionsOfConditions(t *testing.T) {
+func TestConditionsExpressions(t *testing.T) {
 	parsed, err := match.ParseConditions(decode(t, `{"any": [`+yes+`], "all": [`+typed+`]}`))
 	if err != nil {
 		t.Fatal(err)

@@ -191,7 +191,7 @@ func TestMistakes(t *testing.T) {
 }
 
 // A rule without an exclude block has none to ask.
-func TestNoBlockExcludesNothing(t *testing.T) {
+func TestExcludeWithoutBlock(t *testing.T) {
 	var none *match.Block
 	if m, err := none.Exclude(&match.Candidate{}); err != nil || !m.Applies() {
 		t.Errorf("%+v, %v", m, err)

@@ -198,7 +198,7 @@ func TestOperators(t *testing.T) {
 	}
 }
 
-func TestOperatorsAreFoundInAnyCase(t *testing.T) {
+func TestOperatorsIgnoreCase(t *testing.T) {
 	for _, name := range []string{
 		"Equal", "Equals", "NotEqual", "NotEquals", "In", "AnyIn", "AllIn", "NotIn", "AnyNotIn", "AllNotIn", "GreaterThanOrEquals", "GreaterThan",
 		"LessThanOrEquals", "LessThan", "DurationGreaterThanOrEquals", "DurationGreaterThan", "DurationLessThanOrEquals", "DurationLessThan", "anyin", "GREATERTHAN",

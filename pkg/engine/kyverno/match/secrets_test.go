@@ -19,7 +19,7 @@ func (pin) Any() bool            { return true }
 func (pin) Known(value any) bool { return strings.Contains(fmt.Sprint(value), "4711") }
 func (pin) Derive(any, ...any)   {}
 
-func TestAReasonTellsNoValueOfASecret(t *testing.T) {
+func TestConditionsHideSecrets(t *testing.T) {
 	s := variables.NewScope(jmespath.New(time.Unix(0, 0), 1).WithSecrets(pin{}), engine.DefaultLimits())
 	s.Set("pin", "4711")
 	s.Set("name", "web")

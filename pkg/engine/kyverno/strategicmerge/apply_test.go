@@ -152,7 +152,7 @@ func schemaOf(t testing.TB, live map[string]any) engine.Schema {
 	return engine.Schema{Patch: meta}
 }
 
-func TestApplySharesWhatItDoesNotTouch(t *testing.T) {
+func TestApplySharesUntouched(t *testing.T) {
 	live := object(t, `{kind: Pod, metadata: {labels: {a: b}}, spec: {containers: [{name: a, env: [{name: A}]}, {name: b}]}}`)
 	got, _, err := apply(live, object(t, `spec: {containers: [{name: a, image: x}]}`), schemaOf(t, live), nil)
 	if err != nil {
@@ -167,7 +167,7 @@ func TestApplySharesWhatItDoesNotTouch(t *testing.T) {
 	}
 }
 
-func TestConditionErrorTellsWhatWasFound(t *testing.T) {
+func TestConditionError(t *testing.T) {
 	live := object(t, `{kind: Secret, data: {password: aHVudGVyMg==}}`)
 	_, _, err := apply(live, object(t, `{data: {(password): "x*", a: b}}`), engine.Schema{}, nil)
 	var failed *strategicmerge.ConditionError
@@ -209,7 +209,7 @@ func widgets(t testing.TB) engine.Schema {
 	return engine.Schema{Types: types, Patch: strategicpatch.PatchMetaFromOpenAPIV3{SchemaList: schemas, Schema: &widget}}
 }
 
-func TestMapListsOfCustomResourcesMergeByTheirKeys(t *testing.T) {
+func TestApplyMapListsOfCustomResources(t *testing.T) {
 	live := object(t, `{apiVersion: example.com/v1, kind: Widget, spec: {parts: [{id: x, a: "1"}, {id: y}], tags: [a]}}`)
 	got, warnings, err := apply(live, object(t, `spec: {parts: [{id: y, b: "2"}, {id: z}], tags: [b]}`), widgets(t), nil)
 	if err != nil {
@@ -222,8 +222,8 @@ func TestMapListsOfCustomResourcesMergeByTheirKeys(t *testing.T) {
 	checkWarnings(t, "the list merges by id, as its schema says; Kyverno 1.19 would replace it", warnings)
 }
 
-// TestEmptySchemasAreHarmless holds lookups back from a schema without content.
-func TestEmptySchemasAreHarmless(t *testing.T) {
+// TestApplyEmptySchema holds lookups back from a schema without content.
+func TestApplyEmptySchema(t *testing.T) {
 	live := object(t, `{kind: Widget, spec: {l: [{a: b}]}}`)
 	for _, s := range []engine.Schema{
 		{Patch: strategicpatch.PatchMetaFromOpenAPIV3{}},
@@ -313,9 +313,9 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// TestDeepPatchesAreBounded nests lists with anchors, each of which is judged
+// TestCompileDepthLimit nests lists with anchors, each of which is judged
 // again at every level above it.
-func TestDeepPatchesAreBounded(t *testing.T) {
+func TestCompileDepthLimit(t *testing.T) {
 	live, patch := map[string]any{}, map[string]any{}
 	for depth := 1; depth <= 100; depth++ {
 		live = map[string]any{"name": "a", "l": []any{live, map[string]any{"name": "b"}}}

@@ -2,8 +2,6 @@ package strategicmerge
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
@@ -33,7 +31,7 @@ func (e *ConditionError) Error() string {
 	}
 	found := ""
 	if got, ok := text(e.Got); ok && !e.hidden {
-		found = "is " + shortened(got) + " and "
+		found = "is " + engine.BriefValue(got) + " and "
 	}
 	want, _ := text(e.Want)
 	return fmt.Sprintf("condition on %s does not hold: it %sdoes not match %q", e.Path, found, want)
@@ -45,15 +43,6 @@ func (e *ConditionError) show(value any) string {
 		return engine.HiddenValue
 	}
 	return engine.BriefValue(value)
-}
-
-// shortened keeps long values out of messages.
-func shortened(s string) string {
-	const most = 80
-	if len(s) <= most {
-		return strconv.Quote(s)
-	}
-	return strconv.Quote(strings.ToValidUTF8(s[:most], "")) + "..."
 }
 
 // Discreet returns the error without what was found.

@@ -35,7 +35,7 @@ func expect(t *testing.T, s *variables.Scope, expr string, want any) {
 	}
 }
 
-func TestAnEntryLoadsOnceAndOnlyWhenUsed(t *testing.T) {
+func TestScopeLoadsEntryOnce(t *testing.T) {
 	s := newScope()
 	loads := 0
 	s.Define("cm", func(*variables.Scope) (any, error) {
@@ -55,7 +55,7 @@ func TestAnEntryLoadsOnceAndOnlyWhenUsed(t *testing.T) {
 	}
 }
 
-func TestABrokenEntryHarmsOnlyThoseWhoUseIt(t *testing.T) {
+func TestScopeBrokenEntry(t *testing.T) {
 	s := newScope()
 	s.Define("broken", func(*variables.Scope) (any, error) { return nil, errors.New("no such ConfigMap") })
 	s.Define("unused", query("missing.key"))
@@ -73,7 +73,7 @@ func TestABrokenEntryHarmsOnlyThoseWhoUseIt(t *testing.T) {
 	}
 }
 
-func TestAnEntryMaySayThatItIsNotThere(t *testing.T) {
+func TestScopeAbsentEntry(t *testing.T) {
 	s := newScope()
 	s.Define("images", func(*variables.Scope) (any, error) { return nil, &jmespath.NotFoundError{Key: "images"} })
 	expect(t, s, "images.containers || 'none'", "none")
@@ -84,7 +84,7 @@ func TestAnEntryMaySayThatItIsNotThere(t *testing.T) {
 	}
 }
 
-func TestAnEntrySeesOnlyEarlierOnes(t *testing.T) {
+func TestScopeEntrySeesEarlierOnes(t *testing.T) {
 	s := newScope()
 	s.Define("early", query("late"))
 	s.Define("late", query("request"))
@@ -96,7 +96,7 @@ func TestAnEntrySeesOnlyEarlierOnes(t *testing.T) {
 	}
 }
 
-func TestAnEntryMayRedefineItself(t *testing.T) {
+func TestScopeRedefinedEntry(t *testing.T) {
 	s := newScope()
 	s.Define("one", query("'1'"))
 	s.Define("two", query("join('', [one, '2'])"))
@@ -107,7 +107,7 @@ func TestAnEntryMayRedefineItself(t *testing.T) {
 
 // deferred/foreach of the conformance tests: an entry of the rule may use values
 // that only the iterations have.
-func TestAnEntrySeesTheValuesOfWhoAsks(t *testing.T) {
+func TestScopeEntrySeesValuesOfChild(t *testing.T) {
 	s := newScope()
 	s.Define("image", query("element.image"))
 	for _, want := range []string{"nginx", "redis"} {
@@ -120,7 +120,7 @@ func TestAnEntrySeesTheValuesOfWhoAsks(t *testing.T) {
 	}
 }
 
-func TestAChildSeesItsParentAndLeaksNothing(t *testing.T) {
+func TestScopeChild(t *testing.T) {
 	parent := newScope()
 	loads := 0
 	parent.Define("shared", func(*variables.Scope) (any, error) { loads++; return int64(1), nil })
@@ -147,7 +147,7 @@ func TestAChildSeesItsParentAndLeaksNothing(t *testing.T) {
 	}
 }
 
-func TestCyclesAreErrors(t *testing.T) {
+func TestScopeCycle(t *testing.T) {
 	s := newScope()
 	s.Define("own", query("own"))
 	if _, err := s.QueryText("own"); err == nil {
@@ -161,7 +161,7 @@ func TestCyclesAreErrors(t *testing.T) {
 	}
 }
 
-func TestLoadedDataIsBounded(t *testing.T) {
+func TestScopeSizeLimit(t *testing.T) {
 	s := newScope()
 	megabyte := func(*variables.Scope) (any, error) { return strings.Repeat("x", 1<<20), nil }
 	for _, name := range []string{"a", "b", "c"} {
@@ -179,7 +179,7 @@ func TestLoadedDataIsBounded(t *testing.T) {
 	}
 }
 
-func TestTheWholeContextHoldsWhatTheQueryNames(t *testing.T) {
+func TestScopeWholeContext(t *testing.T) {
 	s := newScope()
 	s.Set("a", int64(1))
 	s.Define("cm", query("'loaded'"))

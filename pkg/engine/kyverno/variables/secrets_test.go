@@ -24,7 +24,7 @@ func (*notes) Any() bool                      { return true }
 func (*notes) Known(any) bool                 { return false }
 func (n *notes) Derive(text any, from ...any) { n.told = append(n.told, told{text, from}) }
 
-func TestATextThatIsPutTogetherIsTold(t *testing.T) {
+func TestRenderMarksDerivedSecrets(t *testing.T) {
 	for text, want := range map[string][]told{
 		"{{ pin }}":              nil,
 		"pin {{ pin }}":          {{"pin 4711", []any{"pin ", "4711"}}},

@@ -114,7 +114,7 @@ func TestRender(t *testing.T) {
 }
 
 // The example of the documents: the trigger's value before the target's own.
-func TestTheLiveValueIsTheTargetsWhereThereIsOne(t *testing.T) {
+func TestRenderLiveValueOfTarget(t *testing.T) {
 	template, err := variables.Parse(decode(t, `{"data": {"keynew": "{{request.object.data.keyone}}-{{@}}"}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestTheLiveValueIsTheTargetsWhereThereIsOne(t *testing.T) {
 	}
 }
 
-func TestDeletionReadsTheOldObject(t *testing.T) {
+func TestRenderOnDeletion(t *testing.T) {
 	template, err := variables.Parse(decode(t, `{"data": {"keynew": "{{ @ }}", "n": "{{ request.object.metadata.name }}", "m": "{{ request.object.metadata.{{ 'name' }} }}"}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestDeletionReadsTheOldObject(t *testing.T) {
 	}
 }
 
-func TestRenderErrorsSayWhatAndWhere(t *testing.T) {
+func TestRenderErrors(t *testing.T) {
 	template, err := variables.ParseAt(decode(t, `{"spec": {"x": ["{{ request.object.missing }}"]}}`), "mutate", "patchStrategicMerge")
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +188,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-func TestStaticTemplatesShareTheirValue(t *testing.T) {
+func TestRenderStaticTemplate(t *testing.T) {
 	doc := decode(t, `{"a": ["b", {"c": 1}]}`)
 	template, err := variables.Parse(doc)
 	if err != nil {
@@ -222,7 +222,7 @@ func TestTemplateFacts(t *testing.T) {
 	}
 }
 
-func TestTemplatesAreShared(t *testing.T) {
+func TestRenderConcurrently(t *testing.T) {
 	template, err := variables.Parse(decode(t, `{"a": "{{ request.object.metadata.name }}-{{ @ || element.{{ 'name' }} }}", "b": "{{ sort_by([element], &name) }}"}`))
 	if err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ func document(t *testing.T, name string) *unstructured.Unstructured {
 
 type object = map[string]any
 
-func TestValuesOfRulesComeBeforeThoseOfObjectsBeforeGlobalOnes(t *testing.T) {
+func TestValuesPrecedence(t *testing.T) {
 	v := load(t, "all.yaml")
 	for _, c := range []struct {
 		policy, rule, object string
@@ -66,7 +66,7 @@ func TestValuesOfRulesComeBeforeThoseOfObjectsBeforeGlobalOnes(t *testing.T) {
 	}
 }
 
-func TestLaterDocumentsComeFirst(t *testing.T) {
+func TestValuesLaterDocumentsComeFirst(t *testing.T) {
 	v := load(t, "all.yaml", "later.yaml")
 	want := object{"request": object{"mode": "later", "zone": "everywhere"}}
 	if diff := cmp.Diff(want, v.Given("other", "r", "web")); diff != "" {
@@ -74,7 +74,7 @@ func TestLaterDocumentsComeFirst(t *testing.T) {
 	}
 }
 
-func TestElements(t *testing.T) {
+func TestValuesElements(t *testing.T) {
 	v := load(t, "elements.yaml")
 	for _, c := range []struct {
 		rule             string
@@ -100,7 +100,7 @@ func TestElements(t *testing.T) {
 	}
 }
 
-func TestNamespaces(t *testing.T) {
+func TestValuesNamespaces(t *testing.T) {
 	got := variables.ValuesNamespaces(document(t, "namespaces.yaml"))
 	var labels []string
 	for _, u := range got {
@@ -112,7 +112,7 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-func TestTheAnswerForAMethodComesFirst(t *testing.T) {
+func TestValuesAnswerForMethodComesFirst(t *testing.T) {
 	v := load(t, "answers.yaml")
 	for _, c := range []struct {
 		method, target string
@@ -133,7 +133,7 @@ func TestTheAnswerForAMethodComesFirst(t *testing.T) {
 	}
 }
 
-func TestNoValuesGiveNothing(t *testing.T) {
+func TestValuesEmpty(t *testing.T) {
 	var v *variables.Values
 	_, answered, _ := v.Answer("GET", "/version")
 	_, entry, _ := v.Entry(nil, "a", "")
@@ -142,7 +142,7 @@ func TestNoValuesGiveNothing(t *testing.T) {
 	}
 }
 
-func TestOverModifiesNeither(t *testing.T) {
+func TestOverKeepsItsArguments(t *testing.T) {
 	base, value := object{"a": object{"b": 1}, "c": 2}, object{"a": object{"d": 3}, "c": object{"e": 4}}
 	if diff := cmp.Diff(any(object{"a": object{"b": 1, "d": 3}, "c": object{"e": 4}}), variables.Over(base, value)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
