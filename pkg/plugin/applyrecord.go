@@ -36,11 +36,11 @@ func (f *ApplyFlags) recordedOptions(c *cobra.Command, args []string, streams ge
 	}
 	o.evaluating(c, f, evaluation)
 	o.Record = run
-	o.Executor.Agreed = true
+	o.Executor.Confirmed = true
 	switch {
 	case f.Rehearses():
 	case resumed != nil:
-		o.Executor.Keep(resumed)
+		o.Executor.ResumeJournal(resumed)
 	default:
 		o.Executor.Journal, err = newJournal(w, c, args, run.Run, &f.Write)
 	}

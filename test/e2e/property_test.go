@@ -254,7 +254,7 @@ func (p *property) countResult(r apply.Result, writes int) {
 	if writes > 0 {
 		p.counted["written"]++
 	}
-	if !r.Difference.Quiet() {
+	if !r.Difference.Expected() {
 		p.counted["told"]++
 	}
 }

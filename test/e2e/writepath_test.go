@@ -242,7 +242,7 @@ func verifyAndWrite(ctx context.Context, w *apply.Writer, key engine.ObjectKey, 
 	if err != nil || v.Outcome != apply.Planned {
 		return v.Result, err
 	}
-	if yes, err := w.AgreeToLoss(ctx, v); !yes || err != nil {
+	if yes, err := w.ConfirmLoss(ctx, v); !yes || err != nil {
 		return v.Result, err
 	}
 	return w.Write(ctx, v)

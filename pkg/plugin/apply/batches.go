@@ -9,20 +9,20 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// write writes batch by batch, and reports what was not begun.
+// write writes batch by batch, and reports what was not started.
 func (x *Executor) write(ctx context.Context, ready []*Task) error {
 	x.Writer.Slots = NewSlots(x.Concurrency)
-	hard, end := outlive(ctx, x.ErrOut)
+	hard, end := untilSecondInterrupt(ctx, x.ErrOut)
 	defer end()
 	x.earlierFailures = x.tally.Failed
 	size := len(ready)
 	if x.BatchSize > 0 {
 		size = x.BatchSize
 	}
-	begun := 0
+	started := 0
 	var err error
 	for batch := range slices.Chunk(ready, size) {
-		if begun > 0 {
+		if started > 0 {
 			if sleep(ctx, x.Pause) != nil {
 				err = ErrInterrupted
 			}
@@ -30,25 +30,26 @@ func (x *Executor) write(ctx context.Context, ready []*Task) error {
 		if err == nil {
 			var n int
 			n, err = x.writeBatch(ctx, hard, batch)
-			begun += n
+			started += n
 		}
 		if err == nil && x.Wait {
-			err = x.await(ctx, batch)
+			err = x.waitForRollouts(ctx, batch)
 		}
-		if err != nil || x.enough() {
+		if err != nil || x.tooManyFailures() {
 			break
 		}
 	}
-	return errors.Join(err, x.leave(ready[begun:]))
+	return errors.Join(err, x.reportNotTried(ready[started:]))
 }
 
-// enough tells whether so many writes have failed that no further one is begun.
-func (x *Executor) enough() bool {
+// tooManyFailures reports whether so many writes have failed that no further one is
+// started.
+func (x *Executor) tooManyFailures() bool {
 	return x.MaxFailures > 0 && x.tally.Failed-x.earlierFailures >= x.MaxFailures
 }
 
-// writeBatch writes some of the objects, and says how many were begun.
-func (x *Executor) writeBatch(ctx, hard context.Context, batch []*Task) (begun int, _ error) {
+// writeBatch writes some of the objects, and returns how many were started.
+func (x *Executor) writeBatch(ctx, hard context.Context, batch []*Task) (started int, _ error) {
 	var broken error
 	err := ForEach(len(batch), x.writers(),
 		func(i int) (*Result, error) {
@@ -61,15 +62,15 @@ func (x *Executor) writeBatch(ctx, hard context.Context, batch []*Task) (begun i
 			if r == nil {
 				return false
 			}
-			begun++
+			started++
 			broken = errors.Join(broken, x.report(batch[i], r))
-			return broken != nil || x.enough()
+			return broken != nil || x.tooManyFailures()
 		})
-	return begun, errors.Join(err, broken)
+	return started, errors.Join(err, broken)
 }
 
-// writers is how many work side by side, of which the slots let as many send as
-// the user allows: the others wait for their journal. One alone keeps the order.
+// writers is the number of workers. The slots let as many of them send as the user
+// allows, while the others wait for their journal. One alone keeps the order.
 func (x *Executor) writers() int {
 	if x.Concurrency == 1 {
 		return 1
@@ -80,7 +81,7 @@ func (x *Executor) writers() int {
 func (x *Executor) writeOne(ctx context.Context, t *Task) (*Result, error) {
 	r, err := x.Writer.Write(ctx, t.verified)
 	if err != nil {
-		return nil, fmt.Errorf("broke off at %w", err)
+		return nil, fmt.Errorf("stopped at %w", err)
 	}
 	for _, part := range []*Result{&r, r.Status} {
 		if part == nil {
@@ -97,8 +98,8 @@ func (x *Executor) writeOne(ctx context.Context, t *Task) (*Result, error) {
 	return &r, nil
 }
 
-// leave reports what was verified and not begun.
-func (x *Executor) leave(rest []*Task) error {
+// reportNotTried reports what was verified and not started.
+func (x *Executor) reportNotTried(rest []*Task) error {
 	for _, t := range rest {
 		r := t.verified.Result
 		r.Outcome = NotTried
@@ -109,8 +110,8 @@ func (x *Executor) leave(rest []*Task) error {
 	return nil
 }
 
-// await waits for the rollouts of what was written.
-func (x *Executor) await(ctx context.Context, batch []*Task) error {
+// waitForRollouts waits for the rollouts of what was written.
+func (x *Executor) waitForRollouts(ctx context.Context, batch []*Task) error {
 	var keys []engine.ObjectKey
 	for _, t := range batch {
 		keys = append(keys, t.Key)

@@ -8,21 +8,21 @@ import (
 )
 
 // UnwritableError ends a run before its first write, because of objects that cannot
-// be written. The Results have told which, and why.
+// be written. Their results have been reported.
 type UnwritableError struct {
 	Unwritable int
 	Objects    int // those that cannot be written, and those that could
 }
 
-// Error counts them, and names the ways out.
+// Error counts them, and says what can be done.
 func (e *UnwritableError) Error() string {
-	return fmt.Sprintf("nothing was written: %s of %d cannot be written; mend that, or leave them out with --skip-rejected",
+	return fmt.Sprintf("nothing was written: %s of %d cannot be written; fix them, or skip them with --skip-rejected",
 		wording.Plural(e.Unwritable, "object"), e.Objects)
 }
 
-// agree asks for what the verification found, and for the yes to it all.
-func (x *Executor) agree(ctx context.Context, ready []*Task) ([]*Task, error) {
-	ready, err := x.agreeToLosses(ctx, ready)
+// confirm asks about what the verification found, and then about all of the run.
+func (x *Executor) confirm(ctx context.Context, ready []*Task) ([]*Task, error) {
+	ready, err := x.confirmLosses(ctx, ready)
 	switch {
 	case err != nil:
 		return nil, err
@@ -33,21 +33,21 @@ func (x *Executor) agree(ctx context.Context, ready []*Task) ([]*Task, error) {
 	}
 	for _, t := range ready {
 		if why := t.verified.Unverified; why != nil {
-			fmt.Fprintf(x.ErrOut, "warning: %v: not verified; whether the server takes the change shows when it is written\n", why)
+			fmt.Fprintf(x.ErrOut, "warning: %v: not verified by a dry run; the server may still reject the write\n", why)
 		}
 	}
-	if x.Agreed {
+	if x.Confirmed {
 		return ready, nil
 	}
-	return ready, x.Prompt.all(ready, x.tally.Failed, x.MaxChanges)
+	return ready, x.Prompt.confirmRun(ready, x.tally.Failed, x.MaxChanges)
 }
 
-// agreeToLosses asks about each change by which the server would drop live data,
+// confirmLosses asks about each change by which the server would drop live data,
 // and reports those that are not agreed to.
-func (x *Executor) agreeToLosses(ctx context.Context, ready []*Task) ([]*Task, error) {
+func (x *Executor) confirmLosses(ctx context.Context, ready []*Task) ([]*Task, error) {
 	var agreed []*Task
 	for _, t := range ready {
-		yes, err := x.Writer.AgreeToLoss(ctx, t.verified)
+		yes, err := x.Writer.ConfirmLoss(ctx, t.verified)
 		if err == nil && !yes {
 			err = x.report(t, &t.verified.Result)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 )
 
-// ObjectError says why one object was not changed. A Want returns one when it has
-// no answer for this object alone; any other error of it ends the run.
+// ObjectError is why one object was not changed. A Want returns one if it fails for
+// this object alone; any other error of it ends the run.
 type ObjectError struct {
 	Key engine.ObjectKey
 	Err error
@@ -21,13 +21,13 @@ type ObjectError struct {
 // Error is "apps/Deployment shop/web: reason".
 func (e *ObjectError) Error() string { return fmt.Sprintf("%s: %v", e.Key, e.Err) }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *ObjectError) Unwrap() error { return e.Err }
 
-// ConflictError tells that fields belong to managers that would set them back.
+// ConflictError reports fields of managers that would set them back.
 type ConflictError struct{ Takeovers []request.Takeover }
 
-// Error names every field, its owner and the way out.
+// Error names every field, its owner and what can be done.
 func (e *ConflictError) Error() string {
 	var owners, flags []string
 	for _, t := range e.Takeovers {
@@ -40,16 +40,16 @@ func (e *ConflictError) Error() string {
 		strings.Join(owners, "; "), strings.Join(flags, " "))
 }
 
-// LossError tells that the server would drop live data that the change means to keep.
+// LossError reports live data that the server would drop and the change means to keep.
 type LossError struct{ Lost request.Difference }
 
 // Error names the fields.
 func (e *LossError) Error() string {
-	return fmt.Sprintf("the server would drop %s, which the change means to keep; nothing was written, because that needs a yes for this object alone",
+	return fmt.Sprintf("the server would drop %s, which the change means to keep; not written, because that needs a confirmation for this object",
 		strings.Join(e.Lost.Paths(), ", "))
 }
 
-// RefusedError tells that the server would take the request and ignore a part of it.
+// RefusedError reports fields of a request that the server would ignore.
 type RefusedError struct{ Refused request.Difference }
 
 // Error names the fields.
@@ -57,8 +57,8 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("the server ignores %s; nothing was written", strings.Join(e.Refused.Paths(), ", "))
 }
 
-// DriftError tells that somebody else has written the object, so that what was
-// shown is not what would be done now.
+// DriftError reports that somebody else has written the object, so that the change is
+// not the one that was shown.
 type DriftError struct{ Fields []fieldpath.Path }
 
 // Error names the fields.
@@ -67,34 +67,34 @@ func (e *DriftError) Error() string {
 	for i, p := range e.Fields {
 		names[i] = engine.PathString(p)
 	}
-	return fmt.Sprintf("somebody has changed the object meanwhile, and the change is another one now (%s); preview it again", strings.Join(names, ", "))
+	return fmt.Sprintf("the object was modified in the meantime, and the change is a different one now (%s); preview it again", strings.Join(names, ", "))
 }
 
-// ManagedError tells that something keeps the object as it is described elsewhere.
+// ManagedError reports that the object is kept as it is described elsewhere.
 type ManagedError struct{ By, Source string }
 
-// Error names it, and the ways out.
+// Error names the manager, and says what can be done.
 func (e *ManagedError) Error() string {
-	return fmt.Sprintf("managed by %s, which would set the change back; change %s, or write it all the same with --include-managed", e.By, e.Source)
+	return fmt.Sprintf("managed by %s, which would set the change back; change %s, or write it anyway with --include-managed", e.By, e.Source)
 }
 
-// BusyError tells that other writers were always faster.
-type BusyError struct{ Tries int }
+// BusyError reports that other writers were faster every time.
+type BusyError struct{ Attempts int }
 
 // Error says how often.
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("the object changed during each of %d tries; run the command again", e.Tries)
+	return fmt.Sprintf("the object changed during each of %d attempts; run the command again", e.Attempts)
 }
 
-// RejectedError is the server's refusal of a request, in words that are safe to
-// show: those of servererror.Text.
+// RejectedError is the server's refusal of a request, in words that are safe to show
+// (redact.ServerError).
 type RejectedError struct {
 	Text string
 	Err  error // as the server sent it; its text may quote secret values
 }
 
-// Error gives the cleaned text.
+// Error is the redacted text.
 func (e *RejectedError) Error() string { return "the server rejects the change: " + e.Text }
 
-// Unwrap gives the original, for apierrors.IsForbidden and the like.
+// Unwrap returns the original, for apierrors.IsForbidden and the like.
 func (e *RejectedError) Unwrap() error { return e.Err }

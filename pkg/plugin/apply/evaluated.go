@@ -22,7 +22,7 @@ type Evaluation interface {
 }
 
 // evaluatedTask is the task of an object that policies change. It holds no object:
-// that is read afresh.
+// that is read again.
 type evaluatedTask struct {
 	Task
 	run        Evaluation
@@ -31,7 +31,7 @@ type evaluatedTask struct {
 	incomplete bool // a rule had failed already when the change was shown
 }
 
-// NewTask makes a change that was evaluated; when it comes to it, that of a fresh
+// NewTask returns the task for an evaluated change; what it writes is that of a new
 // evaluation.
 func NewTask(r Evaluation, c *engine.Change) *Task { return &newEvaluatedTask(r, c).Task }
 
@@ -45,7 +45,7 @@ func newEvaluatedTask(r Evaluation, c *engine.Change) *evaluatedTask {
 	return t
 }
 
-// endpointsOf are the endpoints that a change may have to be sent to.
+// endpointsOf returns the endpoints to which a change may have to be sent.
 func endpointsOf(c *engine.Change) []string {
 	var out []string
 	for i := range c.Fields {
@@ -60,7 +60,7 @@ func autoscaled(c *engine.Change) []engine.Impact {
 	return slices.DeleteFunc(slices.Clone(c.Impacts), func(i engine.Impact) bool { return i.Code != engine.ImpactAutoscaled })
 }
 
-// evaluate is what the task wants of a fresh copy of its object.
+// evaluate is the Want of the task.
 func (t *evaluatedTask) evaluate(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	c, err := t.again(ctx, live)
 	if err != nil {
@@ -71,13 +71,13 @@ func (t *evaluatedTask) evaluate(ctx context.Context, live *unstructured.Unstruc
 	return c.After, nil
 }
 
-// Why one object is not written although its change was shown.
+// Reasons not to write an object whose change was shown.
 var (
 	errDeniedNow = errors.New("the object has changed, and admission would refuse it now")
 	errFailedNow = errors.New("the object has changed, and a rule fails on it now; preview it again")
 )
 
-// again evaluates a fresh copy of an object. The change is nil with an error.
+// again evaluates an object as it is now. The change is nil with an error.
 func (t *evaluatedTask) again(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
 	target := t.target.With(live)
 	if target.Request.Operation != engine.OperationCreate {
@@ -95,8 +95,8 @@ func (t *evaluatedTask) again(ctx context.Context, live *unstructured.Unstructur
 	return c, nil
 }
 
-// changing are the rules that changed the object, and those of them that another
-// object set off, each once.
+// changing returns the rules that changed the object, and those of them that another
+// object triggered, each once.
 func changing(c *engine.Change) (all, propagated []engine.RuleRef) {
 	add := func(list []engine.RuleRef, r engine.RuleRef) []engine.RuleRef {
 		if slices.Contains(list, r) {

@@ -14,10 +14,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// EventSource is the source that the events name.
+// EventSource is the source of the events.
 const EventSource = "kubectl-mutate"
 
-// EventReason is the reason of the events, as Kyverno's documents have it.
+// EventReason is the reason of the events, as in Kyverno's documentation.
 const EventReason = "PolicyApplied"
 
 // EventCreator creates objects in a cluster.
@@ -30,15 +30,15 @@ type EventRecorder struct {
 	Creator EventCreator
 	// Now is the clock. Never nil.
 	Now func() time.Time
-	// Warn takes what kept an event from being recorded. Never nil.
+	// Warn is called with the reason why an event was not recorded. Never nil.
 	Warn func(error)
 
 	forbidden sync.Map // namespaces
 }
 
-// PolicyApplied records that a rule has changed an object. An event that cannot
-// be recorded is a warning and no failure: the object is changed all the same.
-// Where the user may not create events, one attempt is made in each namespace.
+// PolicyApplied records that a rule has changed an object. An event that cannot be
+// recorded is a warning and not a failure, since the object has been changed. If the
+// user may not create events, there is one attempt in each namespace.
 func (r *EventRecorder) PolicyApplied(ctx context.Context, key engine.ObjectKey, rule engine.RuleRef) {
 	e := r.event(key, rule)
 	namespace := e.GetNamespace()
@@ -52,12 +52,12 @@ func (r *EventRecorder) PolicyApplied(ctx context.Context, key engine.ObjectKey,
 	if apierrors.IsForbidden(err) {
 		r.forbidden.Store(namespace, true)
 	}
-	r.Warn(fmt.Errorf("%s is changed, but no event tells of it: %w", key, err))
+	r.Warn(fmt.Errorf("%s was changed, but its event could not be recorded: %w", key, err))
 }
 
 // event is a core/v1 Event, of which `kubectl describe` shows reason, source and
-// message. Those of objects without a namespace stand in default, as all
-// components of Kubernetes have it.
+// message. Those of objects without a namespace are in the namespace default, as those
+// of all components of Kubernetes.
 func (r *EventRecorder) event(key engine.ObjectKey, rule engine.RuleRef) *unstructured.Unstructured {
 	namespace := key.Namespace
 	if namespace == "" {
@@ -83,8 +83,8 @@ func (r *EventRecorder) event(key engine.ObjectKey, rule engine.RuleRef) *unstru
 	}}
 }
 
-// generateName begins with the object's name, if that may stand in the name of an
-// event; those of roles, for one, need not.
+// generateName starts with the object's name if it is valid in the name of an event;
+// that of a role, for example, need not be.
 func generateName(name string) string {
 	if len(validation.NameIsDNSSubdomain(name, false)) > 0 {
 		return EventSource + "."

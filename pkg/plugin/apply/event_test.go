@@ -87,7 +87,7 @@ func TestEventThatIsForbiddenIsToldOnceForANamespace(t *testing.T) {
 	if len(c.created) != 4 {
 		t.Errorf("%d attempts, want 4: one in shop and all others", len(c.created))
 	}
-	if len(warnings) != 3 || !strings.Contains(warnings[0], "apps/Deployment/scale shop/web is changed, but no event tells of it: events is forbidden") {
+	if len(warnings) != 3 || !strings.Contains(warnings[0], "apps/Deployment/scale shop/web was changed, but its event could not be recorded: events is forbidden") {
 		t.Errorf("warnings %q", warnings)
 	}
 }

@@ -17,20 +17,20 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// Options say how a run goes about its writes.
+// Options say how a run writes.
 type Options struct {
-	// IncludeManaged also writes objects that something else manages, and may set back.
+	// IncludeManaged also writes objects that something else manages and may revert.
 	IncludeManaged bool
-	// SkipRejected leaves out what is rejected, instead of writing nothing.
+	// SkipRejected skips objects that are rejected, instead of writing nothing.
 	SkipRejected bool
 	// Concurrency is how many objects are verified, or written, at once; 1 or more.
 	Concurrency int
-	// MaxFailures is how many writes may fail before no further one is begun; with 0
-	// any number may.
+	// MaxFailures is how many writes may fail before no further one is started; 0 is
+	// no limit.
 	MaxFailures int
-	// MaxChanges is how many objects a plain yes covers; with 0 any number.
+	// MaxChanges is how many objects a plain yes covers; 0 is no limit.
 	MaxChanges int
-	// BatchSize is how many objects are written before a Pause; with 0 all are.
+	// BatchSize is how many objects are written before a Pause; 0 is all.
 	BatchSize int
 	Pause     time.Duration
 	// Wait waits after each batch until workloads have rolled out, up to Timeout.
@@ -39,47 +39,46 @@ type Options struct {
 }
 
 // Executor makes the changes that tasks want. It is the second half of every
-// command that writes, and serves one run.
+// command that writes, and is used for one run.
 type Executor struct {
 	Options
-	Command string // as the user has to type it, to go on with the run
+	Command string // to type for resuming the run
 	// Writer sends the requests. The Executor sets its Confirm, Journal and Slots.
 	Writer *Writer
 	Prompt *Prompt
-	// Report is given what came of each object, one after the other.
+	// Report is called with the result of each object, one after the other.
 	Report func(*Result) error
 	// Access is asked whether the user may write, and Mapper for the resources.
 	Access engine.RawReader
 	Mapper meta.RESTMapper
 	// Journal opens the journal before the first write; nil keeps none.
 	Journal func() (*journal.Writer, error)
-	// Agreed tells that the user has agreed to the changes before, so that nothing
-	// is asked.
-	Agreed bool
-	Masker *redact.Masker // learns from what is read
-	ErrOut io.Writer
-	Meter  *progress.Meter // tells how far the verification is; nil tells nothing
+	// Confirmed reports that the user has confirmed the changes before, so that
+	// nothing is asked.
+	Confirmed bool
+	Masker    *redact.Masker // learns from what is read
+	ErrOut    io.Writer
+	Meter     *progress.Meter // of the verification; may be nil
 
-	// Wrote is called after each write, by several goroutines, and Count with each
-	// result, one after the other. Either may be nil.
+	// OnWrite is called after each write, by several goroutines, and OnResult with
+	// each result, one after the other. Either may be nil.
 	OnWrite  func(context.Context, *Task, *Result)
 	OnResult func(*Task, *Result)
-	// NotTried is called, at the end of a run that broke off, for each object that was
-	// not reported. It may be nil.
+	// NotTried is called at the end of a run that stopped early, for each object that
+	// has no result. It may be nil.
 	NotTried func(*Result) error
-	// ShowDrift shows what was planned and what would be done now; nil shows nothing.
+	// ShowDrift shows what was planned and what would be done now; it may be nil.
 	ShowDrift func(*plan.Drift) error
 
 	tally           Tally
-	earlierFailures int // failures from before the first write
+	earlierFailures int // from before the first write
 	journal         *journal.Writer
 }
 
 // ErrInterrupted ends a run that the user stopped.
 var ErrInterrupted = errors.New("interrupted")
 
-// NothingWritten says of the error that ended a run, before its first write, that
-// there was none.
+// NothingWritten wraps the error that ended a run before its first write.
 func NothingWritten(err error) error {
 	if errors.Is(err, context.Canceled) {
 		err = ErrInterrupted
@@ -87,14 +86,14 @@ func NothingWritten(err error) error {
 	return fmt.Errorf("nothing was written: %w", err)
 }
 
-// Rehearses tells whether nothing is to be written.
-func (x *Executor) Rehearses() bool { return x.Writer.DryRun != DryRunNone }
+// IsDryRun reports whether nothing is to be written.
+func (x *Executor) IsDryRun() bool { return x.Writer.DryRun != DryRunNone }
 
 // Run works through the tasks. The error says why nothing, or not everything, was
-// tried, and is ErrInterrupted where the user stopped the run; what came of single
-// objects are results, which the tally counts.
+// tried; it is ErrInterrupted if the user stopped the run. Failures of single objects
+// are results, which the tally counts.
 func (x *Executor) Run(ctx context.Context, tasks []*Task) (Tally, error) {
-	x.Writer.Confirm = x.Prompt.one
+	x.Writer.Confirm = x.Prompt.confirmObject
 	err := x.work(ctx, tasks)
 	err = errors.Join(err, x.closeJournal(ctx.Err() != nil, err))
 	if err != nil && x.NotTried != nil {
@@ -109,11 +108,11 @@ func (x *Executor) Run(ctx context.Context, tasks []*Task) (Tally, error) {
 
 func (x *Executor) work(ctx context.Context, tasks []*Task) error {
 	if x.Writer.DryRun != DryRunClient {
-		if err := x.mayWrite(ctx, tasks); err != nil {
+		if err := x.checkPermissions(ctx, tasks); err != nil {
 			return NothingWritten(err)
 		}
 	}
-	tasks, err := x.settle(ctx, tasks)
+	tasks, err := x.resolvePending(ctx, tasks)
 	if err != nil {
 		return NothingWritten(err)
 	}
@@ -121,10 +120,10 @@ func (x *Executor) work(ctx context.Context, tasks []*Task) error {
 	if err != nil {
 		return NothingWritten(err)
 	}
-	if x.Rehearses() {
+	if x.IsDryRun() {
 		return nil
 	}
-	if ready, err = x.agree(ctx, ready); err != nil || len(ready) == 0 {
+	if ready, err = x.confirm(ctx, ready); err != nil || len(ready) == 0 {
 		return err
 	}
 	if err := x.openJournal(ready); err != nil {
@@ -133,8 +132,7 @@ func (x *Executor) work(ctx context.Context, tasks []*Task) error {
 	return x.write(ctx, ready)
 }
 
-// verify has the server rehearse every change, and reports those that are not to
-// be written.
+// verify verifies every change, and reports those that are not to be written.
 func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
 	var ready []*Task
 	var broken error
@@ -153,7 +151,7 @@ func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
 			x.Meter.Did("verified", i+1, len(tasks))
 			switch {
 			case v == nil:
-			case v.Outcome != Planned, x.Rehearses():
+			case v.Outcome != Planned, x.IsDryRun():
 				broken = errors.Join(x.recordUnwritten(tasks[i], v), x.report(tasks[i], &v.Result))
 			default:
 				tasks[i].verified = v
@@ -164,13 +162,13 @@ func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
 	return ready, errors.Join(err, broken)
 }
 
-// inspect looks at what was read while it is at hand, and lets go of it: a run
-// over ten thousand objects cannot keep them.
+// inspect looks at the objects of a verification and releases them: a run over ten
+// thousand objects cannot keep them.
 func (x *Executor) inspect(v *Verified) {
 	x.Masker.Learn(v.Before)
 	x.Masker.Learn(v.After)
 	if s := v.Status(); s != nil && v.Outcome == Planned && s.Err != nil {
-		v.Outcome, v.Err = s.Outcome, s.Err // one object is written in both parts, or not at all
+		v.Outcome, v.Err = s.Outcome, s.Err // an object is written in both parts, or not at all
 	}
 	due := v.Outcome == Planned || v.Outcome.Rejection()
 	if by := impact.Managed(v.Before); len(by) > 0 && due && !x.IncludeManaged {
@@ -179,12 +177,12 @@ func (x *Executor) inspect(v *Verified) {
 	if v.Outcome == Failed {
 		v.Instead = impact.Workload(v.Before)
 	}
-	if !x.Rehearses() {
+	if !x.IsDryRun() {
 		v.Release()
 	}
 }
 
-// report counts and shows what came of one object.
+// report counts and shows the result of one object.
 func (x *Executor) report(t *Task, r *Result) error {
 	r.Rules, r.Autoscaled, t.reported = t.Rules, t.Autoscaled, true
 	x.tally.add(r)

@@ -95,7 +95,7 @@ func TestRun(t *testing.T) {
 			want: want{err: "there is no terminal to ask on"},
 		},
 		"what was agreed to before is not asked for": {
-			run: func(x *trial) { x.Prompt.Yes, x.Agreed = false, true },
+			run: func(x *trial) { x.Prompt.Yes, x.Confirmed = false, true },
 			want: want{
 				results: outcomes{"a applied", "b applied", "c applied"}, writes: all, tally: apply.Tally{Written: 3},
 			},
@@ -237,7 +237,7 @@ func TestAnInterruptedRunCanBeTakenUp(t *testing.T) {
 	if !errors.Is(err, apply.ErrInterrupted) || tally.Written != 1 || tally.NotTried != 1 {
 		t.Errorf("%+v, %v", tally, err)
 	}
-	if want := "To go on with 1 object: kubectl mutate apply-existing --resume " + file; !strings.Contains(x.told.String(), want) {
+	if want := "To continue with 1 object: kubectl mutate apply-existing --resume " + file; !strings.Contains(x.told.String(), want) {
 		t.Errorf("told %q, want %q", x.told.String(), want)
 	}
 	j, err := journal.Read(file)
@@ -273,7 +273,7 @@ func TestAWriteThatWasBegunIsLookedUp(t *testing.T) {
 		}
 	}
 	x := newTrial(s)
-	x.Agreed = true
+	x.Confirmed = true
 	tally, err := x.Run(t.Context(), []*apply.Task{stored, dropped})
 	if err != nil || tally.Written != 2 {
 		t.Errorf("%+v, %v", tally, err)

@@ -2,13 +2,12 @@ package apply
 
 import "sync"
 
-// ForEach does something for every number below n, with so many workers side by
-// side, and hands what came of it to take: one after the other and in order. When
-// take says that it is enough, or do fails, no further number is begun; what was
-// begun is finished and handed over. So it is always the first numbers, without a
-// gap, of which take hears.
+// ForEach calls do for every number below n, with a number of workers, and passes each
+// result to take: one after the other and in order. When take returns that it is
+// enough, or do fails, no further number is started; those that were started are
+// finished and passed on. So take always gets the first numbers, without a gap.
 //
-// A cancelled context does not stop it: that is up to do.
+// A cancelled context does not stop it; do has to.
 func ForEach[R any](n, workers int, do func(i int) (R, error), take func(i int, r R) (enough bool)) error {
 	e := forEach[R]{n: n, do: do, done: map[int]R{}, take: take}
 	var group sync.WaitGroup
@@ -24,12 +23,12 @@ type forEach[R any] struct {
 	do   func(int) (R, error)
 	take func(int, R) bool
 
-	mu    sync.Mutex
-	n     int // where to stop
-	begun int
-	taken int
-	done  map[int]R // begun before those that take has heard of
-	err   error
+	mu      sync.Mutex
+	n       int // where to stop
+	started int
+	taken   int
+	done    map[int]R // not yet passed on, because an earlier one is missing
+	err     error
 }
 
 func (e *forEach[R]) work() {
@@ -46,15 +45,15 @@ func (e *forEach[R]) work() {
 func (e *forEach[R]) next() (int, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.begun >= e.n {
+	if e.started >= e.n {
 		return 0, false
 	}
-	e.begun++
-	return e.begun - 1, true
+	e.started++
+	return e.started - 1, true
 }
 
-// finish hands over what is complete. It does so with the lock held, which keeps
-// the order.
+// finish passes on what is complete. It holds the lock meanwhile, which keeps the
+// order.
 func (e *forEach[R]) finish(i int, r R, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

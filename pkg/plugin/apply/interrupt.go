@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// outlive returns a context for what is in flight when the user interrupts the
-// run, which cancels ctx: it goes on until a second signal. End it when nothing
-// is in flight any more.
-func outlive(ctx context.Context, errOut io.Writer) (hard context.Context, end func()) {
+// untilSecondInterrupt returns a context for requests in flight. An interrupt cancels
+// ctx, and only a second one the returned context. Call end when nothing is in flight.
+func untilSecondInterrupt(ctx context.Context, errOut io.Writer) (hard context.Context, end func()) {
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		select {
@@ -24,7 +23,7 @@ func outlive(ctx context.Context, errOut io.Writer) (hard context.Context, end f
 		second := make(chan os.Signal, 1)
 		signal.Notify(second, os.Interrupt, syscall.SIGTERM)
 		defer signal.Stop(second)
-		fmt.Fprintln(errOut, "Interrupted: finishing what has been sent. Interrupt again to end at once.")
+		fmt.Fprintln(errOut, "Interrupted: waiting for the requests in flight. Interrupt again to stop at once.")
 		select {
 		case <-hard.Done():
 		case <-second:

@@ -9,11 +9,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// journalRecord is the Journal of a Writer: the mark of what is written is its place
-// among the planned entries.
+// journalRecord is the Journal of a Writer.
 type journalRecord struct{ *journal.Writer }
 
-// Attempt implements apply.Journal.
+// Attempt implements Journal.
 func (j journalRecord) Attempt(v *Verified) error {
 	return j.Writer.Attempt(journal.Attempt{
 		Entry: v.JournalIndex, Subresource: v.Key.Subresource, UID: v.Key.UID, ResourceVersion: v.ResourceVersion(),
@@ -21,7 +20,7 @@ func (j journalRecord) Attempt(v *Verified) error {
 	})
 }
 
-// Result implements apply.Journal.
+// Result implements Journal.
 func (j journalRecord) Result(v *Verified, r *Result) error {
 	out := journal.Result{
 		Entry: v.JournalIndex, Subresource: v.Key.Subresource, UID: v.Key.UID, Outcome: string(r.Outcome),
@@ -37,8 +36,8 @@ func (j journalRecord) Result(v *Verified, r *Result) error {
 	return j.Writer.Result(out)
 }
 
-// openJournal begins the journal with what is planned; one that is taken up has
-// that already.
+// openJournal starts the journal with what is planned; a resumed one has that
+// already.
 func (x *Executor) openJournal(ready []*Task) error {
 	switch {
 	case x.journal != nil:
@@ -53,7 +52,7 @@ func (x *Executor) openJournal(ready []*Task) error {
 	if err != nil {
 		return err
 	}
-	x.Keep(j)
+	x.ResumeJournal(j)
 	for i, t := range ready {
 		t.verified.SetJournalIndex(i)
 		t.Entry.Method = t.verified.Method
@@ -68,21 +67,21 @@ func (x *Executor) openJournal(ready []*Task) error {
 	return j.Begin()
 }
 
-// Keep goes on with a journal that was taken up, in which all tasks have their Mark.
-func (x *Executor) Keep(j *journal.Writer) {
+// ResumeJournal continues a journal, in which every task has its JournalIndex.
+func (x *Executor) ResumeJournal(j *journal.Writer) {
 	x.journal, x.Writer.Journal = j, journalRecord{j}
 	fmt.Fprintf(x.ErrOut, "Journal: %s\n", j.Path())
 }
 
-// closeJournal ends the journal of a run that was not cut off. An error of the
-// journal that has ended the run is not told again.
+// closeJournal ends the journal. An error of the journal that has ended the run is
+// not returned again.
 func (x *Executor) closeJournal(interrupted bool, ended error) error {
 	if x.journal == nil {
 		return nil
 	}
 	unrecorded := x.journal.End(journal.End{Interrupted: interrupted, Outcomes: x.tally.Outcomes})
 	if x.tally.NotTried > 0 {
-		fmt.Fprintf(x.ErrOut, "To go on with %s: %s --resume %s\n", wording.Plural(x.tally.NotTried, "object"), x.Command, wording.ShellQuote(x.journal.Path()))
+		fmt.Fprintf(x.ErrOut, "To continue with %s: %s --resume %s\n", wording.Plural(x.tally.NotTried, "object"), x.Command, wording.ShellQuote(x.journal.Path()))
 	}
 	unclosed := x.journal.Close()
 	switch {

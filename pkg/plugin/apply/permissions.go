@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// writeVerb is what every write of this program needs.
+// writeVerb is the verb of every write of this program.
 const writeVerb = "patch"
 
 // Resource is what is to be patched.
@@ -31,7 +31,7 @@ func (r Resource) String() string {
 	return text
 }
 
-// RequiredPermission is one object to be written.
+// RequiredPermission is the permission to write one object.
 type RequiredPermission struct {
 	Resource
 	Namespace, Name string
@@ -50,10 +50,10 @@ type Asker interface {
 	Raw(ctx context.Context, method, path string, body []byte) ([]byte, error)
 }
 
-// MissingPermissions asks for every resource and namespace, and only where the answer is no
-// for every object: a role may name its objects. A permission for all namespaces
-// spares the questions for each of them. The result is in order of resource and
-// namespace. The error is that of a request.
+// MissingPermissions asks for every resource in all namespaces, then in each, and then
+// for each object, since a role may name its objects; each step only where the answer
+// before was no. The result is in order of resource and namespace. The error is that
+// of a request.
 func MissingPermissions(ctx context.Context, a Asker, needs []RequiredPermission, workers int) ([]MissingPermission, error) {
 	c := permissionChecker{asker: a, workers: workers}
 	byResource := map[Resource][]RequiredPermission{}
@@ -71,7 +71,7 @@ func MissingPermissions(ctx context.Context, a Asker, needs []RequiredPermission
 	return out, nil
 }
 
-// permissionChecker asks so many questions side by side.
+// permissionChecker asks with a number of workers.
 type permissionChecker struct {
 	asker   Asker
 	workers int
@@ -113,7 +113,7 @@ func (c *permissionChecker) resource(ctx context.Context, r Resource, needs []Re
 	return out, nil
 }
 
-// denied asks for several needs side by side.
+// denied asks for several permissions at once.
 func (c *permissionChecker) denied(ctx context.Context, n int, need func(i int) RequiredPermission) ([]bool, error) {
 	denied := make([]bool, 0, n)
 	err := ForEach(n, c.workers, func(i int) (bool, error) {
@@ -126,7 +126,7 @@ func (c *permissionChecker) denied(ctx context.Context, n int, need func(i int) 
 	return denied, err
 }
 
-// accessReviewPath is where the server is asked about the user who asks.
+// accessReviewPath is where the server is asked about the current user.
 const accessReviewPath = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 func (c *permissionChecker) allowed(ctx context.Context, n RequiredPermission) (bool, error) {

@@ -12,22 +12,23 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// missingPermissionsError tells that the user may not write all that is to be written.
+// missingPermissionsError reports that the user may not write all that is to be
+// written.
 type missingPermissionsError struct {
 	missing []MissingPermission
 	objects int
 }
 
-// Error counts what is missing; the table has been shown.
+// Error counts the objects; the table has been shown.
 func (e *missingPermissionsError) Error() string {
-	return fmt.Sprintf("you may not write %s; ask for the permissions above, or leave these objects out", wording.Plural(e.objects, "object"))
+	return fmt.Sprintf("you may not write %s; ask for the permissions above, or exclude these objects", wording.Plural(e.objects, "object"))
 }
 
-// mayWrite asks the server whether the user may write all of the objects, and
-// shows in a table what is missing. A server that cannot be asked is told; the
-// dry runs then show it object by object.
-func (x *Executor) mayWrite(ctx context.Context, tasks []*Task) error {
-	needs, err := x.needs(ctx, tasks)
+// checkPermissions asks the server whether the user may write all of the objects, and
+// shows what is missing in a table. If the server cannot be asked there is a warning,
+// and the dry runs show it object by object.
+func (x *Executor) checkPermissions(ctx context.Context, tasks []*Task) error {
+	needs, err := x.requiredPermissions(ctx, tasks)
 	if err != nil {
 		return err
 	}
@@ -36,7 +37,7 @@ func (x *Executor) mayWrite(ctx context.Context, tasks []*Task) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		fmt.Fprintf(x.ErrOut, "warning: %v; going on, the dry runs will tell\n", err)
+		fmt.Fprintf(x.ErrOut, "warning: %v; the dry runs will show what is forbidden\n", err)
 		return nil
 	}
 	if len(missing) == 0 {
@@ -52,8 +53,8 @@ func (x *Executor) mayWrite(ctx context.Context, tasks []*Task) error {
 	return e
 }
 
-// needs are the permissions that the tasks take.
-func (x *Executor) needs(ctx context.Context, tasks []*Task) ([]RequiredPermission, error) {
+// requiredPermissions are those that the tasks need.
+func (x *Executor) requiredPermissions(ctx context.Context, tasks []*Task) ([]RequiredPermission, error) {
 	var needs []RequiredPermission
 	for _, t := range tasks {
 		mapping, err := x.Mapper.RESTMapping(t.Key.GroupKind, t.Key.Version)
@@ -83,7 +84,7 @@ func (x *Executor) needs(ctx context.Context, tasks []*Task) ([]RequiredPermissi
 const namedObjects = 3
 
 func (x *Executor) showMissing(missing []MissingPermission) error {
-	fmt.Fprintln(x.ErrOut, "You do not have all permissions that this takes:")
+	fmt.Fprintln(x.ErrOut, "Permissions that you need and do not have:")
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "VERB\tRESOURCE\tNAMESPACE\tOBJECTS")

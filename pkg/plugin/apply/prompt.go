@@ -17,10 +17,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Prompt asks the user before and, where it must, during a run that writes. It is
-// safe for concurrent use: one question is asked at a time.
+// Prompt asks the user before a run that writes and, where necessary, during it. It
+// is safe for concurrent use: one question is asked at a time.
 type Prompt struct {
-	// Yes answers the question that starts the run, and no other.
+	// Yes answers the question about the run, and no other.
 	Yes bool
 
 	mu       sync.Mutex
@@ -38,23 +38,21 @@ func NewPrompt(in io.Reader, out io.Writer, c cluster.Info) *Prompt {
 
 var (
 	errDeclined   = errors.New("nothing was written: not confirmed")
-	errNoTerminal = errors.New("nothing was written: there is no terminal to ask on; --yes writes without asking")
+	errNoTerminal = errors.New("nothing was written: there is no terminal to ask on; use --yes to write without asking")
 )
 
-// tooManyError tells that a run without a terminal would write more objects than
-// the user has said.
+// tooManyError reports that --yes does not cover so many objects.
 type tooManyError struct{ objects, most int }
 
 // Error names both numbers.
 func (e *tooManyError) Error() string {
-	return fmt.Sprintf("nothing was written: %d objects are more than --max-changes %d; raise it, if that is what you want", e.objects, e.most)
+	return fmt.Sprintf("nothing was written: %d objects are more than --max-changes %d; raise it to write them", e.objects, e.most)
 }
 
-// all asks the question that starts the run: what is about to be written, and
-// where; so many objects are left out. For more objects than most, it wants the
-// name of the context typed, so that nobody says yes to the wrong cluster out of
-// habit.
-func (p *Prompt) all(ready []*Task, leftOut, most int) error {
+// confirmRun asks whether to start the run: it names what is about to be written,
+// where, and how many objects are left out. For more objects than most it wants the
+// name of the context typed, so that nobody confirms the wrong cluster out of habit.
+func (p *Prompt) confirmRun(ready []*Task, leftOut, most int) error {
 	many := most > 0 && len(ready) > most
 	switch {
 	case p.Yes && many:
@@ -73,7 +71,7 @@ func (p *Prompt) all(ready []*Task, leftOut, most int) error {
 		return err
 	}
 	name := cmp.Or(p.cluster.Context, p.cluster.Server)
-	answer, err := p.read(fmt.Sprintf("%s\nThat is more than --max-changes %d. Type %q to go on: ", question, most, name))
+	answer, err := p.read(fmt.Sprintf("%s\nThat is more than --max-changes %d. Type %q to continue: ", question, most, name))
 	if err == nil && answer != name {
 		return errDeclined
 	}
@@ -99,19 +97,19 @@ func (p *Prompt) question(ready []*Task, leftOut int) string {
 	return text
 }
 
-// one asks about a single object; it is the Confirm of a Writer. Who has
-// no terminal has said yes to what was found before, and to nothing else. So has who
-// said --yes, but is asked where data would be lost.
-func (p *Prompt) one(_ context.Context, r Result, q Question) (bool, error) {
+// confirmObject asks about one object; it is the Confirm of a Writer. Without a
+// terminal the answer is no. With --yes it is no as well, but at a terminal a loss of
+// data is asked about.
+func (p *Prompt) confirmObject(_ context.Context, r Result, q Question) (bool, error) {
 	switch {
 	case !p.terminal:
 		return false, nil
 	case q == LosesData:
-		return p.ask(fmt.Sprintf("%s: the server would drop %s. Write all the same?", r.Key, strings.Join(r.Difference.Paths(), ", ")))
+		return p.ask(fmt.Sprintf("%s: the server would drop %s. Write it anyway?", r.Key, strings.Join(r.Difference.Paths(), ", ")))
 	case p.Yes:
 		return false, nil
 	}
-	return p.ask(fmt.Sprintf("%s has changed since it was shown, and the change is another one now. Write it?", r.Key))
+	return p.ask(fmt.Sprintf("%s was modified since it was shown, and the change is a different one now. Write it?", r.Key))
 }
 
 func (p *Prompt) ask(question string) (bool, error) {
@@ -131,7 +129,7 @@ func (p *Prompt) read(question string) (string, error) {
 	return strings.TrimSpace(answer), nil
 }
 
-// namespaces are those of the objects with their counts, the fullest first:
+// namespaces returns the namespaces of the objects with their counts, largest first:
 // "shop 12", "(cluster) 3".
 func namespaces(tasks []*Task) []string {
 	counts := map[string]int{}

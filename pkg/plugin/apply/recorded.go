@@ -18,9 +18,9 @@ type RecordedRun struct {
 	plan.Run
 	Name    string // for messages: "plan FILE"
 	entries []recordedEntry
-	// summary is what was evaluated when a plan was made; nil counts what is shown.
+	// summary is that of the evaluation when a plan was made; nil counts the entries.
 	summary *engine.Summary
-	// Written and Failed count what came of the others already.
+	// Written and Failed count the entries that have a result already.
 	Written, Failed int
 }
 
@@ -28,14 +28,14 @@ type RecordedRun struct {
 type recordedEntry struct {
 	plan.Entry
 	journalIndex int
-	// attempted tells that a write was begun whose outcome nobody knows, and of
-	// which a fresh evaluation has the last word.
+	// attempted reports that a write was started whose outcome is unknown, so that a
+	// new evaluation decides.
 	attempted bool
-	// trace is what a write whose outcome is not known would have left behind.
+	// pending is that write.
 	pending *journal.Attempt
 }
 
-// FromPlan is all of a plan, which was read from a file.
+// FromPlan returns all of a plan that was read from a file.
 func FromPlan(p *plan.Plan, file string) *RecordedRun {
 	r := &RecordedRun{Run: p.Run, Name: "plan " + file, summary: &p.Summary}
 	for _, e := range p.Entries {
@@ -44,9 +44,9 @@ func FromPlan(p *plan.Plan, file string) *RecordedRun {
 	return r
 }
 
-// FromJournal is what is left of a run that was cut off: what has a result is left
-// alone, what was planned alone is written like from a plan, and what was begun is
-// looked up first.
+// FromJournal returns what is left of an interrupted run: entries with a result are
+// skipped, planned ones are written as from a plan, and started ones are looked up
+// first.
 func FromJournal(j *journal.Journal) *RecordedRun {
 	r := &RecordedRun{Run: j.Header.Run, Name: "journal " + j.Path, Written: written(j), Failed: j.Count()[journal.Failed]}
 	for i := range j.Entries {
@@ -57,7 +57,7 @@ func FromJournal(j *journal.Journal) *RecordedRun {
 	return r
 }
 
-// written counts the entries that something was stored of.
+// written counts the entries of which something was stored.
 func written(j *journal.Journal) int {
 	n := 0
 	for i := range j.Entries {
@@ -68,7 +68,7 @@ func written(j *journal.Journal) int {
 	return n
 }
 
-// remaining is what is still to be done of an entry.
+// remaining returns what is still to be done of an entry, if anything.
 func remaining(e *journal.Entry, mark int) (recordedEntry, bool) {
 	out := recordedEntry{Entry: e.Entry, journalIndex: mark}
 	switch e.Status() {
@@ -85,8 +85,8 @@ func remaining(e *journal.Entry, mark int) (recordedEntry, bool) {
 	return out, true
 }
 
-// Each calls a function with what was planned of each object, and returns what it
-// came to.
+// Each calls a function with the planned change of each object, and returns their
+// summary.
 func (r *RecordedRun) Each(rules []engine.RuleRef, do func(*engine.Change) error) (engine.Summary, error) {
 	shown := engine.NewSummary(rules)
 	for i := range r.entries {
@@ -102,9 +102,9 @@ func (r *RecordedRun) Each(rules []engine.RuleRef, do func(*engine.Change) error
 	return *shown, nil
 }
 
-// Tasks makes what was planned. The policies are evaluated over the same objects
-// again, because an entry is written only if they still make the same change, and
-// because it lacks the values of Secrets: these are masked where a drift is told.
+// Tasks returns a task for each entry. The policies are evaluated over the same
+// objects again, because an entry is written only if they still make the same change,
+// and because it lacks the values of Secrets, which a drift has to mask.
 func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, masker *redact.Masker) ([]*Task, error) {
 	planned := map[engine.ObjectKey]bool{}
 	for i := range r.entries {
@@ -126,8 +126,8 @@ func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, masker *redact.
 	return tasks, err
 }
 
-// task makes what was planned of one object, unless it has drifted. What the
-// evaluation has not met again is nil.
+// task makes the planned change of one object, unless it has drifted. Now is nil if
+// the evaluation has not met the object again.
 func (e *recordedEntry) task(now *evaluatedTask, masker *redact.Masker) *Task {
 	if now == nil {
 		now = &evaluatedTask{}

@@ -2,15 +2,14 @@ package apply
 
 import "context"
 
-// Slots bound how many writes are on their way to the server at once, so that
-// more workers than that can wait for the records of their journal meanwhile. Nil
-// bounds nothing.
+// Slots limit how many writes are in flight, so that more workers than that can wait
+// for the journal meanwhile. Nil is no limit.
 type Slots chan struct{}
 
-// NewSlots are n of them.
+// NewSlots returns n slots.
 func NewSlots(n int) Slots { return make(Slots, n) }
 
-// take waits for a slot, and returns how to give it back.
+// take waits for a slot, and returns the function that releases it.
 func (s Slots) take(ctx context.Context) (release func(), err error) {
 	if s == nil {
 		return func() {}, nil

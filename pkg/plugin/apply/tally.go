@@ -1,13 +1,12 @@
 package apply
 
-// Tally is what came of a run so far.
+// Tally counts the results of a run.
 type Tally struct {
-	Written  int // or planned, by a run that only rehearses
-	Failed   int // every object that is not as wanted, whatever the reason
-	Rejected int // those of them that the server, or an owner, stands against
+	Written  int // or planned, in a dry run
+	Failed   int // objects that are not as wanted, whatever the reason
+	Rejected int // those of them that the server, or an owner, rejects
 	NotTried int
-	// Outcomes counts the results; nil where there is none, not even that there was
-	// nothing to do.
+	// Outcomes counts the results by outcome; nil if there is none.
 	Outcomes map[string]int
 }
 

@@ -6,34 +6,33 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
-// Task is one object that is to be written. What is wanted of it is asked for when
-// it is verified, and again when somebody else was faster; never twice at the same
-// time.
+// Task is one object that is to be written. Its Want is called when the object is
+// verified, and again when another writer was faster; never twice at the same time.
 type Task struct {
 	Key engine.ObjectKey
-	// Want says how the object should be. It keeps Entry, Rules and Propagated up to
-	// date.
+	// Want returns how the object should be. It keeps Entry, Rules and Propagated up
+	// to date.
 	Want Want
-	// Entry is what the journal says of it.
+	// Entry is what the journal records of it.
 	Entry plan.Entry
 	// Rules are those that change the object, and Propagated those of them that
-	// another object set off; each once.
+	// another object triggered; each once.
 	Rules, Propagated []engine.RuleRef
-	// Autoscaled says which autoscalers set the fields that change.
+	// Autoscaled names the autoscalers that set the changed fields.
 	Autoscaled []engine.Impact
-	// Reaches are the endpoints that its fields go to, as far as is known: "" for
-	// the object itself, "status".
+	// Endpoints are the subresources that its fields are written to, as far as is
+	// known; "" is the object itself.
 	Endpoints []string
-	// Mark is its place in a journal that was taken up, and Trace what a write that
-	// was begun then would have left behind; nil where there was none.
+	// JournalIndex is its place in a resumed journal, and Pending the write of it whose
+	// outcome that journal does not have; nil if there is none.
 	JournalIndex int
 	Pending      *journal.Attempt
 
 	verified   *Verified
-	reported   bool // there is a result
+	reported   bool
 	onlyStatus bool
 }
 
-// OnlyStatus tells that all but the part for /status turned out to be stored, by
-// the write that was begun.
+// OnlyStatus reports whether only the part for /status is left: the pending write of
+// the object itself was stored.
 func (t *Task) OnlyStatus() bool { return t.onlyStatus }

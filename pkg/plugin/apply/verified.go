@@ -10,12 +10,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
-// Verified is one change that was planned and rehearsed. The outcome Planned
-// means that Writer.Write may be called with it; any other is final.
+// Verified is one change that was planned and sent as a dry run. With the outcome
+// Planned it can be written (Writer.Write); any other outcome is final.
 type Verified struct {
 	Result
-	// Mark is the caller's own, such as the place in a journal. It is handed on to
-	// what takes the place of this one.
+	// JournalIndex is its place in the journal. A Verified that replaces this one
+	// inherits it.
 	JournalIndex int
 
 	resourceVersion string
@@ -23,15 +23,15 @@ type Verified struct {
 	want            Want
 	answered        diff.Partial // Touched, as the dry run answered; zero where that is as wanted
 	effect          diff.Partial // all that the dry run changes; zero where that is Touched
-	beside          []beside
+	serverValues    []serverValue
 	status          *Verified // the part for /status, where there are two
 }
 
-// Status is the part of the change that goes to /status beside the object's own;
-// nil where there is none.
+// Status is the part of the change for /status if there is one for the object itself
+// as well; otherwise nil.
 func (v *Verified) Status() *Verified { return v.status }
 
-// SetJournalIndex marks the change and its part for /status.
+// SetJournalIndex sets the index of the change and of its part for /status.
 func (v *Verified) SetJournalIndex(mark int) {
 	v.JournalIndex = mark
 	if v.status != nil {
@@ -39,14 +39,14 @@ func (v *Verified) SetJournalIndex(mark int) {
 	}
 }
 
-// Patch is the request that would be, or is, sent.
+// Patch is the request to send.
 func (v *Verified) Patch() cluster.Patch { return v.patch }
 
 // ResourceVersion is the version of the object that the request is guarded with.
 func (v *Verified) ResourceVersion() string { return v.resourceVersion }
 
-// Answered is what the change touches, with what the server answered to the dry
-// run; as wanted, where it was not asked.
+// Answered is what the change touches, with the values of the dry run's answer; those
+// that are wanted if there was no dry run.
 func (v *Verified) Answered() diff.Partial {
 	if v.answered.Fields == nil {
 		return v.Touched
@@ -54,11 +54,11 @@ func (v *Verified) Answered() diff.Partial {
 	return v.answered
 }
 
-// loses lists what is live, should stay, and would be dropped by the server.
-func (v *Verified) loses() request.Difference { return v.Difference.Of(request.Lost) }
+// losses are the live fields that should stay and that the server would drop.
+func (v *Verified) losses() request.Difference { return v.Difference.Of(request.Lost) }
 
-// Release drops the objects, of which ten thousand would not fit into memory:
-// what Write needs stays.
+// Release drops the objects, since ten thousand of them would not fit into memory.
+// What Write needs is kept.
 func (v *Verified) Release() {
 	v.Before, v.After = nil, nil
 	if v.status != nil {
@@ -66,27 +66,26 @@ func (v *Verified) Release() {
 	}
 }
 
-// noteAnswer keeps what the dry run answered, as far as the write can be held
-// against it.
-func (v *Verified) noteAnswer(answer *unstructured.Unstructured) {
-	v.answered, v.beside = diff.Partial{}, nil
+// keepAnswer keeps of the dry run's answer what the write is compared with.
+func (v *Verified) keepAnswer(answer *unstructured.Unstructured) {
+	v.answered, v.serverValues = diff.Partial{}, nil
 	if len(v.Touched.Drift(answer.Object)) > 0 {
 		v.answered = v.Touched.Answered(answer) // kept only where it is needed: there are many objects
 	}
 	for _, f := range v.Difference {
 		value, _ := diff.Lookup(answer.Object, f.Path)
-		v.beside = append(v.beside, beside{path: f.Path, value: value})
+		v.serverValues = append(v.serverValues, serverValue{path: f.Path, value: value})
 	}
 }
 
-// drift are the fields in which the answer to the write is other than that to the
+// drift returns the fields in which the answer to the write differs from that to the
 // dry run, such as a port that the server picks at random.
 func (v *Verified) drift(answer map[string]any) []fieldpath.Path {
 	if v.Unverified != nil {
 		return nil
 	}
 	out := v.Answered().Drift(answer)
-	for _, b := range v.beside {
+	for _, b := range v.serverValues {
 		if value, _ := diff.Lookup(answer, b.path); !diff.Same(b.value, value) {
 			out = append(out, b.path)
 		}
@@ -94,13 +93,13 @@ func (v *Verified) drift(answer map[string]any) []fieldpath.Path {
 	return out
 }
 
-// beside is what the server alone would set, such as a default.
-type beside struct {
+// serverValue is a field that the server sets by itself, such as a default.
+type serverValue struct {
 	path  fieldpath.Path
 	value any
 }
 
-// touchedBy lists what a planned request touches.
+// touchedBy returns what a planned request touches.
 func touchedBy(in request.Input, r request.Request) diff.Partial {
 	if r.Method == request.None {
 		return diff.Partial{}
@@ -108,7 +107,7 @@ func touchedBy(in request.Input, r request.Request) diff.Partial {
 	return diff.Between(in.Live, r.Want, typeOf(in.Live, in.Types))
 }
 
-// typeOf says how the server reads the object's lists, where it publishes that.
+// typeOf returns how the server reads the object's lists, if it publishes that.
 func typeOf(live *unstructured.Unstructured, types managedfields.TypeConverter) diff.Type {
 	if types == nil {
 		return diff.Type{}

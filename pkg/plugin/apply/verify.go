@@ -35,7 +35,7 @@ type verification struct {
 func (w *Writer) verifyOnce(ctx context.Context, key engine.ObjectKey, want Want) (*Verified, error) {
 	t := verification{Writer: w, key: key, want: want}
 	t.out = Verified{Result: Result{Key: key, Method: request.None}, want: want}
-	for _, step := range []func(context.Context) (Outcome, error){t.read, t.plan, t.rehearse, t.judge} {
+	for _, step := range []func(context.Context) (Outcome, error){t.read, t.plan, t.rehearse, t.decide} {
 		outcome, err := step(ctx)
 		if err == nil && outcome == "" {
 			continue
@@ -121,7 +121,7 @@ func (t *verification) plan(ctx context.Context) (Outcome, error) {
 	if t.input.Types, err = t.Server.Types(ctx, t.input.Live.GroupVersionKind(), false); err != nil {
 		return "", err
 	}
-	if err := t.adopt(t.planned()); err != nil {
+	if err := t.setRequest(t.planRequest()); err != nil {
 		return "", err
 	}
 	switch {
@@ -134,16 +134,16 @@ func (t *verification) plan(ctx context.Context) (Outcome, error) {
 	return "", nil
 }
 
-// planned is server-side apply where that can be, unless it is not wanted.
-func (t *verification) planned() (request.Request, error) {
+// planRequest is server-side apply where that can be, unless it is not wanted.
+func (t *verification) planRequest() (request.Request, error) {
 	if !t.PatchOnly.None() {
 		return request.PlanJSONPatch(t.input, t.PatchOnly)
 	}
 	return request.Plan(t.input)
 }
 
-// adopt makes a planned request the one to send.
-func (t *verification) adopt(r request.Request, err error) error {
+// setRequest makes a planned request the one to send.
+func (t *verification) setRequest(r request.Request, err error) error {
 	if err != nil {
 		return &ObjectError{Key: t.key, Err: err}
 	}
@@ -167,18 +167,18 @@ func (t *verification) rehearse(ctx context.Context) (Outcome, error) {
 	for refreshed := false; ; refreshed = true {
 		answer, err := t.dryRun(ctx)
 		if t.request.Method == request.Apply && cluster.IsMergeFailure(err) {
-			err = t.adopt(request.PlanJSONPatch(t.input, request.Reason{Kind: request.ApplyRefused}))
+			err = t.setRequest(request.PlanJSONPatch(t.input, request.Reason{Kind: request.ApplyRefused}))
 			if err == nil {
 				continue
 			}
 		}
 		if refusesDryRun(err) {
-			return t.unverified(err)
+			return t.withoutDryRun(err)
 		}
 		if err != nil {
 			return "", err
 		}
-		if err := t.compare(answer); err != nil {
+		if err := t.readAnswer(answer); err != nil {
 			return "", err
 		}
 		lost := t.out.Difference.Of(request.Lost)
@@ -207,13 +207,13 @@ func isStale(err error) bool { return apierrors.IsConflict(err) || apierrors.IsN
 func (t *verification) replan(ctx context.Context, refreshed bool, lost request.Difference) error {
 	if refreshed {
 		why := request.Reason{Kind: request.ApplyLoses, Detail: lost.Paths()[0]}
-		return t.adopt(request.PlanJSONPatch(t.input, why))
+		return t.setRequest(request.PlanJSONPatch(t.input, why))
 	}
 	var err error
 	if t.input.Types, err = t.Server.Types(ctx, t.input.Live.GroupVersionKind(), true); err != nil {
 		return err
 	}
-	return t.adopt(request.Plan(t.input))
+	return t.setRequest(request.Plan(t.input))
 }
 
 // refusesDryRun knows the answer of an API server whose admission webhooks have
@@ -224,20 +224,20 @@ func refusesDryRun(err error) bool {
 	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
 }
 
-// unverified goes on without the server's word: who would lose what is worked
+// withoutDryRun goes on without the server's word: who would lose what is worked
 // out from the fields of the request alone.
-func (t *verification) unverified(why error) (Outcome, error) {
+func (t *verification) withoutDryRun(why error) (Outcome, error) {
 	t.out.Unverified = &ObjectError{Key: t.key, Err: errors.New(redact.ServerError(why))}
 	t.out.After = t.request.Want
 	var err error
 	if t.out.Takeovers, err = request.ForecastTakeovers(t.request); err != nil {
 		return "", &ObjectError{Key: t.key, Err: err}
 	}
-	return t.contested()
+	return t.checkOwners()
 }
 
-// compare records what the dry run's answer says.
-func (t *verification) compare(answer *unstructured.Unstructured) error {
+// readAnswer records what the dry run's answer says.
+func (t *verification) readAnswer(answer *unstructured.Unstructured) error {
 	var err error
 	t.out.After = answer
 	if t.answer, err = request.Classify(t.request, answer); err != nil {
@@ -247,7 +247,7 @@ func (t *verification) compare(answer *unstructured.Unstructured) error {
 	if t.out.Takeovers, err = request.Takeovers(t.request, answer); err != nil {
 		return &ObjectError{Key: t.key, Err: err}
 	}
-	t.out.noteAnswer(answer)
+	t.out.keepAnswer(answer)
 	t.out.effect = diff.Partial{}
 	if t.answer.AsWanted {
 		return nil
@@ -258,14 +258,14 @@ func (t *verification) compare(answer *unstructured.Unstructured) error {
 	return nil
 }
 
-// judge decides from the answer whether there is anything to write, and whether
+// decide decides from the answer whether there is anything to write, and whether
 // it may be written.
-func (t *verification) judge(context.Context) (Outcome, error) {
+func (t *verification) decide(context.Context) (Outcome, error) {
 	if t.out.Unverified != nil {
 		return "", nil
 	}
 	switch {
-	case t.answer.Unchanged && t.out.Difference.Quiet() && t.request.Removed.Empty():
+	case t.answer.Unchanged && t.out.Difference.Expected() && t.request.Removed.Empty():
 		return Unchanged, nil
 	case t.answer.Unchanged: // also where the server puts back what was to go
 		return ServerKeepsValue, nil
@@ -273,12 +273,12 @@ func (t *verification) judge(context.Context) (Outcome, error) {
 	if refused := t.out.Difference.Of(request.Refused); len(refused) > 0 {
 		return "", &ObjectError{Key: t.key, Err: &RefusedError{Refused: refused}}
 	}
-	return t.contested()
+	return t.checkOwners()
 }
 
-// contested stops where a field belongs to somebody who would set it back, and
+// checkOwners stops where a field belongs to somebody who would set it back, and
 // the user has not said that it may be taken.
-func (t *verification) contested() (Outcome, error) {
+func (t *verification) checkOwners() (Outcome, error) {
 	var contested []request.Takeover
 	for _, o := range t.out.Takeovers {
 		if o.Verdict == request.Contested && !t.mayTake(o.Manager) {

@@ -12,18 +12,18 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
-// writing is one endpoint's write, and what is remembered of its tries.
-type writing struct {
+// endpointWrite is the write to one endpoint of an object.
+type endpointWrite struct {
 	*Writer
-	now     *Verified // what is sent
-	first   *Verified // what was agreed to
-	unknown bool      // the answer to a request was lost, so that it may have been stored
-	tries   int       // that another writer was faster than
-	result  Result
+	now       *Verified // what is sent
+	first     *Verified // what was agreed to
+	uncertain bool      // a request whose answer was lost may have been stored
+	conflicts int       // how often another writer was faster
+	result    Result
 }
 
-// write sends until the server has answered for good.
-func (t *writing) write(ctx context.Context) (Result, error) {
+// write sends until the outcome is final, and records it.
+func (t *endpointWrite) write(ctx context.Context) (Result, error) {
 	result, err := t.run(ctx)
 	if err == nil && t.Journal != nil {
 		err = t.Journal.Result(t.now, &result)
@@ -31,10 +31,10 @@ func (t *writing) write(ctx context.Context) (Result, error) {
 	return result, err
 }
 
-func (t *writing) run(ctx context.Context) (Result, error) {
+func (t *endpointWrite) run(ctx context.Context) (Result, error) {
 	for waits := conflictBackoff(); ; {
 		t.result = t.now.Result
-		t.result.Retries = t.first.Retries + t.tries
+		t.result.Retries = t.first.Retries + t.conflicts
 		err := t.store(ctx)
 		if err == nil {
 			return t.result, nil
@@ -43,21 +43,21 @@ func (t *writing) run(ctx context.Context) (Result, error) {
 			return t.result, err
 		}
 		if waits.Steps == 0 {
-			t.result.because(Failed, &BusyError{Tries: t.result.Retries + 1})
+			t.result.because(Failed, &BusyError{Attempts: t.result.Retries + 1})
 			return t.result, nil
 		}
 		if err := sleep(ctx, waits.Step()); err != nil {
 			return t.result, err
 		}
-		t.tries++
-		if done, err := t.again(ctx); done || err != nil {
+		t.conflicts++
+		if done, err := t.verifyAgain(ctx); done || err != nil {
 			return t.result, err
 		}
 	}
 }
 
-// store sends the request until it is known what became of it.
-func (t *writing) store(ctx context.Context) error {
+// store sends the request until its outcome is known.
+func (t *endpointWrite) store(ctx context.Context) error {
 	if t.Journal != nil {
 		if err := t.Journal.Attempt(t.now); err != nil {
 			return err
@@ -69,16 +69,16 @@ func (t *writing) store(ctx context.Context) error {
 		case err == nil:
 			t.applied(answer)
 			return nil
-		case t.unknown && (isStale(err) || isUnfit(t.now.patch, err)): // perhaps because of our own write
+		case t.uncertain && (isStale(err) || isUnfit(t.now.patch, err)): // perhaps after our own write
 			err = errStale
 		case t.stale(ctx, t.now, err):
 			return errStale
 		case !cluster.Uncertain(ctx, err):
 			return err
 		}
-		t.unknown = true
+		t.uncertain = true
 		giveUp := attempts.Wait(ctx, err)
-		if done, err := t.find(ctx); done || err != nil {
+		if done, err := t.lookUp(ctx); done || err != nil {
 			return err
 		}
 		if giveUp != nil {
@@ -87,8 +87,8 @@ func (t *writing) store(ctx context.Context) error {
 	}
 }
 
-// send waits for its turn and sends the request once.
-func (t *writing) send(ctx context.Context) (*unstructured.Unstructured, error) {
+// send waits for a slot and sends the request once.
+func (t *endpointWrite) send(ctx context.Context) (*unstructured.Unstructured, error) {
 	release, err := t.Slots.take(ctx)
 	if err != nil {
 		return nil, err
@@ -97,9 +97,9 @@ func (t *writing) send(ctx context.Context) (*unstructured.Unstructured, error) 
 	return t.Server.Patch(ctx, t.now.Key, t.now.patch)
 }
 
-// stale tells whether a request was refused because the object is not the one any
-// more that it was made for. The server says so by a 409 or 404, but works out a
-// JSON patch first: what it cannot patch may be an object that has changed.
+// stale reports whether a request was refused because the object has changed since
+// it was read. The server answers 409 or 404 then, but applies a JSON patch first:
+// an object that does not fit the patch may be one that has changed.
 func (w *Writer) stale(ctx context.Context, v *Verified, err error) bool {
 	if !isUnfit(v.patch, err) {
 		return isStale(err)
@@ -108,14 +108,14 @@ func (w *Writer) stale(ctx context.Context, v *Verified, err error) bool {
 	return apierrors.IsNotFound(err) || err == nil && live.GetResourceVersion() != v.resourceVersion
 }
 
-// isUnfit tells whether a JSON patch was refused with the object, or the patch,
-// being such that nothing can be stored.
+// isUnfit reports whether a JSON patch was refused because it does not fit the
+// object, or the result is invalid.
 func isUnfit(p cluster.Patch, err error) bool {
 	return p.Type == types.JSONPatchType && apierrors.IsInvalid(err)
 }
 
-// applied takes the server's answer to the write.
-func (t *writing) applied(answer *unstructured.Unstructured) {
+// applied records the server's answer to the write.
+func (t *endpointWrite) applied(answer *unstructured.Unstructured) {
 	t.result.Outcome, t.result.After = Applied, answer
 	t.result.Drift = t.now.drift(answer.Object)
 	effect := t.now.Touched
@@ -125,16 +125,16 @@ func (t *writing) applied(answer *unstructured.Unstructured) {
 	t.result.Touched = effect.Answered(answer)
 }
 
-// find looks for what became of a request whose answer was lost. Done means that
-// there is a result; otherwise the request was not stored and may be sent again,
-// its guard keeps it from being stored twice.
-func (t *writing) find(ctx context.Context) (done bool, err error) {
-	trace := PendingWrite{Key: t.now.Key, ResourceVersion: t.now.resourceVersion, Touched: t.now.Answered()}
-	fate, live, err := t.LookUp(ctx, trace)
+// lookUp looks up the outcome of a request whose answer was lost. Done means that
+// there is a result; otherwise the request was not stored and may be sent again: its
+// guard keeps it from being stored twice.
+func (t *endpointWrite) lookUp(ctx context.Context) (done bool, err error) {
+	pending := PendingWrite{Key: t.now.Key, ResourceVersion: t.now.resourceVersion, Touched: t.now.Answered()}
+	outcome, live, err := t.LookUp(ctx, pending)
 	if err != nil {
 		return false, err
 	}
-	switch fate {
+	switch outcome {
 	case WriteNotStored:
 		return false, nil
 	case WriteStored:
@@ -152,20 +152,20 @@ func (t *writing) find(ctx context.Context) (done bool, err error) {
 	return true, nil
 }
 
-// again verifies the change anew, because somebody else has written the object.
-// Done means that this is the end: another change comes out now, or none.
-func (t *writing) again(ctx context.Context) (done bool, err error) {
+// verifyAgain verifies the change again, because another writer was faster. Done
+// means that there is a result: the change is a different one now, or needless.
+func (t *endpointWrite) verifyAgain(ctx context.Context) (done bool, err error) {
 	next, err := t.verify(ctx, t.now.Key, t.now.want)
 	if err != nil {
 		return true, err
 	}
 	next.JournalIndex, next.status, next.Retries = t.first.JournalIndex, t.first.status, t.first.Retries
 	t.result = next.Result
-	t.result.Retries += t.tries
+	t.result.Retries += t.conflicts
 	switch {
-	case next.Outcome == Unchanged && t.unknown:
-		// The request whose answer was lost may have been stored, or somebody else
-		// wrote the same: either way the object is as it was to become.
+	case next.Outcome == Unchanged && t.uncertain:
+		// Either the request whose answer was lost was stored, or somebody else wrote
+		// the same: the object is as wanted.
 		t.result.Outcome, t.result.Found, t.result.Method = Applied, true, t.first.Method
 		t.result.Touched = t.first.Answered()
 		return true, nil
@@ -173,7 +173,7 @@ func (t *writing) again(ctx context.Context) (done bool, err error) {
 		return true, nil
 	}
 	other := t.first.Touched.Unlike(next.Touched)
-	yes := len(other) == 0 && slices.Equal(t.first.loses().Paths(), next.loses().Paths())
+	yes := len(other) == 0 && slices.Equal(t.first.losses().Paths(), next.losses().Paths())
 	if !yes && t.Confirm != nil {
 		if yes, err = t.Confirm(ctx, t.result, ChangedMeanwhile); err != nil {
 			return true, err

@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 )
 
-// DryRun says how far a Writer goes; the words are kubectl's.
+// DryRun says how far a Writer goes; the values are kubectl's.
 type DryRun string
 
 // With DryRunClient nothing is sent but reads, with DryRunServer nothing that
@@ -29,22 +29,22 @@ const (
 // user names another.
 const DefaultFieldManager = "kubectl-mutate"
 
-// Question is what a Writer asks about one object, beyond the yes that started
-// the run.
+// Question is what a Writer asks about one object, beyond the confirmation of the
+// run.
 type Question string
 
 // The questions.
 const (
 	// LosesData: the server would drop live data that the change means to keep.
 	LosesData Question = "loses-data"
-	// ChangedMeanwhile: somebody wrote the object after it was shown, and the
-	// change or who loses fields by it is another one now.
+	// ChangedMeanwhile: the object was written after it was shown, and the change, or
+	// who loses fields by it, is different now.
 	ChangedMeanwhile Question = "changed-meanwhile"
 )
 
-// Want says how an object should be, given how it is. It answers live itself
-// when nothing is to be changed, and must not modify it. It is asked again when
-// the object has changed meanwhile.
+// Want returns how an object should be, given how it is: live itself if nothing is
+// to be changed, which it must not modify. It is called again when the object has
+// changed in the meantime.
 type Want func(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error)
 
 // Writer verifies and writes changes, one object at a time. It holds no state of
@@ -53,37 +53,36 @@ type Writer struct {
 	Server Server
 	// Manager is the field manager that the writes are recorded under.
 	Manager string
-	// ForceConflicts takes over fields whose owners would set them back, TakeFrom
-	// those of these managers alone.
+	// ForceConflicts takes over fields whose owners would set them back, TakeFrom only
+	// those of these managers.
 	ForceConflicts bool
 	TakeFrom       []string
-	// PatchOnly is why nothing is to be sent by server-side apply; zero where it
-	// may be.
+	// PatchOnly is why server-side apply is not to be used; zero if it may be.
 	PatchOnly request.Reason
 	DryRun    DryRun
-	// Retry is how often, and after which waits, a write is sent whose answer is lost;
-	// without Steps it is cluster.DefaultBackoff. All else is repeated by the Server.
+	// Retry is how often, and after which waits, a write whose answer is lost is sent
+	// again; without Steps it is cluster.DefaultBackoff. The Server repeats all else.
 	Retry wait.Backoff
-	// HasStatus tells whether a kind has a /status endpoint, to which the part of
-	// a change below .status is then sent by itself. With nil nothing is known of
-	// any; the server ignores such a part, and the result says so.
+	// HasStatus reports whether a kind has a /status endpoint, to which the changes
+	// below .status are sent. With nil they are sent with the others; the server may
+	// ignore them, and the result says so.
 	HasStatus func(context.Context, schema.GroupVersionKind) (bool, error)
-	// Confirm asks the user. With nil nobody says yes. It is called by several
-	// goroutines if Write is.
+	// Confirm asks the user; nil answers no. It is called by several goroutines if
+	// Write is.
 	Confirm func(ctx context.Context, planned Result, q Question) (bool, error)
-	// Journal is told of every write, before it is sent and after; nil keeps none.
+	// Journal records every write, before it is sent and after; it may be nil.
 	Journal Journal
-	// Slots bound the writes that are on their way at once; nil leaves it to the caller.
+	// Slots limit the writes that are in flight; nil is no limit.
 	Slots Slots
 }
 
-// Journal keeps the record of writes. Its error ends the run: what cannot be
-// recorded is not sent.
+// Journal records writes. Its error ends the run: what cannot be recorded is not
+// sent.
 type Journal interface {
 	// Attempt is called before a request is sent for the first time.
 	Attempt(v *Verified) error
-	// Result is called when it is known what became of it, with the last request
-	// of which there was an attempt.
+	// Result is called when the outcome is known, with the request of the last
+	// attempt.
 	Result(v *Verified, r *Result) error
 }
 
@@ -93,13 +92,12 @@ func conflictBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 5 * time.Millisecond, Factor: 2, Jitter: 3, Steps: 5}
 }
 
-// Verify finds the request that makes the object with the key be as wanted, and
-// has the server rehearse it. A key with a UID means that very object and no
-// other of its name; a key with a Subresource means that endpoint alone.
+// Verify plans the request that makes an object as wanted, and sends it as a dry run.
+// A key with a UID means that very object and no other of its name; a key with a
+// Subresource means that endpoint alone.
 //
-// What goes wrong with the object is in the Result; the error ends the run: a
-// cancelled context, a lost connection, an error of want other than an
-// *ObjectError.
+// What fails for this object is in the Result; the error ends the run: a cancelled
+// context, a lost connection, an error of want other than an *ObjectError.
 func (w *Writer) Verify(ctx context.Context, key engine.ObjectKey, want Want) (*Verified, error) {
 	if key.Subresource != "" {
 		return w.verify(ctx, key, want)
@@ -118,7 +116,7 @@ func (w *Writer) Verify(ctx context.Context, key engine.ObjectKey, want Want) (*
 	return v, err
 }
 
-// verify tries until nobody else is faster.
+// verify repeats the verification until no other writer is faster.
 func (w *Writer) verify(ctx context.Context, key engine.ObjectKey, want Want) (*Verified, error) {
 	for waits := conflictBackoff(); ; {
 		v, err := w.verifyOnce(ctx, key, want)
@@ -127,7 +125,7 @@ func (w *Writer) verify(ctx context.Context, key engine.ObjectKey, want Want) (*
 			return v, err
 		}
 		if waits.Steps == 0 {
-			v.because(Failed, &BusyError{Tries: v.Retries + 1})
+			v.because(Failed, &BusyError{Attempts: v.Retries + 1})
 			return v, nil
 		}
 		if err := sleep(ctx, waits.Step()); err != nil {
@@ -137,14 +135,13 @@ func (w *Writer) verify(ctx context.Context, key engine.ObjectKey, want Want) (*
 	}
 }
 
-// Write sends what was verified: one request, if nobody else writes the object
-// and the server answers. Otherwise it is verified again, and written if the same
-// change comes out.
+// Write sends what was verified: one request, if nobody else has written the object
+// and the server answers. Otherwise the object is verified again, and written if the
+// change is still the same.
 //
-// The error ends the run, as that of Verify does. Where there is one, the result
-// is unknown.
+// The error ends the run, as that of Verify does; the outcome is then unknown.
 func (w *Writer) Write(ctx context.Context, v *Verified) (Result, error) {
-	t := writing{Writer: w, now: v, first: v}
+	t := endpointWrite{Writer: w, now: v, first: v}
 	result, err := t.write(ctx)
 	if err != nil || v.status == nil || !result.Outcome.Reached() {
 		return result, err
@@ -154,14 +151,14 @@ func (w *Writer) Write(ctx context.Context, v *Verified) (Result, error) {
 	return result, err
 }
 
-// writeStatus verifies the part for /status again: the write of the other part
-// has made another version of the object.
+// writeStatus verifies the part for /status again, since the write of the other part
+// has made a new version of the object.
 func (w *Writer) writeStatus(ctx context.Context, v *Verified) (Result, error) {
 	if v.Outcome != Planned {
 		return v.Result, nil
 	}
-	t := writing{Writer: w, now: v, first: v}
-	done, err := t.again(ctx)
+	t := endpointWrite{Writer: w, now: v, first: v}
+	done, err := t.verifyAgain(ctx)
 	switch {
 	case err != nil:
 		return t.result, err
@@ -173,10 +170,10 @@ func (w *Writer) writeStatus(ctx context.Context, v *Verified) (Result, error) {
 	return t.write(ctx)
 }
 
-// AgreeToLoss asks before a write by which the server would drop live data: the yes
-// to a run does not cover that. Without a yes the outcome is Declined.
-func (w *Writer) AgreeToLoss(ctx context.Context, v *Verified) (yes bool, err error) {
-	lost := v.loses()
+// ConfirmLoss asks before a write by which the server would drop live data: the
+// confirmation of the run does not cover that. Without a yes the outcome is Declined.
+func (w *Writer) ConfirmLoss(ctx context.Context, v *Verified) (yes bool, err error) {
+	lost := v.losses()
 	if len(lost) == 0 {
 		return true, nil
 	}
@@ -189,7 +186,7 @@ func (w *Writer) AgreeToLoss(ctx context.Context, v *Verified) (yes bool, err er
 	return yes, err
 }
 
-// mayTake tells whether the user wants fields of a manager taken over.
+// mayTake reports whether the fields of a manager may be taken over.
 func (w *Writer) mayTake(manager string) bool {
 	return w.ForceConflicts || slices.Contains(w.TakeFrom, manager)
 }

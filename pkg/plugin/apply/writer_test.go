@@ -43,7 +43,7 @@ func verifyAndWrite(ctx context.Context, w *Writer, key engine.ObjectKey, want W
 	if err != nil || v.Outcome != Planned {
 		return v.Result, err
 	}
-	if yes, err := w.AgreeToLoss(ctx, v); !yes || err != nil {
+	if yes, err := w.ConfirmLoss(ctx, v); !yes || err != nil {
 		return v.Result, err
 	}
 	if w.DryRun != DryRunNone {
@@ -171,7 +171,7 @@ func TestAnObjectThatNeverRestsFails(t *testing.T) {
 	r := mustApply(t, writerTo(s), setA("2"))
 	checkOutcome(t, r, Failed)
 	var busy *BusyError
-	if !errors.As(r.Err, &busy) || busy.Tries != 6 || len(s.sent) != 6 {
+	if !errors.As(r.Err, &busy) || busy.Attempts != 6 || len(s.sent) != 6 {
 		t.Errorf("%v after %d requests", r.Err, len(s.sent))
 	}
 }

@@ -101,7 +101,7 @@ func TestTableEndsWithWhatCanBeDoneNext(t *testing.T) {
 		want []string
 	}{
 		"a whole run can be taken back":                {[]history.Run{whole}, []string{"To take back whole: mutate undo whole.jsonl"}},
-		"the latest, not those before":                 {[]history.Run{whole, cutOff}, []string{"To go on with cut: mutate apply --resume 'cut off.jsonl'", "To take back whole: mutate undo whole.jsonl"}},
+		"the latest, not those before":                 {[]history.Run{whole, cutOff}, []string{"To continue with cut: mutate apply --resume 'cut off.jsonl'", "To take back whole: mutate undo whole.jsonl"}},
 		"one that was taken back has nothing left":     {[]history.Run{undone}, nil},
 		"taking back is neither gone on with nor back": {[]history.Run{undo, undone}, nil},
 		"what a file says stays in its line":           {[]history.Run{hostile}, []string{`To take back a \x1b[2Jb: mutate undo x.jsonl`}},

@@ -83,7 +83,7 @@ func cell(text string) string {
 func (p *Printer) next(runs []Run) error {
 	var b strings.Builder
 	if i := slices.IndexFunc(runs, func(r Run) bool { return r.Undoes == "" && r.InDoubt+r.Left > 0 }); i >= 0 {
-		fmt.Fprintf(&b, "To go on with %s: %s --resume %s\n", cell(runs[i].ID), p.Resume, wording.ShellQuote(runs[i].Journal))
+		fmt.Fprintf(&b, "To continue with %s: %s --resume %s\n", cell(runs[i].ID), p.Resume, wording.ShellQuote(runs[i].Journal))
 	}
 	if i := slices.IndexFunc(runs, func(r Run) bool { return r.Undoes == "" && r.Applied+r.InDoubt > r.Undone }); i >= 0 {
 		fmt.Fprintf(&b, "To take back %s: %s %s\n", cell(runs[i].ID), p.Undo, wording.ShellQuote(runs[i].Journal))

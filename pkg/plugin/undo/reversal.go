@@ -51,7 +51,7 @@ func (r *Reversal) Run(ctx context.Context) (Outcome, error) {
 		return Outcome{Incomplete: true}, apply.NothingWritten(err)
 	}
 	tally, err := r.Executor.Run(ctx, tasks)
-	if err == nil && !r.Executor.Rehearses() {
+	if err == nil && !r.Executor.IsDryRun() {
 		err = r.release(ctx)
 	}
 	return Outcome{Tally: tally, Incomplete: summary.Incomplete > 0 || err != nil}, err

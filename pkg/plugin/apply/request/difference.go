@@ -32,8 +32,8 @@ const (
 	Lost Class = "lost"
 )
 
-// Quiet tells whether the difference is what every server does.
-func (c Class) Quiet() bool { return c == Defaulted || c == Emptied || c == Normalised }
+// Expected tells whether the difference is what every server does.
+func (c Class) Expected() bool { return c == Defaulted || c == Emptied || c == Normalised }
 
 // Finding is one field in which the answer differs.
 type Finding struct {
@@ -58,8 +58,8 @@ func (d Difference) Of(classes ...Class) Difference {
 	return out
 }
 
-// Quiet tells whether there is nothing to tell the user.
-func (d Difference) Quiet() bool { return len(d.Of(Overridden, Refused, Lost)) == 0 }
+// Expected tells whether there is nothing to tell the user.
+func (d Difference) Expected() bool { return len(d.Of(Overridden, Refused, Lost)) == 0 }
 
 // Paths lists the fields, for texts; never their values.
 func (d Difference) Paths() []string {

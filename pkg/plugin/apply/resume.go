@@ -8,13 +8,13 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 )
 
-// settle looks up what became of the writes that were begun, and reports those
-// that are settled by that. The others are tasks as they were.
-func (x *Executor) settle(ctx context.Context, tasks []*Task) ([]*Task, error) {
+// resolvePending looks up the writes that an interrupted run had started, and reports
+// those whose outcome is known now. The others are returned.
+func (x *Executor) resolvePending(ctx context.Context, tasks []*Task) ([]*Task, error) {
 	var rest []*Task
 	var broken error
 	err := ForEach(len(tasks), x.Concurrency,
-		func(i int) (*Result, error) { return x.settleOne(ctx, tasks[i]) },
+		func(i int) (*Result, error) { return x.resolveWrite(ctx, tasks[i]) },
 		func(i int, r *Result) (enough bool) {
 			if r == nil {
 				rest = append(rest, tasks[i])
@@ -26,25 +26,25 @@ func (x *Executor) settle(ctx context.Context, tasks []*Task) ([]*Task, error) {
 	return rest, errors.Join(err, broken)
 }
 
-// settleOne is nil where the change is still to be made, or where that is up to
+// resolveWrite is nil where the change is still to be made, or where that is up to
 // another evaluation.
-func (x *Executor) settleOne(ctx context.Context, t *Task) (*Result, error) {
+func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
 	if t.Pending == nil {
-		return nil, nil //nolint:nilnil // nothing was begun, so that there is nothing to tell
+		return nil, nil //nolint:nilnil // no write was started
 	}
 	key := t.Key
 	key.UID = t.Pending.UID
 	if t.Pending.Subresource != "" {
 		key.Subresource = t.Pending.Subresource
 	}
-	fate, live, err := x.Writer.LookUp(ctx, PendingWrite{Key: key, ResourceVersion: t.Pending.ResourceVersion, Touched: t.Pending.Partial})
+	outcome, live, err := x.Writer.LookUp(ctx, PendingWrite{Key: key, ResourceVersion: t.Pending.ResourceVersion, Touched: t.Pending.Partial})
 	if err != nil {
 		return nil, err
 	}
 	x.Masker.Learn(live)
 	r := &Result{Key: t.Key, Method: t.Pending.Method, Touched: t.Pending.Partial, Found: true}
 	j := journal.Result{Entry: t.JournalIndex, Subresource: t.Pending.Subresource, UID: t.Pending.UID}
-	switch fate {
+	switch outcome {
 	case WriteStored:
 		r.Outcome = Applied
 		j.Written, j.ResourceVersion, j.Partial = true, live.GetResourceVersion(), t.Pending.Answered(live)
@@ -57,7 +57,7 @@ func (x *Executor) settleOne(ctx context.Context, t *Task) (*Result, error) {
 		r.Outcome, r.Err = Drifted, &ObjectError{Key: t.Key, Err: contradiction(t.Pending.Partial, live)}
 		j.Failed, j.Error = true, r.Err.Error()
 	default:
-		return nil, nil //nolint:nilnil // it was not stored: there is nothing to tell
+		return nil, nil //nolint:nilnil // it was not stored
 	}
 	j.Outcome = string(r.Outcome)
 	if x.journal != nil {
@@ -69,9 +69,8 @@ func (x *Executor) settleOne(ctx context.Context, t *Task) (*Result, error) {
 	return r, err
 }
 
-// recordUnwritten keeps in a journal that was taken up what came of an entry that
-// is not to be written any more. A rejection leaves it as planned, so that it can
-// be tried once more.
+// recordUnwritten records in a resumed journal the result of an entry that is not
+// written any more. A rejected entry stays planned, so that it can be tried again.
 func (x *Executor) recordUnwritten(t *Task, v *Verified) error {
 	if x.journal == nil || v.Outcome.Rejection() || v.Outcome == Managed || v.Outcome == NotTried {
 		return nil
@@ -81,8 +80,8 @@ func (x *Executor) recordUnwritten(t *Task, v *Verified) error {
 		out.Subresource = t.Pending.Subresource
 	}
 	if t.Pending != nil && v.Outcome == Unchanged {
-		// The look-up missed the write that was begun, but nothing is left to change:
-		// it was stored after all, and can be undone.
+		// The lookup missed the write, but nothing is left to change: it was stored
+		// after all, and can be undone.
 		v.Outcome, v.Found, v.Method, v.Touched = Applied, true, t.Pending.Method, t.Pending.Partial
 		out.Written, out.ResourceVersion, out.Partial = true, v.ResourceVersion(), t.Pending.Partial
 	}
