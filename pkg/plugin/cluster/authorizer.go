@@ -49,7 +49,7 @@ func (e *ForbiddenError) Error() string {
 		whom, e.Resource, authorizationv1.GroupName, e.Err)
 }
 
-// Unwrap gives the server's refusal.
+// Unwrap returns the server's refusal.
 func (e *ForbiddenError) Unwrap() error { return e.Err }
 
 // Authorize asks with a SelfSubjectAccessReview about the user of this run, and

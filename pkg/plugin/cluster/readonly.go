@@ -18,14 +18,14 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%s %s refused: only reads, access reviews and dry runs are allowed here", e.Method, e.Path)
 }
 
-// readOnlyTransport lets only requests pass that cannot change anything.
+// readOnlyTransport passes on only requests that cannot change anything.
 type readOnlyTransport struct {
 	prefix string // the path under which a proxy serves the API server
 	next   http.RoundTripper
 }
 
-// ReadOnly makes a transport that lets no request pass that may write. Prefix is the
-// path under which a proxy serves the API server.
+// ReadOnly wraps a transport so that it refuses every request that may write. Prefix
+// is the path under which a proxy serves the API server.
 func ReadOnly(prefix string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper { return readOnlyTransport{prefix, next} }
 }

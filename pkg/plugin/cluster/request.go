@@ -29,9 +29,9 @@ func collectionPath(r *resource, namespace string) []string {
 	return append(segments, gvr.Resource)
 }
 
-// objectPath is the path of one object or of its subresource. Names come from
-// policies, plans and journals, so that they are checked: one with a slash would
-// reach elsewhere, and some subresources act even when they are read.
+// objectPath is the path of one object or of its subresource. Names are checked,
+// since they come from policies, plans and journals: one with a slash would lead
+// elsewhere, and some subresources act even when they are read.
 func objectPath(r *resource, key engine.ObjectKey) ([]string, error) {
 	if r.namespaced() && key.Namespace == "" {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s: namespace is missing", key))
@@ -63,9 +63,9 @@ func (c *Client) pathOf(ctx context.Context, key engine.ObjectKey) ([]string, er
 	return objectPath(r, key)
 }
 
-// do sends a request of a method. An answer of the server that is an error is an
-// API status error, and where the user lacks a permission, within an
-// *rbac.ForbiddenError; any other error means that there was no answer.
+// do sends a request and returns the body of the answer. An error that the server
+// answered is an API status error, wrapped in an *rbac.ForbiddenError if the user
+// lacks a permission; any other error means that there was no answer.
 func do(ctx context.Context, method string, request *rest.Request) ([]byte, error) {
 	if hasNoRetry(ctx) {
 		request.MaxRetries(0)
@@ -77,13 +77,13 @@ func do(ctx context.Context, method string, request *rest.Request) ([]byte, erro
 	return result.Raw()
 }
 
-// query is what a listing asks for.
+// query restricts a listing.
 type query struct{ namespace, labels, fields string }
 
 // list streams the pages of a listing. When the snapshot that the pages are cut
-// from has expired on the server (410), the listing goes on from a newer one
-// with the token that comes along with the error, or else starts again in one
-// piece as client-go's pager does: the caller leaves out what it already had.
+// from has expired on the server (410), the listing continues from a newer one with
+// the token in the error, or else starts again in one piece as client-go's pager does:
+// the caller skips what it has seen.
 func (c *Client) list(ctx context.Context, r *resource, q query) iter.Seq2[RawList, error] {
 	return func(yield func(RawList, error) bool) {
 		limit, next, expired := c.chunkSize, "", false
@@ -122,7 +122,7 @@ func (c *Client) listRequest(r *resource, q query, limit int64, next string) *re
 	return request
 }
 
-// continueOf is the token with which a listing goes on after it expired.
+// continueOf returns the token with which an expired listing continues.
 func continueOf(err error) string {
 	if status, ok := err.(apierrors.APIStatus); ok {
 		return status.Status().Continue

@@ -10,41 +10,40 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// ReportWaits tells how long the requests of a client wait, for its own limit or
-// because the server asks for it; it makes none wait longer. The limit has to be
-// in the config already. Nil tells nobody.
+// ReportWaits makes a client report how long each request waits, because of the rate
+// limit in the config or a Retry-After of the server. A nil function changes nothing.
 func ReportWaits(config *rest.Config, waiting func(time.Duration)) {
 	if waiting == nil {
 		return
 	}
 	if config.QPS > 0 { // or else there is no limit
-		config.RateLimiter = &tellingLimiter{flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst), waiting}
+		config.RateLimiter = &reportingLimiter{flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst), waiting}
 	}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &tellingTransport{next, waiting} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &reportingTransport{next, waiting} })
 }
 
-// tellingLimiter is client-go's own limiter, which keeps to itself how long it waits.
-type tellingLimiter struct {
+// reportingLimiter is client-go's own limiter, which does not report its waits.
+type reportingLimiter struct {
 	flowcontrol.RateLimiter
 	waiting func(time.Duration)
 }
 
 // Wait implements flowcontrol.RateLimiter.
-func (l *tellingLimiter) Wait(ctx context.Context) error {
+func (l *reportingLimiter) Wait(ctx context.Context) error {
 	start := time.Now()
 	err := l.RateLimiter.Wait(ctx)
 	l.waiting(time.Since(start))
 	return err
 }
 
-// tellingTransport sees the answers after which client-go waits and tries again.
-type tellingTransport struct {
+// reportingTransport sees the answers after which client-go waits and retries.
+type reportingTransport struct {
 	next    http.RoundTripper
 	waiting func(time.Duration)
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t *tellingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *reportingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := t.next.RoundTrip(r)
 	if err != nil || response.StatusCode != http.StatusTooManyRequests && response.StatusCode < http.StatusInternalServerError {
 		return response, err

@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// applyConfiguration is what to apply, or the first reason why nothing can be.
+// applyConfiguration returns what to apply, or the first reason why server-side apply
+// cannot be used.
 func (r *Request) applyConfiguration(types managedfields.TypeConverter) (map[string]any, Reason) {
 	if types == nil {
 		return nil, Reason{Kind: NoSchema}
@@ -28,15 +29,15 @@ func (r *Request) applyConfiguration(types managedfields.TypeConverter) (map[str
 	return a.addressed(), Reason{}
 }
 
-// applier works out an apply configuration in steps.
+// applier builds an apply configuration in steps.
 type applier struct {
 	*Request
 	types      managedfields.TypeConverter
 	live, want *typed.TypedValue
-	// own is what the manager's own Apply entry holds: an apply configuration
-	// that lacks any of it would remove it.
+	// own are the fields of the manager's own Apply entry: an apply configuration that
+	// lacks any of them would remove them.
 	own *fieldpath.Set
-	// whole holds what an owned list, once atomic and now granular, consists of.
+	// whole are the elements of an owned list that was atomic and is granular now.
 	whole *fieldpath.Set
 	body  *unstructured.Unstructured
 	typed *typed.TypedValue // body, typed
@@ -53,7 +54,7 @@ func (a *applier) typeObjects() Reason {
 	return Reason{}
 }
 
-// typeOf tolerates duplicate list elements: stored objects have them.
+// typeOf accepts duplicate list elements, since stored objects have them.
 func (a *applier) typeOf(object map[string]any) (*typed.TypedValue, error) {
 	return a.types.ObjectToTyped(&unstructured.Unstructured{Object: object}, typed.AllowDuplicates)
 }
@@ -159,7 +160,7 @@ func (a *applier) checkForeignElements() Reason {
 	return Reason{}
 }
 
-// holdsElementOn tells whether a set holds a keyed list element on one of the paths.
+// holdsElementOn reports whether a set holds a keyed list element on one of the paths.
 func holdsElementOn(set, paths *fieldpath.Set) bool {
 	holds := false
 	paths.Iterate(func(p fieldpath.Path) {
@@ -199,7 +200,7 @@ func (a *applier) extract() Reason {
 	return Reason{}
 }
 
-// items says what to extract, and from what. An owned leaf that has become a
+// items returns what to extract, and from what. An owned leaf that has become a
 // map with entries of others is extracted as the empty map that is ours; an
 // owned list that has become granular is ours as a whole.
 func (a *applier) items() (*typed.TypedValue, *fieldpath.Set, error) {
@@ -278,7 +279,7 @@ func dropInvented(body, want map[string]any) {
 	}
 }
 
-// addressed is the body with what says which object, in which state, it is for.
+// addressed returns the body with the identity and version of the object.
 // The uid keeps the server from creating the object anew when it was deleted
 // meanwhile, which the resourceVersion alone does not.
 func (a *applier) addressed() map[string]any {

@@ -15,8 +15,7 @@ import (
 // Class is one way in which the server's answer differs from what was wanted.
 type Class string
 
-// The classes, from the harmless to the harmful. Only the last three are worth
-// a word to the user.
+// The classes, from harmless to harmful. Only the last three are shown to the user.
 const (
 	// Defaulted: the server only added something.
 	Defaulted Class = "defaults added"
@@ -26,13 +25,13 @@ const (
 	Normalised Class = "normalised"
 	// Overridden: the server set another value than ours.
 	Overridden Class = "overridden"
-	// Refused: the server ignored something that was asked for.
+	// Refused: the server ignored a part of the request.
 	Refused Class = "refused"
 	// Lost: something live that should have stayed is gone.
 	Lost Class = "lost"
 )
 
-// Expected tells whether the difference is what every server does.
+// Expected reports whether every server makes such a difference.
 func (c Class) Expected() bool { return c == Defaulted || c == Emptied || c == Normalised }
 
 // Finding is one field in which the answer differs.
@@ -41,11 +40,11 @@ type Finding struct {
 	Path  fieldpath.Path // list elements by index in the wanted object
 }
 
-// Difference is all in which an answer differs, in path order. The empty
-// Difference stands for an answer as predicted.
+// Difference lists in what an answer differs from the wanted object, in path order.
+// It is empty for an answer as predicted.
 type Difference []Finding
 
-// Of selects the findings of some classes.
+// Of returns the findings of some classes.
 func (d Difference) Of(classes ...Class) Difference {
 	var out Difference
 	for _, f := range d {
@@ -58,10 +57,11 @@ func (d Difference) Of(classes ...Class) Difference {
 	return out
 }
 
-// Expected tells whether there is nothing to tell the user.
+// Expected reports whether every server makes such differences, so that none is shown
+// to the user.
 func (d Difference) Expected() bool { return len(d.Of(Overridden, Refused, Lost)) == 0 }
 
-// Paths lists the fields, for texts; never their values.
+// Paths returns the fields, without their values, for messages.
 func (d Difference) Paths() []string {
 	out := make([]string, len(d))
 	for i, f := range d {
@@ -70,9 +70,9 @@ func (d Difference) Paths() []string {
 	return out
 }
 
-// Answer is what the answer to a request, of a dry run or of the write, says.
+// Answer is the result of comparing a server's answer, to the dry run or the write.
 type Answer struct {
-	// Difference is in which way it differs from what the plan predicted.
+	// Difference lists in what it differs from what was planned.
 	Difference Difference
 	// AsWanted reports that it does not differ at all.
 	AsWanted bool
@@ -123,7 +123,7 @@ func Drift(dryRun, written *unstructured.Unstructured) ([]fieldpath.Path, error)
 
 func (r *Request) builtIn() bool { return diff.BuiltIn(r.Live.GroupVersionKind().Group) }
 
-// classOf judges one step from the wanted object to the answer.
+// classOf classifies one edit from the wanted object to the answer.
 func (r *Request) classOf(e diff.Edit) Class {
 	wanted, _ := diff.Lookup(r.Want.Object, e.Path)
 	switch {
@@ -159,7 +159,7 @@ func isEmpty(v any) bool {
 	return false
 }
 
-// isZero tells whether a Go type with `omitempty` leaves the value out.
+// isZero reports whether a Go type with `omitempty` omits the value.
 func isZero(v any) bool {
 	switch v := v.(type) {
 	case bool:
@@ -174,8 +174,8 @@ func isZero(v any) bool {
 	return false
 }
 
-// sameMeaning tells whether a server's value is the canonical form of ours. A
-// null asks for the default, whatever that is.
+// sameMeaning reports whether a server's value is the canonical form of ours. A null
+// asks for the default, which may be any value.
 func sameMeaning(ours, server any) bool {
 	if ours == nil {
 		return true
@@ -206,8 +206,8 @@ func sameDuration(a, b string) bool {
 	return errX == nil && errY == nil && x == y
 }
 
-// sameBytes compares what base64 stands for; it is not strict about the unused
-// bits of the last character, as the server is not.
+// sameBytes compares the decoded values of base64. Like the server, it ignores the
+// unused bits of the last character.
 func sameBytes(a, b string) bool {
 	x, errX := base64.StdEncoding.DecodeString(a)
 	y, errY := base64.StdEncoding.DecodeString(b)

@@ -11,8 +11,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// canonical copies an object as the server will see it: through JSON, so that
-// 2.0 is 2, and without what the server keeps books in.
+// canonical copies an object as the server will see it: through JSON, so that 2.0 is
+// 2, and without the server's bookkeeping.
 func canonical(object map[string]any) (map[string]any, error) {
 	return roundTrip(diff.WithoutBookkeeping(object))
 }
@@ -30,8 +30,8 @@ func roundTrip(object map[string]any) (map[string]any, error) {
 // equal compares canonical values.
 func equal(a, b any) bool { return reflect.DeepEqual(a, b) }
 
-// checkIdentity makes sure that both are the same object. A uid that is gone is
-// put back by restoreServerOwned; another uid is another object.
+// checkIdentity returns an error unless both are the same object. A missing uid is put
+// back by restoreServerOwned; a different one is another object.
 func checkIdentity(live, after *unstructured.Unstructured) error {
 	for _, f := range []struct{ field, from, to string }{
 		{"apiVersion", live.GetAPIVersion(), after.GetAPIVersion()},

@@ -55,7 +55,7 @@ func hasKey(element map[string]any, key value.FieldList) bool {
 	return true
 }
 
-// isListKey tells whether a path ends in a key field of the list element that
+// isListKey reports whether a path ends in a key field of the list element that
 // it leads through.
 func isListKey(p fieldpath.Path) bool {
 	n := len(p)
@@ -70,12 +70,12 @@ func isListKey(p fieldpath.Path) bool {
 	return false
 }
 
-// below tells whether p lies under root.
+// below reports whether p is below root.
 func below(p, root fieldpath.Path) bool {
 	return len(p) > len(root) && p[:len(root)].Equals(root)
 }
 
-// brief names the first fields of a set, for texts.
+// brief names the first fields of a set, for messages.
 func brief(s *fieldpath.Set) string {
 	const most = 2
 	var names []string

@@ -14,9 +14,9 @@ import (
 // maxOperations is the API server's limit for one JSON patch; more are a 413.
 const maxOperations = 10_000
 
-// Plan finds the request that turns Live into After: server-side apply where it
-// is exact and leaves nothing behind that its owners stumble over, a guarded
-// JSON patch elsewhere.
+// Plan returns the request that turns Live into After: server-side apply if it is exact
+// and leaves nothing that other owners would conflict with, otherwise a guarded JSON
+// patch.
 //
 // The error is an *IdentityError, an *UnguardedError, a
 // *TooManyOperationsError, or encoding/json's for an object that is no JSON.
@@ -46,8 +46,8 @@ func PlanJSONPatch(in Input, why Reason) (Request, error) {
 	return r.jsonPatch(why)
 }
 
-// newRequest normalises both states; the method is None where they are equal,
-// and still open where they are not.
+// newRequest normalises both states. The method is None if they are equal, and not
+// chosen yet otherwise.
 func newRequest(in Input) (Request, error) {
 	r := Request{
 		Live: in.Live, manager: in.Manager, subresource: in.Subresource,
@@ -94,7 +94,7 @@ func (r Request) jsonPatch(why Reason) (Request, error) {
 	return r, err
 }
 
-// compareTyped fills Changed and Removed where a schema allows it.
+// compareTyped sets Changed and Removed if there is a schema.
 func (r *Request) compareTyped(types managedfields.TypeConverter) {
 	if types == nil {
 		return
@@ -105,7 +105,7 @@ func (r *Request) compareTyped(types managedfields.TypeConverter) {
 	}
 }
 
-// setsOf names what edits touch, by index where they are in lists.
+// setsOf returns the fields that edits touch; those in lists by index.
 func setsOf(edits []diff.Edit) (changed, removed *fieldpath.Set) {
 	changed, removed = fieldpath.NewSet(), fieldpath.NewSet()
 	for _, e := range edits {

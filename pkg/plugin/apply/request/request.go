@@ -28,7 +28,7 @@ type Input struct {
 // Method is the kind of request.
 type Method string
 
-// The methods. None stands for a change that is already there.
+// The methods. None is that of a change that needs no request.
 const (
 	None      Method = "none"
 	Apply     Method = "apply"
@@ -38,10 +38,10 @@ const (
 // Request is a planned request. It is made by Plan and PlanJSONPatch.
 type Request struct {
 	Method Method
-	// Reason says why the request is no server-side apply; zero where it is one.
+	// Reason is why the request is not a server-side apply; zero if it is one.
 	Reason Reason
-	// Body is what to send, for Apply with force: who loses what is decided from
-	// the answer of the dry run (Takeovers), not by the server's conflicts.
+	// Body is what to send; Apply is sent with force, since who loses fields is read
+	// from the answer to the dry run (Takeovers) and not from the server's conflicts.
 	Body []byte
 	// Live and Want are what was read and what the answer is expected to be:
 	// Want is the normalised After without managedFields, resourceVersion and
@@ -74,12 +74,11 @@ const (
 	Overreach      ReasonKind = "apply would take more fields"
 	ApplyRefused   ReasonKind = "server cannot apply"
 	ApplyLoses     ReasonKind = "apply would lose data"
-	// Ownership: whoever asks for the change is not to own it afterwards.
+	// Ownership: the manager of the request is not to own the fields afterwards.
 	Ownership ReasonKind = "apply would keep the fields"
 )
 
-// Reason is why a change is not written by server-side apply. The zero Reason
-// stands for none.
+// Reason is why a change is not written by server-side apply. The zero Reason is none.
 type Reason struct {
 	Kind ReasonKind
 	// Detail names fields or managers; it never holds values.
@@ -94,23 +93,23 @@ func (r Reason) String() string {
 	return string(r.Kind) + ": " + r.Detail
 }
 
-// None tells whether there is no reason.
+// None reports whether there is no reason.
 func (r Reason) None() bool { return r.Kind == "" }
 
-// IdentityError tells that a change would make the object another one, which no
+// IdentityError reports a change that would make the object another one, which no
 // request can do.
 type IdentityError struct {
 	Field    string // "metadata.name"
 	From, To string
 }
 
-// Error names the field and both of its values; none of them is ever secret.
+// Error names the field and both of its values, which are never secret.
 func (e *IdentityError) Error() string {
 	return fmt.Sprintf("%s may not change (from %q to %q)", e.Field, e.From, e.To)
 }
 
-// UnguardedError tells that the live object lacks what a request is guarded
-// with, because it does not come from a server.
+// UnguardedError reports a live object without the field that guards a request, since
+// it does not come from a server.
 type UnguardedError struct{ Field string }
 
 // Error names the missing field.
@@ -118,8 +117,8 @@ func (e *UnguardedError) Error() string {
 	return fmt.Sprintf("the live object has no %s, so a write could not be guarded against other writers", e.Field)
 }
 
-// TooManyOperationsError tells that a change cannot be said within the server's
-// limit for JSON patches.
+// TooManyOperationsError reports a change that exceeds the server's limit for JSON
+// patches.
 type TooManyOperationsError struct{ Operations int }
 
 // Error names the size and the limit.

@@ -37,8 +37,8 @@ func (a *applier) simulate() Reason {
 	return a.checkGain(owners[a.manager])
 }
 
-// managers is the ownership as the server knows it. Entries other than our own
-// are told apart by their index: one manager may have several.
+// managers returns the ownership as the server has it. The names of other entries
+// than our own contain their index, since a manager may have several.
 func (a *applier) managers() (fieldpath.ManagedFields, error) {
 	managers := fieldpath.ManagedFields{}
 	for i, e := range a.Live.GetManagedFields() {
@@ -71,7 +71,7 @@ func (a *applier) checkGain(now fieldpath.VersionedSet) Reason {
 	return Reason{Kind: Overreach, Detail: brief(taken)}
 }
 
-// isIdentity tells whether a path is one of those that the server leaves out of
+// isIdentity reports whether a path is one of those that the server leaves out of
 // managedFields.
 func isIdentity(p fieldpath.Path) bool {
 	switch p.String() {

@@ -37,27 +37,27 @@ func (t Takeover) Owner() string {
 	return fmt.Sprintf("%s (%s)", t.Manager, t.Operation)
 }
 
-// Verdict is how to go about a takeover.
+// Verdict is what to do about a takeover.
 type Verdict string
 
-// The verdicts. Most values were set once, by hand or by whoever created the
-// object, and nobody will set them back: a conflict about those is noise.
+// The verdicts. Most values were set once, by hand or when the object was created,
+// and nobody will set them back: a conflict about those would be noise.
 const (
-	// Silent: nobody comes back for the fields.
+	// Silent: nobody will set the fields back.
 	Silent Verdict = "silent"
-	// Shown: go on, but tell who had set them.
+	// Shown: continue, and show who had set them.
 	Shown Verdict = "shown"
 	// Contested: the owner applies its whole intent again and again, or is a
-	// controller. It will set the fields back or fail, so only the user may insist.
+	// controller. It will set the fields back or fail, so that only the user can decide.
 	Contested Verdict = "contested"
 )
 
-// beforeFirstApply is under whose name the server files what an object without
-// managedFields held when something was first applied to it.
+// beforeFirstApply is the manager to which the server attributes what an object
+// without managedFields had when something was first applied to it.
 const beforeFirstApply = "before-first-apply"
 
-// VerdictOf tells how to go about what an entry of managedFields would lose to a
-// write by another manager, us.
+// VerdictOf returns the verdict on what an entry of managedFields would lose to a write
+// by us, another manager.
 func VerdictOf(e metav1.ManagedFieldsEntry, us string) Verdict {
 	return verdict(e.Manager, us, e.Operation, e.Subresource)
 }
@@ -76,11 +76,11 @@ func verdict(manager, us string, op metav1.ManagedFieldsOperationType, subresour
 	return Shown
 }
 
-// Takeovers reads from the answer to a dry run who loses what, in the order of
-// the live object's managedFields. It sees the same as the server's conflicts
-// do for an apply, and as much for a JSON patch, which never conflicts.
+// Takeovers reads from the answer to a dry run who loses which fields, in the order of
+// the live object's managedFields. They are the server's conflicts of an apply, and the
+// same for a JSON patch, which never conflicts.
 //
-// An object without managedFields (OwnersKnown) has none: nothing can be said.
+// For an object without managedFields nothing is known (OwnersKnown).
 func Takeovers(plan Request, answer *unstructured.Unstructured) ([]Takeover, error) {
 	var out []Takeover
 	now := answer.GetManagedFields()
@@ -112,11 +112,10 @@ func Takeovers(plan Request, answer *unstructured.Unstructured) ([]Takeover, err
 	return out, nil
 }
 
-// OwnersKnown tells whether the object records who set what.
+// OwnersKnown reports whether the object records who set which fields.
 func OwnersKnown(live *unstructured.Unstructured) bool { return len(live.GetManagedFields()) > 0 }
 
-// writesInto tells whether an entry is the one that the request itself is
-// recorded in.
+// writesInto reports whether the request itself is recorded in an entry.
 func (r *Request) writesInto(e metav1.ManagedFieldsEntry) bool {
 	operation := metav1.ManagedFieldsOperationUpdate
 	if r.Method == Apply {
@@ -133,9 +132,9 @@ func unreadable(e metav1.ManagedFieldsEntry, err error) error {
 	return fmt.Errorf("managedFields of %s cannot be read: %w", e.Manager, err)
 }
 
-// ForecastTakeovers says who would lose what where the server cannot be asked:
-// from the fields of the request alone. It may miss what only the server's
-// defaulting and admission would take.
+// ForecastTakeovers predicts the takeovers without an answer of the server, from the
+// fields of the request. It may miss what the server's defaulting and admission would
+// take.
 func ForecastTakeovers(plan Request) ([]Takeover, error) {
 	answer := plan.Live.DeepCopy()
 	entries := answer.GetManagedFields()
