@@ -16,7 +16,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
-func TestFieldsOfAGitOpsManagerAreTakenOnlyByForce(t *testing.T) {
+func TestWriterTakesFieldsOfAGitOpsManagerOnlyByForce(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	s.owned("argocd", metav1.ManagedFieldsOperationApply)
 	w := writerTo(s)
@@ -38,7 +38,7 @@ func TestFieldsOfAGitOpsManagerAreTakenOnlyByForce(t *testing.T) {
 	}
 }
 
-func TestFieldsSetByHandAreTaken(t *testing.T) {
+func TestWriterTakesFieldsSetByHand(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	s.owned("helm", metav1.ManagedFieldsOperationUpdate)
 	r := mustApply(t, writerTo(s), setA("2"))
@@ -57,7 +57,7 @@ func losing(only types.PatchType) func(cluster.Patch, *unstructured.Unstructured
 	}
 }
 
-func TestAnApplyThatLosesDataBecomesAJSONPatch(t *testing.T) {
+func TestWriterPatchesWhereAnApplyLosesData(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	s.types = applyconfigurations.NewTypeConverter(scheme.Scheme)
 	s.fresh = s.types
@@ -70,7 +70,7 @@ func TestAnApplyThatLosesDataBecomesAJSONPatch(t *testing.T) {
 	}
 }
 
-func TestAFreshSchemaMayDo(t *testing.T) {
+func TestWriterReadsTheSchemaAgainBeforeItPatches(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	s.types = applyconfigurations.NewTypeConverter(scheme.Scheme)
 	s.admit = losing(types.ApplyPatchType) // and the fresh schema is none
@@ -78,7 +78,7 @@ func TestAFreshSchemaMayDo(t *testing.T) {
 	checkSent(t, s, "(apply) (patch) patch")
 }
 
-func TestLosingDataNeedsAYesOfItsOwn(t *testing.T) {
+func TestWriterAsksBeforeDataIsLost(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	s.admit = losing("")
 	w := writerTo(s)
@@ -100,7 +100,7 @@ func TestLosingDataNeedsAYesOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestAChangeThatIsAnotherOneByNowIsAskedFor(t *testing.T) {
+func TestWriterAsksWhereTheChangeIsADifferentOne(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	s.before = func(n int, _ cluster.Patch) error {
 		if n == 2 {

@@ -41,7 +41,7 @@ func eventKey(namespace, name string) engine.ObjectKey {
 	return engine.ObjectKey{GroupKind: gk, Version: "v1", Namespace: namespace, Name: name, UID: "u", Subresource: "scale"}
 }
 
-func TestPolicyAppliedRegardsTheObject(t *testing.T) {
+func TestEventRecorderNamesTheObject(t *testing.T) {
 	var c creator
 	var warnings []string
 	recorder(&c, &warnings).PolicyApplied(t.Context(), eventKey("shop", "foobar"), rule)
@@ -60,7 +60,7 @@ func TestPolicyAppliedRegardsTheObject(t *testing.T) {
 	}
 }
 
-func TestPolicyAppliedOnAnObjectWithoutNamespaceStandsInDefault(t *testing.T) {
+func TestEventRecorderUsesDefaultForClusterScopedObjects(t *testing.T) {
 	var c creator
 	var warnings []string
 	k := engine.ObjectKey{GroupKind: schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, Version: "v1", Name: "system:node"}
@@ -74,7 +74,7 @@ func TestPolicyAppliedOnAnObjectWithoutNamespaceStandsInDefault(t *testing.T) {
 	}
 }
 
-func TestEventThatIsForbiddenIsToldOnceForANamespace(t *testing.T) {
+func TestEventRecorderWarnsOnceForANamespace(t *testing.T) {
 	var warnings []string
 	c := creator{failing: map[string]error{
 		"shop": apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "", errors.New("no")),

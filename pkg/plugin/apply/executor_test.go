@@ -23,7 +23,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// outcomes keeps what came of each object, in the order in which it is told.
+// outcomes keeps the result of each object, in the order of the reports.
 type outcomes []string
 
 func (o *outcomes) add(r *apply.Result) error {
@@ -36,19 +36,19 @@ type trial struct {
 	*apply.Executor
 	server  *server
 	results outcomes
-	told    strings.Builder
+	printed strings.Builder
 }
 
 func newTrial(s *server) *trial {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
 	x := &trial{server: s}
-	prompt := apply.NewPrompt(strings.NewReader(""), &x.told, cluster.Info{Context: "test"})
+	prompt := apply.NewPrompt(strings.NewReader(""), &x.printed, cluster.Info{Context: "test"})
 	prompt.Yes = true
 	x.Executor = &apply.Executor{
 		Options: apply.Options{Concurrency: 1, MaxFailures: 1},
 		Writer:  &apply.Writer{Server: s, Manager: apply.DefaultFieldManager, DryRun: apply.DryRunNone},
-		Prompt:  prompt, Report: x.results.add, Access: s, Mapper: mapper, Masker: &redact.Masker{}, ErrOut: &x.told,
+		Prompt:  prompt, Report: x.results.add, Access: s, Mapper: mapper, Masker: &redact.Masker{}, ErrOut: &x.printed,
 	}
 	return x
 }
@@ -69,13 +69,13 @@ func tasks(names ...string) []*apply.Task {
 	return out
 }
 
-func TestRun(t *testing.T) {
+func TestExecutor(t *testing.T) {
 	type want struct {
 		results outcomes
 		writes  []string
 		tally   apply.Tally // but for the outcomes, which results are
 		err     string
-		told    string
+		printed string
 	}
 	all := []string{"a", "b", "c"}
 	for name, c := range map[string]struct {
@@ -125,7 +125,7 @@ func TestRun(t *testing.T) {
 				results: outcomes{"b deleted", "a applied", "c applied"}, writes: []string{"a", "c"}, tally: apply.Tally{Written: 2},
 			},
 		},
-		"after a failed write no further one is begun": {
+		"after a failed write no further one is started": {
 			server: func(s *server) { s.fails = []string{"b"} },
 			want: want{
 				results: outcomes{"a applied", "b failed", "c not-tried"}, writes: []string{"a"},
@@ -148,9 +148,9 @@ func TestRun(t *testing.T) {
 				tally:   apply.Tally{Failed: 1, Rejected: 1, NotTried: 2},
 			},
 		},
-		"what the user may not write is told before anything is written": {
+		"what the user may not write is shown before anything is written": {
 			server: func(s *server) { s.forbids = []string{"b"} },
-			want:   want{err: "you may not write 1 object", told: "patch   configmaps   shop        b"},
+			want:   want{err: "you may not write 1 object", printed: "patch   configmaps   shop        b"},
 		},
 		"an object that something else manages is left as it is": {
 			server: func(s *server) {
@@ -185,8 +185,8 @@ func TestRun(t *testing.T) {
 			if (err == nil) != (c.want.err == "") || (err != nil && !strings.Contains(err.Error(), c.want.err)) {
 				t.Errorf("error %v, want %q", err, c.want.err)
 			}
-			if !strings.Contains(x.told.String(), c.want.told) {
-				t.Errorf("told %q, want %q", x.told.String(), c.want.told)
+			if !strings.Contains(x.printed.String(), c.want.printed) {
+				t.Errorf("printed %q, want %q", x.printed.String(), c.want.printed)
 			}
 		})
 	}
@@ -200,8 +200,8 @@ func newJournal(file string, x *trial) (*journal.Writer, error) {
 	}, journal.Options{Masker: x.Masker})
 }
 
-// A journal that cannot be kept ends the run, and is told once.
-func TestAJournalThatFailsIsToldOnce(t *testing.T) {
+// A journal that cannot be kept ends the run, and is reported once.
+func TestExecutorReportsAFailingJournalOnce(t *testing.T) {
 	s := newServer(t, "a", "b")
 	x := newTrial(s)
 	var kept *journal.Writer
@@ -225,7 +225,7 @@ func TestAJournalThatFailsIsToldOnce(t *testing.T) {
 
 // A run that is stopped in its writes ends as one that was interrupted, and its
 // journal has what is left.
-func TestAnInterruptedRunCanBeTakenUp(t *testing.T) {
+func TestExecutorResumesAnInterruptedRun(t *testing.T) {
 	s := newServer(t, "a", "b")
 	x := newTrial(s)
 	file := filepath.Join(t.TempDir(), "run.jsonl")
@@ -237,8 +237,8 @@ func TestAnInterruptedRunCanBeTakenUp(t *testing.T) {
 	if !errors.Is(err, apply.ErrInterrupted) || tally.Written != 1 || tally.NotTried != 1 {
 		t.Errorf("%+v, %v", tally, err)
 	}
-	if want := "To continue with 1 object: kubectl mutate apply-existing --resume " + file; !strings.Contains(x.told.String(), want) {
-		t.Errorf("told %q, want %q", x.told.String(), want)
+	if want := "To continue with 1 object: kubectl mutate apply-existing --resume " + file; !strings.Contains(x.printed.String(), want) {
+		t.Errorf("printed %q, want %q", x.printed.String(), want)
 	}
 	j, err := journal.Read(file)
 	if err != nil {
@@ -250,7 +250,7 @@ func TestAnInterruptedRunCanBeTakenUp(t *testing.T) {
 }
 
 // A write of which a journal has no result is looked up before it is made again.
-func TestAWriteThatWasBegunIsLookedUp(t *testing.T) {
+func TestExecutorLooksUpPendingWrites(t *testing.T) {
 	s := newServer(t, "a", "b")
 	stored, dropped := tasks("a")[0], tasks("b")[0]
 	for _, task := range []*apply.Task{stored, dropped} {
@@ -283,8 +283,8 @@ func TestAWriteThatWasBegunIsLookedUp(t *testing.T) {
 	}
 }
 
-// Of a run that breaks off, every object is told: as a result, or as one that was left.
-func TestWhatABrokenOffRunLeaves(t *testing.T) {
+// Of a run that stops early, every object is reported: with its result, or as not tried.
+func TestExecutorReportsWhatWasNotTried(t *testing.T) {
 	s := newServer(t, "a", "b", "c")
 	s.rejects = []string{"b"}
 	x := newTrial(s)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestEachHandsOverInOrder(t *testing.T) {
+func TestForEachKeepsTheOrder(t *testing.T) {
 	const n = 200
 	var running, most atomic.Int32
 	var taken []int
@@ -31,8 +31,8 @@ func TestEachHandsOverInOrder(t *testing.T) {
 	}
 }
 
-// What was begun before the end is finished and heard of; the rest is never begun.
-func TestEachStops(t *testing.T) {
+// What was started before the end is finished and passed on; the rest is never started.
+func TestForEachStops(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
 		fail   error
@@ -40,18 +40,18 @@ func TestEachStops(t *testing.T) {
 	}{"by an error": {broken, -1}, "because it is enough": {nil, 10}} {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex
-			begun, taken := 0, 0
+			started, taken := 0, 0
 			err := ForEach(1000, 4, func(i int) (int, error) {
 				mu.Lock()
 				defer mu.Unlock()
-				begun++
+				started++
 				if i == 10 {
 					return i, c.fail
 				}
 				return i, nil
 			}, func(i, _ int) bool { taken++; return i == c.enough })
-			if !errors.Is(err, c.fail) || begun != taken || begun > 20 || begun < 11 {
-				t.Errorf("%v: %d begun, %d taken", err, begun, taken)
+			if !errors.Is(err, c.fail) || started != taken || started > 20 || started < 11 {
+				t.Errorf("%v: %d started, %d taken", err, started, taken)
 			}
 		})
 	}

@@ -35,7 +35,7 @@ func only(n int, do func() error) func(int, cluster.Patch) error {
 	}
 }
 
-func TestAWriteWhoseAnswerIsLostIsLookedUp(t *testing.T) {
+func TestWriterLooksUpAWriteWhoseAnswerIsLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, after func(*fakeServer) error // of the write, which is the second request
 		want          Outcome
@@ -79,7 +79,7 @@ func TestAWriteWhoseAnswerIsLostIsLookedUp(t *testing.T) {
 
 // A server that answers the look-up with an old state makes us send again; the
 // guard keeps that from being stored twice.
-func TestAnOldAnswerToTheLookUpDoesNotDoubleTheWrite(t *testing.T) {
+func TestWriterDoesNotWriteTwiceAfterAStaleLookup(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	old := s.live.DeepCopy()
 	s.after = only(2, func() error { return errCut })
@@ -99,7 +99,7 @@ func TestAnOldAnswerToTheLookUpDoesNotDoubleTheWrite(t *testing.T) {
 	}
 }
 
-func TestAServerThatStaysSilentEndsTheRun(t *testing.T) {
+func TestWriterGivesUpOnASilentServer(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	s.before = func(_ int, p cluster.Patch) error {
 		if p.DryRun {
@@ -118,29 +118,29 @@ func TestAServerThatStaysSilentEndsTheRun(t *testing.T) {
 	}
 }
 
-// records is a journal that says what it was told.
+// records is a journal that notes its calls.
 type records struct {
-	told []string
-	fail error
+	calls []string
+	fail  error
 }
 
 func (j *records) Attempt(v *Verified) error {
-	j.told = append(j.told, "attempt "+v.ResourceVersion())
+	j.calls = append(j.calls, "attempt "+v.ResourceVersion())
 	return j.fail
 }
 
 func (j *records) Result(_ *Verified, r *Result) error {
-	j.told = append(j.told, "result "+string(r.Outcome))
+	j.calls = append(j.calls, "result "+string(r.Outcome))
 	return j.fail
 }
 
-func TestEveryWriteIsRecordedBeforeAndAfter(t *testing.T) {
+func TestWriterJournalsEveryWriteBeforeAndAfter(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	s.before = only(2, func() error { s.touch(); return nil })
 	w, j := writerTo(s), &records{}
 	w.Journal = j
 	checkOutcome(t, mustApply(t, w, setA("2")), Applied)
-	if d := cmp.Diff([]string{"attempt 2", "attempt 3", "result applied"}, j.told); d != "" {
+	if d := cmp.Diff([]string{"attempt 2", "attempt 3", "result applied"}, j.calls); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	s.sent, j.fail = nil, errors.New("disk full")
@@ -150,7 +150,7 @@ func TestEveryWriteIsRecordedBeforeAndAfter(t *testing.T) {
 	checkSent(t, s, "(patch)")
 }
 
-func TestWhatIsInDoubtHasNoResult(t *testing.T) {
+func TestWriterJournalsNoResultOfAWriteInDoubt(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	ctx, cancel := context.WithCancel(t.Context())
 	s.after = only(2, func() error { cancel(); return errCut })
@@ -159,12 +159,12 @@ func TestWhatIsInDoubtHasNoResult(t *testing.T) {
 	if _, err := verifyAndWrite(ctx, w, key, setA("2")); err == nil {
 		t.Error("no error")
 	}
-	if d := cmp.Diff([]string{"attempt 2"}, j.told); d != "" {
+	if d := cmp.Diff([]string{"attempt 2"}, j.calls); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }
 
-func TestAnObjectWhoseWebhooksRefuseDryRunsIsNotVerified(t *testing.T) {
+func TestWriterMarksObjectsWithoutDryRunAsUnverified(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	s.before = func(_ int, p cluster.Patch) error {
 		if p.DryRun {
@@ -178,7 +178,7 @@ func TestAnObjectWhoseWebhooksRefuseDryRunsIsNotVerified(t *testing.T) {
 	}
 	checkOutcome(t, v.Result, Planned)
 	if v.Unverified == nil {
-		t.Fatal("it is told as verified")
+		t.Fatal("it is reported as verified")
 	}
 	r, err := writerTo(s).Write(t.Context(), v)
 	if err != nil {
@@ -188,7 +188,7 @@ func TestAnObjectWhoseWebhooksRefuseDryRunsIsNotVerified(t *testing.T) {
 	checkSent(t, s, "(patch) patch")
 }
 
-func TestOneRequestWritesWhatWasVerified(t *testing.T) {
+func TestWriterWritesWithOneRequest(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	w := writerTo(s)
 	v, err := w.Verify(t.Context(), key, setA("2"))

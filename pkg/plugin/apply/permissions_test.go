@@ -51,7 +51,7 @@ var (
 	scale       = apply.Resource{Group: "apps", Resource: "deployments", Subresource: "scale"}
 )
 
-func TestCheck(t *testing.T) {
+func TestMissingPermissions(t *testing.T) {
 	needs := []apply.RequiredPermission{
 		{Resource: scale, Namespace: "shop", Name: "web"},
 		{Resource: deployments, Namespace: "shop", Name: "web"},
@@ -93,7 +93,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestAServerThatCannotBeAsked(t *testing.T) {
+func TestMissingPermissionsReturnsErrors(t *testing.T) {
 	a := &authorizer{fail: errors.New("gone")}
 	if _, err := apply.MissingPermissions(t.Context(), a, []apply.RequiredPermission{{Resource: deployments}}, 0); !errors.Is(err, a.fail) {
 		t.Errorf("got %v", err)
@@ -102,7 +102,7 @@ func TestAServerThatCannotBeAsked(t *testing.T) {
 
 // The answer for the resource is no, and then the connection breaks: nobody asks on
 // for each of the many objects.
-func TestTheFirstErrorEndsTheQuestions(t *testing.T) {
+func TestMissingPermissionsStopsAtTheFirstError(t *testing.T) {
 	a := &authorizer{fail: errors.New("gone"), answers: 1}
 	var needs []apply.RequiredPermission
 	for i := range 1000 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestNoMoreWritesThanSlotsAreOnTheirWay(t *testing.T) {
+func TestSlotsLimitWritesInFlight(t *testing.T) {
 	slots := NewSlots(3)
 	var mu sync.Mutex
 	under, most := 0, 0
@@ -34,7 +34,7 @@ func TestNoMoreWritesThanSlotsAreOnTheirWay(t *testing.T) {
 	}
 }
 
-func TestWaitingForASlotEndsWithTheRun(t *testing.T) {
+func TestSlotsStopWaitingWithTheRun(t *testing.T) {
 	slots := NewSlots(1)
 	if _, err := slots.take(t.Context()); err != nil {
 		t.Fatal(err)

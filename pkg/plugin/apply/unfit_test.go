@@ -22,7 +22,7 @@ func (s *fakeServer) drop(field string) {
 	delete(s.live.Object["data"].(map[string]any), field)
 }
 
-func TestAPatchThatIsStoredAndDoesNotFitAgainIsFound(t *testing.T) {
+func TestWriterFindsAPatchThatWasStoredAndDoesNotFitAgain(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	before := s.live.DeepCopy()
 	s.after = only(2, func() error { return errCut })
@@ -42,7 +42,7 @@ func TestAPatchThatIsStoredAndDoesNotFitAgainIsFound(t *testing.T) {
 	}
 }
 
-func TestAPatchThatDoesNotFitAChangedObjectIsPlannedAgain(t *testing.T) {
+func TestWriterPlansAgainWhereAPatchDoesNotFitAChangedObject(t *testing.T) {
 	for name, c := range map[string]struct {
 		faster int // request before which somebody else removes the field
 		want   Outcome
@@ -61,9 +61,9 @@ func TestAPatchThatDoesNotFitAChangedObjectIsPlannedAgain(t *testing.T) {
 	}
 }
 
-// TestAPatchThatTheServerRefusesIsNotRepeated: the object is the one that the patch
+// TestWriterDoesNotRepeatARefusedPatch: the object is the one that the patch
 // was made for, so that the refusal stands.
-func TestAPatchThatTheServerRefusesIsNotRepeated(t *testing.T) {
+func TestWriterDoesNotRepeatARefusedPatch(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	s.before = func(int, cluster.Patch) error { return serverError(422, 0) }
 	r := mustApply(t, writerTo(s), withoutA)

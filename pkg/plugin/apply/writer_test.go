@@ -89,7 +89,7 @@ func checkOutcome(t *testing.T, r Result, want Outcome) {
 	}
 }
 
-func TestWhatIsRehearsedIsWritten(t *testing.T) {
+func TestWriterWritesWhatTheDryRunSent(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	s.types = applyconfigurations.NewTypeConverter(scheme.Scheme)
 	r := mustApply(t, writerTo(s), setA("2"))
@@ -103,13 +103,13 @@ func TestWhatIsRehearsedIsWritten(t *testing.T) {
 	}
 }
 
-func TestAsWantedAlready(t *testing.T) {
+func TestWriterLeavesAnObjectThatIsAsWanted(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	checkOutcome(t, mustApply(t, writerTo(s), setA("1")), Unchanged)
 	checkSent(t, s, "")
 }
 
-func TestADryRunThatAnswersTheLiveObjectIsNotWritten(t *testing.T) {
+func TestWriterDoesNotWriteWhatTheServerKeeps(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	s.admit = func(_ cluster.Patch, o *unstructured.Unstructured) { o.Object["data"].(map[string]any)["a"] = "1" }
 	checkOutcome(t, mustApply(t, writerTo(s), setA("1000m")), Unchanged)
@@ -117,7 +117,7 @@ func TestADryRunThatAnswersTheLiveObjectIsNotWritten(t *testing.T) {
 	checkSent(t, s, "(patch) (patch)")
 }
 
-func TestWhatTheServerPutsBackIsNotTakenForDone(t *testing.T) {
+func TestWriterReportsWhatTheServerPutsBack(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	s.admit = func(_ cluster.Patch, o *unstructured.Unstructured) { o.Object["data"].(map[string]any)["a"] = "1" }
 	r := mustApply(t, writerTo(s), func(_ context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
@@ -129,7 +129,7 @@ func TestWhatTheServerPutsBackIsNotTakenForDone(t *testing.T) {
 	checkSent(t, s, "(patch)")
 }
 
-func TestDryRunsWriteNothing(t *testing.T) {
+func TestWriterDryRun(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	w := writerTo(s)
 	w.DryRun = DryRunClient
@@ -144,7 +144,7 @@ func TestDryRunsWriteNothing(t *testing.T) {
 	}
 }
 
-func TestAStaleObjectIsEvaluatedAgain(t *testing.T) {
+func TestWriterEvaluatesAStaleObjectAgain(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	s.before = func(n int, _ cluster.Patch) error {
 		if n == 2 { // between dry run and write
@@ -165,7 +165,7 @@ func TestAStaleObjectIsEvaluatedAgain(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatNeverRestsFails(t *testing.T) {
+func TestWriterGivesUpOnAnObjectThatNeverRests(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	s.before = func(int, cluster.Patch) error { s.touch(); return nil }
 	r := mustApply(t, writerTo(s), setA("2"))
@@ -176,7 +176,7 @@ func TestAnObjectThatNeverRestsFails(t *testing.T) {
 	}
 }
 
-func TestACancelledRunDoesNotWait(t *testing.T) {
+func TestWriterStopsWithTheRun(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	ctx, cancel := context.WithCancel(t.Context())
 	s.before = func(int, cluster.Patch) error { s.touch(); cancel(); return nil }
@@ -185,7 +185,7 @@ func TestACancelledRunDoesNotWait(t *testing.T) {
 	}
 }
 
-func TestADeletedObjectIsNotCreated(t *testing.T) {
+func TestWriterDoesNotRecreateADeletedObject(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	s.before = func(n int, _ cluster.Patch) error {
 		if n == 2 {
@@ -200,7 +200,7 @@ func TestADeletedObjectIsNotCreated(t *testing.T) {
 	checkSent(t, s, "")
 }
 
-func TestAnObjectThatTookTheNameIsNotTheOneThatWasMeant(t *testing.T) {
+func TestWriterLeavesAnotherObjectOfTheSameName(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	s.before = func(n int, _ cluster.Patch) error {
 		if n == 2 {
@@ -220,7 +220,7 @@ func TestAnObjectThatTookTheNameIsNotTheOneThatWasMeant(t *testing.T) {
 	checkOutcome(t, r, Replaced)
 }
 
-func TestATerminatingObjectIsLeftAlone(t *testing.T) {
+func TestWriterLeavesATerminatingObject(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	now := metav1.Now()
 	s.live.SetDeletionTimestamp(&now)
@@ -228,7 +228,7 @@ func TestATerminatingObjectIsLeftAlone(t *testing.T) {
 	checkSent(t, s, "")
 }
 
-func TestWhatTheServerIgnoresIsAnError(t *testing.T) {
+func TestWriterFailsWhereTheServerIgnoresFields(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	s.admit = func(_ cluster.Patch, o *unstructured.Unstructured) {
 		unstructured.RemoveNestedField(o.Object, "data", "new")
@@ -245,7 +245,7 @@ func TestWhatTheServerIgnoresIsAnError(t *testing.T) {
 	}
 }
 
-func TestARejectionIsFinal(t *testing.T) {
+func TestWriterReportsARejection(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	s.types = applyconfigurations.NewTypeConverter(scheme.Scheme)
 	s.before = func(int, cluster.Patch) error {
@@ -259,7 +259,7 @@ func TestARejectionIsFinal(t *testing.T) {
 	}
 }
 
-func TestAServerThatCannotApplyGetsAJSONPatchOnce(t *testing.T) {
+func TestWriterPatchesWhereTheServerCannotApply(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	s.types = applyconfigurations.NewTypeConverter(scheme.Scheme)
 	s.before = func(_ int, p cluster.Patch) error {
@@ -282,7 +282,7 @@ func TestAServerThatCannotApplyGetsAJSONPatchOnce(t *testing.T) {
 	checkSent(t, s, "(apply) (patch)")
 }
 
-func TestWhatEndsTheRun(t *testing.T) {
+func TestWriterErrorsThatEndTheRun(t *testing.T) {
 	lost := errors.New("connection lost")
 	s := newFakeServer(t, configMap)
 	s.before = func(int, cluster.Patch) error { return lost }
@@ -307,7 +307,7 @@ func TestWhatEndsTheRun(t *testing.T) {
 	}
 }
 
-func TestAnotherIdentityFails(t *testing.T) {
+func TestWriterFailsForAnotherIdentity(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	r := mustApply(t, writerTo(s), func(_ context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		after := live.DeepCopy()
@@ -321,7 +321,7 @@ func TestAnotherIdentityFails(t *testing.T) {
 	}
 }
 
-func TestStatusIsWrittenByItselfAndLast(t *testing.T) {
+func TestWriterWritesTheStatusSeparatelyAndLast(t *testing.T) {
 	both := func(_ context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		after := live.DeepCopy()
 		after.Object["data"].(map[string]any)["a"] = "2"

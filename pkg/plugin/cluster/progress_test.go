@@ -13,7 +13,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
-func TestAServerThatAsksForPatienceIsTold(t *testing.T) {
+func TestReportWaits(t *testing.T) {
 	s := newServer(t, map[string]answer{"GET /api/v1/namespaces/shop": {body: `{"metadata":{"name":"shop"}}`}})
 	refused := false
 	patient := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

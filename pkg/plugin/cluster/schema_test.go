@@ -10,7 +10,7 @@ import (
 )
 
 // A server that is out of order for a moment publishes its schemas afterwards.
-func TestASchemaThatCouldNotBeReadIsReadAgain(t *testing.T) {
+func TestSchemaIsReadAgainAfterAnError(t *testing.T) {
 	const document = "GET /openapi/v3/api/v1?timeout=32s"
 	s := newServer(t, map[string]answer{
 		"GET /openapi/v3?timeout=32s": {body: `{"paths":{"api/v1":{"serverRelativeURL":"/openapi/v3/api/v1"}}}`},

@@ -61,7 +61,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-func TestUnchangedIgnoresTheBooks(t *testing.T) {
+func TestClassifyIgnoresBookkeeping(t *testing.T) {
 	live := object(t, configMap)
 	r := planned(t, live, edited(live, "2", "data", "b"))
 	answer := edited(live, "8", "metadata", "resourceVersion")
@@ -74,7 +74,7 @@ func TestUnchangedIgnoresTheBooks(t *testing.T) {
 	}
 }
 
-func TestDriftNamesWhatTheWriteDidOtherwise(t *testing.T) {
+func TestDrift(t *testing.T) {
 	drift, err := Drift(object(t, `{kind: Thing, spec: {a: 1, port: 32769}}`), object(t, `{kind: Thing, spec: {a: 1, port: 31749}}`))
 	if err != nil {
 		t.Fatal(err)

@@ -58,7 +58,7 @@ func planned(t *testing.T, live, after *unstructured.Unstructured) Request {
 
 const configMap = `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: t}, data: {a: "1"}}`
 
-func TestApplyConfigurationNamesWhichObjectInWhichState(t *testing.T) {
+func TestPlanGuardsAnApplyConfiguration(t *testing.T) {
 	live := object(t, configMap)
 	r := planned(t, live, edited(live, "2", "data", "b"))
 	want := `{"apiVersion":"v1","data":{"b":"2"},"kind":"ConfigMap","metadata":{"name":"c","namespace":"t","resourceVersion":"7","uid":"u"}}`
@@ -67,7 +67,7 @@ func TestApplyConfigurationNamesWhichObjectInWhichState(t *testing.T) {
 	}
 }
 
-func TestJSONPatchBeginsWithItsGuard(t *testing.T) {
+func TestPlanGuardsAJSONPatch(t *testing.T) {
 	live := object(t, configMap)
 	r := planned(t, live, edited(live, nil, "data", "a"))
 	want := `[{"op":"replace","path":"/metadata/resourceVersion","value":"7"},{"op":"remove","path":"/data/a"}]`
@@ -79,7 +79,7 @@ func TestJSONPatchBeginsWithItsGuard(t *testing.T) {
 	}
 }
 
-func TestNoSchemaIsNoReasonNotToWrite(t *testing.T) {
+func TestPlanWithoutSchema(t *testing.T) {
 	live := object(t, configMap)
 	r, err := Plan(Input{Live: live, After: edited(live, "2", "data", "b"), Manager: testManager})
 	if err != nil || r.Method != JSONPatch || r.Reason.Kind != NoSchema {
@@ -90,7 +90,7 @@ func TestNoSchemaIsNoReasonNotToWrite(t *testing.T) {
 	}
 }
 
-func TestServerOwnedMetadataIsPutBack(t *testing.T) {
+func TestPlanPutsBackServerOwnedMetadata(t *testing.T) {
 	live := object(t, configMap)
 	after := live.DeepCopy()
 	for _, f := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation"} {
@@ -102,14 +102,14 @@ func TestServerOwnedMetadataIsPutBack(t *testing.T) {
 	}
 }
 
-func TestWholeFloatsAreIntegers(t *testing.T) {
+func TestPlanTakesWholeFloatsForIntegers(t *testing.T) {
 	live := object(t, `{apiVersion: x.io/v1, kind: X, metadata: {name: x}, spec: {size: 2}}`)
 	if r := planned(t, live, edited(live, 2.0, "spec", "size")); r.Method != None {
 		t.Errorf("got %s %s, want nothing to send", r.Method, r.Body)
 	}
 }
 
-func TestStringDataIsPlannedAsData(t *testing.T) {
+func TestPlanEncodesStringData(t *testing.T) {
 	live := object(t, `{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: t}, data: {a: YQ==}}`)
 	after := edited(live, "over", "stringData", "a")
 	r := planned(t, live, after)
@@ -122,7 +122,7 @@ func TestStringDataIsPlannedAsData(t *testing.T) {
 }
 
 // Found by TestRandomChanges of test/e2e: to the server, null is "".
-func TestNullInStringDataIsEmpty(t *testing.T) {
+func TestPlanTakesNullInStringDataForEmpty(t *testing.T) {
 	live := object(t, `{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: t}, data: {a: YQ==}}`)
 	after := edited(live, map[string]any{"a": nil}, "stringData")
 	r := planned(t, live, after)
@@ -131,7 +131,7 @@ func TestNullInStringDataIsEmpty(t *testing.T) {
 	}
 }
 
-func TestIdentityMayNotChange(t *testing.T) {
+func TestPlanRefusesAnotherIdentity(t *testing.T) {
 	live := object(t, configMap)
 	for field, after := range map[string]*unstructured.Unstructured{
 		"apiVersion":         edited(live, "v2", "apiVersion"),
@@ -148,7 +148,7 @@ func TestIdentityMayNotChange(t *testing.T) {
 	}
 }
 
-func TestNothingIsWrittenUnguarded(t *testing.T) {
+func TestPlanRefusesUnguardedObjects(t *testing.T) {
 	live := edited(object(t, configMap), nil, "metadata", "resourceVersion")
 	_, err := Plan(Input{Live: live, After: edited(live, "2", "data", "b"), Manager: testManager})
 	var unguarded *UnguardedError
@@ -157,7 +157,7 @@ func TestNothingIsWrittenUnguarded(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoJSONIsAnError(t *testing.T) {
+func TestPlanRefusesWhatIsNotJSON(t *testing.T) {
 	live := object(t, configMap)
 	_, err := Plan(Input{Live: live, After: edited(live, math.NaN(), "data", "b"), Manager: testManager})
 	var unsupported *json.UnsupportedValueError
@@ -166,7 +166,7 @@ func TestWhatIsNoJSONIsAnError(t *testing.T) {
 	}
 }
 
-func TestUnreadableManagedFieldsMakeAJSONPatch(t *testing.T) {
+func TestPlanPatchesWithUnreadableManagedFields(t *testing.T) {
 	live := object(t, configMap)
 	live.SetManagedFields([]metav1.ManagedFieldsEntry{entry("argocd", "Apply", "", `{"k:{":{}}`)})
 	r := planned(t, live, edited(live, "2", "data", "b"))
@@ -175,8 +175,8 @@ func TestUnreadableManagedFieldsMakeAJSONPatch(t *testing.T) {
 	}
 }
 
-// TestLargeObjects has the cases that are too large to be recorded.
-func TestLargeObjects(t *testing.T) {
+// TestPlanOfLargeObjects has the cases that are too large to be recorded.
+func TestPlanOfLargeObjects(t *testing.T) {
 	config := object(t, configMap)
 	for i := range 500 {
 		config = config.DeepCopy()
@@ -213,7 +213,7 @@ func widgetSchema(t *testing.T) string {
 	return "openapi/" + filepath.Base(files[0])
 }
 
-func TestReasonsHoldNoValues(t *testing.T) {
+func TestPlanReasonsHoldNoValues(t *testing.T) {
 	live := object(t, `{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: t}, data: {a: c2VjcmV0}}`)
 	r := planned(t, live, edited(live, nil, "data", "a"))
 	if text := r.Reason.String() + brief(r.Removed); strings.Contains(text, "c2VjcmV0") {

@@ -29,10 +29,10 @@ const (
 	recordedCases = 112 // a recording that is gone must not go unnoticed
 )
 
-// TestReplay plans every write that TestWritePath, in test/e2e, has recorded on
+// TestPlanReplaysRecordings plans every write that TestWritePath, in test/e2e, has recorded on
 // a real API server, and judges the answer that the server gave to it. Run that
 // test with -update to record anew.
-func TestReplay(t *testing.T) {
+func TestPlanReplaysRecordings(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ func entry(manager, operation, subresource, fields string) metav1.ManagedFieldsE
 	}
 }
 
-func TestWhoGoesOnAndWhoObjects(t *testing.T) {
+func TestTakeovers(t *testing.T) {
 	const held, kept = `{"f:data":{"f:a":{},"f:b":{}}}`, `{"f:data":{"f:b":{}}}`
 	for _, c := range []struct {
 		manager, operation, subresource string
@@ -54,7 +54,7 @@ func TestWhoGoesOnAndWhoObjects(t *testing.T) {
 	}
 }
 
-func TestTheEntryThatIsWrittenLosesNothingToItself(t *testing.T) {
+func TestTakeoversLeaveOutTheRequestItself(t *testing.T) {
 	live := object(t, configMap)
 	r := planned(t, live, edited(live, nil, "data", "a")) // a JSON patch: recorded as Update
 	live.SetManagedFields([]metav1.ManagedFieldsEntry{entry(testManager, "Update", "", `{"f:data":{"f:a":{}}}`)})
@@ -63,7 +63,7 @@ func TestTheEntryThatIsWrittenLosesNothingToItself(t *testing.T) {
 	}
 }
 
-func TestAnEntryThatIsGoneHasLostAll(t *testing.T) {
+func TestTakeoversOfAMissingEntry(t *testing.T) {
 	live := object(t, configMap)
 	r := planned(t, live, edited(live, "2", "data", "a"))
 	live.SetManagedFields([]metav1.ManagedFieldsEntry{entry("helm", "Update", "", `{"f:data":{".":{},"f:a":{}}}`)})
