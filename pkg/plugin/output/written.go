@@ -108,10 +108,10 @@ func (w Written) Notes() []string {
 		out = append(out, "not verified by a dry run: "+cause(w.Unverified).Error())
 	}
 	if w.Found {
-		out = append(out, "the answer to the write was lost; the object was found as it was to become")
+		out = append(out, "the response to the write was lost, but the object has the change")
 	}
 	if len(w.Drift) > 0 {
-		out = append(out, "the write answered other values than its dry run: "+paths(w.Drift))
+		out = append(out, "the write returned other values than its dry run: "+paths(w.Drift))
 	}
 	if w.OwnersUnknown {
 		out = append(out, "the object does not record who set its fields, so conflicts could not be checked")

@@ -42,7 +42,7 @@ func (h *base) impactsOf(b *page, g *Group) {
 	}
 	b.Write(g.Alike)
 	if g.Pods > 0 {
-		h.warning(b, engine.ImpactRollout, fmt.Sprintf("%s would restart in all", wording.Plural(g.Pods, "Pod")))
+		h.warning(b, engine.ImpactRollout, fmt.Sprintf("%s would restart in total", wording.Plural(g.Pods, "Pod")))
 	}
 }
 

@@ -82,7 +82,7 @@ func (h *base) writer(b *page, w *writer) {
 	}
 }
 
-const nothingLeft = "nothing of it is left: set back or overwritten by what ran after it"
+const nothingLeft = "all of it was reverted or overwritten by later rules"
 
 func (h *base) fields(b *page, fields []engine.FieldChange, indent string) {
 	for i, f := range fields {

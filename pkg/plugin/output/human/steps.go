@@ -17,7 +17,7 @@ func (h *base) labels(s *engine.Step) []string {
 		out = append(out, "not idempotent: "+h.Masker.Text(s.NotIdempotent))
 	}
 	if s.Trigger != (engine.ObjectKey{}) {
-		out = append(out, "set off by "+s.Trigger.String())
+		out = append(out, "triggered by "+s.Trigger.String())
 	}
 	return out
 }

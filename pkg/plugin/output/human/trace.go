@@ -11,7 +11,7 @@ import (
 // which they ran, each with its reason.
 func (h *base) trace(b *page, c *engine.Change) {
 	if len(c.Steps) == 0 {
-		b.WriteString("  no rule was evaluated on it\n")
+		b.WriteString("  no rule was evaluated for it\n")
 	}
 	var last engine.RuleRef
 	for i := range c.Steps {
@@ -81,7 +81,7 @@ func (h *base) outcome(s *engine.Step) string {
 		return text + ": " + reason + remedy(s)
 	}
 	if s.Outcome == engine.Unchanged {
-		return text + ": the object is as the rule wants it"
+		return text + ": the object already has what the rule sets"
 	}
 	return text
 }

@@ -169,11 +169,11 @@ func (p *Writes) owners(b *page) {
 	if len(p.conflicts) == 0 {
 		return
 	}
-	b.line(Plain, "Fields that others would set back:")
+	b.line(Plain, "Fields that other managers own:")
 	for _, c := range p.conflicts {
 		b.line(Plain, fmt.Sprintf("    %s owns %s of %s; to take them over, add %s", c.Owner, wording.Few(c.Fields), wording.Plural(c.Objects, "object"), c.Flag))
 		if len(c.Autoscalers) > 0 {
-			b.line(Plain, fmt.Sprintf("        %s will set them back all the same", wording.Few(c.Autoscalers)))
+			b.line(Plain, fmt.Sprintf("        %s will still set them back", wording.Few(c.Autoscalers)))
 		}
 	}
 	b.WriteString("\n")

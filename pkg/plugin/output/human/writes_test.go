@@ -71,9 +71,9 @@ func TestAConflictNamesTheAutoscalerThatSetsTheFields(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	want := `Fields that others would set back:
+	want := `Fields that other managers own:
     kube-controller-manager (Update of scale) owns spec.replicas of 1 object; to take them over, add --take-from=kube-controller-manager
-        HorizontalPodAutoscaler web will set them back all the same
+        HorizontalPodAutoscaler web will still set them back
     argocd (Apply) owns spec.paused of 1 object; to take them over, add --take-from=argocd
 `
 	if !strings.Contains(out.String(), want) {

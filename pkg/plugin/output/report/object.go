@@ -109,7 +109,7 @@ func (d *describer) step(s *engine.Step) {
 		add(&f.Notes, "not idempotent: "+d.text(s.NotIdempotent))
 	}
 	if s.Trigger != (engine.ObjectKey{}) {
-		add(&f.Notes, "set off by "+d.text(s.Trigger.String()))
+		add(&f.Notes, "triggered by "+d.text(s.Trigger.String()))
 	}
 	for _, w := range s.Warnings {
 		add(&f.Warnings, d.text(string(w)))
@@ -148,7 +148,7 @@ func (d *describer) judge() {
 			f.Verdict = Fail
 		case outcome == engine.Changed:
 			f.Verdict = Pass
-			add(&f.Notes, "it wrote, and nothing of that is left: set back or overwritten by what ran after it")
+			add(&f.Notes, "all that it wrote was reverted or overwritten by later rules")
 		case outcome == engine.Skipped:
 			f.Verdict = Skip
 		default:

@@ -181,7 +181,7 @@ func rowOf(c *change) row {
 	if c.count > 1 {
 		out.Warnings = c.Alike
 		if c.pods > 0 {
-			out.Warnings = append([]warning{{Code: string(engine.ImpactRollout), Text: wording.PluralNumber(c.pods, "Pod") + " would restart in all"}}, c.Alike...)
+			out.Warnings = append([]warning{{Code: string(engine.ImpactRollout), Text: wording.PluralNumber(c.pods, "Pod") + " would restart in total"}}, c.Alike...)
 		}
 		for _, m := range c.first {
 			out.Objects = append(out.Objects, displayName(m))

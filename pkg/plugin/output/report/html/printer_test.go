@@ -123,7 +123,7 @@ func TestObjectsThatChangeAlikeAreOneChangeAndWhatNeedsAttentionComesFirst(t *te
 		t.Errorf("%d changes are there without scripts, of %d", n, len(data.Changes))
 	}
 	for _, want := range []string{
-		"and 11 more, in 3 namespaces", `<span class="brief">kyverno team-labels/add: data.team</span>`, "6 Pods would restart in all", "the expression ended in an error",
+		"and 11 more, in 3 namespaces", `<span class="brief">kyverno team-labels/add: data.team</span>`, "6 Pods would restart in total", "the expression ended in an error",
 		`<code class="path">data.<wbr>team</code>`, "policies/labels.yaml:3", "-    echo one", "&#43;    echo two",
 	} {
 		if !strings.Contains(static, want) {

@@ -162,7 +162,7 @@
     if (c.members.length > 1) {
       all = c.alike || [];
       const pods = members.reduce((n, m) => n + m[3], 0);
-      if (pods) all = [{ code: "rollout", text: plural(pods, "Pod") + " would restart in all" }, ...all];
+      if (pods) all = [{ code: "rollout", text: plural(pods, "Pod") + " would restart in total" }, ...all];
     }
     if (!all.length) return null;
     return el("ul", "warnings", ...all.map((w) => el("li", "", sign("! "), el("b", "", w.code), " " + w.text)));
