@@ -79,7 +79,7 @@ func TestWriteTo(t *testing.T) {
 	}
 }
 
-func TestRunWithoutObjectsIsWellFormed(t *testing.T) {
+func TestWriteToWithoutObjects(t *testing.T) {
 	var b strings.Builder
 	if _, err := metrics.New("preview", "").WriteTo(&b); err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func wellFormed(text string) error {
 	return nil
 }
 
-func TestWriteFileReplacesAFileForEverybodyToRead(t *testing.T) {
+func TestWriteFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.prom")
 	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func TestWriteFileReplacesAFileForEverybodyToRead(t *testing.T) {
 }
 
 // A file that cannot be replaced is told, and nothing is left beside it.
-func TestWriteFileThatFails(t *testing.T) {
+func TestWriteFileFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "directory")
 	if err := os.Mkdir(path, 0o755); err != nil {

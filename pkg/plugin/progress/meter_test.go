@@ -75,7 +75,7 @@ func begin(t *testing.T, terminal bool) (*progress.Meter, *watch, *screen) {
 	return m, w, out
 }
 
-func TestALineSaysHowFarARunIs(t *testing.T) {
+func TestMeterLine(t *testing.T) {
 	m, w, out := begin(t, false)
 	m.Listed("pods", 500, 9500)
 	w.FakeClock.Step(5 * time.Second)
@@ -91,7 +91,7 @@ func TestALineSaysHowFarARunIs(t *testing.T) {
 	m.Stop()
 }
 
-func TestWithoutATotalNoTimeIsPromised(t *testing.T) {
+func TestMeterWithoutTotal(t *testing.T) {
 	m, w, out := begin(t, false)
 	m.Listed("pods", 500, -1)
 	w.FakeClock.Step(time.Second)
@@ -102,7 +102,7 @@ func TestWithoutATotalNoTimeIsPromised(t *testing.T) {
 	m.Stop()
 }
 
-func TestWhatIsDoneWithKnownObjectsTakesThePlaceOfTheListing(t *testing.T) {
+func TestMeterDid(t *testing.T) {
 	m, w, out := begin(t, false)
 	m.Listed("pods", 500, 9500)
 	m.Evaluated()
@@ -115,7 +115,7 @@ func TestWhatIsDoneWithKnownObjectsTakesThePlaceOfTheListing(t *testing.T) {
 	m.Stop()
 }
 
-func TestANewListingCountsFromItsStart(t *testing.T) {
+func TestMeterNewListing(t *testing.T) {
 	m, w, out := begin(t, false)
 	m.Listed("pods", 100000, 0)
 	w.FakeClock.Step(100 * time.Second)
@@ -128,7 +128,7 @@ func TestANewListingCountsFromItsStart(t *testing.T) {
 	m.Stop()
 }
 
-func TestAShortRunSaysNothing(t *testing.T) {
+func TestMeterShortRun(t *testing.T) {
 	m, w, out := begin(t, true)
 	m.Listed("pods", 1, 0)
 	w.step(progress.Patience / 2)
@@ -139,7 +139,7 @@ func TestAShortRunSaysNothing(t *testing.T) {
 	}
 }
 
-func TestAServerThatDoesNotAnswerIsSeen(t *testing.T) {
+func TestMeterWaitsForServer(t *testing.T) {
 	m, w, out := begin(t, false)
 	w.FakeClock.Step(progress.Interval)
 	if got, want := w.next(t, out), "progress: waiting for the server\n"; got != want {
@@ -148,7 +148,7 @@ func TestAServerThatDoesNotAnswerIsSeen(t *testing.T) {
 	m.Stop()
 }
 
-func TestTheLineMakesRoomForResults(t *testing.T) {
+func TestMeterBeside(t *testing.T) {
 	m, w, out := begin(t, true)
 	m.Listed("pods", 5, 5)
 	w.FakeClock.Step(2 * time.Second)
@@ -166,7 +166,7 @@ func TestTheLineMakesRoomForResults(t *testing.T) {
 	}
 }
 
-func TestTheLineFitsTheTerminal(t *testing.T) {
+func TestMeterWidth(t *testing.T) {
 	out, w := &screen{}, newWatch()
 	m := progress.New(progress.Options{Out: out, Terminal: true, Clock: w, Width: func() int { return 12 }})
 	m.Start()
@@ -180,7 +180,7 @@ func TestTheLineFitsTheTerminal(t *testing.T) {
 
 // On a terminal of the usual width there is room for what holds a run up; what does
 // not fit is left out as a whole.
-func TestTheLineTellsFirstWhatMatters(t *testing.T) {
+func TestMeterOrder(t *testing.T) {
 	m, w, out := begin(t, true)
 	m.Listed("pods", 500, 9500)
 	w.FakeClock.Step(5 * time.Second)
@@ -194,7 +194,7 @@ func TestTheLineTellsFirstWhatMatters(t *testing.T) {
 	m.Stop()
 }
 
-func TestNoMeterDoesNothing(t *testing.T) {
+func TestMeterNil(t *testing.T) {
 	var m *progress.Meter
 	m.Start()
 	m.Listed("pods", 1, 1)

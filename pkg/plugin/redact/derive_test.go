@@ -12,7 +12,7 @@ type (
 	object = map[string]any
 )
 
-func TestWhatIsMadeOfAValueIsMasked(t *testing.T) {
+func TestDerive(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
 		result       any
@@ -46,7 +46,7 @@ func TestWhatIsMadeOfAValueIsMasked(t *testing.T) {
 	}
 }
 
-func TestWhatStoodBesideAValueStaysPublic(t *testing.T) {
+func TestDerivePublic(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		result any
@@ -72,7 +72,7 @@ func TestWhatStoodBesideAValueStaysPublic(t *testing.T) {
 	}
 }
 
-func TestWhatIsMadeOfADerivedTextIsMasked(t *testing.T) {
+func TestDeriveAgain(t *testing.T) {
 	m := learned()
 	m.Derive("HUNTER22", "hunter22")
 	m.Derive("22RETNUH", "HUNTER22")
@@ -106,7 +106,7 @@ func shared(of any) any {
 	return of
 }
 
-func TestAbsurdValuesAreNotWalkedToTheirEnd(t *testing.T) {
+func TestDeriveIsBounded(t *testing.T) {
 	m := learned()
 	if !m.Known(shared("x")) {
 		t.Error("a value that is too big to be looked at is taken for harmless")
@@ -122,7 +122,7 @@ func TestAbsurdValuesAreNotWalkedToTheirEnd(t *testing.T) {
 	}
 }
 
-func TestAValueThatAJournalWithholdsIsLearned(t *testing.T) {
+func TestLearnValue(t *testing.T) {
 	m := &redact.Masker{}
 	m.LearnValue(object{"a": list{"from a Secret"}})
 	if got := m.Text("is from a Secret"); got != "is ***" {

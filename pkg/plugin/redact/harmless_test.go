@@ -6,7 +6,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-func TestHarmlessTextIsNoWorkflowCommand(t *testing.T) {
+func TestEscapeWorkflowCommands(t *testing.T) {
 	for text, want := range map[string]string{
 		"::error ::x":           `\x3a:error ::x`,
 		" \u00a0 ::add-mask::x": " \u00a0 " + `\x3a:add-mask::x`,
@@ -29,7 +29,7 @@ func TestHarmlessTextIsNoWorkflowCommand(t *testing.T) {
 
 // Programs get what a runner would take for a command as it is, and nothing that acts
 // on a terminal.
-func TestEscapedTextIsOtherwiseAsItIs(t *testing.T) {
+func TestEscape(t *testing.T) {
 	for _, c := range []struct{ text, keep, want string }{
 		{"::error::x ##[error]", "", "::error::x ##[error]"},
 		{"a\tb\nc", "\n\t", "a\tb\nc"},
@@ -43,13 +43,13 @@ func TestEscapedTextIsOtherwiseAsItIs(t *testing.T) {
 	}
 }
 
-func TestJSONMeansTheSame(t *testing.T) {
+func TestEscapeJSON(t *testing.T) {
 	if got := string(redact.EscapeJSON([]byte("{\"a\": \"\u202e\U000e0001é\"}\n"))); got != "{\"a\": \"\\u202e\\udb40\\udc01é\"}\n" {
 		t.Errorf("got %s", got)
 	}
 }
 
-func TestALineHasNoLineBreaks(t *testing.T) {
+func TestEscapeLine(t *testing.T) {
 	if got := redact.EscapeLine("a\n::error::b"); got != `a\n::error::b` {
 		t.Errorf("got %q", got)
 	}

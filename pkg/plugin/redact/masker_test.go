@@ -44,7 +44,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-func TestErrorKeepsItsIdentityAndLosesItsValues(t *testing.T) {
+func TestMaskerError(t *testing.T) {
 	cause := errors.New("bad hunter22")
 	err := learned().Error(cause)
 	if err.Error() != "bad ***" || !errors.Is(err, cause) {
@@ -52,7 +52,7 @@ func TestErrorKeepsItsIdentityAndLosesItsValues(t *testing.T) {
 	}
 }
 
-func TestObjectIsSharedWhereNothingIsMasked(t *testing.T) {
+func TestMaskerObjectIsShared(t *testing.T) {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"kind": "ConfigMap", "metadata": map[string]any{"name": "hunter22"}, "data": map[string]any{"a": "b"},
 	}}
@@ -69,7 +69,7 @@ func TestObjectIsSharedWhereNothingIsMasked(t *testing.T) {
 	}
 }
 
-func TestANilMaskerChangesNothing(t *testing.T) {
+func TestMaskerNil(t *testing.T) {
 	var m *redact.Masker
 	u := &unstructured.Unstructured{Object: map[string]any{"kind": "Secret", "data": map[string]any{"a": "Yg=="}}}
 	m.Learn(u)

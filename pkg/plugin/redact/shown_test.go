@@ -24,7 +24,7 @@ func live() map[string]any {
 	}
 }
 
-func TestEachDetailLeavesOutMore(t *testing.T) {
+func TestTrim(t *testing.T) {
 	metadata := func(more map[string]any) map[string]any {
 		more["name"] = "web"
 		return more
@@ -63,7 +63,7 @@ func TestEachDetailLeavesOutMore(t *testing.T) {
 	}
 }
 
-func TestWhatThereIsToTellOfIsListed(t *testing.T) {
+func TestListed(t *testing.T) {
 	step := func(s engine.Step) *engine.Change { return &engine.Change{Steps: []engine.Step{s}} }
 	for _, c := range []struct {
 		why     string
@@ -103,7 +103,7 @@ func secretChange(kind engine.ChangeKind) (*engine.Change, *engine.FieldChange) 
 	return c, &c.Fields[0]
 }
 
-func TestValuesOfSecretsAreMaskedInEveryState(t *testing.T) {
+func TestStatesMaskSecrets(t *testing.T) {
 	for _, kind := range []engine.ChangeKind{engine.Replaced, engine.Removed} {
 		c, f := secretChange(kind)
 		m := &redact.Masker{}
@@ -129,7 +129,7 @@ func TestValuesOfSecretsAreMaskedInEveryState(t *testing.T) {
 	}
 }
 
-func TestARemovedFieldIsHeldByTheStateBefore(t *testing.T) {
+func TestHolder(t *testing.T) {
 	c, f := secretChange(engine.Removed)
 	if redact.Holder(c, f) != c.Before {
 		t.Error("it is not")

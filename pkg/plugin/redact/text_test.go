@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func TestServerErrorsAreCleaned(t *testing.T) {
+func TestServerError(t *testing.T) {
 	invalid := func(errs ...*field.Error) error {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "s", errs)
 	}
@@ -81,7 +81,7 @@ func TestServerErrorsAreCleaned(t *testing.T) {
 	}
 }
 
-func TestServerErrorsAreShort(t *testing.T) {
+func TestServerErrorIsShort(t *testing.T) {
 	var many field.ErrorList
 	for range 50 {
 		many = append(many, field.Required(field.NewPath("spec"), ""))

@@ -53,7 +53,7 @@ func everyOutcome() []apply.Result {
 	}
 }
 
-func TestTheApplySchemaKnowsTheOutcomesThatThereAre(t *testing.T) {
+func TestApplySchemaOutcomes(t *testing.T) {
 	var reported struct {
 		Summary struct{ Outcomes map[string]int }
 	}
@@ -98,7 +98,7 @@ func applyReport(t *testing.T, format string, o output.Options, some []apply.Res
 	return out.Bytes()
 }
 
-func TestAQueryFindsItsAnswerInTheResults(t *testing.T) {
+func TestQueryOfWrites(t *testing.T) {
 	some := []apply.Result{
 		{Key: engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Name: "a"}, Outcome: apply.Applied},
 		{Key: engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Name: "b"}, Outcome: apply.Deleted},
@@ -111,7 +111,7 @@ func TestAQueryFindsItsAnswerInTheResults(t *testing.T) {
 	}
 }
 
-func TestWhatOthersManageIsSkippedAndNotFailed(t *testing.T) {
+func TestRuleStatusOfWrites(t *testing.T) {
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Name: "a"}
 	some := []apply.Result{
 		{Key: key, Outcome: apply.Applied},
@@ -125,7 +125,7 @@ func TestWhatOthersManageIsSkippedAndNotFailed(t *testing.T) {
 	}
 }
 
-func TestAQueryOfResultsThatCannotBeUsedIsRefused(t *testing.T) {
+func TestQueryOfWritesRefused(t *testing.T) {
 	for what, c := range map[string]struct{ format, query, want string }{
 		"with lines for people": {formats.Summary, "results", "a query works on the report: use it with -o json or -o yaml"},
 		"with names":            {formats.Name, "results", "a query works on the report: use it with -o json or -o yaml"},
@@ -138,7 +138,7 @@ func TestAQueryOfResultsThatCannotBeUsedIsRefused(t *testing.T) {
 	}
 }
 
-func TestApplyReportsAreAsTheirSchemaSays(t *testing.T) {
+func TestApplySchema(t *testing.T) {
 	s := compiled(t, applySchema)
 	for _, dryRun := range []string{"", "client", "server"} {
 		for _, some := range [][]apply.Result{nil, everyOutcome()} {
@@ -175,7 +175,7 @@ func fullApplyReport(t *testing.T) []byte {
 	}})
 }
 
-func TestTheSchemaRefusesWhatIsNoApplyReport(t *testing.T) {
+func TestApplySchemaRefuses(t *testing.T) {
 	s := compiled(t, applySchema)
 	for what, change := range map[string]func(report, result map[string]any){
 		"an unknown field":            func(r, _ map[string]any) { r["more"] = 1 },

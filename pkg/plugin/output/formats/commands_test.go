@@ -55,7 +55,7 @@ func hostile() engine.Change {
 	return c
 }
 
-func TestFormatsForPeopleHoldNoWorkflowCommands(t *testing.T) {
+func TestNoWorkflowCommandsInPreviews(t *testing.T) {
 	for _, format := range []string{formats.Diff, formats.Summary, formats.Table, formats.Wide, formats.Markdown} {
 		for _, by := range []output.GroupBy{output.ByObject, output.ByPatch, output.ByPolicy, output.ByNamespace} {
 			for _, explain := range []bool{false, true} {
@@ -76,7 +76,7 @@ func TestFormatsForPeopleHoldNoWorkflowCommands(t *testing.T) {
 	}
 }
 
-func TestResultsHoldNoWorkflowCommands(t *testing.T) {
+func TestNoWorkflowCommandsInWrites(t *testing.T) {
 	c := hostile()
 	var out bytes.Buffer
 	p, err := formats.NewWrites(formats.Summary, output.Options{Out: &out}, &formats.Reports{}, io.Discard)

@@ -10,7 +10,7 @@ import (
 )
 
 // A run that breaks off leaves no report, and no half of one.
-func TestABrokenOffRunLeavesNoReport(t *testing.T) {
+func TestReportsDiscard(t *testing.T) {
 	for _, format := range reportFormats() {
 		t.Run(format.name, func(t *testing.T) {
 			dir := t.TempDir()

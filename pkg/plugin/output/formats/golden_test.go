@@ -172,7 +172,7 @@ func print(t *testing.T, format string, g *given) string {
 	return out.String()
 }
 
-func TestUnknownFormatNamesTheAllowedOnes(t *testing.T) {
+func TestUnknownFormat(t *testing.T) {
 	_, err := formats.NewPreview("xml", output.Options{})
 	var unknown *formats.UnknownFormatError
 	if !errors.As(err, &unknown) || !strings.Contains(err.Error(), formats.PreviewNames()) {

@@ -71,7 +71,7 @@ func TestOpenReportsRefuses(t *testing.T) {
 }
 
 // The reports have what was written, why the run broke off, and what it did not come to.
-func TestReportsOfABrokenOffRun(t *testing.T) {
+func TestReportsOfAnUnfinishedRun(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "junit.xml")
 	r := open(t, formats.ReportOptions{}, "junit="+file)
 	for _, e := range []output.Event{written("a", apply.Applied), written("b", apply.NotTried), output.Problem{Err: errors.New("interrupted")}} {
@@ -97,7 +97,7 @@ func TestReportsOfABrokenOffRun(t *testing.T) {
 
 // A rule that failed on an object is in the report with what was written to the object,
 // also where nothing was.
-func TestFailedEvaluationsAreInTheReport(t *testing.T) {
+func TestReportsOfFailedEvaluations(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "junit.xml")
 	r := open(t, formats.ReportOptions{}, "junit="+file)
 	bad := engine.RuleRef{Dialect: "kyverno", Policy: "p", Rule: "bad"}
@@ -129,7 +129,7 @@ func TestFailedEvaluationsAreInTheReport(t *testing.T) {
 }
 
 // A report on standard output is all that stands there.
-func TestAReportInsteadOfOutput(t *testing.T) {
+func TestReportsInstead(t *testing.T) {
 	var out, errOut bytes.Buffer
 	o := output.Options{Out: &out, DryRun: "server", Writes: true}
 	r := open(t, formats.ReportOptions{Options: o}, "markdown=-")
@@ -151,7 +151,7 @@ func TestAReportInsteadOfOutput(t *testing.T) {
 }
 
 // That a report cannot be written is an error at the end, and does not end the run.
-func TestAReportThatCannotBeWritten(t *testing.T) {
+func TestReportsUnwritable(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "reports")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestAReportThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-func TestNoReports(t *testing.T) {
+func TestReportsNone(t *testing.T) {
 	r := open(t, formats.ReportOptions{})
 	if err := errors.Join(r.Print(written("a", apply.Failed)), r.Close(), r.Discard()); err != nil || r.Instead() || r.HasErrors() {
 		t.Errorf("got %v", err)

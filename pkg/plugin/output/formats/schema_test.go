@@ -48,7 +48,7 @@ func readReport(t *testing.T, text []byte) any {
 }
 
 // Every report of the golden cases is as the published schema says, explained or not.
-func TestReportsAreAsTheirSchemaSays(t *testing.T) {
+func TestPreviewSchema(t *testing.T) {
 	s := compiled(t, previewSchema)
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {
@@ -123,7 +123,7 @@ func fullReport(t *testing.T) []byte {
 }
 
 // The schemas know every field that a report can have, and no other.
-func TestTheSchemasAreComplete(t *testing.T) {
+func TestSchemasAreComplete(t *testing.T) {
 	for file, text := range map[string][]byte{previewSchema: fullReport(t), applySchema: fullApplyReport(t)} {
 		report := readReport(t, text)
 		if err := compiled(t, file).Validate(report); err != nil {
@@ -182,7 +182,7 @@ func keys(v any, into map[string]bool) {
 	}
 }
 
-func TestTheSchemaRefusesWhatIsNoReport(t *testing.T) {
+func TestPreviewSchemaRefuses(t *testing.T) {
 	s := compiled(t, previewSchema)
 	for what, change := range map[string]func(report, change map[string]any){
 		"an unknown field":   func(r, _ map[string]any) { r["more"] = 1 },

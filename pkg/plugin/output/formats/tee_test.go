@@ -21,7 +21,7 @@ func newPrinter(t *testing.T, format string, o output.Options) output.Printer {
 	return p
 }
 
-func TestTeeShowsARunToEveryPrinter(t *testing.T) {
+func TestTee(t *testing.T) {
 	var names, table bytes.Buffer
 	p := output.Tee(newPrinter(t, formats.Name, output.Options{Out: &names}), newPrinter(t, formats.Table, output.Options{Out: &table}))
 	if err := errors.Join(p.Print(outputtest.Evaluated(podChange("web", "x"))), outputtest.End(p, engine.Summary{Objects: 1})); err != nil {
@@ -40,7 +40,7 @@ var errBroken = errors.New("broken")
 func (*broken) Print(output.Event) error { return errBroken }
 func (b *broken) Close() error           { b.closed++; return errBroken }
 
-func TestTeeClosesAllEvenIfOneFails(t *testing.T) {
+func TestTeeClose(t *testing.T) {
 	var out bytes.Buffer
 	var first, last broken
 	p := output.Tee(newPrinter(t, formats.Summary, output.Options{Out: &out}), &first, &last)
@@ -53,7 +53,7 @@ func TestTeeClosesAllEvenIfOneFails(t *testing.T) {
 }
 
 // A run that breaks off has shown what it saw.
-func TestFlushShowsWhatIsHeldBack(t *testing.T) {
+func TestFlush(t *testing.T) {
 	var out bytes.Buffer
 	p := output.Tee(newPrinter(t, formats.Name, output.Options{Out: &bytes.Buffer{}}), newPrinter(t, formats.Diff, output.Options{Out: &out}))
 	if err := p.Print(outputtest.Evaluated(podChange("web", "x"))); err != nil {
@@ -68,7 +68,7 @@ func TestFlushShowsWhatIsHeldBack(t *testing.T) {
 }
 
 // Many different changes are shown in parts, and the summary says so.
-func TestWhatIsHeldBackIsBounded(t *testing.T) {
+func TestDiffIsBounded(t *testing.T) {
 	var out bytes.Buffer
 	p := newPrinter(t, formats.Diff, output.Options{Out: &out, ShowSecrets: true})
 	for i := range 40 {

@@ -6,7 +6,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 )
 
-func TestOnlyAPainterThatPaintsColorsText(t *testing.T) {
+func TestPainter(t *testing.T) {
 	for _, c := range []struct {
 		painter    human.Painter
 		color      human.Color

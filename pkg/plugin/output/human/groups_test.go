@@ -37,7 +37,7 @@ func shape(sections []*human.Section) []string {
 	return out
 }
 
-func TestObjectsThatChangeAlikeAreShownOnce(t *testing.T) {
+func TestGroupsJoin(t *testing.T) {
 	members := []human.Member{
 		member("shop", "a", 1, "p"), member("shop", "b", 2, "q"), member("db", "c", 1, "p"), member("", "d", 1, "p"),
 	}
@@ -58,7 +58,7 @@ func TestObjectsThatChangeAlikeAreShownOnce(t *testing.T) {
 	}
 }
 
-func TestAGroupKnowsItsNamespacesAndAFewNames(t *testing.T) {
+func TestGroupsNamespaces(t *testing.T) {
 	for _, expand := range []bool{false, true} {
 		g := human.Groups{Expand: expand}
 		for i := range 6 {
@@ -76,7 +76,7 @@ func TestAGroupKnowsItsNamespacesAndAFewNames(t *testing.T) {
 	}
 }
 
-func TestWhatIsHeldIsBounded(t *testing.T) {
+func TestGroupsAreBounded(t *testing.T) {
 	var g human.Groups
 	text := human.Text{Body: bytes.Repeat([]byte("x"), 1<<20)}
 	for i := range 64 {
@@ -91,7 +91,7 @@ func TestWhatIsHeldIsBounded(t *testing.T) {
 	t.Error("64 MB are held")
 }
 
-func TestAnUnknownWordIsRefused(t *testing.T) {
+func TestParseGroupBy(t *testing.T) {
 	if _, err := output.ParseGroupBy("color"); err == nil {
 		t.Error("no error")
 	}

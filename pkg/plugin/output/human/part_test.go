@@ -18,7 +18,7 @@ import (
 // A warning stands under the policies that write the fields it is about; one about
 // a field of which nothing is left under all that change the object; and one of an
 // object on which nothing ran is told as well.
-func TestWarningsStandUnderThePoliciesTheyAreAbout(t *testing.T) {
+func TestSummaryByPolicyWarnings(t *testing.T) {
 	spec, status := fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("spec", "template", "x")
 	change := func(impact engine.Impact) engine.Change {
 		c := engine.Change{

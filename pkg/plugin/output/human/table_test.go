@@ -33,7 +33,7 @@ func dataChange(namespace string, before, after map[string]any) engine.Change {
 
 // A change of many fields makes no row wider than a reader can follow, and values are
 // written as they are.
-func TestAWideRowIsBounded(t *testing.T) {
+func TestTableWideRow(t *testing.T) {
 	many := map[string]any{}
 	for i := range 25 {
 		many[fmt.Sprintf("%s-%02d", strings.Repeat("long", 20), i)] = strings.Repeat("v", 100)
@@ -62,7 +62,7 @@ func TestAWideRowIsBounded(t *testing.T) {
 }
 
 // Who chose a namespace is told of the objects outside of it that would change too.
-func TestChangesOutsideOfTheNamespaceAreTold(t *testing.T) {
+func TestSummaryOtherNamespaces(t *testing.T) {
 	a, b := map[string]any{"k": "a"}, map[string]any{"k": "b"}
 	for namespace, want := range map[string]bool{"platform": true, "shop": false, "": false} {
 		var out, markdown bytes.Buffer

@@ -9,7 +9,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 )
 
-func TestTopIsTheMostFrequentFirst(t *testing.T) {
+func TestCounterTop(t *testing.T) {
 	var counts human.Counter
 	for _, text := range []string{"b", "c", "a", "c"} {
 		counts.Add(text)
@@ -20,7 +20,7 @@ func TestTopIsTheMostFrequentFirst(t *testing.T) {
 	}
 }
 
-func TestMemoryIsBoundedAndNothingIsLost(t *testing.T) {
+func TestCounterIsBounded(t *testing.T) {
 	var counts human.Counter
 	for i := range 100_000 {
 		counts.Add(strconv.Itoa(i))

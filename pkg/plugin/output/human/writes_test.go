@@ -18,7 +18,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 )
 
-func TestWritesReadLikeKubectlApply(t *testing.T) {
+func TestWritesLines(t *testing.T) {
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Version: "v1", Namespace: "shop", Name: "web"}
 	var out bytes.Buffer
 	p := human.NewWrites(output.Options{Out: &out, DryRun: "server"})
@@ -47,7 +47,7 @@ deployment.apps/web failed in namespace shop: no\x1b[2J (server dry run)
 	}
 }
 
-func TestAConflictNamesTheAutoscalerThatSetsTheFields(t *testing.T) {
+func TestWritesConflicts(t *testing.T) {
 	replicas := fieldpath.MakePathOrDie("spec", "replicas")
 	scaled := request.Takeover{
 		Manager: "kube-controller-manager", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "scale",

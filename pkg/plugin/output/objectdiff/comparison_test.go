@@ -50,7 +50,7 @@ func run(t *testing.T, command string, add func(*objectdiff.ExternalComparison))
 	return out.String(), err
 }
 
-func TestTheProgramSeesBothStatesUnderKubectlsNames(t *testing.T) {
+func TestExternalNames(t *testing.T) {
 	out, err := run(t, program(t, `for f in "$1"/*; do n=$(basename "$f"); echo "$n: $(cat "$f") to $(cat "$2/$n")"; done; exit 1`), func(c *objectdiff.ExternalComparison) {
 		for _, name := range []string{"v1.ConfigMap.shop.a", "v1.ConfigMap.shop.a", "rbac/../x:y"} {
 			if err := c.Add(name, "old", "new"); err != nil {
@@ -64,21 +64,21 @@ func TestTheProgramSeesBothStatesUnderKubectlsNames(t *testing.T) {
 	}
 }
 
-func TestOnlyPlainArgumentsArePassedOn(t *testing.T) {
+func TestExternalArguments(t *testing.T) {
 	out, err := run(t, program(t, "shift 2; echo \"$@\"")+" -u --color=always ;rm /etc/x --label='a'", func(*objectdiff.ExternalComparison) {})
 	if strings.TrimSpace(out) != "-u --color=always" || err != nil {
 		t.Errorf("got %q, %v", out, err)
 	}
 }
 
-func TestAProgramThatFailsIsToldApartFromDifferences(t *testing.T) {
+func TestExternalExitCodes(t *testing.T) {
 	command := program(t, "exit 2")
 	if _, err := run(t, command, func(*objectdiff.ExternalComparison) {}); err == nil || !strings.Contains(err.Error(), "KUBECTL_EXTERNAL_DIFF: failed to run \""+command) {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestAProgramThatIsNotThereIsAnErrorThatNamesTheVariable(t *testing.T) {
+func TestFindExternalMissing(t *testing.T) {
 	for _, command := range []string{"/nonexistent", "kubectl-mutate-nonexistent -u", " diff"} {
 		if _, err := objectdiff.FindExternal(command); !errors.Is(err, exec.ErrNotFound) && !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "KUBECTL_EXTERNAL_DIFF") {
 			t.Errorf("%q: got %v", command, err)

@@ -28,7 +28,7 @@ func changed(kind string) *engine.Change {
 	return c
 }
 
-func TestTheDiffHoldsTheFieldsOfTheChangeAlone(t *testing.T) {
+func TestUnifiedShowsTheChangeAlone(t *testing.T) {
 	c := changed("ConfigMap")
 	c.Fields = c.Fields[:1]
 	others := changed("ConfigMap").Fields[1:]
@@ -40,7 +40,7 @@ func TestTheDiffHoldsTheFieldsOfTheChangeAlone(t *testing.T) {
 	}
 }
 
-func TestLinesOfContextAreThreeUnlessChosen(t *testing.T) {
+func TestUnifiedContextLines(t *testing.T) {
 	for lines, want := range map[int]int{-1: 0, 0: 5, 1: 2, 99: 6} { // of the two lines above and the four below
 		d := objectdiff.Differ{ContextLines: lines}
 		got, err := d.Unified(changed("ConfigMap"), nil)
@@ -50,7 +50,7 @@ func TestLinesOfContextAreThreeUnlessChosen(t *testing.T) {
 	}
 }
 
-func TestValuesOfSecretsAreInNeitherText(t *testing.T) {
+func TestTextsMaskSecrets(t *testing.T) {
 	d := objectdiff.Differ{Masker: &redact.Masker{}}
 	c := changed("Secret")
 	before, after, err := d.Texts(c, nil)
@@ -64,7 +64,7 @@ func TestValuesOfSecretsAreInNeitherText(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatIsNotThereIsNoText(t *testing.T) {
+func TestTextsOfAMissingObject(t *testing.T) {
 	var d objectdiff.Differ
 	c := changed("ConfigMap")
 	c.Before = nil

@@ -13,7 +13,7 @@ import (
 )
 
 // Each case says the place of every line of its text, behind a "#".
-func TestPlace(t *testing.T) {
+func TestDocumentPlace(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no cases: %v", err)
@@ -52,7 +52,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-func TestAHunkSaysWhereItsFirstDifferenceIs(t *testing.T) {
+func TestUnifiedPlace(t *testing.T) {
 	pod := func(image string) *objectdiff.Document {
 		container := map[string]any{"a": int64(1), "b": int64(2), "c": []any{int64(3)}, "image": image, "name": "web"}
 		var w objectdiff.YAMLWriter
@@ -72,14 +72,14 @@ func TestAHunkSaysWhereItsFirstDifferenceIs(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThereYetHasNoPlaces(t *testing.T) {
+func TestUnifiedNewObject(t *testing.T) {
 	got, err := objectdiff.Unified(objectdiff.UnifiedNames{Before: "old", After: "new"}, &objectdiff.Document{}, &objectdiff.Document{Text: "a: b\n"}, 3)
 	if want := "--- old\n+++ new\n@@ -0,0 +1 @@\n+a: b\n"; err != nil || got != want {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
 }
 
-func TestEqualTextsHaveNoDiff(t *testing.T) {
+func TestUnifiedEqual(t *testing.T) {
 	if got, err := objectdiff.Unified(objectdiff.UnifiedNames{}, &objectdiff.Document{Text: "a: b\n"}, &objectdiff.Document{Text: "a: b\n"}, 3); got != "" || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
@@ -87,7 +87,7 @@ func TestEqualTextsHaveNoDiff(t *testing.T) {
 
 // What differs in white space alone can be seen, and how far a line is indented is seen
 // anyway.
-func TestWhiteSpaceThatDiffersIsMarked(t *testing.T) {
+func TestUnifiedWhiteSpace(t *testing.T) {
 	const legend = "\\ only white space differs: · is a space, → a tab\n"
 	for _, c := range []struct{ why, before, after, want string }{
 		{"a space at the end", "k: |\n  a \n  b\n", "k: |\n  a\n  b\n", "-  a·\n+  a\n" + legend},

@@ -11,7 +11,7 @@ import (
 )
 
 // What is written reads as what was meant, whatever its texts look like.
-func TestReadsAsWhatWasMeant(t *testing.T) {
+func TestYAMLWriterRoundTrip(t *testing.T) {
 	texts := []any{
 		"", " ", "a", "y", "No", "null", "~", "1", "0x1f", "1e3", "1:30", "500m", "2026-01-01", "nginx:1.27", "a:", "a: b", "a #b", "#", "- a", "-", "?", "*a", "&a", "!x",
 		"{a}", "[a]", "'", `"`, "a\nb", "a\nb\n", "a\n\n", "\n", " a\n b\n", "a \nb", "a\tb\n\tc\n", "\ta\n", "a\rb\n", "a\nb\r", "a\\r\nb\r\n", "\n a", "\n\na\n\n\n", "a\n ", " \n", "---\nb\n...\n", "# x\n y: |\n", "- a\nb: c", "tab\there", "é", "\x07", "\x7f", "a\u0085b", "\u0090\n", "\ufeffa", "\ufffe", "=", "true", "a'b", "%a", "@a", "`a`", "a, b",
@@ -47,7 +47,7 @@ func TestReadsAsWhatWasMeant(t *testing.T) {
 	}
 }
 
-func TestIsLaidOutAsTheLibraryDoes(t *testing.T) {
+func TestYAMLWriterLayout(t *testing.T) {
 	object := map[string]any{
 		"apiVersion": "v1", "kind": "Pod",
 		"metadata": map[string]any{"name": "web", "labels": map[string]any{"app.kubernetes.io/name": "web", "empty": "", "on": "true"}},
@@ -75,7 +75,7 @@ func TestIsLaidOutAsTheLibraryDoes(t *testing.T) {
 }
 
 // A text of several lines stays one to read, where the library would write escapes.
-func TestTextsOfSeveralLinesStayLines(t *testing.T) {
+func TestYAMLWriterBlocks(t *testing.T) {
 	var w YAMLWriter
 	got, err := w.Object(map[string]any{"data": map[string]any{"run.sh": "if true; then \n\techo a\nfi\n"}})
 	if err != nil {
@@ -89,7 +89,7 @@ func TestTextsOfSeveralLinesStayLines(t *testing.T) {
 
 // Lines that end as on Windows are lines too. What ends in the escape itself is not
 // taken for them.
-func TestLineEndsOfWindowsAreShown(t *testing.T) {
+func TestYAMLWriterWindowsLineEnds(t *testing.T) {
 	for text, want := range map[string]string{
 		"a\r\n\r\n b\r\n": "|\n  a\\r\n  \\r\n   b\\r\n",
 		"a\r\nb\n":        "|\n  a\\r\n  b\n",
@@ -107,7 +107,7 @@ func TestLineEndsOfWindowsAreShown(t *testing.T) {
 	}
 }
 
-func FuzzReadsAsWhatWasMeant(f *testing.F) {
+func FuzzYAMLWriterRoundTrip(f *testing.F) {
 	for _, seed := range []string{"a\n b", "\t\n", "a: |\n  b\n", "\n\n x"} {
 		f.Add(seed)
 	}
@@ -139,7 +139,7 @@ func FuzzReadsAsWhatWasMeant(f *testing.F) {
 }
 
 // Every line has a holder, whatever texts the object holds.
-func TestEveryLineHasAPlace(t *testing.T) {
+func TestYAMLWriterPlaces(t *testing.T) {
 	for _, s := range []string{"a", "", "a\nb\n", "a\n\n", "\n\na\n", "a\r\nb\r\n", "a\\r\nb\r\n", strings.Repeat("long words ", 30), strings.Repeat("x", 500), "a\rb"} {
 		object := map[string]any{s: s, "list": []any{s, []any{s, map[string]any{s: []any{s}}}, map[string]any{}, []any{}}}
 		var w YAMLWriter

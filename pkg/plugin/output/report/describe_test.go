@@ -19,7 +19,7 @@ func rule(name string) engine.RuleRef {
 }
 
 // The steps of one rule come to one verdict: that which says the most.
-func TestVerdicts(t *testing.T) {
+func TestDescribeVerdicts(t *testing.T) {
 	outcomes := func(o ...engine.Outcome) []engine.Outcome { return o }
 	tests := []struct {
 		steps   []engine.Outcome
@@ -54,7 +54,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-func TestWhatDidNotMatchIsNoFinding(t *testing.T) {
+func TestDescribeNotMatched(t *testing.T) {
 	c := engine.Change{Steps: []engine.Step{{Rule: rule("r"), Outcome: engine.NotMatched}}}
 	if got := report.Describe(&c, nil).Findings; len(got) != 0 {
 		t.Errorf("got %+v", got)
@@ -62,7 +62,7 @@ func TestWhatDidNotMatchIsNoFinding(t *testing.T) {
 }
 
 // What a change means is told at the rules whose fields it is about.
-func TestImpactsAreToldWhereTheyBelong(t *testing.T) {
+func TestDescribeImpacts(t *testing.T) {
 	path := func(parts ...any) fieldpath.Path { return fieldpath.MakePathOrDie(parts...) }
 	c := engine.Change{
 		Steps: []engine.Step{
@@ -93,7 +93,7 @@ func TestImpactsAreToldWhereTheyBelong(t *testing.T) {
 }
 
 // Neither a long value nor very many fields make a report of that size.
-func TestWhatIsLongIsCut(t *testing.T) {
+func TestDescribeCuts(t *testing.T) {
 	c := engine.Change{After: &unstructured.Unstructured{Object: map[string]any{}}}
 	long := strings.Repeat("ä", 100_000)
 	for i := range 5000 {

@@ -9,7 +9,7 @@ import (
 )
 
 // What comes in any order goes out by section, whether memory holds it or not.
-func TestSections(t *testing.T) {
+func TestSpoolSections(t *testing.T) {
 	for _, limit := range []int{1, 7, 100, maxHeld} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir())
@@ -44,7 +44,7 @@ func TestSections(t *testing.T) {
 	}
 }
 
-func TestAnUnknownSectionIsEmpty(t *testing.T) {
+func TestSpoolUnknownSection(t *testing.T) {
 	var s Spool
 	var b strings.Builder
 	if err := s.Copy(&b, "none"); err != nil || b.Len() > 0 {

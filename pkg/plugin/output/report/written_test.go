@@ -138,7 +138,7 @@ func reported(t *testing.T, format string, w *writes) string {
 
 // What is as it should be passes, what was left to others is skipped, and the rest
 // is in error.
-func TestVerdictsOfWrites(t *testing.T) {
+func TestDescribeWrittenVerdicts(t *testing.T) {
 	for outcome, want := range map[apply.Outcome]report.Verdict{
 		apply.Applied: report.Pass, apply.Planned: report.Pass, apply.Unchanged: report.Pass,
 		apply.Failed: report.Error, apply.Conflicted: report.Error, apply.ServerKeepsValue: report.Error, apply.NotTried: report.Error,

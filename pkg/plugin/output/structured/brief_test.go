@@ -12,7 +12,7 @@ import (
 )
 
 // The error of a template or a query says what failed, and nothing of the objects.
-func TestAnErrorRepeatsNoObject(t *testing.T) {
+func TestErrorsRepeatNoObject(t *testing.T) {
 	jsonPath := func(text string) func(output.Options) (output.Printer, error) {
 		return func(o output.Options) (output.Printer, error) { return structured.NewJSONPath(o, text, false) }
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // A report says the same as JSON and as YAML, with no, one or several elements.
-func TestAReportIsOneObjectInBothFormats(t *testing.T) {
+func TestReportWriter(t *testing.T) {
 	for _, elements := range [][]any{{}, {"a"}, {map[string]any{"b": "c\nd"}, "e"}} {
 		want := map[string]any{
 			"apiVersion": "mutate.kubectl.dev/v1alpha1", "kind": "Report", "context": map[string]any{"server": "s"},
@@ -55,7 +55,7 @@ var errFull = errors.New("no space left")
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
-func TestAReportThatCannotBeWrittenFails(t *testing.T) {
+func TestReportWriterFails(t *testing.T) {
 	if err := structured.NewReportWriter(full{}, false, structured.Head{}).Add("a"); !errors.Is(err, errFull) {
 		t.Errorf("got %v", err)
 	}
@@ -67,7 +67,7 @@ func TestAReportThatCannotBeWrittenFails(t *testing.T) {
 	}
 }
 
-func TestListsAreNeverNull(t *testing.T) {
+func TestWriteListNeverNull(t *testing.T) {
 	for asYAML, want := range map[bool]string{
 		true:  "apiVersion: mutate.kubectl.dev/v1alpha1\nitems: []\nkind: L\n",
 		false: "{\n    \"apiVersion\": \"mutate.kubectl.dev/v1alpha1\",\n    \"kind\": \"L\",\n    \"items\": []\n}\n",
@@ -79,14 +79,14 @@ func TestListsAreNeverNull(t *testing.T) {
 	}
 }
 
-func TestALineIsHarmlessAndMeansTheSame(t *testing.T) {
+func TestMarshalLine(t *testing.T) {
 	got, err := structured.MarshalLine(map[string]any{"a": "<b>\u202e\n"})
 	if want := `{"a":"<b>\u202e\n"}` + "\n"; err != nil || got != want {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
 }
 
-func TestObjectsAreNamedAsInManifests(t *testing.T) {
+func TestMarshalLineObjectKey(t *testing.T) {
 	key := engine.ObjectKey{Version: "v1", Namespace: "n", Name: "a", UID: "u", Subresource: "status"}
 	key.Group, key.Kind = "apps", "Deployment"
 	const want = `{"apiVersion":"apps/v1","kind":"Deployment","subresource":"status","namespace":"n","name":"a","uid":"u"}` + "\n"

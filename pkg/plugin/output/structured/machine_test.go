@@ -34,7 +34,7 @@ func renamed() engine.Change {
 }
 
 // Programs get values as they are; only what acts on a terminal is escaped.
-func TestValuesReachProgramsAsTheyAre(t *testing.T) {
+func TestValuesAreAsTheyAre(t *testing.T) {
 	for what, c := range map[string]struct {
 		begin func(output.Options) (output.Printer, error)
 		want  string
@@ -65,7 +65,7 @@ func TestValuesReachProgramsAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeUsedIsRefusedAtOnce(t *testing.T) {
+func TestTemplatesRefused(t *testing.T) {
 	for what, begin := range map[string]func() error{
 		"a JSONPath that does not end":   func() error { _, err := structured.NewJSONPath(output.Options{}, "{.a", false); return err },
 		"a template that does not end":   func() error { _, err := structured.NewGoTemplate(output.Options{}, "{{.a"); return err },

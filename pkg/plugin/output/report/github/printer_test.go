@@ -34,7 +34,7 @@ func changes(rules int) []engine.Change {
 	return out
 }
 
-func TestThereAreTenAnnotationsAtTheMost(t *testing.T) {
+func TestAnnotationsAreTenAtMost(t *testing.T) {
 	for rules, last := range map[int]string{
 		10: "::warning title=p/r9::would change 1 object: ConfigMap c0",
 		11: "::warning title=kubectl mutate::2 more annotations are left out. 11 objects evaluated",
@@ -50,7 +50,7 @@ func TestThereAreTenAnnotationsAtTheMost(t *testing.T) {
 	}
 }
 
-func TestProblemsComeFirst(t *testing.T) {
+func TestAnnotationsOfProblemsComeFirst(t *testing.T) {
 	var problems []error
 	for i := range 30 {
 		problems = append(problems, fmt.Errorf("problem %d", i))

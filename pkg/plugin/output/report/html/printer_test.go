@@ -83,7 +83,7 @@ func islandOf(t *testing.T, page string) island {
 	return out
 }
 
-func TestContentPolicyAllowsThePagesOwnScriptAndStyleAlone(t *testing.T) {
+func TestContentPolicy(t *testing.T) {
 	page := pageOf(t, output.Options{}, review())
 	policy := regexp.MustCompile(`<meta http-equiv="Content-Security-Policy" content="([^"]*)">`).FindStringSubmatch(page)
 	if policy == nil {
@@ -105,7 +105,7 @@ func TestContentPolicyAllowsThePagesOwnScriptAndStyleAlone(t *testing.T) {
 	}
 }
 
-func TestObjectsThatChangeAlikeAreOneChangeAndWhatNeedsAttentionComesFirst(t *testing.T) {
+func TestChangesAreGroupedAndSorted(t *testing.T) {
 	page := pageOf(t, output.Options{}, review())
 	data := islandOf(t, page)
 	var levels []string
@@ -134,7 +134,7 @@ func TestObjectsThatChangeAlikeAreOneChangeAndWhatNeedsAttentionComesFirst(t *te
 
 // An object that would change and is incomplete is one object in its bar: the part for
 // what is incomplete lies over the other.
-func TestABarCountsAnObjectOnce(t *testing.T) {
+func TestBarsCountAnObjectOnce(t *testing.T) {
 	a, b := map[string]any{"k": "a"}, map[string]any{"k": "b"}
 	changes := []engine.Change{failing(configMap(labels, "both", "x", a, b), "bad"), failing(configMap(labels, "both", "y", a, a), "bad")}
 	for i := range 4000 {
@@ -153,14 +153,14 @@ func TestABarCountsAnObjectOnce(t *testing.T) {
 }
 
 // The numbers of a sentence are written as those of the tiles beside it.
-func TestNumbersAreWrittenAlike(t *testing.T) {
+func TestNumbers(t *testing.T) {
 	page := pageOf(t, output.Options{}, many(2011))
 	if want := `<p class="sentence">2,011 objects evaluated: 2,011 would change`; !strings.Contains(page, want) {
 		t.Errorf("no %s", want)
 	}
 }
 
-func TestEveryFieldSaysWhoWroteIt(t *testing.T) {
+func TestFieldsNameTheirRule(t *testing.T) {
 	for _, c := range islandOf(t, pageOf(t, output.Options{}, review())).Changes {
 		fields := 0
 		for _, r := range c.Rules {
@@ -175,7 +175,7 @@ func TestEveryFieldSaysWhoWroteIt(t *testing.T) {
 	}
 }
 
-func TestValuesOfSecretsAreMasked(t *testing.T) {
+func TestSecretsAreMasked(t *testing.T) {
 	given := append(review(), failing(
 		configMap(labels, "shop", "copy", map[string]any{"a": "1"}, map[string]any{"a": "secret-value"}), "cannot use secret-value"))
 	if got := pageOf(t, output.Options{ShowSecrets: true}, given); !strings.Contains(got, "secret-value") {
@@ -196,7 +196,7 @@ func next(command string) func(engine.Summary) hints.Hint {
 	return func(engine.Summary) hints.Hint { return hints.Hint{Next: command} }
 }
 
-func TestHostileTextsStayTexts(t *testing.T) {
+func TestHostileTextsAreText(t *testing.T) {
 	page := pageOf(t, output.Options{Context: harmfulContext, Hint: next(hostile[0])}, harmful(), errors.New(hostile[0]))
 	if n := strings.Count(strings.ToLower(page), "<script"); n != 2 {
 		t.Errorf("the page has %d scripts, want its data and its own one", n)
@@ -216,7 +216,7 @@ func TestHostileTextsStayTexts(t *testing.T) {
 	}
 }
 
-func TestALongRunHasAShortPageWithoutScripts(t *testing.T) {
+func TestStaticPageIsShort(t *testing.T) {
 	page := pageOf(t, output.Options{}, many(500))
 	data, static := islandOf(t, page), strings.Count(page, `<details class="change`)
 	if len(data.Changes) != 500 || static != 40 || !strings.Contains(page, "The first 40 of 500 changes") {
@@ -227,7 +227,7 @@ func TestALongRunHasAShortPageWithoutScripts(t *testing.T) {
 	}
 }
 
-func TestProblemsStandAboveTheSummary(t *testing.T) {
+func TestProblemsComeFirst(t *testing.T) {
 	page := pageOf(t, output.Options{}, nil, errors.New("pods may not be listed"), &engine.CompileError{Policy: "p", Err: errors.New("no such field")})
 	problem, summary := strings.Index(page, "pods may not be listed"), strings.Index(page, "summary-title")
 	if problem < 0 || problem > summary || !strings.Contains(page, "no such field") {
@@ -240,7 +240,7 @@ func TestProblemsStandAboveTheSummary(t *testing.T) {
 	}
 }
 
-func TestExplainTellsOfObjectsThatDoNotChange(t *testing.T) {
+func TestExplain(t *testing.T) {
 	given := configMap(labels, "shop", "web", map[string]any{"a": "1"}, map[string]any{"a": "1"})
 	given.Steps[0].Outcome, given.Steps[0].Err = engine.Skipped, errors.New("the precondition does not hold")
 	if page := pageOf(t, output.Options{}, []engine.Change{given}); strings.Contains(page, `class="reason"`) {
@@ -252,7 +252,7 @@ func TestExplainTellsOfObjectsThatDoNotChange(t *testing.T) {
 	}
 }
 
-func TestTheSameRunIsTheSamePage(t *testing.T) {
+func TestPageIsDeterministic(t *testing.T) {
 	if a, b := pageOf(t, output.Options{}, review()), pageOf(t, output.Options{}, review()); a != b {
 		t.Errorf("-first +second:\n%s", cmp.Diff(a, b))
 	}

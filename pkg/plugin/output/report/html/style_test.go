@@ -11,7 +11,7 @@ import (
 
 // Each text colour stands out from each ground that it is used on: WCAG 2.2 wants
 // 4.5 to 1 for text and 3 to 1 for what bounds a control.
-func TestContrastIsEnough(t *testing.T) {
+func TestContrast(t *testing.T) {
 	style, err := os.ReadFile("assets/style.css")
 	if err != nil {
 		t.Fatal(err)

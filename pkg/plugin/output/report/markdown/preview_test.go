@@ -53,7 +53,7 @@ func page(t *testing.T, limit, problems int, changes ...engine.Change) string {
 	return out.String()
 }
 
-func TestAPageIsCutAndSaysSo(t *testing.T) {
+func TestPreviewIsCut(t *testing.T) {
 	many := func(n, lines int) []engine.Change {
 		var out []engine.Change
 		for i := range n {
@@ -97,7 +97,7 @@ func TestAPageIsCutAndSaysSo(t *testing.T) {
 }
 
 // The least page that can be asked for holds, too.
-func TestASmallPage(t *testing.T) {
+func TestPreviewSmall(t *testing.T) {
 	got := page(t, markdown.MinBytes, 0, configMap("a", 5000), configMap("b", 1))
 	if len(got) > markdown.MinBytes || !strings.Contains(got, "**Cut at 16 KiB**") {
 		t.Errorf("%d bytes:\n%s", len(got), got)

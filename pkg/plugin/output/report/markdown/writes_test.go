@@ -41,7 +41,7 @@ func repeated(n int, o apply.Outcome) []apply.Outcome {
 }
 
 // What is not as wanted has the room; what else does not fit is counted.
-func TestWritesAreCutAndSaySo(t *testing.T) {
+func TestWritesAreCut(t *testing.T) {
 	tests := []struct {
 		name     string
 		outcomes []apply.Outcome
