@@ -87,15 +87,15 @@ func withLine(object map[string]any, key, value string) (map[string]any, error) 
 	}
 	annotations, ok := metadata["annotations"].(map[string]any)
 	if !ok && metadata["annotations"] != nil {
-		return nil, errors.New("the object's annotations are no mapping")
+		return nil, errors.New("the object's annotations are not a mapping")
 	}
 	text, ok := annotations[appliedPatchesAnnotation].(string)
 	if !ok && annotations[appliedPatchesAnnotation] != nil {
-		return nil, errors.New("it is no string")
+		return nil, errors.New("it is not a string")
 	}
 	lines := map[string]string{}
 	if yaml.UnmarshalStrict([]byte(text), &lines) != nil {
-		return nil, errors.New("it is no map of lines")
+		return nil, errors.New("it is not a map of lines")
 	}
 	if lines[key] == value {
 		return object, nil

@@ -85,7 +85,7 @@ func decodeLegacyPatches(m *policydecode.Fields) []*patch {
 			n.Lint("has no effect beside %s", newer)
 			continue
 		}
-		n.Lint("is a form of Kyverno 1.0 to 1.5, which later versions do not know")
+		n.Lint("is a form of Kyverno 1.0 to 1.5 that later versions do not support")
 		if key == "overlay" {
 			out = append(out, decodeOverlay(n))
 		} else {

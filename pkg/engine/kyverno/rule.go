@@ -93,7 +93,7 @@ func (c *ruleCompiler) compile(f *policydecode.Fields) *rule {
 	r.written = r.ref.Rule
 	switch {
 	case r.ref.Rule == "":
-		f.At("name").Lint("the rule has no name, so reports cannot tell it from others")
+		f.At("name").Lint("the rule has no name, so reports cannot distinguish it from others")
 	case len(r.ref.Rule) > maxRuleName:
 		f.At("name").Lint("is longer than %d characters, which Kyverno refuses", maxRuleName)
 	}
@@ -143,7 +143,7 @@ func (r *rule) lint(f *policydecode.Fields) {
 	case r.match.Empty():
 		f.At("match").Lint("match cannot be empty: without criteria it matches nothing; \"*\" is the kind that stands for all")
 	case r.match.OnlySubresources():
-		f.At("match").Lint("only matches requests to a subresource, which no live object stands for")
+		f.At("match").Lint("only matches requests to a subresource, which are not live objects")
 	}
 	if len(r.targets) > 0 {
 		r.lintInstall(f.At("mutate").Fields().At("mutateExistingOnPolicyUpdate"))
@@ -160,9 +160,9 @@ func (r *rule) lintInstall(n policydecode.Node) {
 	}
 	switch {
 	case !onInstall:
-		n.Lint("is not true, so that the cluster's Kyverno waits for an event on a trigger; here every trigger that exists sets off the rule")
+		n.Lint("is not true: the cluster's Kyverno waits for an event on a trigger, but here every existing trigger sets off the rule")
 	case r.match.AsksOperation():
-		n.Lint("is true, but the cluster's Kyverno runs no rule whose match names operations when it installs the policy, and waits for an event on a trigger; here every trigger that exists sets off the rule")
+		n.Lint("is true, but the cluster's Kyverno does not run a rule whose match names operations when the policy is installed, and waits for an event on a trigger; here every existing trigger sets off the rule")
 	}
 }
 

@@ -168,7 +168,7 @@ func step(node any, token string) (child any, ok bool, err error) {
 }
 
 func errNotIndex(token string) error {
-	return fmt.Errorf("%q is no index of a list", token)
+	return fmt.Errorf("%q is not a list index", token)
 }
 
 func index(token string) (int, bool) {
@@ -405,9 +405,9 @@ func set(parent any, token string, value any) (any, error) {
 			return value, nil
 		}
 	}
-	return nil, fmt.Errorf("what is to hold %q is neither a map nor a list", token)
+	return nil, fmt.Errorf("the parent of %q is neither a map nor a list", token)
 }
 
 func errOutside(token string, list []any) error {
-	return fmt.Errorf("index %s is outside of the list, which has %d elements", token, len(list))
+	return fmt.Errorf("index %s is out of range: the list has %d elements", token, len(list))
 }

@@ -57,7 +57,7 @@ func ParseConditions(raw any) (*Conditions, error) {
 	case map[string]any:
 		return parseGroups(v)
 	}
-	return nil, &ParseError{Err: fmt.Errorf("a map of any and all, or a list, is needed, not %T", raw)}
+	return nil, &ParseError{Err: fmt.Errorf("must be a map of any and all, or a list, not %T", raw)}
 }
 
 // DecodeConditions compiles the preconditions at a place in a policy. Missing conditions are nil, and so are
@@ -80,11 +80,11 @@ func parseGroups(groups map[string]any) (*Conditions, error) {
 		list, ok := groups[name].([]any)
 		switch {
 		case name != "any" && name != "all":
-			return nil, &ParseError{Path: name, Err: fmt.Errorf("unknown field; any and all are possible")}
+			return nil, &ParseError{Path: name, Err: fmt.Errorf("unknown field; use any or all")}
 		case groups[name] == nil:
 			continue
 		case !ok:
-			return nil, &ParseError{Path: name, Err: fmt.Errorf("a list is needed, not %T", groups[name])}
+			return nil, &ParseError{Path: name, Err: fmt.Errorf("must be a list, not %T", groups[name])}
 		}
 		parsed, err := parseList(list, []string{name})
 		if err != nil {
@@ -105,7 +105,7 @@ func parseList(list []any, path []string) ([]condition, error) {
 		place := fmt.Sprintf("%s[%d]", strings.Join(path, "."), i)
 		fields, ok := item.(map[string]any)
 		if !ok {
-			return nil, &ParseError{Path: place, Err: fmt.Errorf("a condition is needed, not %T", item)}
+			return nil, &ParseError{Path: place, Err: fmt.Errorf("must be a condition, not %T", item)}
 		}
 		parsed, err := parseCondition(fields, place, append(path[:len(path):len(path)], fmt.Sprint(i)))
 		if err != nil {
@@ -131,7 +131,7 @@ func parseCondition(fields map[string]any, place string, path []string) (conditi
 		case "message":
 			c.message, _ = fields[name].(string)
 		default:
-			err = fmt.Errorf("unknown field; key, operator, value and message are possible")
+			err = fmt.Errorf("unknown field; use key, operator, value or message")
 		}
 		if err != nil {
 			return c, &ParseError{Path: place + "." + name, Err: err}

@@ -79,7 +79,7 @@ func decodeOperations(n policydecode.Node) []string {
 		switch engine.Operation(operation) {
 		case engine.OperationCreate, engine.OperationUpdate, engine.OperationDelete, "CONNECT":
 		default:
-			n.Fail("%q is no operation; CREATE, UPDATE, DELETE and CONNECT are", operation)
+			n.Fail("%q is not an operation; use CREATE, UPDATE, DELETE or CONNECT", operation)
 		}
 	}
 	return out

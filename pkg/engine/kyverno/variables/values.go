@@ -105,9 +105,9 @@ func isName(n policydecode.Node, name string) bool {
 	parts := split(name)
 	switch {
 	case slices.Contains(parts, ""):
-		n.Fail("is no name of a variable: a part between dots is empty")
+		n.Fail("is not a variable name: a part between dots is empty")
 	case len(parts) > maxParts:
-		n.Fail("is no name of a variable: it has more than %d parts", maxParts)
+		n.Fail("is not a variable name: it has more than %d parts", maxParts)
 	default:
 		return true
 	}
