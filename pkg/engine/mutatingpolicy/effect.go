@@ -51,11 +51,14 @@ func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.
 // it from doing anything.
 func (r *rule) propagate(ctx context.Context, trigger engine.Target, w *engine.World, sink engine.Sink) ([]*effect, *engine.Step) {
 	operation, open := simulated(trigger)
-	effects, step := r.propagateAs(newExecution(ctx, w, r, trigger, operation), sink)
+	e := newExecution(ctx, w)
+	e.start(r, trigger, operation)
+	effects, step := r.propagateAs(e, sink)
 	if step == nil || !open || !r.asksOperation || step.Outcome != engine.Skipped {
 		return effects, step
 	}
-	created, other := r.propagateAs(newExecution(ctx, w, r, trigger, engine.OperationCreate), sink)
+	e.start(r, trigger, engine.OperationCreate)
+	created, other := r.propagateAs(e, sink)
 	if other != nil && other.Outcome == engine.Skipped {
 		return nil, step
 	}
@@ -113,7 +116,7 @@ func (e *execution) effects() ([]*effect, error) {
 	if err != nil {
 		return nil, err
 	}
-	trigger := e.trigger
+	trigger := *e.trigger
 	if !e.rule.asksRequest {
 		// The content of the trigger is not needed again: free it.
 		trigger.Object = &unstructured.Unstructured{Object: map[string]any{}}
@@ -140,7 +143,7 @@ func (f *effect) Subjects() engine.Selection { return f.subjects }
 func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
 	e := &execution{
 		ctx: ctx, world: w, rule: f.rule, operation: f.operation,
-		subject: subject, trigger: f.trigger, onTarget: true, resource: f.resource,
+		subject: subject, trigger: &f.trigger, onTarget: true, resource: f.resource,
 	}
 	step := f.apply(e, sink)
 	if err := ctx.Err(); err != nil {

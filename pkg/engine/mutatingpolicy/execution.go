@@ -28,9 +28,9 @@ type execution struct {
 	world     *engine.World
 	rule      *rule
 	operation engine.Operation
-	subject   engine.Target // what the rule changes
-	trigger   engine.Target // what the request is about: the subject unless onTarget
-	onTarget  bool          // the rule changes another object than the one it matched
+	subject   engine.Target  // what the rule changes
+	trigger   *engine.Target // what the request is about: the subject unless onTarget
+	onTarget  bool           // the rule changes another object than the one it matched
 	resource  schema.GroupVersionResource
 	candidate match.Candidate  // what was last compared with constraints
 	session   *library.Session // nil until it is needed
@@ -38,8 +38,14 @@ type execution struct {
 	explain   bool // all reasons are wanted
 }
 
-func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target, operation engine.Operation) *execution {
-	return &execution{ctx: ctx, world: w, rule: r, operation: operation, subject: t, trigger: t, resource: resourceOf(t)}
+func newExecution(ctx context.Context, w *engine.World) *execution {
+	return &execution{ctx: ctx, world: w}
+}
+
+// start begins the evaluation of a rule on what it matches; the one before is over.
+func (e *execution) start(r *rule, t engine.Target, operation engine.Operation) {
+	*e = execution{ctx: e.ctx, world: e.world, rule: r, operation: operation, subject: t, resource: resourceOf(t)}
+	e.trigger = &e.subject
 }
 
 // match compares the subject with what the rule matches. To a rule that mutates
@@ -135,7 +141,7 @@ func (e *execution) oldObject() map[string]any {
 // request returns the admission request that expressions see: that of an update without a
 // change. As in Kyverno, empty fields are left out.
 func (e *execution) request() map[string]any {
-	t := &e.trigger
+	t := e.trigger
 	gvk := t.Key.GroupVersionKind()
 	resource := resourceOf(*t)
 	kind := map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind}

@@ -51,11 +51,12 @@ func (p *program) Propagates() bool { return p.propagates }
 func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
 	steps := make([]engine.Step, 0, len(p.rules))
 	now, denied := t, ""
+	e := newExecution(ctx, w)
 	for _, r := range p.rules {
 		if r.policy.Targets != nil || (t.Request.Reinvocation && !r.policy.Reinvoked) {
 			continue
 		}
-		step := r.run(ctx, now, w, sink)
+		step := e.run(r, now, sink)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}

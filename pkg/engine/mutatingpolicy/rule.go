@@ -1,7 +1,6 @@
 package mutatingpolicy
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -53,13 +52,15 @@ type annotation struct {
 // that is left open, the object is updated; a rule that may not have run because of the
 // operation alone is evaluated again as if the object were created, and that result
 // counts if the rule then runs.
-func (r *rule) run(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) engine.Step {
+func (e *execution) run(r *rule, t engine.Target, sink engine.Sink) engine.Step {
 	operation, open := simulated(t)
-	step, byOperation := r.runAs(newExecution(ctx, w, r, t, operation), sink)
+	e.start(r, t, operation)
+	step, byOperation := e.runStarted(sink)
 	if !open || !byOperation {
 		return step
 	}
-	created, held := r.runAs(newExecution(ctx, w, r, t, engine.OperationCreate), sink)
+	e.start(r, t, engine.OperationCreate)
+	created, held := e.runStarted(sink)
 	if held || created.Outcome == engine.NotMatched || created.Outcome == engine.Skipped {
 		return step
 	}
@@ -75,9 +76,10 @@ func simulated(t engine.Target) (operation engine.Operation, open bool) {
 	return engine.OperationUpdate, true
 }
 
-// runAs evaluates the rule for one operation, and reports whether it may not have run
+// runStarted evaluates the rule that was started, and reports whether it may not have run
 // because of the operation alone.
-func (r *rule) runAs(e *execution, sink engine.Sink) (step engine.Step, byOperation bool) {
+func (e *execution) runStarted(sink engine.Sink) (step engine.Step, byOperation bool) {
+	r := e.rule
 	e.explain = sink.Wants(engine.Unchanged)
 	result, err := e.match()
 	switch {
