@@ -3,12 +3,12 @@ package apply
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -80,9 +80,6 @@ func (x *Executor) requiredPermissions(ctx context.Context, tasks []*Task) ([]Re
 	return needs, nil
 }
 
-// namedObjects is how many objects a line of the table names.
-const namedObjects = 3
-
 func (x *Executor) showMissing(missing []MissingPermission) error {
 	fmt.Fprintln(x.ErrOut, "Permissions that you need and do not have:")
 	var text strings.Builder
@@ -93,16 +90,11 @@ func (x *Executor) showMissing(missing []MissingPermission) error {
 		if namespace == "" {
 			namespace = "(cluster)"
 		}
-		names := m.Names
-		more := ""
-		if len(names) > namedObjects {
-			names, more = names[:namedObjects], fmt.Sprintf(" and %d more", len(names)-namedObjects)
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s%s\n", writeVerb, m.Resource, namespace, strings.Join(names, ", "), more)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", writeVerb, m.Resource, namespace, wording.Few(m.Names))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprint(x.ErrOut, redact.EscapeLines(text.String()))
+	_, err := io.WriteString(x.ErrOut, text.String())
 	return err
 }

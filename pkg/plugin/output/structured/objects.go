@@ -125,8 +125,9 @@ func (p *Patches) Print(e output.Event) error {
 // Close has nothing to add.
 func (p *Patches) Close() error { return nil }
 
-// patch compares the objects as they are, and masks the values after that: two
-// values that look alike behind their masks still differ.
+// patch returns the edits of the fields that change; what the engine takes for the same
+// is none. The values are masked after that: two that look alike behind their masks still
+// differ.
 func (p *Patches) patch(c *engine.Change) []diff.Edit {
 	before, after, masker := c.Before, c.After, p.Masker
 	switch {
@@ -135,7 +136,7 @@ func (p *Patches) patch(c *engine.Change) []diff.Edit {
 	case before == nil:
 		return []diff.Edit{{Op: diff.OpAdd, Value: masker.Object(after).Object}}
 	}
-	edits := diff.Edits(before.Object, after.Object)
+	edits := diff.Edits(before.Object, diff.Subset(before.Object, after.Object, c.Fields, nil))
 	for i := range edits {
 		e := &edits[i]
 		_, e.Value = masker.Value(after, engine.FieldNames(e.Path), nil, e.Value)

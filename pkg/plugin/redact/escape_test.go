@@ -22,7 +22,7 @@ func TestEscapeWorkflowCommands(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 		if got := redact.EscapeLines(redact.EscapeLines(text)); got != want {
-			t.Errorf("%q: made harmless twice: got %q", text, got)
+			t.Errorf("%q: escaped twice: got %q", text, got)
 		}
 	}
 }
