@@ -146,7 +146,7 @@ func TestWriteFile(t *testing.T) {
 	onlyFile(t, filepath.Dir(path))
 }
 
-// A file that cannot be replaced is told, and nothing is left beside it.
+// A file that cannot be replaced is an error, and nothing is left beside it.
 func TestWriteFileFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "directory")

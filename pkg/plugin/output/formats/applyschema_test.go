@@ -24,7 +24,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 )
 
-// everyOutcome has one of every outcome, with what a run tells beside it.
+// everyOutcome returns a result of every outcome.
 func everyOutcome() []apply.Result {
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Version: "v1", Namespace: "shop", Name: "web"}
 	replicas := fieldpath.MakePathOrDie("spec", "replicas")

@@ -35,7 +35,7 @@ type given struct {
 	GroupBy              output.GroupBy
 	Expand               bool
 	ContextLines         int
-	BuiltIn              bool // the server does not tell null and empty lists from nothing
+	BuiltIn              bool // to the server, null and empty lists are nothing
 	Secrets              []map[string]any
 	Changes              []struct {
 		Before, After map[string]any
@@ -128,7 +128,7 @@ func golden(t *testing.T, file string) {
 			t.Errorf("%s: not the same bytes twice", format)
 		}
 		if strings.ContainsRune(got, '\x1b') {
-			t.Errorf("%s: an escape character got through", format)
+			t.Errorf("%s: an escape character", format)
 		}
 		if *update {
 			want.Data = []byte(got)
@@ -143,7 +143,7 @@ func golden(t *testing.T, file string) {
 	}
 }
 
-// next advises to type a command.
+// next is a hint to type a command.
 func next(command string) func(engine.Summary) hints.Hint {
 	return func(engine.Summary) hints.Hint { return hints.Hint{Next: command} }
 }

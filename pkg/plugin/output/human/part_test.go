@@ -17,7 +17,7 @@ import (
 
 // A warning stands under the policies that write the fields it is about; one about
 // a field of which nothing is left under all that change the object; and one of an
-// object on which nothing ran is told as well.
+// object on which nothing ran is shown as well.
 func TestSummaryByPolicyWarnings(t *testing.T) {
 	spec, status := fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("spec", "template", "x")
 	change := func(impact engine.Impact) engine.Change {
@@ -34,7 +34,7 @@ func TestSummaryByPolicyWarnings(t *testing.T) {
 			f.Rule = c.Steps[i].Rule
 			c.Fields = append(c.Fields, f)
 		}
-		impact.Code, impact.Text = "managed", "told"
+		impact.Code, impact.Text = "managed", "noted"
 		c.Impacts = []engine.Impact{impact}
 		return c
 	}
@@ -57,13 +57,13 @@ func TestSummaryByPolicyWarnings(t *testing.T) {
 		}
 		var got []string
 		for section := range strings.SplitSeq(out.String(), "== ") {
-			if strings.Contains(section, "told") {
+			if strings.Contains(section, "noted") {
 				title, _, _ := strings.Cut(section, "\n")
 				got = append(got, title)
 			}
 		}
 		if strings.Join(got, ",") != strings.Join(c.want, ",") {
-			t.Errorf("%s: told under %q, want %q\n%s", c.why, got, c.want, &out)
+			t.Errorf("%s: shown under %q, want %q\n%s", c.why, got, c.want, &out)
 		}
 	}
 }

@@ -61,7 +61,7 @@ func TestTableWideRow(t *testing.T) {
 	}
 }
 
-// Who chose a namespace is told of the objects outside of it that would change too.
+// With a chosen namespace, the summary counts the objects outside of it that would change.
 func TestSummaryOtherNamespaces(t *testing.T) {
 	a, b := map[string]any{"k": "a"}, map[string]any{"k": "b"}
 	for namespace, want := range map[string]bool{"platform": true, "shop": false, "": false} {
@@ -81,7 +81,7 @@ func TestSummaryOtherNamespaces(t *testing.T) {
 		}
 		for _, text := range []string{out.String(), markdown.String()} {
 			if got := strings.Contains(text, "2 objects that would change are in other namespaces than platform."); got != want {
-				t.Errorf("-n %q: told %v, want %v:\n%s", namespace, got, want, text)
+				t.Errorf("-n %q: said %v, want %v:\n%s", namespace, got, want, text)
 			}
 		}
 	}

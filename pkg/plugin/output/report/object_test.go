@@ -61,7 +61,7 @@ func TestDescribeNotMatched(t *testing.T) {
 	}
 }
 
-// What a change means is told at the rules whose fields it is about.
+// An impact is a warning of the rules whose fields it is about.
 func TestDescribeImpacts(t *testing.T) {
 	path := func(parts ...any) fieldpath.Path { return fieldpath.MakePathOrDie(parts...) }
 	c := engine.Change{

@@ -144,7 +144,7 @@ func golden(t *testing.T, file string) {
 			t.Errorf("%s: not the same bytes twice", format)
 		}
 		if at := strings.IndexFunc(got, harmful); at >= 0 {
-			t.Errorf("%s: a control character got through at %q", format, got[at:min(at+20, len(got))])
+			t.Errorf("%s: a control character at %q", format, got[at:min(at+20, len(got))])
 		}
 		t.Run(format, func(t *testing.T) { readers[format](t, got) })
 		if *update {
@@ -194,7 +194,7 @@ func written(t *testing.T, format string, g *given) string {
 	return out.String()
 }
 
-// Each case has every format, so that all tell the same.
+// Each case has every format, so that all report the same.
 func TestCasesAreComplete(t *testing.T) {
 	files, _ := filepath.Glob("testdata/*.txtar")
 	for _, file := range files {

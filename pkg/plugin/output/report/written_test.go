@@ -93,7 +93,7 @@ func goldenWrites(t *testing.T, file string) {
 		format := strings.TrimPrefix(want.Name, "want.")
 		got := reported(t, format, &w)
 		if at := strings.IndexFunc(got, harmful); at >= 0 {
-			t.Errorf("%s: a control character got through at %q", format, got[at:min(at+20, len(got))])
+			t.Errorf("%s: a control character at %q", format, got[at:min(at+20, len(got))])
 		}
 		for _, value := range []string{"correct-horse", "Y29ycmVjdC1ob3JzZQ", "battery-staple", "YmF0dGVyeS1zdGFwbGU"} {
 			if strings.Contains(got, value) {

@@ -144,7 +144,7 @@ func TestInABrowser(t *testing.T) {
 	c.quiet()
 }
 
-// What assistive technology goes by: landmarks, one first heading and no level
+// What assistive technology uses: landmarks, one first heading and no level
 // left out, a name for each control, and cells that know their headers.
 func TestInABrowserThePageIsAccessible(t *testing.T) {
 	c := startChromium(t)

@@ -34,8 +34,8 @@ type chromium struct {
 	out     *bufio.Reader
 	next    int
 	session string
-	// told are the events of the page that say that something went wrong.
-	told []string
+	// errors are the events of the page about something that went wrong.
+	errors []string
 }
 
 // message is one of the protocol, in either direction.
@@ -204,11 +204,11 @@ func (c *chromium) read() message {
 func (c *chromium) event(m message) {
 	switch m.Method {
 	case "Runtime.exceptionThrown", "Log.entryAdded", "Page.javascriptDialogOpening", "Runtime.consoleAPICalled":
-		c.told = append(c.told, m.Method+" "+string(m.Params))
+		c.errors = append(c.errors, m.Method+" "+string(m.Params))
 	case "Network.requestWillBeSent":
 		var p struct{ Request struct{ URL string } }
 		if err := json.Unmarshal(m.Params, &p); err != nil || !strings.HasPrefix(p.Request.URL, "file:///") {
-			c.told = append(c.told, m.Method+" "+string(m.Params))
+			c.errors = append(c.errors, m.Method+" "+string(m.Params))
 		}
 	}
 }
@@ -326,8 +326,8 @@ func (c *chromium) keep(name, data string) []byte {
 // quiet reports whether the page did nothing that it must not do.
 func (c *chromium) quiet() {
 	c.t.Helper()
-	c.run("0") // so that what happened until now has been told
-	if len(c.told) > 0 {
-		c.t.Errorf("the page misbehaves:\n%s", strings.Join(c.told, "\n"))
+	c.run("0") // so that all events until now have come
+	if len(c.errors) > 0 {
+		c.t.Errorf("the page misbehaves:\n%s", strings.Join(c.errors, "\n"))
 	}
 }

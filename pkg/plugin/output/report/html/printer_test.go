@@ -244,11 +244,11 @@ func TestExplain(t *testing.T) {
 	given := configMap(labels, "shop", "web", map[string]any{"a": "1"}, map[string]any{"a": "1"})
 	given.Steps[0].Outcome, given.Steps[0].Err = engine.Skipped, errors.New("the precondition does not hold")
 	if page := pageOf(t, output.Options{}, []engine.Change{given}); strings.Contains(page, `class="reason"`) {
-		t.Error("a reason is told unasked")
+		t.Error("a reason is shown unasked")
 	}
 	page := pageOf(t, output.Options{Explain: true}, []engine.Change{given})
 	if !strings.Contains(page, `<p class="reason">the precondition does not hold</p>`) {
-		t.Error("the reason is not told")
+		t.Error("the reason is not shown")
 	}
 }
 
