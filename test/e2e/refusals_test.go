@@ -40,9 +40,7 @@ func TestRefusalsArePredicted(t *testing.T) {
 			after := patched(t, live.object, patch)
 			typ := diff.TypeOf(t.Context(), client, object.GroupVersionKind())
 			change := &engine.Change{Subject: engine.KeyOf(live.object), Before: live.object, After: after}
-			for _, f := range diff.Compare(live.object.Object, after.Object, typ) {
-				change.Fields = append(change.Fields, f)
-			}
+			change.Fields = append(change.Fields, diff.Compare(live.object.Object, after.Object, typ)...)
 			predicted := len(impact.ImmutableRefusals(change)) > 0
 			_, err := live.at.Patch(t.Context(), object.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 			refused := apierrors.IsInvalid(err) || apierrors.IsForbidden(err)

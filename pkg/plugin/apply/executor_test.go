@@ -263,9 +263,7 @@ func TestExecutorLooksUpPendingWrites(t *testing.T) {
 			t.Fatal(err)
 		}
 		change := &engine.Change{Subject: task.Key, Before: live, After: want}
-		for _, f := range diff.Compare(live.Object, want.Object, diff.Type{}) {
-			change.Fields = append(change.Fields, f)
-		}
+		change.Fields = append(change.Fields, diff.Compare(live.Object, want.Object, diff.Type{})...)
 		task.Pending = &journal.Attempt{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Partial: diff.PartialOf(change)}
 		if task == stored {
 			want.SetResourceVersion("77")

@@ -119,8 +119,8 @@ func isWorkload(key engine.ObjectKey) bool {
 // *RolloutStalledError, or that of an object that cannot be read.
 func RolloutStatus(u *unstructured.Unstructured) (string, error) {
 	key := engine.KeyOf(u)
-	strategy, _, _ := unstructured.NestedString(u.Object, "spec", "updateStrategy", "type") //nolint:errcheck // then it is none
-	observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")    //nolint:errcheck // then it is none
+	strategy, _, _ := unstructured.NestedString(u.Object, "spec", "updateStrategy", "type")
+	observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
 	switch {
 	case !isWorkload(key):
 		return "", nil

@@ -45,9 +45,7 @@ func FuzzLive(f *testing.F) {
 		}
 		c := &engine.Change{Before: &unstructured.Unstructured{Object: before}, After: &unstructured.Unstructured{Object: after}}
 		c.Subject = engine.KeyOf(c.Before)
-		for _, field := range diff.Compare(before, after, diff.Type{}) {
-			c.Fields = append(c.Fields, field)
-		}
+		c.Fields = append(c.Fields, diff.Compare(before, after, diff.Type{})...)
 		if err := (&Reviewer{FieldManager: "kubectl-mutate"}).live(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}

@@ -108,7 +108,8 @@ func TestReportsOfFailedEvaluations(t *testing.T) {
 	for _, e := range []output.Event{
 		evaluated("written", bad, engine.Failed, noVariable), evaluated("part", ruleR, engine.Failed, noVariable),
 		evaluated("alone", bad, engine.Failed, noVariable), evaluated("fine", ruleR, engine.Unchanged, nil),
-		output.Summary{}, written("written", apply.Applied), written("part", apply.Applied),
+		output.Summary{},
+		written("written", apply.Applied), written("part", apply.Applied),
 	} {
 		if err := r.Print(e); err != nil {
 			t.Fatal(err)

@@ -25,9 +25,7 @@ func dataChange(namespace string, before, after map[string]any) engine.Change {
 	}
 	c := engine.Change{Before: of(before), After: of(after)}
 	c.Subject = engine.KeyOf(c.After)
-	for _, f := range diff.Compare(c.Before.Object, c.After.Object, diff.Type{}) {
-		c.Fields = append(c.Fields, f)
-	}
+	c.Fields = append(c.Fields, diff.Compare(c.Before.Object, c.After.Object, diff.Type{})...)
 	return c
 }
 

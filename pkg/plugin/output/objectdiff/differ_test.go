@@ -22,9 +22,7 @@ func changed(kind string) *engine.Change {
 	}
 	c := &engine.Change{Before: of("Zmlyc3Q=", "c2Vjb25k"), After: of("Zm91cnRo", "ZmlmdGg=")}
 	c.Subject.Kind, c.Subject.Name = kind, "x"
-	for _, f := range diff.Compare(c.Before.Object, c.After.Object, diff.Type{}) {
-		c.Fields = append(c.Fields, f)
-	}
+	c.Fields = append(c.Fields, diff.Compare(c.Before.Object, c.After.Object, diff.Type{})...)
 	return c
 }
 

@@ -97,7 +97,8 @@ func TestDescribeCuts(t *testing.T) {
 	c := engine.Change{After: &unstructured.Unstructured{Object: map[string]any{}}}
 	long := strings.Repeat("ä", 100_000)
 	for i := range 5000 {
-		c.Fields = append(c.Fields, engine.FieldChange{Rule: rule("r"),
+		c.Fields = append(c.Fields, engine.FieldChange{
+			Rule: rule("r"),
 			Path: fieldpath.MakePathOrDie("data", fmt.Sprintf("k%04d", i)), Kind: engine.Replaced,
 			From: "short", To: long,
 		})

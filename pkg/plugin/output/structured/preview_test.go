@@ -27,9 +27,7 @@ func renamed() engine.Change {
 	}
 	c := engine.Change{Before: of("a"), After: of("\x1b[2J\n" + command)}
 	c.Subject = engine.KeyOf(c.After)
-	for _, f := range diff.Compare(c.Before.Object, c.After.Object, diff.Type{}) {
-		c.Fields = append(c.Fields, f)
-	}
+	c.Fields = append(c.Fields, diff.Compare(c.Before.Object, c.After.Object, diff.Type{})...)
 	return c
 }
 

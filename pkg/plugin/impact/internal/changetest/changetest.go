@@ -58,8 +58,6 @@ func Between(t testing.TB, before, after *unstructured.Unstructured) *engine.Cha
 	}
 	c := &engine.Change{Subject: engine.KeyOf(before), Before: before, After: after}
 	typ := diff.TypeOf(t.Context(), known, before.GroupVersionKind())
-	for _, f := range diff.Compare(before.Object, after.Object, typ) {
-		c.Fields = append(c.Fields, f)
-	}
+	c.Fields = append(c.Fields, diff.Compare(before.Object, after.Object, typ)...)
 	return c
 }

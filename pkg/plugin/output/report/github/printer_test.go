@@ -25,7 +25,8 @@ func changes(rules int) []engine.Change {
 		for r := range rules - i {
 			ref := engine.RuleRef{Policy: "p", Rule: fmt.Sprint("r", r)}
 			c.Steps = append(c.Steps, engine.Step{Rule: ref, Outcome: engine.Changed})
-			c.Fields = append(c.Fields, engine.FieldChange{Rule: ref,
+			c.Fields = append(c.Fields, engine.FieldChange{
+				Rule: ref,
 				Path: fieldpath.MakePathOrDie(fmt.Sprint("f", r)), Kind: engine.Added, To: "x",
 			})
 		}
