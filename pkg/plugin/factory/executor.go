@@ -10,35 +10,35 @@ import (
 )
 
 // Executor returns what verifies and writes changes.
-func (w *Factory) Executor(f *flags.Write, report func(*apply.Result) error) *apply.Executor {
-	prompt := apply.NewPrompt(w.Streams.In, w.Streams.ErrOut, w.Client.Info())
-	prompt.Yes = f.Yes || f.Rehearses()
+func (f *Factory) Executor(write *flags.Write, report func(*apply.Result) error) *apply.Executor {
+	prompt := apply.NewPrompt(f.Streams.In, f.Streams.ErrOut, f.Client.Info())
+	prompt.Yes = write.Yes || write.Rehearses()
 	return &apply.Executor{
-		Options: f.Options(), Report: report, Prompt: prompt, Access: w.Client, Mapper: w.Client.Mapper(),
-		Masker: w.Secrets, ErrOut: w.Streams.ErrOut, Meter: w.progress,
+		Options: write.Options(), Report: report, Prompt: prompt, Access: f.Client, Mapper: f.Client.Mapper(),
+		Masker: f.Secrets, ErrOut: f.Streams.ErrOut, Meter: f.progress,
 		Writer: &apply.Writer{
-			Server: cluster.RetryingClient{Client: w.Client}, Manager: f.FieldManager,
-			ForceConflicts: f.ForceConflicts, TakeFrom: f.TakeFrom, DryRun: apply.DryRun(f.DryRun),
-			HasStatus: w.Client.HasStatus,
+			Server: cluster.RetryingClient{Client: f.Client}, Manager: write.FieldManager,
+			ForceConflicts: write.ForceConflicts, TakeFrom: write.TakeFrom, DryRun: apply.DryRun(write.DryRun),
+			HasStatus: f.Client.HasStatus,
 		},
 	}
 }
 
 // Journal returns the function that begins the journal of a run: the file that the flags name,
 // or one in journal.Directory.
-func (w *Factory) Journal(f *flags.Write, h journal.Header) (func() (*journal.Writer, error), error) {
-	path := f.Journal
+func (f *Factory) Journal(write *flags.Write, h journal.Header) (func() (*journal.Writer, error), error) {
+	path := write.Journal
 	if path == "" {
 		dir, err := journal.Directory()
 		if err != nil {
 			return nil, err
 		}
-		path = filepath.Join(dir, journal.FileName(h.Started, w.Client.Info().Context, h.ID))
+		path = filepath.Join(dir, journal.FileName(h.Started, f.Client.Info().Context, h.ID))
 	}
-	return func() (*journal.Writer, error) { return journal.Create(path, h, w.JournalOptions(f)) }, nil
+	return func() (*journal.Writer, error) { return journal.Create(path, h, f.JournalOptions(write)) }, nil
 }
 
 // JournalOptions returns what a journal keeps.
-func (w *Factory) JournalOptions(f *flags.Write) journal.Options {
-	return journal.Options{Masker: w.Secrets, Secrets: f.JournalSecrets}
+func (f *Factory) JournalOptions(write *flags.Write) journal.Options {
+	return journal.Options{Masker: f.Secrets, Secrets: write.JournalSecrets}
 }

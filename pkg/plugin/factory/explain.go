@@ -25,8 +25,8 @@ func (s asked) Pages(ctx context.Context, selections []engine.Selection) iter.Se
 // Explain makes a run explain the objects that the user named. With nothingElse the run shows
 // only these, but all other objects can still trigger rules that change them; otherwise only the
 // objects that the run shows can.
-func (w *Factory) Explain(ctx context.Context, o *preview.Options, args []string, nothingElse bool) error {
-	o.Reasons, o.Namespace = true, w.oneNamespace()
+func (f *Factory) Explain(ctx context.Context, o *preview.Options, args []string, nothingElse bool) error {
+	o.Reasons, o.Namespace = true, f.oneNamespace()
 	keys, err := Resolve(o.World.Mapper, args)
 	if err != nil || len(keys) == 0 {
 		return err
@@ -35,12 +35,12 @@ func (w *Factory) Explain(ctx context.Context, o *preview.Options, args []string
 	if !nothingElse {
 		return nil
 	}
-	scope, err := w.scope(o.World.Mapper, nil, o.Request)
+	scope, err := f.scope(o.World.Mapper, nil, o.Request)
 	if err != nil {
 		return err
 	}
 	scope.Labels, scope.Fields = nil, nil // they choose what to explain
-	o.Triggers = asked{Source: w.Secrets.Source(w.source(ctx, scope)), selections: selectionsOf(keys)}
+	o.Triggers = asked{Source: f.Secrets.Source(f.source(ctx, scope)), selections: selectionsOf(keys)}
 	o.Chosen = func(k engine.ObjectKey) bool {
 		return slices.ContainsFunc(keys, func(typed engine.ObjectKey) bool {
 			return typed.GroupKind == k.GroupKind && (typed.Name == "" || typed.Name == k.Name)
@@ -58,11 +58,11 @@ func selectionsOf(keys []engine.ObjectKey) []engine.Selection {
 }
 
 // NoObject returns the error of a run that found no object.
-func (w *Factory) NoObject() error {
-	if w.Objects.AllNamespaces || w.Objects.Offline() {
+func (f *Factory) NoObject() error {
+	if f.Objects.AllNamespaces || f.Objects.Offline() {
 		return &noObjectError{}
 	}
-	return &noObjectError{Namespace: w.namespace()}
+	return &noObjectError{Namespace: f.namespace()}
 }
 
 // noObjectError reports that none of the named objects exists.

@@ -20,7 +20,7 @@ type ExternalDiff struct {
 
 // ExternalDiff returns the program that the user has set, or nil, for the format that uses one.
 // A program that cannot be found is an error.
-func (w *Factory) ExternalDiff(ctx context.Context, format string) (*ExternalDiff, error) {
+func (f *Factory) ExternalDiff(ctx context.Context, format string) (*ExternalDiff, error) {
 	command := os.Getenv(objectdiff.ExternalVariable)
 	if command == "" || format != formats.Diff {
 		return nil, nil //nolint:nilnil // the user has set none
@@ -29,7 +29,7 @@ func (w *Factory) ExternalDiff(ctx context.Context, format string) (*ExternalDif
 	if err != nil {
 		return nil, err
 	}
-	return &ExternalDiff{ctx: ctx, program: program, out: w.stdout, errOut: w.Streams.ErrOut}, nil
+	return &ExternalDiff{ctx: ctx, program: program, out: f.stdout, errOut: f.Streams.ErrOut}, nil
 }
 
 // Add implements human.Comparer.

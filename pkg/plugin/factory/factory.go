@@ -35,41 +35,41 @@ type Factory struct {
 
 // Open makes a Factory for the flags, with a client that can only read unless the command
 // writes, or with none if the objects are manifests. It sends no request.
-func Open(f *flags.Evaluate, streams genericiooptions.IOStreams, showSecrets, writes bool) (*Factory, error) {
-	if err := f.Validate(); err != nil {
+func Open(evaluate *flags.Evaluate, streams genericiooptions.IOStreams, showSecrets, writes bool) (*Factory, error) {
+	if err := evaluate.Validate(); err != nil {
 		return nil, err
 	}
-	w := &Factory{Evaluate: f, Streams: streams, stdout: streams.Out, reader: &input.Reader{Stdin: streams.In}}
+	f := &Factory{Evaluate: evaluate, Streams: streams, stdout: streams.Out, reader: &input.Reader{Stdin: streams.In}}
 	if !showSecrets {
-		w.Masker = w.Secrets
+		f.Masker = f.Secrets
 	}
-	w.showProgress()
-	w.stderr = w.Streams.ErrOut
-	w.Streams.ErrOut = Notices(w.stderr, w.Masker)
-	klog.SetOutput(Notices(w.stderr, w.Secrets)) // beside the progress
-	if f.Objects.Offline() {
-		return w, nil
+	f.showProgress()
+	f.stderr = f.Streams.ErrOut
+	f.Streams.ErrOut = Notices(f.stderr, f.Masker)
+	klog.SetOutput(Notices(f.stderr, f.Secrets)) // beside the progress
+	if evaluate.Objects.Offline() {
+		return f, nil
 	}
 	options := cluster.Options{
-		QPS: f.Client.QPS, Burst: f.Client.Burst,
-		ReadOnly: !writes, ChunkSize: f.Objects.ChunkSize, Waiting: w.progress.Waiting,
+		QPS: evaluate.Client.QPS, Burst: evaluate.Client.Burst,
+		ReadOnly: !writes, ChunkSize: evaluate.Objects.ChunkSize, Waiting: f.progress.Waiting,
 	}
-	if !f.Quiet {
-		options.Warnings = w.Streams.ErrOut
+	if !evaluate.Quiet {
+		options.Warnings = f.Streams.ErrOut
 	}
 	var err error
-	w.Client, err = cluster.New(f.Config, options)
-	return w, err
+	f.Client, err = cluster.New(evaluate.Config, options)
+	return f, err
 }
 
 // Warn prints a warning, unless --quiet is set.
-func (w *Factory) Warn(err error) {
-	if !w.Quiet {
-		fmt.Fprintf(w.Streams.ErrOut, "warning: %v\n", err)
+func (f *Factory) Warn(err error) {
+	if !f.Quiet {
+		fmt.Fprintf(f.Streams.ErrOut, "warning: %v\n", err)
 	}
 }
 
-func (w *Factory) warnAt(origin, text string) { w.Warn(fmt.Errorf("%s: %s", origin, text)) }
+func (f *Factory) warnAt(origin, text string) { f.Warn(fmt.Errorf("%s: %s", origin, text)) }
 
 // Notices returns a writer for messages. It masks the values of Secrets that a masker knows,
 // and escapes what could act on a terminal; a nil masker masks nothing. Each message has to be

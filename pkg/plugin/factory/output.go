@@ -14,12 +14,12 @@ import (
 )
 
 // OutputOptions returns the options of printers, with the context of the run.
-func (w *Factory) OutputOptions(out flags.Output, request engine.Request) output.Options {
-	o := out.Options(w.stdout)
-	o.Out, o.Masker = w.Streams.Out, w.Masker
-	o.Context = output.Context{Version: version.Release(), Operation: string(request.Operation), Namespace: w.oneNamespace()}
-	if w.Client != nil {
-		info := w.Client.Info()
+func (f *Factory) OutputOptions(out flags.Output, request engine.Request) output.Options {
+	o := out.Options(f.stdout)
+	o.Out, o.Masker = f.Streams.Out, f.Masker
+	o.Context = output.Context{Version: version.Release(), Operation: string(request.Operation), Namespace: f.oneNamespace()}
+	if f.Client != nil {
+		info := f.Client.Info()
 		o.Context.Context, o.Context.Server, o.Context.User = info.Context, info.Server, info.User
 		o.Context.Time = time.Now().UTC().Format(time.RFC3339)
 	}
@@ -27,12 +27,12 @@ func (w *Factory) OutputOptions(out flags.Output, request engine.Request) output
 }
 
 // Announce prints, above changes for people, the cluster and the number of policies.
-func (w *Factory) Announce(f *flags.Output, o *preview.Options) {
-	if w.Client == nil || w.Quiet || !formats.ForPeople(f.Format) {
+func (f *Factory) Announce(view *flags.Output, o *preview.Options) {
+	if f.Client == nil || f.Quiet || !formats.ForPeople(view.Format) {
 		return
 	}
 	where := "all namespaces"
-	if namespace := w.oneNamespace(); namespace != "" {
+	if namespace := f.oneNamespace(); namespace != "" {
 		where = "namespace " + namespace
 	}
 	policies := 0
@@ -43,18 +43,18 @@ func (w *Factory) Announce(f *flags.Output, o *preview.Options) {
 			}
 		}
 	}
-	fmt.Fprintf(w.Streams.ErrOut, "On %s, %s: %s\n", w.Client.Info(), where, wording.Plural(policies, "policy"))
+	fmt.Fprintf(f.Streams.ErrOut, "On %s, %s: %s\n", f.Client.Info(), where, wording.Plural(policies, "policy"))
 }
 
 // WriteOptions returns OutputOptions for a run that writes; dryRun says how it
 // rehearses.
-func (w *Factory) WriteOptions(out flags.Output, request engine.Request, dryRun string) output.Options {
-	o := w.OutputOptions(out, request)
+func (f *Factory) WriteOptions(out flags.Output, request engine.Request, dryRun string) output.Options {
+	o := f.OutputOptions(out, request)
 	o.Writes, o.DryRun = true, dryRun
 	return o
 }
 
 // Reports begins the reports; see formats.OpenReports.
-func (w *Factory) Reports(f flags.Report, o output.Options, stdoutTaken bool) (*formats.Reports, error) {
-	return formats.OpenReports(f.Reports, formats.ReportOptions{Options: o, ErrOut: w.stderr, StdoutTaken: stdoutTaken})
+func (f *Factory) Reports(report flags.Report, o output.Options, stdoutTaken bool) (*formats.Reports, error) {
+	return formats.OpenReports(report.Reports, formats.ReportOptions{Options: o, ErrOut: f.stderr, StdoutTaken: stdoutTaken})
 }

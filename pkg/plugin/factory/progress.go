@@ -9,12 +9,12 @@ import (
 
 // showProgress shows the progress of the run on standard error, unless --quiet is set. What is
 // written to the same terminal clears the line first.
-func (w *Factory) showProgress() {
-	if w.Quiet {
+func (f *Factory) showProgress() {
+	if f.Quiet {
 		return
 	}
-	errOut := w.Streams.ErrOut
-	w.progress = progress.New(progress.Options{
+	errOut := f.Streams.ErrOut
+	f.progress = progress.New(progress.Options{
 		Out: errOut, Terminal: printers.IsTerminal(errOut),
 		Width: func() int {
 			if size := (term.TTY{Out: errOut}).GetSize(); size != nil && size.Width > 0 {
@@ -23,8 +23,8 @@ func (w *Factory) showProgress() {
 			return 80
 		},
 	})
-	w.Streams.ErrOut = w.progress.Beside(errOut)
-	if printers.IsTerminal(w.stdout) {
-		w.Streams.Out = w.progress.Beside(w.stdout)
+	f.Streams.ErrOut = f.progress.Beside(errOut)
+	if printers.IsTerminal(f.stdout) {
+		f.Streams.Out = f.progress.Beside(f.stdout)
 	}
 }

@@ -16,12 +16,12 @@ import (
 )
 
 // Recorded describes the run that is about to be evaluated, so that it can be repeated.
-func (w *Factory) Recorded(ctx context.Context, args []string, o *preview.Options) (plan.Run, error) {
-	here, err := w.Here(ctx)
+func (f *Factory) Recorded(ctx context.Context, args []string, o *preview.Options) (plan.Run, error) {
+	here, err := f.Here(ctx)
 	if err != nil {
 		return plan.Run{}, err
 	}
-	choice, err := w.choice(args, o)
+	choice, err := f.choice(args, o)
 	if err != nil {
 		return plan.Run{}, err
 	}
@@ -32,11 +32,11 @@ func (w *Factory) Recorded(ctx context.Context, args []string, o *preview.Option
 
 // Here identifies the cluster: by the UID of the Namespace kube-system, or by the server's
 // address alone for users who may not read it.
-func (w *Factory) Here(ctx context.Context) (plan.Cluster, error) {
-	info := w.Client.Info()
+func (f *Factory) Here(ctx context.Context) (plan.Cluster, error) {
+	info := f.Client.Info()
 	out := plan.Cluster{Server: info.Server, Context: info.Context, User: info.User}
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: metav1.NamespaceSystem}
-	system, err := cluster.RetryingClient{Client: w.Client}.Get(ctx, key)
+	system, err := cluster.RetryingClient{Client: f.Client}.Get(ctx, key)
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
 	case err != nil:
@@ -48,16 +48,16 @@ func (w *Factory) Here(ctx context.Context) (plan.Cluster, error) {
 }
 
 // choice returns what the user chose, with what follows from the kubeconfig.
-func (w *Factory) choice(args []string, o *preview.Options) (plan.Choice, error) {
-	scope, err := w.scope(o.World.Mapper, args, o.Request)
+func (f *Factory) choice(args []string, o *preview.Options) (plan.Choice, error) {
+	scope, err := f.scope(o.World.Mapper, args, o.Request)
 	if err != nil {
 		return plan.Choice{}, err
 	}
 	return plan.Choice{
 		Types: args, Namespace: scope.Namespace, ClusterScoped: scope.ClusterScoped,
-		Selector: w.Objects.Selector, FieldSelector: w.Objects.FieldSelector,
+		Selector: f.Objects.Selector, FieldSelector: f.Objects.FieldSelector,
 		Operation: o.Request.Operation, User: o.Request.User.Username, Groups: o.Request.User.Groups,
-		Only: o.Rules.Only, Skip: o.Rules.Skip, Annotate: w.Annotate, FromCluster: w.Policies.FromCluster,
-		AllowHTTP: w.Context.AllowHTTP, AllowRegistry: w.Context.AllowRegistry,
+		Only: o.Rules.Only, Skip: o.Rules.Skip, Annotate: f.Annotate, FromCluster: f.Policies.FromCluster,
+		AllowHTTP: f.Context.AllowHTTP, AllowRegistry: f.Context.AllowRegistry,
 	}, nil
 }

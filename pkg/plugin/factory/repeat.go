@@ -19,8 +19,8 @@ import (
 
 // CheckRun returns an error if a recorded run cannot be continued: on another cluster, by
 // another version, or when it is older than maxAge. A maxAge of 0 allows any age.
-func (w *Factory) CheckRun(ctx context.Context, run *plan.Run, maxAge time.Duration) error {
-	here, err := w.Here(ctx)
+func (f *Factory) CheckRun(ctx context.Context, run *plan.Run, maxAge time.Duration) error {
+	here, err := f.Here(ctx)
 	if err != nil {
 		return err
 	}
@@ -31,8 +31,8 @@ func (w *Factory) CheckRun(ctx context.Context, run *plan.Run, maxAge time.Durat
 // run: its policies, its choice of objects, its clock and its seed. Installed policies are read
 // again; the error is a *plan.OtherPoliciesError if they have changed. What policies may access
 // outside of the cluster has to be allowed again: a file cannot grant it.
-func (w *Factory) Repeat(ctx context.Context, run *plan.Run) (*preview.Options, error) {
-	if err := w.checkGrants(&run.Choice); err != nil {
+func (f *Factory) Repeat(ctx context.Context, run *plan.Run) (*preview.Options, error) {
+	if err := f.checkGrants(&run.Choice); err != nil {
 		return nil, err
 	}
 	o := &preview.Options{
@@ -40,38 +40,38 @@ func (w *Factory) Repeat(ctx context.Context, run *plan.Run) (*preview.Options, 
 			Dialects: dialects.All(),
 			Rules:    engine.RuleFilter{Only: run.Choice.Only, Skip: run.Choice.Skip},
 		},
-		Annotate: run.Choice.Annotate, ErrOut: w.Streams.ErrOut,
+		Annotate: run.Choice.Annotate, ErrOut: f.Streams.ErrOut,
 		Request: engine.Request{
 			Operation: run.Choice.Operation,
 			User:      engine.UserInfo{Username: run.Choice.User, Groups: run.Choice.Groups},
 		},
 		World: &engine.World{
 			Now: run.Created, Seed: run.Seed, Limits: engine.DefaultLimits(), Memo: &engine.Memo{},
-			Reader: w.Client, Raw: w.Client, Access: cluster.NewAuthorizer(w.Client), Mapper: w.Client.Mapper(),
+			Reader: f.Client, Raw: f.Client, Access: cluster.NewAuthorizer(f.Client), Mapper: f.Client.Mapper(),
 		},
 	}
-	grant(&w.Context, o.World)
+	grant(&f.Context, o.World)
 	var err error
-	if o.Documents, err = w.recordedDocuments(ctx, run, o); err != nil {
+	if o.Documents, err = f.recordedDocuments(ctx, run, o); err != nil {
 		return nil, err
 	}
 	scope, err := recordedScope(o, &run.Choice)
 	if err != nil {
 		return nil, err
 	}
-	o.Objects = w.source(ctx, scope)
-	w.unread.count(o)
-	w.learn(o)
+	o.Objects = f.source(ctx, scope)
+	f.unread.count(o)
+	f.learn(o)
 	return o, nil
 }
 
-func (w *Factory) checkGrants(c *plan.Choice) error {
+func (f *Factory) checkGrants(c *plan.Choice) error {
 	for _, g := range []struct {
 		flag       string
 		was, typed bool
 	}{
-		{"--allow-http", c.AllowHTTP, w.Context.AllowHTTP},
-		{"--allow-registry", c.AllowRegistry, w.Context.AllowRegistry},
+		{"--allow-http", c.AllowHTTP, f.Context.AllowHTTP},
+		{"--allow-registry", c.AllowRegistry, f.Context.AllowRegistry},
 	} {
 		if g.was != g.typed {
 			return fmt.Errorf("%s must be the same as when the changes were planned: %t", g.flag, g.was)
@@ -80,9 +80,9 @@ func (w *Factory) checkGrants(c *plan.Choice) error {
 	return nil
 }
 
-func (w *Factory) recordedDocuments(ctx context.Context, run *plan.Run, o *preview.Options) ([]engine.Document, error) {
+func (f *Factory) recordedDocuments(ctx context.Context, run *plan.Run, o *preview.Options) ([]engine.Document, error) {
 	if run.Choice.FromCluster {
-		installed, unread := w.Client.PolicyDocuments(ctx, besidePolicies(o.Dialects))
+		installed, unread := f.Client.PolicyDocuments(ctx, besidePolicies(o.Dialects))
 		if len(unread) > 0 {
 			return nil, &input.ClusterError{Errs: unread}
 		}
@@ -90,7 +90,7 @@ func (w *Factory) recordedDocuments(ctx context.Context, run *plan.Run, o *previ
 	}
 	// Which inputs the cluster's engines use depends on the dialects in use.
 	o.Documents = run.Recorded()
-	return run.Restore(w.installedInputs(ctx, o))
+	return run.Restore(f.installedInputs(ctx, o))
 }
 
 func recordedScope(o *preview.Options, c *plan.Choice) (engine.Scope, error) {

@@ -15,8 +15,8 @@ import (
 )
 
 // namespace is the one that -n names, else the current one of the kubeconfig.
-func (w *Factory) namespace() string {
-	ns, _, err := w.Config.ToRawKubeConfigLoader().Namespace()
+func (f *Factory) namespace() string {
+	ns, _, err := f.Config.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return "default" // manifests need no kubeconfig; a cluster fails on it by itself
 	}
@@ -26,10 +26,10 @@ func (w *Factory) namespace() string {
 // scope follows kubectl get: the current namespace, that of -n, or all with -A.
 // Objects without a namespace are left out only when -n asks for one. Manifests
 // are all evaluated unless -n chooses among them.
-func (w *Factory) scope(mapper meta.RESTMapper, args []string, request engine.Request) (engine.Scope, error) {
-	scope := engine.Scope{ClusterScoped: !w.namespaceTyped() || w.Objects.AllNamespaces, Namespace: w.oneNamespace(), Request: request}
+func (f *Factory) scope(mapper meta.RESTMapper, args []string, request engine.Request) (engine.Scope, error) {
+	scope := engine.Scope{ClusterScoped: !f.namespaceTyped() || f.Objects.AllNamespaces, Namespace: f.oneNamespace(), Request: request}
 	var err error
-	if scope.Labels, scope.Fields, err = w.Objects.Selectors(); err != nil {
+	if scope.Labels, scope.Fields, err = f.Objects.Selectors(); err != nil {
 		return scope, err
 	}
 	scope.Only, err = Resolve(mapper, args)
@@ -47,11 +47,11 @@ func (e *noNamespaceError) Error() string {
 // checkNamespace returns an error for a namespace that does not exist: "nothing would change"
 // would be misleading. It cannot check for a user who may not read it. Cluster-scoped types need
 // no namespace.
-func (w *Factory) checkNamespace(ctx context.Context, mapper meta.RESTMapper, scope engine.Scope) error {
-	if w.Client == nil || scope.Namespace == "" || (len(scope.Only) > 0 && !slices.ContainsFunc(scope.Only, namespacedBy(mapper))) {
+func (f *Factory) checkNamespace(ctx context.Context, mapper meta.RESTMapper, scope engine.Scope) error {
+	if f.Client == nil || scope.Namespace == "" || (len(scope.Only) > 0 && !slices.ContainsFunc(scope.Only, namespacedBy(mapper))) {
 		return nil
 	}
-	_, err := w.Client.Get(ctx, engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: scope.Namespace})
+	_, err := f.Client.Get(ctx, engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: scope.Namespace})
 	switch {
 	case apierrors.IsNotFound(err):
 		return &noNamespaceError{Namespace: scope.Namespace}
@@ -69,41 +69,41 @@ func namespacedBy(mapper meta.RESTMapper) func(engine.ObjectKey) bool {
 	}
 }
 
-func (w *Factory) namespaceTyped() bool {
-	return w.Config.Namespace != nil && *w.Config.Namespace != ""
+func (f *Factory) namespaceTyped() bool {
+	return f.Config.Namespace != nil && *f.Config.Namespace != ""
 }
 
 // oneNamespace returns the only namespace that the run reads, or "" for all.
-func (w *Factory) oneNamespace() string {
-	if w.Objects.AllNamespaces || (w.Objects.Offline() && !w.namespaceTyped()) {
+func (f *Factory) oneNamespace() string {
+	if f.Objects.AllNamespaces || (f.Objects.Offline() && !f.namespaceTyped()) {
 		return ""
 	}
-	return w.namespace()
+	return f.namespace()
 }
 
-func (w *Factory) source(ctx context.Context, scope engine.Scope) engine.Source {
-	if w.snapshot != nil {
-		return w.snapshot.Source(scope)
+func (f *Factory) source(ctx context.Context, scope engine.Scope) engine.Source {
+	if f.snapshot != nil {
+		return f.snapshot.Source(scope)
 	}
-	return w.Client.Source(scope, cluster.SourceOptions{Filters: w.resourceFilters(ctx), Warn: w.Warn, Listed: w.progress.Listed})
+	return f.Client.Source(scope, cluster.SourceOptions{Filters: f.resourceFilters(ctx), Warn: f.Warn, Listed: f.progress.Listed})
 }
 
 // resourceFilters returns Kyverno's resource filters, which are read once. An error is reported
 // only if Kyverno is installed.
-func (w *Factory) resourceFilters(ctx context.Context) cluster.Filters {
-	if w.filtersRead {
-		return w.filters
+func (f *Factory) resourceFilters(ctx context.Context) cluster.Filters {
+	if f.filtersRead {
+		return f.filters
 	}
-	w.filtersRead = true
+	f.filtersRead = true
 	var err error
-	if w.filters, err = w.Client.ResourceFilters(ctx); err == nil {
-		return w.filters
+	if f.filters, err = f.Client.ResourceFilters(ctx); err == nil {
+		return f.filters
 	}
 	for _, kind := range rbac.KyvernoKinds() {
-		if _, missing := w.Client.Mapper().RESTMapping(kind); missing == nil {
-			w.leave(fmt.Errorf("cannot read which objects Kyverno ignores: %w", err))
+		if _, missing := f.Client.Mapper().RESTMapping(kind); missing == nil {
+			f.leave(fmt.Errorf("cannot read which objects Kyverno ignores: %w", err))
 			break
 		}
 	}
-	return w.filters
+	return f.filters
 }

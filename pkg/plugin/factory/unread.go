@@ -18,15 +18,15 @@ type unreadInputs struct {
 // leave reports an input that is not used. Few users may read all of them, so that a refusal is
 // only a warning, which --quiet does not suppress and the summary counts. Any other error leaves
 // the run incomplete.
-func (w *Factory) leave(err error) {
+func (f *Factory) leave(err error) {
 	err = fmt.Errorf("%w; evaluated as if there were none", err)
 	if apierrors.IsForbidden(err) {
-		fmt.Fprintf(w.Streams.ErrOut, "warning: %v\n", err)
-		w.unread.forbidden++
+		fmt.Fprintf(f.Streams.ErrOut, "warning: %v\n", err)
+		f.unread.forbidden++
 		return
 	}
-	fmt.Fprintf(w.Streams.ErrOut, "error: %v\n", err)
-	w.unread.failed = append(w.unread.failed, err)
+	fmt.Fprintf(f.Streams.ErrOut, "error: %v\n", err)
+	f.unread.failed = append(f.unread.failed, err)
 }
 
 // count copies the counts to a run.
