@@ -64,7 +64,7 @@ func examples(t *testing.T) []example {
 
 // Every command that does something shows how, and every line of it is one that
 // the command takes.
-func TestExamplesOfTheHelpAreCommandLines(t *testing.T) {
+func TestHelpExamplesParse(t *testing.T) {
 	all := examples(t)
 	for _, e := range all {
 		c, rest, err := newRoot(new(bytes.Buffer), new(bytes.Buffer)).Find(e.args)
@@ -99,7 +99,7 @@ func (e example) needsCluster() bool {
 	return !slices.Contains(e.args, "-f")
 }
 
-func TestExamplesOnFilesRun(t *testing.T) {
+func TestHelpExamplesRun(t *testing.T) {
 	all := examples(t)
 	archive, err := txtar.ParseFile("testdata/examples.txtar")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 // A shell makes 130 of a program that Ctrl-C has ended; so do all commands.
-func TestAnInterruptedRunSaysHowFarItCame(t *testing.T) {
+func TestInterrupt(t *testing.T) {
 	dir := t.TempDir()
 	policy := write(t, dir, "policy.yaml", `{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r, match: {any: [{resources: {kinds: [ConfigMap]}}]}, mutate: {patchStrategicMerge: {data: {a: b}}}}]}}`)
 	var many strings.Builder

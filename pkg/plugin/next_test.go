@@ -13,7 +13,7 @@ import (
 
 // Whatever flags a preview had, the commands that it says to type next understand
 // those that they get.
-func TestTheCommandsToTypeNextHaveOnlyFlagsThatTheyKnow(t *testing.T) {
+func TestNextCommandFlags(t *testing.T) {
 	_, preview := previewCommand(t)
 	preview.Flags().VisitAll(func(f *pflag.Flag) {
 		t.Run(f.Name, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestTheCommandsToTypeNextHaveOnlyFlagsThatTheyKnow(t *testing.T) {
 	})
 }
 
-func TestNoCommandToTypeNextReadsStandardInputAgain(t *testing.T) {
+func TestNextCommandStandardInput(t *testing.T) {
 	_, preview := previewCommand(t)
 	if err := preview.ParseFlags([]string{"-p", "policy.yaml", "-p", "-"}); err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ func (m *messages) Create(_ context.Context, u *unstructured.Unstructured) error
 
 // A write leaves events of the rules that another object set off, each once, and
 // numbers of all rules that changed the object.
-func TestWhatAWriteLeavesBehind(t *testing.T) {
+func TestApplyEventsAndMetrics(t *testing.T) {
 	web := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Namespace: "shop", Name: "web"}
 	trigger := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Secret"}, Version: "v1", Namespace: "shop", Name: "s"}
 	step := func(rule string, by engine.ObjectKey, o engine.Outcome) engine.Step {

@@ -96,7 +96,7 @@ func TestAuthorizeAsksOnce(t *testing.T) {
 	}
 }
 
-func TestAuthorizeTellsWhoMayNotAsk(t *testing.T) {
+func TestAuthorizeForbidden(t *testing.T) {
 	s := &server{err: apierrors.NewForbidden(schema.GroupResource{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}, "", errors.New("no"))}
 	a := cluster.NewAuthorizer(s)
 	for range 2 { // the second one is not asked again

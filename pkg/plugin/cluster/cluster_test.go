@@ -90,7 +90,7 @@ func stream(t *testing.T, src engine.Source, selections ...engine.Selection) (na
 	return names, errs
 }
 
-func TestAForbiddenListingIsPartial(t *testing.T) {
+func TestSourceForbiddenListing(t *testing.T) {
 	client := newServer(t, map[string]answer{
 		configMaps + "limit=500":        status(http.StatusForbidden, "Forbidden", ""),
 		"GET /api/v1/secrets?limit=500": page("", "token"),
@@ -105,7 +105,7 @@ func TestAForbiddenListingIsPartial(t *testing.T) {
 	}
 }
 
-func TestWhatEndsAStream(t *testing.T) {
+func TestSourceErrors(t *testing.T) {
 	scope := engine.Scope{Only: []engine.ObjectKey{{GroupKind: schema.GroupKind{Kind: "Unheard"}}}}
 	client := newServer(t, nil).client(t, cluster.Options{})
 	_, err := stream(t, client.Source(scope, cluster.SourceOptions{}), engine.Selection{Kind: "ConfigMap"})
@@ -132,7 +132,7 @@ func TestWhatEndsAStream(t *testing.T) {
 	}
 }
 
-func TestAKindThatNobodyServesIsAWarning(t *testing.T) {
+func TestSourceUnservedKind(t *testing.T) {
 	client := newServer(t, map[string]answer{configMaps + "limit=500": page("", "a")}).client(t, cluster.Options{})
 	var warnings []string
 	source := client.Source(engine.Scope{}, cluster.SourceOptions{Warn: func(err error) { warnings = append(warnings, err.Error()) }})
@@ -145,7 +145,7 @@ func TestAKindThatNobodyServesIsAWarning(t *testing.T) {
 	}
 }
 
-func TestNumbersKeepTheirRules(t *testing.T) {
+func TestDecodeNumbers(t *testing.T) {
 	client := newServer(t, map[string]answer{"GET /api/v1/namespaces/shop/configmaps/n": {
 		body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"n"},"n":[1,1.5,9223372036854775807,9223372036854775808,1e3]}`,
 	}}).client(t, cluster.Options{})
@@ -163,7 +163,7 @@ func key(namespace, name string) engine.ObjectKey {
 	return engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: namespace, Name: name}
 }
 
-func TestNamesCannotReachOtherPaths(t *testing.T) {
+func TestGetChecksNames(t *testing.T) {
 	server := newServer(t, nil)
 	client := server.client(t, cluster.Options{})
 	below := func(subresource string) engine.ObjectKey {
@@ -187,7 +187,7 @@ func TestNamesCannotReachOtherPaths(t *testing.T) {
 	}
 }
 
-func TestDiscoveryIsRefreshedOnceOnly(t *testing.T) {
+func TestDiscoveryRefreshesOnce(t *testing.T) {
 	server := newServer(t, nil)
 	client := server.client(t, cluster.Options{})
 	unknown := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Unheard"}, Name: "a"}
@@ -202,7 +202,7 @@ func TestDiscoveryIsRefreshedOnceOnly(t *testing.T) {
 	}
 }
 
-func TestPatchIsStrictAndNamesItsManager(t *testing.T) {
+func TestPatchParameters(t *testing.T) {
 	server := newServer(t, map[string]answer{
 		"PATCH /api/v1/namespaces/shop/configmaps/a?dryRun=All&fieldManager=m&fieldValidation=Strict&force=true": {
 			body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`,
@@ -240,7 +240,7 @@ func TestCreateSendsToTheNamespace(t *testing.T) {
 	}
 }
 
-func TestPoliciesAreReadInThePreferredVersion(t *testing.T) {
+func TestPolicyDocumentsPreferredVersion(t *testing.T) {
 	client := newServer(t, map[string]answer{
 		"GET /apis/kyverno.io/v1/clusterpolicies?limit=500": {body: `{"items":[{"metadata":{"name":"p"}}]}`},
 	}).client(t, cluster.Options{})
@@ -292,7 +292,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-func TestResourceFiltersDropWhatWasNotNamed(t *testing.T) {
+func TestResourceFilters(t *testing.T) {
 	client := newServer(t, map[string]answer{
 		"GET /api/v1/namespaces/kyverno/configmaps/kyverno": {body: `{"data":{"resourceFilters":"[ConfigMap,shop,b]"}}`},
 		configMaps + "limit=500":                            page("", "a", "b"),
@@ -312,7 +312,7 @@ func TestResourceFiltersDropWhatWasNotNamed(t *testing.T) {
 	}
 }
 
-func TestPoliciesMayOnlyReadAndAsk(t *testing.T) {
+func TestRawRefusesWrites(t *testing.T) {
 	const review = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 	for _, c := range []struct {
 		method, target string

@@ -53,7 +53,7 @@ func TestSplitReadsWhatASelectionNeeds(t *testing.T) {
 	}
 }
 
-func TestWhatFollowsIsUnknownUnlessTheServerSaysSo(t *testing.T) {
+func TestSplitRemaining(t *testing.T) {
 	for body, want := range map[string]int64{
 		`{"metadata":{"continue":"next","remainingItemCount":9500}}`: 9500,
 		`{"metadata":{"continue":"next"}}`:                           -1,

@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 )
 
-func TestArgumentsNameTypesAndObjects(t *testing.T) {
+func TestResolve(t *testing.T) {
 	apps, core := schema.GroupVersion{Group: "apps", Version: "v1"}, schema.GroupVersion{Version: "v1"}
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(apps.WithKind("Deployment"), meta.RESTScopeNamespace)

@@ -9,7 +9,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-func TestAFileIsWrittenForOneFlagAndNotOverWhatIsRead(t *testing.T) {
+func TestCheckFiles(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
 		want string
@@ -45,7 +45,7 @@ func TestAFileIsWrittenForOneFlagAndNotOverWhatIsRead(t *testing.T) {
 }
 
 // The journal of an undo, and the plan that is shown, are named without a flag.
-func TestAFileIsNotWrittenOverAnArgument(t *testing.T) {
+func TestCheckFilesOfArguments(t *testing.T) {
 	set := pflag.NewFlagSet("undo", pflag.ContinueOnError)
 	report := flags.Report{}
 	report.AddFlags(set, "junit")

@@ -10,7 +10,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
 )
 
-func TestTheAdviceIsWhatWouldWork(t *testing.T) {
+func TestCollectorHint(t *testing.T) {
 	unchanged, failed := engine.Change{Before: &unstructured.Unstructured{}}, engine.Change{Steps: []engine.Step{{Outcome: engine.Failed}}}
 	ready := changed(engine.Step{Outcome: engine.Changed})
 	created := changed(engine.Step{Outcome: engine.Changed, AsCreated: true})

@@ -8,7 +8,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
 )
 
-func TestADocumentThatDoesNotSayIsWhatTheInputImplies(t *testing.T) {
+func TestReadImpliedType(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"a: 1", "v1 Implied"},
 		{"{apiVersion: v2, kind: Own}", "v2 Own"},

@@ -120,7 +120,7 @@ func readString(t *testing.T, text string) (string, map[string]any) {
 
 const header = "apiVersion: v1\nkind: ConfigMap\n"
 
-func TestValuesAreThoseOfKubectl(t *testing.T) {
+func TestReadValuesAsKubectl(t *testing.T) {
 	for _, text := range []string{
 		"a: 1", "a: -7", "a: 0644", "a: 0o644", "a: 0x1F", "a: 1_000", "a: 1.0", "a: 1.5", "a: 1e3", "a: 1e30", "a: .5",
 		"a: 9223372036854775807", "a: 9223372036854775808", "a: 18446744073709551616", "a: '1'", "a: !!str 1",
@@ -146,7 +146,7 @@ func TestValuesAreThoseOfKubectl(t *testing.T) {
 	}
 }
 
-func TestLineEndsAndMarksOfOtherSystems(t *testing.T) {
+func TestReadLineEndings(t *testing.T) {
 	const object = "apiVersion: v1\r\nkind: ConfigMap\r\nmetadata:\r\n  name: a\r\ndata: {a: |-\r\n"
 	text := "\uFEFF# c\r\n---\r\n" + strings.TrimSuffix(object, "data: {a: |-\r\n") + "---\r\n\uFEFF" + header + "metadata: {name: b}"
 	got := report(&Reader{Stdin: strings.NewReader(text)}, Files{Paths: []string{"-"}})
@@ -158,7 +158,7 @@ func TestLineEndsAndMarksOfOtherSystems(t *testing.T) {
 	}
 }
 
-func TestStandardInputIsReadOnce(t *testing.T) {
+func TestReadStandardInputOnce(t *testing.T) {
 	r := &Reader{Stdin: strings.NewReader(header)}
 	got := report(r, Files{Paths: []string{"-", "-"}})
 	if want := "stdin:1: ConfigMap \nerror: stdin: standard input can be read only once: \"-\" was given twice\n"; got != want {
@@ -169,7 +169,7 @@ func TestStandardInputIsReadOnce(t *testing.T) {
 	}
 }
 
-func TestLinksInDirectories(t *testing.T) {
+func TestReadLinks(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "..data", "a.yaml"), header+"metadata: {name: a}")
 	for link, target := range map[string]string{"a.yaml": "..data/a.yaml", "loop": ".", "gone.yaml": "nothing"} {
@@ -215,7 +215,7 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-func TestCancelledRead(t *testing.T) {
+func TestReadCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	r := &Reader{Stdin: strings.NewReader(strings.Repeat(header+"---\n", 3))}
@@ -235,7 +235,7 @@ func TestCancelledRead(t *testing.T) {
 }
 
 // Go panics where an iterator goes on after the loop has ended.
-func TestStoppedReadReadsNoFurther(t *testing.T) {
+func TestReadStopped(t *testing.T) {
 	reader := &Reader{Stdin: strings.NewReader(header + "---\n" + header)}
 	n := 0
 	for _, err := range reader.Read(t.Context(), Files{Paths: []string{"-", "-"}}) {

@@ -54,7 +54,7 @@ func installed(names ...string) func(context.Context) ([]engine.Document, []erro
 
 func stdin(text string) *Reader { return &Reader{Stdin: strings.NewReader(text)} }
 
-func TestLoadDirectory(t *testing.T) {
+func TestPoliciesLoadDirectory(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/policies/policies.txtar")
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestLoadDirectory(t *testing.T) {
 	}
 }
 
-func TestFileBeatsCluster(t *testing.T) {
+func TestPoliciesLoadFileReplacesInstalled(t *testing.T) {
 	got, err := load(t, Policies{
 		Paths: []string{"-"}, Reader: stdin("{apiVersion: example.io/v1, kind: Rule, metadata: {name: b}}"),
 		FromCluster: installed("a", "b", "c"),
@@ -97,7 +97,7 @@ func TestFileBeatsCluster(t *testing.T) {
 	}
 }
 
-func TestNothingToEvaluate(t *testing.T) {
+func TestPoliciesLoadNothing(t *testing.T) {
 	namespace := "{apiVersion: v1, kind: Namespace, metadata: {name: a}}"
 	cases := []struct {
 		name   string
@@ -118,7 +118,7 @@ func TestNothingToEvaluate(t *testing.T) {
 	}
 }
 
-func TestBrokenDocumentsAreErrorsBesideTheOthers(t *testing.T) {
+func TestPoliciesLoadBroken(t *testing.T) {
 	got, err := load(t, Policies{
 		Paths:  []string{"-"},
 		Reader: stdin("{apiVersion: example.io/v1, kind: Rule, metadata: {name: a}}\n---\na: [\n"),
@@ -132,7 +132,7 @@ func TestBrokenDocumentsAreErrorsBesideTheOthers(t *testing.T) {
 	}
 }
 
-func TestClusterThatCannotBeRead(t *testing.T) {
+func TestPoliciesLoadClusterError(t *testing.T) {
 	lost, refused := errors.New("connection lost"), errors.New("forbidden")
 	rules, exceptions := &engine.UnreadableError{What: "rules.example.io", Err: refused}, &engine.UnreadableError{What: "exceptions.example.io", Err: refused}
 	for _, c := range []struct {

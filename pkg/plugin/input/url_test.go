@@ -55,7 +55,7 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-func TestURLsNeedLeave(t *testing.T) {
+func TestURLsNotAllowed(t *testing.T) {
 	_, err := new(Reader).ReadAll(context.Background(), Files{Paths: []string{"http://me:secret@127.0.0.1:1/a.yaml"}})
 	var located *Error
 	if !errors.As(err, &located) || located.Path != "http://me:xxxxx@127.0.0.1:1/a.yaml" {

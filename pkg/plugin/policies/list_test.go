@@ -66,7 +66,7 @@ func printed(t *testing.T, format string, l policies.List) string {
 }
 
 // The schema knows every field that a list can have, and no other.
-func TestListsAreAsTheirSchemaSays(t *testing.T) {
+func TestListSchema(t *testing.T) {
 	schema, err := jsonschema.NewCompiler().Compile(published)
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func fields(v any, parent, below string, into map[string]bool) {
 }
 
 // Whatever a language writes, a kind reads the same in every row.
-func TestKindsAreNamedInOneWay(t *testing.T) {
+func TestBuilderNamesKinds(t *testing.T) {
 	crd := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "services.serving.example"},
 		"spec": map[string]any{
@@ -159,7 +159,7 @@ func TestKindsAreNamedInOneWay(t *testing.T) {
 }
 
 // Hundreds of installed policies are hundreds of objects and one thing to know.
-func TestWhatIsTheSameForManyPoliciesIsToldOnce(t *testing.T) {
+func TestPrintDeprecationsOnce(t *testing.T) {
 	b := policies.NewBuilder()
 	for _, name := range []string{"a", "b", "c"} {
 		b.Policy("kyverno", clusterPolicy(name))

@@ -101,7 +101,7 @@ func compile(p preview.Policies) compiled {
 	return out
 }
 
-func TestCompileGoesOnBesideWhatIsBroken(t *testing.T) {
+func TestCompileBrokenPolicies(t *testing.T) {
 	const ofPolicy, ofRule = "f.yaml:1: Words broken: is broken", "f.yaml:1: Words half, rule broken: is broken"
 	documents := []engine.Document{
 		document("Words", "broken", ""), document("Words", "half", "good broken"), document("Words", "empty", ""),
@@ -142,7 +142,7 @@ func TestCompileGoesOnBesideWhatIsBroken(t *testing.T) {
 
 // A typing error must not look like a policy that changes nothing, and much less
 // apply what was to be left out.
-func TestAChoiceThatNamesNothingIsRefused(t *testing.T) {
+func TestCompileUnknownChoice(t *testing.T) {
 	documents := []engine.Document{document("Words", "p", "a b broken"), document("Words", "empty", ""), document("Words", "broken", "")}
 	for name, c := range map[string]struct {
 		rules engine.RuleFilter
@@ -174,7 +174,7 @@ func TestAChoiceThatNamesNothingIsRefused(t *testing.T) {
 	}
 }
 
-func TestConcerns(t *testing.T) {
+func TestWants(t *testing.T) {
 	ofPolicy := &engine.CompileError{Policy: "Words p"}
 	ofRule := &engine.CompileError{Policy: "Words p", Rule: "a"}
 	for name, c := range map[string]struct {
@@ -202,7 +202,7 @@ func TestConcerns(t *testing.T) {
 }
 
 // Beside a cluster, nothing reads the other objects of a policy's file.
-func TestInUseAreTheDocumentsOfDialectsWithAPolicy(t *testing.T) {
+func TestInUse(t *testing.T) {
 	policy, exception, foreign := document("Words", "p", "a"), document("Exception", "x", ""), document("Secret", "s", "")
 	for name, c := range map[string]struct {
 		documents []engine.Document

@@ -18,7 +18,7 @@ func forbidden(name string) error {
 	return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, name, errors.New("no"))
 }
 
-func TestARefusedRequestTellsItsPermission(t *testing.T) {
+func TestForbidden(t *testing.T) {
 	for _, c := range []struct {
 		name, method, path, object string
 		want                       rbac.Need
@@ -43,7 +43,7 @@ func TestARefusedRequestTellsItsPermission(t *testing.T) {
 	}
 }
 
-func TestOtherErrorsLackNoPermission(t *testing.T) {
+func TestForbiddenOtherErrors(t *testing.T) {
 	for _, err := range []error{nil, errors.New("forbidden"), apierrors.NewUnauthorized("no")} {
 		if got := rbac.Forbidden(err, "GET", "/api/v1/pods"); got != err { //nolint:errorlint // the very same
 			t.Errorf("%v becomes %v", err, got)
@@ -56,7 +56,7 @@ func TestOtherErrorsLackNoPermission(t *testing.T) {
 }
 
 // Each line of a hint can stand in a role as it is.
-func TestTheHintIsMadeOfRules(t *testing.T) {
+func TestLackingHint(t *testing.T) {
 	var lacking rbac.Lacking
 	lacking.Of(fmt.Errorf("reading: %w", errors.Join(
 		&engine.UnreadableError{What: "pods", Err: rbac.Forbidden(forbidden(""), "GET", "/api/v1/namespaces/shop/pods")},

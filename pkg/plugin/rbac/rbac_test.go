@@ -133,7 +133,7 @@ func asking(method, path string) engine.Description {
 
 // Who may patch these kinds decides what others may do: a wildcard is not to hand
 // that out unseen.
-func TestWildcardsThatReachRulingKindsAreTold(t *testing.T) {
+func TestNeedsNotesWildcards(t *testing.T) {
 	everything := engine.Selection{Group: "*", Kind: "*"}
 	roles := engine.Selection{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}
 	for _, c := range []struct {
@@ -160,7 +160,7 @@ func TestWildcardsThatReachRulingKindsAreTold(t *testing.T) {
 	}
 }
 
-func TestInputsOfTheClusterAreRead(t *testing.T) {
+func TestNeedsOfInputs(t *testing.T) {
 	exceptions := schema.GroupVersion{Group: "kyverno.io", Version: "v2"}
 	run := rbac.Run{
 		Served: append(
@@ -181,7 +181,7 @@ func TestInputsOfTheClusterAreRead(t *testing.T) {
 }
 
 // What is written with comments reads as what is written without.
-func TestYAMLAndJSONSayTheSame(t *testing.T) {
+func TestPrintYAMLAndJSONAgree(t *testing.T) {
 	roles := rbac.Roles("it's: # a name", []rbac.Need{
 		{Verb: "list", Group: "apps", Resource: "deployments", Namespace: "shop", Why: "a\nb"},
 		{Verb: "get", Path: "/version", Why: "c"},
