@@ -71,7 +71,7 @@ func cmdUntouched(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // versions lists every object in the script's namespaces with its version.
-// Events count: whoever claims to write nothing writes no events either.
+// Events count: a run that claims to write nothing writes no events either.
 func (s *script) versions(ts *testscript.TestScript) string {
 	const kinds = "configmaps,secrets,services,endpoints,pods,serviceaccounts,events," +
 		"deployments.apps,statefulsets.apps,daemonsets.apps,jobs.batch,cronjobs.batch,roles,rolebindings"

@@ -22,7 +22,7 @@ type document struct {
 
 type docFile struct{ name, text string }
 
-// command is one that the document tells to type. In a sh block that is a line, in
+// command is one that the document has the reader type. In a sh block that is a line, in
 // a console block what stands behind a "$ ", with the output below it. A
 // line that ends with a backslash goes on in the next.
 type command struct {
@@ -53,7 +53,7 @@ func (c *command) notRun() string {
 	return ""
 }
 
-// shows tells whether the document shows this output. A line "..." stands for any
+// shows reports whether the document shows this output. A line "..." stands for any
 // lines.
 func (c *command) shows(got string) bool {
 	pieces := strings.Split("\n"+c.output+"\n", "\n...\n")

@@ -29,7 +29,7 @@ var notRun = map[string]string{
 	"kubectl krew ": "fetches a release from the network",
 }
 
-// TestDocs runs what README.md and docs/*.md tell the reader to type, document by
+// TestDocs runs the commands of README.md and docs/*.md, document by
 // document and in their order, and holds what they say comes of it against what
 // does. Each document has a cluster of its own that holds examples/cluster and
 // testdata/docs/NAME.yaml, and a directory that holds examples and the files that

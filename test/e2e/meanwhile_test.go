@@ -75,7 +75,7 @@ func newInterloper(config *rest.Config, dryRun bool, act func() error) (*httptes
 	})), nil
 }
 
-// kubectlCommand is kubectl as the administrator, whoever the script acts as,
+// kubectlCommand is kubectl as the administrator, whichever user the script acts as,
 // in the script's own namespace.
 func (s *script) kubectlCommand(home string, args ...string) *exec.Cmd {
 	cmd := exec.Command(server.kubectl, append([]string{"--namespace", s.namespaces[0]}, args...)...)

@@ -114,7 +114,7 @@ func compact(v any) string {
 	return string(text)
 }
 
-// describe tells the answers to a case, so that they can be recorded: without
+// describe returns the answers to a case as text, so that they can be recorded: without
 // what is only so in this run.
 func (c *oracleCase) describe(refusals []string, answers []answer) string {
 	var b strings.Builder

@@ -258,7 +258,7 @@ func (s *oracleServer) ask(ctx context.Context, c *oracleCase, before, object *u
 	return a
 }
 
-// premature tells whether the server has yet to read a schema, a parameter or a
+// premature reports whether the server has yet to read a schema, a parameter or a
 // permission.
 func premature(text string) bool {
 	return slices.ContainsFunc([]string{
@@ -271,7 +271,7 @@ func premature(text string) bool {
 // and does not say which.
 const undecodable = "Internal error occurred: strict decoding error: "
 
-// send tells what the server would store if object were sent for before.
+// send returns what the server would store if object were sent to replace before.
 func (s *oracleServer) send(ctx context.Context, c *oracleCase, before, object *unstructured.Unstructured) answer {
 	client, err := s.as(c)
 	if err != nil {

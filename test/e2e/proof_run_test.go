@@ -95,7 +95,7 @@ type ended struct {
 	output string
 }
 
-// brokenOff tells whether the plugin gave up before it had come to every object.
+// brokenOff reports whether the plugin stopped before it had reached every object.
 func (e ended) brokenOff() bool {
 	return strings.HasPrefix(e.output, "error: ") || strings.Contains(e.output, "\nerror: ")
 }
@@ -232,7 +232,7 @@ func (r *proofRun) readJournal(t *testing.T, file string) *journal.Journal {
 	return j
 }
 
-// done tells whether nothing is left to do.
+// done reports whether nothing is left to do.
 func done(j *journal.Journal) bool {
 	n := j.Count()
 	return n[journal.Planned]+n[journal.InDoubt]+n[journal.Partial] == 0

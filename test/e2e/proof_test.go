@@ -27,7 +27,7 @@ var proofRuns = flag.Int("proof-runs", 20, "how many runs TestProof makes, each 
 //
 //   - every object is as after a run without faults, but for what others changed;
 //   - the server has stored one change of each object, and no second one;
-//   - what others changed in the fields of a change is told, and not overwritten.
+//   - what others changed in the fields of a change is reported, and not overwritten.
 //
 // Then `undo` takes the run back, through the same faults and others, after which
 // every object is as it was in the beginning, but for what others changed.

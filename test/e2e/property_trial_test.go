@@ -22,7 +22,7 @@ type propertyKind struct {
 }
 
 // trial is the story of one object. It is data, made from a seed alone, so that
-// it can be told again, and told shorter.
+// it can be replayed, and shortened.
 type trial struct {
 	seed    uint64
 	kind    *propertyKind
@@ -44,7 +44,7 @@ type step struct {
 
 func (s step) ours() bool { return s.by == manager }
 
-// String tells the story.
+// String describes the steps.
 func (t trial) String() string {
 	var b strings.Builder
 	verb := "creates"

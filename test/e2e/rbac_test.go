@@ -18,7 +18,7 @@ import (
 )
 
 // A user with the printed roles can preview and apply. With any one rule less
-// something fails, and what is told names the resource of that rule.
+// something fails, and the error names the resource of that rule.
 func TestPrintedRolesAreEnoughAndNoneTooMany(t *testing.T) {
 	plugin := t.TempDir()
 	if err := buildPlugin(plugin); err != nil {
@@ -102,7 +102,7 @@ func (r *roleTest) kubectl(args ...string) {
 	}
 }
 
-// run runs the plugin and returns its exit code, its output and what it told.
+// run runs the plugin and returns its exit code, its output and its messages.
 func (r *roleTest) run(kubeconfig string, args ...string) (code int, stdout, stderr string) {
 	r.Helper()
 	var out, told bytes.Buffer
@@ -214,7 +214,7 @@ func (r *roleTest) enough(roles []role) {
 	})
 }
 
-// less takes a rule away, and demands that the lack of it is told.
+// less removes a rule, and demands that its absence is reported.
 func (r *roleTest) less(roles []role, i, j int) {
 	r.Helper()
 	rule := roles[i].Rules[j]

@@ -70,7 +70,7 @@ func (s *Snapshot) kinds() []schema.GroupVersionKind {
 	return slices.Compact(all)
 }
 
-// stable tells v1 from v1beta1 and v2alpha1.
+// stable reports whether a version is one like v1, and not like v1beta1 or v2alpha1.
 func stable(version string) bool {
 	return strings.Trim(strings.TrimPrefix(version, "v"), "0123456789") == ""
 }

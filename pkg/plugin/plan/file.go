@@ -79,7 +79,7 @@ func Save(path string, p *Plan, m *redact.Masker) error {
 	return fileError(path, file.Replace(path, file.Private, text))
 }
 
-// CheckFile tells, before a run, whether Save can be expected to work. It leaves
+// CheckFile returns an error if Save cannot be expected to work. It leaves
 // nothing behind. The error is a *FileError.
 func CheckFile(path string) error {
 	if path == "-" {
@@ -91,7 +91,7 @@ func CheckFile(path string) error {
 // errStream reports that a plan is nothing to be piped.
 var errStream = errors.New("a plan is a file, which apply-existing reads: name one")
 
-// fileError is an error of writing a plan. Its path is told once.
+// fileError is an error of writing a plan. It names its path once.
 func fileError(path string, err error) error {
 	var failed *fs.PathError
 	if errors.As(err, &failed) {
@@ -148,7 +148,7 @@ func Load(path string) (*Plan, error) {
 func readBounded(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, errors.Unwrap(err) // the path is told already
+		return nil, errors.Unwrap(err) // the error names the path already
 	}
 	defer f.Close() //nolint:errcheck // it was only read
 	text, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))

@@ -70,7 +70,7 @@ type Choice struct {
 	Annotate bool     `json:"annotate,omitempty"`
 	// FromCluster reports that installed policies were evaluated too.
 	FromCluster bool `json:"fromCluster,omitempty"`
-	// AllowHTTP and AllowRegistry tell what the policies were allowed. A plan
+	// AllowHTTP and AllowRegistry are what the policies were allowed. A plan
 	// grants neither: the user has to when it is applied.
 	AllowHTTP     bool `json:"allowHTTP,omitempty"`
 	AllowRegistry bool `json:"allowRegistry,omitempty"`

@@ -22,7 +22,7 @@ type Reversal struct {
 	Journal *journal.Journal
 	Objects []Object // of the journal, those that are to be put back
 	Schemas engine.Reader
-	// Executor writes. Its Writer is told to read no stale state, and to send what
+	// Executor writes. Its Writer is set to read no stale state, and to send what
 	// takes no ownership.
 	Executor *apply.Executor
 	// Found is given what would be put back of each object, and Previewed what that
@@ -114,7 +114,7 @@ func (r *Reversal) change(ctx context.Context, of *Object) (*engine.Change, erro
 	return c, nil
 }
 
-// restore fills a change with what is put back, and tells what is not.
+// restore fills a change with the values that are restored, and reports those that are not.
 func (r *Reversal) restore(ctx context.Context, c *engine.Change, of *Object, live *unstructured.Unstructured) {
 	put := of.Restore(live)
 	typ := diff.TypeOf(ctx, r.Schemas, live.GroupVersionKind())

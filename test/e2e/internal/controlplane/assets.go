@@ -26,7 +26,7 @@ func (a Assets) Program(name string) string {
 	return filepath.Join(string(a), name)
 }
 
-// Check tells which of the programs is missing.
+// Check returns an error that names a missing program.
 func (a Assets) Check() error {
 	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
 		if info, err := os.Stat(a.Program(name)); err != nil {

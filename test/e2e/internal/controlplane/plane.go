@@ -181,7 +181,7 @@ func ready(ctx context.Context, client *http.Client, url string) bool {
 	return response.Body.Close() == nil && response.StatusCode == http.StatusOK
 }
 
-// freePorts asks the kernel for ports that nobody listens on. Another process
+// freePorts asks the kernel for free ports. Another process
 // may take one before its user does; the plane then says so and does not start.
 func freePorts(n int) ([]string, error) {
 	ports := make([]string, 0, n)

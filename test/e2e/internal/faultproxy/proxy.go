@@ -33,14 +33,14 @@ type Options struct {
 	InARow int
 	// Latency is how long a request waits at most; 0 stands for 50ms.
 	Latency time.Duration
-	// Spare tells which requests nothing happens to; with nil there are none.
+	// Spare reports the requests that pass without a fault; with nil there are none.
 	Spare func(*http.Request) bool
 	// TLS has the proxy speak HTTP/2, where many requests share the connection
 	// that is cut; else it is HTTP/1.1 without encryption.
 	TLS bool
 }
 
-// Proxy is a running proxy. It acts as whoever New was given the credentials of,
+// Proxy is a running proxy. It acts as the user whose credentials New was given,
 // and asks its own clients for none.
 type Proxy struct {
 	options   Options
