@@ -1,6 +1,10 @@
 package engine
 
 import (
+	"encoding/json"
+	"errors"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -66,6 +70,51 @@ type Step struct {
 	// match, or changed nothing although the object is not simply as the rule wants
 	// it. Its text is made late, so that nobody pays for what is not shown.
 	Err error
+}
+
+// stepJSON is a Step in plans, journals and reports.
+type stepJSON struct {
+	RuleRef
+	Outcome       Outcome   `json:"outcome"`
+	AsCreated     bool      `json:"asCreated,omitempty"`
+	NotIdempotent string    `json:"notIdempotent,omitempty"`
+	Trigger       ObjectKey `json:"trigger,omitzero"`
+	Reason        string    `json:"reason,omitempty"`
+	Fields        []string  `json:"fields,omitempty"` // for people
+	Warnings      []Warning `json:"warnings,omitempty"`
+}
+
+// MarshalJSON writes what the rule did, the text of Err as the reason, and of the
+// fields their paths. Subject and After are those of the Change that the step is in.
+func (s Step) MarshalJSON() ([]byte, error) {
+	out := stepJSON{
+		RuleRef: s.Rule, Outcome: s.Outcome, AsCreated: s.AsCreated, NotIdempotent: s.NotIdempotent,
+		Trigger: s.Trigger, Warnings: s.Warnings,
+	}
+	for i := range s.Fields {
+		out.Fields = append(out.Fields, PathString(s.Fields[i].Path))
+	}
+	if s.Err != nil {
+		out.Reason = strings.ToValidUTF8(s.Err.Error(), "\ufffd")
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote, but for the fields: their paths are for
+// people.
+func (s *Step) UnmarshalJSON(text []byte) error {
+	var in stepJSON
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	*s = Step{
+		Rule: in.RuleRef, Outcome: in.Outcome, AsCreated: in.AsCreated, NotIdempotent: in.NotIdempotent,
+		Trigger: in.Trigger, Warnings: in.Warnings,
+	}
+	if in.Reason != "" {
+		s.Err = errors.New(in.Reason)
+	}
+	return nil
 }
 
 // Sink takes steps in the order in which they happen. Reasons of outcomes that

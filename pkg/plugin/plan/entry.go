@@ -25,7 +25,7 @@ type Entry struct {
 	Scoped bool `json:"scoped,omitempty"`
 	diff.Partial
 	// Steps are those that changed the object, failed, or warned.
-	Steps []Step `json:"steps,omitempty"`
+	Steps []engine.Step `json:"steps,omitempty"`
 	// Impacts is what the change means beyond its fields.
 	Impacts []Impact `json:"impacts,omitempty"`
 }
@@ -33,12 +33,12 @@ type Entry struct {
 // Writes reports whether the entry is to be written, and not only shown: the object
 // would change, and admission would not refuse it.
 func (e *Entry) Writes() bool {
-	return len(e.Fields) > 0 && !slices.ContainsFunc(e.Steps, func(s Step) bool { return s.Outcome == engine.Denied })
+	return len(e.Fields) > 0 && !slices.ContainsFunc(e.Steps, func(s engine.Step) bool { return s.Outcome == engine.Denied })
 }
 
 // Incomplete reports whether a rule left open what it would do.
 func (e *Entry) Incomplete() bool {
-	return slices.ContainsFunc(e.Steps, func(s Step) bool { return s.Outcome.Incomplete() })
+	return slices.ContainsFunc(e.Steps, func(s engine.Step) bool { return s.Outcome.Incomplete() })
 }
 
 // StatusPart is the part of the entry that is sent to /status.
@@ -58,16 +58,4 @@ func (e *Entry) StatusPart() Entry {
 func (e *Entry) SplitsStatus() bool {
 	status := len(e.StatusPart().Fields)
 	return status > 0 && e.Object.Subresource == "" && status < len(e.Fields)
-}
-
-// Step is an engine.Step in files, less the object: what one rule did.
-type Step struct {
-	Rule          engine.RuleRef   `json:"rule"`
-	Outcome       engine.Outcome   `json:"outcome"`
-	AsCreated     bool             `json:"asCreated,omitempty"`
-	NotIdempotent string           `json:"notIdempotent,omitempty"`
-	Trigger       engine.ObjectKey `json:"trigger,omitzero"`
-	Warnings      []string         `json:"warnings,omitempty"`
-	// Reason is why the rule changed nothing.
-	Reason string `json:"reason,omitempty"`
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
@@ -11,15 +12,9 @@ func (e Entry) Masked(m *redact.Masker) Entry {
 		return e
 	}
 	e.Partial = redact.Partial(m, e.Partial, e.Object)
-	steps := make([]Step, len(e.Steps))
-	for i, s := range e.Steps {
-		s.Reason, s.NotIdempotent = m.Text(s.Reason), m.Text(s.NotIdempotent)
-		warnings := make([]string, len(s.Warnings))
-		for j, w := range s.Warnings {
-			warnings[j] = m.Text(w)
-		}
-		s.Warnings = warnings
-		steps[i] = s
+	steps := make([]engine.Step, len(e.Steps))
+	for i := range e.Steps {
+		steps[i] = redact.Step(m, &e.Steps[i])
 	}
 	e.Steps = steps
 	impacts := make([]Impact, len(e.Impacts))

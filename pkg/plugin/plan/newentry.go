@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"errors"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
@@ -29,13 +31,13 @@ func NewEntry(c *engine.Change) Entry {
 	return e
 }
 
-func stepOf(s *engine.Step) Step {
-	out := Step{Rule: s.Rule, Outcome: s.Outcome, Trigger: s.Trigger, AsCreated: s.AsCreated, NotIdempotent: s.NotIdempotent}
-	for _, w := range s.Warnings {
-		out.Warnings = append(out.Warnings, string(w))
-	}
+// stepOf returns a step without the object that it made, and with its reason as a
+// text that holds on to nothing.
+func stepOf(s *engine.Step) engine.Step {
+	out := *s
+	out.Subject, out.After, out.Fields = engine.ObjectKey{}, nil, nil
 	if s.Err != nil {
-		out.Reason = s.Err.Error()
+		out.Err = errors.New(s.Err.Error())
 	}
 	return out
 }

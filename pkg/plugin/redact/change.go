@@ -1,6 +1,8 @@
 package redact
 
 import (
+	"errors"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -51,6 +53,25 @@ func Holder(c *engine.Change, f *engine.FieldChange) *unstructured.Unstructured 
 		return c.Before
 	}
 	return c.After
+}
+
+// Step returns a step as it may be shown: without values of Secrets in its texts and
+// in the paths of its fields. It has no object.
+func Step(m *Masker, s *engine.Step) engine.Step {
+	out := *s
+	out.After, out.NotIdempotent = nil, m.Text(s.NotIdempotent)
+	out.Warnings = slices.Clone(s.Warnings)
+	for i, w := range out.Warnings {
+		out.Warnings[i] = engine.Warning(m.Text(string(w)))
+	}
+	out.Fields = slices.Clone(s.Fields)
+	for i := range out.Fields {
+		out.Fields[i].Path, out.Fields[i].From, out.Fields[i].To = m.Path(s.Fields[i].Path), nil, nil
+	}
+	if s.Err != nil {
+		out.Err = errors.New(m.Text(s.Err.Error()))
+	}
+	return out
 }
 
 // Pointer masks values of Secrets in the names of a JSON pointer.

@@ -1,8 +1,6 @@
 package structured
 
 import (
-	"strings"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -17,7 +15,7 @@ type reportChange struct {
 	Before map[string]any `json:"before,omitempty"`
 	After  map[string]any `json:"after,omitempty"`
 	Fields []reportField  `json:"fields,omitempty"`
-	Steps  []reportStep   `json:"steps,omitempty"`
+	Steps  []engine.Step  `json:"steps,omitempty"`
 	// Warnings are what the change means beyond its fields.
 	Warnings []reportImpact `json:"warnings,omitempty"`
 	// NotMatched counts the rules that did not match, where they are no steps.
@@ -33,17 +31,6 @@ type reportField struct {
 	From    any    `json:"from,omitempty"`
 	To      any    `json:"to,omitempty"`
 	engine.RuleRef
-}
-
-type reportStep struct {
-	engine.RuleRef
-	Outcome       string           `json:"outcome"`
-	AsCreated     bool             `json:"asCreated,omitempty"`
-	NotIdempotent string           `json:"notIdempotent,omitempty"`
-	Trigger       engine.ObjectKey `json:"trigger,omitzero"`
-	Reason        string           `json:"reason,omitempty"`
-	Fields        []string         `json:"fields,omitempty"` // paths that the rule changed
-	Warnings      []string         `json:"warnings,omitempty"`
 }
 
 type reportSummary struct {
@@ -96,7 +83,7 @@ func (o *encoder) reported(c *engine.Change) reportChange {
 			out.NotMatched++
 			continue
 		}
-		out.Steps = append(out.Steps, o.stepOf(s))
+		out.Steps = append(out.Steps, redact.Step(o.Masker, s))
 	}
 	out.Warnings = o.reportedImpacts(c)
 	return out
@@ -108,28 +95,6 @@ func (o *encoder) field(c *engine.Change, f *engine.FieldChange) reportField {
 		Path: engine.PathString(o.Masker.Path(f.Path)), Kind: string(f.Kind),
 		From: from, To: to, RuleRef: f.Rule,
 	}
-}
-
-func (o *encoder) stepOf(s *engine.Step) reportStep {
-	out := reportStep{
-		RuleRef: s.Rule, Outcome: string(s.Outcome), AsCreated: s.AsCreated, Trigger: s.Trigger,
-		NotIdempotent: o.Masker.Text(s.NotIdempotent), Warnings: o.warningTexts(s.Warnings),
-	}
-	for i := range s.Fields {
-		out.Fields = append(out.Fields, engine.PathString(o.Masker.Path(s.Fields[i].Path)))
-	}
-	if s.Err != nil {
-		out.Reason = strings.ToValidUTF8(o.Masker.Text(s.Err.Error()), "\ufffd")
-	}
-	return out
-}
-
-func (o *encoder) warningTexts(warnings []engine.Warning) []string {
-	var out []string
-	for _, w := range warnings {
-		out = append(out, o.Masker.Text(string(w)))
-	}
-	return out
 }
 
 func summaryOf(s engine.Summary) reportSummary {

@@ -1,0 +1,89 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+func TestObjectKeyJSON(t *testing.T) {
+	for _, c := range []struct {
+		key  engine.ObjectKey
+		want string
+	}{
+		{
+			engine.ObjectKey{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Version: "v1", Namespace: "n", Name: "a", UID: "u", Subresource: "status"},
+			`{"apiVersion":"apps/v1","kind":"Deployment","subresource":"status","namespace":"n","name":"a","uid":"u"}`,
+		},
+		{
+			engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Node"}, Version: "v1", Name: "a"},
+			`{"apiVersion":"v1","kind":"Node","name":"a"}`,
+		},
+	} {
+		var read engine.ObjectKey
+		if got := reread(t, c.key, &read); got != c.want || read != c.key {
+			t.Errorf("got %s, read as %#v", got, read)
+		}
+	}
+}
+
+func TestStepJSON(t *testing.T) {
+	rule := engine.RuleRef{Dialect: "kyverno", Policy: "p", Rule: "r"}
+	step := engine.Step{
+		Rule: rule, Outcome: engine.Failed, AsCreated: true, NotIdempotent: "it reads a clock",
+		Trigger: engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Name: "t"},
+		Fields:  []engine.FieldChange{{Path: fieldpath.MakePathOrDie("data", "a")}}, Warnings: []engine.Warning{"w"},
+		Err: errors.New("broken \xff text"),
+	}
+	var read engine.Step
+	got := reread(t, step, &read)
+	want := `{"dialect":"kyverno","policy":"p","rule":"r","outcome":"failed","asCreated":true,"notIdempotent":"it reads a clock",` +
+		`"trigger":{"apiVersion":"v1","kind":"ConfigMap","name":"t"},"reason":"broken � text","fields":["data.a"],"warnings":["w"]}`
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if read.Rule != rule || read.Outcome != engine.Failed || read.Trigger != step.Trigger || read.Err == nil || read.Fields != nil {
+		t.Errorf("read %+v", read)
+	}
+}
+
+func TestFieldChangeJSON(t *testing.T) {
+	f := engine.FieldChange{
+		Path: fieldpath.MakePathOrDie("spec", "containers", fieldpath.KeyElementByFields("name", "web"), "image"),
+		Kind: engine.Replaced, From: "a", To: "b", Rule: engine.RuleRef{Dialect: "kyverno", Policy: "p"}, Withheld: true,
+	}
+	var read engine.FieldChange
+	got := reread(t, f, &read)
+	want := `{"path":"spec.containers[web].image","elements":["f:spec","f:containers","k:{\"name\":\"web\"}","f:image"],` +
+		`"kind":"replaced","withheld":true,"rule":{"dialect":"kyverno","policy":"p"}}`
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if read.From != nil || !read.Path.Equals(f.Path) || read.Kind != f.Kind || read.Rule != f.Rule || !read.Withheld {
+		t.Errorf("read %+v", read)
+	}
+	for _, text := range []string{`{"kind":"added"}`, `{"elements":["f:a"],"kind":"renamed"}`, `{"elements":["x:a"],"kind":"added"}`} {
+		if err := json.Unmarshal([]byte(text), &read); err == nil {
+			t.Errorf("%s: no error", text)
+		}
+	}
+}
+
+// reread writes a value, reads it back, and returns its text.
+func reread(t *testing.T, in, out any) string {
+	t.Helper()
+	text, err := json.Marshal(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
