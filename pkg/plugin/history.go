@@ -12,7 +12,6 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/history"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 )
@@ -28,13 +27,13 @@ type HistoryFlags struct {
 type HistoryOptions struct {
 	Directory string
 	Context   string // empty: of all contexts
-	Printer   history.Printer
+	Printer   HistoryPrinter
 	ErrOut    io.Writer
 }
 
 // NewHistoryCommand is `history`: the runs that wrote, and what to do with them.
 func NewHistoryCommand(config *genericclioptions.ConfigFlags, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := HistoryFlags{Output: history.Table, Config: config}
+	f := HistoryFlags{Output: formats.Table, Config: config}
 	c := &cobra.Command{
 		Use:   "history",
 		Short: "List the runs that wrote to a cluster, from their journals",
@@ -70,8 +69,8 @@ func NewHistoryCommand(config *genericclioptions.ConfigFlags, name string, strea
 
 // ToOptions returns the options for the flags.
 func (f *HistoryFlags) ToOptions(c *cobra.Command, streams genericiooptions.IOStreams) (*HistoryOptions, error) {
-	if !slices.Contains(history.Formats(), f.Output) {
-		return nil, &formats.UnknownFormatError{Format: f.Output, Allowed: history.Formats()}
+	if !slices.Contains(historyFormats(), f.Output) {
+		return nil, &formats.UnknownFormatError{Format: f.Output, Allowed: historyFormats()}
 	}
 	dir, err := journal.Directory()
 	if err != nil {
@@ -80,7 +79,7 @@ func (f *HistoryFlags) ToOptions(c *cobra.Command, streams genericiooptions.IOSt
 	root := c.Root().CommandPath()
 	o := &HistoryOptions{
 		Directory: dir, ErrOut: factory.Notices(streams.ErrOut, nil),
-		Printer: history.Printer{
+		Printer: HistoryPrinter{
 			Out: streams.Out, Format: f.Output, Where: filepath.Clean(dir),
 			Resume: root + " " + applyExisting, Undo: root + " undo",
 		},
@@ -111,7 +110,7 @@ func currentContext(config *genericclioptions.ConfigFlags) string {
 // reported, and leaves the list incomplete.
 func (o *HistoryOptions) Run() (int, error) {
 	code := ExitOK
-	runs, err := history.Read(o.Directory, o.Context, func(broken error) {
+	runs, err := journal.Runs(o.Directory, o.Context, func(broken error) {
 		fmt.Fprintf(o.ErrOut, "error: %v\n", broken)
 		code = ExitIncomplete
 	})

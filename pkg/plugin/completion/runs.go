@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/history"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 )
 
@@ -16,12 +15,12 @@ func (x completer) runs(c *cobra.Command, args []string, begun string) ([]string
 	if len(args) > 0 {
 		return x.objects(c, args, begun)
 	}
-	return ofRuns(begun, func(r *history.Run) string { return r.ID })
+	return ofRuns(begun, func(r *journal.Run) string { return r.ID })
 }
 
 // journals are those of the runs that history lists, which were cut off.
 func (x completer) journals(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-	return ofRuns(begun, func(r *history.Run) string {
+	return ofRuns(begun, func(r *journal.Run) string {
 		if r.Undoes != "" || r.InDoubt+r.Left == 0 {
 			return ""
 		}
@@ -30,12 +29,12 @@ func (x completer) journals(_ *cobra.Command, _ []string, begun string) ([]strin
 }
 
 // ofRuns are the names of the runs that have one, or else files.
-func ofRuns(begun string, name func(*history.Run) string) ([]string, cobra.ShellCompDirective) {
+func ofRuns(begun string, name func(*journal.Run) string) ([]string, cobra.ShellCompDirective) {
 	directory, err := journal.Directory()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	runs, err := history.Read(directory, "", func(error) {})
+	runs, err := journal.Runs(directory, "", func(error) {})
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveDefault
 	}

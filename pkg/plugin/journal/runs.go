@@ -1,14 +1,12 @@
-package history
+package journal
 
 import (
 	"cmp"
 	"slices"
 	"time"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 )
 
-// Run is one journal at a glance.
+// Run summarises one journal.
 type Run struct {
 	ID        string    `json:"id"`
 	Started   time.Time `json:"started"`
@@ -21,26 +19,26 @@ type Run struct {
 	Failed    int       `json:"failed"`
 	InDoubt   int       `json:"inDoubt"`
 	Left      int       `json:"left"`
-	// Complete tells that the run came to its end.
+	// Complete reports that the run finished.
 	Complete bool `json:"complete"`
-	// Undoes is the run whose writes this one took back.
+	// Undoes is the ID of the run that this one undid.
 	Undoes string `json:"undoes,omitempty"`
-	// Undone counts the objects of this run that later ones took back.
+	// Undone counts the objects of this run that later runs undid.
 	Undone  int    `json:"undone"`
 	Journal string `json:"journal"`
 }
 
-// Read reads the runs from the journals in a directory, the latest first: those on
-// the cluster of a context, or with no context all. Broken is told of each journal
-// that cannot be read; the error is that of the directory.
-func Read(directory, context string, broken func(error)) ([]Run, error) {
-	files, err := journal.Files(directory)
+// Runs returns the runs that the journals in a directory record, the latest first:
+// those on the cluster of a context, or all if the context is empty. Broken is called
+// for each journal that cannot be read; the error is that of the directory.
+func Runs(directory, context string, broken func(error)) ([]Run, error) {
+	files, err := Files(directory)
 	if err != nil {
 		return nil, err
 	}
 	var runs []Run
 	for _, file := range files {
-		j, err := journal.Glance(file)
+		j, err := Glance(file)
 		if err != nil {
 			broken(err)
 			continue
@@ -57,19 +55,19 @@ func Read(directory, context string, broken func(error)) ([]Run, error) {
 	return runs, nil
 }
 
-func runOf(j *journal.Journal) Run {
+func runOf(j *Journal) Run {
 	h := &j.Header
 	r := Run{
 		ID: h.ID, Started: h.Started, Context: h.Run.Cluster.Context, Server: h.Run.Cluster.Server,
 		Command: h.Command, Arguments: h.Arguments, Undoes: h.Undoes, Complete: j.End != nil, Journal: j.Path,
 	}
 	n := j.Count()
-	r.Planned, r.Applied, r.Failed = len(j.Entries), n[journal.Done], n[journal.Failed]
-	r.InDoubt, r.Left = n[journal.InDoubt], n[journal.Planned]+n[journal.Partial]
+	r.Planned, r.Applied, r.Failed = len(j.Entries), n[Done], n[Failed]
+	r.InDoubt, r.Left = n[InDoubt], n[Planned]+n[Partial]
 	return r
 }
 
-// countUndone gives each run what others took back of it.
+// countUndone sets for each run how many of its objects others undid.
 func countUndone(runs []Run) {
 	for _, r := range runs {
 		i := slices.IndexFunc(runs, func(of Run) bool { return r.Undoes != "" && of.ID == r.Undoes })

@@ -1,4 +1,4 @@
-package history
+package plugin
 
 import (
 	"cmp"
@@ -9,25 +9,22 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// The formats beside render.JSON and render.YAML.
-const (
-	Table = "table"
-	Name  = "name"
-)
+// historyFormats lists the formats of history.
+func historyFormats() []string {
+	return []string{formats.Table, formats.JSON, formats.YAML, formats.Name}
+}
 
-// Formats lists the formats.
-func Formats() []string { return []string{Table, formats.JSON, formats.YAML, Name} }
-
-// Printer prints runs.
-type Printer struct {
+// HistoryPrinter prints runs.
+type HistoryPrinter struct {
 	Out    io.Writer
-	Format string // one of Formats
+	Format string // table, json, yaml or name
 	Where  string // the runs were looked for, if there are none
 	// Resume and Undo are the commands that go on with a run, and take one back, less
 	// the name of its journal.
@@ -35,9 +32,9 @@ type Printer struct {
 }
 
 // Print prints the runs.
-func (p *Printer) Print(runs []Run) error {
+func (p *HistoryPrinter) Print(runs []journal.Run) error {
 	switch p.Format {
-	case Name:
+	case formats.Name:
 		for _, r := range runs {
 			fmt.Fprintln(p.Out, r.Journal)
 		}
@@ -48,7 +45,7 @@ func (p *Printer) Print(runs []Run) error {
 	return p.table(runs)
 }
 
-func (p *Printer) table(runs []Run) error {
+func (p *HistoryPrinter) table(runs []journal.Run) error {
 	if len(runs) == 0 {
 		_, err := fmt.Fprintf(p.Out, "No runs in %s.\n", p.Where)
 		return err
@@ -56,8 +53,8 @@ func (p *Printer) table(runs []Run) error {
 	w := tabwriter.NewWriter(p.Out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "ID\tSTARTED\tCONTEXT\tCOMMAND\tPLANNED\tAPPLIED\tFAILED\tIN DOUBT\tLEFT\tUNDONE")
 	for _, r := range runs {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", cell(r.ID), r.Started.Local().Format(time.DateTime),
-			cell(r.Context), cell(r.command()), r.Planned, r.Applied, r.Failed, r.InDoubt, r.Left, r.Undone)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", historyCell(r.ID), r.Started.Local().Format(time.DateTime),
+			historyCell(r.Context), historyCell(historyCommand(&r)), r.Planned, r.Applied, r.Failed, r.InDoubt, r.Left, r.Undone)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -65,28 +62,28 @@ func (p *Printer) table(runs []Run) error {
 	return p.next(runs)
 }
 
-// command says what the run was for.
-func (r *Run) command() string {
+// historyCommand returns the command of a run, and what it undid.
+func historyCommand(r *journal.Run) string {
 	if r.Undoes != "" {
 		return r.Command + " of " + r.Undoes
 	}
 	return r.Command
 }
 
-// cell makes a text from a file fit into a table.
-func cell(text string) string {
+// historyCell makes a text from a file fit into a table.
+func historyCell(text string) string {
 	return strings.Join(strings.Fields(redact.EscapeLines(cmp.Or(text, "-"))), " ")
 }
 
 // next tells how to go on with the latest run that was cut off, and how to take
 // back the latest one.
-func (p *Printer) next(runs []Run) error {
+func (p *HistoryPrinter) next(runs []journal.Run) error {
 	var b strings.Builder
-	if i := slices.IndexFunc(runs, func(r Run) bool { return r.Undoes == "" && r.InDoubt+r.Left > 0 }); i >= 0 {
-		fmt.Fprintf(&b, "To continue with %s: %s --resume %s\n", cell(runs[i].ID), p.Resume, wording.ShellQuote(runs[i].Journal))
+	if i := slices.IndexFunc(runs, func(r journal.Run) bool { return r.Undoes == "" && r.InDoubt+r.Left > 0 }); i >= 0 {
+		fmt.Fprintf(&b, "To continue with %s: %s --resume %s\n", historyCell(runs[i].ID), p.Resume, wording.ShellQuote(runs[i].Journal))
 	}
-	if i := slices.IndexFunc(runs, func(r Run) bool { return r.Undoes == "" && r.Applied+r.InDoubt > r.Undone }); i >= 0 {
-		fmt.Fprintf(&b, "To take back %s: %s %s\n", cell(runs[i].ID), p.Undo, wording.ShellQuote(runs[i].Journal))
+	if i := slices.IndexFunc(runs, func(r journal.Run) bool { return r.Undoes == "" && r.Applied+r.InDoubt > r.Undone }); i >= 0 {
+		fmt.Fprintf(&b, "To take back %s: %s %s\n", historyCell(runs[i].ID), p.Undo, wording.ShellQuote(runs[i].Journal))
 	}
 	if b.Len() == 0 {
 		return nil

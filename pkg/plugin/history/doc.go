@@ -1,2 +1,0 @@
-// Package history lists the runs that wrote to clusters, from their journals.
-package history

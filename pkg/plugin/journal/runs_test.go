@@ -1,0 +1,88 @@
+package journal_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// ran leaves the journal of a run over two objects, the second of which it did
+// not come to.
+func ran(t *testing.T, directory string, h journal.Header) {
+	t.Helper()
+	documents, digest, err := plan.DocumentsOf(nil, nil)
+	check(t, err)
+	h.FieldManager = "kubectl-mutate"
+	h.Run.Version, h.Run.Created, h.Run.Documents, h.Run.Digest = "dev", h.Started, documents, digest
+	w, err := journal.Create(filepath.Join(directory, h.ID+journal.Extension), h, journal.Options{
+		Masker: &redact.Masker{}, Now: func() time.Time { return h.Started },
+	})
+	check(t, err)
+	for _, name := range []string{"first", "second"} {
+		object := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Namespace: "shop", Name: name}
+		check(t, w.Plan(plan.Entry{Object: object, Method: "apply"}))
+	}
+	check(t, w.Begin())
+	check(t, w.Result(journal.Result{Entry: 0, Outcome: "applied"}))
+	check(t, w.Close())
+}
+
+func TestRunsAreSortedLatestFirst(t *testing.T) {
+	directory := t.TempDir()
+	staging, production := plan.Cluster{Context: "staging"}, plan.Cluster{Context: "production"}
+	ran(t, directory, journal.Header{ID: "1", Command: "apply-existing", Started: noon, Run: plan.Run{Cluster: staging}})
+	ran(t, directory, journal.Header{ID: "2", Command: "undo", Undoes: "1", Started: noon.Add(time.Minute), Run: plan.Run{Cluster: staging}})
+	ran(t, directory, journal.Header{ID: "3", Command: "apply-existing", Started: noon.Add(time.Hour), Run: plan.Run{Cluster: production}})
+	check(t, os.WriteFile(filepath.Join(directory, "4"+journal.Extension), []byte("rubbish\nrubbish\n"), 0o600))
+	for name, c := range map[string]struct {
+		context string
+		want    []string
+	}{
+		"of all contexts":     {"", []string{"3", "2", "1"}},
+		"of one":              {"staging", []string{"2", "1"}},
+		"of one without runs": {"test", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var broken []error
+			runs, err := journal.Runs(directory, c.context, func(err error) { broken = append(broken, err) })
+			check(t, err)
+			var got []string
+			for _, r := range runs {
+				got = append(got, r.ID)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if len(broken) != 1 || !strings.Contains(broken[0].Error(), "4"+journal.Extension) {
+				t.Errorf("broken are %v, want the one file that is no journal", broken)
+			}
+		})
+	}
+}
+
+func TestRunsCountObjects(t *testing.T) {
+	directory := t.TempDir()
+	ran(t, directory, journal.Header{ID: "1", Command: "apply-existing", Started: noon})
+	ran(t, directory, journal.Header{ID: "2", Command: "undo", Undoes: "1", Started: noon.Add(time.Minute)})
+	runs, err := journal.Runs(directory, "", func(err error) { t.Error(err) })
+	check(t, err)
+	want := []journal.Run{
+		{ID: "2", Command: "undo", Undoes: "1", Started: noon.Add(time.Minute), Planned: 2, Applied: 1, Left: 1, Journal: filepath.Join(directory, "2"+journal.Extension)},
+		{ID: "1", Command: "apply-existing", Started: noon, Planned: 2, Applied: 1, Left: 1, Undone: 1, Journal: filepath.Join(directory, "1"+journal.Extension)},
+	}
+	if diff := cmp.Diff(want, runs); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
