@@ -41,15 +41,3 @@ const (
 
 // Alike is the Text for several objects that change alike.
 func (i *Impact) Alike() string { return cmp.Or(i.Brief, i.Text) }
-
-// Restarts counts what a run would restart.
-type Restarts struct{ Workloads, Pods int }
-
-func (r *Restarts) add(impacts []Impact) {
-	for i := range impacts {
-		if impacts[i].Pods > 0 {
-			r.Workloads++
-			r.Pods += impacts[i].Pods
-		}
-	}
-}

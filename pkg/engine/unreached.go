@@ -111,8 +111,8 @@ func selectionTexts(all []Selection) string {
 	return strings.Join(parts, ", ")
 }
 
-// unreached reports whether a step is only there because the run keeps reasons.
-func (s *Step) unreached() bool {
+// Unreached reports whether a step is only there because the run keeps reasons.
+func (s *Step) Unreached() bool {
 	switch s.Err.(type) { //nolint:errorlint // as it was made here
 	case *NotSetOffError, *NotTargetError:
 		return true

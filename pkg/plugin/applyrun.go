@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
@@ -66,7 +67,7 @@ func (o *ApplyOptions) print(e output.Event) error { return output.Tee(o.Shown, 
 
 // plan is the preview: it prints the changes and returns a task for each. A change that
 // admission would deny is printed and not written.
-func (o *ApplyOptions) plan(ctx context.Context, e *preview.Run) ([]*apply.Task, engine.Summary, error) {
+func (o *ApplyOptions) plan(ctx context.Context, e *preview.Run) ([]*apply.Task, evaluation.Summary, error) {
 	var tasks []*apply.Task
 	summary, err := e.Each(ctx, func(c *engine.Change) error {
 		if c.Changed() && !c.Denied() {
@@ -81,7 +82,7 @@ func (o *ApplyOptions) plan(ctx context.Context, e *preview.Run) ([]*apply.Task,
 }
 
 // recordedTasks prints what was planned, and returns its tasks.
-func (o *ApplyOptions) recordedTasks(ctx context.Context, e *preview.Run) ([]*apply.Task, engine.Summary, error) {
+func (o *ApplyOptions) recordedTasks(ctx context.Context, e *preview.Run) ([]*apply.Task, evaluation.Summary, error) {
 	shown, err := o.Record.Each(e.Rules(), func(c *engine.Change) error { return o.print(output.Evaluated{Change: c}) })
 	if err == nil {
 		err = o.print(output.Summary{Summary: shown})

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
@@ -62,7 +63,7 @@ func (s *planSaver) add(ctx context.Context, c *engine.Change) error {
 }
 
 // save writes the plan of a finished preview.
-func (s *planSaver) save(summary engine.Summary, r *preview.Run, errOut io.Writer) error {
+func (s *planSaver) save(summary evaluation.Summary, r *preview.Run, errOut io.Writer) error {
 	if s == nil {
 		return nil
 	}

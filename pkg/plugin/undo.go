@@ -13,6 +13,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
@@ -135,7 +136,7 @@ func (f *UndoFlags) wireExecutor(o *UndoOptions, w *factory.Factory, c *cobra.Co
 	}
 	printer := output.Tee(o.Shown, o.Reports)
 	o.Found = func(c *engine.Change) error { return printer.Print(output.Evaluated{Change: c}) }
-	o.Previewed = func(s engine.Summary) error { return printer.Print(output.Summary{Summary: s}) }
+	o.Previewed = func(s evaluation.Summary) error { return printer.Print(output.Summary{Summary: s}) }
 	o.Executor = w.Executor(&f.Write, written(printer))
 	o.Executor.NotTried = written(o.Reports)
 	if f.Rehearses() {

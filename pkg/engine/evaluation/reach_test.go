@@ -167,9 +167,9 @@ func TestReasonsOfUntriggeredRules(t *testing.T) {
 func TestReasonsDoNotChangeCounts(t *testing.T) {
 	w := world{configMap("asked"), configMap("trigger-1"), configMap("held-1"), configMap("settings")}
 	p := pointing{rule: rule{name: "p", key: "names"}, targets: []engine.Selection{{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "settings"}}}
-	count := func(reasons bool) []engine.RuleSummary {
+	count := func(reasons bool) []evaluation.RuleSummary {
 		e := evaluation.New([]engine.Program{p}, &engine.World{Reader: w}, evaluation.Options{Reasons: reasons})
-		s := engine.NewSummary(p.Rules())
+		s := evaluation.NewSummary(p.Rules())
 		if err := e.Prepare(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ func TestReviewOfWrittenObjects(t *testing.T) {
 			return err
 		},
 	})
-	s := engine.NewSummary(nil)
+	s := evaluation.NewSummary(nil)
 	if err := e.Run(t.Context(), w, func(c *engine.Change) error {
 		s.Add(c)
 		return nil
@@ -36,7 +36,7 @@ func TestReviewOfWrittenObjects(t *testing.T) {
 	if reviewed.Load() != 2 { // not b, which is as it should be
 		t.Errorf("%d objects reviewed", reviewed.Load())
 	}
-	if d := cmp.Diff(engine.Restarts{Workloads: 2, Pods: 4}, s.Restarts); d != "" || s.Warnings != 4 {
+	if d := cmp.Diff(evaluation.Restarts{Workloads: 2, Pods: 4}, s.Restarts); d != "" || s.Warnings != 4 {
 		t.Errorf("%d warnings; restarts (-want +got):\n%s", s.Warnings, d)
 	}
 }

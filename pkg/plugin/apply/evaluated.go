@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
@@ -15,7 +16,7 @@ import (
 // Evaluation evaluates the policies of a run.
 type Evaluation interface {
 	// Each evaluates every object of the run, once, and hands over each change.
-	Each(ctx context.Context, emit func(*engine.Change) error) (engine.Summary, error)
+	Each(ctx context.Context, emit func(*engine.Change) error) (evaluation.Summary, error)
 	// Evaluate evaluates one object as it is now. Scoped reports whether the rules
 	// that match the object itself are evaluated.
 	Evaluate(ctx context.Context, t engine.Target, scoped bool) (*engine.Change, error)

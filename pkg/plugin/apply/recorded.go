@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
@@ -19,7 +20,7 @@ type RecordedRun struct {
 	Name    string // for messages: "plan FILE"
 	entries []recordedEntry
 	// summary is that of the evaluation when a plan was made; nil counts the entries.
-	summary *engine.Summary
+	summary *evaluation.Summary
 	// Written and Failed count the entries that have a result already.
 	Written, Failed int
 }
@@ -87,8 +88,8 @@ func remaining(e *journal.Entry, mark int) (recordedEntry, bool) {
 
 // Each calls a function with the planned change of each object, and returns their
 // summary.
-func (r *RecordedRun) Each(rules []engine.RuleRef, do func(*engine.Change) error) (engine.Summary, error) {
-	shown := engine.NewSummary(rules)
+func (r *RecordedRun) Each(rules []engine.RuleRef, do func(*engine.Change) error) (evaluation.Summary, error) {
+	shown := evaluation.NewSummary(rules)
 	for i := range r.entries {
 		c := r.entries[i].Change()
 		shown.Add(&c)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -60,7 +61,7 @@ func means(c *engine.Change, code engine.ImpactCode) bool {
 }
 
 // Hint returns the hint for a run with this summary.
-func (a *Collector) Hint(s engine.Summary) Hint {
+func (a *Collector) Hint(s evaluation.Summary) Hint {
 	switch {
 	case s.Changed > 0:
 		return a.onChanges()

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
 )
 
@@ -46,7 +47,7 @@ func TestCollectorHint(t *testing.T) {
 		"standard input is spent":        {spent, []engine.Change{managed}, hints.Hint{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			summary := engine.NewSummary(nil)
+			summary := evaluation.NewSummary(nil)
 			for i := range c.changes {
 				summary.Add(&c.changes[i])
 				c.Add(&c.changes[i])

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 )
 
@@ -15,7 +16,7 @@ type Event interface{ event() }
 type Evaluated struct{ *engine.Change }
 
 // Summary ends the evaluation with its counts. A run that writes starts writing after it.
-type Summary struct{ engine.Summary }
+type Summary struct{ evaluation.Summary }
 
 // Written is the outcome of an object that was to be written.
 type Written struct{ *apply.Result }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 )
 
@@ -112,7 +113,7 @@ func (b *Builder) request(ctx context.Context, c *engine.Change) (r request.Requ
 
 // Plan returns the plan of a preview that has ended. The error is that of a request to
 // the server.
-func (b *Builder) Plan(summary engine.Summary, incomplete bool) (*Plan, error) {
+func (b *Builder) Plan(summary evaluation.Summary, incomplete bool) (*Plan, error) {
 	b.group.Wait()
 	if err := b.failed(nil); err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
@@ -182,7 +183,7 @@ func Parse(text []byte) (*Plan, error) {
 	return p, nil
 }
 
-func summaryOf(s engine.Summary) summaryFile {
+func summaryOf(s evaluation.Summary) summaryFile {
 	out := summaryFile{
 		Objects: s.Objects, Changed: s.Changed, Fields: s.Fields,
 		Incomplete: s.Incomplete, Warnings: s.Warnings,
@@ -194,13 +195,13 @@ func summaryOf(s engine.Summary) summaryFile {
 	return out
 }
 
-func (s summaryFile) engine() engine.Summary {
-	out := engine.Summary{
+func (s summaryFile) engine() evaluation.Summary {
+	out := evaluation.Summary{
 		Objects: s.Objects, Changed: s.Changed, Fields: s.Fields, Incomplete: s.Incomplete, Warnings: s.Warnings,
-		Restarts: engine.Restarts{Workloads: s.Workloads, Pods: s.Pods},
+		Restarts: evaluation.Restarts{Workloads: s.Workloads, Pods: s.Pods},
 	}
 	for _, r := range s.Rules {
-		out.Rules = append(out.Rules, engine.RuleSummary{Rule: r.Rule, Outcomes: r.Outcomes})
+		out.Rules = append(out.Rules, evaluation.RuleSummary{Rule: r.Rule, Outcomes: r.Outcomes})
 	}
 	return out
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
@@ -42,7 +43,7 @@ func TestSaveAndLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts := []cmp.Option{cmpopts.IgnoreUnexported(engine.Summary{}), cmpopts.EquateEmpty()}
+	opts := []cmp.Option{cmpopts.IgnoreUnexported(evaluation.Summary{}), cmpopts.EquateEmpty()}
 	if d := cmp.Diff(p, got, opts...); d != "" {
 		t.Errorf("(-saved +loaded):\n%s", d)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
@@ -70,7 +71,7 @@ func planOf(t testing.TB, file string) *plan.Plan {
 	s := sections(t, file)
 	before, after := object(t, s["before.yaml"]), object(t, s["after.yaml"])
 	c := change(before, after)
-	summary := engine.NewSummary([]engine.RuleRef{rule})
+	summary := evaluation.NewSummary([]engine.RuleRef{rule})
 	summary.Add(&c)
 	policy := engine.Document{Object: object(t, s["policy.yaml"]), Origin: "team.yaml:1"}
 	documents, digest, err := plan.DocumentsOf([]engine.Document{policy}, func(engine.Document) bool { return false })

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 )
 
 // What a plan file says it is.
@@ -18,7 +19,7 @@ const (
 type Plan struct {
 	Run
 	// Summary counts what was evaluated, the objects that would not change too.
-	Summary engine.Summary
+	Summary evaluation.Summary
 	// Incomplete reports that the preview left something open: a rule failed, or a
 	// part of the cluster could not be read.
 	Incomplete bool

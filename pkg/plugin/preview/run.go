@@ -106,8 +106,8 @@ func (r *Run) Broken() int { return len(r.troubles) }
 //
 // What may not be read is reported, and leaves the run incomplete. The error is one that ends
 // the run: a cancelled context, a lost connection, an error of emit.
-func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (engine.Summary, error) {
-	o, summary := r.options, engine.NewSummary(r.rules)
+func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evaluation.Summary, error) {
+	o, summary := r.options, evaluation.NewSummary(r.rules)
 	summary.Warnings = o.ForbiddenInputs
 	o.Progress.Start()
 	defer o.Progress.Stop()
@@ -143,7 +143,7 @@ func (r *Run) Evaluate(ctx context.Context, t engine.Target, scoped bool) (*engi
 func (r *Run) Unreadable() []*engine.UnreadableError { return r.evaluation.Unreadable() }
 
 // Incomplete reports whether something could not be read, compiled or evaluated.
-func (r *Run) Incomplete(s engine.Summary) bool {
+func (r *Run) Incomplete(s evaluation.Summary) bool {
 	return r.Broken() > 0 || s.Incomplete > 0 || len(r.Unreadable())+len(r.options.UnreadInputs) > 0
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
@@ -28,7 +29,7 @@ type Reversal struct {
 	// Found is given what would be put back of each object, and Previewed what that
 	// comes to, before anything is written.
 	Found     func(*engine.Change) error
-	Previewed func(engine.Summary) error
+	Previewed func(evaluation.Summary) error
 }
 
 // Outcome is the outcome of a reversal.
@@ -58,8 +59,8 @@ func (r *Reversal) Run(ctx context.Context) (Outcome, error) {
 }
 
 // preview shows what would be put back, and makes tasks of it.
-func (r *Reversal) preview(ctx context.Context) ([]*apply.Task, engine.Summary, error) {
-	summary := engine.NewSummary([]engine.RuleRef{r.rule()})
+func (r *Reversal) preview(ctx context.Context) ([]*apply.Task, evaluation.Summary, error) {
+	summary := evaluation.NewSummary([]engine.RuleRef{r.rule()})
 	var tasks []*apply.Task
 	var broken error
 	err := apply.ForEach(len(r.Objects), r.Executor.Concurrency,

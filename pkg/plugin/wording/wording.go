@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 )
 
 // Rule returns the name of a rule and how it came to apply: "kyverno team-labels/add via b".
@@ -37,7 +38,7 @@ func ResourceName(k engine.ObjectKey) string {
 
 // Counts returns the sentence that ends the formats for people: how many objects were
 // evaluated and would change, and what went otherwise.
-func Counts(s engine.Summary) string {
+func Counts(s evaluation.Summary) string {
 	var b strings.Builder
 	if s.Objects == 0 {
 		b.WriteString("No objects evaluated.")
@@ -79,7 +80,7 @@ func Elsewhere(n int, namespace string) string {
 }
 
 // Restarts returns a sentence on what a run would restart, and "" where that is nothing.
-func Restarts(r engine.Restarts) string {
+func Restarts(r evaluation.Restarts) string {
 	if r.Pods == 0 {
 		return ""
 	}

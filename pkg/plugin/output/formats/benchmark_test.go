@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
@@ -63,7 +64,7 @@ func BenchmarkDiff(b *testing.B) {
 							b.Fatal(err)
 						}
 					}
-					if err := outputtest.End(p, engine.Summary{}); err != nil {
+					if err := outputtest.End(p, evaluation.Summary{}); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
@@ -65,7 +66,7 @@ func TestNoWorkflowCommandsInPreviews(t *testing.T) {
 				})
 				c, second := hostile(), hostile()
 				second.Subject.Name += "2"
-				summary := engine.NewSummary(nil)
+				summary := evaluation.NewSummary(nil)
 				summary.Add(&c)
 				if err := errors.Join(p.Print(output.Evaluated{Change: &c}), p.Print(output.Evaluated{Change: &second}), outputtest.End(p, *summary)); err != nil {
 					t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
@@ -144,8 +145,8 @@ func golden(t *testing.T, file string) {
 }
 
 // next is a hint to type a command.
-func next(command string) func(engine.Summary) hints.Hint {
-	return func(engine.Summary) hints.Hint { return hints.Hint{Next: command} }
+func next(command string) func(evaluation.Summary) hints.Hint {
+	return func(evaluation.Summary) hints.Hint { return hints.Hint{Next: command} }
 }
 
 func print(t *testing.T, format string, g *given) string {
@@ -159,7 +160,7 @@ func print(t *testing.T, format string, g *given) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var summary engine.Summary
+	var summary evaluation.Summary
 	for _, c := range g.changes() {
 		summary.Add(&c)
 		if err := p.Print(output.Evaluated{Change: &c}); err != nil {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
@@ -78,7 +79,7 @@ func hostileRun(text string) []output.Event {
 	}
 	events = append(events,
 		output.Problem{Err: err}, output.Problem{Err: &engine.CompileError{Origin: text + ":1", Policy: text, Rule: text, Err: err}},
-		output.Summary{Summary: engine.Summary{Objects: 5, Changed: 5, Rules: []engine.RuleSummary{{Rule: rule, Outcomes: map[engine.Outcome]int{engine.Changed: 1}}}}},
+		output.Summary{Summary: evaluation.Summary{Objects: 5, Changed: 5, Rules: []evaluation.RuleSummary{{Rule: rule, Outcomes: map[engine.Outcome]int{engine.Changed: 1}}}}},
 	)
 	takeover := request.Takeover{Manager: text, Subresource: text, Verdict: request.Contested, Fields: fieldpath.NewSet(path)}
 	for _, r := range []apply.Result{
@@ -99,7 +100,7 @@ func hostileOptions(text string, out io.Writer) output.Options {
 	return output.Options{
 		Out: out, Masker: masker, Expand: true,
 		Context: output.Context{Context: text, Server: text, User: text, Namespace: text, Operation: text, Version: text, Time: text},
-		Hint:    func(engine.Summary) hints.Hint { return hints.Hint{Note: text, Next: text, Why: text} },
+		Hint:    func(evaluation.Summary) hints.Hint { return hints.Hint{Note: text, Next: text, Why: text} },
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
@@ -114,7 +115,7 @@ func fullReport(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	summary := engine.NewSummary(nil)
+	summary := evaluation.NewSummary(nil)
 	summary.Add(&c)
 	if err := errors.Join(p.Print(output.Evaluated{Change: &c}), outputtest.End(p, *summary)); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
@@ -24,7 +24,7 @@ func newPrinter(t *testing.T, format string, o output.Options) output.Printer {
 func TestTee(t *testing.T) {
 	var names, table bytes.Buffer
 	p := output.Tee(newPrinter(t, formats.Name, output.Options{Out: &names}), newPrinter(t, formats.Table, output.Options{Out: &table}))
-	if err := errors.Join(p.Print(outputtest.Evaluated(podChange("web", "x"))), outputtest.End(p, engine.Summary{Objects: 1})); err != nil {
+	if err := errors.Join(p.Print(outputtest.Evaluated(podChange("web", "x"))), outputtest.End(p, evaluation.Summary{Objects: 1})); err != nil {
 		t.Fatal(err)
 	}
 	if names.String() != "pod/web\n" || !strings.Contains(table.String(), "pod/web") || !strings.Contains(table.String(), "1 object evaluated") {
@@ -44,7 +44,7 @@ func TestTeeClose(t *testing.T) {
 	var out bytes.Buffer
 	var first, last broken
 	p := output.Tee(newPrinter(t, formats.Summary, output.Options{Out: &out}), &first, &last)
-	if err := p.Print(output.Summary{Summary: engine.Summary{Objects: 1}}); !errors.Is(err, errBroken) || !strings.Contains(out.String(), "1 object evaluated") {
+	if err := p.Print(output.Summary{Summary: evaluation.Summary{Objects: 1}}); !errors.Is(err, errBroken) || !strings.Contains(out.String(), "1 object evaluated") {
 		t.Errorf("got %v and %q", err, out.String())
 	}
 	if err := p.Close(); !errors.Is(err, errBroken) || first.closed != 1 || last.closed != 1 {
@@ -80,7 +80,7 @@ func TestDiffIsBounded(t *testing.T) {
 	if out.Len() == 0 {
 		t.Error("10 MB are held back")
 	}
-	if err := outputtest.End(p, engine.Summary{Objects: 40}); err != nil || !strings.Contains(out.String(), "grouped in several parts") {
+	if err := outputtest.End(p, evaluation.Summary{Objects: 40}); err != nil || !strings.Contains(out.String(), "grouped in several parts") {
 		t.Errorf("got %v; the summary does not say that there are parts", err)
 	}
 }

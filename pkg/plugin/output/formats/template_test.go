@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
@@ -48,7 +48,7 @@ func TestTemplates(t *testing.T) {
 		var out bytes.Buffer
 		p, err := formats.NewPreview(c.format, output.Options{Out: &out, Template: c.template})
 		if err == nil {
-			err = outputtest.End(p, engine.Summary{})
+			err = outputtest.End(p, evaluation.Summary{})
 		}
 		switch {
 		case c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)):

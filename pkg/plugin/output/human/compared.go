@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -56,7 +57,7 @@ func (p *Compared) print(c *part) error {
 }
 
 // summarize has the objects compared, and then sums up even if that fails.
-func (p *Compared) summarize(s engine.Summary) error {
+func (p *Compared) summarize(s evaluation.Summary) error {
 	if err := p.Flush(); err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -46,7 +46,7 @@ func (p *Markdown) Print(e output.Event) error {
 }
 
 // summarize ends the page.
-func (p *Markdown) summarize(s engine.Summary) error {
+func (p *Markdown) summarize(s evaluation.Summary) error {
 	if err := p.Flush(); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (p *Markdown) summarize(s engine.Summary) error {
 }
 
 // rules is the table of outcomes by rule.
-func (p *Markdown) rules(b *page, s engine.Summary) {
+func (p *Markdown) rules(b *page, s evaluation.Summary) {
 	if p.traced(s) {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -21,7 +22,7 @@ var outcomes = []engine.Outcome{ //nolint:gochecknoglobals // an immutable table
 func (h *base) Close() error { return nil }
 
 // summarize ends a format for people: what each rule did, the counts, the next command.
-func (h *base) summarize(s engine.Summary) error {
+func (h *base) summarize(s evaluation.Summary) error {
 	if err := h.Flush(); err != nil {
 		return err
 	}
@@ -49,12 +50,12 @@ func (h *base) summarize(s engine.Summary) error {
 }
 
 // remarkable are sentences about the run as a whole that a reader must not miss.
-func (h *base) remarkable(s engine.Summary) []string {
+func (h *base) remarkable(s evaluation.Summary) []string {
 	return slices.DeleteFunc([]string{wording.Elsewhere(h.elsewhere, h.Context.Namespace), wording.Restarts(s.Restarts)}, func(text string) bool { return text == "" })
 }
 
 // last are the lines about what to type next.
-func (h *base) last(s engine.Summary) []string {
+func (h *base) last(s evaluation.Summary) []string {
 	if h.Hint == nil {
 		return nil
 	}
@@ -70,7 +71,7 @@ func (h *base) last(s engine.Summary) []string {
 
 // table counts outcomes by rule. A column of zeros is left out, but for the
 // first: that nothing changed is an answer.
-func (h *base) table(b *page, s engine.Summary) error {
+func (h *base) table(b *page, s evaluation.Summary) error {
 	if h.traced(s) {
 		return nil
 	}
@@ -89,11 +90,11 @@ func (h *base) table(b *page, s engine.Summary) error {
 
 // traced reports whether the trace above, of the one object of the run, has said what
 // the table would count.
-func (h *base) traced(s engine.Summary) bool { return h.Explain && s.Objects <= 1 }
+func (h *base) traced(s evaluation.Summary) bool { return h.Explain && s.Objects <= 1 }
 
 // listed are the rules of the table. Those that matched no object are counted
 // below it, unless everything is explained.
-func (h *base) listed(s engine.Summary) []engine.RuleSummary {
+func (h *base) listed(s evaluation.Summary) []evaluation.RuleSummary {
 	if h.Explain {
 		return s.Rules
 	}
@@ -140,7 +141,7 @@ func (h *base) list(b *page, title string, t *Counter) {
 	b.WriteString("\n")
 }
 
-func matchedNothing(r engine.RuleSummary) bool {
+func matchedNothing(r evaluation.RuleSummary) bool {
 	for o, n := range r.Outcomes {
 		if o != engine.NotMatched && n > 0 {
 			return false
@@ -149,13 +150,13 @@ func matchedNothing(r engine.RuleSummary) bool {
 	return true
 }
 
-func columns(s engine.Summary) []engine.Outcome {
+func columns(s evaluation.Summary) []engine.Outcome {
 	return slices.DeleteFunc(slices.Clone(outcomes), func(o engine.Outcome) bool {
 		return o != engine.Changed && s.Outcomes(o) == 0
 	})
 }
 
-func writeTable(b io.Writer, rules []engine.RuleSummary, columns []engine.Outcome) error {
+func writeTable(b io.Writer, rules []evaluation.RuleSummary, columns []engine.Outcome) error {
 	if len(rules) == 0 {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
@@ -42,7 +43,7 @@ func TestTableWideRow(t *testing.T) {
 		p.Print(outputtest.Evaluated(dataChange("shop", nil, map[string]any{"url": "http://x?a=1&b=<2>"}))),
 		p.Print(outputtest.Evaluated(dataChange("shop", map[string]any{"a": "1"}, map[string]any{"a": "2", "b": "3"}))),
 		p.Print(outputtest.Evaluated(dataChange("shop", map[string]any{"x": "1"}, many))),
-		outputtest.End(p, engine.Summary{}),
+		outputtest.End(p, evaluation.Summary{}),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +67,7 @@ func TestSummaryOtherNamespaces(t *testing.T) {
 		var out, markdown bytes.Buffer
 		chosen := output.Context{Namespace: namespace}
 		for _, p := range []output.Printer{human.NewSummary(output.Options{Out: &out, Context: chosen}), human.NewMarkdown(output.Options{Out: &markdown, Context: chosen})} {
-			summary := engine.Summary{}
+			summary := evaluation.Summary{}
 			for _, c := range []engine.Change{dataChange("shop", a, b), dataChange("shop", a, b), dataChange("", a, b), dataChange("payments", a, a)} {
 				summary.Add(&c)
 				if err := p.Print(output.Evaluated{Change: &c}); err != nil {

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
@@ -38,7 +39,7 @@ func escapedRule(r engine.RuleRef) engine.RuleRef {
 	return r
 }
 
-func escapedSummary(s engine.Summary) engine.Summary {
+func escapedSummary(s evaluation.Summary) evaluation.Summary {
 	s.Rules = slices.Clone(s.Rules)
 	for i := range s.Rules {
 		s.Rules[i].Rule = escapedRule(s.Rules[i].Rule)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
@@ -16,7 +17,7 @@ type Report interface {
 	// Problem adds what went wrong beside the objects.
 	Problem(Problem) error
 	// Write ends the report. Of a run that writes, the summary is empty.
-	Write(engine.Summary) error
+	Write(evaluation.Summary) error
 }
 
 // Printer writes a Report of the events of a run: of what was evaluated, or of a run
@@ -25,7 +26,7 @@ type Printer struct {
 	report  Report
 	masker  *redact.Masker
 	writes  bool
-	summary engine.Summary
+	summary evaluation.Summary
 	errors  bool
 	// failed are objects that are still to be written, with the findings of the rules
 	// that could not be evaluated, and order lists them.

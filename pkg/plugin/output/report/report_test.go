@@ -18,6 +18,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
@@ -172,7 +173,7 @@ func written(t *testing.T, format string, g *given) string {
 		o.Masker.Learn(object(s))
 	}
 	p := formats[format](o)
-	var summary engine.Summary
+	var summary evaluation.Summary
 	for _, c := range g.changes() {
 		summary.Add(&c)
 		if err := p.Print(output.Evaluated{Change: &c}); err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
@@ -97,7 +98,7 @@ func (o *encoder) field(c *engine.Change, f *engine.FieldChange) reportField {
 	}
 }
 
-func summaryOf(s engine.Summary) reportSummary {
+func summaryOf(s evaluation.Summary) reportSummary {
 	out := reportSummary{
 		Objects: s.Objects, Changed: s.Changed, Fields: s.Fields,
 		Incomplete: s.Incomplete, Warnings: s.Warnings, Restarts: reportRestarts(s.Restarts), Rules: []reportRuleSummary{},

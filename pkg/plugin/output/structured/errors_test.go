@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
@@ -54,7 +54,7 @@ func TestErrorsRepeatNoObject(t *testing.T) {
 			}
 		}
 		if err == nil {
-			err = outputtest.End(p, engine.Summary{})
+			err = outputtest.End(p, evaluation.Summary{})
 		}
 		switch {
 		case err == nil:
@@ -75,7 +75,7 @@ func TestColumnsTemplate(t *testing.T) {
 	if err := p.Print(outputtest.Evaluated(renamed())); err != nil {
 		t.Fatal(err)
 	}
-	if err := outputtest.End(p, engine.Summary{}); err != nil {
+	if err := outputtest.End(p, evaluation.Summary{}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "KIND        NAMESPACE\nConfigMap   <none>\n"; out.String() != want {

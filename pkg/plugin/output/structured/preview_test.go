@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
@@ -57,7 +58,7 @@ func TestValuesAreAsTheyAre(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if err := errors.Join(p.Print(outputtest.Evaluated(renamed())), outputtest.End(p, engine.Summary{})); err != nil || out.String() != c.want {
+		if err := errors.Join(p.Print(outputtest.Evaluated(renamed())), outputtest.End(p, evaluation.Summary{})); err != nil || out.String() != c.want {
 			t.Errorf("%s: got %v, %q; want %q", what, err, out.String(), c.want)
 		}
 	}
@@ -90,7 +91,7 @@ func TestColumnsWithoutValues(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := outputtest.End(p, engine.Summary{}); err != nil {
+		if err := outputtest.End(p, evaluation.Summary{}); err != nil {
 			t.Fatal(err)
 		}
 		if want := "UID\n" + strings.Repeat("<none>\n", len(changes)); out.String() != want {

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 )
 
@@ -12,6 +13,6 @@ import (
 func Evaluated(c engine.Change) output.Event { return output.Evaluated{Change: &c} }
 
 // End prints the summary and closes the printer, as a run that comes to its end does.
-func End(p output.Printer, s engine.Summary) error {
+func End(p output.Printer, s evaluation.Summary) error {
 	return errors.Join(p.Print(output.Summary{Summary: s}), p.Close())
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
@@ -66,7 +67,7 @@ func written(t *testing.T, changes []engine.Change, problems []error) []string {
 	t.Helper()
 	var out strings.Builder
 	p := report.New(output.Options{}, github.New(output.Options{Out: &out}))
-	var summary engine.Summary
+	var summary evaluation.Summary
 	var errs []error
 	for _, c := range changes {
 		summary.Add(&c)

@@ -2,6 +2,7 @@ package github
 
 import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -43,7 +44,7 @@ func (r *Report) Problem(p report.Problem) error {
 }
 
 // Write writes the annotations, errors first.
-func (r *Report) Write(s engine.Summary) error {
+func (r *Report) Write(s evaluation.Summary) error {
 	if r.writes {
 		return r.write(wording.Plural(r.objects, "object") + " to write.")
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -148,7 +149,7 @@ type ruleRow struct {
 	Counts       []int
 }
 
-func (p *Printer) rules(s *engine.Summary) ruleTable {
+func (p *Printer) rules(s *evaluation.Summary) ruleTable {
 	out := ruleTable{}
 	for _, o := range []engine.Outcome{
 		engine.Changed, engine.Unchanged, engine.Skipped, engine.NotMatched, engine.Denied, engine.Failed, engine.Unsupported,

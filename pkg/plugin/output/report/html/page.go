@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -78,7 +79,7 @@ const (
 	staticDiff    = 8 << 10
 )
 
-func (p *Printer) write(s engine.Summary) error {
+func (p *Printer) write(s evaluation.Summary) error {
 	t, err := template.New("page").Funcs(template.FuncMap{"n": wording.Number, "parts": pathParts}).Parse(pageSource)
 	if err != nil {
 		return err
@@ -104,7 +105,7 @@ func contentPolicy() template.HTML {
 		"; script-src " + hash(script) + `; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'">`) //nolint:gosec // nothing in it comes from outside
 }
 
-func (p *Printer) page(s *engine.Summary) *page {
+func (p *Printer) page(s *evaluation.Summary) *page {
 	out := &page{
 		Policy: contentPolicy(), Style: template.CSS(style), Script: template.JS(script), //nolint:gosec // parts of this package
 		Title:    title(s),
@@ -135,7 +136,7 @@ func (p *Printer) page(s *engine.Summary) *page {
 }
 
 // command is what to type next.
-func (p *Printer) command(s *engine.Summary) (title, command string) {
+func (p *Printer) command(s *evaluation.Summary) (title, command string) {
 	if p.options.Hint == nil {
 		return "", ""
 	}
@@ -148,7 +149,7 @@ func (p *Printer) command(s *engine.Summary) (title, command string) {
 	return "", ""
 }
 
-func title(s *engine.Summary) string {
+func title(s *evaluation.Summary) string {
 	if s.Objects == 0 {
 		return "No object was evaluated"
 	}
@@ -162,7 +163,7 @@ func escapedContext(c output.Context) output.Context {
 	return c
 }
 
-func tiles(s *engine.Summary) []tile {
+func tiles(s *evaluation.Summary) []tile {
 	out := []tile{{Label: "objects evaluated", N: s.Objects}, {Label: "would change", N: s.Changed}, {Label: "fields", N: s.Fields}}
 	if s.Restarts.Pods > 0 {
 		out = append(out, tile{Label: "Pods would restart", N: s.Restarts.Pods, Alarm: "warned"})

@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
@@ -45,7 +46,7 @@ type Printer struct {
 	overview overview
 	problems []string
 	unlisted int // problems that are too many
-	summary  engine.Summary
+	summary  evaluation.Summary
 }
 
 // members is the section of the objects that belong to the changes.

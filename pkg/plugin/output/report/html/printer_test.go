@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 )
@@ -192,8 +193,8 @@ func TestSecretsAreMasked(t *testing.T) {
 }
 
 // next advises to type a command.
-func next(command string) func(engine.Summary) hints.Hint {
-	return func(engine.Summary) hints.Hint { return hints.Hint{Next: command} }
+func next(command string) func(evaluation.Summary) hints.Hint {
+	return func(evaluation.Summary) hints.Hint { return hints.Hint{Next: command} }
 }
 
 func TestHostileTextsAreText(t *testing.T) {

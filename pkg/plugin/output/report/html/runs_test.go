@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/html"
@@ -122,7 +123,7 @@ func pageOf(t testing.TB, o output.Options, changes []engine.Change, troubles ..
 		o.Masker = &redact.Masker{} // as package formats does
 	}
 	p := html.New(o)
-	s := engine.NewSummary(nil)
+	s := evaluation.NewSummary(nil)
 	for i := range changes {
 		s.Add(&changes[i])
 		if err := p.Print(output.Evaluated{Change: &changes[i]}); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 )
@@ -116,7 +117,7 @@ func (p *Report) Problem(problem report.Problem) error {
 
 // Write writes the report. A policy of which no rule matched anything is an empty
 // suite.
-func (p *Report) Write(s engine.Summary) error {
+func (p *Report) Write(s evaluation.Summary) error {
 	for i := range s.Rules {
 		p.suiteOf(s.Rules[i].Rule)
 	}

@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
@@ -48,7 +48,7 @@ type Preview struct {
 
 	problems problems
 	changes  []block
-	counts   engine.Summary
+	counts   evaluation.Summary
 }
 
 // Print adds an event to the page.
@@ -79,7 +79,7 @@ func (p *Preview) Close() error {
 }
 
 // heading sums up the run in a line.
-func heading(s engine.Summary) string {
+func heading(s evaluation.Summary) string {
 	if s.Incomplete > 0 {
 		return fmt.Sprintf("# Mutation policies: %d of %d objects would change, %d incomplete", s.Changed, s.Objects, s.Incomplete)
 	}

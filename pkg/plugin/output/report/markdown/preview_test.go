@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/markdown"
@@ -38,7 +39,7 @@ func page(t *testing.T, limit, problems int, changes ...engine.Change) string {
 	t.Helper()
 	var out strings.Builder
 	p := markdown.NewPreview(output.Options{Out: &out}, limit)
-	var summary engine.Summary
+	var summary evaluation.Summary
 	var errs []error
 	for _, c := range changes {
 		summary.Add(&c)

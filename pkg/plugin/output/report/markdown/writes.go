@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -127,7 +127,7 @@ func (p *Writes) Problem(problem report.Problem) error {
 }
 
 // Write writes the page.
-func (p *Writes) Write(engine.Summary) error {
+func (p *Writes) Write(evaluation.Summary) error {
 	var b bytes.Buffer
 	b.WriteString(WritesMarker + "\n" + p.heading() + p.suffix + "\n")
 	p.problems.write(&b)

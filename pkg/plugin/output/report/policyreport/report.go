@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 )
@@ -110,7 +111,7 @@ func (p *Report) Problem(problem report.Problem) error {
 }
 
 // Write writes the report of the problems, if there are any.
-func (p *Report) Write(engine.Summary) error {
+func (p *Report) Write(evaluation.Summary) error {
 	if len(p.problems) > 0 {
 		p.report(source+"-problems", "", p.problems)
 		return p.write()

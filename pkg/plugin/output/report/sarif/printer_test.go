@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
@@ -19,7 +20,7 @@ import (
 func TestBounds(t *testing.T) {
 	var out strings.Builder
 	p := report.New(output.Options{}, New(output.Options{Out: &out}))
-	var summary engine.Summary
+	var summary evaluation.Summary
 	changed, failed := engine.RuleRef{Policy: "p", Rule: "changes"}, engine.RuleRef{Policy: "p", Rule: "fails"}
 	for i := range maxResults + 7 {
 		c := engine.Change{

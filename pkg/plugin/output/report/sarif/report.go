@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -142,7 +143,7 @@ func (p *Report) Problem(problem report.Problem) error {
 }
 
 // Write ends the log with the rules, and what could not be evaluated.
-func (p *Report) Write(s engine.Summary) error {
+func (p *Report) Write(s evaluation.Summary) error {
 	for i := range s.Rules {
 		p.rule(s.Rules[i].Rule)
 	}

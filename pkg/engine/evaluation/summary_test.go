@@ -1,4 +1,4 @@
-package engine_test
+package evaluation_test
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 )
 
 func TestSummaryCountsAnObjectOncePerOutcome(t *testing.T) {
@@ -55,7 +56,7 @@ func TestSummaryCountsAnObjectOncePerOutcome(t *testing.T) {
 			for _, o := range test.steps {
 				c.Steps = append(c.Steps, engine.Step{Rule: asked, Outcome: o})
 			}
-			s := engine.NewSummary([]engine.RuleRef{asked})
+			s := evaluation.NewSummary([]engine.RuleRef{asked})
 			s.Add(c)
 			if d := cmp.Diff(test.want, s.Rules[0].Outcomes); d != "" {
 				t.Error(d)
@@ -66,9 +67,9 @@ func TestSummaryCountsAnObjectOncePerOutcome(t *testing.T) {
 
 func TestSummaryOfUnknownRules(t *testing.T) {
 	known, late, later := engine.RuleRef{Policy: "known"}, engine.RuleRef{Policy: "late"}, engine.RuleRef{Policy: "later"}
-	s := engine.NewSummary([]engine.RuleRef{known})
+	s := evaluation.NewSummary([]engine.RuleRef{known})
 	s.Add(&engine.Change{Steps: []engine.Step{{Rule: late, Outcome: engine.Failed}, {Rule: later, Outcome: engine.Denied}}})
-	want := []engine.RuleSummary{
+	want := []evaluation.RuleSummary{
 		{Rule: known, Outcomes: map[engine.Outcome]int{}},
 		{Rule: late, Outcomes: map[engine.Outcome]int{engine.Failed: 1}},
 		{Rule: later, Outcomes: map[engine.Outcome]int{engine.Denied: 1}},

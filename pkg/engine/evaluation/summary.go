@@ -1,6 +1,10 @@
-package engine
+package evaluation
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
 
 // Summary counts what a run did.
 type Summary struct {
@@ -14,7 +18,7 @@ type Summary struct {
 	// object is there too.
 	Rules []RuleSummary
 
-	index map[RuleRef]int
+	index map[engine.RuleRef]int
 }
 
 // RuleSummary counts the objects on which one rule had each outcome. An object is
@@ -22,13 +26,13 @@ type Summary struct {
 // that changed an object and also failed on it, for another trigger, counts it twice:
 // neither may hide the other.
 type RuleSummary struct {
-	Rule     RuleRef
-	Outcomes map[Outcome]int
+	Rule     engine.RuleRef
+	Outcomes map[engine.Outcome]int
 }
 
 // NewSummary is the summary of a run that has not begun.
-func NewSummary(rules []RuleRef) *Summary {
-	s := &Summary{index: make(map[RuleRef]int, len(rules))}
+func NewSummary(rules []engine.RuleRef) *Summary {
+	s := &Summary{index: make(map[engine.RuleRef]int, len(rules))}
 	for _, r := range rules {
 		s.place(r)
 	}
@@ -37,7 +41,7 @@ func NewSummary(rules []RuleRef) *Summary {
 
 // Add counts one object. It counts the same whether the run keeps reasons or not. A
 // target that is not there is no evaluated object, but what failed about it counts.
-func (s *Summary) Add(c *Change) {
+func (s *Summary) Add(c *engine.Change) {
 	if c.Before != nil || c.After != nil {
 		s.Objects++
 	}
@@ -54,9 +58,9 @@ func (s *Summary) Add(c *Change) {
 }
 
 // addOutcomes counts the object in each rule once for each outcome that counts.
-func (s *Summary) addOutcomes(c *Change) {
+func (s *Summary) addOutcomes(c *engine.Change) {
 	had := make([]results, len(s.Rules), len(s.Rules)+1) // by rule
-	note := func(r RuleRef, o Outcome) {
+	note := func(r engine.RuleRef, o engine.Outcome) {
 		i := s.place(r)
 		if i == len(had) {
 			had = append(had, 0)
@@ -65,14 +69,14 @@ func (s *Summary) addOutcomes(c *Change) {
 	}
 	for i := range c.Steps {
 		step := &c.Steps[i]
-		if step.unreached() {
+		if step.Unreached() {
 			continue
 		}
 		note(step.Rule, step.Outcome)
 		s.Warnings += len(step.Warnings)
 	}
 	for _, r := range c.NotMatched {
-		note(r, NotMatched)
+		note(r, engine.NotMatched)
 	}
 	for i, r := range had {
 		r.count(s.Rules[i].Outcomes)
@@ -85,11 +89,11 @@ type results uint8
 
 // acted and idle are all outcomes, each list from the strongest to the weakest.
 var (
-	acted = []Outcome{Changed, Failed, Denied, Unsupported} //nolint:gochecknoglobals // an immutable table
-	idle  = []Outcome{Unchanged, Skipped, NotMatched}       //nolint:gochecknoglobals // an immutable table
+	acted = []engine.Outcome{engine.Changed, engine.Failed, engine.Denied, engine.Unsupported} //nolint:gochecknoglobals // an immutable table
+	idle  = []engine.Outcome{engine.Unchanged, engine.Skipped, engine.NotMatched}              //nolint:gochecknoglobals // an immutable table
 )
 
-func resultsOf(o Outcome) results {
+func resultsOf(o engine.Outcome) results {
 	if i := slices.Index(acted, o); i >= 0 {
 		return 1 << i
 	}
@@ -101,7 +105,7 @@ func resultsOf(o Outcome) results {
 
 // count counts every outcome by which something was done or went wrong, and only where
 // there is none the strongest of the others.
-func (r results) count(outcomes map[Outcome]int) {
+func (r results) count(outcomes map[engine.Outcome]int) {
 	did := false
 	for _, o := range acted {
 		if r&resultsOf(o) != 0 {
@@ -121,7 +125,7 @@ func (r results) count(outcomes map[Outcome]int) {
 }
 
 // Outcomes adds up one outcome over all rules.
-func (s *Summary) Outcomes(o Outcome) int {
+func (s *Summary) Outcomes(o engine.Outcome) int {
 	n := 0
 	for i := range s.Rules {
 		n += s.Rules[i].Outcomes[o]
@@ -130,15 +134,27 @@ func (s *Summary) Outcomes(o Outcome) int {
 }
 
 // place is where the rule is in Rules; one that is new goes to the end.
-func (s *Summary) place(r RuleRef) int {
+func (s *Summary) place(r engine.RuleRef) int {
 	i, ok := s.index[r]
 	if !ok {
 		i = len(s.Rules)
 		if s.index == nil {
-			s.index = map[RuleRef]int{}
+			s.index = map[engine.RuleRef]int{}
 		}
 		s.index[r] = i
-		s.Rules = append(s.Rules, RuleSummary{Rule: r, Outcomes: map[Outcome]int{}})
+		s.Rules = append(s.Rules, RuleSummary{Rule: r, Outcomes: map[engine.Outcome]int{}})
 	}
 	return i
+}
+
+// Restarts counts what a run would restart.
+type Restarts struct{ Workloads, Pods int }
+
+func (r *Restarts) add(impacts []engine.Impact) {
+	for i := range impacts {
+		if impacts[i].Pods > 0 {
+			r.Workloads++
+			r.Pods += impacts[i].Pods
+		}
+	}
 }
