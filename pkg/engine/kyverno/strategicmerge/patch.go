@@ -56,39 +56,42 @@ type condition struct {
 // Compile reads a patch. The error is an *AnchorError or a *DirectiveError, or the
 // patch nests deeper than engine.DefaultLimits.
 func Compile(patch map[string]any) (*Patch, error) {
-	root, err := compile(patch, nil, 0)
-	if err != nil {
+	root := &node{}
+	if err := root.compile(patch, 0); err != nil {
 		return nil, err
 	}
 	return &Patch{root: root}, nil
 }
 
-func compile(patch any, at *place, depth int) (*node, error) {
+// compile reads a part of a patch into an empty node. The paths of its errors begin
+// at the node.
+func (n *node) compile(patch any, depth int) error {
 	if limit := engine.DefaultLimits().Depth; depth > limit {
-		return nil, fmt.Errorf("the patch nests deeper than the limit of %d", limit)
+		return fmt.Errorf("the patch nests deeper than the limit of %d", limit)
 	}
-	n := &node{kind: kindOf(patch), value: patch}
+	n.kind, n.value = kindOf(patch), patch
 	switch p := patch.(type) {
 	case map[string]any:
 		n.source = p
-		return n, n.compileMap(p, at, depth)
+		return n.compileMap(p, depth)
 	case []any:
-		return n, n.compileList(p, at, depth)
+		return n.compileList(p, depth)
 	}
-	return n, nil
+	return nil
 }
 
-func (n *node) compileMap(patch map[string]any, at *place, depth int) error {
+func (n *node) compileMap(patch map[string]any, depth int) error {
 	n.directive, _ = patch[directiveKey].(string)
 	n.fields = make([]*node, 0, len(patch))
-	for _, key := range sortedKeys(patch) {
+	fields := make([]node, len(patch))
+	for i, key := range sortedKeys(patch) {
 		value := patch[key]
 		anchor, name := pattern.ParseKey(key)
 		n.anchored = n.anchored || anchor != pattern.None
 		n.adds = n.adds || anchor == pattern.Add
 		switch anchor {
 		case pattern.Equality, pattern.Negation, pattern.Existence:
-			return &AnchorError{Path: at.field(name).String(), Anchor: anchor.String()}
+			return &AnchorError{Path: name, Anchor: anchor.String()}
 		case pattern.Condition, pattern.Global:
 			n.compileCondition(key, value)
 			if !isPatch(value) {
@@ -96,31 +99,35 @@ func (n *node) compileMap(patch map[string]any, at *place, depth int) error {
 			}
 		case pattern.None:
 			if !validDirective(key, value) {
-				return &DirectiveError{Path: at.String(), Key: key, Value: value}
+				return &DirectiveError{Key: key, Value: value}
 			}
 			if key == directiveKey {
 				continue
 			}
 		}
-		field, err := compile(value, at.field(name), depth+1)
-		if err != nil {
-			return err
-		}
+		field := &fields[i]
 		field.anchor, field.name = anchor, name
+		if err := field.compile(value, depth+1); err != nil {
+			return below(name, err)
+		}
 		n.fields = append(n.fields, field)
 		n.inherit(field)
 	}
-	slices.SortStableFunc(n.conditions, func(a, b *condition) int {
-		switch {
-		case a.global == b.global:
-			return 0
-		case a.global:
-			return -1
-		default:
-			return 1
-		}
-	})
+	if len(n.conditions) > 1 {
+		slices.SortStableFunc(n.conditions, globalFirst)
+	}
 	return nil
+}
+
+func globalFirst(a, b *condition) int {
+	switch {
+	case a.global == b.global:
+		return 0
+	case a.global:
+		return -1
+	default:
+		return 1
+	}
 }
 
 // compileCondition reads a () or a <(). Scalars are compared as text, as in
@@ -140,14 +147,15 @@ func (n *node) compileCondition(key string, want any) {
 	c.pattern = pattern.Compile(want)
 }
 
-func (n *node) compileList(patch []any, at *place, depth int) error {
+func (n *node) compileList(patch []any, depth int) error {
 	n.elements = make([]*node, len(patch))
+	elements := make([]node, len(patch))
 	for i, value := range patch {
-		element, err := compile(value, at.element(i), depth+1)
-		if err != nil {
-			return err
-		}
+		element := &elements[i]
 		element.index = i
+		if err := element.compile(value, depth+1); err != nil {
+			return below(fmt.Sprintf("[%d]", i), err)
+		}
 		n.elements[i] = element
 		n.inherit(element)
 		if element.isDirective() {

@@ -39,9 +39,6 @@ func newRoot(live map[string]any, s engine.Schema) *place {
 }
 
 func (p *place) field(key string) *place {
-	if p == nil {
-		return &place{key: key}
-	}
 	return &place{parent: p, key: key, object: p.object}
 }
 
