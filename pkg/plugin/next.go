@@ -7,14 +7,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // hints returns the commands that a preview may suggest. They have its arguments and flags;
 // what was read from standard input cannot be read again.
-func (f *PreviewFlags) hints(c *cobra.Command, args []string) *hints.Collector {
-	out := &hints.Collector{Creates: c.Flags().Changed("operation")}
+func (f *PreviewFlags) hints(c *cobra.Command, args []string) *output.HintCollector {
+	out := &output.HintCollector{Creates: c.Flags().Changed("operation")}
 	saved := c.Flags().Changed("save")
 	spent := slices.Contains(slices.Concat(f.Policies.Paths, f.Objects.Filenames, f.Objects.World), "-")
 	if !f.Objects.Offline() && !f.MustFind && (saved || !spent) {

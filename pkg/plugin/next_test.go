@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 )
 
 // Whatever flags a preview had, the commands that it says to type next understand
@@ -46,7 +46,7 @@ func TestNextCommandStandardInput(t *testing.T) {
 	}
 	f := PreviewFlags{}
 	f.Policies.Paths = []string{"policy.yaml", "-"}
-	if got := f.hints(preview, nil); *got != (hints.Collector{}) {
+	if got := f.hints(preview, nil); *got != (output.HintCollector{}) {
 		t.Errorf("standard input is spent, and the advice is %+v", got)
 	}
 	// A plan holds the policies.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
@@ -40,7 +39,7 @@ type PlanShowFlags struct {
 // PlanShowOptions are what plan show needs.
 type PlanShowOptions struct {
 	Plan     *plan.Plan
-	Hints    *hints.Collector
+	Hints    *output.HintCollector
 	Printer  output.Printer
 	Reports  *formats.Reports // those that Printer writes too
 	ExitCode bool
@@ -115,7 +114,7 @@ func (f *PlanShowFlags) ToOptions(c *cobra.Command, file string, streams generic
 		Namespace: p.Choice.Namespace, Operation: string(p.Choice.Operation), Version: p.Version,
 		Time: p.Created.UTC().Format(time.RFC3339),
 	}
-	next := &hints.Collector{Apply: planCommand(c.Root(), file), Creates: true} // a plan has only those that --operation allowed
+	next := &output.HintCollector{Apply: planCommand(c.Root(), file), Creates: true} // a plan has only those that --operation allowed
 	options.Hint = next.Hint
 	printer, err := formats.NewPreview(f.Output.Format, options)
 	if err != nil {

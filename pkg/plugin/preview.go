@@ -12,7 +12,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
@@ -38,7 +37,7 @@ type PreviewOptions struct {
 	Masker   *redact.Masker // of the error that ends the run; nil shows everything
 	Printer  output.Printer
 	Reports  *formats.Reports // those that Printer writes too
-	Hints    *hints.Collector
+	Hints    *output.HintCollector
 	ExitCode bool // 1 when something would change
 	Save     *planSaver
 	// NotFound is the error of a run that finds no object; nil if that is no error.
@@ -160,7 +159,7 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 // printing is what the printers of a run depend on besides flags.
 type printing struct {
 	request  engine.Request
-	next     *hints.Collector
+	next     *output.HintCollector
 	external *factory.ExternalDiff
 }
 

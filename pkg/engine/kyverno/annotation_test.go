@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/internal/cases"
 )
 
 // annotating is a case of testdata/parts/annotate.txtar: what rule r of policy p made of a
@@ -23,7 +23,7 @@ type annotating struct {
 }
 
 func TestAnnotate(t *testing.T) {
-	cases.Each(t, "testdata/parts/annotate.txtar", func(t *testing.T, c *annotating) { c.check(t) })
+	conformance.EachCase(t, "testdata/parts/annotate.txtar", func(t *testing.T, c *annotating) { c.check(t) })
 }
 
 func (c *annotating) check(t *testing.T) {

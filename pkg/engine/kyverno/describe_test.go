@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/internal/cases"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 )
 
 // describing is a case of testdata/describe/rules.txtar: documents, and what their rules say
@@ -20,7 +20,7 @@ type describing struct {
 }
 
 func TestDescribe(t *testing.T) {
-	cases.Each(t, "testdata/describe/rules.txtar", func(t *testing.T, c *describing) {
+	conformance.EachCase(t, "testdata/describe/rules.txtar", func(t *testing.T, c *describing) {
 		compilation := engine.Compilation{Limits: engine.DefaultLimits()}
 		for _, d := range c.Documents {
 			compilation.Documents = append(compilation.Documents, engine.Document{Object: &unstructured.Unstructured{Object: d}})

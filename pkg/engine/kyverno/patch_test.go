@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/internal/cases"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
@@ -35,7 +35,7 @@ type application struct {
 }
 
 func TestPatchApply(t *testing.T) {
-	cases.Each(t, "testdata/parts/apply.txtar", func(t *testing.T, c *application) {
+	conformance.EachCase(t, "testdata/parts/apply.txtar", func(t *testing.T, c *application) {
 		s := variables.NewScope(jmespath.New(time.Unix(0, 0), 1), engine.DefaultLimits())
 		for name, value := range c.Names {
 			s.Set(name, value)
@@ -112,7 +112,7 @@ type patchMistake struct {
 }
 
 func TestPatchMistakes(t *testing.T) {
-	cases.Each(t, "testdata/parts/patch-mistakes.txtar", func(t *testing.T, c *patchMistake) {
+	conformance.EachCase(t, "testdata/parts/patch-mistakes.txtar", func(t *testing.T, c *patchMistake) {
 		var said []string
 		r := &policydecode.Report{Warn: func(e engine.CompileError) { said = append(said, "warning: "+e.Field+": "+e.Err.Error()) }}
 		f := policydecode.Node{Report: r, Path: "mutate", Value: c.Mutate}.Fields()
@@ -139,7 +139,7 @@ type patchNaming struct {
 }
 
 func TestPatchFields(t *testing.T) {
-	cases.Each(t, "testdata/parts/fields.txtar", func(t *testing.T, c *patchNaming) {
+	conformance.EachCase(t, "testdata/parts/fields.txtar", func(t *testing.T, c *patchNaming) {
 		if diff := cmp.Diff(c.Want, patchFields(c.Mutate)); diff != "" {
 			t.Errorf("-want +got\n%s", diff)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/internal/cases"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -29,7 +29,7 @@ type naming struct {
 }
 
 func TestTargetNaming(t *testing.T) {
-	cases.Each(t, "testdata/parts/naming.txtar", func(t *testing.T, c *naming) {
+	conformance.EachCase(t, "testdata/parts/naming.txtar", func(t *testing.T, c *naming) {
 		var warning string
 		r := &policydecode.Report{Namespace: c.Namespace, Warn: func(e engine.CompileError) { warning = e.Field + ": " + e.Err.Error() }}
 		entry := decodeTarget(policydecode.Node{Report: r, Path: "spec.rules[0].mutate.targets[0]", Value: c.Target})
@@ -94,7 +94,7 @@ type mistake struct {
 }
 
 func TestTargetMistakes(t *testing.T) {
-	cases.Each(t, "testdata/parts/target-mistakes.txtar", func(t *testing.T, c *mistake) {
+	conformance.EachCase(t, "testdata/parts/target-mistakes.txtar", func(t *testing.T, c *mistake) {
 		var said []string
 		r := &policydecode.Report{Warn: func(e engine.CompileError) { said = append(said, "warning: "+e.Field+": "+e.Err.Error()) }}
 		list := policydecode.Node{Report: r, Path: "targets", Value: c.Targets}

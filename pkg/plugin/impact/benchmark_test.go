@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/internal/changetest"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 )
 
 // BenchmarkLive judges a change to a Deployment that several managers have written
@@ -15,12 +15,12 @@ func BenchmarkLive(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	before := changetest.Read(b, text)
+	before := conformance.ReadObject(b, text)
 	after := before.DeepCopy()
 	template := valueAt(after.Object, "spec", "template").(map[string]any)
 	template["metadata"].(map[string]any)["annotations"] = map[string]any{"a": "b"}
 	valueAt(template, "spec").(map[string]any)["containers"].([]any)[0].(map[string]any)["imagePullPolicy"] = "Always"
-	c := changetest.Between(b, before, after)
+	c := conformance.ChangeBetween(b, before, after)
 	reviewer := &Reviewer{FieldManager: "kubectl-mutate"}
 	b.ReportAllocs()
 	for b.Loop() {

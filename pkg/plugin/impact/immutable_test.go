@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/internal/changetest"
 )
 
 // TestRefusals predicts what a real server is asked about in test/e2e. Cases that
@@ -25,12 +25,12 @@ func TestRefusals(t *testing.T) {
 			if !ok {
 				t.Fatal("no patch")
 			}
-			before := changetest.Read(t, object)
-			after, err := changetest.Patched(t, before, patch)
+			before := conformance.ReadObject(t, object)
+			after, err := conformance.Patched(t, before, patch)
 			if err != nil {
 				t.Skip("needs what a server fills in:", err)
 			}
-			c := changetest.Between(t, before, after)
+			c := conformance.ChangeBetween(t, before, after)
 			want := strings.HasPrefix(file.Name, "refused/")
 			if got := impact.ImmutableRefusals(c); len(got) > 0 != want {
 				t.Errorf("predicted %+v", got)

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/internal/changetest"
 )
 
 // labeller is a program whose rules each write one label of every object.
@@ -123,7 +123,7 @@ func reviewed(t *testing.T, p engine.Program, objects int) []string {
 	t.Helper()
 	var all []*unstructured.Unstructured
 	for i := range objects {
-		all = append(all, changetest.Read(t, fmt.Appendf(nil, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c%d, labels: {there: live}}}", i)))
+		all = append(all, conformance.ReadObject(t, fmt.Appendf(nil, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c%d, labels: {there: live}}}", i)))
 	}
 	world, err := snapshot.Load(all, snapshot.Options{})
 	if err != nil {

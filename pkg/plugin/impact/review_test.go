@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact/internal/changetest"
 )
 
 var update = flag.Bool("update", false, "rewrite what the golden files want")
@@ -63,12 +63,12 @@ func TestLive(t *testing.T) {
 
 func told(t *testing.T, reviewer *Reviewer, object, patch []byte) string {
 	t.Helper()
-	before := changetest.Read(t, object)
-	after, err := changetest.Patched(t, before, patch)
+	before := conformance.ReadObject(t, object)
+	after, err := conformance.Patched(t, before, patch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := changetest.Between(t, before, after)
+	c := conformance.ChangeBetween(t, before, after)
 	if len(c.Fields) == 0 {
 		t.Fatal("the patch changes nothing")
 	}
@@ -107,7 +107,7 @@ func worldOf(t *testing.T, archive *txtar.Archive) engine.Reader {
 			continue
 		}
 		for _, text := range bytes.Split(file.Data, []byte("---\n")) {
-			objects = append(objects, changetest.Read(t, text))
+			objects = append(objects, conformance.ReadObject(t, text))
 		}
 	}
 	world, err := snapshot.Load(objects, snapshot.Options{})

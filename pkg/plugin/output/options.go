@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
@@ -42,7 +41,7 @@ type Options struct {
 	Comparer Comparer
 	// Hint returns the command to type next, with which the formats for people end; nil
 	// for none.
-	Hint func(evaluation.Summary) hints.Hint
+	Hint func(evaluation.Summary) Hint
 	// Writes says that the run writes: its reports are about the outcome of the writes.
 	Writes bool
 	// DryRun is "client" or "server" if nothing is really written.

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/internal/cases"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -41,7 +41,7 @@ type loading struct {
 }
 
 func TestLoading(t *testing.T) {
-	cases.Each(t, "testdata/loading.txtar", func(t *testing.T, c *loading) {
+	conformance.EachCase(t, "testdata/loading.txtar", func(t *testing.T, c *loading) {
 		got, err := c.load(t)
 		switch {
 		case c.Fails == "" && err != nil:
@@ -135,7 +135,7 @@ type outline struct {
 }
 
 func TestOutlines(t *testing.T) {
-	cases.Each(t, "testdata/outlines.txtar", func(t *testing.T, c *outline) {
+	conformance.EachCase(t, "testdata/outlines.txtar", func(t *testing.T, c *outline) {
 		report := strict(t)
 		report.Namespace = c.Namespace
 		globals := contextentry.Globals{}
@@ -172,7 +172,7 @@ type mistake struct {
 }
 
 func TestMistakes(t *testing.T) {
-	cases.Each(t, "testdata/mistakes.txtar", func(t *testing.T, c *mistake) {
+	conformance.EachCase(t, "testdata/mistakes.txtar", func(t *testing.T, c *mistake) {
 		var said []string
 		say := func(prefix string, e *engine.CompileError) {
 			said = append(said, prefix+strings.TrimPrefix(e.Field+": ", "context")+e.Err.Error())

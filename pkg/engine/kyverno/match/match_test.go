@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/internal/cases"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
@@ -33,7 +33,7 @@ type ruling struct {
 }
 
 func TestRulings(t *testing.T) {
-	cases.Each(t, "testdata/rulings.txtar", func(t *testing.T, c *ruling) {
+	conformance.EachCase(t, "testdata/rulings.txtar", func(t *testing.T, c *ruling) {
 		if diff := cmp.Diff(c.Want, c.decide(t)); diff != "" {
 			t.Errorf("-want +got\n%s", diff)
 		}
@@ -118,7 +118,7 @@ type outline struct {
 }
 
 func TestOutlines(t *testing.T) {
-	cases.Each(t, "testdata/outlines.txtar", func(t *testing.T, c *outline) {
+	conformance.EachCase(t, "testdata/outlines.txtar", func(t *testing.T, c *outline) {
 		if diff := cmp.Diff(strings.TrimSpace(c.Want), outlined(block(t, c.Match), block(t, c.Exclude), c.Namespace)); diff != "" {
 			t.Errorf("-want +got\n%s", diff)
 		}
@@ -173,7 +173,7 @@ type mistake struct {
 }
 
 func TestMistakes(t *testing.T) {
-	cases.Each(t, "testdata/mistakes.txtar", func(t *testing.T, c *mistake) {
+	conformance.EachCase(t, "testdata/mistakes.txtar", func(t *testing.T, c *mistake) {
 		var said []string
 		r := &policydecode.Report{Warn: func(e engine.CompileError) { said = append(said, "warning: "+e.Field+": "+e.Err.Error()) }}
 		match.Decode(policydecode.Node{Report: r, Path: "match", Value: c.Match})

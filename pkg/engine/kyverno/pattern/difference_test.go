@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/internal/cases"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
 
@@ -16,7 +16,7 @@ type difference struct {
 }
 
 func TestDifference(t *testing.T) {
-	cases.Each(t, "testdata/differences.txtar", func(t *testing.T, c *difference) {
+	conformance.EachCase(t, "testdata/differences.txtar", func(t *testing.T, c *difference) {
 		var why pattern.Difference
 		if pattern.Compile(c.Pattern).Match(c.Value, &why) {
 			t.Fatal("they match")

@@ -18,7 +18,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
@@ -145,8 +144,8 @@ func golden(t *testing.T, file string) {
 }
 
 // next is a hint to type a command.
-func next(command string) func(evaluation.Summary) hints.Hint {
-	return func(evaluation.Summary) hints.Hint { return hints.Hint{Next: command} }
+func next(command string) func(evaluation.Summary) output.Hint {
+	return func(evaluation.Summary) output.Hint { return output.Hint{Next: command} }
 }
 
 func print(t *testing.T, format string, g *given) string {

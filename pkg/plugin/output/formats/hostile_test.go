@@ -25,7 +25,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -100,7 +99,7 @@ func hostileOptions(text string, out io.Writer) output.Options {
 	return output.Options{
 		Out: out, Masker: masker, Expand: true,
 		Context: output.Context{Context: text, Server: text, User: text, Namespace: text, Operation: text, Version: text, Time: text},
-		Hint:    func(evaluation.Summary) hints.Hint { return hints.Hint{Note: text, Next: text, Why: text} },
+		Hint:    func(evaluation.Summary) output.Hint { return output.Hint{Note: text, Next: text, Why: text} },
 	}
 }
 

@@ -17,7 +17,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/hints"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 )
 
@@ -193,8 +192,8 @@ func TestSecretsAreMasked(t *testing.T) {
 }
 
 // next advises to type a command.
-func next(command string) func(evaluation.Summary) hints.Hint {
-	return func(evaluation.Summary) hints.Hint { return hints.Hint{Next: command} }
+func next(command string) func(evaluation.Summary) output.Hint {
+	return func(evaluation.Summary) output.Hint { return output.Hint{Next: command} }
 }
 
 func TestHostileTextsAreText(t *testing.T) {

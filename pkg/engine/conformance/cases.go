@@ -1,5 +1,4 @@
-// Package cases reads the cases of tests from txtar archives.
-package cases
+package conformance
 
 import (
 	"testing"
@@ -8,10 +7,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Each checks every case of an archive as a subtest. A case is a file of it: its
+// EachCase checks every case of an archive as a subtest. A case is a file of it: its
 // name is a sentence, and its content a C in YAML, of which an unknown field is an
 // error, so that no expectation is lost to a typing mistake.
-func Each[C any](t *testing.T, archive string, check func(*testing.T, *C)) {
+func EachCase[C any](t *testing.T, archive string, check func(*testing.T, *C)) {
 	t.Helper()
 	all, err := txtar.ParseFile(archive)
 	if err != nil {

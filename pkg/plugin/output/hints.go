@@ -1,4 +1,4 @@
-package hints
+package output
 
 import (
 	"slices"
@@ -15,9 +15,9 @@ type Hint struct {
 	Why  string // the command that explains why there are none
 }
 
-// Collector collects the changes of a run and returns a Hint at the end. A command is empty if
+// HintCollector collects the changes of a run and returns a Hint at the end. A command is empty if
 // it cannot be suggested, for instance because standard input has been read.
-type Collector struct {
+type HintCollector struct {
 	// Apply is the command that makes the changes, with the flags of the preview.
 	Apply string
 	// Explain shows the result of each rule on each object, and ExplainOne that on an object
@@ -35,7 +35,7 @@ type Collector struct {
 }
 
 // Add counts an object by what prevents its change.
-func (a *Collector) Add(c *engine.Change) {
+func (a *HintCollector) Add(c *engine.Change) {
 	switch {
 	case !c.Changed():
 	case c.Denied():
@@ -61,7 +61,7 @@ func means(c *engine.Change, code engine.ImpactCode) bool {
 }
 
 // Hint returns the hint for a run with this summary.
-func (a *Collector) Hint(s evaluation.Summary) Hint {
+func (a *HintCollector) Hint(s evaluation.Summary) Hint {
 	switch {
 	case s.Changed > 0:
 		return a.onChanges()
@@ -74,7 +74,7 @@ func (a *Collector) Hint(s evaluation.Summary) Hint {
 }
 
 // narrowed says which namespace was read by a run that found nothing.
-func (a *Collector) narrowed() string {
+func (a *HintCollector) narrowed() string {
 	if a.Namespace == "" {
 		return ""
 	}
@@ -82,7 +82,7 @@ func (a *Collector) narrowed() string {
 }
 
 // onChanges suggests the command for changes, with the flag that it needs.
-func (a *Collector) onChanges() Hint {
+func (a *HintCollector) onChanges() Hint {
 	switch {
 	case a.Apply == "":
 		return Hint{}

@@ -1,5 +1,4 @@
-// Package changetest makes Changes of objects and JSON patches, for tests.
-package changetest
+package conformance
 
 import (
 	"testing"
@@ -13,8 +12,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 )
 
-// Read reads an object.
-func Read(t testing.TB, text []byte) *unstructured.Unstructured {
+// ReadObject reads an object.
+func ReadObject(t testing.TB, text []byte) *unstructured.Unstructured {
 	t.Helper()
 	data, err := yaml.YAMLToJSON(text)
 	if err != nil {
@@ -46,11 +45,11 @@ func Patched(t testing.TB, object *unstructured.Unstructured, patch []byte) (*un
 	if text, err = operations.Apply(text); err != nil {
 		return nil, err
 	}
-	return Read(t, text), nil
+	return ReadObject(t, text), nil
 }
 
-// Between is the change from one state to another, as a run would find it.
-func Between(t testing.TB, before, after *unstructured.Unstructured) *engine.Change {
+// ChangeBetween is the change from one state to another, as a run would find it.
+func ChangeBetween(t testing.TB, before, after *unstructured.Unstructured) *engine.Change {
 	t.Helper()
 	known, err := snapshot.Load(nil, snapshot.Options{})
 	if err != nil {

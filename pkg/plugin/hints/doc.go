@@ -1,2 +1,0 @@
-// Package hints suggests the command to type after a preview.
-package hints
