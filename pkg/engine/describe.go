@@ -10,7 +10,7 @@ type Describer interface {
 // Description is what is known of a rule before it is evaluated.
 type Description struct {
 	Rule RuleRef
-	// Matches names the objects that the rule is evaluated on, or that set it off:
+	// Matches names the objects that the rule is evaluated on, or that trigger it:
 	// a superset, like Program.Selections.
 	Matches []Selection
 	// Where narrows Matches further than selections can, in the words of the rule's

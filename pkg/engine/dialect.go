@@ -78,7 +78,7 @@ type Propagator interface {
 	Effects(ctx context.Context, trigger Target, w *World, s Sink) ([]Effect, error)
 }
 
-// Effect is what one rule, set off by one trigger, does to its subjects.
+// Effect is what one rule does to its subjects because of one trigger.
 type Effect interface {
 	// Rule and Trigger are what caused the effect.
 	Rule() RuleRef

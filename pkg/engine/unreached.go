@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// NotSetOffError is the reason why a rule that changes other objects than those it
+// NotTriggeredError is the reason why a rule that changes other objects than those it
 // matches changes none at all: no object of the run triggers it.
-type NotSetOffError struct {
+type NotTriggeredError struct {
 	Wants []Selection // what triggers it, or a superset
 	Near  int         // objects among them that were seen
 	// Namespace is the only one in which the run looked for them; empty for all.
@@ -17,7 +17,7 @@ type NotSetOffError struct {
 }
 
 // Error names what would trigger the rule, and the object that came nearest.
-func (e *NotSetOffError) Error() string {
+func (e *NotTriggeredError) Error() string {
 	text := "no object triggers the rule"
 	if e.Nearest != nil {
 		text += fmt.Sprintf(", of %d that could: %s", e.Near, asTrigger(e.Nearest))
@@ -35,7 +35,7 @@ func (e *NotSetOffError) Error() string {
 
 // Elsewhere returns what triggers the rule in other namespaces than the one that the
 // run read. What may be in any namespace is not among it.
-func (e *NotSetOffError) Elsewhere() []Selection {
+func (e *NotTriggeredError) Elsewhere() []Selection {
 	if e.Namespace == "" {
 		return nil
 	}
@@ -114,7 +114,7 @@ func selectionTexts(all []Selection) string {
 // Unreached reports whether a step is only there because the run keeps reasons.
 func (s *Step) Unreached() bool {
 	switch s.Err.(type) { //nolint:errorlint // as it was made here
-	case *NotSetOffError, *NotTargetError:
+	case *NotTriggeredError, *NotTargetError:
 		return true
 	}
 	return false

@@ -27,7 +27,7 @@ func (m *messages) Create(_ context.Context, u *unstructured.Unstructured) error
 	return err
 }
 
-// A write leaves events of the rules that another object set off, each once, and
+// A write leaves events of the rules that another object triggered, each once, and
 // numbers of all rules that changed the object.
 func TestApplyEventsAndMetrics(t *testing.T) {
 	web := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Namespace: "shop", Name: "web"}

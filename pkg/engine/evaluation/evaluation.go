@@ -205,7 +205,7 @@ func guarded(r engine.RuleRef, t engine.Target, s engine.Sink, run func() (*unst
 	return run()
 }
 
-// PanicError reports a defect of this program that an object or a policy set off.
+// PanicError reports a defect of this program that an object or a policy brought out.
 type PanicError struct {
 	Value any
 	Place string // the line of source that panicked

@@ -149,7 +149,7 @@ func (x *reaches) unreached(c *engine.Change, acting []*orderedEffect) []engine.
 
 func (r *reach) why(c *engine.Change, namespace string) error {
 	if len(r.effects) == 0 {
-		return &engine.NotSetOffError{Wants: r.wants, Near: r.near, Namespace: namespace, Nearest: r.nearest}
+		return &engine.NotTriggeredError{Wants: r.wants, Near: r.near, Namespace: namespace, Nearest: r.nearest}
 	}
 	out := &engine.NotTargetError{Triggers: r.triggers, Broken: r.broken}
 	labels := c.Before.GetLabels()

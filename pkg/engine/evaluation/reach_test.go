@@ -15,7 +15,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 )
 
-// pointing is a program of one rule that is set off by ConfigMaps, as outcomes
+// pointing is a program of one rule that is triggered by ConfigMaps, as outcomes
 // say by the first word of their names, and acts on what they point to.
 type pointing struct {
 	rule

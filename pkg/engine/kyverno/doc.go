@@ -7,7 +7,7 @@
 // controllers last; each sees what the rule before it made of the object.
 //
 // Rules with mutate.targets do not change what they match: they become Effects,
-// bound to the object that set them off (the trigger), and are run on each of
+// bound to the object that the rule matched (the trigger), and are run on each of
 // their subjects.
 //
 // The package itself has policies, rules, their targets and derived rules, the

@@ -18,7 +18,7 @@ type effect struct {
 	trigger   engine.Target
 	operation engine.Operation
 	open      bool // the operation was left open: CREATE may be tried
-	created   bool // the trigger only sets off the rule as if it were created
+	created   bool // the rule runs only as if the trigger were created
 	subjects  engine.Selection
 }
 
@@ -65,8 +65,8 @@ func (p *policy) skipFurther(from int, applied *rule, trigger engine.Target, sin
 	}
 }
 
-// propagate decides, as run does for other rules, whether the trigger sets off
-// the rule, if need be as if the trigger were created.
+// propagate decides, as run does for other rules, whether the rule runs for
+// the trigger, if need be as if the trigger were created.
 func (r *rule) propagate(ctx context.Context, trigger engine.Target, w *engine.World, sink engine.Sink) []*effect {
 	operation, open := r.simulated(trigger)
 	effects, steps := r.propagateAs(newExecution(ctx, w, r, trigger, operation), sink)
@@ -123,7 +123,7 @@ func (r *rule) propagateAs(e *execution, sink engine.Sink) (effects []*effect, s
 // Rule is the rule that acts.
 func (f *effect) Rule() engine.RuleRef { return f.rule.ref }
 
-// Trigger is the object that set it off.
+// Trigger is the object that the rule matched.
 func (f *effect) Trigger() engine.ObjectKey { return f.trigger.Key }
 
 // Subjects names the objects to change.

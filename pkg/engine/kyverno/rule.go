@@ -160,9 +160,9 @@ func (r *rule) lintInstall(n policydecode.Node) {
 	}
 	switch {
 	case !onInstall:
-		n.Lint("is not true: the cluster's Kyverno waits for an event on a trigger, but here every existing trigger sets off the rule")
+		n.Lint("is not true: the cluster's Kyverno waits for an event on a trigger, but here the rule runs for every existing trigger")
 	case r.match.AsksOperation():
-		n.Lint("is true, but the cluster's Kyverno does not run a rule whose match names operations when the policy is installed, and waits for an event on a trigger; here every existing trigger sets off the rule")
+		n.Lint("is true, but the cluster's Kyverno does not run a rule whose match names operations when the policy is installed, and waits for an event on a trigger; here the rule runs for every existing trigger")
 	}
 }
 

@@ -102,7 +102,7 @@ func (c *collector) objects() error {
 	if err := c.chosen(slices.Concat(all, named), c.scope()); err != nil {
 		return err
 	}
-	// What may set off a rule that acts on the named objects is looked for among all
+	// What may trigger a rule that acts on the named objects is looked for among all
 	// that a language matches which has such rules (evaluation.Prepare).
 	triggers := c.matched(func(d *engine.Description) bool {
 		return slices.ContainsFunc(c.Rules, func(r engine.Description) bool {
@@ -234,7 +234,7 @@ func (c *collector) rule(d *engine.Description) {
 func (c *collector) reaches(d *engine.Description) bool {
 	scope := c.scope()
 	if c.Purpose == Explain && d.Existing == engine.ByTrigger {
-		scope.Only = nil // any object may set off a rule that acts on what is explained
+		scope.Only = nil // any object may trigger a rule that acts on what is explained
 	}
 	chosen, err := engine.NewObjectFilter(d.Matches, scope)
 	return err == nil && slices.ContainsFunc(c.Served, func(m *meta.RESTMapping) bool {

@@ -69,7 +69,7 @@ func TestNeeds(t *testing.T) {
 		{"an object that was named is read, wherever it is", engine.Description{Matches: []engine.Selection{deployments}}, rbac.Run{Only: []engine.ObjectKey{deployment("web")}}, []string{": get,list namespaces", ": get,list deployments web"}},
 		{"in a namespace it is got", engine.Description{Matches: []engine.Selection{deployments}}, rbac.Run{Namespace: "shop", Only: []engine.ObjectKey{deployment("web")}}, []string{"shop: get namespaces shop", "shop: get deployments web"}},
 		{
-			"what is explained need not be matched, and all that is matched may set off a rule that acts on it",
+			"what is explained need not be matched, and all that is matched may trigger a rule that acts on it",
 			engine.Description{Existing: engine.ByTrigger, Matches: []engine.Selection{configMaps}},
 			rbac.Run{Namespace: "shop", Purpose: rbac.Explain, Only: []engine.ObjectKey{deployment("web")}},
 			[]string{"shop: list configmaps", "shop: get namespaces shop", "shop: get,list deployments web"},
@@ -98,7 +98,7 @@ func TestNeeds(t *testing.T) {
 			[]string{": get,list configmaps", ": create events", ": get,list namespaces", ": get,patch deployments/scale web"},
 		},
 		{
-			"a rule that nothing in the namespace sets off takes nothing",
+			"a rule that nothing in the namespace triggers needs no permission",
 			engine.Description{Existing: engine.ByTrigger, Matches: []engine.Selection{named}, Targets: []engine.Selection{deployments}},
 			rbac.Run{Namespace: "shop", Purpose: rbac.Apply},
 			[]string{"shop: get namespaces shop"},

@@ -62,7 +62,7 @@ const (
 	bySubjects          criterion = "subjects"
 	byRoles             criterion = "roles"
 	byClusterRoles      criterion = "clusterRoles"
-	byDeletion          criterion = "a deletion only sets off rules with targets that name DELETE in operations"
+	byDeletion          criterion = "a deletion only triggers rules with targets that name DELETE in operations"
 	byPolicyNamespace   criterion = "namespace of the Policy"
 	byNothing           criterion = "match cannot be empty"
 )
@@ -79,7 +79,7 @@ type Result struct {
 // Applies reports whether the rule applies.
 func (m Result) Applies() bool { return m.criterion == holds }
 
-// DeletionIgnored is the result for a deletion that cannot set off a rule.
+// DeletionIgnored is the result for a deletion that cannot trigger a rule.
 func DeletionIgnored() Result { return Result{criterion: byDeletion} }
 
 // OutsideNamespace is the result for an object in another namespace than its Policy.

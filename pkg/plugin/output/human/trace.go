@@ -61,8 +61,8 @@ func (h *base) traceStep(b *page, s *engine.Step) {
 
 // remedy is the flag with which the run would read what the step misses.
 func remedy(s *engine.Step) string {
-	var notSetOff *engine.NotSetOffError
-	if errors.As(s.Err, &notSetOff) && len(notSetOff.Elsewhere()) > 0 {
+	var notTriggered *engine.NotTriggeredError
+	if errors.As(s.Err, &notTriggered) && len(notTriggered.Elsewhere()) > 0 {
 		return "; -A reads all"
 	}
 	return ""
