@@ -165,8 +165,8 @@ func TestManifestNamesTheArchivesOfARelease(t *testing.T) {
 }
 
 // The manifest of a release, for the index of the project's own, is written by
-// goreleaser; it tells the same as the one that lies here.
-func TestIndexTellsTheSame(t *testing.T) {
+// goreleaser; it has the same content as the one in this directory.
+func TestIndexMatches(t *testing.T) {
 	m, r := read[manifest](t, file), read[release](t, "../.goreleaser.yaml")
 	if len(r.Krews) != 1 || len(r.Release.ExtraFiles) != 1 {
 		t.Fatalf("%d manifests are written and %d released, want one", len(r.Krews), len(r.Release.ExtraFiles))

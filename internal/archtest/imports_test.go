@@ -33,7 +33,7 @@ var rules = append(dialectRules(), []rule{
 		allowed:   []string{"./pkg/plugin"},
 	},
 	{
-		says:      "nobody but the command imports the plugin's commands",
+		says:      "only the command imports the plugin's commands",
 		packages:  []string{"./pkg/..."},
 		forbidden: []string{"./pkg/plugin", "./cmd/..."},
 	},

@@ -14,8 +14,8 @@ import (
 // one that it is below.
 var trees = []string{"pkg/plugin", "pkg/engine"}
 
-// A package that the page does not name is one that nobody finds; a name without a
-// package sends the reader astray.
+// A package that the page does not name is hard to find; a name without a
+// package misleads the reader.
 func TestEveryPackageHasARow(t *testing.T) {
 	page, err := os.ReadFile("../../docs/architecture.md")
 	if err != nil {

@@ -28,7 +28,7 @@ type Description struct {
 	// Changes are the fields that the rule may change, in the words of its
 	// language, as far as they are known; empty if they are not.
 	Changes []string
-	// Asks is what the rule reads besides the object.
+	// Asks is what the rule reads in addition to the object.
 	Asks []Ask
 	// Gap says why the rule cannot be evaluated at all; nil where it can.
 	Gap error
@@ -47,7 +47,7 @@ const (
 	InBackground Existing = "background"
 )
 
-// Ask is one thing that a rule reads besides the object.
+// Ask is one thing that a rule reads in addition to the object.
 type Ask struct {
 	Of AskOf
 	// What names it for people: a URL, a path, an image, as the policy has it.

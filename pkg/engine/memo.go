@@ -8,7 +8,7 @@ import (
 // maxMemo is how many values a Memo keeps.
 const maxMemo = 256
 
-// Memo keeps values by key, so that whoever asks for one again, meanwhile or
+// Memo keeps values by key, so that a caller that asks for one again, meanwhile or
 // later, gets it without another request. It drops the oldest value when there
 // are too many, and it is safe for concurrent use. The zero value is empty; a nil
 // Memo keeps nothing.
@@ -26,8 +26,8 @@ type memoEntry struct {
 
 // Do returns the value of a key, which get gets at most once while it is kept.
 // Errors are kept as well, but for those of a cancelled context. The key's type
-// belongs to the caller alone, as that of a context key. Nobody may modify the
-// value. A get must not ask for its own key.
+// belongs to the caller alone, as that of a context key. The value must not
+// be modified. A get must not ask for its own key.
 func (m *Memo) Do(ctx context.Context, key any, get func(context.Context) (any, error)) (any, error) {
 	if m == nil {
 		return get(ctx)

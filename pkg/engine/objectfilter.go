@@ -197,7 +197,7 @@ func (s selection) matches(f ObjectFacts) bool {
 }
 
 // leftOutOfWildcards are kinds of which there are many short-lived objects that
-// nobody configures.
+// users do not configure.
 func leftOutOfWildcards(gk schema.GroupKind) bool {
 	switch gk.Kind {
 	case "Event":

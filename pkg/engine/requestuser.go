@@ -43,7 +43,7 @@ func (e *UnknownUserError) Unwrap() error { return e.Err }
 
 var errNobody = errors.New("there is no cluster to ask")
 
-// RequestUser returns the user of a request: the one that it names, or else whoever runs
+// RequestUser returns the user of a request: the one that it names, or else the one who runs
 // this program, according to the API server. The server is asked once in a run. The
 // error says why the user is not known.
 func RequestUser(ctx context.Context, r Request, w *World) (authenticationv1.UserInfo, error) {

@@ -10,7 +10,7 @@ import (
 )
 
 // Reader serves objects that policies, and the evaluation itself, ask for.
-// Objects that it hands out are shared: nobody may modify them.
+// Objects that it hands out are shared and must not be modified.
 type Reader interface {
 	// Get returns one object, or an error for which apierrors.IsNotFound holds.
 	Get(context.Context, ObjectKey) (*unstructured.Unstructured, error)

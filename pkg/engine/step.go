@@ -68,7 +68,7 @@ type Step struct {
 	Warnings []Warning
 	// Err says why the step was skipped, unsupported, denied or failed, did not
 	// match, or changed nothing although the object is not simply as the rule wants
-	// it. Its text is made late, so that nobody pays for what is not shown.
+	// it. Its text is made late, so that what is not shown costs nothing.
 	Err error
 }
 

@@ -25,7 +25,7 @@ type World struct {
 	// Memo keeps, for the whole run, what was read for one object and serves
 	// others too; nil keeps nothing.
 	Memo *Memo
-	// Secrets is told what is computed from the values of Secrets; nil where it
+	// Secrets is notified of what is computed from the values of Secrets; nil where it
 	// does not matter.
 	Secrets Secrets
 }

@@ -47,7 +47,7 @@ func splitOpenLine(line string) (pattern, reason string) {
 	return strings.TrimSpace(pattern), strings.TrimSpace(reason)
 }
 
-// find tells why a case is open, and whether it is listed by its own name.
+// find returns why a case is open, and whether it is listed by its own name.
 func (l *openList) find(c replayCase) (reason string, byName, listed bool) {
 	if reason, listed = l.reasons[c.ID]; listed {
 		return reason, true, true
@@ -79,8 +79,8 @@ func (l *openList) unused(cases []replayCase) []string {
 	return unused
 }
 
-// rewriteOpenList takes off what agrees and adds what does not; whoever runs it
-// writes the reasons.
+// rewriteOpenList takes off what agrees and adds what does not; the reasons are
+// written by hand.
 func (r *results) rewriteOpenList(t *testing.T) {
 	t.Helper()
 	var lines []string

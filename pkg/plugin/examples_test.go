@@ -88,7 +88,7 @@ func TestHelpExamplesParse(t *testing.T) {
 	}
 }
 
-// needsCluster tells of an example whether it cannot run on files alone.
+// needsCluster reports whether an example cannot run on files alone.
 func (e example) needsCluster() bool {
 	switch e.args[0] {
 	case "completion", "version":

@@ -75,8 +75,8 @@ func historyCell(text string) string {
 	return strings.Join(strings.Fields(redact.EscapeLines(cmp.Or(text, "-"))), " ")
 }
 
-// next tells how to go on with the latest run that was cut off, and how to take
-// back the latest one.
+// next prints how to resume the latest interrupted run, and how to undo the
+// latest one.
 func (p *HistoryPrinter) next(runs []journal.Run) error {
 	var b strings.Builder
 	if i := slices.IndexFunc(runs, func(r journal.Run) bool { return r.Undoes == "" && r.InDoubt+r.Left > 0 }); i >= 0 {

@@ -13,7 +13,7 @@ import (
 )
 
 // TestVerbosity runs a preview of a Secret with each level of -v. Of the requests, client-go
-// must log nothing by itself: it knows no Secrets.
+// must log nothing itself: it knows no Secrets.
 func TestVerbosity(t *testing.T) {
 	const namespace = `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}`
 	useServer(t, serve(t, map[string]string{

@@ -156,7 +156,7 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	return o, w.Masker.Error(err)
 }
 
-// printing is what the printers of a run depend on besides flags.
+// printing is what the printers of a run depend on in addition to flags.
 type printing struct {
 	request  engine.Request
 	next     *output.HintCollector

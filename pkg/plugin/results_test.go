@@ -69,7 +69,7 @@ func TestApplyEventsAndMetrics(t *testing.T) {
 }
 
 // Numbers are written however a run ends, and a run whose numbers are lost is not
-// told as complete.
+// reported as complete.
 func TestMetering(t *testing.T) {
 	broke := errors.New("broke off")
 	file := filepath.Join(t.TempDir(), "run.prom")

@@ -14,7 +14,7 @@ import (
 )
 
 // Exceptions decide what a policy changes. That they may not be read is usual, and
-// only told; that the server fails to hand them out leaves a preview without a verdict,
+// only reported; that the server fails to hand them out leaves a preview without a verdict,
 // and an apply without a write.
 func TestUnreadInputs(t *testing.T) {
 	for name, c := range map[string]struct {

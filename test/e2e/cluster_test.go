@@ -209,6 +209,6 @@ func TestSnapshotKnowsShortNames(t *testing.T) {
 		}
 	}
 	if tried < 20 {
-		t.Errorf("the server told only %d short names", tried)
+		t.Errorf("the server returned only %d short names", tried)
 	}
 }

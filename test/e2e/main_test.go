@@ -45,7 +45,7 @@ func runTests(ctx context.Context, m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// apiServer is a cluster, whoever started it, as its administrator sees it.
+// apiServer is a cluster as its administrator sees it, no matter who started it.
 type apiServer struct {
 	config  *clientcmdapi.Config // one context, all keys inside
 	kubectl string               // path of the program

@@ -176,7 +176,7 @@ func isNamespace(u *unstructured.Unstructured) bool {
 	return u.GetKind() == "Namespace" && u.GetAPIVersion() == "v1"
 }
 
-// titleOf tells objects apart.
+// titleOf returns the kind, namespace and name of an object.
 func titleOf(u *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s %s/%s", u.GroupVersionKind().GroupKind(), u.GetNamespace(), u.GetName())
 }

@@ -28,7 +28,7 @@ func newOraclePlugin(dir string) (*oraclePlugin, error) {
 	return p, clientcmd.WriteToFile(*server.as("", "default"), p.kubeconfig)
 }
 
-// prediction is what kubectl-mutate says of a case.
+// prediction is what kubectl-mutate says about a case.
 type prediction struct {
 	answers  []answer // of the live objects, in their order; what is to be stored has the server's metadata
 	refusals []string // of policies
@@ -152,7 +152,7 @@ type reportedChange struct {
 	} `json:"steps"`
 }
 
-// answer is what the report says of the object that it returns.
+// answer returns the object of the change, and what the report says about it.
 func (c *reportedChange) answer() (*unstructured.Unstructured, answer, error) {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(c.Object.APIVersion)

@@ -216,7 +216,7 @@ func bindingOf(policy string) *unstructured.Unstructured {
 	return u
 }
 
-// awaitInstalled waits until the server goes by what was installed before: it
+// awaitInstalled waits until the server uses what was installed before: it
 // learns of policies, and of bindings, in the order in which they were made, so
 // that those made last tell.
 func (s *oracleServer) awaitInstalled(ctx context.Context, name string) error {

@@ -170,7 +170,7 @@ func (c *oracleCase) compareRecord(t *testing.T, section, text string) {
 }
 
 // judgeTogether demands of one run over all policies and objects what was said
-// of each case by itself.
+// about each case alone.
 func (o *oracle) judgeTogether(t *testing.T, preview func(context.Context, []*oracleCase) (map[string]answer, error)) {
 	var cases []*oracleCase
 	for _, c := range o.chosen {
@@ -187,7 +187,7 @@ func (o *oracle) judgeTogether(t *testing.T, preview func(context.Context, []*or
 				a = answer{outcome: isUnchanged, object: object}
 			}
 			if d := c.predicted.answers[i].difference(a); d != "" {
-				t.Errorf("%s: %s (-by itself +together):\n%s", c.name, titleOf(object), d)
+				t.Errorf("%s: %s (-alone +together):\n%s", c.name, titleOf(object), d)
 			}
 		}
 	}

@@ -21,7 +21,7 @@ type others struct {
 	did  map[string][]tweak // by name
 	kept map[string]bool    // objects that are as they were, but for what others did
 	// conflicting are objects whose fields others have changed as well in this
-	// stage, which has to be told.
+	// stage, which has to be reported.
 	conflicting map[string]bool
 	versions    []string // that they wrote
 }
@@ -140,13 +140,13 @@ func (o *others) over(made, before contents) contents {
 	return out
 }
 
-// checkTold demands that the plugin says of each object that others were faster,
+// checkTold demands that the plugin says for each object that others were faster,
 // by a pattern with the object's name, and that it does not call that a success.
 func (o *others) checkTold(t *testing.T, code int, pattern string) {
 	t.Helper()
 	for name := range o.conflicting {
 		if !regexp.MustCompile(fmt.Sprintf(pattern, name)).MatchString(o.run.told.String()) {
-			t.Errorf("seed %d: it is not told that others have changed %s", o.run.seed, name)
+			t.Errorf("seed %d: the output does not say that others have changed %s", o.run.seed, name)
 		}
 	}
 	if len(o.conflicting) > 0 && code == 0 {

@@ -100,7 +100,7 @@ func (e ended) brokenOff() bool {
 	return strings.HasPrefix(e.output, "error: ") || strings.Contains(e.output, "\nerror: ")
 }
 
-// start runs the plugin, and kills it at one of its requests; 0 spares it.
+// start runs the plugin, and kills it at one of its requests; with 0 it is not killed.
 func (r *proofRun) start(t *testing.T, kill int, arguments ...string) ended {
 	t.Helper()
 	var output bytes.Buffer

@@ -14,7 +14,7 @@ import (
 // checkRefused demands that what a PUT is refused is a failure, and not written.
 func checkRefused(live, final *unstructured.Unstructured, refusal error, r apply.Result) *violation {
 	if r.Err == nil || r.Outcome != apply.Failed {
-		return &violation{"what the server refuses is not told", fmt.Sprintf("%s %s by %s, but a PUT: %v", r.Outcome, r.Reason, r.Method, refusal)}
+		return &violation{"what the server refuses is not reported", fmt.Sprintf("%s %s by %s, but a PUT: %v", r.Outcome, r.Reason, r.Method, refusal)}
 	}
 	if live.GetResourceVersion() != final.GetResourceVersion() {
 		return &violation{"what the server refuses is written", r.Err.Error()}
@@ -36,7 +36,7 @@ func checkAnswer(ideal, final *unstructured.Unstructured, r apply.Result) *viola
 // content is an object without what the server keeps books in.
 func content(u *unstructured.Unstructured) map[string]any { return withoutOwners(u) }
 
-// checkOwners demands that nobody loses the ownership of more fields than by the
+// checkOwners demands that no manager loses the ownership of more fields than by the
 // PUT, but for fields that are asked for in another form: "1000m" for "1".
 func checkOwners(live, ideal, final *unstructured.Unstructured, r apply.Result) *violation {
 	for _, e := range live.GetManagedFields() {

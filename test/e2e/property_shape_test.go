@@ -122,7 +122,7 @@ func (s *shape) keys() []string {
 
 func (s *shape) requires(name string) bool { return slices.Contains(s.Required, name) }
 
-// identity is what tells an element of the list from the others: its keys, or
+// identity is what identifies an element of the list: its keys, or
 // the element itself.
 func (s *shape) identity(element any) fieldpath.PathElement {
 	if fields, ok := element.(map[string]any); ok && s.ListType == "map" {

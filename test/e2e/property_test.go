@@ -123,7 +123,7 @@ func (p *property) tell(t trial) *violation {
 	return nil
 }
 
-// isAnswer tells a server that refuses from one that is not there.
+// isAnswer reports whether an error is the refusal of a server that was reached.
 func isAnswer(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status)
@@ -145,7 +145,7 @@ func (p *property) applyBody(key engine.ObjectKey, manager string, u *unstructur
 	return err
 }
 
-// named is an object, or what somebody applies of it, under its name.
+// named is an object, or what a manager applies of it, under its name.
 func named(object, identity map[string]any, key engine.ObjectKey) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: throughJSON(object).(map[string]any)}
 	u.SetAPIVersion(identity["apiVersion"].(string))
@@ -155,7 +155,7 @@ func named(object, identity map[string]any, key engine.ObjectKey) *unstructured.
 	return u
 }
 
-// other is what somebody else does. They may be refused.
+// other is what another manager does. It may be refused.
 func (p *property) other(key engine.ObjectKey, s step) error {
 	if s.apply != nil {
 		identity := map[string]any{"apiVersion": key.GroupVersionKind().GroupVersion().String(), "kind": key.Kind}

@@ -32,11 +32,11 @@ type trial struct {
 	steps   []step
 }
 
-// step is a write of the plugin or of somebody else.
+// step is a write of the plugin or of another manager.
 type step struct {
 	by    string // field manager
 	edits []tweak
-	// apply is what somebody else applies; nil where they edit.
+	// apply is what another manager applies; nil where it edits.
 	apply map[string]any
 	// forget has the object lose its managedFields.
 	forget bool

@@ -27,7 +27,7 @@ const (
 
 // BenchmarkThroughput measures how many objects apply-existing writes in a second,
 // from its first write to its last result as its journal has them, beside the same
-// number of server-side apply requests that somebody sends who need not care:
+// number of server-side apply requests sent with no such care:
 // without a journal, from as many workers, each on an object of its own. Each
 // iteration does both, in turns of who begins, so that what else keeps the machine
 // busy meets both; a ratio is that of the medians. Run it with

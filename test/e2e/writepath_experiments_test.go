@@ -100,7 +100,7 @@ func TestAnOldSchemaLosesNothing(t *testing.T) {
 	_, err := w.Types(w.ctx, schema.GroupVersionKind{Group: testGroup, Version: "v1", Kind: "Flip"}, true)
 	check(t, err)
 	check(t, w.redefine("Flip", "atomic-list"))
-	w.writer.Confirm = nil // data may not be lost, and nobody says yes
+	w.writer.Confirm = nil // data may not be lost, and no one says yes
 	_, r := w.write(t, key, set("spec|l|[x]|v", "10"))
 	checkOutcome(t, r, apply.Applied)
 	if got := w.names(t, key, "spec", "l"); got != "x yo" {
@@ -139,7 +139,7 @@ func TestARejectedSecretIsNotShown(t *testing.T) {
 	}
 }
 
-// interrupted lets somebody else act just before a request.
+// interrupted lets another client act just before a request.
 type interrupted struct {
 	*writePathServer
 	before func(p cluster.Patch)
@@ -182,7 +182,7 @@ func deleted(w *writePath, key engine.ObjectKey) error {
 	return w.resource(key).Delete(w.ctx, key.Name, metav1.DeleteOptions{})
 }
 
-// meanwhile writes a ConfigMap by one method, and lets somebody act just before
+// meanwhile writes a ConfigMap by one method, and lets another client act just before
 // the first dry run or the first write.
 func meanwhile(t *testing.T, method request.Method, dryRun bool, act func(*writePath, engine.ObjectKey) error) apply.Result {
 	t.Helper()
@@ -245,7 +245,7 @@ func (w *writePath) awaitInjection(t *testing.T, name string) {
 	t.Fatal("the admission policy never took effect")
 }
 
-// Whoever is not told that the object was too busy finds his change in it.
+// Each writer finds its change in the object, unless it was told that the object was too busy.
 func TestWritersSideBySideLoseNothing(t *testing.T) {
 	const writers, changesEach = 8, 5
 	w := newWritePath(t)

@@ -120,7 +120,7 @@ func (w *writePath) ownerCases() []writeCase {
 	}
 }
 
-// meanwhileCases: somebody else writes between our two changes.
+// meanwhileCases: another client writes between our two changes.
 func (w *writePath) meanwhileCases() []writeCase {
 	return []writeCase{
 		{

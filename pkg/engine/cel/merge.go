@@ -26,7 +26,7 @@ const (
 )
 
 // merge merges an apply configuration, which is what Object{...} evaluates to,
-// into an object by the schema of its kind, whoever owns its fields
+// into an object by the schema of its kind, no matter who owns its fields
 // (pkg/admission/plugin/policy/mutating/patch in k8s.io/apiserver). The object that
 // it returns may share data with both.
 //

@@ -141,7 +141,7 @@ expression, line 1, column 321: undeclared reference to 'nothing' (in container 
 expression, line 1, column 17: expected type 'string' but found 'int'
   | {'a': 'x', 'b': 1} == object.data
   |                 ^`},
-		"a variable that does not compile is told once": {"variables.broken == 1", ""},
+		"a variable that does not compile is reported once": {"variables.broken == 1", ""},
 		"no params without a kind of parameters": {"params.a == 1", `
 expression, line 1, column 1: undeclared reference to 'params' (in container '')
   | params.a == 1

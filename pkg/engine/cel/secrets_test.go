@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
-// notes are Secrets that know of the team, and keep what they are told.
+// notes are Secrets that know of the team, and record what is reported to them.
 type notes struct {
 	none bool
 	told []string

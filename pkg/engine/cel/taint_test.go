@@ -15,7 +15,7 @@ import (
 )
 
 // taintNotes are Secrets for which a value is known that mentions "s3cret", or what was
-// derived. They keep what they are told.
+// derived. They record what is reported to them.
 type taintNotes struct{ derived []string }
 
 func (n *taintNotes) Any() bool { return true }
@@ -173,7 +173,7 @@ func TestTaintIsOptional(t *testing.T) {
 	}
 }
 
-// recorder keeps what it is told, of values that are all known.
+// recorder records what is reported to it; it knows all values.
 type recorder struct{ from, results []any }
 
 func (*recorder) Any() bool      { return true }

@@ -49,7 +49,7 @@ const mostFound = 4
 
 func (e *Evaluation) explained(x *Expression) (found []string) {
 	defer func() {
-		if recover() != nil { // in a library, over a part that makes no sense by itself
+		if recover() != nil { // in a library, over a part that makes no sense alone
 			found = nil
 		}
 	}()
@@ -140,7 +140,7 @@ func (f *finder) operand(x ast.Expr) {
 	}
 }
 
-// value evaluates a part by itself. It returns nil where that is not possible, or not
+// value evaluates a part alone. It returns nil where that is not possible, or not
 // safe: a function of the language may query the cluster, or draw a random value.
 func (f *finder) value(x ast.Expr) ref.Val {
 	text, err := cel.ExprToString(x, f.source)

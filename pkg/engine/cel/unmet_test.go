@@ -14,7 +14,7 @@ func TestUnmet(t *testing.T) {
 	}
 	for _, c := range []struct{ says, expression, want string }{
 		{"both sides of a comparison", `object.spec.containers[0].name == object.metadata.name`, `object.spec.containers[0].name is "app", object.metadata.name is "web"`},
-		{"what is written there is not told again", `object.metadata.name == "db"`, `object.metadata.name is "web"`},
+		{"what is written there is not repeated", `object.metadata.name == "db"`, `object.metadata.name is "web"`},
 		{"the size of a list", `size(object.spec.containers) > 3`, `size(object.spec.containers) is 1`},
 		{"a list by its size", `"x" in object.spec.containers`, `object.spec.containers is a list of 1`},
 		{"a map by its size", `"x" in object.metadata.labels`, `object.metadata.labels is a map of 1`},

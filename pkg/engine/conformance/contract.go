@@ -187,7 +187,7 @@ func (s ReaderSubject) testSource(t *testing.T) {
 		"a label selector":                         {engine.Scope{Labels: labels.SelectorFromSet(labels.Set{"app": "web"})}, []engine.Selection{configMaps}, []string{"ConfigMap contract-bank/settings", "ConfigMap contract-shop/settings"}},
 		"a field selector":                         {engine.Scope{Fields: fields.OneTermEqualSelector("metadata.name", "spare")}, []engine.Selection{configMaps}, []string{"ConfigMap contract-shop/spare"}},
 		"a subresource selects no object":          {all, []engine.Selection{{Group: "apps", Kind: "Deployment", Subresource: "scale"}}, nil},
-		"a kind that nobody serves is no obstacle": {all, []engine.Selection{{Group: "example.com", Kind: "Unheard"}, {Kind: "ConfigMap", Name: "spare"}}, []string{"ConfigMap contract-shop/spare"}},
+		"a kind that is not served is no obstacle": {all, []engine.Selection{{Group: "example.com", Kind: "Unheard"}, {Kind: "ConfigMap", Name: "spare"}}, []string{"ConfigMap contract-shop/spare"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, keys(t, s.Source(c.scope), c.selections)); diff != "" {

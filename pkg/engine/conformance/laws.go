@@ -22,7 +22,7 @@ func schemaOf(ctx context.Context, w *engine.World) typeOf {
 	return func(gvk schema.GroupVersionKind) diff.Type { return diff.TypeOf(ctx, w.Reader, gvk) }
 }
 
-// broken returns the laws that an answer breaks by itself.
+// broken returns the laws that an answer alone breaks.
 func (a *answer) broken() []error {
 	var problems []error
 	if a.modified != "" {

@@ -41,7 +41,7 @@ func TestEdits(t *testing.T) {
 			`[{"op":"replace","path":"/l/0","value":"x"},{"op":"remove","path":"/l/2"},{"op":"remove","path":"/l/1"}]`,
 		},
 		{
-			"equal neighbours are told apart by position",
+			"equal neighbours are distinguished by position",
 			object{"l": []any{"a", "a"}},
 			object{"l": []any{"a", "a", "a"}},
 			`[{"op":"add","path":"/l/2","value":"a"}]`,

@@ -10,7 +10,7 @@ import (
 )
 
 // Leaves returns the fields of a change with added and removed maps taken apart, the
-// elements of lists too, so that what somebody else puts beside a value is no part
+// elements of lists too, so that what others put beside a value is no part
 // of the change. An empty map is a leaf, and so is a withheld field.
 func (p Partial) Leaves() []engine.FieldChange { return p.split(true) }
 

@@ -16,7 +16,7 @@ import (
 // modified; the result refers to their values.
 //
 // A list whose elements have no keys, and in which both wanted and other
-// differences are, cannot be told apart: it comes whole. So does one in which there
+// differences are, cannot be divided: it comes whole. So does one in which there
 // are so many that it would take too long.
 func Subset(from, to map[string]any, wanted, others []engine.FieldChange) map[string]any {
 	root := &node{}

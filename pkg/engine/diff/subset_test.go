@@ -80,7 +80,7 @@ func TestSubsetOfAllAndNone(t *testing.T) {
 	}
 }
 
-// Somebody else decides how long lists and maps are.
+// Lists and maps of any length come from outside.
 func TestSubsetOfManyDifferencesIsFast(t *testing.T) {
 	const many = 50_000
 	of := func(value string) map[string]any {

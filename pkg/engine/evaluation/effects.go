@@ -44,7 +44,7 @@ type orderedEffect struct {
 // triggered is what one object triggered.
 type triggered struct {
 	key      engine.ObjectKey
-	resource string // of the object; known where somebody asks for reasons
+	resource string // of the object; known where reasons are wanted
 	effects  []orderedEffect
 	rec      *recorder
 }

@@ -99,7 +99,7 @@ func (e *Evaluation) Prepare(ctx context.Context, src engine.Source) error {
 
 // Run is the second pass: it hands over one Change for every object, in source
 // order, then for the targets of Effects that the source did not stream, unless
-// the run is about Chosen objects, all of which the source has to stream. The
+// the run is about Chosen objects; the source has to stream all of them. The
 // error of emit ends the run.
 func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engine.Change) error) error {
 	var selections []engine.Selection

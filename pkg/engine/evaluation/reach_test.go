@@ -68,7 +68,7 @@ func secretObject(name string) *unstructured.Unstructured {
 	}}
 }
 
-// reasons are what is told of the object that is asked about, by outcome.
+// reasons are the reasons given for the object that is asked about, by outcome.
 func reasons(t *testing.T, w world, o evaluation.Options, p engine.Program) []string {
 	t.Helper()
 	e := evaluation.New([]engine.Program{p}, &engine.World{Reader: w}, o)
@@ -107,7 +107,7 @@ func TestReasonsOfUntriggeredRules(t *testing.T) {
 		targets []engine.Selection
 		want    string
 	}{
-		"none is what it waits for": {
+		"none is a trigger of it": {
 			others: world{secretObject("s"), configMap("third")},
 			want:   "no object triggers the rule: its triggers are ConfigMap trigger-*, ConfigMap default/other, and the run saw none",
 		},
@@ -115,7 +115,7 @@ func TestReasonsOfUntriggeredRules(t *testing.T) {
 			others: world{secretObject("s"), configMap("other")},
 			want:   "no object triggers the rule, of 1 that could: ConfigMap default/other: does not match: names: wants trigger-*, is other",
 		},
-		"one is held back, which is nearer than not to match": {
+		"one is skipped, which is nearer than not to match": {
 			others: world{configMap("other"), configMap("held-1"), configMap("held-2")},
 			want:   "no object triggers the rule, of 3 that could: ConfigMap default/held-1: skipped: a precondition does not hold",
 		},

@@ -46,7 +46,7 @@ func decodeMutator(r *policydecode.Report, d engine.Document) *mutator {
 	}
 	parameters.Done()
 	spec.Done()
-	tellStatus(root.At("status").Fields())
+	warnOfStatus(root.At("status").Fields())
 	if len(r.Errs) == 0 {
 		m.action = act
 		m.lint()
@@ -74,7 +74,7 @@ func (m *mutator) checkName(n policydecode.Node) {
 	}
 }
 
-// said is how Gatekeeper begins what it says of a location.
+// said is how Gatekeeper begins its messages about a location.
 func (m *mutator) said() string {
 	switch m.kind {
 	case kindAssignImage:
@@ -194,8 +194,8 @@ func (m *mutator) decodePathTests(n policydecode.Node) {
 	m.tests, m.written.tests = compiled, len(tests) > 0
 }
 
-// tellStatus warns of what a cluster's Gatekeeper says of the mutator.
-func tellStatus(status *policydecode.Fields) {
+// warnOfStatus repeats, as warnings, the errors that a cluster's Gatekeeper reports for the mutator.
+func warnOfStatus(status *policydecode.Fields) {
 	if !status.Has("byPod") {
 		return
 	}

@@ -94,7 +94,7 @@ func decodeList(n policydecode.Node) *jmespath.Expression {
 		n.Fail("is missing")
 		return nil
 	case strings.HasPrefix(strings.TrimSpace(query), "{{"):
-		n.Fail("is an expression by itself; remove the braces")
+		n.Fail("is already an expression; remove the braces")
 		return nil
 	}
 	compiled, err := jmespath.Compile(query)

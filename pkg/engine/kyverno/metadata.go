@@ -25,7 +25,7 @@ var metadataPaths = [][]string{
 
 // quoteMetadata turns labels and annotations that a JSON patch wrote as bare
 // booleans or numbers into strings, the only values that the server takes there.
-// Strategic merge does the same by itself.
+// Strategic merge does the same on its own.
 func quoteMetadata(object map[string]any) (map[string]any, []engine.Warning) {
 	var warnings []engine.Warning
 	for _, path := range metadataPaths {

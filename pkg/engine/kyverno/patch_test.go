@@ -30,7 +30,7 @@ type application struct {
 	NotIdempotent string // a part of it
 	Held          string // a part of why the patch holds itself back
 	Why           string // nothing changes; empty where the object holds it all
-	Secret        bool   // what the object holds must not be told
+	Secret        bool   // what the object holds must not be shown
 	Fails         string // a part of the error
 }
 

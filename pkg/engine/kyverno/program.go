@@ -103,7 +103,7 @@ func (r *rule) skipKind(ctx context.Context, t engine.Target, w *engine.World, s
 
 // run evaluates a rule on what it matches, for the operation that the run
 // simulates. Where that is left open, the object is being updated; a rule that
-// only the operation can have held back is then evaluated as if the object were
+// only the operation can have excluded is then evaluated as if the object were
 // created, and that counts if it runs.
 func (r *rule) run(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) engine.Step {
 	operation, open := r.simulated(t)

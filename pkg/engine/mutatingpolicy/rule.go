@@ -104,7 +104,7 @@ func (e *execution) runStarted(sink engine.Sink) (step engine.Step, byOperation 
 // which only a server can convert it.
 func (e *execution) otherVersion(version string) error {
 	return &cel.UnsupportedError{Reason: fmt.Sprintf("the policy is for version %s, and the object was read in %s, for the sake of other policies or because it is so in its file: "+
-		"only a server can convert it; --only %s evaluates the policy by itself", version, e.subject.Key.Version, e.rule.ref.Policy)}
+		"only a server can convert it; --only %s evaluates the policy alone", version, e.subject.Key.Version, e.rule.ref.Policy)}
 }
 
 // resourceOf returns the resource of an object: from the server, or the usual plural of a

@@ -86,7 +86,7 @@ func TestNodeWrongType(t *testing.T) {
 	}
 }
 
-// The fields that nobody asked for are told in order, and only they.
+// The fields that were not read are reported in order, and only they.
 func TestFieldsUnknown(t *testing.T) {
 	errs, warnings := read(map[string]any{"read": "a", "asked": "b", "accepted": "c", "typo": "d", "also": "e"}, func(f *policydecode.Fields) {
 		f.At("read").Text()

@@ -60,8 +60,8 @@ func (l *Labels) Matches(set map[string]string) bool {
 	return err == nil && expanded.Matches(labels.Set(set))
 }
 
-// Exact returns the selector when a server understands it as it stands, and
-// nil when it holds wildcards.
+// Exact returns the selector, or nil when it holds wildcards, which a server does
+// not understand.
 func (l *Labels) Exact() *metav1.LabelSelector {
 	if l.wild != nil {
 		return nil

@@ -110,7 +110,7 @@ func (x *Executor) reportNotTried(rest []*Task) error {
 	return nil
 }
 
-// waitForRollouts waits for the rollouts of what was written.
+// waitForRollouts waits until what was written has rolled out.
 func (x *Executor) waitForRollouts(ctx context.Context, batch []*Task) error {
 	var keys []engine.ObjectKey
 	for _, t := range batch {

@@ -57,7 +57,7 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("the server ignores %s; nothing was written", strings.Join(e.Refused.Paths(), ", "))
 }
 
-// DriftError reports that somebody else has written the object, so that the change is
+// DriftError reports that another client has written the object, so that the change is
 // not the one that was shown.
 type DriftError struct{ Fields []fieldpath.Path }
 

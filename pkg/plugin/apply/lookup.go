@@ -28,11 +28,11 @@ const (
 	WriteStored WriteOutcome = "stored"
 	// WriteNotStored: the object is the very version that the request was made for.
 	WriteNotStored WriteOutcome = "not-stored"
-	// WriteOverwritten: somebody else has written the object, and its fields are as
+	// WriteOverwritten: another client has written the object, and its fields are as
 	// before the request, or cannot be compared because they hold secrets. Whether the
 	// change is still to be made has to be evaluated.
 	WriteOverwritten WriteOutcome = "overwritten"
-	// WriteContradicted: somebody else has written the fields.
+	// WriteContradicted: another client has written the fields.
 	WriteContradicted WriteOutcome = "contradicted"
 	// WriteGone and WriteReplaced: the object does not exist any more, or another one
 	// has its name.

@@ -100,8 +100,8 @@ func TestMissingPermissionsReturnsErrors(t *testing.T) {
 	}
 }
 
-// The answer for the resource is no, and then the connection breaks: nobody asks on
-// for each of the many objects.
+// The answer for the resource is no, and then the connection breaks: the many objects
+// are not asked about one by one.
 func TestMissingPermissionsStopsAtTheFirstError(t *testing.T) {
 	a := &authorizer{fail: errors.New("gone"), answers: 1}
 	var needs []apply.RequiredPermission

@@ -51,7 +51,7 @@ func (e *tooManyError) Error() string {
 
 // confirmRun asks whether to start the run: it names what is about to be written,
 // where, and how many objects are left out. For more objects than most it wants the
-// name of the context typed, so that nobody confirms the wrong cluster out of habit.
+// name of the context typed, so that the wrong cluster is not confirmed out of habit.
 func (p *Prompt) confirmRun(ready []*Task, leftOut, most int) error {
 	many := most > 0 && len(ready) > most
 	switch {

@@ -33,7 +33,7 @@ const (
 	// Declined: the change needs a confirmation of its own and did not get it. Err is a
 	// *LossError, or nil if the user said no.
 	Declined Outcome = "declined"
-	// Drifted: somebody else has written the object, and the change is a different one
+	// Drifted: another client has written the object, and the change is a different one
 	// now, or contradicted. Err is a *DriftError, or the *plan.Drift of Want.
 	Drifted Outcome = "drifted"
 	// Managed: something else manages the object, and the user has not allowed to write
@@ -63,7 +63,7 @@ type Result struct {
 	// Changed and Removed are the fields of the request.
 	Changed, Removed *fieldpath.Set
 	// Touched is what the change touches: before it, and as wanted; after the write, as
-	// the server answered, with what admission and defaulting changed besides.
+	// the server answered, with what admission and defaulting changed as well.
 	Touched diff.Partial
 	// Takeovers are the fields that others lost, or would lose. They are unknown if
 	// OwnersUnknown is set: the object records no managers.

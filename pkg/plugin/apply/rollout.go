@@ -124,7 +124,7 @@ func RolloutStatus(u *unstructured.Unstructured) (string, error) {
 	switch {
 	case !isWorkload(key):
 		return "", nil
-	case strategy == "OnDelete": // nothing rolls out by itself; kstatus knows that of StatefulSets alone
+	case strategy == "OnDelete": // nothing rolls out on its own; kstatus knows that of StatefulSets alone
 		return "", nil
 	case u.GetGeneration() > observed: // kstatus takes a workload without an observedGeneration for an observed one
 		return "its controller has not seen the change yet", nil

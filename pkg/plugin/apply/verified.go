@@ -93,7 +93,7 @@ func (v *Verified) drift(answer map[string]any) []fieldpath.Path {
 	return out
 }
 
-// serverValue is a field that the server sets by itself, such as a default.
+// serverValue is a field that the server sets on its own, such as a default.
 type serverValue struct {
 	path  fieldpath.Path
 	value any

@@ -54,7 +54,7 @@ func (w *Writer) verifyOnce(ctx context.Context, key engine.ObjectKey, want Want
 // object was read.
 var errStale = errors.New("the object has changed meanwhile")
 
-// fail sorts errors: what the server says of this object is a result, anything
+// fail sorts errors: what the server says about this object is a result, anything
 // else ends the run.
 func (r *Result) fail(err error) error {
 	var ofObject *ObjectError
@@ -276,7 +276,7 @@ func (t *verification) decide(context.Context) (Outcome, error) {
 	return t.checkOwners()
 }
 
-// checkOwners stops where a field belongs to somebody who would set it back, and
+// checkOwners stops where a field belongs to a manager that would set it back, and
 // the user has not said that it may be taken.
 func (t *verification) checkOwners() (Outcome, error) {
 	var contested []request.Takeover

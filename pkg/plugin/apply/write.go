@@ -164,7 +164,7 @@ func (t *endpointWrite) verifyAgain(ctx context.Context) (done bool, err error) 
 	t.result.Retries += t.conflicts
 	switch {
 	case next.Outcome == Unchanged && t.uncertain:
-		// Either the request whose answer was lost was stored, or somebody else wrote
+		// Either the request whose answer was lost was stored, or another client wrote
 		// the same: the object is as wanted.
 		t.result.Outcome, t.result.Found, t.result.Method = Applied, true, t.first.Method
 		t.result.Touched = t.first.Answered()

@@ -135,7 +135,7 @@ func (w *Writer) verify(ctx context.Context, key engine.ObjectKey, want Want) (*
 	}
 }
 
-// Write sends what was verified: one request, if nobody else has written the object
+// Write sends what was verified: one request, if no other client has written the object
 // and the server answers. Otherwise the object is verified again, and written if the
 // change is still the same.
 //

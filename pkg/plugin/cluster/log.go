@@ -25,7 +25,7 @@ const (
 )
 
 // MaxKlogLevel is the highest verbosity that klog may be given: from LogRequestLevel on, client-go
-// logs requests by itself, with the values of Secrets in their bodies.
+// logs requests itself, with the values of Secrets in their bodies.
 const MaxKlogLevel = LogRequestLevel - 1
 
 // LogRequests returns a transport wrapper that logs requests and responses through klog, in

@@ -15,7 +15,7 @@ import (
 
 // RetryingClient sends the requests of a run that writes. It repeats what can be
 // repeated: reads, dry runs, and writes that the server has not begun to work on
-// (429). Any other write is sent once: whoever wrote it looks up what became of it.
+// (429). Any other write is sent once: its caller looks up what became of it.
 //
 // It takes the place of RetryReads, which gives up early: a preview can be made
 // again, but a run that writes should outlast a restart of the server.

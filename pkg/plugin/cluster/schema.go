@@ -72,7 +72,7 @@ func (s *schemaCache) entry(gv schema.GroupVersion) *cachedDocument {
 	return s.documents[gv]
 }
 
-// openAPI reads a document through discovery, whose HTTP cache on disk spares
+// openAPI reads a document through discovery, whose HTTP cache on disk saves
 // the next run the transfer.
 func (c *Client) openAPI(ctx context.Context, gv schema.GroupVersion) (*openapi.Document, error) {
 	paths, err := clientopenapi.ToClientWithContext(c.discovery.OpenAPIV3()).PathsWithContext(ctx)

@@ -71,7 +71,7 @@ func complete(c *cobra.Command, name string, values cobra.CompletionFunc) {
 		return
 	}
 	if err := c.RegisterFlagCompletionFunc(name, printable(values)); err != nil {
-		panic(err) // the flag is there, and nobody else completes it
+		panic(err) // the flag is there, and has no other completion
 	}
 }
 

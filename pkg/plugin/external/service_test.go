@@ -58,7 +58,7 @@ func TestFetchChecksCertificates(t *testing.T) {
 	defer server.Close()
 	server.Config.ErrorLog = nil
 	if _, err := fetch(t, &external.ServiceClient{}, engine.RemoteRequest{URL: server.URL}); err == nil {
-		t.Error("a certificate that nobody vouches for is accepted")
+		t.Error("an untrusted certificate is accepted")
 	}
 	bundle := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	if _, err := fetch(t, &external.ServiceClient{}, engine.RemoteRequest{URL: server.URL, CABundle: bundle}); err != nil {

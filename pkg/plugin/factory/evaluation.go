@@ -89,7 +89,7 @@ func (f *Factory) loadPolicies(ctx context.Context, o *preview.Options) error {
 	return nil
 }
 
-// installedInputs returns what the cluster's engines use besides policies, such as exceptions
+// installedInputs returns what the cluster's engines use in addition to policies, such as exceptions
 // and excluded namespaces: they apply to policies from files too. What cannot be read is
 // reported; see Factory.leave.
 func (f *Factory) installedInputs(ctx context.Context, o *preview.Options) []engine.Document {

@@ -18,7 +18,7 @@ import (
 func (f *Factory) namespace() string {
 	ns, _, err := f.Config.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		return "default" // manifests need no kubeconfig; a cluster fails on it by itself
+		return "default" // manifests need no kubeconfig; a cluster reports the error itself
 	}
 	return ns
 }

@@ -250,7 +250,7 @@ func TestReplaceALongName(t *testing.T) {
 	holds(t, path, "new")
 }
 
-// Nobody could read later what a device takes.
+// What is written to a device cannot be read later.
 func TestReplaceADevice(t *testing.T) {
 	if err := file.Check(os.DevNull); !failedFor(err, os.DevNull) {
 		t.Errorf("got %v", err)

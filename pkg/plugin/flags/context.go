@@ -2,7 +2,7 @@ package flags
 
 import "github.com/spf13/pflag"
 
-// Context has the flags for what policies may read besides objects.
+// Context has the flags for what policies may read in addition to objects.
 type Context struct {
 	Values        string
 	AllowHTTP     bool

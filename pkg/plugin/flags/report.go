@@ -2,7 +2,7 @@ package flags
 
 import "github.com/spf13/pflag"
 
-// Report names the report files that a run writes besides what it prints.
+// Report names the report files that a run writes in addition to what it prints.
 type Report struct{ Reports []string } // FORMAT=FILE
 
 // AddFlags registers the flag; names lists the formats that the command knows.

@@ -9,8 +9,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 )
 
-// What was typed can be typed again, each value as it was, and without what nobody
-// may read.
+// What was typed can be typed again, each value as it was, and without what must
+// stay secret.
 func TestTyped(t *testing.T) {
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	set.String("token", "", "")

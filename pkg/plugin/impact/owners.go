@@ -35,9 +35,9 @@ func owned(c *engine.Change, us string) []engine.Impact {
 	return out
 }
 
-// loses are the fields of the entry that the change writes to. A new field is
-// nobody's yet, unless what holds it is owned as a whole; a place in a list is
-// nobody's at all.
+// loses are the fields of the entry that the change writes to. A new field has
+// no owner yet, unless what holds it is owned as a whole; a place in a list has
+// none at all.
 func (e *entry) loses(c *engine.Change) []fieldpath.Path {
 	var out []fieldpath.Path
 	for i := range c.Fields {
@@ -56,7 +56,7 @@ func (e *entry) loses(c *engine.Change) []fieldpath.Path {
 	return out
 }
 
-// coOwned returns list elements that their owner can no longer remove: whoever applies
+// coOwned returns list elements that their owner can no longer remove: a manager that applies
 // a field of an element owns the element too, and an element with an owner stays.
 func coOwned(c *engine.Change, us string) []engine.Impact {
 	all := entriesOf(c.Before)

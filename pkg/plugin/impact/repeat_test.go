@@ -112,7 +112,7 @@ func TestReviewRepeatsOncePerKindOfChange(t *testing.T) {
 	var runs atomic.Int64
 	got := reviewed(t, labeller{[]labelRule{{"a", "k", func(old string) string { return "x" + old }}}, &runs}, 50)
 	if len(got) != 50 {
-		t.Errorf("%d of 50 objects are told to change again", len(got))
+		t.Errorf("%d of 50 objects are said to change again", len(got))
 	}
 	if runs.Load() != 51 {
 		t.Errorf("%d evaluations of 50 objects that change alike", runs.Load())

@@ -58,7 +58,7 @@ func (r *Reviewer) live(ctx context.Context, c *engine.Change) error {
 	return nil
 }
 
-// live reports whether a server holds the object: a manifest that nobody has applied
+// live reports whether a server holds the object: a manifest that was never applied
 // has no owners and no Pods, and may still be written in any way.
 func live(c *engine.Change) bool {
 	return c.Before != nil && c.Before.GetUID() != ""

@@ -152,7 +152,7 @@ func argoRolloutPods(o map[string]any) consequence {
 	return consequence{pods: n, text: fmt.Sprintf("%s would be replaced, step by step (%s)", wording.Plural(n, "Pod"), strategy)}
 }
 
-// deploymentConfigPods: without a ConfigChange trigger nothing happens by itself.
+// deploymentConfigPods: without a ConfigChange trigger nothing rolls out on its own.
 // A config without triggers has that one by default.
 func deploymentConfigPods(o map[string]any) consequence {
 	n := running(o, 1)

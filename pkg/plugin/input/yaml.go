@@ -67,7 +67,7 @@ func decodeYAML(p part, aliases *int) ([]value, error) {
 type converter struct {
 	first   int  // line of the file at which the document begins
 	aliases *int // what may still be expanded
-	inAlias int  // how many aliases lead to the node at hand
+	inAlias int  // how many aliases lead to the current node
 }
 
 func (c *converter) line(n *yamlv3.Node) int { return c.first + max(n.Line-1, 1) - 1 }

@@ -132,7 +132,7 @@ func TestEntryStatus(t *testing.T) {
 }
 
 // A run can be killed anywhere: whatever is left of its journal can be read, and
-// says of no object that it is done before that was recorded.
+// does not say that an object is done before that was recorded.
 func TestReadOfATornJournal(t *testing.T) {
 	_, text := written(t)
 	headerEnd := bytes.IndexByte(text, '\n') + 1

@@ -144,7 +144,7 @@ func Glance(path string) (*Journal, error) {
 	return p.parse(f)
 }
 
-// Parse is Read for a text that is at hand; the path is for messages.
+// Parse reads a journal from in; the path is for messages.
 func Parse(path string, in io.Reader) (*Journal, error) {
 	p := parser{Journal: Journal{Path: path}, seen: map[engine.ObjectKey]bool{}}
 	return p.parse(in)

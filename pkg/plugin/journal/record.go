@@ -34,7 +34,7 @@ type Header struct {
 	Run plan.Run `json:"run"`
 }
 
-// Allowed is what a user allowed besides the changes themselves, by the flags of
+// Allowed is what a user allowed beyond the changes themselves, by the flags of
 // apply-existing with these names.
 type Allowed struct {
 	ForceConflicts bool     `json:"forceConflicts,omitempty"`

@@ -27,7 +27,7 @@ func (r *Run) WriteTo(w io.Writer) (int64, error) {
 	return b.WriteTo(w)
 }
 
-// WriteFile replaces a file by all metrics in one step, so that nobody reads half of
+// WriteFile replaces a file by all metrics in one step, so that no reader sees half of
 // it.
 func (r *Run) WriteFile(path string) error {
 	var b bytes.Buffer

@@ -71,7 +71,7 @@ func (r *Run) Evaluated(c *engine.Change) {
 }
 
 // Written counts the outcome of one object that was to be written, and the rules that
-// change it. A part that went to /status by itself counts as another write.
+// change it. A separate write to /status counts as another write.
 func (r *Run) Written(result *apply.Result, rules []engine.RuleRef) {
 	if r == nil {
 		return

@@ -41,9 +41,9 @@ type Printer interface {
 	Close() error
 }
 
-// Flusher is a Printer that may hold back events, to show them together.
+// Flusher is a Printer that may hold events, to show them together.
 type Flusher interface {
-	// Flush prints what is held back, for a run that breaks off before its Summary.
+	// Flush prints the events that were held, for a run that breaks off before its Summary.
 	Flush() error
 }
 

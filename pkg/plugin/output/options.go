@@ -74,7 +74,7 @@ type GroupBy string
 // The choices. The zero value stands for ByPatch.
 const (
 	ByPatch     GroupBy = "patch"     // objects of one kind that change alike, wherever they are
-	ByObject    GroupBy = "object"    // none: each object by itself, as soon as it is known
+	ByObject    GroupBy = "object"    // none: each object separately, as soon as it is known
 	ByPolicy    GroupBy = "policy"    // like ByPatch, policy by policy: an object stands under each that acts on it
 	ByNamespace GroupBy = "namespace" // like ByPatch, namespace by namespace
 )

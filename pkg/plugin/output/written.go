@@ -90,7 +90,7 @@ func (w Written) Message() string {
 }
 
 // Notes are what to know about a write that went well: whose fields it took, unless
-// nobody sets them again, and what the server made of it.
+// no one sets them again, and what the server made of it.
 func (w Written) Notes() []string {
 	var out []string
 	for _, t := range w.Takeovers {
@@ -131,8 +131,8 @@ func paths(list []fieldpath.Path) string {
 // UpdateRequests.
 type RuleStatus string
 
-// The statuses. Skipped is none of Kyverno's: the target went away or is left to
-// whoever manages it, or the run ended before.
+// The statuses. Kyverno has no Skipped: the target was deleted or is left to its
+// manager, or the run ended before.
 const (
 	Completed RuleStatus = "Completed"
 	Failed    RuleStatus = "Failed"

@@ -119,7 +119,7 @@ func (e *Entry) comparable(clear, masked diff.Partial) diff.Partial {
 	return diff.Partial{Fields: fields}
 }
 
-// secretlyWritten returns the withheld fields that somebody wrote since the plan was
+// secretlyWritten returns the withheld fields that were written since the plan was
 // made: their values may have changed.
 func (e *Entry) secretlyWritten(live *unstructured.Unstructured) []fieldpath.Path {
 	if live == nil || live.GetResourceVersion() == e.ResourceVersion {

@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// A value that somebody sets after the plan was made is another value, even if it
+// A value that is set after the plan was made is another value, even if it
 // is that of a Secret that was read in the meantime.
 func TestDriftOfAValueThatBecameSecret(t *testing.T) {
 	settings := func(mode string) *unstructured.Unstructured {

@@ -61,7 +61,7 @@ type Rule struct {
 	Unsupported string `json:"unsupported,omitempty"`
 }
 
-// Ask is one thing that a rule reads besides the object. Flag is the flag that allows it.
+// Ask is one thing that a rule reads in addition to the object. Flag is the flag that allows it.
 type Ask struct {
 	Of   engine.AskOf `json:"of"`
 	What string       `json:"what"`

@@ -138,7 +138,7 @@ func TestBuilderNamesKinds(t *testing.T) {
 		{"a kind of any group", engine.Selection{Group: "*", Version: "*", Kind: "Deployment"}, []string{"apps/Deployment"}},
 		{"a kind of any group, of which there are two", engine.Selection{Group: "*", Version: "*", Kind: "Service"}, []string{"Service", "serving.example/Service"}},
 		{"a kind of the core group alone", engine.Selection{Version: "v1", Kind: "Service"}, []string{"Service"}},
-		{"a resource that nobody knows", engine.Selection{Group: "a.example", Kind: "*", Resource: "widgets"}, []string{"widgets.a.example"}},
+		{"an unknown resource", engine.Selection{Group: "a.example", Kind: "*", Resource: "widgets"}, []string{"widgets.a.example"}},
 		{"all of a group", engine.Selection{Group: "apps", Kind: "*", Resource: "*"}, []string{"apps/*"}},
 		{"everything", engine.Selection{Group: "*", Kind: "*"}, []string{"*"}},
 	} {

@@ -112,7 +112,7 @@ func TestCompileBrokenPolicies(t *testing.T) {
 		rules engine.RuleFilter
 		want  compiled
 	}{
-		"everything is told of": {
+		"everything is reported": {
 			engine.RuleFilter{}, compiled{Rules: half, Broken: []string{ofPolicy, ofRule}, Warnings: []string{"Words empty"}, Idle: 1},
 		},
 		"a broken policy that is left out is not": {
@@ -127,7 +127,7 @@ func TestCompileBrokenPolicies(t *testing.T) {
 		"a chosen policy brings its broken rule": {
 			engine.RuleFilter{Only: []string{"half"}}, compiled{Rules: half, Broken: []string{ofRule}},
 		},
-		"an installed policy that changes nothing is told of to whoever named it": {
+		"an installed policy that changes nothing is reported if it was named": {
 			engine.RuleFilter{Only: []string{"other", "half/good"}}, compiled{Rules: half, Warnings: []string{"Words other"}},
 		},
 	} {

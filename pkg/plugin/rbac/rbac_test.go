@@ -92,7 +92,7 @@ func TestNeeds(t *testing.T) {
 		{"others are asked about", asking("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews"), rbac.Run{}, []string{": get,list namespaces", ": get,list deployments", ": create subjectaccessreviews"}},
 		{"everybody may ask about themselves", asking("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"), rbac.Run{}, []string{": get,list namespaces", ": get,list deployments"}},
 		{
-			"targets are written through their subresource, and events told",
+			"targets are written through their subresource, and events created",
 			engine.Description{Existing: engine.ByTrigger, Matches: []engine.Selection{configMaps}, Targets: []engine.Selection{scale}},
 			applying,
 			[]string{": get,list configmaps", ": create events", ": get,list namespaces", ": get,patch deployments/scale web"},

@@ -62,7 +62,7 @@ func (m *Masker) Learn(u *unstructured.Unstructured) {
 }
 
 // learnClear remembers a value as it is, without the line break that files end
-// in, and as it stands inside a JSON text.
+// in, and as it is quoted in JSON.
 func (m *Masker) learnClear(clear string) {
 	m.values.add(clear)
 	trimmed := strings.TrimSpace(clear)

@@ -17,7 +17,7 @@ const (
 	headLength = 256
 )
 
-// trivial values are words that are in every object: nobody could know that they come
+// trivial values are words that are in every object: they do not show that they come
 // from a Secret.
 var trivial = map[string]bool{ //nolint:gochecknoglobals // an immutable table
 	"true": true, "false": true, "yes": true, "no": true, "on": true, "off": true,

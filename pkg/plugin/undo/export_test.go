@@ -1,4 +1,4 @@
 package undo
 
-// WithoutKeys is tested by itself.
+// WithoutKeys is tested separately.
 var WithoutKeys = withoutKeys

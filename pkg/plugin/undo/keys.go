@@ -20,7 +20,7 @@ import (
 //
 // It is nil if there is nothing to give up, or if the rest is not known. A dry run has
 // to show whether the server leaves the object as it is: it removes an element that
-// nobody else owns.
+// no one else owns.
 func withoutKeys(live *unstructured.Unstructured, manager string, types managedfields.TypeConverter) ([]byte, error) {
 	own, err := applied(live, manager)
 	if own == nil || err != nil || types == nil {

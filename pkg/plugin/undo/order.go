@@ -8,7 +8,7 @@ import (
 )
 
 // order puts the elements of a list back in their order, after those that came or
-// went are undone. Where somebody else has ordered the list since, that stays, and
+// went are undone. Where another client has ordered the list since, that order stays, and
 // what was put back goes behind the element that it stood behind.
 func (r *restoring) order(list fieldpath.Path, like fieldpath.PathElement) (done bool) {
 	is, ok := at(r.Want.Object, list).value.([]any)

@@ -60,7 +60,7 @@ func TestUndoTwice(t *testing.T) {
 	}
 }
 
-// Whatever somebody else has changed since is left as it is: of each field the
+// What others have changed since is left as it is: of each field the
 // result has either what was there before the run, or what is there now.
 func TestUndoLeavesWhatOthersChanged(t *testing.T) {
 	for seed := range uint64(1000) {

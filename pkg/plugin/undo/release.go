@@ -49,7 +49,7 @@ func (r *Reversal) releaseOne(ctx context.Context, key engine.ObjectKey) error {
 	})
 }
 
-// errWouldChange keeps an element that nobody else owns from being removed.
+// errWouldChange keeps an element that no one else owns from being removed.
 var errWouldChange = errors.New("giving them up would change the object")
 
 // tryRelease sends nothing unless the server would leave the object as it is.

@@ -29,7 +29,7 @@ type Restoration struct {
 type Kept struct {
 	Path fieldpath.Path
 	Why  error // ErrChanged, ErrWithheld, ErrGone or ErrReordered
-	// Owners are the managers that own the field now, if somebody changed it.
+	// Owners are the managers that own the field now, if it was changed.
 	Owners []plan.Writer
 }
 
@@ -116,7 +116,7 @@ func (r *restoring) value(u engine.FieldChange) {
 }
 
 // untouched reports whether a field that was added without its value being known
-// can be taken away: nobody has written the object since.
+// can be removed: the object was not written since.
 func (r *restoring) untouched(u engine.FieldChange) bool {
 	return u.Kind == engine.Added && !r.write.InDoubt && r.write.ResourceVersion == r.live.GetResourceVersion()
 }

@@ -90,7 +90,7 @@ func TestRestoreOfWithheldValues(t *testing.T) {
 	}
 	live.SetResourceVersion("3")
 	if r := o.Restore(live); len(r.Kept) != 2 || r.Want != live {
-		t.Errorf("somebody has written the Secret since, and yet only %v is kept", r.Kept)
+		t.Errorf("the Secret was written since, and yet only %v is kept", r.Kept)
 	}
 }
 

@@ -75,7 +75,7 @@ func TestWalk(t *testing.T) {
 				t.Errorf("changed: %t", out.Changed)
 			}
 			if skip, _ := c["skip"].(string); skip != "" && (out.Skip == nil || out.Skip.Error() != skip) {
-				t.Errorf("held back by %v, want %s", out.Skip, skip)
+				t.Errorf("skipped by %v, want %s", out.Skip, skip)
 			}
 		})
 	}

@@ -90,7 +90,7 @@ func TestMatch(t *testing.T) {
 		{"another name", match.Criteria{Name: "x*"}, pod, "name: wants x*, is web"},
 		{"generated objects are nowhere", match.Criteria{Source: match.Generated}, pod, "source: wants Generated, is Original"},
 		{"original objects are everywhere", match.Criteria{Source: "Original"}, pod, ""},
-		{"the first criterion is told", match.Criteria{ApplyTo: pods, Scope: match.Cluster, Name: "x"}, pod, "scope: wants Cluster, is Namespaced"},
+		{"the first criterion is reported", match.Criteria{ApplyTo: pods, Scope: match.Cluster, Name: "x"}, pod, "scope: wants Cluster, is Namespaced"},
 	} {
 		t.Run(c.says, func(t *testing.T) {
 			result, err := c.criteria.Match(&c.on)

@@ -36,7 +36,7 @@ type loading struct {
 	Query     string
 	Want      any
 	Fails     string // a part of the error
-	// Unsupported tells that the error is one that this program is to blame for.
+	// Unsupported reports whether the error is a limit of this program.
 	Unsupported bool
 }
 

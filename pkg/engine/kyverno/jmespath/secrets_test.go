@@ -10,7 +10,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 )
 
-// notes are Secrets that know what mentions "s3cret", and keep what they are told.
+// notes are Secrets that know what mentions "s3cret", and record what is reported to them.
 type notes struct{ told []string }
 
 func (*notes) Any() bool            { return true }

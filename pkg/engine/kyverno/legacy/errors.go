@@ -35,7 +35,7 @@ type AnchorError struct {
 
 // Error names the anchor and the ones that may stand there.
 func (e *AnchorError) Error() string {
-	return fmt.Sprintf("%s: the anchor %s is none of an overlay, which knows () and +()", e.Path, e.Anchor)
+	return fmt.Sprintf("%s: the anchor %s is not supported in an overlay: use () or +()", e.Path, e.Anchor)
 }
 
 // KindError is a list that holds mappings in the overlay and something else in the

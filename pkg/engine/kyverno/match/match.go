@@ -149,7 +149,7 @@ func (f *filter) failsMatch(c *Candidate) (criterion, error) {
 	return f.fails(c, withUser)
 }
 
-// Empty tells whether a match block lacks criteria, so that it matches nothing,
+// Empty reports whether a match block lacks criteria, so that it matches nothing,
 // where its author may have meant everything.
 func (m *Block) Empty() bool { return len(m.selecting()) == 0 }
 

@@ -24,7 +24,7 @@ type ruling struct {
 	Match, Exclude map[string]any
 	Object         map[string]any
 	Subresource    string
-	Namespace      map[string]any // of the object, where the run has it at hand
+	Namespace      map[string]any // of the object, where the run has it
 	Operation      engine.Operation
 	User           engine.UserInfo
 	World          []map[string]any // nil for a run without a cluster
@@ -108,7 +108,7 @@ func (unreadable) List(context.Context, engine.Selection) iter.Seq2[*unstructure
 	return func(yield func(*unstructured.Unstructured, error) bool) { yield(nil, errForbidden) }
 }
 
-// outline is a case of testdata/outlines.txtar: what a block says of itself before
+// outline is a case of testdata/outlines.txtar: what a block says about itself before
 // there is any object.
 type outline struct {
 	Match     map[string]any

@@ -104,7 +104,7 @@ func (m Result) rank() int { return rankOf(m.criterion) }
 
 func byRank(a, b Result) int { return a.rank() - b.rank() }
 
-// rankOf is the place of a criterion in the order in which reasons are told: what
+// rankOf is the place of a criterion in the order in which reasons are given: what
 // the object is, then what it has, then what is done to it and by whom.
 func rankOf(c criterion) int {
 	return slices.Index([]criterion{
@@ -175,7 +175,7 @@ func (f *filter) demands() []demand {
 	return out
 }
 
-// notMatched names the criterion with what it wants and what there is.
+// notMatched names the criterion with what it wants and what the object has.
 func (m Result) notMatched(c *Candidate) engine.Mismatch {
 	f := m.filter
 	value := func(wanted, of string) engine.Mismatch { return engine.NewMismatch(string(m.criterion), wanted, of) }

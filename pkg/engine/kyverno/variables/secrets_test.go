@@ -17,7 +17,7 @@ type told struct {
 	From []any
 }
 
-// notes are Secrets that keep what they are told.
+// notes are Secrets that record what is reported to them.
 type notes struct{ told []told }
 
 func (*notes) Any() bool                      { return true }

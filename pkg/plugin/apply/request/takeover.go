@@ -41,9 +41,9 @@ func (t Takeover) Owner() string {
 type Verdict string
 
 // The verdicts. Most values were set once, by hand or when the object was created,
-// and nobody will set them back: a conflict about those would be noise.
+// and no one will set them back: a conflict about those would be noise.
 const (
-	// Silent: nobody will set the fields back.
+	// Silent: no one will set the fields back.
 	Silent Verdict = "silent"
 	// Shown: continue, and show who had set them.
 	Shown Verdict = "shown"

@@ -41,7 +41,7 @@ func podChange(name, value string) engine.Change {
 	return c
 }
 
-// BenchmarkDiff prints changes that are all alike, or all different, as one group or each by itself.
+// BenchmarkDiff prints changes that are all alike, or all different, as one group or each on its own.
 func BenchmarkDiff(b *testing.B) {
 	for name, value := range map[string]func(int) string{
 		"alike":     func(int) string { return "d" },

@@ -48,7 +48,7 @@ func hostileText(r *rand.Rand) string {
 	return b.String()
 }
 
-// hostileRun are the events of a run all of whose texts are somebody else's. Names do not
+// hostileRun are the events of a run all of whose texts come from others. Names do not
 // hold the Secret's value, which is not masked in them; everything else does.
 func hostileRun(text string) []output.Event {
 	leak := text + secret + base64.StdEncoding.EncodeToString([]byte(secret)) + text

@@ -24,7 +24,7 @@ type base struct {
 	title  func(string) string
 	groups Groups
 	parts  bool // the groups had to be shown before all objects were seen
-	// What the summary at the end says besides numbers.
+	// What the summary at the end says in addition to numbers.
 	skipped, warned, broken Counter
 	remarked                int // objects with a warning, or on which a rule failed
 	elsewhere               int // objects that would change, outside of the namespace of the run

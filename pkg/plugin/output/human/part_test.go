@@ -46,7 +46,7 @@ func TestSummaryByPolicyWarnings(t *testing.T) {
 		want   []string
 	}{
 		{"fields that one policy writes", change(engine.Impact{Fields: []fieldpath.Path{spec}}), []string{"kyverno specs"}},
-		{"fields that nobody has changed in the end", change(engine.Impact{Fields: []fieldpath.Path{status}}), []string{"kyverno labels", "kyverno specs"}},
+		{"fields that are unchanged in the end", change(engine.Impact{Fields: []fieldpath.Path{status}}), []string{"kyverno labels", "kyverno specs"}},
 		{"the object as a whole", change(engine.Impact{}), []string{"kyverno labels", "kyverno specs"}},
 		{"an object on which nothing ran", untouched, []string{"no policy"}},
 	} {

@@ -156,7 +156,7 @@ func short(v any) string {
 	return text
 }
 
-// remarks are all that there is to say besides the changes.
+// remarks are the notes and warnings of a change.
 func (p *Table) remarks(c *engine.Change) []string {
 	var out []string
 	for i := range c.Steps {

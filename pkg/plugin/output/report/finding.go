@@ -43,7 +43,7 @@ type Finding struct {
 	Changed int
 	Fields  []Field
 	// Reasons say why the rule failed or was skipped, Notes what to know about what it
-	// did, Warnings what to know besides.
+	// did, Warnings what else to know.
 	Reasons, Notes, Warnings []string
 }
 

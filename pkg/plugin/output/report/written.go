@@ -40,8 +40,8 @@ func DescribeWritten(w output.Written, m *redact.Masker) Object {
 	return out
 }
 
-// verdictOf judges an outcome. To leave an object to whoever manages it, or to whoever
-// has changed or deleted it, is no error of the run.
+// verdictOf judges an outcome. An object that is left to its manager, or to a
+// client that has changed or deleted it, is no error of the run.
 func verdictOf(w output.Written) Verdict {
 	if w.Status != nil && w.Status.Err != nil {
 		return Error

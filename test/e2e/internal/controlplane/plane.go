@@ -136,7 +136,7 @@ func (p *Plane) startAPIServer(etcd, port string) (err error) {
 		"--service-cluster-ip-range=10.96.0.0/16",
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file="+file("sa.key"), "--service-account-signing-key-file="+file("sa.key"),
-		// Nobody makes default ServiceAccounts here, so every Pod would be refused.
+		// No controller makes default ServiceAccounts here, so every Pod would be refused.
 		"--disable-admission-plugins=ServiceAccount",
 		// Tests in parallel are no misbehaving client.
 		"--enable-priority-and-fairness=false", "--max-requests-inflight=0", "--max-mutating-requests-inflight=0")

@@ -129,7 +129,7 @@ func (c *counts) chartOf(title, head, filter string) chart {
 	return out
 }
 
-// share is n out of most as a percentage that does not hide what there is.
+// share is n out of most as a percentage that is not 0 where n is not.
 func share(n, most int) int {
 	if n == 0 {
 		return 0

@@ -1,7 +1,7 @@
 // Package junit writes a run as JUnit XML: a test case for each rule and object.
 //
 // A test that fails is a rule that would change the object, one in error a rule
-// that could not be evaluated, one that is skipped a rule that was held back. Of a
+// that could not be evaluated, a skipped one a rule that was skipped. Of a
 // run that writes, a test in error is a change that was not made, and one that is
 // skipped an object that was left alone. The elements are those of the schema of
 // Jenkins' xUnit plugin (junit-10.xsd), which GitLab and others read as well. There
