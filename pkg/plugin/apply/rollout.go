@@ -64,11 +64,16 @@ func (w *RolloutWatcher) Wait(ctx context.Context, keys []engine.ObjectKey, time
 			left = append(left, rollout{key: k})
 		}
 	}
-	err := wait.PollUntilContextTimeout(ctx, rolloutInterval, timeout, true, func(context.Context) (done bool, err error) {
-		left, err = w.look(ctx, left) // not cut off by the timeout
-		return len(left) == 0, err
+	var failed error // of reading; it may be a timeout of its own
+	err := wait.PollUntilContextTimeout(ctx, rolloutInterval, timeout, true, func(context.Context) (bool, error) {
+		left, failed = w.look(ctx, left) // not cut off by the timeout
+		return len(left) == 0, failed
 	})
 	switch {
+	case err == nil:
+		return nil
+	case failed != nil && !errors.Is(failed, ctx.Err()):
+		return failed
 	case ctx.Err() != nil:
 		return errors.Join(ctx.Err(), errors.New("stopped waiting for rollouts"))
 	case wait.Interrupted(err):
@@ -128,6 +133,11 @@ func RolloutStatus(u *unstructured.Unstructured) (string, error) {
 		return "", nil
 	case u.GetGeneration() > observed: // kstatus takes a workload without an observedGeneration for an observed one
 		return "its controller has not seen the change yet", nil
+	}
+	if paused, _, _ := unstructured.NestedBool(u.Object, "spec", "paused"); paused {
+		// The controller reports no progress then, for which kstatus would wait: the replicas decide.
+		u = u.DeepCopy()
+		unstructured.RemoveNestedField(u.Object, "spec", "progressDeadlineSeconds")
 	}
 	result, err := status.Compute(u)
 	switch {

@@ -64,13 +64,16 @@ func older(a, b string) bool {
 func (f *freshServer) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
 	var live *unstructured.Unstructured
 	again := wait.Backoff{Duration: 20 * time.Millisecond, Steps: 10}
+	var failed error // of reading; it may be a timeout of its own
 	err := wait.ExponentialBackoffWithContext(ctx, again, func(ctx context.Context) (fresh bool, err error) {
-		live, err = f.Server.Get(ctx, key)
-		return err == nil && !f.isStale(key, live), err
+		live, failed = f.Server.Get(ctx, key)
+		return failed == nil && !f.isStale(key, live), failed
 	})
 	switch {
 	case ctx.Err() != nil:
 		return nil, apply.ErrInterrupted
+	case failed != nil:
+		return nil, failed
 	case wait.Interrupted(err):
 		return nil, fmt.Errorf("%s: the server answers with a state from before the run", key)
 	case err != nil:
