@@ -178,7 +178,8 @@ func (f *ApplyFlags) newOptions(c *cobra.Command, w *factory.Factory, request en
 	if o.Shown, err = formats.NewWrites(f.Output.Format, options, o.Reports, w.Streams.ErrOut); err != nil {
 		return nil, err
 	}
-	o.Executor = w.Executor(&f.Write, written(output.Tee(o.Shown, o.Reports)))
+	// A write belongs into the reports even if it cannot be shown.
+	o.Executor = w.Executor(&f.Write, written(output.Tee(o.Reports, o.Shown)))
 	o.Executor.NotTried = written(o.Reports)
 	o.Executor.ShowDrift = factory.DriftPrinter(options, w.Streams.ErrOut)
 	if f.Events && !f.Rehearses() {

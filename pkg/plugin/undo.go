@@ -134,7 +134,7 @@ func (f *UndoFlags) wireExecutor(o *UndoOptions, w *factory.Factory, c *cobra.Co
 	if o.Shown, err = formats.NewWrites(f.Output.Format, options, o.Reports, w.Streams.ErrOut); err != nil {
 		return err
 	}
-	printer := output.Tee(o.Shown, o.Reports)
+	printer := output.Tee(o.Reports, o.Shown) // a write belongs into the reports even if it cannot be shown
 	o.Found = func(c *engine.Change) error { return printer.Print(output.Evaluated{Change: c}) }
 	o.Previewed = func(s evaluation.Summary) error { return printer.Print(output.Summary{Summary: s}) }
 	o.Executor = w.Executor(&f.Write, written(printer))

@@ -56,7 +56,8 @@ func Flush(p Printer) error {
 }
 
 // Tee shows a run with several printers, each event with all of them before the next.
-// The first that fails to print an event ends that.
+// The first that fails to print an event ends that, except for a Summary: it goes to
+// all of them, since a report that is closed without it would show an empty run.
 func Tee(printers ...Printer) Printer {
 	if len(printers) == 1 {
 		return printers[0]
@@ -68,12 +69,16 @@ type tee []Printer
 
 // Print implements Printer.
 func (t tee) Print(e Event) error {
+	_, isSummary := e.(Summary)
+	var errs []error
 	for _, p := range t {
-		if err := p.Print(e); err != nil {
+		err := p.Print(e)
+		if err != nil && !isSummary {
 			return err
 		}
+		errs = append(errs, err)
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // Flush implements Flusher.

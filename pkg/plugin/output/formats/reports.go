@@ -181,18 +181,24 @@ func (r *Reports) Beside(p output.Printer) output.Printer {
 // Print adds an event to the reports. An error ends a run that writes nothing; in one
 // that writes, Close returns it.
 func (r *Reports) Print(e output.Event) error {
+	_, isSummary := e.(output.Summary)
+	var errs []error
 	for _, f := range r.reports {
 		if f.failed != nil {
 			continue
 		}
-		if err := f.Print(e); err != nil {
-			if !r.writes {
-				return err
-			}
+		err := f.Print(e)
+		switch {
+		case err == nil:
+		case r.writes:
 			f.failed = err
+		case isSummary: // as for output.Tee
+			errs = append(errs, err)
+		default:
+			return err
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // HasErrors reports whether an object of the reports is in error so far.
