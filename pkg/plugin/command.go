@@ -129,8 +129,9 @@ func startLog(level int, out io.Writer) error {
 	klog.InitFlags(fs)
 	err := errors.Join(
 		fs.Set("v", strconv.Itoa(min(level, cluster.MaxKlogLevel))),
-		fs.Set("logtostderr", "false"), // it would write past out
-		fs.Set("one_output", "true"),   // a warning once, not in the log of each level
+		fs.Set("logtostderr", "false"),     // it would write past out
+		fs.Set("stderrthreshold", "FATAL"), // nor an error
+		fs.Set("one_output", "true"),       // a warning once, not in the log of each level
 	)
 	klog.SetOutput(out)
 	klog.ClearLogger()

@@ -3,6 +3,8 @@ package plugin_test
 import (
 	"bytes"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -36,11 +38,23 @@ func TestVerbosity(t *testing.T) {
 	} {
 		t.Run(level, func(t *testing.T) {
 			defer klog.CaptureState().Restore()
+			stderr := os.Stderr
+			defer func() { os.Stderr = stderr }()
+			raw, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			os.Stderr = raw // klog writes errors there unless it is told not to
 			var out, errOut bytes.Buffer
 			streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
 			args := []string{"preview", "-q", "-p", policy, "-v", level}
 			if code := plugin.Run(t.Context(), plugin.NewCommand("kubectl mutate", streams), args, streams); code != plugin.ExitChanges {
 				t.Errorf("exit code %d", code)
+			}
+			klog.Error("an error of a library")
+			klog.Flush()
+			if text, err := os.ReadFile(raw.Name()); err != nil || len(text) > 0 && level != "0" {
+				t.Errorf("written past the masker: %s, %v", text, err)
 			}
 			for _, part := range want {
 				if !strings.Contains(errOut.String(), part) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -48,9 +49,9 @@ type requestLog struct {
 
 // RoundTrip sends the request and logs it.
 func (t *requestLog) RoundTrip(r *http.Request) (*http.Response, error) {
-	request := []any{"verb", r.Method, "url", r.URL.Redacted()}
+	request := []any{"verb", r.Method, "url", t.url(r.URL)}
 	if t.level >= logHeaders {
-		klog.InfoS("Request", append(slices.Clone(request), "headers", headerLines(r.Header))...)
+		klog.InfoS("Request", append(slices.Clone(request), "headers", t.mask(headerLines(r.Header)))...)
 	}
 	if t.level >= logBodies {
 		t.logRequestBody(r)
@@ -64,7 +65,7 @@ func (t *requestLog) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	line := append(request, "status", response.Status, "milliseconds", took)
 	if t.level >= logBodies {
-		line = append(line, "headers", headerLines(response.Header))
+		line = append(line, "headers", t.mask(headerLines(response.Header)))
 	}
 	klog.InfoS("Response", line...)
 	if t.level >= logBodies {
@@ -72,6 +73,20 @@ func (t *requestLog) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	return response, nil
 }
+
+// url is what the log shows of a URL: unescaped where it holds a value that is masked.
+func (t *requestLog) url(u *url.URL) string {
+	text := u.Redacted()
+	for _, unescape := range []func(string) (string, error){url.PathUnescape, url.QueryUnescape} {
+		plain, err := unescape(text)
+		if masked := t.mask(plain); err == nil && masked != plain {
+			return masked
+		}
+	}
+	return t.mask(text)
+}
+
+func (t *requestLog) mask(text string) string { return t.known.Text(t.seen.Text(text)) }
 
 // WrappedRoundTripper lets client-go find the transport below.
 func (t *requestLog) WrappedRoundTripper() http.RoundTripper { return t.next }

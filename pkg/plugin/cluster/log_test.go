@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -106,6 +107,25 @@ func logged(t *testing.T, level int) string {
 		t.Errorf("received %s, %v", body, err)
 	}
 	return text.String()
+}
+
+func TestLogRequestsMasksURLs(t *testing.T) {
+	known := &redact.Masker{}
+	known.LearnValue("hunter2/hunter2==")
+	log := &requestLog{known: known, seen: &redact.Masker{}}
+	for text, want := range map[string]string{
+		"http://server/api?q=hunter2%2Fhunter2%3D%3D":     "http://server/api?q=***",
+		"http://server/api/hunter2%2fhunter2==/x":         "http://server/api/***/x",
+		"http://server/api?labelSelector=app%3Dweb&x=%2F": "http://server/api?labelSelector=app%3Dweb&x=%2F",
+	} {
+		u, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := log.url(u); got != want {
+			t.Errorf("%s is logged as %s, want %s", text, got, want)
+		}
+	}
 }
 
 // An answer that is cut short is as broken for its reader as without the log.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -24,7 +25,7 @@ func (r *Reader) readKustomization(ctx context.Context, input Files, yield func(
 	name := input.Kustomize
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), name)
 	if err != nil {
-		return &Error{Path: name, Err: fmt.Errorf("kustomize: %w", err)}
+		return &Error{Path: name, Err: kustomizeError(err)}
 	}
 	text, err := built.AsYaml()
 	if err != nil {
@@ -36,6 +37,15 @@ func (r *Reader) readKustomization(ctx context.Context, input Files, yield func(
 		}
 		return yield(d, err)
 	})
+}
+
+// kustomizeError returns an error of kustomize without the values of generators: for a
+// literal that is not KEY=VALUE, kustomize quotes all literals of a Secret.
+func kustomizeError(err error) error {
+	if before, _, found := strings.Cut(err.Error(), "literal source"); found {
+		return fmt.Errorf("kustomize: %sa literal of a generator is not KEY=VALUE", before)
+	}
+	return fmt.Errorf("kustomize: %w", err)
 }
 
 // isKustomization reports whether a file is one that kustomize reads itself.

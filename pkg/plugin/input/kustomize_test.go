@@ -1,0 +1,30 @@
+package input
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// kustomize quotes all literals of a Secret when one of them is wrong.
+func TestKustomizeErrorsHoldNoLiterals(t *testing.T) {
+	dir := t.TempDir()
+	text := "secretGenerator: [{name: s, literals: [password=hunter2hunter2, hunter3hunter3]}]\n"
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var failed error
+	err := (&Reader{}).readKustomization(t.Context(), Files{Kustomize: dir}, func(_ engine.Document, err error) bool {
+		failed = err
+		return true
+	})
+	if err == nil {
+		err = failed
+	}
+	if err == nil || !strings.Contains(err.Error(), "a literal of a generator is not KEY=VALUE") || strings.Contains(err.Error(), "hunter") {
+		t.Errorf("got %v", err)
+	}
+}
