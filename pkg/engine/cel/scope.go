@@ -137,27 +137,13 @@ func isOneOf(t *cel.Type, want []*cel.Type) bool {
 // that of its own expression, as far as a declaration can say it, because a
 // literal may only hold elements of one type.
 func declaredType(t *cel.Type) *apiservercel.DeclType {
-	switch t {
-	case cel.AnyType:
-		return apiservercel.AnyType
-	case cel.BoolType:
-		return apiservercel.BoolType
-	case cel.BytesType:
-		return apiservercel.BytesType
-	case cel.DoubleType:
-		return apiservercel.DoubleType
-	case cel.DurationType:
-		return apiservercel.DurationType
-	case cel.IntType:
-		return apiservercel.IntType
-	case cel.NullType:
-		return apiservercel.NullType
-	case cel.StringType:
-		return apiservercel.StringType
-	case cel.TimestampType:
-		return apiservercel.TimestampType
-	case cel.UintType:
-		return apiservercel.UintType
+	for _, scalar := range []*apiservercel.DeclType{
+		apiservercel.AnyType, apiservercel.BoolType, apiservercel.BytesType, apiservercel.DoubleType, apiservercel.DurationType,
+		apiservercel.IntType, apiservercel.NullType, apiservercel.StringType, apiservercel.TimestampType, apiservercel.UintType,
+	} {
+		if scalar.CelType() == t {
+			return scalar
+		}
 	}
 	if !t.HasTrait(traits.ContainerType) || !t.HasTrait(traits.IndexerType) {
 		return apiservercel.DynType
