@@ -68,7 +68,9 @@ func TestMutationType(t *testing.T) {
 	if _, err := s.ApplyConfiguration("{'spec': 1}", cel.RefuseAtomic); !errors.As(err, &broken) {
 		t.Errorf("a map as apply configuration: %v", err)
 	}
-	if _, err := s.JSONPatch("JSONPatch{op: 'remove', path: '/spec'}"); !errors.As(err, &broken) {
-		t.Errorf("one operation as JSON patch: %v", err)
+	for _, expression := range []string{"JSONPatch{op: 'remove', path: '/spec'}", "[{'op': 'remove', 'path': '/spec'}]"} {
+		if _, err := s.JSONPatch(expression); !errors.As(err, &broken) {
+			t.Errorf("%s as JSON patch: %v", expression, err)
+		}
 	}
 }

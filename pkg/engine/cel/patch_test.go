@@ -1,79 +1,54 @@
-package cel
+package cel_test
 
 import (
 	"strings"
 	"testing"
 
-	celgo "github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/common/types/ref"
-	"github.com/google/cel-go/common/types/traits"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/client-go/applyconfigurations"
-	"k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
-// patchBuiltin converts the kinds of Kubernetes itself.
-var patchBuiltin = applyconfigurations.NewTypeConverter(scheme.Scheme)
-
-const patchPod = `
-apiVersion: v1
-kind: Pod
-metadata: {name: web, namespace: shop, labels: {app: web}}
-spec:
-  containers:
-  - {name: app, image: "app:1", env: [{name: A, value: a}]}
-`
-
-func parsePatch(t *testing.T, text string) map[string]any {
+// configuration compiles an apply configuration, and patch a JSON patch, for a Pod.
+func configuration(t *testing.T, expression string, a cel.Atomics) (*cel.Scope, *cel.Mutation) {
 	t.Helper()
-	data, err := yaml.YAMLToJSONStrict([]byte(text))
+	s := newScope(t, cel.Options{})
+	m, err := s.ApplyConfiguration(expression, a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var m map[string]any
-	if err := json.Unmarshal(data, &m); err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return s, m
 }
 
-// evaluate is the value of an expression that sees the Pod as object.
-func evaluate(t *testing.T, expression string) ref.Val {
+func patch(t *testing.T, operations string) (*cel.Scope, *cel.Mutation) {
 	t.Helper()
-	env, err := celgo.NewEnv(append([]celgo.EnvOption{celgo.OptionalTypes(), celgo.Variable("object", celgo.DynType)}, patchEnvOptions()...)...)
+	s := newScope(t, cel.Options{})
+	m, err := s.JSONPatch("[" + operations + "]")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ast, issues := env.Compile(expression)
-	if issues.Err() != nil {
-		t.Fatal(issues.Err())
+	return s, m
+}
+
+// mutate applies a mutation to the Pod of input.
+func mutate(t *testing.T, s *cel.Scope, m *cel.Mutation) (cel.Result, error) {
+	t.Helper()
+	in := input(t)
+	before := runtime.DeepCopyJSON(in.Object)
+	r, err := s.Evaluate(t.Context(), in, cel.MutationBudget()).Mutate(m, builtin)
+	if diff := cmp.Diff(before, in.Object); diff != "" {
+		t.Error("the object is modified:\n" + diff)
 	}
-	program, err := env.Program(ast)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, _, err := program.Eval(map[string]any{"object": parsePatch(t, patchPod)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
+	return r, err
 }
 
 // outcome is the Pod's spec after a patch, or an error.
 type outcome struct{ spec, err string }
 
-func check(t *testing.T, want outcome, patched func(map[string]any) (map[string]any, error)) {
+func (want outcome) check(t *testing.T, s *cel.Scope, m *cel.Mutation) {
 	t.Helper()
-	object := parsePatch(t, patchPod)
-	before := runtime.DeepCopyJSON(object)
-	got, err := patched(object)
-	if diff := cmp.Diff(before, object); diff != "" {
-		t.Error("the object is modified:\n" + diff)
-	}
+	r, err := mutate(t, s, m)
 	if want.err != "" {
 		if err == nil || !strings.Contains(err.Error(), want.err) {
 			t.Errorf("got %v, want %s", err, want.err)
@@ -83,7 +58,7 @@ func check(t *testing.T, want outcome, patched func(map[string]any) (map[string]
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(parsePatch(t, want.spec), got["spec"]); diff != "" {
+	if diff := cmp.Diff(parse(t, want.spec), r.Object["spec"]); diff != "" {
 		t.Error("(-want +got):\n" + diff)
 	}
 }
@@ -91,7 +66,7 @@ func check(t *testing.T, want outcome, patched func(map[string]any) (map[string]
 func TestApplyConfigurations(t *testing.T) {
 	for name, c := range map[string]struct {
 		expression string
-		atomics    Atomics
+		atomics    cel.Atomics
 		outcome
 	}{
 		"list items are merged by their keys": {
@@ -124,7 +99,7 @@ func TestApplyConfigurations(t *testing.T) {
 		},
 		"atomic values are replaced where that is wanted": {
 			expression: "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'app', args: ['x']}]}}",
-			atomics:    ReplaceAtomic,
+			atomics:    cel.ReplaceAtomic,
 			outcome:    outcome{spec: "{containers: [{name: app, image: 'app:1', args: [x], env: [{name: A, value: a}]}]}"},
 		},
 		"a field that the schema does not have": {
@@ -153,9 +128,8 @@ func TestApplyConfigurations(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			check(t, c.outcome, func(object map[string]any) (map[string]any, error) {
-				return merge(object, evaluate(t, c.expression), patchBuiltin, c.atomics)
-			})
+			s, m := configuration(t, c.expression, c.atomics)
+			c.check(t, s, m)
 		})
 	}
 }
@@ -202,7 +176,10 @@ func TestJSONPatches(t *testing.T) {
 			operations: "JSONPatch{op: 'remove', path: '/spec/containers/0/env'}, JSONPatch{op: 'test', path: '/spec/nodeName', value: null}",
 			outcome:    outcome{spec: unchanged},
 		},
-		"nothing to do": {operations: "", outcome: outcome{spec: unchanged}},
+		"nothing to do": {
+			operations: "?(has(object.data) ? optional.of(JSONPatch{op: 'remove', path: '/spec'}) : optional.none())",
+			outcome:    outcome{spec: unchanged},
+		},
 		"a path that is not there": {
 			operations: "JSONPatch{op: 'remove', path: '/spec/nodeName'}",
 			outcome:    outcome{err: "Unable to remove nonexistent key: nodeName"},
@@ -221,10 +198,8 @@ func TestJSONPatches(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			check(t, c.outcome, func(object map[string]any) (map[string]any, error) {
-				out, _, err := applyPatch(object, evaluate(t, "["+c.operations+"]"))
-				return out, err
-			})
+			s, m := patch(t, c.operations)
+			c.check(t, s, m)
 		})
 	}
 }
@@ -234,20 +209,9 @@ func TestJSONPatchWarnings(t *testing.T) {
 		"[Object.spec.containers{name: 'a'}]": 1, "[[Object.spec.containers{name: 'a'}]]": 1, "{'a': Object.b{}}": 1,
 		"Object.spec.containers{name: 'a'}": 0, "Object.a{b: [Object.a.b{}]}": 0, "object.spec.containers": 0,
 	} {
-		list := evaluate(t, "[JSONPatch{op: 'add', path: '/spec/x', value: "+value+"}]")
-		if _, warnings, err := applyPatch(parsePatch(t, patchPod), list); err != nil || len(warnings) != want {
-			t.Errorf("%s: %v, %v", value, warnings, err)
-		}
-	}
-}
-
-func TestPatchInvalid(t *testing.T) {
-	if _, err := merge(parsePatch(t, patchPod), evaluate(t, "{'spec': 1}"), patchBuiltin, RefuseAtomic); err == nil {
-		t.Error("a map is taken for an apply configuration")
-	}
-	for _, expression := range []string{"JSONPatch{op: 'remove', path: '/spec'}", "[{'op': 'remove', 'path': '/spec'}]"} {
-		if _, _, err := applyPatch(parsePatch(t, patchPod), evaluate(t, expression)); err == nil {
-			t.Errorf("%s is taken for a JSON patch", expression)
+		s, m := patch(t, "JSONPatch{op: 'add', path: '/spec/x', value: "+value+"}")
+		if r, err := mutate(t, s, m); err != nil || len(r.Warnings) != want {
+			t.Errorf("%s: %v, %v", value, r.Warnings, err)
 		}
 	}
 }
@@ -273,13 +237,13 @@ func TestPatchErrorsAreStable(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			s, m := configuration(t, c.expression, cel.RefuseAtomic)
+			inPatch, p := patch(t, "JSONPatch{op: 'add', path: '/spec', value: "+c.expression+"}")
 			for range 50 {
-				_, err := merge(parsePatch(t, patchPod), evaluate(t, c.expression), patchBuiltin, RefuseAtomic)
-				if err == nil || !strings.Contains(err.Error(), c.want) {
+				if _, err := mutate(t, s, m); err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Fatalf("got %v", err)
 				}
-				operation := "[JSONPatch{op: 'add', path: '/spec', value: " + c.expression + "}]"
-				if _, _, err := applyPatch(parsePatch(t, patchPod), evaluate(t, operation)); err == nil || !strings.Contains(err.Error(), c.want) {
+				if _, err := mutate(t, inPatch, p); err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Fatalf("as a JSON patch: got %v", err)
 				}
 			}
@@ -289,31 +253,9 @@ func TestPatchErrorsAreStable(t *testing.T) {
 
 func TestJSONPatchCopyIsBounded(t *testing.T) {
 	operations := strings.Repeat("JSONPatch{op: 'copy', from: '/spec', path: '/spec/a'}, JSONPatch{op: 'copy', from: '/spec', path: '/spec/b'}, ", 40)
-	_, _, err := applyPatch(parsePatch(t, patchPod), evaluate(t, "["+strings.TrimSuffix(operations, ", ")+"]"))
+	s, m := patch(t, strings.TrimSuffix(operations, ", "))
+	_, err := mutate(t, s, m)
 	if err == nil || !strings.Contains(err.Error(), "the object grows beyond the limit of 3145728 bytes") {
 		t.Errorf("got %v", err)
-	}
-}
-
-// Each of these grows by a factor of two, sixty times over.
-func TestFits(t *testing.T) {
-	one := types.DefaultTypeAdapter.NativeToValue([]any{int64(1)})
-	for name, double := range map[string]func(ref.Val) ref.Val{
-		"lists joined with themselves": func(v ref.Val) ref.Val { return v.(traits.Adder).Add(v) },
-		"lists of themselves":          func(v ref.Val) ref.Val { return types.NewRefValList(types.DefaultTypeAdapter, []ref.Val{v, v}) },
-		"maps of themselves": func(v ref.Val) ref.Val {
-			return types.NewRefValMap(types.DefaultTypeAdapter, map[ref.Val]ref.Val{types.String("a"): v, types.String("b"): v})
-		},
-	} {
-		v := one
-		if !fits(double(v)) {
-			t.Errorf("%s: two do not fit", name)
-		}
-		for range 60 {
-			v = double(v)
-		}
-		if fits(v) {
-			t.Errorf("%s: 2^60 elements fit", name)
-		}
 	}
 }
