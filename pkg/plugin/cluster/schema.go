@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -73,9 +74,13 @@ func (s *schemaCache) entry(gv schema.GroupVersion) *cachedDocument {
 }
 
 // openAPI reads a document through discovery, whose HTTP cache on disk saves
-// the next run the transfer.
+// the next run the transfer. It returns nil if the server has no OpenAPI v3 at all, which
+// discovery remembers.
 func (c *Client) openAPI(ctx context.Context, gv schema.GroupVersion) (*openapi.Document, error) {
 	paths, err := clientopenapi.ToClientWithContext(c.discovery.OpenAPIV3()).PathsWithContext(ctx)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}

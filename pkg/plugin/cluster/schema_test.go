@@ -28,3 +28,19 @@ func TestSchemaIsReadAgainAfterAnError(t *testing.T) {
 		t.Error(err, s.sent())
 	}
 }
+
+// A server without OpenAPI v3 is asked for it once, and not again for each kind or object.
+func TestSchemaOfServerWithoutOpenAPI(t *testing.T) {
+	s := newServer(t, map[string]answer{})
+	client := s.client(t, cluster.Options{})
+	for _, gvk := range []schema.GroupVersionKind{
+		{Version: "v1", Kind: "ConfigMap"}, {Group: "apps", Version: "v1", Kind: "Deployment"}, {Version: "v1", Kind: "ConfigMap"},
+	} {
+		if found, err := client.Schema(t.Context(), gvk); err != nil || found.Known() {
+			t.Errorf("%s: %v, %v", gvk, found, err)
+		}
+	}
+	if sent := s.sent(); len(sent) != 1 {
+		t.Error(sent)
+	}
+}
