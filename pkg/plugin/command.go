@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -86,7 +85,8 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 		})
 	config.AddFlags(c.PersistentFlags())
 	c.PersistentPreRunE = func(*cobra.Command, []string) error {
-		return startLog(logging.Level, factory.Notices(streams.ErrOut, secrets))
+		factory.LogTo(factory.Notices(streams.ErrOut, secrets))
+		return startLog(logging.Level)
 	}
 	evaluate := flags.NewEvaluate(config, secrets)
 	c.AddCommand(
@@ -120,8 +120,8 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 	return c
 }
 
-// startLog has klog write to out, at a level of -v; level 0 logs nothing.
-func startLog(level int, out io.Writer) error {
+// startLog has klog write to what factory.LogTo sets, at a level of -v; level 0 logs nothing.
+func startLog(level int) error {
 	if level <= 0 {
 		return nil
 	}
@@ -129,11 +129,10 @@ func startLog(level int, out io.Writer) error {
 	klog.InitFlags(fs)
 	err := errors.Join(
 		fs.Set("v", strconv.Itoa(min(level, cluster.MaxKlogLevel))),
-		fs.Set("logtostderr", "false"),     // it would write past out
+		fs.Set("logtostderr", "false"),     // it would write past the masker
 		fs.Set("stderrthreshold", "FATAL"), // nor an error
 		fs.Set("one_output", "true"),       // a warning once, not in the log of each level
 	)
-	klog.SetOutput(out)
 	klog.ClearLogger()
 	return err
 }

@@ -3,6 +3,7 @@ package factory
 import (
 	"fmt"
 	"io"
+	"log"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
@@ -46,7 +47,7 @@ func Open(evaluate *flags.Evaluate, streams genericiooptions.IOStreams, showSecr
 	f.showProgress()
 	f.stderr = f.Streams.ErrOut
 	f.Streams.ErrOut = Notices(f.stderr, f.Masker)
-	klog.SetOutput(Notices(f.stderr, f.Secrets)) // beside the progress
+	LogTo(Notices(f.stderr, f.Secrets)) // beside the progress
 	if evaluate.Objects.Offline() {
 		return f, nil
 	}
@@ -70,6 +71,14 @@ func (f *Factory) Warn(err error) {
 }
 
 func (f *Factory) warnAt(origin, text string) { f.Warn(fmt.Errorf("%s: %s", origin, text)) }
+
+// LogTo has libraries log to a writer of Notices: klog, and the log package of Go, in which
+// kustomize writes.
+func LogTo(out io.Writer) {
+	klog.SetOutput(out)
+	log.SetFlags(0)
+	log.SetOutput(out)
+}
 
 // Notices returns a writer for messages. It masks the values of Secrets that a masker knows,
 // and escapes what could act on a terminal; a nil masker masks nothing. Each message has to be
