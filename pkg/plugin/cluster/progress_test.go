@@ -38,7 +38,7 @@ func TestReportWaits(t *testing.T) {
 	}
 }
 
-func TestListedTellsHowManyObjectsFollow(t *testing.T) {
+func TestSourceReportsHowManyObjectsFollow(t *testing.T) {
 	first := answer{body: `{"metadata":{"continue":"next","remainingItemCount":1},"items":[{"metadata":{"name":"a","namespace":"shop","uid":"a"}},{"metadata":{"name":"b","namespace":"shop","uid":"b"}}]}`}
 	s := newServer(t, map[string]answer{
 		"GET /api/v1/configmaps?limit=2":               first,

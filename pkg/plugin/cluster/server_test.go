@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
@@ -115,7 +116,10 @@ func (s *fakeServer) client(t *testing.T, o cluster.Options) *cluster.Client {
 	if err := os.WriteFile(path, config, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	flags := genericclioptions.NewConfigFlags(true)
+	flags := genericclioptions.NewConfigFlags(true).WithWrapConfigFn(func(c *rest.Config) *rest.Config {
+		c.Wrap(cluster.RetryReads)
+		return c
+	})
 	flags.KubeConfig, flags.CacheDir = &path, &cache
 	client, err := cluster.New(flags, o)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 	"k8s.io/client-go/util/flowcontrol"
 )
 
@@ -19,7 +20,10 @@ func ReportWaits(config *rest.Config, waiting func(time.Duration)) {
 	if config.QPS > 0 { // or else there is no limit
 		config.RateLimiter = &reportingLimiter{flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst), waiting}
 	}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &reportingTransport{next, waiting} })
+	// Innermost: RetryReads hands on the last of its answers alone.
+	config.WrapTransport = transport.Wrappers(func(next http.RoundTripper) http.RoundTripper {
+		return &reportingTransport{next, waiting}
+	}, config.WrapTransport)
 }
 
 // reportingLimiter is client-go's own limiter, which does not report its waits.
@@ -36,7 +40,7 @@ func (l *reportingLimiter) Wait(ctx context.Context) error {
 	return err
 }
 
-// reportingTransport sees the answers after which client-go waits and retries.
+// reportingTransport sees the answers after which RetryReads, Retry or client-go waits.
 type reportingTransport struct {
 	next    http.RoundTripper
 	waiting func(time.Duration)
