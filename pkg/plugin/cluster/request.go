@@ -67,8 +67,8 @@ func (c *Client) pathOf(ctx context.Context, key engine.ObjectKey) ([]string, er
 // answered is an API status error, wrapped in an *rbac.ForbiddenError if the user
 // lacks a permission; any other error means that there was no answer.
 func do(ctx context.Context, method string, request *rest.Request) ([]byte, error) {
-	if hasNoRetry(ctx) {
-		request.MaxRetries(0)
+	if method == http.MethodGet {
+		request.MaxRetries(0) // RetryReads, or the caller, has sent it as often as it is worth
 	}
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil {

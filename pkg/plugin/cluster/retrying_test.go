@@ -8,20 +8,23 @@ import (
 	"sync/atomic"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
-// refusing is a server that answers its first requests for ConfigMaps otherwise.
+// refusing is a server that answers its first requests for ConfigMaps, or for the list of
+// schemas, otherwise.
 func refusing(t *testing.T, requests int64, reply func(http.ResponseWriter)) (client cluster.RetryingClient, sent *atomic.Int64) {
 	t.Helper()
 	s := newServer(t, map[string]answer{})
 	sent = new(atomic.Int64)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case !strings.Contains(r.URL.Path, "/configmaps/"):
+		case !strings.Contains(r.URL.Path, "/configmaps/") && r.URL.Path != "/openapi/v3":
 			s.serve(w, r)
 		case sent.Add(1) <= requests:
 			reply(w)
@@ -84,5 +87,40 @@ func TestRetryingClientReadsAgain(t *testing.T) {
 	client, sent := refusing(t, 2, func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) })
 	if u, err := client.Get(t.Context(), key("shop", "a")); err != nil || u.GetName() != "a" || sent.Load() != 3 {
 		t.Errorf("%v, %v after %d requests", u, err, sent.Load())
+	}
+}
+
+// No layer below waits for a server that asks for more time than a run has.
+func TestRetryingClientWaitsNoHour(t *testing.T) {
+	for name, read := range map[string]func(cluster.RetryingClient) error{
+		"an object": func(c cluster.RetryingClient) error {
+			_, err := c.Get(t.Context(), key("shop", "a"))
+			return err
+		},
+		"a schema": func(c cluster.RetryingClient) error {
+			_, err := c.Types(t.Context(), schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, false)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, sent := refusing(t, 1, func(w http.ResponseWriter) {
+				w.Header().Set("Retry-After", "3600")
+				w.WriteHeader(http.StatusTooManyRequests)
+			})
+			if err := read(client); !apierrors.IsTooManyRequests(err) || sent.Load() != 1 {
+				t.Errorf("%d requests, %v", sent.Load(), err)
+			}
+		})
+	}
+}
+
+func TestRetryingClientReadsASchemaAgain(t *testing.T) {
+	client, sent := refusing(t, 2, func(w http.ResponseWriter) {
+		w.Header().Set("Retry-After", "0")
+		w.WriteHeader(http.StatusTooManyRequests)
+	})
+	_, err := client.Types(t.Context(), schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, false)
+	if apierrors.IsTooManyRequests(err) || sent.Load() != 3 {
+		t.Errorf("%d requests, %v", sent.Load(), err)
 	}
 }

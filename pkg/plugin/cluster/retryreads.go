@@ -43,12 +43,13 @@ func withoutRetry(ctx context.Context) context.Context {
 	return context.WithValue(ctx, noRetry{}, true)
 }
 
-func hasNoRetry(ctx context.Context) bool { return ctx.Value(noRetry{}) != nil }
-
 // RoundTrip returns the last answer, read to its end.
 func (t retryingReads) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method != http.MethodGet || hasNoRetry(r.Context()) {
+	switch {
+	case r.Method != http.MethodGet:
 		return t.next.RoundTrip(r)
+	case r.Context().Value(noRetry{}) != nil:
+		return t.once(r)
 	}
 	var answer *http.Response
 	var last error
@@ -60,6 +61,20 @@ func (t retryingReads) RoundTrip(r *http.Request) (*http.Response, error) {
 		answer.Header.Del("Retry-After") // it was honoured; client-go would begin again
 	}
 	return answer, last
+}
+
+// once sends a read that its caller repeats. An answer with a Retry-After is an error:
+// client-go would wait for it and begin again, for as long as the server likes.
+func (t retryingReads) once(r *http.Request) (*http.Response, error) {
+	answer, err := t.next.RoundTrip(r)
+	if err != nil || answer.Header.Get("Retry-After") == "" {
+		return answer, err
+	}
+	if err := failure(r, answer, nil); err != nil {
+		_ = answer.Body.Close() // it is not read
+		return nil, err
+	}
+	return answer, nil
 }
 
 // WrappedRoundTripper lets client-go find the transport below.

@@ -29,19 +29,17 @@ func TestRetryReads(t *testing.T) {
 		return func() *http.Response { return responseOf(code, http.NoBody) }
 	}
 	for name, c := range map[string]struct {
-		method  string
-		noRetry bool
-		first   func() *http.Response // to the first two requests
-		calls   int
-		waited  time.Duration // at least
-		want    string
+		method string
+		first  func() *http.Response // to the first two requests
+		calls  int
+		waited time.Duration // at least
+		want   string
 	}{
-		"an answer that is cut short":      {http.MethodGet, false, cut, 3, 1, "whole"},
-		"a server that fails":              {http.MethodGet, false, refuse(500), 3, 6 * time.Second, "whole"},
-		"a server that is busy":            {http.MethodGet, false, refuse(429), 3, 6 * time.Second, "whole"},
-		"an answer":                        {http.MethodGet, false, refuse(404), 1, 0, ""},
-		"a write":                          {http.MethodPatch, false, refuse(503), 1, 0, ""},
-		"a read that its caller will redo": {http.MethodGet, true, refuse(503), 1, 0, ""},
+		"an answer that is cut short": {http.MethodGet, cut, 3, 1, "whole"},
+		"a server that fails":         {http.MethodGet, refuse(500), 3, 6 * time.Second, "whole"},
+		"a server that is busy":       {http.MethodGet, refuse(429), 3, 6 * time.Second, "whole"},
+		"an answer":                   {http.MethodGet, refuse(404), 1, 0, ""},
+		"a write":                     {http.MethodPatch, refuse(503), 1, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -52,11 +50,7 @@ func TestRetryReads(t *testing.T) {
 					}
 					return responseOf(200, strings.NewReader("whole")), nil
 				}))
-				ctx := t.Context()
-				if c.noRetry {
-					ctx = withoutRetry(ctx)
-				}
-				r, err := http.NewRequestWithContext(ctx, c.method, "https://server/api", nil)
+				r, err := http.NewRequestWithContext(t.Context(), c.method, "https://server/api", nil)
 				if err != nil {
 					t.Fatal(err)
 				}
