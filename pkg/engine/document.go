@@ -58,6 +58,32 @@ func (e *CompileError) Error() string {
 // Unwrap returns the reason.
 func (e *CompileError) Unwrap() error { return e.Err }
 
+// JoinErrors returns one error of several, whose text is on one line: "a; b". It is nil
+// where there are none.
+func JoinErrors(errs []error) error {
+	switch len(errs) {
+	case 0:
+		return nil
+	case 1:
+		return errs[0]
+	}
+	return joinedErrors(errs)
+}
+
+type joinedErrors []error
+
+// Error joins the texts.
+func (e joinedErrors) Error() string {
+	texts := make([]string, len(e))
+	for i, err := range e {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap returns all errors.
+func (e joinedErrors) Unwrap() []error { return e }
+
 // JoinedErrors returns the errors that errors.Join has put together, such as those of
 // Dialect.Compile. What one of them wraps is a part of it; nil has none.
 func JoinedErrors(err error) []error {

@@ -10,6 +10,19 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
+func TestJoinErrors(t *testing.T) {
+	a, b := errors.New("a"), errors.New("b")
+	if err := engine.JoinErrors(nil); err != nil {
+		t.Errorf("none: %v", err)
+	}
+	if err := engine.JoinErrors([]error{a}); !errors.Is(err, a) || err.Error() != "a" {
+		t.Errorf("one: %v", err)
+	}
+	if err := engine.JoinErrors([]error{a, b}); !errors.Is(err, b) || err.Error() != "a; b" {
+		t.Errorf("two: %v", err)
+	}
+}
+
 func TestJoinedErrors(t *testing.T) {
 	a, b := errors.New("a"), errors.New("b")
 	reason := fmt.Errorf("rule r: %w", errors.Join(a, b))

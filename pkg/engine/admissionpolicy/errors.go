@@ -2,7 +2,6 @@ package admissionpolicy
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -36,25 +35,3 @@ type excludedError struct{ what string }
 func (e *excludedError) Error() string {
 	return "an API server never mutates " + e.what + " by policies"
 }
-
-// joined is several errors in one line.
-func joined(errs []error) error {
-	if len(errs) == 1 {
-		return errs[0]
-	}
-	return &manyErrors{errs}
-}
-
-type manyErrors struct{ all []error }
-
-// Error joins the reasons.
-func (e *manyErrors) Error() string {
-	texts := make([]string, len(e.all))
-	for i, err := range e.all {
-		texts[i] = err.Error()
-	}
-	return strings.Join(texts, "; ")
-}
-
-// Unwrap returns the reasons.
-func (e *manyErrors) Unwrap() []error { return e.all }

@@ -173,10 +173,7 @@ func (r *run) conditions(u *unit, in cel.Input) (*cel.ConditionError, error) {
 			return e.Unmet(c.name, c.compiled), nil
 		}
 	}
-	if len(failures) > 0 {
-		return nil, joined(failures)
-	}
-	return nil, nil
+	return nil, engine.JoinErrors(failures)
 }
 
 // failed returns the error of an expression. Where the expression asks who makes the
@@ -221,7 +218,7 @@ func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
 		r.object = before
 	}
 	if len(failures) > 0 && (!u.ignores || !changed) {
-		return r.fail(u, step, joined(failures))
+		return r.fail(u, step, engine.JoinErrors(failures))
 	}
 	for _, err := range failures {
 		step.Warnings = append(step.Warnings, engine.Warning((&cel.IgnoredError{Err: err}).Error()))

@@ -1,31 +1,6 @@
 package legacy
 
-import (
-	"fmt"
-	"strings"
-)
-
-// PatchesError is the operations of mutate.patches that cannot be read or applied.
-type PatchesError struct{ Errs []error } // *jsonpatch.OperationError
-
-// Error joins their texts.
-func (e *PatchesError) Error() string {
-	texts := make([]string, len(e.Errs))
-	for i, err := range e.Errs {
-		texts[i] = err.Error()
-	}
-	return strings.Join(texts, "; ")
-}
-
-// Unwrap returns all reasons.
-func (e *PatchesError) Unwrap() []error { return e.Errs }
-
-func joined(errs []error) error {
-	if len(errs) == 0 {
-		return nil
-	}
-	return &PatchesError{Errs: errs}
-}
+import "fmt"
 
 // AnchorError is an anchor that overlays do not have.
 type AnchorError struct {

@@ -23,8 +23,8 @@ type operation struct {
 	spread bool
 }
 
-// ParsePatches reads the value of mutate.patches. The error is a
-// *PatchesError with a *jsonpatch.OperationError for each operation that cannot be read.
+// ParsePatches reads the value of mutate.patches. The error joins a
+// *jsonpatch.OperationError for each operation that cannot be read.
 func ParsePatches(list []any) (Patches, error) {
 	p := Patches{operations: make([]operation, 0, len(list))}
 	var errs []error
@@ -46,7 +46,7 @@ func ParsePatches(list []any) (Patches, error) {
 		}
 		p.operations = append(p.operations, operation{fields: fields, patch: patch, spread: addsList(fields)})
 	}
-	return p, joined(errs)
+	return p, engine.JoinErrors(errs)
 }
 
 // checkOperation refuses what a JSON patch has and mutate.patches had not.
@@ -83,7 +83,7 @@ func addsList(fields map[string]any) bool {
 // Apply returns the object with the operations applied: the very map that it was
 // given where nothing changed, and then why, which may be nil, holds the reasons. An
 // operation that fails does not keep the others from being tried, so that the error
-// is a *PatchesError; the object is then as it was. A remove never fails.
+// joins those of all; the object is then as it was. A remove never fails.
 func (p Patches) Apply(object map[string]any, why *engine.Reasons) (map[string]any, error) {
 	out := object
 	var errs []error
@@ -99,7 +99,7 @@ func (p Patches) Apply(object map[string]any, why *engine.Reasons) (map[string]a
 		}
 	}
 	if len(errs) > 0 {
-		return object, joined(errs)
+		return object, engine.JoinErrors(errs)
 	}
 	return out, nil
 }
