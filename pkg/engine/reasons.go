@@ -1,17 +1,12 @@
 package engine
 
 import (
-	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 )
 
-// The bounds of what is reported.
-const (
-	mostReasons = 3
-	mostBytes   = 80 // of one value
-)
+// mostReasons bounds what is reported.
+const mostReasons = 3
 
 // HiddenValue stands for a value that must not be shown.
 const HiddenValue = "***"
@@ -106,25 +101,4 @@ func (e *UnchangedError) Error() string {
 		text += fmt.Sprintf("; and %d more such", e.More)
 	}
 	return text
-}
-
-// BriefValue returns a short form of a value: texts in quotes and shortened, maps and
-// lists by their size. It hides nothing.
-func BriefValue(value any) string {
-	switch v := value.(type) {
-	case string:
-		if len(v) > mostBytes {
-			return strconv.Quote(strings.ToValidUTF8(v[:mostBytes], "")) + "..."
-		}
-		return strconv.Quote(v)
-	case map[string]any:
-		return fmt.Sprintf("a map of %d", len(v))
-	case []any:
-		return fmt.Sprintf("a list of %d", len(v))
-	}
-	raw, err := json.Marshal(value)
-	if err != nil { // no value of JSON
-		return fmt.Sprint(value)
-	}
-	return string(raw)
 }

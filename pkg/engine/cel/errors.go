@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // EvaluationError is an expression that fails on an object.
@@ -21,15 +23,12 @@ func (e *EvaluationError) Error() string {
 // Unwrap returns the reason.
 func (e *EvaluationError) Unwrap() error { return e.Err }
 
-// maxQuoted is how much of an expression an error quotes.
+// maxQuoted is how much of an expression an error quotes, in bytes.
 const maxQuoted = 120
 
+// shorten puts an expression on one short line.
 func shorten(expression string) string {
-	text := []rune(strings.Join(strings.Fields(expression), " "))
-	if len(text) > maxQuoted {
-		return string(text[:maxQuoted]) + "…"
-	}
-	return string(text)
+	return engine.Shorten(strings.Join(strings.Fields(expression), " "), maxQuoted)
 }
 
 // LimitError is an evaluation that was stopped because it reached a limit.

@@ -69,6 +69,16 @@ func (l *Labels) Exact() *metav1.LabelSelector {
 	return l.source
 }
 
+// Keys returns the keys of the labels that the selector asks for, sorted.
+func (l *Labels) Keys() []string {
+	keys := slices.Collect(maps.Keys(l.source.MatchLabels))
+	for i := range l.source.MatchExpressions {
+		keys = append(keys, l.source.MatchExpressions[i].Key)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
 // String returns the selector as kubectl's --selector would write it, wildcards included.
 func (l *Labels) String() string {
 	if l.wild == nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
@@ -90,7 +91,7 @@ func (x *Executor) showMissing(missing []MissingPermission) error {
 		if namespace == "" {
 			namespace = "(cluster)"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", writeVerb, m.Resource, namespace, wording.Few(m.Names))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", writeVerb, m.Resource, namespace, engine.Few(m.Names))
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -1,9 +1,7 @@
 package impact
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -26,17 +24,11 @@ func within(c *engine.Change, p place) []fieldpath.Path {
 	return slices.DeleteFunc(touching(c, p), func(changed fieldpath.Path) bool { return !placeOf(changed).Within(p) })
 }
 
-// namesShown bounds a text, not the fields beside it.
-const namesShown = 3
-
 // names lists paths for a text: "spec.replicas, spec.paused and 2 more".
 func names(paths []fieldpath.Path) string {
-	var out []string
+	out := make([]string, len(paths))
 	for i, p := range paths {
-		if i == namesShown {
-			return fmt.Sprintf("%s and %d more", strings.Join(out, ", "), len(paths)-i)
-		}
-		out = append(out, engine.PathString(p))
+		out[i] = engine.PathString(p)
 	}
-	return strings.Join(out, ", ")
+	return engine.Few(out)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // What is said of a Written is said in the same words by all printers. The texts are
@@ -102,7 +101,7 @@ func (w Written) Notes() []string {
 		out = append(out, "the server set another value: "+strings.Join(set.Paths(), ", "))
 	}
 	if set := w.Difference.Of(request.Defaulted); len(set) > 0 {
-		out = append(out, "the server also sets "+wording.Few(set.Paths()))
+		out = append(out, "the server also sets "+engine.Few(set.Paths()))
 	}
 	if w.Unverified != nil {
 		out = append(out, "not verified by a dry run: "+cause(w.Unverified).Error())

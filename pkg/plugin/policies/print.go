@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -99,7 +100,7 @@ func row(w io.Writer, p *Policy, r *Rule, wide bool) {
 	if r.Via != "" {
 		rule = "via " + r.Via
 	}
-	changes := wording.Few(r.Changes)
+	changes := engine.Few(r.Changes)
 	if r.Existing != "" && changes == "" {
 		changes = "(computed)"
 	}
@@ -118,12 +119,12 @@ func row(w io.Writer, p *Policy, r *Rule, wide bool) {
 // matches returns what is matched, and what is changed instead. Further conditions are counted
 // if they have no column of their own.
 func matches(r *Rule, wide bool) string {
-	out := wording.Few(r.Matches)
+	out := engine.Few(r.Matches)
 	if len(r.Where) > 0 && !wide {
 		out += " (" + wording.Plural(len(r.Where), "condition") + ")"
 	}
 	if len(r.Targets) > 0 {
-		out += " -> " + wording.Few(r.Targets)
+		out += " -> " + engine.Few(r.Targets)
 	}
 	return out
 }

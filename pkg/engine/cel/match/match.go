@@ -228,9 +228,9 @@ func (c *Constraints) Explain(r Result, k *Candidate) engine.Mismatch {
 	switch by {
 	case byNamespaceSelector:
 		labels, _ := k.labelsOfNamespace() // there, or the error would have been the answer
-		return text(by, c.Namespaces.String(), "the Namespace "+c.Namespaces.Found(labels))
+		return text(by, c.Namespaces.String(), "the Namespace "+engine.FoundLabels(labels, c.Namespaces))
 	case byObjectSelector:
-		return text(by, c.Objects.String(), c.Objects.Found(k.Object.GetLabels()))
+		return text(by, c.Objects.String(), engine.FoundLabels(k.Object.GetLabels(), c.Objects))
 	case byOperation:
 		return text(by, c.operationTexts(), "is "+string(k.Operation))
 	case byVersion, byResource:

@@ -1,6 +1,13 @@
 package jmespath
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// maxQuoted is how much of an expression an error quotes, in bytes.
+const maxQuoted = 200
 
 // NotFoundError is a key that an object does not have. Its words are Kyverno's.
 type NotFoundError struct{ Key string }
@@ -16,7 +23,7 @@ type SyntaxError struct {
 
 // Error gives the expression, cut short, and the reason.
 func (e *SyntaxError) Error() string {
-	return fmt.Sprintf("invalid JMESPath expression %q: %s", shorten(e.Expression), e.Reason)
+	return fmt.Sprintf("invalid JMESPath expression %q: %s", engine.Shorten(e.Expression, maxQuoted), e.Reason)
 }
 
 // isNotFound distinguishes a missing key of this very expression from one that another
@@ -24,13 +31,4 @@ func (e *SyntaxError) Error() string {
 func isNotFound(err error) bool {
 	_, ok := err.(*NotFoundError) //nolint:errorlint // wrapped ones are meant to differ
 	return ok
-}
-
-// shorten keeps messages readable whatever the policy holds.
-func shorten(s string) string {
-	const most = 200
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + "..."
 }

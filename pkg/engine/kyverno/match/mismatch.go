@@ -192,9 +192,9 @@ func (m Result) notMatched(c *Candidate) engine.Mismatch {
 	case byNamespace, byPolicyNamespace:
 		return value(strings.Join(f.namespaces, ", "), NamespaceOf(c.Object))
 	case bySelector:
-		return text(f.labels.String(), f.labels.Found(c.Object.GetLabels()))
+		return text(f.labels.String(), engine.FoundLabels(c.Object.GetLabels(), f.labels))
 	case byAnnotations:
-		return text(joinPairs(f.annotations), selector.FoundAnnotations(c.Object.GetAnnotations(), f.annotations))
+		return text(joinPairs(f.annotations), engine.FoundAnnotations(c.Object.GetAnnotations(), f.annotations))
 	case byNamespaceSelector:
 		return text(f.nsLabels.String(), f.seenOfNamespace(c))
 	case byOperation:
@@ -219,7 +219,7 @@ func (f *filter) seenOfNamespace(c *Candidate) string {
 	case c.Object.GetNamespace() == "":
 		return "is in no namespace"
 	}
-	return "the Namespace " + f.nsLabels.Found(labels)
+	return "the Namespace " + engine.FoundLabels(labels, f.nsLabels)
 }
 
 func kindOf(c *Candidate) selector.Kind {

@@ -69,7 +69,7 @@ func (m *merger) missed(e *node, live []any, missed []*failure, targets targets,
 		for i, f := range missed {
 			texts[i] = m.failure(f, live[f.element], at.element(f.element))
 		}
-		m.why.Add("no element of %s meets %s: %s", at, conditionsOf(e), few(texts))
+		m.why.Add("no element of %s meets %s: %s", at, conditionsOf(e), engine.Few(texts))
 	}
 }
 
@@ -92,7 +92,7 @@ func conditionsOf(e *node) string {
 	for i, c := range e.conditions {
 		parts[i] = c.key + ": " + engine.BriefValue(c.want)
 	}
-	return few(parts)
+	return engine.Few(parts)
 }
 
 // failure describes what an element has instead of what a condition wants.
@@ -111,13 +111,4 @@ func (m *merger) failure(f *failure, element any, at *place) string {
 		return name + " has " + path + " " + m.why.Value(f.got)
 	}
 	return name + ": " + f.why.Below(path).Text(m.why.Value)
-}
-
-// few keeps a long enumeration short.
-func few(parts []string) string {
-	const most = 3
-	if more := len(parts) - most; more > 0 {
-		return strings.Join(parts[:most], ", ") + fmt.Sprintf(", and %d more", more)
-	}
-	return strings.Join(parts, ", ")
 }

@@ -149,11 +149,7 @@ func short(v any) string {
 	if err != nil {
 		return "?"
 	}
-	text = strings.TrimSuffix(text, "\n")
-	if len(text) > cellValue {
-		return strings.ToValidUTF8(text[:cellValue], "") + "..."
-	}
-	return text
+	return engine.Shorten(strings.TrimSuffix(text, "\n"), cellValue)
 }
 
 // remarks are the notes and warnings of a change.

@@ -171,9 +171,9 @@ func (p *Writes) owners(b *page) {
 	}
 	b.line(Plain, "Fields that other managers own:")
 	for _, c := range p.conflicts {
-		b.line(Plain, fmt.Sprintf("    %s owns %s of %s; to take them over, add %s", c.Owner, wording.Few(c.Fields), wording.Plural(c.Objects, "object"), c.Flag))
+		b.line(Plain, fmt.Sprintf("    %s owns %s of %s; to take them over, add %s", c.Owner, engine.Few(c.Fields), wording.Plural(c.Objects, "object"), c.Flag))
 		if len(c.Autoscalers) > 0 {
-			b.line(Plain, fmt.Sprintf("        %s will still set them back", wording.Few(c.Autoscalers)))
+			b.line(Plain, fmt.Sprintf("        %s will still set them back", engine.Few(c.Autoscalers)))
 		}
 	}
 	b.WriteString("\n")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 )
 
@@ -41,9 +42,7 @@ const spanBytes = 500
 // codeSpan shows a line as it is, cut where it is long, between more backticks than
 // it holds.
 func codeSpan(s string) string {
-	if len(s) > spanBytes {
-		s = strings.ToValidUTF8(s[:spanBytes], "") + "..."
-	}
+	s = engine.Shorten(s, spanBytes)
 	fence := "`"
 	for strings.Contains(s, fence) {
 		fence += "`"

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
@@ -100,9 +101,9 @@ func listed(object *report.Object) string {
 	}
 	var texts []string
 	for _, m := range messages {
-		texts = append(texts, codeSpan(m)+" ("+wording.Few(rules[m])+")")
+		texts = append(texts, codeSpan(m)+" ("+engine.Few(rules[m])+")")
 	}
-	text := "- " + codeSpan(object.Name) + ": " + wording.Few(texts) + "\n"
+	text := "- " + codeSpan(object.Name) + ": " + engine.Few(texts) + "\n"
 	for _, w := range warnings {
 		text += "  - warning: " + codeSpan(w) + "\n"
 	}

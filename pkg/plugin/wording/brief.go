@@ -4,19 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 )
-
-// fewNamed is how many names Few lists.
-const fewNamed = 3
-
-// Few lists the first of many names: "a, b, c and 2 more".
-func Few(names []string) string {
-	if rest := len(names) - fewNamed; rest > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:fewNamed], ", "), rest)
-	}
-	return strings.Join(names, ", ")
-}
 
 // Brief returns the text of an error without what is particular to one object, if the
 // error can tell them apart, so that many objects have the same. It is "no reason

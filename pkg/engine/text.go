@@ -1,0 +1,51 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// The bounds of what messages show.
+const (
+	mostNamed = 3
+	mostBytes = 80 // of one value
+)
+
+// Few returns the first of many names: "a, b, c and 2 more".
+func Few(names []string) string {
+	if more := len(names) - mostNamed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Shorten returns the first bytes of a text that has more than that, and "...".
+func Shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
+
+// BriefValue returns a short form of a value: texts in quotes and shortened, maps and
+// lists by their size. It hides nothing.
+func BriefValue(value any) string {
+	switch v := value.(type) {
+	case string:
+		if len(v) > mostBytes {
+			return strconv.Quote(strings.ToValidUTF8(v[:mostBytes], "")) + "..."
+		}
+		return strconv.Quote(v)
+	case map[string]any:
+		return fmt.Sprintf("a map of %d", len(v))
+	case []any:
+		return fmt.Sprintf("a list of %d", len(v))
+	}
+	raw, err := json.Marshal(value)
+	if err != nil { // no value of JSON
+		return fmt.Sprint(value)
+	}
+	return string(raw)
+}
