@@ -154,7 +154,6 @@ func (f *ApplyFlags) ToOptions(c *cobra.Command, args []string, streams generici
 		return nil, w.Masker.Error(err)
 	}
 	w.Announce(&f.Output, evaluation)
-	evaluation.Annotate = f.Annotate
 	o.evaluating(c, f, evaluation)
 	if f.Rehearses() {
 		return o, nil

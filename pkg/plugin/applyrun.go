@@ -39,7 +39,7 @@ func (o *ApplyOptions) write(ctx context.Context, e *preview.Run) (int, error) {
 	if e.Broken() > 0 {
 		return ExitNothing, fmt.Errorf("nothing was written: %s could not be compiled; fix it, or leave it out with --skip", wording.Plural(e.Broken(), "rule or policy"))
 	}
-	if err := errors.Join(o.UnreadInputs...); err != nil {
+	if err := errors.Join(o.Unread.Errs...); err != nil {
 		return ExitNothing, apply.NothingWritten(err)
 	}
 	find := o.plan

@@ -142,7 +142,7 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 		}
 	}
 	metrics := metering(f.Metrics, c)
-	evaluation.Annotate, evaluation.Counts = f.Annotate, metrics.Run
+	evaluation.Counts = metrics.Run
 	o := &PreviewOptions{
 		Options: *evaluation, Metrics: metrics, Masker: w.Masker, Printer: printer, Reports: reports,
 		Hints: next, ExitCode: f.ExitCode, End: external.End,

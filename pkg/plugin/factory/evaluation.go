@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
@@ -24,13 +25,12 @@ import (
 // the types and names that the user typed.
 func (f *Factory) Evaluation(ctx context.Context, args []string, request engine.Request) (*preview.Options, error) {
 	o := &preview.Options{
-		Policies: preview.Policies{
-			Dialects: dialects.All(),
-			Rules:    engine.RuleFilter{Only: f.Policies.Only, Skip: f.Policies.Skip},
-		},
-		Request: request, ErrOut: f.Streams.ErrOut, Quiet: f.Quiet, Progress: f.progress,
+		Policies: preview.Policies{Dialects: dialects.All()},
+		Options:  evaluation.Options{Request: request},
+		ErrOut:   f.Streams.ErrOut, Quiet: f.Quiet, Progress: f.progress,
 		World: &engine.World{Now: time.Now(), Seed: rand.Uint64(), Limits: engine.DefaultLimits(), Memo: &engine.Memo{}},
 	}
+	o.Rules, o.Annotate = f.Policies.Rules, f.Annotate
 	grant(&f.Context, o.World)
 	if err := f.loadPolicies(ctx, o); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (f *Factory) Evaluation(ctx context.Context, args []string, request engine.
 	}
 	o.World.Mapper = mapper
 	o.Objects = f.source(ctx, scope)
-	f.unread.count(o)
+	o.Unread = f.unread
 	f.learn(o)
 	return o, nil
 }

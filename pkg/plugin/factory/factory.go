@@ -5,6 +5,7 @@ import (
 	"io"
 	"log"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/progress"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
@@ -31,7 +33,7 @@ type Factory struct {
 
 	filters     cluster.Filters
 	filtersRead bool
-	unread      unreadInputs
+	unread      preview.UnreadInputs
 }
 
 // Open makes a Factory for the flags, with a client that can only read unless the command
@@ -71,6 +73,20 @@ func (f *Factory) Warn(err error) {
 }
 
 func (f *Factory) warnAt(origin, text string) { f.Warn(fmt.Errorf("%s: %s", origin, text)) }
+
+// leave reports an input that is not used. Few users may read all of them, so that a refusal is
+// only a warning, which --quiet does not suppress and the summary counts. Any other error leaves
+// the run incomplete.
+func (f *Factory) leave(err error) {
+	err = fmt.Errorf("%w; evaluated as if there were none", err)
+	if apierrors.IsForbidden(err) {
+		fmt.Fprintf(f.Streams.ErrOut, "warning: %v\n", err)
+		f.unread.Forbidden++
+		return
+	}
+	fmt.Fprintf(f.Streams.ErrOut, "error: %v\n", err)
+	f.unread.Errs = append(f.unread.Errs, err)
+}
 
 // LogTo has libraries log to a writer of Notices: klog, and the log package of Go, in which
 // kustomize writes.

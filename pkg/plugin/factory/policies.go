@@ -46,9 +46,8 @@ func (f PolicyReader) Open() (*cluster.Client, error) {
 // Read reads the policies. Problems of single policies are in the List; the error is that of
 // the flags, of the cluster, or of missing policies.
 func (f PolicyReader) Read(ctx context.Context, stdin io.Reader) (Described, error) {
-	out := Described{Policies: preview.Policies{
-		Dialects: dialects.All(), Rules: engine.RuleFilter{Only: f.Policies.Only, Skip: f.Policies.Skip},
-	}}
+	out := Described{Policies: preview.Policies{Dialects: dialects.All()}}
+	out.Rules, out.Limits = f.Policies.Rules, engine.DefaultLimits()
 	if err := f.Policies.Validate(); err != nil {
 		return out, err
 	}
@@ -107,12 +106,8 @@ func (d *Described) describe(b *policies.Builder) error {
 			}
 		}
 	}
-	programs, err := d.Compile(preview.CompileOptions{
-		Limits: engine.DefaultLimits(),
-		Warn:   func(w engine.CompileError) { b.Problem(policies.Warning, &w) },
-		Idle:   b.Idle,
-		Broken: func(broken error) { b.Problem(policies.Error, broken) },
-	})
+	d.Warn = func(w engine.CompileError) { b.Problem(policies.Warning, &w) }
+	programs, err := d.Compile(func(broken error) { b.Problem(policies.Error, broken) }, b.Idle)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
@@ -36,20 +37,18 @@ func (f *Factory) Repeat(ctx context.Context, run *plan.Run) (*preview.Options, 
 		return nil, err
 	}
 	o := &preview.Options{
-		Policies: preview.Policies{
-			Dialects: dialects.All(),
-			Rules:    engine.RuleFilter{Only: run.Choice.Only, Skip: run.Choice.Skip},
-		},
-		Annotate: run.Choice.Annotate, ErrOut: f.Streams.ErrOut,
-		Request: engine.Request{
+		Policies: preview.Policies{Dialects: dialects.All()},
+		Options: evaluation.Options{Request: engine.Request{
 			Operation: run.Choice.Operation,
 			User:      engine.UserInfo{Username: run.Choice.User, Groups: run.Choice.Groups},
-		},
+		}},
+		ErrOut: f.Streams.ErrOut,
 		World: &engine.World{
 			Now: run.Created, Seed: run.Seed, Limits: engine.DefaultLimits(), Memo: &engine.Memo{},
 			Reader: f.Client, Raw: f.Client, Access: cluster.NewAuthorizer(f.Client), Mapper: f.Client.Mapper(),
 		},
 	}
+	o.Rules, o.Annotate = engine.RuleFilter{Only: run.Choice.Only, Skip: run.Choice.Skip}, run.Choice.Annotate
 	grant(&f.Context, o.World)
 	var err error
 	if o.Documents, err = f.recordedDocuments(ctx, run, o); err != nil {
@@ -60,7 +59,7 @@ func (f *Factory) Repeat(ctx context.Context, run *plan.Run) (*preview.Options, 
 		return nil, err
 	}
 	o.Objects = f.source(ctx, scope)
-	f.unread.count(o)
+	o.Unread = f.unread
 	f.learn(o)
 	return o, nil
 }

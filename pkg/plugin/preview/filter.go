@@ -43,8 +43,8 @@ func (p *Policies) installedForOthers(w *engine.CompileError) bool {
 // checkChoice returns an error for an --only or --skip that names nothing. A typo in --only would
 // look like a policy that changes nothing; with one in --skip, a rule that was to be skipped would
 // be applied.
-func (p *Policies) checkChoice(kept []engine.RuleRef, limits engine.Limits) error {
-	all := sync.OnceValue(func() existing { return p.existing(limits) })
+func (p *Policies) checkChoice(kept []engine.RuleRef) error {
+	all := sync.OnceValue(p.existing)
 	exists := func(name string) bool {
 		return existing{rules: kept}.has(name) || p.reads(name) || all().has(name)
 	}
@@ -93,14 +93,14 @@ func (e existing) has(name string) bool {
 }
 
 // existing compiles the policies without --only and --skip.
-func (p *Policies) existing(limits engine.Limits) existing {
+func (p *Policies) existing() existing {
 	var out existing
 	for _, d := range p.Dialects {
 		mine := p.Of(d)
 		if len(mine) == 0 {
 			continue
 		}
-		program, err := d.Compile(engine.Compilation{Documents: mine, Limits: limits, Warn: func(engine.CompileError) {}})
+		program, err := d.Compile(engine.Compilation{Documents: mine, Limits: p.Limits, Warn: func(engine.CompileError) {}})
 		if program != nil {
 			out.rules = append(out.rules, program.Rules()...)
 		}

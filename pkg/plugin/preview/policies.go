@@ -9,38 +9,27 @@ import (
 // Policies are the policies of a run and their inputs, and the languages in which
 // they may be written.
 type Policies struct {
-	Documents []engine.Document
-	Dialects  []engine.Dialect
-	Rules     engine.RuleFilter // those that the user chose
+	// Compilation has the documents of all dialects. Its Warn is called for each probable
+	// mistake in a policy that the user wants.
+	engine.Compilation
+	Dialects []engine.Dialect
 }
 
-// CompileOptions are the options of Policies.Compile. No field may be nil.
-type CompileOptions struct {
-	Limits   engine.Limits
-	Annotate bool // targets of mutate-existing rules
-	// Warn is called for each probable mistake in a policy that the user wants.
-	Warn func(engine.CompileError)
-	// Idle is called with the number of installed policies that change nothing. They are
-	// installed for other purposes, so that there is no warning.
-	Idle func(policies int)
-	// Broken is called for each error of a policy or rule that the user wants. The others
-	// are used.
-	Broken func(error)
-}
-
-// Compile compiles the policies, each dialect's in turn. The error is that of a
-// choice that names no rule.
-func (p *Policies) Compile(how CompileOptions) ([]engine.Program, error) {
+// Compile compiles the policies, each dialect's in turn. It calls broken for each error of a
+// policy or rule that the user wants; the others are used. It calls idle with the number of
+// installed policies that change nothing: they are installed for other purposes, so that there
+// is no warning. The error is that of a choice that names no rule.
+func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engine.Program, error) {
 	var programs []engine.Program
 	var seen []engine.RuleRef
-	idle := 0
+	idlers := 0
 	warn := func(w engine.CompileError) {
 		switch {
 		case !p.Wants(&w):
 		case p.installedForOthers(&w):
-			idle++
+			idlers++
 		default:
-			how.Warn(w)
+			p.Warn(w)
 		}
 	}
 	for _, d := range p.Dialects {
@@ -48,22 +37,22 @@ func (p *Policies) Compile(how CompileOptions) ([]engine.Program, error) {
 		if len(mine) == 0 {
 			continue
 		}
-		program, err := d.Compile(engine.Compilation{
-			Documents: mine, Rules: p.Rules, Limits: how.Limits, Annotate: how.Annotate, Warn: warn,
-		})
-		for _, broken := range engine.JoinedErrors(err) {
-			if p.Wants(broken) {
-				how.Broken(broken)
+		c := p.Compilation
+		c.Documents, c.Warn = mine, warn
+		program, err := d.Compile(c)
+		for _, problem := range engine.JoinedErrors(err) {
+			if p.Wants(problem) {
+				broken(problem)
 			}
 		}
 		if program != nil {
 			programs, seen = append(programs, program), append(seen, program.Rules()...)
 		}
 	}
-	if idle > 0 {
-		how.Idle(idle)
+	if idlers > 0 {
+		idle(idlers)
 	}
-	return programs, p.checkChoice(seen, how.Limits)
+	return programs, p.checkChoice(seen)
 }
 
 // Of returns the documents of a dialect, or none if there is no policy among them.

@@ -83,13 +83,16 @@ type compiled struct {
 	Err              string
 }
 
+func policies(documents []engine.Document, rules engine.RuleFilter) preview.Policies {
+	return preview.Policies{
+		Compilation: engine.Compilation{Documents: documents, Rules: rules}, Dialects: []engine.Dialect{words{}},
+	}
+}
+
 func compile(p preview.Policies) compiled {
 	var out compiled
-	programs, err := p.Compile(preview.CompileOptions{
-		Warn:   func(w engine.CompileError) { out.Warnings = append(out.Warnings, w.Policy) },
-		Idle:   func(n int) { out.Idle = n },
-		Broken: func(err error) { out.Broken = append(out.Broken, err.Error()) },
-	})
+	p.Warn = func(w engine.CompileError) { out.Warnings = append(out.Warnings, w.Policy) }
+	programs, err := p.Compile(func(err error) { out.Broken = append(out.Broken, err.Error()) }, func(n int) { out.Idle = n })
 	for _, p := range programs {
 		for _, r := range p.Rules() {
 			out.Rules = append(out.Rules, r.String())
@@ -132,7 +135,7 @@ func TestCompileBrokenPolicies(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := compile(preview.Policies{Documents: documents, Dialects: []engine.Dialect{words{}}, Rules: c.rules})
+			got := compile(policies(documents, c.rules))
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -166,7 +169,7 @@ func TestCompileUnknownChoice(t *testing.T) {
 		"no such rule is left out":              {engine.RuleFilter{Skip: []string{"p/c"}}, "--skip p/c: policy p has no mutate rule c"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := compile(preview.Policies{Documents: documents, Dialects: []engine.Dialect{words{}}, Rules: c.rules})
+			got := compile(policies(documents, c.rules))
 			if got.Err != c.want {
 				t.Errorf("got %q, want %q", got.Err, c.want)
 			}
@@ -193,7 +196,7 @@ func TestWants(t *testing.T) {
 		"a policy of which a rule is left out": {ofPolicy, engine.RuleFilter{Skip: []string{"p/a"}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := preview.Policies{Rules: c.rules}
+			p := policies(nil, c.rules)
 			if got := p.Wants(c.err); got != c.want {
 				t.Errorf("got %t, want %t", got, c.want)
 			}
@@ -212,7 +215,7 @@ func TestInUse(t *testing.T) {
 		"nothing that no policy reads": {[]engine.Document{exception, foreign}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := preview.Policies{Documents: c.documents, Dialects: []engine.Dialect{words{}}}
+			p := policies(c.documents, engine.RuleFilter{})
 			var got []string
 			for _, d := range p.InUse() {
 				got = append(got, d.Object.GetName())

@@ -21,29 +21,27 @@ import (
 // Options are the inputs of an evaluation.
 type Options struct {
 	Policies
-	Unreadable []error // of documents that could not be read; already reported
-	// Unheeded counts the inputs of the cluster that the user may not read, and Unknown
-	// has the errors of others, which leave the run incomplete. Both are already reported.
-	ForbiddenInputs int
-	UnreadInputs    []error
-	Objects         engine.Source
+	evaluation.Options
+	World *engine.World
+	// Unreadable has the errors of documents that could not be read, which are already reported.
+	Unreadable []error
+	Unread     UnreadInputs
+	Objects    engine.Source
 	// Triggers are the objects that may trigger rules for others; nil for Objects.
 	Triggers engine.Source
-	// Chosen reports which objects the run shows; nil for all (evaluation.Options).
-	Chosen func(engine.ObjectKey) bool
-	// Namespace is the only one in which triggers are looked for; empty for all
-	// (evaluation.Options).
-	Namespace string
-	World     *engine.World
-	Request   engine.Request
-	Reasons   bool
-	Annotate  bool // targets of mutate-existing rules
-	Quiet     bool // no warnings
-	Progress  *progress.Meter
+	Quiet    bool // no warnings
+	Progress *progress.Meter
 	// FieldManager would write the changes; empty stands for apply.DefaultFieldManager.
 	FieldManager string
 	Counts       *metrics.Run // counts what is evaluated; nil counts nothing
 	ErrOut       io.Writer    // notices, warnings and errors
+}
+
+// UnreadInputs are the inputs that engines in the cluster use and the run could not read:
+// exceptions, and the objects that an engine is configured to ignore. They are already reported.
+type UnreadInputs struct {
+	Forbidden int     // those that the user may not read; the summary counts them as warnings
+	Errs      []error // of the others, which leave the run incomplete
 }
 
 // Run is an evaluation whose policies are compiled.
@@ -61,13 +59,12 @@ var ErrNoRules = errors.New("no mutate rule left to evaluate")
 // The error is ErrNoRules, or that of a --only or --skip that names no rule.
 func (o *Options) Compile() (*Run, error) {
 	out := &Run{options: o, troubles: slices.Clone(o.Unreadable)}
-	programs, err := o.Policies.Compile(CompileOptions{
-		Limits: o.World.Limits, Annotate: o.Annotate, Warn: o.warn, Idle: o.reportIdle,
-		Broken: func(broken error) {
-			fmt.Fprintf(o.ErrOut, "error: %v\n", broken)
-			out.troubles = append(out.troubles, broken)
-		},
-	})
+	o.Limits, o.Warn = o.World.Limits, o.warn
+	broken := func(err error) {
+		fmt.Fprintf(o.ErrOut, "error: %v\n", err)
+		out.troubles = append(out.troubles, err)
+	}
+	programs, err := o.Policies.Compile(broken, o.reportIdle)
 	if err != nil {
 		return nil, err
 	}
@@ -78,9 +75,8 @@ func (o *Options) Compile() (*Run, error) {
 		return nil, ErrNoRules
 	}
 	reviewer := &impact.Reviewer{Reader: o.World.Reader, FieldManager: cmp.Or(o.FieldManager, apply.DefaultFieldManager)}
-	out.evaluation = evaluation.New(programs, o.World, evaluation.Options{
-		Reasons: o.Reasons, Chosen: o.Chosen, Namespace: o.Namespace, Request: o.Request, Review: reviewer.Review,
-	})
+	o.Review = reviewer.Review
+	out.evaluation = evaluation.New(programs, o.World, o.Options)
 	return out, nil
 }
 
@@ -108,7 +104,7 @@ func (r *Run) Broken() int { return len(r.troubles) }
 // the run: a cancelled context, a lost connection, an error of emit.
 func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evaluation.Summary, error) {
 	o, summary := r.options, evaluation.NewSummary(r.rules)
-	summary.Warnings = o.ForbiddenInputs
+	summary.Warnings = o.Unread.Forbidden
 	o.Progress.Start()
 	defer o.Progress.Stop()
 	triggers := o.Triggers
@@ -144,13 +140,13 @@ func (r *Run) Unreadable() []*engine.UnreadableError { return r.evaluation.Unrea
 
 // Incomplete reports whether something could not be read, compiled or evaluated.
 func (r *Run) Incomplete(s evaluation.Summary) bool {
-	return r.Broken() > 0 || s.Incomplete > 0 || len(r.Unreadable())+len(r.options.UnreadInputs) > 0
+	return r.Broken() > 0 || s.Incomplete > 0 || len(r.Unreadable())+len(r.options.Unread.Errs) > 0
 }
 
 // Problems returns the reported errors that leave the run incomplete, other than those of
 // objects.
 func (r *Run) Problems() []error {
-	out := slices.Concat(r.troubles, r.options.UnreadInputs)
+	out := slices.Concat(r.troubles, r.options.Unread.Errs)
 	for _, part := range r.Unreadable() {
 		out = append(out, part)
 	}
