@@ -108,7 +108,7 @@ func (f *PlanShowFlags) ToOptions(c *cobra.Command, file string, streams generic
 	if err != nil {
 		return nil, err
 	}
-	options := f.Output.Options(streams.Out)
+	options := f.Output.PrinterOptions(streams.Out)
 	options.Context = output.Context{
 		Context: p.Cluster.Context, Server: p.Cluster.Server, User: p.Cluster.User,
 		Namespace: p.Choice.Namespace, Operation: string(p.Choice.Operation), Version: p.Version,

@@ -126,8 +126,17 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	if err != nil {
 		return nil, err
 	}
-	next := f.hints(c, args)
-	printer, reports, err := f.printer(w, c, printing{request: request, next: next, external: external})
+	options, hints := w.OutputOptions(f.Output, request), f.hints(c, args)
+	hints.Namespace = options.Context.Namespace
+	options.Hint, options.Explain = hints.Hint, f.Explain
+	if external != nil {
+		options.Comparer = external
+	}
+	printer, err := formats.NewPreview(f.Output.Format, options)
+	if err != nil {
+		return nil, err
+	}
+	reports, err := w.Reports(f.Report, options, c.Flags().Changed("output"))
 	if err != nil {
 		return nil, err
 	}
@@ -144,8 +153,8 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	metrics := metering(f.Metrics, c)
 	evaluation.Counts = metrics.Run
 	o := &PreviewOptions{
-		Options: *evaluation, Metrics: metrics, Masker: w.Masker, Printer: printer, Reports: reports,
-		Hints: next, ExitCode: f.ExitCode, End: external.End,
+		Options: *evaluation, Metrics: metrics, Masker: w.Masker, Printer: reports.Beside(printer), Reports: reports,
+		Hints: hints, ExitCode: f.ExitCode, End: external.End,
 	}
 	if f.MustFind {
 		o.NotFound = w.NoObject()
@@ -154,32 +163,6 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 		o.Save, err = newPlanSaver(c.Context(), w, f.Save, args, evaluation)
 	}
 	return o, w.Masker.Error(err)
-}
-
-// printing is what the printers of a run depend on in addition to flags.
-type printing struct {
-	request  engine.Request
-	next     *output.HintCollector
-	external *factory.ExternalDiff
-}
-
-// printer returns the printer of the run, which also writes the reports.
-func (f *PreviewFlags) printer(w *factory.Factory, c *cobra.Command, p printing) (output.Printer, *formats.Reports, error) {
-	options := w.OutputOptions(f.Output, p.request)
-	p.next.Namespace = options.Context.Namespace
-	options.Hint, options.Explain = p.next.Hint, f.Explain
-	if p.external != nil {
-		options.Comparer = p.external
-	}
-	shown, err := formats.NewPreview(f.Output.Format, options)
-	if err != nil {
-		return nil, nil, err
-	}
-	reports, err := w.Reports(f.Report, options, c.Flags().Changed("output"))
-	if err != nil {
-		return nil, nil, err
-	}
-	return reports.Beside(shown), reports, nil
 }
 
 // Run evaluates, prints, and returns the exit code. An error means that nothing

@@ -32,7 +32,7 @@ func (f *Factory) ExternalDiff(ctx context.Context, format string) (*ExternalDif
 	return &ExternalDiff{ctx: ctx, program: program, out: f.stdout, errOut: f.Streams.ErrOut}, nil
 }
 
-// Add implements human.Comparer.
+// Add implements output.Comparer.
 func (d *ExternalDiff) Add(name, before, after string) error {
 	if d.comparison == nil {
 		var err error
@@ -43,7 +43,7 @@ func (d *ExternalDiff) Add(name, before, after string) error {
 	return d.comparison.Add(name, before, after)
 }
 
-// Compare implements human.Comparer.
+// Compare implements output.Comparer.
 func (d *ExternalDiff) Compare() error {
 	if d.comparison == nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 
 // OutputOptions returns the options of printers, with the context of the run.
 func (f *Factory) OutputOptions(out flags.Output, request engine.Request) output.Options {
-	o := out.Options(f.stdout)
+	o := out.PrinterOptions(f.stdout)
 	o.Out, o.Masker = f.Streams.Out, f.Masker
 	o.Context = output.Context{Version: version.Release(), Operation: string(request.Operation), Namespace: f.oneNamespace()}
 	if f.Client != nil {

@@ -13,19 +13,18 @@ import (
 
 // Output has the flags for what is printed, and how.
 type Output struct {
-	Format       string
-	Query        string
-	Template     string
-	ShowSecrets  bool
-	Color        ColorMode
-	GroupBy      GroupBy
-	Expand       bool
-	ContextLines int
+	Format string
+	Color  ColorMode
+	// The flags set fields of these; see PrinterOptions.
+	output.Options
 }
 
 // NewOutput returns the defaults, with the format of the command.
 func NewOutput(format string) Output {
-	return Output{Format: format, Color: ColorAuto, GroupBy: GroupBy(output.ByPatch), ContextLines: objectdiff.DefaultContextLines}
+	return Output{
+		Format: format, Color: ColorAuto,
+		Options: output.Options{GroupBy: output.ByPatch, ContextLines: objectdiff.DefaultContextLines},
+	}
 }
 
 // AddFlags registers the flags; formats lists those that the command knows.
@@ -70,12 +69,10 @@ func (f *Output) CheckReasons() error {
 	return fmt.Errorf("-o %s cannot show reasons: use one of %s", f.Format, formats.ExplainNames())
 }
 
-// Options returns the options of a printer that depend on the flags.
-func (f *Output) Options(out io.Writer) output.Options {
-	o := output.Options{
-		Out: out, Color: f.Color.on(out), ShowSecrets: f.ShowSecrets, Query: f.Query, Template: f.Template,
-		GroupBy: output.GroupBy(f.GroupBy), Expand: f.Expand, ContextLines: f.ContextLines,
-	}
+// PrinterOptions returns the options of a printer, as far as they depend on the flags.
+func (f *Output) PrinterOptions(out io.Writer) output.Options {
+	o := f.Options
+	o.Out, o.Color = out, f.Color.on(out)
 	if f.ContextLines == 0 {
 		o.ContextLines = -1
 	}

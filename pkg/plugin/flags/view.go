@@ -5,8 +5,6 @@ import (
 	"io"
 
 	"k8s.io/cli-runtime/pkg/printers"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 )
 
 // ColorMode is when the formats for people use colors.
@@ -37,22 +35,4 @@ func (m *ColorMode) Set(text string) error {
 
 func (m *ColorMode) on(out io.Writer) bool {
 	return *m == ColorAlways || *m == ColorAuto && printers.AllowsColorOutput(out)
-}
-
-// GroupBy is output.GroupBy as a flag.
-type GroupBy output.GroupBy
-
-// String implements pflag.Value.
-func (g *GroupBy) String() string { return string(*g) }
-
-// Type implements pflag.Value.
-func (g *GroupBy) Type() string { return output.GroupByChoices }
-
-// Set implements pflag.Value.
-func (g *GroupBy) Set(text string) error {
-	by, err := output.ParseGroupBy(text)
-	if err == nil {
-		*g = GroupBy(by)
-	}
-	return err
 }

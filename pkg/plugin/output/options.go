@@ -79,14 +79,18 @@ const (
 	ByNamespace GroupBy = "namespace" // like ByPatch, namespace by namespace
 )
 
-// GroupByChoices lists what can be typed, for help.
-const GroupByChoices = "patch|object|policy|namespace"
+// String implements pflag.Value.
+func (g *GroupBy) String() string { return string(*g) }
 
-// ParseGroupBy reads what a user typed.
-func ParseGroupBy(text string) (GroupBy, error) {
+// Type implements pflag.Value: it lists what can be typed.
+func (g *GroupBy) Type() string { return "patch|object|policy|namespace" }
+
+// Set implements pflag.Value.
+func (g *GroupBy) Set(text string) error {
 	switch by := GroupBy(text); by {
 	case ByPatch, ByObject, ByPolicy, ByNamespace:
-		return by, nil
+		*g = by
+		return nil
 	}
-	return "", fmt.Errorf("cannot group by %q: use one of %s", text, strings.ReplaceAll(GroupByChoices, "|", ", "))
+	return fmt.Errorf("cannot group by %q: use one of %s", text, strings.ReplaceAll(g.Type(), "|", ", "))
 }

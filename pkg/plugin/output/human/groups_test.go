@@ -91,11 +91,12 @@ func TestGroupsAreBounded(t *testing.T) {
 	t.Error("64 MB are held")
 }
 
-func TestParseGroupBy(t *testing.T) {
-	if _, err := output.ParseGroupBy("color"); err == nil {
-		t.Error("no error")
+func TestGroupBySet(t *testing.T) {
+	by := output.ByObject
+	if err := by.Set("color"); err == nil || by != output.ByObject {
+		t.Errorf("got %q, %v", by, err)
 	}
-	if by, err := output.ParseGroupBy("policy"); by != output.ByPolicy || err != nil {
+	if err := by.Set("policy"); by != output.ByPolicy || err != nil {
 		t.Errorf("got %q, %v", by, err)
 	}
 }
