@@ -110,28 +110,27 @@ func (p float) holds(value any) bool {
 
 // text is the little language of text patterns: `|` binds weaker than `&`.
 type text struct {
-	whole        string
-	alternatives []conjunction
+	whole string
+	terms []term
+	one   [1]term // room for the terms of most patterns
 }
-
-// conjunction is the terms between two `|`.
-type conjunction []term
 
 // term is a comparison, or a range, which is two of them.
 type term struct {
 	comparison
 	other  *comparison // nil where there is but one
 	either bool        // one of the two is enough
+	last   bool        // a `|`, or the end, comes next
 }
 
 func compileText(pattern string) *text {
-	t := &text{whole: pattern, alternatives: make([]conjunction, 0, 1+strings.Count(pattern, "|"))}
+	t := &text{whole: pattern}
+	t.terms = t.one[:0]
 	for alternative := range strings.SplitSeq(pattern, "|") {
-		terms := make(conjunction, 0, 1+strings.Count(alternative, "&"))
 		for part := range strings.SplitSeq(strings.Trim(alternative, " "), "&") {
-			terms = append(terms, compileTerm(strings.Trim(part, " ")))
+			t.terms = append(t.terms, compileTerm(strings.Trim(part, " ")))
 		}
-		t.alternatives = append(t.alternatives, terms)
+		t.terms[len(t.terms)-1].last = true
 	}
 	return t
 }
@@ -156,21 +155,17 @@ func (t *text) holds(value any) bool {
 	if text, ok := value.(string); ok && text == t.whole {
 		return true
 	}
-	for _, alternative := range t.alternatives {
-		if alternative.holds(value) {
-			return true
+	holds := true // all terms since the last `|`
+	for i := range t.terms {
+		holds = holds && t.terms[i].holds(value)
+		if t.terms[i].last {
+			if holds {
+				return true
+			}
+			holds = true
 		}
 	}
 	return false
-}
-
-func (c conjunction) holds(value any) bool {
-	for i := range c {
-		if !c[i].holds(value) {
-			return false
-		}
-	}
-	return true
 }
 
 func (t *term) holds(value any) bool {
