@@ -17,7 +17,7 @@ func (quiet) Step(engine.Step)          {}
 
 // BenchmarkEvaluate evaluates one policy on one object that it changes.
 func BenchmarkEvaluate(b *testing.B) {
-	for _, name := range []string{"doc-mutate-01-image-pull-policy", "context-variable", "foreach-nested", "match-namespace-selector"} {
+	for _, name := range []string{"doc-mutate-01-image-pull-policy", "context-variable", "condition-beside-a-variable", "foreach-nested", "match-namespace-selector"} {
 		b.Run(name, func(b *testing.B) {
 			documents, live := readCase(b, name)
 			program, err := New().Compile(engine.Compilation{Documents: documents})

@@ -20,13 +20,13 @@ import (
 // *KindError when patch and object disagree about what a field holds.
 func (p *Patch) Apply(live map[string]any, s engine.Schema, why *engine.Reasons) (map[string]any, []engine.Warning, error) {
 	root := newRoot(live, s)
-	m := merger{notes: &notes{}, why: why}
-	if failed := m.check(p.root, live, root); failed != nil {
+	m := merger{why: why}
+	if failed := m.check(&p.root, live, root); failed != nil {
 		err := failed.err()
 		err.hidden = live["kind"] == "Secret"
 		return live, nil, err
 	}
-	object, removed, err := m.mergeMap(live, []*node{p.root}, root)
+	object, removed, err := m.mergeMap(live, []*node{&p.root}, root)
 	if err != nil {
 		return live, nil, err
 	}

@@ -6,19 +6,18 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
 
-// failure is a condition that does not hold.
+// failure is a condition that does not hold, as an error without a path.
 type failure struct {
-	condition *condition
-	at        *place // of the field that the condition asks for
-	got       any
-	missing   bool
-	why       pattern.Difference
-	element   int // the live element of the list at hand that it is about
+	ConditionError
+	at      *place // of the field that the condition asks for
+	global  bool
+	element int // the live element of the list at hand that it is about
 }
 
 // err is the failure as callers see it.
 func (f *failure) err() *ConditionError {
-	return &ConditionError{Path: f.at.String(), Want: f.condition.want, Got: f.got, Missing: f.missing, Why: f.why}
+	f.Path = f.at.String()
+	return &f.ConditionError
 }
 
 // check returns the first condition of a map that does not hold on what is at a
@@ -53,26 +52,19 @@ func (m *merger) check(patch *node, live any, at *place) *failure {
 	return nil
 }
 
-func (m *merger) checkCondition(c *condition, object map[string]any, at *place) *failure {
+func (m *merger) checkCondition(c *node, object map[string]any, at *place) *failure {
 	got, present := object[c.name]
-	if !present {
-		return &failure{condition: c, at: at.field(c.name), missing: true}
+	failed := ConditionError{Want: c.value, Got: got, Missing: !present}
+	if present {
+		if c.pattern == nil || c.pattern.Match(asText(got), &m.difference) {
+			return nil
+		}
+		failed.Why = m.difference
+		if failed.Why.Path == "" { // as they are, not as text
+			failed.Why.Want, failed.Why.Got = c.value, got
+		}
 	}
-	if c.pattern == nil {
-		return nil
-	}
-	value := got
-	if s, ok := text(got); ok {
-		value = s
-	}
-	if c.pattern.Match(value, &m.difference) {
-		return nil
-	}
-	f := &failure{condition: c, at: at.field(c.name), got: got, why: m.difference}
-	if f.why.Path == "" { // as they are, not as text
-		f.why.Want, f.why.Got = c.want, got
-	}
-	return f
+	return &failure{ConditionError: failed, at: at.field(c.name), global: c.anchor == pattern.Global}
 }
 
 // checkList fails where global conditions stand in an element of a patch and no
@@ -88,7 +80,7 @@ func (m *merger) checkList(patch *node, live any, at *place) *failure {
 		visit := func(live any, place *place) {
 			if f := m.check(element, live, place); f == nil {
 				passed = true
-			} else if f.condition.global {
+			} else if f.global {
 				global = f
 			}
 		}

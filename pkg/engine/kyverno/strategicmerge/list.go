@@ -9,7 +9,7 @@ import (
 // mergeList merges the lists that patches hold for one field.
 func (m *merger) mergeList(live []any, values []*node, at *place) (value any, drop bool, err error) {
 	last := values[len(values)-1]
-	patch, directive := last.items, last.directive
+	patch, directive := last.elements, last.directive
 	if len(values) > 1 {
 		patch, directive = joinLists(values)
 	}
@@ -36,7 +36,7 @@ func (m *merger) mergeList(live []any, values []*node, at *place) (value any, dr
 // joinLists takes lists for one; the last directive counts.
 func joinLists(values []*node) (items []*node, directive string) {
 	for _, v := range values {
-		items = append(items, v.items...)
+		items = append(items, v.elements...)
 		if v.directive != "" {
 			directive = v.directive
 		}
@@ -48,7 +48,7 @@ func joinLists(values []*node) (items []*node, directive string) {
 // (finalizers) what it lacks.
 func (m *merger) mergeScalars(live []any, patch []*node, last *node, at *place) (any, error) {
 	if !at.listRule().merge {
-		return m.contentList(last.items, at)
+		return m.contentList(last.elements, at)
 	}
 	var added []any
 	for _, v := range patch {

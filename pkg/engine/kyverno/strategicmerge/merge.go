@@ -14,7 +14,7 @@ import (
 // list element; they are merged together, so that all of them are judged on the
 // element as it was and the last one to set a field wins.
 type merger struct {
-	notes      *notes             // nil if not wanted
+	notes      notes
 	why        *engine.Reasons    // why nothing changes; nil if not wanted
 	difference pattern.Difference // of the condition that was checked last
 }
@@ -169,7 +169,7 @@ func (m *merger) content(patch *node, at *place) (any, error) {
 	case isMap:
 		return m.contentMap(patch, at)
 	case isList:
-		return m.contentList(patch.items, at)
+		return m.contentList(patch.elements, at)
 	default:
 		return m.scalar(patch.value, at), nil
 	}

@@ -12,8 +12,11 @@ import (
 
 // notes gathers what a merge does otherwise than Kyverno 1.19, or than the patch
 // is written. The merge reports what it does; whether that deserves a warning is
-// decided here. Nil notes take none.
-type notes struct{ warnings []engine.Warning }
+// decided here.
+type notes struct {
+	warnings []engine.Warning
+	unwanted bool
+}
 
 func (n *notes) add(format string, args ...any) {
 	w := engine.Warning(fmt.Sprintf(format, args...))
@@ -24,14 +27,14 @@ func (n *notes) add(format string, args ...any) {
 
 // writtenAsString notes a value of labels or annotations.
 func (n *notes) writtenAsString(value string, at *place) {
-	if n != nil {
+	if !n.unwanted {
 		n.add("%s: %s is written as a string, since labels and annotations hold nothing else", at, value)
 	}
 }
 
 // replaced notes the loss of live elements of a list without merge keys.
 func (n *notes) replaced(live []any, written any, rule listRule, at *place) {
-	if n == nil || rule.known {
+	if n.unwanted || rule.known {
 		return
 	}
 	replaced, _ := written.([]any)
@@ -48,7 +51,7 @@ func (n *notes) replaced(live []any, written any, rule listRule, at *place) {
 
 // mergedByType notes a list whose keys come from the schema's list type alone.
 func (n *notes) mergedByType(live, merged []any, patch []*node, at listAt) {
-	if n == nil || len(live) == 0 || slices.EqualFunc(merged, patch, func(m any, p *node) bool { return diff.Same(m, p.value) }) {
+	if n.unwanted || len(live) == 0 || slices.EqualFunc(merged, patch, func(m any, p *node) bool { return diff.Same(m, p.value) }) {
 		return
 	}
 	n.add("%s: the list merges by %s, as its schema says; Kyverno 1.19 would replace it as a whole", at, strings.Join(at.keys, " and "))
@@ -56,7 +59,7 @@ func (n *notes) mergedByType(live, merged []any, patch []*node, at listAt) {
 
 // withoutKeys notes an element of a patch that is left out.
 func (n *notes) withoutKeys(at listAt) {
-	if n != nil {
+	if !n.unwanted {
 		n.add("%s: an element without %s is skipped: add it to patch one element, or (%s): \"*\" to patch all of them; Kyverno 1.19 would empty the list",
 			at, strings.Join(at.keys, " or "), at.keys[0])
 	}
@@ -65,10 +68,10 @@ func (n *notes) withoutKeys(at listAt) {
 // named notes an element with anchors that spells out its name, if it would change
 // an element with another name.
 func (n *notes) named(patch *node, live []any, targets targets, at *place) {
-	if n == nil || len(targets.names) == 0 {
+	if n.unwanted || len(targets.names) == 0 {
 		return
 	}
-	var trial merger
+	trial := merger{notes: notes{unwanted: true}}
 	for i := range live {
 		object, ok := live[i].(map[string]any)
 		if !ok || slices.Contains(targets.indices, i) || trial.check(patch, object, at.element(i)) != nil {
@@ -84,7 +87,7 @@ func (n *notes) named(patch *node, live []any, targets targets, at *place) {
 
 // added notes add anchors that do not add the same to all elements that they meet.
 func (n *notes) added(e *node, live []any, hits []int, at *place) {
-	if n == nil || !e.adds {
+	if n.unwanted || !e.adds {
 		return
 	}
 	for _, hit := range hits {
@@ -111,7 +114,7 @@ func addSame(patch *node, a, b any) bool {
 
 // several notes lists in which more than one element of the patch has anchors.
 func (n *notes) several(patch []*node, sorted elements, at *place) {
-	if n == nil || len(sorted.hits) == 0 {
+	if n.unwanted || len(sorted.hits) == 0 {
 		return
 	}
 	anchored := 0
@@ -128,7 +131,7 @@ func (n *notes) several(patch []*node, sorted elements, at *place) {
 // patched notes where Kyverno 1.19 is known not to change an element, or the list
 // around it, as the policy is written.
 func (n *notes) patched(patches []*node, live map[string]any, at *place) {
-	if n == nil || !slices.ContainsFunc(patches, (*node).isAnchored) {
+	if n.unwanted || !slices.ContainsFunc(patches, (*node).isAnchored) {
 		return
 	}
 	switch {

@@ -17,101 +17,75 @@ const (
 )
 
 // Patch is a compiled patch: immutable and safe for concurrent use.
-type Patch struct{ root *node }
+type Patch struct{ root node }
 
 // node is a value of a patch. The fields below kind depend on it.
 type node struct {
-	kind   kind
-	value  any // as it is written
+	value  any    // as it is written
+	key    string // of the field that it is the value of, as it is written; empty in a list
+	name   string // the key without its anchor
 	anchor pattern.Anchor
-	name   string // of the field that it is the value of; empty in a list
-	index  int    // in a list
-
-	// Of a map. Conditions whose value is no patch are not among its fields.
-	source     map[string]any
-	directive  string       // the value of $patch; of a list, that of an element with nothing else
-	fields     []*node      // by key
-	conditions []*condition // in the order in which they are checked: global ones first
-
-	elements []*node // of a list
-	items    []*node // the elements without those that are directives
+	kind   kind
 
 	// What holds for the node and everything below it.
 	anchored bool // has an anchor
 	asks     bool // has a condition
 	global   bool // has a <()
 	adds     bool // has a +()
-}
 
-// condition is what a () or a <() asks for.
-type condition struct {
-	key    string // as it is written
-	name   string
-	global bool
-	want   any
-	// pattern is nil where the field only has to be there: its value is a patch.
+	// Of a map. Conditions whose value is no patch are not among its fields.
+	source     map[string]any
+	directive  string  // the value of $patch; of a list, that of an element with nothing else
+	fields     []*node // by key
+	conditions []*node // in the order in which they are checked: global ones first
+
+	elements []*node // of a list, without those that are directives
+	index    int     // of an element
+
+	// pattern is what a condition asks for; nil where the field only has to be there,
+	// since its value is a patch.
 	pattern *pattern.Pattern
 }
 
 // Compile reads a patch. The error is an *AnchorError or a *DirectiveError, or the
 // patch nests deeper than engine.DefaultLimits.
 func Compile(patch map[string]any) (*Patch, error) {
-	root := &node{}
-	if err := root.compile(patch, 0); err != nil {
+	p := &Patch{root: node{value: patch}}
+	if err := p.root.compile(0); err != nil {
 		return nil, err
 	}
-	return &Patch{root: root}, nil
+	return p, nil
 }
 
-// compile reads a part of a patch into an empty node. The paths of its errors begin
-// at the node.
-func (n *node) compile(patch any, depth int) error {
+// compile reads the value of a node. The paths of its errors begin at the node.
+func (n *node) compile(depth int) error {
 	if limit := engine.DefaultLimits().Depth; depth > limit {
 		return fmt.Errorf("the patch nests deeper than the limit of %d", limit)
 	}
-	n.kind, n.value = kindOf(patch), patch
-	switch p := patch.(type) {
+	n.kind = kindOf(n.value)
+	switch value := n.value.(type) {
 	case map[string]any:
-		n.source = p
-		return n.compileMap(p, depth)
+		n.source = value
+		return n.compileMap(depth)
 	case []any:
-		return n.compileList(p, depth)
+		return n.compileList(value, depth)
 	}
 	return nil
 }
 
-func (n *node) compileMap(patch map[string]any, depth int) error {
-	n.directive, _ = patch[directiveKey].(string)
-	n.fields = make([]*node, 0, len(patch))
-	fields := make([]node, len(patch))
-	for i, key := range sortedKeys(patch) {
-		value := patch[key]
+func (n *node) compileMap(depth int) error {
+	n.directive, _ = n.source[directiveKey].(string)
+	children := make([]node, 0, len(n.source))
+	for key, value := range n.source {
 		anchor, name := pattern.ParseKey(key)
-		n.anchored = n.anchored || anchor != pattern.None
-		n.adds = n.adds || anchor == pattern.Add
-		switch anchor {
-		case pattern.Equality, pattern.Negation, pattern.Existence:
-			return &AnchorError{Path: name, Anchor: anchor.String()}
-		case pattern.Condition, pattern.Global:
-			n.compileCondition(key, value)
-			if !isPatch(value) {
-				continue
-			}
-		case pattern.None:
-			if !validDirective(key, value) {
-				return &DirectiveError{Key: key, Value: value}
-			}
-			if key == directiveKey {
-				continue
-			}
+		children = append(children, node{value: value, key: key, anchor: anchor, name: name})
+	}
+	slices.SortFunc(children, func(a, b node) int { return strings.Compare(a.key, b.key) })
+	n.fields = make([]*node, 0, len(children))
+	for i := range children {
+		if err := n.compileField(&children[i], depth); err != nil {
+			return err
 		}
-		field := &fields[i]
-		field.anchor, field.name = anchor, name
-		if err := field.compile(value, depth+1); err != nil {
-			return below(name, err)
-		}
-		n.fields = append(n.fields, field)
-		n.inherit(field)
 	}
 	if len(n.conditions) > 1 {
 		slices.SortStableFunc(n.conditions, globalFirst)
@@ -119,11 +93,40 @@ func (n *node) compileMap(patch map[string]any, depth int) error {
 	return nil
 }
 
-func globalFirst(a, b *condition) int {
+// compileField reads a field of a map, and makes it one of its fields, its conditions,
+// or both.
+func (n *node) compileField(field *node, depth int) error {
+	n.anchored = n.anchored || field.anchor != pattern.None
+	n.adds = n.adds || field.anchor == pattern.Add
+	switch field.anchor {
+	case pattern.Equality, pattern.Negation, pattern.Existence:
+		return &AnchorError{Path: field.name, Anchor: field.anchor.String()}
+	case pattern.Condition, pattern.Global:
+		n.compileCondition(field)
+		if field.pattern != nil {
+			return nil
+		}
+	case pattern.None:
+		if !validDirective(field.key, field.value) {
+			return &DirectiveError{Key: field.key, Value: field.value}
+		}
+		if field.key == directiveKey {
+			return nil
+		}
+	}
+	if err := field.compile(depth + 1); err != nil {
+		return below(field.name, err)
+	}
+	n.fields = append(n.fields, field)
+	n.inherit(field)
+	return nil
+}
+
+func globalFirst(a, b *node) int {
 	switch {
-	case a.global == b.global:
+	case a.anchor == b.anchor:
 		return 0
-	case a.global:
+	case a.anchor == pattern.Global:
 		return -1
 	default:
 		return 1
@@ -132,39 +135,31 @@ func globalFirst(a, b *condition) int {
 
 // compileCondition reads a () or a <(). Scalars are compared as text, as in
 // Kyverno's mutate rules: 3 and "3" are the same.
-func (n *node) compileCondition(key string, want any) {
-	anchor, name := pattern.ParseKey(key)
-	c := &condition{key: key, name: name, global: anchor == pattern.Global, want: want}
+func (n *node) compileCondition(c *node) {
 	n.conditions = append(n.conditions, c)
 	n.asks = true
-	n.global = n.global || c.global || hasGlobal(want)
-	if isPatch(want) {
+	n.global = n.global || c.anchor == pattern.Global || hasGlobal(c.value)
+	if isPatch(c.value) {
 		return
 	}
-	if s, ok := text(want); ok {
-		want = s
-	}
-	c.pattern = pattern.Compile(want)
+	c.pattern = pattern.Compile(asText(c.value))
 }
 
 func (n *node) compileList(patch []any, depth int) error {
-	n.elements = make([]*node, len(patch))
 	elements := make([]node, len(patch))
+	n.elements = make([]*node, 0, len(patch))
 	for i, value := range patch {
 		element := &elements[i]
-		element.index = i
-		if err := element.compile(value, depth+1); err != nil {
+		element.value, element.index = value, i
+		if err := element.compile(depth + 1); err != nil {
 			return below(fmt.Sprintf("[%d]", i), err)
 		}
-		n.elements[i] = element
-		n.inherit(element)
 		if element.isDirective() {
 			n.directive = element.directive
+			continue
 		}
-	}
-	n.items = n.elements
-	if n.directive != "" {
-		n.items = slices.DeleteFunc(slices.Clone(n.elements), (*node).isDirective)
+		n.elements = append(n.elements, element)
+		n.inherit(element)
 	}
 	return nil
 }
@@ -230,7 +225,7 @@ func (n *node) isAnchored() bool { return n.anchored }
 
 // isEmpty reports whether the node is {} or [].
 func (n *node) isEmpty() bool {
-	return n.kind == isMap && len(n.source) == 0 || n.kind == isList && len(n.elements) == 0
+	return n.kind == isMap && len(n.source) == 0 || n.kind == isList && len(n.elements) == 0 && n.directive == ""
 }
 
 // deletesFields reports whether a map sets a field of its own to null.
@@ -243,8 +238,8 @@ func (n *node) deletesFields() bool {
 // hasAnchored reports whether a map asks for the key through an anchor as well, so
 // that the anchor decides.
 func (n *node) hasAnchored(name string) bool {
-	return slices.ContainsFunc(n.fields, func(f *node) bool { return f.anchor != pattern.None && f.name == name }) ||
-		slices.ContainsFunc(n.conditions, func(c *condition) bool { return c.name == name })
+	anchored := func(f *node) bool { return f.anchor != pattern.None && f.name == name }
+	return slices.ContainsFunc(n.fields, anchored) || slices.ContainsFunc(n.conditions, anchored)
 }
 
 // without returns a map without plain fields of these names.

@@ -28,14 +28,17 @@ type place struct {
 type object struct {
 	engine.Schema
 	apiVersion, kind any
+	root             place
 
 	types       *schema.Schema // cached; nil where nothing is known
-	root        schema.TypeRef
+	typeRef     schema.TypeRef
 	typesLooked bool
 }
 
 func newRoot(live map[string]any, s engine.Schema) *place {
-	return &place{object: &object{Schema: s, apiVersion: live["apiVersion"], kind: live["kind"]}}
+	o := &object{Schema: s, apiVersion: live["apiVersion"], kind: live["kind"]}
+	o.root.object = o
+	return &o.root
 }
 
 func (p *place) field(key string) *place {
@@ -137,9 +140,6 @@ func (p *place) patchMeta() strategicpatch.LookupPatchMeta {
 
 func (p *place) lookPatchMeta() strategicpatch.LookupPatchMeta {
 	if p.parent == nil {
-		if p.object == nil {
-			return nil
-		}
 		return usable(p.object.Patch)
 	}
 	if p.key == "" { // an element: its list knows
@@ -192,9 +192,6 @@ func (p *place) atom() (schema.Atom, bool) {
 }
 
 func (p *place) typeRef() (schema.TypeRef, bool) {
-	if p == nil || p.object == nil {
-		return schema.TypeRef{}, false
-	}
 	if p.parent == nil {
 		return p.object.typed()
 	}
@@ -224,8 +221,8 @@ func (o *object) typed() (schema.TypeRef, bool) {
 		}
 		bare := &unstructured.Unstructured{Object: map[string]any{"apiVersion": o.apiVersion, "kind": o.kind}}
 		if value, err := o.Types.ObjectToTyped(bare); err == nil {
-			o.types, o.root = value.Schema(), value.TypeRef()
+			o.types, o.typeRef = value.Schema(), value.TypeRef()
 		}
 	}
-	return o.root, o.types != nil
+	return o.typeRef, o.types != nil
 }

@@ -90,7 +90,7 @@ func conditionsOf(e *node) string {
 	}
 	parts := make([]string, len(e.conditions))
 	for i, c := range e.conditions {
-		parts[i] = c.key + ": " + engine.BriefValue(c.want)
+		parts[i] = c.key + ": " + engine.BriefValue(c.value)
 	}
 	return engine.Few(parts)
 }
@@ -104,11 +104,11 @@ func (m *merger) failure(f *failure, element any, at *place) string {
 		}
 	}
 	path := strings.TrimPrefix(f.at.String(), at.String()+".")
-	switch _, isScalar := text(f.got); {
-	case f.missing:
+	switch _, isScalar := text(f.Got); {
+	case f.Missing:
 		return name + " has no " + path
 	case isScalar && !strings.Contains(path, "."):
-		return name + " has " + path + " " + m.why.Value(f.got)
+		return name + " has " + path + " " + m.why.Value(f.Got)
 	}
-	return name + ": " + f.why.Below(path).Text(m.why.Value)
+	return name + ": " + f.Why.Below(path).Text(m.why.Value)
 }

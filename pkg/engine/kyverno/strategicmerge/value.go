@@ -9,7 +9,7 @@ import (
 )
 
 // kind is what a value is to a merge.
-type kind int
+type kind byte
 
 const (
 	isNull kind = iota
@@ -57,15 +57,17 @@ func text(v any) (string, bool) {
 	}
 }
 
-func contains(list []any, v any) bool {
-	return slices.ContainsFunc(list, func(e any) bool { return diff.Same(e, v) })
+// asText returns the text of a scalar, and any other value itself.
+func asText(v any) any {
+	if _, isText := v.(string); isText {
+		return v
+	}
+	if s, ok := text(v); ok {
+		return s
+	}
+	return v
 }
 
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m)) // much faster than slices.Sorted of maps.Keys
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
+func contains(list []any, v any) bool {
+	return slices.ContainsFunc(list, func(e any) bool { return diff.Same(e, v) })
 }
