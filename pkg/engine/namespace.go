@@ -12,20 +12,20 @@ import (
 )
 
 // ReadNamespace returns the Namespace of the object: the one that came with the
-// target, or else the one that r has. It is nil for an object in no namespace.
+// target, or else the one that w has. It is nil for an object in no namespace.
 //
-// A Namespace that r does not have, because manifests leave it out, is taken to
+// A Namespace that w does not have, because manifests leave it out, is taken to
 // exist without labels of its own, and assumed says so. The error is a
 // *NamespaceError.
-func (t Target) ReadNamespace(ctx context.Context, r Reader) (namespace *unstructured.Unstructured, assumed Warning, err error) {
+func (t Target) ReadNamespace(ctx context.Context, w *World) (namespace *unstructured.Unstructured, assumed Warning, err error) {
 	name := t.Key.Namespace
 	switch {
 	case t.Namespace != nil || name == "":
 		return t.Namespace, "", nil
-	case r == nil:
+	case w.Reader == nil:
 		return nil, "", &NamespaceError{Name: name, Err: errNoReader}
 	}
-	namespace, err = r.Get(ctx, ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: name})
+	namespace, err = w.ReadNamespace(ctx, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return bareNamespace(name), Warning("Namespace " + name + " is not there to read; it is taken to have no labels of its own"), nil
@@ -33,6 +33,19 @@ func (t Target) ReadNamespace(ctx context.Context, r Reader) (namespace *unstruc
 		return nil, "", &NamespaceError{Name: name, Err: err}
 	}
 	return namespace, "", nil
+}
+
+// ReadNamespace reads a Namespace, once for all objects in it. The error is that of
+// the Reader, which must not be nil.
+func (w *World) ReadNamespace(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+	type question struct{ name string }
+	namespace, err := w.Memo.Do(ctx, question{name}, func(ctx context.Context) (any, error) {
+		return w.Reader.Get(ctx, ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: name})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return namespace.(*unstructured.Unstructured), nil
 }
 
 // bareNamespace is a Namespace with the one label that every Namespace has.

@@ -218,7 +218,7 @@ func (r *run) readNamespace() *namespaceAnswer {
 	if isNamespace(r.target) {
 		return r.namespace
 	}
-	namespace, assumed, err := r.target.ReadNamespace(r.ctx, r.world.Reader)
+	namespace, assumed, err := r.target.ReadNamespace(r.ctx, r.world)
 	switch {
 	case err != nil:
 		r.namespace.err = err

@@ -313,7 +313,7 @@ func (e *Evaluation) runSubject(ctx context.Context, k engine.ObjectKey, u *unst
 	if ns := u.GetNamespace(); ns != "" {
 		// A Namespace that cannot be read leaves t.Namespace nil, which rules that
 		// ask for its labels report by themselves.
-		t.Namespace, _ = e.world.Reader.Get(ctx, engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: ns})
+		t.Namespace, _ = e.world.ReadNamespace(ctx, ns)
 	}
 	c, err := e.reviewed(ctx, t, false)
 	if err != nil {

@@ -61,7 +61,7 @@ func (p *program) withNamespace(ctx context.Context, t engine.Target, w *engine.
 	if !slices.ContainsFunc(p.mutators, func(m *mutator) bool { return m.criteria.NamespaceLabels != nil }) {
 		return t, ""
 	}
-	namespace, assumed, err := t.ReadNamespace(ctx, w.Reader)
+	namespace, assumed, err := t.ReadNamespace(ctx, w)
 	if err != nil {
 		return t, ""
 	}

@@ -39,7 +39,7 @@ type execution struct {
 func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target, operation engine.Operation) *execution {
 	return &execution{
 		ctx: ctx, world: w, rule: r, subject: t,
-		matched: match.Candidate{Target: t, Operation: operation, Context: ctx, Reader: w.Reader},
+		matched: match.Candidate{Target: t, Operation: operation, Context: ctx, World: w},
 		given:   r.policy.inputs.values.Given(r.policy.name, r.written, t.Key.Name),
 	}
 }

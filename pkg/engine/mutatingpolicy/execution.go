@@ -78,7 +78,7 @@ func (e *execution) matchConstraints(c *match.Constraints, operation engine.Oper
 
 // NamespaceLabels returns the labels of the subject's Namespace.
 func (e *execution) NamespaceLabels() (map[string]string, error) {
-	namespace, assumed, err := e.subject.ReadNamespace(e.ctx, e.world.Reader)
+	namespace, assumed, err := e.subject.ReadNamespace(e.ctx, e.world)
 	if assumed != "" && !slices.Contains(e.warnings, assumed) {
 		e.warnings = append(e.warnings, assumed)
 	}

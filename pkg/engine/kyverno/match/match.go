@@ -42,7 +42,7 @@ type Candidate struct {
 	engine.Target
 	Operation engine.Operation
 	Context   context.Context  // of the call that the candidate is made for
-	Reader    engine.Reader    // of Namespaces and role bindings; may be nil
+	World     *engine.World    // has Namespaces and role bindings
 	Assumed   []engine.Warning // out: what had to be taken for granted
 }
 
@@ -229,7 +229,7 @@ func (f *filter) failsNamespaceSelector(c *Candidate) (criterion, error) {
 
 // namespaceLabels returns the labels of the object's Namespace.
 func (c *Candidate) namespaceLabels() (map[string]string, error) {
-	namespace, assumed, err := c.ReadNamespace(c.Context, c.Reader)
+	namespace, assumed, err := c.ReadNamespace(c.Context, c.World)
 	switch {
 	case err != nil:
 		return nil, &UndecidedError{Field: string(byNamespaceSelector), Reason: err.Error()}
@@ -257,7 +257,7 @@ func (f *filter) failsUser(c *Candidate) (criterion, error) {
 	if len(f.roles)+len(f.clusterRole) == 0 {
 		return holds, nil
 	}
-	bound, err := rolesOf(c.Context, c.Reader, c.Request.User)
+	bound, err := rolesOf(c.Context, c.World, c.Request.User)
 	switch {
 	case err != nil:
 		return holds, err

@@ -65,7 +65,7 @@ func (c *ruling) decide(t *testing.T) string {
 
 func (c *ruling) candidate(t *testing.T) *match.Candidate {
 	u := &unstructured.Unstructured{Object: c.Object}
-	out := &match.Candidate{Target: engine.Target{Key: engine.KeyOf(u), Object: u}, Operation: c.Operation, Context: t.Context()}
+	out := &match.Candidate{Target: engine.Target{Key: engine.KeyOf(u), Object: u}, Operation: c.Operation, Context: t.Context(), World: &engine.World{}}
 	out.Key.Subresource = c.Subresource
 	out.Request.User = c.User
 	if out.Operation == "" {
@@ -76,9 +76,9 @@ func (c *ruling) candidate(t *testing.T) *match.Candidate {
 	}
 	switch {
 	case c.Unreadable:
-		out.Reader = unreadable{}
+		out.World.Reader = unreadable{}
 	case c.World != nil:
-		out.Reader = world(t, c.World)
+		out.World.Reader = world(t, c.World)
 	}
 	return out
 }

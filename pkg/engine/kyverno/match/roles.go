@@ -18,15 +18,15 @@ type userRoles struct{ roles, clusterRoles []string }
 
 // rolesOf reads the roles of a user from the bindings in the cluster, as Kyverno
 // does for each request (pkg/userinfo/roleRef.go).
-func rolesOf(ctx context.Context, reader engine.Reader, user engine.UserInfo) (userRoles, error) {
-	if reader == nil {
+func rolesOf(ctx context.Context, w *engine.World, user engine.UserInfo) (userRoles, error) {
+	if w.Reader == nil {
 		return userRoles{}, &UndecidedError{Field: "roles", Reason: "the role bindings of the user are not known without a cluster or --world"}
 	}
 	names := append(slices.Clone(user.Groups), user.Username)
 	var out userRoles
 	for _, kind := range []string{"RoleBinding", "ClusterRoleBinding"} {
 		selection := engine.Selection{Group: rbacGroup, Version: "v1", Kind: kind}
-		for binding, err := range reader.List(ctx, selection) {
+		for binding, err := range w.Reader.List(ctx, selection) {
 			if err != nil {
 				return userRoles{}, err
 			}

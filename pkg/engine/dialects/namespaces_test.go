@@ -1,0 +1,104 @@
+package dialects_test
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
+)
+
+// counting is a Reader that counts how often it reads an object.
+type counting struct {
+	engine.Reader
+	reads map[string]int
+}
+
+func (c counting) Get(ctx context.Context, k engine.ObjectKey) (*unstructured.Unstructured, error) {
+	c.reads[k.String()]++
+	return c.Reader.Get(ctx, k)
+}
+
+type noSteps struct{}
+
+func (noSteps) Wants(engine.Outcome) bool { return false }
+func (noSteps) Step(engine.Step)          {}
+
+// Objects that come without their Namespace, as where the user may not list Namespaces,
+// make a run read it once, whatever the language of the policies that ask for it.
+func TestNamespacesAreReadOnce(t *testing.T) {
+	archive, err := txtar.ParseFile("testdata/namespaces.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, labels := objectsIn(t, archive.Files[1].Data), string(archive.Files[2].Data)
+	s, err := snapshot.Load(objects, snapshot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader := counting{s, map[string]int{}}
+	w := &engine.World{Reader: reader, Mapper: s.Mapper(), Limits: engine.DefaultLimits(), Memo: &engine.Memo{}}
+	programs := compile(t, archive.Files[0].Data)
+	var got strings.Builder
+	for _, u := range objects[1:] {
+		target := engine.Target{Key: engine.KeyOf(u), Object: u, OldObject: u}
+		for _, p := range programs {
+			mutated, err := p.Evaluate(t.Context(), target, w, noSteps{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			target = target.With(mutated)
+		}
+		keys := slices.Sorted(maps.Keys(target.Object.GetLabels()))
+		got.WriteString(strings.TrimSpace(u.GetNamespace()+"/"+u.GetName()+": "+strings.Join(keys, " ")) + "\n")
+	}
+	if diff := cmp.Diff(labels, got.String()); diff != "" {
+		t.Error("(-want +got):\n" + diff)
+	}
+	if diff := cmp.Diff(map[string]int{"Namespace shop": 1, "Namespace absent": 1}, reader.reads); diff != "" {
+		t.Error("reads (-want +got):\n" + diff)
+	}
+}
+
+// compile compiles each document in the languages that accept it.
+func compile(t *testing.T, policies []byte) []engine.Program {
+	t.Helper()
+	objects := objectsIn(t, policies)
+	var out []engine.Program
+	for _, d := range dialects.All() {
+		c := engine.Compilation{Limits: engine.DefaultLimits(), Warn: func(e engine.CompileError) { t.Log(&e) }}
+		for _, u := range objects {
+			if d.Accepts(u.GroupVersionKind().GroupKind()) != engine.Foreign {
+				c.Documents = append(c.Documents, engine.Document{Object: u})
+			}
+		}
+		p, err := d.Compile(c)
+		if err != nil || len(p.Rules()) != 1 {
+			t.Fatalf("%s has %v: %v", d.Name(), p.Rules(), err)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func objectsIn(t *testing.T, content []byte) []*unstructured.Unstructured {
+	t.Helper()
+	var out []*unstructured.Unstructured
+	for _, document := range strings.Split(string(content), "---\n") {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, u)
+	}
+	return out
+}
