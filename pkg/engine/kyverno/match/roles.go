@@ -2,6 +2,7 @@ package match
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -16,17 +17,28 @@ const rbacGroup = "rbac.authorization.k8s.io"
 // Roles, and the names of ClusterRoles.
 type userRoles struct{ roles, clusterRoles []string }
 
-// rolesOf reads the roles of a user from the bindings in the cluster, as Kyverno
-// does for each request (pkg/userinfo/roleRef.go).
+// rolesOf returns the roles of a user by the bindings in the cluster. Kyverno reads
+// them for each request (pkg/userinfo/roleRef.go); here they are read once in a run.
 func rolesOf(ctx context.Context, w *engine.World, user engine.UserInfo) (userRoles, error) {
 	if w.Reader == nil {
 		return userRoles{}, &UndecidedError{Field: "roles", Reason: "the role bindings of the user are not known without a cluster or --world"}
 	}
 	names := append(slices.Clone(user.Groups), user.Username)
+	type question struct{ names string }
+	answer, err := w.Memo.Do(ctx, question{fmt.Sprintf("%q", names)}, func(ctx context.Context) (any, error) {
+		return readRoles(ctx, w.Reader, names)
+	})
+	if err != nil {
+		return userRoles{}, err
+	}
+	return answer.(userRoles), nil
+}
+
+func readRoles(ctx context.Context, reader engine.Reader, names []string) (userRoles, error) {
 	var out userRoles
 	for _, kind := range []string{"RoleBinding", "ClusterRoleBinding"} {
 		selection := engine.Selection{Group: rbacGroup, Version: "v1", Kind: kind}
-		for binding, err := range w.Reader.List(ctx, selection) {
+		for binding, err := range reader.List(ctx, selection) {
 			if err != nil {
 				return userRoles{}, err
 			}

@@ -1,0 +1,54 @@
+package match_test
+
+import (
+	"context"
+	"iter"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
+)
+
+// bindings has one RoleBinding, and counts the listings.
+type bindings struct {
+	engine.Reader
+	listings int
+}
+
+func (b *bindings) List(_ context.Context, s engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
+	b.listings++
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		if s.Kind != "RoleBinding" {
+			return
+		}
+		yield(&unstructured.Unstructured{Object: map[string]any{
+			"kind": "RoleBinding", "metadata": map[string]any{"name": "a", "namespace": "shop"},
+			"subjects": []any{map[string]any{"kind": "User", "name": "alice"}},
+			"roleRef":  map[string]any{"kind": "Role", "name": "editor"},
+		}}, nil)
+	}
+}
+
+func TestRolesAreReadOncePerUser(t *testing.T) {
+	b := block(t, map[string]any{"any": []any{map[string]any{
+		"resources": map[string]any{"kinds": []any{"*"}}, "roles": []any{"shop:editor"},
+	}}})
+	reader := &bindings{}
+	w := &engine.World{Reader: reader, Memo: &engine.Memo{}}
+	for range 3 {
+		for user, want := range map[string]bool{"alice": true, "bob": false} {
+			c := &match.Candidate{Context: t.Context(), World: w}
+			c.Object = &unstructured.Unstructured{Object: map[string]any{}}
+			c.Key.Kind, c.Request.User.Username = "Pod", user
+			m, err := b.Match(c)
+			if err != nil || m.Applies() != want {
+				t.Errorf("%s: %t, %v", user, m.Applies(), err)
+			}
+		}
+	}
+	if reader.listings != 4 { // of two kinds, for each user
+		t.Errorf("%d listings of bindings", reader.listings)
+	}
+}
