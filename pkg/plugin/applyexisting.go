@@ -14,7 +14,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -36,11 +35,10 @@ type ApplyFlags struct {
 // ApplyOptions are what apply-existing needs.
 type ApplyOptions struct {
 	preview.Options
+	WritePrinters
 	Metrics  Metering
 	Masker   *redact.Masker // of the error that ends the run; nil shows everything
 	Executor *apply.Executor
-	Shown    output.Printer       // what -o prints
-	Reports  *formats.Reports     // what --report writes
 	Events   *apply.EventRecorder // nil records none
 	Record   *apply.RecordedRun   // what is to be made; nil makes what is evaluated
 }
@@ -177,9 +175,8 @@ func (f *ApplyFlags) newOptions(c *cobra.Command, w *factory.Factory, request en
 	if o.Shown, err = formats.NewWrites(f.Output.Format, options, o.Reports, w.Streams.ErrOut); err != nil {
 		return nil, err
 	}
-	// A write belongs into the reports even if it cannot be shown.
-	o.Executor = w.Executor(&f.Write, written(output.Tee(o.Reports, o.Shown)))
-	o.Executor.NotTried = written(o.Reports)
+	o.Executor = w.Executor(&f.Write, o.written)
+	o.Executor.NotTried = o.notTried
 	o.Executor.ShowDrift = factory.DriftPrinter(options, w.Streams.ErrOut)
 	if f.Events && !f.Rehearses() {
 		o.Events = &apply.EventRecorder{Creator: w.Client, Now: time.Now, Warn: w.Warn}

@@ -50,7 +50,7 @@ func (o *ApplyOptions) write(ctx context.Context, e *preview.Run) (int, error) {
 	if err != nil {
 		return ExitNothing, apply.NothingWritten(err)
 	}
-	o.Executor.OnWrite, o.Executor.OnResult = o.tell, o.count
+	o.Executor.OnWrite, o.Executor.OnResult = o.recordEvents, o.count
 	tally, err := o.Executor.Run(ctx, tasks)
 	if o.Record != nil {
 		tally.Written, tally.Failed = tally.Written+o.Record.Written, tally.Failed+o.Record.Failed
@@ -61,9 +61,6 @@ func (o *ApplyOptions) write(ctx context.Context, e *preview.Run) (int, error) {
 	}
 	return code, errors.Join(o.Shown.Close(), err)
 }
-
-// print shows an event, and adds it to the reports.
-func (o *ApplyOptions) print(e output.Event) error { return output.Tee(o.Shown, o.Reports).Print(e) }
 
 // plan is the preview: it prints the changes and returns a task for each. A change that
 // admission would deny is printed and not written.
@@ -95,7 +92,7 @@ func (o *ApplyOptions) recordedTasks(ctx context.Context, e *preview.Run) ([]*ap
 }
 
 // recordEvents records an event for each mutate-existing rule that changed a written object.
-func (o *ApplyOptions) tell(ctx context.Context, t *apply.Task, r *apply.Result) {
+func (o *ApplyOptions) recordEvents(ctx context.Context, t *apply.Task, r *apply.Result) {
 	if o.Events == nil {
 		return
 	}

@@ -9,10 +9,22 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 )
 
-// written returns a function that prints the outcome of each object that was to be
-// written.
-func written(p output.Printer) func(*apply.Result) error {
-	return func(r *apply.Result) error { return p.Print(output.Written{Result: r}) }
+// WritePrinters print a run that writes.
+type WritePrinters struct {
+	Shown   output.Printer   // what -o prints
+	Reports *formats.Reports // what --report writes
+}
+
+// print prints an event. The reports come first: they have what was written even if it
+// cannot be shown.
+func (p *WritePrinters) print(e output.Event) error { return output.Tee(p.Reports, p.Shown).Print(e) }
+
+// written prints the outcome of an object that was to be written.
+func (p *WritePrinters) written(r *apply.Result) error { return p.print(output.Written{Result: r}) }
+
+// notTried adds an object to the reports that the run did not come to.
+func (p *WritePrinters) notTried(r *apply.Result) error {
+	return p.Reports.Print(output.Written{Result: r})
 }
 
 // printProblems prints what went wrong beside the objects.

@@ -14,8 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/metrics"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 )
 
 // messages keeps what the events say that are created.
@@ -44,7 +47,7 @@ func TestApplyEventsAndMetrics(t *testing.T) {
 	o := &ApplyOptions{Events: &apply.EventRecorder{Creator: &events, Now: time.Now, Warn: func(err error) { t.Error(err) }}}
 	o.Metrics.Run = metrics.New("apply-existing", "v1")
 	result := apply.Result{Key: web, Outcome: apply.Failed, Status: &apply.Result{Key: web, Outcome: apply.Applied}}
-	o.tell(t.Context(), written, &result)
+	o.recordEvents(t.Context(), written, &result)
 	o.count(written, &result)
 	if diff := cmp.Diff(messages{"policy p/share applied"}, events); diff != "" {
 		t.Errorf("events -want +got:\n%s", diff)
@@ -64,8 +67,44 @@ func TestApplyEventsAndMetrics(t *testing.T) {
 		}
 	}
 	without := &ApplyOptions{} // neither was asked for
-	without.tell(t.Context(), written, &result)
+	without.recordEvents(t.Context(), written, &result)
 	without.count(written, &result)
+}
+
+// deaf shows nothing, as a pipe that is closed.
+type deaf struct{}
+
+var errDeaf = errors.New("broken pipe")
+
+func (deaf) Print(output.Event) error { return errDeaf }
+func (deaf) Close() error             { return errDeaf }
+
+// What a run found and wrote is in its reports even if it cannot be shown.
+func TestReportsAreWholeIfNothingCanBeShown(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "run.md")
+	reports, err := formats.OpenReports([]string{"markdown=" + file}, formats.ReportOptions{Options: output.Options{Writes: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := WritePrinters{Shown: deaf{}, Reports: reports}
+	web := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Namespace: "shop", Name: "web"}
+	left := web
+	left.Name = "left"
+	for what, err := range map[string]error{
+		"the summary": p.print(output.Summary{Summary: evaluation.Summary{Objects: 7}}),
+		"a write":     p.written(&apply.Result{Key: web, Outcome: apply.Applied}),
+	} {
+		if !errors.Is(err, errDeaf) {
+			t.Errorf("%s: got %v", what, err)
+		}
+	}
+	if err := errors.Join(p.notTried(&apply.Result{Key: left, Outcome: apply.NotTried}), reports.Close()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(text), "shop/web") || !strings.Contains(string(text), "shop/left") {
+		t.Errorf("%v in the report\n%s", err, text)
+	}
 }
 
 // Numbers are written however a run ends, and a run whose numbers are lost is not

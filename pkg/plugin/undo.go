@@ -39,8 +39,7 @@ type UndoFlags struct {
 // UndoOptions are what undo needs.
 type UndoOptions struct {
 	undo.Reversal
-	Shown   output.Printer   // what -o prints
-	Reports *formats.Reports // what --report writes
+	WritePrinters
 }
 
 // NewUndoCommand is `undo`: it reverts the writes of a run.
@@ -134,11 +133,10 @@ func (f *UndoFlags) wireExecutor(o *UndoOptions, w *factory.Factory, c *cobra.Co
 	if o.Shown, err = formats.NewWrites(f.Output.Format, options, o.Reports, w.Streams.ErrOut); err != nil {
 		return err
 	}
-	printer := output.Tee(o.Reports, o.Shown) // a write belongs into the reports even if it cannot be shown
-	o.Found = func(c *engine.Change) error { return printer.Print(output.Evaluated{Change: c}) }
-	o.Previewed = func(s evaluation.Summary) error { return printer.Print(output.Summary{Summary: s}) }
-	o.Executor = w.Executor(&f.Write, written(printer))
-	o.Executor.NotTried = written(o.Reports)
+	o.Found = func(c *engine.Change) error { return o.print(output.Evaluated{Change: c}) }
+	o.Previewed = func(s evaluation.Summary) error { return o.print(output.Summary{Summary: s}) }
+	o.Executor = w.Executor(&f.Write, o.written)
+	o.Executor.NotTried = o.notTried
 	if f.Rehearses() {
 		return nil
 	}
