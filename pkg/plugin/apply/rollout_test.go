@@ -3,6 +3,7 @@ package apply_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -130,5 +131,30 @@ func TestRolloutWatcher(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// unanswered is a server that ends every read with an error.
+type unanswered struct{ err error }
+
+func (s unanswered) Get(context.Context, engine.ObjectKey) (*unstructured.Unstructured, error) {
+	return nil, s.err
+}
+
+// A read that times out is an error of reading: nothing is known of the rollout.
+func TestRolloutWatcherReportsAReadThatFails(t *testing.T) {
+	for _, failed := range []error{context.DeadlineExceeded, errors.New("connection refused")} {
+		w := apply.RolloutWatcher{Server: unanswered{failed}, Progress: func(string) {}}
+		err := w.Wait(t.Context(), []engine.ObjectKey{keyOfKind("Deployment")}, time.Hour)
+		var slow *apply.RolloutTimeoutError
+		if !errors.Is(err, failed) || errors.As(err, &slow) {
+			t.Errorf("got %v", err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := apply.RolloutWatcher{Server: unanswered{context.Canceled}, Progress: func(string) {}}
+	if err := w.Wait(ctx, []engine.ObjectKey{keyOfKind("Deployment")}, time.Hour); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "stopped waiting") {
+		t.Errorf("an interrupted run: %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package undo
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ import (
 type staleServer struct {
 	apply.Server
 	versions []string
+	failed   error
 	reads    int
 }
 
@@ -24,7 +26,7 @@ func (s *staleServer) Get(context.Context, engine.ObjectKey) (*unstructured.Unst
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetResourceVersion(s.versions[min(s.reads, len(s.versions)-1)])
 	s.reads++
-	return u, nil
+	return u, s.failed
 }
 
 func (s *staleServer) Patch(context.Context, engine.ObjectKey, cluster.Patch) (*unstructured.Unstructured, error) {
@@ -68,5 +70,22 @@ func TestFreshServerReadsNoStaleState(t *testing.T) {
 	}
 	if _, err := f.Get(t.Context(), key); err == nil || !strings.Contains(err.Error(), "from before the run") {
 		t.Errorf("a state from before its own write: %v after %d reads", err, s.reads)
+	}
+}
+
+// A read that times out is no stale state, and no interrupted run.
+func TestFreshServerReportsAReadThatFails(t *testing.T) {
+	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Name: "c"}
+	for _, failed := range []error{context.DeadlineExceeded, context.Canceled, errors.New("connection refused")} {
+		s := &staleServer{versions: []string{"100"}, failed: failed}
+		if _, err := newFreshServer(s, nil).Get(t.Context(), key); !errors.Is(err, failed) || s.reads != 1 {
+			t.Errorf("got %v after %d reads", err, s.reads)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := &staleServer{versions: []string{"100"}, failed: context.Canceled}
+	if _, err := newFreshServer(s, nil).Get(ctx, key); !errors.Is(err, apply.ErrInterrupted) {
+		t.Errorf("an interrupted run: %v", err)
 	}
 }
