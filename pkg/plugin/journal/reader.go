@@ -3,6 +3,7 @@ package journal
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -211,6 +212,9 @@ func (p *parser) finish(lines int) (*Journal, error) {
 	return &p.Journal, nil
 }
 
+// firstFormat is that of journals whose header does not name one.
+const firstFormat = "mutate.kubectl.dev/v1alpha1"
+
 var (
 	errNoHeader    = errors.New("the first record must be the header")
 	errNoManager   = errors.New("the header names no field manager")
@@ -220,11 +224,32 @@ var (
 )
 
 func (p *parser) line(text []byte) error {
-	read := readRecord
 	if p.brief {
-		read = readBrief
+		return p.record(readBrief(text))
 	}
-	r, err := read(text)
+	if p.size == 0 {
+		if err := checkFormat(text); err != nil {
+			return err
+		}
+	}
+	return p.record(readRecord(text))
+}
+
+// checkFormat returns an error for the header of a journal that another version wrote.
+func checkFormat(text []byte) error {
+	var r struct{ Header *struct{ APIVersion string } }
+	if json.Unmarshal(text, &r) != nil || r.Header == nil {
+		return nil // readRecord says what is wrong
+	}
+	err := plan.CheckFormat(cmp.Or(r.Header.APIVersion, firstFormat))
+	if err != nil {
+		return fmt.Errorf("%w; resume or undo the run with the version that made it", err)
+	}
+	return nil
+}
+
+// record takes a record that was read.
+func (p *parser) record(r *record, err error) error {
 	if err != nil {
 		return err
 	}

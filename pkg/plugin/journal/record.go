@@ -13,6 +13,9 @@ import (
 
 // Header is the first record: which run this is.
 type Header struct {
+	// APIVersion is that of the format, plan.APIVersion. The first format had none.
+	APIVersion string `json:"apiVersion"`
+
 	ID string `json:"id"`
 	// Command is the name of the command, and Arguments what was typed after it,
 	// without credentials.

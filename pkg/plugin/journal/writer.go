@@ -87,7 +87,7 @@ func Create(path string, h Header, o Options) (*Writer, error) {
 	}
 	w := newWriter(path, f, o)
 	w.secrets = o.Secrets
-	h.Secrets = o.Secrets
+	h.APIVersion, h.Secrets = plan.APIVersion, o.Secrets
 	if err := w.append(record{Header: &h}, true); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
@@ -65,6 +66,24 @@ var (
 	ErrNoPlan   = errors.New("not a plan: preview --save makes one")
 	ErrDamaged  = errors.New("damaged")
 )
+
+// OtherFormatError reports a plan or a journal that another version of the program wrote,
+// in a format that this one does not read.
+type OtherFormatError struct{ APIVersion string }
+
+// Error names both formats.
+func (e *OtherFormatError) Error() string {
+	return fmt.Sprintf("it was written by another version of this program, in the format %s; this version reads %s", e.APIVersion, APIVersion)
+}
+
+// CheckFormat returns an *OtherFormatError if this version of the program does not read
+// plans and journals of an APIVersion.
+func CheckFormat(version string) error {
+	if version != APIVersion {
+		return &OtherFormatError{APIVersion: version}
+	}
+	return nil
+}
 
 // Save writes a plan, whole or not at all, for its owner's eyes only. What the
 // masker knows to be secret is left out; a nil masker knows the values of the
@@ -160,7 +179,7 @@ func readBounded(path string) ([]byte, error) {
 }
 
 // Parse reads the text of a plan and checks that it holds together. The error
-// wraps ErrNoPlan or ErrDamaged.
+// wraps ErrNoPlan or ErrDamaged, or an *OtherFormatError.
 func Parse(text []byte) (*Plan, error) {
 	var head struct{ APIVersion, Kind string }
 	if err := json.Unmarshal(text, &head); err != nil {
@@ -169,8 +188,11 @@ func Parse(text []byte) (*Plan, error) {
 		}
 		return nil, fmt.Errorf("%w or cut off: %w", ErrDamaged, err)
 	}
-	if head.APIVersion != APIVersion || head.Kind != Kind {
+	if !strings.HasPrefix(head.APIVersion, group+"/") || head.Kind != Kind {
 		return nil, ErrNoPlan
+	}
+	if err := CheckFormat(head.APIVersion); err != nil {
+		return nil, fmt.Errorf("%w; make it again with preview --save", err)
 	}
 	var in planFile
 	if err := json.Unmarshal(text, &in); err != nil {

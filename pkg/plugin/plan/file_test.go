@@ -153,6 +153,7 @@ func TestParseErrors(t *testing.T) {
 		{"nothing", "", plan.ErrNoPlan, "not a plan"},
 		{"something else", "apiVersion: v1", plan.ErrDamaged, "damaged or cut off"},
 		{"another kind", `{"apiVersion":"v1","kind":"List"}`, plan.ErrNoPlan, "not a plan"},
+		{"a plan for another program", `{"apiVersion":"mutate.example.com/v1","kind":"Plan"}`, plan.ErrNoPlan, "not a plan"},
 		{"a plan that is cut off", text[:len(text)/2], plan.ErrDamaged, "cut off"},
 		{"a policy that was changed", replaced(`"rules":[]`, `"rules":[1]`), plan.ErrDamaged, "does not match its digest"},
 		{"a policy under another name", replaced(`"name":"team"},"origin"`, `"name":"taem"},"origin"`), plan.ErrDamaged, "the content is another object"},

@@ -9,9 +9,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 )
 
-// What a plan file says it is.
+// What a plan file says it is. Journals are of the same version, since they hold the
+// entries of a plan; a change of either makes a new one.
 const (
-	APIVersion = "mutate.kubectl.dev/v1alpha1"
+	group      = "mutate.kubectl.dev"
+	APIVersion = group + "/v1alpha2"
 	Kind       = "Plan"
 )
 
