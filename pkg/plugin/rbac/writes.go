@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 )
 
 // write reads each object again and patches it. Targets may be anywhere, also
@@ -76,7 +77,7 @@ func (c *collector) patch(need Need, parts []string) {
 	whole := need.Resource
 	for _, part := range parts {
 		need.Verb, need.Resource = "get", whole
-		if part != "" && part != "status" {
+		if part != "" && part != request.StatusSubresource {
 			need.Resource += "/" + part
 		}
 		c.add(need)
@@ -94,8 +95,8 @@ func (c *collector) parts(d *engine.Description, target engine.Selection, m *met
 	var out []string
 	for _, path := range d.Changes {
 		part := ""
-		if field, _, _ := strings.Cut(path, "."); field == "status" && c.HasStatus(m.GroupVersionKind) {
-			part = "status"
+		if field, _, _ := strings.Cut(path, "."); field == request.StatusSubresource && c.HasStatus(m.GroupVersionKind) {
+			part = request.StatusSubresource
 		}
 		if !slices.Contains(out, part) {
 			out = append(out, part)
