@@ -6,7 +6,7 @@
 // Client made with Options.ReadOnly cannot write: its HTTP transport refuses
 // whatever might.
 //
-// Requests are repeated in two places. RetryReads is a transport for all reads, with
-// little patience. A RetryingClient is for a run that writes: it repeats what can be
-// repeated for longer, and no other write.
+// Requests are repeated by Retry alone. RetryReads, a transport, applies it to all
+// reads, for less than a second. A RetryingClient applies it for longer to what a run
+// that writes can repeat, and to no other write.
 package cluster

@@ -12,8 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// DefaultBackoff allows ten attempts within about half a minute, which is how long
-// an API server takes to fail over.
+// DefaultBackoff allows ten attempts, with 8 to 16 seconds of waits between them.
 func DefaultBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 25 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 2500 * time.Millisecond}
 }

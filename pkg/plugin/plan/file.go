@@ -16,8 +16,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// maxFileSize bounds what is read. A plan of ten thousand Deployments that each
-// get a container has about a tenth of it.
+// maxFileSize bounds what is read: a plan is untrusted input.
 const maxFileSize = 512 << 20
 
 // planFile is a Plan in files.
