@@ -140,12 +140,12 @@ func (o *others) over(made, before contents) contents {
 	return out
 }
 
-// checkTold demands that the plugin says for each object that others were faster,
+// checkReported demands that the plugin says for each object that others were faster,
 // by a pattern with the object's name, and that it does not call that a success.
-func (o *others) checkTold(t *testing.T, code int, pattern string) {
+func (o *others) checkReported(t *testing.T, code int, pattern string) {
 	t.Helper()
 	for name := range o.conflicting {
-		if !regexp.MustCompile(fmt.Sprintf(pattern, name)).MatchString(o.run.told.String()) {
+		if !regexp.MustCompile(fmt.Sprintf(pattern, name)).MatchString(o.run.output.String()) {
 			t.Errorf("seed %d: the output does not say that others have changed %s", o.run.seed, name)
 		}
 	}

@@ -39,7 +39,7 @@ type proofRun struct {
 	others    *others
 	file      string // journal of the apply
 	starts    int
-	told      strings.Builder // all that the plugin has said in this stage
+	output    strings.Builder // of the plugin, in this stage
 }
 
 func (p *proof) newRun(t *testing.T, seed uint64, o faultproxy.Options) *proofRun {
@@ -121,7 +121,7 @@ func (r *proofRun) start(t *testing.T, kill int, arguments ...string) ended {
 		t.Fatal(err)
 	}
 	e := ended{code: cmd.ProcessState.ExitCode(), killed: killed.Load(), output: output.String()}
-	r.told.WriteString(e.output)
+	r.output.WriteString(e.output)
 	r.starts++
 	t.Logf("%s\n%s, kill at request %d: %t, exit code %d, %d requests so far\n%s", strings.Join(arguments, " "),
 		time.Since(started).Round(time.Millisecond), kill, e.killed, e.code, r.proxy.Requests(), e.output)
@@ -136,7 +136,7 @@ func (p *proof) prove(t *testing.T, seed uint64) {
 	r.checkStored(t, manager, 0)
 
 	written := len(r.proxy.Writes())
-	r.told.Reset()
+	r.output.Reset()
 	r.undo(t)
 	r.compare(t, "undone", r.others.over(r.before, r.before))
 	r.checkStored(t, manager+"-undo", written)
@@ -207,7 +207,7 @@ func (r *proofRun) apply(t *testing.T) {
 		e := r.start(t, kill, writeArguments("apply-existing", "--resume", r.file)...)
 		return e, !e.brokenOff() && done(r.readJournal(t, r.file))
 	})
-	r.others.checkTold(t, last.code, `%[1]s (drifted|.* Failed)|Failed earlier: .*/%[1]s: `)
+	r.others.checkReported(t, last.code, `%[1]s (drifted|.* Failed)|Failed earlier: .*/%[1]s: `)
 }
 
 // undo takes the run back. What was taken back before a kill needs no more.
@@ -219,7 +219,7 @@ func (r *proofRun) undo(t *testing.T) {
 		e := r.start(t, kill, writeArguments("undo", applied, "--max-changes", "0", "--journal-secrets", "--journal", r.newFile())...)
 		return e, !e.brokenOff()
 	})
-	r.others.checkTold(t, last.code, `/%s\b(.*\n){1,25}?.* not put back`)
+	r.others.checkReported(t, last.code, `/%s\b(.*\n){1,25}?.* not put back`)
 }
 
 func (r *proofRun) readJournal(t *testing.T, file string) *journal.Journal {

@@ -37,7 +37,7 @@ var (
 //   - asked for again, nothing is sent;
 //   - others lose the ownership of changed fields only.
 //
-// A failure prints a seed, which -seed replays, and the shortest story found
+// A failure prints a seed, which -seed replays, and the shortest trial found
 // that fails in the same way.
 func TestRandomChanges(t *testing.T) {
 	p := newProperty(t)
@@ -46,12 +46,12 @@ func TestRandomChanges(t *testing.T) {
 		from, to = *onlySeed, *onlySeed
 	}
 	for n := from; n <= to; n++ {
-		told := newTrial(n, p.kinds)
-		v := p.tell(told)
+		first := newTrial(n, p.kinds)
+		v := p.run(first)
 		if v == nil {
 			continue
 		}
-		shortest, v := p.shortest(told, v)
+		shortest, v := p.shortest(first, v)
 		t.Errorf("seed %d: %s\n%s\n%s", n, v.law, v.text, shortest)
 	}
 	t.Logf("%d changes: %s", p.counted["change"], counts(p.counted))
@@ -77,7 +77,7 @@ type property struct {
 // violation says which law does not hold.
 type violation struct{ law, text string }
 
-// maxShortening bounds the search for a shorter story.
+// maxShortening bounds the search for a shorter trial.
 const maxShortening = 300
 
 // shortest leaves out of a failing trial whatever does not matter.
@@ -90,7 +90,7 @@ func (p *property) shortest(t trial, v *violation) (trial, *violation) {
 			if tries++; tries > maxShortening {
 				return t, v
 			}
-			if w := quiet.tell(s); w != nil && w.law == v.law {
+			if w := quiet.run(s); w != nil && w.law == v.law {
 				t, v, found = s, w, true
 				break
 			}
@@ -101,8 +101,8 @@ func (p *property) shortest(t trial, v *violation) (trial, *violation) {
 	}
 }
 
-// tell has the story happen, to a new object.
-func (p *property) tell(t trial) *violation {
+// run makes the changes of a trial to a new object.
+func (p *property) run(t trial) *violation {
 	key := t.kind.key
 	key.Namespace, key.Name = p.namespace, p.newName()
 	object := key
@@ -255,7 +255,7 @@ func (p *property) countResult(r apply.Result, writes int) {
 		p.counted["written"]++
 	}
 	if !r.Difference.Expected() {
-		p.counted["told"]++
+		p.counted["unexpected difference"]++
 	}
 }
 

@@ -21,7 +21,7 @@ type propertyKind struct {
 	subresource string
 }
 
-// trial is the story of one object. It is data, made from a seed alone, so that
+// trial is what happens to one object. It is data, made from a seed alone, so that
 // it can be replayed, and shortened.
 type trial struct {
 	seed    uint64

@@ -105,22 +105,22 @@ func (r *roleTest) kubectl(args ...string) {
 // run runs the plugin and returns its exit code, its output and its messages.
 func (r *roleTest) run(kubeconfig string, args ...string) (code int, stdout, stderr string) {
 	r.Helper()
-	var out, told bytes.Buffer
+	var out, errOut bytes.Buffer
 	cmd := exec.CommandContext(r.Context(), r.program, append(args, "--kubeconfig", kubeconfig)...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = r.dir, &out, &told
+	cmd.Dir, cmd.Stdout, cmd.Stderr = r.dir, &out, &errOut
 	cmd.Env = append(os.Environ(), "HOME="+r.dir, "XDG_STATE_HOME="+r.dir)
 	if err := cmd.Run(); cmd.ProcessState == nil {
 		r.Fatal(err)
 	}
-	return cmd.ProcessState.ExitCode(), out.String(), told.String()
+	return cmd.ProcessState.ExitCode(), out.String(), errOut.String()
 }
 
 // roles are those that the plugin prints.
 func (r *roleTest) roles(kubeconfig string, args ...string) []role {
 	r.Helper()
-	code, out, told := r.run(kubeconfig, args...)
+	code, out, stderr := r.run(kubeconfig, args...)
 	if code != 0 {
-		r.Fatalf("exit code %d\n%s", code, told)
+		r.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	var list struct{ Items []role }
 	if err := json.Unmarshal([]byte(out), &list); err != nil {
@@ -172,7 +172,7 @@ func (r *roleTest) command(args []string) []string {
 }
 
 // act does what the roles are for.
-func (r *roleTest) act(kubeconfig string) (code int, told string) {
+func (r *roleTest) act(kubeconfig string) (code int, output string) {
 	r.Helper()
 	if slices.Contains(r.purpose.act, "apply-existing") {
 		r.kubectl("replace", "-f", filepath.Join(r.dir, "objects.yaml")) // so that there is something to apply
@@ -203,14 +203,14 @@ func (r *roleTest) enough(roles []role) {
 	r.Helper()
 	user := r.user(roles)
 	r.eventually(func() (bool, string) {
-		code, told := r.act(user)
-		refused := strings.Contains(told, "forbidden") || strings.Contains(told, "cannot ")
+		code, output := r.act(user)
+		refused := strings.Contains(output, "forbidden") || strings.Contains(output, "cannot ")
 		for _, args := range r.purpose.also {
 			_, stdout, stderr := r.run(user, r.command(args)...)
 			refused = refused || strings.Contains(stdout+stderr, "cannot ")
-			told += stdout + stderr
+			output += stdout + stderr
 		}
-		return code == r.purpose.code && !refused, fmt.Sprintf("with all rules: exit code %d, want %d\n%s", code, r.purpose.code, told)
+		return code == r.purpose.code && !refused, fmt.Sprintf("with all rules: exit code %d, want %d\n%s", code, r.purpose.code, output)
 	})
 }
 
@@ -228,15 +228,15 @@ func (r *roleTest) less(roles []role, i, j int) {
 		}
 	}
 	r.eventually(func() (bool, string) {
-		code, told := r.act(user)
+		code, output := r.act(user)
 		for _, resource := range rule.Resources {
-			if !strings.Contains(told, resource) || !strings.Contains(told, "cannot ") {
-				return false, fmt.Sprintf("without the rule for %v of %s %s: exit code %d, and nothing names %s\n%s", rule.Verbs, roles[i].Kind, resource, code, resource, told)
+			if !strings.Contains(output, resource) || !strings.Contains(output, "cannot ") {
+				return false, fmt.Sprintf("without the rule for %v of %s %s: exit code %d, and nothing names %s\n%s", rule.Verbs, roles[i].Kind, resource, code, resource, output)
 			}
 		}
 		for _, resource := range others {
-			if !slices.Contains(rule.Resources, resource) && strings.Contains(told, fmt.Sprintf("resource %q", resource)) {
-				return false, fmt.Sprintf("without the rule for %v: %s is refused as well\n%s", rule.Resources, resource, told)
+			if !slices.Contains(rule.Resources, resource) && strings.Contains(output, fmt.Sprintf("resource %q", resource)) {
+				return false, fmt.Sprintf("without the rule for %v: %s is refused as well\n%s", rule.Resources, resource, output)
 			}
 		}
 		return true, ""

@@ -35,7 +35,7 @@ func leftovers(t *testing.T) []string {
 	return found
 }
 
-func TestStartTellsWhyAProgramEnded(t *testing.T) {
+func TestStartReportsWhyAProgramEnded(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	_, err := Start(t.Context(), fakeAssets(t, "echo no disk left; exit 1"))
 	if err == nil || !strings.Contains(err.Error(), "ended early:\nno disk left") {

@@ -33,8 +33,8 @@ type Options struct {
 	InARow int
 	// Latency is how long a request waits at most; 0 stands for 50ms.
 	Latency time.Duration
-	// Spare reports the requests that pass without a fault; with nil there are none.
-	Spare func(*http.Request) bool
+	// Exempt reports whether a request passes without a fault; with nil none does.
+	Exempt func(*http.Request) bool
 	// TLS has the proxy speak HTTP/2, where many requests share the connection
 	// that is cut; else it is HTTP/1.1 without encryption.
 	TLS bool
@@ -176,7 +176,7 @@ func (p *Proxy) arrive(r *http.Request) (Fault, *rand.Rand) {
 		p.call = nil
 		call()
 	}
-	if p.options.Spare != nil && p.options.Spare(r) {
+	if p.options.Exempt != nil && p.options.Exempt(r) {
 		return "", nil
 	}
 	return p.chance.next(r)

@@ -203,9 +203,9 @@ func TestPatienceEnds(t *testing.T) {
 	}
 }
 
-func TestSparedRequestsPass(t *testing.T) {
-	spare := func(r *http.Request) bool { return r.Method == http.MethodGet }
-	p := newClient(t, Options{Rates: []Rate{{Unavailable, 1000}}, Spare: spare})
+func TestExemptRequestsPass(t *testing.T) {
+	exempt := func(r *http.Request) bool { return r.Method == http.MethodGet }
+	p := newClient(t, Options{Rates: []Rate{{Unavailable, 1000}}, Exempt: exempt})
 	if got, err := p.ask(t, http.MethodGet, object); err != nil || got != "200 version 0" {
 		t.Errorf("got %q, error %v", got, err)
 	}
