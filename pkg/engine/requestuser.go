@@ -32,7 +32,7 @@ type UnknownUserError struct {
 func (e *UnknownUserError) Error() string {
 	why := ""
 	var offline *UnansweredError
-	if !errors.As(e.Why, &offline) && !errors.Is(e.Why, errNobody) {
+	if !errors.As(e.Why, &offline) && !errors.Is(e.Why, errNoCluster) {
 		why = fmt.Sprintf(" (who you are cannot be read: %v)", e.Why)
 	}
 	return fmt.Sprintf("the policy asks who makes the request, which --request-user says%s: %v", why, e.Err)
@@ -41,7 +41,7 @@ func (e *UnknownUserError) Error() string {
 // Unwrap returns the failure.
 func (e *UnknownUserError) Unwrap() error { return e.Err }
 
-var errNobody = errors.New("there is no cluster to ask")
+var errNoCluster = errors.New("there is no cluster to ask")
 
 // RequestUser returns the user of a request: the one that it names, or else the one who runs
 // this program, according to the API server. The server is asked once in a run. The
@@ -51,7 +51,7 @@ func RequestUser(ctx context.Context, r Request, w *World) (authenticationv1.Use
 		return authenticationv1.UserInfo{Username: r.User.Username, Groups: r.User.Groups}, nil
 	}
 	if w == nil || w.Raw == nil {
-		return authenticationv1.UserInfo{}, errNobody
+		return authenticationv1.UserInfo{}, errNoCluster
 	}
 	type question struct{}
 	answer, err := w.Memo.Do(ctx, question{}, func(ctx context.Context) (any, error) { return review(ctx, w.Raw) })

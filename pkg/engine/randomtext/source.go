@@ -26,7 +26,7 @@ type Source struct {
 
 // New returns the source of the series that belongs to a seed.
 func New(seed uint64) *Source {
-	return &Source{numbers: rand.New(rand.NewPCG(seed, seed))} //nolint:gosec // reproducible on purpose
+	return &Source{numbers: rand.New(rand.NewPCG(seed, seed))} // reproducible on purpose
 }
 
 // Text draws the next text, which matches the pattern from its beginning to its

@@ -30,7 +30,7 @@ func (x *Executor) resolvePending(ctx context.Context, tasks []*Task) ([]*Task, 
 // another evaluation.
 func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
 	if t.Pending == nil {
-		return nil, nil //nolint:nilnil // no write was started
+		return nil, nil // no write was started
 	}
 	key := t.Key
 	key.UID = t.Pending.UID
@@ -57,7 +57,7 @@ func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
 		r.Outcome, r.Err = Drifted, &ObjectError{Key: t.Key, Err: contradiction(t.Pending.Partial, live)}
 		j.Failed, j.Error = true, r.Err.Error()
 	default:
-		return nil, nil //nolint:nilnil // it was not stored
+		return nil, nil
 	}
 	j.Outcome = string(r.Outcome)
 	if x.journal != nil {

@@ -23,7 +23,7 @@ type ExternalDiff struct {
 func (f *Factory) ExternalDiff(ctx context.Context, format string) (*ExternalDiff, error) {
 	command := os.Getenv(objectdiff.ExternalVariable)
 	if command == "" || format != formats.Diff {
-		return nil, nil //nolint:nilnil // the user has set none
+		return nil, nil // the user has set none
 	}
 	program, err := objectdiff.FindExternal(command)
 	if err != nil {

@@ -144,7 +144,7 @@ func TestCommitFollowsLinks(t *testing.T) {
 func TestIncompleteFileIsPrivate(t *testing.T) {
 	dir := t.TempDir()
 	f := written(t, filepath.Join(dir, "report"), "half")
-	defer f.Discard() //nolint:errcheck // the directory goes, too
+	defer f.Discard() //nolint:errcheck // the directory is removed anyway
 	for _, name := range names(t, dir) {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != file.Private {
 			t.Errorf("%s: mode %v, %v", name, info.Mode(), err)

@@ -13,7 +13,7 @@ import (
 // ErrTwice is the error for two entries of the same object.
 var ErrTwice = errors.New("the object already has an entry")
 
-var errNobody = errors.New("an entry names no object")
+var errNoObject = errors.New("an entry names no object")
 
 // validate checks that a plan is consistent, so that its users need not.
 func (p *Plan) validate() error {
@@ -78,7 +78,7 @@ func (e *Entry) Validate() error {
 
 func (e *Entry) validate(budget *int) error {
 	if e.Object.Kind == "" || e.Object.Name == "" || e.Object.Version == "" {
-		return errNobody
+		return errNoObject
 	}
 	if err := e.Partial.ValidateWithin(budget); err != nil {
 		return fmt.Errorf("%s: %w", e.Object, err)

@@ -41,7 +41,7 @@ func withoutKeys(live *unstructured.Unstructured, manager string, types managedf
 	if !rest.Empty() {
 		whole, err := types.ObjectToTyped(withoutManagedFields(live), typed.AllowDuplicates)
 		if err != nil {
-			return nil, nil //nolint:nilerr // what the schema does not fit cannot be applied
+			return nil, nil // what the schema does not fit cannot be applied
 		}
 		object, _ = whole.ExtractItems(rest, typed.WithAppendKeyFields()).AsValue().Unstructured().(map[string]any)
 	}
@@ -62,7 +62,7 @@ func applied(live *unstructured.Unstructured, manager string) (*fieldpath.Set, e
 		}
 		return own, nil
 	}
-	return nil, nil //nolint:nilnil // there is none
+	return nil, nil
 }
 
 // keyOf is the list element whose key a leaf belongs to; nil for any other leaf.

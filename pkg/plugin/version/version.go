@@ -8,7 +8,7 @@ import (
 
 // Set by the linker in releases.
 //
-//nolint:gochecknoglobals // see above
+//nolint:gochecknoglobals // the linker sets only variables
 var (
 	version = ""
 	commit  = ""

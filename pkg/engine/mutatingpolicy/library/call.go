@@ -53,5 +53,5 @@ func (s *Session) fetch(r engine.RemoteRequest) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return content.([]byte), nil //nolint:forcetypeassert // it is what was put in
+	return content.([]byte), nil // it is what was put in
 }

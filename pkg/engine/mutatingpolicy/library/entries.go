@@ -124,7 +124,7 @@ func (g globals) entry(name string) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return found.(*entry), nil //nolint:forcetypeassert // it is what was put in
+	return found.(*entry), nil // it is what was put in
 }
 
 // read gets the data: the answer to a request, or the list of the objects.

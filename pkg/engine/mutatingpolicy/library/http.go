@@ -77,7 +77,7 @@ func httpCall(r engine.RemoteRequest, client, target ref.Val, headers []ref.Val)
 			return failed("http", err)
 		}
 		r.Header = map[string][]string{}
-		for name, value := range pairs.(map[string]string) { //nolint:forcetypeassert // it was converted to this type
+		for name, value := range pairs.(map[string]string) { // it was converted to this type
 			r.Header[name] = []string{value}
 		}
 	}

@@ -40,7 +40,7 @@ func (r resources) GetResource(apiVersion, name, namespace, object string) (*uns
 	if err != nil {
 		return nil, err
 	}
-	return u.(*unstructured.Unstructured), nil //nolint:forcetypeassert // it is what was put in
+	return u.(*unstructured.Unstructured), nil // it is what was put in
 }
 
 // ListResources lists objects, those with the labels where there are any.
@@ -85,7 +85,7 @@ func listed(ctx context.Context, w *engine.World, s engine.Selection) ([]unstruc
 	if err != nil {
 		return nil, err
 	}
-	return items.([]unstructured.Unstructured), nil //nolint:forcetypeassert // it is what was put in
+	return items.([]unstructured.Unstructured), nil // it is what was put in
 }
 
 // PostResource creates an access review; nothing else may be created.

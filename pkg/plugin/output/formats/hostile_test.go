@@ -106,7 +106,7 @@ func hostileOptions(text string, out io.Writer) output.Options {
 // TestHostileTexts prints hostile runs in every format: no control character
 // and no value of a Secret comes out of any.
 func TestHostileTexts(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same texts in every run
+	r := rand.New(rand.NewPCG(1, 2)) // the same texts in every run
 	texts := append([]string{strings.Join(hostileParts, "")}, hostileParts...)
 	for range 6 {
 		texts = append(texts, hostileText(r))

@@ -109,7 +109,7 @@ func fileName(name string) string {
 // Run runs the program on the directories, and shows what it prints. As for kubectl diff,
 // its exit code 1 means that it found differences.
 func (c *ExternalComparison) Run(ctx context.Context, out, errOut io.Writer) error {
-	//nolint:gosec // the user names the program, as for kubectl
+	// The user names the program, as for kubectl.
 	cmd := exec.CommandContext(ctx, c.program.name, append([]string{c.before, c.after}, c.program.arguments...)...)
 	cmd.Stdout, cmd.Stderr = out, errOut
 	err := cmd.Run()

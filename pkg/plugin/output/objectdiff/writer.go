@@ -42,7 +42,7 @@ func (w *YAMLWriter) Object(fields map[string]any) (*Document, error) {
 // hold adds a holder of lines.
 func (w *YAMLWriter) hold(h holder) int32 {
 	w.out.holders = append(w.out.holders, h)
-	return int32(len(w.out.holders) - 1) //nolint:gosec // an object is smaller
+	return int32(len(w.out.holders) - 1) // an object is smaller
 }
 
 // line begins a line of what is held there.

@@ -190,7 +190,7 @@ func freePorts(n int) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer listener.Close() //nolint:errcheck // held until all are chosen, so that they differ
+		defer listener.Close() //nolint:errcheck // held until all ports are chosen, so that they differ
 		ports = append(ports, strconv.Itoa(listener.Addr().(*net.TCPAddr).Port))
 	}
 	return ports, nil

@@ -102,12 +102,12 @@ func contentPolicy() template.HTML {
 		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 	}
 	return template.HTML(`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src ` + hash(style) +
-		"; script-src " + hash(script) + `; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'">`) //nolint:gosec // nothing in it comes from outside
+		"; script-src " + hash(script) + `; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'">`) // nothing in it comes from outside
 }
 
 func (p *Printer) page(s *evaluation.Summary) *page {
 	out := &page{
-		Policy: contentPolicy(), Style: template.CSS(style), Script: template.JS(script), //nolint:gosec // parts of this package
+		Policy: contentPolicy(), Style: template.CSS(style), Script: template.JS(script), // parts of this package
 		Title:    title(s),
 		Sentence: groupedIn(wording.Counts(*s)), Restarts: groupedIn(wording.Restarts(s.Restarts)),
 		Context: escapedContext(p.options.Context), Tiles: tiles(s), Problems: p.problems, Unlisted: p.unlisted,
