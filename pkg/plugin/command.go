@@ -44,7 +44,7 @@ func Run(ctx context.Context, c *cobra.Command, args []string, streams genericio
 	if err != nil && (!errors.As(err, &quiet) || quiet.Err != nil) {
 		var lacking rbac.Lacking
 		lacking.Of(err)
-		fmt.Fprintf(streams.ErrOut, "error: %s\n%s", redact.EscapeLines(textOf(err)), redact.EscapeLines(lacking.Hint()))
+		fmt.Fprintf(redact.NewWriter(streams.ErrOut, nil), "error: %s\n%s", textOf(err), lacking.Hint())
 	}
 	return codeOf(err)
 }
@@ -85,7 +85,7 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 		})
 	config.AddFlags(c.PersistentFlags())
 	c.PersistentPreRunE = func(*cobra.Command, []string) error {
-		factory.LogTo(factory.Notices(streams.ErrOut, secrets))
+		factory.LogTo(redact.NewWriter(streams.ErrOut, secrets))
 		return startLog(logging.Level)
 	}
 	evaluate := flags.NewEvaluate(config, secrets)

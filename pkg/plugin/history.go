@@ -11,9 +11,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // HistoryFlags are what a user types after history.
@@ -78,7 +78,7 @@ func (f *HistoryFlags) ToOptions(c *cobra.Command, streams genericiooptions.IOSt
 	}
 	root := c.Root().CommandPath()
 	o := &HistoryOptions{
-		Directory: dir, ErrOut: factory.Notices(streams.ErrOut, nil),
+		Directory: dir, ErrOut: redact.NewWriter(streams.ErrOut, nil),
 		Printer: HistoryPrinter{
 			Out: streams.Out, Format: f.Output, Where: filepath.Clean(dir),
 			Resume: root + " " + applyExisting, Undo: root + " undo",

@@ -10,11 +10,11 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // NewPlanCommand is `plan`: commands for the file that preview --save writes.
@@ -126,7 +126,7 @@ func (f *PlanShowFlags) ToOptions(c *cobra.Command, file string, streams generic
 	if err != nil {
 		return nil, err
 	}
-	return &PlanShowOptions{Plan: p, Hints: next, Printer: reports.Beside(printer), Reports: reports, ExitCode: f.ExitCode, ErrOut: factory.Notices(streams.ErrOut, nil)}, nil
+	return &PlanShowOptions{Plan: p, Hints: next, Printer: reports.Beside(printer), Reports: reports, ExitCode: f.ExitCode, ErrOut: redact.NewWriter(streams.ErrOut, nil)}, nil
 }
 
 // Run prints, and returns the exit code.

@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/policies"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // RBACFlags are what a user types after rbac.
@@ -155,7 +156,7 @@ func (f *RBACFlags) ToOptions(ctx context.Context, args []string, streams generi
 	}
 	o := &RBACOptions{
 		Roles: rbac.Roles(f.Name, needs, run.Namespace), Notes: notes, Broken: found.List.Errors(), Output: f.Output,
-		Out: streams.Out, ErrOut: factory.Notices(streams.ErrOut, nil),
+		Out: streams.Out, ErrOut: redact.NewWriter(streams.ErrOut, nil),
 	}
 	return o, nil
 }

@@ -48,8 +48,8 @@ func Open(evaluate *flags.Evaluate, streams genericiooptions.IOStreams, showSecr
 	}
 	f.showProgress()
 	f.stderr = f.Streams.ErrOut
-	f.Streams.ErrOut = Notices(f.stderr, f.Masker)
-	LogTo(Notices(f.stderr, f.Secrets)) // beside the progress
+	f.Streams.ErrOut = redact.NewWriter(f.stderr, f.Masker)
+	LogTo(redact.NewWriter(f.stderr, f.Secrets)) // beside the progress
 	if evaluate.Objects.Offline() {
 		return f, nil
 	}
@@ -88,28 +88,10 @@ func (f *Factory) leave(err error) {
 	f.unread.Errs = append(f.unread.Errs, err)
 }
 
-// LogTo has libraries log to a writer of Notices: klog, and the log package of Go, in which
+// LogTo has libraries log to a writer of messages: klog, and the log package of Go, in which
 // kustomize writes.
 func LogTo(out io.Writer) {
 	klog.SetOutput(out)
 	log.SetFlags(0)
 	log.SetOutput(out)
-}
-
-// Notices returns a writer for messages. It masks the values of Secrets that a masker knows,
-// and escapes what could act on a terminal; a nil masker masks nothing. Each message has to be
-// written with one call, so that no value is split.
-func Notices(out io.Writer, m *redact.Masker) io.Writer { return notices{out, m} }
-
-type notices struct {
-	io.Writer
-	masker *redact.Masker
-}
-
-// Write writes the text as it may be shown.
-func (n notices) Write(p []byte) (int, error) {
-	if _, err := io.WriteString(n.Writer, redact.EscapeLines(n.masker.Text(string(p)))); err != nil {
-		return 0, err
-	}
-	return len(p), nil
 }
