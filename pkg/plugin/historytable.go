@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -35,31 +34,39 @@ type HistoryPrinter struct {
 func (p *HistoryPrinter) Print(runs []journal.Run) error {
 	switch p.Format {
 	case formats.Name:
-		for _, r := range runs {
-			fmt.Fprintln(p.Out, r.Journal)
+		names := make([]string, len(runs))
+		for i := range runs {
+			names[i] = runs[i].Journal
 		}
-		return nil
+		return structured.WriteNames(p.Out, names...)
 	case formats.JSON, formats.YAML:
 		return structured.WriteList(p.Out, p.Format == formats.YAML, "RunList", runs)
 	}
-	return p.table(runs)
-}
-
-func (p *HistoryPrinter) table(runs []journal.Run) error {
-	if len(runs) == 0 {
-		_, err := fmt.Fprintf(p.Out, "No runs in %s.\n", p.Where)
+	var b strings.Builder
+	if err := p.table(&b, runs); err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(p.Out, 0, 0, 3, ' ', 0)
+	_, err := io.WriteString(redact.NewWriter(p.Out, nil), b.String())
+	return err
+}
+
+// table writes the runs, and below them what to do next.
+func (p *HistoryPrinter) table(b *strings.Builder, runs []journal.Run) error {
+	if len(runs) == 0 {
+		fmt.Fprintf(b, "No runs in %s.\n", p.Where)
+		return nil
+	}
+	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "ID\tSTARTED\tCONTEXT\tCOMMAND\tPLANNED\tAPPLIED\tFAILED\tIN DOUBT\tLEFT\tUNDONE")
 	for _, r := range runs {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", historyCell(r.ID), r.Started.Local().Format(time.DateTime),
-			historyCell(r.Context), historyCell(historyCommand(&r)), r.Planned, r.Applied, r.Failed, r.InDoubt, r.Left, r.Undone)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", wording.Cell(r.ID), r.Started.Local().Format(time.DateTime),
+			wording.Cell(r.Context), wording.Cell(historyCommand(&r)), r.Planned, r.Applied, r.Failed, r.InDoubt, r.Left, r.Undone)
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	return p.next(runs)
+	p.next(b, runs)
+	return nil
 }
 
 // historyCommand returns the command of a run, and what it undid.
@@ -70,24 +77,16 @@ func historyCommand(r *journal.Run) string {
 	return r.Command
 }
 
-// historyCell makes a text from a file fit into a table.
-func historyCell(text string) string {
-	return strings.Join(strings.Fields(redact.EscapeLines(cmp.Or(text, "-"))), " ")
-}
-
-// next prints how to resume the latest interrupted run, and how to undo the
-// latest one.
-func (p *HistoryPrinter) next(runs []journal.Run) error {
-	var b strings.Builder
+// next writes how to resume the latest interrupted run, and how to undo the latest one.
+func (p *HistoryPrinter) next(b *strings.Builder, runs []journal.Run) {
+	var lines strings.Builder
 	if i := slices.IndexFunc(runs, func(r journal.Run) bool { return r.Undoes == "" && r.InDoubt+r.Left > 0 }); i >= 0 {
-		fmt.Fprintf(&b, "To continue with %s: %s --resume %s\n", historyCell(runs[i].ID), p.Resume, wording.ShellQuote(runs[i].Journal))
+		fmt.Fprintf(&lines, "To continue with %s: %s --resume %s\n", wording.Cell(runs[i].ID), p.Resume, wording.ShellQuote(runs[i].Journal))
 	}
 	if i := slices.IndexFunc(runs, func(r journal.Run) bool { return r.Undoes == "" && r.Applied+r.InDoubt > r.Undone }); i >= 0 {
-		fmt.Fprintf(&b, "To take back %s: %s %s\n", historyCell(runs[i].ID), p.Undo, wording.ShellQuote(runs[i].Journal))
+		fmt.Fprintf(&lines, "To take back %s: %s %s\n", wording.Cell(runs[i].ID), p.Undo, wording.ShellQuote(runs[i].Journal))
 	}
-	if b.Len() == 0 {
-		return nil
+	if lines.Len() > 0 {
+		b.WriteString("\n" + lines.String())
 	}
-	_, err := fmt.Fprint(p.Out, "\n"+redact.EscapeLines(b.String()))
-	return err
 }

@@ -13,11 +13,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/policies"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // published is the schema that consumers go by.
@@ -173,5 +175,39 @@ func TestPrintDeprecationsOnce(t *testing.T) {
 		"note: left out, without a rule that mutates: 312 installed policies\n"
 	if diff := cmp.Diff(want, notes); diff != "" {
 		t.Error("-want +got:\n" + diff)
+	}
+}
+
+// What a policy says acts on no terminal and no CI runner, stays in its line, and JSON and
+// YAML hold it as it is.
+func TestPrintHostileTexts(t *testing.T) {
+	const hostile = "p\x1b[2J\u009b\u202e\x7f\n::error::x\v\f"
+	b := policies.NewBuilder()
+	b.Policy("kyverno", clusterPolicy(hostile))
+	d := ruleOf(hostile)
+	d.Changes, d.Where, d.Gap = []string{hostile}, []string{hostile}, errors.New(hostile)
+	b.Rule(d)
+	b.Problem(policies.Error, &engine.CompileError{Origin: hostile, Policy: hostile, Rule: hostile, Err: errors.New(hostile)})
+	want := b.List()
+	for _, format := range policies.Formats() {
+		text := printed(t, format, want)
+		if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && redact.Harmful(r) }) {
+			t.Errorf("%s: a control character in %q", format, text)
+		}
+		switch format {
+		case formats.JSON, formats.YAML:
+			var got policies.List
+			if err := yaml.Unmarshal([]byte(text), &got); err != nil || got.Policies[0].Name != hostile {
+				t.Errorf("%s: %v, %q", format, err, got.Policies)
+			}
+			continue
+		case formats.Name:
+			if strings.Count(text, "\n") != 1 {
+				t.Errorf("one rule has several names: %q", text)
+			}
+		}
+		if strings.Contains(text, "\n::error::") {
+			t.Errorf("%s: a command to a CI runner in %q", format, text)
+		}
 	}
 }

@@ -1,17 +1,15 @@
 package policies
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
@@ -21,34 +19,27 @@ func Formats() []string {
 	return []string{formats.Table, formats.Wide, formats.JSON, formats.YAML, formats.Name}
 }
 
-// Print writes a list in a format. The error is a *output.UnknownFormatError or
+// Print writes a list in a format. The error is a *formats.UnknownFormatError or
 // that of the writer.
 func Print(out io.Writer, format string, l List) error {
 	switch format {
-	case formats.JSON:
-		text, err := json.MarshalIndent(l, "", "    ")
-		return written(out, append(text, '\n'), err)
-	case formats.YAML:
-		text, err := yaml.Marshal(l)
-		return written(out, text, err)
+	case formats.JSON, formats.YAML:
+		text, err := structured.MarshalText(l, format == formats.YAML)
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(out, text)
+		return err
 	case formats.Name:
-		return printNames(out, l)
+		return structured.WriteNames(out, names(l)...)
 	case formats.Table, formats.Wide:
 		return printTable(out, l, format == formats.Wide)
 	}
 	return &formats.UnknownFormatError{Format: format, Allowed: Formats()}
 }
 
-func written(out io.Writer, text []byte, err error) error {
-	if err != nil {
-		return err
-	}
-	_, err = out.Write(text)
-	return err
-}
-
-// printNames writes the rules as --only and --skip take them.
-func printNames(out io.Writer, l List) error {
+// names returns the rules as --only and --skip take them.
+func names(l List) []string {
 	var names []string
 	for i := range l.Policies {
 		for _, r := range l.Policies[i].Rules {
@@ -57,11 +48,7 @@ func printNames(out io.Writer, l List) error {
 			}
 		}
 	}
-	var b strings.Builder
-	for _, name := range names {
-		b.WriteString(redact.EscapeLines(name) + "\n")
-	}
-	return written(out, []byte(b.String()), nil)
+	return names
 }
 
 // printTable writes a line for each rule, and the problems below the table.
@@ -88,7 +75,8 @@ func printTable(out io.Writer, l List, wide bool) error {
 	table := trimmed(b.String())
 	b.Reset()
 	notes(&b, l)
-	return written(out, []byte(table+redact.EscapeLines(b.String())), nil)
+	_, err := io.WriteString(redact.NewWriter(out, nil), table+b.String())
+	return err
 }
 
 func row(w io.Writer, p *Policy, r *Rule, wide bool) {
@@ -109,9 +97,7 @@ func row(w io.Writer, p *Policy, r *Rule, wide bool) {
 		cells = append(cells, strings.Join(r.Operations, ","), strings.Join(r.Where, "; "), p.APIVersion, p.Origin)
 	}
 	for i, cell := range cells {
-		if cells[i] = strings.NewReplacer("\t", " ", "\n", " ").Replace(redact.EscapeLines(cell)); cell == "" {
-			cells[i] = "-"
-		}
+		cells[i] = wording.Cell(cell)
 	}
 	fmt.Fprintln(w, strings.Join(cells, "\t"))
 }

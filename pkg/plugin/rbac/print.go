@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // PrintYAML writes roles as YAML documents, with a comment on each rule. Notes
@@ -73,10 +75,10 @@ func texts(values []string) string {
 
 func text(value string) string {
 	quoted, _ := json.Marshal(value) // a string has no way to fail
-	return string(quoted)
+	return string(redact.EscapeJSON(quoted))
 }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+func oneLine(s string) string { return redact.EscapeLine(strings.Join(strings.Fields(s), " ")) }
 
 // PrintJSON writes the roles as a List.
 func PrintJSON(out io.Writer, roles []Role) error {
@@ -91,6 +93,6 @@ func PrintJSON(out io.Writer, roles []Role) error {
 	if err != nil {
 		return err
 	}
-	_, err = out.Write(append(content, '\n'))
+	_, err = out.Write(append(redact.EscapeJSON(content), '\n'))
 	return err
 }

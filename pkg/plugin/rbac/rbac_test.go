@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 func served() []*meta.RESTMapping {
@@ -182,20 +183,26 @@ func TestNeedsOfInputs(t *testing.T) {
 
 // What is written with comments reads as what is written without.
 func TestPrintYAMLAndJSONAgree(t *testing.T) {
-	roles := rbac.Roles("it's: # a name", []rbac.Need{
-		{Verb: "list", Group: "apps", Resource: "deployments", Namespace: "shop", Why: "a\nb"},
+	const hostile = "\x1b[2J\u009b\u202e\x7f\n::error::x"
+	roles := rbac.Roles("it's: # a name"+hostile, []rbac.Need{
+		{Verb: "list", Group: "apps", Resource: "deployments", Namespace: "shop", Why: "a\nb" + hostile},
 		{Verb: "get", Path: "/version", Why: "c"},
 	}, "shop")
 	var text, list strings.Builder
-	if err := errors.Join(rbac.PrintYAML(&text, roles, []string{"a note"}), rbac.PrintJSON(&list, roles)); err != nil {
+	if err := errors.Join(rbac.PrintYAML(&text, roles, []string{"a note" + hostile}), rbac.PrintJSON(&list, roles)); err != nil {
 		t.Fatal(err)
+	}
+	for _, printed := range []string{text.String(), list.String()} {
+		if strings.ContainsFunc(printed, func(r rune) bool { return r != '\n' && redact.Harmful(r) }) {
+			t.Errorf("a control character in %q", printed)
+		}
 	}
 	var fromJSON struct{ Items []rbacv1.Role }
 	if err := yaml.Unmarshal([]byte(list.String()), &fromJSON); err != nil {
 		t.Fatal(err)
 	}
 	documents := strings.Split(text.String(), "---\n")
-	if len(documents) != 2 || len(fromJSON.Items) != 2 || !strings.HasPrefix(text.String(), "# a note\n") {
+	if len(documents) != 2 || len(fromJSON.Items) != 2 || !strings.HasPrefix(text.String(), "# a note") {
 		t.Fatalf("%s\n%s", text.String(), list.String())
 	}
 	for i, document := range documents {

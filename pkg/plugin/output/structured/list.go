@@ -3,6 +3,9 @@ package structured
 import (
 	"fmt"
 	"io"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // WriteList prints items as one object of a kind, as JSON or YAML.
@@ -19,5 +22,15 @@ func WriteList[T any](out io.Writer, asYAML bool, kind string, items []T) error 
 		return fmt.Errorf("writing the list: %w", err)
 	}
 	_, err = io.WriteString(out, text)
+	return err
+}
+
+// WriteNames prints names as -o name does, each on a line of its own.
+func WriteNames(out io.Writer, names ...string) error {
+	var b strings.Builder
+	for _, name := range names {
+		b.WriteString(redact.Escape(name, "") + "\n")
+	}
+	_, err := io.WriteString(out, b.String())
 	return err
 }

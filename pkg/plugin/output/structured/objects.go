@@ -39,8 +39,7 @@ func (p *Names) Print(e output.Event) error {
 	default:
 		return nil
 	}
-	_, err := fmt.Fprintln(p.out, redact.Escape(wording.ResourceName(key), ""))
-	return err
+	return WriteNames(p.out, wording.ResourceName(key))
 }
 
 // Close has nothing to add.
