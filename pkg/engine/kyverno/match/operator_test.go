@@ -17,14 +17,28 @@ func decode(t testing.TB, text string) any {
 	return value
 }
 
-func TestOperators(t *testing.T) {
-	for _, c := range []struct {
-		key      string
-		operator match.Operator
-		value    string
-		want     bool
-	}{
-		// Equals: scalars of one type, numbers and their texts.
+// operatorCase is a key, an operator and a value, and whether the operator holds.
+type operatorCase struct {
+	key      string
+	operator match.Operator
+	value    string
+	want     bool
+}
+
+func testHolds(t *testing.T, cases []operatorCase) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.key+" "+string(c.operator)+" "+c.value, func(t *testing.T) {
+			if got := c.operator.Holds(decode(t, c.key), decode(t, c.value)); got != c.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+// TestEquals compares scalars of one type, and numbers with their texts.
+func TestEquals(t *testing.T) {
+	testHolds(t, []operatorCase{
 		{`true`, "Equals", `true`, true},
 		{`true`, "Equals", `"true"`, false},
 		{`"true"`, "Equals", `true`, false},
@@ -44,7 +58,11 @@ func TestOperators(t *testing.T) {
 		{`""`, "Equals", `""`, true},
 		{`"a"`, "Equal", `"a?"`, false},
 		{`"ab"`, "Equal", `"a?"`, true},
-		// Durations and quantities.
+	})
+}
+
+func TestEqualsAmounts(t *testing.T) {
+	testHolds(t, []operatorCase{
 		{`"1h"`, "Equals", `"60m"`, true},
 		{`"1h"`, "Equals", `3600`, true},
 		{`"1h"`, "Equals", `3601`, false},
@@ -55,13 +73,22 @@ func TestOperators(t *testing.T) {
 		{`"1"`, "Equals", `"*"`, false},
 		{`"1"`, "Equals", `""`, false},
 		{`"1.2.3"`, "Equals", `"1.*"`, true},
-		// Maps and lists.
+	})
+}
+
+func TestEqualsMapsAndLists(t *testing.T) {
+	testHolds(t, []operatorCase{
 		{`{"a": 1}`, "Equals", `{"a": 1.0}`, true},
 		{`{"a": 1}`, "Equals", `{"a": 2}`, false},
 		{`["a"]`, "Equals", `["a"]`, true},
 		{`["a"]`, "Equals", `"a"`, false},
 		{`[]`, "Equals", `[]`, true},
-		// NotEquals is the opposite, but for null.
+	})
+}
+
+// TestNotEquals has the opposite of Equals, but for null, which satisfies no operator.
+func TestNotEquals(t *testing.T) {
+	testHolds(t, []operatorCase{
 		{`true`, "NotEquals", `"true"`, true},
 		{`1`, "NotEquals", `"x"`, true},
 		{`1`, "NotEquals", `1.5`, true},
@@ -76,8 +103,11 @@ func TestOperators(t *testing.T) {
 		{`null`, "Equals", `null`, false},
 		{`null`, "AnyNotIn", `["a"]`, false},
 		{`null`, "LessThan", `1`, false},
+	})
+}
 
-		// The In family with one key.
+func TestInOneKey(t *testing.T) {
+	testHolds(t, []operatorCase{
 		{`"a"`, "AnyIn", `["a", "b"]`, true},
 		{`"c"`, "AnyIn", `["a", "b"]`, false},
 		{`"abc"`, "AnyIn", `["a*"]`, true},
@@ -102,7 +132,13 @@ func TestOperators(t *testing.T) {
 		{`"512Mi"`, "AnyIn", `"100Mi-1Gi"`, true},
 		{`5`, "AnyNotIn", `"1-10"`, false},
 		{`50`, "AllNotIn", `"1-10"`, true},
-		// What is no list of texts satisfies neither side.
+	})
+}
+
+// TestInNoList has values that are no list of texts: they satisfy neither an operator
+// nor its negation.
+func TestInNoList(t *testing.T) {
+	testHolds(t, []operatorCase{
 		{`"a"`, "AnyIn", `"10"`, false},
 		{`"a"`, "AnyNotIn", `"10"`, false},
 		{`"a"`, "AnyNotIn", `"true"`, false},
@@ -111,8 +147,11 @@ func TestOperators(t *testing.T) {
 		{`"a"`, "AnyNotIn", `1`, false},
 		{`{"a": 1}`, "AnyIn", `["a"]`, false},
 		{`{"a": 1}`, "AnyNotIn", `["a"]`, false},
+	})
+}
 
-		// The In family with a list of keys.
+func TestInListOfKeys(t *testing.T) {
+	testHolds(t, []operatorCase{
 		{`["a", "x"]`, "AnyIn", `["a", "b"]`, true},
 		{`["x"]`, "AnyIn", `["a"]`, false},
 		{`["a", "x"]`, "AllIn", `["a", "b"]`, false},
@@ -145,8 +184,12 @@ func TestOperators(t *testing.T) {
 		{`[]`, "AnyIn", `["a"]`, false},
 		{`[]`, "AllNotIn", `["a"]`, true},
 		{`[]`, "AnyNotIn", `["a"]`, false},
+	})
+}
 
-		// The deprecated ones: no ranges, and exact for lists.
+// TestInDeprecated has In and NotIn, which know no ranges, and are exact for lists.
+func TestInDeprecated(t *testing.T) {
+	testHolds(t, []operatorCase{
 		{`"a"`, "In", `["a"]`, true},
 		{`"abc"`, "In", `["a*"]`, true},
 		{`1`, "In", `["1"]`, true},
@@ -159,8 +202,11 @@ func TestOperators(t *testing.T) {
 		{`["a"]`, "NotIn", `["a"]`, false},
 		{`["a"]`, "NotIn", `[1]`, false},
 		{`[1]`, "In", `["1"]`, true},
+	})
+}
 
-		// Orders.
+func TestOrder(t *testing.T) {
+	testHolds(t, []operatorCase{
 		{`2`, "GreaterThan", `1`, true},
 		{`1`, "GreaterThan", `1`, false},
 		{`1`, "GreaterThanOrEquals", `1.0`, true},
@@ -181,21 +227,18 @@ func TestOperators(t *testing.T) {
 		{`[1]`, "LessThan", `2`, false},
 		{`true`, "LessThan", `2`, false},
 		{`1`, "LessThan", `null`, false},
+	})
+}
 
-		// Durations.
+func TestOrderDurations(t *testing.T) {
+	testHolds(t, []operatorCase{
 		{`"1h"`, "DurationGreaterThan", `"59m"`, true},
 		{`"1h"`, "DurationGreaterThanOrEquals", `3600`, true},
 		{`10`, "DurationLessThan", `"11s"`, true},
 		{`10`, "DurationLessThanOrEquals", `9.5`, false},
 		{`"10"`, "DurationLessThan", `"11s"`, false},
 		{`true`, "DurationLessThan", `1`, false},
-	} {
-		t.Run(c.key+" "+string(c.operator)+" "+c.value, func(t *testing.T) {
-			if got := c.operator.Holds(decode(t, c.key), decode(t, c.value)); got != c.want {
-				t.Errorf("got %v", got)
-			}
-		})
-	}
+	})
 }
 
 func TestOperatorsIgnoreCase(t *testing.T) {

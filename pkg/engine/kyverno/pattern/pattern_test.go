@@ -44,13 +44,23 @@ func TestParseKey(t *testing.T) {
 	}
 }
 
-// TestMatchScalars has the pattern, the value, both in YAML, and the answer.
-func TestMatchScalars(t *testing.T) {
-	for _, c := range []struct {
-		pattern, value string
-		want           bool
-	}{
-		// types
+// scalarCase is a pattern and a value, both in YAML, and whether they match.
+type scalarCase struct {
+	pattern, value string
+	want           bool
+}
+
+func testMatch(t *testing.T, cases []scalarCase) {
+	t.Helper()
+	for _, c := range cases {
+		if got := pattern.Compile(value(t, c.pattern)).Match(value(t, c.value), nil); got != c.want {
+			t.Errorf("%s matches %s: %t", c.pattern, c.value, got)
+		}
+	}
+}
+
+func TestMatchTypes(t *testing.T) {
+	testMatch(t, []scalarCase{
 		{"true", "true", true},
 		{"true", `"true"`, false},
 		{"3", "3", true},
@@ -65,7 +75,11 @@ func TestMatchScalars(t *testing.T) {
 		{"3.0", "3", true},
 		{`"true"`, "true", true},
 		{`"3"`, "3", true},
-		// null
+	})
+}
+
+func TestMatchNull(t *testing.T) {
+	testMatch(t, []scalarCase{
 		{"null", "null", true},
 		{"null", "0", true},
 		{"null", "0.0", true},
@@ -80,7 +94,11 @@ func TestMatchScalars(t *testing.T) {
 		{`">5"`, "null", false},
 		{`"!5"`, "null", true},
 		{`"0"`, "null", true},
-		// operators
+	})
+}
+
+func TestMatchOperators(t *testing.T) {
+	testMatch(t, []scalarCase{
 		{`">2"`, "3", true},
 		{`">2"`, "2", false},
 		{`">= 2"`, "2", true},
@@ -94,7 +112,12 @@ func TestMatchScalars(t *testing.T) {
 		{`"!"`, `"!"`, true},
 		{`">"`, `">"`, true},
 		{`"!true"`, "false", true},
-		// or, and
+	})
+}
+
+// TestMatchAlternatives has patterns that join others by | and &.
+func TestMatchAlternatives(t *testing.T) {
+	testMatch(t, []scalarCase{
 		{`"a | b"`, "b", true},
 		{`"a|b"`, "c", false},
 		{`">1 & <5"`, "3", true},
@@ -104,7 +127,11 @@ func TestMatchScalars(t *testing.T) {
 		{`"a | b"`, "a | b", true},
 		{`"*cassandra* | *mongo*"`, "mongo:6", true},
 		{`"|"`, `""`, true},
-		// ranges
+	})
+}
+
+func TestMatchRanges(t *testing.T) {
+	testMatch(t, []scalarCase{
 		{`"1-5"`, "5", true},
 		{`"1-5"`, "6", false},
 		{`"1!-5"`, "6", true},
@@ -116,7 +143,12 @@ func TestMatchScalars(t *testing.T) {
 		{`"1 - 5"`, "3", false},
 		{`"a-b"`, "a-b", true},
 		{`"1-5-7"`, "3", false},
-		// durations and quantities
+	})
+}
+
+// TestMatchAmounts has durations and quantities.
+func TestMatchAmounts(t *testing.T) {
+	testMatch(t, []scalarCase{
 		{`"60s"`, "1m", true},
 		{`">1m"`, "61s", true},
 		{`"!60s"`, "1m", true},
@@ -128,20 +160,26 @@ func TestMatchScalars(t *testing.T) {
 		{`"1Ei"`, "1024Pi", true},
 		{`"1e3"`, "1000", true},
 		{`"1e999999999"`, "2e999999999", false},
-		// wildcards against other types
+	})
+}
+
+// TestMatchWildcards has wildcards against values that are no texts.
+func TestMatchWildcards(t *testing.T) {
+	testMatch(t, []scalarCase{
 		{`"1*"`, "10", true},
 		{`"tru?"`, "true", true},
 		{`"1.5*"`, "1.5", true},
-		// lists and maps
+	})
+}
+
+// TestMatchListsAndMaps has lists, of which each element is asked, and maps.
+func TestMatchListsAndMaps(t *testing.T) {
+	testMatch(t, []scalarCase{
 		{`"a*"`, "[a, ab]", true},
 		{`"a*"`, "[a, b]", false},
 		{`"a*"`, "[]", true},
 		{`"a"`, "{}", false},
-	} {
-		if got := pattern.Compile(value(t, c.pattern)).Match(value(t, c.value), nil); got != c.want {
-			t.Errorf("%s matches %s: %t", c.pattern, c.value, got)
-		}
-	}
+	})
 }
 
 // TestMatchStructures reads testdata/structures.txtar: a pattern, a value that
