@@ -22,35 +22,37 @@ import (
 // Each case of testdata/compile holds policies, perhaps objects and an --only or
 // --skip, and says what compiling gives: the rules in order, what is worth
 // listing, what is reported, and why rules do not match the objects.
-func TestCompile(t *testing.T) {
-	files, err := filepath.Glob("testdata/compile/*.txtar")
+func TestCompile(t *testing.T) { checkGolden(t, "testdata/compile", compiled) }
+
+// checkGolden checks every archive of a directory: its last file is what comes of the
+// others.
+func checkGolden(t *testing.T, dir string, result func(t *testing.T, sections map[string][]byte) string) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no cases: %v", err)
 	}
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { checkCompile(t, file) })
-	}
-}
-
-func checkCompile(t *testing.T, file string) {
-	archive, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sections := map[string][]byte{}
-	for _, f := range archive.Files {
-		sections[f.Name] = f.Data
-	}
-	got := compiled(t, sections)
-	if *update {
-		archive.Files[len(archive.Files)-1].Data = []byte(got)
-		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(string(sections["want"]), got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sections := map[string][]byte{}
+			for _, f := range archive.Files {
+				sections[f.Name] = f.Data
+			}
+			got, want := result(t, sections), &archive.Files[len(archive.Files)-1].Data
+			if *update {
+				*want = []byte(got)
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(string(*want), got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
 	}
 }
 
