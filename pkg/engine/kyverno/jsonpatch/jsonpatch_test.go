@@ -10,80 +10,35 @@ import (
 
 	evanphx "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jsonpatch"
 )
 
 func TestApply(t *testing.T) {
-	archive, err := txtar.ParseFile("testdata/apply.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cases, names := map[string]map[string]string{}, []string(nil)
-	for _, f := range archive.Files {
-		i := strings.LastIndex(f.Name, "/")
-		name := f.Name[:i]
-		if cases[name] == nil {
-			cases[name] = map[string]string{}
-			names = append(names, name)
-		}
-		cases[name][f.Name[i+1:]] = string(f.Data)
-	}
-	for _, name := range names {
-		c := cases[name]
-		t.Run(name, func(t *testing.T) {
-			live := object(t, c["live"])
-			before := runtime.DeepCopyJSON(live)
-			p, err := jsonpatch.Parse(c["patch"])
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := p.Apply(live, nil)
-			if diff := cmp.Diff(before, live); diff != "" {
-				t.Errorf("the live object was modified:\n%s", diff)
-			}
-			if want, fails := c["error"]; fails {
-				var failed *jsonpatch.OperationError
-				if !errors.As(err, &failed) || !strings.Contains(err.Error(), strings.TrimSpace(want)) {
-					t.Fatalf("error %v, want %s", err, want)
+	for _, c := range conformance.ReadPatchCases(t, "testdata/apply.txtar") {
+		t.Run(c.Name, func(t *testing.T) {
+			_, err := c.Check(t, func(live map[string]any) (map[string]any, error) {
+				p, err := jsonpatch.Parse(c.Parts["patch"])
+				if err != nil {
+					t.Fatal(err)
 				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := live
-			if _, unchanged := c["unchanged"]; !unchanged {
-				want = object(t, c["want"])
-			} else if !same(got, live) {
-				t.Error("nothing changed, but the object is another one")
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
+				return p.Apply(live, nil)
+			})
+			var failed *jsonpatch.OperationError
+			if err != nil && !errors.As(err, &failed) {
+				t.Errorf("error %v is no error of an operation", err)
 			}
 		})
 	}
 }
 
-func same(a, b map[string]any) bool { return fmt.Sprintf("%p", a) == fmt.Sprintf("%p", b) }
-
-func object(t testing.TB, text string) map[string]any {
-	t.Helper()
-	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out map[string]any
-	if err := utiljson.Unmarshal(raw, &out); err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
+func object(t testing.TB, text string) map[string]any { return conformance.ReadMap(t, text) }
 
 func TestApplySharesUntouched(t *testing.T) {
 	live := object(t, `{"a": {"b": 1}, "c": {"d": {"e": 1}}}`)
@@ -95,10 +50,10 @@ func TestApplySharesUntouched(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !same(got["a"].(map[string]any), live["a"].(map[string]any)) {
+	if !diff.Shared(got["a"].(map[string]any), live["a"].(map[string]any)) {
 		t.Error("a was not touched, but is a copy")
 	}
-	if !same(got["c"].(map[string]any)["d"].(map[string]any), live["c"].(map[string]any)["d"].(map[string]any)) {
+	if !diff.Shared(got["c"].(map[string]any)["d"].(map[string]any), live["c"].(map[string]any)["d"].(map[string]any)) {
 		t.Error("c.d was not touched, but is a copy")
 	}
 }
@@ -287,18 +242,8 @@ func randomOperations(rng *rand.Rand) []map[string]any {
 }
 
 func FuzzParseAndApply(f *testing.F) {
-	archive, err := txtar.ParseFile("testdata/apply.txtar")
-	if err != nil {
-		f.Fatal(err)
-	}
-	var patch string
-	for _, file := range archive.Files {
-		switch file.Name[strings.LastIndex(file.Name, "/")+1:] {
-		case "patch":
-			patch = string(file.Data)
-		case "live":
-			f.Add(patch, string(file.Data))
-		}
+	for _, c := range conformance.ReadPatchCases(f, "testdata/apply.txtar") {
+		f.Add(c.Parts["patch"], c.Parts["live"])
 	}
 	f.Fuzz(func(t *testing.T, patch, text string) {
 		p, err := jsonpatch.Parse(patch)

@@ -8,43 +8,36 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/legacy"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
 )
 
-// cases are the sections of an archive by case, and their order.
-func cases(t testing.TB, file string) (sections map[string]map[string]string, names []string) {
-	t.Helper()
-	archive, err := txtar.ParseFile("testdata/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sections = map[string]map[string]string{}
-	for _, f := range archive.Files {
-		name, part, _ := strings.Cut(f.Name, "/")
-		if sections[name] == nil {
-			sections[name] = map[string]string{"live": string(archive.Files[0].Data)}
-			names = append(names, name)
-		}
-		sections[name][part] = string(f.Data)
-	}
-	return sections, names[1:]
-}
-
 func TestApplyOverlay(t *testing.T) {
-	sections, names := cases(t, "overlay.txtar")
-	for _, name := range names {
-		t.Run(name, func(t *testing.T) {
-			c := sections[name]
-			patch := decode(t, c["overlay"]).(map[string]any)
-			got := check(t, c, patch, func(live map[string]any) (map[string]any, error) { return applyOverlay(live, patch) })
-			if again, err := applyOverlay(got, patch); got != nil && (err != nil || !same(again, got)) {
+	for _, c := range conformance.ReadPatchCases(t, "testdata/overlay.txtar") {
+		t.Run(c.Name, func(t *testing.T) {
+			patch := conformance.ReadMap(t, c.Parts["overlay"])
+			before := runtime.DeepCopyJSON(patch)
+			got, err := c.Check(t, func(live map[string]any) (map[string]any, error) { return applyOverlay(live, patch) })
+			if diff := cmp.Diff(before, patch); diff != "" {
+				t.Errorf("the overlay was modified:\n%s", diff)
+			}
+			if path, skips := c.Parts["skipped"]; skips {
+				var condition *strategicmerge.ConditionError
+				if !errors.As(err, &condition) || condition.Path != strings.TrimSpace(path) {
+					t.Fatalf("error %v, want a condition on %s", err, path)
+				}
+			}
+			if err != nil {
+				return
+			}
+			if again, err := applyOverlay(got, patch); err != nil || !diff.Shared(again, got) {
 				t.Errorf("the overlay changes its own result: %v\n%s", err, cmp.Diff(got, again))
 			}
 		})
@@ -60,57 +53,22 @@ func applyOverlay(live, patch map[string]any) (map[string]any, error) {
 }
 
 func TestApplyPatches(t *testing.T) {
-	sections, names := cases(t, "patches.txtar")
-	for _, name := range names {
-		t.Run(name, func(t *testing.T) {
-			c := sections[name]
-			list := decode(t, c["patches"]).([]any)
-			check(t, c, list, func(live map[string]any) (map[string]any, error) {
+	for _, c := range conformance.ReadPatchCases(t, "testdata/patches.txtar") {
+		t.Run(c.Name, func(t *testing.T) {
+			list := patchesIn(c.Parts["patches"])
+			before := runtime.DeepCopyJSONValue(list)
+			_, _ = c.Check(t, func(live map[string]any) (map[string]any, error) {
 				patches, err := legacy.ParsePatches(list)
 				if err != nil {
 					return live, err
 				}
 				return patches.Apply(live, nil)
 			})
+			if diff := cmp.Diff(before, any(list)); diff != "" {
+				t.Errorf("the patches were modified:\n%s", diff)
+			}
 		})
 	}
-}
-
-// check applies something to the live object of a case and returns what came of
-// it; nil when that was to be an error.
-func check(t *testing.T, c map[string]string, patch any, apply func(map[string]any) (map[string]any, error)) map[string]any {
-	t.Helper()
-	live := decode(t, c["live"]).(map[string]any)
-	liveBefore, patchBefore := runtime.DeepCopyJSON(live), runtime.DeepCopyJSONValue(patch)
-	got, err := apply(live)
-	if diff := cmp.Diff([]any{liveBefore, patchBefore}, []any{live, patch}); diff != "" {
-		t.Errorf("what was handed in was modified:\n%s", diff)
-	}
-	path, skips := c["skipped"]
-	text, fails := c["error"]
-	var condition *strategicmerge.ConditionError
-	switch {
-	case skips && (!errors.As(err, &condition) || condition.Path != strings.TrimSpace(path)):
-		t.Fatalf("error %v, want a condition on %s", err, path)
-	case fails && (err == nil || !strings.Contains(err.Error(), strings.TrimSpace(text))):
-		t.Fatalf("error %v, want %s", err, text)
-	case (skips || fails) && !same(got, live):
-		t.Errorf("an error, but the object is another one")
-	case skips || fails:
-		return nil
-	case err != nil:
-		t.Fatal(err)
-	}
-	if _, unchanged := c["unchanged"]; unchanged {
-		if !same(got, live) {
-			t.Errorf("the object is another one:\n%s", cmp.Diff(live, got))
-		}
-		return got
-	}
-	if diff := cmp.Diff(decode(t, c["want"]), any(got)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	return got
 }
 
 func TestPatchesNotIdempotent(t *testing.T) {
@@ -166,9 +124,8 @@ func TestApplyOverlayLimits(t *testing.T) {
 // not hold for all: one whose elements contradict each other, such as
 // [{a: []}, {a: 0}], adds an item each time.
 func FuzzApplyOverlay(f *testing.F) {
-	sections, names := cases(f, "overlay.txtar")
-	for _, name := range names {
-		f.Add(sections[name]["live"], sections[name]["overlay"])
+	for _, c := range conformance.ReadPatchCases(f, "testdata/overlay.txtar") {
+		f.Add(c.Parts["live"], c.Parts["overlay"])
 	}
 	f.Fuzz(func(t *testing.T, liveText, patchText string) {
 		live, patch := mapping(liveText), mapping(patchText)
@@ -178,7 +135,7 @@ func FuzzApplyOverlay(f *testing.F) {
 			t.Fatal("what was handed in was modified")
 		}
 		if err != nil {
-			if err.Error() == "" || !same(got, live) {
+			if err.Error() == "" || !diff.Shared(got, live) {
 				t.Fatalf("error %q with another object", err)
 			}
 			return
@@ -198,20 +155,19 @@ func FuzzApplyOverlay(f *testing.F) {
 // FuzzPatches holds that patches never panic, modify nothing that they were given,
 // and leave the object alone where they fail.
 func FuzzPatches(f *testing.F) {
-	sections, names := cases(f, "patches.txtar")
-	for _, name := range names {
-		f.Add(sections[name]["live"], sections[name]["patches"])
+	for _, c := range conformance.ReadPatchCases(f, "testdata/patches.txtar") {
+		f.Add(c.Parts["live"], c.Parts["patches"])
 	}
 	f.Fuzz(func(t *testing.T, liveText, patchesText string) {
 		live := mapping(liveText)
-		list, _ := mapping("patches:\n" + patchesText)["patches"].([]any)
+		list := patchesIn(patchesText)
 		before := []any{runtime.DeepCopyJSON(live), runtime.DeepCopyJSONValue(list)}
 		patches, err := legacy.ParsePatches(list)
 		got, failed := patches.Apply(live, engine.NewReasons(func(any) bool { return false }))
 		if !reflect.DeepEqual(before, []any{live, list}) {
 			t.Fatal("what was handed in was modified")
 		}
-		if failed != nil && !same(got, live) {
+		if failed != nil && !diff.Shared(got, live) {
 			t.Fatalf("error %q with another object", failed)
 		}
 		for _, err := range []error{err, failed} {
@@ -222,17 +178,9 @@ func FuzzPatches(f *testing.F) {
 	})
 }
 
-func decode(t testing.TB, text string) any {
-	t.Helper()
-	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var v any
-	if err := utiljson.Unmarshal(raw, &v); err != nil {
-		t.Fatal(err)
-	}
-	return v
+func patchesIn(text string) []any {
+	list, _ := mapping("patches:\n" + text)["patches"].([]any)
+	return list
 }
 
 func mapping(text string) map[string]any {
@@ -245,8 +193,4 @@ func mapping(text string) map[string]any {
 		return map[string]any{"text": text}
 	}
 	return m
-}
-
-func same(a, b map[string]any) bool {
-	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -17,37 +16,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
 )
 
-// cases are the sections of testdata/apply.txtar by case, and their order.
-func cases(t testing.TB) (map[string]map[string]string, []string) {
-	t.Helper()
-	archive, err := txtar.ParseFile("testdata/apply.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sections, names := map[string]map[string]string{}, []string(nil)
-	for _, f := range archive.Files {
-		name, part, _ := strings.Cut(f.Name, "/")
-		if sections[name] == nil {
-			sections[name] = map[string]string{}
-			names = append(names, name)
-		}
-		sections[name][part] = string(f.Data)
-	}
-	for _, name := range names {
-		if _, ok := sections[name]["live"]; !ok {
-			sections[name]["live"] = sections["default"]["live"]
-		}
-	}
-	return sections, names[1:]
-}
-
 func TestApply(t *testing.T) {
-	sections, names := cases(t)
-	for _, name := range names {
-		t.Run(name, func(t *testing.T) { testApply(t, sections[name]) })
+	for _, c := range conformance.ReadPatchCases(t, "testdata/apply.txtar") {
+		t.Run(c.Name, func(t *testing.T) { testApply(t, c) })
 	}
 }
 
@@ -60,44 +36,31 @@ func apply(live, patch map[string]any, s engine.Schema, why *engine.Reasons) (ma
 	return compiled.Apply(live, s, why)
 }
 
-func testApply(t *testing.T, c map[string]string) {
-	live, patch := object(t, c["live"]), object(t, c["patch"])
-	liveBefore, patchBefore := runtime.DeepCopyJSON(live), runtime.DeepCopyJSON(patch)
-	got, warnings, err := apply(live, patch, schemaOf(t, live), nil)
-	if diff := cmp.Diff(liveBefore, live); diff != "" {
-		t.Errorf("the live object was modified:\n%s", diff)
-	}
-	if diff := cmp.Diff(patchBefore, patch); diff != "" {
+func testApply(t *testing.T, c conformance.PatchCase) {
+	patch := object(t, c.Parts["patch"])
+	before := runtime.DeepCopyJSON(patch)
+	var warnings []engine.Warning
+	var s engine.Schema
+	got, err := c.Check(t, func(live map[string]any) (out map[string]any, err error) {
+		s = schemaOf(t, live)
+		out, warnings, err = apply(live, patch, s, nil)
+		return out, err
+	})
+	if diff := cmp.Diff(before, patch); diff != "" {
 		t.Errorf("the patch was modified:\n%s", diff)
 	}
-	if path, skips := c["skipped"]; skips {
+	if path, skips := c.Parts["skipped"]; skips {
 		var failed *strategicmerge.ConditionError
 		if !errors.As(err, &failed) || failed.Path != strings.TrimSpace(path) || failed.Error() == "" {
 			t.Fatalf("error %v, want a condition on %s", err, path)
 		}
-		return
-	}
-	if want, fails := c["error"]; fails {
-		if err == nil || !strings.Contains(err.Error(), strings.TrimSpace(want)) {
-			t.Fatalf("error %v, want %s", err, want)
-		}
-		return
 	}
 	if err != nil {
-		t.Fatal(err)
+		return
 	}
-	want := live
-	if _, unchanged := c["unchanged"]; !unchanged {
-		want = object(t, c["want"])
-	} else if !same(got, live) {
-		t.Error("nothing changed, but the object is another one")
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	checkWarnings(t, c["warning"], warnings)
-	again, _, err := apply(got, patch, schemaOf(t, live), nil)
-	if _, changes := c["again"]; !changes && (err != nil || !same(again, got)) {
+	checkWarnings(t, c.Parts["warning"], warnings)
+	again, _, err := apply(got, patch, s, nil)
+	if _, changes := c.Parts["again"]; !changes && (err != nil || !diff.Shared(again, got)) {
 		t.Errorf("the patch changes its own result: %v\n%s", err, cmp.Diff(got, again))
 	}
 }
@@ -118,16 +81,7 @@ func checkWarnings(t *testing.T, want string, got []engine.Warning) {
 	t.Errorf("warnings %q, want one with %q", got, want)
 }
 
-func same(a, b map[string]any) bool { return fmt.Sprintf("%p", a) == fmt.Sprintf("%p", b) }
-
-func object(t testing.TB, text string) map[string]any {
-	t.Helper()
-	out, err := decode(text)
-	if err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	return out
-}
+func object(t testing.TB, text string) map[string]any { return conformance.ReadMap(t, text) }
 
 func decode(text string) (map[string]any, error) {
 	raw, err := yaml.YAMLToJSON([]byte(text))
@@ -158,11 +112,11 @@ func TestApplySharesUntouched(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !same(got["metadata"].(map[string]any), live["metadata"].(map[string]any)) {
+	if !diff.Shared(got["metadata"].(map[string]any), live["metadata"].(map[string]any)) {
 		t.Error("metadata was not touched, but is a copy")
 	}
 	containers := func(o map[string]any) []any { return o["spec"].(map[string]any)["containers"].([]any) }
-	if !same(containers(got)[1].(map[string]any), containers(live)[1].(map[string]any)) {
+	if !diff.Shared(containers(got)[1].(map[string]any), containers(live)[1].(map[string]any)) {
 		t.Error("the second container was not touched, but is a copy")
 	}
 }
@@ -237,9 +191,8 @@ func TestApplyEmptySchema(t *testing.T) {
 }
 
 func FuzzApply(f *testing.F) {
-	sections, names := cases(f)
-	for _, name := range names {
-		f.Add(sections[name]["live"], sections[name]["patch"])
+	for _, c := range conformance.ReadPatchCases(f, "testdata/apply.txtar") {
+		f.Add(c.Parts["live"], c.Parts["patch"])
 	}
 	f.Fuzz(func(t *testing.T, liveText, patchText string) {
 		live, err := decode(liveText)
@@ -262,7 +215,7 @@ func FuzzApply(f *testing.F) {
 			return // a patch may well make its own conditions fail, or hold
 		}
 		again, _, err := apply(got, patch, schemaOf(t, live), nil)
-		if err != nil || !same(again, got) {
+		if err != nil || !diff.Shared(again, got) {
 			t.Fatalf("the patch changes its own result: %v\n%s", err, cmp.Diff(got, again))
 		}
 	})
