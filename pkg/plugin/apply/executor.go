@@ -49,7 +49,7 @@ type Executor struct {
 	// Report is called with the result of each object, one after the other.
 	Report func(*Result) error
 	// Access is asked whether the user may write, and Mapper for the resources.
-	Access engine.RawReader
+	Access engine.Authorizer
 	Mapper meta.RESTMapper
 	// Journal opens the journal before the first write; nil keeps none.
 	Journal func() (*journal.Writer, error)

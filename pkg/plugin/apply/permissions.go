@@ -3,14 +3,11 @@ package apply
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 
-	authorization "k8s.io/api/authorization/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // writeVerb is the verb of every write of this program.
@@ -45,17 +42,12 @@ type MissingPermission struct {
 	Names []string
 }
 
-// Asker sends requests to the server's own API.
-type Asker interface {
-	Raw(ctx context.Context, method, path string, body []byte) ([]byte, error)
-}
-
 // MissingPermissions asks for every resource in all namespaces, then in each, and then
 // for each object, since a role may name its objects; each step only where the answer
 // before was no. The result is in order of resource and namespace. The error is that
 // of a request.
-func MissingPermissions(ctx context.Context, a Asker, needs []RequiredPermission, workers int) ([]MissingPermission, error) {
-	c := permissionChecker{asker: a, workers: workers}
+func MissingPermissions(ctx context.Context, a engine.Authorizer, needs []RequiredPermission, workers int) ([]MissingPermission, error) {
+	c := permissionChecker{access: a, workers: workers}
 	byResource := map[Resource][]RequiredPermission{}
 	for _, n := range needs {
 		byResource[n.Resource] = append(byResource[n.Resource], n)
@@ -73,7 +65,7 @@ func MissingPermissions(ctx context.Context, a Asker, needs []RequiredPermission
 
 // permissionChecker asks with a number of workers.
 type permissionChecker struct {
-	asker   Asker
+	access  engine.Authorizer
 	workers int
 }
 
@@ -126,26 +118,9 @@ func (c *permissionChecker) denied(ctx context.Context, n int, need func(i int) 
 	return denied, err
 }
 
-// accessReviewPath is where the server is asked about the current user.
-const accessReviewPath = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-
 func (c *permissionChecker) allowed(ctx context.Context, n RequiredPermission) (bool, error) {
-	review := authorization.SelfSubjectAccessReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: authorization.SchemeGroupVersion.String(), Kind: "SelfSubjectAccessReview"},
-		Spec: authorization.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorization.ResourceAttributes{
-			Verb: writeVerb, Group: n.Group, Resource: n.Resource.Resource, Subresource: n.Subresource, Namespace: n.Namespace, Name: n.Name,
-		}},
-	}
-	body, err := json.Marshal(review)
-	if err != nil {
-		return false, err
-	}
-	answer, err := c.asker.Raw(ctx, http.MethodPost, accessReviewPath, body)
-	if err != nil {
-		return false, err
-	}
-	if err := json.Unmarshal(answer, &review); err != nil {
-		return false, fmt.Errorf("the server's answer: %w", err)
-	}
-	return review.Status.Allowed, nil
+	decision, err := c.access.Authorize(ctx, engine.AccessRequest{
+		Verb: writeVerb, Group: n.Group, Resource: n.Resource.Resource, Subresource: n.Subresource, Namespace: n.Namespace, Name: n.Name,
+	})
+	return decision.Allowed, err
 }

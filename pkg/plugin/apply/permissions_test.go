@@ -2,7 +2,6 @@ package apply_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	authorization "k8s.io/api/authorization/v1"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 )
 
@@ -25,25 +24,18 @@ type authorizer struct {
 	asked []string
 }
 
-func (a *authorizer) Raw(_ context.Context, method, path string, body []byte) ([]byte, error) {
-	var review authorization.SelfSubjectAccessReview
-	if err := json.Unmarshal(body, &review); err != nil {
-		return nil, err
+func (a *authorizer) Authorize(_ context.Context, r engine.AccessRequest) (engine.AccessDecision, error) {
+	if r.Verb != "patch" || !r.User.Empty() {
+		return engine.AccessDecision{}, fmt.Errorf("asked about %+v", r)
 	}
-	if method != "POST" || path != "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" || review.Spec.ResourceAttributes.Verb != "patch" {
-		return nil, fmt.Errorf("%s %s %+v", method, path, review.Spec)
-	}
-	r := review.Spec.ResourceAttributes
 	question := fmt.Sprintf("%s %s %s", apply.Resource{Group: r.Group, Resource: r.Resource, Subresource: r.Subresource}, r.Namespace, r.Name)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.asked = append(a.asked, question)
-	review.Status.Allowed = slices.Contains(a.allowed, question)
-	answer, err := json.Marshal(review)
-	if len(a.asked) > a.answers {
-		err = errors.Join(err, a.fail)
+	if len(a.asked) > a.answers && a.fail != nil {
+		return engine.AccessDecision{}, a.fail
 	}
-	return answer, err
+	return engine.AccessDecision{Allowed: slices.Contains(a.allowed, question)}, nil
 }
 
 var (

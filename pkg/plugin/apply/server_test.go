@@ -3,7 +3,6 @@ package apply_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -11,7 +10,6 @@ import (
 	"testing"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
-	authorization "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -93,13 +91,7 @@ func (s *server) Patch(_ context.Context, key engine.ObjectKey, p cluster.Patch)
 	return answer.DeepCopy(), nil
 }
 
-// Raw answers whether the user may patch.
-func (s *server) Raw(_ context.Context, method, path string, body []byte) ([]byte, error) {
-	var review authorization.SelfSubjectAccessReview
-	if err := json.Unmarshal(body, &review); err != nil || method != http.MethodPost {
-		return nil, fmt.Errorf("%s %s: %w", method, path, err)
-	}
-	name := review.Spec.ResourceAttributes.Name
-	review.Status.Allowed = len(s.forbids) == 0 || (name != "" && !slices.Contains(s.forbids, name))
-	return json.Marshal(review)
+// Authorize answers whether the user may patch.
+func (s *server) Authorize(_ context.Context, r engine.AccessRequest) (engine.AccessDecision, error) {
+	return engine.AccessDecision{Allowed: len(s.forbids) == 0 || (r.Name != "" && !slices.Contains(s.forbids, r.Name))}, nil
 }

@@ -32,10 +32,10 @@ var _ engine.Authorizer = (*Authorizer)(nil)
 func NewAuthorizer(server engine.RawReader) *Authorizer { return &Authorizer{server: server} }
 
 // ForbiddenError reports that the user of this run may not ask. It does not answer the
-// question of the policy.
+// question.
 type ForbiddenError struct {
 	Resource string // what may not be created: "subjectaccessreviews"
-	User     string // whom the policy asks about; empty for the user of this run
+	User     string // who is asked about; empty for the user of this run
 	Err      error  // the server's refusal
 }
 
@@ -45,7 +45,7 @@ func (e *ForbiddenError) Error() string {
 	if e.User != "" {
 		whom = fmt.Sprintf("user %q", e.User)
 	}
-	return fmt.Sprintf("the policy asks what %s may do, which needs the permission to create %s.%s: %v",
+	return fmt.Sprintf("asking what %s may do needs the permission to create %s.%s: %v",
 		whom, e.Resource, authorizationv1.GroupName, e.Err)
 }
 

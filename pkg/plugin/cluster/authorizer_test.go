@@ -105,7 +105,7 @@ func TestAuthorizeForbidden(t *testing.T) {
 		if !errors.As(err, &forbidden) || forbidden.Resource != "subjectaccessreviews" || forbidden.User != "jane" || !apierrors.IsForbidden(err) {
 			t.Fatalf("got %v", err)
 		}
-		const want = `the policy asks what user "jane" may do, which needs the permission to create subjectaccessreviews.authorization.k8s.io: `
+		const want = `asking what user "jane" may do needs the permission to create subjectaccessreviews.authorization.k8s.io: `
 		if !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %q", err)
 		}
