@@ -63,8 +63,3 @@ func (w *Writer) LookUp(ctx context.Context, p PendingWrite) (WriteOutcome, *uns
 	}
 	return WriteContradicted, live, nil
 }
-
-// contradiction is the error for WriteContradicted.
-func contradiction(t diff.Partial, live *unstructured.Unstructured) error {
-	return &DriftError{Fields: t.Drift(live.Object)}
-}

@@ -70,8 +70,8 @@ func written(j *journal.Journal) int {
 }
 
 // remaining returns what is still to be done of an entry, if anything.
-func remaining(e *journal.Entry, mark int) (recordedEntry, bool) {
-	out := recordedEntry{Entry: e.Entry, journalIndex: mark}
+func remaining(e *journal.Entry, index int) (recordedEntry, bool) {
+	out := recordedEntry{Entry: e.Entry, journalIndex: index}
 	switch e.Status() {
 	case journal.Done, journal.Failed:
 		return out, false
@@ -133,6 +133,7 @@ func (e *recordedEntry) task(now *evaluatedTask, masker *redact.Masker) *Task {
 	if now == nil {
 		now = &evaluatedTask{}
 	}
+	now.incomplete = e.Incomplete()
 	t := &now.Task
 	t.Key, t.JournalIndex, t.Pending, t.Entry = e.Object, e.journalIndex, e.pending, e.Entry
 	planned := e.Change()
@@ -143,7 +144,6 @@ func (e *recordedEntry) task(now *evaluatedTask, masker *redact.Masker) *Task {
 	t.Want = func(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		c := &engine.Change{Subject: t.Key, Before: live, After: live}
 		if now.run != nil {
-			now.Key, now.incomplete = t.Key, e.Incomplete()
 			var err error
 			if c, err = now.again(ctx, live); err != nil {
 				return nil, err
@@ -153,7 +153,7 @@ func (e *recordedEntry) task(now *evaluatedTask, masker *redact.Masker) *Task {
 			return live, nil
 		}
 		planned := e.Entry
-		if t.OnlyStatus() {
+		if t.onlyStatus {
 			planned = planned.StatusPart()
 		}
 		if drift := planned.Drift(c, masker); drift != nil {

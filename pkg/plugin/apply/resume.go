@@ -54,7 +54,7 @@ func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
 	case WriteReplaced:
 		r.Outcome = Replaced
 	case WriteContradicted:
-		r.Outcome, r.Err = Drifted, &ObjectError{Key: t.Key, Err: contradiction(t.Pending.Partial, live)}
+		r.because(Drifted, &DriftError{Fields: t.Pending.Drift(live.Object)})
 		j.Failed, j.Error = true, r.Err.Error()
 	default:
 		return nil, nil

@@ -30,9 +30,5 @@ type Task struct {
 
 	verified   *Verified
 	reported   bool
-	onlyStatus bool
+	onlyStatus bool // the pending write of the object itself was stored: the part for /status is left
 }
-
-// OnlyStatus reports whether only the part for /status is left: the pending write of
-// the object itself was stored.
-func (t *Task) OnlyStatus() bool { return t.onlyStatus }

@@ -1,10 +1,13 @@
 package apply
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
@@ -32,10 +35,10 @@ type Verified struct {
 func (v *Verified) Status() *Verified { return v.status }
 
 // SetJournalIndex sets the index of the change and of its part for /status.
-func (v *Verified) SetJournalIndex(mark int) {
-	v.JournalIndex = mark
+func (v *Verified) SetJournalIndex(index int) {
+	v.JournalIndex = index
 	if v.status != nil {
-		v.status.JournalIndex = mark
+		v.status.JournalIndex = index
 	}
 }
 
@@ -105,6 +108,13 @@ func touchedBy(in request.Input, r request.Request) diff.Partial {
 		return diff.Partial{}
 	}
 	return diff.Between(in.Live, r.Want, typeOf(in.Live, in.Types))
+}
+
+// sameFields reports whether two changes touch the same fields.
+func sameFields(a, b diff.Partial) bool {
+	return slices.EqualFunc(a.Fields, b.Fields, func(x, y engine.FieldChange) bool {
+		return x.Kind == y.Kind && x.Path.Equals(y.Path)
+	})
 }
 
 // typeOf returns how the server reads the object's lists, if it publishes that.
