@@ -7,7 +7,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
@@ -42,45 +41,53 @@ func (r *Reversal) release(ctx context.Context) error {
 		})
 }
 
-// releaseOne repeats all of it: what is left to give up is read again each time.
+// releaseOne begins again if another client was faster, or if the answer to the write was
+// lost: what is left to give up is read each time. The Server repeats all else.
 func (r *Reversal) releaseOne(ctx context.Context, key engine.ObjectKey) error {
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		return cluster.Retry(ctx, r.Executor.Writer.Retry, func() error { return r.tryRelease(ctx, key) })
-	})
+	for attempts := cluster.NewAttempts(r.Executor.Writer.Retry); ; {
+		sent, err := r.tryRelease(ctx, key)
+		if !apierrors.IsConflict(err) && (!sent || !cluster.Uncertain(ctx, err)) {
+			return err
+		}
+		if err := attempts.Wait(ctx, err); err != nil {
+			return err
+		}
+	}
 }
 
 // errWouldChange keeps an element that no one else owns from being removed.
 var errWouldChange = errors.New("giving them up would change the object")
 
-// tryRelease sends nothing unless the server would leave the object as it is.
-func (r *Reversal) tryRelease(ctx context.Context, key engine.ObjectKey) error {
+// tryRelease sends nothing unless the server would leave the object as it is. Sent reports
+// whether the error is that of the write.
+func (r *Reversal) tryRelease(ctx context.Context, key engine.ObjectKey) (sent bool, _ error) {
 	server := r.Executor.Writer.Server
 	live, err := server.Get(ctx, key)
 	if apierrors.IsNotFound(err) || (err == nil && key.UID != "" && key.UID != live.GetUID()) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	schemas, err := server.Types(ctx, live.GroupVersionKind(), false)
 	if err != nil {
-		return err
+		return false, err
 	}
 	body, err := withoutKeys(live, r.Journal.Header.FieldManager, schemas)
 	if err != nil || body == nil {
-		return err
+		return false, err
 	}
 	p := cluster.Patch{
 		Type: types.ApplyPatchType, Body: body, FieldManager: r.Journal.Header.FieldManager, Force: true, DryRun: true,
 	}
 	answer, err := server.Patch(ctx, key, p)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if changed, err := request.Drift(live, answer); err != nil || len(changed) > 0 {
-		return errors.Join(err, errWouldChange)
+		return false, errors.Join(err, errWouldChange)
 	}
 	p.DryRun = false
 	_, err = server.Patch(ctx, key, p)
-	return err
+	return true, err
 }

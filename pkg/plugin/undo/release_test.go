@@ -1,0 +1,92 @@
+package undo
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+)
+
+// flaky holds a Deployment in which a run owns nothing but the key of a container. It
+// answers with errors before it answers.
+type flaky struct {
+	reads, writes []error
+	read, written int
+}
+
+func (f *flaky) Get(context.Context, engine.ObjectKey) (*unstructured.Unstructured, error) {
+	f.read++
+	u := &unstructured.Unstructured{}
+	err := yaml.Unmarshal([]byte(`{apiVersion: apps/v1, kind: Deployment,
+  metadata: {name: web, namespace: shop, uid: u, resourceVersion: "7", managedFields: [{manager: run, operation: Apply, apiVersion: apps/v1,
+    fieldsV1: {"f:spec": {"f:template": {"f:spec": {"f:containers": {'k:{"name":"app"}': {".": {}, "f:name": {}}}}}}}}]},
+  spec: {template: {spec: {containers: [{name: app, image: a}]}}}}`), &u.Object)
+	return u, errors.Join(err, pop(&f.reads))
+}
+
+func (f *flaky) Patch(ctx context.Context, key engine.ObjectKey, p cluster.Patch) (*unstructured.Unstructured, error) {
+	if !p.DryRun {
+		f.written++
+		return nil, pop(&f.writes)
+	}
+	answer, err := (&flaky{}).Get(ctx, key)
+	return answer, err
+}
+
+func (*flaky) Types(context.Context, schema.GroupVersionKind, bool) (managedfields.TypeConverter, error) {
+	return applyconfigurations.NewTypeConverter(scheme.Scheme), nil
+}
+
+func pop(errs *[]error) error {
+	if len(*errs) == 0 {
+		return nil
+	}
+	err := (*errs)[0]
+	*errs = (*errs)[1:]
+	return err
+}
+
+// What the Server has repeated for long enough is not repeated here: an undo would wait
+// for a server that is gone once more for each object.
+func TestReleaseBeginsAgainOnlyAfterItsOwnWrite(t *testing.T) {
+	gone := apierrors.NewServiceUnavailable("gone")
+	busy := apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", nil)
+	for name, c := range map[string]struct {
+		reads, writes []error
+		read, written int
+		want          error
+	}{
+		"an answer":                {nil, nil, 1, 1, nil},
+		"an answer that is lost":   {nil, []error{gone}, 2, 2, nil},
+		"another client":           {nil, []error{busy, busy}, 3, 3, nil},
+		"a refusal":                {nil, []error{apierrors.NewBadRequest("no")}, 1, 1, apierrors.NewBadRequest("no")},
+		"a read without an answer": {[]error{gone}, nil, 1, 0, gone},
+		"no end":                   {nil, []error{gone, gone, gone, gone}, 3, 3, gone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &flaky{reads: c.reads, writes: c.writes}
+			r := Reversal{
+				Journal:  &journal.Journal{Header: journal.Header{FieldManager: "run"}},
+				Executor: &apply.Executor{Writer: &apply.Writer{Server: s, Retry: wait.Backoff{Steps: 3}}, ErrOut: io.Discard},
+			}
+			err := r.releaseOne(t.Context(), engine.ObjectKey{Namespace: "shop", Name: "web"})
+			if s.read != c.read || s.written != c.written || (err == nil) != (c.want == nil) {
+				t.Errorf("%d reads, %d writes, %v", s.read, s.written, err)
+			}
+		})
+	}
+}
