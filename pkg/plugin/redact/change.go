@@ -25,12 +25,6 @@ func Listed(c *engine.Change, reasons bool) bool {
 	return false
 }
 
-// LearnChange has the masker learn the values of both states of an object.
-func LearnChange(m *Masker, c *engine.Change) {
-	m.Learn(c.Before)
-	m.Learn(c.After)
-}
-
 // States returns both states of an object, trimmed and masked.
 func States(m *Masker, c *engine.Change, d Detail) (before, after *unstructured.Unstructured) {
 	return m.Pair(Trim(c.Before, c.Fields, d), Trim(c.After, c.Fields, d))

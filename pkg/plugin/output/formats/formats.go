@@ -73,6 +73,14 @@ func NewPreview(format string, o output.Options) (output.Printer, error) {
 		return nil, err
 	}
 	settle(&o)
+	p, err := newPreview(format, o)
+	if err != nil {
+		return nil, err
+	}
+	return learning{p, o.Masker}, nil
+}
+
+func newPreview(format string, o output.Options) (output.Printer, error) {
 	if t := templateOf(format); t != nil {
 		return t.printer(format, o)
 	}
@@ -120,6 +128,10 @@ func NewWrites(format string, o output.Options, r *Reports, errOut io.Writer) (o
 	if err != nil {
 		return nil, err
 	}
+	if err := checkQuery(format, &o); err != nil {
+		return nil, err
+	}
+	settle(&o)
 	writes, err := newWritten(format, o)
 	if err != nil {
 		return nil, err
@@ -127,15 +139,11 @@ func NewWrites(format string, o output.Options, r *Reports, errOut io.Writer) (o
 	if r.Instead() {
 		writes = output.Tee() // shows nothing
 	}
-	return &phases{preview: preview, writes: writes}, nil
+	return &phases{preview: preview, writes: learning{writes, o.Masker}}, nil
 }
 
 // newWritten returns the printer of what was written.
 func newWritten(format string, o output.Options) (output.Printer, error) {
-	if err := checkQuery(format, &o); err != nil {
-		return nil, err
-	}
-	settle(&o)
 	switch format {
 	case Diff, Summary:
 		return human.NewWrites(o), nil
@@ -180,5 +188,31 @@ func settle(o *output.Options) {
 		o.Masker = nil
 	case o.Masker == nil:
 		o.Masker = &redact.Masker{}
+	}
+}
+
+// learning is a printer whose masker learns the values of a Secret before it is shown.
+type learning struct {
+	output.Printer
+	masker *redact.Masker
+}
+
+// Print implements output.Printer.
+func (l learning) Print(e output.Event) error {
+	learn(l.masker, e)
+	return l.Printer.Print(e)
+}
+
+// Flush implements output.Flusher.
+func (l learning) Flush() error { return output.Flush(l.Printer) }
+
+func learn(m *redact.Masker, e output.Event) {
+	switch e := e.(type) {
+	case output.Evaluated:
+		m.Learn(e.Before)
+		m.Learn(e.After)
+	case output.Written:
+		m.Learn(e.Before)
+		m.Learn(e.After)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/markdown"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/policyreport"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/sarif"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // reportPrinter is the printer of a report.
@@ -104,6 +105,7 @@ type ReportOptions struct {
 // Reports is the printer of the reports of a run. The zero value writes none.
 type Reports struct {
 	reports []*reportFile
+	masker  *redact.Masker
 	writes  bool
 	instead bool
 }
@@ -121,7 +123,7 @@ type reportFile struct {
 func OpenReports(named []string, o ReportOptions) (*Reports, error) {
 	settle(&o.Options)
 	o.Color, o.Query, o.Comparer = false, "", nil
-	out := &Reports{writes: o.Writes}
+	out := &Reports{masker: o.Masker, writes: o.Writes}
 	seen := map[string]bool{}
 	for _, text := range named {
 		name, path, _ := strings.Cut(text, "=")
@@ -181,6 +183,7 @@ func (r *Reports) Beside(p output.Printer) output.Printer {
 // Print adds an event to the reports. An error ends a run that writes nothing; in one
 // that writes, Close returns it.
 func (r *Reports) Print(e output.Event) error {
+	learn(r.masker, e)
 	_, isSummary := e.(output.Summary)
 	var errs []error
 	for _, f := range r.reports {

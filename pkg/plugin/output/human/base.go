@@ -50,7 +50,6 @@ func (h *base) write(b *page) error {
 
 // begin counts an object for the summary at the end.
 func (h *base) begin(c *engine.Change) {
-	redact.LearnChange(h.Masker, c)
 	remarked := len(c.Impacts) > 0
 	for i := range c.Steps {
 		s := &c.Steps[i]

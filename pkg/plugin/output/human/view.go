@@ -4,7 +4,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // View shows single objects as the diff format does, for reports that lay them out in
@@ -22,13 +21,11 @@ func NewView(o output.Options) *View {
 // Likeness returns a value that is equal for objects of a kind that change alike and
 // are shown in the same words.
 func (v *View) Likeness(c *engine.Change, words []byte) [32]byte {
-	redact.LearnChange(v.base.Masker, c)
 	return v.base.likeness(c, words)
 }
 
 // Unified returns the unified diff of an object's two states, escaped and masked. It is
 // empty if they are the same text.
 func (v *View) Unified(c *engine.Change) (string, error) {
-	redact.LearnChange(v.base.Masker, c)
 	return v.differ.Unified(c, nil)
 }

@@ -38,8 +38,6 @@ func (p *Writes) Print(e output.Event) error {
 	if !ok {
 		return nil
 	}
-	p.Masker.Learn(w.Before)
-	p.Masker.Learn(w.After)
 	p.counts[w.Outcome]++
 	if p.DryRun == "" {
 		p.rows = append(p.rows, rowsOf(w)...)

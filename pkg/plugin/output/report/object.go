@@ -50,8 +50,6 @@ func escapedSummary(s evaluation.Summary) evaluation.Summary {
 // Describe returns an object with a finding of each rule that matched it, in the order
 // in which the rules ran first. A nil Masker shows everything.
 func Describe(c *engine.Change, m *redact.Masker) Object {
-	m.Learn(c.Before)
-	m.Learn(c.After)
 	d := describer{change: c, masker: m, places: map[engine.RuleRef]int{}}
 	for i := range c.Steps {
 		d.step(&c.Steps[i])

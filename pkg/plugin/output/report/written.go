@@ -11,8 +11,6 @@ import (
 // DescribeWritten returns the outcome of an object that was to be written as a finding
 // of each of the rules that make the change. A nil Masker shows everything.
 func DescribeWritten(w output.Written, m *redact.Masker) Object {
-	m.Learn(w.Before)
-	m.Learn(w.After)
 	text := func(s string) string { return redact.EscapeLine(m.Text(s)) }
 	came := Finding{Verdict: verdictOf(w), Outcome: string(w.Outcome), Message: text(w.Sentence())}
 	if w.Err == nil && w.Status != nil && w.Status.Err != nil {

@@ -107,7 +107,6 @@ func (p *Columns) Print(e output.Event) error {
 }
 
 func (p *Columns) change(c *engine.Change) error {
-	redact.LearnChange(p.Masker, c)
 	if !redact.Listed(c, p.Explain) {
 		return nil
 	}

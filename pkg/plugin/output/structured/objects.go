@@ -64,7 +64,6 @@ func (p *Manifests) Print(e output.Event) error {
 	if !ok {
 		return nil
 	}
-	redact.LearnChange(p.Masker, c.Change)
 	if !c.Changed() || c.After == nil {
 		return nil
 	}
@@ -109,7 +108,6 @@ func (p *Patches) Print(e output.Event) error {
 	if !ok {
 		return nil
 	}
-	redact.LearnChange(p.Masker, c.Change)
 	if !c.Changed() {
 		return nil
 	}

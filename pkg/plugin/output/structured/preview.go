@@ -85,7 +85,6 @@ func (p *Report) Print(e output.Event) error {
 }
 
 func (p *Report) add(c *engine.Change) error {
-	redact.LearnChange(p.Masker, c)
 	if !redact.Listed(c, p.Explain) {
 		return nil
 	}

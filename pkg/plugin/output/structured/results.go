@@ -57,8 +57,6 @@ func (p *Results) Print(e output.Event) error {
 	if !ok {
 		return nil
 	}
-	p.Masker.Learn(w.Before)
-	p.Masker.Learn(w.After)
 	p.summary.Outcomes[w.Outcome]++
 	p.conflicts.Add(w)
 	return p.report.Add(p.result(w))
