@@ -3,6 +3,7 @@ package formats_test
 import (
 	"bytes"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -54,16 +55,59 @@ func TestTeeClose(t *testing.T) {
 
 // A run that breaks off has shown what it saw.
 func TestFlush(t *testing.T) {
-	var out bytes.Buffer
-	p := output.Tee(newPrinter(t, formats.Name, output.Options{Out: &bytes.Buffer{}}), newPrinter(t, formats.Diff, output.Options{Out: &out}))
+	for format, want := range map[string]string{
+		formats.Diff:    "~ Pod shop/web  (4 fields)\n",
+		formats.Summary: "~ Pod shop/web  4 fields",
+		formats.Table:   "NAMESPACE   NAME",
+		"custom-columns=NAME:.object.name,K:.object.kind": "NAME   K\nweb    Pod\n",
+	} {
+		var out bytes.Buffer
+		p := output.Tee(newPrinter(t, formats.Name, output.Options{Out: &bytes.Buffer{}}), newPrinter(t, format, output.Options{Out: &out}))
+		if err := p.Print(outputtest.Evaluated(podChange("web", "x"))); err != nil {
+			t.Fatal(err)
+		}
+		if out.Len() > 0 {
+			t.Fatalf("-o %s: shown at once: %q", format, out.String())
+		}
+		if err := output.Flush(p); err != nil || !strings.HasPrefix(out.String(), want) {
+			t.Errorf("-o %s: got %v and %q", format, err, out.String())
+		}
+	}
+}
+
+// Rows are not held until the end of a run, however many there are.
+func TestRowsAreBounded(t *testing.T) {
+	for _, format := range []string{formats.Table, "custom-columns=NAME:.object.name,K:.object.kind"} {
+		var out bytes.Buffer
+		p := newPrinter(t, format, output.Options{Out: &out})
+		c := podChange("web", "x")
+		for range 1001 {
+			if err := p.Print(outputtest.Evaluated(c)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if out.Len() == 0 {
+			t.Errorf("-o %s: a thousand rows are held back", format)
+		}
+	}
+}
+
+// Reports are whole even if what the run prints fails at its end.
+func TestReportsBesideAFailure(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "comment.md")
+	r, err := formats.OpenReports([]string{"markdown=" + file}, formats.ReportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := r.Beside(newPrinter(t, "go-template={{index .changes 9}}", output.Options{Out: &bytes.Buffer{}}))
 	if err := p.Print(outputtest.Evaluated(podChange("web", "x"))); err != nil {
 		t.Fatal(err)
 	}
-	if out.Len() > 0 {
-		t.Fatalf("shown at once: %q", out.String())
+	if err := outputtest.End(p, evaluation.Summary{Objects: 1, Changed: 1}); err == nil || !strings.Contains(err.Error(), "out of range") {
+		t.Errorf("the template has no failure: %v", err)
 	}
-	if err := output.Flush(p); err != nil || !strings.HasPrefix(out.String(), "~ Pod shop/web  (4 fields)\n") {
-		t.Errorf("got %v and %q", err, out.String())
+	if got := text(t, file); !strings.Contains(got, "1 of 1 objects would change") || !strings.Contains(got, "Pod shop/web") {
+		t.Errorf("got %s", got)
 	}
 }
 

@@ -48,13 +48,16 @@ func (p *Table) Print(e output.Event) error {
 	case output.Evaluated:
 		return p.row(e.Change)
 	case output.Summary:
-		if err := p.rows.Flush(); err != nil {
+		if err := p.Flush(); err != nil {
 			return err
 		}
 		return p.summarize(e.Summary)
 	}
 	return nil
 }
+
+// Flush implements output.Flusher.
+func (p *Table) Flush() error { return p.rows.Flush() }
 
 func (p *Table) row(c *engine.Change) error {
 	p.begin(c)
@@ -78,7 +81,7 @@ func (p *Table) row(c *engine.Change) error {
 		return err
 	}
 	if p.count++; p.count%rowsHeld == 0 {
-		return p.rows.Flush()
+		return p.Flush()
 	}
 	return nil
 }

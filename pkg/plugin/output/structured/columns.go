@@ -23,7 +23,11 @@ type Columns struct {
 	rows    rowWriter
 	columns []customColumn
 	begun   bool
+	count   int
 }
+
+// rowsHeld bounds the rows that are held to line them up.
+const rowsHeld = 1000
 
 // rowWriter lines up the cells of rows.
 type rowWriter interface {
@@ -101,10 +105,13 @@ func (p *Columns) Print(e output.Event) error {
 		if err := p.headers(); err != nil {
 			return err
 		}
-		return p.rows.Flush()
+		return p.Flush()
 	}
 	return nil
 }
+
+// Flush implements output.Flusher.
+func (p *Columns) Flush() error { return p.rows.Flush() }
 
 func (p *Columns) change(c *engine.Change) error {
 	if !redact.Listed(c, p.Explain) {
@@ -124,7 +131,13 @@ func (p *Columns) change(c *engine.Change) error {
 			return fmt.Errorf("%s: column %s: %w", c.Subject, column.header, brief(err))
 		}
 	}
-	return p.row(cells)
+	if err := p.row(cells); err != nil {
+		return err
+	}
+	if p.count++; p.count%rowsHeld == 0 {
+		return p.Flush()
+	}
+	return nil
 }
 
 func (c *customColumn) cell(change map[string]any) (string, error) {
