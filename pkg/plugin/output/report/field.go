@@ -1,12 +1,12 @@
 package report
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
@@ -35,7 +35,8 @@ func (f *Field) String() string {
 }
 
 func fieldOf(c *engine.Change, f *engine.FieldChange, m *redact.Masker) Field {
-	out := Field{Path: redact.EscapeLine(engine.PathString(m.Path(f.Path))), Kind: f.Kind}
+	out := Field{Path: engine.PathString(m.Path(f.Path)), Kind: f.Kind}
+	escape(&out.Path)
 	if out.Path == "" {
 		out.Path = "(the whole object)"
 	}
@@ -54,13 +55,12 @@ const valueLength = 400
 
 // valueText is a value as JSON on one line.
 func valueText(v any) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	text, err := structured.MarshalLine(v)
+	if err != nil {
 		return fmt.Sprintf("(no JSON value: %T)", v)
 	}
-	text := redact.EscapeLine(string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))))
+	text = strings.TrimSuffix(text, "\n")
+	escape(&text)
 	if len(text) <= valueLength {
 		return text
 	}

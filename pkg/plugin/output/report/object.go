@@ -24,18 +24,14 @@ type Object struct {
 }
 
 func newObject(k engine.ObjectKey) Object {
-	id := k.String()
-	for _, s := range []*string{&k.Group, &k.Version, &k.Kind, &k.Subresource, &k.Namespace, &k.Name} {
-		*s = redact.EscapeLine(*s)
-	}
-	k.UID = types.UID(redact.EscapeLine(string(k.UID)))
+	id, uid := k.String(), string(k.UID)
+	escape(&k.Group, &k.Version, &k.Kind, &k.Subresource, &k.Namespace, &k.Name, &uid)
+	k.UID = types.UID(uid)
 	return Object{ID: id, Key: k, Name: k.String()}
 }
 
 func escapedRule(r engine.RuleRef) engine.RuleRef {
-	for _, s := range []*string{&r.Dialect, &r.Policy, &r.Rule, &r.Via, &r.Origin} {
-		*s = redact.EscapeLine(*s)
-	}
+	escape(&r.Dialect, &r.Policy, &r.Rule, &r.Via, &r.Origin)
 	return r
 }
 
@@ -76,7 +72,7 @@ type describer struct {
 	paths    [][]fieldpath.Path // of the fields, by finding
 }
 
-func (d *describer) text(s string) string { return redact.EscapeLine(d.masker.Text(s)) }
+func (d *describer) text(s string) string { return masked(d.masker, s) }
 
 // of is the place of a rule's finding.
 func (d *describer) of(r engine.RuleRef) int {

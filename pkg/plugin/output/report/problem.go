@@ -22,11 +22,12 @@ type Problem struct {
 
 // ProblemOf describes an error. A nil Masker shows everything.
 func ProblemOf(err error, m *redact.Masker) Problem {
-	p := Problem{Where: "kubectl mutate", Text: redact.EscapeLine(m.Text(err.Error()))}
+	p := Problem{Where: "kubectl mutate", Text: m.Text(err.Error())}
 	var broken *engine.CompileError
 	if errors.As(err, &broken) {
-		p.Origin, p.Place = redact.EscapeLine(broken.Origin), PlaceOf(broken.Origin)
-		p.Where = redact.EscapeLine(cmp.Or(strings.TrimSuffix(broken.Policy+", rule "+broken.Rule, ", rule "), p.Where))
+		p.Origin, p.Place = broken.Origin, PlaceOf(broken.Origin)
+		p.Where = cmp.Or(strings.TrimSuffix(broken.Policy+", rule "+broken.Rule, ", rule "), p.Where)
 	}
+	escape(&p.Where, &p.Text, &p.Origin)
 	return p
 }

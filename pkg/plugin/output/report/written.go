@@ -11,8 +11,7 @@ import (
 // DescribeWritten returns the outcome of an object that was to be written as a finding
 // of each of the rules that make the change. A nil Masker shows everything.
 func DescribeWritten(w output.Written, m *redact.Masker) Object {
-	text := func(s string) string { return redact.EscapeLine(m.Text(s)) }
-	came := Finding{Verdict: verdictOf(w), Outcome: string(w.Outcome), Message: text(w.Sentence())}
+	came := Finding{Verdict: verdictOf(w), Outcome: string(w.Outcome), Message: masked(m, w.Sentence())}
 	if w.Err == nil && w.Status != nil && w.Status.Err != nil {
 		came.Outcome = string(w.Status.Outcome)
 	}
@@ -21,7 +20,7 @@ func DescribeWritten(w output.Written, m *redact.Masker) Object {
 	}
 	if w.Err == nil { // which says it all
 		for _, n := range w.Notes() {
-			add(&came.Warnings, text(n))
+			add(&came.Warnings, masked(m, n))
 		}
 	}
 	came.written(w.Result, m)

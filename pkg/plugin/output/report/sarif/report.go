@@ -1,10 +1,8 @@
 package sarif
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/url"
@@ -15,7 +13,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -202,14 +200,11 @@ func (p *Report) write(before string, v any) error {
 	if err := p.begin(); err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	b.WriteString(before)
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	text, err := structured.MarshalLine(v)
+	if err != nil {
 		return fmt.Errorf("writing SARIF: %w", err)
 	}
-	_, err := p.out.Write(redact.EscapeJSON(bytes.TrimSuffix(b.Bytes(), []byte("\n"))))
+	_, err = io.WriteString(p.out, before+strings.TrimSuffix(text, "\n"))
 	return err
 }
 
