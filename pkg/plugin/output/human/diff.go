@@ -23,15 +23,7 @@ func NewDiff(o output.Options) *Diff {
 }
 
 // Print shows an object that would change, or that needs a remark, and the summary.
-func (p *Diff) Print(e output.Event) error {
-	switch e := e.(type) {
-	case output.Evaluated:
-		return p.each(e.Change, p.print)
-	case output.Summary:
-		return p.summarize(e.Summary)
-	}
-	return nil
-}
+func (p *Diff) Print(e output.Event) error { return p.event(e, p.print) }
 
 func (p *Diff) print(c *part) error {
 	notes := p.page()

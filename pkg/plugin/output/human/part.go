@@ -20,6 +20,17 @@ type part struct {
 	others []engine.FieldChange // the differences of other policies
 }
 
+// event prints the parts of a change, or the summary.
+func (h *base) event(e output.Event, print func(*part) error) error {
+	switch e := e.(type) {
+	case output.Evaluated:
+		return h.each(e.Change, print)
+	case output.Summary:
+		return h.summarize(e.Summary)
+	}
+	return nil
+}
+
 // each prints the parts of a change that change something or need a remark.
 func (h *base) each(c *engine.Change, print func(*part) error) error {
 	h.begin(c)

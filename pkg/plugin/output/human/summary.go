@@ -16,15 +16,7 @@ func NewSummary(o output.Options) *Summary { return &Summary{base: newBase(o)} }
 
 // Print shows how many fields of an object would differ, and by which rules, and the
 // summary.
-func (p *Summary) Print(e output.Event) error {
-	switch e := e.(type) {
-	case output.Evaluated:
-		return p.each(e.Change, p.print)
-	case output.Summary:
-		return p.summarize(e.Summary)
-	}
-	return nil
-}
+func (p *Summary) Print(e output.Event) error { return p.event(e, p.print) }
 
 func (p *Summary) print(c *part) error {
 	notes := p.page()
