@@ -12,12 +12,13 @@ import (
 
 // Field is a field that differs. Its texts are masked and escaped.
 type Field struct {
-	Path string
-	Kind engine.ChangeKind
+	Path string            `json:"path"`
+	Kind engine.ChangeKind `json:"kind"`
 	// From and To are the values as JSON, cut where they are long; of a moved
 	// element they are its places. From is empty for an added field and To for a
 	// removed one.
-	From, To string
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
 }
 
 // String returns a line: "~ spec.replicas: 1 -> 2".

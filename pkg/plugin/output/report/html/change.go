@@ -67,23 +67,16 @@ type change struct {
 
 // rule is what one rule does.
 type rule struct {
-	Name     string   `json:"name"`
-	Policy   string   `json:"policy"`
-	Origin   string   `json:"origin,omitempty"`
-	Outcome  string   `json:"outcome"`
-	Broken   bool     `json:"broken,omitempty"`
-	Fields   []field  `json:"fields,omitempty"`
-	More     int      `json:"more,omitempty"` // fields beyond these
-	Reasons  []string `json:"reasons,omitempty"`
-	Notes    []string `json:"notes,omitempty"`
-	Warnings []string `json:"warnings,omitempty"`
-}
-
-type field struct {
-	Path string            `json:"path"`
-	Kind engine.ChangeKind `json:"kind"`
-	From string            `json:"from,omitempty"`
-	To   string            `json:"to,omitempty"`
+	Name     string         `json:"name"`
+	Policy   string         `json:"policy"`
+	Origin   string         `json:"origin,omitempty"`
+	Outcome  string         `json:"outcome"`
+	Broken   bool           `json:"broken,omitempty"`
+	Fields   []report.Field `json:"fields,omitempty"`
+	More     int            `json:"more,omitempty"` // fields beyond these
+	Reasons  []string       `json:"reasons,omitempty"`
+	Notes    []string       `json:"notes,omitempty"`
+	Warnings []string       `json:"warnings,omitempty"`
 }
 
 type warning struct {
@@ -146,9 +139,9 @@ func ruleOf(f *report.Finding) rule {
 		Outcome: f.Outcome, Broken: f.Verdict == report.Error, More: f.Changed - len(f.Fields),
 		Reasons: cutAll(f.Reasons), Notes: cutAll(f.Notes), Warnings: cutAll(f.Warnings),
 	}
-	for i := range f.Fields {
-		at := &f.Fields[i]
-		out.Fields = append(out.Fields, field{Path: cut(at.Path, textLength), Kind: at.Kind, From: at.From, To: at.To})
+	for _, field := range f.Fields {
+		field.Path = cut(field.Path, textLength)
+		out.Fields = append(out.Fields, field)
 	}
 	return out
 }

@@ -1,5 +1,7 @@
 package sarif
 
+import "github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
+
 // The parts of a SARIF log that are written, by section 3 of the standard. What is
 // not required is left out where it is empty.
 
@@ -42,17 +44,10 @@ type result struct {
 }
 
 type resultProperties struct {
-	Outcome  string   `json:"outcome"`
-	Fields   []field  `json:"fields,omitempty"`
-	Notes    []string `json:"notes,omitempty"`
-	Warnings []string `json:"warnings,omitempty"`
-}
-
-type field struct {
-	Path string `json:"path"`
-	Kind string `json:"kind"`
-	From string `json:"from,omitempty"`
-	To   string `json:"to,omitempty"`
+	Outcome  string         `json:"outcome"`
+	Fields   []report.Field `json:"fields,omitempty"`
+	Notes    []string       `json:"notes,omitempty"`
+	Warnings []string       `json:"warnings,omitempty"`
 }
 
 type tool struct {

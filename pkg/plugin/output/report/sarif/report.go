@@ -94,15 +94,10 @@ func (p *Report) result(object *report.Object, f *report.Finding) error {
 		Locations: []location{locationOf(object, f.Place)},
 		// Results of one rule have one line; code scanning distinguishes them by this.
 		PartialFingerprints: map[string]string{"primaryLocationLineHash": fingerprint(id, object.Key)},
-		Properties:          &resultProperties{Outcome: f.Outcome, Notes: f.Notes, Warnings: f.Warnings},
+		Properties:          &resultProperties{Outcome: f.Outcome, Fields: f.Fields, Notes: f.Notes, Warnings: f.Warnings},
 	}
 	if f.Verdict == report.Error {
 		r.Level, p.failed = "error", true
-	}
-	for _, changed := range f.Fields {
-		r.Properties.Fields = append(r.Properties.Fields, field{
-			Path: changed.Path, Kind: string(changed.Kind), From: changed.From, To: changed.To,
-		})
 	}
 	before := ",\n"
 	if p.results == 0 {
