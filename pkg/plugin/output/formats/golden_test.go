@@ -4,16 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"flag"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -98,49 +92,13 @@ func (g *given) changes() []engine.Change {
 
 // TestGolden prints testdata/<format>-<case>.txtar in every way it names.
 func TestGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no cases: %v", err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) { golden(t, file) })
-	}
-}
-
-func golden(t *testing.T, file string) {
-	archive, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "given.yaml" })
-	var g given
-	if err := yaml.UnmarshalStrict(archive.Files[i].Data, &g); err != nil {
-		t.Fatal(err)
-	}
-	for i := range archive.Files {
-		want := &archive.Files[i]
-		format, ok := strings.CutPrefix(want.Name, "want.")
-		if !ok {
-			continue
-		}
-		got := print(t, format, &g)
-		if again := print(t, format, &g); got != again {
-			t.Errorf("%s: not the same bytes twice", format)
-		}
+	outputtest.Golden(t, "testdata/*.txtar", *update, func(t *testing.T, format string, g *given) string {
+		got := print(t, format, g)
 		if strings.ContainsRune(got, '\x1b') {
 			t.Errorf("%s: an escape character", format)
 		}
-		if *update {
-			want.Data = []byte(got)
-		} else if diff := cmp.Diff(string(want.Data), got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", format, diff)
-		}
-	}
-	if *update {
-		if err := os.WriteFile(file, txtar.Format(archive), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+		return got
+	})
 }
 
 // next is a hint to type a command.

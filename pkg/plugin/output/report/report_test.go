@@ -4,17 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"flag"
-	"os"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"unicode"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -119,46 +117,19 @@ var formats = map[string]func(output.Options) output.Printer{
 // TestGolden writes testdata/<case>.txtar in every format, and has each read by the
 // rules of the format.
 func TestGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no cases: %v", err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) { golden(t, file) })
-	}
+	outputtest.Golden(t, "testdata/*.txtar", *update, func(t *testing.T, format string, g *given) string {
+		return read(t, format, written(t, format, g))
+	})
 }
 
-func golden(t *testing.T, file string) {
-	archive, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
+// read has a report read by the rules of its format, and returns it.
+func read(t *testing.T, format, report string) string {
+	t.Helper()
+	if at := strings.IndexFunc(report, harmful); at >= 0 {
+		t.Errorf("%s: a control character at %q", format, report[at:min(at+20, len(report))])
 	}
-	var g given
-	if err := yaml.UnmarshalStrict(archive.Files[0].Data, &g); err != nil {
-		t.Fatal(err)
-	}
-	for i := range archive.Files[1:] {
-		want := &archive.Files[i+1]
-		format := strings.TrimPrefix(want.Name, "want.")
-		got := written(t, format, &g)
-		if again := written(t, format, &g); got != again {
-			t.Errorf("%s: not the same bytes twice", format)
-		}
-		if at := strings.IndexFunc(got, harmful); at >= 0 {
-			t.Errorf("%s: a control character at %q", format, got[at:min(at+20, len(got))])
-		}
-		t.Run(format, func(t *testing.T) { readers[format](t, got) })
-		if *update {
-			want.Data = []byte(got)
-		} else if diff := cmp.Diff(string(want.Data), got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", format, diff)
-		}
-	}
-	if *update {
-		if err := os.WriteFile(file, txtar.Format(archive), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	t.Run(format, func(t *testing.T) { readers[format](t, report) })
+	return report
 }
 
 func harmful(r rune) bool {
@@ -197,15 +168,20 @@ func written(t *testing.T, format string, g *given) string {
 
 // Each case has every format, so that all report the same.
 func TestCasesAreComplete(t *testing.T) {
-	files, _ := filepath.Glob("testdata/*.txtar")
-	for _, file := range files {
-		archive, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for format := range formats {
-			if !slices.ContainsFunc(archive.Files, func(f txtar.File) bool { return f.Name == "want."+format }) {
-				t.Errorf("%s: no want.%s", file, format)
+	for pattern, all := range map[string][]string{
+		"testdata/*.txtar":         slices.Collect(maps.Keys(formats)),
+		"testdata/results/*.txtar": slices.Collect(maps.Keys(writeFormats)),
+	} {
+		files, _ := filepath.Glob(pattern)
+		for _, file := range files {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, format := range all {
+				if !slices.ContainsFunc(archive.Files, func(f txtar.File) bool { return f.Name == "want."+format }) {
+					t.Errorf("%s: no want.%s", file, format)
+				}
 			}
 		}
 	}
