@@ -19,7 +19,7 @@
 //
 // testdata/script holds one testscript file per behaviour; run one with
 //
-//	go test -run 'TestScripts/NAME$' .
+//	go test -run 'TestScripts/^NAME$' .
 //
 // testdata/installed holds those that install policies which the API server itself
 // enforces (TestInstalledPolicies).
