@@ -12,8 +12,8 @@ LDFLAGS := -s -w -X $(PKG).version=$(VERSION) -X $(PKG).commit=$(COMMIT)
 # compiler is needed.
 export CGO_ENABLED := 0
 
-# For the recipes of tests in a browser: finds one, and fails where it is required
-# and cannot be had.
+# For the recipes of tests in a browser: finds one, and fails if one is required
+# and cannot be installed.
 WITH_BROWSER := CHROMIUM="$$(tools/chromium.sh)" && export CHROMIUM &&
 
 .DEFAULT_GOAL := build

@@ -39,8 +39,8 @@ cannot_install() {
   fi
 }
 
-# apt_get SECONDS ARGUMENT... runs apt-get as root. It asks nothing, waits for nobody
-# for long, and is only heard where it fails.
+# apt_get SECONDS ARGUMENT... runs apt-get as root. It never prompts, waits for
+# mirrors and locks for a bounded time, and prints only if it fails.
 apt_get() {
   local seconds=$1 log
   shift
