@@ -25,7 +25,7 @@ type Change struct {
 	Steps      []Step
 	NotMatched []RuleRef
 	// Impacts is what the change means beyond its fields, as far as the run had it
-	// reviewed (EvaluationOptions.Review).
+	// reviewed (evaluation.Options.Review).
 	Impacts []Impact
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// What objects are wanted is tested by the contract of package contract; here it
+// What objects are wanted is tested by the contract of package conformance; here it
 // is about what a server may be asked, which must never be too little.
 func TestKindFilterLabelsAndNames(t *testing.T) {
 	web := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}

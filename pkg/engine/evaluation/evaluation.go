@@ -39,7 +39,7 @@ func (o *Options) chosen(k engine.ObjectKey) bool { return o.Chosen == nil || o.
 
 // Evaluation is one run of compiled programs over a set of objects.
 //
-// It visits the objects twice at the most. Prepare lets each trigger of a
+// It visits the objects at most twice. Prepare lets each trigger of a
 // mutate-existing rule leave its Effects, which are small. Run then visits every
 // object once: its own chain of programs first, then the Effects that name it.
 // So two triggers that change one target compose, no object is reported twice,

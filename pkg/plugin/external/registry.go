@@ -17,7 +17,7 @@ const defaultRegistryTimeout = 30 * time.Second
 // RegistryClient looks images up. The zero value is ready; it is safe for concurrent use.
 type RegistryClient struct {
 	UserAgent string
-	Timeout   time.Duration  // of one lookup; 0 is DefaultTimeout
+	Timeout   time.Duration  // of one lookup; 0 stands for 30 seconds
 	Keychain  authn.Keychain // nil for that of the user's docker configuration
 }
 

@@ -25,8 +25,8 @@ const (
 
 // ServiceClient makes calls. The zero value is ready; it is safe for concurrent use.
 type ServiceClient struct {
-	Timeout time.Duration // of a whole call; 0 is DefaultTimeout
-	MaxSize int64         // bytes of an answer; 0 is DefaultMaxSize
+	Timeout time.Duration // of a whole call; 0 stands for 30 seconds
+	MaxSize int64         // bytes of an answer; 0 stands for 2 MiB
 }
 
 var _ engine.Fetcher = (*ServiceClient)(nil)

@@ -62,7 +62,7 @@ func (e *ClusterError) Unwrap() []error { return e.Errs }
 // warning.
 //
 // Broken has an *Error for each document that could not be read beside others that
-// could. The error is a *ClusterError, wraps ErrNoPolicy if there is no policy, or
+// could. The error is a *ClusterError, wraps errNoPolicy if there is no policy, or
 // joins the broken documents if there are no others.
 func (s Policies) Load(ctx context.Context) (documents []engine.Document, broken []error, err error) {
 	if len(s.Paths) == 0 && s.FromCluster == nil {

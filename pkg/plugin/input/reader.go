@@ -19,7 +19,7 @@ const defaultMaxDocument = 64 << 20
 // one Reader serves a whole command; it must not be used concurrently.
 type Reader struct {
 	Stdin       io.Reader // what "-" stands for; nil where there is none
-	MaxDocument int       // bytes of one document; 0 is DefaultMaxDocument
+	MaxDocument int       // bytes of one document; 0 stands for 64 MiB
 
 	stdinRead bool
 }

@@ -59,7 +59,7 @@ func markRun(removed, added []string) []string {
 	return out
 }
 
-// words are what a line holds besides white space.
+// words returns a line without its marker, with single spaces.
 func words(line string) string { return strings.Join(strings.Fields(line[1:]), " ") }
 
 // markPair marks the white space in which two lines of the same words differ. How far
