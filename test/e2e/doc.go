@@ -53,11 +53,11 @@
 //	meanwhile dry-run|write kubectl ARG...
 //	    From now on requests go through a proxy, which runs kubectl, as the
 //	    administrator and in the script's namespace, just before it passes on the
-//	    first patch of that sort: what others do while kubectl-mutate is at work.
+//	    first patch of that sort: what other clients do during a run.
 //
 // # The oracle
 //
-// TestOracle holds MutatingAdmissionPolicies against the admission of the API
+// TestOracle compares MutatingAdmissionPolicies with the admission of the API
 // server itself. A case is a file in testdata/oracle: policies and bindings
 // (policy.yaml), what they read (world.yaml), the objects (objects.yaml), how they
 // are sent (settings.yaml), what the server answered (answer.txt), and what
@@ -79,6 +79,6 @@
 //	go test -run TestRandomChanges -seed 7 .
 //	go test -run TestProof -seed 7 -v .
 //
-// -random-changes and -proof-runs have them go on for longer. The figures of the
-// proof are in the output of -v, the rate of writes in that of BenchmarkThroughput.
+// -random-changes and -proof-runs make them run longer. The figures of the proof are
+// in the output of -v, the rate of writes in that of BenchmarkThroughput.
 package e2e

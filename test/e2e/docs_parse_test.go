@@ -24,7 +24,7 @@ type docFile struct{ name, text string }
 
 // command is one that the document has the reader type. In a sh block that is a line, in
 // a console block what stands behind a "$ ", with the output below it. A
-// line that ends with a backslash goes on in the next.
+// line that ends with a backslash continues in the next.
 type command struct {
 	line     int
 	text     string

@@ -30,8 +30,8 @@ var notRun = map[string]string{
 }
 
 // TestDocs runs the commands of README.md and docs/*.md, document by
-// document and in their order, and holds what they say comes of it against what
-// does. Each document has a cluster of its own that holds examples/cluster and
+// document and in their order, and compares their output and exit codes with what
+// the document shows. Each document has a cluster of its own that holds examples/cluster and
 // testdata/docs/NAME.yaml, and a directory that holds examples and the files that
 // the document shows.
 func TestDocs(t *testing.T) {
@@ -105,7 +105,7 @@ func newReader(t *testing.T, assets controlplane.Assets, plugin string) *reader 
 	return r
 }
 
-// prepare brings about what the document takes for granted.
+// prepare creates the objects and files that the document assumes.
 func (r *reader) prepare(t *testing.T, name string, doc *document) {
 	t.Helper()
 	check(t, os.CopyFS(filepath.Join(r.dir, "examples"), os.DirFS(filepath.Join("..", "..", "examples"))))
@@ -200,7 +200,7 @@ var (
 	uidShown    = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 )
 
-// asShown puts what differs from run to run as the documents have it.
+// asShown replaces what differs from run to run by what the documents show.
 func (r *reader) asShown(t *testing.T, out string) string {
 	t.Helper()
 	for n, id := range r.runs {

@@ -28,7 +28,7 @@ const (
 	isRefused   = "refused" // by the server, for another reason
 )
 
-// verdictOn is what became of an object.
+// verdictOn returns what the server made of an object.
 func verdictOn(before, after *unstructured.Unstructured) answer {
 	if cmp.Equal(comparableForm(before), comparableForm(after)) {
 		return answer{outcome: isUnchanged, object: after}

@@ -35,7 +35,7 @@ func TestOracle(t *testing.T) {
 	t.Run("cases", func(t *testing.T) {
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
-				// All that -run chooses are known before the first one goes on.
+				// All that -run chooses are known before the first one continues.
 				o.chosen = append(o.chosen, c)
 				t.Parallel()
 				if err := o.prepared(); err != nil {

@@ -299,7 +299,7 @@ func (r *proofRun) checkReleased(t *testing.T) {
 	}
 }
 
-// story is what reached the server about an object, and what the journals say.
+// story returns what reached the server about an object, and what the journals say.
 func (r *proofRun) story(t *testing.T, name string) string {
 	t.Helper()
 	var b strings.Builder

@@ -128,7 +128,7 @@ func newProof(t *testing.T) *proof {
 }
 
 // refer makes the run that the others are compared with: no faults, no kills,
-// nobody else.
+// no other clients.
 func (p *proof) refer(t *testing.T) {
 	t.Helper()
 	r := p.newRun(t, 0, faultproxy.Options{})

@@ -33,15 +33,15 @@ const (
 
 var update = flag.Bool("update", false, "rewrite the golden table of the write path, the recordings that pkg/plugin/apply/request replays, and what the server answers to the cases of testdata/oracle")
 
-// tableFile holds a line per case: what became of each of its changes.
+// tableFile holds a line per case: the result of each of its changes.
 var tableFile = filepath.Join("testdata", "writepath", "table.md")
 
 // TestWritePath makes changes to objects with all kinds of owners, schemas and
-// oddities, one after the other, and compares what became of each with the
-// golden table. Whatever the table says, nothing may be lost: a write answers
+// oddities, one after the other, and compares the result of each with the golden
+// table. Whatever the table says, nothing may be lost: a write answers
 // what was wanted, or differs from it in a way that its row names.
 //
-// The cases are run in order, because some go on where another ended.
+// The cases are run in order, because some continue where another ended.
 func TestWritePath(t *testing.T) {
 	w := newWritePath(t)
 	golden := readTable(t)

@@ -116,9 +116,9 @@ func (p *Proxy) Requests() int {
 	return p.requests
 }
 
-// CallAt has f called once, when so many more requests have come, before anything
-// becomes of the last of them. It replaces an earlier call that is still to be,
-// and may not call the proxy; nil takes back the earlier call.
+// CallAt has f called once, when so many more requests have arrived, before the last
+// of them is handled. It replaces an earlier call that is still pending; nil cancels
+// it. f must not call the proxy.
 func (p *Proxy) CallAt(more int, f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +126,7 @@ func (p *Proxy) CallAt(more int, f func()) {
 }
 
 // Settle waits until no request is under way. A client that is gone leaves some
-// behind, which reach the server all the same.
+// behind, which still reach the server.
 func (p *Proxy) Settle() { p.serving.Wait() }
 
 // Injected counts the faults that happened.
@@ -166,7 +166,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.answer(w, r, fault, a)
 }
 
-// arrive counts a request and decides what becomes of it.
+// arrive counts a request and returns its fault.
 func (p *Proxy) arrive(r *http.Request) (Fault, *rand.Rand) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
