@@ -23,7 +23,7 @@ type example struct {
 	args []string // without the program
 }
 
-// name is how the help of these tests calls the program.
+// exampleName is how the help of these tests calls the program.
 const exampleName = "kubectl mutate"
 
 var (

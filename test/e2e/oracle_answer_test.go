@@ -36,7 +36,7 @@ func verdictOn(before, after *unstructured.Unstructured) answer {
 	return answer{outcome: isChanged, object: after}
 }
 
-// comparable is an object without what every request changes or sets.
+// comparableForm returns an object without what every request changes or sets.
 func comparableForm(u *unstructured.Unstructured) map[string]any {
 	if u == nil {
 		return nil

@@ -139,7 +139,7 @@ func (s *shape) identity(element any) fieldpath.PathElement {
 	return fieldpath.PathElement{Value: &v}
 }
 
-// indexOf is the position of the list element that a step of a path names, or -1.
+// elementOf returns the position of the list element that a step of a path names, or -1.
 func elementOf(list []any, e fieldpath.PathElement) int {
 	return slices.IndexFunc(list, func(x any) bool {
 		switch {
