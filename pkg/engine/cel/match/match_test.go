@@ -90,6 +90,15 @@ func TestMatch(t *testing.T) {
 		"excluded in another, exactly":     {constraints: match.Constraints{Excluded: beta}},
 		"any operation":                    {match.Constraints{Rules: with(func(r *match.Rule) { r.Operations = nil })}, func(r *match.Candidate) { r.Operation = "" }, ""},
 		"an operation that decides alone":  {match.Constraints{Rules: with(func(r *match.Rule) { r.Operations = nil }), Namespaces: labelled(t, "a", "b")}, unreadable, "operations"},
+		"labels of a creation":             {match.Constraints{Objects: labelled(t, "app", "old")}, func(r *match.Candidate) { r.OldObject = nil }, "objectSelector"},
+		"excluded on creation":             {constraints: match.Constraints{Excluded: with(func(r *match.Rule) { r.Operations = []string{"CREATE"} })}},
+		"excluded in another, on creation": {constraints: match.Constraints{Excluded: with(func(r *match.Rule) { r.Versions, r.Operations = []string{"v1beta1"}, []string{"CREATE"} }), Equivalent: true}},
+		"another version, elsewhere":       {constraints: match.Constraints{Rules: beta, Namespaces: labelled(t, "tier", "back")}, want: "apiVersions v1beta1"},
+		"namespaces of another group":      {match.Constraints{Namespaces: labelled(t, "tier", "front")}, func(r *match.Candidate) { r.Resource.Group, r.Resource.Resource = "example.com", "namespaces" }, ""},
+		"a name that came of a prefix":     {match.Constraints{Rules: with(func(r *match.Rule) { r.Names = []string{"web"} })}, func(r *match.Candidate) { r.GenerateName = "web-" }, "resourceRules"},
+		"a status, by all of its resource": {match.Constraints{Rules: with(func(r *match.Rule) { r.Resources = []match.Resource{{"pods", "*"}} })}, func(r *match.Candidate) { r.Subresource = "status" }, ""},
+		"a status, by its resource alone":  {match.Constraints{Rules: []match.Rule{pods}}, func(r *match.Candidate) { r.Subresource = "status" }, "resourceRules"},
+		"a Namespace's status":             {match.Constraints{Namespaces: labelled(t, "app", "web")}, func(r *match.Candidate) { r.Resource.Resource, r.Subresource = "namespaces", "status" }, ""},
 		"a Namespace that nobody asks for": {match.Constraints{Rules: with(func(r *match.Rule) { r.Groups = nil }), Namespaces: labelled(t, "a", "b")}, unreadable, "resourceRules"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,6 +163,28 @@ func TestNotApplicable(t *testing.T) {
 		t.Errorf("got %s, applies: %v", got, r.Applies())
 	}
 }
+
+// A server need not be asked for the Namespace of what the rules do not name anyway.
+func TestMatchReadsNoNamespaceInVain(t *testing.T) {
+	r := request()
+	r.Surroundings = untouched{t}
+	c := constraints(t, `{namespaceSelector: {matchLabels: {tier: gold}}, resourceRules: [`+pods+`}]}`)
+	for _, resource := range []string{"nodes", "services"} {
+		r.Resource.Resource = resource
+		if result, err := c.Match(r); err != nil || result.Applies() {
+			t.Errorf("%s: %v, applies: %t", resource, err, result.Applies())
+		}
+	}
+}
+
+type untouched struct{ *testing.T }
+
+func (u untouched) NamespaceLabels() (map[string]string, error) {
+	u.Error("the Namespace is read")
+	return nil, nil
+}
+
+func (untouched) Served(string) bool { return false }
 
 func unreadable(r *match.Candidate) {
 	r.Surroundings = surroundings{err: errors.New("forbidden")}
