@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -50,3 +51,12 @@ type Limits struct {
 func DefaultLimits() Limits {
 	return Limits{Depth: 128, Elements: 10_000, ContextSize: 2 << 20, Rounds: 100}
 }
+
+// LimitError is a bound that an evaluation would exceed.
+type LimitError struct {
+	What string // "levels of nesting"
+	Max  int
+}
+
+// Error names the limit.
+func (e *LimitError) Error() string { return fmt.Sprintf("reached the limit of %d %s", e.Max, e.What) }

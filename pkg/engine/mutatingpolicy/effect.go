@@ -222,7 +222,7 @@ func (e *execution) namedTargets(evaluation *cel.Evaluation) ([]*effect, error) 
 		return nil, &cel.ExpressionError{Field: field, Err: err}
 	}
 	if len(objects) > e.world.Limits.Elements {
-		return nil, &cel.ExpressionError{Field: field, Err: fmt.Errorf("reached the limit of %d targets", e.world.Limits.Elements)}
+		return nil, &cel.ExpressionError{Field: field, Err: &engine.LimitError{What: "targets", Max: e.world.Limits.Elements}}
 	}
 	var out []*effect
 	for _, u := range objects {

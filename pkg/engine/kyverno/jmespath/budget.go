@@ -2,7 +2,8 @@ package jmespath
 
 import (
 	"encoding/json"
-	"fmt"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // The bounds of one search and of all searches of one evaluation. They are far
@@ -28,22 +29,22 @@ func Grant(spent int) Budget {
 // Spent is how many steps were spent.
 func (b *Budget) Spent() int { return b.granted - b.left }
 
-// Spend accounts for steps. The error is a *LimitError.
+// Spend accounts for steps. The error is a *engine.LimitError.
 func (b *Budget) Spend(steps int) error {
 	b.left -= steps
 	switch {
 	case b.left >= 0:
 		return nil
 	case b.granted < maxSteps:
-		return &LimitError{What: "steps in the expressions of one evaluation", Max: maxTotalSteps}
+		return &engine.LimitError{What: "steps in the expressions of one evaluation", Max: maxTotalSteps}
 	}
-	return &LimitError{What: "steps in one expression", Max: maxSteps}
+	return &engine.LimitError{What: "steps in one expression", Max: maxSteps}
 }
 
-// SpendText accounts for building a text of so many bytes. The error is a *LimitError.
+// SpendText accounts for building a text of so many bytes. The error is a *engine.LimitError.
 func (b *Budget) SpendText(bytes int) error {
 	if bytes > MaxText {
-		return &LimitError{What: "bytes of text", Max: MaxText}
+		return &engine.LimitError{What: "bytes of text", Max: MaxText}
 	}
 	return b.Spend(bytes / 16)
 }
@@ -104,12 +105,3 @@ func (b *Budget) Decode(text []byte) (any, error) {
 	}
 	return canonicalTree(value), nil
 }
-
-// LimitError is a bound that an expression exceeded.
-type LimitError struct {
-	What string
-	Max  int
-}
-
-// Error names the limit.
-func (e *LimitError) Error() string { return fmt.Sprintf("more than %d %s", e.Max, e.What) }

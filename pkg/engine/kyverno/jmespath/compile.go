@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	gojmespath "github.com/kyverno/go-jmespath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // compiler turns the parser's tree into nodes that evaluate themselves.
@@ -20,7 +22,7 @@ func (c *compiler) compile(ast gojmespath.ASTNode, atRoot bool) (node, error) {
 	c.depth++
 	defer func() { c.depth-- }()
 	if c.depth > 2*maxNesting {
-		return nil, &LimitError{What: "levels of nesting", Max: 2 * maxNesting}
+		return nil, &engine.LimitError{What: "levels of nesting", Max: 2 * maxNesting}
 	}
 	switch ast.NodeType {
 	case gojmespath.ASTField:

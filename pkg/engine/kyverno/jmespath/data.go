@@ -6,6 +6,8 @@ import (
 
 	"github.com/blang/semver/v4"
 	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // Kyverno's functions on objects, lists and encoded data.
@@ -109,7 +111,7 @@ func parseYAML(e *env, args []any) (any, error) {
 func semverCompare(_ *env, args []any) (any, error) {
 	const most = 1000
 	if len(args[1].(string)) > most {
-		return nil, &LimitError{What: "bytes of version range", Max: most}
+		return nil, &engine.LimitError{What: "bytes of version range", Max: most}
 	}
 	inRange, err := semver.ParseRange(args[1].(string))
 	if err != nil {

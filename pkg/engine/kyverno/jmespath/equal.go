@@ -9,7 +9,7 @@ func Equal(a, b any) bool {
 }
 
 // Equal compares two values; numbers by value, whether int64 or float64. The
-// error is a *LimitError.
+// error is a *engine.LimitError.
 func (b *Budget) Equal(x, y any) (bool, error) {
 	if err := b.Spend(1); err != nil {
 		return false, err

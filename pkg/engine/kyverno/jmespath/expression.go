@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	gojmespath "github.com/kyverno/go-jmespath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // The bounds of an expression's text.
@@ -65,7 +67,7 @@ func parse(expr string) (ast gojmespath.ASTNode, err error) {
 // checkBounds keeps absurd texts from the parser, which recurses.
 func checkBounds(expr string) error {
 	if len(expr) > maxLength {
-		return &LimitError{What: "bytes of expression", Max: maxLength}
+		return &engine.LimitError{What: "bytes of expression", Max: maxLength}
 	}
 	nesting := 0
 	var quote byte
@@ -85,7 +87,7 @@ func checkBounds(expr string) error {
 		}
 	}
 	if nesting > 2*maxNesting {
-		return &LimitError{What: "brackets and operators", Max: 2 * maxNesting}
+		return &engine.LimitError{What: "brackets and operators", Max: 2 * maxNesting}
 	}
 	return nil
 }

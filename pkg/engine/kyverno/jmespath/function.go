@@ -44,7 +44,7 @@ func lookupFunction(name string) (function, bool) {
 func (f function) NotIdempotent() string { return f.notIdempotent }
 
 // Call checks the arguments and calls the function. The error is a *CallError, of
-// this function or of one that an Expression calls, unless a *LimitError
+// this function or of one that an Expression calls, unless a *engine.LimitError
 // is the reason.
 func (f function) Call(e *env, args []any) (any, error) {
 	if err := f.check(e, args); err != nil {
@@ -63,7 +63,7 @@ func (f function) Call(e *env, args []any) (any, error) {
 // markDerived has what the function made of its arguments known as secret where they are;
 // the reason why it failed is among that, because it may quote them.
 func (f function) markDerived(secrets engine.Secrets, args []any, result any, err error) {
-	var limit *LimitError
+	var limit *engine.LimitError
 	var inner *CallError // recorded already
 	var unsupported *UnsupportedError
 	switch {
@@ -75,7 +75,7 @@ func (f function) markDerived(secrets engine.Secrets, args []any, result any, er
 }
 
 func (f function) named(err error) error {
-	var limit *LimitError
+	var limit *engine.LimitError
 	var inner *CallError
 	if errors.As(err, &limit) || errors.As(err, &inner) {
 		return err

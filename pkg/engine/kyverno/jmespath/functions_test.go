@@ -19,6 +19,7 @@ import (
 	"golang.org/x/tools/txtar"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 )
 
@@ -111,7 +112,7 @@ func TestRandomBySeed(t *testing.T) {
 
 func TestRandomLimit(t *testing.T) {
 	_, err := functionsSearch(t, "random('"+strings.Repeat("a", 1001)+"')", nil)
-	var limit *jmespath.LimitError
+	var limit *engine.LimitError
 	if !errors.As(err, &limit) || limit.Max != 1000 {
 		t.Errorf("error %v, want a LimitError", err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 )
 
@@ -67,7 +68,7 @@ func TestBudgetMeasureLimit(t *testing.T) {
 		"Equal":   func(b *jmespath.Budget) error { _, err := b.Equal(shared(), shared()); return err },
 	} {
 		budget := jmespath.Grant(0)
-		var limit *jmespath.LimitError
+		var limit *engine.LimitError
 		if err := walk(&budget); !errors.As(err, &limit) || limit.What != "steps in one expression" {
 			t.Errorf("%s: error %v, want the limit of steps", name, err)
 		}
@@ -80,7 +81,7 @@ func TestBudgetOfOneEvaluation(t *testing.T) {
 		t.Errorf("the last steps: %v", err)
 	}
 	err := budget.Spend(1)
-	if want := "more than 50000000 steps in the expressions of one evaluation"; err == nil || err.Error() != want {
+	if want := "reached the limit of 50000000 steps in the expressions of one evaluation"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	if budget.Spent() != 11 {
@@ -93,7 +94,7 @@ func TestBudgetTextLimit(t *testing.T) {
 	if err := budget.SpendText(jmespath.MaxText); err != nil {
 		t.Error(err)
 	}
-	var limit *jmespath.LimitError
+	var limit *engine.LimitError
 	if err := budget.SpendText(jmespath.MaxText + 1); !errors.As(err, &limit) || limit.Max != jmespath.MaxText {
 		t.Errorf("error %v, want a LimitError", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/randomtext"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
@@ -142,7 +143,7 @@ func random(e *env, args []any) (any, error) {
 	text, err := e.World.Random.Text(args[0].(string))
 	var limit *randomtext.LimitError
 	if errors.As(err, &limit) {
-		return nil, &LimitError{What: limit.What, Max: limit.Max}
+		return nil, &engine.LimitError{What: limit.What, Max: limit.Max}
 	}
 	if err != nil {
 		return nil, err
@@ -163,7 +164,7 @@ func patternMatch(e *env, args []any) (any, error) {
 func compileRegex(e *env, expr, text string) (*regexp.Regexp, error) {
 	const most = 10_000
 	if len(expr) > most {
-		return nil, &LimitError{What: "bytes of regular expression", Max: most}
+		return nil, &engine.LimitError{What: "bytes of regular expression", Max: most}
 	}
 	if err := e.Spend(len(expr) + len(text)*(1+len(expr)/16)); err != nil {
 		return nil, err

@@ -21,12 +21,3 @@ type KindError struct{ Path string }
 func (e *KindError) Error() string {
 	return fmt.Sprintf("%s: the elements of the overlay's list are of another type than those that are there", e.Path)
 }
-
-// LimitError is an overlay that is too large to be applied.
-type LimitError struct {
-	What string
-	Max  int
-}
-
-// Error names the limit.
-func (e *LimitError) Error() string { return fmt.Sprintf("more than %d %s", e.Max, e.What) }

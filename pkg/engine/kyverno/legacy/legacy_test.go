@@ -106,7 +106,7 @@ func TestApplyOverlayLimits(t *testing.T) {
 	}
 	live := map[string]any{"l": []any{map[string]any{"n": "x"}}}
 	_, err := applyOverlay(live, map[string]any{"l": elements})
-	var limit *legacy.LimitError
+	var limit *engine.LimitError
 	if !errors.As(err, &limit) {
 		t.Errorf("error %v, want a limit", err)
 	}

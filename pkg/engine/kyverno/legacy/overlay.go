@@ -51,7 +51,7 @@ func kindOf(v any) kind {
 	return isScalar
 }
 
-// CompileOverlay reads an overlay. The error is an *AnchorError, or a *LimitError when
+// CompileOverlay reads an overlay. The error is an *AnchorError, or a *engine.LimitError when
 // it nests too deep.
 func CompileOverlay(overlay map[string]any) (*Overlay, error) {
 	root, err := compile(overlay, "", 0)
@@ -63,7 +63,7 @@ func CompileOverlay(overlay map[string]any) (*Overlay, error) {
 
 func compile(value any, at string, depth int) (*node, error) {
 	if limit := engine.DefaultLimits().Depth; depth > limit {
-		return nil, &LimitError{What: "levels of nesting in an overlay", Max: limit}
+		return nil, &engine.LimitError{What: "levels of nesting in an overlay", Max: limit}
 	}
 	n := &node{kind: kindOf(value), value: value}
 	switch v := value.(type) {
@@ -162,7 +162,7 @@ func (n *node) onlyConditions() bool {
 // each part of the overlay from being written that the object does not hold already.
 //
 // The error is a *strategicmerge.ConditionError when the overlay does not apply to this
-// object, a *KindError when it cannot be written, and a *LimitError when it would write
+// object, a *KindError when it cannot be written, and a *engine.LimitError when it would write
 // too much.
 func (o *Overlay) Apply(live map[string]any, why *engine.Reasons) (map[string]any, error) {
 	w := &writer{why: why}
@@ -186,10 +186,10 @@ type writer struct {
 	why   *engine.Reasons
 }
 
-// step counts one value; the error is a *LimitError.
+// step counts one value; the error is a *engine.LimitError.
 func (w *writer) step() error {
 	if w.steps++; w.steps > maxSteps {
-		return &LimitError{What: "values written or compared", Max: maxSteps}
+		return &engine.LimitError{What: "values written or compared", Max: maxSteps}
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 )
 
@@ -115,7 +116,7 @@ func (r *renderer) text(segments []segment, path string) (string, error) {
 		if r.written += len(text); r.written > maxText {
 			return "", &ResolveError{
 				Expression: s.variable.source(), Path: path,
-				Err: &jmespath.LimitError{What: "bytes of substituted text", Max: maxText},
+				Err: &engine.LimitError{What: "bytes of substituted text", Max: maxText},
 			}
 		}
 		b.WriteString(text)

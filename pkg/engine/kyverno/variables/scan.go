@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
@@ -137,7 +138,7 @@ func (v *variable) take(f *frame) error {
 		}
 	}
 	if v.depth >= maxNesting {
-		return &jmespath.LimitError{What: "nested variables", Max: maxNesting}
+		return &engine.LimitError{What: "nested variables", Max: maxNesting}
 	}
 	return nil
 }

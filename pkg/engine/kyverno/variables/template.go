@@ -102,7 +102,7 @@ type parser struct {
 
 func (p *parser) parse(value any, path []string) (part, error) {
 	if limit := engine.DefaultLimits().Depth; len(path) > limit {
-		return nil, &jmespath.LimitError{What: "levels of nesting in a document", Max: limit}
+		return nil, &engine.LimitError{What: "levels of nesting in a document", Max: limit}
 	}
 	switch v := value.(type) {
 	case string:

@@ -23,7 +23,7 @@ func (s *Session) raw(ctx context.Context, method, path string, body []byte) (an
 			return nil, err
 		}
 		if len(content) > s.world.Limits.ContextSize {
-			return nil, &limitError{What: "bytes in one answer", Max: s.world.Limits.ContextSize}
+			return nil, &engine.LimitError{What: "bytes in one answer", Max: s.world.Limits.ContextSize}
 		}
 		var out any
 		if err := utiljson.Unmarshal(content, &out); err != nil {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // codec reads and writes JSON and YAML as Kyverno does, with numbers that are
@@ -40,7 +42,7 @@ func (codec) Parse(content []byte) (any, error) {
 
 func checkContent(content []byte) error {
 	if len(content) > maxUnpacked {
-		return &limitError{What: "bytes of text to parse", Max: maxUnpacked}
+		return &engine.LimitError{What: "bytes of text to parse", Max: maxUnpacked}
 	}
 	return nil
 }

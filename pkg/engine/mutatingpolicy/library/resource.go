@@ -76,7 +76,7 @@ func listed(ctx context.Context, w *engine.World, s engine.Selection) ([]unstruc
 				return nil, err
 			}
 			if len(items) == w.Limits.Elements {
-				return nil, &limitError{What: "objects in one list", Max: w.Limits.Elements}
+				return nil, &engine.LimitError{What: "objects in one list", Max: w.Limits.Elements}
 			}
 			items = append(items, *u)
 		}
