@@ -117,6 +117,15 @@ func (s *Step) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+// HeldBackError is why a policy that matched changes nothing: another one fails on the
+// same object, which admission then refuses.
+type HeldBackError struct{ By string }
+
+// Error names the policy that fails.
+func (e *HeldBackError) Error() string {
+	return e.By + " fails on this object, so no policy changes it"
+}
+
 // Sink takes steps in the order in which they happen. Reasons of outcomes that
 // it does not want need not be built; the step itself is handed over all the
 // same, so that it is counted. A Sink is used by one goroutine at a time.

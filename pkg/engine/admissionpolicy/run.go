@@ -254,7 +254,7 @@ func (r *run) mutation(u *unit, m mutation, in cel.Input) (cel.Result, error) {
 func (r *run) finish(sink engine.Sink) *unstructured.Unstructured {
 	for _, step := range r.steps {
 		if r.denied != "" && step.Outcome == engine.Changed {
-			step.Outcome, step.After, step.Err = engine.Skipped, nil, &cel.HeldBackError{By: r.denied}
+			step.Outcome, step.After, step.Err = engine.Skipped, nil, &engine.HeldBackError{By: r.denied}
 		}
 		sink.Step(step)
 	}

@@ -106,12 +106,3 @@ func (e *IgnoredError) Error() string {
 
 // Unwrap returns the reason.
 func (e *IgnoredError) Unwrap() error { return e.Err }
-
-// HeldBackError is why a policy that matched changes nothing: for another one the object
-// would be denied.
-type HeldBackError struct{ By string }
-
-// Error names the policy that fails.
-func (e *HeldBackError) Error() string {
-	return e.By + " would have the object denied, so that no policy changes it"
-}

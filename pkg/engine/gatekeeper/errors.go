@@ -18,15 +18,6 @@ func (e *refusedError) Error() string {
 // Unwrap returns the reason.
 func (e *refusedError) Unwrap() error { return e.Err }
 
-// heldBackError is why a mutator that matched changes nothing: another one fails
-// on the same object.
-type heldBackError struct{ By string }
-
-// Error names the mutator that fails.
-func (e *heldBackError) Error() string {
-	return fmt.Sprintf("%s fails on this object, so that no mutator changes it", e.By)
-}
-
 // notConvergingError is a set of mutators that still changes the object after as
 // many rounds as Gatekeeper grants it.
 type notConvergingError struct {

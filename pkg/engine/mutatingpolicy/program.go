@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
 // program is all rules, by policy. It is an engine.Propagator.
@@ -71,7 +70,7 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 	for _, step := range steps {
 		if denied != "" && step.Outcome == engine.Changed {
 			step.Outcome, step.After = engine.Skipped, nil
-			step.Err = &cel.HeldBackError{By: denied}
+			step.Err = &engine.HeldBackError{By: denied}
 		}
 		sink.Step(step)
 	}
