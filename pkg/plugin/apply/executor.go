@@ -167,7 +167,7 @@ func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
 func (x *Executor) inspect(v *Verified) {
 	x.Masker.Learn(v.Before)
 	x.Masker.Learn(v.After)
-	if s := v.Status(); s != nil && v.Outcome == Planned && s.Err != nil {
+	if s := v.status; s != nil && v.Outcome == Planned && s.Err != nil {
 		v.Outcome, v.Err = s.Outcome, s.Err // an object is written in both parts, or not at all
 	}
 	due := v.Outcome == Planned || v.Outcome.Rejection()

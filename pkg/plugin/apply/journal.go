@@ -25,7 +25,7 @@ func (j journalRecord) Result(v *Verified, r *Result) error {
 	out := journal.Result{
 		Entry: v.JournalIndex, Subresource: v.Key.Subresource, UID: v.Key.UID, Outcome: string(r.Outcome),
 		Written: r.Outcome == Applied, Failed: r.Err != nil, Retries: r.Retries,
-		More: r.Outcome.Reached() && v.Status() != nil && v.Status().Outcome == Planned,
+		More: r.Outcome.Reached() && v.status != nil && v.status.Outcome == Planned,
 	}
 	if out.Written {
 		out.ResourceVersion, out.Partial = r.After.GetResourceVersion(), r.Touched
@@ -42,7 +42,7 @@ func (x *Executor) openJournal(ready []*Task) error {
 	switch {
 	case x.journal != nil:
 		for _, t := range ready {
-			t.verified.SetJournalIndex(t.JournalIndex)
+			t.verified.setJournalIndex(t.JournalIndex)
 		}
 		return nil
 	case x.Journal == nil:
@@ -54,7 +54,7 @@ func (x *Executor) openJournal(ready []*Task) error {
 	}
 	x.ResumeJournal(j)
 	for i, t := range ready {
-		t.verified.SetJournalIndex(i)
+		t.verified.setJournalIndex(i)
 		t.Entry.Method = t.verified.Method
 		if !t.verified.Reason.None() {
 			t.Entry.MethodReason = t.verified.Reason.String()

@@ -30,20 +30,13 @@ type Verified struct {
 	status          *Verified // the part for /status, where there are two
 }
 
-// Status is the part of the change for /status if there is one for the object itself
-// as well; otherwise nil.
-func (v *Verified) Status() *Verified { return v.status }
-
-// SetJournalIndex sets the index of the change and of its part for /status.
-func (v *Verified) SetJournalIndex(index int) {
+// setJournalIndex sets the index of the change and of its part for /status.
+func (v *Verified) setJournalIndex(index int) {
 	v.JournalIndex = index
 	if v.status != nil {
 		v.status.JournalIndex = index
 	}
 }
-
-// Patch is the request to send.
-func (v *Verified) Patch() cluster.Patch { return v.patch }
 
 // ResourceVersion is the version of the object that the request is guarded with.
 func (v *Verified) ResourceVersion() string { return v.resourceVersion }
