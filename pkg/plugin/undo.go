@@ -45,7 +45,7 @@ type UndoOptions struct {
 // NewUndoCommand is `undo`: it reverts the writes of a run.
 func NewUndoCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
 	f := UndoFlags{Evaluate: evaluate, Write: flags.NewWrite(), Output: flags.NewOutput(formats.Diff)}
-	f.FieldManager, f.IncludeManaged = undoManager, true
+	f.FieldManager, f.Options.IncludeManaged = undoManager, true
 	c := &cobra.Command{
 		Use:   "undo JOURNAL [TYPE/NAME ...]",
 		Short: "Undo what a run wrote",

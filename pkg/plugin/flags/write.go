@@ -26,17 +26,8 @@ type Write struct {
 
 	ForceConflicts bool
 	TakeFrom       []string
-	IncludeManaged bool
-	SkipRejected   bool
-
-	Concurrency int
-	OnError     string
-	MaxFailures int
-	MaxChanges  int
-	BatchSize   int
-	Pause       time.Duration
-	Wait        bool
-	Timeout     time.Duration
+	Options        apply.Options
+	OnError        string
 
 	Journal        string
 	JournalSecrets bool
@@ -46,7 +37,7 @@ type Write struct {
 func NewWrite() Write {
 	return Write{
 		DryRun: string(apply.DryRunNone), FieldManager: apply.DefaultFieldManager,
-		Concurrency: 8, OnError: StopOnError, MaxChanges: 100, Timeout: 10 * time.Minute,
+		OnError: StopOnError, Options: apply.Options{Concurrency: 8, MaxChanges: 100, Timeout: 10 * time.Minute},
 	}
 }
 
@@ -57,16 +48,16 @@ func (f *Write) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.FieldManager, "field-manager", f.FieldManager, "Name of the manager that will own the changed fields.")
 	flags.BoolVar(&f.ForceConflicts, "force-conflicts", false, "Take over fields that another manager applied.")
 	flags.StringSliceVar(&f.TakeFrom, "take-from", nil, "Take over the fields of this manager, and of no other. May be given more than once.")
-	flags.BoolVar(&f.IncludeManaged, "include-managed", false, "Also write objects that Argo CD, Flux, Helm, kapp or an owner controller manages, and may revert.")
-	flags.BoolVar(&f.SkipRejected, "skip-rejected", false, "Skip the objects that the server rejects, instead of writing nothing.")
-	flags.IntVar(&f.Concurrency, "concurrency", f.Concurrency, "Number of objects that are verified or written at the same time.")
+	flags.BoolVar(&f.Options.IncludeManaged, "include-managed", false, "Also write objects that Argo CD, Flux, Helm, kapp or an owner controller manages, and may revert.")
+	flags.BoolVar(&f.Options.SkipRejected, "skip-rejected", false, "Skip the objects that the server rejects, instead of writing nothing.")
+	flags.IntVar(&f.Options.Concurrency, "concurrency", f.Options.Concurrency, "Number of objects that are verified or written at the same time.")
 	flags.StringVar(&f.OnError, "on-error", f.OnError, `When a write fails: "stop", or "continue" with the other objects.`)
-	flags.IntVar(&f.MaxFailures, "max-failures", 0, "Stop after this number of failed writes; 0 leaves it to --on-error.")
-	flags.IntVar(&f.MaxChanges, "max-changes", f.MaxChanges, "Ask for the name of the context before more objects than this are written; with --yes, refuse. 0 means no limit.")
-	flags.IntVar(&f.BatchSize, "batch-size", 0, "Write this number of objects at a time, and pause after each batch; 0 writes all in one batch.")
-	flags.DurationVar(&f.Pause, "pause", 0, "How long to pause between batches.")
-	flags.BoolVar(&f.Wait, "wait", false, "After each batch, wait until the written Deployments, StatefulSets and DaemonSets have rolled out.")
-	flags.DurationVar(&f.Timeout, "timeout", f.Timeout, "How long to wait for the rollouts of a batch.")
+	flags.IntVar(&f.Options.MaxFailures, "max-failures", 0, "Stop after this number of failed writes; 0 leaves it to --on-error.")
+	flags.IntVar(&f.Options.MaxChanges, "max-changes", f.Options.MaxChanges, "Ask for the name of the context before more objects than this are written; with --yes, refuse. 0 means no limit.")
+	flags.IntVar(&f.Options.BatchSize, "batch-size", 0, "Write this number of objects at a time, and pause after each batch; 0 writes all in one batch.")
+	flags.DurationVar(&f.Options.Pause, "pause", 0, "How long to pause between batches.")
+	flags.BoolVar(&f.Options.Wait, "wait", false, "After each batch, wait until the written Deployments, StatefulSets and DaemonSets have rolled out.")
+	flags.DurationVar(&f.Options.Timeout, "timeout", f.Options.Timeout, "How long to wait for the rollouts of a batch.")
 	flags.StringVar(&f.Journal, "journal", "", "File for the record of what is written, which --resume and undo read. By default it is kept in the user's state directory.")
 	flags.BoolVar(&f.JournalSecrets, "journal-secrets", false, "Keep values of Secrets in the journal, so that they can be undone too.")
 }
@@ -80,11 +71,11 @@ func (f *Write) Validate() error {
 		return errors.New("--field-manager must not be empty")
 	case f.OnError != StopOnError && f.OnError != ContinueOnError:
 		return fmt.Errorf("--on-error %q: use stop or continue", f.OnError)
-	case f.Concurrency < 1:
-		return fmt.Errorf("--concurrency %d: use 1 or more", f.Concurrency)
-	case f.MaxFailures < 0, f.MaxChanges < 0, f.BatchSize < 0:
+	case f.Options.Concurrency < 1:
+		return fmt.Errorf("--concurrency %d: use 1 or more", f.Options.Concurrency)
+	case f.Options.MaxFailures < 0, f.Options.MaxChanges < 0, f.Options.BatchSize < 0:
 		return errors.New("--max-failures, --max-changes and --batch-size must not be negative")
-	case f.Pause > 0 && f.BatchSize == 0:
+	case f.Options.Pause > 0 && f.Options.BatchSize == 0:
 		return errors.New("--pause is between batches: set --batch-size")
 	}
 	return nil
@@ -93,7 +84,7 @@ func (f *Write) Validate() error {
 // Allowed returns what the flags allow beyond the changes themselves.
 func (f *Write) Allowed() journal.Allowed {
 	return journal.Allowed{
-		ForceConflicts: f.ForceConflicts, TakeFrom: f.TakeFrom, IncludeManaged: f.IncludeManaged, SkipRejected: f.SkipRejected,
+		ForceConflicts: f.ForceConflicts, TakeFrom: f.TakeFrom, IncludeManaged: f.Options.IncludeManaged, SkipRejected: f.Options.SkipRejected,
 	}
 }
 
@@ -101,8 +92,8 @@ func (f *Write) Allowed() journal.Allowed {
 func (f *Write) Allow(a journal.Allowed) {
 	f.ForceConflicts = f.ForceConflicts || a.ForceConflicts
 	f.TakeFrom = append(slices.Clone(f.TakeFrom), a.TakeFrom...)
-	f.IncludeManaged = f.IncludeManaged || a.IncludeManaged
-	f.SkipRejected = f.SkipRejected || a.SkipRejected
+	f.Options.IncludeManaged = f.Options.IncludeManaged || a.IncludeManaged
+	f.Options.SkipRejected = f.Options.SkipRejected || a.SkipRejected
 }
 
 // Rehearses reports whether the run is a dry run.
@@ -116,22 +107,11 @@ func (f *Write) Rehearsal() string {
 	return f.DryRun
 }
 
-// Options are those of an Executor.
-func (f *Write) Options() apply.Options {
-	return apply.Options{
-		IncludeManaged: f.IncludeManaged, SkipRejected: f.SkipRejected,
-		Concurrency: f.Concurrency, MaxFailures: f.failures(), MaxChanges: f.MaxChanges,
-		BatchSize: f.BatchSize, Pause: f.Pause, Wait: f.Wait, Timeout: f.Timeout,
+// ExecutorOptions returns the Options with what --on-error means for them.
+func (f *Write) ExecutorOptions() apply.Options {
+	o := f.Options
+	if o.MaxFailures == 0 && f.OnError == StopOnError {
+		o.MaxFailures = 1
 	}
-}
-
-// failures returns the number of failed writes after which no other is started; 0 is no limit.
-func (f *Write) failures() int {
-	switch {
-	case f.MaxFailures > 0:
-		return f.MaxFailures
-	case f.OnError == StopOnError:
-		return 1
-	}
-	return 0
+	return o
 }
