@@ -23,8 +23,14 @@ func (c *Client) Raw(ctx context.Context, method, target string, body []byte) ([
 			request.Param(name, value)
 		}
 	}
-	if method == http.MethodPost {
-		request.Body(body).SetHeader("Content-Type", "application/json")
+	if method != http.MethodPost {
+		return do(ctx, method, request)
 	}
-	return do(ctx, method, request)
+	request.Body(body).SetHeader("Content-Type", "application/json")
+	var answer []byte
+	err = Retry(ctx, readBackoff(), func() (err error) { // a review, which stores nothing
+		answer, err = do(ctx, method, request)
+		return err
+	})
+	return answer, err
 }

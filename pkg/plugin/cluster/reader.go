@@ -46,7 +46,7 @@ func (c *Client) Patch(ctx context.Context, key engine.ObjectKey, p Patch) (*uns
 	if err != nil {
 		return nil, err
 	}
-	request := c.rest.Patch(p.Type).AbsPath(segments...).Body(p.Body).MaxRetries(0).
+	request := c.rest.Patch(p.Type).AbsPath(segments...).Body(p.Body).
 		Param("fieldValidation", metav1.FieldValidationStrict)
 	if p.FieldManager != "" {
 		request.Param("fieldManager", p.FieldManager)
@@ -77,8 +77,10 @@ func (c *Client) Create(ctx context.Context, u *unstructured.Unstructured) error
 	}
 	request := c.rest.Post().AbsPath(collectionPath(r, key.Namespace)...).Body(body).
 		SetHeader("Content-Type", runtime.ContentTypeJSON)
-	_, err = do(ctx, http.MethodPost, request)
-	return err
+	return retryIf(ctx, readBackoff(), apierrors.IsTooManyRequests, func() error {
+		_, err := do(ctx, http.MethodPost, request)
+		return err
+	})
 }
 
 func (c *Client) object(body []byte, err error) (*unstructured.Unstructured, error) {

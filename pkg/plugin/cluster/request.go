@@ -63,14 +63,11 @@ func (c *Client) pathOf(ctx context.Context, key engine.ObjectKey) ([]string, er
 	return objectPath(r, key)
 }
 
-// do sends a request and returns the body of the answer. An error that the server
+// do sends a request once and returns the body of the answer. An error that the server
 // answered is an API status error, wrapped in an *rbac.ForbiddenError if the user
 // lacks a permission; any other error means that there was no answer.
 func do(ctx context.Context, method string, request *rest.Request) ([]byte, error) {
-	if method == http.MethodGet {
-		request.MaxRetries(0) // RetryReads, or the caller, has sent it as often as it is worth
-	}
-	result := request.Do(ctx)
+	result := request.MaxRetries(0).Do(ctx) // what may be repeated, Retry repeats
 	if err := result.Error(); err != nil {
 		return nil, rbac.Forbidden(err, method, request.URL().Path)
 	}

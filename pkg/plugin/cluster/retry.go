@@ -40,6 +40,21 @@ func Retry(ctx context.Context, b wait.Backoff, call func() error) error {
 	}
 }
 
+// retryIf is Retry for a call that is made again only after some of these failures.
+func retryIf(ctx context.Context, b wait.Backoff, again func(error) bool, call func() error) error {
+	var answer error
+	err := Retry(ctx, b, func() error {
+		if answer = call(); answer != nil && again(answer) {
+			return answer
+		}
+		return nil
+	})
+	if err == nil {
+		err = answer
+	}
+	return err
+}
+
 // Attempts counts the attempts of one call, for a caller that does more between two
 // of them than to wait.
 type Attempts struct {

@@ -36,18 +36,14 @@ func (c RetryingClient) Get(ctx context.Context, key engine.ObjectKey) (object *
 
 // Patch sends a patch as Client.Patch does.
 func (c RetryingClient) Patch(ctx context.Context, key engine.ObjectKey, p Patch) (object *unstructured.Unstructured, err error) {
-	var answer error
-	err = Retry(ctx, c.Backoff, func() error {
-		object, answer = c.Client.Patch(ctx, key, p)
+	again := func(answer error) bool {
 		final := p.Type == types.ApplyPatchType && IsMergeFailure(answer)
-		if p.DryRun && !final || apierrors.IsTooManyRequests(answer) {
-			return answer
-		}
-		return nil
-	})
-	if err == nil {
-		err = answer
+		return p.DryRun && !final || apierrors.IsTooManyRequests(answer)
 	}
+	err = retryIf(ctx, c.Backoff, again, func() error {
+		object, err = c.Client.Patch(ctx, key, p)
+		return err
+	})
 	return object, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -16,15 +17,15 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
-// refusing is a server that answers its first requests for ConfigMaps, or for the list of
-// schemas, otherwise.
+// refusing is a server that answers its first requests for ConfigMaps, reviews, or the list
+// of schemas, otherwise.
 func refusing(t *testing.T, requests int64, reply func(http.ResponseWriter)) (client cluster.RetryingClient, sent *atomic.Int64) {
 	t.Helper()
 	s := newServer(t, map[string]answer{})
 	sent = new(atomic.Int64)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case !strings.Contains(r.URL.Path, "/configmaps/") && r.URL.Path != "/openapi/v3":
+		case !strings.Contains(r.URL.Path, "/configmaps") && !strings.HasSuffix(r.URL.Path, "reviews") && r.URL.Path != "/openapi/v3":
 			s.serve(w, r)
 		case sent.Add(1) <= requests:
 			reply(w)
@@ -87,6 +88,42 @@ func TestRetryingClientReadsAgain(t *testing.T) {
 	client, sent := refusing(t, 2, func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) })
 	if u, err := client.Get(t.Context(), key("shop", "a")); err != nil || u.GetName() != "a" || sent.Load() != 3 {
 		t.Errorf("%v, %v after %d requests", u, err, sent.Load())
+	}
+}
+
+// An object is created once. A review, which stores nothing, is sent again.
+func TestClientRepeatsNoCreation(t *testing.T) {
+	create := func(c *cluster.Client) error {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+		u.SetNamespace("shop")
+		u.SetGenerateName("a-")
+		return c.Create(t.Context(), u)
+	}
+	review := func(c *cluster.Client) error {
+		_, err := c.Raw(t.Context(), http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", []byte(`{}`))
+		return err
+	}
+	for name, c := range map[string]struct {
+		send       func(*cluster.Client) error
+		code       int
+		retryAfter string
+		sent       int64
+	}{
+		"a creation that gets a 503":             {create, 503, "0", 1},
+		"a creation that gets a 429":             {create, 429, "0", 2},
+		"a creation that is to wait for an hour": {create, 429, "3600", 1},
+		"a review that gets a 503":               {review, 503, "0", 2},
+		"a review that is to wait for an hour":   {review, 503, "3600", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, sent := refusing(t, 1, func(w http.ResponseWriter) {
+				w.Header().Set("Retry-After", c.retryAfter)
+				w.WriteHeader(c.code)
+			})
+			if err := c.send(client.Client); sent.Load() != c.sent || (err == nil) != (c.sent == 2) {
+				t.Errorf("%d requests, %v", sent.Load(), err)
+			}
+		})
 	}
 }
 

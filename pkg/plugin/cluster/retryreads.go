@@ -26,9 +26,14 @@ import (
 // clients. The attempts are over within a second: a run begins with many reads, and
 // an aggregated API whose server is down must not hold it up.
 func RetryReads(next http.RoundTripper) http.RoundTripper {
+	return retryingReads{next, readBackoff()}
+}
+
+// readBackoff is over within a second.
+func readBackoff() wait.Backoff {
 	b := DefaultBackoff()
 	b.Steps = 5
-	return retryingReads{next, b}
+	return b
 }
 
 type retryingReads struct {
