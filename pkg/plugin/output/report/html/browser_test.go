@@ -58,90 +58,108 @@ func TestInABrowser(t *testing.T) {
 	c.expect("and counted", "5 changes, 18 objects.", status)
 	c.picture("desktop")
 
-	t.Run("a click opens a change and builds it", func(t *testing.T) {
-		c.t = t
-		c.expect("nothing is built before", 0.0, `document.querySelectorAll("#list .body").length`)
-		c.click("#list li:nth-child(4) summary")
-		c.until(`document.querySelectorAll("#list .diff .add").length === 1`)
-		c.expect("the diff", []any{"-    echo one\n", "+    echo two\n"},
-			`[...document.querySelectorAll("#list .del, #list .add")].filter(e => e.tagName === "SPAN").map(e => e.textContent)`)
-		c.expect("the provenance", "kyverno team-labels/add policies/labels.yaml:3", `document.querySelector("#list .rule h4").textContent`)
-		c.picture("desktop-open")
-	})
-	t.Run("a click on a policy in the chart filters", func(t *testing.T) {
-		c.t = t
-		c.click(`[data-filter="policy"][data-value="gatekeeper AssignImage pin"] button`)
-		c.expect("the rows", []any{"ConfigMap payments/broken", "ConfigMap shop/image-0 and 2 more"}, rows)
-		c.expect("the filter says so", "gatekeeper AssignImage pin", `document.querySelector("[name=policy]").value`)
-		c.click("#filters [type=reset]")
-		c.until(status + ` === "5 changes, 18 objects."`)
-	})
-	t.Run("a namespace leaves its objects of a change", func(t *testing.T) {
-		c.t = t
-		c.run(`(() => { const s = document.querySelector("[name=namespace]"); s.value = "payments"; s.dispatchEvent(new Event("input", {bubbles: true})); })()`)
-		c.until(status + ` === "2 changes, 5 objects (of 5 changes)."`)
-		c.click("#list li:nth-child(2) summary")
-		c.until(`document.querySelectorAll(".members li").length === 4`)
-		c.click("#filters [type=reset]")
-		c.until(status + ` === "5 changes, 18 objects."`)
-	})
-	t.Run("the keyboard is enough", func(t *testing.T) {
-		c.t = t
-		c.press("/", "/")
-		c.expect("/ goes to the search", "text", `document.activeElement.name`)
-		c.write("settings-7 team")
-		c.until(status + ` === "1 change, 1 object (of 5 changes)."`)
-		for range 9 { // over filters and buttons to the change
-			c.press("Tab", "")
-			if c.run(`document.activeElement.tagName`) == "SUMMARY" {
-				break
-			}
-		}
-		c.expect("Tab reaches the change", "ConfigMap payments/settings-7", `document.activeElement.querySelector("h3").textContent`)
-		c.press("Enter", "\r")
-		c.until(`document.querySelector("#list details").open && document.querySelectorAll("#list .fields li").length === 1`)
-		c.press("Tab", "")
-		c.expect("and its diff, to scroll it", "diff", `document.activeElement.className`)
-		c.click("#filters [type=reset]")
-		c.until(status + ` === "5 changes, 18 objects."`)
-	})
-	t.Run("a search without a result says so", func(t *testing.T) {
-		c.t = t
-		c.press("/", "/")
-		c.write("no such thing")
-		c.until(status + ` === "No change matches."`)
-		c.click("#filters [type=reset]")
-		c.until(status + ` === "5 changes, 18 objects."`)
-	})
-	t.Run("on paper everything that is shown is unfolded", func(t *testing.T) {
-		c.t = t
-		if pdf := c.print("paper"); !bytes.HasPrefix(pdf, []byte("%PDF-")) {
-			t.Errorf("no PDF: %.20q", pdf)
-		}
-		c.expect("each change was built for it", 5.0, `document.querySelectorAll("#list .body").length`)
-		c.expect("and folded again", 0.0, `document.querySelectorAll("#list details[open]").length`)
-	})
-	t.Run("on a phone nothing is wider than the screen", func(t *testing.T) {
-		c.t = t
-		c.size(360, 740)
-		c.click("#open")
-		c.expect("the width", 360.0, `document.documentElement.scrollWidth`)
-		c.run(`scrollTo(0, 0)`)
-		c.picture("phone")
-		c.run(`document.querySelector("#list").scrollIntoView()`)
-		c.picture("phone-open")
-	})
-	t.Run("in the dark", func(t *testing.T) {
-		c.t = t
-		c.size(1280, 900)
-		c.dark(true)
-		c.expect("the ground", "rgb(21, 23, 27)", `getComputedStyle(document.body).backgroundColor`)
-		c.run(`document.querySelector("#list").scrollIntoView()`)
-		c.picture("dark")
-		c.dark(false)
-	})
+	for _, step := range []struct {
+		says string
+		run  func(*chromium)
+	}{
+		{"a click opens a change and builds it", (*chromium).opensAChange},
+		{"a click on a policy in the chart filters", (*chromium).filtersByPolicy},
+		{"a namespace leaves its objects of a change", (*chromium).filtersByNamespace},
+		{"the keyboard is enough", (*chromium).takesTheKeyboard},
+		{"a search without a result says so", (*chromium).searchesInVain},
+		{"on paper everything that is shown is unfolded", (*chromium).printsOnPaper},
+		{"on a phone nothing is wider than the screen", (*chromium).fitsAPhone},
+		{"in the dark", (*chromium).turnsDark},
+	} {
+		t.Run(step.says, func(t *testing.T) {
+			c.t = t
+			step.run(c)
+		})
+	}
 	c.t = t
 	c.quiet()
+}
+
+func (c *chromium) opensAChange() {
+	c.expect("nothing is built before", 0.0, `document.querySelectorAll("#list .body").length`)
+	c.click("#list li:nth-child(4) summary")
+	c.until(`document.querySelectorAll("#list .diff .add").length === 1`)
+	c.expect("the diff", []any{"-    echo one\n", "+    echo two\n"},
+		`[...document.querySelectorAll("#list .del, #list .add")].filter(e => e.tagName === "SPAN").map(e => e.textContent)`)
+	c.expect("the provenance", "kyverno team-labels/add policies/labels.yaml:3", `document.querySelector("#list .rule h4").textContent`)
+	c.picture("desktop-open")
+}
+
+func (c *chromium) filtersByPolicy() {
+	c.click(`[data-filter="policy"][data-value="gatekeeper AssignImage pin"] button`)
+	c.expect("the rows", []any{"ConfigMap payments/broken", "ConfigMap shop/image-0 and 2 more"}, rows)
+	c.expect("the filter says so", "gatekeeper AssignImage pin", `document.querySelector("[name=policy]").value`)
+	c.click("#filters [type=reset]")
+	c.until(status + ` === "5 changes, 18 objects."`)
+}
+
+func (c *chromium) filtersByNamespace() {
+	c.run(`(() => { const s = document.querySelector("[name=namespace]"); s.value = "payments"; s.dispatchEvent(new Event("input", {bubbles: true})); })()`)
+	c.until(status + ` === "2 changes, 5 objects (of 5 changes)."`)
+	c.click("#list li:nth-child(2) summary")
+	c.until(`document.querySelectorAll(".members li").length === 4`)
+	c.click("#filters [type=reset]")
+	c.until(status + ` === "5 changes, 18 objects."`)
+}
+
+func (c *chromium) takesTheKeyboard() {
+	c.press("/", "/")
+	c.expect("/ goes to the search", "text", `document.activeElement.name`)
+	c.write("settings-7 team")
+	c.until(status + ` === "1 change, 1 object (of 5 changes)."`)
+	for range 9 { // over filters and buttons to the change
+		c.press("Tab", "")
+		if c.run(`document.activeElement.tagName`) == "SUMMARY" {
+			break
+		}
+	}
+	c.expect("Tab reaches the change", "ConfigMap payments/settings-7", `document.activeElement.querySelector("h3").textContent`)
+	c.press("Enter", "\r")
+	c.until(`document.querySelector("#list details").open && document.querySelectorAll("#list .fields li").length === 1`)
+	c.press("Tab", "")
+	c.expect("and its diff, to scroll it", "diff", `document.activeElement.className`)
+	c.click("#filters [type=reset]")
+	c.until(status + ` === "5 changes, 18 objects."`)
+}
+
+func (c *chromium) searchesInVain() {
+	c.press("/", "/")
+	c.write("no such thing")
+	c.until(status + ` === "No change matches."`)
+	c.click("#filters [type=reset]")
+	c.until(status + ` === "5 changes, 18 objects."`)
+}
+
+func (c *chromium) printsOnPaper() {
+	if pdf := c.print("paper"); !bytes.HasPrefix(pdf, []byte("%PDF-")) {
+		c.t.Errorf("no PDF: %.20q", pdf)
+	}
+	c.expect("each change was built for it", 5.0, `document.querySelectorAll("#list .body").length`)
+	c.expect("and folded again", 0.0, `document.querySelectorAll("#list details[open]").length`)
+}
+
+func (c *chromium) fitsAPhone() {
+	c.size(360, 740)
+	c.click("#open")
+	c.expect("the width", 360.0, `document.documentElement.scrollWidth`)
+	c.run(`scrollTo(0, 0)`)
+	c.picture("phone")
+	c.run(`document.querySelector("#list").scrollIntoView()`)
+	c.picture("phone-open")
+}
+
+func (c *chromium) turnsDark() {
+	c.size(1280, 900)
+	c.dark(true)
+	c.expect("the ground", "rgb(21, 23, 27)", `getComputedStyle(document.body).backgroundColor`)
+	c.run(`document.querySelector("#list").scrollIntoView()`)
+	c.picture("dark")
+	c.dark(false)
 }
 
 // What assistive technology uses: landmarks, one first heading and no level
