@@ -8,7 +8,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -35,7 +34,7 @@ func (h *base) event(e output.Event, print func(*part) error) error {
 func (h *base) each(c *engine.Change, print func(*part) error) error {
 	h.begin(c)
 	for _, p := range h.parted(c) {
-		if !redact.Listed(&p.Change, h.Explain) {
+		if !output.Listed(&p.Change, h.Explain) {
 			continue
 		}
 		if err := print(p); err != nil {

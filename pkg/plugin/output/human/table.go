@@ -61,7 +61,7 @@ func (p *Table) Flush() error { return p.rows.Flush() }
 
 func (p *Table) row(c *engine.Change) error {
 	p.begin(c)
-	if !redact.Listed(c, p.Explain) {
+	if !output.Listed(c, p.Explain) {
 		return nil
 	}
 	if p.count == 0 {

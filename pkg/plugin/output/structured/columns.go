@@ -114,7 +114,7 @@ func (p *Columns) Print(e output.Event) error {
 func (p *Columns) Flush() error { return p.rows.Flush() }
 
 func (p *Columns) change(c *engine.Change) error {
-	if !redact.Listed(c, p.Explain) {
+	if !output.Listed(c, p.Explain) {
 		return nil
 	}
 	text, err := json.Marshal(p.reported(c))

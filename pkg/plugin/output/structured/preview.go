@@ -7,7 +7,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // Report prints one report object: what was evaluated.
@@ -85,7 +84,7 @@ func (p *Report) Print(e output.Event) error {
 }
 
 func (p *Report) add(c *engine.Change) error {
-	if !redact.Listed(c, p.Explain) {
+	if !output.Listed(c, p.Explain) {
 		return nil
 	}
 	if err := p.report.Add(p.reported(c)); err != nil {
