@@ -154,13 +154,16 @@ func (c *customColumn) cell(change map[string]any) (string, error) {
 	if len(parts) == 0 {
 		return "<none>", nil
 	}
-	return redact.Escape(strings.Join(parts, ","), ""), nil
+	return strings.Join(parts, ","), nil
 }
 
 // row writes a row, and before the first one the headers.
 func (p *Columns) row(cells []string) error {
 	if err := p.headers(); err != nil {
 		return err
+	}
+	for i, cell := range cells {
+		cells[i] = redact.Escape(cell, "")
 	}
 	_, err := fmt.Fprintln(p.rows, strings.Join(cells, "\t"))
 	return err
@@ -173,7 +176,7 @@ func (p *Columns) headers() error {
 	p.begun = true
 	headers := make([]string, len(p.columns))
 	for i, column := range p.columns {
-		headers[i] = redact.Escape(column.header, "")
+		headers[i] = column.header
 	}
 	return p.row(headers)
 }

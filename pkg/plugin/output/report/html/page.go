@@ -140,13 +140,12 @@ func (p *Printer) command(s *evaluation.Summary) (title, command string) {
 	if p.options.Hint == nil {
 		return "", ""
 	}
-	switch a := p.options.Hint(*s); {
-	case a.Next != "":
-		return "To make these changes", redact.EscapeLine(a.Next)
-	case a.Why != "":
-		return "To see why", redact.EscapeLine(a.Why)
+	hint := p.options.Hint(*s)
+	title, command = "To make these changes", hint.Next
+	if command == "" {
+		title, command = "To see why", hint.Why
 	}
-	return "", ""
+	return title, redact.EscapeLine(command)
 }
 
 func title(s *evaluation.Summary) string {
