@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -25,19 +26,28 @@ type Type struct {
 // TypeOf returns how the server types objects of a kind, as far as the reader knows
 // its schema.
 func TypeOf(ctx context.Context, r engine.Reader, gvk apischema.GroupVersionKind) Type {
-	t := Type{EmptyIsAbsent: BuiltIn(gvk.Group)}
 	if r == nil {
-		return t
+		return NewType(nil, gvk)
 	}
 	s, err := r.Schema(ctx, gvk)
-	if err != nil || !s.Known() {
+	if err != nil {
+		return NewType(nil, gvk)
+	}
+	return NewType(s.Types, gvk)
+}
+
+// NewType returns how the server types objects of a kind, as far as its schemas are
+// known; types may be nil.
+func NewType(types managedfields.TypeConverter, gvk apischema.GroupVersionKind) Type {
+	t := Type{EmptyIsAbsent: BuiltIn(gvk.Group)}
+	if types == nil {
 		return t
 	}
 	empty := &unstructured.Unstructured{Object: map[string]any{}}
 	empty.SetGroupVersionKind(gvk)
-	typed, err := s.Types.ObjectToTyped(empty)
+	typed, err := types.ObjectToTyped(empty)
 	if err != nil {
-		return t
+		return t // they do not have the kind, or not in this version
 	}
 	t.Schema, t.Ref = typed.Schema(), typed.TypeRef()
 	return t

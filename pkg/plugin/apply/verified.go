@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -100,7 +99,7 @@ func touchedBy(in request.Input, r request.Request) diff.Partial {
 	if r.Method == request.None {
 		return diff.Partial{}
 	}
-	return diff.Between(in.Live, r.Want, typeOf(in.Live, in.Types))
+	return diff.Between(in.Live, r.Want, diff.NewType(in.Types, in.Live.GroupVersionKind()))
 }
 
 // sameFields reports whether two changes touch the same fields.
@@ -108,18 +107,4 @@ func sameFields(a, b diff.Partial) bool {
 	return slices.EqualFunc(a.Fields, b.Fields, func(x, y engine.FieldChange) bool {
 		return x.Kind == y.Kind && x.Path.Equals(y.Path)
 	})
-}
-
-// typeOf returns how the server reads the object's lists, if it publishes that.
-func typeOf(live *unstructured.Unstructured, types managedfields.TypeConverter) diff.Type {
-	if types == nil {
-		return diff.Type{}
-	}
-	empty := &unstructured.Unstructured{Object: map[string]any{}}
-	empty.SetGroupVersionKind(live.GroupVersionKind())
-	typed, err := types.ObjectToTyped(empty)
-	if err != nil {
-		return diff.Type{} // of another version than the document
-	}
-	return diff.Type{Schema: typed.Schema(), Ref: typed.TypeRef()}
 }

@@ -252,7 +252,8 @@ func (t *verification) readAnswer(answer *unstructured.Unstructured) error {
 	if t.answer.AsWanted {
 		return nil
 	}
-	if effect := diff.Between(t.input.Live, answer, typeOf(t.input.Live, t.input.Types)); !sameFields(effect, t.out.Touched) {
+	typ := diff.NewType(t.input.Types, t.input.Live.GroupVersionKind())
+	if effect := diff.Between(t.input.Live, answer, typ); !sameFields(effect, t.out.Touched) {
 		t.out.effect = effect
 	}
 	return nil
