@@ -8,8 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -71,13 +69,8 @@ func (a *answer) addUp(c *engine.Change) string {
 
 // set writes one field and reports whether its path can be followed.
 func set(object map[string]any, f engine.FieldChange) bool {
-	var at any = object
-	for _, element := range f.Path[:len(f.Path)-1] {
-		if at = descend(at, element); at == nil {
-			return false
-		}
-	}
-	parent, isMap := at.(map[string]any)
+	above, _ := diff.Lookup(object, f.Path[:len(f.Path)-1])
+	parent, isMap := above.(map[string]any)
 	last := f.Path[len(f.Path)-1].FieldName
 	if !isMap || last == nil || f.Kind == engine.Moved {
 		return false
@@ -88,35 +81,6 @@ func set(object map[string]any, f engine.FieldChange) bool {
 		parent[*last] = f.To
 	}
 	return true
-}
-
-func descend(at any, element fieldpath.PathElement) any {
-	switch at := at.(type) {
-	case map[string]any:
-		if element.FieldName != nil {
-			return at[*element.FieldName]
-		}
-	case []any:
-		if element.Index != nil && *element.Index < len(at) {
-			return at[*element.Index]
-		}
-		for _, item := range at {
-			if element.Key != nil && hasKey(item, *element.Key) {
-				return item
-			}
-		}
-	}
-	return nil
-}
-
-func hasKey(item any, key value.FieldList) bool {
-	mapping, _ := item.(map[string]any)
-	for _, part := range key {
-		if v, present := mapping[part.Name]; present && !diff.Equal(v, part.Value.Unstructured(), diff.Type{}) {
-			return false
-		}
-	}
-	return mapping != nil
 }
 
 // repeated asks the same question again.

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // applyConfiguration returns what to apply, or the first reason why server-side apply
@@ -217,7 +219,7 @@ func (a *applier) items() (*typed.TypedValue, *fieldpath.Set, error) {
 		if leaves.Has(p) {
 			continue
 		}
-		switch v, _ := valueAt(a.Want.Object, p); v.(type) {
+		switch v, _ := diff.Lookup(a.Want.Object, p); v.(type) {
 		case map[string]any:
 			filled = append(filled, p.Copy())
 		case []any:
@@ -255,7 +257,7 @@ func emptied(object map[string]any, paths []fieldpath.Path) map[string]any {
 	object = runtime.DeepCopyJSON(object)
 	for _, p := range paths {
 		last := p[len(p)-1]
-		parent, _ := valueAt(object, p[:len(p)-1])
+		parent, _ := diff.Lookup(object, p[:len(p)-1])
 		if m, ok := parent.(map[string]any); ok && last.FieldName != nil {
 			m[*last.FieldName] = map[string]any{}
 		}
