@@ -41,7 +41,7 @@ func appendLeaves(out []engine.FieldChange, f engine.FieldChange) []engine.Field
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		part := f
-		part.Path = append(slices.Clip(f.Path), fieldpath.PathElement{FieldName: &name})
+		part.Path = field(f.Path, name)
 		if f.Kind == engine.Removed {
 			part.From = fields[name]
 		} else {
@@ -92,14 +92,19 @@ func at(object map[string]any, f engine.FieldChange) any {
 // Unlike returns the leaves that only one of two changes has, or that they do not
 // change alike, in path order. The value of one that is withheld counts as the same.
 func (p Partial) Unlike(other Partial) []fieldpath.Path {
-	left := map[string]engine.FieldChange{} // by kind and path
+	type leaf struct {
+		kind engine.ChangeKind
+		path string
+	}
+	leafOf := func(f engine.FieldChange) leaf { return leaf{f.Kind, engine.PathString(f.Path)} }
+	left := map[leaf]engine.FieldChange{}
 	for _, f := range other.Leaves() {
-		left[f.String()] = f
+		left[leafOf(f)] = f
 	}
 	var out []fieldpath.Path
 	for _, f := range p.Leaves() {
-		g, ok := left[f.String()]
-		delete(left, f.String())
+		g, ok := left[leafOf(f)]
+		delete(left, leafOf(f))
 		if !ok || !f.Withheld && !(Same(f.From, g.From) && Same(f.To, g.To)) {
 			out = append(out, f.Path)
 		}
