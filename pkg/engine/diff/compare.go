@@ -42,6 +42,14 @@ func child(p fieldpath.Path, e fieldpath.PathElement) fieldpath.Path {
 	return q
 }
 
+func field(p fieldpath.Path, name string) fieldpath.Path {
+	return child(p, fieldpath.PathElement{FieldName: &name})
+}
+
+func index(p fieldpath.Path, i int) fieldpath.Path {
+	return child(p, fieldpath.PathElement{Index: &i})
+}
+
 func (c *comparison) values(p fieldpath.Path, a, b any, t Type) {
 	if Shared(a, b) {
 		return
@@ -79,7 +87,10 @@ func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
 		if t.EmptyIsAbsent {
 			inA, inB = inA && x != nil, inB && y != nil
 		}
-		q := child(p, fieldpath.PathElement{FieldName: &name})
+		if inA && inB && (Shared(x, y) || scalarsEqual(x, y, of)) {
+			continue // most fields: a path costs more than this
+		}
+		q := field(p, name)
 		switch {
 		case !inA:
 			c.add(q, engine.Added, nil, y)

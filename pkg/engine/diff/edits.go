@@ -2,7 +2,6 @@ package diff
 
 import (
 	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -157,12 +156,4 @@ func (e *editor) lists(at fieldpath.Path, a, b []any) []Edit {
 		out = append(out, Edit{OpAdd, index(at, i), b[i]})
 	}
 	return out
-}
-
-func field(at fieldpath.Path, name string) fieldpath.Path {
-	return append(slices.Clip(at), fieldpath.PathElement{FieldName: &name})
-}
-
-func index(at fieldpath.Path, i int) fieldpath.Path {
-	return append(slices.Clip(at), fieldpath.PathElement{Index: &i})
 }

@@ -122,7 +122,7 @@ func (c *comparison) indexed(p fieldpath.Path, a, b []any, element Type) {
 		end++
 	}
 	for i := start; i < max(len(a), len(b))-end; i++ {
-		q := child(p, fieldpath.PathElement{Index: &i})
+		q := index(p, i)
 		switch {
 		case i >= len(a)-end:
 			c.add(q, engine.Added, nil, b[i])
