@@ -1,6 +1,8 @@
 package plan_test
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,5 +37,21 @@ func TestDriftOfAValueThatBecameSecret(t *testing.T) {
 	}
 	if drift := entry.Drift(change("somebody-elses"), &masker); drift == nil {
 		t.Error("another value is no drift")
+	}
+}
+
+// What an impact says of an owner is masked as its texts are.
+func TestMaskedImpacts(t *testing.T) {
+	const secret = "somebody-elses"
+	var masker redact.Masker
+	masker.Learn(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"key": secret},
+	}})
+	entry := plan.NewEntry(&engine.Change{Impacts: []engine.Impact{{
+		Code: engine.ImpactManaged, Text: secret + " manages it", Advice: "change " + secret, Owner: "app " + secret,
+	}}})
+	text, err := json.Marshal(entry.Masked(&masker))
+	if err != nil || strings.Contains(string(text), secret) || !strings.Contains(string(text), "manages it") {
+		t.Errorf("%s, %v", text, err)
 	}
 }

@@ -53,7 +53,7 @@ func (i *Impact) UnmarshalJSON(text []byte) error {
 
 // masked is the impact without what a mask hides: names of fields may be secret.
 func (i Impact) masked(text func(string) string, path func(fieldpath.Path) fieldpath.Path) Impact {
-	i.Text, i.Advice = text(i.Text), text(i.Advice)
+	i.Text, i.Advice, i.Owner = text(i.Text), text(i.Advice), text(i.Owner)
 	fields := make([]fieldpath.Path, len(i.Fields))
 	for n, p := range i.Fields {
 		fields[n] = path(p)
