@@ -12,7 +12,7 @@ import (
 func touching(c *engine.Change, p place) []fieldpath.Path {
 	var out []fieldpath.Path
 	for i := range c.Fields {
-		if placeOf(c.Fields[i].Path).Meets(p) {
+		if placeOf(c.Fields[i].Path).meets(p) {
 			out = append(out, c.Fields[i].Path)
 		}
 	}
@@ -21,7 +21,7 @@ func touching(c *engine.Change, p place) []fieldpath.Path {
 
 // within are the paths of the changed fields that are in a place.
 func within(c *engine.Change, p place) []fieldpath.Path {
-	return slices.DeleteFunc(touching(c, p), func(changed fieldpath.Path) bool { return !placeOf(changed).Within(p) })
+	return slices.DeleteFunc(touching(c, p), func(changed fieldpath.Path) bool { return !placeOf(changed).within(p) })
 }
 
 // names lists paths for a text: "spec.replicas, spec.paused and 2 more".

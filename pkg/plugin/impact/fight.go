@@ -13,13 +13,13 @@ import (
 // build on each other's results do not.
 func (r *repeat) overwritten(c *engine.Change) []engine.Impact {
 	var out []engine.Impact
-	told := map[[2]engine.RuleRef]bool{}
+	reported := map[[2]engine.RuleRef]bool{}
 	for j := range c.Steps {
 		second := &c.Steps[j]
 		for i := range c.Steps[:j] {
 			first := &c.Steps[i]
 			pair := [2]engine.RuleRef{first.Rule, second.Rule}
-			if first.Rule == second.Rule || told[pair] {
+			if first.Rule == second.Rule || reported[pair] {
 				continue
 			}
 			fields := slices.DeleteFunc(undone(first.Fields, second.Fields), func(p fieldpath.Path) bool {
@@ -28,7 +28,7 @@ func (r *repeat) overwritten(c *engine.Change) []engine.Impact {
 			if len(fields) == 0 {
 				continue
 			}
-			told[pair] = true
+			reported[pair] = true
 			out = append(out, engine.Impact{
 				Code: engine.ImpactOverwritten, Fields: fields,
 				Text:   second.Rule.String() + " overwrites what " + first.Rule.String() + " wrote: " + names(fields),
@@ -41,7 +41,7 @@ func (r *repeat) overwritten(c *engine.Change) []engine.Impact {
 
 // writes reports whether a rule writes to a place, or below or above it, once more.
 func (r *repeat) writes(rule engine.RuleRef, p place) bool {
-	return slices.ContainsFunc(r.wrote[rule], p.Meets)
+	return slices.ContainsFunc(r.wrote[rule], p.meets)
 }
 
 // undone returns the fields of the second list that give another value to, or remove,

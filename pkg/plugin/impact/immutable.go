@@ -21,7 +21,7 @@ type rule struct {
 }
 
 func (r *rule) concerns(changed place) bool {
-	return changed.Meets(r.place) && !slices.ContainsFunc(r.except, changed.Within)
+	return changed.meets(r.place) && !slices.ContainsFunc(r.except, changed.within)
 }
 
 // ImmutableRefusal is a part of a change that the server will refuse.

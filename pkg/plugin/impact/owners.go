@@ -12,7 +12,7 @@ import (
 
 // owned forecasts, from the managedFields of the object before the change, whose
 // fields the field manager us would take. The dry run of the write decides:
-// intent.Takeovers.
+// request.Takeovers.
 func owned(c *engine.Change, us string) []engine.Impact {
 	var out []engine.Impact
 	for _, e := range entriesOf(c.Before) {

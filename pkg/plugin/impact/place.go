@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// element stands in a Place for any element of a list.
+// element stands in a place for any element of a list.
 const element = "[]"
 
 // place is a path without the keys of list elements: spec, containers, [], image.
@@ -28,8 +28,8 @@ func placeOf(p fieldpath.Path) place {
 // placeAt reads a place as tables write it: "spec.containers.[].image".
 func placeAt(text string) place { return strings.Split(text, ".") }
 
-// Within reports whether the place is another one, or below it.
-func (p place) Within(q place) bool { return len(p) >= len(q) && slices.Equal(p[:len(q)], q) }
+// within reports whether the place is another one, or below it.
+func (p place) within(q place) bool { return len(p) >= len(q) && slices.Equal(p[:len(q)], q) }
 
-// Meets reports whether one of the places is the other, or holds it.
-func (p place) Meets(q place) bool { return p.Within(q) || q.Within(p) }
+// meets reports whether one of the places is the other, or holds it.
+func (p place) meets(q place) bool { return p.within(q) || q.within(p) }

@@ -32,8 +32,8 @@ func TestPlaceWithinAndMeets(t *testing.T) {
 		{"status", "spec", false, false},
 	} {
 		p, q := placeAt(c.p), placeAt(c.q)
-		if p.Within(q) != c.within || p.Meets(q) != c.meets || q.Meets(p) != c.meets {
-			t.Errorf("%s within %s: %t, meets it: %t", c.p, c.q, p.Within(q), p.Meets(q))
+		if p.within(q) != c.within || p.meets(q) != c.meets || q.meets(p) != c.meets {
+			t.Errorf("%s within %s: %t, meets it: %t", c.p, c.q, p.within(q), p.meets(q))
 		}
 	}
 }

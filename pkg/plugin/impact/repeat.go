@@ -115,7 +115,7 @@ func (r *repeat) notIdempotent(c *engine.Change) []engine.Impact {
 	var fields []fieldpath.Path
 	for i := range c.Fields {
 		changed := placeOf(c.Fields[i].Path)
-		if slices.ContainsFunc(r.fields, func(p fieldpath.Path) bool { return placeOf(p).Meets(changed) }) {
+		if slices.ContainsFunc(r.fields, func(p fieldpath.Path) bool { return placeOf(p).meets(changed) }) {
 			fields = append(fields, c.Fields[i].Path)
 		}
 	}
