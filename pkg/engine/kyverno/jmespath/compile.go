@@ -150,8 +150,8 @@ func (c *compiler) multiSelect(ast gojmespath.ASTNode, atRoot bool) (node, error
 	return listNode{members}, nil
 }
 
-// comparators are known by the names of the fork's token types, which it does
-// not export.
+// comparison translates a comparison. Its operator is known by the name of the
+// fork's token type, which is not exported.
 func (c *compiler) comparison(ast gojmespath.ASTNode, atRoot bool) (node, error) {
 	left, err := c.child(ast, 0, atRoot)
 	if err != nil {
