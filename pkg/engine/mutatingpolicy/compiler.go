@@ -47,7 +47,7 @@ func (c *compiler) compile(r *policydecode.Report, d engine.Document) []*rule {
 		}
 	}
 	if rules[0].impure != "" {
-		p.At("mutations").Lint("%s: a later run gives something else; within one run, preview and apply agree", rules[0].impure)
+		p.At("mutations").Lint("%s: each run gives a different result; within one run, preview and apply agree", rules[0].impure)
 	}
 	if rules[0].asksUser {
 		p.Lint(engine.RequestUserLint)

@@ -21,9 +21,9 @@ func lintVersion(n policydecode.Node) {
 func (p *policySpec) lint() {
 	switch constraints := p.At("matchConstraints"); {
 	case len(p.Constraints.Rules) == 0:
-		constraints.Lint("has no resourceRules, so that everything matches; Kyverno's webhook refuses such a policy")
+		constraints.Lint("has no resourceRules, so it matches everything; Kyverno's webhook refuses such a policy")
 	case p.Constraints.OnlySubresources():
-		constraints.Lint("only matches requests to a subresource, which no live object stands for")
+		constraints.Lint("only matches requests for subresources, so it never matches an object")
 	}
 	if p.Existing {
 		p.lintExisting()
@@ -32,7 +32,7 @@ func (p *policySpec) lint() {
 	}
 	isJSONPatch := func(m mutationSpec) bool { return m.JSONPatch }
 	if len(p.Derivations()) > 0 && slices.ContainsFunc(p.Mutations, isJSONPatch) {
-		p.At("mutations").Lint("Kyverno also applies this policy to Pod controllers, but leaves the paths of JSON patches as they are, so that they miss the Pod template; " +
+		p.At("mutations").Lint("Kyverno also applies this policy to Pod controllers, but does not rewrite the paths of JSON patches, so they miss the Pod template; " +
 			"autogen.podControllers.controllers: [] keeps it to Pods")
 	}
 }
@@ -40,17 +40,17 @@ func (p *policySpec) lint() {
 func (p *policySpec) lintExisting() {
 	if p.Targets == nil && len(p.Conditions) > 0 {
 		p.At("matchConditions").Lint("Kyverno 1.19 does not look at matchConditions when it mutates existing objects (kyverno/kyverno#17411): it changes every object that " +
-			"matchConstraints select. Here they are honoured, as up to Kyverno 1.18; targetMatchConditions mean the same to both")
+			"matchConstraints select. This program honours them, as Kyverno did up to 1.18; targetMatchConditions mean the same to both")
 	}
 	if p.Targets != nil && slices.ContainsFunc(targetsOf(p.Targets), target.wildcard) {
-		p.At("targetMatchConstraints").Lint("Kyverno finds no target through \"*\", and neither is one found here: name groups, versions and resources")
+		p.At("targetMatchConstraints").Lint("Kyverno finds no target through \"*\", and neither does this program: name groups, versions and resources")
 	}
 }
 
 // lintUnused warns about fields that only matter to policies that mutate existing objects.
 func (p *policySpec) lintUnused() {
 	if p.Targets != nil {
-		p.At("targetMatchConstraints").Lint("evaluation.mutateExisting is not enabled, and a policy with targets changes nothing on admission: it does nothing at all")
+		p.At("targetMatchConstraints").Lint("evaluation.mutateExisting is not enabled, and a policy with targets changes nothing on admission, so this one has no effect")
 	}
 	if len(p.TargetConditions) > 0 {
 		p.At("targetMatchConditions").Lint("has no effect: evaluation.mutateExisting is not enabled")

@@ -119,7 +119,7 @@ func (p *policySpec) Derivations() []derivation {
 // matchPolicy.
 func decodeConstraints(f *policydecode.Fields) *match.Constraints {
 	c := match.Decode(f, func(list policydecode.Node) {
-		list.Fail("is empty, so that the rule matches nothing; \"*\" stands for all")
+		list.Fail("is empty, so the rule matches nothing; \"*\" matches everything")
 	})
 	f.At("matchPolicy").Text()
 	return c
@@ -144,7 +144,7 @@ func (p *policySpec) decodeMatch(f *policydecode.Fields) {
 	seen := map[string]bool{}
 	for _, v := range p.Variables {
 		if seen[v.Name] {
-			v.Fail("another variable is called %s too", v.Name)
+			v.Fail("another variable is also called %s", v.Name)
 		}
 		seen[v.Name] = true
 	}
@@ -216,7 +216,7 @@ func (p *policySpec) decodeTargets(n policydecode.Node) {
 	x := expressionSpec{Node: f.At("expression")}
 	x.Text = x.Node.Text()
 	if x.Text == "" && len(f.At("resourceRules").List()) == 0 {
-		n.Lint("has neither resourceRules nor an expression, so that it has no effect: each object that the policy matches is its own target")
+		n.Lint("has neither resourceRules nor an expression, so it has no effect: each object that the policy matches is its own target")
 		return
 	}
 	p.TargetExpression = x
@@ -229,10 +229,10 @@ func (p *policySpec) decodeEvaluation(f *policydecode.Fields) {
 	enabled(f.At("background"), true) // only Kyverno's reports go by it
 	p.Existing = enabled(f.At("mutateExisting"), false)
 	if !admission && !p.Existing {
-		f.Fail("admission and mutateExisting are both disabled, so that nothing would ever be mutated; Kyverno refuses such a policy")
+		f.Fail("admission and mutateExisting are both disabled, so nothing would ever be mutated; Kyverno refuses such a policy")
 	}
 	if mode := f.At("mode").Text(); mode != "" && mode != "Kubernetes" {
-		f.At("mode").Fail("%s is for documents that are no Kubernetes objects; there are none in a cluster", mode)
+		f.At("mode").Fail("%s is for documents that are not Kubernetes objects; there are none in a cluster", mode)
 	}
 	p.ServerSide = f.At("useServerSideApply").Bool()
 	f.Accept("skipBackgroundRequests")

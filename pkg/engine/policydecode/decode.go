@@ -152,7 +152,7 @@ func LabelSelector(value any) (*metav1.LabelSelector, error) {
 	}
 	var s metav1.LabelSelector
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(m, &s, true); err != nil {
-		return nil, fmt.Errorf("is no label selector: %w", err)
+		return nil, fmt.Errorf("is not a label selector: %w", err)
 	}
 	return &s, nil
 }

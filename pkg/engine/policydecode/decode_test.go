@@ -75,7 +75,7 @@ func TestNodeWrongType(t *testing.T) {
 		"a number among texts":    {func(f *policydecode.Fields) { f.At("list").Texts() }, "spec.list[1]: must be a string, not a number"},
 		"a number in a text map":  {func(f *policydecode.Fields) { f.At("map").TextMap() }, "spec.map.a: must be a string, not a number"},
 		"a text for a selector":   {func(f *policydecode.Fields) { f.At("text").LabelSelector() }, "spec.text: must be a label selector, not a string"},
-		"a selector of odd field": {func(f *policydecode.Fields) { f.At("wrongSelector").LabelSelector() }, `spec.wrongSelector: is no label selector: strict decoding error: unknown field "matchlabels"`},
+		"a selector of odd field": {func(f *policydecode.Fields) { f.At("wrongSelector").LabelSelector() }, `spec.wrongSelector: is not a label selector: strict decoding error: unknown field "matchlabels"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			errs, _ := read(document(), c.reader)

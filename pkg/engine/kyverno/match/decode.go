@@ -109,7 +109,7 @@ func decodeLabels(n policydecode.Node) *selector.Labels {
 	}
 	compiled, err := selector.NewWildcardLabels(s)
 	if err != nil {
-		n.Fail("is no label selector: %w", err)
+		n.Fail("is not a label selector: %w", err)
 		return nil
 	}
 	return compiled
