@@ -1,7 +1,6 @@
 package legacy
 
 import (
-	"encoding/json"
 	"errors"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
@@ -95,17 +94,10 @@ func checkCondition(condition *node, object map[string]any, at string) error {
 
 // asText returns the text of a scalar, and any other value itself.
 func asText(v any) any {
-	if kindOf(v) != isScalar {
-		return v
-	}
-	if s, ok := v.(string); ok {
+	if s, ok := pattern.Text(v); ok && v != nil {
 		return s
 	}
-	text, err := json.Marshal(v)
-	if err != nil { // no number of JSON
-		return v
-	}
-	return string(text)
+	return v
 }
 
 func isCondition(err error) bool {

@@ -2,6 +2,7 @@ package pattern
 
 import (
 	"cmp"
+	"encoding/json"
 	"math"
 	"strconv"
 	"strings"
@@ -302,6 +303,19 @@ func numberText(value any) (string, bool) {
 // they do in Kyverno.
 func scalarText(value any) (string, bool) {
 	switch v := value.(type) {
+	case nil:
+		return "", false
+	case float64:
+		return strconv.FormatFloat(v, 'E', -1, 64), true
+	}
+	return Text(value)
+}
+
+// Text is a scalar as YAML shows it without quotes, and false for a map or a list.
+func Text(value any) (string, bool) {
+	switch v := value.(type) {
+	case nil:
+		return "null", true
 	case string:
 		return v, true
 	case bool:
@@ -311,7 +325,8 @@ func scalarText(value any) (string, bool) {
 	case int:
 		return strconv.Itoa(v), true
 	case float64:
-		return strconv.FormatFloat(v, 'E', -1, 64), true
+		text, err := json.Marshal(v)
+		return string(text), err == nil
 	default:
 		return "", false
 	}

@@ -27,14 +27,14 @@ func (e *ConditionError) Error() string {
 	if e.Missing {
 		return fmt.Sprintf("condition on %s does not hold: there is no such field", e.Path)
 	}
-	if _, scalar := text(e.Want); !scalar {
+	if _, scalar := pattern.Text(e.Want); !scalar {
 		return fmt.Sprintf("condition on %s does not hold: %s", e.Path, e.Why.Below(e.Path).Text(e.show))
 	}
 	found := ""
-	if got, ok := text(e.Got); ok && !e.hidden {
+	if got, ok := pattern.Text(e.Got); ok && !e.hidden {
 		found = "is " + engine.BriefValue(got) + " and "
 	}
-	want, _ := text(e.Want)
+	want, _ := pattern.Text(e.Want)
 	return fmt.Sprintf("condition on %s does not hold: it %sdoes not match %q", e.Path, found, want)
 }
 

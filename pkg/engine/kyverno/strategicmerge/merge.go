@@ -156,7 +156,7 @@ func (m *merger) scalar(value any, at *place) any {
 	if _, isText := value.(string); isText || !at.parent.isLabels() {
 		return value
 	}
-	s, _ := text(value)
+	s, _ := pattern.Text(value)
 	m.notes.writtenAsString(s, at)
 	return s
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
 
 // Why parts of a patch write nothing, for when all of it changes nothing. None of this
@@ -104,7 +105,7 @@ func (m *merger) failure(f *failure, element any, at *place) string {
 		}
 	}
 	path := strings.TrimPrefix(f.at.String(), at.String()+".")
-	switch _, isScalar := text(f.Got); {
+	switch _, isScalar := pattern.Text(f.Got); {
 	case f.Missing:
 		return name + " has no " + path
 	case isScalar && !strings.Contains(path, "."):

@@ -1,11 +1,10 @@
 package strategicmerge
 
 import (
-	"encoding/json"
 	"slices"
-	"strconv"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
 
 // kind is what a value is to a merge.
@@ -36,33 +35,12 @@ func kindOf(v any) kind {
 	}
 }
 
-// text is a scalar as YAML would show it without quotes.
-func text(v any) (string, bool) {
-	switch v := v.(type) {
-	case nil:
-		return "null", true
-	case string:
-		return v, true
-	case bool:
-		return strconv.FormatBool(v), true
-	case int64:
-		return strconv.FormatInt(v, 10), true
-	case int:
-		return strconv.Itoa(v), true
-	case float64:
-		out, err := json.Marshal(v)
-		return string(out), err == nil
-	default:
-		return "", false
-	}
-}
-
 // asText returns the text of a scalar, and any other value itself.
 func asText(v any) any {
 	if _, isText := v.(string); isText {
 		return v
 	}
-	if s, ok := text(v); ok {
+	if s, ok := pattern.Text(v); ok {
 		return s
 	}
 	return v
