@@ -394,7 +394,7 @@ func remove(parent any, token string) (any, error) {
 func set(parent any, token string, value any) (any, error) {
 	switch p := parent.(type) {
 	case map[string]any:
-		out := maps.Clone(p) // much faster than a copy entry by entry
+		out := maps.Clone(p)
 		if out == nil {
 			out = map[string]any{}
 		}

@@ -1,2 +1,3 @@
-// Package match decides the match and exclude blocks of Kyverno's rules.
+// Package match decides whether a Kyverno rule is about an object: its match and
+// exclude blocks, and its preconditions with their operators.
 package match
