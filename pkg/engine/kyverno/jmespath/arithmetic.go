@@ -69,7 +69,7 @@ func finite(f float64) (any, error) {
 	if math.IsInf(f, 0) || math.IsNaN(f) {
 		return nil, errors.New("the result is out of range")
 	}
-	return Canonical(f), nil
+	return canonical(f), nil
 }
 
 func add(_ *env, args []any) (any, error) {
@@ -200,8 +200,8 @@ func modulo(_ *env, args []any) (any, error) {
 }
 
 func remainder(a, b float64) (int64, error) {
-	x, ok := Integer(a)
-	y, also := Integer(b)
+	x, ok := integer(a)
+	y, also := integer(b)
 	if !ok || !also {
 		return 0, errFraction
 	}
@@ -230,7 +230,7 @@ func sum(e *env, args []any) (any, error) {
 // round goes away from zero at half.
 func round(_ *env, args []any) (any, error) {
 	f, _ := Number(args[0])
-	digits, ok := Integer(args[1])
+	digits, ok := integer(args[1])
 	switch {
 	case !ok:
 		return nil, errors.New("non-integer length")
@@ -239,7 +239,7 @@ func round(_ *env, args []any) (any, error) {
 	}
 	shift := math.Pow(10, float64(digits))
 	if rounded := math.Round(f*shift) / shift; !math.IsNaN(rounded) && !math.IsInf(rounded, 0) {
-		return Canonical(rounded), nil
+		return canonical(rounded), nil
 	}
 	return args[0], nil // more digits than a float64 has
 }

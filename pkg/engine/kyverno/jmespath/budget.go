@@ -13,24 +13,24 @@ const (
 	maxTotalSteps = 50_000_000 // the same, in all searches
 )
 
-// MaxText is how many bytes a text may have that a function builds.
-const MaxText = 4 << 20
+// maxText is how many bytes a text may have that a function builds.
+const maxText = 4 << 20
 
-// Budget is what one search may still spend. The zero Budget is empty: see Grant.
-type Budget struct{ granted, left int }
+// budget is what one search may still spend. The zero budget is empty: see newBudget.
+type budget struct{ granted, left int }
 
-// Grant returns the budget of a search, given what the searches before it in the
+// newBudget returns the budget of a search, given what the searches before it in the
 // same evaluation have spent together.
-func Grant(spent int) Budget {
+func newBudget(spent int) budget {
 	steps := min(maxSteps, maxTotalSteps-spent)
-	return Budget{granted: steps, left: steps}
+	return budget{granted: steps, left: steps}
 }
 
-// Spent is how many steps were spent.
-func (b *Budget) Spent() int { return b.granted - b.left }
+// spent is how many steps were spent.
+func (b *budget) spent() int { return b.granted - b.left }
 
-// Spend accounts for steps. The error is a *engine.LimitError.
-func (b *Budget) Spend(steps int) error {
+// spend accounts for steps. The error is a *engine.LimitError.
+func (b *budget) spend(steps int) error {
 	b.left -= steps
 	switch {
 	case b.left >= 0:
@@ -41,29 +41,29 @@ func (b *Budget) Spend(steps int) error {
 	return &engine.LimitError{What: "steps in one expression", Max: maxSteps}
 }
 
-// SpendText accounts for building a text of so many bytes. The error is a *engine.LimitError.
-func (b *Budget) SpendText(bytes int) error {
-	if bytes > MaxText {
-		return &engine.LimitError{What: "bytes of text", Max: MaxText}
+// spendText accounts for building a text of so many bytes. The error is a *engine.LimitError.
+func (b *budget) spendText(bytes int) error {
+	if bytes > maxText {
+		return &engine.LimitError{What: "bytes of text", Max: maxText}
 	}
-	return b.Spend(bytes / 16)
+	return b.spend(bytes / 16)
 }
 
-// Measure walks a value as if it were a tree, as whatever reads it will: a small
+// measure walks a value as if it were a tree, as whatever reads it will: a small
 // expression can share one list so often that its text would not
 // fit into any memory. It returns about how many bytes the value's JSON has.
-func (b *Budget) Measure(value any) (int, error) {
-	if err := b.Spend(1); err != nil {
+func (b *budget) measure(value any) (int, error) {
+	if err := b.spend(1); err != nil {
 		return 0, err
 	}
 	total := 8
 	switch v := value.(type) {
 	case string:
 		total += len(v)
-		return total, b.Spend(len(v) / 16)
+		return total, b.spend(len(v) / 16)
 	case []any:
 		for _, item := range v {
-			n, err := b.Measure(item)
+			n, err := b.measure(item)
 			if err != nil {
 				return 0, err
 			}
@@ -71,7 +71,7 @@ func (b *Budget) Measure(value any) (int, error) {
 		}
 	case map[string]any:
 		for key, item := range v {
-			n, err := b.Measure(item)
+			n, err := b.measure(item)
 			if err != nil {
 				return 0, err
 			}
@@ -81,22 +81,22 @@ func (b *Budget) Measure(value any) (int, error) {
 	return total, nil
 }
 
-// Text is a value's JSON, with characters escaped as encoding/json does by default.
-func (b *Budget) Text(value any) (string, error) {
-	size, err := b.Measure(value)
+// text is a value's JSON, with characters escaped as encoding/json does by default.
+func (b *budget) text(value any) (string, error) {
+	size, err := b.measure(value)
 	if err != nil {
 		return "", err
 	}
-	if err := b.SpendText(size); err != nil {
+	if err := b.spendText(size); err != nil {
 		return "", err
 	}
 	text, err := json.Marshal(value)
 	return string(text), err
 }
 
-// Decode reads JSON. Its numbers are Canonical.
-func (b *Budget) Decode(text []byte) (any, error) {
-	if err := b.SpendText(len(text)); err != nil {
+// decode reads JSON. Its numbers are canonical.
+func (b *budget) decode(text []byte) (any, error) {
+	if err := b.spendText(len(text)); err != nil {
 		return nil, err
 	}
 	var value any

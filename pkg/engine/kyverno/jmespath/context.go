@@ -57,7 +57,7 @@ func ofContainers(containers []any, path []string) map[string]any {
 		container, _ := item.(map[string]any)
 		name, _ := container["name"].(string)
 		text, _ := container["image"].(string)
-		image, err := ParseImage(text)
+		image, err := parseImage(text)
 		if name == "" || text == "" || err != nil {
 			continue
 		}
@@ -66,12 +66,12 @@ func ofContainers(containers []any, path []string) map[string]any {
 	return found
 }
 
-func (i Image) fields(pointer string) map[string]any {
+func (i imageReference) fields(pointer string) map[string]any {
 	fields := map[string]any{
 		"name":             i.Name,
 		"path":             i.Path,
 		"reference":        i.String(),
-		"referenceWithTag": i.ReferenceWithTag(),
+		"referenceWithTag": i.referenceWithTag(),
 		"jsonPointer":      pointer,
 	}
 	for name, part := range map[string]string{"registry": i.Registry, "tag": i.Tag, "digest": i.Digest} {

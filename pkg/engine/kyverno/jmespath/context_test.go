@@ -1,18 +1,16 @@
-package jmespath_test
+package jmespath
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 )
 
 const digest = "sha256:128c6e3534b842a2eec139999b8ce8aa9a2af9907e2b9269550809d18cd832a3"
 
 func TestParseImage(t *testing.T) {
-	for text, want := range map[string]jmespath.Image{
+	for text, want := range map[string]imageReference{
 		"nginx":                      {Registry: "docker.io", Path: "nginx", Name: "nginx", Tag: "latest"},
 		"nginx:1.2":                  {Registry: "docker.io", Path: "nginx", Name: "nginx", Tag: "1.2"},
 		"team/app":                   {Registry: "docker.io", Path: "team/app", Name: "app", Tag: "latest"},
@@ -21,13 +19,13 @@ func TestParseImage(t *testing.T) {
 		"test.example/app@" + digest: {Registry: "test.example", Path: "app", Name: "app", Digest: digest},
 		"app:v1@" + digest:           {Registry: "docker.io", Path: "app", Name: "app", Tag: "v1", Digest: digest},
 	} {
-		got, err := jmespath.ParseImage(text)
+		got, err := parseImage(text)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%s: %v\n%s", text, err, diff)
 		}
 	}
 	for _, text := range []string{"", ":", "a b", "a:b:c", "UPPER", "x@sha256:1"} {
-		if got, err := jmespath.ParseImage(text); err == nil {
+		if got, err := parseImage(text); err == nil {
 			t.Errorf("%q is %v", text, got)
 		}
 	}
@@ -39,11 +37,11 @@ func TestImageString(t *testing.T) {
 		"app:v1@" + digest: {"docker.io/app@" + digest, "docker.io/app:v1"},
 		"app@" + digest:    {"docker.io/app@" + digest, "docker.io/app:"},
 	} {
-		image, err := jmespath.ParseImage(text)
+		image, err := parseImage(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := [2]string{image.String(), image.ReferenceWithTag()}; got != want {
+		if got := [2]string{image.String(), image.referenceWithTag()}; got != want {
 			t.Errorf("%s: got %v, want %v", text, got, want)
 		}
 	}
@@ -62,12 +60,12 @@ func TestImagesOfEveryKindWithPods(t *testing.T) {
 		{Group: "batch", Kind: "Job"}:        template,
 		{Group: "batch", Kind: "CronJob"}:    {"spec": map[string]any{"jobTemplate": template}},
 	} {
-		got := jmespath.ImagesOf(object, gk)
+		got := ImagesOf(object, gk)
 		if len(got) != 1 {
 			t.Errorf("%s: got %v", gk, got)
 		}
 	}
-	if got := jmespath.ImagesOf(template, schema.GroupKind{Group: "example.com", Kind: "Deployment"}); got != nil {
+	if got := ImagesOf(template, schema.GroupKind{Group: "example.com", Kind: "Deployment"}); got != nil {
 		t.Errorf("another Deployment: got %v", got)
 	}
 }
@@ -101,10 +99,10 @@ func TestImagesOf(t *testing.T) {
 			},
 		},
 	}
-	if diff := cmp.Diff(want, jmespath.ImagesOf(object, schema.GroupKind{Kind: "Pod"})); diff != "" {
+	if diff := cmp.Diff(want, ImagesOf(object, schema.GroupKind{Kind: "Pod"})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if got := jmespath.ImagesOf(map[string]any{"spec": "x"}, schema.GroupKind{Kind: "Pod"}); got != nil {
+	if got := ImagesOf(map[string]any{"spec": "x"}, schema.GroupKind{Kind: "Pod"}); got != nil {
 		t.Errorf("a broken object: got %v", got)
 	}
 }

@@ -19,7 +19,7 @@ func labelMatch(e *env, args []any) (any, error) {
 		if !found {
 			return false, nil
 		}
-		if same, err := e.Equal(wanted[key], value); err != nil || !same {
+		if same, err := e.equal(wanted[key], value); err != nil || !same {
 			return false, err
 		}
 	}
@@ -39,7 +39,7 @@ func lookup(_ *env, args []any) (any, error) {
 		return nil, errors.New("argument #2 is not of type Number")
 	}
 	list := args[0].([]any)
-	index, ok := Integer(args[1])
+	index, ok := integer(args[1])
 	if !ok {
 		return nil, fmt.Errorf("argument #2: expected an integer number but got: %v", args[1])
 	}
@@ -64,7 +64,7 @@ func items(e *env, args []any) (any, error) {
 			result = append(result, item(keyName, int64(i), valueName, element))
 		}
 	}
-	return result, e.Spend(2 * len(result))
+	return result, e.spend(2 * len(result))
 }
 
 // item writes the value last, so that it wins where both fields have one name.
@@ -80,7 +80,7 @@ func objectFromLists(e *env, args []any) (any, error) {
 	names, elements := args[0].([]any), args[1].([]any)
 	object := make(map[string]any, len(names))
 	for i, name := range names {
-		key, ok := ScalarText(name)
+		key, ok := scalarText(name)
 		if !ok {
 			return nil, errors.New("argument #1 is not of type Array of Strings")
 		}
@@ -89,22 +89,22 @@ func objectFromLists(e *env, args []any) (any, error) {
 			object[key] = elements[i]
 		}
 	}
-	return object, e.Spend(len(object))
+	return object, e.spend(len(object))
 }
 
 func parseJSON(e *env, args []any) (any, error) {
-	return e.Decode([]byte(args[0].(string)))
+	return e.decode([]byte(args[0].(string)))
 }
 
 func parseYAML(e *env, args []any) (any, error) {
-	if err := e.SpendText(16 * len(args[0].(string))); err != nil {
+	if err := e.spendText(16 * len(args[0].(string))); err != nil {
 		return nil, err
 	}
 	data, err := yaml.YAMLToJSON([]byte(args[0].(string)))
 	if err != nil {
 		return nil, err
 	}
-	return e.Decode(data)
+	return e.decode(data)
 }
 
 // semverCompare takes what is no version for 0.0.0, as Kyverno does.
@@ -125,7 +125,7 @@ func semverCompare(_ *env, args []any) (any, error) {
 }
 
 func imageNormalize(_ *env, args []any) (any, error) {
-	image, err := ParseImage(args[0].(string))
+	image, err := parseImage(args[0].(string))
 	if err != nil {
 		return nil, err
 	}

@@ -3,15 +3,15 @@ package jmespath
 // Equal compares two values; numbers by value, whether int64 or float64. A
 // comparison of absurdly large values ends with false.
 func Equal(a, b any) bool {
-	budget := Grant(0)
-	equal, err := budget.Equal(a, b)
+	budget := newBudget(0)
+	equal, err := budget.equal(a, b)
 	return err == nil && equal
 }
 
-// Equal compares two values; numbers by value, whether int64 or float64. The
+// equal compares two values; numbers by value, whether int64 or float64. The
 // error is a *engine.LimitError.
-func (b *Budget) Equal(x, y any) (bool, error) {
-	if err := b.Spend(1); err != nil {
+func (b *budget) equal(x, y any) (bool, error) {
+	if err := b.spend(1); err != nil {
 		return false, err
 	}
 	switch x := x.(type) {
@@ -40,19 +40,19 @@ func (b *Budget) Equal(x, y any) (bool, error) {
 	return ok && order == 0, nil
 }
 
-func (b *Budget) equalLists(x, y []any) (bool, error) {
+func (b *budget) equalLists(x, y []any) (bool, error) {
 	if len(x) != len(y) {
 		return false, nil
 	}
 	for i := range x {
-		if same, err := b.Equal(x[i], y[i]); err != nil || !same {
+		if same, err := b.equal(x[i], y[i]); err != nil || !same {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-func (b *Budget) equalObjects(x, y map[string]any) (bool, error) {
+func (b *budget) equalObjects(x, y map[string]any) (bool, error) {
 	if len(x) != len(y) {
 		return false, nil
 	}
@@ -61,7 +61,7 @@ func (b *Budget) equalObjects(x, y map[string]any) (bool, error) {
 		if !found {
 			return false, nil
 		}
-		if same, err := b.Equal(x[key], other); err != nil || !same {
+		if same, err := b.equal(x[key], other); err != nil || !same {
 			return false, err
 		}
 	}

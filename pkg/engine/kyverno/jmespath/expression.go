@@ -104,14 +104,14 @@ func (e *Expression) Search(in *Interpreter, data any) (any, error) {
 	}
 	switch v := result.(type) {
 	case float64:
-		return Canonical(v), nil
+		return canonical(v), nil
 	case int:
 		return int64(v), nil
 	case Object:
 		return v.Fields()
 	}
 	if e.facts.builds {
-		if _, err := env.Measure(result); err != nil {
+		if _, err := env.measure(result); err != nil {
 			return nil, err
 		}
 	}

@@ -12,8 +12,8 @@ import (
 // env is what a function sees beside its arguments: what its search may still
 // spend, and the world.
 type env struct {
-	Budget
-	World *world
+	budget
+	world *world
 }
 
 // world is a fixed clock, a seeded source of random texts, and the record of what
@@ -51,7 +51,7 @@ func (f function) Call(e *env, args []any) (any, error) {
 		return nil, f.named(err)
 	}
 	result, err := f.call(e, args)
-	if secrets := e.World.Secrets; secrets != nil && secrets.Any() {
+	if secrets := e.world.Secrets; secrets != nil && secrets.Any() {
 		f.markDerived(secrets, args, result, err)
 	}
 	if err != nil {
@@ -92,7 +92,7 @@ func (d *definition) check(e *env, args []any) error {
 	}
 	for i, arg := range args {
 		if list, ok := arg.([]any); ok {
-			if err := e.Spend(len(list)); err != nil {
+			if err := e.spend(len(list)); err != nil {
 				return err
 			}
 		}

@@ -13,22 +13,22 @@ const (
 	defaultTag      = "latest"
 )
 
-// Image is a reference taken apart. Tag and Digest are empty where the reference
+// imageReference is a reference taken apart. Tag and Digest are empty where the reference
 // has none; Tag is "latest" where it has neither.
-type Image struct {
+type imageReference struct {
 	Registry, Path, Name, Tag, Digest string
 }
 
-// ParseImage reads a reference as Kyverno's image utilities do: the first part is a
+// parseImage reads a reference as Kyverno's image utilities do: the first part is a
 // registry when it has a dot, a colon or a capital letter or is localhost, and
 // docker.io is put before all others (without "library/").
-func ParseImage(image string) (Image, error) {
+func parseImage(image string) (imageReference, error) {
 	full := withRegistry(image)
 	ref, err := reference.Parse(full)
 	if err != nil {
-		return Image{}, fmt.Errorf("bad image %q: %w", image, err)
+		return imageReference{}, fmt.Errorf("bad image %q: %w", image, err)
 	}
-	var parsed Image
+	var parsed imageReference
 	if named, ok := ref.(reference.Named); ok {
 		parsed.Registry = reference.Domain(named)
 		parsed.Path = reference.Path(named)
@@ -55,18 +55,18 @@ func withRegistry(image string) string {
 }
 
 // String is the whole reference, by digest where there is one, else by tag.
-func (i Image) String() string {
+func (i imageReference) String() string {
 	if i.Digest != "" {
 		return i.repository() + "@" + i.Digest
 	}
-	return i.ReferenceWithTag()
+	return i.referenceWithTag()
 }
 
-// ReferenceWithTag leaves the digest out; of a reference by digest alone it ends
+// referenceWithTag leaves the digest out; of a reference by digest alone it ends
 // with a colon, as Kyverno's does.
-func (i Image) ReferenceWithTag() string { return i.repository() + ":" + i.Tag }
+func (i imageReference) referenceWithTag() string { return i.repository() + ":" + i.Tag }
 
-func (i Image) repository() string {
+func (i imageReference) repository() string {
 	if i.Registry == "" {
 		return i.Path
 	}

@@ -44,9 +44,9 @@ type Object interface {
 // begin starts a search: what its nodes and functions may spend, which is what the
 // searches before it have left, and what its functions see.
 func (in *Interpreter) begin() *env {
-	return &env{Budget: Grant(in.spent), World: &in.world}
+	return &env{budget: newBudget(in.spent), world: &in.world}
 }
 
 // end accounts for a search. Those that ran inside of it, to load data for it,
 // have accounted for themselves.
-func (in *Interpreter) end(e *env) { in.spent += e.Spent() }
+func (in *Interpreter) end(e *env) { in.spent += e.spent() }

@@ -48,7 +48,7 @@ func lenient(n node, e *env, value any) (any, error) {
 }
 
 func (n fieldNode) eval(e *env, value any) (any, error) {
-	if err := e.Spend(1); err != nil {
+	if err := e.spend(1); err != nil {
 		return nil, err
 	}
 	switch v := value.(type) {
@@ -76,7 +76,7 @@ func (currentNode) eval(e *env, value any) (any, error) {
 	if o, ok := value.(Object); ok {
 		return o.Fields()
 	}
-	return value, e.Spend(1)
+	return value, e.spend(1)
 }
 
 // eval of a reference leaves it to the function on which values it is evaluated.
@@ -149,7 +149,7 @@ func (n listNode) eval(e *env, value any) (any, error) {
 		}
 		list[i] = item
 	}
-	return list, e.Spend(len(list))
+	return list, e.spend(len(list))
 }
 
 func (n hashNode) eval(e *env, value any) (any, error) {
@@ -164,7 +164,7 @@ func (n hashNode) eval(e *env, value any) (any, error) {
 		}
 		hash[n.keys[i]] = item
 	}
-	return hash, e.Spend(len(hash))
+	return hash, e.spend(len(hash))
 }
 
 func (n equalNode) eval(e *env, value any) (any, error) {
@@ -172,7 +172,7 @@ func (n equalNode) eval(e *env, value any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	equal, err := e.Equal(left, right)
+	equal, err := e.equal(left, right)
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +202,7 @@ func both(left, right node, e *env, value any) (any, any, error) {
 }
 
 func (n callNode) eval(e *env, value any) (any, error) {
-	if err := e.Spend(1 + len(n.args)); err != nil {
+	if err := e.spend(1 + len(n.args)); err != nil {
 		return nil, err
 	}
 	args := make([]any, len(n.args))

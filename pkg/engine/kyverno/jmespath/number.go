@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Integer reads a number that is whole.
-func Integer(v any) (int64, bool) {
+// integer reads a number that is whole.
+func integer(v any) (int64, bool) {
 	switch n := v.(type) {
 	case int64:
 		return n, true
@@ -52,9 +52,9 @@ func compareNumbers(a, b any) (int, bool) {
 	return cmp.Compare(x, y), ok && also
 }
 
-// Canonical returns a number as unstructured objects hold it: whole ones as
+// canonical returns a number as unstructured objects hold it: whole ones as
 // int64. What JSON cannot hold (infinities, NaN) is null.
-func Canonical(f float64) any {
+func canonical(f float64) any {
 	const exact = 1 << 53 // beyond it a float64 no longer distinguishes integers
 	switch {
 	case math.IsNaN(f) || math.IsInf(f, 0):
@@ -70,7 +70,7 @@ func Canonical(f float64) any {
 func canonicalTree(value any) any {
 	switch v := value.(type) {
 	case float64:
-		return Canonical(v)
+		return canonical(v)
 	case []any:
 		for i := range v {
 			v[i] = canonicalTree(v[i])

@@ -51,7 +51,7 @@ func swallowed(err error) error {
 }
 
 func project(right node, e *env, list []any) (any, error) {
-	if err := e.Spend(len(list)); err != nil {
+	if err := e.spend(len(list)); err != nil {
 		return nil, err
 	}
 	collected := make([]any, 0, len(list))
@@ -98,7 +98,7 @@ func (n flattenNode) eval(e *env, value any) (any, error) {
 		if !ok {
 			inner = []any{element}
 		}
-		if err := e.Spend(1 + len(inner)); err != nil {
+		if err := e.spend(1 + len(inner)); err != nil {
 			return nil, err
 		}
 		flat = append(flat, inner...)
@@ -111,7 +111,7 @@ func (n sliceNode) eval(e *env, value any) (any, error) {
 	if !ok {
 		return nil, nil
 	}
-	if err := e.Spend(1 + len(list)); err != nil {
+	if err := e.spend(1 + len(list)); err != nil {
 		return nil, err
 	}
 	step := 1

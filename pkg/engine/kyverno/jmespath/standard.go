@@ -16,17 +16,17 @@ import (
 
 func abs(_ *env, args []any) (any, error) {
 	f, _ := Number(args[0])
-	return Canonical(math.Abs(f)), nil
+	return canonical(math.Abs(f)), nil
 }
 
 func ceil(_ *env, args []any) (any, error) {
 	f, _ := Number(args[0])
-	return Canonical(math.Ceil(f)), nil
+	return canonical(math.Ceil(f)), nil
 }
 
 func floor(_ *env, args []any) (any, error) {
 	f, _ := Number(args[0])
-	return Canonical(math.Floor(f)), nil
+	return canonical(math.Floor(f)), nil
 }
 
 // avg of an empty list is null.
@@ -37,7 +37,7 @@ func avg(_ *env, args []any) (any, error) {
 		f, _ := Number(item)
 		total += f
 	}
-	return Canonical(total / float64(len(list))), nil
+	return canonical(total / float64(len(list))), nil
 }
 
 func contains(e *env, args []any) (any, error) {
@@ -46,7 +46,7 @@ func contains(e *env, args []any) (any, error) {
 		return ok && strings.Contains(text, part), nil
 	}
 	for _, item := range args[0].([]any) {
-		if same, err := e.Equal(item, args[1]); err != nil || same {
+		if same, err := e.equal(item, args[1]); err != nil || same {
 			return same, err
 		}
 	}
@@ -69,7 +69,7 @@ func join(e *env, args []any) (any, error) {
 		parts[i] = item.(string)
 		size += len(parts[i])
 	}
-	if err := e.SpendText(size); err != nil {
+	if err := e.spendText(size); err != nil {
 		return nil, err
 	}
 	return strings.Join(parts, separator), nil
@@ -81,7 +81,7 @@ func keys(e *env, args []any) (any, error) {
 	for _, key := range sortedKeys(object) {
 		list = append(list, key)
 	}
-	return list, e.Spend(len(list))
+	return list, e.spend(len(list))
 }
 
 func values(e *env, args []any) (any, error) {
@@ -90,7 +90,7 @@ func values(e *env, args []any) (any, error) {
 	for _, key := range sortedKeys(object) {
 		list = append(list, object[key])
 	}
-	return list, e.Spend(len(list))
+	return list, e.spend(len(list))
 }
 
 func length(_ *env, args []any) (any, error) {
@@ -122,7 +122,7 @@ func merge(e *env, args []any) (any, error) {
 	merged := map[string]any{}
 	for _, arg := range args {
 		object := arg.(map[string]any)
-		if err := e.Spend(len(object)); err != nil {
+		if err := e.spend(len(object)); err != nil {
 			return nil, err
 		}
 		maps.Copy(merged, object)
@@ -161,7 +161,7 @@ func toString(e *env, args []any) (any, error) {
 	if text, ok := args[0].(string); ok {
 		return text, nil
 	}
-	return e.Text(args[0])
+	return e.text(args[0])
 }
 
 // toNumber of what is no number is null.
@@ -180,7 +180,7 @@ func toNumber(_ *env, args []any) (any, error) {
 	if err != nil {
 		return nil, nil
 	}
-	return Canonical(f), nil
+	return canonical(f), nil
 }
 
 func typeOf(_ *env, args []any) (any, error) {

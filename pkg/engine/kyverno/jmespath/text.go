@@ -31,7 +31,7 @@ func equalFold(_ *env, args []any) (any, error) {
 func replace(e *env, args []any) (any, error) {
 	n, _ := Number(args[3])
 	times := -1
-	if n >= 0 && n < MaxText {
+	if n >= 0 && n < maxText {
 		times = int(n)
 	}
 	return replaceN(e, args, times)
@@ -45,18 +45,18 @@ func replaceN(e *env, args []any, times int) (any, error) {
 	if times >= 0 {
 		count = min(count, times)
 	}
-	if err := e.SpendText(len(text) + count*len(with)); err != nil {
+	if err := e.spendText(len(text) + count*len(with)); err != nil {
 		return nil, err
 	}
 	return strings.Replace(text, old, with, times), nil
 }
 
 func toUpper(e *env, args []any) (any, error) {
-	return strings.ToUpper(args[0].(string)), e.SpendText(len(args[0].(string)))
+	return strings.ToUpper(args[0].(string)), e.spendText(len(args[0].(string)))
 }
 
 func toLower(e *env, args []any) (any, error) {
-	return strings.ToLower(args[0].(string)), e.SpendText(len(args[0].(string)))
+	return strings.ToLower(args[0].(string)), e.spendText(len(args[0].(string)))
 }
 
 func trim(_ *env, args []any) (any, error) {
@@ -69,7 +69,7 @@ func trimPrefix(_ *env, args []any) (any, error) {
 
 func split(e *env, args []any) (any, error) {
 	text, separator := args[0].(string), args[1].(string)
-	if err := e.Spend(strings.Count(text, separator)); err != nil {
+	if err := e.spend(strings.Count(text, separator)); err != nil {
 		return nil, err
 	}
 	parts := strings.Split(text, separator)
@@ -101,7 +101,7 @@ func toBoolean(_ *env, args []any) (any, error) {
 }
 
 func base64Decode(e *env, args []any) (any, error) {
-	if err := e.SpendText(len(args[0].(string))); err != nil {
+	if err := e.spendText(len(args[0].(string))); err != nil {
 		return nil, err
 	}
 	decoded, err := base64.StdEncoding.DecodeString(args[0].(string))
@@ -110,7 +110,7 @@ func base64Decode(e *env, args []any) (any, error) {
 
 func base64Encode(e *env, args []any) (any, error) {
 	text := args[0].(string)
-	if err := e.SpendText(base64.StdEncoding.EncodedLen(len(text))); err != nil {
+	if err := e.spendText(base64.StdEncoding.EncodedLen(len(text))); err != nil {
 		return nil, err
 	}
 	return base64.StdEncoding.EncodeToString([]byte(text)), nil
@@ -122,17 +122,17 @@ func pathCanonicalize(_ *env, args []any) (any, error) {
 
 func sha256Sum(e *env, args []any) (any, error) {
 	sum := sha256.Sum256([]byte(args[0].(string)))
-	return hex.EncodeToString(sum[:]), e.SpendText(len(args[0].(string)))
+	return hex.EncodeToString(sum[:]), e.spendText(len(args[0].(string)))
 }
 
 func sha1Sum(e *env, args []any) (any, error) {
 	sum := sha1.Sum([]byte(args[0].(string)))
-	return hex.EncodeToString(sum[:]), e.SpendText(len(args[0].(string)))
+	return hex.EncodeToString(sum[:]), e.spendText(len(args[0].(string)))
 }
 
 func md5Sum(e *env, args []any) (any, error) {
 	sum := md5.Sum([]byte(args[0].(string)))
-	return hex.EncodeToString(sum[:]), e.SpendText(len(args[0].(string)))
+	return hex.EncodeToString(sum[:]), e.spendText(len(args[0].(string)))
 }
 
 // random refuses an empty pattern in Kyverno's words; it would give an empty text.
@@ -140,7 +140,7 @@ func random(e *env, args []any) (any, error) {
 	if args[0] == "" {
 		return nil, errors.New("no pattern provided")
 	}
-	text, err := e.World.Random.Text(args[0].(string))
+	text, err := e.world.Random.Text(args[0].(string))
 	var limit *randomtext.LimitError
 	if errors.As(err, &limit) {
 		return nil, &engine.LimitError{What: limit.What, Max: limit.Max}
@@ -148,12 +148,12 @@ func random(e *env, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return text, e.SpendText(len(text))
+	return text, e.spendText(len(text))
 }
 
 func patternMatch(e *env, args []any) (any, error) {
-	text, _ := ScalarText(args[1])
-	if err := e.SpendText(len(text) + len(args[0].(string))); err != nil {
+	text, _ := scalarText(args[1])
+	if err := e.spendText(len(text) + len(args[0].(string))); err != nil {
 		return nil, err
 	}
 	return selector.MatchWildcard(args[0].(string), text), nil
@@ -166,14 +166,14 @@ func compileRegex(e *env, expr, text string) (*regexp.Regexp, error) {
 	if len(expr) > most {
 		return nil, &engine.LimitError{What: "bytes of regular expression", Max: most}
 	}
-	if err := e.Spend(len(expr) + len(text)*(1+len(expr)/16)); err != nil {
+	if err := e.spend(len(expr) + len(text)*(1+len(expr)/16)); err != nil {
 		return nil, err
 	}
 	return regexp.Compile(expr)
 }
 
 func regexMatch(e *env, args []any) (any, error) {
-	text, _ := ScalarText(args[1])
+	text, _ := scalarText(args[1])
 	re, err := compileRegex(e, args[0].(string), text)
 	if err != nil {
 		return nil, err
@@ -182,14 +182,14 @@ func regexMatch(e *env, args []any) (any, error) {
 }
 
 func regexReplaceAll(e *env, args []any) (any, error) {
-	with, _ := ScalarText(args[2])
+	with, _ := scalarText(args[2])
 	return regexReplace(e, args, func(re *regexp.Regexp, dst []byte, text string, match []int) []byte {
 		return re.ExpandString(dst, with, text, match)
 	})
 }
 
 func regexReplaceAllLiteral(e *env, args []any) (any, error) {
-	with, _ := ScalarText(args[2])
+	with, _ := scalarText(args[2])
 	return regexReplace(e, args, func(_ *regexp.Regexp, dst []byte, _ string, _ []int) []byte {
 		return append(dst, with...)
 	})
@@ -199,7 +199,7 @@ func regexReplaceAllLiteral(e *env, args []any) (any, error) {
 func regexReplace(e *env, args []any,
 	expand func(re *regexp.Regexp, dst []byte, text string, match []int) []byte,
 ) (any, error) {
-	text, _ := ScalarText(args[1])
+	text, _ := scalarText(args[1])
 	re, err := compileRegex(e, args[0].(string), text)
 	if err != nil {
 		return nil, err
@@ -209,7 +209,7 @@ func regexReplace(e *env, args []any,
 	for _, match := range re.FindAllStringSubmatchIndex(text, -1) {
 		result = expand(re, append(result, text[end:match[0]]...), text, match)
 		end = match[1]
-		if err := e.SpendText(len(result)); err != nil {
+		if err := e.spendText(len(result)); err != nil {
 			return nil, err
 		}
 	}

@@ -9,9 +9,9 @@ import (
 // Kyverno's functions on times, which are texts in RFC 3339, and durations,
 // which are texts as Go writes them. The clock is that of the interpreter.
 
-func timeNow(e *env, _ []any) (any, error) { return e.World.Now.Format(time.RFC3339), nil }
+func timeNow(e *env, _ []any) (any, error) { return e.world.Now.Format(time.RFC3339), nil }
 
-func timeNowUTC(e *env, _ []any) (any, error) { return e.World.Now.UTC().Format(time.RFC3339), nil }
+func timeNowUTC(e *env, _ []any) (any, error) { return e.world.Now.UTC().Format(time.RFC3339), nil }
 
 // timeSince has an optional layout and an optional end, both left out as "".
 func timeSince(e *env, args []any) (any, error) {
@@ -23,7 +23,7 @@ func timeSince(e *env, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	end := e.World.Now
+	end := e.world.Now
 	if args[2] != "" {
 		if end, err = time.Parse(layout, args[2].(string)); err != nil {
 			return nil, err

@@ -26,10 +26,10 @@ func truthy(value any) bool {
 // sortedKeys is the order in which objects are walked.
 func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
-// ScalarText is the text of a scalar where a function takes scalars for texts.
+// scalarText is the text of a scalar where a function takes scalars for texts.
 // Kyverno prints numbers with the precision of a float32, which garbles
 // integers from 16777217 on; here numbers keep their digits.
-func ScalarText(value any) (string, bool) {
+func scalarText(value any) (string, bool) {
 	switch v := value.(type) {
 	case string:
 		return v, true
@@ -38,7 +38,7 @@ func ScalarText(value any) (string, bool) {
 	case float64:
 		return strconv.FormatFloat(v, 'f', -1, 64), true
 	}
-	if n, ok := Integer(value); ok {
+	if n, ok := integer(value); ok {
 		return strconv.FormatInt(n, 10), true
 	}
 	return "", false

@@ -57,5 +57,5 @@ func throughJSON(e *env, value any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.Decode(data)
+	return e.decode(data)
 }

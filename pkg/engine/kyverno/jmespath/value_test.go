@@ -1,4 +1,4 @@
-package jmespath_test
+package jmespath
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 )
 
 type (
@@ -40,10 +39,10 @@ func TestEqual(t *testing.T) {
 		{object{"a": nil}, object{"b": nil}, false},
 		{object{"a": nil}, object{"a": nil, "b": nil}, false},
 	} {
-		if got := jmespath.Equal(c.a, c.b); got != c.want {
+		if got := Equal(c.a, c.b); got != c.want {
 			t.Errorf("Equal(%#v, %#v) is %t", c.a, c.b, got)
 		}
-		if got := jmespath.Equal(c.b, c.a); got != c.want {
+		if got := Equal(c.b, c.a); got != c.want {
 			t.Errorf("Equal(%#v, %#v) is %t", c.b, c.a, got)
 		}
 	}
@@ -59,15 +58,15 @@ func shared() any {
 }
 
 func TestBudgetMeasureLimit(t *testing.T) {
-	if jmespath.Equal(shared(), shared()) {
+	if Equal(shared(), shared()) {
 		t.Error("they count as equal")
 	}
-	for name, walk := range map[string]func(b *jmespath.Budget) error{
-		"Measure": func(b *jmespath.Budget) error { _, err := b.Measure(shared()); return err },
-		"Text":    func(b *jmespath.Budget) error { _, err := b.Text(shared()); return err },
-		"Equal":   func(b *jmespath.Budget) error { _, err := b.Equal(shared(), shared()); return err },
+	for name, walk := range map[string]func(b *budget) error{
+		"Measure": func(b *budget) error { _, err := b.measure(shared()); return err },
+		"Text":    func(b *budget) error { _, err := b.text(shared()); return err },
+		"Equal":   func(b *budget) error { _, err := b.equal(shared(), shared()); return err },
 	} {
-		budget := jmespath.Grant(0)
+		budget := newBudget(0)
 		var limit *engine.LimitError
 		if err := walk(&budget); !errors.As(err, &limit) || limit.What != "steps in one expression" {
 			t.Errorf("%s: error %v, want the limit of steps", name, err)
@@ -76,30 +75,30 @@ func TestBudgetMeasureLimit(t *testing.T) {
 }
 
 func TestBudgetOfOneEvaluation(t *testing.T) {
-	budget := jmespath.Grant(50_000_000 - 10)
-	if err := budget.Spend(10); err != nil {
+	budget := newBudget(50_000_000 - 10)
+	if err := budget.spend(10); err != nil {
 		t.Errorf("the last steps: %v", err)
 	}
-	err := budget.Spend(1)
+	err := budget.spend(1)
 	if want := "reached the limit of 50000000 steps in the expressions of one evaluation"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
-	if budget.Spent() != 11 {
-		t.Errorf("%d steps were spent, want 11", budget.Spent())
+	if budget.spent() != 11 {
+		t.Errorf("%d steps were spent, want 11", budget.spent())
 	}
 }
 
 func TestBudgetTextLimit(t *testing.T) {
-	budget := jmespath.Grant(0)
-	if err := budget.SpendText(jmespath.MaxText); err != nil {
+	budget := newBudget(0)
+	if err := budget.spendText(maxText); err != nil {
 		t.Error(err)
 	}
 	var limit *engine.LimitError
-	if err := budget.SpendText(jmespath.MaxText + 1); !errors.As(err, &limit) || limit.Max != jmespath.MaxText {
-		t.Errorf("error %v, want a LimitError", err)
+	if err := budget.spendText(maxText + 1); !errors.As(err, &limit) || limit.Max != maxText {
+		t.Errorf("error %v, want a engine.LimitError", err)
 	}
-	if _, err := budget.Decode([]byte(strings.Repeat(" ", jmespath.MaxText+1))); !errors.As(err, &limit) {
-		t.Errorf("error %v, want a LimitError", err)
+	if _, err := budget.decode([]byte(strings.Repeat(" ", maxText+1))); !errors.As(err, &limit) {
+		t.Errorf("error %v, want a engine.LimitError", err)
 	}
 }
 
@@ -107,12 +106,12 @@ func TestCanonicalNumbers(t *testing.T) {
 	for f, want := range map[float64]any{
 		3: int64(3), -2: int64(-2), 0.5: 0.5, 1 << 53: int64(1 << 53), 1 << 54: float64(1 << 54), math.Inf(1): nil, math.NaN(): nil,
 	} {
-		if diff := cmp.Diff(want, jmespath.Canonical(f)); diff != "" {
-			t.Errorf("Canonical(%v) -want +got:\n%s", f, diff)
+		if diff := cmp.Diff(want, canonical(f)); diff != "" {
+			t.Errorf("canonical(%v) -want +got:\n%s", f, diff)
 		}
 	}
-	budget := jmespath.Grant(0)
-	got, err := budget.Decode([]byte(`{"a": [1, 2.5, {"b": 3.0}], "c": null}`))
+	budget := newBudget(0)
+	got, err := budget.decode([]byte(`{"a": [1, 2.5, {"b": 3.0}], "c": null}`))
 	want := object{"a": list{int64(1), 2.5, object{"b": int64(3)}}, "c": nil}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
@@ -134,8 +133,8 @@ func TestInteger(t *testing.T) {
 		{"7", 0, false},
 		{nil, 0, false},
 	} {
-		if got, ok := jmespath.Integer(c.value); got != c.want || ok != c.ok {
-			t.Errorf("Integer(%#v) = %d, %t", c.value, got, ok)
+		if got, ok := integer(c.value); got != c.want || ok != c.ok {
+			t.Errorf("integer(%#v) = %d, %t", c.value, got, ok)
 		}
 	}
 }
@@ -154,8 +153,8 @@ func TestScalarText(t *testing.T) {
 		{nil, "", false},
 		{list{}, "", false},
 	} {
-		if got, ok := jmespath.ScalarText(c.value); got != c.want || ok != c.ok {
-			t.Errorf("ScalarText(%#v) = %q, %t", c.value, got, ok)
+		if got, ok := scalarText(c.value); got != c.want || ok != c.ok {
+			t.Errorf("scalarText(%#v) = %q, %t", c.value, got, ok)
 		}
 	}
 }
@@ -164,7 +163,7 @@ func TestParseQuantityRefusesHugeExponents(t *testing.T) {
 	for text, want := range map[string]bool{
 		"10Mi": true, "1e3": true, "5": true, "1e999999999": false, "1E-99999999": false, strings.Repeat("1", 65): false, "x": false, "": false,
 	} {
-		if _, err := jmespath.ParseQuantity(text); (err == nil) != want {
+		if _, err := ParseQuantity(text); (err == nil) != want {
 			t.Errorf("ParseQuantity(%q): %v", text, err)
 		}
 	}
