@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -220,21 +219,6 @@ func render(t *variables.Template, s *variables.Scope) (any, error) {
 		return nil, nil
 	}
 	return t.Render(s)
-}
-
-// Expressions lists the expressions of all keys and values.
-func (c *Conditions) Expressions() []*jmespath.Expression {
-	var all []*jmespath.Expression
-	for _, list := range [][]condition{c.any, c.all} {
-		for i := range list {
-			for _, t := range []*variables.Template{list[i].key, list[i].value} {
-				if t != nil {
-					all = append(all, t.Expressions()...)
-				}
-			}
-		}
-	}
-	return all
 }
 
 // Verdict is the result of evaluating conditions.

@@ -101,16 +101,6 @@ func TestParseConditionsErrors(t *testing.T) {
 	}
 }
 
-func TestConditionsExpressions(t *testing.T) {
-	parsed, err := match.ParseConditions(decode(t, `{"any": [`+yes+`], "all": [`+typed+`]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := parsed.Expressions(); len(got) != 2 || !got[1].Uses("request") {
-		t.Errorf("got %v", got)
-	}
-}
-
 func BenchmarkMet(b *testing.B) {
 	for name, raw := range map[string]string{
 		"equals": `[{"key": "{{ request.operation }}", "operator": "Equals", "value": "UPDATE"}]`,

@@ -74,11 +74,6 @@ func (t *Template) Render(s *Scope) (any, error) {
 // Static reports whether there are no variables.
 func (t *Template) Static() bool { _, ok := t.root.(static); return ok }
 
-// Expressions lists the expressions in the order of the document, maps by key.
-// One that is put together from nested variables stands with "x" in their place,
-// as far as that is an expression.
-func (t *Template) Expressions() []*jmespath.Expression { return t.expressions }
-
 // NotIdempotent returns why rendering on the same data can give another result in
 // another run; empty if it cannot.
 func (t *Template) NotIdempotent() string {
