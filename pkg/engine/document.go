@@ -9,12 +9,21 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Document is one policy object, or one input that policies read beside
-// themselves (a binding, a parameter, an exception), and where it was read.
+// Document is one policy object, one input that policies read beside themselves (a
+// binding, a parameter, an exception), or one object of a manifest, and where it was read.
 type Document struct {
 	Object *unstructured.Unstructured
 	// Origin names the place for messages: "policies/team.yaml:12", "stdin:1" or "cluster".
 	Origin string
+}
+
+// Documents returns documents of objects that were read at no place worth a name.
+func Documents(objects ...*unstructured.Unstructured) []Document {
+	out := make([]Document, len(objects))
+	for i, u := range objects {
+		out[i].Object = u
+	}
+	return out
 }
 
 // Names returns the names that a RuleRef may have for the policy: its own, that with its

@@ -136,6 +136,7 @@ type Request struct {
 type Target struct {
 	Key    ObjectKey
 	Object *unstructured.Unstructured
+	Origin string // as in Document; empty for an object of a cluster
 	// OldObject is the object before the simulated request: the object itself
 	// for UPDATE and DELETE, nil for CREATE.
 	OldObject *unstructured.Unstructured

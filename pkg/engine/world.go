@@ -18,6 +18,8 @@ type World struct {
 	// Registry knows the images that containers run.
 	Registry ImageRegistry
 	Mapper   meta.RESTMapper
+	// Origin returns where an object was read, as in Document; nil if all are of a cluster.
+	Origin func(ObjectKey) string
 	// Now and Seed stand still during a run, so that preview and apply agree on
 	// clocks and random values.
 	Now    time.Time

@@ -58,7 +58,7 @@ func TestClusterKeepsTheContract(t *testing.T) {
 func createContractObjects(t *testing.T) {
 	t.Helper()
 	objects := conformance.ReaderObjects(t)
-	known, err := snapshot.Load(objects, snapshot.Options{})
+	known, err := snapshot.Load(engine.Documents(objects...), snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestSnapshotKnowsShortNames(t *testing.T) {
 	definition.SetAPIVersion("apiextensions.k8s.io/v1")
 	definition.SetKind("CustomResourceDefinition")
 	definition.SetName("widgets.example.com")
-	known, err := snapshot.Load([]*unstructured.Unstructured{definition}, snapshot.Options{})
+	known, err := snapshot.Load(engine.Documents(definition), snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func TestCorpus(t *testing.T) {
 }
 
 func newSnapshot(live, others []*unstructured.Unstructured, r engine.Request) (conformance.Cluster, error) {
-	s, err := snapshot.Load(live, snapshot.Options{World: others})
+	s, err := snapshot.Load(engine.Documents(live...), snapshot.Options{World: engine.Documents(others...)})
 	if err != nil {
 		return conformance.Cluster{}, err
 	}

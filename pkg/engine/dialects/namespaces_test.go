@@ -41,7 +41,7 @@ func TestNamespacesAreReadOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	objects, labels := objectsIn(t, archive.Files[1].Data), string(archive.Files[2].Data)
-	s, err := snapshot.Load(objects, snapshot.Options{})
+	s, err := snapshot.Load(engine.Documents(objects...), snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

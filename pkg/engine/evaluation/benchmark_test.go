@@ -22,7 +22,7 @@ func BenchmarkRun(b *testing.B) {
 		objects[i] = &unstructured.Unstructured{Object: randomobject.New(uint64(i)).Deployment()}
 		objects[i].SetName(fmt.Sprint("d", i))
 	}
-	s, err := snapshot.Load(objects, snapshot.Options{})
+	s, err := snapshot.Load(engine.Documents(objects...), snapshot.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -307,6 +307,9 @@ func (e *Evaluation) runSubjects(ctx context.Context, s *subjects, emit func(*en
 func (e *Evaluation) runSubject(ctx context.Context, k engine.ObjectKey, u *unstructured.Unstructured, emit func(*engine.Change) error) error {
 	k.UID = u.GetUID()
 	t := engine.Target{Key: k, Object: u, Request: e.options.Request}
+	if e.world.Origin != nil {
+		t.Origin = e.world.Origin(k)
+	}
 	if t.Request.Operation != engine.OperationCreate {
 		t.OldObject = u
 	}

@@ -18,7 +18,7 @@ type clusterMaker = func(live, others []*unstructured.Unstructured, r engine.Req
 
 // newCluster is a cluster of manifests.
 func newCluster(live, others []*unstructured.Unstructured, r engine.Request) (conformance.Cluster, error) {
-	s, err := snapshot.Load(live, snapshot.Options{World: others})
+	s, err := snapshot.Load(engine.Documents(live...), snapshot.Options{World: engine.Documents(others...)})
 	if err != nil {
 		return conformance.Cluster{}, err
 	}

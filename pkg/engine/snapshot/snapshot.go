@@ -21,7 +21,7 @@ import (
 // Options tune Load.
 type Options struct {
 	// World holds objects that exist but are not evaluated themselves.
-	World []*unstructured.Unstructured
+	World []engine.Document
 	// Namespace is that of namespaced objects without one; empty stands for
 	// "default".
 	Namespace string
@@ -44,6 +44,7 @@ var (
 type entry struct {
 	key       engine.ObjectKey
 	object    *unstructured.Unstructured
+	origin    string // as in engine.Document
 	mapping   *meta.RESTMapping
 	evaluated bool
 }
@@ -51,10 +52,14 @@ type entry struct {
 // Load makes a snapshot of the objects, which it never modifies. Of two objects
 // of one name the later counts, and an evaluated one before one of the world. It
 // returns an error that joins one for each object without a type or a name.
-func Load(objects []*unstructured.Unstructured, o Options) (*Snapshot, error) {
-	all := slices.Concat(o.World, objects)
-	if err := validate(all); err != nil {
+func Load(objects []engine.Document, o Options) (*Snapshot, error) {
+	documents := slices.Concat(o.World, objects)
+	if err := validate(documents); err != nil {
 		return nil, err
+	}
+	all := make([]*unstructured.Unstructured, len(documents))
+	for i, d := range documents {
+		all[i] = d.Object
 	}
 	definitions := definitionsIn(all)
 	s := &Snapshot{
@@ -66,12 +71,12 @@ func Load(objects []*unstructured.Unstructured, o Options) (*Snapshot, error) {
 	for i, u := range all {
 		mapping, err := s.mapper.RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", engine.KeyOf(u), err)
+			return nil, fmt.Errorf("%s: %w", cmp.Or(documents[i].Origin, engine.KeyOf(u).String()), err)
 		}
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 			u = inNamespace(u, cmp.Or(u.GetNamespace(), o.Namespace, metav1.NamespaceDefault))
 		}
-		s.add(&entry{key: engine.KeyOf(u), object: u, mapping: mapping, evaluated: i >= len(o.World)})
+		s.add(&entry{key: engine.KeyOf(u), object: u, origin: documents[i].Origin, mapping: mapping, evaluated: i >= len(o.World)})
 	}
 	slices.SortStableFunc(s.entries, func(a, b *entry) int {
 		x, y := a.mapping.Resource, b.mapping.Resource
@@ -81,14 +86,15 @@ func Load(objects []*unstructured.Unstructured, o Options) (*Snapshot, error) {
 	return s, nil
 }
 
-func validate(objects []*unstructured.Unstructured) error {
+func validate(documents []engine.Document) error {
 	var problems []error
-	for i, u := range objects {
-		switch {
+	for i, d := range documents {
+		place := cmp.Or(d.Origin, fmt.Sprintf("object %d", i+1))
+		switch u := d.Object; {
 		case u.GetAPIVersion() == "" || u.GetKind() == "":
-			problems = append(problems, fmt.Errorf("object %d (%q): apiVersion or kind is missing", i+1, u.GetName()))
+			problems = append(problems, fmt.Errorf("%s: %q: apiVersion or kind is missing", place, u.GetName()))
 		case u.GetName() == "" && u.GetGenerateName() == "":
-			problems = append(problems, fmt.Errorf("object %d (%s): metadata.name is missing", i+1, u.GetKind()))
+			problems = append(problems, fmt.Errorf("%s: %s: metadata.name is missing", place, u.GetKind()))
 		}
 	}
 	return errors.Join(problems...)
@@ -129,6 +135,15 @@ func shallow(m map[string]any) map[string]any {
 // Mapper maps the kinds of Kubernetes itself, of the CustomResourceDefinitions
 // among the objects, and of the objects.
 func (s *Snapshot) Mapper() meta.RESTMapper { return s.mapper }
+
+// Origin returns where an object was read, as in engine.Document; empty if that is not known.
+func (s *Snapshot) Origin(key engine.ObjectKey) string {
+	key.Subresource = ""
+	if e := s.byName[key.Named()]; e != nil {
+		return e.origin
+	}
+	return ""
+}
 
 // Get finds an object by group, kind, namespace and name, in the version in
 // which it was loaded. Of subresources only the status is known, which is part

@@ -22,7 +22,7 @@ func TestSnapshotKeepsTheContract(t *testing.T) {
 
 func TestWorldIsReadButNotEvaluated(t *testing.T) {
 	s := load(t, []*unstructured.Unstructured{object("v1", "ConfigMap", "", "mine")},
-		snapshot.Options{World: []*unstructured.Unstructured{object("v1", "ConfigMap", "", "theirs")}})
+		snapshot.Options{World: engine.Documents(object("v1", "ConfigMap", "", "theirs"))})
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "default", Name: "theirs"}
 	if _, err := s.Get(t.Context(), key); err != nil {
 		t.Error(err)
@@ -74,7 +74,7 @@ func TestDefinitionsGiveScopeAndSchema(t *testing.T) {
 	}
 	widget := object("example.com/v1", "Widget", "", "w")
 	widget.Object["parts"] = []any{map[string]any{"id": "a"}}
-	s := load(t, []*unstructured.Unstructured{widget}, snapshot.Options{World: []*unstructured.Unstructured{definition}})
+	s := load(t, []*unstructured.Unstructured{widget}, snapshot.Options{World: engine.Documents(definition)})
 
 	mapping, err := s.Mapper().RESTMapping(schema.GroupKind{Group: "example.com", Kind: "Widget"})
 	if err != nil || mapping.Resource.Resource != "widgetry" || mapping.Scope.Name() != "namespace" {
@@ -96,7 +96,7 @@ func TestDefinitionsGiveScopeAndSchema(t *testing.T) {
 
 func TestObjectsWithoutTypeOrNameAreRefused(t *testing.T) {
 	for _, u := range []*unstructured.Unstructured{object("", "ConfigMap", "", "a"), object("v1", "", "", "a"), object("v1", "ConfigMap", "", ""), {}} {
-		if _, err := snapshot.Load([]*unstructured.Unstructured{u}, snapshot.Options{}); err == nil {
+		if _, err := snapshot.Load(engine.Documents(u), snapshot.Options{}); err == nil {
 			t.Errorf("%v: no error", u.Object)
 		}
 	}
@@ -115,7 +115,7 @@ func TestFieldSelectorsOfOtherFieldsNeedACluster(t *testing.T) {
 
 func load(t *testing.T, objects []*unstructured.Unstructured, o snapshot.Options) *snapshot.Snapshot {
 	t.Helper()
-	s, err := snapshot.Load(objects, o)
+	s, err := snapshot.Load(engine.Documents(objects...), o)
 	if err != nil {
 		t.Fatal(err)
 	}

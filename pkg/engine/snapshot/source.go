@@ -143,7 +143,10 @@ func (p page) Len() int { return len(p.entries) }
 // Target implements engine.Page.
 func (p page) Target(i int) (engine.Target, error) {
 	e := p.entries[i]
-	t := engine.Target{Key: e.key, Object: e.object, OldObject: e.object, Mapping: e.mapping, Request: p.source.scope.Request}
+	t := engine.Target{
+		Key: e.key, Object: e.object, Origin: e.origin, OldObject: e.object,
+		Mapping: e.mapping, Request: p.source.scope.Request,
+	}
 	if t.Request.Operation == engine.OperationCreate {
 		t.OldObject = nil
 	}

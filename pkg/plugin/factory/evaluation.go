@@ -133,36 +133,23 @@ func (f *Factory) openWorld(ctx context.Context, o *preview.Options, described [
 	if err != nil {
 		return nil, err
 	}
-	world = append(described, world...)
-	for _, d := range o.Documents {
-		world = append(world, d.Object)
-	}
+	world = slices.Concat(engine.Documents(described...), world, o.Documents)
 	f.snapshot, err = snapshot.Load(objects, snapshot.Options{World: world, Namespace: f.namespace()})
 	if err != nil {
 		return nil, err
 	}
-	o.World.Reader, o.World.Raw = f.snapshot, f.snapshot
+	o.World.Reader, o.World.Raw, o.World.Origin = f.snapshot, f.snapshot, f.snapshot.Origin
 	return f.snapshot.Mapper(), nil
 }
 
-// readObjects reads manifests. An object that a server would not take is an error that names its
-// place; what kustomize reads is no object of a cluster.
-func (f *Factory) readObjects(ctx context.Context, from input.Files) ([]*unstructured.Unstructured, error) {
+// readObjects reads manifests, but for what kustomize reads: that is no object of a cluster.
+func (f *Factory) readObjects(ctx context.Context, from input.Files) ([]engine.Document, error) {
 	documents, err := f.reader.ReadAll(ctx, from)
-	if err != nil {
-		return nil, err
-	}
-	var objects []*unstructured.Unstructured
-	var nameless []error
-	for _, d := range documents {
-		switch u := d.Object; {
-		case u.GroupVersionKind().Group == input.KustomizeGroup:
+	return slices.DeleteFunc(documents, func(d engine.Document) bool {
+		kustomization := d.Object.GroupVersionKind().Group == input.KustomizeGroup
+		if kustomization {
 			f.warnAt(d.Origin, "left out: build the directory of a kustomization with -k")
-		case u.GetName() == "" && u.GetGenerateName() == "":
-			nameless = append(nameless, fmt.Errorf("%s: %s: metadata.name is missing", d.Origin, u.GetKind()))
-		default:
-			objects = append(objects, u)
 		}
-	}
-	return objects, errors.Join(nameless...)
+		return kustomization
+	}), err
 }

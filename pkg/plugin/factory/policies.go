@@ -6,7 +6,6 @@ import (
 	"io"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
@@ -86,11 +85,7 @@ func (f PolicyReader) mapper(documents []engine.Document) (meta.RESTMapper, erro
 	if f.Cluster != nil {
 		return f.Cluster.Mapper(), nil
 	}
-	world := make([]*unstructured.Unstructured, len(documents))
-	for i := range documents {
-		world[i] = documents[i].Object
-	}
-	kinds, err := snapshot.Load(nil, snapshot.Options{World: world})
+	kinds, err := snapshot.Load(nil, snapshot.Options{World: documents})
 	if err != nil {
 		return nil, err
 	}

@@ -125,7 +125,7 @@ func reviewed(t *testing.T, p engine.Program, objects int) []string {
 	for i := range objects {
 		all = append(all, conformance.ReadObject(t, fmt.Appendf(nil, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c%d, labels: {there: live}}}", i)))
 	}
-	world, err := snapshot.Load(all, snapshot.Options{})
+	world, err := snapshot.Load(engine.Documents(all...), snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,7 +110,7 @@ func worldOf(t *testing.T, archive *txtar.Archive) engine.Reader {
 			objects = append(objects, conformance.ReadObject(t, text))
 		}
 	}
-	world, err := snapshot.Load(objects, snapshot.Options{})
+	world, err := snapshot.Load(engine.Documents(objects...), snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

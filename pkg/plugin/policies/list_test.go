@@ -126,7 +126,7 @@ func TestBuilderNamesKinds(t *testing.T) {
 			"versions": []any{map[string]any{"name": "v1"}},
 		},
 	}}
-	kinds, err := snapshot.Load(nil, snapshot.Options{World: []*unstructured.Unstructured{crd}})
+	kinds, err := snapshot.Load(nil, snapshot.Options{World: engine.Documents(crd)})
 	if err != nil {
 		t.Fatal(err)
 	}

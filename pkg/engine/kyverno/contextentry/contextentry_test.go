@@ -88,7 +88,7 @@ func (c *loading) world(t *testing.T) *engine.World {
 	for _, o := range c.World {
 		objects = append(objects, &unstructured.Unstructured{Object: o})
 	}
-	s, err := snapshot.Load(nil, snapshot.Options{World: objects})
+	s, err := snapshot.Load(nil, snapshot.Options{World: engine.Documents(objects...)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,7 +88,7 @@ func world(t *testing.T, objects []map[string]any) engine.Reader {
 	for _, o := range objects {
 		all = append(all, &unstructured.Unstructured{Object: o})
 	}
-	s, err := snapshot.Load(nil, snapshot.Options{World: all})
+	s, err := snapshot.Load(nil, snapshot.Options{World: engine.Documents(all...)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,11 +89,12 @@ func (h *base) show(c *part, s content) error {
 			return err
 		}
 		h.impacts(&text, &c.Change)
+		text.Note = origin(&c.Change) + text.Note
 		b := h.page()
 		h.layout(h, b, &Group{Text: text, First: c.Subject, Count: 1})
 		return h.write(b)
 	}
-	m := Member{Subject: c.Subject, Likeness: h.likeness(&c.Change, s.words), Policy: c.policy, Pods: pods(&c.Change)}
+	m := Member{Subject: c.Subject, Origin: origin(&c.Change), Likeness: h.likeness(&c.Change, s.words), Policy: c.policy, Pods: pods(&c.Change)}
 	if h.groups.Join(m) {
 		return nil
 	}
@@ -102,6 +103,7 @@ func (h *base) show(c *part, s content) error {
 		return err
 	}
 	h.impacts(&text, &c.Change)
+	text.Note = m.Origin + text.Note
 	h.groups.Found(m, text)
 	if !h.groups.Full() {
 		return nil
@@ -230,6 +232,14 @@ func kindText(k engine.ObjectKey) string {
 // shortName is "shop/web", for where the kind is known.
 func shortName(k engine.ObjectKey) string {
 	return strings.TrimPrefix(k.Namespace+"/"+k.Name, "/")
+}
+
+// origin is where an object was read on which a rule failed, to stand behind its name.
+func origin(c *engine.Change) string {
+	if c.Target.Origin == "" || !c.Incomplete() {
+		return ""
+	}
+	return " (" + c.Target.Origin + ")"
 }
 
 // marker says at the beginning of a line what happens to the object.

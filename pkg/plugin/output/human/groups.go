@@ -20,6 +20,7 @@ const (
 // Member is an object that is to be shown.
 type Member struct {
 	Subject engine.ObjectKey
+	Origin  string // stands behind the name
 	// Likeness is equal for objects that are shown in the same words.
 	Likeness [32]byte
 	// Policy is what output.ByPolicy groups by.
@@ -108,7 +109,7 @@ func (g *Groups) count(group *Group, m Member) {
 		group.namespaces[ns]++
 	}
 	if g.Expand || len(group.Names) < namesListed {
-		name := strings.TrimPrefix(ns+"/"+m.Subject.Name, "/")
+		name := strings.TrimPrefix(ns+"/"+m.Subject.Name, "/") + m.Origin
 		group.Names = append(group.Names, name)
 		g.held += len(name)
 	}

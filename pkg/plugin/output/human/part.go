@@ -73,7 +73,7 @@ func byPolicy(c *engine.Change) []*part {
 				return p
 			}
 		}
-		p := &part{Change: engine.Change{Subject: c.Subject, Before: c.Before, After: c.After}, policy: policy}
+		p := &part{Change: engine.Change{Subject: c.Subject, Target: c.Target, Before: c.Before, After: c.After}, policy: policy}
 		parts = append(parts, p)
 		return p
 	}

@@ -139,6 +139,9 @@ func (d *describer) judge() {
 		switch {
 		case outcome.Incomplete():
 			f.Verdict = Error
+			if place := d.change.Target.Origin; place != "" {
+				add(&f.Notes, "the object was read at "+d.text(place))
+			}
 		case f.Changed > 0:
 			f.Verdict = Fail
 		case outcome == engine.Changed:

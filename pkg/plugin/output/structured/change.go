@@ -12,6 +12,7 @@ import (
 
 type reportChange struct {
 	Object engine.ObjectKey `json:"object"`
+	Origin string           `json:"origin,omitempty"` // of an object of a manifest
 	// Before and After are there only where they differ.
 	Before map[string]any `json:"before,omitempty"`
 	After  map[string]any `json:"after,omitempty"`
@@ -54,7 +55,7 @@ type encoder struct{ output.Options }
 
 // reported is a change as the report holds it.
 func (o *encoder) reported(c *engine.Change) reportChange {
-	out := reportChange{Object: c.Subject, NotMatched: len(c.NotMatched)}
+	out := reportChange{Object: c.Subject, Origin: o.Masker.Text(c.Target.Origin), NotMatched: len(c.NotMatched)}
 	if c.Changed() {
 		before, after := redact.States(o.Masker, c, redact.Configured)
 		if before != nil {
