@@ -22,7 +22,7 @@ exec kubectl mutate __complete "$@"
 func NewCompletionCommand(name string, streams genericiooptions.IOStreams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion kubectl|bash|zsh|fish|powershell",
-		Short: "Print the script that completes command lines",
+		Short: "Print the shell completion script",
 		Long: templates.LongDesc(`
 			Print the script with which kubectl completes the plugin's flags, types, names and
 			policies in any shell in which it completes its own; or the one with which a shell

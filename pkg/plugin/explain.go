@@ -17,7 +17,7 @@ func NewExplainCommand(evaluate flags.Evaluate, name string, streams genericioop
 	f := PreviewFlags{Evaluate: evaluate, Output: flags.NewOutput(formats.Summary), Explain: true, MustFind: true}
 	c := &cobra.Command{
 		Use:   "explain (TYPE/NAME ... | TYPE NAME ...)",
-		Short: "Explain why a policy changes an object, or does not",
+		Short: "Explain why policies change an object, or do not",
 		Long: templates.LongDesc(`
 			Explain what each rule of each policy does with an object, and why: which criterion of
 			a match block does not hold, what it wants and what the object has; which precondition,

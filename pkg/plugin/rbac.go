@@ -53,28 +53,28 @@ func NewRBACCommand(config *genericclioptions.ConfigFlags, name string, streams 
 	f := RBACFlags{Config: config, Client: flags.NewClient(), For: string(rbac.Preview), Name: "kubectl-mutate", Output: formats.YAML}
 	c := &cobra.Command{
 		Use:   "rbac [TYPE | TYPE/NAME ...]",
-		Short: "Print the least permissions that a preview or an apply of policies needs",
+		Short: "Print the permissions that are needed to preview or apply policies",
 		Long: templates.LongDesc(`
-			Print the smallest ClusterRole that allows a preview of the policies, or with --for
-			explain to explain objects, or with --for apply to apply the changes. With -n it is a
-			Role for that namespace, and a ClusterRole for cluster-scoped objects. With types and
-			names it is for a run with the same types and names only.
+			Print the smallest ClusterRole that allows its users to preview the policies; with
+			--for explain to explain objects, and with --for apply to apply the changes. With -n it is
+			a Role in that namespace, and a ClusterRole for cluster-scoped objects. With types and
+			names it covers a run with the same types and names only.
 
 			It covers the kinds that the policies match and change, as the cluster serves them;
 			namespaces; other objects that policies read; and the exceptions, bindings and settings
-			that are installed. What every user may do already (discovery, self access reviews) is
-			not in it. Nothing is written: pipe it into kubectl apply.
+			that are installed. What every user may do anyway (discovery, self access reviews) is
+			left out. Nothing is written: pipe it into kubectl apply.
 
 			Exit codes: 0 the roles are complete, 2 there are no roles, 3 some policies are broken
 			and not covered by the roles.`),
 		Example: templates.Examples(fmt.Sprintf(`
-			# Who may preview this policy in all namespaces?
+			# The permissions to preview this policy in all namespaces
 			%[1]s rbac -p policy.yaml
 
-			# Let the members of a team apply it in theirs
+			# Let the members of a team apply it in their namespace
 			%[1]s rbac -p policy.yaml --for apply -n shop --name label-shop | kubectl apply -f -
 
-			# Who may do no more than apply it to one object?
+			# The permissions to apply it to one object and nothing else
 			%[1]s rbac deployment/web -n shop -p policy.yaml --for apply`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
 			o, err := f.ToOptions(c.Context(), args, streams)

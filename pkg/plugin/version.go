@@ -70,7 +70,7 @@ func NewVersionCommand(name string, streams genericiooptions.IOStreams) *cobra.C
 		Use:   "version",
 		Short: "Print the version",
 		Long: templates.LongDesc(`
-			Print the version of the program and how it was built. No cluster is asked.`),
+			Print the version of the program and how it was built. No cluster is contacted.`),
 		Example: templates.Examples(fmt.Sprintf(`
 			# For a bug report
 			%[1]s version -o yaml`, name)),

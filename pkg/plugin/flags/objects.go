@@ -41,7 +41,7 @@ func (f *Objects) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.Selector, "selector", "l", "", "Label selector of the objects to evaluate, such as -l app=web,tier!=db.")
 	flags.StringVar(&f.FieldSelector, "field-selector", "", "Field selector of the objects to evaluate, such as --field-selector metadata.name=web.")
 	flags.Int64Var(&f.ChunkSize, "chunk-size", f.ChunkSize, "Read large lists in chunks of this size; 0 turns chunks off.")
-	flags.StringVar(&f.Operation, "operation", f.Operation, "Operation that policies see: CREATE, UPDATE, DELETE (for the triggers of mutate-existing rules), or auto: UPDATE, and CREATE for rules that run on no other.")
+	flags.StringVar(&f.Operation, "operation", f.Operation, "Operation that policies see: CREATE, UPDATE, DELETE (for the triggers of mutate-existing rules), or auto: UPDATE, but CREATE for rules that run on nothing else.")
 	flags.StringVar(&f.RequestUser, "request-user", "", "User that policies see as the one who makes the request.")
 	flags.StringSliceVar(&f.RequestGroups, "request-group", nil, "Group of that user. May be given more than once.")
 }

@@ -53,7 +53,7 @@ func (f *Write) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&f.Options.Concurrency, "concurrency", f.Options.Concurrency, "Number of objects that are verified or written at the same time.")
 	flags.StringVar(&f.OnError, "on-error", f.OnError, `When a write fails: "stop", or "continue" with the other objects.`)
 	flags.IntVar(&f.Options.MaxFailures, "max-failures", 0, "Stop after this number of failed writes; 0 leaves it to --on-error.")
-	flags.IntVar(&f.Options.MaxChanges, "max-changes", f.Options.MaxChanges, "Ask for the name of the context before more objects than this are written; with --yes, refuse. 0 means no limit.")
+	flags.IntVar(&f.Options.MaxChanges, "max-changes", f.Options.MaxChanges, "Before more objects than this are written, ask for the name of the context; with --yes, refuse. 0 means no limit.")
 	flags.IntVar(&f.Options.BatchSize, "batch-size", 0, "Write this number of objects at a time, and pause after each batch; 0 writes all in one batch.")
 	flags.DurationVar(&f.Options.Pause, "pause", 0, "How long to pause between batches.")
 	flags.BoolVar(&f.Options.Wait, "wait", false, "After each batch, wait until the written Deployments, StatefulSets and DaemonSets have rolled out.")
