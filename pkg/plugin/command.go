@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -116,7 +117,7 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 		Other:   []string{"show", "completion"},
 	})
 	templates.ActsAsRootCommand(c, nil)
-	nameInHelp(c, name)
+	correctHelp(c, name)
 	return c
 }
 
@@ -137,9 +138,12 @@ func startLog(level int) error {
 	return err
 }
 
-// nameInHelp corrects the one line of kubectl's help template that knows the
-// first word of a command's name alone.
-func nameInHelp(root *cobra.Command, name string) {
+// paragraph matches the blank that kubectl's help puts in front of each paragraph but the first.
+var paragraph = regexp.MustCompile(`(?m)^ (\S)`)
+
+// correctHelp corrects what kubectl's help template gets wrong: one line knows the first word of
+// a command's name alone, and paragraphs begin with a blank.
+func correctHelp(root *cobra.Command, name string) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
 		out := c.OutOrStdout()
@@ -147,7 +151,8 @@ func nameInHelp(root *cobra.Command, name string) {
 		c.SetOut(&text)
 		help(c, args)
 		c.SetOut(out)
-		fmt.Fprint(out, strings.Replace(text.String(), `Use "`+root.Name()+" ", `Use "`+name+" ", 1))
+		named := strings.Replace(text.String(), `Use "`+root.Name()+" ", `Use "`+name+" ", 1)
+		fmt.Fprint(out, paragraph.ReplaceAllString(named, "$1"))
 	})
 }
 
