@@ -56,7 +56,7 @@ func FuzzEvaluate(f *testing.F) {
 		e := evaluation.New([]engine.Program{program}, cluster.World, evaluation.Options{Workers: 1})
 		err := e.Run(t.Context(), cluster.Objects, func(c *engine.Change) error {
 			for _, s := range c.Steps {
-				if p, ok := s.Err.(*evaluation.PanicError); ok { //nolint:errorlint // the engine does not wrap it
+				if p, ok := s.Err.(*engine.PanicError); ok { //nolint:errorlint // the engine does not wrap it
 					t.Errorf("%v", p)
 				}
 			}

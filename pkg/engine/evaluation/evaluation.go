@@ -3,10 +3,7 @@ package evaluation
 import (
 	"context"
 	"errors"
-	"fmt"
-	"path/filepath"
 	"runtime"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -196,39 +193,12 @@ func (e *Evaluation) runProgram(ctx context.Context, p engine.Program, t engine.
 // guarded keeps a panic in a dialect, or in a library that it stands on, from
 // taking down the run: it becomes a failed step, and the object goes on as it was.
 func guarded(r engine.RuleRef, t engine.Target, s engine.Sink, run func() (*unstructured.Unstructured, error)) (out *unstructured.Unstructured, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.Step(engine.Step{Rule: r, Subject: t.Key, Outcome: engine.Failed, Err: &PanicError{Value: p, Place: panicPlace()}})
-			out, err = t.Object, nil
-		}
-	}()
-	return run()
-}
-
-// PanicError reports a defect of this program that an object or a policy brought out.
-type PanicError struct {
-	Value any
-	Place string // the line of source that panicked
-}
-
-// Error asks for a report, with what is needed to find the defect.
-func (e *PanicError) Error() string {
-	return fmt.Sprintf("internal error, please report it: %v (at %s)", e.Value, e.Place)
-}
-
-// panicPlace returns the line of source that panicked, to be called while recovering.
-func panicPlace() string {
-	callers := make([]uintptr, 32)
-	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)]) // behind this and the deferred function
-	for {
-		f, more := frames.Next()
-		if !strings.HasPrefix(f.Function, "runtime.") {
-			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
-		}
-		if !more {
-			return "unknown"
-		}
+	err = engine.Guard(func() (err error) { out, err = run(); return err })
+	if p, panicked := err.(*engine.PanicError); panicked { //nolint:errorlint // one that is wrapped was a step already
+		s.Step(engine.Step{Rule: r, Subject: t.Key, Outcome: engine.Failed, Err: p})
+		return t.Object, nil
 	}
+	return out, err
 }
 
 // recorder is the Sink of one object.

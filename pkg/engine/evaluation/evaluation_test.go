@@ -294,7 +294,7 @@ func TestRunOfAMissingTarget(t *testing.T) {
 func TestRunAfterAPanic(t *testing.T) {
 	boom := rule{"boom", "x", func(engine.Target) string { panic("index out of range") }}
 	c := run(t, world{configMap("a")}, boom, rule{"after", "y", constant("1")})[0]
-	var p *evaluation.PanicError
+	var p *engine.PanicError
 	if len(c.Steps) != 2 || !errors.As(c.Steps[0].Err, &p) || !strings.HasPrefix(p.Place, "evaluation_test.go:") || len(c.Fields) != 1 {
 		t.Errorf("told %q", told([]*engine.Change{c}))
 	}

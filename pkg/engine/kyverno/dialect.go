@@ -61,11 +61,17 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	for _, document := range c.Documents {
 		gk := document.Object.GroupVersionKind().GroupKind()
 		r := &policydecode.Report{Origin: document.Origin, Policy: strings.TrimSpace(gk.Kind + " " + nameOf(document.Object)), Warn: c.Warn}
-		switch d.Accepts(gk) {
-		case engine.Policy:
-			policies = append(policies, decodePolicy(r, document))
-		case engine.Input:
-			in.add(r, document)
+		err := engine.Guard(func() error {
+			switch d.Accepts(gk) {
+			case engine.Policy:
+				policies = append(policies, decodePolicy(r, document))
+			case engine.Input:
+				in.add(r, document)
+			}
+			return nil
+		})
+		if err != nil {
+			policydecode.Node{Report: r}.Fail("%w", err)
 		}
 		all.Errs = append(all.Errs, r.Errs...)
 	}

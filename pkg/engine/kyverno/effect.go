@@ -96,6 +96,17 @@ func (r *rule) propagate(ctx context.Context, trigger engine.Target, w *engine.W
 // propagateAs returns the effects, and the steps of what kept others from being.
 // There is at least one of either. An entry that fails does not stop the others.
 func (r *rule) propagateAs(e *execution, sink engine.Sink) (effects []*effect, steps []engine.Step) {
+	err := engine.Guard(func() error { effects, steps = r.name(e, sink); return nil })
+	if err != nil {
+		step := e.step(patchResult{}, err)
+		step.Trigger = e.matched.Key
+		return nil, []engine.Step{step}
+	}
+	return effects, steps
+}
+
+// name is what propagateAs guards.
+func (r *rule) name(e *execution, sink engine.Sink) (effects []*effect, steps []engine.Step) {
 	scope, stopped := r.admit(e, sink)
 	if scope == nil {
 		stopped.Trigger = e.matched.Key
@@ -137,7 +148,7 @@ func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.Wor
 		e := newExecution(ctx, w, f.rule, f.trigger, operation)
 		e.onTarget, e.subject = true, subject
 		e.explain(sink)
-		return f.apply(e)
+		return e.guarded(func() engine.Step { return f.apply(e) })
 	}
 	step := apply(f.operation)
 	if f.open && !f.created && f.rule.asksOperation && step.Outcome == engine.Skipped {

@@ -200,6 +200,14 @@ func (e *execution) schema() engine.Schema {
 	return s
 }
 
+// guarded makes a panic the failure of this one rule.
+func (e *execution) guarded(run func() engine.Step) (step engine.Step) {
+	if err := engine.Guard(func() error { step = run(); return nil }); err != nil {
+		return e.step(patchResult{}, err)
+	}
+	return step
+}
+
 // step reports what came of mutating the subject.
 func (e *execution) step(out patchResult, err error) engine.Step {
 	step := engine.Step{Rule: e.rule.ref, Subject: e.subject.Key, Warnings: slices.Concat(e.matched.Assumed, out.Warnings)}

@@ -141,12 +141,14 @@ func (r *rule) simulated(t engine.Target) (operation engine.Operation, open bool
 func heldBack(o engine.Outcome) bool { return o == engine.NotMatched || o == engine.Skipped }
 
 func (r *rule) runAs(e *execution, sink engine.Sink) engine.Step {
-	scope, step := r.admit(e, sink)
-	if scope == nil {
-		return step
-	}
-	e.explain(sink)
-	return e.step(r.mutation.mutate(e, scope, e.patched()))
+	return e.guarded(func() engine.Step {
+		scope, step := r.admit(e, sink)
+		if scope == nil {
+			return step
+		}
+		e.explain(sink)
+		return e.step(r.mutation.mutate(e, scope, e.patched()))
+	})
 }
 
 // admit takes a rule through match, preconditions and exceptions, in Kyverno's

@@ -39,7 +39,8 @@ func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engin
 		}
 		c := p.Compilation
 		c.Documents, c.Warn = mine, warn
-		program, err := d.Compile(c)
+		var program engine.Program
+		err := engine.Guard(func() (err error) { program, err = d.Compile(c); return err })
 		for _, problem := range engine.JoinedErrors(err) {
 			if p.Wants(problem) {
 				broken(problem)

@@ -67,8 +67,8 @@ func (v *variable) notIdempotent() string {
 		return reason
 	}
 	for _, t := range []*variables.Template{v.value, v.fallback} {
-		if t != nil && t.NotIdempotent() != "" {
-			return t.NotIdempotent()
+		if reason := t.NotIdempotent(); reason != "" {
+			return reason
 		}
 	}
 	return ""

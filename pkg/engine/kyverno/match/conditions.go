@@ -140,8 +140,8 @@ func parseCondition(fields map[string]any, place string, path []string) (conditi
 	if c.operator == "" {
 		return c, &ParseError{Path: place, Err: fmt.Errorf("no operator")}
 	}
-	if c.value == nil || c.value.Static() {
-		value, err := render(c.value, nil)
+	if c.value.Static() {
+		value, err := c.value.Render(nil)
 		if err != nil {
 			return c, &ParseError{Path: place + ".value", Err: err}
 		}
@@ -183,7 +183,7 @@ func (c *Conditions) Met(s *variables.Scope) (Verdict, error) {
 
 // evaluate returns nil for a condition that holds.
 func (c *condition) evaluate(s *variables.Scope) (*Failure, error) {
-	key, err := render(c.key, s)
+	key, err := c.key.Render(s)
 	if err != nil {
 		return nil, err
 	}
@@ -210,15 +210,7 @@ func (c *condition) evaluate(s *variables.Scope) (*Failure, error) {
 // that was cut off.
 func isSecret(t *variables.Template, rendered any, s *variables.Scope) bool {
 	secrets := s.Interpreter().Secrets()
-	return secrets != nil && t != nil && !t.Static() && secrets.Known(rendered)
-}
-
-// render of a field that is not there is null.
-func render(t *variables.Template, s *variables.Scope) (any, error) {
-	if t == nil {
-		return nil, nil
-	}
-	return t.Render(s)
+	return secrets != nil && !t.Static() && secrets.Known(rendered)
 }
 
 // Verdict is the result of evaluating conditions.

@@ -12,7 +12,8 @@ import (
 )
 
 // Template is a JSON value with variables, compiled: immutable and safe for
-// concurrent use.
+// concurrent use. A nil Template is that of a field which is not there, or which has an
+// error: it renders to null.
 type Template struct {
 	root        part
 	expressions []*jmespath.Expression
@@ -65,6 +66,9 @@ func ParseAt(doc any, path ...string) (*Template, error) {
 // value it was parsed from, shared, and others share with it what holds no
 // variables. Errors are *ResolveError.
 func (t *Template) Render(s *Scope) (any, error) {
+	if t == nil {
+		return nil, nil
+	}
 	if fixed, ok := t.root.(static); ok {
 		return fixed.value, nil
 	}
@@ -72,11 +76,20 @@ func (t *Template) Render(s *Scope) (any, error) {
 }
 
 // Static reports whether there are no variables.
-func (t *Template) Static() bool { _, ok := t.root.(static); return ok }
+func (t *Template) Static() bool {
+	if t == nil {
+		return true
+	}
+	_, ok := t.root.(static)
+	return ok
+}
 
 // NotIdempotent returns why rendering on the same data can give another result in
 // another run; empty if it cannot.
 func (t *Template) NotIdempotent() string {
+	if t == nil {
+		return ""
+	}
 	var reasons []string
 	seen := make(map[string]bool)
 	for _, expr := range t.expressions {

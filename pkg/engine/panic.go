@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// PanicError is a defect of this program, or of a library below it, that an object or a
+// policy brought out.
+type PanicError struct {
+	Value any
+	Place string // the line of source that panicked
+}
+
+// Error asks for a report, with what is needed to find the defect.
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("internal error, please report it: %v (at %s)", e.Value, e.Place)
+}
+
+// Guard calls a function, and returns a panic in it as a *PanicError.
+func Guard(run func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &PanicError{Value: p, Place: panicPlace()}
+		}
+	}()
+	return run()
+}
+
+// panicPlace returns the line of source that panicked, to be called while recovering.
+func panicPlace() string {
+	callers := make([]uintptr, 32)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)]) // behind this and the deferred function
+	for {
+		f, more := frames.Next()
+		if !strings.HasPrefix(f.Function, "runtime.") {
+			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
+		}
+		if !more {
+			return "unknown"
+		}
+	}
+}
