@@ -1,15 +1,28 @@
 package selector
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
 // MatchWildcard reports whether pattern matches the whole of text: `*` matches any run of
 // characters, `/` included, and `?` exactly one character. There is no escape. An empty
-// pattern matches empty text only. It takes at most len(pattern)*len(text) steps,
-// whatever the number of stars.
+// pattern matches empty text only. The time that it takes grows as the lengths do, whatever
+// the pattern and the text.
 func MatchWildcard(pattern, text string) bool {
+	if len(pattern) > 1 && len(text) > shortProduct/len(pattern) {
+		return matchLong(characters(pattern), characters(text))
+	}
+	return matchShort(pattern, text)
+}
+
+// shortProduct is the product of the lengths up to which matchShort takes no longer than
+// matchLong takes to prepare.
+const shortProduct = 1 << 14
+
+// matchShort takes at most len(pattern)*len(text) steps, and no memory.
+func matchShort(pattern, text string) bool {
 	p, t := 0, 0
 	star, mark := -1, 0 // the last `*`, and where the text after its run begins
 	for t < len(text) {
@@ -37,6 +50,109 @@ func MatchWildcard(pattern, text string) bool {
 	return p == len(pattern)
 }
 
+// matchLong finds what stands between the stars, each in the first place where it fits.
+func matchLong(pattern, text []rune) bool {
+	first, rest, hasStar := cut(pattern)
+	if !hasStar {
+		return len(text) == len(first) && fits(first, text)
+	}
+	if len(text) < len(first) || !fits(first, text) {
+		return false
+	}
+	text = text[len(first):]
+	for {
+		segment, after, more := cut(rest)
+		if !more {
+			return len(text) >= len(segment) && fits(segment, text[len(text)-len(segment):])
+		}
+		i := find(text, segment)
+		if i < 0 {
+			return false
+		}
+		text, rest = text[i+len(segment):], after
+	}
+}
+
+// cut splits a pattern at its first `*`.
+func cut(pattern []rune) (before, after []rune, found bool) {
+	if i := slices.Index(pattern, '*'); i >= 0 {
+		return pattern[:i], pattern[i+1:], true
+	}
+	return pattern, nil, false
+}
+
+// fits reports whether the text begins with the segment. It is not shorter.
+func fits(segment, text []rune) bool {
+	for i, c := range segment {
+		if c != '?' && c != text[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// find returns the first place in the text where the segment fits, or -1.
+func find(text, segment []rune) int {
+	switch {
+	case !slices.Contains(segment, '?'):
+		return index(text, segment)
+	case len(segment) > fewCharacters:
+		return correlate(text, segment)
+	}
+	for i := 0; i+len(segment) <= len(text); i++ {
+		if fits(segment, text[i:]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// fewCharacters is how many may be compared at each place of a text.
+const fewCharacters = 64
+
+// Index is strings.Index in a time that grows as the lengths do: that of the library grows
+// with their product on some texts.
+func Index(text, part string) int {
+	if len(part) <= fewCharacters || len(text) <= shortProduct/len(part) {
+		return strings.Index(text, part)
+	}
+	return index([]byte(text), []byte(part))
+}
+
+// index returns the first place in the text where the part stands, or -1. It never goes back
+// in the text (Knuth, Morris and Pratt).
+func index[T comparable](text, part []T) int {
+	if len(part) > len(text) {
+		return -1
+	}
+	borders := make([]int32, len(part)+1) // of what has matched, how much may begin a match
+	for i, k := 1, 0; i < len(part); i++ {
+		for k > 0 && part[i] != part[k] {
+			k = int(borders[k])
+		}
+		if part[i] == part[k] {
+			k++
+		}
+		borders[i+1] = int32(k)
+	}
+	matched := 0
+	for i := 0; matched < len(part); i++ {
+		if len(text)-i < len(part)-matched {
+			return -1
+		}
+		for matched > 0 && text[i] != part[matched] {
+			matched = int(borders[matched])
+		}
+		if text[i] == part[matched] {
+			matched++
+		}
+		if matched == len(part) {
+			return i + 1 - len(part)
+		}
+	}
+	return 0
+}
+
 // HasWildcard reports whether text contains `*` or `?`.
 func HasWildcard(text string) bool { return strings.ContainsAny(text, "*?") }
 
@@ -48,6 +164,18 @@ func character(s string, i int) (string, int) {
 	}
 	_, size := utf8.DecodeRuneInString(s[i:])
 	return s[i : i+size], size
+}
+
+// characters are those of a text; bytes that are not UTF-8 stand above all others.
+func characters(s string) []rune {
+	out := make([]rune, 0, utf8.RuneCountInString(s))
+	for i, r := range s {
+		if r == utf8.RuneError && !strings.HasPrefix(s[i:], string(utf8.RuneError)) {
+			r = utf8.MaxRune + 1 + rune(s[i])
+		}
+		out = append(out, r)
+	}
+	return out
 }
 
 func hasPrefixAt(s string, i int, prefix string) bool {
