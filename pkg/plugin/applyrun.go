@@ -87,7 +87,7 @@ func (o *ApplyOptions) recordedTasks(ctx context.Context, e *preview.Run) ([]*ap
 	if err != nil {
 		return nil, shown, err
 	}
-	tasks, err := o.Record.Tasks(ctx, e, o.Executor.Masker)
+	tasks, err := o.Record.Tasks(ctx, e)
 	return tasks, shown, err
 }
 

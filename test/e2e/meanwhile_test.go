@@ -7,6 +7,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,11 +17,23 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
+// moments are those between two requests of kubectl-mutate: before the first that is
+// like this, or after it.
+var moments = map[string]struct {
+	like  func(*http.Request) bool
+	after bool
+}{
+	"listing": {like: func(r *http.Request) bool { return r.Method == http.MethodGet && path.Base(r.URL.Path) == "configmaps" }, after: true},
+	"review":  {like: func(r *http.Request) bool { return path.Base(r.URL.Path) == "selfsubjectaccessreviews" }}, // after the show
+	"dry-run": {like: func(r *http.Request) bool { return r.Method == http.MethodPatch && r.URL.Query().Has("dryRun") }},
+	"write":   {like: func(r *http.Request) bool { return r.Method == http.MethodPatch && !r.URL.Query().Has("dryRun") }},
+}
+
 // cmdMeanwhile makes something happen between two requests of kubectl-mutate:
-// meanwhile dry-run|write kubectl ARG...
+// meanwhile listing|review|dry-run|write kubectl ARG...
 func cmdMeanwhile(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 3 || (args[0] != "dry-run" && args[0] != "write") || args[1] != "kubectl" {
-		ts.Fatalf("usage: meanwhile dry-run|write kubectl ARG...")
+	if neg || len(args) < 3 || moments[args[0]].like == nil || args[1] != "kubectl" {
+		ts.Fatalf("usage: meanwhile listing|review|dry-run|write kubectl ARG...")
 	}
 	s := scriptOf(ts)
 	home, dir := ts.Getenv("HOME"), ts.MkAbs(".")
@@ -35,7 +48,7 @@ func cmdMeanwhile(ts *testscript.TestScript, neg bool, args []string) {
 	direct := filepath.Join(home, "KUBECONFIG")
 	config, err := clientcmd.BuildConfigFromFlags("", direct)
 	ts.Check(err)
-	proxy, err := newInterloper(config, args[0] == "dry-run", act)
+	proxy, err := newInterloper(config, args[0], act)
 	ts.Check(err)
 	ts.Defer(proxy.Close)
 
@@ -49,10 +62,9 @@ func cmdMeanwhile(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("KUBECONFIG", file)
 }
 
-// newInterloper is a proxy to the API server that calls act once, just before
-// it passes on the first patch that is, or is not, a dry run. Should act fail,
-// its error is the answer to that patch.
-func newInterloper(config *rest.Config, dryRun bool, act func() error) (*httptest.Server, error) {
+// newInterloper is a proxy to the API server that calls act once, in a moment.
+// Should act fail, its error is the answer to the request.
+func newInterloper(config *rest.Config, moment string, act func() error) (*httptest.Server, error) {
 	target, err := url.Parse(config.Host)
 	if err != nil {
 		return nil, err
@@ -65,13 +77,19 @@ func newInterloper(config *rest.Config, dryRun bool, act func() error) (*httptes
 	proxy.Transport = transport
 	acted := sync.OnceValue(act)
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPatch && r.URL.Query().Has("dryRun") == dryRun {
+		at := moments[moment]
+		if at.after {
+			proxy.ServeHTTP(w, r)
+		}
+		if at.like(r) {
 			if err := acted(); err != nil {
 				http.Error(w, err.Error(), http.StatusInternalServerError)
 				return
 			}
 		}
-		proxy.ServeHTTP(w, r)
+		if !at.after {
+			proxy.ServeHTTP(w, r)
+		}
 	})), nil
 }
 

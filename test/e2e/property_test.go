@@ -227,7 +227,7 @@ func (p *property) put(key engine.ObjectKey, wanted map[string]any) (*unstructur
 func (p *property) apply(s apply.Server, key engine.ObjectKey, edits []tweak) (apply.Result, error) {
 	w := *p.writer
 	w.Server = s
-	return verifyAndWrite(p.ctx, &w, key, func(_ context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return verifyAndWrite(p.ctx, &w, key, func(_ context.Context, live *unstructured.Unstructured, _ string) (*unstructured.Unstructured, error) {
 		return &unstructured.Unstructured{Object: edited(live.Object, edits)}, nil
 	})
 }

@@ -81,7 +81,7 @@ func newWritePath(t *testing.T) *writePath {
 	for _, f := range archive.Files {
 		w.objects[f.Name] = string(f.Data)
 	}
-	yes := func(context.Context, apply.Result, apply.Question) (bool, error) { return true, nil }
+	yes := func(context.Context, apply.Result) (bool, error) { return true, nil }
 	w.writer = &apply.Writer{Server: s, Manager: manager, ForceConflicts: true, DryRun: apply.DryRunNone, Confirm: yes}
 	return w
 }
@@ -226,8 +226,8 @@ func (w *writePath) write(t *testing.T, key engine.ObjectKey, change mutation) (
 	t.Helper()
 	w.answer, w.unforced = nil, nil
 	var after *unstructured.Unstructured
-	result, err := verifyAndWrite(w.ctx, w.writer, key, func(ctx context.Context, live *unstructured.Unstructured) (_ *unstructured.Unstructured, err error) {
-		after, err = wanted(change)(ctx, live)
+	result, err := verifyAndWrite(w.ctx, w.writer, key, func(ctx context.Context, live *unstructured.Unstructured, _ string) (_ *unstructured.Unstructured, err error) {
+		after, err = wanted(change)(ctx, live, "")
 		return after, err
 	})
 	if err != nil {
@@ -250,7 +250,7 @@ func verifyAndWrite(ctx context.Context, w *apply.Writer, key engine.ObjectKey, 
 
 // wanted makes a change of whatever is live.
 func wanted(change mutation) apply.Want {
-	return func(_ context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return func(_ context.Context, live *unstructured.Unstructured, _ string) (*unstructured.Unstructured, error) {
 		after := live.DeepCopy()
 		change(after.Object)
 		return after, nil

@@ -32,15 +32,18 @@ type evaluatedTask struct {
 	incomplete bool // a rule had failed already when the change was shown
 }
 
-// NewTask returns the task for an evaluated change; what it writes is that of a new
-// evaluation.
-func NewTask(r Evaluation, c *engine.Change) *Task { return &newEvaluatedTask(r, c).Task }
+// NewTask returns the task for an evaluated change, which has been shown.
+func NewTask(r Evaluation, c *engine.Change) *Task {
+	t := &newEvaluatedTask(r, c).Task
+	t.Entry = plan.NewEntry(c)
+	return t
+}
 
 func newEvaluatedTask(r Evaluation, c *engine.Change) *evaluatedTask {
 	t := &evaluatedTask{run: r, target: c.Target, scoped: c.Scoped, incomplete: c.Incomplete()}
 	t.target.Object, t.target.OldObject = nil, nil
 	t.Key = c.Target.Key
-	t.Want = t.evaluate
+	t.Task.Change = t.again
 	t.Rules, t.Propagated = changing(c)
 	t.Endpoints, t.Autoscaled = endpointsOf(c), autoscaled(c)
 	return t
@@ -61,17 +64,6 @@ func autoscaled(c *engine.Change) []engine.Impact {
 	return slices.DeleteFunc(slices.Clone(c.Impacts), func(i engine.Impact) bool { return i.Code != engine.ImpactAutoscaled })
 }
 
-// evaluate is the Want of the task.
-func (t *evaluatedTask) evaluate(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	c, err := t.again(ctx, live)
-	if err != nil {
-		return nil, err
-	}
-	t.Entry = plan.NewEntry(c)
-	t.Rules, t.Propagated = changing(c)
-	return c.After, nil
-}
-
 // Reasons not to write an object whose change was shown.
 var (
 	errDeniedNow = errors.New("the object has changed, and admission would refuse it now")
@@ -80,6 +72,9 @@ var (
 
 // again evaluates an object as it is now. The change is nil with an error.
 func (t *evaluatedTask) again(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
+	if t.run == nil { // a recorded object that the policies do not meet any more
+		return &engine.Change{Subject: t.Key, Before: live, After: live}, nil
+	}
 	target := t.target.With(live)
 	if target.Request.Operation != engine.OperationCreate {
 		target.OldObject = live

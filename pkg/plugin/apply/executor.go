@@ -93,7 +93,7 @@ func (x *Executor) IsDryRun() bool { return x.Writer.DryRun != DryRunNone }
 // tried; it is ErrInterrupted if the user stopped the run. Failures of single objects
 // are results, which the tally counts.
 func (x *Executor) Run(ctx context.Context, tasks []*Task) (Tally, error) {
-	x.Writer.Confirm = x.Prompt.confirmObject
+	x.Writer.Confirm = x.Prompt.confirmLoss
 	err := x.work(ctx, tasks)
 	err = errors.Join(err, x.closeJournal(ctx.Err() != nil, err))
 	if err != nil && x.NotTried != nil {
@@ -140,7 +140,7 @@ func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
 	defer x.Meter.Stop()
 	err := ForEach(len(tasks), x.Concurrency,
 		func(i int) (*Verified, error) {
-			v, err := x.Writer.Verify(ctx, tasks[i].Key, tasks[i].Want)
+			v, err := x.Writer.Verify(ctx, tasks[i].Key, x.want(tasks[i]))
 			if err != nil {
 				return nil, err
 			}

@@ -53,18 +53,24 @@ func newTrial(s *server) *trial {
 	return x
 }
 
-// tasks change data.a of objects.
+// tasks change data.a of objects, from "before" to "after".
 func tasks(names ...string) []*apply.Task {
 	var out []*apply.Task
 	for _, name := range names {
 		key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Namespace: "shop", Name: name}
-		out = append(out, &apply.Task{
-			Key: key, Entry: plan.Entry{Object: key},
-			Want: func(_ context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-				want := live.DeepCopy()
-				return want, unstructured.SetNestedField(want.Object, "after", "data", "a")
-			},
-		})
+		task := &apply.Task{Key: key, Change: func(_ context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
+			want := live.DeepCopy()
+			err := unstructured.SetNestedField(want.Object, "after", "data", "a")
+			c := &engine.Change{Subject: key, Before: live, After: want}
+			c.Fields = diff.Compare(live.Object, want.Object, diff.Type{})
+			return c, err
+		}}
+		shown, err := task.Change(context.Background(), newServer(nil, name).objects[name])
+		if err != nil {
+			panic(err)
+		}
+		task.Entry = plan.NewEntry(shown)
+		out = append(out, task)
 	}
 	return out
 }
@@ -258,16 +264,14 @@ func TestExecutorLooksUpPendingWrites(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := task.Want(t.Context(), live)
+		change, err := task.Change(t.Context(), live)
 		if err != nil {
 			t.Fatal(err)
 		}
-		change := &engine.Change{Subject: task.Key, Before: live, After: want}
-		change.Fields = append(change.Fields, diff.Compare(live.Object, want.Object, diff.Type{})...)
 		task.Pending = &journal.Attempt{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Partial: diff.PartialOf(change)}
 		if task == stored {
-			want.SetResourceVersion("77")
-			s.objects["a"] = want
+			change.After.SetResourceVersion("77")
+			s.objects["a"] = change.After
 		}
 	}
 	x := newTrial(s)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -62,7 +61,7 @@ func (x *Executor) openJournal(ready []*Task) error {
 		if err := j.Plan(t.Entry); err != nil {
 			return err
 		}
-		t.Entry = plan.Entry{}
+		t.Entry.Steps, t.Entry.Impacts = nil, nil // the fields are compared until they are written
 	}
 	return j.Begin()
 }

@@ -97,19 +97,13 @@ func (p *Prompt) question(ready []*Task, leftOut int) string {
 	return text
 }
 
-// confirmObject asks about one object; it is the Confirm of a Writer. Without a
-// terminal the answer is no. With --yes it is no as well, but at a terminal a loss of
-// data is asked about.
-func (p *Prompt) confirmObject(_ context.Context, r Result, q Question) (bool, error) {
-	switch {
-	case !p.terminal:
-		return false, nil
-	case q == LosesData:
-		return p.ask(fmt.Sprintf("%s: the server would drop %s. Write it anyway?", r.Key, strings.Join(r.Difference.Paths(), ", ")))
-	case p.Yes:
+// confirmLoss asks about one object of which the server would drop data; it is the
+// Confirm of a Writer. Without a terminal the answer is no, and --yes is no answer.
+func (p *Prompt) confirmLoss(_ context.Context, r Result) (bool, error) {
+	if !p.terminal {
 		return false, nil
 	}
-	return p.ask(fmt.Sprintf("%s was modified since it was shown, and the change is a different one now. Write it?", r.Key))
+	return p.ask(fmt.Sprintf("%s: the server would drop %s. Write it anyway?", r.Key, strings.Join(r.Difference.Paths(), ", ")))
 }
 
 func (p *Prompt) ask(question string) (bool, error) {

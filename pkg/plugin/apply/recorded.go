@@ -4,14 +4,11 @@ import (
 	"context"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // RecordedRun is a run whose changes are known before it is evaluated.
@@ -29,10 +26,8 @@ type RecordedRun struct {
 type recordedEntry struct {
 	plan.Entry
 	journalIndex int
-	// attempted reports that a write was started whose outcome is unknown, so that a
-	// new evaluation decides.
-	attempted bool
-	// pending is that write.
+	// pending is a write that was started and whose outcome is unknown; nil if there is
+	// none.
 	pending *journal.Attempt
 }
 
@@ -78,7 +73,7 @@ func remaining(e *journal.Entry, index int) (recordedEntry, bool) {
 	case journal.Partial:
 		out.Entry = out.StatusPart()
 	case journal.InDoubt:
-		out.attempted, out.pending = true, e.Doubt()
+		out.pending = e.Doubt()
 		if out.pending.Subresource == request.StatusSubresource && e.Object.Subresource == "" {
 			out.Entry = out.StatusPart() // the other part is done
 		}
@@ -106,7 +101,7 @@ func (r *RecordedRun) Each(rules []engine.RuleRef, do func(*engine.Change) error
 // Tasks returns a task for each entry. The policies are evaluated over the same
 // objects again, because an entry is written only if they still make the same change,
 // and because it lacks the values of Secrets, which a drift has to mask.
-func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, masker *redact.Masker) ([]*Task, error) {
+func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation) ([]*Task, error) {
 	planned := map[engine.ObjectKey]bool{}
 	for i := range r.entries {
 		planned[r.entries[i].Object.Named()] = true
@@ -121,17 +116,18 @@ func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, masker *redact.
 	var tasks []*Task
 	for i := range r.entries {
 		if e := &r.entries[i]; e.Writes() {
-			tasks = append(tasks, e.task(now[e.Object.Named()], masker))
+			tasks = append(tasks, e.task(now[e.Object.Named()]))
 		}
 	}
 	return tasks, err
 }
 
-// task makes the planned change of one object, unless it has drifted. Now is nil if
-// the evaluation has not met the object again.
-func (e *recordedEntry) task(now *evaluatedTask, masker *redact.Masker) *Task {
+// task makes the planned change of one object. Now is nil if the evaluation has not met
+// the object again.
+func (e *recordedEntry) task(now *evaluatedTask) *Task {
 	if now == nil {
 		now = &evaluatedTask{}
+		now.Task.Change = now.again
 	}
 	now.incomplete = e.Incomplete()
 	t := &now.Task
@@ -140,28 +136,6 @@ func (e *recordedEntry) task(now *evaluatedTask, masker *redact.Masker) *Task {
 	t.Endpoints = endpointsOf(&planned)
 	if len(t.Rules) == 0 {
 		t.Rules, _ = changing(&planned)
-	}
-	t.Want = func(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-		c := &engine.Change{Subject: t.Key, Before: live, After: live}
-		if now.run != nil {
-			var err error
-			if c, err = now.again(ctx, live); err != nil {
-				return nil, err
-			}
-		}
-		if e.attempted && !c.Changed() {
-			return live, nil
-		}
-		planned := e.Entry
-		if t.onlyStatus {
-			planned = planned.StatusPart()
-		}
-		if drift := planned.Drift(c, masker); drift != nil {
-			return nil, drift
-		}
-		t.Entry = plan.NewEntry(c)
-		t.Rules, t.Propagated = changing(c)
-		return c.After, nil
 	}
 	return t
 }

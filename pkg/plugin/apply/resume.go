@@ -63,7 +63,8 @@ func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
 	if x.journal != nil {
 		err = x.journal.Result(j)
 	}
-	if t.onlyStatus = j.More; j.More {
+	if j.More {
+		t.Entry = t.Entry.StatusPart() // that of the object itself was stored
 		return nil, err
 	}
 	return r, err

@@ -17,8 +17,8 @@ type statusSplit struct {
 }
 
 // object wants everything but the change of the status.
-func (s *statusSplit) object(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	after, err := s.want(ctx, live)
+func (s *statusSplit) object(ctx context.Context, live *unstructured.Unstructured, _ string) (*unstructured.Unstructured, error) {
+	after, err := s.want(ctx, live, "")
 	if err != nil {
 		return nil, err
 	}
@@ -34,8 +34,8 @@ func (s *statusSplit) object(ctx context.Context, live *unstructured.Unstructure
 }
 
 // status wants the change of the status and nothing else.
-func (s *statusSplit) status(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	after, err := s.want(ctx, live)
+func (s *statusSplit) status(ctx context.Context, live *unstructured.Unstructured, _ string) (*unstructured.Unstructured, error) {
+	after, err := s.want(ctx, live, request.StatusSubresource)
 	if err != nil {
 		return nil, err
 	}

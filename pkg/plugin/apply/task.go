@@ -1,19 +1,24 @@
 package apply
 
 import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
-// Task is one object that is to be written. Its Want is called when the object is
+// Task is one object that is to be written. Its Change is called when the object is
 // verified, and again when another writer was faster; never twice at the same time.
 type Task struct {
 	Key engine.ObjectKey
-	// Want returns how the object should be. It keeps Entry, Rules and Propagated up
-	// to date.
-	Want Want
-	// Entry is what the journal records of it.
+	// Change returns what would be done to the object as it is now. It is written only
+	// if it is what was shown.
+	Change func(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error)
+	// Entry is what was shown, and what the journal records.
 	Entry plan.Entry
 	// Rules are those that change the object, and Propagated those of them that
 	// another object triggered; each once.
@@ -28,7 +33,33 @@ type Task struct {
 	JournalIndex int
 	Pending      *journal.Attempt
 
-	verified   *Verified
-	reported   bool
-	onlyStatus bool // the pending write of the object itself was stored: the part for /status is left
+	verified *Verified
+	reported bool
+}
+
+// want is the Want of a task: the change that is made of the object as it is now, if
+// it is the one that was shown: the same fields, the same values before and after.
+// The error is a *plan.Drift if it is not.
+func (x *Executor) want(t *Task) Want {
+	return func(ctx context.Context, live *unstructured.Unstructured, endpoint string) (*unstructured.Unstructured, error) {
+		now, err := t.Change(ctx, live)
+		switch {
+		case err != nil:
+			return nil, err
+		case t.Pending != nil && !now.Changed():
+			return live, nil // the write whose outcome is not recorded was stored
+		}
+		shown, made := t.Entry, now
+		if endpoint == request.StatusSubresource {
+			shown, made = shown.StatusPart(), plan.StatusPart(now)
+		}
+		if drift := shown.Drift(made, x.Masker); drift != nil {
+			return nil, drift
+		}
+		if endpoint == "" && now.Changed() {
+			t.Entry = plan.NewEntry(now) // with the values that files withhold
+			t.Rules, t.Propagated = changing(now)
+		}
+		return now.After, nil
+	}
 }

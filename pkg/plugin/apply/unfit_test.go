@@ -11,7 +11,7 @@ import (
 
 // withoutA wants data.a gone, which takes a JSON patch: it no longer fits an object
 // without one, and the server says so before it looks at the version.
-func withoutA(_ context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func withoutA(_ context.Context, live *unstructured.Unstructured, _ string) (*unstructured.Unstructured, error) {
 	after := live.DeepCopy()
 	unstructured.RemoveNestedField(after.Object, "data", "a")
 	return after, nil

@@ -115,7 +115,7 @@ func readable(key engine.ObjectKey) engine.ObjectKey {
 // plan asks how the object should be and finds the request for it.
 func (t *verification) plan(ctx context.Context) (Outcome, error) {
 	var err error
-	if t.input.After, err = t.want(ctx, t.input.Live); err != nil {
+	if t.input.After, err = t.want(ctx, t.input.Live, ""); err != nil {
 		return "", err
 	}
 	if t.input.Types, err = t.Server.Types(ctx, t.input.Live.GroupVersionKind(), false); err != nil {

@@ -172,16 +172,15 @@ func (t *endpointWrite) verifyAgain(ctx context.Context) (done bool, err error) 
 	case next.Outcome != Planned:
 		return true, nil
 	}
-	other := t.first.Touched.Unlike(next.Touched)
-	yes := len(other) == 0 && slices.Equal(t.first.losses().Paths(), next.losses().Paths())
-	if !yes && t.Confirm != nil {
-		if yes, err = t.Confirm(ctx, t.result, ChangedMeanwhile); err != nil {
-			return true, err
-		}
-	}
-	if !yes {
+	if other := t.first.Touched.Unlike(next.Touched); len(other) > 0 {
 		t.result.because(Drifted, &DriftError{Fields: other})
 		return true, nil
+	}
+	if !slices.Equal(t.first.losses().Paths(), next.losses().Paths()) {
+		if yes, err := t.ConfirmLoss(ctx, next); !yes || err != nil {
+			t.result.Outcome, t.result.Err = next.Outcome, next.Err
+			return true, err
+		}
 	}
 	t.first, t.now = next, next
 	return false, nil

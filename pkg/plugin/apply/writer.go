@@ -29,23 +29,11 @@ const (
 // user names another.
 const DefaultFieldManager = "kubectl-mutate"
 
-// Question is what a Writer asks about one object, beyond the confirmation of the
-// run.
-type Question string
-
-// The questions.
-const (
-	// LosesData: the server would drop live data that the change means to keep.
-	LosesData Question = "loses-data"
-	// ChangedMeanwhile: the object was written after it was shown, and the change, or
-	// who loses fields by it, is different now.
-	ChangedMeanwhile Question = "changed-meanwhile"
-)
-
 // Want returns how an object should be, given how it is: live itself if nothing is
 // to be changed, which it must not modify. It is called again when the object has
-// changed in the meantime.
-type Want func(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error)
+// changed in the meantime. The endpoint is request.StatusSubresource where only that
+// part is going to be sent, because the other part has been, or will have been by then.
+type Want func(ctx context.Context, live *unstructured.Unstructured, endpoint string) (*unstructured.Unstructured, error)
 
 // Writer verifies and writes changes, one object at a time. It holds no state of
 // its own and may be used by several goroutines if its fields may.
@@ -67,9 +55,10 @@ type Writer struct {
 	// below .status are sent. With nil they are sent with the others; the server may
 	// ignore them, and the result says so.
 	HasStatus func(context.Context, schema.GroupVersionKind) (bool, error)
-	// Confirm asks the user; nil answers no. It is called by several goroutines if
-	// Write is.
-	Confirm func(ctx context.Context, planned Result, q Question) (bool, error)
+	// Confirm asks the user whether to write an object of which the server would drop
+	// live data that the change means to keep; nil answers no. It is called by several
+	// goroutines if Write is.
+	Confirm func(ctx context.Context, planned Result) (bool, error)
 	// Journal records every write, before it is sent and after; it may be nil.
 	Journal Journal
 	// Slots limit the writes that are in flight; nil is no limit.
@@ -178,7 +167,7 @@ func (w *Writer) ConfirmLoss(ctx context.Context, v *Verified) (yes bool, err er
 		return true, nil
 	}
 	if w.Confirm != nil {
-		yes, err = w.Confirm(ctx, v.Result, LosesData)
+		yes, err = w.Confirm(ctx, v.Result)
 	}
 	if !yes {
 		v.because(Declined, &LossError{Lost: lost})

@@ -27,7 +27,7 @@ var key = engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Versi
 
 // setA wants data.a to have a value, on whatever object there is.
 func setA(value string) Want {
-	return func(_ context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return func(_ context.Context, live *unstructured.Unstructured, _ string) (*unstructured.Unstructured, error) {
 		after := live.DeepCopy()
 		return after, unstructured.SetNestedField(after.Object, value, "data", "a")
 	}
@@ -120,7 +120,7 @@ func TestWriterDoesNotWriteWhatTheServerKeeps(t *testing.T) {
 func TestWriterReportsWhatTheServerPutsBack(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	s.admit = func(_ cluster.Patch, o *unstructured.Unstructured) { o.Object["data"].(map[string]any)["a"] = "1" }
-	r := mustApply(t, writerTo(s), func(_ context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	r := mustApply(t, writerTo(s), func(_ context.Context, live *unstructured.Unstructured, _ string) (*unstructured.Unstructured, error) {
 		after := live.DeepCopy()
 		unstructured.RemoveNestedField(after.Object, "data", "a")
 		return after, nil
@@ -154,9 +154,9 @@ func TestWriterEvaluatesAStaleObjectAgain(t *testing.T) {
 		return nil
 	}
 	asked := 0
-	r := mustApply(t, writerTo(s), func(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	r := mustApply(t, writerTo(s), func(ctx context.Context, live *unstructured.Unstructured, _ string) (*unstructured.Unstructured, error) {
 		asked++
-		return setA("2")(ctx, live)
+		return setA("2")(ctx, live, "")
 	})
 	checkOutcome(t, r, Applied)
 	checkSent(t, s, "(patch) patch (patch) patch")
@@ -233,8 +233,8 @@ func TestWriterFailsWhereTheServerIgnoresFields(t *testing.T) {
 	s.admit = func(_ cluster.Patch, o *unstructured.Unstructured) {
 		unstructured.RemoveNestedField(o.Object, "data", "new")
 	}
-	r := mustApply(t, writerTo(s), func(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-		after, err := setA("2")(ctx, live)
+	r := mustApply(t, writerTo(s), func(ctx context.Context, live *unstructured.Unstructured, _ string) (*unstructured.Unstructured, error) {
+		after, err := setA("2")(ctx, live, "")
 		after.Object["data"].(map[string]any)["new"] = "x"
 		return after, err
 	})
@@ -294,7 +294,9 @@ func TestWriterErrorsThatEndTheRun(t *testing.T) {
 		t.Errorf("an expired token: %v", err)
 	}
 	broken := func(err error) Want {
-		return func(context.Context, *unstructured.Unstructured) (*unstructured.Unstructured, error) { return nil, err }
+		return func(context.Context, *unstructured.Unstructured, string) (*unstructured.Unstructured, error) {
+			return nil, err
+		}
 	}
 	if _, err := verifyAndWrite(t.Context(), writerTo(s), key, broken(lost)); !errors.Is(err, lost) {
 		t.Errorf("an error of the evaluation: %v", err)
@@ -309,7 +311,7 @@ func TestWriterErrorsThatEndTheRun(t *testing.T) {
 
 func TestWriterFailsForAnotherIdentity(t *testing.T) {
 	s := newFakeServer(t, configMap)
-	r := mustApply(t, writerTo(s), func(_ context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	r := mustApply(t, writerTo(s), func(_ context.Context, live *unstructured.Unstructured, _ string) (*unstructured.Unstructured, error) {
 		after := live.DeepCopy()
 		after.SetName("d")
 		return after, nil
@@ -322,7 +324,7 @@ func TestWriterFailsForAnotherIdentity(t *testing.T) {
 }
 
 func TestWriterWritesTheStatusSeparatelyAndLast(t *testing.T) {
-	both := func(_ context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	both := func(_ context.Context, live *unstructured.Unstructured, _ string) (*unstructured.Unstructured, error) {
 		after := live.DeepCopy()
 		after.Object["data"].(map[string]any)["a"] = "2"
 		after.Object["status"] = map[string]any{"phase": "x"}

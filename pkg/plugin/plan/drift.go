@@ -15,11 +15,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// Drift is the error for an object that is no longer as the plan was made for: a field
-// of the change has another value, or the policies now make another change.
+// Drift is the error for an object whose change is no longer the one that was shown: a
+// field of it has another value, or the policies now make another change.
 type Drift struct {
 	Object engine.ObjectKey
-	// Planned is the change that was planned, and Now the one that the policies
+	// Planned is the change that was shown, and Now the one that the policies
 	// would make of the object as it is; neither shows values of Secrets.
 	Planned, Now engine.Change
 	// Fields are those in which the two differ, with who wrote them since.
@@ -29,7 +29,7 @@ type Drift struct {
 // DriftedField is a field that drifted.
 type DriftedField struct {
 	Path fieldpath.Path
-	// By are the managers that own the field and wrote since the plan was made.
+	// By are the managers that own the field and wrote since the change was shown.
 	By []Writer
 }
 
@@ -67,7 +67,7 @@ func (d *Drift) Error() string {
 		}
 		parts = append(parts, text)
 	}
-	return "it drifted from the plan: " + strings.Join(parts, ", ")
+	return "it drifted from what was shown: " + strings.Join(parts, ", ")
 }
 
 // Drift compares an entry with the change that the policies make of the object now. It
@@ -86,15 +86,16 @@ func (e *Entry) Drift(now *engine.Change, m *redact.Masker) *Drift {
 		clear = diff.PartialOf(now)
 		masked = redact.Partial(m, clear, e.Object)
 	}
-	drifted := append(e.Unlike(e.comparable(clear, masked)), e.secretlyWritten(now.Before)...)
+	drifted := slices.Concat(e.Unlike(e.comparable(clear, masked)), e.unfounded(masked), e.secretlyWritten(now.Before))
 	if len(drifted) == 0 {
 		return nil
 	}
-	d := &Drift{Object: e.Object, Planned: e.Change(), Now: masked.Change(e.Object)}
+	shown := e.Masked(m)
+	d := &Drift{Object: e.Object, Planned: shown.Change(), Now: masked.Change(e.Object)}
 	slices.SortFunc(drifted, func(a, b fieldpath.Path) int { return a.Compare(b) })
 	for i, p := range drifted {
 		if i == 0 || !p.Equals(drifted[i-1]) {
-			d.Fields = append(d.Fields, DriftedField{Path: p, By: writtenSince(e.LastWrite.Time, OwnersOf(now.Before, p))})
+			d.Fields = append(d.Fields, DriftedField{Path: m.Path(p), By: writtenSince(e.LastWrite.Time, OwnersOf(now.Before, p))})
 		}
 	}
 	return d
@@ -117,6 +118,33 @@ func (e *Entry) comparable(clear, masked diff.Partial) diff.Partial {
 		fields[i].From, fields[i].To = f.From, f.To
 	}
 	return diff.Partial{Fields: fields}
+}
+
+// unfounded returns the withheld fields of which the change that is made now withholds
+// nothing, or something else: that a file withholds a value counts only where this
+// evaluation finds a Secret there.
+func (e *Entry) unfounded(masked diff.Partial) []fieldpath.Path {
+	if !e.Withholds() {
+		return nil
+	}
+	withheld := map[string]*engine.FieldChange{}
+	for i := range masked.Fields {
+		if f := &masked.Fields[i]; f.Withheld {
+			withheld[engine.PathString(f.Path)] = f
+		}
+	}
+	var out []fieldpath.Path
+	for i := range e.Fields {
+		f := &e.Fields[i]
+		if !f.Withheld {
+			continue
+		}
+		now := withheld[engine.PathString(f.Path)]
+		if now == nil || now.Kind != f.Kind || !diff.Same(f.From, now.From) || !diff.Same(f.To, now.To) {
+			out = append(out, f.Path)
+		}
+	}
+	return out
 }
 
 // secretlyWritten returns the withheld fields that were written since the plan was

@@ -44,10 +44,22 @@ func (e *Entry) Incomplete() bool {
 // StatusPart is the part of the entry that is sent to /status.
 func (e *Entry) StatusPart() Entry {
 	out := *e
-	out.Fields = nil
-	for _, f := range e.Fields {
+	out.Fields = statusFields(e.Fields)
+	return out
+}
+
+// StatusPart is the part of a change that is sent to /status.
+func StatusPart(c *engine.Change) *engine.Change {
+	out := *c
+	out.Fields = statusFields(c.Fields)
+	return &out
+}
+
+func statusFields(all []engine.FieldChange) []engine.FieldChange {
+	var out []engine.FieldChange
+	for _, f := range all {
 		if request.EndpointOf(f.Path) == request.StatusSubresource {
-			out.Fields = append(out.Fields, f)
+			out = append(out, f)
 		}
 	}
 	return out

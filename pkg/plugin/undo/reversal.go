@@ -7,7 +7,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -105,18 +104,20 @@ func (r *Reversal) change(ctx context.Context, of *Object) (*engine.Change, erro
 	}
 	r.Executor.Masker.Learn(live)
 	of.teach(r.Executor.Masker, live)
-	c.Before, c.After = live, live
-	c.Target = engine.Target{Key: c.Subject, Object: live}
 	if of.Object.UID != "" && of.Object.UID != live.GetUID() {
+		c.Before, c.After = live, live
+		c.Target = engine.Target{Key: c.Subject, Object: live}
 		r.step(c, engine.Failed, errOtherObject)
 		return c, nil
 	}
-	r.restore(ctx, c, of, live)
-	return c, nil
+	return r.restore(ctx, of, live), nil
 }
 
-// restore fills a change with the values that are restored, and reports those that are not.
-func (r *Reversal) restore(ctx context.Context, c *engine.Change, of *Object, live *unstructured.Unstructured) {
+// restore returns the change that restores what it can of an object, and reports what
+// it cannot.
+func (r *Reversal) restore(ctx context.Context, of *Object, live *unstructured.Unstructured) *engine.Change {
+	c := &engine.Change{Subject: of.Object, Scoped: true, Before: live, After: live}
+	c.Target = engine.Target{Key: c.Subject, Object: live}
 	put := of.Restore(live)
 	typ := diff.TypeOf(ctx, r.Schemas, live.GroupVersionKind())
 	for _, f := range diff.Compare(live.Object, put.Want.Object, typ) {
@@ -132,6 +133,7 @@ func (r *Reversal) restore(ctx context.Context, c *engine.Change, of *Object, li
 	for _, kept := range put.Kept {
 		r.step(c, engine.Failed, kept)
 	}
+	return c
 }
 
 func (r *Reversal) step(c *engine.Change, outcome engine.Outcome, why error) {
@@ -143,35 +145,12 @@ func (r *Reversal) step(c *engine.Change, outcome engine.Outcome, why error) {
 	c.Steps = append(c.Steps, s)
 }
 
-// errChangedMeanwhile ends the undo of an object of which less can be put back than
-// was shown.
-var errChangedMeanwhile = errors.New("it was changed while this run was under way; run the command again")
-
 // task puts one object back. It holds on to no object: that is read afresh.
 func (r *Reversal) task(of *Object, c *engine.Change) *apply.Task {
 	t := &apply.Task{Key: c.Subject, Rules: []engine.RuleRef{r.rule()}, Entry: plan.NewEntry(c)}
 	t.Key.UID = c.Before.GetUID()
-	shown := keptPaths(c)
-	t.Want = func(_ context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-		put := of.Restore(live)
-		for _, k := range put.Kept {
-			if !shown.Has(k.Path) {
-				return nil, &apply.ObjectError{Key: t.Key, Err: errChangedMeanwhile}
-			}
-		}
-		return put.Want, nil
+	t.Change = func(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
+		return r.restore(ctx, of, live), nil
 	}
 	return t
-}
-
-// keptPaths are the fields of which it was shown that they are left as they are.
-func keptPaths(c *engine.Change) *fieldpath.Set {
-	out := fieldpath.NewSet()
-	for i := range c.Steps {
-		var kept Kept
-		if errors.As(c.Steps[i].Err, &kept) {
-			out.Insert(kept.Path)
-		}
-	}
-	return out
 }

@@ -1,0 +1,341 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+)
+
+// appending is an evaluation whose one rule appends to data.a, and to status.a if there
+// is one: no two evaluations of what it has changed come to the same.
+type appending struct {
+	server *fakeServer
+	listed func() // is called after the listing
+}
+
+func (e appending) Each(ctx context.Context, emit func(*engine.Change) error) (evaluation.Summary, error) {
+	live, err := e.server.Get(ctx, key)
+	if err != nil {
+		return evaluation.Summary{}, err
+	}
+	c, err := e.Evaluate(ctx, engine.Target{Key: engine.KeyOf(live), Object: live}, true)
+	if err == nil {
+		err = emit(c)
+	}
+	if e.listed != nil {
+		e.listed()
+	}
+	return evaluation.Summary{}, err
+}
+
+func (appending) Evaluate(_ context.Context, t engine.Target, _ bool) (*engine.Change, error) {
+	after := t.Object.DeepCopy()
+	for _, part := range []string{"data", "status"} {
+		if v, ok, _ := unstructured.NestedString(after.Object, part, "a"); ok {
+			after.Object[part].(map[string]any)["a"] = v + "x"
+		}
+	}
+	c := &engine.Change{Subject: t.Key, Target: t, Before: t.Object, After: after, Scoped: true}
+	c.Fields = diff.Compare(t.Object.Object, after.Object, diff.Type{})
+	c.Steps = []engine.Step{{Rule: engine.RuleRef{Policy: "append"}, Outcome: engine.Changed}}
+	return c, nil
+}
+
+// A gap is a moment between two looks at the object.
+type gap string
+
+const (
+	afterListing gap = "after the listing"
+	afterShow    gap = "after the show"
+	beforeDryRun gap = "before the dry run"
+	atQuestion   gap = "during the question"
+	beforeWrite  gap = "before the write"
+)
+
+// appendingRun is a run of the rule, in one of the ways in which a run can come about.
+type appendingRun struct {
+	t      *testing.T
+	server *fakeServer
+	mode   string
+	at     gap
+	do     func() // what others do there
+	done   bool
+}
+
+func (r *appendingRun) reach(at gap) {
+	if at == r.at && !r.done {
+		r.done = true
+		r.do()
+	}
+}
+
+// Read answers the question.
+func (r *appendingRun) Read(p []byte) (int, error) {
+	r.reach(atQuestion)
+	return copy(p, "y\n"), io.EOF
+}
+
+// Authorize lets the user do everything.
+func (r *appendingRun) Authorize(context.Context, engine.AccessRequest) (engine.AccessDecision, error) {
+	return engine.AccessDecision{Allowed: true}, nil
+}
+
+func (r *appendingRun) run() []*Result {
+	r.t.Helper()
+	outer := r.server.before
+	r.server.before = func(n int, p cluster.Patch) error {
+		if outer != nil {
+			_ = outer(n, p)
+		}
+		if p.DryRun {
+			r.reach(beforeDryRun)
+		} else {
+			r.reach(beforeWrite)
+		}
+		return nil
+	}
+	defer func() { r.server.before = outer }()
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
+	prompt := NewPrompt(r, io.Discard, cluster.Info{})
+	prompt.Yes, prompt.terminal = r.mode == "--yes", true
+	var results []*Result
+	x := &Executor{
+		Options: Options{Concurrency: 1, MaxFailures: 1}, Prompt: prompt, Access: r, Mapper: mapper,
+		Writer: &Writer{Server: r.server, Manager: DefaultFieldManager, DryRun: DryRunNone},
+		Report: func(r *Result) error { results = append(results, r); return nil },
+		Masker: &redact.Masker{}, ErrOut: io.Discard, Confirmed: r.mode == "--plan",
+	}
+	if status, _, _ := unstructured.NestedMap(r.server.live.Object, "status"); status != nil {
+		x.Writer.HasStatus = func(context.Context, schema.GroupVersionKind) (bool, error) { return true, nil }
+	}
+	file := filepath.Join(r.t.TempDir(), "run.jsonl")
+	x.Journal = func() (*journal.Writer, error) {
+		if r.mode != "terminal" {
+			r.reach(atQuestion) // which is not asked
+		}
+		return newJournal(r.t, file), nil
+	}
+	tasks := r.tasks(x)
+	r.reach(afterShow)
+	if _, err := x.Run(r.t.Context(), tasks); err != nil {
+		r.t.Fatal(err)
+	}
+	return results
+}
+
+func newJournal(t *testing.T, file string) *journal.Writer {
+	t.Helper()
+	began := time.Unix(1, 0)
+	w, err := journal.Create(file, journal.Header{
+		ID: "1", Command: "apply-existing", FieldManager: DefaultFieldManager, Started: began,
+		Run: plan.NewRun(plan.Cluster{Server: "https://127.0.0.1"}, "v1", began),
+	}, journal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// tasks shows the changes, by an evaluation or by what was recorded of one.
+func (r *appendingRun) tasks(x *Executor) []*Task {
+	r.t.Helper()
+	var tasks []*Task
+	var entries []plan.Entry
+	e := appending{server: r.server}
+	recorded := r.mode == "--plan" || r.mode == "--resume"
+	if !recorded {
+		e.listed = func() { r.reach(afterListing) }
+	}
+	_, err := e.Each(r.t.Context(), func(c *engine.Change) error {
+		tasks, entries = append(tasks, NewTask(e, c)), append(entries, plan.NewEntry(c))
+		return nil
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if !recorded {
+		return tasks
+	}
+	e.listed = func() { r.reach(afterListing) }
+	run := r.planned(entries)
+	if r.mode == "--resume" {
+		run = r.interrupted(x, entries)
+	}
+	if tasks, err = run.Tasks(r.t.Context(), e); err != nil {
+		r.t.Fatal(err)
+	}
+	return tasks
+}
+
+func (r *appendingRun) planned(entries []plan.Entry) *RecordedRun {
+	r.t.Helper()
+	text, err := json.Marshal(entries)
+	if err == nil {
+		entries = nil
+		err = json.Unmarshal(text, &entries)
+	}
+	for i := range entries {
+		err = errors.Join(err, entries[i].Validate())
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return FromPlan(&plan.Plan{Entries: entries}, "plan.json")
+}
+
+func (r *appendingRun) interrupted(x *Executor, entries []plan.Entry) *RecordedRun {
+	r.t.Helper()
+	file := filepath.Join(r.t.TempDir(), "interrupted.jsonl")
+	w := newJournal(r.t, file)
+	for _, e := range entries {
+		if err := w.Plan(e); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	err := errors.Join(w.Begin(), w.Close())
+	j, again, failed := journal.Resume(file, journal.Options{})
+	if err = errors.Join(err, failed); err != nil {
+		r.t.Fatal(err)
+	}
+	x.ResumeJournal(again)
+	return FromJournal(j)
+}
+
+// What was shown is what is written, whoever writes the object in whichever moment:
+// the change that was shown, or nothing.
+func TestWhatWasShownIsWhatIsWritten(t *testing.T) {
+	others := map[string]struct {
+		do     func(t *testing.T, s *fakeServer)
+		want   Outcome
+		left   string // data.a
+		writes int    // of this run and another one
+	}{
+		"nobody":               {func(*testing.T, *fakeServer) {}, Applied, "1x", 1},
+		"of another field":     {func(_ *testing.T, s *fakeServer) { s.set("keep", "2") }, Applied, "1x", 1},
+		"of a new field":       {func(_ *testing.T, s *fakeServer) { s.set("new", "2") }, Applied, "1x", 1},
+		"that changes nothing": {func(_ *testing.T, s *fakeServer) { s.touch() }, Applied, "1x", 1},
+		"of the same field":    {func(_ *testing.T, s *fakeServer) { s.set("a", "zzz") }, Drifted, "zzz", 0},
+		"of what was shown":    {func(_ *testing.T, s *fakeServer) { s.set("a", "1x") }, Drifted, "1x", 0},
+		"that runs the same rule": {func(t *testing.T, s *fakeServer) {
+			r := &appendingRun{t: t, server: s, mode: "--yes"}
+			if results := r.run(); len(results) != 1 || results[0].Outcome != Applied {
+				t.Errorf("the other run: %+v", results)
+			}
+		}, Drifted, "1x", 1},
+		"that deletes it":             {func(_ *testing.T, s *fakeServer) { s.live = nil }, Deleted, "", 0},
+		"that deletes and creates it": {func(_ *testing.T, s *fakeServer) { s.replace(configMap, "u-2") }, Replaced, "1", 0},
+	}
+	for name, c := range others {
+		for _, mode := range []string{"--yes", "terminal", "--plan", "--resume"} {
+			for _, at := range []gap{afterListing, afterShow, beforeDryRun, atQuestion, beforeWrite} {
+				t.Run(fmt.Sprintf("a writer %s, %s, %s", name, at, mode), func(t *testing.T) {
+					s := newFakeServer(t, configMap)
+					r := &appendingRun{t: t, server: s, mode: mode, at: at, do: func() { c.do(t, s) }}
+					results := r.run()
+					if len(results) != 1 || results[0].Outcome != c.want || (results[0].Err != nil) != (c.want == Drifted) {
+						t.Fatalf("results %+v, want one that is %s", results, c.want)
+					}
+					left := ""
+					if s.live != nil {
+						left, _, _ = unstructured.NestedString(s.live.Object, "data", "a")
+					}
+					if left != c.left || s.writes != c.writes {
+						t.Errorf("left %q after %d writes, want %q after %d", left, s.writes, c.left, c.writes)
+					}
+					if !r.done && mode != "--resume" {
+						t.Error("nobody came")
+					}
+				})
+			}
+		}
+	}
+}
+
+// The part of a change that is sent to /status is written after the other one, which
+// is then no part of what is to be made any more.
+func TestBothPartsOfWhatWasShownAreWritten(t *testing.T) {
+	const both = `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}, data: {a: "1"}, status: {a: "1"}}`
+	for _, mode := range []string{"--yes", "terminal", "--plan", "--resume"} {
+		t.Run(mode, func(t *testing.T) {
+			s := newFakeServer(t, both)
+			results := (&appendingRun{t: t, server: s, mode: mode}).run()
+			if len(results) != 1 || results[0].Outcome != Applied || results[0].Status == nil || results[0].Status.Outcome != Applied {
+				t.Fatalf("results %+v", results)
+			}
+			if got := fmt.Sprint(s.live.Object["data"], s.live.Object["status"]); got != "map[a:1x] map[a:1x]" {
+				t.Errorf("left %s", got)
+			}
+			s = newFakeServer(t, both)
+			writes := 0
+			s.after = func(_ int, p cluster.Patch) error {
+				if writes++; p.DryRun {
+					writes = 0
+				}
+				if writes == 1 { // after the object itself was written
+					s.live.Object["status"].(map[string]any)["a"] = "zzz"
+					s.touch()
+				}
+				return nil
+			}
+			results = (&appendingRun{t: t, server: s, mode: mode}).run()
+			if results[0].Outcome != Applied || results[0].Status.Outcome != Drifted {
+				t.Errorf("results %+v, %+v", results[0], results[0].Status)
+			}
+			if got := fmt.Sprint(s.live.Object["data"], s.live.Object["status"]); got != "map[a:1x] map[a:zzz]" {
+				t.Errorf("left %s", got)
+			}
+		})
+	}
+}
+
+// What is kept of what was shown is its part that changes, and no object.
+func TestTasksAreSmall(t *testing.T) {
+	const n, most = 1000, 8 << 10
+	s := newFakeServer(t, configMap)
+	s.set("large", strings.Repeat("x", 100<<10))
+	tasks := make([]*Task, n)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for i := range tasks {
+		text, err := json.Marshal(s.live.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		live := &unstructured.Unstructured{}
+		if err := live.UnmarshalJSON(text); err != nil {
+			t.Fatal(err)
+		}
+		c, err := appending{}.Evaluate(t.Context(), engine.Target{Key: engine.KeyOf(live), Object: live}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tasks[i] = NewTask(appending{}, c)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if each := int64(after.HeapAlloc-before.HeapAlloc) / n; each > most {
+		t.Errorf("%d bytes for each task, want at most %d", each, most)
+	}
+	runtime.KeepAlive(tasks)
+}
