@@ -78,11 +78,7 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 	config := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).
 		WithWrapConfigFn(func(c *rest.Config) *rest.Config {
 			c.UserAgent = version.UserAgent()
-			if logging.Level >= cluster.LogRequestLevel {
-				c.Wrap(cluster.LogRequests(logging.Level, secrets)) // first: each try is a request
-			}
-			c.Wrap(cluster.RetryReads)
-			return c
+			return cluster.Wrap(c, logging.Level, secrets)
 		})
 	config.AddFlags(c.PersistentFlags())
 	c.PersistentPreRunE = func(*cobra.Command, []string) error {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
 // resource is one resource in one version that the server serves.
@@ -51,7 +52,7 @@ func (c *Client) served(ctx context.Context, fresh bool) (*catalog, error) {
 	groups, lists, err := c.discovery.ServerGroupsAndResources()
 	var partial *discovery.ErrGroupDiscoveryFailed
 	if err != nil && (!errors.As(err, &partial) || len(lists) == 0) {
-		return nil, err
+		return nil, transport.Cause(err)
 	}
 	c.catalog = newCatalog(groups, lists)
 	c.catalog.fresh, c.catalog.failed = fresh, err

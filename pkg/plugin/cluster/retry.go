@@ -10,6 +10,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
 // DefaultBackoff allows ten attempts, with 8 to 16 seconds of waits between them.
@@ -92,7 +94,7 @@ func (a *Attempts) Wait(ctx context.Context, last error) error {
 // overloaded or broken, or the connection is. What it says about the request
 // (not found, invalid, forbidden, conflict) is final.
 func retryable(ctx context.Context, err error) bool {
-	return Uncertain(ctx, err) || ctx.Err() == nil && apierrors.IsTooManyRequests(err)
+	return Uncertain(ctx, err) && !transport.IsLimit(err) || ctx.Err() == nil && apierrors.IsTooManyRequests(err)
 }
 
 // Uncertain reports whether it is open what became of a request: no answer came,
@@ -106,7 +108,7 @@ func Uncertain(ctx context.Context, err error) bool {
 		return status.Status().Code >= http.StatusInternalServerError
 	}
 	var network net.Error // a *url.Error is one
-	return errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+	return transport.IsLimit(err) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
 // IsMergeFailure reports whether an error is the 500 by which a server says that it

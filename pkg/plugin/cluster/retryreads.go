@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
 // RetryReads is a transport that repeats a read if the server is busy, fails, or
@@ -107,7 +109,7 @@ func failure(r *http.Request, answer *http.Response, err error) error {
 	var network *net.OpError
 	var untrusted *tls.CertificateVerificationError
 	switch {
-	case errors.As(err, &network) && network.Op == "dial", errors.As(err, &untrusted):
+	case errors.As(err, &network) && network.Op == "dial", errors.As(err, &untrusted), transport.IsLimit(err):
 		return nil
 	case err != nil:
 		return &url.Error{Op: r.Method, URL: r.URL.String(), Err: err}

@@ -44,7 +44,7 @@ func TestRetryReads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				calls, start := 0, time.Now()
-				transport := RetryReads(roundTripper(func(*http.Request) (*http.Response, error) {
+				reads := RetryReads(roundTripper(func(*http.Request) (*http.Response, error) {
 					if calls++; calls < 3 {
 						return c.first(), nil
 					}
@@ -54,7 +54,7 @@ func TestRetryReads(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				answer, err := transport.RoundTrip(r)
+				answer, err := reads.RoundTrip(r)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -71,12 +71,12 @@ func TestRetryReads(t *testing.T) {
 func TestRetryReadsDoesNotWaitForAServerThatIsNotThere(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
-	transport := retryingReads{http.DefaultTransport, wait.Backoff{Duration: time.Hour, Steps: 5}}
+	reads := retryingReads{http.DefaultTransport, wait.Backoff{Duration: time.Hour, Steps: 5}}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if answer, err := transport.RoundTrip(r); err == nil {
+	if answer, err := reads.RoundTrip(r); err == nil {
 		t.Errorf("got %v", answer)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
 // schemaCache caches the OpenAPI documents that were requested: one per group
@@ -51,7 +52,7 @@ func (c *Client) schema(ctx context.Context, gvk schema.GroupVersionKind, refres
 		document, err := c.openAPI(ctx, gvk.GroupVersion())
 		if err != nil {
 			c.discovery.Invalidate() // it keeps errors as well, and would repeat this one for ever
-			return engine.Schema{}, fmt.Errorf("schema of %s: %w", gvk, err)
+			return engine.Schema{}, fmt.Errorf("schema of %s: %w", gvk, transport.Cause(err))
 		}
 		cached.document, cached.read = document, true
 	}

@@ -117,8 +117,7 @@ func (s *fakeServer) client(t *testing.T, o cluster.Options) *cluster.Client {
 		t.Fatal(err)
 	}
 	flags := genericclioptions.NewConfigFlags(true).WithWrapConfigFn(func(c *rest.Config) *rest.Config {
-		c.Wrap(cluster.RetryReads)
-		return c
+		return cluster.Wrap(c, 0, nil)
 	})
 	flags.KubeConfig, flags.CacheDir = &path, &cache
 	client, err := cluster.New(flags, o)

@@ -1,0 +1,135 @@
+package transport
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// maxRedirects is how many redirects in a row are followed within a host.
+const maxRedirects = 5
+
+// RedirectError reports a redirect that was not followed.
+type RedirectError struct {
+	Method string
+	From   string // the server that redirects: "https://10.0.0.1:6443"
+	To     string // the server that it names; empty if it names none that can be read
+	Reason string
+}
+
+// Error names both servers, and nothing else of their URLs.
+func (e *RedirectError) Error() string {
+	to := ""
+	if e.To != "" {
+		to = " to " + e.To
+	}
+	return fmt.Sprintf("%s redirects a %s request%s, which is not followed: %s", e.From, e.Method, to, e.Reason)
+}
+
+// The reasons of a RedirectError.
+const (
+	otherHost   = "requests and credentials stay with the host, port and scheme that you named; name the other one if you trust it"
+	notARead    = "only reads are redirected"
+	badLocation = "its location is no URL"
+	tooMany     = "it is one of too many in a row"
+)
+
+// SameHost wraps a transport so that no redirect leads to another host, port or scheme,
+// and none but those of reads anywhere. Origin is the only server that may be asked at
+// all; nil allows any, as long as the client is not redirected there.
+func SameHost(origin *url.URL) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper { return sameHost{origin, next} }
+}
+
+type sameHost struct {
+	origin *url.URL
+	next   http.RoundTripper
+}
+
+// RoundTrip sends the request, and returns a *RedirectError for an answer that must not
+// be followed. A request may come from a redirect that was not seen here: client-go
+// keeps answers on disk, in a cache that it shares with kubectl.
+func (t sameHost) RoundTrip(r *http.Request) (*http.Response, error) {
+	if t.origin != nil && server(t.origin) != server(r.URL) {
+		closeBody(r)
+		return nil, &RedirectError{Method: r.Method, From: server(t.origin), To: server(r.URL), Reason: otherHost}
+	}
+	response, err := t.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := refusal(r, response); err != nil {
+		_ = response.Body.Close() // it is not read
+		return nil, err
+	}
+	return response, nil
+}
+
+// WrappedRoundTripper lets client-go find the transport below.
+func (t sameHost) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// refusal says why an answer must not be followed; nil for one that is no redirect.
+func refusal(r *http.Request, response *http.Response) error {
+	location := response.Header.Get("Location")
+	if !isRedirect(response.StatusCode) || location == "" {
+		return nil
+	}
+	refused := &RedirectError{Method: r.Method, From: server(r.URL)}
+	to, err := r.URL.Parse(location)
+	if err != nil || to.Host == "" {
+		refused.Reason = badLocation
+		return refused
+	}
+	refused.To = server(to)
+	switch {
+	case refused.To != refused.From:
+		refused.Reason = otherHost
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		refused.Reason = notARead
+	case redirects(r) >= maxRedirects:
+		refused.Reason = tooMany
+	default:
+		return nil
+	}
+	return refused
+}
+
+// isRedirect reports whether http.Client follows an answer with this status.
+func isRedirect(status int) bool {
+	switch status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	}
+	return false
+}
+
+// redirects counts the redirects that led to a request.
+func redirects(r *http.Request) int {
+	n := 0
+	for r.Response != nil && r.Response.Request != nil && n < maxRedirects {
+		r = r.Response.Request
+		n++
+	}
+	return n
+}
+
+// maxServer is how much of a host's name an error shows: that of a Location may be long.
+const maxServer = 300
+
+// server is the scheme, host and port of a URL, in one spelling.
+func server(u *url.URL) string {
+	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(u.Host)
+	for _, port := range []string{"http:80", "https:443"} {
+		if known, number, _ := strings.Cut(port, ":"); known == scheme {
+			host = strings.TrimSuffix(host, ":"+number)
+		}
+	}
+	return scheme + "://" + cut(host, maxServer)
+}
+
+func closeBody(r *http.Request) {
+	if r.Body != nil {
+		_ = r.Body.Close() // a RoundTripper closes the body even when it fails; nothing was read from it
+	}
+}
