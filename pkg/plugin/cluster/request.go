@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
 // collectionPath is the path of a resource, in a namespace or across all.
@@ -69,7 +70,7 @@ func (c *Client) pathOf(ctx context.Context, key engine.ObjectKey) ([]string, er
 func do(ctx context.Context, method string, request *rest.Request) ([]byte, error) {
 	result := request.MaxRetries(0).Do(ctx) // what may be repeated, Retry repeats
 	if err := result.Error(); err != nil {
-		return nil, rbac.Forbidden(err, method, request.URL().Path)
+		return nil, rbac.Forbidden(transport.Cause(err), method, request.URL().Path)
 	}
 	return result.Raw()
 }
@@ -78,43 +79,48 @@ func do(ctx context.Context, method string, request *rest.Request) ([]byte, erro
 type query struct{ namespace, labels, fields string }
 
 // list streams the pages of a listing. When the snapshot that the pages are cut
-// from has expired on the server (410), the listing continues from a newer one with
-// the token in the error, or else starts again in one piece as client-go's pager does:
-// the caller skips what it has seen.
+// from has expired on the server (410), the caller gets some objects twice and skips what it
+// has seen. A listing that does not end by itself is a *ListingError.
 func (c *Client) list(ctx context.Context, r *resource, q query) iter.Seq2[RawList, error] {
 	return func(yield func(RawList, error) bool) {
-		limit, next, expired := c.chunkSize, "", false
+		l := newListing(r.mapping.Resource.GroupResource(), c.chunkSize)
 		for {
-			body, err := do(ctx, http.MethodGet, c.listRequest(r, q, limit, next))
-			if apierrors.IsResourceExpired(err) && next != "" {
-				if next = continueOf(err); next == "" || expired {
-					limit, next = 0, "" // no token, or one that does not help either
+			body, err := do(ctx, http.MethodGet, c.listRequest(r, q, l))
+			if apierrors.IsResourceExpired(err) && l.next != "" {
+				if err = l.expire(continueOf(err)); err == nil {
+					continue
 				}
-				expired = true
+			}
+			if l.shrink(err) {
 				continue
 			}
-			expired = false
 			var page RawList
 			if err == nil {
 				page, err = split(body, r)
 			}
-			if !yield(page, err) || err != nil || page.Continue == "" {
+			if !yield(page, err) || err != nil {
 				return
 			}
-			next = page.Continue
+			if err := l.take(page); err != nil {
+				yield(RawList{}, err)
+				return
+			}
+			if l.next == "" {
+				return
+			}
 		}
 	}
 }
 
-func (c *Client) listRequest(r *resource, q query, limit int64, next string) *rest.Request {
+func (c *Client) listRequest(r *resource, q query, l *listing) *rest.Request {
 	request := c.rest.Get().AbsPath(collectionPath(r, q.namespace)...)
-	for _, p := range [][2]string{{"labelSelector", q.labels}, {"fieldSelector", q.fields}, {"continue", next}} {
+	for _, p := range [][2]string{{"labelSelector", q.labels}, {"fieldSelector", q.fields}, {"continue", l.next}} {
 		if p[1] != "" {
 			request.Param(p[0], p[1])
 		}
 	}
-	if limit > 0 {
-		request.Param("limit", strconv.FormatInt(limit, 10))
+	if l.chunk > 0 {
+		request.Param("limit", strconv.FormatInt(l.chunk, 10))
 	}
 	return request
 }

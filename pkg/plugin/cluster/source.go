@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
 // UnknownTypeError reports a type that the user typed and the server does not serve.
@@ -282,11 +283,15 @@ func (s *source) read(ctx context.Context, k chosenKind, q queryNamed) iter.Seq2
 	}
 }
 
-// unreadable turns the server's refusal of one request into a partial result.
+// unreadable turns the server's refusal of one request, or an answer without an end, into a
+// partial result.
 // Credentials that are not accepted will not be for the next request either.
 func unreadable(err error, r *resource, q queryNamed) error {
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) || apierrors.IsUnauthorized(err) {
+	var endless *ListingError
+	var size *transport.SizeError
+	partial := errors.As(err, &status) && !apierrors.IsUnauthorized(err)
+	if !partial && !errors.As(err, &endless) && !errors.As(err, &size) {
 		return err
 	}
 	what := r.mapping.Resource.GroupResource().String()

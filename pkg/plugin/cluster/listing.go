@@ -1,0 +1,119 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
+)
+
+// The bounds of one listing, several times what the largest clusters hold.
+const (
+	maxListed   = 2_000_000 // objects
+	maxPages    = 20_000
+	maxEmpty    = 100      // pages without an object
+	maxRestarts = 3        // after its snapshot expired on the server
+	maxToken    = 64 << 10 // bytes of a continue token, which is sent back in a URL
+)
+
+// ListingError reports a listing that does not end by itself.
+type ListingError struct {
+	Resource schema.GroupResource
+	Reason   string
+}
+
+// Error names the resource and what the server does.
+func (e *ListingError) Error() string {
+	return fmt.Sprintf("the listing of %s does not end: %s", e.Resource, e.Reason)
+}
+
+// listing is how far a listing has come, and how to go on.
+type listing struct {
+	resource schema.GroupResource
+	chunk    int64 // objects of a page; 0 for all that follow
+	next     string
+	expired  bool // the last answer said so
+
+	objects, pages, empty, restarts int
+
+	seed maphash.Seed
+	seen map[uint64]bool // tokens, and first objects of pages: one that comes again is a circle
+}
+
+func newListing(resource schema.GroupResource, chunk int64) *listing {
+	return &listing{resource: resource, chunk: chunk, seed: maphash.MakeSeed(), seen: map[uint64]bool{}}
+}
+
+// again reports whether a text of one sort has come before.
+func (l *listing) again(sort, text string) bool {
+	h := maphash.String(l.seed, sort+text)
+	defer func() { l.seen[h] = true }()
+	return l.seen[h]
+}
+
+// take counts a page and goes on to the next one.
+func (l *listing) take(p RawList) error {
+	l.expired = false
+	l.objects += len(p.Items)
+	if len(p.Items) == 0 {
+		l.empty++
+	}
+	l.next = p.Continue
+	if l.next == "" {
+		return nil
+	}
+	reason := ""
+	switch {
+	case len(l.next) > maxToken:
+		reason = fmt.Sprintf("the server sent a continue token of %d bytes", len(l.next))
+	case l.again("token ", l.next):
+		reason = "the server sent the same continue token twice"
+	case len(p.Items) > 0 && l.again("object ", p.Items[0].id()):
+		reason = "the server sent the same page twice"
+	case l.empty > maxEmpty:
+		reason = fmt.Sprintf("the server sent more than %d pages without an object", maxEmpty)
+	case l.objects > maxListed:
+		reason = fmt.Sprintf("the server sent more than %d objects; list fewer, with -n or -l", maxListed)
+	default:
+		return l.page()
+	}
+	return &ListingError{l.resource, reason}
+}
+
+// page counts a request.
+func (l *listing) page() error {
+	if l.pages++; l.pages > maxPages {
+		return &ListingError{l.resource, fmt.Sprintf("it has more than %d pages; a larger --chunk-size makes fewer", maxPages)}
+	}
+	return nil
+}
+
+// expire goes on where the snapshot that the pages are cut from has expired on the server: with
+// the token that it offers, or else from the beginning in one piece, as client-go's pager does.
+func (l *listing) expire(token string) error {
+	if token == "" || l.expired { // none, or one that does not help either
+		token, l.chunk = "", 0
+		clear(l.seen)
+		if l.restarts++; l.restarts > maxRestarts {
+			return &ListingError{l.resource, "its pages expire before they are read"}
+		}
+	}
+	l.next, l.expired = token, true
+	return l.page()
+}
+
+// shrink makes the next pages smaller if the last one was too large to be read.
+func (l *listing) shrink(err error) bool {
+	var size *transport.SizeError
+	if !errors.As(err, &size) || l.chunk <= 1 {
+		return false
+	}
+	l.chunk = max(1, l.chunk/10)
+	return l.page() == nil
+}
+
+// id is what identifies an object within its resource.
+func (i RawItem) id() string { return i.Namespace + "/" + i.Name + "/" + i.UID }
