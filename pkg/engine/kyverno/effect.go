@@ -69,9 +69,10 @@ func (p *policy) skipFurther(from int, applied *rule, trigger engine.Target, sin
 // the trigger, if need be as if the trigger were created.
 func (r *rule) propagate(ctx context.Context, trigger engine.Target, w *engine.World, sink engine.Sink) []*effect {
 	operation, open := r.simulated(trigger)
-	effects, steps := r.propagateAs(newExecution(ctx, w, r, trigger, operation), sink)
+	e := newExecution(ctx, w, r, trigger, operation)
+	effects, steps := r.propagateAs(e, sink)
 	if open && r.asksOperation && len(steps) == 1 && heldBack(steps[0].Outcome) {
-		created, others := r.propagateAs(newExecution(ctx, w, r, trigger, engine.OperationCreate), sink)
+		created, others := r.propagateAs(e.asCreated(), sink)
 		if len(created) > 0 || !heldBack(others[0].Outcome) {
 			effects, steps = created, others
 			for _, f := range effects {
@@ -144,15 +145,15 @@ func (f *effect) Subjects() engine.Selection { return f.subjects }
 // subject as target. A precondition of the target that asks for the operation is
 // judged, like the rule's own, for UPDATE and then for CREATE.
 func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
-	apply := func(operation engine.Operation) engine.Step {
-		e := newExecution(ctx, w, f.rule, f.trigger, operation)
-		e.onTarget, e.subject = true, subject
+	first := newExecution(ctx, w, f.rule, f.trigger, f.operation)
+	first.onTarget, first.subject = true, subject
+	apply := func(e *execution) engine.Step {
 		e.explain(sink)
 		return e.guarded(func() engine.Step { return f.apply(e) })
 	}
-	step := apply(f.operation)
+	step := apply(first)
 	if f.open && !f.created && f.rule.asksOperation && step.Outcome == engine.Skipped {
-		if created := apply(engine.OperationCreate); created.Outcome != engine.Skipped {
+		if created := apply(first.asCreated()); created.Outcome != engine.Skipped {
 			step = created
 			step.AsCreated = true
 		}

@@ -32,16 +32,24 @@ type execution struct {
 	onTarget bool            // the rule changes another object than the one it matched
 	subject  engine.Target
 	visited  int             // elements of foreach lists
+	budget   *engine.Budget  // of the rule on this object, whatever the operation
 	why      *engine.Reasons // collects why nothing changes; nil if not wanted
 	given    map[string]any  // values that the user gives, by the first part of their names
 }
 
 func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target, operation engine.Operation) *execution {
 	return &execution{
-		ctx: ctx, world: w, rule: r, subject: t,
+		ctx: ctx, world: w, rule: r, subject: t, budget: engine.NewBudget(ctx),
 		matched: match.Candidate{Target: t, Operation: operation, Context: ctx, World: w},
 		given:   r.policy.inputs.values.Given(r.policy.name, r.written, t.Key.Name),
 	}
+}
+
+// asCreated is the same execution for another operation.
+func (e *execution) asCreated() *execution {
+	out := newExecution(e.ctx, e.world, e.rule, e.matched.Target, engine.OperationCreate)
+	out.onTarget, out.subject, out.budget = e.onTarget, e.subject, e.budget
+	return out
 }
 
 // explain makes the execution collect why nothing changes, if the sink wants it.
@@ -60,7 +68,8 @@ func (e *execution) patched() patchSubject {
 
 // begin builds the scope of the rule's variables on this object.
 func (e *execution) begin() *variables.Scope {
-	s := variables.NewScope(jmespath.New(e.world.Now, e.seed()).WithSecrets(e.world.Secrets), e.world.Limits)
+	in := jmespath.New(e.world.Now, e.seed()).WithSecrets(e.world.Secrets).WithBudget(e.budget)
+	s := variables.NewScope(in, e.world.Limits)
 	s.Set("request", e.request(e.matched.Object.Object))
 	account, namespace := serviceAccount(e.matched.Request.User.Username)
 	s.Set("serviceAccountName", account)
@@ -81,7 +90,7 @@ func (e *execution) define(s *variables.Scope, entries contextentry.Entries) {
 		return
 	}
 	in := e.inputs()
-	entries.Define(s, &contextentry.Sources{Context: e.ctx, World: e.world, Globals: in.globals, Values: in.values}, e.isGiven)
+	entries.Define(s, &contextentry.Sources{Context: e.ctx, World: e.world, Budget: e.budget, Globals: in.globals, Values: in.values}, e.isGiven)
 }
 
 // images are those of the matched object, with what the user gives laid over.

@@ -34,7 +34,7 @@ func compileStrategicMerge(patch any) (compiledPatch, error) {
 }
 
 func (p strategicMergePatch) apply(on patchSubject) (patchResult, error) {
-	object, warnings, err := p.Patch.Apply(on.Object, on.Schema(), on.Why)
+	object, warnings, err := p.Patch.Apply(on.Budget, on.Object, on.Schema(), on.Why)
 	return patchResult{Object: object, Warnings: warnings}, err
 }
 
@@ -63,7 +63,7 @@ func compileOverlay(patch any) (compiledPatch, error) {
 }
 
 func (p overlayPatch) apply(on patchSubject) (patchResult, error) {
-	after, err := p.Apply(on.Object, on.Why)
+	after, err := p.Apply(on.Budget, on.Object, on.Why)
 	return quoted(on.Object, after, ""), err
 }
 
@@ -86,14 +86,14 @@ func decodeOperations(n policydecode.Node, key string, compile compilePatch) *pa
 
 // operations is a parsed list of operations.
 type operations interface {
-	Apply(object map[string]any, why *engine.Reasons) (map[string]any, error)
+	Apply(b *engine.Budget, object map[string]any, why *engine.Reasons) (map[string]any, error)
 	NotIdempotent() string
 }
 
 type operationsPatch struct{ operations }
 
 func (p operationsPatch) apply(on patchSubject) (patchResult, error) {
-	after, err := p.Apply(on.Object, on.Why)
+	after, err := p.Apply(on.Budget, on.Object, on.Why)
 	return quoted(on.Object, after, p.NotIdempotent()), err
 }
 

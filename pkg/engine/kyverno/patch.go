@@ -36,6 +36,8 @@ type compiledPatch interface {
 // patchSubject is what a patch is applied to.
 type patchSubject struct {
 	Object map[string]any
+	// Budget is that of the scope whose variables the patch is given.
+	Budget *engine.Budget
 	// Schema looks up how the lists of the object merge; it may say nothing.
 	Schema func() engine.Schema
 	// Why collects why nothing changes; nil if not wanted.
@@ -133,7 +135,7 @@ func (p *patch) apply(s *variables.Scope, on patchSubject) (patchResult, error) 
 		return unchanged, err
 	}
 	why := on.Why
-	on.Why = why.Draft()
+	on.Why, on.Budget = why.Draft(), s.Interpreter().Budget()
 	out, err := compiled.apply(on)
 	if err != nil {
 		return unchanged, discreet(err, s)
@@ -152,6 +154,15 @@ func (p *patch) resolve(s *variables.Scope) (compiledPatch, error) {
 	rendered, err := p.template.Render(s)
 	if err != nil {
 		return nil, fmt.Errorf("variable substitution failed: %w", err)
+	}
+	budget := s.Interpreter().Budget()
+	if _, err := budget.Measure(rendered); err != nil { // before it is read
+		return nil, err
+	}
+	if text, isText := rendered.(string); isText {
+		if err := budget.Decode(text); err != nil {
+			return nil, err
+		}
 	}
 	return p.compile(rendered)
 }

@@ -107,11 +107,12 @@ func (r *rule) skipKind(ctx context.Context, t engine.Target, w *engine.World, s
 // created, and that counts if it runs.
 func (r *rule) run(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) engine.Step {
 	operation, open := r.simulated(t)
-	step := r.runAs(newExecution(ctx, w, r, t, operation), sink)
+	e := newExecution(ctx, w, r, t, operation)
+	step := r.runAs(e, sink)
 	if !open || !r.asksOperation || !heldBack(step.Outcome) {
 		return step
 	}
-	created := r.runAs(newExecution(ctx, w, r, t, engine.OperationCreate), sink)
+	created := r.runAs(e.asCreated(), sink)
 	if heldBack(created.Outcome) {
 		return triedTwice(step, created)
 	}

@@ -95,7 +95,7 @@ func fits(segment, text []rune) bool {
 func find(text, segment []rune) int {
 	switch {
 	case !slices.Contains(segment, '?'):
-		return index(text, segment)
+		return index(runesOf(text), runesOf(segment))
 	case len(segment) > fewCharacters:
 		return correlate(text, segment)
 	}
@@ -116,38 +116,48 @@ func Index(text, part string) int {
 	if len(part) <= fewCharacters || len(text) <= shortProduct/len(part) {
 		return strings.Index(text, part)
 	}
-	return index([]byte(text), []byte(part))
+	return index(bytesOf(text), bytesOf(part))
 }
+
+// sequence is a text, by its bytes or by its characters.
+type sequence struct {
+	len int
+	at  func(i int) rune
+}
+
+func bytesOf(s string) sequence { return sequence{len(s), func(i int) rune { return rune(s[i]) }} }
+
+func runesOf(s []rune) sequence { return sequence{len(s), func(i int) rune { return s[i] }} }
 
 // index returns the first place in the text where the part stands, or -1. It never goes back
 // in the text (Knuth, Morris and Pratt).
-func index[T comparable](text, part []T) int {
-	if len(part) > len(text) {
+func index(text, part sequence) int {
+	if part.len > text.len {
 		return -1
 	}
-	borders := make([]int32, len(part)+1) // of what has matched, how much may begin a match
-	for i, k := 1, 0; i < len(part); i++ {
-		for k > 0 && part[i] != part[k] {
+	borders := make([]int32, part.len+1) // of what has matched, how much may begin a match
+	for i, k := 1, 0; i < part.len; i++ {
+		for k > 0 && part.at(i) != part.at(k) {
 			k = int(borders[k])
 		}
-		if part[i] == part[k] {
+		if part.at(i) == part.at(k) {
 			k++
 		}
-		borders[i+1] = int32(k)
+		borders[i+1] = int32(k) //nolint:gosec // no text is that long
 	}
 	matched := 0
-	for i := 0; matched < len(part); i++ {
-		if len(text)-i < len(part)-matched {
+	for i := 0; matched < part.len; i++ {
+		if text.len-i < part.len-matched {
 			return -1
 		}
-		for matched > 0 && text[i] != part[matched] {
+		for matched > 0 && text.at(i) != part.at(matched) {
 			matched = int(borders[matched])
 		}
-		if text[i] == part[matched] {
+		if text.at(i) == part.at(matched) {
 			matched++
 		}
-		if matched == len(part) {
-			return i + 1 - len(part)
+		if matched == part.len {
+			return i + 1 - part.len
 		}
 	}
 	return 0

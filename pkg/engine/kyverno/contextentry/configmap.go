@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -44,7 +45,8 @@ func (c *configMap) load(from *Sources, s *variables.Scope) (any, error) {
 	}
 	key := engine.ObjectKey{Version: "v1", Namespace: namespace, Name: name}
 	key.Kind = "ConfigMap"
-	object, err := from.World.Reader.Get(from.Context, key)
+	var object *unstructured.Unstructured
+	from.Budget.Wait(func() { object, err = from.World.Reader.Get(from.Context, key) })
 	if err != nil {
 		return nil, fmt.Errorf("failed to get configmap %s/%s: %w", namespace, name, err)
 	}

@@ -33,8 +33,15 @@ type source interface {
 type Sources struct {
 	Context context.Context // of the evaluation, which Sources do not outlive
 	World   *engine.World
+	Budget  *engine.Budget    // of the evaluation
 	Globals Globals           // among the documents of the run; others are in the cluster
 	Values  *variables.Values // what the user answers in place of servers; may be nil
+}
+
+// ask gets what is asked for once in a run. The time that others take does not count.
+func (from *Sources) ask(id any, ask func(context.Context) (any, error)) (answer any, err error) {
+	from.Budget.Wait(func() { answer, err = from.World.Memo.Do(from.Context, id, ask) })
+	return answer, err
 }
 
 // Decode reads a list of entries. What is wrong goes to the node's report; an entry

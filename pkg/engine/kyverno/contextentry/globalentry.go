@@ -1,6 +1,7 @@
 package contextentry
 
 import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -111,13 +112,19 @@ func (g *global) read(from *Sources, in *jmespath.Interpreter) (any, error) {
 		return nil, err
 	}
 	list := []any{}
-	for object, err := range from.World.Reader.List(from.Context, engine.Selection{
-		Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: g.namespace,
-	}) {
-		if err != nil {
-			return nil, err
+	from.Budget.Wait(func() {
+		var object *unstructured.Unstructured
+		for object, err = range from.World.Reader.List(from.Context, engine.Selection{
+			Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: g.namespace,
+		}) {
+			if err != nil {
+				return
+			}
+			list = append(list, object.Object)
 		}
-		list = append(list, object.Object)
+	})
+	if err != nil {
+		return nil, err
 	}
 	return list, nil
 }

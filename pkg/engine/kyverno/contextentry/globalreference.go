@@ -96,7 +96,7 @@ func (from *Sources) global(name string) (*global, error) {
 		return nil, &UnavailableError{Field: "globalReference", Reason: "there is no GlobalContextEntry " + name + " among the policies and no cluster to read it from"}
 	}
 	type key struct{ name string }
-	found, err := from.World.Memo.Do(from.Context, key{name}, func(ctx context.Context) (any, error) {
+	found, err := from.ask(key{name}, func(ctx context.Context) (any, error) {
 		object, err := from.World.Reader.Get(ctx, engine.ObjectKey{GroupKind: globalKind, Name: name})
 		if err != nil {
 			return nil, err

@@ -46,7 +46,7 @@ func (l *imageLookup) load(from *Sources, s *variables.Scope) (any, error) {
 		return nil, &UnavailableError{Field: l.field, Reason: "images are looked up in registries only with --allow-registry"}
 	}
 	type key struct{ reference string }
-	data, err := from.World.Memo.Do(from.Context, key{reference}, func(ctx context.Context) (any, error) {
+	data, err := from.ask(key{reference}, func(ctx context.Context) (any, error) {
 		return imageData(ctx, from.World.Registry, reference)
 	})
 	if err != nil {

@@ -139,7 +139,7 @@ func (r *request) read(from *Sources, path string) (any, error) {
 		return nil, &UnavailableError{Field: r.field, Reason: "there is no API server to read from"}
 	}
 	type key struct{ method, path, body string }
-	return from.World.Memo.Do(from.Context, key{r.method, path, string(r.body)}, func(ctx context.Context) (any, error) {
+	return from.ask(key{r.method, path, string(r.body)}, func(ctx context.Context) (any, error) {
 		return decodeAnswer(from.World.Raw.Raw(ctx, r.method, path, r.body))
 	})
 }
@@ -156,7 +156,7 @@ func (r *request) fetch(from *Sources) (any, error) {
 		return nil, err
 	}
 	id := key{r.method, r.target, string(header), string(r.body), r.caBundle}
-	answer, err := from.World.Memo.Do(from.Context, id, func(ctx context.Context) (any, error) {
+	answer, err := from.ask(id, func(ctx context.Context) (any, error) {
 		return decodeAnswer(from.World.Remote.Fetch(ctx, engine.RemoteRequest{
 			Method: r.method, URL: r.target, Header: r.header, Body: r.body, CABundle: []byte(r.caBundle),
 		}))

@@ -19,7 +19,7 @@ func labelMatch(e *env, args []any) (any, error) {
 		if !found {
 			return false, nil
 		}
-		if same, err := e.equal(wanted[key], value); err != nil || !same {
+		if same, err := Equal(e.Budget, wanted[key], value); err != nil || !same {
 			return false, err
 		}
 	}
@@ -49,13 +49,22 @@ func lookup(_ *env, args []any) (any, error) {
 	return list[index], nil
 }
 
+// bytesOfEntry is what an object of two fields takes in memory.
+const bytesOfEntry = 400
+
 // items are objects of two fields, one for each key of an object in their order,
 // or for each index of a list.
 func items(e *env, args []any) (any, error) {
 	keyName, valueName := args[1].(string), args[2].(string)
+	if err := e.Build(bytesOfEntry * length(args[0])); err != nil {
+		return nil, err
+	}
 	result := []any{}
 	switch v := args[0].(type) {
 	case map[string]any:
+		if err := readKeys(e, v); err != nil {
+			return nil, err
+		}
 		for _, key := range sortedKeys(v) {
 			result = append(result, item(keyName, key, valueName, v[key]))
 		}
@@ -64,7 +73,7 @@ func items(e *env, args []any) (any, error) {
 			result = append(result, item(keyName, int64(i), valueName, element))
 		}
 	}
-	return result, e.spend(2 * len(result))
+	return result, nil
 }
 
 // item writes the value last, so that it wins where both fields have one name.
@@ -78,6 +87,12 @@ func item(keyName string, key any, valueName string, value any) map[string]any {
 // the last of equal keys wins.
 func objectFromLists(e *env, args []any) (any, error) {
 	names, elements := args[0].([]any), args[1].([]any)
+	if err := e.Read(textBytes(names)); err != nil {
+		return nil, err
+	}
+	if err := e.BuildMap(len(names)); err != nil {
+		return nil, err
+	}
 	object := make(map[string]any, len(names))
 	for i, name := range names {
 		key, ok := scalarText(name)
@@ -89,29 +104,37 @@ func objectFromLists(e *env, args []any) (any, error) {
 			object[key] = elements[i]
 		}
 	}
-	return object, e.spend(len(object))
+	return object, nil
 }
 
 func parseJSON(e *env, args []any) (any, error) {
-	return e.decode([]byte(args[0].(string)))
+	return e.decode(args[0].(string))
 }
 
 func parseYAML(e *env, args []any) (any, error) {
-	if err := e.spendText(16 * len(args[0].(string))); err != nil {
+	text := args[0].(string)
+	if err := fits(len(text)); err != nil {
 		return nil, err
 	}
-	data, err := yaml.YAMLToJSON([]byte(args[0].(string)))
+	if err := e.Decode(text); err != nil {
+		return nil, err
+	}
+	data, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
 		return nil, err
 	}
-	return e.decode(data)
+	return e.decode(string(data))
 }
+
+// maxVersion bounds what is read as a version, each part of which takes memory.
+const maxVersion = 1000
 
 // semverCompare takes what is no version for 0.0.0, as Kyverno does.
 func semverCompare(_ *env, args []any) (any, error) {
-	const most = 1000
-	if len(args[1].(string)) > most {
-		return nil, &engine.LimitError{What: "bytes of version range", Max: most}
+	for _, arg := range args {
+		if len(arg.(string)) > maxVersion {
+			return nil, &engine.LimitError{What: "bytes of a version, or of a range of versions", Max: maxVersion}
+		}
 	}
 	inRange, err := semver.ParseRange(args[1].(string))
 	if err != nil {

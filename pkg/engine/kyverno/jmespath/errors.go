@@ -9,6 +9,10 @@ import (
 // maxQuoted is how much of an expression an error quotes, in bytes.
 const maxQuoted = 200
 
+// maxReason is how much an error shows of the reason why a function fails, which may quote
+// all that the function was given.
+const maxReason = 1000
+
 // NotFoundError is a key that an object does not have. Its words are Kyverno's.
 type NotFoundError struct{ Key string }
 

@@ -96,8 +96,8 @@ func checkBounds(expr string) error {
 // may share parts of the data; nothing in the data is modified. A missing key is
 // a *NotFoundError unless the expression provides for it.
 func (e *Expression) Search(in *Interpreter, data any) (any, error) {
-	env := in.begin()
-	defer in.end(env)
+	env := &env{Budget: in.budget, world: &in.world}
+	defer env.End(env.Begin(limit)) // a search that loads data for this one has its own share
 	result, err := e.root.eval(env, data)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (e *Expression) Search(in *Interpreter, data any) (any, error) {
 		return v.Fields()
 	}
 	if e.facts.builds {
-		if _, err := env.measure(result); err != nil {
+		if _, err := env.Measure(result); err != nil {
 			return nil, err
 		}
 	}

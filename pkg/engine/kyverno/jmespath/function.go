@@ -12,7 +12,7 @@ import (
 // env is what a function sees beside its arguments: what its search may still
 // spend, and the world.
 type env struct {
-	budget
+	*engine.Budget
 	world *world
 }
 
@@ -51,6 +51,9 @@ func (f function) Call(e *env, args []any) (any, error) {
 		return nil, f.named(err)
 	}
 	result, err := f.call(e, args)
+	if err == nil {
+		err = f.pay(e, result)
+	}
 	if secrets := e.world.Secrets; secrets != nil && secrets.Any() {
 		f.markDerived(secrets, args, result, err)
 	}
@@ -83,19 +86,66 @@ func (f function) named(err error) error {
 	return &CallError{Function: f.name, Err: err}
 }
 
-func (d *definition) check(e *env, args []any) error {
-	if d.unchecked {
+// reads accounts for what any function does to its arguments: it reads them, but not what
+// lists and objects hold.
+func reads(e *env, args []any) error {
+	for _, arg := range args {
+		var err error
+		switch v := arg.(type) {
+		case string:
+			err = e.Read(len(v))
+		case []any:
+			err = e.Spend(len(v))
+		case map[string]any:
+			err = e.Spend(len(v))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pay accounts for a result, which is new unless the definition says otherwise. What a
+// list or an object holds has been paid for.
+func (d *definition) pay(e *env, result any) error {
+	if d.picks {
 		return nil
+	}
+	switch v := result.(type) {
+	case string:
+		if d.passes {
+			return nil
+		}
+		if err := fits(len(v)); err != nil {
+			return err
+		}
+		if err := e.Read(len(v)); err != nil {
+			return err
+		}
+		return e.Build(len(v))
+	case []any:
+		if err := e.Spend(len(v)); err != nil {
+			return err
+		}
+		return e.BuildList(len(v))
+	case map[string]any:
+		if err := e.Spend(len(v)); err != nil {
+			return err
+		}
+		return e.BuildMap(len(v))
+	}
+	return nil
+}
+
+func (d *definition) check(e *env, args []any) error {
+	if err := reads(e, args); err != nil || d.unchecked {
+		return err
 	}
 	if len(args) < len(d.params) || (len(args) > len(d.params) && !d.variadic) {
 		return fmt.Errorf("incorrect number of args: %d, expected %d", len(args), len(d.params))
 	}
 	for i, arg := range args {
-		if list, ok := arg.([]any); ok {
-			if err := e.spend(len(list)); err != nil {
-				return err
-			}
-		}
 		want := d.params[min(i, len(d.params)-1)]
 		if !want.admits(arg) {
 			return fmt.Errorf("argument #%d is not of type %s", i+1, want)
@@ -112,7 +162,7 @@ type CallError struct {
 
 // Error gives function and reason, as Kyverno words it.
 func (e *CallError) Error() string {
-	return fmt.Sprintf("JMESPath function '%s': %v", e.Function, e.Err)
+	return fmt.Sprintf("JMESPath function '%s': %s", e.Function, engine.Shorten(e.Err.Error(), maxReason))
 }
 
 // Unwrap returns the reason.

@@ -5,7 +5,13 @@ import (
 	"strings"
 
 	"github.com/distribution/reference"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
+
+// maxImage is how long a reference may be, in bytes: name, tag and digest have bounds of
+// their own, which add up to less.
+const maxImage = 4096
 
 // The parts that Kyverno adds to a reference that lacks them.
 const (
@@ -23,6 +29,9 @@ type imageReference struct {
 // registry when it has a dot, a colon or a capital letter or is localhost, and
 // docker.io is put before all others (without "library/").
 func parseImage(image string) (imageReference, error) {
+	if len(image) > maxImage {
+		return imageReference{}, fmt.Errorf("bad image %q: it is longer than %d bytes", engine.Shorten(image, maxQuoted), maxImage)
+	}
 	full := withRegistry(image)
 	ref, err := reference.Parse(full)
 	if err != nil {

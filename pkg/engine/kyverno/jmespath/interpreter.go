@@ -1,6 +1,7 @@
 package jmespath
 
 import (
+	"context"
 	"time"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -12,14 +13,14 @@ import (
 // of random() draws the next value and all searches share a bound on what they
 // may cost, so it is not for concurrent use.
 type Interpreter struct {
-	world world
-	spent int
+	world  world
+	budget *engine.Budget
 }
 
 // New returns an interpreter for a moment and a seed. Two interpreters that are
 // made alike answer the same series of queries alike.
 func New(now time.Time, seed uint64) *Interpreter {
-	return &Interpreter{world: world{Now: now, Random: randomtext.New(seed)}}
+	return &Interpreter{world: world{Now: now, Random: randomtext.New(seed)}, budget: engine.NewBudget(context.Background())}
 }
 
 // WithSecrets makes functions record what they derive from secret values. It returns
@@ -28,6 +29,16 @@ func (in *Interpreter) WithSecrets(s engine.Secrets) *Interpreter {
 	in.world.Secrets = s
 	return in
 }
+
+// WithBudget makes all searches share the budget of a rule; without it, they share one of
+// their own. It returns the interpreter.
+func (in *Interpreter) WithBudget(b *engine.Budget) *Interpreter {
+	in.budget = b
+	return in
+}
+
+// Budget returns what the searches share.
+func (in *Interpreter) Budget() *engine.Budget { return in.budget }
 
 // Secrets returns the record of secret values; nil if there is none.
 func (in *Interpreter) Secrets() engine.Secrets { return in.world.Secrets }
@@ -40,13 +51,3 @@ type Object interface {
 	// Fields returns the whole object; an expression needs it that names @.
 	Fields() (map[string]any, error)
 }
-
-// begin starts a search: what its nodes and functions may spend, which is what the
-// searches before it have left, and what its functions see.
-func (in *Interpreter) begin() *env {
-	return &env{budget: newBudget(in.spent), world: &in.world}
-}
-
-// end accounts for a search. Those that ran inside of it, to load data for it,
-// have accounted for themselves.
-func (in *Interpreter) end(e *env) { in.spent += e.spent() }

@@ -48,7 +48,7 @@ func lenient(n node, e *env, value any) (any, error) {
 }
 
 func (n fieldNode) eval(e *env, value any) (any, error) {
-	if err := e.spend(1); err != nil {
+	if err := e.Spend(1); err != nil {
 		return nil, err
 	}
 	switch v := value.(type) {
@@ -76,7 +76,7 @@ func (currentNode) eval(e *env, value any) (any, error) {
 	if o, ok := value.(Object); ok {
 		return o.Fields()
 	}
-	return value, e.spend(1)
+	return value, e.Spend(1)
 }
 
 // eval of a reference leaves it to the function on which values it is evaluated.
@@ -141,6 +141,9 @@ func (n listNode) eval(e *env, value any) (any, error) {
 	if value == nil {
 		return nil, nil
 	}
+	if err := e.BuildList(len(n.members)); err != nil {
+		return nil, err
+	}
 	list := make([]any, len(n.members))
 	for i, member := range n.members {
 		item, err := lenient(member, e, value)
@@ -149,12 +152,15 @@ func (n listNode) eval(e *env, value any) (any, error) {
 		}
 		list[i] = item
 	}
-	return list, e.spend(len(list))
+	return list, e.Spend(len(list))
 }
 
 func (n hashNode) eval(e *env, value any) (any, error) {
 	if value == nil {
 		return nil, nil
+	}
+	if err := e.BuildMap(len(n.members)); err != nil {
+		return nil, err
 	}
 	hash := make(map[string]any, len(n.members))
 	for i, member := range n.members {
@@ -164,7 +170,7 @@ func (n hashNode) eval(e *env, value any) (any, error) {
 		}
 		hash[n.keys[i]] = item
 	}
-	return hash, e.spend(len(hash))
+	return hash, e.Spend(len(hash))
 }
 
 func (n equalNode) eval(e *env, value any) (any, error) {
@@ -172,7 +178,7 @@ func (n equalNode) eval(e *env, value any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	equal, err := e.equal(left, right)
+	equal, err := Equal(e.Budget, left, right)
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +208,7 @@ func both(left, right node, e *env, value any) (any, any, error) {
 }
 
 func (n callNode) eval(e *env, value any) (any, error) {
-	if err := e.spend(1 + len(n.args)); err != nil {
+	if err := e.Spend(1 + len(n.args)); err != nil {
 		return nil, err
 	}
 	args := make([]any, len(n.args))

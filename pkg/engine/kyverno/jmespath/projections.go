@@ -30,6 +30,12 @@ func (n valuesNode) eval(e *env, value any) (any, error) {
 	if !ok {
 		return nil, swallowed(err)
 	}
+	if err := readKeys(e, object); err != nil {
+		return nil, err
+	}
+	if err := e.BuildList(2 * len(object)); err != nil {
+		return nil, err
+	}
 	list := make([]any, 0, len(object))
 	for _, key := range sortedKeys(object) {
 		list = append(list, object[key])
@@ -51,7 +57,10 @@ func swallowed(err error) error {
 }
 
 func project(right node, e *env, list []any) (any, error) {
-	if err := e.spend(len(list)); err != nil {
+	if err := e.Spend(len(list)); err != nil {
+		return nil, err
+	}
+	if err := e.BuildList(len(list)); err != nil {
 		return nil, err
 	}
 	collected := make([]any, 0, len(list))
@@ -73,6 +82,12 @@ func (n filterNode) eval(e *env, value any) (any, error) {
 	if !ok {
 		return nil, swallowed(err)
 	}
+	if err := e.Spend(len(list)); err != nil {
+		return nil, err
+	}
+	if err := e.BuildList(len(list)); err != nil {
+		return nil, err
+	}
 	kept := make([]any, 0, len(list))
 	for _, element := range list {
 		holds, err := lenient(n.condition, e, element)
@@ -92,13 +107,19 @@ func (n flattenNode) eval(e *env, value any) (any, error) {
 	if !ok {
 		return nil, swallowed(err)
 	}
+	if err := e.BuildList(len(list)); err != nil {
+		return nil, err
+	}
 	flat := make([]any, 0, len(list))
 	for _, element := range list {
 		inner, ok := element.([]any)
 		if !ok {
 			inner = []any{element}
 		}
-		if err := e.spend(1 + len(inner)); err != nil {
+		if err := e.Spend(1 + len(inner)); err != nil {
+			return nil, err
+		}
+		if err := e.BuildList(len(inner)); err != nil {
 			return nil, err
 		}
 		flat = append(flat, inner...)
@@ -111,7 +132,10 @@ func (n sliceNode) eval(e *env, value any) (any, error) {
 	if !ok {
 		return nil, nil
 	}
-	if err := e.spend(1 + len(list)); err != nil {
+	if err := e.Spend(1 + len(list)); err != nil {
+		return nil, err
+	}
+	if err := e.BuildList(len(list)); err != nil {
 		return nil, err
 	}
 	step := 1

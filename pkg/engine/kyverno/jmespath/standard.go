@@ -5,10 +5,13 @@ import (
 	"errors"
 	"maps"
 	"math"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // The standard functions of JMESPath, on integers too. Arguments are checked
@@ -43,10 +46,10 @@ func avg(_ *env, args []any) (any, error) {
 func contains(e *env, args []any) (any, error) {
 	if text, ok := args[0].(string); ok {
 		part, ok := args[1].(string)
-		return ok && strings.Contains(text, part), nil
+		return ok && selector.Index(text, part) >= 0, nil
 	}
 	for _, item := range args[0].([]any) {
-		if same, err := e.equal(item, args[1]); err != nil || same {
+		if same, err := Equal(e.Budget, item, args[1]); err != nil || same {
 			return same, err
 		}
 	}
@@ -69,7 +72,7 @@ func join(e *env, args []any) (any, error) {
 		parts[i] = item.(string)
 		size += len(parts[i])
 	}
-	if err := e.spendText(size); err != nil {
+	if err := fits(size); err != nil {
 		return nil, err
 	}
 	return strings.Join(parts, separator), nil
@@ -81,7 +84,7 @@ func keys(e *env, args []any) (any, error) {
 	for _, key := range sortedKeys(object) {
 		list = append(list, key)
 	}
-	return list, e.spend(len(list))
+	return list, readKeys(e, object)
 }
 
 func values(e *env, args []any) (any, error) {
@@ -90,23 +93,56 @@ func values(e *env, args []any) (any, error) {
 	for _, key := range sortedKeys(object) {
 		list = append(list, object[key])
 	}
-	return list, e.spend(len(list))
+	return list, readKeys(e, object)
 }
 
-func length(_ *env, args []any) (any, error) {
-	switch v := args[0].(type) {
-	case string:
-		return int64(utf8.RuneCountInString(v)), nil
-	case []any:
-		return int64(len(v)), nil
-	case map[string]any:
-		return int64(len(v)), nil
+// readKeys accounts for sorting the keys of an object.
+func readKeys(e *env, object map[string]any) error {
+	size := 0
+	for key := range object {
+		size += len(key)
 	}
-	return nil, nil
+	return sorts(e, len(object), size)
 }
 
-func mapList(_ *env, args []any) (any, error) {
+// bytesToCompare is how much text is read in the time that a comparison takes beside it.
+const bytesToCompare = 16
+
+// sorts accounts for sorting so many items with so many bytes of text.
+func sorts(e *env, items, bytes int) error {
+	return e.Read((bytesToCompare*items + bytes) * bits.Len(uint(items)))
+}
+
+// textBytes is how many bytes the texts of a list have.
+func textBytes(list []any) int {
+	size := 0
+	for _, item := range list {
+		text, _ := item.(string)
+		size += len(text)
+	}
+	return size
+}
+
+func lengthOf(_ *env, args []any) (any, error) { return int64(length(args[0])), nil }
+
+// length of a text counts its characters.
+func length(value any) int {
+	switch v := value.(type) {
+	case string:
+		return utf8.RuneCountInString(v)
+	case []any:
+		return len(v)
+	case map[string]any:
+		return len(v)
+	}
+	return 0
+}
+
+func mapList(e *env, args []any) (any, error) {
 	list := args[1].([]any)
+	if err := e.BuildList(len(list)); err != nil {
+		return nil, err
+	}
 	mapped := make([]any, len(list))
 	for i, item := range list {
 		result, err := args[0].(expressionRef)(item)
@@ -122,7 +158,7 @@ func merge(e *env, args []any) (any, error) {
 	merged := map[string]any{}
 	for _, arg := range args {
 		object := arg.(map[string]any)
-		if err := e.spend(len(object)); err != nil {
+		if err := e.BuildMap(len(object)); err != nil {
 			return nil, err
 		}
 		maps.Copy(merged, object)
@@ -211,8 +247,12 @@ func compareScalars(a, b any) (int, bool) {
 	return compareNumbers(a, b)
 }
 
-func sortList(_ *env, args []any) (any, error) {
-	sorted := slices.Clone(args[0].([]any))
+func sortList(e *env, args []any) (any, error) {
+	list := args[0].([]any)
+	if err := sorts(e, len(list), textBytes(list)); err != nil {
+		return nil, err
+	}
+	sorted := slices.Clone(list)
 	slices.SortStableFunc(sorted, func(a, b any) int {
 		order, _ := compareScalars(a, b)
 		return order
@@ -220,12 +260,12 @@ func sortList(_ *env, args []any) (any, error) {
 	return sorted, nil
 }
 
-func maximum(_ *env, args []any) (any, error) { return extreme(args[0].([]any), 1), nil }
-func minimum(_ *env, args []any) (any, error) { return extreme(args[0].([]any), -1), nil }
+func maximum(e *env, args []any) (any, error) { return extreme(e, args[0].([]any), 1) }
+func minimum(e *env, args []any) (any, error) { return extreme(e, args[0].([]any), -1) }
 
-func extreme(list []any, sign int) any {
-	if len(list) == 0 {
-		return nil
+func extreme(e *env, list []any, sign int) (any, error) {
+	if err := e.Read(textBytes(list)); err != nil || len(list) == 0 {
+		return nil, err
 	}
 	best := list[0]
 	for _, item := range list[1:] {
@@ -233,7 +273,7 @@ func extreme(list []any, sign int) any {
 			best = item
 		}
 	}
-	return best
+	return best, nil
 }
 
 // keyed is an element and what an expression gives for it.
@@ -241,8 +281,11 @@ type keyed struct{ element, key any }
 
 // keyBy evaluates the expression on each element; the keys must be all numbers
 // or all strings.
-func keyBy(args []any) ([]keyed, error) {
+func keyBy(e *env, args []any) ([]keyed, error) {
 	list := args[0].([]any)
+	if err := e.BuildList(2 * len(list)); err != nil {
+		return nil, err
+	}
 	result := make([]keyed, len(list))
 	for i, element := range list {
 		key, err := args[1].(expressionRef)(element)
@@ -252,6 +295,11 @@ func keyBy(args []any) ([]keyed, error) {
 		if _, ok := compareScalars(key, key); !ok && len(list) > 1 {
 			return nil, errors.New("invalid type, must be number or string")
 		}
+		if text, ok := key.(string); ok {
+			if err := e.Read(len(text)); err != nil {
+				return nil, err
+			}
+		}
 		result[i] = keyed{element, key}
 		if _, ok := compareScalars(result[0].key, key); !ok && len(list) > 1 {
 			return nil, errors.New("invalid type, numbers and strings do not compare")
@@ -260,9 +308,17 @@ func keyBy(args []any) ([]keyed, error) {
 	return result, nil
 }
 
-func sortBy(_ *env, args []any) (any, error) {
-	elements, err := keyBy(args)
+func sortBy(e *env, args []any) (any, error) {
+	elements, err := keyBy(e, args)
 	if err != nil {
+		return nil, err
+	}
+	size := 0
+	for i := range elements {
+		text, _ := elements[i].key.(string)
+		size += len(text)
+	}
+	if err := sorts(e, len(elements), size); err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(elements, func(a, b keyed) int {
@@ -276,11 +332,11 @@ func sortBy(_ *env, args []any) (any, error) {
 	return sorted, nil
 }
 
-func maximumBy(_ *env, args []any) (any, error) { return extremeBy(args, 1) }
-func minimumBy(_ *env, args []any) (any, error) { return extremeBy(args, -1) }
+func maximumBy(e *env, args []any) (any, error) { return extremeBy(e, args, 1) }
+func minimumBy(e *env, args []any) (any, error) { return extremeBy(e, args, -1) }
 
-func extremeBy(args []any, sign int) (any, error) {
-	elements, err := keyBy(args)
+func extremeBy(e *env, args []any, sign int) (any, error) {
+	elements, err := keyBy(e, args)
 	if err != nil || len(elements) == 0 {
 		return nil, err
 	}

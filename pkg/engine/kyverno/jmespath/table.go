@@ -8,7 +8,10 @@ type definition struct {
 	variadic, unchecked bool
 	// passes is set where a result holds no text but whole values of the arguments, and
 	// names that reveal nothing of these.
-	passes        bool
+	passes bool
+	// picks is set where the result is one of the arguments, or in one of them, so that it
+	// takes no memory of its own.
+	picks         bool
 	call          func(e *env, args []any) (any, error)
 	notIdempotent string
 }
@@ -26,22 +29,22 @@ var definitions = map[string]*definition{
 	"floor":       {params: []kind{aNumber}, call: floor},
 	"join":        {params: []kind{aString, strs}, call: join},
 	"keys":        {params: []kind{anObject}, passes: true, call: keys},
-	"length":      {params: []kind{aString | anArray | anObject}, call: length},
+	"length":      {params: []kind{aString | anArray | anObject}, call: lengthOf},
 	"map":         {params: []kind{anExpression, anArray}, passes: true, call: mapList},
-	"max":         {params: []kind{numbers | strs}, passes: true, call: maximum},
-	"max_by":      {params: []kind{anArray, anExpression}, passes: true, call: maximumBy},
+	"max":         {params: []kind{numbers | strs}, passes: true, picks: true, call: maximum},
+	"max_by":      {params: []kind{anArray, anExpression}, passes: true, picks: true, call: maximumBy},
 	"merge":       {params: []kind{anObject}, variadic: true, passes: true, call: merge},
-	"min":         {params: []kind{numbers | strs}, passes: true, call: minimum},
-	"min_by":      {params: []kind{anArray, anExpression}, passes: true, call: minimumBy},
-	"not_null":    {params: []kind{anything}, variadic: true, passes: true, call: notNull},
+	"min":         {params: []kind{numbers | strs}, passes: true, picks: true, call: minimum},
+	"min_by":      {params: []kind{anArray, anExpression}, passes: true, picks: true, call: minimumBy},
+	"not_null":    {params: []kind{anything}, variadic: true, passes: true, picks: true, call: notNull},
 	"reverse":     {params: []kind{anArray | aString}, call: reverse},
 	"sort":        {params: []kind{strs | numbers}, passes: true, call: sortList},
 	"sort_by":     {params: []kind{anArray, anExpression}, passes: true, call: sortBy},
 	"starts_with": {params: []kind{aString, aString}, call: startsWith},
-	"to_array":    {params: []kind{anything}, passes: true, call: toArray},
+	"to_array":    {params: []kind{anything}, passes: true, picks: true, call: toArray},
 	"to_number":   {params: []kind{anything}, call: toNumber},
 	"to_string":   {params: []kind{anything}, call: toString},
-	"type":        {params: []kind{anything}, passes: true, call: typeOf},
+	"type":        {params: []kind{anything}, passes: true, picks: true, call: typeOf},
 	"values":      {params: []kind{anObject}, passes: true, call: values},
 
 	"compare":                   {params: []kind{aString, aString}, call: compare},
@@ -68,7 +71,7 @@ var definitions = map[string]*definition{
 	"random":                    {params: []kind{aString}, call: random, notIdempotent: "random value: random()"},
 
 	"label_match":       {params: []kind{anObject, anObject}, call: labelMatch},
-	"lookup":            {params: []kind{anObject | anArray, aString | aNumber}, passes: true, call: lookup},
+	"lookup":            {params: []kind{anObject | anArray, aString | aNumber}, passes: true, picks: true, call: lookup},
 	"items":             {params: []kind{anObject | anArray, aString, aString}, passes: true, call: items},
 	"object_from_lists": {params: []kind{anArray, anArray}, passes: true, call: objectFromLists},
 	"parse_json":        {params: []kind{aString}, call: parseJSON},

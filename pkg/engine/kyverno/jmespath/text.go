@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -41,26 +40,64 @@ func replaceAll(e *env, args []any) (any, error) { return replaceN(e, args, -1) 
 
 func replaceN(e *env, args []any, times int) (any, error) {
 	text, old, with := args[0].(string), args[1].(string), args[2].(string)
-	count := strings.Count(text, old)
-	if times >= 0 {
-		count = min(count, times)
+	if old == "" { // is before each character, and at the end
+		count := len(text) + 1
+		if times >= 0 {
+			count = min(count, times)
+		}
+		if err := fits(len(text) + count*len(with)); err != nil {
+			return nil, err
+		}
+		return strings.Replace(text, old, with, times), nil
 	}
-	if err := e.spendText(len(text) + count*len(with)); err != nil {
+	parts, err := pieces(e, text, old, times)
+	if err != nil {
 		return nil, err
 	}
-	return strings.Replace(text, old, with, times), nil
+	if err := fits(len(text) + (len(parts)-1)*(len(with)-len(old))); err != nil {
+		return nil, err
+	}
+	return strings.Join(parts, with), nil
 }
 
-func toUpper(e *env, args []any) (any, error) {
-	return strings.ToUpper(args[0].(string)), e.spendText(len(args[0].(string)))
+// pieces is strings.Split, or SplitN for so many separators; negative stands for all. The
+// separator is not empty.
+func pieces(e *env, text, separator string, separators int) ([]string, error) {
+	var parts []string
+	for ; separators != 0; separators-- {
+		i := selector.Index(text, separator)
+		if i < 0 {
+			break
+		}
+		if err := e.Spend(1); err != nil {
+			return nil, err
+		}
+		if err := e.Build(bytesOfPiece); err != nil {
+			return nil, err
+		}
+		parts, text = append(parts, text[:i]), text[i+len(separator):]
+	}
+	return append(parts, text), nil
 }
 
-func toLower(e *env, args []any) (any, error) {
-	return strings.ToLower(args[0].(string)), e.spendText(len(args[0].(string)))
-}
+// bytesOfPiece is what a piece of a text takes in memory beside its bytes, as it is cut and
+// as an item of a list.
+const bytesOfPiece = 48
 
+func toUpper(_ *env, args []any) (any, error) { return strings.ToUpper(args[0].(string)), nil }
+func toLower(_ *env, args []any) (any, error) { return strings.ToLower(args[0].(string)), nil }
+
+// trim looks each character up in a long cutset, where the library would search for it.
 func trim(_ *env, args []any) (any, error) {
-	return strings.Trim(args[0].(string), args[1].(string)), nil
+	const long = 64
+	if len(args[1].(string)) <= long {
+		return strings.Trim(args[0].(string), args[1].(string)), nil
+	}
+	cutset := make(map[rune]bool)
+	for _, r := range args[1].(string) {
+		cutset[r] = true
+	}
+	return strings.TrimFunc(args[0].(string), func(r rune) bool { return cutset[r] }), nil
 }
 
 func trimPrefix(_ *env, args []any) (any, error) {
@@ -69,10 +106,15 @@ func trimPrefix(_ *env, args []any) (any, error) {
 
 func split(e *env, args []any) (any, error) {
 	text, separator := args[0].(string), args[1].(string)
-	if err := e.spend(strings.Count(text, separator)); err != nil {
+	parts, err := []string(nil), error(nil)
+	if separator == "" { // each character
+		if err := e.Build(bytesOfPiece * utf8.RuneCountInString(text)); err != nil {
+			return nil, err
+		}
+		parts = strings.Split(text, "")
+	} else if parts, err = pieces(e, text, separator, -1); err != nil {
 		return nil, err
 	}
-	parts := strings.Split(text, separator)
 	list := make([]any, len(parts))
 	for i := range parts {
 		list[i] = parts[i]
@@ -84,10 +126,13 @@ func split(e *env, args []any) (any, error) {
 func truncate(_ *env, args []any) (any, error) {
 	text := args[0].(string)
 	want, _ := Number(args[1])
-	if want >= float64(utf8.RuneCountInString(text)) {
-		return text, nil
+	for i := range text {
+		if want < 1 {
+			return strings.ToValidUTF8(text[:i], string(utf8.RuneError)), nil
+		}
+		want--
 	}
-	return string([]rune(text)[:max(int(want), 0)]), nil
+	return text, nil
 }
 
 func toBoolean(_ *env, args []any) (any, error) {
@@ -100,17 +145,14 @@ func toBoolean(_ *env, args []any) (any, error) {
 	return nil, fmt.Errorf("lowercase argument must be 'true' or 'false' (provided: '%.200s')", args[0])
 }
 
-func base64Decode(e *env, args []any) (any, error) {
-	if err := e.spendText(len(args[0].(string))); err != nil {
-		return nil, err
-	}
+func base64Decode(_ *env, args []any) (any, error) {
 	decoded, err := base64.StdEncoding.DecodeString(args[0].(string))
 	return string(decoded), err
 }
 
-func base64Encode(e *env, args []any) (any, error) {
+func base64Encode(_ *env, args []any) (any, error) {
 	text := args[0].(string)
-	if err := e.spendText(base64.StdEncoding.EncodedLen(len(text))); err != nil {
+	if err := fits(base64.StdEncoding.EncodedLen(len(text))); err != nil {
 		return nil, err
 	}
 	return base64.StdEncoding.EncodeToString([]byte(text)), nil
@@ -120,19 +162,19 @@ func pathCanonicalize(_ *env, args []any) (any, error) {
 	return path.Join(args[0].(string)), nil
 }
 
-func sha256Sum(e *env, args []any) (any, error) {
+func sha256Sum(_ *env, args []any) (any, error) {
 	sum := sha256.Sum256([]byte(args[0].(string)))
-	return hex.EncodeToString(sum[:]), e.spendText(len(args[0].(string)))
+	return hex.EncodeToString(sum[:]), nil
 }
 
-func sha1Sum(e *env, args []any) (any, error) {
+func sha1Sum(_ *env, args []any) (any, error) {
 	sum := sha1.Sum([]byte(args[0].(string)))
-	return hex.EncodeToString(sum[:]), e.spendText(len(args[0].(string)))
+	return hex.EncodeToString(sum[:]), nil
 }
 
-func md5Sum(e *env, args []any) (any, error) {
+func md5Sum(_ *env, args []any) (any, error) {
 	sum := md5.Sum([]byte(args[0].(string)))
-	return hex.EncodeToString(sum[:]), e.spendText(len(args[0].(string)))
+	return hex.EncodeToString(sum[:]), nil
 }
 
 // random refuses an empty pattern in Kyverno's words; it would give an empty text.
@@ -148,70 +190,10 @@ func random(e *env, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return text, e.spendText(len(text))
+	return text, nil
 }
 
-func patternMatch(e *env, args []any) (any, error) {
+func patternMatch(_ *env, args []any) (any, error) {
 	text, _ := scalarText(args[1])
-	if err := e.spendText(len(text) + len(args[0].(string))); err != nil {
-		return nil, err
-	}
 	return selector.MatchWildcard(args[0].(string), text), nil
-}
-
-// compileRegex accounts for the compilation too: matching costs the length of
-// the expression times that of the text.
-func compileRegex(e *env, expr, text string) (*regexp.Regexp, error) {
-	const most = 10_000
-	if len(expr) > most {
-		return nil, &engine.LimitError{What: "bytes of regular expression", Max: most}
-	}
-	if err := e.spend(len(expr) + len(text)*(1+len(expr)/16)); err != nil {
-		return nil, err
-	}
-	return regexp.Compile(expr)
-}
-
-func regexMatch(e *env, args []any) (any, error) {
-	text, _ := scalarText(args[1])
-	re, err := compileRegex(e, args[0].(string), text)
-	if err != nil {
-		return nil, err
-	}
-	return re.MatchString(text), nil
-}
-
-func regexReplaceAll(e *env, args []any) (any, error) {
-	with, _ := scalarText(args[2])
-	return regexReplace(e, args, func(re *regexp.Regexp, dst []byte, text string, match []int) []byte {
-		return re.ExpandString(dst, with, text, match)
-	})
-}
-
-func regexReplaceAllLiteral(e *env, args []any) (any, error) {
-	with, _ := scalarText(args[2])
-	return regexReplace(e, args, func(_ *regexp.Regexp, dst []byte, _ string, _ []int) []byte {
-		return append(dst, with...)
-	})
-}
-
-// regexReplace is regexp's ReplaceAll with an eye on the size of the result.
-func regexReplace(e *env, args []any,
-	expand func(re *regexp.Regexp, dst []byte, text string, match []int) []byte,
-) (any, error) {
-	text, _ := scalarText(args[1])
-	re, err := compileRegex(e, args[0].(string), text)
-	if err != nil {
-		return nil, err
-	}
-	var result []byte
-	end := 0
-	for _, match := range re.FindAllStringSubmatchIndex(text, -1) {
-		result = expand(re, append(result, text[end:match[0]]...), text, match)
-		end = match[1]
-		if err := e.spendText(len(result)); err != nil {
-			return nil, err
-		}
-	}
-	return string(append(result, text[end:]...)), nil
 }

@@ -16,6 +16,21 @@ type (
 	list   = []any
 )
 
+func same(t *testing.T, a, b any) bool {
+	equal, err := Equal(engine.NewBudget(t.Context()), a, b)
+	if err != nil {
+		t.Error(err)
+	}
+	return equal
+}
+
+// newEnv is that of a search.
+func newEnv(t *testing.T) *env {
+	e := &env{Budget: engine.NewBudget(t.Context()), world: &world{}}
+	e.Begin(limit)
+	return e
+}
+
 func TestEqual(t *testing.T) {
 	for _, c := range []struct {
 		a, b any
@@ -39,10 +54,10 @@ func TestEqual(t *testing.T) {
 		{object{"a": nil}, object{"b": nil}, false},
 		{object{"a": nil}, object{"a": nil, "b": nil}, false},
 	} {
-		if got := Equal(c.a, c.b); got != c.want {
+		if got := same(t, c.a, c.b); got != c.want {
 			t.Errorf("Equal(%#v, %#v) is %t", c.a, c.b, got)
 		}
-		if got := Equal(c.b, c.a); got != c.want {
+		if got := same(t, c.b, c.a); got != c.want {
 			t.Errorf("Equal(%#v, %#v) is %t", c.b, c.a, got)
 		}
 	}
@@ -58,46 +73,27 @@ func shared() any {
 }
 
 func TestBudgetMeasureLimit(t *testing.T) {
-	if Equal(shared(), shared()) {
-		t.Error("they count as equal")
-	}
-	for name, walk := range map[string]func(b *budget) error{
-		"Measure": func(b *budget) error { _, err := b.measure(shared()); return err },
-		"Text":    func(b *budget) error { _, err := b.text(shared()); return err },
-		"Equal":   func(b *budget) error { _, err := b.equal(shared(), shared()); return err },
+	for name, walk := range map[string]func(e *env) error{
+		"Measure": func(e *env) error { _, err := e.Measure(shared()); return err },
+		"Text":    func(e *env) error { _, err := e.text(shared()); return err },
+		"Equal":   func(e *env) error { _, err := Equal(e.Budget, shared(), shared()); return err },
 	} {
-		budget := newBudget(0)
 		var limit *engine.LimitError
-		if err := walk(&budget); !errors.As(err, &limit) || limit.What != "steps in one expression" {
+		if err := walk(newEnv(t)); !errors.As(err, &limit) || limit.What != "steps in one expression" {
 			t.Errorf("%s: error %v, want the limit of steps", name, err)
 		}
 	}
 }
 
-func TestBudgetOfOneEvaluation(t *testing.T) {
-	budget := newBudget(50_000_000 - 10)
-	if err := budget.spend(10); err != nil {
-		t.Errorf("the last steps: %v", err)
-	}
-	err := budget.spend(1)
-	if want := "reached the limit of 50000000 steps in the expressions of one evaluation"; err == nil || err.Error() != want {
-		t.Errorf("error %v, want %s", err, want)
-	}
-	if budget.spent() != 11 {
-		t.Errorf("%d steps were spent, want 11", budget.spent())
-	}
-}
-
 func TestBudgetTextLimit(t *testing.T) {
-	budget := newBudget(0)
-	if err := budget.spendText(maxText); err != nil {
+	if err := fits(maxText); err != nil {
 		t.Error(err)
 	}
 	var limit *engine.LimitError
-	if err := budget.spendText(maxText + 1); !errors.As(err, &limit) || limit.Max != maxText {
+	if err := fits(maxText + 1); !errors.As(err, &limit) || limit.Max != maxText {
 		t.Errorf("error %v, want a engine.LimitError", err)
 	}
-	if _, err := budget.decode([]byte(strings.Repeat(" ", maxText+1))); !errors.As(err, &limit) {
+	if _, err := newEnv(t).decode(strings.Repeat(" ", maxText+1)); !errors.As(err, &limit) {
 		t.Errorf("error %v, want a engine.LimitError", err)
 	}
 }
@@ -110,8 +106,7 @@ func TestCanonicalNumbers(t *testing.T) {
 			t.Errorf("canonical(%v) -want +got:\n%s", f, diff)
 		}
 	}
-	budget := newBudget(0)
-	got, err := budget.decode([]byte(`{"a": [1, 2.5, {"b": 3.0}], "c": null}`))
+	got, err := newEnv(t).decode(`{"a": [1, 2.5, {"b": 3.0}], "c": null}`)
 	want := object{"a": list{int64(1), 2.5, object{"b": int64(3)}}, "c": nil}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)

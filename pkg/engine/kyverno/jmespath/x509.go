@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // publicKey is how Kyverno shows a key: the modulus in decimal, as a text.
@@ -14,10 +16,17 @@ type publicKey struct {
 	E int
 }
 
+// maxCertificate bounds a certificate in bytes: numbers, names and extensions of any length take
+// time to read.
+const maxCertificate = 64 << 10
+
 // x509Decode shows a certificate, or a request for one, as encoding/json shows
 // Go's type of it. Only RSA keys are supported, as in Kyverno.
 func x509Decode(e *env, args []any) (any, error) {
 	block, _ := pem.Decode([]byte(args[0].(string)))
+	if block != nil && len(block.Bytes) > maxCertificate {
+		return nil, &engine.LimitError{What: "bytes of a certificate", Max: maxCertificate}
+	}
 	if block == nil {
 		return nil, errors.New("failed to decode PEM block")
 	}
@@ -57,5 +66,5 @@ func throughJSON(e *env, value any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.decode(data)
+	return e.decode(string(data))
 }

@@ -15,11 +15,12 @@ import (
 // returns the very map that it was given where nothing changed, and otherwise
 // one that shares with it whatever no operation touched; the document itself is
 // not modified. Where nothing changed, why holds what each operation found, or that
-// they undo each other; it may be nil. The error is an *OperationError.
-func (p Patch) Apply(doc map[string]any, why *engine.Reasons) (map[string]any, error) {
-	current, budget, wrote := doc, maxCopied, false
+// they undo each other; it may be nil. The budget pays for what is looked at, and for what is
+// written. The error is an *OperationError.
+func (p Patch) Apply(b *engine.Budget, doc map[string]any, why *engine.Reasons) (map[string]any, error) {
+	current, wrote := doc, false
 	for i, o := range p.operations {
-		next, err := o.apply(current, &budget)
+		next, err := o.apply(b, current)
 		if err != nil {
 			return doc, &OperationError{Index: i, Op: o.op, Path: o.path, Err: err}
 		}
@@ -52,19 +53,21 @@ func (o operation) idle() string {
 	return "the object holds this value already"
 }
 
-// maxCopied bounds the values that the copy operations of a patch may write:
-// copying an object into itself doubles it each time.
-const maxCopied = 1_000_000
-
-// apply applies one operation; copies use up the budget.
-func (o operation) apply(doc map[string]any, budget *int) (map[string]any, error) {
+// apply applies one operation. What it writes is paid for as if it were new: copying an
+// object into itself doubles it each time.
+func (o operation) apply(b *engine.Budget, doc map[string]any) (map[string]any, error) {
+	if o.op != opRemove {
+		if err := b.Write(o.value); err != nil {
+			return nil, err
+		}
+	}
 	switch o.op {
 	case opAdd:
-		return write(doc, o.to, editor{last: add(o.value), create: true})
+		return write(doc, o.to, editor{Budget: b, last: add(o.value), create: true})
 	case opReplace:
-		return write(doc, o.to, editor{last: replace(o.value), create: true})
+		return write(doc, o.to, editor{Budget: b, last: replace(o.value), create: true})
 	case opRemove:
-		return write(doc, o.to, editor{last: remove, lenient: true})
+		return write(doc, o.to, editor{Budget: b, last: remove, lenient: true})
 	case opTest:
 		return doc, test(doc, o.to, o.value)
 	}
@@ -72,37 +75,17 @@ func (o operation) apply(doc map[string]any, budget *int) (map[string]any, error
 	if err != nil {
 		return nil, fmt.Errorf("from: %w", err)
 	}
-	if o.op == opCopy && !spend(moved, budget) {
-		return nil, fmt.Errorf("the patch copies more than the limit of %d values", maxCopied)
-	}
-	if o.op == opMove {
-		if doc, err = write(doc, o.from, editor{last: remove}); err != nil {
+	if o.op == opCopy {
+		if err := b.Write(moved); err != nil {
 			return nil, err
 		}
 	}
-	return write(doc, o.to, editor{last: add(moved)})
-}
-
-// spend counts the values in a value, and stops when the budget is used up.
-func spend(value any, budget *int) bool {
-	if *budget--; *budget < 0 {
-		return false
-	}
-	switch v := value.(type) {
-	case map[string]any:
-		for _, child := range v {
-			if !spend(child, budget) {
-				return false
-			}
-		}
-	case []any:
-		for _, child := range v {
-			if !spend(child, budget) {
-				return false
-			}
+	if o.op == opMove {
+		if doc, err = write(doc, o.from, editor{Budget: b, last: remove}); err != nil {
+			return nil, err
 		}
 	}
-	return true
+	return write(doc, o.to, editor{Budget: b, last: add(moved)})
 }
 
 // Reasons why a path leads nowhere.
@@ -178,6 +161,7 @@ func index(token string) (int, bool) {
 
 // editor is what an operation does at the end of its path, and on its way.
 type editor struct {
+	*engine.Budget
 	// last edits the map or list that holds the last token of the path; it
 	// returns a copy, or what it was given where there is nothing to do.
 	last func(parent any, token string) (any, error)
@@ -207,6 +191,9 @@ func write(doc map[string]any, path []string, e editor) (map[string]any, error) 
 
 // edit returns the node with the edit made at the path below it.
 func (e editor) edit(node any, path []string) (any, error) {
+	if err := e.Spend(1 + width(node)); err != nil { // it may be copied
+		return nil, err
+	}
 	if len(path) == 1 {
 		return e.last(node, path[0])
 	}
@@ -229,9 +216,20 @@ func (e editor) edit(node any, path []string) (any, error) {
 	return replaceChild(node, token, edited), nil
 }
 
+// width is how many values a map or a list holds itself.
+func width(node any) int {
+	switch n := node.(type) {
+	case map[string]any:
+		return len(n)
+	case []any:
+		return len(n)
+	}
+	return 0
+}
+
 // grow puts a new parent where the path has none.
 func (e editor) grow(node any, path []string) (any, error) {
-	parent, err := newParent(path[1])
+	parent, err := e.newParent(path[1])
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +248,7 @@ func (e editor) grow(node any, path []string) (any, error) {
 	if i >= 0 && i < len(list) {
 		return replaceChild(node, path[0], edited), nil // a null gives way
 	}
-	if list, err = pad(list, i); err != nil {
+	if list, err = e.pad(list, i); err != nil {
 		return nil, err
 	}
 	return add(edited)(list, path[0])
@@ -258,7 +256,7 @@ func (e editor) grow(node any, path []string) (any, error) {
 
 // newParent is what a token wants to be put into; a list is as long as the
 // index asks for.
-func newParent(token string) (any, error) {
+func (e editor) newParent(token string) (any, error) {
 	i, isIndex := index(token)
 	switch {
 	case token == "-":
@@ -268,7 +266,7 @@ func newParent(token string) (any, error) {
 	case i < -1:
 		return nil, fmt.Errorf("there is no list to count %d back in", -i)
 	default:
-		return pad(nil, i)
+		return e.pad(nil, i)
 	}
 }
 
@@ -276,9 +274,12 @@ func newParent(token string) (any, error) {
 const maxPadding = 1000
 
 // pad returns a list long enough to add at index i.
-func pad(list []any, i int) ([]any, error) {
+func (e editor) pad(list []any, i int) ([]any, error) {
 	if i-len(list) > maxPadding {
 		return nil, fmt.Errorf("index %d is far beyond the end of the list, which has %d elements", i, len(list))
+	}
+	if err := e.BuildList(max(i-len(list), 0)); err != nil {
+		return nil, err
 	}
 	padded := slices.Clone(list)
 	if padded == nil {

@@ -1,6 +1,7 @@
 package jsonpatch_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ func TestApply(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return p.Apply(live, nil)
+				return p.Apply(engine.NewBudget(context.Background()), live, nil)
 			})
 			var failed *jsonpatch.OperationError
 			if err != nil && !errors.As(err, &failed) {
@@ -46,7 +47,7 @@ func TestApplySharesUntouched(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := p.Apply(live, nil)
+	got, err := p.Apply(engine.NewBudget(context.Background()), live, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +121,7 @@ func TestApplyCopyLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Apply(map[string]any{}, nil); err == nil || !strings.Contains(err.Error(), "limit") {
+	if _, err := p.Apply(engine.NewBudget(context.Background()), map[string]any{}, nil); err == nil || !strings.Contains(err.Error(), "limit") {
 		t.Errorf("error %v, want one that names the limit", err)
 	}
 }
@@ -155,7 +156,7 @@ func TestApplyAgreesWithEvanphx(t *testing.T) {
 		}
 		raw, _ := json.Marshal(live)
 		want, wantErr := theirs.ApplyWithOptions(raw, options)
-		got, gotErr := ours.Apply(live, nil)
+		got, gotErr := ours.Apply(engine.NewBudget(context.Background()), live, nil)
 		if gotErr != nil && wantErr != nil {
 			failed++
 			continue
@@ -260,7 +261,7 @@ func FuzzParseAndApply(f *testing.F) {
 		}
 		before := runtime.DeepCopyJSON(live)
 		why := engine.NewReasons(func(any) bool { return false })
-		once, err := p.Apply(live, why)
+		once, err := p.Apply(engine.NewBudget(context.Background()), live, why)
 		if said := why.Err() != nil; err == nil && !said && cmp.Equal(before, once) {
 			t.Fatal("a patch that changes nothing does not say why")
 		}
@@ -271,7 +272,7 @@ func FuzzParseAndApply(f *testing.F) {
 			return
 		}
 		snapshot := runtime.DeepCopyJSON(once)
-		if _, err := p.Apply(once, nil); err != nil {
+		if _, err := p.Apply(engine.NewBudget(context.Background()), once, nil); err != nil {
 			return // a test that the patch itself makes fail
 		}
 		if diff := cmp.Diff(snapshot, once); diff != "" {
@@ -298,7 +299,7 @@ func BenchmarkApply(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := p.Apply(live, nil); err != nil {
+				if _, err := p.Apply(engine.NewBudget(context.Background()), live, nil); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -11,13 +11,13 @@ import (
 // *strategicmerge.ConditionError for the first that does not hold, in the order of
 // keys, those of a map before those further down.
 func (w *writer) check(patch *node, live any, at string) error {
-	if err := w.step(); err != nil {
+	if err := w.budget.Spend(1); err != nil {
 		return err
 	}
 	object, _ := live.(map[string]any)
 	for _, field := range patch.fields {
 		if field.anchor == pattern.Condition {
-			if err := checkCondition(field, object, at); err != nil {
+			if err := w.checkCondition(field, object, at); err != nil {
 				return err
 			}
 		}
@@ -77,14 +77,17 @@ func (w *writer) checkList(patch []*node, live []any, at string) error {
 
 // checkCondition compares scalars as text: 3 and "3" are the same, as in the
 // anchors of patchStrategicMerge.
-func checkCondition(condition *node, object map[string]any, at string) error {
+func (w *writer) checkCondition(condition *node, object map[string]any, at string) error {
 	got, present := object[condition.name]
-	var why pattern.Difference
 	switch {
 	case !present:
 		return &strategicmerge.ConditionError{Path: join(at, condition.name), Want: condition.value, Missing: true}
-	case condition.pattern == nil || condition.pattern.Match(asText(got), &why):
+	case condition.pattern == nil:
 		return nil
+	}
+	var why pattern.Difference
+	if matches, err := condition.pattern.Match(w.budget, asText(got), &why); err != nil || matches {
+		return err
 	}
 	if why.Path == "" { // as they are, not as text
 		why.Want, why.Got = condition.value, got

@@ -1,6 +1,7 @@
 package legacy_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -49,7 +50,7 @@ func applyOverlay(live, patch map[string]any) (map[string]any, error) {
 	if err != nil {
 		return live, err
 	}
-	return overlay.Apply(live, engine.NewReasons(func(any) bool { return false }))
+	return overlay.Apply(engine.NewBudget(context.Background()), live, engine.NewReasons(func(any) bool { return false }))
 }
 
 func TestApplyPatches(t *testing.T) {
@@ -62,7 +63,7 @@ func TestApplyPatches(t *testing.T) {
 				if err != nil {
 					return live, err
 				}
-				return patches.Apply(live, nil)
+				return patches.Apply(engine.NewBudget(context.Background()), live, nil)
 			})
 			if diff := cmp.Diff(before, any(list)); diff != "" {
 				t.Errorf("the patches were modified:\n%s", diff)
@@ -163,7 +164,7 @@ func FuzzPatches(f *testing.F) {
 		list := patchesIn(patchesText)
 		before := []any{runtime.DeepCopyJSON(live), runtime.DeepCopyJSONValue(list)}
 		patches, err := legacy.ParsePatches(list)
-		got, failed := patches.Apply(live, engine.NewReasons(func(any) bool { return false }))
+		got, failed := patches.Apply(engine.NewBudget(context.Background()), live, engine.NewReasons(func(any) bool { return false }))
 		if !reflect.DeepEqual(before, []any{live, list}) {
 			t.Fatal("what was handed in was modified")
 		}

@@ -93,6 +93,7 @@ func (w *writer) appendMissing(list []any, items []*node) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	list = slices.Clip(list) // so that adding to it does not write to what was given
 	for _, content := range contents {
 		known := false
 		for _, old := range list {
@@ -104,7 +105,7 @@ func (w *writer) appendMissing(list []any, items []*node) (any, error) {
 			}
 		}
 		if !known {
-			list = append(list[:len(list):len(list)], content)
+			list = append(list, content)
 		}
 	}
 	return list, nil
@@ -113,7 +114,7 @@ func (w *writer) appendMissing(list []any, items []*node) (any, error) {
 // holds reports whether a live value has all that another one has. A server adds
 // defaults to an item, which is no other item for that. Null asks for nothing.
 func (w *writer) holds(live, content any) (bool, error) {
-	if err := w.step(); err != nil {
+	if err := w.budget.Spend(1); err != nil {
 		return false, err
 	}
 	switch c := content.(type) {
@@ -132,6 +133,11 @@ func (w *writer) holds(live, content any) (bool, error) {
 		return true, nil
 	case []any:
 		return w.holdsAll(live, c)
+	case string:
+		if err := w.budget.Read(len(c)); err != nil {
+			return false, err
+		}
+		return diff.Equal(live, content, diff.Type{}), nil
 	default:
 		return diff.Equal(live, content, diff.Type{}), nil
 	}

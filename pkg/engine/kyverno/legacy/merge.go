@@ -10,7 +10,7 @@ import (
 // merge writes an overlay's value over what is there, of whatever type. A null
 // writes nothing, since overlays do not delete.
 func (w *writer) merge(live any, patch *node, at string) (any, error) {
-	if err := w.step(); err != nil {
+	if err := w.budget.Spend(1); err != nil {
 		return nil, err
 	}
 	list, isAList := live.([]any)
@@ -39,6 +39,9 @@ func (w *writer) merge(live any, patch *node, at string) (any, error) {
 
 // mergeMap writes the fields of an overlay whose conditions hold.
 func (w *writer) mergeMap(live map[string]any, patch *node, at string) (map[string]any, error) {
+	if err := w.budget.Spend(len(patch.fields) + len(live)/8); err != nil {
+		return nil, err
+	}
 	out := live
 	for _, field := range patch.fields {
 		old, present := live[field.name]
@@ -72,16 +75,19 @@ func (w *writer) mergeMap(live map[string]any, patch *node, at string) (map[stri
 // content is an overlay's value where nothing is there yet: without anchors and
 // nulls.
 func (w *writer) content(patch *node) (any, error) {
-	if err := w.step(); err != nil {
+	if err := w.budget.Spend(1); err != nil {
 		return nil, err
 	}
 	switch patch.kind {
 	case isMap:
+		if err := w.budget.BuildMap(len(patch.fields)); err != nil {
+			return nil, err
+		}
 		return w.mergeMap(map[string]any{}, patch, "")
 	case isList:
 		return w.appendNew(make([]any, 0, len(patch.elements)), patch.elements)
 	default:
-		return patch.value, nil
+		return patch.value, w.budget.Write(patch.value)
 	}
 }
 

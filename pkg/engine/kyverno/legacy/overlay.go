@@ -162,10 +162,9 @@ func (n *node) onlyConditions() bool {
 // each part of the overlay from being written that the object does not hold already.
 //
 // The error is a *strategicmerge.ConditionError when the overlay does not apply to this
-// object, a *KindError when it cannot be written, and a *engine.LimitError when it would write
-// too much.
-func (o *Overlay) Apply(live map[string]any, why *engine.Reasons) (map[string]any, error) {
-	w := &writer{why: why}
+// object, a *KindError when it cannot be written, and that of the budget.
+func (o *Overlay) Apply(b *engine.Budget, live map[string]any, why *engine.Reasons) (map[string]any, error) {
+	w := &writer{why: why, budget: b}
 	if err := w.check(o.root, live, ""); err != nil {
 		return live, err
 	}
@@ -176,22 +175,12 @@ func (o *Overlay) Apply(live map[string]any, why *engine.Reasons) (map[string]an
 	return out, nil
 }
 
-// maxSteps bounds the values that one overlay looks at and writes: elements of
-// it that are merged into what others have added could multiply without end.
-const maxSteps = 1_000_000
-
-// writer writes one overlay.
+// writer writes one overlay. Its budget pays for the values that it looks at and writes:
+// elements of an overlay that are merged into what others have added could multiply without
+// end.
 type writer struct {
-	steps int
-	why   *engine.Reasons
-}
-
-// step counts one value; the error is a *engine.LimitError.
-func (w *writer) step() error {
-	if w.steps++; w.steps > maxSteps {
-		return &engine.LimitError{What: "values written or compared", Max: maxSteps}
-	}
-	return nil
+	budget *engine.Budget
+	why    *engine.Reasons
 }
 
 // join returns the path of a field.

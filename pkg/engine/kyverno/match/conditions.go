@@ -187,16 +187,19 @@ func (c *condition) evaluate(s *variables.Scope) (*Failure, error) {
 	if err != nil {
 		return nil, err
 	}
-	comparison := c.fixed
+	comparison, budget := c.fixed, s.Interpreter().Budget()
 	if comparison == nil {
 		value, err := c.value.Render(s)
 		if err != nil {
 			return nil, err
 		}
+		if _, err := budget.Measure(value); err != nil { // before its members become texts
+			return nil, err
+		}
 		comparison = compile(c.operator, value)
 	}
-	if comparison.holds(key) {
-		return nil, nil
+	if holds, err := comparison.holds(budget, key); err != nil || holds {
+		return nil, err
 	}
 	value := comparison.value
 	return &Failure{

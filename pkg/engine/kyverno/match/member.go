@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
@@ -16,6 +17,7 @@ var rangePattern = regexp.MustCompile(`^([-+]?\d+(?:\.\d+)?[A-Za-z]*)-([-+]?\d+(
 // membership is a value as what it may have as members.
 type membership struct {
 	members []string
+	bytes   int  // of all members
 	valid   bool // a value of another type has no members
 	listed  bool // it is a list, not a text
 	texts   bool // a list of nothing but texts
@@ -24,6 +26,14 @@ type membership struct {
 }
 
 func membershipOf(o Operator, value any) membership {
+	m := readMembership(o, value)
+	for _, member := range m.members {
+		m.bytes += len(member)
+	}
+	return m
+}
+
+func readMembership(o Operator, value any) membership {
 	switch v := value.(type) {
 	case []any:
 		notText := func(member any) bool { _, ok := member.(string); return !ok }
@@ -43,18 +53,45 @@ func membershipOf(o Operator, value any) membership {
 
 // member evaluates the In family. A value of a type that holds no members
 // satisfies neither an operator nor its negation.
-func (c *comparison) member(key any) bool {
-	if list, ok := key.([]any); ok {
-		return c.memberOfList(texts(list))
-	}
+func (c *comparison) member(b *engine.Budget, key any) (bool, error) {
 	if _, ok := key.(map[string]any); ok {
-		return false
+		return false, nil
 	}
-	found, valid := c.contains(fmt.Sprint(key))
-	if !valid {
-		return false
+	if _, err := b.Measure(key); err != nil { // before it becomes text
+		return false, err
 	}
-	return found != c.operator.negative()
+	if list, ok := key.([]any); ok {
+		keys := texts(list)
+		if err := c.payMembers(b, keys); err != nil {
+			return false, err
+		}
+		return c.memberOfList(b, keys)
+	}
+	text := fmt.Sprint(key)
+	if err := c.payMembers(b, []string{text}); err != nil {
+		return false, err
+	}
+	found, valid, err := c.contains(b, text)
+	if err != nil || !valid {
+		return false, err
+	}
+	return found != c.operator.negative(), nil
+}
+
+// payMembers accounts for comparing each key with each member, either being a pattern of the
+// other.
+func (c *comparison) payMembers(b *engine.Budget, keys []string) error {
+	bytes := len(c.text)
+	for _, key := range keys {
+		bytes += len(key)
+	}
+	if err := b.Read(bytes); err != nil {
+		return err
+	}
+	if err := b.Spend(len(keys) * len(c.members)); err != nil {
+		return err
+	}
+	return b.Read(2 * (bytes*len(c.members) + c.bytes*len(keys)))
 }
 
 func (o Operator) negative() bool { return o == NotIn || o == AnyNotIn || o == AllNotIn }
@@ -72,37 +109,50 @@ func texts(list []any) []string {
 }
 
 // contains looks for a single key.
-func (c *comparison) contains(key string) (found, valid bool) {
+func (c *comparison) contains(b *engine.Budget, key string) (found, valid bool, err error) {
 	switch {
 	case c.listed:
-		return slices.ContainsFunc(c.members, func(member string) bool { return alike(key, member) }), true
+		return slices.ContainsFunc(c.members, func(member string) bool { return alike(key, member) }), true, nil
 	case !c.isText:
-		return false, false
+		return false, false, nil
 	case selector.MatchWildcard(c.text, key):
-		return true, true
+		return true, true, nil
 	case c.inside != nil:
-		return c.inside.Match(key, nil), true
+		found, err = c.inside.Match(b, key, nil)
+		return found, true, err
 	}
-	return slices.Contains(c.members, key), c.valid
+	return slices.Contains(c.members, key), c.valid, nil
 }
 
 // memberOfList looks for several keys.
-func (c *comparison) memberOfList(keys []string) bool {
+func (c *comparison) memberOfList(b *engine.Budget, keys []string) (holds bool, err error) {
 	o := c.operator
+	within := func(p *pattern.Pattern) func(string) bool {
+		return func(key string) bool {
+			if err != nil {
+				return false
+			}
+			var ok bool
+			ok, err = p.Match(b, key, nil)
+			return ok
+		}
+	}
 	switch {
 	case c.listed:
-		return !(o.old() && !c.texts) && o.decide(keys, o.among(c.members))
+		return !(o.old() && !c.texts) && o.decide(keys, o.among(c.members)), nil
 	case c.isText && len(keys) == 1 && keys[0] == c.text:
-		return !o.negative()
+		return !o.negative(), nil
 	case c.inside != nil && o == AnyNotIn:
 		// A key that is no number is not outside of the range.
-		return slices.ContainsFunc(keys, func(key string) bool { return c.outside.Match(key, nil) })
+		holds = slices.ContainsFunc(keys, within(c.outside))
+		return holds, err
 	case c.inside != nil:
-		return o.decide(keys, func(key string) bool { return c.inside.Match(key, nil) })
+		holds = o.decide(keys, within(c.inside))
+		return holds, err
 	case c.isText:
-		return c.valid && o.decide(keys, o.among(c.members))
+		return c.valid && o.decide(keys, o.among(c.members)), nil
 	}
-	return len(c.members) > 0 && (o == AnyIn || o == AnyNotIn) && o.decide(keys, o.among(c.members))
+	return len(c.members) > 0 && (o == AnyIn || o == AnyNotIn) && o.decide(keys, o.among(c.members)), nil
 }
 
 // decide reports whether the keys that are found are those that the operator asks for.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
@@ -63,8 +64,10 @@ func ParseOperator(name string) (Operator, error) {
 // Holds reports whether the operator holds between a key and a value, as
 // pkg/engine/variables/operator of Kyverno does; but numbers compare by value whether
 // or not they are integers. A key that is null satisfies no operator, not even the
-// negative ones.
-func (o Operator) Holds(key, value any) bool { return compile(o, value).holds(key) }
+// negative ones. The error is that of the budget.
+func (o Operator) Holds(b *engine.Budget, key, value any) (bool, error) {
+	return compile(o, value).holds(b, key)
+}
 
 // comparison is an operator and its value, of which everything is read that the
 // operator may compare a key with.
@@ -96,38 +99,50 @@ func (o Operator) asksMembers() bool {
 	return false
 }
 
-func (c *comparison) holds(key any) bool {
+func (c *comparison) holds(b *engine.Budget, key any) (bool, error) {
 	if key == nil {
-		return false
+		return false, nil
 	}
 	switch o := c.operator; o {
 	case Equal, Equals:
-		return c.equals(key)
+		return c.equals(b, key)
 	case NotEqual, NotEquals:
-		return !c.equals(key)
+		equal, err := c.equals(b, key)
+		return !equal && err == nil, err
 	case In, AnyIn, AllIn, NotIn, AnyNotIn, AllNotIn:
-		return c.member(key)
-	case DurationGreaterThanOrEquals, DurationGreaterThan, DurationLessThanOrEquals, DurationLessThan:
-		return c.orderDurations(key)
+		return c.member(b, key)
 	}
-	return c.order(key)
+	if err := c.payText(b, key); err != nil {
+		return false, err
+	}
+	switch c.operator {
+	case DurationGreaterThanOrEquals, DurationGreaterThan, DurationLessThanOrEquals, DurationLessThan:
+		return c.orderDurations(key), nil
+	}
+	return c.order(key), nil
 }
 
-func (c *comparison) equals(key any) bool {
+// payText accounts for reading both texts.
+func (c *comparison) payText(b *engine.Budget, key any) error {
+	text, _ := key.(string)
+	return b.Read(len(text) + len(c.text))
+}
+
+func (c *comparison) equals(b *engine.Budget, key any) (bool, error) {
 	switch k := key.(type) {
 	case string:
-		return c.equalsText(k)
+		return c.equalsText(k), c.payText(b, key)
 	case bool, []any, map[string]any:
-		return jmespath.Equal(key, c.value)
+		return jmespath.Equal(b, key, c.value)
 	}
 	k, ok := jmespath.Number(key)
 	if !ok {
-		return false
+		return false, nil
 	}
 	if c.isText {
-		return c.isNumber && k == c.number
+		return c.isNumber && k == c.number, nil
 	}
-	return jmespath.Equal(key, c.value)
+	return jmespath.Equal(b, key, c.value)
 }
 
 // equalsText takes texts for durations, then for quantities, then for a wildcard

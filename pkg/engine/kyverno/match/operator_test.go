@@ -5,6 +5,7 @@ import (
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 )
 
@@ -29,8 +30,9 @@ func testHolds(t *testing.T, cases []operatorCase) {
 	t.Helper()
 	for _, c := range cases {
 		t.Run(c.key+" "+string(c.operator)+" "+c.value, func(t *testing.T) {
-			if got := c.operator.Holds(decode(t, c.key), decode(t, c.value)); got != c.want {
-				t.Errorf("got %v", got)
+			got, err := c.operator.Holds(engine.NewBudget(t.Context()), decode(t, c.key), decode(t, c.value))
+			if err != nil || got != c.want {
+				t.Errorf("got %v, %v", got, err)
 			}
 		})
 	}
@@ -274,7 +276,15 @@ func FuzzHolds(f *testing.F) {
 			value = valueText
 		}
 		for positive, negative := range pairs {
-			if positive.Holds(key, value) && negative.Holds(key, value) {
+			holds, err := positive.Holds(engine.NewBudget(t.Context()), key, value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			too, err := negative.Holds(engine.NewBudget(t.Context()), key, value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if holds && too {
 				t.Errorf("%q: both %s and %s %q", keyText, positive, negative, valueText)
 			}
 		}

@@ -3,6 +3,8 @@ package pattern
 import (
 	"maps"
 	"slices"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // Pattern is a compiled pattern: the content of an anchor, or a scalar. It is
@@ -26,9 +28,14 @@ type Pattern struct{ root matcher }
 func Compile(pattern any) *Pattern { return &Pattern{root: compile(pattern)} }
 
 // Match reports whether the value matches. Where it does not, Match stores in why
-// the first difference, in the order in which it looks; why may be nil.
-func (p *Pattern) Match(value any, why *Difference) bool {
-	return p.root.match(value, anywhere, why) == matched
+// the first difference, in the order in which it looks; why may be nil. The error is that of
+// the budget.
+func (p *Pattern) Match(b *engine.Budget, value any, why *Difference) (bool, error) {
+	verdict := p.root.match(b, value, anywhere, why)
+	if verdict == stopped {
+		return false, b.Spend(0) // which says again why
+	}
+	return verdict == matched, nil
 }
 
 func compile(pattern any) matcher {

@@ -53,7 +53,7 @@ type scalarCase struct {
 func testMatch(t *testing.T, cases []scalarCase) {
 	t.Helper()
 	for _, c := range cases {
-		if got := pattern.Compile(value(t, c.pattern)).Match(value(t, c.value), nil); got != c.want {
+		if got := matches(t, pattern.Compile(value(t, c.pattern)), value(t, c.value)); got != c.want {
 			t.Errorf("%s matches %s: %t", c.pattern, c.value, got)
 		}
 	}
@@ -198,7 +198,7 @@ func TestMatchStructures(t *testing.T) {
 		}
 		for i, text := range strings.Split(string(f.Data), "---\n") {
 			t.Run(fmt.Sprint(f.Name, i), func(t *testing.T) {
-				if got, want := patterns[name].Match(value(t, text), nil), part == "matches"; got != want {
+				if got, want := matches(t, patterns[name], value(t, text)), part == "matches"; got != want {
 					t.Errorf("match is %t for\n%s", got, text)
 				}
 			})
@@ -250,11 +250,14 @@ func FuzzMatch(f *testing.F) {
 		}
 		before := runtime.DeepCopyJSONValue(got)
 		compiled, why := pattern.Compile(want), pattern.Difference{}
-		first := compiled.Match(got, &why)
+		first, err := compiled.Match(engine.NewBudget(t.Context()), got, &why)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if diff := cmp.Diff(before, got); diff != "" {
 			t.Fatalf("the value was modified:\n%s", diff)
 		}
-		if second := compiled.Match(got, nil); first != second {
+		if second := matches(t, compiled, got); first != second {
 			t.Fatalf("the answer changed from %t to %t", first, second)
 		}
 		if !first && why.Below("at").Text(engine.BriefValue) == "" {
@@ -270,20 +273,30 @@ func BenchmarkMatch(b *testing.B) {
 		compiled := pattern.Compile(p)
 		b.ReportAllocs()
 		for b.Loop() {
-			compiled.Match(v, nil)
+			_, _ = compiled.Match(engine.NewBudget(b.Context()), v, nil)
 		}
 	})
 	b.Run("compiling", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			pattern.Compile(p).Match(v, nil)
+			_, _ = pattern.Compile(p).Match(engine.NewBudget(b.Context()), v, nil)
 		}
 	})
 	b.Run("difference", func(b *testing.B) {
 		compiled, none := pattern.Compile(p), []any{map[string]any{"image": "nginx"}}
 		b.ReportAllocs()
 		for b.Loop() {
-			compiled.Match(none, &pattern.Difference{})
+			_, _ = compiled.Match(engine.NewBudget(b.Context()), none, &pattern.Difference{})
 		}
 	})
+}
+
+// matches fails the test where the budget of a rule does not suffice.
+func matches(t *testing.T, p *pattern.Pattern, value any) bool {
+	t.Helper()
+	ok, err := p.Match(engine.NewBudget(t.Context()), value, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ok
 }

@@ -14,14 +14,18 @@ import (
 //
 // Where nothing changed, why holds what kept each part of the patch from being written
 // that the object does not hold already; where something changed, its reasons mean
-// nothing. It may be nil.
+// nothing. It may be nil. The budget pays for what is looked at, and for what is written.
 //
 // The error is a *ConditionError when the patch does not apply to this object, and a
-// *KindError when patch and object disagree about what a field holds.
-func (p *Patch) Apply(live map[string]any, s engine.Schema, why *engine.Reasons) (map[string]any, []engine.Warning, error) {
+// *KindError when patch and object disagree about what a field holds, or that of the budget.
+func (p *Patch) Apply(b *engine.Budget, live map[string]any, s engine.Schema, why *engine.Reasons) (map[string]any, []engine.Warning, error) {
 	root := newRoot(live, s)
-	m := merger{why: why}
-	if failed := m.check(&p.root, live, root); failed != nil {
+	m := merger{why: why, budget: b}
+	failed := m.check(&p.root, live, root)
+	if m.err != nil {
+		return live, nil, m.err
+	}
+	if failed != nil {
 		err := failed.err()
 		err.hidden = live["kind"] == "Secret"
 		return live, nil, err

@@ -1,6 +1,7 @@
 package strategicmerge_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -33,7 +34,7 @@ func apply(live, patch map[string]any, s engine.Schema, why *engine.Reasons) (ma
 	if err != nil {
 		return live, nil, err
 	}
-	return compiled.Apply(live, s, why)
+	return compiled.Apply(engine.NewBudget(context.Background()), live, s, why)
 }
 
 func testApply(t *testing.T, c conformance.PatchCase) {
@@ -250,7 +251,7 @@ func BenchmarkApply(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, _, err := compiled.Apply(live, s, nil); err != nil && name != "skipped" {
+				if _, _, err := compiled.Apply(engine.NewBudget(b.Context()), live, s, nil); err != nil && name != "skipped" {
 					b.Fatal(err)
 				}
 			}

@@ -1,6 +1,7 @@
 package strategicmerge
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
@@ -26,6 +27,9 @@ func (f *failure) err() *ConditionError {
 func (m *merger) check(patch *node, live any, at *place) *failure {
 	if !patch.asks {
 		return nil
+	}
+	if !m.spend(1 + len(patch.fields)) {
+		return &failure{at: at}
 	}
 	object, _ := live.(map[string]any)
 	for _, c := range patch.conditions {
@@ -56,9 +60,14 @@ func (m *merger) checkCondition(c *node, object map[string]any, at *place) *fail
 	got, present := object[c.name]
 	failed := ConditionError{Want: c.value, Got: got, Missing: !present}
 	if present {
-		if c.pattern == nil || c.pattern.Match(asText(got), &m.difference) {
+		if c.pattern == nil {
 			return nil
 		}
+		matches, err := c.pattern.Match(m.budget, asText(got), &m.difference)
+		if matches {
+			return nil
+		}
+		m.err = cmp.Or(m.err, err)
 		failed.Why = m.difference
 		if failed.Why.Path == "" { // as they are, not as text
 			failed.Why.Want, failed.Why.Got = c.value, got
@@ -72,6 +81,9 @@ func (m *merger) checkCondition(c *node, object map[string]any, at *place) *fail
 func (m *merger) checkList(patch *node, live any, at *place) *failure {
 	list, _ := live.([]any)
 	for _, element := range patch.elements {
+		if !m.spend(1 + len(list)) {
+			return &failure{at: at}
+		}
 		if element.kind != isMap || !element.global {
 			continue
 		}

@@ -52,12 +52,13 @@ func (m *merger) mergeScalars(live []any, patch []*node, last *node, at *place) 
 	}
 	var added []any
 	for _, v := range patch {
-		if !contains(live, v.value) && !contains(added, v.value) {
-			added = append(added, v.value)
+		if m.contains(live, v.value) || m.contains(added, v.value) {
+			continue
 		}
+		added = append(added, v.value)
 	}
-	if len(added) == 0 {
-		return live, nil
+	if len(added) == 0 || m.err != nil {
+		return live, m.err
 	}
 	return append(added, live...), nil
 }
@@ -77,13 +78,17 @@ func (m *merger) mergeElements(live []any, patch []*node, at *place) (any, bool,
 		if !anchored {
 			replaced, err := m.contentList(patch, at)
 			if err == nil {
-				m.notes.replaced(live, replaced, rule, at)
+				m.noteReplaced(live, replaced, rule, at)
+				err = m.err
 			}
 			return replaced, false, err
 		}
 	}
 	sorted := elements{hits: map[int][]*node{}}
 	for i, e := range patch {
+		if !m.spend(1 + len(live)) {
+			return nil, false, m.err
+		}
 		if e.kind != isMap {
 			return nil, false, &KindError{Path: at.element(i).String(), Patch: e.kind.String(), Got: isMap.String()}
 		}
@@ -92,6 +97,9 @@ func (m *merger) mergeElements(live []any, patch []*node, at *place) (any, bool,
 		} else if err := m.plain(e, live, &sorted, listAt{at, rule.keys}); err != nil {
 			return nil, false, err
 		}
+	}
+	if m.err != nil {
+		return nil, false, m.err
 	}
 	m.notes.several(patch, sorted, at)
 	merged, err := m.patchElements(live, sorted, at)
@@ -116,7 +124,7 @@ type listAt struct {
 func (m *merger) anchored(e *node, live []any, sorted *elements, at listAt) {
 	targets := selectTargets(e, live, at.keys)
 	patch := e.without(targets.namesToKeep(e))
-	m.notes.named(patch, live, targets, at.place)
+	m.noteNamed(patch, live, targets, at.place)
 	var hits []int
 	var missed []*failure
 	for _, t := range targets.indices {
@@ -150,7 +158,7 @@ func (t targets) namesToKeep(e *node) []string {
 func (m *merger) plain(e *node, live []any, sorted *elements, at listAt) error {
 	if len(at.keys) == 0 { // beside anchored elements, in a list without keys
 		written, err := m.contentMap(e, at.element(0))
-		if err == nil && !e.isDeletion() && !contains(live, written) {
+		if err == nil && !e.isDeletion() && !m.contains(live, written) {
 			sorted.added = append(sorted.added, written)
 		}
 		return err

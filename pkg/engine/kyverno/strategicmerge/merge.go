@@ -14,6 +14,8 @@ import (
 // list element; they are merged together, so that all of them are judged on the
 // element as it was and the last one to set a field wins.
 type merger struct {
+	budget     *engine.Budget
+	err        error // of the budget; no condition is checked any more
 	notes      notes
 	why        *engine.Reasons    // why nothing changes; nil if not wanted
 	difference pattern.Difference // of the condition that was checked last
@@ -27,6 +29,9 @@ func (m *merger) mergeMap(live map[string]any, patches []*node, at *place) (merg
 		return nil, removed, err
 	}
 	fields := m.fieldsToWrite(live, patches, at)
+	if !m.spend(1 + len(fields) + len(live)/8) {
+		return nil, false, m.err
+	}
 	merged = live
 	for len(fields) > 0 {
 		key, n := fields[0].name, 1
@@ -147,18 +152,30 @@ func (m *merger) mergeValue(live any, values []*node, at *place) (value any, dro
 		m.nothingToDelete(live == nil, at)
 		return nil, true, nil
 	default:
-		return m.scalar(values[len(values)-1].value, at), false, nil
+		value, err := m.scalar(values[len(values)-1].value, at)
+		return value, false, err
 	}
 }
 
+// spend accounts for steps, and reports whether there were any left.
+func (m *merger) spend(steps int) bool {
+	if m.err == nil {
+		m.err = m.budget.Spend(steps)
+	}
+	return m.err == nil
+}
+
 // scalar is a scalar as it is written: labels and annotations become strings.
-func (m *merger) scalar(value any, at *place) any {
+func (m *merger) scalar(value any, at *place) (any, error) {
+	if err := m.budget.Write(value); err != nil {
+		return nil, err
+	}
 	if _, isText := value.(string); isText || !at.parent.isLabels() {
-		return value
+		return value, nil
 	}
 	s, _ := pattern.Text(value)
 	m.notes.writtenAsString(s, at)
-	return s
+	return s, nil
 }
 
 // content is a part of a patch that becomes part of the object as a whole:
@@ -171,11 +188,14 @@ func (m *merger) content(patch *node, at *place) (any, error) {
 	case isList:
 		return m.contentList(patch.elements, at)
 	default:
-		return m.scalar(patch.value, at), nil
+		return m.scalar(patch.value, at)
 	}
 }
 
 func (m *merger) contentMap(patch *node, at *place) (map[string]any, error) {
+	if err := m.budget.BuildMap(len(patch.fields)); err != nil {
+		return nil, err
+	}
 	out := make(map[string]any, len(patch.fields))
 	for _, f := range patch.fields {
 		if f.kind == isNull || f.isDeletion() {

@@ -1,6 +1,7 @@
 package strategicmerge
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,14 +16,20 @@ import (
 // decided here.
 type notes struct {
 	warnings []engine.Warning
+	known    map[engine.Warning]bool
 	unwanted bool
 }
 
 func (n *notes) add(format string, args ...any) {
 	w := engine.Warning(fmt.Sprintf(format, args...))
-	if !slices.Contains(n.warnings, w) {
-		n.warnings = append(n.warnings, w)
+	if n.known[w] {
+		return
 	}
+	if n.known == nil {
+		n.known = map[engine.Warning]bool{}
+	}
+	n.known[w] = true
+	n.warnings = append(n.warnings, w)
 }
 
 // writtenAsString notes a value of labels or annotations.
@@ -32,19 +39,20 @@ func (n *notes) writtenAsString(value string, at *place) {
 	}
 }
 
-// replaced notes the loss of live elements of a list without merge keys.
-func (n *notes) replaced(live []any, written any, rule listRule, at *place) {
+// noteReplaced notes the loss of live elements of a list without merge keys.
+func (m *merger) noteReplaced(live []any, written any, rule listRule, at *place) {
+	n := &m.notes
 	if n.unwanted || rule.known {
 		return
 	}
 	replaced, _ := written.([]any)
 	lost := 0
 	for _, element := range live {
-		if !contains(replaced, element) {
+		if !m.contains(replaced, element) {
 			lost++
 		}
 	}
-	if lost > 0 {
+	if lost > 0 && m.err == nil {
 		n.add("%s: this list has no known merge key, so the patch replaces it as a whole, as Kyverno does; %d live elements differ or are gone", at, lost)
 	}
 }
@@ -65,24 +73,32 @@ func (n *notes) withoutKeys(at listAt) {
 	}
 }
 
-// named notes an element with anchors that spells out its name, if it would change
+// noteNamed notes an element with anchors that spells out its name, if it would change
 // an element with another name.
-func (n *notes) named(patch *node, live []any, targets targets, at *place) {
+func (m *merger) noteNamed(patch *node, live []any, targets targets, at *place) {
+	n := &m.notes
 	if n.unwanted || len(targets.names) == 0 {
 		return
 	}
-	trial := merger{notes: notes{unwanted: true}}
+	trial := merger{notes: notes{unwanted: true}, budget: m.budget}
 	for i := range live {
 		object, ok := live[i].(map[string]any)
-		if !ok || slices.Contains(targets.indices, i) || trial.check(patch, object, at.element(i)) != nil {
+		if !ok || contains(targets.indices, i) || trial.check(patch, object, at.element(i)) != nil {
 			continue
 		}
 		if merged, _, err := trial.mergeMap(object, []*node{patch}, at.element(i)); err == nil && !diff.Same(merged, object) {
 			n.add("%s: an element of the patch that spells out its %s patches only the element with it; Kyverno 1.19 would patch every one whose conditions hold",
 				at, strings.Join(targets.names, " and "))
-			return
+			break
 		}
 	}
+	m.err = cmp.Or(m.err, trial.err)
+}
+
+// contains reports whether a number is among others, which ascend.
+func contains(ascending []int, n int) bool {
+	_, found := slices.BinarySearch(ascending, n)
+	return found
 }
 
 // added notes add anchors that do not add the same to all elements that they meet.

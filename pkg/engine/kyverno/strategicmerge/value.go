@@ -1,6 +1,7 @@
 package strategicmerge
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -46,6 +47,16 @@ func asText(v any) any {
 	return v
 }
 
-func contains(list []any, v any) bool {
+// bytesPerComparison is how much of a value is compared in a step.
+const bytesPerComparison = 16
+
+// contains reports whether a list holds a value; not if the budget does not suffice for
+// comparing it with each item.
+func (m *merger) contains(list []any, v any) bool {
+	size, err := m.budget.Measure(v)
+	if err != nil || !m.spend(len(list)*(1+size/bytesPerComparison)) {
+		m.err = cmp.Or(m.err, err)
+		return false
+	}
 	return slices.ContainsFunc(list, func(e any) bool { return diff.Same(e, v) })
 }

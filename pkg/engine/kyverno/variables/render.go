@@ -107,7 +107,7 @@ func (r *renderer) text(segments []segment, path string) (string, error) {
 		parts[i] = value
 		text, ok := value.(string)
 		if !ok {
-			data, err := json.Marshal(value)
+			data, err := r.json(value)
 			if err != nil {
 				return "", &ResolveError{Expression: s.variable.source(), Path: path, Err: err}
 			}
@@ -121,8 +121,23 @@ func (r *renderer) text(segments []segment, path string) (string, error) {
 		}
 		b.WriteString(text)
 	}
+	if err := r.scope.Interpreter().Budget().Build(b.Len()); err != nil {
+		return "", &ResolveError{Expression: segments[0].source(), Path: path, Err: err}
+	}
 	r.derive(b.String(), parts...)
 	return b.String(), nil
+}
+
+// json is a value's JSON, unless that is too long.
+func (r *renderer) json(value any) ([]byte, error) {
+	size, err := r.scope.Interpreter().Budget().Measure(value)
+	if err != nil {
+		return nil, err
+	}
+	if r.written+size > 2*maxText { // it is about the size
+		return nil, &engine.LimitError{What: "bytes of substituted text", Max: maxText}
+	}
+	return json.Marshal(value)
 }
 
 // derive marks a text as secret if it was put together from a secret.

@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestBudgetSteps(t *testing.T) {
+	b := NewBudget(t.Context())
+	if err := b.Spend(maxSteps); err != nil {
+		t.Errorf("the last step: %v", err)
+	}
+	for range 2 {
+		if err, want := b.Spend(1), "reached the limit of 50000000 steps of one rule on one object"; err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
+
+// What is spent in a share counts to the whole, but not to the share around it.
+func TestBudgetShares(t *testing.T) {
+	b, limit := NewBudget(t.Context()), LimitError{What: "steps in a part", Max: 100}
+	whole := b.Begin(limit)
+	spend := func(steps int, want string) {
+		t.Helper()
+		switch err := b.Spend(steps); {
+		case want == "" && err != nil:
+			t.Errorf("%d steps: %v", steps, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%d steps: error %v, want %s", steps, err, want)
+		}
+	}
+	spend(60, "")
+	outer := b.Begin(limit)
+	spend(100, "")
+	spend(1, "100 steps in a part")
+	b.End(outer)
+	spend(40, "")
+	spend(1, "100 steps in a part")
+	b.End(whole)
+	spend(maxSteps-202, "")
+	whole = b.Begin(limit)
+	spend(1, "steps of one rule")
+	b.End(whole)
+	spend(1, "steps of one rule")
+}
+
+// A series of small shares does not keep the clock from being looked at.
+func TestBudgetTime(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	b, looks := NewBudget(ctx), 0
+	series := func() error {
+		for range 2 * lookEvery {
+			outer := b.Begin(LimitError{What: "steps in a part", Max: 100})
+			err := b.Spend(1)
+			b.End(outer)
+			if err != nil {
+				return err
+			}
+			looks++
+		}
+		return nil
+	}
+	if err := series(); err != nil || b.deadline.IsZero() {
+		t.Fatalf("error %v, deadline %v", err, b.deadline)
+	}
+	b.Wait(func() { b.deadline = time.Now().Add(-time.Minute) })
+	var limit *LimitError
+	if err := series(); !errors.As(err, &limit) || limit.What != "seconds for one rule on one object" {
+		t.Errorf("error %v, want the limit of seconds", err)
+	}
+	cancel()
+	if err := series(); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that of the context", err)
+	}
+}
+
+func TestBudgetBytes(t *testing.T) {
+	b := NewBudget(t.Context())
+	if err := b.Write(strings.Repeat("a", maxBytes-8)); err != nil {
+		t.Error(err)
+	}
+	for range 2 {
+		if err, want := b.BuildList(1), "reached the limit of 67108864 bytes built by one rule on one object"; err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
