@@ -24,6 +24,6 @@ func Wrap(config *rest.Config, level int, known *redact.Masker) *rest.Config {
 	if err != nil {
 		return config // no client can be made of it, which says why
 	}
-	config.Wrap(transport.SameHost(origin))
+	config.Wrap(transport.Redirects{Origin: origin}.Bound)
 	return config
 }

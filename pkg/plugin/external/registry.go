@@ -2,6 +2,10 @@ package external
 
 import (
 	"context"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -9,10 +13,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
-// defaultRegistryTimeout bounds one lookup.
-const defaultRegistryTimeout = 30 * time.Second
+// The bounds of a lookup, and of each of its answers.
+const (
+	defaultRegistryTimeout = 30 * time.Second
+	maxRegistryAnswer      = 8 << 20
+)
 
 // RegistryClient looks images up. The zero value is ready; it is safe for concurrent use.
 type RegistryClient struct {
@@ -42,7 +50,8 @@ func (c *RegistryClient) Image(ctx context.Context, reference string) (engine.Im
 	if keychain == nil {
 		keychain = authn.DefaultKeychain
 	}
-	found, err := remote.Get(ref, remote.WithContext(ctx), remote.WithAuthFromKeychain(keychain), remote.WithUserAgent(c.UserAgent))
+	found, err := remote.Get(ref, remote.WithContext(ctx), remote.WithAuthFromKeychain(keychain), remote.WithUserAgent(c.UserAgent),
+		remote.WithTransport(lookups()))
 	if err != nil {
 		return engine.Image{}, err
 	}
@@ -62,4 +71,19 @@ func (c *RegistryClient) Image(ctx context.Context, reference string) (engine.Im
 	}
 	out.Config, err = image.RawConfigFile()
 	return out, err
+}
+
+// lookups is the transport of lookups. Registries keep blobs elsewhere: a read of one may be
+// redirected there, without credentials, and what comes is checked against its digest.
+func lookups() http.RoundTripper {
+	answers := transport.Bounded(transport.Limits{Bytes: maxRegistryAnswer})
+	return transport.Redirects{Elsewhere: isStorage}.Bound(answers(remote.DefaultTransport))
+}
+
+// isStorage reports whether a blob of a registry may be read at a URL: on a host with a name, over
+// https, at its usual port.
+func isStorage(r *http.Request, to *url.URL) bool {
+	_, digest, _ := strings.Cut(r.URL.Path, "/blobs/")
+	return strings.HasPrefix(digest, "sha256:") && r.URL.Scheme == "https" && to.Scheme == "https" &&
+		(to.Port() == "" || to.Port() == "443") && net.ParseIP(to.Hostname()) == nil && to.User == nil
 }

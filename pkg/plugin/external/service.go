@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
 // The bounds of a call; the size is that of Kyverno's own (maxAPICallResponseLength).
 const (
 	defaultServiceTimeout = 30 * time.Second
 	defaultMaxSize        = 2 << 20
-	maxRedirects          = 5
 	maxQuoted             = 512 // bytes of an answer that an error quotes
 )
 
@@ -61,7 +61,7 @@ func (c *ServiceClient) Fetch(ctx context.Context, r engine.RemoteRequest) ([]by
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, err
+		return nil, transport.Cause(err)
 	}
 	defer response.Body.Close() //nolint:errcheck // nothing was written
 	return c.read(response)
@@ -92,32 +92,20 @@ func newRequest(ctx context.Context, r engine.RemoteRequest) (*http.Request, err
 
 // client makes a client for one call: the certificates differ from call to call.
 func (c *ServiceClient) client(r engine.RemoteRequest) (*http.Client, error) {
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, ForceAttemptHTTP2: true}
-	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	below := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, ForceAttemptHTTP2: true}
+	below.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(r.CABundle) > 0 {
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(r.CABundle) {
 			return nil, errors.New("caBundle holds no PEM certificate")
 		}
-		transport.TLSClientConfig.RootCAs = pool
+		below.TLSClientConfig.RootCAs = pool
 	}
 	timeout := c.Timeout
 	if timeout == 0 {
 		timeout = defaultServiceTimeout
 	}
-	return &http.Client{Transport: transport, Timeout: timeout, CheckRedirect: sameHost}, nil
-}
-
-// sameHost follows redirects that stay where the policy wanted to go.
-func sameHost(next *http.Request, via []*http.Request) error {
-	first := via[0].URL
-	switch {
-	case len(via) > maxRedirects:
-		return fmt.Errorf("more than %d redirects", maxRedirects)
-	case next.URL.Host != first.Host || (first.Scheme == "https" && next.URL.Scheme != "https"):
-		return fmt.Errorf("a redirect to %s://%s is not followed", next.URL.Scheme, next.URL.Host)
-	}
-	return nil
+	return &http.Client{Transport: transport.Redirects{}.Bound(below), Timeout: timeout}, nil
 }
 
 func (c *ServiceClient) read(response *http.Response) ([]byte, error) {

@@ -8,12 +8,11 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
-const (
-	fetchTimeout = 30 * time.Second
-	maxRedirects = 5
-)
+const fetchTimeout = 30 * time.Second
 
 // fetch reads a URL with a client of its own, which knows no credentials, keeps
 // no cookies and does not leave the host that was typed.
@@ -22,7 +21,7 @@ func fetch(ctx context.Context, address string, limit int) (io.ReadCloser, error
 	if err != nil {
 		return nil, errors.New("invalid URL")
 	}
-	client := &http.Client{Timeout: fetchTimeout, CheckRedirect: sameHost}
+	client := &http.Client{Timeout: fetchTimeout, Transport: transport.Redirects{}.Bound(http.DefaultTransport)}
 	response, err := client.Do(request)
 	if err != nil {
 		var failed *url.Error
@@ -36,17 +35,6 @@ func fetch(ctx context.Context, address string, limit int) (io.ReadCloser, error
 		return nil, fmt.Errorf("the server answered %s", response.Status)
 	}
 	return &limited{ReadCloser: response.Body, limit: limit, left: limit}, nil
-}
-
-func sameHost(next *http.Request, before []*http.Request) error {
-	typed := before[0].URL
-	switch {
-	case len(before) > maxRedirects:
-		return fmt.Errorf("more than %d redirects", maxRedirects)
-	case next.URL.Host != typed.Host || (typed.Scheme == "https" && next.URL.Scheme != "https"):
-		return fmt.Errorf("it redirects to another host, which is not followed: give %s itself if you trust it", next.URL.Redacted())
-	}
-	return nil
 }
 
 // limited fails, rather than ends, where a body is larger than its limit: a

@@ -33,10 +33,10 @@ func TestURLs(t *testing.T) {
 	cases := []struct{ name, url, want string }{
 		{"a file", server.URL + "/a.yaml", server.URL + "/a.yaml:2: ConfigMap a\n"},
 		{"a redirect inside the host", server.URL + "/moved", server.URL + "/moved:2: ConfigMap a\n"},
-		{"a redirect that never ends", server.URL + "/loop", "error: " + server.URL + "/loop: more than 5 redirects\n"},
+		{"a redirect that never ends", server.URL + "/loop", "error: " + server.URL + "/loop: " + server.URL + " redirects a GET request to " + server.URL + ", which is not followed: there are more than 5 redirects in a row\n"},
 		{
 			"a redirect to another host", server.URL + "/away",
-			"error: " + server.URL + "/away: it redirects to another host, which is not followed: give " + elsewhere.URL + "/token itself if you trust it\n",
+			"error: " + server.URL + "/away: " + server.URL + " redirects a GET request to " + elsewhere.URL + ", which is not followed: requests and credentials stay with the host, port and scheme that you named; name the other one if you trust it\n",
 		},
 		{"nothing there", server.URL + "/none", "error: " + server.URL + "/none: the server answered 404 Not Found\n"},
 		{"more than the limit", server.URL + "/large", "error: " + server.URL + "/large:2049: the answer is larger than 16384 bytes\n"},

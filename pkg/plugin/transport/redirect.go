@@ -32,34 +32,40 @@ const (
 	otherHost   = "requests and credentials stay with the host, port and scheme that you named; name the other one if you trust it"
 	notARead    = "only reads are redirected"
 	badLocation = "its location is no URL"
-	tooMany     = "it is one of too many in a row"
+	tooMany     = "there are more than 5 redirects in a row"
 )
 
-// SameHost wraps a transport so that no redirect leads to another host, port or scheme,
-// and none but those of reads anywhere. Origin is the only server that may be asked at
-// all; nil allows any, as long as the client is not redirected there.
-func SameHost(origin *url.URL) func(http.RoundTripper) http.RoundTripper {
-	return func(next http.RoundTripper) http.RoundTripper { return sameHost{origin, next} }
+// Redirects says where redirects may lead: nowhere but for reads, and not to another host, port
+// or scheme.
+type Redirects struct {
+	// Origin is the only server that may be asked at all; nil allows any to which no redirect
+	// leads.
+	Origin *url.URL
+	// Elsewhere allows a read to be redirected to another server; nil allows none.
+	Elsewhere func(r *http.Request, to *url.URL) bool
 }
 
-type sameHost struct {
-	origin *url.URL
-	next   http.RoundTripper
+// Bound wraps a transport so that nothing can be redirected to where it may not lead.
+func (d Redirects) Bound(next http.RoundTripper) http.RoundTripper { return redirects{d, next} }
+
+type redirects struct {
+	Redirects
+	next http.RoundTripper
 }
 
 // RoundTrip sends the request, and returns a *RedirectError for an answer that must not
 // be followed. A request may come from a redirect that was not seen here: client-go
 // keeps answers on disk, in a cache that it shares with kubectl.
-func (t sameHost) RoundTrip(r *http.Request) (*http.Response, error) {
-	if t.origin != nil && server(t.origin) != server(r.URL) {
+func (t redirects) RoundTrip(r *http.Request) (*http.Response, error) {
+	if t.Origin != nil && server(t.Origin) != server(r.URL) {
 		closeBody(r)
-		return nil, &RedirectError{Method: r.Method, From: server(t.origin), To: server(r.URL), Reason: otherHost}
+		return nil, &RedirectError{Method: r.Method, From: server(t.Origin), To: server(r.URL), Reason: otherHost}
 	}
 	response, err := t.next.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
-	if err := refusal(r, response); err != nil {
+	if err := t.refusal(r, response); err != nil {
 		_ = response.Body.Close() // it is not read
 		return nil, err
 	}
@@ -67,10 +73,10 @@ func (t sameHost) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // WrappedRoundTripper lets client-go find the transport below.
-func (t sameHost) WrappedRoundTripper() http.RoundTripper { return t.next }
+func (t redirects) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // refusal says why an answer must not be followed; nil for one that is no redirect.
-func refusal(r *http.Request, response *http.Response) error {
+func (d Redirects) refusal(r *http.Request, response *http.Response) error {
 	location := response.Header.Get("Location")
 	if !isRedirect(response.StatusCode) || location == "" {
 		return nil
@@ -82,12 +88,13 @@ func refusal(r *http.Request, response *http.Response) error {
 		return refused
 	}
 	refused.To = server(to)
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	switch {
-	case refused.To != refused.From:
+	case refused.To != refused.From && !(reads && d.Elsewhere != nil && d.Elsewhere(r, to)):
 		refused.Reason = otherHost
-	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+	case !reads:
 		refused.Reason = notARead
-	case redirects(r) >= maxRedirects:
+	case before(r) >= maxRedirects:
 		refused.Reason = tooMany
 	default:
 		return nil
@@ -104,8 +111,8 @@ func isRedirect(status int) bool {
 	return false
 }
 
-// redirects counts the redirects that led to a request.
-func redirects(r *http.Request) int {
+// before counts the redirects that led to a request.
+func before(r *http.Request) int {
 	n := 0
 	for r.Response != nil && r.Response.Request != nil && n < maxRedirects {
 		r = r.Response.Request

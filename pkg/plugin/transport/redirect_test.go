@@ -122,7 +122,7 @@ func clientOf(t *testing.T, server *httptest.Server) *http.Client {
 	// A client certificate, and trust in any server: nothing but the transport keeps it here.
 	below := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: server.TLS.Certificates}} //nolint:gosec // see above
 	t.Cleanup(below.CloseIdleConnections)
-	return &http.Client{Transport: transport.SameHost(origin)(below)}
+	return &http.Client{Transport: transport.Redirects{Origin: origin}.Bound(below)}
 }
 
 func send(client *http.Client, r *http.Request) error {
@@ -156,8 +156,8 @@ func TestRedirectsWithinTheHost(t *testing.T) {
 		{"GET", "/0", 1, ""},
 		{"GET", "/1", 2, ""},
 		{"HEAD", "/5", 6, ""},
-		{"GET", "/6", 6, "too many in a row"},
-		{"GET", "/round", 6, "too many in a row"},
+		{"GET", "/6", 6, "more than 5 redirects in a row"},
+		{"GET", "/round", 6, "more than 5 redirects in a row"},
 		{"POST", "/1", 1, "only reads are redirected"},
 		{"PATCH", "/1", 1, "only reads are redirected"},
 		{"DELETE", "/1", 1, "only reads are redirected"},
@@ -201,7 +201,7 @@ func TestDefaultPortsAreTheSameServer(t *testing.T) {
 		return &http.Response{StatusCode: 302, Header: http.Header{"Location": {"https://example.com/x"}}, Body: http.NoBody}, nil
 	})
 	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://example.com:443/", nil)
-	response, err := transport.SameHost(origin)(next).RoundTrip(r)
+	response, err := transport.Redirects{Origin: origin}.Bound(next).RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}
