@@ -51,7 +51,15 @@ func (c *Client) served(ctx context.Context, fresh bool) (*catalog, error) {
 	}
 	groups, lists, err := c.discovery.ServerGroupsAndResources()
 	var partial *discovery.ErrGroupDiscoveryFailed
-	if err != nil && (!errors.As(err, &partial) || len(lists) == 0) {
+	if errors.As(err, &partial) {
+		for _, failed := range partial.Groups {
+			var redirect *transport.RedirectError
+			if errors.As(failed, &redirect) {
+				return nil, redirect
+			}
+		}
+	}
+	if err != nil && (partial == nil || len(lists) == 0) {
 		return nil, transport.Cause(err)
 	}
 	c.catalog = newCatalog(groups, lists)

@@ -47,6 +47,10 @@ func (f *Factory) Evaluation(ctx context.Context, args []string, request engine.
 	scope, err := f.scope(mapper, args, request)
 	if err == nil {
 		err = f.checkNamespace(ctx, mapper, scope)
+	} else if f.Client != nil {
+		if _, failed := f.Client.Served(ctx); failed != nil {
+			err = failed // the type may be there
+		}
 	}
 	if err != nil {
 		return nil, err

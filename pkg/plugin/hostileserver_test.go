@@ -1,0 +1,301 @@
+package plugin_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
+)
+
+// apiServer is an API server with one ConfigMap, which takes every patch for one that adds the
+// label a, and grants all. Hostile, if set, may answer a request in its place.
+type apiServer struct {
+	*httptest.Server
+	hostile func(w http.ResponseWriter, r *http.Request) bool
+
+	mu       sync.Mutex
+	patched  bool
+	requests []string // "GET /api", each once, in order
+}
+
+const (
+	liveConfigMap    = `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "default", "uid": "u1", "resourceVersion": "1"}, "data": {"k": "v"}}`
+	labeledConfigMap = `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "default", "uid": "u1", "resourceVersion": "2", "labels": {"a": "c-true", "e": "f"}}, "data": {"k": "v"}}`
+	defaultNamespace = `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "uid": "n1", "resourceVersion": "1"}}`
+	labelPolicy      = `{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": "p", "uid": "p1", "resourceVersion": "1"}, "spec": {"rules": [
+		{"name": "admitted", "match": {"any": [{"resources": {"kinds": ["ConfigMap"]}}]},
+			"context": [{"name": "own", "apiCall": {"urlPath": "/api/v1/namespaces/default/configmaps/c"}},
+				{"name": "may", "apiCall": {"urlPath": "/apis/authorization.k8s.io/v1/subjectaccessreviews", "method": "POST", "data": [{"key": "kind", "value": "SubjectAccessReview"}]}}],
+			"mutate": {"patchStrategicMerge": {"metadata": {"labels": {"a": "{{ own.metadata.name }}-{{ to_string(may.status.allowed) }}"}}}}},
+		{"name": "existing", "match": {"any": [{"resources": {"kinds": ["Namespace"]}}]},
+			"mutate": {"targets": [{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "c"}], "patchStrategicMerge": {"metadata": {"labels": {"e": "f"}}}}}]}}`
+)
+
+// apiAnswers are the answers of an apiServer to reads.
+func apiAnswers() map[string]string {
+	return map[string]string{
+		"/api": `{"kind": "APIVersions", "versions": ["v1"]}`,
+		"/apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "kyverno.io", "preferredVersion": {"groupVersion": "kyverno.io/v1", "version": "v1"},
+			"versions": [{"groupVersion": "kyverno.io/v1", "version": "v1"}]}]}`,
+		"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [
+			{"name": "configmaps", "namespaced": true, "kind": "ConfigMap", "verbs": ["get", "list", "patch"]},
+			{"name": "events", "namespaced": true, "kind": "Event", "verbs": ["get", "list", "create"]},
+			{"name": "namespaces", "kind": "Namespace", "verbs": ["get", "list"]}]}`,
+		"/apis/kyverno.io/v1": `{"kind": "APIResourceList", "groupVersion": "kyverno.io/v1", "resources": [{"name": "clusterpolicies", "kind": "ClusterPolicy", "verbs": ["get", "list"]}]}`,
+		"/openapi/v3":         `{"paths": {"api/v1": {"serverRelativeURL": "/openapi/v3/api/v1?hash=1"}}}`,
+		"/openapi/v3/api/v1": `{"openapi": "3.0.0", "info": {"title": "k", "version": "1"}, "paths": {}, "components": {"schemas": {"io.k8s.api.core.v1.ConfigMap": {"type": "object",
+			"x-kubernetes-group-version-kind": [{"group": "", "kind": "ConfigMap", "version": "v1"}],
+			"properties": {"data": {"type": "object", "additionalProperties": {"type": "string", "default": ""}},
+				"metadata": {"type": "object", "properties": {"name": {"type": "string"}, "labels": {"type": "object", "additionalProperties": {"type": "string", "default": ""}}}}}}}}}`,
+		"/version":                              `{"major": "1", "minor": "37", "gitVersion": "v1.37.0"}`,
+		"/api/v1/namespaces":                    `{"apiVersion": "v1", "kind": "NamespaceList", "metadata": {}, "items": [` + defaultNamespace + `]}`,
+		"/api/v1/namespaces/default":            defaultNamespace,
+		"/api/v1/namespaces/default/configmaps": `{"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {}, "items": [` + liveConfigMap + `]}`,
+		"/apis/kyverno.io/v1/clusterpolicies":   `{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicyList", "metadata": {}, "items": [` + labelPolicy + `]}`,
+	}
+}
+
+func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	if request := r.Method + " " + r.URL.Path; !slices.Contains(s.requests, request) {
+		s.requests = append(s.requests, request)
+	}
+	s.mu.Unlock()
+	if s.hostile != nil && s.hostile(w, r) {
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	body, status := s.answer(r)
+	w.WriteHeader(status)
+	fmt.Fprint(w, body)
+}
+
+func (s *apiServer) answer(r *http.Request) (body string, status int) {
+	const configMap = "/api/v1/namespaces/default/configmaps/c"
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	answer, ok := apiAnswers()[r.URL.Path]
+	switch {
+	case r.Method == http.MethodPatch && r.URL.Path == configMap:
+		s.patched = s.patched || r.URL.Query().Get("dryRun") == ""
+		return labeledConfigMap, http.StatusOK
+	case r.Method == http.MethodPost && strings.Contains(r.URL.Path, "accessreviews"):
+		return `{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "status": {"allowed": true}}`, http.StatusCreated
+	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/events"):
+		return `{"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "default"}}`, http.StatusCreated
+	case r.Method == http.MethodGet && r.URL.Path == configMap && s.patched:
+		return labeledConfigMap, http.StatusOK
+	case r.Method == http.MethodGet && r.URL.Path == configMap:
+		return liveConfigMap, http.StatusOK
+	case r.Method == http.MethodGet && ok:
+		return answer, http.StatusOK
+	}
+	return `{"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404}`, http.StatusNotFound
+}
+
+// hostileCommands are commands that send every request of the program, with the exit code of each
+// against a server that is well behaved.
+func hostileCommands() map[string]struct {
+	args []string
+	code int
+} {
+	return map[string]struct {
+		args []string
+		code int
+	}{
+		"preview":                {[]string{"preview", "-p", "POLICY"}, plugin.ExitChanges},
+		"preview of the cluster": {[]string{"preview", "--from-cluster"}, plugin.ExitChanges},
+		"explain":                {[]string{"explain", "configmap/c", "-p", "POLICY"}, plugin.ExitOK},
+		"apply-existing":         {[]string{"apply-existing", "-p", "POLICY", "--yes", "--annotate=false", "--journal", "DIR/journal"}, plugin.ExitOK},
+		"dry run":                {[]string{"apply-existing", "-p", "POLICY", "--yes", "--annotate=false", "--dry-run=server"}, plugin.ExitOK},
+		"policies":               {[]string{"policies", "--from-cluster"}, plugin.ExitOK},
+		"rbac":                   {[]string{"rbac", "-p", "POLICY", "--from-cluster", "--for=apply"}, plugin.ExitOK},
+		"completion":             {[]string{"__complete", "preview", "configmap/"}, plugin.ExitOK},
+	}
+}
+
+// serverRun is a command that was run against an apiServer.
+type serverRun struct {
+	code        int
+	out, errOut string
+	requests    []string
+}
+
+// runAgainst runs a command against a server, with a user of its kubeconfig.
+func runAgainst(t *testing.T, s *apiServer, user string, args []string) serverRun {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("KUBECACHEDIR", t.TempDir())
+	t.Setenv("HOME", dir)
+	t.Setenv("XDG_STATE_HOME", dir)
+	t.Setenv("KUBECONFIG", write(t, dir, "kubeconfig", fmt.Sprintf(
+		`{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: %t}}], users: [{name: u, user: %s}], contexts: [{name: c, context: {cluster: c, user: u}}]}`,
+		s.URL, strings.HasPrefix(s.URL, "https:"), user)))
+	policy := write(t, dir, "policy.yaml", labelPolicy)
+	args = slices.Clone(args)
+	for i := range args {
+		args[i] = strings.NewReplacer("POLICY", policy, "DIR", dir).Replace(args[i])
+	}
+	s.mu.Lock()
+	s.requests, s.patched = nil, false
+	s.mu.Unlock()
+	defer klog.CaptureState().Restore()
+	klog.SetLogger(logr.Discard()) // as Main does
+	var out, errOut bytes.Buffer
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
+	code := plugin.Run(t.Context(), plugin.NewCommand("kubectl mutate", streams), args, streams)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return serverRun{code, out.String(), errOut.String(), slices.Clone(s.requests)}
+}
+
+func TestHostileServerIsWellBehavedWithoutHostility(t *testing.T) {
+	s := &apiServer{}
+	s.Server = httptest.NewServer(s)
+	defer s.Close()
+	for name, c := range hostileCommands() {
+		got := runAgainst(t, s, "{token: hidden}", c.args)
+		if got.code != c.code {
+			t.Errorf("%s: exit code %d, want %d\n%s", name, got.code, c.code, got.errOut)
+		}
+	}
+}
+
+// TestRedirectsOfAnAPIServer redirects each request of each command to another server.
+func TestRedirectsOfAnAPIServer(t *testing.T) {
+	away, connections := connectionCounter(t)
+	target, status := "", 0
+	s := &apiServer{}
+	s.hostile = func(w http.ResponseWriter, r *http.Request) bool {
+		if target != r.Method+" "+r.URL.Path {
+			return false
+		}
+		w.Header().Set("Location", away+r.URL.Path+"?hidden")
+		w.WriteHeader(status)
+		return true
+	}
+	s.Server = httptest.NewTLSServer(s)
+	defer s.Close()
+	tried := 0
+	for name, c := range hostileCommands() {
+		target = ""
+		for _, request := range runAgainst(t, s, "{token: hidden}", c.args).requests {
+			for _, status = range []int{302, 307} {
+				target = request
+				got := runAgainst(t, s, "{token: hidden}", c.args)
+				tried++
+				text := got.out + got.errOut
+				named := strings.Contains(text, s.URL+" redirects a ") && strings.Contains(text, " to "+away+",")
+				switch {
+				case strings.Contains(text, "hidden"):
+					t.Errorf("%s, %d to %s: the query is shown\n%s", name, status, request, text)
+				case name == "completion", strings.Contains(request, "/openapi/"), strings.Contains(request, "/selfsubjectaccessreviews"):
+					// the command does without
+				case !named, got.code == c.code && !strings.HasSuffix(request, "/events"):
+					t.Errorf("%s, %d to %s: exit code %d\n%s", name, status, request, got.code, text)
+				}
+			}
+		}
+	}
+	if n := connections.Load(); n != 0 {
+		t.Errorf("%d connections to the other server", n)
+	}
+	t.Logf("%d redirects", tried)
+}
+
+// TestCredentialsStay redirects a user who logs in in each way, to each place.
+func TestCredentialsStay(t *testing.T) {
+	away, connections := connectionCounter(t)
+	location, logins := "", 0
+	s := &apiServer{}
+	s.hostile = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Header.Get("Authorization") != "" || len(r.TLS.PeerCertificates) > 0 {
+			logins++
+		}
+		if r.URL.Path != "/api/v1/namespaces/default/configmaps" {
+			return false
+		}
+		w.Header().Set("Location", location)
+		w.WriteHeader(http.StatusTemporaryRedirect)
+		return true
+	}
+	s.Server = httptest.NewUnstartedServer(s)
+	s.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
+	s.StartTLS()
+	defer s.Close()
+	certificate, key := credentialsOf(t, s)
+	script := write(t, t.TempDir(), "login", "#!/bin/sh\necho '{\"apiVersion\": \"client.authentication.k8s.io/v1\", \"kind\": \"ExecCredential\", \"status\": {\"token\": \"hidden\"}}'\n")
+	if err := os.Chmod(script, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	host := strings.TrimPrefix(away, "https://")
+	for login, user := range map[string]string{
+		"token":       "{token: hidden}",
+		"password":    "{username: me, password: hidden}",
+		"certificate": fmt.Sprintf("{client-certificate-data: %s, client-key-data: %s}", certificate, key),
+		"exec":        fmt.Sprintf("{exec: {apiVersion: client.authentication.k8s.io/v1, command: %q, interactiveMode: Never}}", script),
+		"as another":  "{token: hidden, as: admin, as-groups: [hidden], as-uid: hidden}",
+	} {
+		for _, location = range []string{
+			away, away + "/?hidden", "http://" + host, "//" + host + "/x", "https://me:hidden@" + host,
+			strings.Replace(s.URL, "https://", "http://", 1), strings.Replace(s.URL, "127.0.0.1", "localhost", 1), "https://[::1", "/api/v1/namespaces/default/configmaps",
+		} {
+			logins = 0
+			got := runAgainst(t, s, user, []string{"preview", "-p", "POLICY"})
+			if got.code != plugin.ExitNothing && got.code != plugin.ExitIncomplete || !strings.Contains(got.errOut, s.URL+" redirects a GET request") || strings.Contains(got.errOut, "hidden") {
+				t.Errorf("%s to %s: exit code %d\n%s", login, location, got.code, got.errOut)
+			}
+			if logins == 0 {
+				t.Errorf("%s: the server itself was sent no credentials", login)
+			}
+		}
+	}
+	if n := connections.Load(); n != 0 {
+		t.Errorf("%d connections to the other server", n)
+	}
+}
+
+// connectionCounter is a server that counts who connects to it.
+func connectionCounter(t *testing.T) (address string, connections *atomic.Int64) {
+	t.Helper()
+	connections = &atomic.Int64{}
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s.URL, connections
+}
+
+// credentialsOf are a certificate and its key, for a kubeconfig.
+func credentialsOf(t *testing.T, s *apiServer) (certificate, key string) {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(s.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encode := func(kind string, der []byte) string {
+		return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+	}
+	return encode("CERTIFICATE", s.Certificate().Raw), encode("PRIVATE KEY", der)
+}
