@@ -32,7 +32,7 @@ type block map[string][]any
 // NewValues returns values that give nothing yet.
 func NewValues() *Values {
 	return &Values{
-		objects: map[objectName]valuesTree{}, rules: map[ruleName]valuesTree{},
+		global: valuesTree{}, objects: map[objectName]valuesTree{}, rules: map[ruleName]valuesTree{},
 		elements: map[ruleName][]block{}, entries: map[string]*entry{},
 	}
 }
@@ -42,7 +42,7 @@ func NewValues() *Values {
 func (v *Values) Add(n policydecode.Node) {
 	f := n.Fields()
 	f.Accept("apiVersion", "kind", "metadata")
-	v.global = merged(v.global, decodeTree(f.At("globalValues")))
+	decodeOver(v.global, f.At("globalValues"))
 	for _, n := range f.At("policies").List() {
 		v.addPolicy(n)
 	}
@@ -64,13 +64,19 @@ func (v *Values) addPolicy(n policydecode.Node) {
 	for _, n := range f.At("resources").List() {
 		object := n.Fields()
 		name := objectName{policy, named(object)}
-		v.objects[name] = merged(v.objects[name], decodeTree(object.At("values")))
+		if v.objects[name] == nil {
+			v.objects[name] = valuesTree{}
+		}
+		decodeOver(v.objects[name], object.At("values"))
 		object.Done()
 	}
 	for _, n := range f.At("rules").List() {
 		rule := n.Fields()
 		name := ruleName{policy, named(rule)}
-		v.rules[name] = merged(v.rules[name], decodeTree(rule.At("values")))
+		if v.rules[name] == nil {
+			v.rules[name] = valuesTree{}
+		}
+		decodeOver(v.rules[name], rule.At("values"))
 		v.elements[name] = append(v.elements[name], decodeBlocks(rule.At("foreachValues"))...)
 		rule.Done()
 	}
@@ -85,16 +91,32 @@ func named(f *policydecode.Fields) string {
 	return name
 }
 
-// decodeTree reads values by dotted name, in the order of the names.
-func decodeTree(n policydecode.Node) valuesTree {
+// decodeOver reads values by dotted name, in the order of the names, and lays them over a tree.
+func decodeOver(tree valuesTree, n policydecode.Node) {
 	f := n.Fields()
-	var out valuesTree
 	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
 		if isName(f.At(name), name) {
-			out = merged(out, nested(split(name), f.Values[name]))
+			lay(nested(split(name), f.Values[name]), tree)
 		}
 	}
-	return out
+}
+
+// lay lays values over a tree, as Over does, but in place. It copies every mapping, so that
+// those of the tree belong to it alone.
+func lay(above, tree valuesTree) {
+	for name, value := range above {
+		mapping, isMap := value.(map[string]any)
+		if !isMap {
+			tree[name] = value
+			continue
+		}
+		below, both := tree[name].(map[string]any)
+		if !both {
+			below = make(map[string]any, len(mapping))
+			tree[name] = below
+		}
+		lay(mapping, below)
+	}
 }
 
 // maxParts is how many parts a name may have; each is a level of nesting.
@@ -192,11 +214,14 @@ func (v *Values) Element(policy, rule string, foreach, element int) map[string]a
 	case foreach >= len(blocks):
 		return nil
 	}
-	var out valuesTree
+	out := valuesTree{}
 	for _, name := range slices.Sorted(maps.Keys(blocks[foreach])) {
 		if list := blocks[foreach][name]; element < len(list) {
-			out = merged(out, nested(split(name), list[element]))
+			lay(nested(split(name), list[element]), out)
 		}
+	}
+	if len(out) == 0 {
+		return nil
 	}
 	return out
 }
