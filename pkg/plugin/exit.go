@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
+	"os"
 	"strings"
+	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
@@ -82,6 +85,20 @@ func orInterrupted(ctx context.Context, err error) error {
 		return err
 	}
 	return &ExitError{Code: ExitInterrupted, Err: &InterruptedError{}}
+}
+
+// abort ends the process in the middle of what it does, because the user stopped it.
+func abort(errOut io.Writer) {
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		fmt.Fprintf(errOut, "error: %v\n", &InterruptedError{})
+	}()
+	select {
+	case <-told:
+	case <-time.After(100 * time.Millisecond): // nobody reads it
+	}
+	os.Exit(ExitInterrupted)
 }
 
 // textOf returns the text of the error that a command ends with. A refused connection is

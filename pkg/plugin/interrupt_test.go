@@ -84,8 +84,12 @@ func serve(t *testing.T, answers map[string]string, others http.HandlerFunc) *ht
 func useServer(t *testing.T, server *httptest.Server) {
 	t.Helper()
 	t.Setenv("KUBECACHEDIR", t.TempDir())
-	t.Setenv("KUBECONFIG", write(t, t.TempDir(), "kubeconfig", fmt.Sprintf(
-		`{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c}}]}`, server.URL)))
+	t.Setenv("KUBECONFIG", write(t, t.TempDir(), "kubeconfig", kubeconfigFor(server)))
+}
+
+func kubeconfigFor(server *httptest.Server) string {
+	return fmt.Sprintf(
+		`{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c}}]}`, server.URL)
 }
 
 // onWrite is called for each write.

@@ -1,7 +1,6 @@
 package plugin_test
 
 import (
-	"context"
 	"os"
 	"testing"
 
@@ -15,7 +14,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"kubectl-mutate": func() {
 			streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-			os.Exit(plugin.Main(context.Background(), os.Args, streams))
+			os.Exit(plugin.Main(os.Args, streams))
 		},
 	})
 }

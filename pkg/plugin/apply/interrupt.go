@@ -4,15 +4,15 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/interrupt"
 )
 
 // untilSecondInterrupt returns a context for requests in flight. An interrupt cancels
 // ctx, and only a second one the returned context. Call end when nothing is in flight.
 func untilSecondInterrupt(ctx context.Context, errOut io.Writer) (hard context.Context, end func()) {
+	second, release := interrupt.Hold(ctx)
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		select {
@@ -20,9 +20,6 @@ func untilSecondInterrupt(ctx context.Context, errOut io.Writer) (hard context.C
 			return
 		case <-ctx.Done():
 		}
-		second := make(chan os.Signal, 1)
-		signal.Notify(second, os.Interrupt, syscall.SIGTERM)
-		defer signal.Stop(second)
 		fmt.Fprintln(errOut, "Interrupted: waiting for the requests in flight. Interrupt again to stop at once.")
 		select {
 		case <-hard.Done():
@@ -30,7 +27,10 @@ func untilSecondInterrupt(ctx context.Context, errOut io.Writer) (hard context.C
 			cancel()
 		}
 	}()
-	return hard, cancel
+	return hard, func() {
+		cancel()
+		release()
+	}
 }
 
 // sleep returns early with the context's error if that ends.
