@@ -24,6 +24,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/interrupt"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
@@ -32,6 +33,7 @@ import (
 // Main runs the program for the process's arguments, the program's own name
 // first, and returns its exit code. A signal ends the process if the program does not end soon.
 func Main(argv []string, streams genericiooptions.IOStreams) int {
+	memory.SetLimit()
 	ctx, stop := interrupt.Context(context.Background(), func() { abort(streams.ErrOut) })
 	defer stop()
 	klog.SetLogger(logr.Discard()) // until -v asks for it: client-go also logs the errors that it returns

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 )
 
 // value is one decoded document.
@@ -29,11 +30,10 @@ func (i implied) complete(object map[string]any) {
 	}
 }
 
-// objects yields the objects of a part. aliases is what YAML aliases may still
-// expand to in the whole file.
-func (p part) objects(path string, aliases *int) iter.Seq2[engine.Document, error] {
+// objects yields the objects of a part.
+func (p part) objects(path string, bounds *bounds) iter.Seq2[engine.Document, error] {
 	return func(yield func(engine.Document, error) bool) {
-		values, err := p.decode(aliases)
+		values, err := p.decode(bounds)
 		if err != nil {
 			yield(engine.Document{}, at(path, err))
 			return
@@ -50,20 +50,29 @@ func (p part) objects(path string, aliases *int) iter.Seq2[engine.Document, erro
 	}
 }
 
-func (p part) decode(aliases *int) ([]value, error) {
-	if !looksLikeJSON(p.text) {
-		return decodeYAML(p, aliases)
+// bounds are what may still be read.
+type bounds struct {
+	*memory.Budget     // of the run
+	aliases        int // what YAML aliases may still expand to in the file
+}
+
+func (p part) decode(bounds *bounds) ([]value, error) {
+	if err := bounds.Spend(memory.Nodes(p.text), len(p.text)); err != nil {
+		return nil, &Error{Line: p.line, Err: err}
 	}
-	values, jsonErr := decodeJSON(p)
+	if !looksLikeJSON(p.text) {
+		return decodeYAML(p, bounds)
+	}
+	values, jsonErr := decodeJSON(p, bounds)
 	if jsonErr == nil {
 		return values, nil
 	}
 	var twice *duplicateError
-	if errors.As(jsonErr, &twice) {
+	if errors.As(jsonErr, &twice) || errors.Is(jsonErr, memory.ErrTooManyNodes) {
 		return nil, jsonErr
 	}
 	// YAML's flow style may look like JSON and allow more, such as comments.
-	values, err := decodeYAML(p, aliases)
+	values, err := decodeYAML(p, bounds)
 	if err != nil {
 		return nil, jsonErr
 	}

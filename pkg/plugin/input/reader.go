@@ -9,10 +9,11 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 )
 
-// defaultMaxDocument is the default of Reader.MaxDocument: room for a `List` of some ten
-// thousand objects.
+// defaultMaxDocument is the default of Reader.MaxDocument: room for a `List` of some
+// twenty thousand objects.
 const defaultMaxDocument = 64 << 20
 
 // Reader reads manifests. It remembers that standard input was read, so that
@@ -20,6 +21,8 @@ const defaultMaxDocument = 64 << 20
 type Reader struct {
 	Stdin       io.Reader // what "-" stands for; nil where there is none
 	MaxDocument int       // bytes of one document; 0 stands for 64 MiB
+	// Budget is what all that is read may become in memory. Readers of one run may share it.
+	Budget memory.Budget
 
 	stdinRead bool
 }
@@ -48,7 +51,7 @@ type Files struct {
 //
 // An error concerns one document or one path and is an *Error; reading goes on
 // behind it for as long as the caller does. Only a cancelled context ends it,
-// with the context's error as the last one.
+// with the context's error as the last one, and an exceeded Budget.
 func (r *Reader) Read(ctx context.Context, input Files) iter.Seq2[engine.Document, error] {
 	return func(yield func(engine.Document, error) bool) {
 		// goOn reports whether to read on after err.
@@ -114,7 +117,7 @@ type stream struct {
 
 func (r *Reader) readStream(ctx context.Context, content stream, input Files, yield func(engine.Document, error) bool) error {
 	documents := newSplitter(content, r.maxDocument())
-	aliases := aliasBudget
+	bounds := &bounds{Budget: &r.Budget, aliases: aliasBudget}
 	for {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -127,8 +130,8 @@ func (r *Reader) readStream(ctx context.Context, content stream, input Files, yi
 			return at(content.name, err)
 		}
 		part.implied = implied{input.APIVersion, input.Kind}
-		for d, err := range part.objects(content.name, &aliases) {
-			if !yield(d, err) {
+		for d, err := range part.objects(content.name, bounds) {
+			if !yield(d, err) || errors.Is(err, memory.ErrTooLarge) {
 				return errStopped
 			}
 		}

@@ -14,6 +14,8 @@ import (
 
 	yamlv3 "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 )
 
 // aliasBudget is how much text and structure the aliases of one file may
@@ -35,8 +37,31 @@ func (e *duplicateError) Error() string { return fmt.Sprintf("duplicate key %q",
 
 // decodeYAML decodes one YAML document as kubectl does (YAML 1.1 booleans,
 // keys as strings), but node by node: this gives every error its line, refuses
-// duplicate keys and counts what aliases expand to before it is built.
-func decodeYAML(p part, aliases *int) ([]value, error) {
+// duplicate keys and counts what aliases expand to before it is built. The elements of a list
+// are decoded one by one if they can be, because nodes take many times the memory of values.
+func decodeYAML(p part, bounds *bounds) ([]value, error) {
+	list, isList := cutList(p)
+	if !isList {
+		return decodeNodes(p, 0, bounds)
+	}
+	aliases := bounds.aliases
+	v, err := list.decode(bounds)
+	if err == nil {
+		return []value{v}, nil
+	}
+	bounds.aliases = aliases
+	values, wholeErr := decodeNodes(p, 0, bounds)
+	if errors.Is(wholeErr, memory.ErrTooManyNodes) {
+		return nil, err
+	}
+	return values, wholeErr
+}
+
+// decodeNodes decodes the text of a part whose values are at a depth of the document.
+func decodeNodes(p part, depth int, bounds *bounds) ([]value, error) {
+	if err := bounds.CheckNodes(memory.Nodes(p.text)); err != nil {
+		return nil, &Error{Line: p.line, Err: err}
+	}
 	// The parser calls its first line 0 and leaves line 0 out of its errors; a
 	// blank line before the text makes its lines count from 1.
 	decoder := yamlv3.NewDecoder(io.MultiReader(strings.NewReader("\n"), bytes.NewReader(p.text)))
@@ -54,8 +79,8 @@ func decodeYAML(p part, aliases *int) ([]value, error) {
 			continue
 		}
 		root := document.Content[0]
-		c := converter{first: p.line, aliases: aliases}
-		content, err := c.convert(root, 0)
+		c := converter{first: p.line, bounds: bounds}
+		content, err := c.convert(root, depth)
 		if err != nil {
 			return nil, err
 		}
@@ -65,9 +90,9 @@ func decodeYAML(p part, aliases *int) ([]value, error) {
 
 // converter turns the nodes of one document into values.
 type converter struct {
-	first   int  // line of the file at which the document begins
-	aliases *int // what may still be expanded
-	inAlias int  // how many aliases lead to the current node
+	first   int // line of the file at which the document begins
+	bounds  *bounds
+	inAlias int // how many aliases lead to the current node
 }
 
 func (c *converter) line(n *yamlv3.Node) int { return c.first + max(n.Line-1, 1) - 1 }
@@ -76,22 +101,24 @@ func (c *converter) errorf(n *yamlv3.Node, format string, args ...any) error {
 	return &Error{Line: c.line(n), Err: fmt.Errorf(format, args...)}
 }
 
-// itemLines notes where the elements of a list stand.
+// itemLines notes where the elements of a list stand: of a sequence, or of the "items" of
+// a mapping.
 func (c *converter) itemLines(root *yamlv3.Node) []int {
-	if root.Kind != yamlv3.MappingNode {
-		return nil
-	}
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		if root.Content[i].Value != "items" {
-			continue
+	if root.Kind == yamlv3.MappingNode {
+		i := 0
+		for i+1 < len(root.Content) && root.Content[i].Value != "items" {
+			i += 2
 		}
-		var lines []int
-		for _, item := range root.Content[i+1].Content {
-			lines = append(lines, c.line(item))
+		if i+1 >= len(root.Content) {
+			return nil
 		}
-		return lines
+		root = root.Content[i+1]
 	}
-	return nil
+	var lines []int
+	for _, item := range root.Content {
+		lines = append(lines, c.line(item))
+	}
+	return lines
 }
 
 func (c *converter) convert(n *yamlv3.Node, depth int) (any, error) {
@@ -99,8 +126,11 @@ func (c *converter) convert(n *yamlv3.Node, depth int) (any, error) {
 		return nil, &Error{Line: c.line(n), Err: errTooDeep}
 	}
 	if c.inAlias > 0 {
-		if *c.aliases -= nodeCost + len(n.Value); *c.aliases < 0 {
+		if c.bounds.aliases -= nodeCost + len(n.Value); c.bounds.aliases < 0 {
 			return nil, c.errorf(n, "aliases expand to more than %d bytes", aliasBudget)
+		}
+		if err := c.bounds.Spend(1, 0); err != nil {
+			return nil, &Error{Line: c.line(n), Err: err}
 		}
 	}
 	switch n.Kind {

@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
@@ -164,6 +165,9 @@ func (p *parser) parse(in io.Reader) (*Journal, error) {
 		case err != nil:
 			return nil, &Error{Path: p.Path, Err: err}
 		}
+		if err := p.Spend(memory.Nodes(line), len(line)); err != nil {
+			return nil, &DamagedError{Path: p.Path, Line: number, Err: err}
+		}
 		if err := p.line(line); err != nil {
 			if _, end := lines.Peek(1); number > 1 && errors.Is(end, io.EOF) && isTorn(err) {
 				p.Torn = true // a crash of the machine may leave rubbish up to the end
@@ -201,6 +205,7 @@ func isTorn(err error) bool {
 // parser builds a journal record by record.
 type parser struct {
 	Journal
+	memory.Budget
 	brief bool // leave out the contents
 	seen  map[engine.ObjectKey]bool
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
@@ -154,6 +155,9 @@ func (p *Plan) text(m *redact.Masker) ([]byte, error) {
 // Load reads a plan. The error is a *FileError.
 func Load(path string) (*Plan, error) {
 	text, err := readBounded(path)
+	if err == nil {
+		err = new(memory.Budget).Spend(memory.Nodes(text), len(text))
+	}
 	if err != nil {
 		return nil, &FileError{Path: path, Err: err}
 	}

@@ -1,0 +1,124 @@
+package input
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
+)
+
+// list is the text of a YAML document whose top-level "items" is a list.
+type list struct {
+	rest     part   // the document, with the placeholder for its elements
+	elements []part // each is a sequence of one element
+}
+
+// placeholder stands for the elements in the rest of a list.
+const placeholder = "elements-that-are-read-one-by-one"
+
+// blockStart matches the start of a document whose first line is a key: a mapping in block style.
+var blockStart = regexp.MustCompile(`\A(?:[ \t]*(?:#.*)?\r?\n)*[A-Za-z]+:(?:[ \t\r\n]|$)`)
+
+// itemsKey is the line in front of the elements.
+var itemsKey = []byte("items:\n")
+
+// cutList cuts a document in block style, as kubectl prints it, at the elements of its list. It
+// looks at indentation alone; decode finds out whether the text means what it looks like.
+func cutList(p part) (list, bool) {
+	start := findLine(p.text, itemsKey)
+	if start < 0 || !blockStart.Match(p.text) || bytes.Contains(p.text, []byte(placeholder)) {
+		return list{}, false
+	}
+	end := start + len(itemsKey)
+	elements, size := cutElements(part{text: p.text[end:], line: p.line + bytes.Count(p.text[:end], []byte("\n"))})
+	text := slices.Concat(p.text[:start], []byte("items: "+placeholder+"\n"), p.text[end+size:])
+	return list{rest: part{text: text, line: p.line}, elements: elements}, len(elements) > 0
+}
+
+// findLine returns where a line starts in a text; -1 if it is not there.
+func findLine(text, line []byte) int {
+	if bytes.HasPrefix(text, line) {
+		return 0
+	}
+	at := bytes.Index(text, slices.Concat([]byte("\n"), line))
+	if at < 0 {
+		return -1
+	}
+	return at + 1
+}
+
+// cutElements cuts the sequence at the start of a text into its elements, and returns how many
+// bytes they take. Lines that are indented deeper belong to an element, and so do comments.
+func cutElements(p part) (elements []part, size int) {
+	indent, start, line := -1, 0, p.line
+	for text := range bytes.Lines(p.text) {
+		content := bytes.TrimLeft(text, " ")
+		column := len(text) - len(content)
+		starts := len(content) > 0 && content[0] == '-' && (len(content) == 1 || bytes.IndexByte([]byte(" \t\r\n"), content[1]) >= 0)
+		switch {
+		case starts && (indent < 0 || column == indent):
+			if indent >= 0 {
+				elements[len(elements)-1].text = p.text[start:size]
+			}
+			indent, start = column, size
+			elements = append(elements, part{line: line})
+		case len(content) == 0 || bytes.IndexByte([]byte("#\r\n"), content[0]) >= 0:
+		case indent < 0 || column <= indent:
+			return closed(elements, p.text[start:size]), size
+		}
+		size += len(text)
+		line++
+	}
+	return closed(elements, p.text[start:size]), size
+}
+
+// closed gives the last element its text.
+func closed(elements []part, text []byte) []part {
+	if len(elements) > 0 {
+		elements[len(elements)-1].text = text
+	}
+	return elements
+}
+
+// decode decodes the elements one by one: the nodes of a text take many times the memory of its
+// values. The error is for a document that has to be decoded as a whole: for example, an
+// element has an alias for something in another one, or is only a part of a text in quotes. A
+// text that is cut inside of quotes or brackets is never valid before the cut.
+func (l list) decode(bounds *bounds) (value, error) {
+	whole, err := single(l.rest, 0, bounds)
+	if err != nil {
+		return value{}, err
+	}
+	object, isMap := whole.content.(map[string]any)
+	if !isMap || object["items"] != placeholder {
+		return value{}, &Error{Line: l.rest.line, Err: memory.ErrTooManyNodes}
+	}
+	items := make([]any, len(l.elements))
+	whole.items = make([]int, len(l.elements))
+	for i, text := range l.elements {
+		element, err := single(text, 1, bounds)
+		if err != nil {
+			return value{}, err
+		}
+		sequence, isList := element.content.([]any)
+		if !isList || len(sequence) != 1 {
+			return value{}, &Error{Line: text.line, Err: memory.ErrTooManyNodes}
+		}
+		items[i], whole.items[i] = sequence[0], element.items[0]
+	}
+	object["items"] = items
+	return whole, nil
+}
+
+// single decodes the only value of a text.
+func single(p part, depth int, bounds *bounds) (value, error) {
+	values, err := decodeNodes(p, depth, bounds)
+	switch {
+	case err != nil:
+		return value{}, err
+	case len(values) != 1:
+		return value{}, &Error{Line: p.line, Err: memory.ErrTooManyNodes}
+	}
+	return values[0], nil
+}
