@@ -61,7 +61,8 @@ type Step struct {
 	// again (it reads a clock, appends at an index, ...); empty where nothing is
 	// known against it.
 	NotIdempotent string
-	// After is the object after the rule; set only when Outcome is Changed.
+	// After is the object after the rule, where a dialect reports that Outcome is Changed. The
+	// engine keeps Fields in its place.
 	After *unstructured.Unstructured
 	// Fields is what the rule changed, computed by the engine like Change.Fields.
 	Fields   []FieldChange

@@ -77,7 +77,7 @@ func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
 	if Shared(a, b) {
 		return
 	}
-	for _, name := range names(a, b) {
+	for _, name := range unlike(a, b) {
 		x, inA := a[name]
 		y, inB := b[name]
 		of := t.field(name)
@@ -100,6 +100,24 @@ func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
 			c.values(q, x, y, of)
 		}
 	}
+}
+
+// unlike is the sorted union of the keys, but for those whose values are one and the same,
+// which are most.
+func unlike(a, b map[string]any) []string {
+	var out []string
+	for k, x := range a {
+		if y, ok := b[k]; !ok || !Shared(x, y) && !scalarsEqual(x, y, Type{}) {
+			out = append(out, k)
+		}
+	}
+	for k := range b {
+		if _, ok := a[k]; !ok {
+			out = append(out, k)
+		}
+	}
+	sort.Strings(out)
+	return out
 }
 
 // names is the sorted union of the keys.

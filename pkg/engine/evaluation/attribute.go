@@ -13,40 +13,22 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// change turns what was recorded into a Change: it compares neighbouring
-// states, so that each field has the rule that wrote it last, and a rule that
-// wrote what the server reads as the same is reported as having changed nothing.
+// change turns what was recorded into a Change, in which each field has the rule that wrote
+// it last.
 func (e *Evaluation) change(ctx context.Context, t engine.Target, scoped bool, rec *recorder) (*engine.Change, error) {
 	c := &engine.Change{
 		Subject: t.Key, Before: t.Object, After: t.Object, Target: t, Scoped: scoped,
 		Steps: rec.steps, NotMatched: rec.notMatched,
 	}
-	typ := func() diff.Type { return e.types.of(ctx, e.world.Reader, t.Object.GroupVersionKind()) }
-	var writes []write
-	after := t.Object
-	for i := range c.Steps {
-		s := &c.Steps[i]
-		if s.Outcome != engine.Changed {
-			continue
-		}
-		fields := diff.Compare(after.Object, s.After.Object, typ())
-		after = s.After
-		if len(fields) == 0 {
-			s.Outcome, s.After = engine.Unchanged, nil
-			continue
-		}
-		s.Fields = fields
-		writes = append(writes, write{rule: s.Rule, fields: fields})
-	}
-	if len(writes) == 0 {
+	if len(rec.writes) == 0 {
 		return c, ctx.Err()
 	}
-	fields := writes[0].fields
-	if len(writes) > 1 {
-		fields = diff.Compare(t.Object.Object, after.Object, typ())
+	fields := rec.writes[0].fields
+	if len(rec.writes) > 1 {
+		fields = diff.Compare(t.Object.Object, rec.state.Object, rec.typ())
 	}
 	if len(fields) > 0 {
-		c.After, c.Fields = after, attribute(fields, writes)
+		c.After, c.Fields = rec.state, attribute(fields, rec.writes)
 	}
 	return c, ctx.Err()
 }
@@ -59,56 +41,94 @@ type write struct {
 
 // attribute gives each field its last writer.
 func attribute(fields []engine.FieldChange, writes []write) []engine.FieldChange {
+	w := newWriters(writes)
 	out := make([]engine.FieldChange, 0, len(fields))
 	for _, f := range fields {
-		out = appendAttributed(out, f, writes)
+		out = w.append(out, f)
 	}
 	return out
 }
 
-// appendAttributed takes an added map apart when several rules filled it, so
-// that each of its fields has the rule that wrote it.
-func appendAttributed(out []engine.FieldChange, f engine.FieldChange, writes []write) []engine.FieldChange {
+// writers finds what wrote a field, however many rules there are.
+type writers struct {
+	writes []write
+	at     map[string]span // by a path that was written
+	below  map[string]span // by a path that leads to one
+}
+
+// span is the first and the last of some writes.
+type span struct{ first, last int }
+
+func newWriters(writes []write) writers {
+	w := writers{writes: writes, at: map[string]span{}, below: map[string]span{}}
+	for i := range writes {
+		for _, f := range writes[i].fields {
+			prefixes := prefixesOf(f.Path)
+			for _, prefix := range prefixes[:len(prefixes)-1] {
+				add(w.below, prefix, i)
+			}
+			add(w.at, prefixes[len(prefixes)-1], i)
+		}
+	}
+	return w
+}
+
+func add(index map[string]span, path string, write int) {
+	known, ok := index[path]
+	if !ok {
+		known.first = write
+	}
+	known.last = write
+	index[path] = known
+}
+
+// prefixesOf are the texts of all paths that lead to a path, and of itself, from none.
+func prefixesOf(p fieldpath.Path) []string {
+	out := make([]string, 0, len(p)+1)
+	text := ""
+	out = append(out, text)
+	for _, element := range p {
+		text += "\x00" + element.String()
+		out = append(out, text)
+	}
+	return out
+}
+
+// touching returns the first and the last write of the path, a part of it, or a parent of it.
+func (w writers) touching(p fieldpath.Path) (s span, found bool) {
+	prefixes := prefixesOf(p)
+	join := func(index map[string]span, path string) {
+		if one, ok := index[path]; ok && found {
+			s.first, s.last = min(s.first, one.first), max(s.last, one.last)
+		} else if ok {
+			s, found = one, true
+		}
+	}
+	for _, prefix := range prefixes {
+		join(w.at, prefix)
+	}
+	join(w.below, prefixes[len(prefixes)-1])
+	return s, found
+}
+
+// append takes an added map apart when several rules filled it, so that each of its
+// fields has the rule that wrote it. Paths with an index may have shifted between two
+// rules; then no write is found, and the last rule that changed anything is named.
+func (w writers) append(out []engine.FieldChange, f engine.FieldChange) []engine.FieldChange {
+	s, found := w.touching(f.Path)
+	if !found {
+		s = span{len(w.writes) - 1, len(w.writes) - 1}
+	}
 	added, isMap := f.To.(map[string]any)
-	if f.Kind != engine.Added || !isMap || len(added) == 0 || !sharedBySeveral(f.Path, writes) {
-		f.Rule = lastWriter(f.Path, writes)
+	if f.Kind != engine.Added || !isMap || len(added) == 0 || s.first == s.last {
+		f.Rule = w.writes[s.last].rule
 		return append(out, f)
 	}
 	for _, name := range slices.Sorted(maps.Keys(added)) {
 		path := append(slices.Clone(f.Path), fieldpath.PathElement{FieldName: &name})
-		out = appendAttributed(out, engine.FieldChange{Path: path, Kind: f.Kind, To: added[name]}, writes)
+		out = w.append(out, engine.FieldChange{Path: path, Kind: f.Kind, To: added[name]})
 	}
 	return out
-}
-
-func sharedBySeveral(p fieldpath.Path, writes []write) bool {
-	n := 0
-	for _, w := range writes {
-		if w.touches(p) {
-			n++
-		}
-	}
-	return n > 1
-}
-
-// touches reports whether the rule wrote the path, a part of it, or a parent of it.
-func (w write) touches(p fieldpath.Path) bool {
-	return slices.ContainsFunc(w.fields, func(f engine.FieldChange) bool {
-		n := min(len(p), len(f.Path))
-		return p[:n].Equals(f.Path[:n])
-	})
-}
-
-// lastWriter is the last rule that touched the path. Paths with an index may
-// have shifted between two rules; then no write is found, and the last rule that
-// changed anything is named.
-func lastWriter(p fieldpath.Path, writes []write) engine.RuleRef {
-	for _, w := range slices.Backward(writes) {
-		if w.touches(p) {
-			return w.rule
-		}
-	}
-	return writes[len(writes)-1].rule
 }
 
 // typeCache holds how the server reads each kind.

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // Options tune a run. The zero value is ready for use.
@@ -128,7 +129,9 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 // Evaluate returns what would become of one object: by its own rules, if it is in
 // the user's scope, and by the Effects that name it.
 func (e *Evaluation) Evaluate(ctx context.Context, t engine.Target, scoped bool) (*engine.Change, error) {
-	rec := &recorder{reasons: e.options.Reasons}
+	rec := &recorder{reasons: e.options.Reasons, state: t.Object, typ: func() diff.Type {
+		return e.types.of(ctx, e.world.Reader, t.Object.GroupVersionKind())
+	}}
 	object := t.Object
 	var err error
 	if scoped {
@@ -206,6 +209,11 @@ type recorder struct {
 	reasons    bool
 	steps      []engine.Step
 	notMatched []engine.RuleRef
+	// state is the object after the last step, and writes is what each step wrote. Steps do not
+	// keep their own states, which would be as many objects as there are rules.
+	state  *unstructured.Unstructured
+	typ    func() diff.Type // nil for steps that change nothing
+	writes []write
 }
 
 // Wants reports whether reasons for an outcome are kept: without Reasons, none of
@@ -220,7 +228,22 @@ func (r *recorder) Step(s engine.Step) {
 		r.notMatched = append(r.notMatched, s.Rule)
 		return
 	}
+	if s.Outcome == engine.Changed && r.typ != nil {
+		r.note(&s)
+	}
 	r.steps = append(r.steps, s)
+}
+
+// note compares the object after a step with the one before it, so that a rule that wrote what
+// the server reads as the same is reported as having changed nothing.
+func (r *recorder) note(s *engine.Step) {
+	s.Fields = diff.Compare(r.state.Object, s.After.Object, r.typ())
+	r.state, s.After = s.After, nil
+	if len(s.Fields) == 0 {
+		s.Outcome = engine.Unchanged
+		return
+	}
+	r.writes = append(r.writes, write{rule: s.Rule, fields: s.Fields})
 }
 
 // isUnreadable reports whether an error is about a part of a listing only, and

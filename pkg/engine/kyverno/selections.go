@@ -9,43 +9,46 @@ import (
 // kindIndex finds the rules that may match a kind without asking each of them.
 type kindIndex struct {
 	byKind map[string]ruleSet // for each kind that some rule names plainly
-	others ruleSet            // the rules that may match any other kind
+	others ruleSet            // the rules that name a kind with wildcards
 }
 
 type ruleSet map[*rule]bool
 
-func (s ruleSet) has(r *rule) bool { return s[r] }
+// candidates are the rules that may match one kind.
+type candidates struct {
+	kind          string
+	plain, others ruleSet
+}
+
+func (c candidates) has(r *rule) bool {
+	return c.plain[r] || c.others[r] && r.match.MayBe(c.kind)
+}
 
 func newKindIndex(policies []*policy) kindIndex {
 	x := kindIndex{byKind: map[string]ruleSet{}, others: ruleSet{}}
-	var all []*rule
 	for _, p := range policies {
-		all = append(all, p.rules...)
-	}
-	for _, r := range all {
-		for _, kind := range r.match.Kinds() {
-			if kind.Plain() {
-				x.byKind[kind.Kind] = ruleSet{}
-			} else {
-				x.others[r] = true
-			}
-		}
-	}
-	for kind, set := range x.byKind {
-		for _, r := range all {
-			if r.match.MayBe(kind) {
-				set[r] = true
-			}
+		for _, r := range p.rules {
+			x.add(r)
 		}
 	}
 	return x
 }
 
-func (x kindIndex) rules(kind string) ruleSet {
-	if set, ok := x.byKind[kind]; ok {
-		return set
+func (x kindIndex) add(r *rule) {
+	for _, kind := range r.match.Kinds() {
+		switch {
+		case !kind.Plain():
+			x.others[r] = true
+		case x.byKind[kind.Kind] == nil:
+			x.byKind[kind.Kind] = ruleSet{r: true}
+		default:
+			x.byKind[kind.Kind][r] = true
+		}
 	}
-	return x.others
+}
+
+func (x kindIndex) rules(kind string) candidates {
+	return candidates{kind, x.byKind[kind], x.others}
 }
 
 // selections returns what the rules match, without duplicates. Kinds come from the

@@ -1,6 +1,7 @@
 package impact
 
 import (
+	"maps"
 	"slices"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -10,58 +11,86 @@ import (
 
 // overwritten returns which rules fight over a field: one writes it, another gives it
 // another value or removes it, and the first would write it again. Rules that
-// build on each other's results do not.
+// build on each other's results do not. Of several that write a field, each is held against
+// those before it, the nearest first, until it fights one.
 func (r *repeat) overwritten(c *engine.Change) []engine.Impact {
 	var out []engine.Impact
 	reported := map[[2]engine.RuleRef]bool{}
+	wrote := newWriters()
 	for j := range c.Steps {
-		second := &c.Steps[j]
-		for i := range c.Steps[:j] {
-			first := &c.Steps[i]
-			pair := [2]engine.RuleRef{first.Rule, second.Rule}
-			if first.Rule == second.Rule || reported[pair] {
+		fights := map[int][]fieldpath.Path{} // by the step that wrote before
+		for _, f := range c.Steps[j].Fields {
+			if f.Kind != engine.Replaced && f.Kind != engine.Removed {
 				continue
 			}
-			fields := slices.DeleteFunc(undone(first.Fields, second.Fields), func(p fieldpath.Path) bool {
-				return !r.writes(first.Rule, placeOf(p))
-			})
-			if len(fields) == 0 {
-				continue
+			for _, i := range wrote.before(f.Path) {
+				if c.Steps[i].Rule != c.Steps[j].Rule && r.writes(c.Steps[i].Rule, placeOf(f.Path)) {
+					fights[i] = append(fights[i], f.Path)
+					break
+				}
 			}
-			reported[pair] = true
-			out = append(out, engine.Impact{
-				Code: engine.ImpactOverwritten, Fields: fields,
-				Text:   second.Rule.String() + " overwrites what " + first.Rule.String() + " wrote: " + names(fields),
-				Advice: "let one of the two leave the field alone",
-			})
+		}
+		for _, i := range slices.Sorted(maps.Keys(fights)) {
+			first, second := c.Steps[i].Rule, c.Steps[j].Rule
+			if pair := [2]engine.RuleRef{first, second}; !reported[pair] {
+				reported[pair] = true
+				out = append(out, engine.Impact{
+					Code: engine.ImpactOverwritten, Fields: fights[i],
+					Text:   second.String() + " overwrites what " + first.String() + " wrote: " + names(fights[i]),
+					Advice: "let one of the two leave the field alone",
+				})
+			}
+		}
+		for _, f := range c.Steps[j].Fields {
+			if f.Kind == engine.Added || f.Kind == engine.Replaced {
+				wrote.add(f.Path, j)
+			}
 		}
 	}
 	return out
+}
+
+// maxWriters is how many of the writers of a path are known, the last ones.
+const maxWriters = 8
+
+// writers are the steps that set a value, by the text of its path, and by that of each path
+// that leads to it.
+type writers struct{ at, below map[string][]int }
+
+func newWriters() writers { return writers{at: map[string][]int{}, below: map[string][]int{}} }
+
+func (w writers) add(p fieldpath.Path, step int) {
+	for n := range p {
+		note(w.below, p[:n].String(), step)
+	}
+	note(w.at, p.String(), step)
+}
+
+func note(index map[string][]int, path string, step int) {
+	steps := index[path]
+	if n := len(steps); n > 0 && steps[n-1] == step {
+		return
+	}
+	if steps = append(steps, step); len(steps) > maxWriters {
+		steps = steps[1:]
+	}
+	index[path] = steps
+}
+
+// before returns the steps that set what is at a path, or leads to it, or lies below it, the
+// last one first.
+func (w writers) before(p fieldpath.Path) []int {
+	steps := slices.Clone(w.below[p.String()])
+	for n := range len(p) + 1 {
+		steps = append(steps, w.at[p[:n].String()]...)
+	}
+	slices.Sort(steps)
+	steps = slices.Compact(steps)
+	slices.Reverse(steps)
+	return steps
 }
 
 // writes reports whether a rule writes to a place, or below or above it, once more.
 func (r *repeat) writes(rule engine.RuleRef, p place) bool {
 	return slices.ContainsFunc(r.wrote[rule], p.meets)
-}
-
-// undone returns the fields of the second list that give another value to, or remove,
-// what the first list wrote. What is only added to is not undone.
-func undone(first, second []engine.FieldChange) []fieldpath.Path {
-	var out []fieldpath.Path
-	for _, f := range second {
-		if f.Kind != engine.Replaced && f.Kind != engine.Removed {
-			continue
-		}
-		if slices.ContainsFunc(first, func(written engine.FieldChange) bool { return sets(written, f.Path) }) {
-			out = append(out, f.Path)
-		}
-	}
-	return out
-}
-
-// sets reports whether a field got a value that is at a path, or leads to it, or lies
-// below it.
-func sets(f engine.FieldChange, p fieldpath.Path) bool {
-	n := min(len(f.Path), len(p))
-	return (f.Kind == engine.Added || f.Kind == engine.Replaced) && f.Path[:n].Equals(p[:n])
 }
