@@ -36,7 +36,7 @@ const secret = "correct-horse-battery"
 // hostileParts are what acts on a terminal, a CI runner or a parser.
 var hostileParts = []string{
 	"\x1b[2J", "\x1b]0;title\x07", "\r", "\n", "\n::error::", "##[error]", "\u202e", "\u200b", "\u2028", "\x85", "\x7f", "\x00", "\xff", "\ufeff",
-	"::warning::", "<script>", "]]>", "`", "```\n", "'", "\"", "\\", "%0A", "](x)", "\t", "---\n", ": ", "- ", "a", "B", " ",
+	"::warning::", "<script>", "</script><script>alert(1)</script>", "<!--", "]]>", "$(touch x)", "${HOME}", "|", "\u2066", "\u061c", "\U000e0041", strings.Repeat("long ", 300), "`", "```\n", "'", "\"", "\\", "%0A", "](x)", "\t", "---\n", ": ", "- ", "a", "B", " ",
 }
 
 // hostileText returns a text that was never meant well.

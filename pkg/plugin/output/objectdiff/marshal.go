@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"sigs.k8s.io/yaml"
+	yaml "sigs.k8s.io/yaml/goyaml.v2"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
@@ -100,33 +100,48 @@ func marshal(v any) ([]byte, error) {
 	return fromJSON(text)
 }
 
-// fromJSON is the library, which refuses to read some control characters back from the
-// JSON that it goes through, so that one object could end a run.
+// fromJSON writes JSON as YAML. The library's own way there is not taken: it reads JSON as YAML,
+// and refuses keys of more than 1,024 bytes and some control characters, so that one object could
+// end a run.
 func fromJSON(text []byte) ([]byte, error) {
-	out, err := yaml.JSONToYAML(escaped(text))
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var v any
+	err := decoder.Decode(&v)
+	if err == nil {
+		text, err = yaml.Marshal(withNumbers(v))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("writing YAML: %w", err)
 	}
-	return out, nil
+	return text, nil
 }
 
-// escaped writes the characters that YAML takes for no text, or for line breaks,
-// as the escapes that mean the same in JSON. They occur in strings only.
-func escaped(text []byte) []byte {
-	if bytes.IndexFunc(text, unreadable) < 0 {
-		return text
-	}
-	var b bytes.Buffer
-	for _, r := range string(text) {
-		if unreadable(r) {
-			fmt.Fprintf(&b, `\u%04x`, r)
-		} else {
-			b.WriteRune(r)
+// withNumbers makes numbers of those of JSON in a value that was just decoded.
+func withNumbers(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if i, err := strconv.ParseInt(v.String(), 10, 64); err == nil {
+			return i
+		}
+		if u, err := strconv.ParseUint(v.String(), 10, 64); err == nil {
+			return u
+		}
+		f, _ := v.Float64() // infinite where it is too large
+		return f
+	case []any:
+		for i := range v {
+			v[i] = withNumbers(v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = withNumbers(v[key])
 		}
 	}
-	return b.Bytes()
+	return v
 }
 
+// unreadable reports whether YAML takes a character for no text, or for a line break.
 func unreadable(r rune) bool {
 	return r >= 0x7f && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff
 }
