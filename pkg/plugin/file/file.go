@@ -2,6 +2,7 @@ package file
 
 import (
 	"bufio"
+	"crypto/rand"
 	"errors"
 	"io"
 	"io/fs"
@@ -9,16 +10,16 @@ import (
 	"path/filepath"
 )
 
-// The modes of new files. Reports and metrics are for others: the agent that collects
-// them runs as another user.
+// The modes of new files, less the umask. Reports and metrics are for others: the agent that
+// collects them runs as another user.
 const (
 	Shared  fs.FileMode = 0o644
 	Private fs.FileMode = 0o600
 )
 
-// temporary is the pattern of the names of incomplete files. It does not contain the
-// name of the file, which may be as long as the file system allows.
-const temporary = ".kubectl-mutate-*"
+// temporary begins the names of incomplete files. They do not contain the name of the file,
+// which may be as long as the file system allows.
+const temporary = ".kubectl-mutate-"
 
 // File is written piece by piece, under a temporary name in the same directory. Commit
 // gives it its name in one step. A device or a pipe is written to directly. Its errors
@@ -49,14 +50,23 @@ func New(path string, mode fs.FileMode) (*File, error) {
 		return nil, f.failed(err)
 	}
 	f.place = behind(path)
-	probe, err := f.create()
-	if err == nil {
-		err = errors.Join(probe.Close(), os.Remove(probe.Name()))
-	}
-	if err != nil {
+	if err := f.probe(); err != nil {
 		return nil, f.failed(err)
 	}
 	return f, nil
+}
+
+// probe finds out whether the file can be written, and what the umask leaves of its mode.
+func (f *File) probe() error {
+	probe, err := f.create(f.mode)
+	if err != nil {
+		return err
+	}
+	info, err := probe.Stat()
+	if err == nil {
+		f.mode = info.Mode().Perm()
+	}
+	return errors.Join(err, probe.Close(), os.Remove(probe.Name()))
 }
 
 // Write writes a piece.
@@ -77,7 +87,7 @@ func (f *File) open() (err error) {
 	case f.direct:
 		f.file, err = os.OpenFile(f.path, os.O_WRONLY|os.O_APPEND, 0)
 	default:
-		f.file, err = f.create()
+		f.file, err = f.create(Private) // until it has its name
 	}
 	if err == nil {
 		f.buffer = bufio.NewWriter(f.file)
@@ -85,10 +95,16 @@ func (f *File) open() (err error) {
 	return err
 }
 
-// create creates a file that only its owner can read, in the same directory, since
-// renaming does not cross file systems.
-func (f *File) create() (*os.File, error) {
-	return os.CreateTemp(filepath.Dir(f.place), temporary)
+// create creates a file in the same directory, since renaming does not cross file
+// systems.
+func (f *File) create(mode fs.FileMode) (*os.File, error) {
+	for {
+		name := filepath.Join(filepath.Dir(f.place), temporary+rand.Text())
+		file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
+		if !errors.Is(err, fs.ErrExist) {
+			return file, err
+		}
+	}
 }
 
 // Commit closes the file and gives it its name, also if nothing was written. If that

@@ -229,7 +229,7 @@ func TestRefused(t *testing.T) {
 	before := names(t, dir)
 	for path, reason := range all {
 		_, opened := file.New(path, file.Shared)
-		for what, err := range map[string]error{"New": opened, "Check": file.Check(path), "Replace": file.Replace(path, file.Shared, nil)} {
+		for what, err := range map[string]error{"New": opened, "Check": file.Check(path, file.Shared), "Replace": file.Replace(path, file.Shared, nil)} {
 			if !failedFor(err, path) || err.Error() != "writing "+path+": "+reason {
 				t.Errorf("%s: got %v, want %q", what, err, reason)
 			}
@@ -252,7 +252,7 @@ func TestReplaceALongName(t *testing.T) {
 
 // What is written to a device cannot be read later.
 func TestReplaceADevice(t *testing.T) {
-	if err := file.Check(os.DevNull); !failedFor(err, os.DevNull) {
+	if err := file.Check(os.DevNull, file.Private); !failedFor(err, os.DevNull) {
 		t.Errorf("got %v", err)
 	}
 	if err := file.Replace(os.DevNull, file.Private, nil); !failedFor(err, os.DevNull) {

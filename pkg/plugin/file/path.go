@@ -13,6 +13,7 @@ import (
 var (
 	errDirectory = errors.New("is a directory")
 	errIrregular = errors.New("not a regular file")
+	errLink      = errors.New("it is a link, which is not followed: name the file itself")
 )
 
 // isStream reports whether a path names a file that this process has open already. It

@@ -3,17 +3,19 @@ package file
 import (
 	"errors"
 	"io/fs"
+	"os"
 )
 
 // Check returns an error, a *fs.PathError, if Replace would fail as things are. It leaves
 // nothing behind.
-func Check(path string) error {
-	_, err := regular(path, Private)
+func Check(path string, mode fs.FileMode) error {
+	_, err := regular(path, mode)
 	return err
 }
 
 // Replace writes a whole file, or leaves what was there. It fails for a device or a pipe:
-// what is written is for others to read later. The error is a *fs.PathError.
+// what is written is for others to read later. A private file follows no link, since it is to
+// replace nothing that its path does not name. The error is a *fs.PathError.
 func Replace(path string, mode fs.FileMode, text []byte) error {
 	f, err := regular(path, mode)
 	if err != nil {
@@ -27,8 +29,15 @@ func Replace(path string, mode fs.FileMode, text []byte) error {
 
 func regular(path string, mode fs.FileMode) (*File, error) {
 	f, err := New(path, mode)
-	if err == nil && f.direct {
-		return nil, f.failed(errIrregular)
+	if err != nil {
+		return nil, err
 	}
-	return f, err
+	info, err := os.Lstat(path)
+	switch isLink := err == nil && info.Mode()&fs.ModeSymlink != 0; {
+	case f.direct:
+		return nil, f.failed(errIrregular)
+	case isLink && mode == Private:
+		return nil, f.failed(errLink)
+	}
+	return f, nil
 }

@@ -25,7 +25,7 @@ func (f *Metrics) Validate() error {
 	if f.File == stdio {
 		return errors.New("--metrics needs the name of a file: standard output is not supported")
 	}
-	if err := file.Check(f.File); err != nil {
+	if err := file.Check(f.File, file.Shared); err != nil {
 		return fmt.Errorf("--metrics: %w", err)
 	}
 	return nil

@@ -105,7 +105,7 @@ func CheckFile(path string) error {
 	if path == "-" {
 		return &FileError{Path: path, Err: errStream}
 	}
-	return fileError(path, file.Check(path))
+	return fileError(path, file.Check(path, file.Private))
 }
 
 // errStream reports that a plan is nothing to be piped.
