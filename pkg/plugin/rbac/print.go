@@ -1,6 +1,7 @@
 package rbac
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,7 +18,7 @@ import (
 func PrintYAML(out io.Writer, roles []Role, notes []string) error {
 	var b strings.Builder
 	for _, n := range notes {
-		fmt.Fprintf(&b, "# %s\n", oneLine(n))
+		fmt.Fprintf(&b, "# %s\n", comment(n))
 	}
 	for i, r := range roles {
 		if i > 0 {
@@ -38,7 +39,7 @@ func (r Role) yaml(b *strings.Builder) {
 	}
 	b.WriteString("rules:\n")
 	for _, rule := range r.Rules {
-		fmt.Fprintf(b, "  # %s\n", oneLine(rule.why()))
+		fmt.Fprintf(b, "  # %s\n", comment(rule.why()))
 		sign := "-"
 		for _, f := range rule.fields() {
 			fmt.Fprintf(b, "  %s %s: [%s]\n", sign, f.name, texts(f.values))
@@ -75,10 +76,20 @@ func texts(values []string) string {
 
 func text(value string) string {
 	quoted, _ := json.Marshal(value) // a string has no way to fail
-	return string(redact.EscapeJSON(quoted))
+	return string(escape(quoted))
 }
 
-func oneLine(s string) string { return redact.EscapeLine(strings.Join(strings.Fields(s), " ")) }
+// escape escapes JSON so that it acts neither on a terminal nor, in a here-document, on a shell.
+func escape(text []byte) []byte {
+	text = bytes.ReplaceAll(redact.EscapeJSON(text), []byte("$"), []byte(`\u0024`))
+	return bytes.ReplaceAll(text, []byte("`"), []byte(`\u0060`))
+}
+
+// comment is a text as a comment, of which no shell expands a part.
+func comment(s string) string {
+	line := redact.EscapeLine(strings.Join(strings.Fields(s), " "))
+	return strings.NewReplacer("$", `\x24`, "`", `\x60`).Replace(line)
+}
 
 // PrintJSON writes the roles as a List.
 func PrintJSON(out io.Writer, roles []Role) error {
@@ -93,6 +104,6 @@ func PrintJSON(out io.Writer, roles []Role) error {
 	if err != nil {
 		return err
 	}
-	_, err = out.Write(append(redact.EscapeJSON(content), '\n'))
+	_, err = out.Write(append(escape(content), '\n'))
 	return err
 }

@@ -1,6 +1,7 @@
 package rbac_test
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 	"testing"
@@ -212,6 +213,22 @@ func TestPrintYAMLAndJSONAgree(t *testing.T) {
 		}
 		if diff := cmp.Diff(fromJSON.Items[i], fromYAML); diff != "" {
 			t.Error("(-JSON +YAML):\n" + diff)
+		}
+	}
+}
+
+// What is printed may be put into a shell's here-document, where it must not be expanded.
+func TestPrintedRolesActOnNoShell(t *testing.T) {
+	for _, text := range []string{"$(touch x)", "`touch x`", "${HOME}", "$HOME", `\$(touch x)`, "a\n$(touch x)\nEOF"} {
+		roles := rbac.Roles(text, []rbac.Need{{Verb: "get", Group: text, Resource: text, Name: text, Why: text, Namespace: text}}, text)
+		var yaml, json bytes.Buffer
+		if err := errors.Join(rbac.PrintYAML(&yaml, roles, []string{text}), rbac.PrintJSON(&json, roles)); err != nil {
+			t.Fatal(err)
+		}
+		for _, printed := range []string{yaml.String(), json.String()} {
+			if strings.ContainsAny(printed, "$`") || strings.Contains(printed, "\nEOF") {
+				t.Errorf("%q acts on a shell in\n%s", text, printed)
+			}
 		}
 	}
 }
