@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 )
 
 // KustomizeGroup is the API group of the files that kustomize reads itself.
@@ -23,7 +24,7 @@ const KustomizeGroup = "kustomize.config.k8s.io"
 // is named by the directory alone.
 func (r *Reader) readKustomization(ctx context.Context, input Files, yield func(engine.Document, error) bool) error {
 	name := input.Kustomize
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), name)
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(boundedFiles{filesys.MakeFsOnDisk(), &r.Budget}, name)
 	if err != nil {
 		return &Error{Path: name, Err: kustomizeError(err)}
 	}
@@ -38,6 +39,28 @@ func (r *Reader) readKustomization(ctx context.Context, input Files, yield func(
 		return yield(d, err)
 	})
 }
+
+// boundedFiles are files that kustomize reads into memory, where they become many times as much as
+// documents.
+type boundedFiles struct {
+	filesys.FileSystem
+	budget *memory.Budget
+}
+
+// ReadFile reads a file, and takes what it becomes from the budget.
+func (f boundedFiles) ReadFile(path string) ([]byte, error) {
+	text, err := f.FileSystem.ReadFile(path)
+	if err == nil {
+		err = f.budget.Spend(kustomizeCost*memory.Nodes(text), len(text))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return text, nil
+}
+
+// kustomizeCost is how many times the memory of a value kustomize takes for it.
+const kustomizeCost = 4
 
 // kustomizeError returns an error of kustomize without the values of generators: for a
 // literal that is not KEY=VALUE, kustomize quotes all literals of a Secret.

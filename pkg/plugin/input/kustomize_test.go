@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 )
 
 // kustomize quotes all literals of a Secret when one of them is wrong.
@@ -26,5 +27,18 @@ func TestKustomizeErrorsHoldNoLiterals(t *testing.T) {
 	}
 	if err == nil || !strings.Contains(err.Error(), "a literal of a generator is not KEY=VALUE") || strings.Contains(err.Error(), "hunter") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestKustomizationsAreBounded(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "kustomization.yaml"), "resources: [a.yaml]\n")
+	write(t, filepath.Join(dir, "a.yaml"), "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: ["+strings.Repeat("1,", 10_000)+"]}}\n")
+	for limit, want := range map[int64]bool{1 << 20: false, 1 << 30: true} {
+		r := &Reader{Budget: memory.Budget{Limit: limit}}
+		err := r.readKustomization(t.Context(), Files{Kustomize: dir}, func(engine.Document, error) bool { return true })
+		if (err == nil) != want || (err != nil && !strings.Contains(err.Error(), memory.ErrTooLarge.Error())) {
+			t.Errorf("limit %d: %v", limit, err)
+		}
 	}
 }

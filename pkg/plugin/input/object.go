@@ -1,6 +1,7 @@
 package input
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"iter"
@@ -56,8 +57,19 @@ type bounds struct {
 	aliases        int // what YAML aliases may still expand to in the file
 }
 
+// take takes what a part becomes from the bounds. The elements of a list are checked later.
+func (b *bounds) take(p part) error {
+	nodes := memory.Nodes(p.text)
+	if !bytes.Contains(p.text, []byte("items")) {
+		if err := b.CheckNodes(nodes); err != nil {
+			return err
+		}
+	}
+	return b.Spend(nodes, len(p.text))
+}
+
 func (p part) decode(bounds *bounds) ([]value, error) {
-	if err := bounds.Spend(memory.Nodes(p.text), len(p.text)); err != nil {
+	if err := bounds.take(p); err != nil {
 		return nil, &Error{Line: p.line, Err: err}
 	}
 	if !looksLikeJSON(p.text) {
