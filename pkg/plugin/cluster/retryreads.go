@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
@@ -67,7 +68,19 @@ func (t retryingReads) RoundTrip(r *http.Request) (*http.Response, error) {
 	if answer != nil && err != nil {
 		answer.Header.Del("Retry-After") // it was honoured; client-go would begin again
 	}
+	if last != nil && r.Context().Err() == nil && beginsAgain(last) {
+		last = errBrokenOff
+	}
 	return answer, last
+}
+
+// errBrokenOff takes the place of an error after which client-go would begin again, as it knows by
+// type or text. It is what is left when all attempts were made.
+var errBrokenOff = errors.New("the server broke off the connection, again and again")
+
+// beginsAgain reports whether client-go would repeat a read after an error.
+func beginsAgain(err error) bool {
+	return utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)
 }
 
 // once sends a read that its caller repeats. An answer with a Retry-After is an error:

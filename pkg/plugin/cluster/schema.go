@@ -23,9 +23,16 @@ type schemaCache struct {
 	documents map[schema.GroupVersion]*cachedDocument
 }
 
+// maxSchemaFailures is how often a document is asked for in vain before its error is kept: what
+// can do without a schema asks again for each object. A caller that repeats its reads is not kept
+// from it.
+const maxSchemaFailures = 3
+
 type cachedDocument struct {
 	mu       sync.Mutex
 	read     bool
+	failures int
+	failed   error             // the last failure
 	document *openapi.Document // nil where the server publishes none
 }
 
@@ -49,12 +56,21 @@ func (c *Client) schema(ctx context.Context, gvk schema.GroupVersionKind, refres
 		c.discovery.Invalidate()
 	}
 	if !cached.read || refresh {
+		if cached.failures >= maxSchemaFailures {
+			return engine.Schema{}, cached.failed
+		}
 		document, err := c.openAPI(ctx, gvk.GroupVersion())
 		if err != nil {
 			c.discovery.Invalidate() // it keeps errors as well, and would repeat this one for ever
-			return engine.Schema{}, fmt.Errorf("schema of %s: %w", gvk, transport.Cause(err))
+			if cached.failures++; ctx.Value(noRetry{}) != nil {
+				cached.failures = 0
+			} else if transport.IsLimit(err) {
+				cached.failures = maxSchemaFailures
+			}
+			cached.failed = fmt.Errorf("schema of %s: %w", gvk, transport.Cause(err))
+			return engine.Schema{}, cached.failed
 		}
-		cached.document, cached.read = document, true
+		cached.document, cached.read, cached.failures = document, true, 0
 	}
 	if cached.document == nil {
 		return engine.Schema{}, nil
