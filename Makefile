@@ -43,6 +43,17 @@ test-browser: export CHROMIUM_REQUIRED := 1
 test-browser: ## Try the HTML report in headless Chromium; on Debian, root gets it installed.
 	$(WITH_BROWSER) $(GO) test -count 1 -run '^TestInABrowser' -v ./pkg/plugin/output/report/html
 
+FUZZTIME ?= 10s
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME, 10s unless it is set; go on after a finding, and fail at the end.
+	@failed=""; for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' cmd internal pkg | xargs -n 1 dirname | sort -u); do \
+		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(f \*testing\.F).*/\1/p' $$dir/*_test.go); do \
+			echo "$$dir $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) ./$$dir || failed="$$failed $$dir/$$target"; \
+		done; \
+	done; test -z "$$failed" || { echo "findings of:$$failed"; exit 1; }
+
 .PHONY: test-e2e
 test-e2e: controlplane ## Run the scripts on a real API server.
 	$(GO) -C test/e2e test ./...
