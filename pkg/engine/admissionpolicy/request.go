@@ -133,6 +133,7 @@ func (r *run) input(created bool, p *param) cel.Input {
 	in := cel.Input{
 		Object: r.object.Object, Request: q.typed, RequestMap: q.fields,
 		Access: r.world.Access, User: r.target.Request.User, Secrets: r.world.Secrets, Explain: r.explains,
+		Budget: engine.NewBudget(r.ctx),
 	}
 	if q.candidate.OldObject != nil {
 		in.OldObject = q.candidate.OldObject.Object

@@ -35,6 +35,9 @@ type Input struct {
 	// Secrets receives what expressions compute from the values of Secrets; may be
 	// nil.
 	Secrets engine.Secrets
+	// Budget is that of the rule on the object; nil for one that no other Evaluation
+	// shares.
+	Budget *engine.Budget
 	// Explain adds the values of the operands to conditions that are false.
 	Explain bool
 	// Extra are the values of a language's own variables.
@@ -85,6 +88,8 @@ func (a *activation) ResolveName(name string) (any, bool) {
 		return a.value(slotRequestResource, a.requestResource), true
 	case variablesName:
 		return a.lazyVariables(), true
+	case evaluationName:
+		return a.evaluation, true
 	case taintName:
 		return a.evaluation.taint, a.evaluation.taint != nil
 	}

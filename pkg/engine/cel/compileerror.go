@@ -3,6 +3,7 @@ package cel
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/google/cel-go/cel"
 )
@@ -23,13 +24,27 @@ type Problem struct {
 func newCompileError(text string, issues *cel.Issues) *CompileError {
 	e := &CompileError{Expression: text}
 	for _, issue := range issues.Errors() {
-		p := Problem{Line: issue.Location.Line(), Message: issue.Message}
-		if p.Line > 0 {
-			p.Column = issue.Location.Column() + 1
+		p := Problem{Message: issue.Message}
+		if at := issue.Location; at.Line() > 0 {
+			p.Line, p.Column = at.Line(), at.Column()+1
+		} else {
+			p.Message = limitOf(text, issue.Message)
 		}
 		e.Problems = append(e.Problems, p)
 	}
 	return e
+}
+
+// limitOf words the parser's own limits, which are no place in an expression: the library
+// has nothing but texts for them.
+func limitOf(text, message string) string {
+	switch {
+	case utf8.RuneCountInString(text) > maxExpression:
+		return fmt.Sprintf("is longer than %d characters", maxExpression)
+	case strings.Contains(message, "recursion"):
+		return fmt.Sprintf("is nested more than %d deep", maxNesting)
+	}
+	return "cannot be read: " + message
 }
 
 func wrongType(got *cel.Type, want []*cel.Type) string {

@@ -10,6 +10,12 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
+// The bounds of an expression, which are an API server's.
+const (
+	maxNesting    = 250
+	maxExpression = 100_000 // characters
+)
+
 // The names that expressions see.
 const (
 	objectName          = plugincel.ObjectVarName
@@ -44,6 +50,7 @@ type Options struct {
 type Environment struct {
 	plain   *cel.Env
 	patches *cel.Env // declares the types of patches too
+	known   implementations
 }
 
 // NewEnvironment returns an environment; that takes some milliseconds. It fails where the
@@ -52,6 +59,7 @@ func NewEnvironment(o Options) (*Environment, error) {
 	base := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).StoredExpressionsEnv()
 	request, namespace := plugincel.BuildRequestType(), plugincel.BuildNamespaceType()
 	variables := []cel.EnvOption{
+		cel.ParserRecursionLimit(maxNesting), cel.ParserExpressionSizeLimit(maxExpression),
 		cel.Variable(objectName, cel.DynType),
 		cel.Variable(oldObjectName, cel.DynType),
 		cel.Variable(namespaceName, namespace.CelType()),
@@ -81,13 +89,17 @@ func NewEnvironment(o Options) (*Environment, error) {
 	if patches, err = extend(patches, o.Extensions); err != nil {
 		return nil, err
 	}
+	known, err := implementationsOf(patches)
+	if err != nil {
+		return nil, err
+	}
 	if o.PatchTypes {
-		return &Environment{plain: patches, patches: patches}, nil
+		return &Environment{plain: patches, patches: patches, known: known}, nil
 	}
 	if plain, err = extend(plain, o.Extensions); err != nil {
 		return nil, err
 	}
-	return &Environment{plain: plain, patches: patches}, nil
+	return &Environment{plain: plain, patches: patches, known: known}, nil
 }
 
 // extend adds options, and types whose fields are declared.

@@ -1,6 +1,7 @@
 package cel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // Budget bounds the cost of all expressions of an Evaluation together. Each single
@@ -40,9 +43,11 @@ const maxDuration = 10 * time.Second
 type Evaluation struct {
 	ctx        context.Context
 	activation *activation
-	budget     Budget
-	left       int64
-	missing    error // a capability that an expression needs and the run lacks
+	cost       Budget
+	left       int64          // of the cost
+	budget     *engine.Budget // what else the rule may spend on the object
+	stopped    error          // why the evaluation cannot go on
+	missing    error          // a capability that an expression needs and the run lacks
 	// taint watches the expression that is being evaluated; nil while the run
 	// knows no Secrets.
 	taint *taint
@@ -50,7 +55,10 @@ type Evaluation struct {
 
 // Evaluate binds an input. Nothing is computed yet.
 func (s *Scope) Evaluate(ctx context.Context, in Input, b Budget) *Evaluation {
-	e := &Evaluation{ctx: ctx, budget: b, left: b.Cost}
+	e := &Evaluation{ctx: ctx, cost: b, left: b.Cost, budget: in.Budget}
+	if e.budget == nil {
+		e.budget = engine.NewBudget(ctx)
+	}
 	e.activation = &activation{evaluation: e, scope: s, input: in}
 	return e
 }
@@ -72,8 +80,11 @@ func (e *Evaluation) Condition(x *Expression) (bool, error) {
 func (e *Evaluation) Value(x *Expression) (v ref.Val, err error) {
 	defer recoverAs(x, &err)
 	v, err = e.evaluate(x)
-	if e.missing != nil {
+	switch {
+	case e.missing != nil:
 		return nil, e.missing
+	case e.stopped != nil: // whatever the expression made of that
+		return nil, e.failed(e.ctx, x, e.stopped)
 	}
 	if err != nil {
 		return nil, err
@@ -93,7 +104,7 @@ func checkSize(x *Expression, v ref.Val) error {
 // expression, which uses a variable.
 func (e *Evaluation) evaluate(x *Expression) (ref.Val, error) {
 	defer func(outer *taint) { e.taint = outer }(e.taint)
-	if err := e.ctx.Err(); err != nil {
+	if err := cmp.Or(e.ctx.Err(), e.stopped); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(e.ctx, maxDuration)
@@ -140,7 +151,7 @@ func (e *Evaluation) pay(x *Expression, details *cel.EvalDetails) error {
 		return nil
 	}
 	if *cost > math.MaxInt64 || int64(*cost) > e.left {
-		return &LimitError{Expression: x.text, Limit: fmt.Sprintf("%d units of CEL cost for %s", e.budget.Cost, e.budget.Of)}
+		return &LimitError{Expression: x.text, Limit: fmt.Sprintf("%d units of CEL cost for %s", e.cost.Cost, e.cost.Of)}
 	}
 	e.left -= int64(*cost)
 	return nil
@@ -151,6 +162,10 @@ func (e *Evaluation) failed(ctx context.Context, x *Expression, err error) error
 	var limit *LimitError
 	if errors.As(err, &limit) { // of a variable that it uses
 		return limit
+	}
+	var exceeded *engine.LimitError
+	if errors.As(e.stopped, &exceeded) {
+		return e.stop(x, exceeded)
 	}
 	var cancelled interpreter.EvalCancelledError
 	if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
@@ -163,6 +178,12 @@ func (e *Evaluation) failed(ctx context.Context, x *Expression, err error) error
 		return &LimitError{Expression: x.text, Limit: maxDuration.String() + " for one expression"}
 	}
 	return &EvaluationError{Expression: x.text, Err: err}
+}
+
+// stop ends the evaluation at a limit that an expression reached.
+func (e *Evaluation) stop(x *Expression, at *engine.LimitError) error {
+	e.stopped = &LimitError{Expression: x.text, Limit: fmt.Sprintf("%d %s", at.Max, at.What)}
+	return e.stopped
 }
 
 // recoverAs turns a panic in a library into the error of the expression.

@@ -22,11 +22,14 @@ import (
 // larger body.
 const maxDocument = 3 << 20
 
+// maxOperations bounds a JSON patch, as an API server does for those of its clients.
+const maxOperations = 10_000
+
 // applyPatch applies a JSON patch, which is a list of JSONPatch values, to an object,
 // with the library that an API server uses. Where a test operation does not hold, it
 // returns the very object that it was given. Warnings say what other versions of an API
 // server do differently.
-func applyPatch(live map[string]any, list ref.Val) (out map[string]any, warnings []engine.Warning, err error) {
+func applyPatch(b *engine.Budget, live map[string]any, list ref.Val) (out map[string]any, warnings []engine.Warning, err error) {
 	operations, warnings, err := operationsOf(list)
 	if err != nil {
 		return nil, nil, err
@@ -35,7 +38,7 @@ func applyPatch(live map[string]any, list ref.Val) (out map[string]any, warnings
 	if err != nil {
 		return nil, nil, fmt.Errorf("JSON Patch: %w", err)
 	}
-	document, err = applyOperations(document, operations)
+	document, err = applyOperations(b, document, operations)
 	if errors.Is(err, jsonpatch.ErrTestFailed) {
 		return live, warnings, nil
 	}
@@ -64,7 +67,9 @@ func operationsOf(list ref.Val) (operations jsonpatch.Patch, warnings []engine.W
 		if err != nil {
 			return nil, nil, err
 		}
-		operations = append(operations, operation)
+		if operations = append(operations, operation); len(operations) > maxOperations {
+			return nil, nil, &engine.LimitError{What: "operations of a JSON patch", Max: maxOperations}
+		}
 		if len(warnings) == 0 && p.Val != nil && holdsObjectInList(p.Val) {
 			warnings = append(warnings, objectInList)
 		}
@@ -109,8 +114,11 @@ func patchValue(v ref.Val) (any, error) {
 // applyOperations applies a patch in pieces that end with a copy: an operation that
 // copies the object into itself doubles it, and a few dozen of them would fill any
 // memory.
-func applyOperations(document []byte, all jsonpatch.Patch) ([]byte, error) {
+func applyOperations(b *engine.Budget, document []byte, all jsonpatch.Patch) ([]byte, error) {
 	for len(all) > 0 {
+		if err := payOperations(b, document, all); err != nil {
+			return nil, err
+		}
 		n := 1
 		for n < len(all) && all[n-1].Kind() != "copy" {
 			n++
@@ -125,6 +133,24 @@ func applyOperations(document []byte, all jsonpatch.Patch) ([]byte, error) {
 		all = all[n:]
 	}
 	return document, nil
+}
+
+// payOperations pays for reading the document, and for the first operations up to a copy:
+// one that compares, moves or copies may read all of it, and another one shifts a list.
+func payOperations(b *engine.Budget, document []byte, all jsonpatch.Patch) error {
+	steps := len(document)
+	for _, o := range all {
+		switch o.Kind() {
+		case "test", "move":
+			steps += 100 + len(document)/4
+		default:
+			steps += 100 + len(document)/64
+		}
+		if o.Kind() == "copy" {
+			return b.Spend(steps)
+		}
+	}
+	return b.Spend(steps)
 }
 
 // objectInList is the warning about what API servers before 1.37 cannot convert

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
@@ -70,6 +71,88 @@ func TestEvaluationIsBounded(t *testing.T) {
 				t.Errorf("it took %s", elapsed)
 			}
 		})
+	}
+}
+
+// What exceeds a limit is the expression's own failure, which names it, whatever the
+// expression makes of it.
+func TestLimitsOfFunctions(t *testing.T) {
+	for expression, want := range map[string]string{
+		"quantity('1e999999999').isGreaterThan(quantity('1'))":                    "100 as the exponent of a quantity",
+		"isQuantity('" + strings.Repeat("9", 101) + "')":                          "100 characters in a quantity",
+		"'x'.matches(variables.pattern)":                                          "10000 instructions of a regular expression",
+		"'x'.matches(variables.pattern) || true":                                  "10000 instructions of a regular expression",
+		"'%.999999999f'.format([1.0]) == ''":                                      "bytes built by one rule on one object",
+		"lists.range(99999999).size() > 0":                                        "bytes built by one rule on one object",
+		"variables.text.replace('', variables.text) == ''":                        "bytes built by one rule on one object",
+		"variables.text.find('(a*)*(a*)*(a*)*(a*)*b' + variables.text) == ''":     "bytes in a regular expression",
+		"lists.range(5000).all(n, variables.text.find('[ab]*a[ab]{200}c') == '')": "steps of one rule on one object",
+	} {
+		s := newScope(t, cel.Options{})
+		for _, v := range [][2]string{
+			{"pattern", "'x{0,1000}x{0,1000}x{0,1000}x{0,1000}x{0,1000}' + 'x{0,1000}x{0,1000}x{0,1000}x{0,1000}x{0,1000}x{0,1000}'"},
+			{"text", "lists.range(20000).map(n, 'a').join()"},
+		} {
+			if err := s.Variable(v[0], v[1]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		x, err := s.Condition(expression)
+		if err != nil {
+			t.Errorf("%s: %v", expression, err)
+			continue
+		}
+		_, err = s.Evaluate(t.Context(), input(t), cel.MutationBudget()).Condition(x)
+		var limit *cel.LimitError
+		if !errors.As(err, &limit) || !strings.Contains(limit.Limit, want) {
+			t.Errorf("%s: %v, want the limit of %s", expression, err, want)
+		}
+	}
+}
+
+// One rule has one budget, for all its conditions and mutations.
+func TestEvaluationsShareTheBudgetOfARule(t *testing.T) {
+	s := newScope(t, cel.Options{})
+	x, err := s.Condition("lists.range(500000).size() > 0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := input(t)
+	in.Budget = engine.NewBudget(t.Context())
+	times := 0
+	for err == nil && times < 100 {
+		_, err = s.Evaluate(t.Context(), in, cel.MutationBudget()).Condition(x)
+		times++
+	}
+	var limit *cel.LimitError
+	if !errors.As(err, &limit) || times < 2 {
+		t.Errorf("%v, the %dth time", err, times)
+	}
+}
+
+func TestLimitsOfExpressions(t *testing.T) {
+	deep := func(open, inner, end string) string {
+		return strings.Repeat(open, 2000) + inner + strings.Repeat(end, 2000)
+	}
+	for expression, want := range map[string]string{
+		deep("(", "1", ")"):                                      "is nested more than 250 deep",
+		deep("[", "1", "]"):                                      "is nested more than 250 deep",
+		deep("{1: ", "1", "}"):                                   "is nested more than 250 deep",
+		deep("size(", "''", ")"):                                 "is nested more than 250 deep",
+		deep("true ? 1 : ", "1", ""):                             "is nested more than 250 deep",
+		deep("", "object", ".a"):                                 "is nested more than 250 deep",
+		deep("1 + ", "1", ""):                                    "is nested more than 250 deep",
+		deep("(", "", ""):                                        "is nested more than 250 deep",
+		"'" + strings.Repeat("a", 100_001) + "'":                 "is longer than 100000 characters",
+		strings.Repeat("1 1 ", 2000):                             "cannot be read",
+		"'x'.matches('" + strings.Repeat("x{0,1000}", 20) + "')": "10000 instructions of a regular expression",
+		"'x'.find('" + strings.Repeat("x", 10_001) + "') == ''":  "10000 bytes in a regular expression",
+	} {
+		_, err := newScope(t, cel.Options{}).Compile(expression)
+		var refused *cel.CompileError
+		if !errors.As(err, &refused) || !strings.Contains(err.Error(), want) || len(err.Error()) > 2000 {
+			t.Errorf("%.40q: %v, want %s", expression, err, want)
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // Mutation is a compiled expression whose result is a patch.
 type Mutation struct {
 	*Expression
-	apply func(object map[string]any, v ref.Val, types managedfields.TypeConverter) (Result, error)
+	apply func(e *Evaluation, v ref.Val, types managedfields.TypeConverter) (Result, error)
 }
 
 // Result is a mutated object.
@@ -30,11 +30,15 @@ type Result struct {
 // ApplyConfiguration compiles an expression that evaluates to Object{...}, which
 // is merged into the object. The error is a *CompileError.
 func (s *Scope) ApplyConfiguration(expression string, a Atomics) (*Mutation, error) {
-	x, err := compile(s.patches, expression, []*cel.Type{cel.ObjectType(mutation.ObjectTypeName)})
+	x, err := s.compile(s.patches, expression, []*cel.Type{cel.ObjectType(mutation.ObjectTypeName)})
 	if err != nil {
 		return nil, err
 	}
-	return &Mutation{Expression: x, apply: func(object map[string]any, v ref.Val, types managedfields.TypeConverter) (Result, error) {
+	return &Mutation{Expression: x, apply: func(e *Evaluation, v ref.Val, types managedfields.TypeConverter) (Result, error) {
+		object := e.activation.input.Object
+		if _, err := measure(e.budget, object); err != nil {
+			return Result{}, err
+		}
 		out, err := merge(object, v, types, a)
 		return Result{Object: out}, err
 	}}, nil
@@ -43,12 +47,12 @@ func (s *Scope) ApplyConfiguration(expression string, a Atomics) (*Mutation, err
 // JSONPatch compiles an expression that evaluates to a list of JSONPatch{...}.
 // The error is a *CompileError.
 func (s *Scope) JSONPatch(expression string) (*Mutation, error) {
-	x, err := compile(s.patches, expression, []*cel.Type{cel.ListType(cel.ObjectType(mutation.JSONPatchTypeName))})
+	x, err := s.compile(s.patches, expression, []*cel.Type{cel.ListType(cel.ObjectType(mutation.JSONPatchTypeName))})
 	if err != nil {
 		return nil, err
 	}
-	return &Mutation{Expression: x, apply: func(object map[string]any, v ref.Val, _ managedfields.TypeConverter) (Result, error) {
-		out, warnings, err := applyPatch(object, v)
+	return &Mutation{Expression: x, apply: func(e *Evaluation, v ref.Val, _ managedfields.TypeConverter) (Result, error) {
+		out, warnings, err := applyPatch(e.budget, e.activation.input.Object, v)
 		return Result{Object: out, Warnings: warnings}, err
 	}}, nil
 }
@@ -62,14 +66,21 @@ func (e *Evaluation) Mutate(m *Mutation, types managedfields.TypeConverter) (r R
 		return Result{}, err
 	}
 	defer recoverAs(m.Expression, &err)
-	if r, err = m.apply(e.activation.input.Object, v, types); err != nil {
-		return Result{}, m.failed(err)
+	if err = payCopy(4)(e.budget, []ref.Val{v}); err == nil {
+		r, err = m.apply(e, v, types)
+	}
+	if err != nil {
+		return Result{}, e.patchFailed(m, err)
 	}
 	return r, nil
 }
 
-// failed returns the error of a patch that cannot be applied.
-func (m *Mutation) failed(err error) error {
+// patchFailed returns the error of a patch that cannot be applied.
+func (e *Evaluation) patchFailed(m *Mutation, err error) error {
+	var exceeded *engine.LimitError
+	if errors.As(err, &exceeded) {
+		return e.stop(m.Expression, exceeded)
+	}
 	var noSchema *noSchemaError
 	if errors.As(err, &noSchema) {
 		return &UnsupportedError{Reason: noSchema.Error()}

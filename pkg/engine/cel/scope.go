@@ -14,6 +14,7 @@ import (
 // belongs to one goroutine while it compiles, and serves many afterwards.
 type Scope struct {
 	plain, patches *cel.Env
+	known          implementations
 	declared       *apiservercel.DeclType // the variables and their types
 	variables      []variable
 
@@ -29,7 +30,7 @@ type variable struct {
 
 // NewScope returns a scope without variables.
 func (e *Environment) NewScope() (*Scope, error) {
-	s := &Scope{declared: apiservercel.NewObjectType(variablesTypeName, map[string]*apiservercel.DeclField{})}
+	s := &Scope{known: e.known, declared: apiservercel.NewObjectType(variablesTypeName, map[string]*apiservercel.DeclField{})}
 	variables := []cel.EnvOption{cel.Variable(variablesName, s.declared.CelType())}
 	var err error
 	if s.plain, err = extend(e.plain, variables, s.declared); err != nil {
@@ -71,7 +72,7 @@ func (s *Scope) Condition(expression string) (*Expression, error) {
 // Compile compiles an expression; its result must be of exactly one of the types,
 // if any are given. The error is a *CompileError.
 func (s *Scope) Compile(expression string, want ...*cel.Type) (*Expression, error) {
-	return compile(s.plain, expression, want)
+	return s.compile(s.plain, expression, want)
 }
 
 // part compiles a part of an expression, once.
@@ -98,7 +99,7 @@ type Expression struct {
 	paths   []string
 }
 
-func compile(env *cel.Env, text string, want []*cel.Type) (x *Expression, err error) {
+func (s *Scope) compile(env *cel.Env, text string, want []*cel.Type) (x *Expression, err error) {
 	defer func() {
 		if p := recover(); p != nil { // such as for {?"k": m[?"k"]} where the type of m is not known
 			message := fmt.Sprintf("makes the CEL library panic, which API servers use as well: %v", p)
@@ -113,11 +114,12 @@ func compile(env *cel.Env, text string, want []*cel.Type) (x *Expression, err er
 		return nil, &CompileError{Expression: text, Problems: []Problem{{Message: wrongType(ast.OutputType(), want)}}}
 	}
 	interrupt := cel.InterruptCheckFrequency(celconfig.CheckFrequency)
-	program, err := env.Program(ast, interrupt)
+	paid := metered(s.known, ast)
+	program, err := env.Program(ast, interrupt, paid)
 	if err != nil {
 		return nil, &CompileError{Expression: text, Problems: []Problem{{Message: err.Error()}}}
 	}
-	watched := sync.OnceValues(func() (cel.Program, error) { return env.Program(ast, interrupt, watchTaint(ast)) })
+	watched := sync.OnceValues(func() (cel.Program, error) { return env.Program(ast, interrupt, paid, watchTaint(ast)) })
 	return &Expression{
 		text: text, program: program, watched: watched, output: ast.OutputType(),
 		uses: usesOf(ast), calls: callsIn(ast), paths: pathsIn(ast),

@@ -25,6 +25,7 @@ const (
 type taint struct {
 	secrets engine.Secrets
 	met     int   // how many secret values have come up so far
+	visited int   // how many values were looked at so far
 	values  []any // the arguments of the calls that are being evaluated
 }
 
@@ -33,8 +34,9 @@ func newTaint(s engine.Secrets) *taint { return &taint{secrets: s} }
 
 // meet records a value of the input.
 func (w *taint) meet(v ref.Val) {
-	value, whole := nativeValues(v)
-	if !whole || w.secrets.Known(value) {
+	value, visited := nativeValues(v)
+	w.visited += visited
+	if visited > maxVisited || w.secrets.Known(value) {
 		w.met++
 	}
 	w.keep(value)
@@ -48,7 +50,8 @@ func (w *taint) keep(value any) {
 
 // made records the result of a function that was given the values since a moment.
 func (w *taint) made(since moment, literals []any, v ref.Val) {
-	result, _ := nativeValues(v)
+	result, visited := nativeValues(v)
+	w.visited += visited
 	if failed, ok := v.(*types.Err); ok {
 		result = failed.Error() // it may quote the values
 	}
@@ -65,12 +68,12 @@ type moment struct{ met, values int }
 
 func (w *taint) now() moment { return moment{met: w.met, values: len(w.values)} }
 
-// nativeValues returns the texts and numbers that a value holds, in the types of JSON.
-// whole reports that the value was small enough to be read completely.
-func nativeValues(v ref.Val) (value any, whole bool) {
+// nativeValues returns the texts and numbers that a value holds, in the types of JSON, and
+// how many values it visited: more than maxVisited where it has not read all.
+func nativeValues(v ref.Val) (value any, visited int) {
 	left := maxVisited
 	value = convert(v, &left)
-	return value, left >= 0
+	return value, maxVisited - left
 }
 
 func convert(v ref.Val, left *int) any {

@@ -36,7 +36,7 @@ func (w watcher) decorate(step interpreter.InterpretableV2) (interpreter.Interpr
 		return &attribute{step}, nil
 	case interpreter.InterpretableCall:
 		if w.makesText(step) {
-			return newCall(step), nil
+			return watchCall(step), nil
 		}
 	}
 	return step, nil
@@ -84,6 +84,7 @@ func (a *attribute) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	v := a.InterpretableAttribute.Exec(frame)
 	if w := taintOf(frame); w != nil {
 		w.meet(v)
+		payVisits(frame, w)
 	}
 	return v
 }
@@ -93,16 +94,19 @@ func (a *attribute) Eval(vars interpreter.Activation) ref.Val {
 	return a.Exec(interpreter.AsFrame(vars))
 }
 
-// call is a call of a function or an operator.
-type call struct {
+// watchedCall is a call of a function or an operator.
+type watchedCall struct {
 	interpreter.InterpretableCall
 	args     []interpreter.InterpretableV2
 	literals []any
 }
 
-func newCall(of interpreter.InterpretableCall) *call {
-	c := &call{InterpretableCall: of}
+func watchCall(of interpreter.InterpretableCall) *watchedCall {
+	c := &watchedCall{InterpretableCall: of}
 	for _, arg := range of.Args() {
+		if paid, ok := arg.(opaque); ok {
+			arg = paid.InterpretableV2
+		}
 		if literal, ok := arg.(interpreter.InterpretableConst); ok {
 			value, _ := nativeValues(literal.Value())
 			c.literals = append(c.literals, value)
@@ -115,15 +119,11 @@ func newCall(of interpreter.InterpretableCall) *call {
 	return c
 }
 
-// opaque hides that an argument is a literal: the library would put a step of its
-// own in the place of a call with a constant regular expression.
-type opaque struct{ interpreter.InterpretableV2 }
-
 // Args are the arguments.
-func (c *call) Args() []interpreter.InterpretableV2 { return c.args }
+func (c *watchedCall) Args() []interpreter.InterpretableV2 { return c.args }
 
 // Exec evaluates the arguments and calls the function.
-func (c *call) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+func (c *watchedCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	w := taintOf(frame)
 	if w == nil {
 		return c.InterpretableCall.Exec(frame)
@@ -131,8 +131,20 @@ func (c *call) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	since := w.now()
 	v := c.InterpretableCall.Exec(frame)
 	w.made(since, c.literals, v)
+	payVisits(frame, w)
 	return v
 }
 
+// payVisits pays for the values that the taint has looked at since the last time.
+func payVisits(frame *interpreter.ExecutionFrame, w *taint) {
+	if e := evaluationOf(frame); e != nil {
+		visited := w.visited
+		w.visited = 0
+		e.spend(e.budget.Spend(visited))
+	}
+}
+
 // Eval evaluates the arguments and calls the function.
-func (c *call) Eval(vars interpreter.Activation) ref.Val { return c.Exec(interpreter.AsFrame(vars)) }
+func (c *watchedCall) Eval(vars interpreter.Activation) ref.Val {
+	return c.Exec(interpreter.AsFrame(vars))
+}

@@ -33,6 +33,7 @@ type execution struct {
 	onTarget  bool           // the rule changes another object than the one it matched
 	resource  schema.GroupVersionResource
 	candidate match.Candidate  // what was last compared with constraints
+	budget    *engine.Budget   // of the rule on the subject
 	session   *library.Session // nil until it is needed
 	warnings  []engine.Warning
 	explain   bool // all reasons are wanted
@@ -109,7 +110,7 @@ func (e *execution) notMatched(c *match.Constraints, r match.Result, sink engine
 
 // input returns what expressions see.
 func (e *execution) input() cel.Input {
-	in := cel.Input{Object: e.subject.Object.Object, RequestMap: e.request(), Explain: e.explain, Secrets: e.world.Secrets}
+	in := cel.Input{Object: e.subject.Object.Object, RequestMap: e.request(), Explain: e.explain, Secrets: e.world.Secrets, Budget: e.budget}
 	if !e.onTarget {
 		in.OldObject = e.oldObject()
 		if e.subject.Namespace != nil {
@@ -122,9 +123,10 @@ func (e *execution) input() cel.Input {
 	return in
 }
 
-// begin opens the session that answers the functions of the library, for a rule that
+// begin grants the rule its budget, and opens the session that answers the functions of the library, for a rule that
 // calls any.
 func (e *execution) begin() {
+	e.budget = engine.NewBudget(e.ctx)
 	if e.rule.library {
 		e.session = library.NewSession(e.ctx, e.world, library.Settings{Seed: e.seed(), Entries: e.rule.entries})
 	}
@@ -259,6 +261,14 @@ func (e *execution) types() managedfields.TypeConverter {
 		return nil
 	}
 	return s.Types
+}
+
+// guarded makes a panic the failure of this one rule.
+func (e *execution) guarded(run func() engine.Step) (step engine.Step) {
+	if err := engine.Guard(func() error { step = run(); return nil }); err != nil {
+		return e.step(nil, err)
+	}
+	return step
 }
 
 // step returns the step of the subject: with the object as it is now, or with an error.

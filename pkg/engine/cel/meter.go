@@ -1,0 +1,298 @@
+package cel
+
+import (
+	"fmt"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/functions"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/overloads"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"github.com/google/cel-go/interpreter"
+)
+
+// evaluationName is the name under which an activation hands out its evaluation. No
+// expression can spell it.
+const evaluationName = "#evaluation"
+
+// implementations has the functions of an environment, by the names under which a program
+// looks them up: the ID of an overload, or the name of the function for all of them.
+type implementations map[string]*functions.Overload
+
+func implementationsOf(env *cel.Env) (implementations, error) {
+	out := implementations{}
+	for name, f := range env.Functions() {
+		bindings, err := f.Bindings()
+		if err != nil {
+			return nil, fmt.Errorf("the CEL function %s: %w", name, err)
+		}
+		for _, b := range bindings {
+			out[b.Operator] = b
+		}
+	}
+	return out, nil
+}
+
+// metered makes the functions of a program pay, from the budget of the rule, for what they
+// read and write. CEL's cost does not bound that: it is known after a call, takes a
+// regular expression for as long as its text, and most functions for free. In CEL's units
+// the program costs the same as without.
+func metered(known implementations, a *cel.Ast) cel.ProgramOption {
+	return cel.CustomDecoratorV2(meter{known: known, types: a.NativeRep().TypeMap()}.decorate)
+}
+
+// meter replaces the steps of a plan, each when it is made.
+type meter struct {
+	known implementations
+	types map[int64]*types.Type
+}
+
+func (m meter) decorate(step interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	switch step := step.(type) {
+	case interpreter.InterpretableConstructor:
+		return &constructor{step}, nil
+	case interpreter.InterpretableCall:
+		return m.call(step)
+	}
+	return step, nil
+}
+
+// call returns a call that pays, or the step itself where there is nothing to pay for.
+func (m meter) call(step interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
+	name := step.Function()
+	args := step.Args()
+	p, priced := prices[name]
+	switch {
+	case p.free, len(args) == 0:
+		return step, nil
+	case !priced && m.scalars(args):
+		return step, nil
+	case overloads.IsTypeConversionFunction(name) && isConstant(args[0]): // computed once and for all
+		return step, nil
+	case step.OverloadID() == overloads.InList && isConstant(args[1]): // becomes a look-up, which CEL has for free
+		args = []interpreter.InterpretableV2{payer{args[0]}, args[1]}
+		return interpreter.NewCall(step.ID(), name, step.OverloadID(), args, func(values ...ref.Val) ref.Val { return contains(values[1], values[0]) }), nil
+	}
+	c := &call{InterpretableCall: step, args: args, shown: hide(args), price: p}
+	if !priced {
+		c.price = linear(1)
+	}
+	if name == operators.Equals || name == operators.NotEquals {
+		c.do = equality(name == operators.Equals)
+		return c, nil
+	}
+	impl := m.known[step.OverloadID()]
+	if impl == nil {
+		impl = m.known[name]
+	}
+	if impl == nil || impl.NonStrict {
+		return step, nil
+	}
+	c.do = c.dispatch(impl)
+	if name == operators.Add {
+		c.do = adding(c.do)
+	}
+	return c, c.prepare()
+}
+
+// scalars reports whether the arguments of a call are known to be of types whose values
+// are all of one size.
+func (m meter) scalars(args []interpreter.InterpretableV2) bool {
+	for _, arg := range args {
+		t := m.types[arg.ID()]
+		if t == nil {
+			return false
+		}
+		switch t.Kind() {
+		case types.BoolKind, types.IntKind, types.UintKind, types.DoubleKind, types.NullTypeKind,
+			types.TimestampKind, types.DurationKind, types.TypeKind:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// call is a call of a function or an operator that pays before it is made. It takes the
+// place of the step that the planner made.
+type call struct {
+	interpreter.InterpretableCall
+	args  []interpreter.InterpretableV2
+	shown []interpreter.InterpretableV2
+	price price
+	do    func(values []ref.Val) ref.Val
+	// instructions are those of a regular expression that is constant, else 0.
+	instructions int
+}
+
+// Args are the arguments.
+func (c *call) Args() []interpreter.InterpretableV2 { return c.shown }
+
+// Exec evaluates the arguments, pays and calls the function.
+func (c *call) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	values := make([]ref.Val, len(c.args))
+	var unknown *types.Unknown
+	for i, arg := range c.args {
+		values[i] = arg.Exec(frame)
+		if types.IsError(values[i]) {
+			return values[i]
+		}
+		unknown, _ = types.MaybeMergeUnknowns(values[i], unknown)
+	}
+	if unknown != nil {
+		return unknown
+	}
+	e := evaluationOf(frame)
+	if e == nil {
+		return types.LabelErrNode(c.ID(), c.do(values))
+	}
+	e.spend(payTexts(e.budget, values))
+	if c.price.regex {
+		e.spend(c.payRegex(e.budget, values))
+	}
+	if c.price.before != nil {
+		e.spend(c.price.before(e.budget, values))
+	}
+	v := c.do(values)
+	if !c.price.built {
+		e.spend(build(e.budget, v))
+	}
+	return types.LabelErrNode(c.ID(), v)
+}
+
+// Eval evaluates the arguments, pays and calls the function.
+func (c *call) Eval(vars interpreter.Activation) ref.Val { return c.Exec(interpreter.AsFrame(vars)) }
+
+// dispatch finds the implementation for the arguments, as the interpreter does.
+func (c *call) dispatch(impl *functions.Overload) func([]ref.Val) ref.Val {
+	var do func([]ref.Val) ref.Val
+	switch {
+	case len(c.args) == 1 && impl.Unary != nil:
+		do = func(values []ref.Val) ref.Val { return impl.Unary(values[0]) }
+	case len(c.args) == 2 && impl.Binary != nil:
+		do = func(values []ref.Val) ref.Val { return impl.Binary(values[0], values[1]) }
+	case impl.Function != nil:
+		do = func(values []ref.Val) ref.Val { return impl.Function(values...) }
+	}
+	trait, name, overload := impl.OperandTrait, c.Function(), c.OverloadID()
+	return func(values []ref.Val) ref.Val {
+		switch first := values[0]; {
+		case do != nil && (trait == 0 || first.Type().HasTrait(trait)):
+			return do(values)
+		case first.Type().HasTrait(traits.ReceiverType):
+			return first.(traits.Receiver).Receive(name, overload, values[1:])
+		}
+		return types.NewErr("no such overload: %s", name)
+	}
+}
+
+// equality is the operator ==, or !=.
+func equality(equal bool) func([]ref.Val) ref.Val {
+	return func(values []ref.Val) ref.Val {
+		v := types.Equal(values[0], values[1])
+		if b, ok := v.(types.Bool); ok && !equal {
+			return !b
+		}
+		return v
+	}
+}
+
+// adding joins lists into one that does not refer to them: the library's own goes down to
+// the list of an item through all that were joined.
+func adding(add func([]ref.Val) ref.Val) func([]ref.Val) ref.Val {
+	return func(values []ref.Val) ref.Val {
+		first, ok := values[0].(traits.Lister)
+		second, alsoOK := values[1].(traits.Lister)
+		_, grows := values[0].(traits.MutableLister)
+		if !ok || !alsoOK || grows {
+			return add(values)
+		}
+		joined := make([]ref.Val, 0, sizeOf(first)+sizeOf(second))
+		for _, list := range []traits.Lister{first, second} {
+			for it := list.Iterator(); it.HasNext() == types.True; {
+				joined = append(joined, it.Next())
+			}
+		}
+		return types.NewRefValList(types.DefaultTypeAdapter, joined)
+	}
+}
+
+func contains(container, item ref.Val) ref.Val {
+	if c, ok := container.(traits.Container); ok {
+		return c.Contains(item)
+	}
+	return types.ValOrErr(container, "no such overload")
+}
+
+// constructor is a list, a map or an object that an expression writes.
+type constructor struct {
+	interpreter.InterpretableConstructor
+}
+
+// Exec constructs the value and pays for it.
+func (c *constructor) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	v := c.InterpretableConstructor.Exec(frame)
+	if e := evaluationOf(frame); e != nil {
+		e.spend(build(e.budget, v))
+	}
+	return v
+}
+
+// Eval constructs the value and pays for it.
+func (c *constructor) Eval(vars interpreter.Activation) ref.Val {
+	return c.Exec(interpreter.AsFrame(vars))
+}
+
+// payer is an argument whose value is read.
+type payer struct{ interpreter.InterpretableV2 }
+
+// Exec evaluates the argument and pays for it.
+func (p payer) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	v := p.InterpretableV2.Exec(frame)
+	if e := evaluationOf(frame); e != nil {
+		_, err := measure(e.budget, v)
+		e.spend(err)
+	}
+	return v
+}
+
+// Eval evaluates the argument and pays for it.
+func (p payer) Eval(vars interpreter.Activation) ref.Val { return p.Exec(interpreter.AsFrame(vars)) }
+
+// hide hides which arguments are constants, so that the library puts no step of its own
+// in the place of the call.
+func hide(args []interpreter.InterpretableV2) []interpreter.InterpretableV2 {
+	out := make([]interpreter.InterpretableV2, len(args))
+	for i, arg := range args {
+		out[i] = opaque{arg}
+	}
+	return out
+}
+
+// opaque is an argument of which only the value can be seen.
+type opaque struct{ interpreter.InterpretableV2 }
+
+func isConstant(step interpreter.InterpretableV2) bool {
+	_, constant := step.(interpreter.InterpretableConst)
+	return constant
+}
+
+func evaluationOf(frame *interpreter.ExecutionFrame) *Evaluation {
+	found, _ := frame.ResolveName(evaluationName)
+	e, _ := found.(*Evaluation)
+	return e
+}
+
+// spend ends the program where a payment fails. That is final: whatever the expression makes
+// of the error, the rule has failed.
+func (e *Evaluation) spend(err error) {
+	if err == nil {
+		return
+	}
+	if e.stopped == nil {
+		e.stopped = err
+	}
+	panic(interpreter.EvalCancelledError{Message: e.stopped.Error(), Cause: interpreter.ContextCancelled})
+}
