@@ -58,19 +58,26 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 			continue
 		}
 		r := &policydecode.Report{Origin: d.Origin, Policy: gvk.Kind + " " + d.Object.GetName(), Warn: c.Warn}
-		switch gvk.Kind {
-		case kindPolicy:
-			p := decodePolicy(r, d)
-			if c.Rules.Keeps(p.ref) {
+		err := engine.Guard(func() error {
+			switch gvk.Kind {
+			case kindPolicy:
+				p := decodePolicy(r, d)
+				if !c.Rules.Keeps(p.ref) {
+					r.Errs = nil
+					return nil
+				}
 				compiler.compile(r, p)
 				policies = append(policies, p)
-				errs = append(errs, r.Errs...)
+			case kindBinding:
+				b := decodeBinding(r, d)
+				bindings[b.policy] = append(bindings[b.policy], b)
 			}
-		case kindBinding:
-			b := decodeBinding(r, d)
-			bindings[b.policy] = append(bindings[b.policy], b)
-			errs = append(errs, r.Errs...)
+			return nil
+		})
+		if err != nil {
+			policydecode.Node{Report: r}.Fail("%w", err)
 		}
+		errs = append(errs, r.Errs...)
 	}
 	return newProgram(bind(policies, bindings)), errors.Join(errs...)
 }

@@ -2,6 +2,7 @@ package admissionpolicy
 
 import (
 	"context"
+	"errors"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -51,7 +52,12 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 	}
 	r.excluded = excluded(t)
 	for _, u := range p.units {
-		if err := r.unit(u, sink); err != nil {
+		err := engine.Guard(func() error { return r.unit(u, sink) })
+		var panicked *engine.PanicError
+		if errors.As(err, &panicked) {
+			err = r.fail(u, engine.Step{Rule: u.ref, Subject: t.Key}, err)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

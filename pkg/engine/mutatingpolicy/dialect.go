@@ -64,7 +64,13 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 			shared.entries.Add(document)
 		case d.Accepts(gk) == engine.Input:
 			r := newReport(document, c.Warn)
-			shared.exceptions = append(shared.exceptions, decodeException(r, document))
+			err := engine.Guard(func() error {
+				shared.exceptions = append(shared.exceptions, decodeException(r, document))
+				return nil
+			})
+			if err != nil {
+				policydecode.Node{Report: r}.Fail("%w", err)
+			}
 			all.Errs = append(all.Errs, r.Errs...)
 		}
 	}
@@ -74,7 +80,13 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	var rules []*rule
 	for _, document := range policies {
 		r := newReport(document, c.Warn)
-		rules = append(rules, shared.compile(r, document)...)
+		err := engine.Guard(func() error {
+			rules = append(rules, shared.compile(r, document)...)
+			return nil
+		})
+		if err != nil {
+			policydecode.Node{Report: r}.Fail("%w", err)
+		}
 		all.Errs = append(all.Errs, r.Errs...)
 	}
 	all.Errs = append(all.Errs, shared.errs...)

@@ -53,12 +53,12 @@ func (r *rule) propagate(ctx context.Context, trigger engine.Target, w *engine.W
 	operation, open := simulated(trigger)
 	e := newExecution(ctx, w)
 	e.start(r, trigger, operation)
-	effects, step := r.propagateAs(e, sink)
+	effects, step := r.guarded(e, sink)
 	if step == nil || !open || !r.asksOperation || step.Outcome != engine.Skipped {
 		return effects, step
 	}
 	e.start(r, trigger, engine.OperationCreate)
-	created, other := r.propagateAs(e, sink)
+	created, other := r.guarded(e, sink)
 	if other != nil && other.Outcome == engine.Skipped {
 		return nil, step
 	}
@@ -69,6 +69,16 @@ func (r *rule) propagate(ctx context.Context, trigger engine.Target, w *engine.W
 		other.AsCreated = true
 	}
 	return created, other
+}
+
+// guarded makes a panic the failure of this one rule.
+func (r *rule) guarded(e *execution, sink engine.Sink) (effects []*effect, step *engine.Step) {
+	err := engine.Guard(func() error { effects, step = r.propagateAs(e, sink); return nil })
+	if err != nil {
+		failed := e.triggerStep(err)
+		return nil, &failed
+	}
+	return effects, step
 }
 
 func (r *rule) propagateAs(e *execution, sink engine.Sink) ([]*effect, *engine.Step) {
@@ -145,7 +155,7 @@ func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.Wor
 		ctx: ctx, world: w, rule: f.rule, operation: f.operation,
 		subject: subject, trigger: &f.trigger, onTarget: true, resource: f.resource,
 	}
-	step := f.apply(e, sink)
+	step := e.guarded(func() engine.Step { return f.apply(e, sink) })
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 		if r.policy.Targets != nil || (t.Request.Reinvocation && !r.policy.Reinvoked) {
 			continue
 		}
-		step := e.run(r, now, sink)
+		step := e.guarded(func() engine.Step { return e.run(r, now, sink) })
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
