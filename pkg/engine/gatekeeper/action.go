@@ -86,9 +86,27 @@ func (a assigned) Set(any, bool) (location.Result, error) {
 func (a assigned) Element() (map[string]any, error) {
 	element, ok := a.value.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("invalid value: `%v`, only objects can be added to keyed lists", a.value)
+		return nil, fmt.Errorf("invalid value: `%s`, only objects can be added to keyed lists", quoted(a.value))
 	}
 	return element, nil
+}
+
+// maxQuoted bounds how much of a value a message quotes, in bytes.
+const maxQuoted = 1000
+
+// quoted is a value in a message, as Go prints it.
+func quoted(value any) string {
+	switch v := value.(type) {
+	case map[string]any:
+		if len(v) > maxQuoted {
+			return engine.BriefValue(v)
+		}
+	case []any:
+		if len(v) > maxQuoted {
+			return engine.BriefValue(v)
+		}
+	}
+	return engine.Shorten(fmt.Sprint(value), maxQuoted)
 }
 
 // assignMetadata adds a label or an annotation; one that is there stays.
@@ -131,6 +149,26 @@ func (*modifySet) Terminal() (t nodeType, ends bool) { return typeSet, false }
 // Setter implements action.
 func (m *modifySet) Setter(engine.ObjectKey) location.Setter { return m }
 
+// Pay implements location.Payer: texts are looked up, other values are compared with each
+// that is there.
+func (m *modifySet) Pay(b *engine.Budget, current any) error {
+	list, _ := current.([]any)
+	size, err := b.Measure(list)
+	if err == nil {
+		err = b.BuildMap(len(list) + len(m.Values))
+	}
+	if err != nil {
+		return err
+	}
+	others := 0
+	for _, v := range m.Values {
+		if _, isText := v.(string); !isText {
+			others++
+		}
+	}
+	return b.Spend(size / 8 * others)
+}
+
 // Set implements location.Setter.
 func (m *modifySet) Set(current any, exists bool) (location.Result, error) {
 	if !exists {
@@ -139,23 +177,51 @@ func (m *modifySet) Set(current any, exists bool) (location.Result, error) {
 	}
 	list, ok := current.([]any)
 	if !ok {
-		return location.Result{}, fmt.Errorf("%v is not a list of values, cannot treat it as a set", current)
+		return location.Result{}, fmt.Errorf("%s is not a list of values, cannot treat it as a set", quoted(current))
 	}
 	if m.Prune {
-		kept := slices.DeleteFunc(slices.Clone(list), func(v any) bool { return contains(m.Values, v) })
+		kept := slices.DeleteFunc(slices.Clone(list), newSet(m.Values, 0).has)
 		return location.Result{Write: len(kept) < len(list), Value: kept}, nil
 	}
-	merged := slices.Clone(list)
+	merged, known := make([]any, len(list), len(list)+len(m.Values)), newSet(list, len(m.Values))
+	copy(merged, list)
 	for _, v := range m.Values {
-		if !contains(merged, v) {
+		if !known.has(v) {
 			merged = append(merged, v)
+			known.add(v)
 		}
 	}
 	return location.Result{Write: len(merged) > len(list), Value: merged}, nil
 }
 
-func contains(list []any, value any) bool {
-	return slices.ContainsFunc(list, func(v any) bool { return diff.Equal(v, value, diff.Type{}) })
+// set finds values among others: texts at once, and others one by one.
+type set struct {
+	texts  map[string]bool
+	others []any
+}
+
+// newSet returns a set of values, with room for more.
+func newSet(values []any, more int) *set {
+	s := &set{texts: make(map[string]bool, len(values)+more)}
+	for _, v := range values {
+		s.add(v)
+	}
+	return s
+}
+
+func (s *set) add(value any) {
+	if text, ok := value.(string); ok {
+		s.texts[text] = true
+		return
+	}
+	s.others = append(s.others, value)
+}
+
+func (s *set) has(value any) bool {
+	if text, ok := value.(string); ok {
+		return s.texts[text]
+	}
+	return slices.ContainsFunc(s.others, func(v any) bool { return diff.Equal(v, value, diff.Type{}) })
 }
 
 // assignImage exchanges the parts of an image reference that are not empty here.
@@ -172,7 +238,7 @@ func (a *assignImage) Setter(engine.ObjectKey) location.Setter { return a }
 func (a *assignImage) Set(current any, exists bool) (location.Result, error) {
 	text, isText := current.(string)
 	if exists && !isText {
-		return location.Result{}, fmt.Errorf("expected value at AssignImage location to be a string, got %v of type %T", current, current)
+		return location.Result{}, fmt.Errorf("expected value at AssignImage location to be a string, got %s of type %T", quoted(current), current)
 	}
 	changed := parseImage(text).With(a.Parts)
 	out := location.Result{Write: true, Value: changed.String()}

@@ -32,7 +32,22 @@ func (m *mutator) decodeApplyTo(n policydecode.Node) []match.ApplyTo {
 		lintApplyTo(f, a)
 		out = append(out, a)
 	}
+	if types := combinations(out); types > maxTypes {
+		n.Fail("names %d types, more than %d", types, maxTypes)
+		return nil
+	}
 	return out
+}
+
+// maxTypes bounds the types that one mutator names, each group with each version and kind.
+const maxTypes = 1_000
+
+func combinations(list []match.ApplyTo) int {
+	n := 0
+	for _, a := range list {
+		n += len(a.Groups) * len(a.Versions) * len(a.Kinds)
+	}
+	return n
 }
 
 func checkOperations(list []string) error {

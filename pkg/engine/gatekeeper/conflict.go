@@ -55,7 +55,7 @@ type conflictError struct {
 // Error is Gatekeeper's text, followed by what it leaves out: where, and why.
 func (e *conflictError) Error() string {
 	return fmt.Sprintf("the following mutators have conflicting schemas: [%s]: at %s of %s: %s; none of them is enforced until only one side is left",
-		strings.Join(e.Parties, ","), e.Node, kindText(e.Kind), e.Reason)
+		few(e.Parties, ","), e.Node, kindText(e.Kind), e.Reason)
 }
 
 func kindText(k schema.GroupVersionKind) string {
@@ -202,4 +202,14 @@ func (p *place) byEnd() (ids, string) {
 	return parties, fmt.Sprintf("nothing stands below it for %s, and something does for %s", names(p.terminate), names(p.extend))
 }
 
-func names(set ids) string { return strings.Join(slices.Sorted(maps.Values(set)), " and ") }
+func names(set ids) string { return few(slices.Sorted(maps.Values(set)), " and ") }
+
+// mostParties bounds how many mutators a message lists.
+const mostParties = 20
+
+func few(list []string, separator string) string {
+	if more := len(list) - mostParties; more > 0 {
+		return strings.Join(list[:mostParties], separator) + fmt.Sprintf("%s%d more", separator, more)
+	}
+	return strings.Join(list, separator)
+}

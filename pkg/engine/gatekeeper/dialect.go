@@ -65,7 +65,12 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		gk := document.Object.GroupVersionKind().GroupKind()
 		r := &policydecode.Report{Origin: document.Origin, Policy: gk.Kind + " " + document.Object.GetName(), Warn: c.Warn}
 		if d.Accepts(gk) == engine.Policy {
-			m := decodeMutator(r, document)
+			var m *mutator
+			if err := engine.Guard(func() error { m = decodeMutator(r, document); return nil }); err != nil {
+				policydecode.Node{Report: r}.Fail("%w", err)
+				errs = append(errs, r.Errs...)
+				continue
+			}
 			if byID[m.id] != nil {
 				m.location.Lint("it is defined more than once; this one counts")
 			}
@@ -112,14 +117,24 @@ func name(mutators []*mutator) {
 	}
 }
 
+// maxPlaces bounds what is compared to find contradictions: for each mutator, the nodes of
+// its location, for each type and operation.
+const maxPlaces = 5_000_000
+
 // withoutConflicts takes out the mutators that contradict others, and reports
 // each of them.
 func withoutConflicts(mutators []*mutator) ([]*mutator, []error) {
 	var claims []schemaClaim
+	places := 0
 	for _, m := range mutators {
-		if m.kind != kindAssignMetadata {
-			claims = append(claims, m.claim())
+		if m.kind == kindAssignMetadata {
+			continue
 		}
+		c := m.claim()
+		if places += len(c.Types) * len(c.Location); places > maxPlaces {
+			return nil, []error{&engine.LimitError{What: "places, each with the types of its mutator, for all mutators together", Max: maxPlaces}}
+		}
+		claims = append(claims, c)
 	}
 	found := findConflicts(claims)
 	var errs []error

@@ -65,7 +65,7 @@ type keptError struct{ Value any }
 
 // Error quotes the value that stays.
 func (e *keptError) Error() string {
-	return fmt.Sprintf("it is there already, as %q, and AssignMetadata only adds", fmt.Sprint(e.Value))
+	return fmt.Sprintf("it is there already, as %q, and AssignMetadata only adds", quoted(e.Value))
 }
 
 // Brief leaves out the value, so that many objects share the reason.

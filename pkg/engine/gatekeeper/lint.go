@@ -70,37 +70,70 @@ func reachesCluster(gvk schema.GroupVersionKind) bool {
 	return false
 }
 
+// mostCompared bounds how many of the later mutators of one place one is compared with.
+const mostCompared = 5
+
 // lintSet warns of mutators whose work another one always undoes: of two that
 // assign the same place, or one that holds it, the later wins without a word.
 func lintSet(mutators []*mutator) {
+	places := map[string][]int{} // the mutators that assign a place, in order
+	for i, m := range mutators {
+		if m.kind == kindAssign && !m.written.tests {
+			place := m.path.String()
+			places[place] = append(places[place], i)
+		}
+	}
 	for i, first := range mutators {
-		for _, second := range mutators[i+1:] {
-			if first.shadowedBy(second) {
-				first.location.Lint("%s %s, which runs later, overwrites it on every object that both match", second.kind, second.name)
-				break
+		if first.kind != kindAssign {
+			continue
+		}
+		if j := first.shadow(i, mutators, places); j > i {
+			second := mutators[j]
+			first.location.Lint("%s %s, which runs later, overwrites it on every object that both match", second.kind, second.name)
+		}
+	}
+}
+
+// shadow returns the first mutator after the i-th, which m is, that always undoes what m
+// does; 0 for none.
+func (m *mutator) shadow(i int, mutators []*mutator, places map[string][]int) int {
+	var types map[binding]bool
+	found := 0
+	for depth := range m.path {
+		at := places[m.path[:depth+1].String()]
+		next, _ := slices.BinarySearch(at, i+1)
+		for _, j := range at[next:min(len(at), next+mostCompared)] {
+			if !m.shadowedBy(mutators[j]) || found > 0 && found < j {
+				continue
+			}
+			if types == nil {
+				types = m.typeSet()
+			}
+			if slices.ContainsFunc(mutators[j].claim().Types, func(b binding) bool { return types[b] }) {
+				found = j
 			}
 		}
 	}
+	return found
 }
 
+func (m *mutator) typeSet() map[binding]bool {
+	types := map[binding]bool{}
+	for _, b := range m.claim().Types {
+		types[b] = true
+	}
+	return types
+}
+
+// shadowedBy reports whether a later mutator always undoes what m does to objects of the
+// types that both name.
 func (m *mutator) shadowedBy(later *mutator) bool {
-	if m.kind != kindAssign || later.kind != kindAssign || later.written.tests || !m.path.HasPrefix(later.path) {
+	if !m.path.HasPrefix(later.path) {
 		return false
 	}
 	mine, theirs := m.action.(*assign), later.action.(*assign)
-	if m.path.String() == later.path.String() && diff.Equal(mine.Value, theirs.Value, diff.Type{}) {
+	if len(m.path) == len(later.path) && diff.Equal(mine.Value, theirs.Value, diff.Type{}) {
 		return false
 	}
-	everywhere := later.written.match == nil || diff.Equal(m.written.match, later.written.match, diff.Type{})
-	return everywhere && m.sharesType(later)
-}
-
-func (m *mutator) sharesType(other *mutator) bool {
-	theirs := other.claim().Types
-	for _, b := range m.claim().Types {
-		if slices.Contains(theirs, b) {
-			return true
-		}
-	}
-	return false
+	return later.written.match == nil || diff.Equal(m.written.match, later.written.match, diff.Type{})
 }

@@ -97,10 +97,10 @@ func checkElement(list location.List, s source) error {
 	}
 	element, ok := s.Value.(map[string]any)
 	if !ok {
-		return fmt.Errorf("invalid value: `%v`, only objects can be added to keyed lists", s.Value)
+		return fmt.Errorf("invalid value: `%s`, only objects can be added to keyed lists", quoted(s.Value))
 	}
 	if key := element[list.Key]; !location.SameKey(key, list.Value) {
-		return fmt.Errorf("adding object to list with different key %s: list key %v, object key %v", list.Key, list.Value, key)
+		return fmt.Errorf("adding object to list with different key %s: list key %v, object key %s", list.Key, list.Value, quoted(key))
 	}
 	return nil
 }
@@ -132,8 +132,10 @@ func (m *mutator) decodeModifySet(parameters *policydecode.Fields) action {
 	values := parameters.At("values").Fields()
 	fromList := values.At("fromList")
 	values.Done()
-	for _, item := range fromList.List() {
-		out.Values = append(out.Values, item.Value)
+	items := fromList.List()
+	out.Values = make([]any, len(items))
+	for i, item := range items {
+		out.Values[i] = item.Value
 	}
 	if len(out.Values) == 0 {
 		fromList.Lint("it names no values, so the mutator changes nothing")

@@ -44,13 +44,16 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 		return t.Object, err
 	}
 	t, assumed := p.withNamespace(ctx, t, w)
-	r := newRun(p, t)
+	r := newRun(p, t, engine.NewBudget(ctx))
 	r.assumed = assumed
 	if reason := p.excludes(t); reason != "" {
 		r.exclude(sink, reason)
 		return t.Object, nil
 	}
 	r.converge(w.Limits.Rounds)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	r.report(sink)
 	return r.object, nil
 }

@@ -17,6 +17,7 @@ import (
 // run is the evaluation of one object.
 type run struct {
 	program   *program
+	budget    *engine.Budget // of all mutators on the object
 	target    engine.Target
 	candidate match.Candidate
 	object    *unstructured.Unstructured // as it is by now
@@ -41,13 +42,13 @@ type history struct {
 	warning     engine.Warning
 }
 
-func newRun(p *program, t engine.Target) *run {
+func newRun(p *program, t engine.Target, b *engine.Budget) *run {
 	operation, open := t.Request.Operation, false
 	if operation == "" || operation == engine.OperationAuto {
 		operation, open = engine.OperationUpdate, true
 	}
 	return &run{
-		program: p, target: t, object: t.Object, history: make([]history, len(p.mutators)), failed: -1,
+		program: p, budget: b, target: t, object: t.Object, history: make([]history, len(p.mutators)), failed: -1,
 		candidate: match.Candidate{
 			Object: t.Object.Object, Key: t.Key, Namespace: t.Namespace, Operation: operation, AsCreated: open,
 		},
@@ -108,9 +109,15 @@ func (r *run) step(i int) bool {
 	return true
 }
 
+// stepsPerMatch is how long comparing a mutator with an object takes.
+const stepsPerMatch = 5
+
 // attempt matches a mutator against an object and applies it.
 func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (location.Outcome, error) {
 	m := r.program.mutators[i]
+	if err := r.budget.Spend(stepsPerMatch); err != nil {
+		return location.Outcome{}, err
+	}
 	c := r.candidate
 	c.Object = object.Object
 	result, err := m.criteria.Match(&c)
@@ -122,8 +129,12 @@ func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (loc
 		return location.Outcome{}, nil
 	}
 	h.matched = true
-	out, err := m.apply(object.Object, r.target.Key)
-	if err != nil {
+	out, err := m.apply(object.Object, r.target.Key, r.budget)
+	var limit *engine.LimitError
+	switch {
+	case errors.As(err, &limit):
+		return out, err
+	case err != nil:
 		return out, &refusedError{Err: err}
 	}
 	h.skip, h.empty = out.Skip, out.Empty
@@ -191,7 +202,7 @@ func (r *run) report(sink engine.Sink) {
 		changed = nil
 	}
 	for i := range r.history {
-		if !slices.Contains(changed, i) {
+		if changed == nil || r.history[i].times == 0 {
 			sink.Step(r.stepOf(i, sink))
 		}
 	}

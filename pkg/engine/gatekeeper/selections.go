@@ -15,13 +15,15 @@ import (
 // but then that other one matches the object as it is.
 func selections(mutators []*mutator) []engine.Selection {
 	var out []engine.Selection
+	seen := map[engine.Selection]bool{}
 	for _, m := range mutators {
 		if m.criteria.Source == match.Generated {
 			continue
 		}
 		for _, gvk := range m.types() {
 			for _, s := range m.narrowed(gvk) {
-				if !slices.Contains(out, s) {
+				if !seen[s] {
+					seen[s] = true
 					out = append(out, s)
 				}
 			}
@@ -45,6 +47,13 @@ func (m *mutator) types() []schema.GroupVersionKind {
 		return out
 	}
 	if len(m.criteria.Kinds) == 0 {
+		return []schema.GroupVersionKind{{Group: "*", Kind: "*"}}
+	}
+	combinations := 0
+	for _, k := range m.criteria.Kinds {
+		combinations += len(orAny(k.APIGroups)) * len(orAny(k.Kinds))
+	}
+	if combinations*max(1, len(m.criteria.Namespaces)) > maxTypes { // what matches is compared again
 		return []schema.GroupVersionKind{{Group: "*", Kind: "*"}}
 	}
 	for _, k := range m.criteria.Kinds {

@@ -6,8 +6,11 @@ import (
 	"strconv"
 )
 
-// maxNodes bounds a path: each node is a level of recursion later.
-const maxNodes = 256
+// The bounds of a path: each node is a level of recursion later.
+const (
+	maxNodes = 256
+	maxText  = 10_000 // bytes
+)
 
 // SyntaxError is what is wrong with the text of a location, in Gatekeeper's
 // words, and where.
@@ -28,6 +31,9 @@ func (e *SyntaxError) Error() string { return fmt.Sprintf("%s (at character %d)"
 //	object := name [ "[" name ":" ( "*" | name | integer ) "]" ]
 //	name   := word | quoted
 func Parse(text string) (Path, error) {
+	if len(text) > maxText {
+		return nil, &SyntaxError{At: maxText, Reason: fmt.Sprintf("the path has more than %d bytes", maxText)}
+	}
 	p := parser{scanner: scanner{text: text}}
 	p.advance()
 	var path Path

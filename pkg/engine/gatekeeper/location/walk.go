@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
@@ -21,6 +22,13 @@ type ElementSetter interface {
 	Setter
 	// Element is the element that replaces the one found, or is appended.
 	Element() (map[string]any, error)
+}
+
+// Payer is a Setter whose work is more than that of comparing two values.
+type Payer interface {
+	Setter
+	// Pay pays for a call of Set with the current value.
+	Pay(b *engine.Budget, current any) error
 }
 
 // Result is what a Setter does to one field. The zero value leaves it alone.
@@ -50,13 +58,22 @@ type Outcome struct {
 	Empty Path
 }
 
-// Walk follows a path from the root of an object and calls the setter where it ends. Its
-// errors are in Gatekeeper's words; the object then stays as it was.
-func Walk(object map[string]any, path Path, tests Tests, setter Setter) (Outcome, error) {
-	if len(path) == 0 {
+// Way is a location, what has to hold on the way there, and what is done at its end.
+type Way struct {
+	Path   Path
+	Tests  Tests
+	Setter Setter
+	// Budget pays for what is looked at and for what is copied.
+	Budget *engine.Budget
+}
+
+// Walk follows a way from the root of an object and calls the setter where it ends. Its
+// errors are in Gatekeeper's words, or that of a limit; the object then stays as it was.
+func Walk(object map[string]any, way Way) (Outcome, error) {
+	if len(way.Path) == 0 {
 		return Outcome{Object: object}, errors.New("attempting to mutate an empty target location")
 	}
-	w := walker{path: path, tests: tests, setter: setter, discreet: object["kind"] == "Secret"}
+	w := walker{path: way.Path, tests: way.Tests, setter: way.Setter, budget: way.Budget, discreet: object["kind"] == "Secret"}
 	next, did, err := w.visit(object, 0)
 	if err != nil {
 		return Outcome{Object: object}, err
@@ -72,6 +89,7 @@ type walker struct {
 	path   Path
 	tests  Tests
 	setter Setter
+	budget *engine.Budget
 	// discreet keeps values of the object out of reasons.
 	discreet bool
 	skip     error
@@ -93,6 +111,9 @@ func (e effect) and(other effect) effect {
 
 // visit returns the new value for one at a depth of the path.
 func (w *walker) visit(current any, depth int) (any, effect, error) {
+	if err := w.budget.Spend(1); err != nil {
+		return nil, effect{}, err
+	}
 	last := depth == len(w.path)-1
 	switch node := w.path[depth].(type) {
 	case List:
@@ -170,7 +191,7 @@ func (w *walker) field(object map[string]any, name string, depth int) (any, effe
 	if !did.changed {
 		return object, did, nil
 	}
-	return with(object, name, next), did, nil
+	return w.with(object, name, next, did)
 }
 
 // missing is an empty value for the node after a depth.
@@ -193,6 +214,11 @@ func (w *walker) set(object map[string]any, name string, depth int) (any, effect
 	if !w.allowed(depth, current, exists) {
 		return object, effect{}, nil
 	}
+	if p, ok := w.setter.(Payer); ok {
+		if err := p.Pay(w.budget, current); err != nil {
+			return nil, effect{}, err
+		}
+	}
 	result, err := w.setter.Set(current, exists)
 	if err != nil {
 		return nil, effect{}, err
@@ -204,10 +230,18 @@ func (w *walker) set(object map[string]any, name string, depth int) (any, effect
 	if !result.Write {
 		return object, effect{touched: result.Create}, nil
 	}
+	size, err := w.budget.Measure(result.Value)
+	if err != nil {
+		return nil, effect{}, err
+	}
 	if exists && diff.Equal(current, result.Value, diff.Type{}) {
 		return object, effect{touched: true, wrote: true}, nil
 	}
-	return with(object, name, result.Value), effect{touched: true, changed: true, wrote: true}, nil
+	// The places share the value, but each holds all of it when the object is written.
+	if err := w.budget.Build(size); err != nil {
+		return nil, effect{}, err
+	}
+	return w.with(object, name, result.Value, effect{touched: true, changed: true, wrote: true})
 }
 
 // every continues below all elements of a list.
@@ -224,6 +258,9 @@ func (w *walker) every(list []any, depth int) (any, effect, error) {
 // keyed continues below the elements that the node names, or below a new one at the end
 // of the list if it names none.
 func (w *walker) keyed(list []any, node List, depth int) (any, effect, error) {
+	if err := w.budget.Spend(len(list)); err != nil {
+		return nil, effect{}, err
+	}
 	names := func(element any) bool {
 		object, ok := element.(map[string]any)
 		return ok && named(object, node)
@@ -246,13 +283,16 @@ func (w *walker) keyed(list []any, node List, depth int) (any, effect, error) {
 	}
 	w.attached(depth, did)
 	did.changed = true
-	return append(slices.Clone(list), next), did, nil
+	return w.appended(list, next, did)
 }
 
 // elements continues below some elements of a list.
 func (w *walker) elements(list []any, depth int, wanted func(any) bool) (any, effect, error) {
 	out := list
 	var all effect
+	if err := w.budget.Spend(len(list)); err != nil {
+		return nil, effect{}, err
+	}
 	for i, element := range list {
 		if !wanted(element) {
 			continue
@@ -263,6 +303,9 @@ func (w *walker) elements(list []any, depth int, wanted func(any) bool) (any, ef
 		}
 		if did.changed {
 			if !all.changed {
+				if err := w.budget.BuildList(len(list)); err != nil {
+					return nil, effect{}, err
+				}
 				out = slices.Clone(list)
 			}
 			out[i] = next
@@ -283,6 +326,12 @@ func (w *walker) element(list []any, node List, depth int) (any, effect, error) 
 		return nil, effect{}, errors.New("last path entry can not be globbed")
 	}
 	value, err := setter.Element()
+	if err == nil {
+		err = w.budget.Spend(len(list))
+	}
+	if err == nil {
+		err = w.budget.Write(value)
+	}
 	if err != nil {
 		return nil, effect{}, err
 	}
@@ -303,6 +352,9 @@ func (w *walker) element(list []any, node List, depth int) (any, effect, error) 
 		case diff.Equal(object, value, diff.Type{}):
 			return list, effect{touched: true, wrote: true}, nil
 		}
+		if err := w.budget.BuildList(len(list)); err != nil {
+			return nil, effect{}, err
+		}
 		out := slices.Clone(list)
 		out[i] = value
 		return out, wrote, nil
@@ -310,7 +362,7 @@ func (w *walker) element(list []any, node List, depth int) (any, effect, error) 
 	if !w.misses(depth) {
 		return list, effect{}, nil
 	}
-	return append(slices.Clone(list), any(value)), wrote, nil
+	return w.appended(list, value, wrote)
 }
 
 // named reports whether an element is the one that a node names. Texts never equal
@@ -322,16 +374,31 @@ func named(element map[string]any, node List) bool {
 
 // SameKey reports whether two values of a list's key are the same.
 func SameKey(a, b any) bool {
-	switch a.(type) {
-	case string, int64, float64, bool:
+	switch a := a.(type) {
+	case string:
+		return a == b
+	case int64, float64, bool:
 		return diff.Equal(a, b, diff.Type{})
 	}
 	return false
 }
 
 // with returns a copy of the object with one field set.
-func with(object map[string]any, name string, value any) map[string]any {
+func (w *walker) with(object map[string]any, name string, value any, did effect) (any, effect, error) {
+	if err := w.budget.BuildMap(len(object) + 1); err != nil {
+		return nil, effect{}, err
+	}
 	out := maps.Clone(object)
 	out[name] = value
-	return out
+	return out, did, nil
+}
+
+// appended returns a copy of the list with one more element.
+func (w *walker) appended(list []any, element any, did effect) (any, effect, error) {
+	if err := w.budget.BuildList(len(list) + 1); err != nil {
+		return nil, effect{}, err
+	}
+	out := make([]any, len(list)+1)
+	out[copy(out, list)] = element
+	return out, did, nil
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 )
 
@@ -51,7 +52,7 @@ func TestWalk(t *testing.T) {
 			if c["value"] == "create" {
 				setter = create{}
 			}
-			out, err := location.Walk(object, path, tests(t, path, c["tests"]), setter)
+			out, err := location.Walk(object, location.Way{Path: path, Tests: tests(t, path, c["tests"]), Setter: setter, Budget: engine.NewBudget(t.Context())})
 			if diff := cmp.Diff(before, object); diff != "" {
 				t.Errorf("the object that was given is modified: %s", diff)
 			}
@@ -83,11 +84,11 @@ func TestWalk(t *testing.T) {
 
 func TestWalkElementsAreIndependent(t *testing.T) {
 	object := decode(t, []byte("c: [{name: a}, {name: b}]"))
-	out, err := location.Walk(object, parseForWalk(t, "c[name: *].s"), location.Tests{}, write{map[string]any{}})
+	out, err := location.Walk(object, location.Way{Path: parseForWalk(t, "c[name: *].s"), Setter: write{map[string]any{}}, Budget: engine.NewBudget(t.Context())})
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err = location.Walk(out.Object, parseForWalk(t, "c[name: a].s.x"), location.Tests{}, write{false})
+	out, err = location.Walk(out.Object, location.Way{Path: parseForWalk(t, "c[name: a].s.x"), Setter: write{false}, Budget: engine.NewBudget(t.Context())})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func TestWalkElementsAreIndependent(t *testing.T) {
 func TestWalkShares(t *testing.T) {
 	other := map[string]any{"a": "b"}
 	object := map[string]any{"other": other, "spec": map[string]any{"x": int64(1)}}
-	out, err := location.Walk(object, parseForWalk(t, "spec.x"), location.Tests{}, write{int64(2)})
+	out, err := location.Walk(object, location.Way{Path: parseForWalk(t, "spec.x"), Setter: write{int64(2)}, Budget: engine.NewBudget(t.Context())})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,14 +190,14 @@ func FuzzWalk(f *testing.F) {
 		if list, isList := path.Last().(location.List); isList {
 			v = map[string]any{list.Key: list.Value, "v": value}
 		}
-		out, err := location.Walk(object, path, location.Tests{}, write{v})
+		out, err := location.Walk(object, location.Way{Path: path, Setter: write{v}, Budget: engine.NewBudget(t.Context())})
 		if diff := cmp.Diff(before, object); diff != "" {
 			t.Fatalf("the object that was given is modified: %s", diff)
 		}
 		if err != nil {
 			return
 		}
-		again, err := location.Walk(out.Object, path, location.Tests{}, write{v})
+		again, err := location.Walk(out.Object, location.Way{Path: path, Setter: write{v}, Budget: engine.NewBudget(t.Context())})
 		if err == nil && again.Changed && !writesItsOwnWay(path) {
 			t.Fatalf("%s: writing again changes again: %s", path, cmp.Diff(out.Object, again.Object))
 		}
