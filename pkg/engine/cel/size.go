@@ -103,6 +103,10 @@ const (
 // whenever it is an argument.
 const bytesPerStep = 4
 
+// stepsPerItem is how long it takes to get at an item of a list or a map that an
+// expression has made.
+const stepsPerItem = 16
+
 // size is what there is to read in a value.
 type size struct{ values, bytes int }
 
@@ -189,6 +193,9 @@ func (s *size) mapper(b *engine.Budget, m traits.Mapper) error {
 		if err := s.add(b, m.Get(key)); err != nil {
 			return err
 		}
+		if err := b.Spend(stepsPerItem); err != nil {
+			return err
+		}
 	}
 	return b.Spend(1)
 }
@@ -199,6 +206,9 @@ func (s *size) lister(b *engine.Budget, l traits.Lister) error {
 	}
 	for it := l.Iterator(); it.HasNext() == types.True; {
 		if err := s.add(b, it.Next()); err != nil {
+			return err
+		}
+		if err := b.Spend(stepsPerItem); err != nil {
 			return err
 		}
 	}
