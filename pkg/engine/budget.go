@@ -90,6 +90,9 @@ func (b *Budget) Build(bytes int) error {
 	return nil
 }
 
+// Spent returns the steps that were spent, and the bytes that were built.
+func (b *Budget) Spent() (steps, bytes int) { return maxSteps - b.steps, maxBytes - b.bytes }
+
 // check is where limits, time and cancellation are seen.
 func (b *Budget) check() error {
 	if b.steps < b.share.to {

@@ -14,6 +14,9 @@ import (
 
 func labelMatch(e *env, args []any) (any, error) {
 	wanted, actual := args[0].(map[string]any), args[1].(map[string]any)
+	if err := readKeys(e, wanted); err != nil {
+		return nil, err
+	}
 	for _, key := range sortedKeys(wanted) {
 		value, found := actual[key]
 		if !found {
@@ -56,7 +59,11 @@ const bytesOfEntry = 400
 // or for each index of a list.
 func items(e *env, args []any) (any, error) {
 	keyName, valueName := args[1].(string), args[2].(string)
-	if err := e.Build(bytesOfEntry * length(args[0])); err != nil {
+	entries := length(args[0])
+	if err := e.Build(bytesOfEntry * entries); err != nil {
+		return nil, err
+	}
+	if err := e.Read(entries * (len(keyName) + len(valueName))); err != nil { // to find their places
 		return nil, err
 	}
 	result := []any{}

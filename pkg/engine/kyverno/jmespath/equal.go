@@ -54,6 +54,9 @@ func equalObjects(b *engine.Budget, x, y map[string]any) (bool, error) {
 		return false, nil
 	}
 	for key := range x {
+		if err := b.Read(len(key)); err != nil {
+			return false, err
+		}
 		other, found := y[key]
 		if !found {
 			return false, nil

@@ -48,7 +48,7 @@ func lenient(n node, e *env, value any) (any, error) {
 }
 
 func (n fieldNode) eval(e *env, value any) (any, error) {
-	if err := e.Spend(1); err != nil {
+	if err := e.Spend(1 + len(n.name)/bytesToCompare); err != nil {
 		return nil, err
 	}
 	switch v := value.(type) {
@@ -166,6 +166,9 @@ func (n hashNode) eval(e *env, value any) (any, error) {
 	for i, member := range n.members {
 		item, err := lenient(member, e, value)
 		if err != nil {
+			return nil, err
+		}
+		if err := e.Read(len(n.keys[i])); err != nil {
 			return nil, err
 		}
 		hash[n.keys[i]] = item

@@ -161,6 +161,9 @@ func merge(e *env, args []any) (any, error) {
 		if err := e.BuildMap(len(object)); err != nil {
 			return nil, err
 		}
+		if err := readKeys(e, object); err != nil {
+			return nil, err
+		}
 		maps.Copy(merged, object)
 	}
 	return merged, nil

@@ -191,7 +191,7 @@ func write(doc map[string]any, path []string, e editor) (map[string]any, error) 
 
 // edit returns the node with the edit made at the path below it.
 func (e editor) edit(node any, path []string) (any, error) {
-	if err := e.Spend(1 + width(node)); err != nil { // it may be copied
+	if err := e.Spend(1 + 2*width(node)); err != nil { // it may be copied
 		return nil, err
 	}
 	if len(path) == 1 {

@@ -11,7 +11,7 @@ import (
 // *strategicmerge.ConditionError for the first that does not hold, in the order of
 // keys, those of a map before those further down.
 func (w *writer) check(patch *node, live any, at string) error {
-	if err := w.budget.Spend(1); err != nil {
+	if err := w.budget.Spend(stepsOfValue); err != nil {
 		return err
 	}
 	object, _ := live.(map[string]any)

@@ -114,7 +114,7 @@ func (w *writer) appendMissing(list []any, items []*node) (any, error) {
 // holds reports whether a live value has all that another one has. A server adds
 // defaults to an item, which is no other item for that. Null asks for nothing.
 func (w *writer) holds(live, content any) (bool, error) {
-	if err := w.budget.Spend(1); err != nil {
+	if err := w.budget.Spend(stepsOfValue); err != nil {
 		return false, err
 	}
 	switch c := content.(type) {

@@ -10,7 +10,7 @@ import (
 // merge writes an overlay's value over what is there, of whatever type. A null
 // writes nothing, since overlays do not delete.
 func (w *writer) merge(live any, patch *node, at string) (any, error) {
-	if err := w.budget.Spend(1); err != nil {
+	if err := w.budget.Spend(stepsOfValue); err != nil {
 		return nil, err
 	}
 	list, isAList := live.([]any)
@@ -75,7 +75,7 @@ func (w *writer) mergeMap(live map[string]any, patch *node, at string) (map[stri
 // content is an overlay's value where nothing is there yet: without anchors and
 // nulls.
 func (w *writer) content(patch *node) (any, error) {
-	if err := w.budget.Spend(1); err != nil {
+	if err := w.budget.Spend(stepsOfValue); err != nil {
 		return nil, err
 	}
 	switch patch.kind {

@@ -175,6 +175,9 @@ func (o *Overlay) Apply(b *engine.Budget, live map[string]any, why *engine.Reaso
 	return out, nil
 }
 
+// stepsOfValue is what looking at a value of an overlay takes, with the path that it is given.
+const stepsOfValue = 5
+
 // writer writes one overlay. Its budget pays for the values that it looks at and writes:
 // elements of an overlay that are merged into what others have added could multiply without
 // end.

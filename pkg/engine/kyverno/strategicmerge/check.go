@@ -81,7 +81,7 @@ func (m *merger) checkCondition(c *node, object map[string]any, at *place) *fail
 func (m *merger) checkList(patch *node, live any, at *place) *failure {
 	list, _ := live.([]any)
 	for _, element := range patch.elements {
-		if !m.spend(1 + len(list)) {
+		if !m.spend(stepsOfElement * (1 + len(list))) {
 			return &failure{at: at}
 		}
 		if element.kind != isMap || !element.global {

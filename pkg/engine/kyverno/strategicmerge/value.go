@@ -54,7 +54,7 @@ const bytesPerComparison = 16
 // comparing it with each item.
 func (m *merger) contains(list []any, v any) bool {
 	size, err := m.budget.Measure(v)
-	if err != nil || !m.spend(len(list)*(1+size/bytesPerComparison)) {
+	if err != nil || !m.spend(len(list)*(stepsOfElement+size/bytesPerComparison)) {
 		m.err = cmp.Or(m.err, err)
 		return false
 	}
