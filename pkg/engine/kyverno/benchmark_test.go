@@ -1,6 +1,7 @@
 package kyverno
 
 import (
+	"fmt"
 	"testing"
 
 	"golang.org/x/tools/txtar"
@@ -64,4 +65,59 @@ func readCase(b *testing.B, name string) (documents []engine.Document, live []*u
 		}
 	}
 	return documents, live
+}
+
+// BenchmarkSizes compiles and evaluates ever more of one thing: what is doubled costs about
+// twice as much.
+func BenchmarkSizes(b *testing.B) {
+	rule := func(name, kind string, patch fields) any {
+		return fields{
+			"name": name, "match": fields{"any": []any{fields{"resources": fields{"kinds": []any{kind}}}}},
+			"mutate": fields{"patchStrategicMerge": patch},
+		}
+	}
+	policy := func(name string, rules ...any) engine.Document {
+		return engine.Document{Object: &unstructured.Unstructured{Object: fields{
+			"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": fields{"name": name}, "spec": fields{"rules": rules},
+		}}}
+	}
+	label := fields{"metadata": fields{"labels": fields{"l": "v"}}}
+	for name, of := range map[string]func(n int) (documents []engine.Document, elements int){
+		"rules": func(n int) ([]engine.Document, int) {
+			rules := make([]any, n)
+			for i := range rules {
+				rules[i] = rule(fmt.Sprint("r", i), "Thing", label)
+			}
+			return []engine.Document{policy("p", rules...)}, 1
+		},
+		"kinds": func(n int) ([]engine.Document, int) {
+			documents := make([]engine.Document, n)
+			for i := range documents {
+				documents[i] = policy(fmt.Sprint("p", i), rule("r", fmt.Sprint("Kind", i), label))
+			}
+			return documents, 1
+		},
+		"elements": func(n int) ([]engine.Document, int) {
+			return []engine.Document{policy("p", rule("r", "Thing", fields{"spec": fields{"l": []any{fields{"(name)": "*", "v": "y"}}}}))}, n
+		},
+	} {
+		for _, n := range []int{1000, 2000, 4000, 8000} {
+			b.Run(fmt.Sprint(name, "/", n), func(b *testing.B) {
+				b.ReportAllocs()
+				documents, length := of(n)
+				target := targetOf(&unstructured.Unstructured{Object: fields{
+					"apiVersion": "example.com/v1", "kind": "Thing", "metadata": fields{"name": "a"}, "spec": fields{"l": elements(length, "e#")},
+				}})
+				for b.Loop() {
+					program, err := New().Compile(engine.Compilation{Documents: documents})
+					if err != nil {
+						b.Fatal(err)
+					}
+					if _, err := program.Evaluate(b.Context(), target, newWorld(), quiet{}); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
 }
