@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -145,12 +146,33 @@ func (r *Reversal) step(c *engine.Change, outcome engine.Outcome, why error) {
 	c.Steps = append(c.Steps, s)
 }
 
+// errChangedMeanwhile ends the undo of an object of which less can be put back than
+// was shown.
+var errChangedMeanwhile = errors.New("it was changed while this run was under way; run the command again")
+
 // task puts one object back. It holds on to no object: that is read afresh.
 func (r *Reversal) task(of *Object, c *engine.Change) *apply.Task {
 	t := &apply.Task{Key: c.Subject, Rules: []engine.RuleRef{r.rule()}, Entry: plan.NewEntry(c)}
 	t.Key.UID = c.Before.GetUID()
+	shown := keptPaths(c)
 	t.Change = func(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
-		return r.restore(ctx, of, live), nil
+		now := r.restore(ctx, of, live)
+		if !keptPaths(now).Difference(shown).Empty() {
+			return nil, &apply.ObjectError{Key: t.Key, Err: errChangedMeanwhile}
+		}
+		return now, nil
 	}
 	return t
+}
+
+// keptPaths are the fields of which it is shown that they are left as they are.
+func keptPaths(c *engine.Change) *fieldpath.Set {
+	out := fieldpath.NewSet()
+	for i := range c.Steps {
+		var kept Kept
+		if errors.As(c.Steps[i].Err, &kept) {
+			out.Insert(kept.Path)
+		}
+	}
+	return out
 }
