@@ -36,7 +36,7 @@ func (f *ApplyFlags) recordedOptions(c *cobra.Command, args []string, streams ge
 	}
 	o.evaluating(c, f, evaluation)
 	o.Record = run
-	o.Executor.Confirmed = true
+	o.Executor.Confirmed = f.Plan != "" // which was reviewed
 	switch {
 	case f.Rehearses():
 	case resumed != nil:
@@ -64,7 +64,7 @@ func (f *ApplyFlags) load(c *cobra.Command, w *factory.Factory) (*apply.Recorded
 }
 
 func loadPlan(path string) (*apply.RecordedRun, error) {
-	p, err := plan.Load(path)
+	p, err := plan.LoadOwn(path)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package plugin
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -37,8 +38,8 @@ func (f *ApplyFlags) resume(c *cobra.Command, w *factory.Factory) (*apply.Record
 	counts := j.Count()
 	fmt.Fprintf(w.Streams.ErrOut, "Resuming: %d done, %d failed, %d started with unknown outcome, %d not started\n",
 		counts[journal.Done], counts[journal.Failed], counts[journal.InDoubt]+counts[journal.Partial], counts[journal.Planned])
-	if allowed := j.Header.Allowed.String(); allowed != "" {
-		fmt.Fprintf(w.Streams.ErrOut, "With the options of the original run: %s\n", allowed)
+	if options := originalOptions(&j.Header); options != "" {
+		fmt.Fprintf(w.Streams.ErrOut, "With the options of the original run: %s\n", options)
 	}
 	for i := range j.Entries {
 		e := &j.Entries[i]
@@ -48,6 +49,21 @@ func (f *ApplyFlags) resume(c *cobra.Command, w *factory.Factory) (*apply.Record
 		}
 	}
 	return apply.FromJournal(j), writer, nil
+}
+
+// originalOptions are the flags that a resumed run takes over, as they are typed.
+func originalOptions(h *journal.Header) string {
+	var options []string
+	if allowed := h.Allowed.String(); allowed != "" {
+		options = append(options, allowed)
+	}
+	if h.FieldManager != apply.DefaultFieldManager {
+		options = append(options, "--field-manager="+h.FieldManager)
+	}
+	if h.Secrets {
+		options = append(options, "--journal-secrets")
+	}
+	return strings.Join(options, " ")
 }
 
 // mayResume returns an error if a journal cannot be resumed here with the flags of the user.

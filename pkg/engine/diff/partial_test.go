@@ -2,6 +2,7 @@ package diff_test
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,7 +26,7 @@ func TestPartialGivesTheSamePatch(t *testing.T) {
 	for seed := range uint64(1000) {
 		before, after, typ := random(t, seed)
 		kept := reread(t, diff.Between(before, after, typ))
-		if err := kept.Validate(); err != nil {
+		if err := errors.Join(kept.Validate(), kept.ValidateShown()); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		want := operations(t, before.Object, after.Object)

@@ -3,6 +3,7 @@ package diff
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -21,6 +22,7 @@ var (
 	errDepth   = fmt.Errorf("nested deeper than %d", maxDepth)
 	errSteps   = errors.New("too many fields in too long lists")
 	errForeign = errors.New("a field is in neither state of its object")
+	errHidden  = errors.New("the two states of the object do not show the change of this field")
 )
 
 // Validate makes sure that a change that was read from a file holds together, and
@@ -62,6 +64,38 @@ func (p *Partial) readValues(f *engine.FieldChange, budget *int) error {
 	}
 	f.From, f.To = p.values(*f)
 	return nil
+}
+
+// ValidateShown returns an error if a difference between the states, which is what
+// people are shown, does not show one of the fields. It is for a change that was read from
+// a file and is valid.
+func (p *Partial) ValidateShown() error {
+	for i := range p.Fields {
+		if f := &p.Fields[i]; !p.shows(f) {
+			return fmt.Errorf("%s: %w", engine.PathString(f.Path), errHidden)
+		}
+	}
+	return nil
+}
+
+func (p *Partial) shows(f *engine.FieldChange) bool {
+	at := f.Path
+	n := slices.IndexFunc(at, func(e fieldpath.PathElement) bool { return e.Index != nil })
+	switch {
+	case n >= 0:
+		at = at[:n] // the place of an element in one state is that of another in the other
+	case f.Kind == engine.Moved:
+		at = at[:len(at)-1]
+	}
+	from, _ := Lookup(map[string]any(p.Before), at)
+	to, _ := Lookup(map[string]any(p.After), at)
+	switch {
+	case n < 0 && f.Kind == engine.Added && from != nil, n < 0 && f.Kind == engine.Removed && to != nil:
+		return false
+	case from == nil && to == nil:
+		return f.Kind != engine.Moved && n < 0 // null is as good as absent
+	}
+	return !Same(from, to)
 }
 
 // hasWithin reports whether an object has a path, within a budget.

@@ -83,6 +83,35 @@ func (s *Summary) addOutcomes(c *engine.Change) {
 	}
 }
 
+// Recounted returns the summary with all that is reported of objects counted anew. Found
+// has every change that reports something. What is kept is what nothing reports: how
+// many objects there were, and how often a rule had nothing to do.
+func (s *Summary) Recounted(found []*engine.Change) Summary {
+	var rules []engine.RuleRef
+	for _, r := range s.Rules {
+		rules = append(rules, r.Rule)
+	}
+	out := NewSummary(rules)
+	for _, c := range found {
+		out.Add(c)
+	}
+	out.Objects = max(s.Objects, out.Changed)
+	for _, r := range out.Rules {
+		for _, o := range idle {
+			delete(r.Outcomes, o)
+		}
+	}
+	for _, r := range s.Rules {
+		outcomes := out.Rules[out.place(r.Rule)].Outcomes
+		for _, o := range idle {
+			if n := r.Outcomes[o]; n > 0 {
+				outcomes[o] = n
+			}
+		}
+	}
+	return *out
+}
+
 // results is the set of outcomes that one rule had on one object: as many as it has
 // triggers for the object, and another where the object is no trigger itself.
 type results uint8

@@ -11,6 +11,8 @@ import (
 	"os"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
@@ -85,6 +87,12 @@ func (e *Entry) Doubt() *Attempt {
 	return nil
 }
 
+// sends reports whether a part of the entry may be sent to a subresource; "" is the
+// object itself.
+func (e *Entry) sends(subresource string) bool {
+	return subresource == "" || subresource == e.Object.Subresource || e.Object.Subresource == "" && subresource == request.StatusSubresource
+}
+
 // Count counts the entries by status.
 func (j *Journal) Count() map[Status]int {
 	out := map[Status]int{}
@@ -123,19 +131,24 @@ func (e *DamagedError) Error() string {
 // Unwrap returns the reason.
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// Read reads a journal. A last line that is not whole is what a kill leaves
-// behind, and is skipped. The error is an *Error, or a *DamagedError.
+// Read reads a journal that other users cannot have written. A last line that is not
+// whole is what a kill leaves behind, and is skipped. The error is an *Error, or a
+// *DamagedError.
 func Read(path string) (*Journal, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, &Error{Path: path, Err: errors.Unwrap(err)}
 	}
 	defer f.Close() //nolint:errcheck // it was only read
+	if err := file.CheckOwner(f); err != nil {
+		return nil, &Error{Path: path, Err: err}
+	}
 	return Parse(path, f)
 }
 
 // Glance is Read without the contents of entries, attempts and results: it returns
-// which run it is and how far its entries have come, in a fraction of the time.
+// which run it is and how far its entries have come, in a fraction of the time. Anybody
+// may have written it.
 func Glance(path string) (*Journal, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -226,6 +239,7 @@ var (
 	errOrder       = errors.New("a record is out of order")
 	errOneOf       = errors.New("a line must be exactly one record")
 	errNoSuchEntry = errors.New("no such entry")
+	errNoSuchPart  = errors.New("its entry is not sent to that subresource")
 )
 
 func (p *parser) line(text []byte) error {
@@ -343,6 +357,9 @@ func (p *parser) attempt(a *Attempt) error {
 	if err != nil {
 		return err
 	}
+	if !e.sends(a.Subresource) {
+		return errNoSuchPart
+	}
 	err = a.Validate()
 	e.Attempts = append(e.Attempts, *a)
 	if e.doubt == nil {
@@ -356,6 +373,9 @@ func (p *parser) result(r *Result) error {
 	e, err := p.entry(r.Entry)
 	if err != nil {
 		return err
+	}
+	if !e.sends(r.Subresource) {
+		return errNoSuchPart
 	}
 	err = r.Validate()
 	e.Results = append(e.Results, *r)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
@@ -22,7 +23,7 @@ import (
 // that cannot keep its journal must not go on writing. It is safe for concurrent use.
 type Writer struct {
 	path    string
-	file    file
+	file    disk
 	masker  *redact.Masker
 	secrets bool // their values are recorded
 	now     func() time.Time
@@ -37,8 +38,8 @@ type Writer struct {
 	err      error
 }
 
-// file is what a Writer needs of one.
-type file interface {
+// disk is what a Writer needs of its file.
+type disk interface {
 	io.WriteCloser
 	Sync() error
 }
@@ -105,6 +106,10 @@ func Resume(path string, o Options) (*Journal, *Writer, error) {
 	if err != nil {
 		return nil, nil, &Error{Path: path, Err: errors.Unwrap(err)}
 	}
+	if err := file.CheckOwner(f); err != nil {
+		_ = f.Close() // the error that is returned comes first
+		return nil, nil, &Error{Path: path, Err: err}
+	}
 	if err := lock(path, f); err != nil {
 		return nil, nil, err
 	}
@@ -139,7 +144,7 @@ func (w *Writer) takeUp(f *os.File) (*Journal, error) {
 	return j, nil
 }
 
-func newWriter(path string, f file, o Options) *Writer {
+func newWriter(path string, f disk, o Options) *Writer {
 	w := &Writer{path: path, file: f, masker: o.Masker, now: o.Now}
 	if w.masker == nil {
 		w.masker = &redact.Masker{}
@@ -263,7 +268,7 @@ func (w *Writer) flush() {
 	w.finished.Broadcast()
 }
 
-func writeAndSync(f file, batch []byte) error {
+func writeAndSync(f disk, batch []byte) error {
 	if _, err := f.Write(batch); err != nil {
 		return err
 	}

@@ -152,9 +152,17 @@ func (p *Plan) text(m *redact.Masker) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Load reads a plan. The error is a *FileError.
+// Load reads a plan, to show it. The error is a *FileError.
 func Load(path string) (*Plan, error) {
-	text, err := readBounded(path)
+	return load(path, func(*os.File) error { return nil })
+}
+
+// LoadOwn reads a plan that is going to be applied: it is an error if other users may
+// have written it. The error is a *FileError.
+func LoadOwn(path string) (*Plan, error) { return load(path, file.CheckOwner) }
+
+func load(path string, check func(*os.File) error) (*Plan, error) {
+	text, err := readBounded(path, check)
 	if err == nil {
 		err = new(memory.Budget).Spend(memory.Nodes(text), len(text))
 	}
@@ -168,12 +176,15 @@ func Load(path string) (*Plan, error) {
 	return p, nil
 }
 
-func readBounded(path string) ([]byte, error) {
+func readBounded(path string, check func(*os.File) error) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, errors.Unwrap(err) // the error names the path already
 	}
 	defer f.Close() //nolint:errcheck // it was only read
+	if err := check(f); err != nil {
+		return nil, err
+	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
 	if err == nil && len(text) > maxFileSize {
 		err = ErrTooLarge
@@ -205,7 +216,19 @@ func Parse(text []byte) (*Plan, error) {
 	if err := p.validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
+	p.recount()
 	return p, nil
+}
+
+// recount counts anew what the entries tell, so that nothing else is said of them.
+func (p *Plan) recount() {
+	var found []*engine.Change
+	for i := range p.Entries {
+		c := p.Entries[i].Change()
+		found = append(found, &c)
+	}
+	p.Summary = p.Summary.Recounted(found)
+	p.Incomplete = p.Incomplete || p.Summary.Incomplete > 0
 }
 
 func summaryOf(s evaluation.Summary) summaryFile {

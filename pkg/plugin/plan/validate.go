@@ -80,7 +80,11 @@ func (e *Entry) validate(budget *int) error {
 	if e.Object.Kind == "" || e.Object.Name == "" || e.Object.Version == "" {
 		return errNoObject
 	}
-	if err := e.Partial.ValidateWithin(budget); err != nil {
+	err := e.Partial.ValidateWithin(budget)
+	if err == nil {
+		err = e.Partial.ValidateShown()
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", e.Object, err)
 	}
 	return nil

@@ -1,0 +1,31 @@
+//go:build unix
+
+package file
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// writableByOthers are the bits of a mode by which the group, or everybody, can write.
+const writableByOthers = 0o022
+
+// foreign returns why a file may be another user's work, or nil.
+func foreign(path string, info fs.FileInfo) *ForeignError {
+	return foreignTo(os.Geteuid(), path, info)
+}
+
+func foreignTo(user int, path string, info fs.FileInfo) *ForeignError {
+	path = wording.ShellQuote(path)
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && user != 0 && stat.Uid != 0 && int(stat.Uid) != user {
+		return &ForeignError{Why: fmt.Sprintf("it belongs to another user (uid %d)", stat.Uid), Do: "cp " + path + " COPY"}
+	}
+	if mode := info.Mode(); mode.IsRegular() && mode.Perm()&writableByOthers != 0 {
+		return &ForeignError{Why: fmt.Sprintf("others can write to it (mode %04o)", mode.Perm()), Do: "chmod go-w " + path}
+	}
+	return nil
+}

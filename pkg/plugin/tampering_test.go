@@ -1,0 +1,563 @@
+package plugin_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+)
+
+const (
+	tamperedPolicy = `{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [
+		{name: level, match: {any: [{resources: {kinds: [ConfigMap]}}]}, mutate: {patchStrategicMerge: {data: {level: info}}}},
+		{name: copy, match: {any: [{resources: {kinds: [ConfigMap], names: [a]}}]},
+			context: [{name: s, apiCall: {urlPath: /api/v1/namespaces/shop/secrets/s, jmesPath: data.p}}],
+			mutate: {patchStrategicMerge: {data: {copied: "of {{ s }}"}}}},
+		{name: list, match: {any: [{resources: {kinds: [ConfigMap], names: [b]}}]},
+			mutate: {patchesJson6902: '[{"op": "add", "path": "/metadata/finalizers/-", "value": "example.com/two"}, {"op": "remove", "path": "/data/old"}]'}}]}}`
+	tamperedSecret = "aHVudGVyMjItaHVudGVyMjI="
+)
+
+// tamperedServer holds two ConfigMaps and a Secret, and notes what is stored.
+type tamperedServer struct {
+	mu      sync.Mutex
+	objects map[string]map[string]any // of ConfigMaps, by name
+	writes  []string                  // lines that a diff of what was written has, with the names of the objects
+}
+
+func (s *tamperedServer) reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writes, s.objects = nil, map[string]map[string]any{}
+	for name, text := range map[string]string{
+		"a": `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop, uid: u-a, resourceVersion: "7"}, data: {level: debug}}`,
+		"b": `{apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: shop, uid: u-b, resourceVersion: "8", finalizers: [example.com/one]}, data: {level: debug, old: "1"}}`,
+		"c": `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop, uid: u-c, resourceVersion: "9"}, data: {level: info, other: "1"}}`,
+	} {
+		object := map[string]any{}
+		if err := yaml.Unmarshal([]byte(text), &object); err != nil {
+			panic(err)
+		}
+		s.objects[name] = object
+	}
+}
+
+func (s *tamperedServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := path.Base(r.URL.Path)
+	switch {
+	case r.Method == http.MethodPost && name == "selfsubjectaccessreviews":
+		fmt.Fprint(w, `{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "status": {"allowed": true}}`)
+	case r.Method == http.MethodGet && name == "configmaps":
+		var items []any
+		for _, name := range slices.Sorted(maps.Keys(s.objects)) {
+			items = append(items, s.objects[name])
+		}
+		answer(w, map[string]any{"apiVersion": "v1", "kind": "ConfigMapList", "metadata": map[string]any{"resourceVersion": "9"}, "items": items})
+	case r.Method == http.MethodGet && name == "kube-system":
+		fmt.Fprint(w, `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "u"}}`)
+	case r.Method == http.MethodGet && name == "shop":
+		fmt.Fprint(w, `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "uid": "u-shop"}}`)
+	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/secrets/s"):
+		fmt.Fprintf(w, `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "shop"}, "data": {"p": %q}}`, tamperedSecret)
+	case s.objects[name] != nil && strings.HasSuffix(r.URL.Path, "/configmaps/"+name):
+		s.object(w, r, name)
+	default:
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}`)
+	}
+}
+
+func (s *tamperedServer) object(w http.ResponseWriter, r *http.Request, name string) {
+	live := s.objects[name]
+	if r.Method != http.MethodPatch {
+		answer(w, live)
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	text, failed := json.Marshal(live)
+	if err == nil && failed == nil {
+		var patch jsonpatch.Patch
+		if patch, err = jsonpatch.DecodePatch(body); err == nil {
+			text, err = patch.Apply(text)
+		}
+	}
+	after := map[string]any{}
+	if err == nil {
+		err = json.Unmarshal(text, &after)
+	}
+	if err != nil {
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		fmt.Fprintf(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422, "message": %q}`, err)
+		return
+	}
+	if r.URL.Query().Get("dryRun") == "" {
+		after["metadata"].(map[string]any)["resourceVersion"] = live["metadata"].(map[string]any)["resourceVersion"].(string) + "0"
+		s.writes = append(s.writes, changedLines(name, live, after)...)
+		s.objects[name] = after
+	}
+	answer(w, after)
+}
+
+func answer(w io.Writer, object any) { _ = json.NewEncoder(w).Encode(object) }
+
+// changedLines are those of a diff of two states, with the name of the object before each.
+func changedLines(name string, before, after map[string]any) []string {
+	lines := func(object map[string]any) []string {
+		content := map[string]any{"data": object["data"], "finalizers": object["metadata"].(map[string]any)["finalizers"]}
+		text, err := yaml.Marshal(content)
+		if err != nil {
+			panic(err)
+		}
+		hidden := strings.ReplaceAll(string(text), tamperedSecret, "***")
+		return strings.Split(strings.TrimSpace(hidden), "\n")
+	}
+	var out []string
+	from, to := lines(before), lines(after)
+	for _, side := range []struct {
+		sign       string
+		all, other []string
+	}{{"-", from, to}, {"+", to, from}} {
+		for _, line := range side.all {
+			if text := strings.TrimSpace(line); !slices.Contains(side.other, line) && !strings.HasSuffix(text, ":") {
+				out = append(out, name+" "+side.sign+text)
+			}
+		}
+	}
+	return out
+}
+
+// shownLines are those of diffs, as changedLines has them.
+func shownLines(out string) []string {
+	var lines []string
+	name := ""
+	for line := range strings.Lines(out) {
+		line = strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(line, "--- ConfigMap shop/"):
+			name = strings.Fields(line)[2][len("shop/"):]
+		case strings.HasPrefix(line, "+") || strings.HasPrefix(line, "-"):
+			lines = append(lines, name+" "+line[:1]+strings.TrimSpace(line[1:]))
+		}
+	}
+	return lines
+}
+
+// tampered has what the mutations of a file came to.
+type tampered struct {
+	t      *testing.T
+	server *tamperedServer
+	dir    string
+	counts map[string]int
+}
+
+func newTampered(t *testing.T) *tampered {
+	t.Helper()
+	s := &tamperedServer{}
+	s.reset()
+	useServer(t, serve(t, map[string]string{
+		"/api": `{"kind": "APIVersions", "versions": ["v1"]}`,
+		"/apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "authorization.k8s.io",
+			"versions": [{"groupVersion": "authorization.k8s.io/v1", "version": "v1"}], "preferredVersion": {"groupVersion": "authorization.k8s.io/v1", "version": "v1"}}]}`,
+		"/apis/authorization.k8s.io/v1": `{"kind": "APIResourceList", "groupVersion": "authorization.k8s.io/v1", "resources": [
+			{"name": "selfsubjectaccessreviews", "kind": "SelfSubjectAccessReview", "verbs": ["create"]}]}`,
+		"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [
+			{"name": "configmaps", "namespaced": true, "kind": "ConfigMap", "verbs": ["get", "list", "patch"]},
+			{"name": "secrets", "namespaced": true, "kind": "Secret", "verbs": ["get", "list"]},
+			{"name": "namespaces", "kind": "Namespace", "verbs": ["get", "list"]}]}`,
+	}, s.ServeHTTP))
+	return &tampered{t: t, server: s, dir: t.TempDir(), counts: map[string]int{}}
+}
+
+func (x *tampered) run(args ...string) (code int, out, errOut string) {
+	var stdout, stderr bytes.Buffer
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr}
+	code = plugin.Run(x.t.Context(), plugin.NewCommand("kubectl mutate", streams), args, streams)
+	return code, stdout.String(), stderr.String()
+}
+
+// check demands that what was stored was shown, and returns what was.
+func (x *tampered) check(what, shown, errOut string, code int) {
+	x.t.Helper()
+	writes := x.server.writes
+	lines := shownLines(shown)
+	for _, w := range writes {
+		if !slices.Contains(lines, w) {
+			x.t.Errorf("%s: %q was written and not shown:\n%s\n%s", what, w, shown, errOut)
+		}
+	}
+	secret, err := base64.StdEncoding.DecodeString(tamperedSecret)
+	if all := shown + errOut; err != nil || strings.Contains(all, tamperedSecret) || strings.Contains(all, string(secret)) {
+		x.t.Errorf("%s: a Secret is shown:\n%s", what, all)
+	}
+	switch {
+	case strings.Contains(errOut, "panic") || strings.Contains(errOut, "runtime error"):
+		x.t.Errorf("%s: %s", what, errOut)
+	case len(writes) > 0:
+		x.counts["written as shown"]++
+	case code == plugin.ExitNothing && strings.Contains(errOut, "error: "):
+		x.counts["refused"]++
+	default:
+		x.counts["nothing written"]++
+	}
+}
+
+// A mutation is one change of a JSON document.
+type mutation struct {
+	what string
+	text []byte
+}
+
+var everyMutation = flag.Bool("every-mutation", false, "Let the tests of tampering change each value in all ways, and not in one of them.")
+
+// mutations are changes of every value of a document, of its keys and elements.
+func mutations(t *testing.T, text []byte) []mutation {
+	t.Helper()
+	m := mutator{t: t}
+	if err := json.Unmarshal(text, &m.root); err != nil {
+		t.Fatal(err)
+	}
+	m.walk("", m.root, func(v any) { m.root = v })
+	return m.all
+}
+
+type mutator struct {
+	t    *testing.T
+	root any
+	all  []mutation
+}
+
+// walk changes a value, which set puts in its place, in all ways.
+func (m *mutator) walk(at string, v any, set func(any)) {
+	var all []mutation
+	try := func(what string, other any) {
+		set(other)
+		text, err := json.Marshal(m.root)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		all = append(all, mutation{at + " " + what, text})
+		set(v)
+	}
+	try("is null", nil)
+	switch v := v.(type) {
+	case string:
+		try("is another text", v+"x")
+		try("is an evil text", "evil")
+		try("is empty", "")
+	case float64:
+		try("is more", v+1)
+		try("is zero", 0)
+		try("is negative", -1)
+	case bool:
+		try("is flipped", !v)
+	case []any:
+		try("has no elements", []any{})
+		for i, e := range v {
+			try(fmt.Sprintf("has element %d twice", i), slices.Insert(slices.Clone(v), i, e))
+			try(fmt.Sprintf("lacks element %d", i), slices.Delete(slices.Clone(v), i, i+1))
+			if i > 0 {
+				swapped := slices.Clone(v)
+				swapped[0], swapped[i] = v[i], v[0]
+				try(fmt.Sprintf("has elements 0 and %d swapped", i), swapped)
+			}
+		}
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			without := maps.Clone(v)
+			delete(without, k)
+			try("lacks "+k, without)
+		}
+		for k, more := range map[string]any{"withheld": true, "secret": true, "evil": "evil"} {
+			with := maps.Clone(v)
+			with[k] = more
+			try("has "+k, with)
+		}
+	}
+	if _, isList := v.([]any); !*everyMutation && (!isList || strings.Contains(at, ".content.")) {
+		all = all[len(m.all)%len(all):][:1]
+	}
+	m.all = append(m.all, all...)
+	switch v := v.(type) {
+	case []any:
+		for i, e := range v {
+			m.walk(fmt.Sprintf("%s[%d]", at, i), e, func(other any) { v[i] = other })
+		}
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			m.walk(at+"."+k, v[k], func(other any) { v[k] = other })
+		}
+	}
+}
+
+// sealed is a run whose digests are made anew.
+func sealed(text []byte, at ...string) []byte {
+	var root map[string]any
+	if json.Unmarshal(text, &root) != nil {
+		return text
+	}
+	run := root
+	for _, name := range at {
+		run, _ = run[name].(map[string]any)
+	}
+	documents, _ := run["documents"].([]any)
+	var all []engine.Document
+	for _, d := range documents {
+		d, _ := d.(map[string]any)
+		content, _ := d["content"].(map[string]any)
+		origin, _ := d["origin"].(string)
+		all = append(all, engine.Document{Object: &unstructured.Unstructured{Object: content}, Origin: origin})
+	}
+	if run == nil || slices.ContainsFunc(all, func(d engine.Document) bool { return d.Object.Object == nil }) {
+		return text
+	}
+	again, digest, err := plan.DocumentsOf(all, func(engine.Document) bool { return false })
+	if err != nil {
+		return text
+	}
+	run["documents"], run["digest"] = again, digest
+	if made, err := json.Marshal(root); err == nil {
+		return made
+	}
+	return text
+}
+
+// forgeries are changes of several values at once of what holds a run with a change of
+// ConfigMap a: data.level from debug to info, and data.copied from a Secret.
+var forgeries = map[string][]string{ // pairs of texts
+	"another value, withheld":           {`"level":"info"`, `"level":"evil"`, `"kind":"replaced"`, `"kind":"replaced","withheld":true`},
+	"another value of the policy":       {`"patchStrategicMerge":{"data":{"level":"info"}}`, `"patchStrategicMerge":{"data":{"level":"evil"}}`},
+	"the same, withheld":                {`"patchStrategicMerge":{"data":{"level":"info"}}`, `"patchStrategicMerge":{"data":{"level":"evil"}}`, `"kind":"replaced"`, `"kind":"replaced","withheld":true`},
+	"the same, all masked":              {`"patchStrategicMerge":{"data":{"level":"info"}}`, `"patchStrategicMerge":{"data":{"level":"evil"}}`, `"kind":"replaced"`, `"kind":"replaced","withheld":true`, `"level":"info"`, `"level":"***"`, `"level":"debug"`, `"level":"***"`},
+	"a derived value that looks plain":  {`"of ***"`, `"of nothing"`},
+	"another derivation":                {`of {{ s }}`, `evil {{ s }}`},
+	"an addition that was there":        {`"before":{"data":{"level":"debug"}}`, `"before":{"data":{"level":"debug","copied":"of ***"}}`},
+	"an added value in both states":     {`{"data":{"level":"info"}}`, `{"data":{"level":"info","more":"evil"}}`, `"before":{"data":{"level":"debug"}}`, `"before":{"data":{"level":"debug","more":"evil"}}`},
+	"another object":                    {`"name":"a"`, `"name":"c"`},
+	"another object and its UID":        {`"name":"a"`, `"name":"c"`, `"uid":"u-a"`, `"uid":"u-c"`},
+	"a UID that is not known":           {`,"uid":"u-a"`, ``},
+	"a dangerous subresource":           {`"kind":"ConfigMap","namespace":"shop","name":"a"`, `"kind":"ConfigMap","subresource":"proxy","namespace":"shop","name":"a"`},
+	"a removal of something else":       {`/data/old`, `/data/level`},
+	"an element that was there already": {`"finalizers":["example.com/one"]}`, `"finalizers":["example.com/one","example.com/two"]}`},
+	"no documents":                      {`"documents":[`, `"documents":[],"was":[`},
+	"two of everything":                 {`"entries":[`, `"entries":[],"Entries":[`},
+}
+
+// forged makes the forgeries of a text, and fails for one that changes nothing.
+func forged(t *testing.T, text []byte, optional ...string) []mutation {
+	t.Helper()
+	var out []mutation
+	for _, what := range slices.Sorted(maps.Keys(forgeries)) {
+		other := strings.NewReplacer(forgeries[what]...).Replace(string(text))
+		if other == string(text) && !slices.Contains(optional, what) {
+			t.Errorf("%s: nothing is forged", what)
+		}
+		out = append(out, mutation{what, []byte(other)})
+	}
+	return out
+}
+
+// Whatever is changed in a plan, nothing is written that it does not show.
+func TestTamperedPlans(t *testing.T) {
+	x := newTampered(t)
+	file, record := filepath.Join(x.dir, "plan.json"), filepath.Join(x.dir, "journal")
+	if code, out, errOut := x.run("preview", "configmaps", "-n", "shop", "-p", write(t, x.dir, "policy.yaml", tamperedPolicy), "--save", file); code != plugin.ExitChanges {
+		t.Fatalf("exit code %d:\n%s\n%s", code, out, errOut)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	try := func(m mutation) {
+		write(t, x.dir, "plan.json", string(sealed(m.text)))
+		_, shown, notShown := x.run("plan", "show", file, "-o", "diff", "--color=never")
+		x.server.reset()
+		code, _, errOut := x.run("apply-existing", "--plan", file, "--journal", record)
+		x.check(m.what, shown, notShown+errOut, code)
+		_ = os.Remove(record)
+	}
+	try(mutation{"the plan itself", text})
+	if len(x.server.writes) != 7 || x.counts["written as shown"] != 1 {
+		t.Fatalf("the plan itself: %v %q", x.counts, x.server.writes)
+	}
+	all := append(mutations(t, text), forged(t, text)...)
+	for _, m := range all {
+		try(m)
+	}
+	t.Logf("%d mutations: %v", len(all), x.counts)
+}
+
+// A plan says what its entries say, whatever its summary does.
+func TestPlanShowCountsTheEntries(t *testing.T) {
+	x := newTampered(t)
+	file := filepath.Join(x.dir, "plan.json")
+	x.run("preview", "configmaps", "-n", "shop", "-p", write(t, x.dir, "policy.yaml", tamperedPolicy), "--save", file)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, want, _ := x.run("plan", "show", file, "-o", "summary")
+	for _, numbers := range []string{`"objects":3,"changed":0,"fields":0,"incomplete":0,"warnings":0`, `"objects":-1,"changed":-2,"fields":7,"incomplete":7,"warnings":7`} {
+		other := strings.Replace(string(text), `"objects":3,"changed":2,"fields":5,"incomplete":0,"warnings":1`, numbers, 1)
+		if other == string(text) {
+			t.Fatalf("no such summary:\n%s", text)
+		}
+		write(t, x.dir, "plan.json", other)
+		code, got, _ := x.run("plan", "show", file, "-o", "summary")
+		if strings.Contains(numbers, "-1") {
+			got = strings.ReplaceAll(strings.ReplaceAll(got, "2 objects evaluated", "3 objects evaluated"), ", 0 would not", ", 1 would not")
+		}
+		if code != plugin.ExitChanges || got != want {
+			t.Errorf("exit code %d:\n%s\nwant:\n%s", code, got, want)
+		}
+	}
+}
+
+// Whatever is changed in a journal, resuming it writes nothing that it does not show.
+func TestTamperedJournals(t *testing.T) {
+	x := newTampered(t)
+	file := filepath.Join(x.dir, "run.jsonl")
+	policy := write(t, x.dir, "policy.yaml", tamperedPolicy)
+	if code, out, errOut := x.run("apply-existing", "configmaps", "-n", "shop", "-p", policy, "--yes", "--concurrency", "1", "--journal", file); code != plugin.ExitOK {
+		t.Fatalf("exit code %d:\n%s\n%s", code, out, errOut)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(text), "\n")[:5] // header, two entries, beginning, attempt
+	try := func(m mutation) {
+		write(t, x.dir, "run.jsonl", string(m.text))
+		x.server.reset()
+		code, shown, errOut := x.run("apply-existing", "--resume", file, "--yes", "-o", "diff", "--color=never")
+		x.check(m.what, shown, errOut, code)
+	}
+	whole := strings.Join(lines, "")
+	try(mutation{"the journal itself", []byte(whole)})
+	if len(x.server.writes) != 7 || x.counts["written as shown"] != 1 {
+		t.Fatalf("the journal itself: %v %q", x.counts, x.server.writes)
+	}
+	var all []mutation
+	add := func(what string, lines ...string) { all = append(all, mutation{what, []byte(strings.Join(lines, ""))}) }
+	for i, line := range lines {
+		before, after := strings.Join(lines[:i], ""), strings.Join(lines[i+1:], "")
+		add(fmt.Sprintf("line %d is missing", i+1), before, after)
+		add(fmt.Sprintf("line %d is doubled", i+1), before, line, line, after)
+		add(fmt.Sprintf("line %d is cut", i+1), before, line[:len(line)/2], "\n", after)
+		if i > 0 {
+			add(fmt.Sprintf("line %d comes earlier", i+1), strings.Join(lines[:i-1], ""), line, lines[i-1], after)
+		}
+		for _, m := range mutations(t, []byte(line)) {
+			add(fmt.Sprintf("line %d:%s", i+1, m.what), before, string(sealed(m.text, "header", "run")), "\n", after)
+		}
+	}
+	for _, m := range forged(t, []byte(whole), "two of everything") {
+		header, rest, _ := strings.Cut(string(m.text), "\n")
+		add(m.what, string(sealed([]byte(header), "header", "run")), "\n", rest)
+	}
+	for _, m := range all {
+		try(m)
+	}
+	t.Logf("%d mutations: %v", len(all), x.counts)
+}
+
+// Nothing is written by a file that others may have written, and none is written where
+// a link leads.
+func TestFilesOfOthers(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes say nothing there")
+	}
+	x := newTampered(t)
+	planFile, record, link := filepath.Join(x.dir, "plan.json"), filepath.Join(x.dir, "run.jsonl"), filepath.Join(x.dir, "link")
+	saving := []string{"preview", "configmaps", "-n", "shop", "-p", write(t, x.dir, "policy.yaml", tamperedPolicy), "--save"}
+	x.run(append(saving, planFile)...)
+	if code, _, errOut := x.run("apply-existing", "--plan", planFile, "--journal", record); code != plugin.ExitOK {
+		t.Fatal(errOut)
+	}
+	x.server.reset()
+	for _, mode := range []fs.FileMode{0o606, 0o660, 0o666} {
+		if err := errors.Join(os.Chmod(planFile, mode), os.Chmod(record, mode)); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{
+			{"apply-existing", "--plan", planFile}, {"apply-existing", "--resume", record, "--yes"},
+			{"apply-existing", "--resume", record, "--dry-run=server"}, {"undo", record, "--yes"},
+		} {
+			code, _, errOut := x.run(args...)
+			want := fmt.Sprintf(": others can write to it (mode %04o), so that", mode)
+			if code != plugin.ExitNothing || !strings.Contains(errOut, want) || len(x.server.writes) > 0 {
+				t.Errorf("%v: exit code %d, %s, writes %q", args, code, errOut, x.server.writes)
+			}
+		}
+		if code, _, errOut := x.run("plan", "show", planFile); code != plugin.ExitChanges {
+			t.Errorf("plan show: exit code %d, %s", code, errOut)
+		}
+	}
+	target := write(t, x.dir, "target", "precious")
+	if err := os.Symlink(target, link); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errOut := x.run(append(saving, link)...)
+	if text, err := os.ReadFile(target); code != plugin.ExitNothing || err != nil || string(text) != "precious" || !strings.Contains(errOut, "it is a link, which is not followed") {
+		t.Errorf("exit code %d, %s, %q, %v", code, errOut, text, err)
+	}
+}
+
+// A run that is resumed shows what is left, and asks as the run did that began it.
+func TestResumeAsks(t *testing.T) {
+	x := newTampered(t)
+	file := filepath.Join(x.dir, "run.jsonl")
+	policy := write(t, x.dir, "policy.yaml", tamperedPolicy)
+	if code, _, errOut := x.run("apply-existing", "configmaps", "-n", "shop", "-p", policy, "--yes", "--concurrency", "1", "--journal", file, "--field-manager", "me", "--force-conflicts"); code != plugin.ExitOK {
+		t.Fatal(errOut)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := strings.Join(strings.SplitAfter(string(text), "\n")[:4], "") // header, two entries, beginning
+	for _, c := range []struct {
+		args   []string
+		code   int
+		want   string
+		writes int
+	}{
+		{nil, plugin.ExitNothing, "there is no terminal to ask on; use --yes", 0},
+		{[]string{"--yes", "--max-changes", "1"}, plugin.ExitNothing, "2 objects are more than --max-changes 1", 0},
+		{[]string{"--yes"}, plugin.ExitOK, "With the options of the original run: --force-conflicts --field-manager=me", 7},
+	} {
+		write(t, x.dir, "run.jsonl", begun)
+		x.server.reset()
+		code, shown, errOut := x.run(append([]string{"apply-existing", "--resume", file, "-o", "diff", "--color=never"}, c.args...)...)
+		if code != c.code || !strings.Contains(errOut, c.want) || len(x.server.writes) != c.writes {
+			t.Errorf("%v: exit code %d, %d writes\n%s", c.args, code, len(x.server.writes), errOut)
+		}
+		if lines := shownLines(shown); !slices.Contains(lines, "a +level: info") || !slices.Contains(lines, "b -old: \"1\"") {
+			t.Errorf("%v: shown %q", c.args, lines)
+		}
+	}
+}
