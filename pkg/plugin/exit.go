@@ -98,7 +98,7 @@ func abort(errOut io.Writer) {
 	case <-told:
 	case <-time.After(100 * time.Millisecond): // nobody reads it
 	}
-	os.Exit(ExitInterrupted)
+	os.Exit(ExitInterrupted) //nolint:revive // what runs on would not return to main
 }
 
 // textOf returns the text of the error that a command ends with. A refused connection is

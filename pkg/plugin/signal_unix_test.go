@@ -83,7 +83,7 @@ func endsAt(t *testing.T, args []string, stuck func(*testing.T), signals []sysca
 		}
 	}
 	select {
-	case <-ended:
+	case <-ended: //nolint:errcheck // the exit code is looked at
 	case <-time.After(20 * time.Second):
 		t.Fatalf("it still runs 20 seconds after the last of %v", signals)
 	}

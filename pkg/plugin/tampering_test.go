@@ -504,8 +504,10 @@ func TestFilesOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, args := range [][]string{
-			{"apply-existing", "--plan", planFile}, {"apply-existing", "--resume", record, "--yes"},
-			{"apply-existing", "--resume", record, "--dry-run=server"}, {"undo", record, "--yes"},
+			{"apply-existing", "--plan", planFile},
+			{"apply-existing", "--resume", record, "--yes"},
+			{"apply-existing", "--resume", record, "--dry-run=server"},
+			{"undo", record, "--yes"},
 		} {
 			code, _, errOut := x.run(args...)
 			want := fmt.Sprintf(": others can write to it (mode %04o), so that", mode)

@@ -76,7 +76,7 @@ var prices = func() map[string]price {
 	}
 	for _, name := range []string{
 		operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Negate, operators.Conditional,
-		operators.NotStrictlyFalse, operators.OldNotStrictlyFalse, operators.Index, operators.OptIndex, operators.OptSelect,
+		operators.NotStrictlyFalse, operators.Index, operators.OptIndex, operators.OptSelect,
 		"type", "dyn", "first", "last", "optional.of", "optional.ofNonZeroValue", "hasValue", "value", "or", "orValue", "cel.@block",
 	} {
 		out[name] = free

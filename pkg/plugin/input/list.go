@@ -21,12 +21,12 @@ const placeholder = "elements-that-are-read-one-by-one"
 var blockStart = regexp.MustCompile(`\A(?:[ \t]*(?:#.*)?\r?\n)*[A-Za-z]+:(?:[ \t\r\n]|$)`)
 
 // itemsKey is the line in front of the elements.
-var itemsKey = []byte("items:\n")
+const itemsKey = "items:\n"
 
 // cutList cuts a document in block style, as kubectl prints it, at the elements of its list. It
 // looks at indentation alone; decode finds out whether the text means what it looks like.
 func cutList(p part) (list, bool) {
-	start := findLine(p.text, itemsKey)
+	start := findLine(p.text, []byte(itemsKey))
 	if start < 0 || !blockStart.Match(p.text) || bytes.Contains(p.text, []byte(placeholder)) {
 		return list{}, false
 	}

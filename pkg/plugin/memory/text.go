@@ -37,6 +37,8 @@ func Nodes(text []byte) int {
 
 // What starts or ends a value: indicators of YAML and its line breaks. Some of them are pairs of
 // bytes: "- ", "? ", U+0085, and U+2028 with its neighbours.
+//
+//nolint:gochecknoglobals // immutable tables
 var (
 	marks  = [256]uint8{'\n': 1, '\r': 1, ',': 1, ':': 1, '[': 1, '{': 1}
 	pairs  = [256]uint8{'-': 1, '?': 1, 0xC2: 1, 0xE2: 1}

@@ -64,7 +64,7 @@ func endsWith(_ *env, args []any) (any, error) {
 	return strings.HasSuffix(args[0].(string), args[1].(string)), nil
 }
 
-func join(e *env, args []any) (any, error) {
+func join(_ *env, args []any) (any, error) {
 	separator, list := args[0].(string), args[1].([]any)
 	parts := make([]string, len(list))
 	size := len(separator) * len(list)
