@@ -75,44 +75,90 @@ func tasks(names ...string) []*apply.Task {
 	return out
 }
 
-func TestExecutor(t *testing.T) {
-	type want struct {
-		results outcomes
-		writes  []string
-		tally   apply.Tally // but for the outcomes, which results are
-		err     string
-		printed string
+// executorCase is a run over the objects a, b and c, and what comes of it.
+type executorCase struct {
+	server func(*server)
+	run    func(*trial)
+	want   executorWant
+}
+
+type executorWant struct {
+	results outcomes
+	writes  []string
+	tally   apply.Tally // but for the outcomes, which results are
+	err     string
+	printed string
+}
+
+// all returns the names of the objects of an executorCase.
+func all() []string { return []string{"a", "b", "c"} }
+
+func testExecutor(t *testing.T, cases map[string]executorCase) {
+	t.Helper()
+	for name, c := range cases {
+		t.Run(name, c.check)
 	}
-	all := []string{"a", "b", "c"}
-	for name, c := range map[string]struct {
-		server func(*server)
-		run    func(*trial)
-		want   want
-	}{
+}
+
+func (c executorCase) check(t *testing.T) {
+	s := newServer(t, all()...)
+	if c.server != nil {
+		c.server(s)
+	}
+	x := newTrial(s)
+	if c.run != nil {
+		c.run(x)
+	}
+	tally, err := x.Run(t.Context(), tasks(all()...))
+	tally.Outcomes = nil
+	if diff := cmp.Diff(c.want.tally, tally); diff != "" {
+		t.Errorf("tally -want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(c.want.results, x.results); diff != "" {
+		t.Errorf("results -want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(c.want.writes, s.writes); diff != "" {
+		t.Errorf("writes -want +got:\n%s", diff)
+	}
+	if (err == nil) != (c.want.err == "") || (err != nil && !strings.Contains(err.Error(), c.want.err)) {
+		t.Errorf("error %v, want %q", err, c.want.err)
+	}
+	if !strings.Contains(x.printed.String(), c.want.printed) {
+		t.Errorf("printed %q, want %q", x.printed.String(), c.want.printed)
+	}
+}
+
+func TestExecutorAsks(t *testing.T) {
+	testExecutor(t, map[string]executorCase{
 		"everything is written": {
-			want: want{results: outcomes{"a applied", "b applied", "c applied"}, writes: all, tally: apply.Tally{Written: 3}},
+			want: executorWant{results: outcomes{"a applied", "b applied", "c applied"}, writes: all(), tally: apply.Tally{Written: 3}},
 		},
 		"a rehearsal writes nothing": {
 			run:  func(x *trial) { x.Writer.DryRun = apply.DryRunServer },
-			want: want{results: outcomes{"a planned", "b planned", "c planned"}, tally: apply.Tally{Written: 3}},
+			want: executorWant{results: outcomes{"a planned", "b planned", "c planned"}, tally: apply.Tally{Written: 3}},
 		},
 		"without a terminal and without --yes nothing is written": {
 			run:  func(x *trial) { x.Prompt.Yes = false },
-			want: want{err: "there is no terminal to ask on"},
+			want: executorWant{err: "there is no terminal to ask on"},
 		},
 		"what was agreed to before is not asked for": {
 			run: func(x *trial) { x.Prompt.Yes, x.Confirmed = false, true },
-			want: want{
-				results: outcomes{"a applied", "b applied", "c applied"}, writes: all, tally: apply.Tally{Written: 3},
+			want: executorWant{
+				results: outcomes{"a applied", "b applied", "c applied"}, writes: all(), tally: apply.Tally{Written: 3},
 			},
 		},
 		"--yes does not cover more objects than the user has said": {
 			run:  func(x *trial) { x.MaxChanges = 2 },
-			want: want{err: "3 objects are more than --max-changes 2"},
+			want: executorWant{err: "3 objects are more than --max-changes 2"},
 		},
+	})
+}
+
+func TestExecutorLeavesObjectsOut(t *testing.T) {
+	testExecutor(t, map[string]executorCase{
 		"one object that the server rejects keeps all from being written": {
 			server: func(s *server) { s.rejects = []string{"b"} },
-			want: want{
+			want: executorWant{
 				results: outcomes{"b failed"}, tally: apply.Tally{Failed: 1, Rejected: 1},
 				err: "nothing was written: 1 object of 3 cannot be written",
 			},
@@ -120,20 +166,38 @@ func TestExecutor(t *testing.T) {
 		"unless it is to be left out": {
 			server: func(s *server) { s.rejects = []string{"b"} },
 			run:    func(x *trial) { x.SkipRejected = true },
-			want: want{
+			want: executorWant{
 				results: outcomes{"b failed", "a applied", "c applied"}, writes: []string{"a", "c"},
 				tally: apply.Tally{Written: 2, Failed: 1, Rejected: 1},
 			},
 		},
 		"an object that is gone is no failure": {
 			server: func(s *server) { delete(s.objects, "b") },
-			want: want{
+			want: executorWant{
 				results: outcomes{"b deleted", "a applied", "c applied"}, writes: []string{"a", "c"}, tally: apply.Tally{Written: 2},
 			},
 		},
+		"what the user may not write is shown before anything is written": {
+			server: func(s *server) { s.forbids = []string{"b"} },
+			want:   executorWant{err: "you may not write 1 object", printed: "patch   configmaps   shop        b"},
+		},
+		"an object that something else manages is left as it is": {
+			server: func(s *server) {
+				s.objects["a"].SetLabels(map[string]string{"app.kubernetes.io/managed-by": "Helm"})
+				s.objects["a"].SetAnnotations(map[string]string{"meta.helm.sh/release-name": "r", "meta.helm.sh/release-namespace": "shop"})
+			},
+			want: executorWant{
+				results: outcomes{"a managed", "b applied", "c applied"}, writes: []string{"b", "c"}, tally: apply.Tally{Written: 2, Failed: 1},
+			},
+		},
+	})
+}
+
+func TestExecutorStopsAtFailures(t *testing.T) {
+	testExecutor(t, map[string]executorCase{
 		"after a failed write no further one is started": {
 			server: func(s *server) { s.fails = []string{"b"} },
-			want: want{
+			want: executorWant{
 				results: outcomes{"a applied", "b failed", "c not-tried"}, writes: []string{"a"},
 				tally: apply.Tally{Written: 1, Failed: 1, Rejected: 1, NotTried: 1},
 			},
@@ -141,7 +205,7 @@ func TestExecutor(t *testing.T) {
 		"unless failures do not count": {
 			server: func(s *server) { s.fails = []string{"b"} },
 			run:    func(x *trial) { x.MaxFailures = 0 },
-			want: want{
+			want: executorWant{
 				results: outcomes{"a applied", "b failed", "c applied"}, writes: []string{"a", "c"},
 				tally: apply.Tally{Written: 2, Failed: 1, Rejected: 1},
 			},
@@ -149,53 +213,12 @@ func TestExecutor(t *testing.T) {
 		"a failure ends the run between batches too": {
 			server: func(s *server) { s.fails = []string{"a"} },
 			run:    func(x *trial) { x.BatchSize = 1 },
-			want: want{
+			want: executorWant{
 				results: outcomes{"a failed", "b not-tried", "c not-tried"},
 				tally:   apply.Tally{Failed: 1, Rejected: 1, NotTried: 2},
 			},
 		},
-		"what the user may not write is shown before anything is written": {
-			server: func(s *server) { s.forbids = []string{"b"} },
-			want:   want{err: "you may not write 1 object", printed: "patch   configmaps   shop        b"},
-		},
-		"an object that something else manages is left as it is": {
-			server: func(s *server) {
-				s.objects["a"].SetLabels(map[string]string{"app.kubernetes.io/managed-by": "Helm"})
-				s.objects["a"].SetAnnotations(map[string]string{"meta.helm.sh/release-name": "r", "meta.helm.sh/release-namespace": "shop"})
-			},
-			want: want{
-				results: outcomes{"a managed", "b applied", "c applied"}, writes: []string{"b", "c"}, tally: apply.Tally{Written: 2, Failed: 1},
-			},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newServer(t, all...)
-			if c.server != nil {
-				c.server(s)
-			}
-			x := newTrial(s)
-			if c.run != nil {
-				c.run(x)
-			}
-			tally, err := x.Run(t.Context(), tasks(all...))
-			tally.Outcomes = nil
-			if diff := cmp.Diff(c.want.tally, tally); diff != "" {
-				t.Errorf("tally -want +got:\n%s", diff)
-			}
-			if diff := cmp.Diff(c.want.results, x.results); diff != "" {
-				t.Errorf("results -want +got:\n%s", diff)
-			}
-			if diff := cmp.Diff(c.want.writes, s.writes); diff != "" {
-				t.Errorf("writes -want +got:\n%s", diff)
-			}
-			if (err == nil) != (c.want.err == "") || (err != nil && !strings.Contains(err.Error(), c.want.err)) {
-				t.Errorf("error %v, want %q", err, c.want.err)
-			}
-			if !strings.Contains(x.printed.String(), c.want.printed) {
-				t.Errorf("printed %q, want %q", x.printed.String(), c.want.printed)
-			}
-		})
-	}
+	})
 }
 
 func newJournal(file string, x *trial) (*journal.Writer, error) {
