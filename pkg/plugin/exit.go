@@ -89,14 +89,14 @@ func orInterrupted(ctx context.Context, err error) error {
 
 // abort ends the process in the middle of what it does, because the user stopped it.
 func abort(errOut io.Writer) {
-	told := make(chan struct{})
+	printed := make(chan struct{})
 	go func() {
-		defer close(told)
+		defer close(printed)
 		fmt.Fprintf(errOut, "error: %v\n", &InterruptedError{})
 	}()
 	select {
-	case <-told:
-	case <-time.After(100 * time.Millisecond): // nobody reads it
+	case <-printed:
+	case <-time.After(100 * time.Millisecond): // standard error is not read
 	}
 	os.Exit(ExitInterrupted) //nolint:revive // what runs on would not return to main
 }
