@@ -27,6 +27,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 )
 
@@ -34,6 +35,7 @@ import (
 // first, and returns its exit code. A signal ends the process if the program does not end soon.
 func Main(argv []string, streams genericiooptions.IOStreams) int {
 	memory.SetLimit()
+	transport.GuardDefault()
 	ctx, stop := interrupt.Context(context.Background(), func() { abort(streams.ErrOut) })
 	defer stop()
 	klog.SetLogger(logr.Discard()) // until -v asks for it: client-go also logs the errors that it returns
@@ -80,10 +82,11 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 	var logging flags.Logging
 	logging.AddFlags(c.PersistentFlags())
 	secrets := &redact.Masker{}
+	var logins cluster.Logins
 	config := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).
 		WithWrapConfigFn(func(c *rest.Config) *rest.Config {
 			c.UserAgent = version.UserAgent()
-			return cluster.Wrap(c, logging.Level, secrets)
+			return cluster.Wrap(c, logging.Level, secrets, &logins)
 		})
 	config.AddFlags(c.PersistentFlags())
 	c.PersistentPreRunE = func(*cobra.Command, []string) error {

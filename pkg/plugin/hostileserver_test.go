@@ -251,6 +251,8 @@ func TestCredentialsStay(t *testing.T) {
 		"password":    "{username: me, password: hidden}",
 		"certificate": fmt.Sprintf("{client-certificate-data: %s, client-key-data: %s}", certificate, key),
 		"exec":        fmt.Sprintf("{exec: {apiVersion: client.authentication.k8s.io/v1, command: %q, interactiveMode: Never}}", script),
+		"token file":  fmt.Sprintf("{tokenFile: %q}", write(t, t.TempDir(), "token", "hidden")),
+		"oidc":        fmt.Sprintf("{auth-provider: {name: oidc, config: {idp-issuer-url: %q, client-id: me, id-token: %q}}}", away, webToken("hidden", never)),
 		"as another":  "{token: hidden, as: admin, as-groups: [hidden], as-uid: hidden}",
 	} {
 		for _, location = range []string{

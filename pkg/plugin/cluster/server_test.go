@@ -117,7 +117,7 @@ func (s *fakeServer) client(t *testing.T, o cluster.Options) *cluster.Client {
 		t.Fatal(err)
 	}
 	flags := genericclioptions.NewConfigFlags(true).WithWrapConfigFn(func(c *rest.Config) *rest.Config {
-		return cluster.Wrap(c, 0, nil)
+		return cluster.Wrap(c, 0, nil, &cluster.Logins{})
 	})
 	flags.KubeConfig, flags.CacheDir = &path, &cache
 	client, err := cluster.New(flags, o)

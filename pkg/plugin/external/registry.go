@@ -27,6 +27,8 @@ type RegistryClient struct {
 	UserAgent string
 	Timeout   time.Duration  // of one lookup; 0 stands for 30 seconds
 	Keychain  authn.Keychain // nil for that of the user's docker configuration
+
+	below http.RoundTripper // nil for that of go-containerregistry
 }
 
 var _ engine.ImageRegistry = (*RegistryClient)(nil)
@@ -51,7 +53,7 @@ func (c *RegistryClient) Image(ctx context.Context, reference string) (engine.Im
 		keychain = authn.DefaultKeychain
 	}
 	found, err := remote.Get(ref, remote.WithContext(ctx), remote.WithAuthFromKeychain(keychain), remote.WithUserAgent(c.UserAgent),
-		remote.WithTransport(lookups()))
+		remote.WithTransport(c.lookups()))
 	if err != nil {
 		return engine.Image{}, err
 	}
@@ -73,11 +75,18 @@ func (c *RegistryClient) Image(ctx context.Context, reference string) (engine.Im
 	return out, err
 }
 
-// lookups is the transport of lookups. Registries keep blobs elsewhere: a read of one may be
-// redirected there, without credentials, and what comes is checked against its digest.
-func lookups() http.RoundTripper {
+// lookups is the transport of lookups. Registries keep blobs elsewhere, and a read of one may be
+// redirected there. That is sound whatever host a registry names: go-containerregistry adds
+// credentials to requests to the registry alone, nothing is sent before the host has proved its name
+// by a certificate, so that none of a private network can be asked by another name, and what comes
+// is bounded and must have the digest that was asked for.
+func (c *RegistryClient) lookups() http.RoundTripper {
+	below := c.below
+	if below == nil {
+		below = remote.DefaultTransport
+	}
 	answers := transport.Bounded(transport.Limits{Bytes: maxRegistryAnswer})
-	return transport.Redirects{Elsewhere: isStorage}.Bound(answers(remote.DefaultTransport))
+	return transport.Redirects{Elsewhere: isStorage}.Bound(answers(below))
 }
 
 // isStorage reports whether a blob of a registry may be read at a URL: on a host with a name, over

@@ -2,8 +2,8 @@ package external
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -51,7 +51,7 @@ func (e *StatusError) Error() string {
 // Fetch implements engine.Fetcher for http and https. The error is a *StatusError,
 // a *SizeError, or the reason why there was no answer.
 func (c *ServiceClient) Fetch(ctx context.Context, r engine.RemoteRequest) ([]byte, error) {
-	client, err := c.client(r)
+	roots, err := rootsOf(r.CABundle)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (c *ServiceClient) Fetch(ctx context.Context, r engine.RemoteRequest) ([]by
 	if err != nil {
 		return nil, err
 	}
-	response, err := client.Do(request)
+	response, err := transport.NewClient(roots, cmp.Or(c.Timeout, defaultServiceTimeout)).Do(request)
 	if err != nil {
 		return nil, transport.Cause(err)
 	}
@@ -90,22 +90,16 @@ func newRequest(ctx context.Context, r engine.RemoteRequest) (*http.Request, err
 	return request, nil
 }
 
-// client makes a client for one call: the certificates differ from call to call.
-func (c *ServiceClient) client(r engine.RemoteRequest) (*http.Client, error) {
-	below := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, ForceAttemptHTTP2: true}
-	below.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
-	if len(r.CABundle) > 0 {
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(r.CABundle) {
-			return nil, errors.New("caBundle holds no PEM certificate")
-		}
-		below.TLSClientConfig.RootCAs = pool
+// rootsOf returns the certificates of a bundle; nil, which is the system's own, for none.
+func rootsOf(bundle []byte) (*x509.CertPool, error) {
+	if len(bundle) == 0 {
+		return nil, nil
 	}
-	timeout := c.Timeout
-	if timeout == 0 {
-		timeout = defaultServiceTimeout
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(bundle) {
+		return nil, errors.New("caBundle holds no PEM certificate")
 	}
-	return &http.Client{Transport: transport.Redirects{}.Bound(below), Timeout: timeout}, nil
+	return pool, nil
 }
 
 func (c *ServiceClient) read(response *http.Response) ([]byte, error) {

@@ -34,7 +34,7 @@ func NewObjects() Objects {
 // AddFlags registers the flags.
 func (f *Objects) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVarP(&f.Filenames, "filename", "f", nil, "File or directory of objects, or - for standard input, to evaluate instead of a cluster. Policies read nothing but these objects and those of --world.")
-	flags.StringVarP(&f.Kustomize, "kustomize", "k", "", "Directory with a kustomization.yaml, which is built as kubectl kustomize does, instead of -f.")
+	flags.StringVarP(&f.Kustomize, "kustomize", "k", "", "Directory with a kustomization.yaml, which is built as kubectl kustomize does but fetches nothing, instead of -f.")
 	flags.BoolVarP(&f.Recursive, "recursive", "R", false, "Read the directories of -f recursively.")
 	flags.StringSliceVar(&f.World, "world", nil, "File or directory of objects that policies can read besides those of -f or -k, but that are not evaluated.")
 	flags.BoolVarP(&f.AllNamespaces, "all-namespaces", "A", false, "Evaluate the objects of all namespaces.")

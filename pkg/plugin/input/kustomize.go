@@ -2,14 +2,18 @@ package input
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -20,11 +24,19 @@ import (
 const KustomizeGroup = "kustomize.config.k8s.io"
 
 // readKustomization builds a kustomization with kubectl's settings: no plugins, and no files from
-// outside of its directory. The lines of its objects are those of what is built, so that an object
+// outside of its directory. Unlike kubectl it fetches nothing: a file must not choose the servers
+// that are asked, nor have git run. The lines of its objects are those of what is built, so that an object
 // is named by the directory alone.
 func (r *Reader) readKustomization(ctx context.Context, input Files, yield func(engine.Document, error) bool) error {
 	name := input.Kustomize
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(boundedFiles{filesys.MakeFsOnDisk(), &r.Budget}, name)
+	if isRemote(name) {
+		return &Error{Path: redactedRemote(name), Err: errRemote}
+	}
+	files := &localFiles{FileSystem: filesys.MakeFsOnDisk(), budget: &r.Budget}
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, name)
+	if files.refused != nil {
+		return files.refused
+	}
 	if err != nil {
 		return &Error{Path: name, Err: kustomizeError(err)}
 	}
@@ -40,23 +52,70 @@ func (r *Reader) readKustomization(ctx context.Context, input Files, yield func(
 	})
 }
 
-// boundedFiles are files that kustomize reads into memory, where they become many times as much as
+// localFiles are files that kustomize reads into memory, where they become many times as much as
 // documents.
-type boundedFiles struct {
+type localFiles struct {
 	filesys.FileSystem
-	budget *memory.Budget
+	budget  *memory.Budget
+	refused error // why a file was not read that is there; kustomize takes that for a missing one
 }
 
-// ReadFile reads a file, and takes what it becomes from the budget.
-func (f boundedFiles) ReadFile(path string) ([]byte, error) {
+// ReadFile reads a file, takes what it becomes from the budget, and refuses a kustomization of which
+// a part is on another server.
+func (f *localFiles) ReadFile(path string) ([]byte, error) {
 	text, err := f.FileSystem.ReadFile(path)
-	if err == nil {
-		err = f.budget.Spend(kustomizeCost*memory.Nodes(text), len(text))
-	}
 	if err != nil {
 		return nil, err
 	}
+	err = f.budget.Spend(kustomizeCost*memory.Nodes(text), len(text))
+	if err == nil && isKustomization(path) {
+		err = refuseRemote(text)
+	}
+	if err != nil {
+		f.refused = cmp.Or(f.refused, error(&Error{Path: path, Err: err}))
+		return nil, err
+	}
 	return text, nil
+}
+
+// errRemote says what to do instead.
+var errRemote = errors.New("what is on another server is not fetched; build it with 'kubectl kustomize' and pass the result to -f -")
+
+// refuseRemote returns an error for a kustomization whose parts kustomize would clone or fetch.
+// Files that it names elsewhere can be remote as well: transport.GuardDefault refuses those.
+func refuseRemote(text []byte) error {
+	var k types.Kustomization
+	if k.Unmarshal(text) != nil {
+		return nil // kustomize says what is wrong with it
+	}
+	for _, f := range []struct {
+		name  string
+		paths []string
+	}{
+		{"resources", k.Resources}, {"bases", k.Bases}, {"components", k.Components}, //nolint:staticcheck // kustomize still reads bases
+		{"generators", k.Generators}, {"transformers", k.Transformers}, {"validators", k.Validators},
+	} {
+		for i, path := range f.paths {
+			if isRemote(path) {
+				return fmt.Errorf("%s[%d]: %s: %w", f.name, i, redactedRemote(path), errRemote)
+			}
+		}
+	}
+	return nil
+}
+
+// remote matches at least what kustomize takes for a URL or a repository: see
+// https://github.com/kubernetes-sigs/kustomize/blob/api/v0.21.1/api/internal/git/repospec.go.
+var remote = regexp.MustCompile(`(?i)^(git::)*((ssh|https?|file):|github\.com[:/]|[a-z][a-z0-9-]*@[^/:]*[/:])`)
+
+func isRemote(path string) bool { return remote.MatchString(path) }
+
+// redactedRemote is a remote path as it may be shown: a repository of ssh holds no password.
+func redactedRemote(path string) string {
+	if strings.Contains(path, "://") {
+		return redacted(strings.TrimPrefix(path, "git::"))
+	}
+	return path
 }
 
 // kustomizeCost is how many times the memory of a value kustomize takes for it.

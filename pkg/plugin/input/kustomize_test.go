@@ -1,8 +1,11 @@
 package input
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -39,6 +42,67 @@ func TestKustomizationsAreBounded(t *testing.T) {
 		err := r.readKustomization(t.Context(), Files{Kustomize: dir}, func(engine.Document, error) bool { return true })
 		if (err == nil) != want || (err != nil && !strings.Contains(err.Error(), memory.ErrTooLarge.Error())) {
 			t.Errorf("limit %d: %v", limit, err)
+		}
+	}
+}
+
+// TestKustomizationsFetchNothing tries what kustomize would clone or fetch, in each place, beside a
+// git that notes that it was called.
+func TestKustomizationsFetchNothing(t *testing.T) {
+	bin, called := t.TempDir(), filepath.Join(t.TempDir(), "called")
+	if err := os.WriteFile(filepath.Join(bin, "git"), []byte("#!/bin/sh\necho \"$@\" >> "+called+"\nexit 1\n"), 0o700); err != nil { //nolint:gosec // it is to be run
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("a request for %s", r.URL) }))
+	defer server.Close()
+	paths := []string{
+		server.URL + "/a.yaml", server.URL + "/org/repo", strings.ToUpper(server.URL) + "/a", "http:" + strings.TrimPrefix(server.URL, "http://"),
+		"https://me:hidden@github.com/org/repo", "git::https://me:hidden@example.com/org/repo", "GIT::HTTPS://example.com/a/b?ref=x", "git::git::https://example.com/a/b",
+		"github.com/org/repo", "GitHub.com:org/repo.git", "git@github.com:org/repo", "me@example.com:org/repo.git", "git::me@example.com:a.git", "m-1@127.0.0.1/a/b",
+		"ssh://git@example.com/org/repo.git", "file:///tmp/repo", "File://repo//x", "git::github.com/a/b//c",
+	}
+	tried := 0
+	for _, path := range paths {
+		for _, field := range []string{"resources", "bases", "components", "generators", "transformers", "validators"} {
+			dir := t.TempDir()
+			for _, local := range []string{path, "base"} { // a directory of that name makes no difference
+				if err := os.MkdirAll(filepath.Join(dir, filepath.Clean(local)), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write(t, filepath.Join(dir, "base", "kustomization.yaml"), field+": ["+strconv.Quote(path)+"]\n")
+			write(t, filepath.Join(dir, "kustomization.yaml"), "resources: [base]\n")
+			for _, root := range []string{dir, filepath.Join(dir, "base")} {
+				err := (&Reader{}).readKustomization(t.Context(), Files{Kustomize: root}, func(engine.Document, error) bool { return true })
+				if err == nil || !strings.Contains(err.Error(), "kubectl kustomize") || !strings.Contains(err.Error(), "base/kustomization.yaml: ") || strings.Contains(err.Error(), "hidden") {
+					t.Errorf("%s in %s: error %v", path, field, err)
+				}
+				tried++
+			}
+		}
+		err := (&Reader{}).readKustomization(t.Context(), Files{Kustomize: path}, func(engine.Document, error) bool { return true })
+		if err == nil || !strings.Contains(err.Error(), "kubectl kustomize") || strings.Contains(err.Error(), "hidden") {
+			t.Errorf("-k %s: error %v", path, err)
+		}
+	}
+	if text, err := os.ReadFile(called); err == nil {
+		t.Errorf("git was called: %s", text)
+	}
+	t.Logf("%d kustomizations", tried)
+}
+
+func TestKustomizationsReadWhatIsThere(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a@b.yaml", "github.com.yaml", "https.yaml", "./github.com/x.yaml"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, name), "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n")
+		write(t, filepath.Join(dir, "kustomization.yaml"), "resources: ["+name+"]\ncommonAnnotations: {home: https://github.com/a/b}\n")
+		n := 0
+		if err := (&Reader{}).readKustomization(t.Context(), Files{Kustomize: dir}, func(engine.Document, error) bool { n++; return true }); err != nil || n != 1 {
+			t.Errorf("%s: %d objects, error %v", name, n, err)
 		}
 	}
 }

@@ -31,8 +31,8 @@ type Reader struct {
 type Files struct {
 	// Paths are files of any name, directories, "-" for standard input, and URLs.
 	Paths []string
-	// Kustomize is a directory with a kustomization, or the URL of one, that is built as
-	// "kubectl kustomize" does; empty for none. Its objects come before those of Paths.
+	// Kustomize is a directory with a kustomization, that is built as "kubectl kustomize" does;
+	// empty for none. Its objects come before those of Paths.
 	Kustomize string
 	// Recursive descends into the directories below a directory.
 	Recursive bool

@@ -21,8 +21,7 @@ func fetch(ctx context.Context, address string, limit int) (io.ReadCloser, error
 	if err != nil {
 		return nil, errors.New("invalid URL")
 	}
-	client := &http.Client{Timeout: fetchTimeout, Transport: transport.Redirects{}.Bound(http.DefaultTransport)}
-	response, err := client.Do(request)
+	response, err := transport.NewClient(nil, fetchTimeout).Do(request)
 	if err != nil {
 		var failed *url.Error
 		if errors.As(err, &failed) {

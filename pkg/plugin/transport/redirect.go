@@ -32,6 +32,7 @@ const (
 	otherHost   = "requests and credentials stay with the host, port and scheme that you named; name the other one if you trust it"
 	notARead    = "only reads are redirected"
 	badLocation = "its location is no URL"
+	otherUser   = "its location names a user"
 	tooMany     = "there are more than 5 redirects in a row"
 )
 
@@ -61,7 +62,7 @@ func (t redirects) RoundTrip(r *http.Request) (*http.Response, error) {
 		closeBody(r)
 		return nil, &RedirectError{Method: r.Method, From: server(t.Origin), To: server(r.URL), Reason: otherHost}
 	}
-	response, err := t.next.RoundTrip(r)
+	response, err := t.next.RoundTrip(markChecked(r))
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +95,8 @@ func (d Redirects) refusal(r *http.Request, response *http.Response) error {
 		refused.Reason = otherHost
 	case !reads:
 		refused.Reason = notARead
+	case to.User != nil:
+		refused.Reason = otherUser
 	case before(r) >= maxRedirects:
 		refused.Reason = tooMany
 	default:

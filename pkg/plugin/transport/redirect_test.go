@@ -38,23 +38,35 @@ func elsewhere(t *testing.T, secure bool) (address string, connections *atomic.I
 // server, and HERE the own one, without their schemes.
 func locations() map[string]string {
 	return map[string]string{
-		"another host":         "https://AWAY/api?token=hidden",
-		"in clear":             "http://AWAY/",
-		"with a user":          "https://me:hidden@AWAY/x",
-		"without a scheme":     "//AWAY/x",
-		"many slashes":         "///AWAY/x",
-		"a backslash":          `/\AWAY/x`,
-		"own scheme in clear":  "http://HERE/",
-		"own name, other port": "https://127.0.0.1:1/",
-		"own host, as a user":  "https://HERE@AWAY/",
-		"upper case":           "HTTPS://AWAY/",
-		"no host":              "https:///x",
-		"opaque":               "https:AWAY",
-		"another scheme":       "file:///etc/passwd",
-		"a script":             "javascript:alert(1)",
-		"no URL":               "https://[::1",
-		"bad escape":           "https://AWAY/%zz?hidden",
-		"white space":          "https://AWAY /hidden",
+		"another host":          "https://AWAY/api?token=hidden",
+		"in clear":              "http://AWAY/",
+		"with a user":           "https://me:hidden@AWAY/x",
+		"without a scheme":      "//AWAY/x",
+		"many slashes":          "///AWAY/x",
+		"a backslash":           `/\AWAY/x`,
+		"own scheme in clear":   "http://HERE/",
+		"own name, other port":  "https://127.0.0.1:1/",
+		"own host, as a user":   "https://HERE@AWAY/",
+		"upper case":            "HTTPS://AWAY/",
+		"own host, with a user": "https://me:hidden@HERE/",
+		"a trailing dot":        "https://127.0.0.1.:1/",
+		"own address as IPv6":   "https://[::ffff:127.0.0.1]:1/",
+		"own address as hex":    "https://0x7f.1:1/",
+		"another alphabet":      "https://ｅxample.com/",
+		"a zone":                "https://[fe80::1%25lo]/",
+		"blanks around":         "\t https://AWAY/ ",
+		"a blank path":          " //AWAY/x",
+		"a tab in it":           "https://AWAY\t/x",
+		"an encoded host":       "https://%48ERE.example.com/",
+		"a fragment":            "https://AWAY#@HERE/",
+		"a web socket":          "wss://HERE/",
+		"no host":               "https:///x",
+		"opaque":                "https:AWAY",
+		"another scheme":        "file:///etc/passwd",
+		"a script":              "javascript:alert(1)",
+		"no URL":                "https://[::1",
+		"bad escape":            "https://AWAY/%zz?hidden",
+		"white space":           "https://AWAY /hidden",
 	}
 }
 
@@ -65,6 +77,9 @@ func TestRedirectsElsewhereAreNotFollowed(t *testing.T) {
 		away, connections := elsewhere(t, secure)
 		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header()["Location"] = []string{r.Header.Get("To")}
+			w.Header().Set("Refresh", "0; url="+away)
+			w.Header().Set("Content-Location", away)
+			w.Header().Set("Alt-Svc", `h2="`+strings.SplitN(away, "://", 2)[1]+`"; ma=1`)
 			status := 0
 			_, _ = fmt.Sscan(r.Header.Get("Status"), &status)
 			w.WriteHeader(status)
@@ -192,6 +207,33 @@ func TestNothingLeavesForAnotherServer(t *testing.T) {
 	}
 	if n := connections.Load(); n != 0 {
 		t.Errorf("%d connections to the other server", n)
+	}
+}
+
+// TestClientsOfLibrariesSendNothing has http.DefaultTransport as a process has it.
+func TestClientsOfLibrariesSendNothing(t *testing.T) {
+	defer func(usual http.RoundTripper) { http.DefaultTransport = usual }(http.DefaultTransport)
+	transport.GuardDefault()
+	away, connections := elsewhere(t, false)
+	for _, client := range []*http.Client{{}, http.DefaultClient, {Transport: http.DefaultTransport}} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, away+"/x?hidden", strings.NewReader("hidden"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var refused *transport.UnknownClientError
+		if err := send(client, r); !errors.As(err, &refused) || refused.To != away || strings.Contains(refused.Error(), "hidden") {
+			t.Errorf("error %v", err)
+		}
+	}
+	if n := connections.Load(); n != 0 {
+		t.Fatalf("%d connections", n)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, away, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := send(&http.Client{Transport: transport.Redirects{}.Bound(http.DefaultTransport)}, r); err != nil || connections.Load() != 1 {
+		t.Errorf("through Redirects: %d connections, error %v", connections.Load(), err)
 	}
 }
 

@@ -1,0 +1,194 @@
+package plugin_test
+
+import (
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
+)
+
+// webToken is a JSON Web Token that expires at a time in Unix seconds.
+func webToken(name string, expiry int64) string {
+	claims := fmt.Sprintf(`{"sub": %q, "exp": %d}`, name, expiry)
+	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".hidden"
+}
+
+const never = 1 << 40 // in Unix seconds
+
+// issuer is an identity provider, with the number of tokens that it made.
+func issuer(t *testing.T, wrap func(next http.Handler) http.Handler) (server *httptest.Server, made *atomic.Int64) {
+	t.Helper()
+	made = &atomic.Int64{}
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.URL.Path == "/realm/.well-known/openid-configuration":
+			fmt.Fprintf(w, `{"token_endpoint": "https://%s/token"}`, r.Host)
+		case r.URL.Path == "/token" && r.Method == http.MethodPost && r.FormValue("refresh_token") == "hidden-refresh":
+			made.Add(1)
+			fmt.Fprintf(w, `{"access_token": "a", "token_type": "bearer", "refresh_token": "hidden-next", "id_token": %q}`, webToken("new", never))
+		default:
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	})
+	if wrap == nil {
+		wrap = func(next http.Handler) http.Handler { return next }
+	}
+	server = httptest.NewTLSServer(wrap(handler))
+	t.Cleanup(server.Close)
+	return server, made
+}
+
+func oidcUser(s *httptest.Server, idToken string) string {
+	authority := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
+	return fmt.Sprintf(`{auth-provider: {name: oidc, config: {idp-issuer-url: %q, client-id: me, client-secret: hidden-secret, id-token: %q, refresh-token: hidden-refresh, idp-certificate-authority-data: %s}}}`,
+		s.URL+"/realm", idToken, authority)
+}
+
+func TestIDTokensAreRefreshedOnce(t *testing.T) {
+	provider, made := issuer(t, nil)
+	var old atomic.Int64
+	s := &apiServer{}
+	s.hostile = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Header.Get("Authorization") != "Bearer "+webToken("new", never) {
+			old.Add(1)
+		}
+		return false
+	}
+	s.Server = httptest.NewTLSServer(s)
+	defer s.Close()
+	for name, c := range map[string]struct {
+		token string
+		made  int64
+	}{"valid": {webToken("new", never), 0}, "expired": {webToken("old", 1), 1}, "missing": {"", 1}} {
+		made.Store(0)
+		got := runAgainst(t, s, oidcUser(provider, c.token), []string{"preview", "-p", "POLICY"})
+		if got.code != plugin.ExitChanges || made.Load() != c.made || old.Load() != 0 {
+			t.Errorf("%s: exit code %d, %d refreshes, %d requests with another token\n%s", name, got.code, made.Load(), old.Load(), got.errOut)
+		}
+		stored, err := os.ReadFile(os.Getenv("KUBECONFIG"))
+		if err != nil || strings.Contains(string(stored), "hidden-next") != (c.made > 0) || !strings.Contains(string(stored), "idp-certificate-authority-data") {
+			t.Errorf("%s: %v, the kubeconfig has %d bytes", name, err, len(stored))
+		}
+	}
+	for token, want := range map[string]string{"a.b": "id-token is no JSON Web Token", "a.%.c": "its claims cannot be read"} {
+		got := runAgainst(t, s, oidcUser(provider, token), []string{"preview", "-p", "POLICY"})
+		if got.code != plugin.ExitNothing || !strings.Contains(got.errOut, want) {
+			t.Errorf("%s: exit code %d\n%s", token, got.code, got.errOut)
+		}
+	}
+}
+
+// TestRefreshTokensStay has an identity provider redirect, or name another server in clear.
+func TestRefreshTokensStay(t *testing.T) {
+	away, connections := connectionCounter(t)
+	s := &apiServer{}
+	s.Server = httptest.NewTLSServer(s)
+	defer s.Close()
+	for _, path := range []string{"/realm/.well-known/openid-configuration", "/token"} {
+		for _, status := range []int{301, 302, 303, 307, 308} {
+			provider, made := issuer(t, func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.URL.Path == path {
+						http.Redirect(w, r, away+path, status)
+						return
+					}
+					next.ServeHTTP(w, r)
+				})
+			})
+			got := runAgainst(t, s, oidcUser(provider, webToken("old", 1)), []string{"preview", "-p", "POLICY"})
+			if got.code != plugin.ExitNothing || !strings.Contains(got.errOut, provider.URL+" redirects a ") || !strings.Contains(got.errOut, " to "+away+",") || strings.Contains(got.errOut, "hidden") || made.Load() != 0 {
+				t.Errorf("%s, %d: exit code %d\n%s", path, status, got.code, got.errOut)
+			}
+		}
+	}
+	provider, _ := issuer(t, func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, `{"token_endpoint": %q}`, strings.Replace(away, "https:", "http:", 1))
+		})
+	})
+	got := runAgainst(t, s, oidcUser(provider, webToken("old", 1)), []string{"preview", "-p", "POLICY"})
+	if got.code != plugin.ExitNothing || !strings.Contains(got.errOut, "token_endpoint is not https") {
+		t.Errorf("exit code %d\n%s", got.code, got.errOut)
+	}
+	if n := connections.Load(); n != 0 {
+		t.Errorf("%d connections to the other server", n)
+	}
+}
+
+// TestProxiesRedirectNothing has a proxy answer for an API server, and for the host of a policy.
+func TestProxiesRedirectNothing(t *testing.T) {
+	away, connections := connectionCounter(t)
+	var asked atomic.Int64
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		http.Redirect(w, r, away+r.URL.Path, http.StatusTemporaryRedirect)
+	}))
+	defer proxy.Close()
+	dir := t.TempDir()
+	policy := write(t, dir, "policy.yaml", labelPolicy)
+	kubeconfig := func(settings string) string {
+		return write(t, t.TempDir(), "kubeconfig", fmt.Sprintf(
+			`{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: "http://api.example.test"%s}}], users: [{name: u, user: {token: hidden}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`, settings))
+	}
+	for name, c := range map[string]struct {
+		args []string
+		env  string
+		from string
+	}{
+		"proxy-url of a kubeconfig": {[]string{"preview", "-p", policy, "--kubeconfig", kubeconfig(fmt.Sprintf(", proxy-url: %q", proxy.URL))}, "A=b", "http://api.example.test"},
+		"HTTP_PROXY":                {[]string{"preview", "-p", policy, "--kubeconfig", kubeconfig("")}, "HTTP_PROXY=" + proxy.URL, "http://api.example.test"},
+		"HTTP_PROXY and --as":       {[]string{"preview", "-p", policy, "--kubeconfig", kubeconfig(""), "--as", "admin"}, "HTTP_PROXY=" + proxy.URL, "http://api.example.test"},
+		"a policy's URL":            {[]string{"preview", "-p", "http://policies.example.test/p.yaml", "-f", policy}, "http_proxy=" + proxy.URL, "http://policies.example.test"},
+	} {
+		asked.Store(0)
+		command := exec.CommandContext(t.Context(), "kubectl-mutate", c.args...) // see TestMain
+		command.Env = append(os.Environ(), "KUBECACHEDIR="+t.TempDir(), "NO_PROXY=", "no_proxy=", c.env)
+		out, err := command.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), c.from+" redirects a GET request to "+away+",") || strings.Contains(string(out), "hidden") || asked.Load() == 0 {
+			t.Errorf("%s: the proxy was asked %d times, %v\n%s", name, asked.Load(), err, out)
+		}
+	}
+	if n := connections.Load(); n != 0 {
+		t.Errorf("%d connections to the other server", n)
+	}
+}
+
+// TestLibrariesFetchNothing has kustomize fetch a file, with a client of its own.
+func TestLibrariesFetchNothing(t *testing.T) {
+	away, connections := connectionCounter(t)
+	dir := t.TempDir()
+	policy := write(t, t.TempDir(), "policy.yaml", labelPolicy)
+	write(t, dir, "object.yaml", liveConfigMap)
+	for name, texts := range map[string][2]string{ // kustomization.yaml, other.yaml
+		"patches":             {"patches: [{path: AWAY}]", ""},
+		"replacements":        {"replacements: [{path: AWAY}]", ""},
+		"crds":                {"crds: [AWAY]", ""},
+		"configurations":      {"configurations: [AWAY]", ""},
+		"openapi":             {"openapi: {path: AWAY}", ""},
+		"files of a map":      {"configMapGenerator: [{name: a, files: [k=AWAY]}]", ""},
+		"lines of a map":      {"secretGenerator: [{name: a, envs: [AWAY]}]", ""},
+		"a transformer":       {"transformers: [other.yaml]", "{apiVersion: builtin, kind: PatchTransformer, metadata: {name: a}, path: AWAY}"},
+		"a generator":         {"generators: [other.yaml]", "{apiVersion: builtin, kind: ConfigMapGenerator, metadata: {name: a}, files: [k=AWAY]}"},
+		"an inline generator": {"generators: [\"{apiVersion: builtin, kind: ConfigMapGenerator, metadata: {name: a}, files: [k=AWAY]}\"]", ""},
+	} {
+		write(t, dir, "kustomization.yaml", "resources: [object.yaml]\n"+strings.ReplaceAll(texts[0], "AWAY", away+"/x"))
+		write(t, dir, "other.yaml", strings.ReplaceAll(texts[1], "AWAY", away+"/x"))
+		out, err := exec.CommandContext(t.Context(), "kubectl-mutate", "preview", "-p", policy, "-k", filepath.Clean(dir)).CombinedOutput() // see TestMain
+		if err == nil || !strings.Contains(string(out), " request to "+away+" is not sent") {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+	if n := connections.Load(); n != 0 {
+		t.Errorf("%d connections to the other server", n)
+	}
+}
