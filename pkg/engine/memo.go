@@ -25,7 +25,8 @@ type memoEntry struct {
 }
 
 // Do returns the value of a key, which get gets at most once while it is kept.
-// Errors are kept as well, but for those of a cancelled context. The key's type
+// Errors are kept as well, but for those of a cancelled context; a get that panics has a
+// *PanicError. The key's type
 // belongs to the caller alone, as that of a context key. The value must not
 // be modified. A get must not ask for its own key.
 func (m *Memo) Do(ctx context.Context, key any, get func(context.Context) (any, error)) (any, error) {
@@ -42,7 +43,7 @@ func (m *Memo) Do(ctx context.Context, key any, get func(context.Context) (any, 
 		}
 	}
 	defer close(entry.done)
-	entry.value, entry.err = get(ctx)
+	entry.err = Guard(func() (err error) { entry.value, err = get(ctx); return err })
 	if ctx.Err() != nil {
 		m.drop(key)
 	}

@@ -56,6 +56,16 @@ func TestMemoKeepsErrorsButNotThoseOfACancelledRun(t *testing.T) {
 	}
 }
 
+func TestMemoOfAPanic(t *testing.T) {
+	var m engine.Memo
+	for range 2 {
+		var p *engine.PanicError
+		if value, err := m.Do(t.Context(), "key", func(context.Context) (any, error) { panic("index out of range") }); value != nil || !errors.As(err, &p) {
+			t.Errorf("got %v, %v", value, err)
+		}
+	}
+}
+
 func TestMemoDropsTheOldest(t *testing.T) {
 	var m engine.Memo
 	calls := 0

@@ -215,16 +215,20 @@ type subjects struct {
 
 // bySubjects groups the effects by the selection that they act on, in order.
 func (x *effectIndex) bySubjects() []*subjects {
+	type id struct { // every field of a selection, with its labels as text
+		engine.Selection
+		labels string
+	}
 	var out []*subjects
-	known := map[string]*subjects{}
+	known := map[id]*subjects{}
 	for _, f := range x.all {
-		k := subjectKey(f.subjects)
-		id := fmt.Sprintf("%s|%s|%s", k.Version, k, f.subjects.Labels)
-		if known[id] == nil {
-			known[id] = &subjects{Selection: f.subjects}
-			out = append(out, known[id])
+		k := id{f.subjects, fmt.Sprint(f.subjects.Labels)}
+		k.Labels = nil
+		if known[k] == nil {
+			known[k] = &subjects{Selection: f.subjects}
+			out = append(out, known[k])
 		}
-		known[id].effects = append(known[id].effects, f)
+		known[k].effects = append(known[k].effects, f)
 	}
 	return out
 }

@@ -237,6 +237,46 @@ func TestRunVisitsTargetsOutsideTheSource(t *testing.T) {
 	}
 }
 
+// resources lists by resource and version as a server does: "secrets" has objects whose name begins
+// with it, and so has "v1".
+type resources struct{ world }
+
+func (r resources) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		for u, err := range r.world.List(ctx, s) {
+			if strings.HasPrefix(u.GetName(), s.Resource) && strings.HasPrefix(u.GetName(), s.ReadAs) && !yield(u, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestRunReadsEverySelection has rules whose selections differ in one field.
+func TestRunReadsEverySelection(t *testing.T) {
+	w := world{configMap("trigger-1"), configMap("a"), configMap("b")}
+	for _, c := range [][2]engine.Selection{
+		{{Kind: "*", Resource: "a"}, {Kind: "*", Resource: "b"}},
+		{{Kind: "*", ReadAs: "a"}, {Kind: "*", ReadAs: "b"}},
+		{{Kind: "ConfigMap", Name: "a"}, {Kind: "ConfigMap", Name: "b"}},
+	} {
+		var programs []engine.Program
+		for i, s := range c {
+			programs = append(programs, appender{rule{name: fmt.Sprint(i), key: "names"}, s})
+		}
+		e := evaluation.New(programs, &engine.World{Reader: resources{w}}, evaluation.Options{})
+		if err := e.Prepare(t.Context(), w[:1]); err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		if err := e.Run(t.Context(), w[:1], func(c *engine.Change) error { seen[c.Subject.Name] = true; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if !seen["a"] || !seen["b"] {
+			t.Errorf("%+v: saw %v", c, seen)
+		}
+	}
+}
+
 // scaled serves a Scale for every ConfigMap's scale subresource.
 type scaled struct{ world }
 

@@ -88,10 +88,11 @@ func (r *run) converge(limit int) {
 	r.abandon()
 }
 
-// step runs one mutator; false where it fails.
+// step runs one mutator; false where it fails, or panics.
 func (r *run) step(i int) bool {
 	h := &r.history[i]
-	out, err := r.attempt(i, r.object, h)
+	var out location.Outcome
+	err := engine.Guard(func() (err error) { out, err = r.attempt(i, r.object, h); return err })
 	if err != nil {
 		h.err = err
 		if errors.Is(err, match.ErrNoNamespace) { // nothing is wrong with the object: the others run

@@ -100,7 +100,11 @@ func (p *Policies) existing() existing {
 		if len(mine) == 0 {
 			continue
 		}
-		program, err := d.Compile(engine.Compilation{Documents: mine, Limits: p.Limits, Warn: func(engine.CompileError) {}})
+		var program engine.Program
+		err := engine.Guard(func() (err error) {
+			program, err = d.Compile(engine.Compilation{Documents: mine, Limits: p.Limits, Warn: func(engine.CompileError) {}})
+			return err
+		})
 		if program != nil {
 			out.rules = append(out.rules, program.Rules()...)
 		}
