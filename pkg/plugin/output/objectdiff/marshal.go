@@ -21,7 +21,7 @@ func MarshalYAML(v any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("writing YAML: %w", err)
 	}
-	if bytes.IndexFunc(text, misleading) < 0 && !separator.Match(text) {
+	if bytes.IndexFunc(text, misleading) < 0 && !special.Match(text) {
 		return fromJSON(text)
 	}
 	// The library has escapes, but not for these characters. So each goes through it as
@@ -36,6 +36,8 @@ func MarshalYAML(v any) ([]byte, error) {
 	return markedCode.ReplaceAllFunc(out, func(m []byte) []byte {
 		code, _ := strconv.ParseUint(string(m[len(yamlMark):len(m)-len(yamlMark)]), 16, 32)
 		switch {
+		case code < 0x7f && code >= ' ': // of a merge key
+			return []byte{byte(code)}
 		case code <= 0xff:
 			return fmt.Appendf(nil, `\x%02x`, code)
 		case code <= 0xffff:
@@ -53,8 +55,12 @@ const (
 
 var (
 	markedCode = regexp.MustCompile(`\\x01[0-9a-f]+\\x01`)
-	separator  = regexp.MustCompile(`\\u202[89]`) // as JSON may write them
+	special    = regexp.MustCompile(`\\u202[89]|"\\u003c\\u003c"`) // separators and merge keys, as JSON writes them
 )
+
+// mergeKey is a key that readers of YAML merge into the map that it stands in, unless it has
+// quotes. The library writes none.
+const mergeKey = "<<"
 
 // markMisleading returns a copy of a JSON value whose misleading characters are their
 // codes between marks.
@@ -63,7 +69,7 @@ func markMisleading(v any) any {
 	case string:
 		var b strings.Builder
 		for _, r := range v {
-			if r == mark || misleading(r) {
+			if r == mark || misleading(r) || v == mergeKey {
 				fmt.Fprintf(&b, "%c%x%c", mark, r, mark)
 			} else {
 				b.WriteRune(r)
@@ -87,8 +93,8 @@ func markMisleading(v any) any {
 }
 
 // misleading reports whether YAML holds a character as it is that a reader should not
-// see so.
-func misleading(r rune) bool { return r > 0xff && r != utf8.RuneError && redact.Harmful(r) }
+// see so. The library escapes control characters itself.
+func misleading(r rune) bool { return r >= 0xa0 && r != utf8.RuneError && redact.Harmful(r) }
 
 // marshal returns a value as YAML as the library writes it, and can write every text
 // that JSON can.

@@ -194,7 +194,7 @@ func (w *YAMLWriter) text(s string) (string, error) {
 	if known, ok := w.scalars[s]; ok {
 		return known, nil
 	}
-	if ambiguous(s) {
+	if ambiguous(s) || s == mergeKey {
 		return strconv.Quote(s), nil
 	}
 	written, err := marshalScalar(s)
