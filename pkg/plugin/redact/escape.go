@@ -10,15 +10,23 @@ import (
 )
 
 // Harmful reports whether a character could act on a terminal, or make a line read as
-// something that it is not: control characters, and those that change the direction of
-// writing or have no width.
+// something that it is not: control characters and line separators, those that change the
+// direction of writing, and all that readers cannot see (Default_Ignorable_Code_Point of
+// Unicode) or that are no characters.
 func Harmful(r rune) bool {
 	switch {
-	case r == utf8.RuneError, r == '\u2028', r == '\u2029':
+	case r <= unicode.MaxASCII:
+		return r < ' ' || r == 0x7f
+	case r == utf8.RuneError:
 		return true
 	}
-	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp,
+		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, unicode.Noncharacter_Code_Point)
 }
+
+// maxMarks is how many combining marks in a row are shown as they are: more than any script
+// puts on a letter, and too few to cover the lines above and below.
+const maxMarks = 8
 
 // EscapeLine returns a text as one line: what could act on a terminal or a CI runner, or
 // mislead a reader, is shown by codes, and so are line breaks.
@@ -32,28 +40,36 @@ func EscapeLines(s string) string { return disarm(Escape(s, "\n\t")) }
 // (ActionCommand.TryParseV2 of actions/runner).
 var workflowCommand = regexp.MustCompile(`(?m)^([\t\p{Zs}]*):(:[A-Za-z])`)
 
-// olderCommand begins one in the middle of a line as well (ActionCommand.TryParse).
-const olderCommand = "##["
+// bracketCommand begins one in the middle of a line as well: "##[" of GitHub Actions
+// (ActionCommand.TryParse), "##vso[" of Azure Pipelines and "##teamcity[" of TeamCity.
+var bracketCommand = regexp.MustCompile(`##([A-Za-z]*\[)`)
 
-// disarm keeps the runner of GitHub Actions from taking a text for a command.
+// disarm keeps a CI runner from taking a text for a command.
 func disarm(s string) string {
 	if strings.Contains(s, "::") {
 		s = workflowCommand.ReplaceAllString(s, `${1}\x3a$2`)
 	}
-	return strings.ReplaceAll(s, olderCommand, `#\x23[`)
+	if strings.Contains(s, "##") {
+		s = bracketCommand.ReplaceAllString(s, `#\x23$1`)
+	}
+	return s
 }
 
-// Escape shows by codes what could act on a terminal or mislead a reader, but for the
-// characters to keep. It is for what programs read: unlike EscapeLine and EscapeLines it
+// Escape shows by codes what could act on a terminal or mislead a reader, and combining marks
+// beyond a number in a row, but for the characters to keep. It is for what programs read: unlike EscapeLine and EscapeLines it
 // leaves alone what a CI runner would take for a command.
 func Escape(s, keep string) string {
 	if printable(s, keep) {
 		return s
 	}
 	var b strings.Builder
+	marks := 0
 	for i, r := range s {
+		if marks++; !unicode.In(r, unicode.Mn, unicode.Me) {
+			marks = 0
+		}
 		switch {
-		case !Harmful(r) || strings.ContainsRune(keep, r):
+		case !Harmful(r) && marks <= maxMarks || strings.ContainsRune(keep, r):
 			b.WriteRune(r)
 		case r == utf8.RuneError:
 			_, size := utf8.DecodeRuneInString(s[i:])
@@ -68,8 +84,10 @@ func Escape(s, keep string) string {
 			b.WriteString(`\t`)
 		case r < 0x80:
 			fmt.Fprintf(&b, `\x%02x`, r)
-		default:
+		case r <= 0xffff:
 			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			fmt.Fprintf(&b, `\U%08x`, r)
 		}
 	}
 	return b.String()

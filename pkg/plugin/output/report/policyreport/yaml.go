@@ -5,8 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // document is a YAML document of fields that are texts. A library that writes
@@ -18,7 +18,7 @@ func (d *document) field(indent int, name, text string) {
 	margin := strings.Repeat(" ", indent)
 	d.WriteString(margin + name + ": ")
 	switch {
-	case !utf8.ValidString(text) || strings.ContainsFunc(text, unprintable):
+	case strings.ContainsFunc(text, unprintable):
 		d.WriteString(strconv.QuoteToASCII(text)) // its escapes are among YAML's
 	case strings.TrimSpace(text) != text && strings.Contains(text, "\n"):
 		d.WriteString(strconv.QuoteToASCII(text)) // what is a block's own margin, and its end, would be in doubt
@@ -50,6 +50,4 @@ var (
 
 // unprintable reports whether YAML holds a character only as an escape, or it could
 // mislead a reader.
-func unprintable(r rune) bool {
-	return r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r >= 0xfffe && r <= 0xffff || r == '\u2028' || r == '\u2029')
-}
+func unprintable(r rune) bool { return r != '\n' && redact.Harmful(r) }
