@@ -19,11 +19,11 @@ type base struct {
 	output.Options
 	printed bool // there is something above
 	spaced  bool // an empty line stands between two groups
-	// layout writes a group, and title the heading of a section.
-	layout func(*base, *page, *Group)
-	title  func(string) string
-	groups Groups
-	parts  bool // the groups had to be shown before all objects were seen
+	// layout writes a group, title the heading of a section, and name a name in a sentence.
+	layout      func(*base, *page, *Group)
+	title, name func(string) string
+	groups      Groups
+	parts       bool // the groups had to be shown before all objects were seen
 	// What the summary at the end says in addition to numbers.
 	skipped, warned, broken Counter
 	remarked                int // objects with a warning, or on which a rule failed
@@ -33,6 +33,7 @@ type base struct {
 func newBase(o output.Options) base {
 	return base{
 		Options: o, spaced: o.Explain, layout: (*base).group, title: func(s string) string { return "== " + s },
+		name:   func(s string) string { return s },
 		groups: Groups{By: o.GroupBy, Expand: o.Expand},
 	}
 }

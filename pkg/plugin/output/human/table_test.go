@@ -78,8 +78,8 @@ func TestSummaryOtherNamespaces(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for _, text := range []string{out.String(), markdown.String()} {
-			if got := strings.Contains(text, "2 objects that would change are in other namespaces than platform."); got != want {
+		for said, text := range map[string]string{"platform": out.String(), "`platform`": markdown.String()} {
+			if got := strings.Contains(text, "2 objects that would change are in other namespaces than "+said+"."); got != want {
 				t.Errorf("-n %q: said %v, want %v:\n%s", namespace, got, want, text)
 			}
 		}

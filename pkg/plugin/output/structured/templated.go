@@ -23,7 +23,11 @@ func NewJSONPath(o output.Options, template string, asJSON bool) (*Report, error
 		return nil, fmt.Errorf("-o jsonpath: %w", err)
 	}
 	path.EnableJSONOutput(asJSON)
-	return newTemplated(o, "jsonpath", func(b *bytes.Buffer, report map[string]any) error {
+	escape := escapeText
+	if asJSON {
+		escape = redact.EscapeJSON
+	}
+	return newTemplated(o, "jsonpath", escape, func(b *bytes.Buffer, report map[string]any) error {
 		return brief(path.Execute(b, report))
 	}), nil
 }
@@ -36,7 +40,7 @@ func NewGoTemplate(o output.Options, template string) (*Report, error) {
 		return nil, fmt.Errorf("-o go-template: %w", err)
 	}
 	repeated := fmt.Sprintf("error executing template %q: ", template)
-	return newTemplated(o, "go-template", func(b *bytes.Buffer, report map[string]any) error {
+	return newTemplated(o, "go-template", escapeText, func(b *bytes.Buffer, report map[string]any) error {
 		err := p.PrintObj(&unstructured.Unstructured{Object: report}, b)
 		if err != nil {
 			err = errors.New(strings.TrimPrefix(err.Error(), repeated))
@@ -45,7 +49,10 @@ func NewGoTemplate(o output.Options, template string) (*Report, error) {
 	}), nil
 }
 
-func newTemplated(o output.Options, format string, execute func(*bytes.Buffer, map[string]any) error) *Report {
+// escapeText escapes what a template has made: nothing acts on a terminal.
+func escapeText(text []byte) []byte { return []byte(redact.Escape(string(text), "\n\t")) }
+
+func newTemplated(o output.Options, format string, escape func([]byte) []byte, execute func(*bytes.Buffer, map[string]any) error) *Report {
 	return &Report{encoder{o}, newHeld(o, previewHead(o), func(report []byte) (string, error) {
 		var whole map[string]any
 		if err := json.Unmarshal(report, &whole); err != nil {
@@ -55,6 +62,6 @@ func newTemplated(o output.Options, format string, execute func(*bytes.Buffer, m
 		if err := execute(&b, whole); err != nil {
 			return "", fmt.Errorf("-o %s: %w", format, err)
 		}
-		return redact.Escape(b.String(), "\n\t"), nil
+		return string(escape(b.Bytes())), nil
 	})}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -27,7 +28,7 @@ const (
 
 // New returns a report that writes each result as it comes.
 func New(o output.Options) *Report {
-	return &Report{out: o.Out, version: o.Context.Version, rules: map[string]int{}}
+	return &Report{out: o.Out, version: redact.EscapeLine(o.Context.Version), rules: map[string]int{}}
 }
 
 // Report is the report.
