@@ -4,22 +4,23 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
 
+	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
@@ -27,48 +28,84 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // secret is a value of a Secret that was read before anything is printed.
 const secret = "correct-horse-battery"
 
-// hostileParts are what acts on a terminal, a CI runner or a parser.
-var hostileParts = []string{
-	"\x1b[2J", "\x1b]0;title\x07", "\r", "\n", "\n::error::", "##[error]", "\u202e", "\u200b", "\u2028", "\x85", "\x7f", "\x00", "\xff", "\ufeff",
-	"::warning::", "<script>", "</script><script>alert(1)</script>", "<!--", "]]>", "$(touch x)", "${HOME}", "|", "\u2066", "\u061c", "\U000e0041", strings.Repeat("long ", 300), "`", "```\n", "'", "\"", "\\", "%0A", "](x)", "\t", "---\n", ": ", "- ", "a", "B", " ",
+// places are where a text of others stands in a run. Names do not hold the Secret's value,
+// which is not masked in them; everything else does.
+var places = []string{
+	"group", "version", "kind", "namespace", "name", "subresource", "uid", "trigger", "object's origin",
+	"policy", "rule", "binding", "policy's origin",
+	"label", "label's value", "key", "value", "list key", "list value",
+	"reason", "warning", "not idempotent", "impact", "impact in brief", "advice", "owner",
+	"problem", "broken policy", "broken rule", "broken field",
+	"field manager", "takeover's subresource", "instead", "server's error", "why not verified",
+	"context", "server", "user", "own namespace", "operation", "program's version", "time", "note", "next command", "why command",
 }
 
-// hostileText returns a text that was never meant well.
-func hostileText(r *rand.Rand) string {
-	var b strings.Builder
-	for range 1 + r.IntN(8) {
-		b.WriteString(hostileParts[r.IntN(len(hostileParts))])
+// told is what stands at each place: a word of its own, or a text.
+type told func(place string) string
+
+// plain tells the words.
+func plain(place string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) {
+			return r
+		}
+		return -1
+	}, place)
+}
+
+// everywhere tells a text at all places, and only at one.
+func everywhere(text string) told { return func(string) string { return text } }
+
+func only(at, text string) told {
+	return func(place string) string {
+		if place == at {
+			return text
+		}
+		return plain(place)
 	}
-	return b.String()
 }
 
-// hostileRun are the events of a run all of whose texts come from others. Names do not
-// hold the Secret's value, which is not masked in them; everything else does.
-func hostileRun(text string) []output.Event {
-	leak := text + secret + base64.StdEncoding.EncodeToString([]byte(secret)) + text
-	rule := engine.RuleRef{Dialect: text, Policy: text, Rule: text, Via: text, Origin: text + ":3"}
-	key := engine.ObjectKey{GroupKind: schema.GroupKind{Group: text, Kind: text}, Version: text, Namespace: text, Name: text, UID: types.UID(text)}
+// hostileRun are the events of a run all of whose texts come from others.
+func hostileRun(at told) []output.Event {
+	leak := func(place string) string {
+		return at(place) + secret + base64.StdEncoding.EncodeToString([]byte(secret)) + at(place)
+	}
+	failed := func(place string) error { return errors.New(leak(place)) }
+	rule := engine.RuleRef{Dialect: "kyverno", Policy: at("policy"), Rule: at("rule"), Via: at("binding"), Origin: at("policy's origin") + ":3"}
+	key := engine.ObjectKey{
+		GroupKind: schema.GroupKind{Group: at("group"), Kind: at("kind")}, Version: at("version"), Namespace: at("namespace"), Name: at("name"),
+		Subresource: at("subresource"), UID: types.UID(at("uid")),
+	}
+	trigger := key
+	trigger.Name = at("trigger")
 	state := func(value any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
-			"data": map[string]any{text: value, "text": leak + "\n" + leak}, "list": []any{map[string]any{"name": text, "value": value}},
+			"metadata": map[string]any{"name": at("name"), "labels": map[string]any{at("label"): at("label's value")}},
+			"data":     map[string]any{at("key"): value, "text": leak("value") + "\n" + leak("value")},
+			"list":     []any{map[string]any{"name": at("list key"), "value": value}, at("list value")},
 		}}
 	}
-	path := fieldpath.MakePathOrDie("data", text)
-	err := errors.New(leak)
+	path := fieldpath.MakePathOrDie("data", at("key"))
 	var events []output.Event
 	for i, o := range []engine.Outcome{engine.Changed, engine.Failed, engine.Denied, engine.Skipped, engine.Unsupported} {
 		subject := key
 		subject.Name += fmt.Sprint(i)
 		c := &engine.Change{
-			Subject: subject, Before: state(leak), After: state(leak + "2"),
-			Impacts: []engine.Impact{{Code: engine.ImpactOwned, Text: leak, Brief: leak, Advice: leak, Owner: leak, Fields: []fieldpath.Path{path}}},
-			Steps:   []engine.Step{{Rule: rule, Subject: subject, Trigger: subject, Outcome: o, NotIdempotent: leak, Warnings: []engine.Warning{engine.Warning(leak)}, Err: err}},
+			Subject: subject, Before: state(leak("value")), After: state(leak("value") + "2"),
+			Target:  engine.Target{Origin: at("object's origin")},
+			Impacts: []engine.Impact{{Code: engine.ImpactOwned, Text: leak("impact"), Brief: leak("impact in brief"), Advice: leak("advice"), Owner: leak("owner"), Fields: []fieldpath.Path{path}}},
+			Steps: []engine.Step{{
+				Rule: rule, Subject: subject, Trigger: trigger, Outcome: o, NotIdempotent: leak("not idempotent"),
+				Warnings: []engine.Warning{engine.Warning(leak("warning"))}, Err: failed("reason"),
+			}},
 		}
 		for _, f := range diff.Compare(c.Before.Object, c.After.Object, diff.Type{}) {
 			f.Rule = rule
@@ -77,130 +114,191 @@ func hostileRun(text string) []output.Event {
 		events = append(events, output.Evaluated{Change: c})
 	}
 	events = append(events,
-		output.Problem{Err: err}, output.Problem{Err: &engine.CompileError{Origin: text + ":1", Policy: text, Rule: text, Err: err}},
+		output.Problem{Err: failed("problem")},
+		output.Problem{Err: &engine.CompileError{Origin: at("policy's origin") + ":1", Policy: at("broken policy"), Rule: at("broken rule"), Field: at("broken field"), Err: failed("problem")}},
 		output.Summary{Summary: evaluation.Summary{Objects: 5, Changed: 5, Rules: []evaluation.RuleSummary{{Rule: rule, Outcomes: map[engine.Outcome]int{engine.Changed: 1}}}}},
 	)
-	takeover := request.Takeover{Manager: text, Subresource: text, Verdict: request.Contested, Fields: fieldpath.NewSet(path)}
+	takeover := request.Takeover{Manager: at("field manager"), Subresource: at("takeover's subresource"), Verdict: request.Contested, Fields: fieldpath.NewSet(path)}
+	shown := takeover
+	shown.Verdict = request.Shown
+	refused := &apply.ObjectError{Key: key, Err: failed("server's error")}
 	for _, r := range []apply.Result{
-		{Outcome: apply.Applied, Takeovers: []request.Takeover{takeover}, Unverified: err, Drift: []fieldpath.Path{path}},
-		{Outcome: apply.Failed, Err: &apply.ObjectError{Key: key, Err: err}, Instead: text},
+		{Outcome: apply.Applied, Takeovers: []request.Takeover{takeover, shown}, Unverified: failed("why not verified"), Drift: []fieldpath.Path{path}},
+		{Outcome: apply.Failed, Err: refused, Instead: at("instead")},
 		{Outcome: apply.Conflicted, Err: &apply.ObjectError{Key: key, Err: &apply.ConflictError{Takeovers: []request.Takeover{takeover}}}},
-		{Outcome: apply.Applied, Status: &apply.Result{Key: key, Outcome: apply.Failed, Err: &apply.ObjectError{Key: key, Err: err}}},
+		{Outcome: apply.Applied, Status: &apply.Result{Key: key, Outcome: apply.Failed, Err: refused}},
 	} {
 		r.Key, r.Rules = key, []engine.RuleRef{rule}
 		events = append(events, output.Written{Result: &r})
 	}
-	return append(events, output.Problem{Err: err})
+	return append(events, output.Problem{Err: failed("problem")})
 }
 
-func hostileOptions(text string, out io.Writer) output.Options {
+func hostileOptions(at told, out io.Writer) output.Options {
 	masker := &redact.Masker{}
 	masker.Learn(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"k": secret}}})
 	return output.Options{
 		Out: out, Masker: masker, Expand: true,
-		Context: output.Context{Context: text, Server: text, User: text, Namespace: text, Operation: text, Version: text, Time: text},
-		Hint:    func(evaluation.Summary) output.Hint { return output.Hint{Note: text, Next: text, Why: text} },
+		Context: output.Context{
+			Context: at("context"), Server: at("server"), User: at("user"), Namespace: at("own namespace") + "-own", Operation: at("operation"), Version: at("program's version"), Time: at("time"),
+		},
+		Hint: func(evaluation.Summary) output.Hint {
+			return output.Hint{Note: at("note"), Next: at("next command"), Why: at("why command")}
+		},
 	}
 }
 
-// TestHostileTexts prints hostile runs in every format: no control character
-// and no value of a Secret comes out of any.
-func TestHostileTexts(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2)) // the same texts in every run
-	texts := append([]string{strings.Join(hostileParts, "")}, hostileParts...)
-	for range 6 {
-		texts = append(texts, hostileText(r))
-	}
-	for i, text := range texts {
-		for what, printed := range everyFormat(t, text, i == 0) {
-			for _, color := range []string{"\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m", "\x1b[0m"} {
-				if strings.HasSuffix(what, "in color") {
-					printed = strings.ReplaceAll(printed, color, "")
-				}
-			}
-			if at := strings.IndexFunc(printed, acts); at >= 0 {
-				t.Errorf("%s, %q: a control character in %q", what, text, printed[max(0, at-40):min(len(printed), at+20)])
-			}
-			for _, value := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))} {
-				if at := strings.Index(printed, value); at >= 0 {
-					t.Errorf("%s, %q: a value of a Secret in %q", what, text, printed[max(0, at-60):at])
-				}
-			}
-		}
-	}
+// shownFormat is a format of a run, and how it is asked for.
+type shownFormat struct {
+	name   string // of -o, or of --report
+	report bool
+	output.Options
 }
 
-// acts reports whether a character acts on a terminal, or misleads a reader. Tabs are in
-// texts of several lines.
-func acts(r rune) bool {
-	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029')
+func (f *shownFormat) String() string {
+	return fmt.Sprintf("%s, report %v, writes %v, explain %v, by %s, color %v", f.name, f.report, f.Writes, f.Explain, f.GroupBy, f.Color)
 }
 
-// everyFormat prints a hostile run in every format of a run that writes, and of one that
-// does not; explained too, in colors, if wanted.
-func everyFormat(t *testing.T, text string, explained bool) map[string]string {
-	t.Helper()
-	out := map[string]string{}
+// shownFormats are all formats, those for people in all their views.
+func shownFormats() []shownFormat {
+	var out []shownFormat
 	for _, writes := range []bool{false, true} {
 		names, reports := formats.PreviewNames(), formats.PreviewReports()
 		if writes {
 			names, reports = formats.WriteNames(), formats.WriteReports()
 		}
-		for _, explain := range []bool{false, true} {
-			if explain && !explained {
-				continue
+		for name := range strings.SplitSeq(names, ", ") {
+			if strings.HasSuffix(name, "-file=") {
+				continue // the same with the template in a file
 			}
-			for format := range strings.SplitSeq(names, ", ") {
-				if strings.HasSuffix(format, "-file=") {
-					continue // the same with the template in a file
+			people := formats.ForPeople(name)
+			name += map[string]string{"jsonpath=": "{.changes}", "jsonpath-as-json=": "{.changes}", "go-template=": "{{.}}", "custom-columns=": "N:.object.name,F:.fields,S:.steps"}[name]
+			out = append(out, shownFormat{name: name, Options: output.Options{Writes: writes}}, shownFormat{name: name, Options: output.Options{Writes: writes, Explain: true, Color: true}})
+			for _, by := range []output.GroupBy{output.ByObject, output.ByPolicy, output.ByNamespace} {
+				if people && !writes {
+					out = append(out, shownFormat{name: name, Options: output.Options{GroupBy: by}})
 				}
-				var shown, errOut bytes.Buffer
-				o := hostileOptions(text, &shown)
-				o.Explain, o.Writes, o.Color = explain, writes, explain
-				format += map[string]string{"jsonpath=": "{.changes}", "jsonpath-as-json=": "{.changes}", "go-template=": "{{.}}", "custom-columns=": "N:.object.name,F:.fields,S:.steps"}[format]
-				var p output.Printer
-				var err error
-				if writes {
-					p, err = formats.NewWrites(format, o, &formats.Reports{}, &errOut)
-				} else {
-					p, err = formats.NewPreview(format, o)
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				printAll(t, p, text)
-				what := fmt.Sprintf("-o %s, writes %v, explain %v in color", format, writes, explain)
-				out[what], out["standard error: "+what] = shown.String(), errOut.String()
 			}
 		}
-		for format := range strings.SplitSeq(reports, ", ") {
-			file := filepath.Join(t.TempDir(), "report")
-			o := hostileOptions(text, io.Discard)
-			o.Writes = writes
-			p, err := formats.OpenReports([]string{format + "=" + file}, formats.ReportOptions{Options: o})
-			if err != nil {
-				t.Fatal(err)
-			}
-			printAll(t, p, text)
-			written, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			out[fmt.Sprintf("--report %s, writes %v", format, writes)] = string(written) + island(t, written)
+		for name := range strings.SplitSeq(reports, ", ") {
+			out = append(out, shownFormat{name: name, report: true, Options: output.Options{Writes: writes}})
 		}
 	}
 	return out
 }
 
-func printAll(t *testing.T, p output.Printer, text string) {
+// print shows a run, and returns what comes out, and what comes out beside it.
+func (f *shownFormat) print(t *testing.T, at told) (shown, beside string) {
 	t.Helper()
-	for _, e := range hostileRun(text) {
+	var out, errOut bytes.Buffer
+	o := hostileOptions(at, &out)
+	o.Writes, o.Explain, o.GroupBy, o.Color = f.Writes, f.Explain, f.GroupBy, f.Color
+	var p output.Printer
+	var err error
+	switch {
+	case f.report:
+		p, err = formats.OpenReports([]string{f.name + "=-"}, formats.ReportOptions{Options: o, ErrOut: &errOut})
+	case f.Writes:
+		p, err = formats.NewWrites(f.name, o, &formats.Reports{}, &errOut)
+	default:
+		p, err = formats.NewPreview(f.name, o)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range hostileRun(at) {
+		if _, written := e.(output.Written); written && !f.Writes {
+			continue
+		}
 		if err := p.Print(e); err != nil {
-			t.Fatal(err)
+			t.Fatalf("%s: %v", f, err)
 		}
 	}
 	if err := p.Close(); err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %v", f, err)
+	}
+	return out.String(), errOut.String() + island(t, out.Bytes())
+}
+
+// forPrograms are formats that a program reads: they hold values as they are.
+var forPrograms = []string{formats.Name, formats.JSON, formats.YAML, formats.Manifests, formats.JSONPatch, "jsonpath", "go-template", "custom-columns"}
+
+// check has what was shown read as its consumer reads it. Lines is the number of lines
+// where nothing is hostile.
+func (f *shownFormat) check(shown, beside string, lines int) error {
+	if f.Color {
+		for _, color := range []human.Color{human.Bold, human.Red, human.Green, human.Yellow, human.Cyan, "\x1b[0m"} {
+			shown, beside = strings.ReplaceAll(shown, string(color), ""), strings.ReplaceAll(beside, string(color), "")
+		}
+	}
+	errs := []error{hostile.Terminal(shown + beside)}
+	if !slices.ContainsFunc(forPrograms, func(name string) bool { return strings.HasPrefix(f.name, name) }) {
+		if f.name != "github" || !f.report {
+			errs = append(errs, hostile.Runner(shown), hostile.Legible(shown))
+		}
+	}
+	if got := strings.Count(shown, "\n"); slices.Contains([]string{formats.Summary, formats.Table, formats.Wide, formats.Name, formats.JSONPatch, "github"}, f.name) && got != lines {
+		errs = append(errs, fmt.Errorf("%d lines, want %d", got, lines))
+	}
+	for _, value := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))} {
+		if at := strings.Index(shown+beside, value); at >= 0 {
+			errs = append(errs, fmt.Errorf("a value of a Secret in %q", (shown + beside)[max(0, at-60):at]))
+		}
+	}
+	switch name, _, _ := strings.Cut(f.name, "="); {
+	case f.report || name == formats.Markdown:
+		errs = append(errs, outputtest.ReadReport(f.name, shown))
+	case name == formats.JSON, name == formats.JSONPatch, name == formats.JSONPathAsJSON:
+		errs = append(errs, readStream(json.NewDecoder(strings.NewReader(shown))))
+	case name == formats.YAML, name == formats.Manifests:
+		errs = append(errs, readStream(yaml.NewDecoder(strings.NewReader(shown))))
+	}
+	return errors.Join(errs...)
+}
+
+// readStream reads all documents.
+func readStream(d interface{ Decode(v any) error }) error {
+	for {
+		var v any
+		if err := d.Decode(&v); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// TestHostileTexts shows each hostile text at all places in every format, and names the places
+// of those that get through.
+func TestHostileTexts(t *testing.T) {
+	for _, f := range shownFormats() {
+		t.Run(f.String(), func(t *testing.T) {
+			t.Parallel()
+			ordinary, _ := f.print(t, plain)
+			lines := strings.Count(ordinary, "\n")
+			try := func(at told) error {
+				shown, beside := f.print(t, at)
+				return f.check(shown, beside, lines)
+			}
+			texts := hostile.Texts()
+			if f.Explain || f.GroupBy != "" {
+				texts = []hostile.Text{{Class: "all", Text: hostile.All()}} // the escaping is that of the other views
+			}
+			for _, text := range texts {
+				err := try(everywhere(text.Text))
+				for _, place := range places {
+					if err == nil {
+						break
+					}
+					if at := try(only(place, text.Text)); at != nil {
+						t.Errorf("%s %.80q as %s: %v", text.Class, text.Text, place, at)
+					}
+				}
+				if err != nil {
+					t.Errorf("%s %.80q: %v", text.Class, text.Text, err)
+				}
+			}
+		})
 	}
 }
 

@@ -7,14 +7,17 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	yamlv3 "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
 )
 
 // What is written reads as what was meant, whatever its texts look like.
 func TestYAMLWriterRoundTrip(t *testing.T) {
 	texts := []any{
 		"", " ", "a", "y", "No", "null", "~", "1", "0x1f", "1e3", "1:30", "500m", "2026-01-01", "nginx:1.27", "a:", "a: b", "a #b", "#", "- a", "-", "?", "*a", "&a", "!x",
-		"{a}", "[a]", "'", `"`, "a\nb", "a\nb\n", "a\n\n", "\n", " a\n b\n", "a \nb", "a\tb\n\tc\n", "\ta\n", "a\rb\n", "a\nb\r", "a\\r\nb\r\n", "\n a", "\n\na\n\n\n", "a\n ", " \n", "---\nb\n...\n", "# x\n y: |\n", "- a\nb: c", "tab\there", "é", "\x07", "\x7f", "a\u0085b", "\u0090\n", "\ufeffa", "\ufffe", "=", "true", "a'b", "%a", "@a", "`a`", "a, b",
+		"{a}", "[a]", "'", `"`, "a\nb", "a\nb\n", "a\n\n", "\n", " a\n b\n", "a \nb", "a\tb\n\tc\n", "\ta\n", "a\rb\n", "a\nb\r", "a\\r\nb\r\n", "\n a", "\n\na\n\n\n", "a\n ", " \n", "---\nb\n...\n", "# x\n y: |\n", "- a\nb: c", "tab\there", "é", "\x07", "\x7f", "a\u0085b", "\u0090\n", "\ufeffa", "\ufffe", "=", "<<", "true", "a'b", "%a", "@a", "`a`", "a, b",
 		"one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen",
 		int64(3), int64(-1), 0.5, 1e21, true, false, nil,
 		map[string]any{},
@@ -137,6 +140,28 @@ func FuzzYAMLWriterRoundTrip(f *testing.F) {
 		}
 	})
 }
+
+// Whatever text an object holds, all readers of its YAML get it as it is.
+func TestYAMLHoldsAnyText(t *testing.T) {
+	for _, text := range hostile.Texts() {
+		s := strings.ToValidUTF8(text.Text, "\ufffd")
+		object := map[string]any{s: s, "list": []any{s, map[string]any{s: map[string]any{"k": s}}}}
+		out, err := MarshalYAML(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for reader, read := range map[string]func([]byte, any) error{"sigs.k8s.io/yaml": unmarshal, "yaml/v3": yamlv3.Unmarshal} {
+			var again map[string]any
+			if err := read(out, &again); err != nil {
+				t.Errorf("%s %.40q, read by %s: %v\n%s", text.Class, s, reader, err, out)
+			} else if diff := cmp.Diff(object, again); diff != "" {
+				t.Errorf("%s %.40q, read by %s (-want +got):\n%s", text.Class, s, reader, diff)
+			}
+		}
+	}
+}
+
+func unmarshal(text []byte, v any) error { return yaml.Unmarshal(text, v) }
 
 // Every line has a holder, whatever texts the object holds.
 func TestYAMLWriterPlaces(t *testing.T) {

@@ -7,13 +7,12 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
-	"unicode"
 
 	"golang.org/x/tools/txtar"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
@@ -125,15 +124,13 @@ func TestGolden(t *testing.T) {
 // read has a report read by the rules of its format, and returns it.
 func read(t *testing.T, format, report string) string {
 	t.Helper()
-	if at := strings.IndexFunc(report, harmful); at >= 0 {
-		t.Errorf("%s: a control character at %q", format, report[at:min(at+20, len(report))])
+	if err := hostile.Terminal(report); err != nil {
+		t.Errorf("%s: %v", format, err)
 	}
-	t.Run(format, func(t *testing.T) { readers[format](t, report) })
+	if err := outputtest.ReadReport(format, report); err != nil {
+		t.Errorf("%s: %v", format, err)
+	}
 	return report
-}
-
-func harmful(r rune) bool {
-	return r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028')
 }
 
 func written(t *testing.T, format string, g *given) string {

@@ -1,37 +1,51 @@
-package report_test
+package outputtest
 
 import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
 
-// readers read a report as its consumers do, by the rules of the public schema that
-// a report could break.
-var readers = map[string]func(*testing.T, string){
-	"junit": readJUnit, "sarif": readSARIF, "github": readGitHub, "markdown": readMarkdown,
-	"policyreport": func(t *testing.T, s string) {
-		readReports(t, s, "wgpolicyk8s.io/v1alpha2", "PolicyReport", "ClusterPolicyReport")
-	},
-	"openreports": func(t *testing.T, s string) {
-		readReports(t, s, "openreports.io/v1alpha1", "Report", "ClusterReport")
-	},
+// ReadReport reads a report of a format as its consumers do, and returns an error for each
+// rule of the public schema that it breaks. It knows nothing of HTML, which a browser reads.
+func ReadReport(format, report string) error {
+	var f faults
+	switch format {
+	case "junit":
+		f.readJUnit(report)
+	case "sarif":
+		f.readSARIF(report)
+	case "github":
+		f.readGitHub(report)
+	case "markdown":
+		f.readMarkdown(report)
+	case "policyreport":
+		f.readReports(report, "wgpolicyk8s.io/v1alpha2", "PolicyReport", "ClusterPolicyReport")
+	case "openreports":
+		f.readReports(report, "openreports.io/v1alpha1", "Report", "ClusterReport")
+	}
+	return errors.Join(f...)
 }
+
+// faults are those of a report.
+type faults []error
+
+func (f *faults) add(format string, args ...any) { *f = append(*f, fmt.Errorf(format, args...)) }
 
 // junitSchema is what junit-10.xsd of Jenkins' xUnit plugin allows in each element:
 // its attributes (a required one ends in !) and its children.
-var junitSchema = map[string]struct{ attributes, children []string }{
+var junitSchema = map[string]struct{ attributes, children []string }{ //nolint:gochecknoglobals // an immutable table
 	"testsuites": {[]string{"name", "time", "tests", "failures", "errors"}, []string{"testsuite"}},
 	"testsuite": {
 		[]string{"name!", "tests!", "failures!", "errors!", "skipped", "time", "timestamp", "hostname", "id", "package", "file"},
@@ -46,7 +60,7 @@ var junitSchema = map[string]struct{ attributes, children []string }{
 	"system-out": {}, "system-err": {},
 }
 
-func readJUnit(t *testing.T, text string) {
+func (f *faults) readJUnit(text string) {
 	counts := map[string]int{}
 	var open []string
 	var suite map[string]string
@@ -57,11 +71,12 @@ func readJUnit(t *testing.T, text string) {
 			break
 		}
 		if err != nil {
-			t.Fatal(err)
+			f.add("%w", err)
+			return
 		}
 		switch e := token.(type) {
 		case xml.StartElement:
-			attributes := checkElement(t, open, e)
+			attributes := f.checkElement(open, e)
 			if e.Name.Local == "testsuite" {
 				suite, counts = attributes, map[string]int{}
 			}
@@ -72,7 +87,7 @@ func readJUnit(t *testing.T, text string) {
 			if e.Name.Local == "testsuite" {
 				for element, attribute := range map[string]string{"testcase": "tests", "failure": "failures", "error": "errors", "skipped": "skipped"} {
 					if want := strconv.Itoa(counts[element]); suite[attribute] != want {
-						t.Errorf("suite %s has %s=%s, and %s of them", suite["name"], attribute, suite[attribute], want)
+						f.add("suite %s has %s=%s, and %s of them", suite["name"], attribute, suite[attribute], want)
 					}
 				}
 			}
@@ -80,31 +95,30 @@ func readJUnit(t *testing.T, text string) {
 	}
 }
 
-func checkElement(t *testing.T, open []string, e xml.StartElement) map[string]string {
-	t.Helper()
+func (f *faults) checkElement(open []string, e xml.StartElement) map[string]string {
 	rules, known := junitSchema[e.Name.Local]
 	parent := "testsuites"
 	if len(open) > 0 {
 		parent = open[len(open)-1]
 		if !slices.Contains(junitSchema[parent].children, e.Name.Local) {
-			t.Errorf("<%s> in <%s>", e.Name.Local, parent)
+			f.add("<%s> in <%s>", e.Name.Local, parent)
 		}
 	} else if e.Name.Local != parent {
-		t.Errorf("the document is <%s>", e.Name.Local)
+		f.add("the document is <%s>", e.Name.Local)
 	}
 	if !known {
-		t.Errorf("<%s>", e.Name.Local)
+		f.add("<%s>", e.Name.Local)
 	}
 	attributes := map[string]string{}
 	for _, a := range e.Attr {
 		attributes[a.Name.Local] = a.Value
 		if !slices.Contains(rules.attributes, a.Name.Local) && !slices.Contains(rules.attributes, a.Name.Local+"!") {
-			t.Errorf("<%s %s>", e.Name.Local, a.Name.Local)
+			f.add("<%s %s>", e.Name.Local, a.Name.Local)
 		}
 	}
 	for _, a := range rules.attributes {
 		if name, required := strings.CutSuffix(a, "!"); required && attributes[name] == "" {
-			t.Errorf("<%s> without %s", e.Name.Local, name)
+			f.add("<%s> without %s", e.Name.Local, name)
 		}
 	}
 	return attributes
@@ -161,76 +175,78 @@ type sarifLog struct {
 
 // readSARIF checks what a schema says, and what it cannot: that indices and IDs
 // agree, and that no two results are taken for one.
-func readSARIF(t *testing.T, text string) {
+func (f *faults) readSARIF(text string) {
 	var log sarifLog
 	d := json.NewDecoder(strings.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&log); err != nil {
-		t.Fatal(err)
+		f.add("%w", err)
+		return
 	}
 	if log.Version != "2.1.0" || len(log.Runs) != 1 || log.Runs[0].Results == nil || log.Runs[0].Tool.Driver.Rules == nil {
-		t.Fatalf("no log of one run: %+v", log)
+		f.add("no log of one run: %+v", log)
+		return
 	}
 	run := log.Runs[0]
 	seen := map[string]bool{}
 	for _, r := range run.Results {
 		if run.Tool.Driver.Rules[r.RuleIndex].ID != r.RuleID || r.Message.Text == "" || !slices.Contains([]string{"warning", "error"}, r.Level) {
-			t.Errorf("result %+v", r)
+			f.add("result %+v", r)
 		}
 		if strings.Contains(r.Message.Text, "](") {
-			t.Errorf("a message holds a link: %s", r.Message.Text)
+			f.add("a message holds a link: %s", r.Message.Text)
 		}
 		if print := r.PartialFingerprints["primaryLocationLineHash"]; seen[print] || print == "" {
-			t.Errorf("fingerprint %q is not this result's own", print)
+			f.add("fingerprint %q is not this result's own", print)
 		} else {
 			seen[print] = true
 		}
-		checkLocations(t, r.Locations)
+		f.checkLocations(r.Locations)
 	}
 	if len(run.Invocations) != 1 || run.Invocations[0].ExecutionSuccessful == nil {
-		t.Fatal("not one invocation that says how it ended")
+		f.add("not one invocation that says how it ended")
+		return
 	}
 	for _, n := range run.Invocations[0].ToolExecutionNotifications {
 		if *run.Invocations[0].ExecutionSuccessful && n.Level == "error" {
-			t.Error("successful with an error")
+			f.add("successful with an error")
 		}
 		if n.AssociatedRule != nil && run.Tool.Driver.Rules[n.AssociatedRule.Index].ID != n.AssociatedRule.ID {
-			t.Errorf("notification %+v", n)
+			f.add("notification %+v", n)
 		}
-		checkLocations(t, n.Locations)
+		f.checkLocations(n.Locations)
 	}
 }
 
-func checkLocations(t *testing.T, locations []sarifLocation) {
-	t.Helper()
+func (f *faults) checkLocations(locations []sarifLocation) {
 	for _, l := range locations {
 		if l.PhysicalLocation == nil {
 			continue
 		}
 		if _, err := url.Parse(l.PhysicalLocation.ArtifactLocation.URI); err != nil || l.PhysicalLocation.Region.StartLine < 1 {
-			t.Errorf("location %+v: %v", l.PhysicalLocation, err)
+			f.add("location %+v: %v", l.PhysicalLocation, err)
 		}
 	}
 }
 
 // readGitHub reads workflow commands as ActionCommand.TryParseV2 of actions/runner
 // does.
-func readGitHub(t *testing.T, text string) {
+func (f *faults) readGitHub(text string) {
 	lines := strings.SplitAfter(text, "\n")
 	if n := len(lines) - 1; n > 10 {
-		t.Errorf("%d annotations", n)
+		f.add("%d annotations", n)
 	}
 	for _, line := range lines[:len(lines)-1] {
 		info, _, found := strings.Cut(strings.TrimPrefix(line, "::"), "::")
 		name, properties, _ := strings.Cut(info, " ")
 		if !strings.HasPrefix(line, "::") || !found || (name != "error" && name != "warning") {
-			t.Errorf("no command: %q", line)
+			f.add("no command: %q", line)
 			continue
 		}
 		for property := range strings.SplitSeq(properties, ",") {
 			key, _, _ := strings.Cut(property, "=")
 			if !slices.Contains([]string{"file", "line", "title"}, key) {
-				t.Errorf("property %q in %q", property, line)
+				f.add("property %q in %q", property, line)
 			}
 		}
 	}
@@ -255,7 +271,7 @@ type resource struct {
 
 // readReports checks what the CustomResourceDefinitions say, and that the summary
 // counts the results.
-func readReports(t *testing.T, text, apiVersion, kind, clusterKind string) {
+func (f *faults) readReports(text, apiVersion, kind, clusterKind string) {
 	documents := utilyaml.NewDocumentDecoder(io.NopCloser(strings.NewReader(text)))
 	names := map[string]bool{}
 	buffer := make([]byte, len(text)+1)
@@ -265,7 +281,8 @@ func readReports(t *testing.T, text, apiVersion, kind, clusterKind string) {
 			return
 		}
 		if err != nil {
-			t.Fatal(err)
+			f.add("%w", err)
+			return
 		}
 		if len(bytes.TrimSpace(buffer[:n])) == 0 {
 			continue
@@ -275,29 +292,30 @@ func readReports(t *testing.T, text, apiVersion, kind, clusterKind string) {
 		}
 		var r resource
 		if err := yaml.UnmarshalStrict(buffer[:n], &r); err != nil {
-			t.Fatalf("%v\n%s", err, buffer[:n])
+			f.add("%v\n%s", err, buffer[:n])
+			return
 		}
 		want := clusterKind
 		if r.Metadata.Namespace != "" {
 			want = kind
 		}
 		if r.APIVersion != apiVersion || r.Kind != want || names[r.Metadata.Namespace+"/"+r.Metadata.Name] {
-			t.Errorf("%s %s %s", r.APIVersion, r.Kind, r.Metadata.Name)
+			f.add("%s %s %s", r.APIVersion, r.Kind, r.Metadata.Name)
 		}
 		names[r.Metadata.Namespace+"/"+r.Metadata.Name] = true
 		if (r.Source != "") != (apiVersion == "openreports.io/v1alpha1") {
-			t.Errorf("source %q", r.Source)
+			f.add("source %q", r.Source)
 		}
 		counts := map[string]int{"pass": 0, "fail": 0, "warn": 0, "error": 0, "skip": 0}
 		for _, result := range r.Results {
 			if _, known := counts[result.Result]; !known || result.Policy == "" {
-				t.Errorf("result %+v", result)
+				f.add("result %+v", result)
 			}
 			counts[result.Result]++
 		}
 		for verdict, n := range counts {
 			if r.Summary[verdict] != n {
-				t.Errorf("%s: %d %s in the summary, and %d", r.Metadata.Name, r.Summary[verdict], verdict, n)
+				f.add("%s: %d %s in the summary, and %d", r.Metadata.Name, r.Summary[verdict], verdict, n)
 			}
 		}
 	}
@@ -305,7 +323,7 @@ func readReports(t *testing.T, text, apiVersion, kind, clusterKind string) {
 
 // readMarkdown checks that what comes from clusters and policies stands in code, where nothing
 // is read as Markdown or HTML.
-func readMarkdown(t *testing.T, text string) {
+func (f *faults) readMarkdown(text string) {
 	fence := ""
 	for line := range strings.SplitSeq(text, "\n") {
 		run := line[:len(line)-len(strings.TrimLeft(line, "`"))]
@@ -320,11 +338,11 @@ func readMarkdown(t *testing.T, text string) {
 			continue
 		}
 		if rest := outsideOfCode(line); strings.ContainsAny(rest, "<>[@") && !ownTag.MatchString(rest) {
-			t.Errorf("outside of code: %q", rest)
+			f.add("outside of code: %q", rest)
 		}
 	}
 	if fence != "" {
-		t.Error("a fence is not closed")
+		f.add("a fence is not closed")
 	}
 }
 
