@@ -44,6 +44,7 @@ func decodeBinding(r *policydecode.Report, d engine.Document) *binding {
 	}
 	spec.Done()
 	b.broken = len(r.Errs) > 0
+	b.root.Value = nil // the document is not needed any more
 	return b
 }
 

@@ -33,17 +33,16 @@ func (c *compiler) environment(params bool) (*cel.Environment, error) {
 // compile compiles a policy; errors go to the report, and leave it broken.
 func (c *compiler) compile(r *policydecode.Report, p *policy) {
 	environment, err := c.environment(p.params != nil)
-	if err == nil {
-		p.scope, err = environment.NewScope()
-	}
 	if err != nil {
 		p.root.Fail("%w", err)
 	} else {
+		p.scope = environment.NewScope()
 		p.compile()
 	}
 	if p.broken = len(r.Errs) > 0; !p.broken {
 		p.lint()
 	}
+	p.root.Value = nil // the document is not needed any more
 }
 
 // identifier matches the names of variables that CEL accepts.

@@ -110,3 +110,32 @@ func TestSizesAreLinear(t *testing.T) {
 		})
 	}
 }
+
+// What a policy keeps is its own: the functions of the language, a hundred times as much, are
+// shared, whether or not it has variables.
+func TestPoliciesShareTheLanguage(t *testing.T) {
+	const most = 40_000 // bytes for a policy
+	kept := func(n int) uint64 {
+		policies := make([]engine.Document, n)
+		for i := range policies {
+			policies[i] = policyOf(fmt.Sprintf("p%d", i), fmt.Sprintf(`[JSONPatch{op: "add", path: "/data/%d", value: variables.v}]`, i))
+			spec, _ := policies[i].Object.Object["spec"].(map[string]any)
+			spec["variables"] = []any{map[string]any{"name": "v", "expression": `"a"`}}
+		}
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		program, err := admissionpolicy.New().Compile(engine.Compilation{Documents: policies, Release: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		runtime.KeepAlive(program)
+		return after.HeapAlloc - before.HeapAlloc
+	}
+	kept(1) // what is made once
+	if once, more := kept(1), kept(101); more > once+100*most {
+		t.Errorf("101 policies keep %d bytes, one %d: want at most %d more for each", more, once, most)
+	}
+}

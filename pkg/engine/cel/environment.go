@@ -2,6 +2,8 @@ package cel
 
 import (
 	"fmt"
+	"sync"
+	"sync/atomic"
 
 	"github.com/google/cel-go/cel"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
@@ -48,9 +50,37 @@ type Options struct {
 // own libraries of all versions, so that whatever a server has stored compiles, and
 // what the Options add. It is immutable and safe for concurrent use.
 type Environment struct {
-	plain   *cel.Env
-	patches *cel.Env // declares the types of patches too
+	plain   declarations
+	patches declarations // the types of patches too
 	known   implementations
+	plans   atomic.Int64 // how many programs were to be kept
+
+	// To explain conditions that are false:
+	parser func() (*cel.Env, error) // keeps macros as they were written
+}
+
+// declarations are what expressions may name. Policies without variables share one checker,
+// and all policies the functions of its programs: they take far more memory than an expression.
+type declarations struct {
+	base   *cel.Env // without variables
+	shared *cel.Env // with variables that has no field
+}
+
+func newDeclarations(base *cel.Env) (declarations, error) {
+	shared, err := withVariables(base, noVariables())
+	return declarations{base: base, shared: shared}, err
+}
+
+// checker returns what an expression is checked against that may use these variables.
+func (d declarations) checker(variables *apiservercel.DeclType) (*cel.Env, error) {
+	if len(variables.Fields) == 0 {
+		return d.shared, nil
+	}
+	return withVariables(d.base, variables)
+}
+
+func withVariables(base *cel.Env, declared *apiservercel.DeclType) (*cel.Env, error) {
+	return extend(base, []cel.EnvOption{cel.Variable(variablesName, declared.CelType())}, declared)
 }
 
 // NewEnvironment returns an environment; that takes some milliseconds. It fails where the
@@ -93,13 +123,32 @@ func NewEnvironment(o Options) (*Environment, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.PatchTypes {
-		return &Environment{plain: patches, patches: patches, known: known}, nil
+	e := &Environment{known: known}
+	e.parser = sync.OnceValues(func() (*cel.Env, error) { return patches.Extend(cel.EnableMacroCallTracking()) })
+	if e.patches, err = newDeclarations(patches); err != nil {
+		return nil, err
+	}
+	if e.plain = e.patches; o.PatchTypes {
+		return e, nil
 	}
 	if plain, err = extend(plain, o.Extensions); err != nil {
 		return nil, err
 	}
-	return &Environment{plain: plain, patches: patches, known: known}, nil
+	e.plain, err = newDeclarations(plain)
+	return e, err
+}
+
+// maxPlans is how many programs an environment keeps. Each has all functions of its language, and
+// takes ten times the memory of its expression.
+const maxPlans = 2000
+
+// planned returns a function that returns a program: always the same, or, beyond maxPlans, a new
+// one for each call, which takes about as long as evaluating it.
+func (e *Environment) planned(plan func() (cel.Program, error)) func() (cel.Program, error) {
+	if e.plans.Add(1) > maxPlans {
+		return plan
+	}
+	return sync.OnceValues(plan)
 }
 
 // extend adds options, and types whose fields are declared.

@@ -133,7 +133,7 @@ func (e *Evaluation) begin(x *Expression) (cel.Program, error) {
 	secrets := in.Secrets
 	if secrets == nil || (!secrets.Any() && len(in.Extra) == 0) {
 		e.taint = nil
-		return x.program, nil
+		return x.program()
 	}
 	e.taint = newTaint(secrets)
 	program, err := x.watched()

@@ -30,7 +30,7 @@ type Result struct {
 // ApplyConfiguration compiles an expression that evaluates to Object{...}, which
 // is merged into the object. The error is a *CompileError.
 func (s *Scope) ApplyConfiguration(expression string, a Atomics) (*Mutation, error) {
-	x, err := s.compile(s.patches, expression, []*cel.Type{cel.ObjectType(mutation.ObjectTypeName)})
+	x, err := s.compile(s.environment.patches, expression, []*cel.Type{cel.ObjectType(mutation.ObjectTypeName)})
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (s *Scope) ApplyConfiguration(expression string, a Atomics) (*Mutation, err
 // JSONPatch compiles an expression that evaluates to a list of JSONPatch{...}.
 // The error is a *CompileError.
 func (s *Scope) JSONPatch(expression string) (*Mutation, error) {
-	x, err := s.compile(s.patches, expression, []*cel.Type{cel.ListType(cel.ObjectType(mutation.JSONPatchTypeName))})
+	x, err := s.compile(s.environment.patches, expression, []*cel.Type{cel.ListType(cel.ObjectType(mutation.JSONPatchTypeName))})
 	if err != nil {
 		return nil, err
 	}

@@ -13,14 +13,10 @@ import (
 // Scope compiles the expressions of one policy, which share its variables. It
 // belongs to one goroutine while it compiles, and serves many afterwards.
 type Scope struct {
-	plain, patches *cel.Env
-	known          implementations
-	declared       *apiservercel.DeclType // the variables and their types
-	variables      []variable
-
-	// To explain conditions that are false:
-	parser func() (*cel.Env, error) // keeps macros as they were written
-	parts  sync.Map                 // compiled parts of expressions, by their text
+	environment *Environment
+	declared    *apiservercel.DeclType // the variables and their types
+	variables   []variable
+	parts       sync.Map // compiled parts of expressions, by their text, to explain conditions that are false
 }
 
 type variable struct {
@@ -29,20 +25,12 @@ type variable struct {
 }
 
 // NewScope returns a scope without variables.
-func (e *Environment) NewScope() (*Scope, error) {
-	s := &Scope{known: e.known, declared: apiservercel.NewObjectType(variablesTypeName, map[string]*apiservercel.DeclField{})}
-	variables := []cel.EnvOption{cel.Variable(variablesName, s.declared.CelType())}
-	var err error
-	if s.plain, err = extend(e.plain, variables, s.declared); err != nil {
-		return nil, err
-	}
-	s.parser = sync.OnceValues(func() (*cel.Env, error) { return s.plain.Extend(cel.EnableMacroCallTracking()) })
-	if e.patches == e.plain {
-		s.patches = s.plain
-		return s, nil
-	}
-	s.patches, err = extend(e.patches, variables, s.declared)
-	return s, err
+func (e *Environment) NewScope() *Scope {
+	return &Scope{environment: e, declared: noVariables()}
+}
+
+func noVariables() *apiservercel.DeclType {
+	return apiservercel.NewObjectType(variablesTypeName, map[string]*apiservercel.DeclField{})
 }
 
 // Variable compiles a variable. Expressions that are compiled later may use it as
@@ -72,7 +60,7 @@ func (s *Scope) Condition(expression string) (*Expression, error) {
 // Compile compiles an expression; its result must be of exactly one of the types,
 // if any are given. The error is a *CompileError.
 func (s *Scope) Compile(expression string, want ...*cel.Type) (*Expression, error) {
-	return s.compile(s.plain, expression, want)
+	return s.compile(s.environment.plain, expression, want)
 }
 
 // part compiles a part of an expression, once.
@@ -91,7 +79,7 @@ func (s *Scope) part(text string) (*Expression, error) {
 // Expression is a compiled expression.
 type Expression struct {
 	text    string
-	program cel.Program
+	program func() (cel.Program, error)
 	watched func() (cel.Program, error) // the same, for a run that knows Secrets
 	output  *cel.Type                   // what it evaluates to
 	uses    map[string]bool
@@ -99,31 +87,32 @@ type Expression struct {
 	paths   []string
 }
 
-func (s *Scope) compile(env *cel.Env, text string, want []*cel.Type) (x *Expression, err error) {
+func (s *Scope) compile(in declarations, text string, want []*cel.Type) (x *Expression, err error) {
 	defer func() {
 		if p := recover(); p != nil { // such as for {?"k": m[?"k"]} where the type of m is not known
 			message := fmt.Sprintf("makes the CEL library panic, which API servers use as well: %v", p)
 			x, err = nil, &CompileError{Expression: text, Problems: []Problem{{Message: message}}}
 		}
 	}()
-	ast, issues := env.Compile(text)
+	checker, err := in.checker(s.declared)
+	if err != nil {
+		return nil, &CompileError{Expression: text, Problems: []Problem{{Message: err.Error()}}}
+	}
+	ast, issues := checker.Compile(text)
 	if issues.Err() != nil {
 		return nil, newCompileError(text, issues)
 	}
 	if !isOneOf(ast.OutputType(), want) {
 		return nil, &CompileError{Expression: text, Problems: []Problem{{Message: wrongType(ast.OutputType(), want)}}}
 	}
-	interrupt := cel.InterruptCheckFrequency(celconfig.CheckFrequency)
-	paid := metered(s.known, ast)
-	program, err := env.Program(ast, interrupt, paid)
-	if err != nil {
+	options := []cel.ProgramOption{cel.InterruptCheckFrequency(celconfig.CheckFrequency), metered(s.environment.known, ast)}
+	x = &Expression{text: text, output: ast.OutputType(), uses: usesOf(ast), calls: callsIn(ast), paths: pathsIn(ast)}
+	x.program = s.environment.planned(func() (cel.Program, error) { return in.shared.Program(ast, options...) })
+	x.watched = s.environment.planned(func() (cel.Program, error) { return in.shared.Program(ast, append(options, watchTaint(ast))...) })
+	if _, err := x.program(); err != nil {
 		return nil, &CompileError{Expression: text, Problems: []Problem{{Message: err.Error()}}}
 	}
-	watched := sync.OnceValues(func() (cel.Program, error) { return env.Program(ast, interrupt, paid, watchTaint(ast)) })
-	return &Expression{
-		text: text, program: program, watched: watched, output: ast.OutputType(),
-		uses: usesOf(ast), calls: callsIn(ast), paths: pathsIn(ast),
-	}, nil
+	return x, nil
 }
 
 func isOneOf(t *cel.Type, want []*cel.Type) bool {

@@ -31,10 +31,7 @@ func newScope(t testing.TB, o cel.Options) *cel.Scope {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := e.NewScope()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := e.NewScope()
 	return s
 }
 

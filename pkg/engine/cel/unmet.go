@@ -53,7 +53,7 @@ func (e *Evaluation) explained(x *Expression) (found []string) {
 			found = nil
 		}
 	}()
-	parser, err := e.activation.scope.parser()
+	parser, err := e.activation.scope.environment.parser()
 	if err != nil {
 		return nil
 	}

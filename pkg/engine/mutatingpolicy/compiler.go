@@ -26,6 +26,7 @@ type compiler struct {
 // anything is wrong.
 func (c *compiler) compile(r *policydecode.Report, d engine.Document) []*rule {
 	p := decodePolicy(r, d)
+	defer func() { p.Value, p.fields = nil, nil }() // rules do not need the document any more
 	if len(r.Errs) > 0 || (p.Targets != nil && !p.Existing) {
 		return nil
 	}
@@ -94,11 +95,7 @@ func (b *ruleBuilder) rule(origin string) *rule {
 		ref:    engine.RuleRef{Dialect: Name, Policy: b.DisplayName(), Rule: b.variant.rule, Origin: origin},
 		policy: b.policySpec, constraints: b.variant.constraints, entries: b.entries,
 	}
-	var err error
-	if b.scope, err = b.environment.NewScope(); err != nil {
-		b.Fail("%w", err)
-		return nil
-	}
+	b.scope = b.environment.NewScope()
 	r.scope = b.scope
 	for _, v := range b.Variables {
 		if err := b.scope.Variable(v.Name, v.Text); err != nil {
@@ -186,11 +183,7 @@ func (b *ruleBuilder) except(r *rule) {
 		if !x.Names(b.policySpec) {
 			continue
 		}
-		scope, err := b.environment.NewScope()
-		if err != nil {
-			b.Fail("%w", err)
-			return
-		}
+		scope := b.environment.NewScope()
 		if len(x.Report.Errs) == 0 {
 			conditions := b.conditionsOf(scope, x.Conditions, unchanged)
 			r.exceptions = append(r.exceptions, &exception{exceptionSpec: x, scope: scope, conditions: conditions})

@@ -31,10 +31,7 @@ func evaluate(t *testing.T, w *engine.World, expression string, object map[strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	scope, err := environment.NewScope()
-	if err != nil {
-		t.Fatal(err)
-	}
+	scope := environment.NewScope()
 	x, err := scope.Compile(expression)
 	if err != nil {
 		t.Fatal(err)
