@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"iter"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -42,13 +43,30 @@ const (
 // Compilation is what a dialect compiles.
 type Compilation struct {
 	Documents []Document // in the order in which they were read
-	Rules     RuleFilter
-	Limits    Limits
+	// Release allows Compile to clear each of the Documents when it has read it. Programs copy
+	// what they need, so that many policies are then never kept in both forms.
+	Release bool
+	Rules   RuleFilter
+	Limits  Limits
 	// Annotate has a dialect add to the targets of mutate-existing rules the
 	// annotations by which its own engine records a change.
 	Annotate bool
 	// Warn receives lints: what compiles but is probably not what was meant. Never nil.
 	Warn func(CompileError)
+}
+
+// Each yields the Documents, and clears each if Release allows it.
+func (c *Compilation) Each() iter.Seq[Document] {
+	return func(yield func(Document) bool) {
+		for i, d := range c.Documents {
+			if c.Release {
+				c.Documents[i] = Document{}
+			}
+			if !yield(d) {
+				return
+			}
+		}
+	}
 }
 
 // Program is the compiled set of all policies of one dialect: immutable, safe

@@ -52,7 +52,7 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	var policies []*policy
 	bindings := map[string][]*binding{} // by policy
 	var errs []error
-	for _, d := range c.Documents {
+	for d := range c.Each() {
 		gvk := d.Object.GroupVersionKind()
 		if gvk.Group != apiGroup {
 			continue

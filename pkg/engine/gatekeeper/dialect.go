@@ -61,7 +61,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	var errs []error
 	byID := map[string]*mutator{}
 	var excluded []string
-	for _, document := range c.Documents {
+	for document := range c.Each() {
 		gk := document.Object.GroupVersionKind().GroupKind()
 		r := &policydecode.Report{Origin: document.Origin, Policy: gk.Kind + " " + document.Object.GetName(), Warn: c.Warn}
 		if d.Accepts(gk) == engine.Policy {

@@ -58,7 +58,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	var policies []*policy
 	in := &inputs{}
 	all := &policydecode.Report{}
-	for _, document := range c.Documents {
+	for document := range c.Each() {
 		gk := document.Object.GroupVersionKind().GroupKind()
 		r := &policydecode.Report{Origin: document.Origin, Policy: strings.TrimSpace(gk.Kind + " " + nameOf(document.Object)), Warn: c.Warn}
 		err := engine.Guard(func() error {

@@ -55,7 +55,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		filter: c.Rules, environments: map[string]*cel.Environment{}, entries: &library.Entries{Project: d.project},
 	}
 	var policies []engine.Document
-	for _, document := range c.Documents {
+	for document := range c.Each() {
 		gk := document.Object.GroupVersionKind().GroupKind()
 		switch {
 		case d.Accepts(gk) == engine.Policy:
@@ -78,7 +78,8 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		return cmp.Or(cmp.Compare(a.Object.GetName(), b.Object.GetName()), cmp.Compare(a.Object.GetNamespace(), b.Object.GetNamespace()))
 	})
 	var rules []*rule
-	for _, document := range policies {
+	for i, document := range policies {
+		policies[i] = engine.Document{} // see Compilation.Release
 		r := newReport(document, c.Warn)
 		err := engine.Guard(func() error {
 			rules = append(rules, shared.compile(r, document)...)

@@ -137,7 +137,11 @@ func (f *Factory) openWorld(ctx context.Context, o *preview.Options, described [
 	if err != nil {
 		return nil, err
 	}
-	world = slices.Concat(engine.Documents(described...), world, o.Documents)
+	isPolicy := func(d engine.Document) bool {
+		return dialects.Accepts(o.Dialects, d.Object.GroupVersionKind().GroupKind()) == engine.Policy
+	}
+	beside := slices.DeleteFunc(slices.Clone(o.Documents), isPolicy) // which are no objects of the cluster yet
+	world = slices.Concat(engine.Documents(described...), world, beside)
 	f.snapshot, err = snapshot.Load(objects, snapshot.Options{World: world, Namespace: f.namespace()})
 	if err != nil {
 		return nil, err

@@ -31,3 +31,26 @@ func TestBudgetIsHalfOfTheLimit(t *testing.T) {
 		t.Errorf("Spend returned %v beyond a half of the limit", err)
 	}
 }
+
+func TestManyInputsLeaveLessRoomForGarbage(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	percent := func() int {
+		p := debug.SetGCPercent(100)
+		debug.SetGCPercent(p)
+		return p
+	}
+	t.Setenv("GOGC", "")
+	b := Budget{Limit: 2 * large}
+	if err := b.Spend(0, large-1); err != nil || percent() != 100 {
+		t.Errorf("GOGC is %d below the limit, %v", percent(), err)
+	}
+	if err := b.Spend(0, 1); err != nil || percent() != largePercent {
+		t.Errorf("GOGC is %d at the limit, want %d, %v", percent(), largePercent, err)
+	}
+	debug.SetGCPercent(100)
+	t.Setenv("GOGC", "100") // the user's choice
+	b = Budget{Limit: 2 * large}
+	if err := b.Spend(0, large); err != nil || percent() != 100 {
+		t.Errorf("GOGC is %d although the user set it, %v", percent(), err)
+	}
+}

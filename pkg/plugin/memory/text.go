@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
+	"runtime/debug"
 )
 
 const (
@@ -12,6 +14,10 @@ const (
 	MaxNodes = 1_000_000
 	// nodeSize is what a value costs beside its text.
 	nodeSize = 128
+	// large is how much may be read before the garbage collector leaves less room for garbage: a
+	// half of what is kept, instead of as much again.
+	large        = 128 << 20
+	largePercent = 50
 	// defaultInputs is how much a run may read if there is no limit of memory.
 	defaultInputs = 8 << 30
 )
@@ -65,13 +71,17 @@ func (b *Budget) CheckNodes(nodes int) error {
 // Spend takes what a number of values with a number of bytes becomes from the budget. The error
 // is ErrTooLarge.
 func (b *Budget) Spend(nodes, size int) error {
+	cost := int64(nodes)*nodeSize + int64(size)
 	if b.Limit == 0 {
 		b.Limit = defaultInputs
 		if limit := Limit(); limit > 0 {
 			b.Limit = limit / 2
 		}
 	}
-	if b.spent += int64(nodes)*nodeSize + int64(size); b.spent > b.Limit {
+	if b.spent < large && b.spent+cost >= large && os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(largePercent)
+	}
+	if b.spent += cost; b.spent > b.Limit {
 		return ErrTooLarge
 	}
 	return nil

@@ -10,7 +10,8 @@ import (
 // they may be written.
 type Policies struct {
 	// Compilation has the documents of all dialects. Its Warn is called for each probable
-	// mistake in a policy that the user wants.
+	// mistake in a policy that the user wants. With Release, Compile lets go of the documents,
+	// unless it has to look up a choice of rules in them.
 	engine.Compilation
 	Dialects []engine.Dialect
 }
@@ -32,13 +33,19 @@ func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engin
 			p.Warn(w)
 		}
 	}
-	for _, d := range p.Dialects {
-		mine := p.Of(d)
-		if len(mine) == 0 {
+	mine := make([][]engine.Document, len(p.Dialects))
+	for i, d := range p.Dialects {
+		mine[i] = p.Of(d)
+	}
+	if p.Release = p.Release && len(p.Rules.Only)+len(p.Rules.Skip) == 0; p.Release {
+		p.Documents = nil
+	}
+	for i, d := range p.Dialects {
+		if len(mine[i]) == 0 {
 			continue
 		}
 		c := p.Compilation
-		c.Documents, c.Warn = mine, warn
+		c.Documents, c.Warn = mine[i], warn
 		var program engine.Program
 		err := engine.Guard(func() (err error) { program, err = d.Compile(c); return err })
 		for _, problem := range engine.JoinedErrors(err) {
