@@ -27,8 +27,7 @@ func (s *source) page(ctx context.Context, k chosenKind, items []RawItem, seen m
 		facts := engine.ObjectFacts{
 			Namespace: item.Namespace, Name: item.Name, Labels: item.Labels, Controlled: item.Controlled,
 		}
-		filtered := len(k.Keys()) == 0 && s.options.Filters.Match(k.mapping.GroupVersionKind, item.Namespace, item.Name)
-		if filtered || !k.Matches(facts) || (item.UID != "" && seen[item.UID]) {
+		if !k.Matches(facts) || (item.UID != "" && seen[item.UID]) {
 			continue
 		}
 		seen[strings.Clone(item.UID)] = true // not the page that it was cut from

@@ -29,8 +29,6 @@ func (e *UnknownTypeError) Error() string {
 
 // SourceOptions tune a Source.
 type SourceOptions struct {
-	// Filters leave out objects, unless the user named them.
-	Filters Filters
 	// Warn is called for each warning: a kind of a policy that the cluster does not serve,
 	// Namespaces that cannot be read. It is called by one goroutine at a time; nil drops
 	// them.
