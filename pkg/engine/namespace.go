@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,26 +15,63 @@ import (
 // ReadNamespace returns the Namespace of the object: the one that came with the
 // target, or else the one that w has. It is nil for an object in no namespace.
 //
-// A Namespace that w does not have, because manifests leave it out, is taken to
-// exist without labels of its own, and assumed says so. The error is a
-// *NamespaceError.
-func (t Target) ReadNamespace(ctx context.Context, w *World) (namespace *unstructured.Unstructured, assumed Warning, err error) {
+// A Namespace that w does not have, because manifests leave it out, is known by its
+// name alone: what follows is evaluated as if it had no labels of its own, and w is
+// told that it lacks it. The error is a *NamespaceError.
+func (t Target) ReadNamespace(ctx context.Context, w *World) (*unstructured.Unstructured, error) {
 	name := t.Key.Namespace
 	switch {
 	case t.Namespace != nil || name == "":
-		return t.Namespace, "", nil
+		return t.Namespace, nil
 	case w.Reader == nil:
-		return nil, "", &NamespaceError{Name: name, Err: errNoReader}
+		return nil, &NamespaceError{Name: name, Err: errNoReader}
 	}
-	namespace, err = w.ReadNamespace(ctx, name)
+	namespace, err := w.ReadNamespace(ctx, name)
 	switch {
 	case apierrors.IsNotFound(err):
-		return bareNamespace(name), Warning("Namespace " + name + " is not there to read; it is taken to have no labels of its own"), nil
+		w.LackNamespace(name)
+		return BareNamespace(name), nil
 	case err != nil:
-		return nil, "", &NamespaceError{Name: name, Err: err}
+		return nil, &NamespaceError{Name: name, Err: err}
 	}
-	return namespace, "", nil
+	return namespace, nil
 }
+
+// NamespaceLabels returns the labels of the object's Namespace for a selector that asks for
+// keys; nil for an object in no namespace. A selector that asks for nothing but the name needs no
+// Namespace that can be read. The error is that of ReadNamespace.
+func (t Target) NamespaceLabels(ctx context.Context, w *World, keys []string) (map[string]string, error) {
+	if t.Namespace == nil && t.Key.Namespace != "" && OnlyName(keys) {
+		return BareNamespace(t.Key.Namespace).GetLabels(), nil
+	}
+	namespace, err := t.ReadNamespace(ctx, w)
+	if err != nil || namespace == nil {
+		return nil, err
+	}
+	return namespace.GetLabels(), nil
+}
+
+// OnlyName reports whether the keys of labels are no more than the one that every Namespace has
+// for its name.
+func OnlyName(keys []string) bool {
+	return !slices.ContainsFunc(keys, func(key string) bool { return key != corev1.LabelMetadataName })
+}
+
+// BareNamespace is a Namespace with the one label that every Namespace has.
+func BareNamespace(name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
+		"name": name, "labels": map[string]any{corev1.LabelMetadataName: name},
+	}}}
+}
+
+// LackNamespace reports that the evaluation depends on labels of a Namespace that is not there.
+func (w *World) LackNamespace(name string) {
+	if w.Lack != nil {
+		w.Lack(&UnreadableError{What: "Namespace " + name, Err: errNoNamespace})
+	}
+}
+
+var errNoNamespace = errors.New("it is not there, and rules that ask for its labels are evaluated as if it had none; --world adds it to manifests")
 
 // ReadNamespace reads a Namespace, once for all objects in it. The error is that of
 // the Reader, which must not be nil.
@@ -46,13 +84,6 @@ func (w *World) ReadNamespace(ctx context.Context, name string) (*unstructured.U
 		return nil, err
 	}
 	return namespace.(*unstructured.Unstructured), nil
-}
-
-// bareNamespace is a Namespace with the one label that every Namespace has.
-func bareNamespace(name string) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
-		"name": name, "labels": map[string]any{corev1.LabelMetadataName: name},
-	}}}
 }
 
 // NamespaceError is a Namespace that cannot be read, so that nothing is known of

@@ -20,9 +20,6 @@ type World struct {
 	Mapper   meta.RESTMapper
 	// Origin returns where an object was read, as in Document; nil if all are of a cluster.
 	Origin func(ObjectKey) string
-	// Filtered reports whether Kyverno's resourceFilters keep its policies from an object; nil
-	// if there are none.
-	Filtered func(ObjectKey) bool
 	// Now and Seed stand still during a run, so that preview and apply agree on
 	// clocks and random values.
 	Now    time.Time
@@ -31,6 +28,9 @@ type World struct {
 	// Memo keeps, for the whole run, what was read for one object and serves
 	// others too; nil keeps nothing.
 	Memo *Memo
+	// Lack is notified of what the evaluation needs and there is not, so that it went on as
+	// if that were empty; by several goroutines, and more than once. Nil where it does not matter.
+	Lack func(*UnreadableError)
 	// Secrets is notified of what is computed from the values of Secrets; nil where it
 	// does not matter.
 	Secrets Secrets

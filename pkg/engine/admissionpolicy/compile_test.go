@@ -160,7 +160,8 @@ func TestEvaluateNamespaceUnreadable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := admissionpolicy.New().Compile(engine.Compilation{Documents: documents(t, archive.Files[0].Data)})
+	policy := bytes.Replace(archive.Files[0].Data, []byte("kubernetes.io/metadata.name: shop"), []byte("tier: front"), 1)
+	program, err := admissionpolicy.New().Compile(engine.Compilation{Documents: documents(t, policy)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -198,16 +198,13 @@ func (r *run) explain(u *unit, m matched) error {
 
 // namespaceAnswer is the Namespace of the object, or why it is not known.
 type namespaceAnswer struct {
-	content  map[string]any // nil where the object is in none
-	labels   map[string]string
-	warnings []engine.Warning
-	err      error
+	content map[string]any // nil where the object is in none
+	err     error
 }
 
-// NamespaceLabels returns the labels of the object's Namespace.
-func (r *run) NamespaceLabels() (map[string]string, error) {
-	ns := r.readNamespace()
-	return ns.labels, ns.err
+// NamespaceLabels implements match.Surroundings.
+func (r *run) NamespaceLabels(keys []string) (map[string]string, error) {
+	return r.target.NamespaceLabels(r.ctx, r.world, keys)
 }
 
 // readNamespace finds the Namespace of the object, once for all policies.
@@ -219,15 +216,9 @@ func (r *run) readNamespace() *namespaceAnswer {
 	if isNamespace(r.target) {
 		return r.namespace
 	}
-	namespace, assumed, err := r.target.ReadNamespace(r.ctx, r.world)
-	switch {
-	case err != nil:
-		r.namespace.err = err
-	case namespace != nil:
-		r.namespace.content, r.namespace.labels = namespace.Object, namespace.GetLabels()
-	}
-	if assumed != "" {
-		r.namespace.warnings = []engine.Warning{assumed}
+	namespace, err := r.target.ReadNamespace(r.ctx, r.world)
+	if r.namespace.err = err; namespace != nil {
+		r.namespace.content = namespace.Object
 	}
 	return r.namespace
 }

@@ -116,8 +116,7 @@ func (r *run) fail(u *unit, step engine.Step, err error) error {
 // isRefused reports whether a server refuses the object whatever the failurePolicy.
 func isRefused(err error) bool {
 	var undecodable *decodeError
-	var another *engine.IdentityError
-	return errors.As(err, &undecodable) || errors.As(err, &another)
+	return errors.As(err, &undecodable)
 }
 
 func isUnsupported(err error) bool {
@@ -147,9 +146,6 @@ func (r *run) invoke(u *unit, step engine.Step, p *param) error {
 			return r.fail(u, step, ns.err)
 		}
 		in.Namespace = ns.content
-	}
-	if r.namespace != nil {
-		step.Warnings = append(step.Warnings, r.namespace.warnings...)
 	}
 	return r.mutate(u, step, in)
 }
@@ -244,9 +240,6 @@ func (r *run) mutation(u *unit, m mutation, in cel.Input) (cel.Result, error) {
 		types = answer.types
 	}
 	result, err := u.scope.Evaluate(r.ctx, in, cel.MutationBudget()).Mutate(m.compiled, types)
-	if err == nil {
-		err = engine.SameObject(in.Object, result.Object)
-	}
 	if err == nil && m.patchType == jsonPatch {
 		err = r.decodable(in.Object, result.Object)
 	}

@@ -3,7 +3,10 @@ package evaluation
 import (
 	"context"
 	"errors"
+	"maps"
 	"runtime"
+	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -51,6 +54,9 @@ type Evaluation struct {
 	triggers   map[engine.ObjectKey]*recorder // what triggers have to report, by identity
 	reaches    *reaches
 	unreadable []*engine.UnreadableError
+
+	lackedMu sync.Mutex
+	lacked   map[string]*engine.UnreadableError // by What
 }
 
 // New returns an evaluation of programs, in admission order, that ask a world.
@@ -58,14 +64,32 @@ func New(programs []engine.Program, w *engine.World, o Options) *Evaluation {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
-	return &Evaluation{
-		programs: programs, world: w, options: o,
-		triggers: map[engine.ObjectKey]*recorder{},
+	world := *w
+	e := &Evaluation{
+		programs: programs, world: &world, options: o,
+		triggers: map[engine.ObjectKey]*recorder{}, lacked: map[string]*engine.UnreadableError{},
 	}
+	world.Lack = e.lack
+	return e
 }
 
-// Unreadable lists what the sources could not read so far.
-func (e *Evaluation) Unreadable() []*engine.UnreadableError { return e.unreadable }
+// Unreadable lists what the sources could not read so far, and what the rules lacked.
+func (e *Evaluation) Unreadable() []*engine.UnreadableError {
+	e.lackedMu.Lock()
+	defer e.lackedMu.Unlock()
+	out := slices.Clone(e.unreadable)
+	for _, what := range slices.Sorted(maps.Keys(e.lacked)) {
+		out = append(out, e.lacked[what])
+	}
+	return out
+}
+
+// lack implements World.Lack.
+func (e *Evaluation) lack(u *engine.UnreadableError) {
+	e.lackedMu.Lock()
+	defer e.lackedMu.Unlock()
+	e.lacked[u.What] = u
+}
 
 // Prepare is the first pass: it collects the Effects of all triggers that the
 // source streams. It reads nothing when no program propagates.

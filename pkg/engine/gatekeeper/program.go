@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -43,9 +44,10 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 	if err := ctx.Err(); err != nil || t.Request.Reinvocation {
 		return t.Object, err
 	}
-	t, assumed := p.withNamespace(ctx, t, w)
 	r := newRun(p, t, engine.NewBudget(ctx))
-	r.assumed = assumed
+	if t.Namespace == nil {
+		t = r.readNamespace(ctx, w)
+	}
 	if reason := p.excludes(t); reason != "" {
 		r.exclude(sink, reason)
 		return t.Object, nil
@@ -58,18 +60,21 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 	return r.object, nil
 }
 
-// withNamespace adds the Namespace to a target that came without, where a mutator
+// readNamespace adds the Namespace to a target that came without, where a mutator
 // asks for it. A Namespace that cannot be read stays unknown.
-func (p *program) withNamespace(ctx context.Context, t engine.Target, w *engine.World) (engine.Target, engine.Warning) {
-	if !slices.ContainsFunc(p.mutators, func(m *mutator) bool { return m.criteria.NamespaceLabels != nil }) {
-		return t, ""
+func (r *run) readNamespace(ctx context.Context, w *engine.World) engine.Target {
+	asks := slices.ContainsFunc(r.program.mutators, func(m *mutator) bool { return m.criteria.NamespaceLabels != nil })
+	if !asks || r.target.Key.Namespace == "" || w.Reader == nil {
+		return r.target
 	}
-	namespace, assumed, err := t.ReadNamespace(ctx, w)
-	if err != nil {
-		return t, ""
+	namespace, err := w.ReadNamespace(ctx, r.target.Key.Namespace)
+	switch {
+	case err == nil:
+		r.target.Namespace, r.candidate.Namespace = namespace, namespace
+	case apierrors.IsNotFound(err):
+		r.candidate.Bare = func() { w.LackNamespace(r.target.Key.Namespace) }
 	}
-	t.Namespace = namespace
-	return t, assumed
+	return r.target
 }
 
 // ignoreLabel keeps Gatekeeper's webhooks away from a Namespace.

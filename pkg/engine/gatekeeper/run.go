@@ -23,7 +23,6 @@ type run struct {
 	object    *unstructured.Unstructured // as it is by now
 	history   []history                  // for each mutator
 	changes   int                        // by all mutators in all rounds
-	assumed   engine.Warning             // what is assumed about the Namespace
 	failed    int                        // index of the mutator that failed, or -1
 	endless   *notConvergingError
 }
@@ -131,13 +130,9 @@ func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (loc
 	}
 	h.matched = true
 	out, err := m.apply(object.Object, r.target.Key, r.budget)
-	if err == nil && out.Changed {
-		err = engine.SameObject(object.Object, out.Object)
-	}
 	var limit *engine.LimitError
-	var another *engine.IdentityError
 	switch {
-	case errors.As(err, &limit), errors.As(err, &another):
+	case errors.As(err, &limit):
 		return out, err
 	case err != nil:
 		return out, &refusedError{Err: err}
@@ -219,9 +214,6 @@ func (r *run) report(sink engine.Sink) {
 func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 	h, m := &r.history[i], r.program.mutators[i]
 	step := engine.Step{Rule: m.ref, Subject: r.target.Key, AsCreated: h.result.AsCreated}
-	if r.assumed != "" && h.matched && m.criteria.NamespaceLabels != nil {
-		step.Warnings = append(step.Warnings, r.assumed)
-	}
 	var external *externalDataError
 	switch {
 	case h.err != nil:

@@ -55,8 +55,6 @@ func (e *execution) start(r *rule, t engine.Target, operation engine.Operation) 
 func (e *execution) match() (match.Result, error) {
 	operation := e.operation
 	switch ns := e.rule.policy.Namespace; {
-	case e.filtered():
-		return filteredOut(), nil
 	case ns != "" && e.subject.Object.GetNamespace() != ns:
 		return match.NotApplicable("the policy only sees objects in namespace " + ns), nil
 	case operation == engine.OperationDelete && e.rule.policy.Targets == nil:
@@ -65,16 +63,6 @@ func (e *execution) match() (match.Result, error) {
 		operation = ""
 	}
 	return e.matchConstraints(e.rule.constraints, operation)
-}
-
-// filtered reports whether Kyverno's resourceFilters leave the subject out. They are for
-// triggers and targets alike.
-func (e *execution) filtered() bool {
-	return e.world.Filtered != nil && e.world.Filtered(e.subject.Key)
-}
-
-func filteredOut() match.Result {
-	return match.NotApplicable("Kyverno's resourceFilters leave the object out")
 }
 
 func (e *execution) matchConstraints(c *match.Constraints, operation engine.Operation) (match.Result, error) {
@@ -89,22 +77,9 @@ func (e *execution) matchConstraints(c *match.Constraints, operation engine.Oper
 	return c.Match(&e.candidate)
 }
 
-// NamespaceLabels returns the labels of the subject's Namespace.
-func (e *execution) NamespaceLabels() (map[string]string, error) {
-	if err := e.readNamespace(); err != nil || e.subject.Namespace == nil {
-		return nil, err
-	}
-	return e.subject.Namespace.GetLabels(), nil
-}
-
-// readNamespace reads the subject's Namespace, where it did not come with the subject.
-func (e *execution) readNamespace() error {
-	namespace, assumed, err := e.subject.ReadNamespace(e.ctx, e.world)
-	if assumed != "" && !slices.Contains(e.warnings, assumed) {
-		e.warnings = append(e.warnings, assumed)
-	}
-	e.subject.Namespace = namespace
-	return err
+// NamespaceLabels implements match.Surroundings.
+func (e *execution) NamespaceLabels(keys []string) (map[string]string, error) {
+	return e.subject.NamespaceLabels(e.ctx, e.world, keys)
 }
 
 // Served reports whether the subject's kind is served in a version too.
@@ -142,16 +117,12 @@ func (e *execution) input() cel.Input {
 }
 
 // begin grants the rule its budget, and opens the session that answers the functions of the library, for a rule that
-// calls any. The error is that of the Namespace, for a rule that asks for it.
-func (e *execution) begin() error {
+// calls any.
+func (e *execution) begin() {
 	e.budget = engine.NewBudget(e.ctx)
 	if e.rule.library {
 		e.session = library.NewSession(e.ctx, e.world, library.Settings{Seed: e.seed(), Entries: e.rule.entries})
 	}
-	if e.rule.asksNamespace && !e.onTarget {
-		return e.readNamespace()
-	}
-	return nil
 }
 
 // oldObject returns the object before the request; nil on creation.
@@ -220,9 +191,7 @@ func (e *execution) seed() uint64 {
 // the new object. The first mutation that fails ends the rule, and nothing of it is kept.
 // The error is a *skippedError where an exception skips the rule.
 func (e *execution) mutate(conditions []condition) (map[string]any, error) {
-	if err := e.begin(); err != nil {
-		return nil, err
-	}
+	e.begin()
 	images, values, err := e.excepted()
 	if err != nil {
 		return nil, err
@@ -305,7 +274,7 @@ func (e *execution) step(object map[string]any, err error) engine.Step {
 		step.Trigger = e.trigger.Key
 	}
 	if err == nil && object != nil {
-		err = engine.SameObject(e.subject.Object.Object, object)
+		err = sameObject(e.subject.Object.Object, object)
 	}
 	switch {
 	case err != nil:
@@ -342,4 +311,21 @@ func (e *execution) outcome(err error) (engine.Outcome, error) {
 	default:
 		return engine.Denied, &cel.DeniedError{Err: err}
 	}
+}
+
+// sameObject returns an error if a rule changed the identity of its subject.
+func sameObject(before, after map[string]any) error {
+	for _, key := range []string{"apiVersion", "kind"} {
+		if before[key] != after[key] {
+			return fmt.Errorf("changes %s, which makes it another object", key)
+		}
+	}
+	was, _ := before["metadata"].(map[string]any)
+	is, _ := after["metadata"].(map[string]any)
+	for _, key := range []string{"name", "namespace", "uid"} {
+		if !reflect.DeepEqual(was[key], is[key]) {
+			return fmt.Errorf("changes metadata.%s, which makes it another object", key)
+		}
+	}
+	return nil
 }

@@ -29,7 +29,7 @@ type Candidate struct {
 // Surroundings is what constraints may ask for beside the request.
 type Surroundings interface {
 	// NamespaceLabels returns the labels of the object's Namespace.
-	NamespaceLabels() (map[string]string, error)
+	NamespaceLabels(keys []string) (map[string]string, error)
 	// Served reports whether the resource is served in a version too.
 	Served(version string) bool
 }
@@ -123,7 +123,7 @@ func (c *Constraints) selectsNamespace(k *Candidate) (bool, error) {
 	if c.Namespaces == nil || (k.Namespace == "" && !k.isNamespace()) {
 		return true, nil
 	}
-	labels, err := k.labelsOfNamespace()
+	labels, err := k.labelsOfNamespace(c.Namespaces.Keys())
 	return err == nil && c.Namespaces.Matches(labels), err
 }
 
@@ -132,11 +132,11 @@ func (k *Candidate) isNamespace() bool {
 }
 
 // labelsOfNamespace returns the labels that a namespaceSelector selects by.
-func (k *Candidate) labelsOfNamespace() (map[string]string, error) {
+func (k *Candidate) labelsOfNamespace(keys []string) (map[string]string, error) {
 	if k.isNamespace() {
 		return k.Object.GetLabels(), nil
 	}
-	return k.NamespaceLabels()
+	return k.NamespaceLabels(keys)
 }
 
 // names reports whether a rule names the candidate, with an operation; empty for any.
@@ -227,7 +227,7 @@ func (c *Constraints) Explain(r Result, k *Candidate) engine.Mismatch {
 	}
 	switch by {
 	case byNamespaceSelector:
-		labels, _ := k.labelsOfNamespace() // there, or the error would have been the answer
+		labels, _ := k.labelsOfNamespace(c.Namespaces.Keys()) // there, or the error would have been the answer
 		return text(by, c.Namespaces.String(), "the Namespace "+engine.FoundLabels(labels, c.Namespaces))
 	case byObjectSelector:
 		return text(by, c.Objects.String(), engine.FoundLabels(k.Object.GetLabels(), c.Objects))

@@ -29,7 +29,7 @@ type surroundings struct {
 	err    error
 }
 
-func (s surroundings) NamespaceLabels() (map[string]string, error) { return s.labels, s.err }
+func (s surroundings) NamespaceLabels([]string) (map[string]string, error) { return s.labels, s.err }
 
 func (surroundings) Served(version string) bool { return version == "v1beta1" }
 
@@ -179,7 +179,7 @@ func TestMatchReadsNoNamespaceInVain(t *testing.T) {
 
 type untouched struct{ *testing.T }
 
-func (u untouched) NamespaceLabels() (map[string]string, error) {
+func (u untouched) NamespaceLabels([]string) (map[string]string, error) {
 	u.Error("the Namespace is read")
 	return nil, nil
 }

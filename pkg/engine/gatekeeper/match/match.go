@@ -67,6 +67,9 @@ type Candidate struct {
 	Object    map[string]any
 	Key       engine.ObjectKey
 	Namespace *unstructured.Unstructured // the containing one, nil where unknown
+	// Bare, if set, is called where labels of a Namespace that is not there count: it then has
+	// none but its name.
+	Bare      func()
 	Operation engine.Operation
 	// AsCreated allows CREATE as well, where the operation is the only mismatch of
 	// applyTo.
@@ -217,10 +220,22 @@ func (m *Criteria) namespaceLabels(c *Candidate) (bool, error) {
 		return m.NamespaceLabels.Matches(labelsOf(c.Object)), nil
 	case c.Key.Namespace == "":
 		return false, nil
-	case c.Namespace == nil:
-		return false, ErrNoNamespace
+	case c.Namespace != nil:
+		return m.NamespaceLabels.Matches(labelsOf(c.Namespace.Object)), nil
 	}
-	return m.NamespaceLabels.Matches(labelsOf(c.Namespace.Object)), nil
+	requirements, _ := m.NamespaceLabels.Requirements()
+	var keys []string
+	for i := range requirements {
+		keys = append(keys, requirements[i].Key())
+	}
+	switch {
+	case engine.OnlyName(keys):
+	case c.Bare == nil:
+		return false, ErrNoNamespace
+	default:
+		c.Bare()
+	}
+	return m.NamespaceLabels.Matches(labelsOf(engine.BareNamespace(c.Key.Namespace).Object)), nil
 }
 
 func (m *Criteria) name(c *Candidate) bool {

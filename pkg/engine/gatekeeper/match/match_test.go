@@ -130,9 +130,13 @@ func TestMatchAsCreated(t *testing.T) {
 
 func TestMatchWithoutTheNamespace(t *testing.T) {
 	pod := candidate("Pod", "shop", "web")
-	c := match.Criteria{NamespaceLabels: labels.Everything()}
+	c := match.Criteria{NamespaceLabels: labels.SelectorFromSet(labels.Set{"tier": "front"})}
 	if _, err := c.Match(&pod); !errors.Is(err, match.ErrNoNamespace) {
 		t.Errorf("got %v", err)
+	}
+	c.NamespaceLabels = labels.SelectorFromSet(labels.Set{"kubernetes.io/metadata.name": "shop"})
+	if r, err := c.Match(&pod); err != nil || !r.Applies() {
+		t.Errorf("its name: %v, error %v", r, err)
 	}
 }
 

@@ -48,8 +48,10 @@ func (m *Criteria) namespacePairs(c *Candidate) string {
 	switch {
 	case c.isNamespace():
 		return pairs(c.Object)
-	case c.Namespace == nil:
+	case c.Key.Namespace == "":
 		return ""
+	case c.Namespace == nil:
+		return pairs(engine.BareNamespace(c.Key.Namespace).Object)
 	}
 	return pairs(c.Namespace.Object)
 }

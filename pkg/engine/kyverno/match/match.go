@@ -41,9 +41,8 @@ type subject struct{ kind, namespace, name string }
 type Candidate struct {
 	engine.Target
 	Operation engine.Operation
-	Context   context.Context  // of the call that the candidate is made for
-	World     *engine.World    // has Namespaces and role bindings
-	Assumed   []engine.Warning // out: what had to be taken for granted
+	Context   context.Context // of the call that the candidate is made for
+	World     *engine.World   // has Namespaces and role bindings
 }
 
 // criterion names what a filter fails on; the empty one means that it holds.
@@ -63,7 +62,6 @@ const (
 	byRoles             criterion = "roles"
 	byClusterRoles      criterion = "clusterRoles"
 	byDeletion          criterion = "a deletion only triggers rules with targets that name DELETE in operations"
-	byFilters           criterion = "Kyverno's resourceFilters leave the object out"
 	byPolicyNamespace   criterion = "namespace of the Policy"
 	byNothing           criterion = "match cannot be empty"
 )
@@ -82,9 +80,6 @@ func (m Result) Applies() bool { return m.criterion == holds }
 
 // DeletionIgnored is the result for a deletion that cannot trigger a rule.
 func DeletionIgnored() Result { return Result{criterion: byDeletion} }
-
-// FilteredOut is the result for an object that Kyverno passes over.
-func FilteredOut() Result { return Result{criterion: byFilters} }
 
 // OutsideNamespace is the result for an object in another namespace than its Policy.
 func OutsideNamespace(ns string) Result {
@@ -221,35 +216,14 @@ func (f *filter) failsNamespaceSelector(c *Candidate) (criterion, error) {
 	if c.Object.GetKind() == "Namespace" {
 		return byNamespaceSelector, nil
 	}
-	labels, err := c.namespaceLabels()
+	labels, err := c.NamespaceLabels(c.Context, c.World, f.nsLabels.Keys())
 	if err != nil {
-		return holds, err
+		return holds, &UndecidedError{Field: string(byNamespaceSelector), Reason: err.Error()}
 	}
 	if !f.nsLabels.Matches(labels) {
 		return byNamespaceSelector, nil
 	}
 	return holds, nil
-}
-
-// namespaceLabels returns the labels of the object's Namespace.
-func (c *Candidate) namespaceLabels() (map[string]string, error) {
-	namespace, assumed, err := c.ReadNamespace(c.Context, c.World)
-	switch {
-	case err != nil:
-		return nil, &UndecidedError{Field: string(byNamespaceSelector), Reason: err.Error()}
-	case assumed != "":
-		c.assume(assumed)
-	}
-	if namespace == nil {
-		return nil, nil
-	}
-	return namespace.GetLabels(), nil
-}
-
-func (c *Candidate) assume(what engine.Warning) {
-	if !slices.Contains(c.Assumed, what) {
-		c.Assumed = append(c.Assumed, what)
-	}
 }
 
 // failsUser judges the requesting user; roles, clusterRoles and subjects must

@@ -210,7 +210,7 @@ func (m Result) notMatched(c *Candidate) engine.Mismatch {
 }
 
 func (f *filter) seenOfNamespace(c *Candidate) string {
-	labels, err := c.namespaceLabels()
+	labels, err := c.NamespaceLabels(c.Context, c.World, f.nsLabels.Keys())
 	switch {
 	case c.Object.GetKind() == "Namespace":
 		return "is a Namespace itself, for which this never holds"
