@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -29,25 +30,33 @@ type RawItem struct {
 	text string
 }
 
-// SplitRawList splits the JSON of a list.
+// errNoItems reports an answer that would read as a list without objects, and is none.
+var errNoItems = errors.New("it has no items")
+
+// SplitRawList splits the JSON of a list. One without items is an error.
 func SplitRawList(body []byte) (RawList, error) {
-	list := RawList{Remaining: -1}
+	list, isList := RawList{Remaining: -1}, false
 	s := scanner{text: string(body)}
 	err := s.object(func(key string) (err error) {
 		switch {
 		case key == "metadata" && s.next() == '{':
 			return s.object(func(key string) error { return s.listMetadata(key, &list) })
 		case key == "items" && s.next() == '[':
+			isList = true
 			return s.array(func() error {
 				item, err := s.item()
 				list.Items = append(list.Items, item)
 				return err
 			})
 		default:
-			_, err = s.skip()
+			text, err := s.skip()
+			isList = isList || key == "items" && strings.TrimSpace(text) == "null"
 			return err
 		}
 	})
+	if err == nil && !isList {
+		err = errNoItems
+	}
 	if err != nil {
 		return RawList{}, fmt.Errorf("the answer is no list: %w", err)
 	}

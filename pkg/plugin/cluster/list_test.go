@@ -55,10 +55,10 @@ func TestSplitReadsWhatASelectionNeeds(t *testing.T) {
 
 func TestSplitRemaining(t *testing.T) {
 	for body, want := range map[string]int64{
-		`{"metadata":{"continue":"next","remainingItemCount":9500}}`: 9500,
-		`{"metadata":{"continue":"next"}}`:                           -1,
-		`{"metadata":{"continue":"next","remainingItemCount":"x"}}`:  -1,
-		`{"metadata":{}}`: 0,
+		`{"items":[],"metadata":{"continue":"next","remainingItemCount":9500}}`: 9500,
+		`{"items":[],"metadata":{"continue":"next"}}`:                           -1,
+		`{"items":[],"metadata":{"continue":"next","remainingItemCount":"x"}}`:  -1,
+		`{"items":[],"metadata":{}}`:                                            0,
 	} {
 		if list, err := cluster.SplitRawList([]byte(body)); err != nil || list.Remaining != want {
 			t.Errorf("%s: got %d, %v", body, list.Remaining, err)
@@ -67,7 +67,7 @@ func TestSplitRemaining(t *testing.T) {
 }
 
 func TestSplitTakesListsWithoutItems(t *testing.T) {
-	for _, body := range []string{`{}`, `{"items":null}`, `{"items":[],"metadata":null}`, ` { "items" : [ ] } `} {
+	for _, body := range []string{`{"items":null}`, `{"items":[],"metadata":null}`, ` { "items" : [ ] } `} {
 		if list, err := cluster.SplitRawList([]byte(body)); err != nil || len(list.Items) != 0 {
 			t.Errorf("%s: %d items, %v", body, len(list.Items), err)
 		}
@@ -76,7 +76,7 @@ func TestSplitTakesListsWithoutItems(t *testing.T) {
 
 func TestSplitRefusesBrokenText(t *testing.T) {
 	for _, body := range []string{
-		``, `null`, `[]`, `{`, `{"items"`, `{"items":[`, `{"items":[{]}`, `{"items":[{}`, `{"items":[{"metadata":{"name":"x`,
+		``, `null`, `[]`, `{}`, `{"items":{}}`, `{"kind":"Status"}`, `{`, `{"items"`, `{"items":[`, `{"items":[{]}`, `{"items":[{}`, `{"items":[{"metadata":{"name":"x`,
 		`{"items":[1]}`, `{"a":1 "b":2}`, `{"a":"\`, `{1:2}`,
 	} {
 		if _, err := cluster.SplitRawList([]byte(body)); err == nil {
