@@ -53,6 +53,9 @@ type Compilation struct {
 	Annotate bool
 	// Warn receives lints: what compiles but is probably not what was meant. Never nil.
 	Warn func(CompileError)
+	// CheckKind returns an *UnknownKindError for a kind that there is not, which is then a
+	// lint; nil takes each for one that there is.
+	CheckKind func(KindName) error
 }
 
 // Each yields the Documents, and clears each if Release allows it.

@@ -10,7 +10,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // Run previews, verifies, asks and writes, and returns the exit code. The error says why
@@ -37,7 +36,7 @@ func (o *ApplyOptions) run(ctx context.Context) (int, error) {
 // write makes the changes of compiled policies.
 func (o *ApplyOptions) write(ctx context.Context, e *preview.Run) (int, error) {
 	if e.Broken() > 0 {
-		return ExitNothing, fmt.Errorf("nothing was written: %s could not be compiled; fix it, or leave it out with --skip", wording.Plural(e.Broken(), "rule or policy"))
+		return ExitNothing, fmt.Errorf("nothing was written: %s", e.BrokenText())
 	}
 	if err := errors.Join(o.Unread.Errs...); err != nil {
 		return ExitNothing, apply.NothingWritten(err)

@@ -22,8 +22,8 @@ import (
 const (
 	ExitOK         = 0 // preview: nothing would change; apply-existing: all applied, or nothing to do
 	ExitChanges    = 1 // preview: something would change
-	ExitNothing    = 2 // preview: nothing was evaluated; apply-existing: nothing was written
-	ExitIncomplete = 3 // preview: some objects or policies failed; apply-existing: some written and some not
+	ExitNothing    = 2 // preview: there was nothing to evaluate, or nothing could be; apply-existing: nothing was written
+	ExitIncomplete = 3 // preview: some objects or policies were not evaluated; apply-existing: some written and some not
 	// ExitInterrupted is the code that a shell gives a program that Ctrl-C ended; see
 	// InterruptedError.
 	ExitInterrupted = 130

@@ -39,17 +39,20 @@ func NewPoliciesCommand(config *genericclioptions.ConfigFlags, name string, stre
 		Use:   "policies",
 		Short: "List what policies match, what they may change and what they ask for",
 		Long: templates.LongDesc(`
-			List every rule of the policies: the objects that it matches, with the number of further
-			conditions (-o wide lists them), and after an arrow the objects that it changes instead;
+			List every rule of the policies: the objects that it matches ("unknown" for a kind that
+			there is not), with the number of further conditions (-o wide lists them), and after an
+			arrow the objects that it changes instead;
 			the fields that it may change; when its own engine changes existing objects (admission:
 			at their next change; trigger: when another object that the rule matches changes;
 			background: periodically); and what it reads besides the object (objects, api, access,
 			service, registry, provider). Below the table are errors, probable mistakes and
 			deprecated versions.
 
-			No object is read. With files alone no cluster is needed.
+			No object is read. With files alone no cluster is needed, and a kind that is not one of
+			Kubernetes or of the files is a warning; with --from-cluster it is an error.
 
-			Exit codes: 0 all policies can be evaluated, 2 none can, 3 some cannot.`),
+			Exit codes: 0 all policies can be evaluated, 2 none can, 3 some cannot. With --strict,
+			probable mistakes are 3.`),
 		Example: templates.Examples(fmt.Sprintf(`
 			# What do these policies do?
 			%[1]s policies -p policy.yaml

@@ -63,8 +63,10 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 			Preview never writes: its connection refuses every request that could.
 
 			Exit codes: 0 nothing would change, 1 something would, 2 nothing was evaluated
-			(usage, connection, no policy), 3 some objects or policies failed, were denied or are
-			not supported, 130 interrupted. With --exit-code=false, 1 becomes 0.`),
+			(usage, connection, no policy, no object to read), 3 some objects or policies failed, were
+			denied, are not supported or were not evaluated, as for a kind that there is not, 130
+			interrupted. With --exit-code=false, 1 becomes 0; with --strict, warnings about policies
+			are 3.`),
 		Example: templates.Examples(fmt.Sprintf(`
 			# What would this policy change in the current namespace?
 			%[1]s preview -p policy.yaml
@@ -146,7 +148,7 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	}
 	w.Announce(&f.Output, evaluation)
 	if f.Explain {
-		if err := w.Explain(evaluation, args, f.MustFind); err != nil {
+		if err := w.Explain(c.Context(), evaluation, args, f.MustFind); err != nil {
 			return nil, err
 		}
 	}
@@ -172,12 +174,23 @@ func (o *PreviewOptions) Run(ctx context.Context) (int, error) {
 	return code, o.Masker.Error(errors.Join(err, o.Reports.Discard(), o.End()))
 }
 
+// blocked returns why apply-existing would write nothing; empty if it would not.
+func (o *PreviewOptions) blocked(e *preview.Run) string {
+	switch {
+	case e.Broken() > 0:
+		return e.BrokenText()
+	case len(o.Unread.Errs) > 0:
+		return "not all that the policies depend on could be read"
+	}
+	return ""
+}
+
 func (o *PreviewOptions) run(ctx context.Context) (int, error) {
 	e, err := o.Compile()
 	if err != nil {
 		return ExitNothing, err
 	}
-	o.Hints.Broken = e.Broken()
+	o.Hints.Blocked = o.blocked(e)
 	summary, err := e.Each(ctx, func(c *engine.Change) error {
 		o.Hints.Add(c)
 		if err := o.Save.add(ctx, c); err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // errSaveOffline reports that a plan needs a cluster.
@@ -68,7 +67,7 @@ func (s *planSaver) save(summary evaluation.Summary, r *preview.Run, errOut io.W
 		return nil
 	}
 	if r.Broken() > 0 {
-		return fmt.Errorf("no plan was saved: %s could not be compiled; fix it, or leave it out with --skip", wording.Plural(r.Broken(), "rule or policy"))
+		return fmt.Errorf("no plan was saved: %s", r.BrokenText())
 	}
 	p, err := s.Plan(summary, r.Incomplete(summary))
 	if err != nil {

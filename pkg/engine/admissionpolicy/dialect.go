@@ -57,7 +57,7 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		if gvk.Group != apiGroup {
 			continue
 		}
-		r := &policydecode.Report{Origin: d.Origin, Policy: gvk.Kind + " " + d.Object.GetName(), Warn: c.Warn}
+		r := &policydecode.Report{Origin: d.Origin, Policy: gvk.Kind + " " + d.Object.GetName(), Warn: c.Warn, CheckKind: c.CheckKind}
 		err := engine.Guard(func() error {
 			switch gvk.Kind {
 			case kindPolicy:

@@ -30,6 +30,16 @@ type RuleSummary struct {
 	Outcomes map[engine.Outcome]int
 }
 
+// MetNothing reports whether no object matched the rule.
+func (r RuleSummary) MetNothing() bool {
+	for o, n := range r.Outcomes {
+		if o != engine.NotMatched && n > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // NewSummary is the summary of a run that has not begun.
 func NewSummary(rules []engine.RuleRef) *Summary {
 	s := &Summary{index: make(map[engine.RuleRef]int, len(rules))}

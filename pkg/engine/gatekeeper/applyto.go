@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -21,6 +22,9 @@ func (m *mutator) decodeApplyTo(n policydecode.Node) []match.ApplyTo {
 		a := match.ApplyTo{
 			Groups: f.At("groups").Texts(), Versions: f.At("versions").Texts(), Kinds: f.At("kinds").Texts(),
 			Operations: f.At("operations").Texts(),
+		}
+		for i, kind := range a.Kinds {
+			f.At("kinds").List()[i].LintKind(engine.KindName{Groups: a.Groups, Versions: a.Versions, Kind: kind})
 		}
 		f.Done()
 		if len(a.Groups) == 0 || len(a.Versions) == 0 || len(a.Kinds) == 0 {

@@ -63,7 +63,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	var excluded []string
 	for document := range c.Each() {
 		gk := document.Object.GroupVersionKind().GroupKind()
-		r := &policydecode.Report{Origin: document.Origin, Policy: gk.Kind + " " + document.Object.GetName(), Warn: c.Warn}
+		r := &policydecode.Report{Origin: document.Origin, Policy: gk.Kind + " " + document.Object.GetName(), Warn: c.Warn, CheckKind: c.CheckKind}
 		if d.Accepts(gk) == engine.Policy {
 			var m *mutator
 			if err := engine.Guard(func() error { m = decodeMutator(r, document); return nil }); err != nil {

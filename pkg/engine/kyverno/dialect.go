@@ -60,7 +60,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	all := &policydecode.Report{}
 	for document := range c.Each() {
 		gk := document.Object.GroupVersionKind().GroupKind()
-		r := &policydecode.Report{Origin: document.Origin, Policy: strings.TrimSpace(gk.Kind + " " + nameOf(document.Object)), Warn: c.Warn}
+		r := &policydecode.Report{Origin: document.Origin, Policy: strings.TrimSpace(gk.Kind + " " + nameOf(document.Object)), Warn: c.Warn, CheckKind: c.CheckKind}
 		err := engine.Guard(func() error {
 			switch d.Accepts(gk) {
 			case engine.Policy:

@@ -55,6 +55,9 @@ func decodeTarget(n policydecode.Node) *target {
 			f.At(key).Fail("is missing")
 		}
 	}
+	if kind, err := parseKind(t.written["apiVersion"], t.written["kind"]); err == nil && !variables.Used(t.written["apiVersion"]+t.written["kind"]) {
+		f.At("kind").LintKind(engine.KindName{Groups: []string{kind.Group}, Versions: []string{kind.Version}, Kind: kind.Kind})
+	}
 	if s := f.At("selector"); s.Value != nil {
 		t.labels = s.LabelSelector()
 		naming["selector"] = s.Value

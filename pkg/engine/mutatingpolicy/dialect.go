@@ -63,7 +63,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		case gk == library.GlobalContextEntry:
 			shared.entries.Add(document)
 		case d.Accepts(gk) == engine.Input:
-			r := newReport(document, c.Warn)
+			r := newReport(document, &c)
 			err := engine.Guard(func() error {
 				shared.exceptions = append(shared.exceptions, decodeException(r, document))
 				return nil
@@ -80,7 +80,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	var rules []*rule
 	for i, document := range policies {
 		policies[i] = engine.Document{} // see Compilation.Release
-		r := newReport(document, c.Warn)
+		r := newReport(document, &c)
 		err := engine.Guard(func() error {
 			rules = append(rules, shared.compile(r, document)...)
 			return nil
@@ -94,10 +94,10 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	return newProgram(rules), all.Err()
 }
 
-func newReport(d engine.Document, warn func(engine.CompileError)) *policydecode.Report {
+func newReport(d engine.Document, c *engine.Compilation) *policydecode.Report {
 	name := d.Object.GetName()
 	if ns := d.Object.GetNamespace(); ns != "" && d.Object.GetKind() != kindPolicy {
 		name = ns + "/" + name
 	}
-	return &policydecode.Report{Origin: d.Origin, Policy: d.Object.GetKind() + " " + name, Warn: warn}
+	return &policydecode.Report{Origin: d.Origin, Policy: d.Object.GetKind() + " " + name, Warn: c.Warn, CheckKind: c.CheckKind}
 }

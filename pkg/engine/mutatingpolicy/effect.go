@@ -113,9 +113,7 @@ func (e *execution) triggerStep(err error) engine.Step {
 
 // effects evaluates the conditions on the trigger and returns the effects on the targets.
 func (e *execution) effects() ([]*effect, error) {
-	if err := e.begin(); err != nil {
-		return nil, err
-	}
+	e.begin()
 	evaluation := e.rule.scope.Evaluate(e.ctx, e.input(), cel.MutationBudget())
 	unmet, err := e.holds(evaluation, e.rule.conditions)
 	switch {
@@ -173,9 +171,6 @@ func (f *effect) apply(e *execution, sink engine.Sink) engine.Step {
 	e.explain = sink.Wants(engine.Unchanged)
 	if e.subject.Object == nil {
 		return e.step(nil, errors.New("the target does not exist"))
-	}
-	if e.filtered() {
-		return e.notMatched(f.rule.policy.Targets, filteredOut(), sink)
 	}
 	if f.listed {
 		constraints := f.constraints()

@@ -21,7 +21,8 @@ type Report struct {
 	Policy    string // "ClusterPolicy team-labels"
 	Namespace string // of a Policy; empty for a ClusterPolicy
 	Warn      func(engine.CompileError)
-	Errs      []error // *engine.CompileError
+	CheckKind func(engine.KindName) error // as in engine.Compilation
+	Errs      []error                     // *engine.CompileError
 }
 
 func (r *Report) compileError(n Node, err error) engine.CompileError {
@@ -56,6 +57,16 @@ func (n Node) Fail(format string, args ...any) {
 // Lint reports what is probably not meant.
 func (n Node) Lint(format string, args ...any) {
 	n.Report.Warn(n.Report.compileError(n, fmt.Errorf(format, args...)))
+}
+
+// LintKind reports a kind that there is not.
+func (n Node) LintKind(name engine.KindName) {
+	if n.Report.CheckKind == nil {
+		return
+	}
+	if err := n.Report.CheckKind(name); err != nil {
+		n.Report.Warn(n.Report.compileError(n, err))
+	}
 }
 
 // Text reads a string; a missing one is empty.

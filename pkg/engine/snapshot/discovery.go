@@ -16,7 +16,7 @@ import (
 // discover answers the paths below /api and /apis that list the kinds: the stable ones of Kubernetes itself, which servers have by default, those
 // of the CustomResourceDefinitions, and those of the objects.
 func (s *Snapshot) discover(p engine.APIPath) ([]byte, error) {
-	kinds := s.kinds()
+	kinds := s.kinds(func(gvk schema.GroupVersionKind) bool { return stable(gvk.Version) && !partOfOthers(gvk) })
 	if p.Version != "" {
 		gv := schema.GroupVersion{Group: p.Group, Version: p.Version}
 		if list := s.resources(gv, kinds); list != nil {
@@ -43,12 +43,36 @@ func (s *Snapshot) discover(p engine.APIPath) ([]byte, error) {
 	return nil, noSuchPath(p)
 }
 
+// knownKinds lists the kinds that policies may name, those of Kubernetes in every version.
+func (s *Snapshot) knownKinds() []engine.KnownKind {
+	var out []engine.KnownKind
+	for _, gvk := range s.kinds(func(schema.GroupVersionKind) bool { return true }) {
+		if mapping, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
+			out = append(out, engine.KnownKind{GroupVersionKind: gvk, Resource: mapping.Resource.Resource})
+		}
+	}
+	return append(out, otherKinds...)
+}
+
+// otherKinds are the kinds that every server has and that are not among the types of client-go,
+// or are there without metadata because only requests to subresources have them.
+var otherKinds = []engine.KnownKind{ //nolint:gochecknoglobals // an immutable table
+	{GroupVersionKind: schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, Resource: "customresourcedefinitions"},
+	{GroupVersionKind: schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}, Resource: "apiservices"},
+	{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "NodeProxyOptions"}, Resource: "nodes"},
+	{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "PodAttachOptions"}, Resource: "pods"},
+	{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "PodExecOptions"}, Resource: "pods"},
+	{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "PodPortForwardOptions"}, Resource: "pods"},
+	{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "PodProxyOptions"}, Resource: "pods"},
+	{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ServiceProxyOptions"}, Resource: "services"},
+}
+
 // kinds lists what there is, in order of group, version (as servers prefer them)
-// and kind.
-func (s *Snapshot) kinds() []schema.GroupVersionKind {
+// and kind: of the kinds of Kubernetes those that builtin returns true for.
+func (s *Snapshot) kinds(builtin func(schema.GroupVersionKind) bool) []schema.GroupVersionKind {
 	var all []schema.GroupVersionKind
 	for _, gvk := range builtinKinds() {
-		if stable(gvk.Version) && !partOfOthers(gvk) {
+		if builtin(gvk) {
 			all = append(all, gvk)
 		}
 	}

@@ -32,6 +32,7 @@ type Snapshot struct {
 	entries []*entry // in order of group, resource, namespace and name
 	byName  map[engine.ObjectKey]*entry
 	mapper  meta.RESTMapper
+	names   engine.Kinds
 	schemas *schemas
 	custom  []definition
 }
@@ -83,6 +84,7 @@ func Load(objects []engine.Document, o Options) (*Snapshot, error) {
 		return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Resource, y.Resource),
 			cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
 	})
+	s.names = engine.Kinds{Known: s.knownKinds(), Whose: "neither Kubernetes nor the manifests have a"}
 	return s, nil
 }
 
@@ -135,6 +137,9 @@ func shallow(m map[string]any) map[string]any {
 // Mapper maps the kinds of Kubernetes itself, of the CustomResourceDefinitions
 // among the objects, and of the objects.
 func (s *Snapshot) Mapper() meta.RESTMapper { return s.mapper }
+
+// CheckKind returns an *engine.UnknownKindError for a kind that Mapper does not map.
+func (s *Snapshot) CheckKind(n engine.KindName) error { return s.names.Check(n) }
 
 // Origin returns where an object was read, as in engine.Document; empty if that is not known.
 func (s *Snapshot) Origin(key engine.ObjectKey) string {

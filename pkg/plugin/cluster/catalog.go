@@ -30,6 +30,7 @@ type catalog struct {
 	resources []*resource
 	byKind    map[schema.GroupKind][]*resource
 	status    map[schema.GroupVersionResource]bool // those with a status endpoint of their own
+	names     engine.Kinds                         // of the resources, and of those that cannot be read
 	fresh     bool                                 // read from the server in this run
 	failed    error                                // groups whose own server did not answer
 }
@@ -46,10 +47,13 @@ func (c *Client) served(ctx context.Context, fresh bool) (*catalog, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	var source discovery.DiscoveryInterface = c.discovery
 	if fresh {
+		// The cache does not keep which groups are stale.
 		c.discovery.Invalidate()
+		source = discovery.NewDiscoveryClient(c.discovery.RESTClient())
 	}
-	groups, lists, err := c.discovery.ServerGroupsAndResources()
+	groups, lists, err := source.ServerGroupsAndResources()
 	var partial *discovery.ErrGroupDiscoveryFailed
 	if errors.As(err, &partial) {
 		for _, failed := range partial.Groups {
@@ -64,7 +68,23 @@ func (c *Client) served(ctx context.Context, fresh bool) (*catalog, error) {
 	}
 	c.catalog = newCatalog(groups, lists)
 	c.catalog.fresh, c.catalog.failed = fresh, err
+	if partial != nil {
+		c.catalog.names.Unknown = partial.Groups
+	}
 	return c.catalog, nil
+}
+
+// CheckKind returns an *engine.UnknownKindError for a kind that the server does not serve.
+// Where the server cannot be asked, each is taken for one that it serves.
+func (c *Client) CheckKind(ctx context.Context, n engine.KindName) error {
+	served, err := c.served(ctx, false)
+	if err != nil || served.names.Check(n) == nil {
+		return nil
+	}
+	if served, err = c.served(ctx, true); err != nil {
+		return nil
+	}
+	return served.names.Check(n)
 }
 
 func newCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) *catalog {
@@ -75,19 +95,25 @@ func newCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) *cat
 		}
 		rank[g.PreferredVersion.GroupVersion] = -1
 	}
-	cat := &catalog{byKind: map[schema.GroupKind][]*resource{}, status: map[schema.GroupVersionResource]bool{}}
+	cat := &catalog{
+		byKind: map[schema.GroupKind][]*resource{}, status: map[schema.GroupVersionResource]bool{},
+		names: engine.Kinds{Whose: "the server has no"},
+	}
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
 			continue // it cannot be requested by name
 		}
 		for i := range list.APIResources {
-			if r := newResource(gv, &list.APIResources[i]); r != nil {
+			served := &list.APIResources[i]
+			if r := newResource(gv, served); r != nil {
 				cat.resources = append(cat.resources, r)
 			}
-			if parent, ok := strings.CutSuffix(list.APIResources[i].Name, "/status"); ok {
+			parent, subresource, _ := strings.Cut(served.Name, "/")
+			if subresource == "status" {
 				cat.status[gv.WithResource(parent)] = true
 			}
+			cat.names.Known = append(cat.names.Known, engine.KnownKind{GroupVersionKind: gv.WithKind(served.Kind), Resource: parent})
 		}
 	}
 	slices.SortStableFunc(cat.resources, func(a, b *resource) int {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -29,8 +30,7 @@ func (e *UnknownTypeError) Error() string {
 
 // SourceOptions tune a Source.
 type SourceOptions struct {
-	// Warn is called for each warning: a kind of a policy that the cluster does not serve,
-	// Namespaces that cannot be read. It is called by one goroutine at a time; nil drops
+	// Warn is called for each warning, such as Namespaces that cannot be read. It is called by one goroutine at a time; nil drops
 	// them.
 	Warn func(error)
 	// Listed, if set, is called after each page of a listing with the number of objects of
@@ -69,10 +69,15 @@ type source struct {
 func (s *source) Pages(ctx context.Context, selections []engine.Selection) iter.Seq2[engine.Page, error] {
 	return readAhead(ctx, func(ctx context.Context) iter.Seq2[engine.Page, error] {
 		return func(yield func(engine.Page, error) bool) {
-			chosen, err := s.choose(ctx, selections)
+			chosen, unknown, err := s.choose(ctx, selections)
 			if err != nil {
 				yield(nil, err)
 				return
+			}
+			for _, err := range unknown {
+				if !yield(nil, err) {
+					return
+				}
 			}
 			seen := map[string]bool{}
 			for _, k := range chosen {
@@ -90,26 +95,25 @@ type chosenKind struct {
 	*engine.KindFilter
 }
 
-// choose finds the resources to list.
-func (s *source) choose(ctx context.Context, selections []engine.Selection) ([]chosenKind, error) {
+// choose finds the resources to list, and what is not known of them.
+func (s *source) choose(ctx context.Context, selections []engine.Selection) (chosen []chosenKind, unknown []error, err error) {
 	joined, err := engine.NewObjectFilter(selections, s.scope)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, typed := range s.scope.Only {
 		_, err := s.client.resource(ctx, engine.ObjectKey{GroupKind: typed.GroupKind})
 		if meta.IsNoMatchError(err) {
-			return nil, &UnknownTypeError{GroupKind: typed.GroupKind}
+			return nil, nil, &UnknownTypeError{GroupKind: typed.GroupKind}
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	served, err := s.servedFor(ctx, selections)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var chosen []chosenKind
 	served.kinds(func(versions []*resource) *resource {
 		for _, r := range versions {
 			k, ok := joined.ForKind(r.mapping)
@@ -121,7 +125,7 @@ func (s *source) choose(ctx context.Context, selections []engine.Selection) ([]c
 		}
 		return nil
 	})
-	return chosen, nil
+	return chosen, s.unknownTo(served, selections), nil
 }
 
 // readAs is the resource in the version that was asked for, if the server has it.
@@ -134,40 +138,31 @@ func readAs(versions []*resource, preferred *resource, version string) *resource
 	return preferred
 }
 
-// servedFor is the catalog, read again if a policy names a kind that is not in it.
+// servedFor is the catalog, read from the server if it decides what a wildcard stands for, or if
+// a selection names what is not in discovery's cache.
 func (s *source) servedFor(ctx context.Context, selections []engine.Selection) (*catalog, error) {
 	served, err := s.client.served(ctx, false)
-	if err != nil || len(served.missing(selections)) == 0 {
+	if err != nil || !slices.ContainsFunc(selections, func(x engine.Selection) bool { return s.open(x) || !served.serves(x) }) {
 		return served, err
 	}
-	if served, err = s.client.served(ctx, true); err != nil {
-		return nil, err
-	}
-	if served.failed != nil {
-		s.warn(served.failed)
-	}
-	for _, kind := range served.missing(selections) {
-		s.warn(fmt.Errorf("the server has no kind %s, which a policy matches", kind))
-	}
-	return served, nil
+	return s.client.served(ctx, true)
 }
 
-// missing lists the plainly named kinds, or resources, of the selections that are
-// not served.
-func (cat *catalog) missing(selections []engine.Selection) []string {
-	var out []string
-	for _, s := range selections {
-		name := s.Kind
-		if selector.HasWildcard(name) {
-			name = s.Resource
+// open reports whether a selection leaves open which kinds the run reads.
+func (s *source) open(x engine.Selection) bool {
+	return len(s.scope.Only) == 0 && selector.HasWildcard(x.Kind) && (x.Resource == "" || selector.HasWildcard(x.Resource))
+}
+
+// unknownTo lists the groups whose kinds the server does not tell, as far as a selection
+// leaves open whether it means them.
+func (s *source) unknownTo(served *catalog, selections []engine.Selection) []error {
+	var out []error
+	for _, gv := range served.names.UnknownGroups() {
+		if slices.ContainsFunc(selections, func(x engine.Selection) bool {
+			return s.open(x) && selector.MatchWildcard(x.Group, gv.Group) && open(x.Version, gv.Version)
+		}) {
+			out = append(out, &engine.UnreadableError{What: "the kinds of " + gv.String(), Err: served.names.Unknown[gv]})
 		}
-		if name == "" || selector.HasWildcard(name) || cat.serves(s) {
-			continue
-		}
-		if s.Group != "" && s.Group != "*" {
-			name = s.Group + "/" + name
-		}
-		out = append(out, name)
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,7 +31,7 @@ func (f *Factory) Evaluation(ctx context.Context, args []string, request engine.
 		ErrOut:   f.Streams.ErrOut, Quiet: f.Quiet, Progress: f.progress,
 		World: &engine.World{Now: time.Now(), Seed: rand.Uint64(), Limits: engine.DefaultLimits(), Memo: &engine.Memo{}},
 	}
-	o.Rules, o.Annotate = f.Policies.Rules, f.Annotate
+	o.Rules, o.Strict, o.Annotate = f.Policies.Rules, f.Policies.Strict, f.Annotate
 	grant(&f.Context, o.World)
 	if err := f.loadPolicies(ctx, o); err != nil {
 		return nil, err
@@ -56,8 +57,7 @@ func (f *Factory) Evaluation(ctx context.Context, args []string, request engine.
 		return nil, err
 	}
 	o.World.Mapper = mapper
-	f.filtered(ctx, o, scope)
-	o.Objects = f.source(scope)
+	o.Objects = f.source(ctx, scope)
 	o.Unread = f.unread
 	f.learn(o)
 	return o, nil
@@ -74,7 +74,7 @@ func (f *Factory) learn(o *preview.Options) {
 
 func (f *Factory) loadPolicies(ctx context.Context, o *preview.Options) error {
 	accepts := besidePolicies(o.Dialects)
-	source := input.Policies{Paths: f.Policies.Paths, Reader: f.reader, Accepts: accepts, Warn: f.warnAt}
+	source := input.Policies{Paths: f.Policies.Paths, Reader: f.reader, Accepts: accepts, Warn: f.warnAt, Note: f.note}
 	if f.Policies.FromCluster {
 		source.FromCluster = func(ctx context.Context) ([]engine.Document, []error) {
 			return f.Client.PolicyDocuments(ctx, accepts)
@@ -102,15 +102,7 @@ func (f *Factory) installedInputs(ctx context.Context, o *preview.Options) []eng
 	for _, d := range o.Documents {
 		fromFiles[engine.KeyOf(d.Object).Named()] = true
 	}
-	role := func(gk schema.GroupKind) engine.Role {
-		for _, d := range o.Dialects {
-			if d.Accepts(gk) == engine.Input && len(o.Of(d)) > 0 {
-				return engine.Input
-			}
-		}
-		return engine.Foreign
-	}
-	installed, unread := f.Client.PolicyDocuments(ctx, role)
+	installed, unread := f.Client.PolicyDocuments(ctx, inputs(o))
 	for _, problem := range unread {
 		var part *engine.UnreadableError
 		if errors.As(problem, &part) { // anything else ends the run when objects are read
@@ -118,6 +110,18 @@ func (f *Factory) installedInputs(ctx context.Context, o *preview.Options) []eng
 		}
 	}
 	return slices.DeleteFunc(installed, func(d engine.Document) bool { return fromFiles[engine.KeyOf(d.Object).Named()] })
+}
+
+// inputs returns the role of a kind that the languages in use read besides policies.
+func inputs(o *preview.Options) func(schema.GroupKind) engine.Role {
+	return func(gk schema.GroupKind) engine.Role {
+		for _, d := range o.Dialects {
+			if d.Accepts(gk) == engine.Input && len(o.Of(d)) > 0 && besidePolicies(o.Dialects)(gk) == engine.Input {
+				return engine.Input
+			}
+		}
+		return engine.Foreign
+	}
 }
 
 // openWorld sets what policies may read: the cluster, or the manifests together with the
@@ -128,27 +132,53 @@ func (f *Factory) openWorld(ctx context.Context, o *preview.Options, described [
 			f.warnAt(f.Context.Values, "the Namespaces that it describes are not used: those of the cluster are")
 		}
 		o.World.Reader, o.World.Raw, o.World.Access = f.Client, f.Client, cluster.NewAuthorizer(f.Client)
+		o.CheckKind = checkKind(&f.Policies, func(n engine.KindName) error { return f.Client.CheckKind(ctx, n) })
 		return f.Client.Mapper(), nil
 	}
 	objects, err := f.readObjects(ctx, input.Files{Paths: f.Objects.Filenames, Kustomize: f.Objects.Kustomize, Recursive: f.Objects.Recursive})
 	if err != nil {
 		return nil, err
 	}
+	if len(objects) == 0 {
+		return nil, &noObjectsError{Paths: append(f.Objects.Filenames[:len(f.Objects.Filenames):len(f.Objects.Filenames)], f.Objects.Kustomize)}
+	}
 	world, err := f.readObjects(ctx, input.Files{Paths: f.Objects.World, Recursive: f.Objects.Recursive})
 	if err != nil {
 		return nil, err
 	}
+	role := inputs(o)
+	among := slices.DeleteFunc(slices.Concat(world, objects), func(d engine.Document) bool {
+		gk := d.Object.GroupVersionKind().GroupKind()
+		return gk.Group == "" || role(gk) == engine.Foreign
+	})
 	isPolicy := func(d engine.Document) bool {
 		return dialects.Accepts(o.Dialects, d.Object.GroupVersionKind().GroupKind()) == engine.Policy
 	}
 	beside := slices.DeleteFunc(slices.Clone(o.Documents), isPolicy) // which are no objects of the cluster yet
 	world = slices.Concat(engine.Documents(described...), world, beside)
+	o.Documents = slices.Concat(among, o.Documents)
 	f.snapshot, err = snapshot.Load(objects, snapshot.Options{World: world, Namespace: f.namespace()})
 	if err != nil {
 		return nil, err
 	}
 	o.World.Reader, o.World.Raw, o.World.Origin = f.snapshot, f.snapshot, f.snapshot.Origin
+	o.CheckKind = checkKind(&f.Policies, f.snapshot.CheckKind)
 	return f.snapshot.Mapper(), nil
+}
+
+// noObjectsError reports that there is nothing to evaluate: an empty answer to a pipe is rather
+// a command before it that failed than a set of objects.
+type noObjectsError struct{ Paths []string }
+
+// Error names what was read.
+func (e *noObjectsError) Error() string {
+	names := slices.DeleteFunc(slices.Clone(e.Paths), func(path string) bool { return path == "" })
+	for i, name := range names {
+		if name == "-" {
+			names[i] = "standard input"
+		}
+	}
+	return fmt.Sprintf("there is no object to evaluate in %s", strings.Join(names, ", "))
 }
 
 // readObjects reads manifests, but for what kustomize reads: that is no object of a cluster.

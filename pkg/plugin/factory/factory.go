@@ -30,7 +30,10 @@ type Factory struct {
 	progress *progress.Meter // nil shows none
 	reader   *input.Reader
 	snapshot *snapshot.Snapshot
-	unread   preview.UnreadInputs
+
+	filters     cluster.Filters
+	filtersRead bool
+	unread      preview.UnreadInputs
 }
 
 // Open makes a Factory for the flags, with a client that can only read unless the command
@@ -69,20 +72,40 @@ func (f *Factory) Warn(err error) {
 	}
 }
 
-func (f *Factory) warnAt(origin, text string) { f.Warn(fmt.Errorf("%s: %s", origin, text)) }
+// warnAt warns of a document; a strict run takes that for an error, which leaves it incomplete.
+func (f *Factory) warnAt(origin, text string) {
+	err := fmt.Errorf("%s: %s", origin, text)
+	if !f.Policies.Strict {
+		f.Warn(err)
+		return
+	}
+	f.fail(err)
+}
+
+// note prints what a user should know, unless --quiet is set.
+func (f *Factory) note(origin, text string) {
+	if !f.Quiet {
+		fmt.Fprintf(f.Streams.ErrOut, "note: %s: %s\n", origin, text)
+	}
+}
+
+// fail reports an error that leaves the run incomplete.
+func (f *Factory) fail(err error) {
+	fmt.Fprintf(f.Streams.ErrOut, "error: %v\n", err)
+	f.unread.Errs = append(f.unread.Errs, err)
+}
 
 // leave reports an input that is not used. Few users may read all of them, so that a refusal is
-// only a warning, which --quiet does not suppress and the summary counts. Any other error leaves
-// the run incomplete.
+// only a warning, which --quiet does not suppress and the summary counts, unless the run is
+// strict. Any other error leaves the run incomplete.
 func (f *Factory) leave(err error) {
 	err = fmt.Errorf("%w; evaluated as if there were none", err)
-	if apierrors.IsForbidden(err) {
+	if apierrors.IsForbidden(err) && !f.Policies.Strict {
 		fmt.Fprintf(f.Streams.ErrOut, "warning: %v\n", err)
 		f.unread.Forbidden++
 		return
 	}
-	fmt.Fprintf(f.Streams.ErrOut, "error: %v\n", err)
-	f.unread.Errs = append(f.unread.Errs, err)
+	f.fail(err)
 }
 
 // LogTo has libraries log to a writer of messages: klog, and the log package of Go, in which

@@ -2,10 +2,10 @@ package factory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
@@ -33,6 +33,8 @@ type Described struct {
 	preview.Policies
 	Descriptions []engine.Description // of the rules
 	List         policies.List
+
+	offline bool // nothing but Kubernetes' own kinds, and those of the files, is known
 }
 
 // Open returns a client that can only read.
@@ -46,15 +48,21 @@ func (f PolicyReader) Open() (*cluster.Client, error) {
 // the flags, of the cluster, or of missing policies.
 func (f PolicyReader) Read(ctx context.Context, stdin io.Reader) (Described, error) {
 	out := Described{Policies: preview.Policies{Dialects: dialects.All()}}
-	out.Rules, out.Limits = f.Policies.Rules, engine.DefaultLimits()
+	out.Rules, out.Limits, out.Strict = f.Policies.Rules, engine.DefaultLimits(), f.Policies.Strict
 	if err := f.Policies.Validate(); err != nil {
 		return out, err
 	}
 	accepts := besidePolicies(out.Dialects)
 	builder := policies.NewBuilder()
+	problem := func(s policies.Severity) func(origin, text string) {
+		return func(origin, text string) { builder.Problem(s, fmt.Errorf("%s: %s", origin, text)) }
+	}
+	warning := policies.Warning
+	if f.Policies.Strict {
+		warning = policies.Error
+	}
 	source := input.Policies{
-		Paths: f.Policies.Paths, Reader: &input.Reader{Stdin: stdin}, Accepts: accepts,
-		Warn: func(origin, text string) { builder.Problem(policies.Warning, fmt.Errorf("%s: %s", origin, text)) },
+		Paths: f.Policies.Paths, Reader: &input.Reader{Stdin: stdin}, Accepts: accepts, Warn: problem(warning), Note: problem(policies.Warning),
 	}
 	if f.Policies.FromCluster && f.Cluster == nil {
 		var err error
@@ -73,27 +81,36 @@ func (f PolicyReader) Read(ctx context.Context, stdin io.Reader) (Described, err
 		builder.Problem(policies.Error, problem)
 	}
 	out.Documents = documents
-	if builder.Mapper, err = f.mapper(documents); err != nil {
-		return out, err
-	}
-	return out, out.describe(builder)
-}
-
-// mapper returns a mapper for the kinds of the cluster, or without one for those of
-// Kubernetes and those in the policy files.
-func (f PolicyReader) mapper(documents []engine.Document) (meta.RESTMapper, error) {
 	if f.Cluster != nil {
-		return f.Cluster.Mapper(), nil
+		builder.Mapper = f.Cluster.Mapper()
+		out.CheckKind = checkKind(&f.Policies, func(n engine.KindName) error { return f.Cluster.CheckKind(ctx, n) })
+		return out, out.describe(builder)
 	}
 	kinds, err := snapshot.Load(nil, snapshot.Options{World: documents})
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	return kinds.Mapper(), nil
+	out.offline = true
+	builder.Mapper, out.CheckKind = kinds.Mapper(), checkKind(&f.Policies, kinds.CheckKind)
+	return out, out.describe(builder)
+}
+
+// checkKind returns the check of a compilation, with the kinds that the user takes for known.
+func checkKind(f *flags.Policies, check func(engine.KindName) error) func(engine.KindName) error {
+	if f.Recorded {
+		return nil // it was checked when it was recorded
+	}
+	return func(n engine.KindName) error {
+		if f.AllowsUnknown(n.Name()) {
+			return nil
+		}
+		return check(n)
+	}
 }
 
 // describe compiles the policies as an evaluation does.
 func (d *Described) describe(b *policies.Builder) error {
+	b.CheckKind = d.CheckKind
 	for _, dialect := range d.Dialects {
 		for _, document := range d.Of(dialect) {
 			if dialect.Accepts(document.Object.GroupVersionKind().GroupKind()) == engine.Policy {
@@ -102,7 +119,7 @@ func (d *Described) describe(b *policies.Builder) error {
 		}
 	}
 	d.Warn = func(w engine.CompileError) { b.Problem(policies.Warning, &w) }
-	programs, err := d.Compile(func(broken error) { b.Problem(policies.Error, broken) }, b.Idle)
+	programs, err := d.Compile(func(broken error) { b.Problem(d.severity(broken), broken) }, b.Idle)
 	if err != nil {
 		return err
 	}
@@ -120,6 +137,16 @@ func (d *Described) describe(b *policies.Builder) error {
 		return len(p.Rules)+len(p.Problems) > 0 || !chosen && p.Origin != cluster.Origin
 	})
 	return nil
+}
+
+// severity returns how bad a problem is. Without a cluster a kind that is not known may be one
+// that is installed there.
+func (d *Described) severity(problem error) policies.Severity {
+	var unknown *engine.UnknownKindError
+	if d.offline && !d.Strict && errors.As(problem, &unknown) {
+		return policies.Warning
+	}
+	return policies.Error
 }
 
 // Reads returns a function that reports whether a kind is read from the cluster as policies or

@@ -58,8 +58,7 @@ func (f *Factory) Repeat(ctx context.Context, run *plan.Run) (*preview.Options, 
 	if err != nil {
 		return nil, err
 	}
-	f.filtered(ctx, o, scope)
-	o.Objects = f.source(scope)
+	o.Objects = f.source(ctx, scope)
 	o.Unread = f.unread
 	f.learn(o)
 	return o, nil

@@ -2,10 +2,12 @@ package flags
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/spf13/pflag"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // Policies has the flags that choose the policies.
@@ -13,7 +15,11 @@ type Policies struct {
 	Paths       []string
 	FromCluster bool
 	Rules       engine.RuleFilter
-	Recorded    bool // those of a plan or a journal
+	// UnknownKinds are patterns of kinds and resources that policies may name although there are
+	// none.
+	UnknownKinds []string
+	Strict       bool // a warning of a policy is an error
+	Recorded     bool // those of a plan or a journal
 }
 
 // AddFlags registers the flags.
@@ -22,6 +28,13 @@ func (f *Policies) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.FromCluster, "from-cluster", false, "Also use the policies that are installed in the cluster. A policy from a file replaces the installed one of the same name.")
 	flags.StringSliceVar(&f.Rules.Only, "only", nil, "Evaluate only these policies or rules: POLICY or POLICY/RULE.")
 	flags.StringSliceVar(&f.Rules.Skip, "skip", nil, "Leave out these policies or rules: POLICY or POLICY/RULE.")
+	flags.StringSliceVar(&f.UnknownKinds, "allow-unknown-kinds", nil, "Kinds or resources that policies may name although there are none, such as those of custom resources that are not installed: KIND or RESOURCE, with * for any text. Any other that is unknown is an error of its policy.")
+	flags.BoolVar(&f.Strict, "strict", false, "Take warnings about policies for errors (exit code 3): unknown fields, deprecated versions, documents that are no policies, rules that match no object.")
+}
+
+// AllowsUnknown reports whether a policy may name a kind or resource that there is not.
+func (f *Policies) AllowsUnknown(name string) bool {
+	return slices.ContainsFunc(f.UnknownKinds, func(pattern string) bool { return selector.MatchWildcard(pattern, name) })
 }
 
 // Validate returns an error if no policies are given.

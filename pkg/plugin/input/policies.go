@@ -24,8 +24,9 @@ type Policies struct {
 	Reader *Reader
 	// Accepts returns the role of a kind for the dialects.
 	Accepts func(schema.GroupKind) engine.Role
-	// Warn is called for each warning; never nil.
-	Warn func(origin, text string)
+	// Warn is called for each document that is not used, and Note for each that is used in place
+	// of an installed one; never nil.
+	Warn, Note func(origin, text string)
 }
 
 // errNoPolicy reports that there is nothing to evaluate.
@@ -151,7 +152,7 @@ func (s Policies) latest(installed, read []engine.Document) []engine.Document {
 
 func (s Policies) warnReplaced(before, after engine.Document, installed bool) {
 	if installed {
-		s.Warn(after.Origin, describe(after.Object)+" is used instead of the one that is installed in the cluster")
+		s.Note(after.Origin, describe(after.Object)+" is used instead of the one that is installed in the cluster")
 		return
 	}
 	s.Warn(after.Origin, fmt.Sprintf("%s was read before, at %s: the later one is used", describe(after.Object), before.Origin))

@@ -34,6 +34,7 @@ func load(t *testing.T, s Policies) (string, error) {
 	var lines []string
 	s.Accepts = accepts
 	s.Warn = func(origin, text string) { lines = append(lines, "warning "+origin+": "+text) }
+	s.Note = func(origin, text string) { lines = append(lines, "note "+origin+": "+text) }
 	documents, broken, err := s.Load(context.Background())
 	slices.Sort(lines)
 	for _, d := range documents {
@@ -90,7 +91,7 @@ func TestPoliciesLoadFileReplacesInstalled(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	want := "warning stdin:1: Rule b is used instead of the one that is installed in the cluster\n" +
+	want := "note stdin:1: Rule b is used instead of the one that is installed in the cluster\n" +
 		"cluster: Rule a\ncluster: Rule c\nstdin:1: Rule b"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error("(-want +got):\n" + diff)

@@ -27,9 +27,8 @@ type HintCollector struct {
 	Creates bool
 	// Namespace is the only one that the run reads; empty for all.
 	Namespace string
-	// Broken counts the policies and rules that could not be compiled: apply-existing writes
-	// nothing then.
-	Broken int
+	// Blocked says why Apply would write nothing, whatever changes; empty if it would not.
+	Blocked string
 
 	ready, created, managed, refused, denied int // objects that would change
 }
@@ -83,17 +82,23 @@ func (a *HintCollector) narrowed() string {
 
 // onChanges suggests the command for changes, with the flag that it needs.
 func (a *HintCollector) onChanges() Hint {
+	apply := a.Apply
+	if a.refused > 0 {
+		apply += " --skip-rejected"
+	}
 	switch {
 	case a.Apply == "":
 		return Hint{}
-	case a.Broken > 0:
-		return Hint{Note: "Nothing can be applied before " + wording.Plural(a.Broken, "broken policy or rule") + " is fixed, or left out with --skip."}
+	case a.Blocked != "":
+		return Hint{Note: "Nothing can be applied: " + a.Blocked + "."}
+	case a.ready > 0 && a.refused > 0:
+		return Hint{Note: "The server would refuse " + wording.Plural(a.refused, "object") + ": nothing is written unless such objects are skipped.", Next: apply}
 	case a.ready > 0:
-		return Hint{Next: a.Apply}
+		return Hint{Next: apply}
 	case a.managed > 0:
-		return Hint{Note: "All of these objects are managed by a tool or controller that may revert the changes.", Next: a.Apply + " --include-managed"}
+		return Hint{Note: "All of these objects are managed by a tool or controller that may revert the changes.", Next: apply + " --include-managed"}
 	case a.created > 0:
-		return Hint{Note: "All of these changes come from rules that run only when an object is created.", Next: a.Apply + " --operation=CREATE"}
+		return Hint{Note: "All of these changes come from rules that run only when an object is created.", Next: apply + " --operation=CREATE"}
 	case a.refused > 0:
 		return Hint{Note: "The server would refuse all of these changes: there is nothing to apply."}
 	}

@@ -22,7 +22,7 @@ func TestCollectorHint(t *testing.T) {
 	refused.Impacts = []engine.Impact{{Code: engine.ImpactManaged}, {Code: engine.ImpactImmutable}}
 	advisor := output.HintCollector{Apply: "apply", Explain: "explain", ExplainOne: "explain TYPE/NAME"}
 	creates, broken, spent := advisor, advisor, output.HintCollector{}
-	creates.Creates, broken.Broken = true, 1
+	creates.Creates, broken.Blocked = true, "1 error in policies"
 	narrowed := advisor
 	narrowed.Namespace = "shop"
 	for name, c := range map[string]struct {
@@ -36,14 +36,15 @@ func TestCollectorHint(t *testing.T) {
 		"no change":                      {advisor, []engine.Change{unchanged}, output.Hint{Why: "explain"}},
 		"nothing but failures":           {advisor, []engine.Change{failed, unchanged}, output.Hint{Note: "The changes are not known for 1 object: rules failed, were denied or are not supported.", Why: "explain"}},
 		"a change":                       {advisor, []engine.Change{unchanged, failed, ready}, output.Hint{Next: "apply"}},
-		"a change beside all others":     {advisor, []engine.Change{created, managed, refused, denied, ready}, output.Hint{Next: "apply"}},
-		"rules for new objects":          {advisor, []engine.Change{created, refused}, output.Hint{Note: "All of these changes come from rules that run only when an object is created.", Next: "apply --operation=CREATE"}},
+		"a change beside others":         {advisor, []engine.Change{created, managed, denied, ready}, output.Hint{Next: "apply"}},
+		"a change beside a refused one":  {advisor, []engine.Change{refused, denied, ready}, output.Hint{Note: "The server would refuse 1 object: nothing is written unless such objects are skipped.", Next: "apply --skip-rejected"}},
+		"rules for new objects":          {advisor, []engine.Change{created, refused}, output.Hint{Note: "All of these changes come from rules that run only when an object is created.", Next: "apply --skip-rejected --operation=CREATE"}},
 		"such rules, that was typed":     {creates, []engine.Change{created}, output.Hint{Next: "apply"}},
 		"such rules, and one for others": {advisor, []engine.Change{both}, output.Hint{Next: "apply"}},
-		"managed objects":                {advisor, []engine.Change{managed, refused}, output.Hint{Note: "All of these objects are managed by a tool or controller that may revert the changes.", Next: "apply --include-managed"}},
+		"managed objects":                {advisor, []engine.Change{managed, refused}, output.Hint{Note: "All of these objects are managed by a tool or controller that may revert the changes.", Next: "apply --skip-rejected --include-managed"}},
 		"refused changes":                {advisor, []engine.Change{refused}, output.Hint{Note: "The server would refuse all of these changes: there is nothing to apply."}},
 		"denied objects":                 {advisor, []engine.Change{denied}, output.Hint{Note: "Admission would refuse all of these objects: there is nothing to apply."}},
-		"a broken policy":                {broken, []engine.Change{ready}, output.Hint{Note: "Nothing can be applied before 1 broken policy or rule is fixed, or left out with --skip."}},
+		"a broken policy":                {broken, []engine.Change{ready}, output.Hint{Note: "Nothing can be applied: 1 error in policies."}},
 		"standard input is spent":        {spent, []engine.Change{managed}, output.Hint{}},
 	} {
 		t.Run(name, func(t *testing.T) {

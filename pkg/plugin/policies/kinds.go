@@ -12,12 +12,19 @@ import (
 
 // texts writes selections for people, each once, and all kinds in one way, as
 // GROUP/KIND: rules of Kyverno leave out groups, those of admission name resources.
-// An unknown kind stays as the policy has it.
+// An unknown kind stays as the policy has it, and is called so.
 func (b *Builder) texts(selections []engine.Selection) []string {
 	out := []string{}
 	for _, s := range selections {
-		for _, named := range b.named(s) {
-			if t := named.String(); !slices.Contains(out, t) {
+		texts := []string{s.String() + " (unknown)"}
+		if !b.unknown(s) {
+			texts = nil
+			for _, named := range b.named(s) {
+				texts = append(texts, named.String())
+			}
+		}
+		for _, t := range texts {
+			if !slices.Contains(out, t) {
 				out = append(out, t)
 			}
 		}
@@ -39,6 +46,21 @@ func (b *Builder) named(s engine.Selection) []engine.Selection {
 		s.Resource = ""
 	}
 	return []engine.Selection{s}
+}
+
+// unknown reports whether a selection names a kind that there is not.
+func (b *Builder) unknown(s engine.Selection) bool {
+	if b.CheckKind == nil {
+		return false
+	}
+	name := engine.KindName{Groups: []string{s.Group}, Kind: s.Kind}
+	if s.Resource != "" {
+		name.Kind, name.Resource = "", s.Resource
+	}
+	if s.Version != "" {
+		name.Versions = []string{s.Version}
+	}
+	return b.CheckKind(name) != nil
 }
 
 // kinds are those that a selection is for, where it names them plainly: by a

@@ -90,6 +90,8 @@ const (
 type Builder struct {
 	// Mapper knows the kinds of resources, and the groups of kinds; nil knows none.
 	Mapper meta.RESTMapper
+	// CheckKind is that of engine.Compilation.
+	CheckKind func(engine.KindName) error
 
 	list   List
 	byName map[key]int

@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -14,10 +15,13 @@ type Policies struct {
 	// unless it has to look up a choice of rules in them.
 	engine.Compilation
 	Dialects []engine.Dialect
+	// Strict takes each warning for an error.
+	Strict bool
 }
 
 // Compile compiles the policies, each dialect's in turn. It calls broken for each error of a
-// policy or rule that the user wants; the others are used. It calls idle with the number of
+// policy or rule that the user wants, and for each kind that there is not: of its rule the rest
+// is used, and so are the other policies. It calls idle with the number of
 // installed policies that change nothing: they are installed for other purposes, so that there
 // is no warning. The error is that of a choice that names no rule.
 func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engine.Program, error) {
@@ -25,10 +29,13 @@ func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engin
 	var seen []engine.RuleRef
 	idlers := 0
 	warn := func(w engine.CompileError) {
+		var unknown *engine.UnknownKindError
 		switch {
 		case !p.Wants(&w):
 		case p.installedForOthers(&w):
 			idlers++
+		case p.Strict, errors.As(w.Err, &unknown):
+			broken(&w)
 		default:
 			p.Warn(w)
 		}

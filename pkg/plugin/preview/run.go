@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
@@ -50,6 +51,7 @@ type Run struct {
 	evaluation *evaluation.Evaluation
 	rules      []engine.RuleRef
 	troubles   []error // of policies that could not be read or compiled
+	unmet      []error // of rules, in a strict run
 }
 
 // ErrNoRules ends a run in which there is nothing to evaluate.
@@ -74,10 +76,25 @@ func (o *Options) Compile() (*Run, error) {
 	if len(out.rules) == 0 {
 		return nil, ErrNoRules
 	}
+	if unknown := unknownKinds(out.troubles); len(unknown) > 0 && !o.Quiet {
+		fmt.Fprintf(o.ErrOut, "note: kinds that are rightly not here: --allow-unknown-kinds=%s\n", strings.Join(unknown, ","))
+	}
 	reviewer := &impact.Reviewer{Reader: o.World.Reader, FieldManager: cmp.Or(o.FieldManager, apply.DefaultFieldManager)}
 	o.Review = reviewer.Review
 	out.evaluation = evaluation.New(programs, o.World, o.Options)
 	return out, nil
+}
+
+// unknownKinds lists the kinds that policies name and that there are not, each once.
+func unknownKinds(troubles []error) []string {
+	var out []string
+	for _, err := range troubles {
+		var unknown *engine.UnknownKindError
+		if errors.As(err, &unknown) && !slices.Contains(out, unknown.Name.Name()) {
+			out = append(out, unknown.Name.Name())
+		}
+	}
+	return out
 }
 
 func (o *Options) warn(w engine.CompileError) {
@@ -95,8 +112,13 @@ func (o *Options) reportIdle(policies int) {
 // Rules returns the rules that are evaluated, in their order.
 func (r *Run) Rules() []engine.RuleRef { return r.rules }
 
-// Broken counts the policies, or rules of them, that could not be read or compiled.
+// Broken counts the errors of policies, which are reported. Nothing is written then.
 func (r *Run) Broken() int { return len(r.troubles) }
+
+// BrokenText says that there are errors in policies, and what to do about them.
+func (r *Run) BrokenText() string {
+	return wording.Plural(r.Broken(), "error") + " in policies, which are listed above; fix them, or leave their rules out with --skip"
+}
 
 // Each evaluates every object and calls emit with the result. It may be called once.
 //
@@ -126,8 +148,22 @@ func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evalua
 		fmt.Fprintf(o.ErrOut, "error: %v\n", part)
 		lacking.Of(part)
 	}
+	if o.Strict && err == nil {
+		r.reportUnmet(summary)
+	}
 	fmt.Fprint(o.ErrOut, lacking.Hint())
 	return *summary, err
+}
+
+// reportUnmet reports the rules that no object met.
+func (r *Run) reportUnmet(s *evaluation.Summary) {
+	for i := range s.Rules {
+		if rule := s.Rules[i]; rule.MetNothing() {
+			err := fmt.Errorf("%s: %s matches no object of the run", rule.Rule.Origin, rule.Rule)
+			fmt.Fprintf(r.options.ErrOut, "error: %v\n", err)
+			r.unmet = append(r.unmet, err)
+		}
+	}
 }
 
 // Evaluate evaluates one object as it is now; see evaluation.Evaluation.
@@ -140,13 +176,13 @@ func (r *Run) Unreadable() []*engine.UnreadableError { return r.evaluation.Unrea
 
 // Incomplete reports whether something could not be read, compiled or evaluated.
 func (r *Run) Incomplete(s evaluation.Summary) bool {
-	return r.Broken() > 0 || s.Incomplete > 0 || len(r.Unreadable())+len(r.options.Unread.Errs) > 0
+	return r.Broken() > 0 || s.Incomplete > 0 || len(r.Unreadable())+len(r.options.Unread.Errs)+len(r.unmet) > 0
 }
 
 // Problems returns the reported errors that leave the run incomplete, other than those of
 // objects.
 func (r *Run) Problems() []error {
-	out := slices.Concat(r.troubles, r.options.Unread.Errs)
+	out := slices.Concat(r.troubles, r.options.Unread.Errs, r.unmet)
 	for _, part := range r.Unreadable() {
 		out = append(out, part)
 	}

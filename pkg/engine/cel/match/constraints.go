@@ -79,8 +79,9 @@ func decodeRule(f *policydecode.Fields, missing func(policydecode.Node)) Rule {
 		Groups: f.At("apiGroups").Texts(), Versions: f.At("apiVersions").Texts(),
 		Operations: f.At("operations").Texts(), Names: f.At("resourceNames").Texts(), Scope: f.At("scope").Text(),
 	}
-	for _, text := range f.At("resources").Texts() {
-		name, subresource, _ := strings.Cut(text, "/")
+	for _, item := range f.At("resources").List() {
+		name, subresource, _ := strings.Cut(item.Text(), "/")
+		item.LintKind(engine.KindName{Groups: r.Groups, Versions: r.Versions, Resource: name})
 		r.Resources = append(r.Resources, Resource{name, subresource})
 	}
 	for _, key := range []string{"apiGroups", "apiVersions", "operations", "resources"} {
@@ -100,18 +101,14 @@ func decodeRule(f *policydecode.Fields, missing func(policydecode.Node)) Rule {
 	return r
 }
 
-// OnlySubresources reports whether rules name resources, and none of them objects themselves.
+// OnlySubresources reports whether no rule is for objects themselves.
 func (c *Constraints) OnlySubresources() bool {
-	named := false
-	for i := range c.Rules {
-		for _, x := range c.Rules[i].Resources {
-			if x.Subresource == "" || x.Subresource == "*" {
-				return false
-			}
-			named = true
-		}
+	if len(c.Rules) == 0 {
+		return false
 	}
-	return named
+	return !slices.ContainsFunc(c.Rules, func(r Rule) bool {
+		return slices.ContainsFunc(r.Resources, func(x Resource) bool { return x.Subresource == "" || x.Subresource == "*" })
+	})
 }
 
 // Selections returns the objects that the constraints may select in a namespace, or in

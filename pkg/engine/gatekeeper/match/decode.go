@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -27,7 +28,11 @@ func Decode(n policydecode.Node) Criteria {
 	}
 	for _, item := range f.At("kinds").List() {
 		k := item.Fields()
-		c.Kinds = append(c.Kinds, Kinds{APIGroups: k.At("apiGroups").Texts(), Kinds: k.At("kinds").Texts()})
+		kinds := Kinds{APIGroups: k.At("apiGroups").Texts(), Kinds: k.At("kinds").Texts()}
+		for i, kind := range kinds.Kinds {
+			k.At("kinds").List()[i].LintKind(engine.KindName{Groups: kinds.APIGroups, Kind: kind})
+		}
+		c.Kinds = append(c.Kinds, kinds)
 		k.Done()
 	}
 	f.Done()

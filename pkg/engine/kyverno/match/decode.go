@@ -97,6 +97,7 @@ func decodeKinds(n policydecode.Node) []selector.Kind {
 			item.Fail("%w", err)
 			continue
 		}
+		item.LintKind(engine.KindName{Groups: []string{kind.Group}, Versions: []string{kind.Version}, Kind: kind.Kind})
 		out = append(out, kind)
 	}
 	return out

@@ -117,7 +117,7 @@ func fullReport(t *testing.T) []byte {
 	}
 	summary := evaluation.NewSummary(nil)
 	summary.Add(&c)
-	if err := errors.Join(p.Print(output.Evaluated{Change: &c}), outputtest.End(p, *summary)); err != nil {
+	if err := errors.Join(p.Print(output.Evaluated{Change: &c}), p.Print(output.Problem{Err: errors.New("e")}), outputtest.End(p, *summary)); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()

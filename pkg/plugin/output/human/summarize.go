@@ -98,7 +98,7 @@ func (h *base) listed(s evaluation.Summary) []evaluation.RuleSummary {
 	if h.Explain {
 		return s.Rules
 	}
-	return slices.DeleteFunc(slices.Clone(s.Rules), matchedNothing)
+	return slices.DeleteFunc(slices.Clone(s.Rules), evaluation.RuleSummary.MetNothing)
 }
 
 // The bounds of what the summary lists.
@@ -139,15 +139,6 @@ func (h *base) list(b *page, title string, t *Counter) {
 		fmt.Fprintf(b, "%8d  for other reasons\n", rest)
 	}
 	b.WriteString("\n")
-}
-
-func matchedNothing(r evaluation.RuleSummary) bool {
-	for o, n := range r.Outcomes {
-		if o != engine.NotMatched && n > 0 {
-			return false
-		}
-	}
-	return true
 }
 
 func columns(s evaluation.Summary) []engine.Outcome {

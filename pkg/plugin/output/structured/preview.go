@@ -71,12 +71,14 @@ func previewHead(o output.Options) Head {
 	return Head{Kind: "PreviewReport", List: "changes", Context: o.Context}
 }
 
-// Print adds an object that would change, or that needs a remark. The summary ends the
-// report.
+// Print adds an object that would change, or that needs a remark, or what went wrong beside the
+// objects. The summary ends the report.
 func (p *Report) Print(e output.Event) error {
 	switch e := e.(type) {
 	case output.Evaluated:
 		return p.add(e.Change)
+	case output.Problem:
+		p.report.Problem(p.Masker.Text(e.Err.Error()))
 	case output.Summary:
 		return p.end(summaryOf(e.Summary))
 	}

@@ -13,8 +13,9 @@ const version = "mutate.kubectl.dev/v1alpha1"
 // ReportWriter is a document with the fields that every report has.
 type ReportWriter struct {
 	writer
-	head  Head
-	begun bool
+	head     Head
+	begun    bool
+	problems []string
 }
 
 // Head is what a report says it is.
@@ -53,13 +54,21 @@ func (r *ReportWriter) Add(v any) error {
 	return r.item(r.head.List, v)
 }
 
-// Close ends the report with its summary.
+// Problem adds the text of what went wrong beside the elements.
+func (r *ReportWriter) Problem(text string) { r.problems = append(r.problems, text) }
+
+// Close ends the report with its problems, if there are any, and its summary.
 func (r *ReportWriter) Close(summary any) error {
 	if err := r.begin(); err != nil {
 		return err
 	}
 	if err := r.endList(r.head.List); err != nil {
 		return err
+	}
+	if len(r.problems) > 0 {
+		if err := r.field("problems", r.problems); err != nil {
+			return err
+		}
 	}
 	if err := r.field("summary", summary); err != nil {
 		return err

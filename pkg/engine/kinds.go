@@ -1,0 +1,218 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
+)
+
+// KindName is a kind, or a resource, as a policy names it. All parts are wildcard patterns.
+type KindName struct {
+	// Groups and Versions are those in which the policy means it; none stands for all.
+	Groups, Versions []string
+	// Kind or Resource is the name; the other one is empty.
+	Kind, Resource string
+}
+
+// Name is the one that the policy has.
+func (n *KindName) Name() string { return n.Kind + n.Resource }
+
+// sort is what the name is one of.
+func (n *KindName) sort() string {
+	if n.Resource != "" {
+		return "resource"
+	}
+	return "kind"
+}
+
+// in reports whether the policy means the group and version of a kind.
+func (n *KindName) in(k *KnownKind) bool {
+	return anyMatches(n.Groups, k.Group) && anyMatches(n.Versions, k.Version)
+}
+
+func anyMatches(patterns []string, text string) bool {
+	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return selector.MatchWildcard(p, text) })
+}
+
+// of is the name in the sort that the policy names.
+func (n *KindName) of(k *KnownKind) string {
+	if n.Resource != "" {
+		return k.Resource
+	}
+	return k.Kind
+}
+
+// KnownKind is a kind in one version, and its resource. A kind that only requests to a
+// subresource have, such as PodExecOptions, has the resource of the object.
+type KnownKind struct {
+	schema.GroupVersionKind
+	Resource string
+}
+
+// Kinds are all kinds that there are: those that a server serves, or those that are known
+// without one.
+type Kinds struct {
+	Known []KnownKind
+	// Unknown has the groups that a server has, and of which it cannot say the kinds.
+	Unknown map[schema.GroupVersion]error
+	// Whose begins the message that there is no kind: "the server has no".
+	Whose string
+}
+
+// Check returns an *UnknownKindError for a name that stands for no kind.
+func (k *Kinds) Check(n KindName) error {
+	for i := range k.Known {
+		if selector.MatchWildcard(n.Name(), n.of(&k.Known[i])) && n.in(&k.Known[i]) {
+			return nil
+		}
+	}
+	e := &UnknownKindError{Name: n, whose: k.Whose}
+	e.meant = k.meant(&n)
+	for _, gv := range k.UnknownGroups() {
+		if n.in(&KnownKind{GroupVersionKind: gv.WithKind("")}) {
+			e.unknown = append(e.unknown, fmt.Errorf("%s: %w", gv, k.Unknown[gv]))
+		}
+	}
+	return e
+}
+
+// UnknownGroups lists the keys of Unknown in order.
+func (k *Kinds) UnknownGroups() []schema.GroupVersion {
+	return slices.SortedFunc(maps.Keys(k.Unknown), func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) })
+}
+
+// maxTypos is how many letters of a name may be wrong.
+const maxTypos = 2
+
+// meant describes the kind that comes nearest to a name that is not known; empty if none is
+// near.
+func (k *Kinds) meant(n *KindName) string {
+	var best *KnownKind
+	least := 0
+	for i := range k.Known {
+		known := &k.Known[i]
+		typos := n.typos(known)
+		if typos < 0 {
+			continue
+		}
+		rank := 2 * typos
+		if !n.in(known) {
+			rank++
+		}
+		if best == nil || rank < least {
+			best, least = known, rank
+		}
+	}
+	switch {
+	case best == nil:
+		return ""
+	case n.in(best):
+		return fmt.Sprintf("%q", n.of(best))
+	}
+	return fmt.Sprintf("%q of %s", n.of(best), best.GroupVersion())
+}
+
+// typos counts how many letters a name differs in from that of a kind, or one if a name of
+// the other sort, the singular, or another case is taken for it; negative for another name.
+func (n *KindName) typos(k *KnownKind) int {
+	name := n.Name()
+	if name == n.of(k) {
+		return 0
+	}
+	name = strings.ToLower(name)
+	kind := strings.ToLower(k.Kind)
+	if name == kind || name == k.Resource {
+		return 1
+	}
+	most := min(maxTypos, len(name)/3)
+	for _, word := range []string{kind, k.Resource} {
+		if d := distance(name, word, most); d <= most {
+			return d + 1
+		}
+	}
+	return -1
+}
+
+// distance is the Levenshtein distance of two texts, or more than most if it is.
+func distance(a, b string, most int) int {
+	if len(a)-len(b) > most || len(b)-len(a) > most {
+		return most + 1
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			next := min(row[j]+1, row[j+1]+1)
+			if a[i] == b[j] {
+				next = min(next, diagonal)
+			} else {
+				next = min(next, diagonal+1)
+			}
+			diagonal, row[j+1] = row[j+1], next
+		}
+	}
+	return row[len(b)]
+}
+
+// UnknownKindError is a kind, or a resource, that a policy names and that there is not: what
+// the policy says of it has no effect.
+type UnknownKindError struct {
+	Name    KindName
+	whose   string
+	meant   string
+	unknown []error // of groups that may have it
+}
+
+// Error says what was probably meant.
+func (e *UnknownKindError) Error() string {
+	text := fmt.Sprintf("%s %s %q", e.whose, e.Name.sort(), e.Name.Name())
+	if where := e.Name.where(); where != "" {
+		text += " " + where
+	}
+	text += ", so this has no effect"
+	if len(e.unknown) > 0 {
+		return text + "; it may be among those that the server does not tell now: " + errors.Join(JoinErrors(e.unknown)).Error()
+	}
+	if e.meant != "" {
+		text += "; did you mean " + e.meant + "?"
+	}
+	return text
+}
+
+// where names the one place in which the policy looks for the kind; empty if there are
+// several.
+func (n *KindName) where() string {
+	gv := schema.GroupVersion{Version: "*"}
+	if len(n.Groups) != 1 || n.Groups[0] == "*" {
+		gv.Group = "*"
+	} else {
+		gv.Group = n.Groups[0]
+	}
+	if len(n.Versions) == 1 {
+		gv.Version = n.Versions[0]
+	}
+	switch {
+	case gv.Group == "*" && gv.Version == "*":
+		return ""
+	case gv.Group == "*":
+		return "in version " + gv.Version
+	case gv.Version == "*" && gv.Group == "":
+		return "in the core group"
+	case gv.Version == "*":
+		return "in group " + gv.Group
+	}
+	return "of " + gv.String()
+}
+
+// Unwrap returns why the kinds of some groups are not known.
+func (e *UnknownKindError) Unwrap() []error { return e.unknown }

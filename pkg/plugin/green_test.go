@@ -1,0 +1,243 @@
+package plugin_test
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
+)
+
+// manifests are the files of TestNothingEvaluated.
+func manifests(t *testing.T) string {
+	t.Helper()
+	archive, err := txtar.ParseFile("testdata/green.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, f := range archive.Files {
+		path := filepath.Join(dir, f.Name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, f.Data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// Nothing that was not evaluated looks like something that would not change.
+func TestNothingEvaluated(t *testing.T) {
+	t.Chdir(manifests(t))
+	t.Setenv("KUBECONFIG", "/dev/null")
+	const missing = "neither Kubernetes nor the manifests have a "
+	for command, want := range map[string]struct {
+		code int
+		says string // on standard output or standard error
+	}{
+		// Nothing at all.
+		"preview -f settings.yaml":                           {2, "no policies"},
+		"preview -p empty.yaml -f settings.yaml":             {2, "no policy in empty.yaml"},
+		"preview -p - -f settings.yaml":                      {2, "no policy in -"},
+		"preview -p known.yaml -f -":                         {2, "error: there is no object to evaluate in standard input"},
+		"preview -p known.yaml -f empty.yaml":                {2, "error: there is no object to evaluate in empty.yaml"},
+		"preview -p known.yaml -f comments.yaml":             {2, "there is no object to evaluate in comments.yaml"},
+		"preview -p known.yaml -f list.yaml":                 {2, "there is no object to evaluate in list.yaml"},
+		"preview -p known.yaml -f empty.yaml,list.yaml":      {2, "in empty.yaml, list.yaml"},
+		"preview -p known.yaml -k nothing":                   {2, "there is no object to evaluate in nothing"},
+		"preview -p known.yaml -f empty.yaml -o json":        {2, "there is no object to evaluate"},
+		"explain configmap/a -p known.yaml -f empty.yaml":    {2, "there is no object to evaluate"},
+		"preview widgets -p known.yaml -f settings.yaml":     {2, `there is no resource type "widgets"`},
+		"preview configmap/b -p known.yaml -f settings.yaml": {2, `configmaps "b" not found`},
+
+		// Kinds that are known, and of which there is no object.
+		"preview -p known.yaml -f settings.yaml -n other":        {0, "1 rule matched no object."},
+		"preview -p known.yaml -f settings.yaml -l a=b":          {0, "1 rule matched no object."},
+		"preview -p other.yaml -f settings.yaml":                 {0, "1 rule matched no object."},
+		"preview -p request.yaml -f settings.yaml":               {0, "matched no object"},
+		"preview -p other.yaml -f settings.yaml --strict":        {3, "error: other.yaml:1: other/r matches no object of the run"},
+		"preview -p known.yaml -f settings.yaml -l a=b --strict": {3, "known/r matches no object of the run"},
+		"preview -p known.yaml -f settings.yaml --strict":        {1, "1 would change"},
+
+		// Kinds that there are not.
+		"preview -p lower.yaml -f settings.yaml":             {3, `error: lower.yaml:2: ClusterPolicy lower, rule r: spec.rules[0].match.any[0].resources.kinds[0]: ` + missing + `kind "configmap", so this has no effect; did you mean "ConfigMap"?`},
+		"preview -p plural.yaml -f settings.yaml":            {3, missing + `kind "Deployments", so this has no effect; did you mean "Deployment"?`},
+		"preview -p typo.yaml -f settings.yaml":              {3, missing + `kind "Deploymnet", so this has no effect; did you mean "Deployment"?`},
+		"preview -p wildcard.yaml -f settings.yaml":          {3, missing + `kind "Wid*"`},
+		"preview -p group.yaml -f settings.yaml":             {3, missing + `kind "Deployment" of v1, so this has no effect; did you mean "Deployment" of apps/v1?`},
+		"preview -p version.yaml -f settings.yaml":           {3, missing + `kind "ConfigMap" in version v7, so this has no effect; did you mean "ConfigMap" of v1?`},
+		"preview -p beside.yaml -f settings.yaml":            {3, missing + `kind "Widget", so this has no effect`},
+		"preview -p all.yaml -f settings.yaml":               {3, `match.all[1].resources.kinds[0]: ` + missing + `kind "pod"`},
+		"preview -p flat.yaml -f settings.yaml":              {3, `match.resources.kinds[0]: ` + missing + `kind "pod"`},
+		"preview -p exclude.yaml -f settings.yaml":           {3, `exclude.any[0].resources.kinds[0]: ` + missing + `kind "secret"`},
+		"preview -p target.yaml -f settings.yaml":            {3, `mutate.targets[0].kind: ` + missing + `kind "secret" of v1`},
+		"preview -p exception.yaml -f settings.yaml":         {3, `spec.match.any[0].resources.kinds[0]: ` + missing + `kind "configmap"`},
+		"preview -p map.yaml -f settings.yaml":               {3, `error: map.yaml:1: MutatingAdmissionPolicy map: spec.matchConstraints.resourceRules[0].resources[0]: ` + missing + `resource "secret" of v1, so this has no effect; did you mean "secrets"?`},
+		"preview -p map-exclude.yaml -f settings.yaml":       {3, `spec.matchConstraints.excludeResourceRules[0].resources[0]: ` + missing + `resource "deployments" of v1, so this has no effect; did you mean "deployments" of apps/v1?`},
+		"preview -p map-binding.yaml -f settings.yaml":       {3, `MutatingAdmissionPolicyBinding bound: spec.matchResources.resourceRules[0].resources[0]: ` + missing + `resource "ConfigMap"`},
+		"preview -p mpol.yaml -f settings.yaml":              {3, `MutatingPolicy mpol: spec.matchConstraints.resourceRules[0].resources[0]: ` + missing + `resource "pod" of v1`},
+		"preview -p mpol-target.yaml -f settings.yaml":       {3, `spec.targetMatchConstraints.resourceRules[0].resources[0]: ` + missing + `resource "secret" of v1`},
+		"preview -p gatekeeper.yaml -f settings.yaml":        {3, `AssignMetadata gatekeeper: spec.match.kinds[0].kinds[0]: ` + missing + `kind "configmap" in the core group`},
+		"preview -p applyto.yaml -f settings.yaml":           {3, `Assign applyto: spec.applyTo[0].kinds[1]: ` + missing + `kind "pod" of v1, so this has no effect; did you mean "Pod"?`},
+		"preview -p beside.yaml -f settings.yaml -o json":    {3, `"problems": [`},
+		"explain configmap/a -p lower.yaml -f settings.yaml": {3, `did you mean "ConfigMap"?`},
+
+		// They can be made known, allowed or left out.
+		"preview -p beside.yaml -f settings.yaml --world crd.yaml":             {1, "1 would change"},
+		"preview -p beside.yaml -p crd.yaml -f settings.yaml":                  {1, "1 would change"},
+		"preview -p beside.yaml -f settings.yaml,crd.yaml":                     {1, "1 would change"},
+		"preview -p beside.yaml -f settings.yaml --world widget.yaml":          {1, "1 would change"},
+		"preview -p beside.yaml -f settings.yaml --allow-unknown-kinds=Widget": {1, "1 would change"},
+		"preview -p beside.yaml -f settings.yaml --allow-unknown-kinds=W*":     {1, "1 would change"},
+		"preview -p beside.yaml -f settings.yaml --allow-unknown-kinds=Other":  {3, "note: kinds that are rightly not here: --allow-unknown-kinds=Widget"},
+		"preview -p beside.yaml -p known.yaml -f settings.yaml --skip beside":  {1, "1 would change"},
+		"preview -p lower.yaml -p known.yaml -f settings.yaml --only known":    {1, "1 would change"},
+
+		// policies says what kinds are.
+		"policies -p known.yaml":                               {0, "ConfigMap"},
+		"policies -p lower.yaml":                               {0, "configmap (unknown)"},
+		"policies -p lower.yaml -o wide":                       {0, `warning: lower.yaml:2: ClusterPolicy lower, rule r: spec.rules[0].match.any[0].resources.kinds[0]: ` + missing},
+		"policies -p lower.yaml -o json":                       {0, `"configmap (unknown)"`},
+		"policies -p lower.yaml --strict":                      {3, "error: lower.yaml:2"},
+		"policies -p map.yaml":                                 {0, "secret (unknown)"},
+		"policies -p beside.yaml --allow-unknown-kinds=Widget": {0, "Widget"},
+		"policies -p field.yaml":                               {0, "warning: field.yaml:1"},
+		"policies -p field.yaml --strict":                      {3, "error: field.yaml:1"},
+		"policies -p known.yaml -p settings.yaml --strict":     {0, "known"}, // policies may read ConfigMaps
+		"policies -p known.yaml -p service.yaml --strict":      {3, "Service shop/web is not a policy: ignored"},
+
+		// Warnings of policies.
+		"preview -p field.yaml -f settings.yaml":                          {1, "warning: field.yaml:1: ClusterPolicy field, rule r: spec.rules[0].mutat: unknown field"},
+		"preview -p field.yaml -f settings.yaml --strict":                 {3, "error: field.yaml:1: ClusterPolicy field, rule r: spec.rules[0].mutat: unknown field"},
+		"preview -p field.yaml -f settings.yaml --strict -q":              {3, "error: field.yaml:1: ClusterPolicy field, rule r: spec.rules[0].mutat: unknown field"},
+		"preview -p old.yaml -f settings.yaml":                            {1, "warning: old.yaml:1: MutatingPolicy old: apiVersion: v1alpha1 is deprecated"},
+		"preview -p old.yaml -f settings.yaml --strict":                   {3, "error: old.yaml:1: MutatingPolicy old: apiVersion: v1alpha1 is deprecated"},
+		"preview -p scope.yaml -f settings.yaml --strict":                 {3, `"Everywhere" is neither Namespaced nor Cluster, so it filters nothing`},
+		"preview -p known.yaml -p service.yaml -f settings.yaml":          {1, "warning: service.yaml:1: Service shop/web is not a policy: ignored"},
+		"preview -p known.yaml -p service.yaml -f settings.yaml --strict": {3, "error: service.yaml:1: Service shop/web is not a policy: ignored"},
+
+		// Labels of a Namespace that is not among the manifests.
+		"preview -p ns-kyverno.yaml -f settings.yaml":                      {3, "error: cannot read Namespace shop: it is not there, and rules that ask for its labels are evaluated as if it had none; --world adds it to manifests"},
+		"preview -p ns-map.yaml -f settings.yaml":                          {3, "cannot read Namespace shop"},
+		"preview -p ns-object.yaml -f settings.yaml":                       {3, "cannot read Namespace shop"},
+		"preview -p ns-mpol.yaml -f settings.yaml":                         {3, "cannot read Namespace shop"},
+		"preview -p ns-gatekeeper.yaml -f settings.yaml":                   {3, "cannot read Namespace shop"},
+		"preview -p ns-kyverno.yaml -f settings.yaml --world shop.yaml":    {1, "1 would change"},
+		"preview -p ns-map.yaml -f settings.yaml --world shop.yaml":        {1, "1 would change"},
+		"preview -p ns-object.yaml -f settings.yaml --world shop.yaml":     {1, "1 would change"},
+		"preview -p ns-mpol.yaml -f settings.yaml --world shop.yaml":       {1, "1 would change"},
+		"preview -p ns-gatekeeper.yaml -f settings.yaml --world shop.yaml": {1, "1 would change"},
+		"preview -p ns-name.yaml -f settings.yaml":                         {1, "1 would change (3 fields)"}, // three languages that ask for no more than its name
+
+		// Settings of engines among the manifests.
+		"preview -p known.yaml -f settings.yaml --world kyverno.yaml":             {0, "No objects evaluated"},
+		"preview -p known.yaml -p kyverno.yaml -f settings.yaml":                  {0, "No objects evaluated"},
+		"preview -p known.yaml -f settings.yaml,kyverno.yaml -n shop":             {0, "No objects evaluated"},
+		"preview configmap/a -p known.yaml -f settings.yaml --world kyverno.yaml": {1, "1 would change"},
+		"preview -p assign.yaml -f settings.yaml":                                 {1, "1 would change"},
+		"preview -p assign.yaml -f settings.yaml --world config.yaml":             {0, "0 would change"},
+		"preview -p assign.yaml -f settings.yaml,config.yaml":                     {0, "0 would change"},
+		"preview -p assign.yaml -p config.yaml -f settings.yaml":                  {0, "0 would change"},
+	} {
+		t.Run(command, func(t *testing.T) { runs(t, command, want.code, want.says) })
+	}
+}
+
+// runs has a command end with a code, and say something.
+func runs(t *testing.T, command string, code int, says string) {
+	t.Helper()
+	var out bytes.Buffer
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}
+	got := plugin.Run(t.Context(), plugin.NewCommand("kubectl mutate", streams), strings.Fields(command), streams)
+	if got != code || !strings.Contains(out.String(), says) {
+		t.Errorf("exit code %d, want %d, and that it says %q:\n%s", got, code, says, out.String())
+	}
+}
+
+// The same with a server.
+func TestNothingEvaluatedOnServer(t *testing.T) {
+	t.Chdir(manifests(t))
+	const (
+		configMaps = "/api/v1/namespaces/default/configmaps"
+		down       = `"groups": [{"name": "example.com", "versions": [{"groupVersion": "example.com/v1", "version": "v1"}], "preferredVersion": {"groupVersion": "example.com/v1", "version": "v1"}}]`
+		aggregated = `{"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": [%s]}`
+		stale      = `{"metadata": {"name": "example.com"}, "versions": [{"version": "v1", "freshness": "Stale"}]}`
+		core       = `{"metadata": {"name": ""}, "versions": [{"version": "v1", "freshness": "Current", "resources": [
+			{"resource": "configmaps", "responseKind": {"version": "v1", "kind": "ConfigMap"}, "scope": "Namespaced", "singularResource": "configmap", "verbs": ["get", "list"]},
+			{"resource": "namespaces", "responseKind": {"version": "v1", "kind": "Namespace"}, "scope": "Cluster", "singularResource": "namespace", "verbs": ["get", "list"]}]}]}`
+		none = `{"apiVersion": "v1", "kind": "ConfigMapList", "items": []}`
+	)
+	legacy := map[string]string{"/apis": `{"kind": "APIGroupList", "apiVersion": "v1", ` + down + `}`}
+	modern := map[string]string{"/api": fmt.Sprintf(aggregated, core), "/apis": fmt.Sprintf(aggregated, stale)}
+	for name, c := range map[string]struct {
+		command string
+		answers map[string]string
+		code    int
+		says    string
+	}{
+		"a change":                    {"preview -p known.yaml", nil, 1, "1 would change"},
+		"no object":                   {"preview -p known.yaml", map[string]string{configMaps: none}, 0, "1 rule matched no object."},
+		"a list whose items are null": {"preview -p known.yaml", map[string]string{configMaps: `{"kind": "ConfigMapList", "apiVersion": "v1", "items": null}`}, 0, "1 rule matched no object."},
+		"no object, strictly":         {"preview -p known.yaml --strict", map[string]string{configMaps: none}, 3, "known/r matches no object of the run"},
+		"a listing that is not there": {"preview -p known.yaml", map[string]string{configMaps: ""}, 2, "cannot read configmaps in namespace default"},
+		"an object for a list":        {"preview -p known.yaml", map[string]string{configMaps: `{"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}}`}, 2, "the answer is no list"},
+		"a table for a list":          {"preview -p known.yaml", map[string]string{configMaps: `{"kind": "Table", "apiVersion": "meta.k8s.io/v1", "rows": []}`}, 2, "the answer is no list"},
+		"a status for a list":         {"preview -p known.yaml", map[string]string{configMaps: `{"kind": "Status", "apiVersion": "v1", "status": "Success"}`}, 2, "the answer is no list"},
+		"nothing for a list":          {"preview -p known.yaml", map[string]string{configMaps: `{}`}, 2, "the answer is no list"},
+		"items that are none":         {"preview -p known.yaml", map[string]string{configMaps: `{"kind": "ConfigMapList", "apiVersion": "v1", "items": {}}`}, 2, "the answer is no list"},
+		"a misspelt kind":             {"preview -p lower.yaml", nil, 3, `error: lower.yaml:2: ClusterPolicy lower, rule r: spec.rules[0].match.any[0].resources.kinds[0]: the server has no kind "configmap", so this has no effect; did you mean "ConfigMap"?`},
+		"a kind of another server":    {"preview -p other.yaml", nil, 3, `the server has no kind "Deployment"`},
+		"one that is allowed":         {"preview -p other.yaml --allow-unknown-kinds=Deployment", nil, 0, "1 rule matched no object."},
+		"nothing is written":          {"apply-existing --yes -p lower.yaml -p known.yaml", nil, 2, "error: nothing was written: 1 error in policies"},
+		"policies of the cluster":     {"policies --from-cluster -p lower.yaml", nil, 3, `error: lower.yaml:2: ClusterPolicy lower, rule r: spec.rules[0].match.any[0].resources.kinds[0]: the server has no kind "configmap"`},
+		"a group is down":             {"preview -p beside.yaml", legacy, 3, `the server has no kind "Widget", so this has no effect; it may be among those that the server does not tell now: example.com/v1: `},
+		"a group is stale":            {"preview -p beside.yaml", modern, 3, `it may be among those that the server does not tell now: example.com/v1: stale GroupVersion discovery`},
+		"everything of it":            {"preview -p everything.yaml", legacy, 3, "error: cannot read the kinds of example.com/v1: "},
+		"everything, stale":           {"preview -p everything.yaml", modern, 3, "error: cannot read the kinds of example.com/v1: stale"},
+		"everything of another group": {"preview -p core.yaml", modern, 1, "2 would change"},
+		"a type of everything":        {"preview configmaps -p everything.yaml", modern, 1, "1 would change"},
+		"kinds that are not affected": {"preview -p known.yaml", modern, 1, "1 would change"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			useServer(t, serve(t, nil, func(w http.ResponseWriter, r *http.Request) {
+				answer, ok := c.answers[r.URL.Path]
+				if !ok {
+					answer = map[string]string{
+						"/api":  `{"kind": "APIVersions", "versions": ["v1"]}`,
+						"/apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": []}`,
+						"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [
+							{"name": "configmaps", "namespaced": true, "kind": "ConfigMap", "verbs": ["get", "list"]},
+							{"name": "namespaces", "kind": "Namespace", "verbs": ["get", "list"]}]}`,
+						"/api/v1/namespaces/default": defaultNamespace,
+						"/api/v1/namespaces":         `{"apiVersion": "v1", "kind": "NamespaceList", "items": [` + defaultNamespace + `]}`,
+						configMaps:                   `{"apiVersion": "v1", "kind": "ConfigMapList", "items": [{"metadata": {"name": "c", "namespace": "default"}}]}`,
+					}[r.URL.Path]
+				}
+				if strings.Contains(answer, "APIGroupDiscoveryList") {
+					w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+				}
+				if answer == "" {
+					code := http.StatusNotFound
+					if strings.HasPrefix(r.URL.Path, "/apis/example.com") {
+						code = http.StatusServiceUnavailable
+					}
+					w.WriteHeader(code)
+					answer = fmt.Sprintf(`{"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": %q, "code": %d}`,
+						cmp.Or(strings.ReplaceAll(http.StatusText(code), " ", ""), "NotFound"), code)
+				}
+				fmt.Fprint(w, answer)
+			}))
+			runs(t, c.command, c.code, c.says)
+		})
+	}
+}
