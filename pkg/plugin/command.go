@@ -52,7 +52,9 @@ func Run(ctx context.Context, c *cobra.Command, args []string, streams genericio
 	if err != nil && (!errors.As(err, &quiet) || quiet.Err != nil) {
 		var lacking rbac.Lacking
 		lacking.Of(err)
-		fmt.Fprintf(redact.NewWriter(streams.ErrOut, nil), "error: %s\n%s", textOf(err), lacking.Hint())
+		errOut := redact.NewWriter(streams.ErrOut, nil)
+		fmt.Fprintf(errOut, "error: %s\n", textOf(err))
+		fmt.Fprint(errOut, lacking.Hint())
 	}
 	return codeOf(err)
 }

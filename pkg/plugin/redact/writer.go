@@ -1,10 +1,14 @@
 package redact
 
-import "io"
+import (
+	"io"
+	"regexp"
+)
 
 // NewWriter returns a writer of text for people. It masks the values that a masker knows,
 // and escapes as EscapeLines does; a nil masker masks nothing. A message, or a block of lines,
-// has to be written with one call, so that no value is split.
+// has to be written with one call, so that no value is split. The further lines of an error or
+// a warning are indented, so that none of them reads as a message of its own.
 func NewWriter(out io.Writer, m *Masker) io.Writer { return writer{out, m} }
 
 type writer struct {
@@ -14,8 +18,17 @@ type writer struct {
 
 // Write writes the text as it may be shown.
 func (w writer) Write(p []byte) (int, error) {
-	if _, err := io.WriteString(w.out, EscapeLines(w.masker.Text(string(p)))); err != nil {
+	text := EscapeLines(w.masker.Text(string(p)))
+	if message.MatchString(text) {
+		text = furtherLine.ReplaceAllString(text, "\n  $1")
+	}
+	if _, err := io.WriteString(w.out, text); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
+
+var (
+	message     = regexp.MustCompile(`^(error|warning): `)
+	furtherLine = regexp.MustCompile(`\n(\S)`)
+)

@@ -23,6 +23,16 @@ func TestWriter(t *testing.T) {
 			t.Errorf("%s: got %q, %d of %d bytes, %v", name, out.String(), n, len(text), err)
 		}
 	}
+	for text, want := range map[string]string{
+		"error: a\nNext: b\n  c\n\nwarning: d\n": "error: a\n  Next: b\n  c\n\n  warning: d\n",
+		"warning: a\rb\n":                        "warning: a\\x0db\n",
+		"NAME\na\nb\n":                           "NAME\na\nb\n",
+	} {
+		var out strings.Builder
+		if _, err := io.WriteString(redact.NewWriter(&out, nil), text); err != nil || out.String() != want {
+			t.Errorf("%q: got %q, %v; want %q", text, out.String(), err, want)
+		}
+	}
 	r, w := io.Pipe()
 	r.CloseWithError(errors.New("no reader"))
 	if n, err := io.WriteString(redact.NewWriter(w, nil), text); n != 0 || err == nil {
