@@ -8,7 +8,9 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // Whatever flags a preview had, the commands that it says to type next understand
@@ -37,6 +39,40 @@ func TestNextCommandFlags(t *testing.T) {
 			}
 		})
 	})
+}
+
+// Whatever a preview was given, a shell gives it to the next command when the line is pasted.
+func TestNextCommandsArePasted(t *testing.T) {
+	var lines, want strings.Builder
+	for _, text := range hostile.Texts() {
+		if strings.Contains(text.Text, "\x00") || strings.HasSuffix(text.Text, "\n") {
+			continue // which no word holds, and which a shell cannot be given in one line
+		}
+		root, preview := previewCommand(t)
+		for _, flag := range []string{"namespace", "policy", "context"} {
+			if err := preview.Flags().Set(flag, text.Text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		line := redact.EscapeLine("Next: " + nextCommand(preview, []string{text.Text}) + "; To see why: " + explainCommand(preview, []string{"preview"}, quoteAll([]string{text.Text})) + "; " + planCommand(root, text.Text))
+		lines.WriteString(strings.ReplaceAll(strings.TrimPrefix(line, "Next: "), "; To see why: ", "; ") + "\n")
+		flags := []string{"--context=" + text.Text, "-n", text.Text, "-p", text.Text}
+		for _, words := range [][]string{{"apply-existing", text.Text}, {"preview", text.Text}} {
+			want.WriteString(hostile.Shown(append(words, flags...)...))
+		}
+		want.WriteString(hostile.Shown("apply-existing", "--plan", text.Text, "--context="+text.Text))
+	}
+	wanted := strings.Split(want.String(), "\n")
+	for shell, got := range hostile.Paste(t, "kubectl_mutate() { show \"$@\"; }\n"+strings.ReplaceAll(lines.String(), "kubectl-mutate ", "kubectl_mutate ")) {
+		for i, line := range strings.Split(got, "\n") {
+			if i >= len(wanted) || line != wanted[i] {
+				t.Fatalf("%s: line %d is %.200q, want %.200q", shell, i, line, wanted[min(i, len(wanted)-1)])
+			}
+		}
+		if n := strings.Count(got, "\n"); n != len(wanted)-1 {
+			t.Errorf("%s: %d lines, want %d", shell, n, len(wanted)-1)
+		}
+	}
 }
 
 func TestNextCommandStandardInput(t *testing.T) {

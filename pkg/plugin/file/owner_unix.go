@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -20,6 +21,9 @@ func foreign(path string, info fs.FileInfo) *ForeignError {
 }
 
 func foreignTo(user int, path string, info fs.FileInfo) *ForeignError {
+	if strings.HasPrefix(path, "-") {
+		path = "./" + path // which is no option
+	}
 	path = wording.ShellQuote(path)
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && user != 0 && stat.Uid != 0 && int(stat.Uid) != user {
 		return &ForeignError{Why: fmt.Sprintf("it belongs to another user (uid %d)", stat.Uid), Do: "cp " + path + " COPY"}
