@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -87,11 +88,7 @@ func (x *Executor) showMissing(missing []MissingPermission) error {
 	w := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "VERB\tRESOURCE\tNAMESPACE\tOBJECTS")
 	for _, m := range missing {
-		namespace := m.Namespace
-		if namespace == "" {
-			namespace = "(cluster)"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", writeVerb, m.Resource, namespace, engine.Few(m.Names))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", writeVerb, wording.Cell(m.Resource.String()), wording.Cell(cmp.Or(m.Namespace, "(cluster)")), wording.Cell(engine.Few(m.Names)))
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/metrics"
@@ -100,7 +101,7 @@ var (
 // interleaved and samples not repeated.
 func wellFormed(text string) error {
 	body, found := strings.CutSuffix(text, "# EOF\n")
-	if !found || strings.Contains(body, "# EOF") {
+	if !found || strings.Contains("\n"+body, "\n# EOF") {
 		return errors.New("it must end with one # EOF")
 	}
 	family := ""
@@ -122,6 +123,22 @@ func wellFormed(text string) error {
 		seen[m[1]+m[2]] = true
 	}
 	return nil
+}
+
+// Whatever the names are, the metrics are well formed, and act on no terminal that shows them.
+func TestMetricsOfHostileNames(t *testing.T) {
+	for _, text := range hostile.Texts() {
+		key := engine.ObjectKey{GroupKind: schema.GroupKind{Group: text.Text, Kind: text.Text}, Version: text.Text, Namespace: text.Text, Name: text.Text}
+		rule := engine.RuleRef{Dialect: "kyverno", Policy: text.Text, Rule: text.Text}
+		r := metrics.New("apply-existing", text.Text)
+		r.Evaluated(&engine.Change{Subject: key, Before: &unstructured.Unstructured{}, Steps: []engine.Step{{Rule: rule, Subject: key, Outcome: engine.Failed}}})
+		r.Written(&apply.Result{Key: key, Outcome: apply.Failed}, []engine.RuleRef{rule})
+		var out strings.Builder
+		_, err := r.WriteTo(&out)
+		if err := errors.Join(err, wellFormed(out.String()), hostile.Terminal(out.String()), hostile.Lines(out.String(), 19)); err != nil {
+			t.Errorf("%s %.80q: %v", text.Class, text.Text, err)
+		}
+	}
 }
 
 func TestWriteFile(t *testing.T) {

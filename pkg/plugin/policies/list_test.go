@@ -9,17 +9,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/policies"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // published is the schema that consumers go by.
@@ -181,33 +182,42 @@ func TestPrintDeprecationsOnce(t *testing.T) {
 // What a policy says acts on no terminal and no CI runner, stays in its line, and JSON and
 // YAML hold it as it is.
 func TestPrintHostileTexts(t *testing.T) {
-	const hostile = "p\x1b[2J\u009b\u202e\x7f\n::error::x\v\f"
-	b := policies.NewBuilder()
-	b.Policy("kyverno", clusterPolicy(hostile))
-	d := ruleOf(hostile)
-	d.Changes, d.Where, d.Gap = []string{hostile}, []string{hostile}, errors.New(hostile)
-	b.Rule(d)
-	b.Problem(policies.Error, &engine.CompileError{Origin: hostile, Policy: hostile, Rule: hostile, Err: errors.New(hostile)})
-	want := b.List()
+	list := func(text string) policies.List {
+		b := policies.NewBuilder()
+		b.Policy("kyverno", clusterPolicy(text))
+		d := ruleOf(text)
+		d.Changes, d.Where, d.Gap = []string{text}, []string{text}, errors.New(text)
+		d.Asks = []engine.Ask{{Of: engine.AskService, What: text}}
+		b.Rule(d)
+		b.Problem(policies.Error, &engine.CompileError{Origin: "p.yaml:1", Policy: "ClusterPolicy shop/" + text, Rule: text, Field: text, Err: errors.New(text)})
+		b.Problem(policies.Warning, &engine.CompileError{Origin: text, Policy: text, Rule: text, Field: text, Err: errors.New(text)})
+		return b.List()
+	}
 	for _, format := range policies.Formats() {
-		text := printed(t, format, want)
-		if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && redact.Harmful(r) }) {
-			t.Errorf("%s: a control character in %q", format, text)
-		}
-		switch format {
-		case formats.JSON, formats.YAML:
-			var got policies.List
-			if err := yaml.Unmarshal([]byte(text), &got); err != nil || got.Policies[0].Name != hostile {
-				t.Errorf("%s: %v, %q", format, err, got.Policies)
+		lines := strings.Count(printed(t, format, list("plain")), "\n")
+		for _, of := range hostile.Texts() {
+			want := list(of.Text)
+			text := printed(t, format, want)
+			err := hostile.Terminal(text)
+			switch format {
+			case formats.JSON, formats.YAML:
+				var got policies.List
+				if format == formats.JSON {
+					err = errors.Join(err, json.Unmarshal([]byte(text), &got))
+				} else {
+					err = errors.Join(err, yaml.Unmarshal([]byte(text), &got))
+				}
+				if name := strings.ToValidUTF8(of.Text, "\ufffd"); err == nil && utf8.ValidString(of.Text) && got.Policies[0].Name != name {
+					t.Errorf("%s: %q reads as %q", format, name, got.Policies[0].Name)
+				}
+			case formats.Name:
+				err = errors.Join(err, hostile.Lines(text, lines))
+			default:
+				err = errors.Join(err, hostile.Lines(text, lines), hostile.Runner(text), hostile.Legible(text))
 			}
-			continue
-		case formats.Name:
-			if strings.Count(text, "\n") != 1 {
-				t.Errorf("one rule has several names: %q", text)
+			if err != nil {
+				t.Errorf("%s, %s %.80q: %v", format, of.Class, of.Text, err)
 			}
-		}
-		if strings.Contains(text, "\n::error::") {
-			t.Errorf("%s: a command to a CI runner in %q", format, text)
 		}
 	}
 }

@@ -170,7 +170,10 @@ func notes(b *strings.Builder, l List) {
 		add("note: left out, without a rule that mutates: %s", wording.Plural(l.Idle, "installed policy"))
 	}
 	if len(lines) > 0 {
-		b.WriteString("\n" + strings.Join(lines, "\n") + "\n")
+		b.WriteString("\n")
+		for _, line := range lines {
+			b.WriteString(redact.EscapeLine(line) + "\n")
+		}
 	}
 }
 

@@ -1,3 +1,3 @@
-// Package wording writes names and counts for people, and words for a shell. What it
-// returns is neither masked nor escaped: the printers do that.
+// Package wording writes names and counts for people, cells of tables, and words for a shell.
+// What it returns is not masked, and but for cells and words not escaped: the printers do that.
 package wording
