@@ -1,12 +1,14 @@
 package rbac
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf16"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -31,7 +33,7 @@ func PrintYAML(out io.Writer, roles []Role, notes []string) error {
 }
 
 // yaml writes by hand what a marshaller would write without comments: every text
-// is JSON's, which YAML reads as the same text.
+// is JSON's, which YAML reads as the same text but for surrogates.
 func (r Role) yaml(b *strings.Builder) {
 	fmt.Fprintf(b, "apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n  name: %s\n", r.kind(), text(r.Name))
 	if r.Namespace != "" {
@@ -76,19 +78,29 @@ func texts(values []string) string {
 
 func text(value string) string {
 	quoted, _ := json.Marshal(value) // a string has no way to fail
-	return string(escape(quoted))
+	return surrogates.ReplaceAllStringFunc(string(escape(quoted)), func(pair string) string {
+		high, _ := strconv.ParseUint(pair[2:6], 16, 16)
+		low, _ := strconv.ParseUint(pair[8:], 16, 16)
+		return fmt.Sprintf(`\U%08x`, utf16.DecodeRune(rune(high), rune(low)))
+	})
 }
 
-// escape escapes JSON so that it acts neither on a terminal nor, in a here-document, on a shell.
-func escape(text []byte) []byte {
-	text = bytes.ReplaceAll(redact.EscapeJSON(text), []byte("$"), []byte(`\u0024`))
-	return bytes.ReplaceAll(text, []byte("`"), []byte(`\u0060`))
-}
+// surrogates are how JSON escapes a character beyond the first 65,536, and YAML does not.
+var surrogates = regexp.MustCompile(`\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}`)
+
+// What a shell acts on in a here-document, or, of what is pasted, in its history; and how a
+// command to a CI runner begins.
+var (
+	jsonEscaper    = strings.NewReplacer("$", `\u0024`, "`", `\u0060`, "!", `\u0021`, `\\`, `\u005c`, "##", `#\u0023`) //nolint:gochecknoglobals // an immutable table
+	commentEscaper = strings.NewReplacer("$", `\x24`, "`", `\x60`, "!", `\x21`, `\`, `\x5c`)                           //nolint:gochecknoglobals // an immutable table
+)
+
+// escape escapes JSON so that it acts on no terminal, shell or CI runner.
+func escape(text []byte) []byte { return []byte(jsonEscaper.Replace(string(redact.EscapeJSON(text)))) }
 
 // comment is a text as a comment, of which no shell expands a part.
 func comment(s string) string {
-	line := redact.EscapeLine(strings.Join(strings.Fields(s), " "))
-	return strings.NewReplacer("$", `\x24`, "`", `\x60`).Replace(line)
+	return redact.EscapeLine(commentEscaper.Replace(strings.Join(strings.Fields(s), " ")))
 }
 
 // PrintJSON writes the roles as a List.

@@ -1,10 +1,11 @@
 package rbac_test
 
 import (
-	"bytes"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -12,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 func served() []*meta.RESTMapping {
@@ -182,52 +183,70 @@ func TestNeedsOfInputs(t *testing.T) {
 	}
 }
 
-// What is written with comments reads as what is written without.
+// hostileRoles are roles all of whose texts are one.
+func hostileRoles(text string) []rbac.Role {
+	return rbac.Roles(text, []rbac.Need{
+		{Verb: "list", Group: text, Resource: text, Name: text, Namespace: text, Why: text},
+		{Verb: text, Path: text, Why: "c"},
+	}, text)
+}
+
+// What is written with comments reads as what is written without, whatever is in it, and as what was meant.
 func TestPrintYAMLAndJSONAgree(t *testing.T) {
-	const hostile = "\x1b[2J\u009b\u202e\x7f\n::error::x"
-	roles := rbac.Roles("it's: # a name"+hostile, []rbac.Need{
-		{Verb: "list", Group: "apps", Resource: "deployments", Namespace: "shop", Why: "a\nb" + hostile},
-		{Verb: "get", Path: "/version", Why: "c"},
-	}, "shop")
-	var text, list strings.Builder
-	if err := errors.Join(rbac.PrintYAML(&text, roles, []string{"a note" + hostile}), rbac.PrintJSON(&list, roles)); err != nil {
-		t.Fatal(err)
-	}
-	for _, printed := range []string{text.String(), list.String()} {
-		if strings.ContainsFunc(printed, func(r rune) bool { return r != '\n' && redact.Harmful(r) }) {
-			t.Errorf("a control character in %q", printed)
+	for _, of := range hostile.Texts() {
+		roles := hostileRoles(of.Text)
+		var text, list strings.Builder
+		if err := errors.Join(rbac.PrintYAML(&text, roles, []string{of.Text, "a note"}), rbac.PrintJSON(&list, roles)); err != nil {
+			t.Fatal(err)
 		}
-	}
-	var fromJSON struct{ Items []rbacv1.Role }
-	if err := yaml.Unmarshal([]byte(list.String()), &fromJSON); err != nil {
-		t.Fatal(err)
-	}
-	documents := strings.Split(text.String(), "---\n")
-	if len(documents) != 2 || len(fromJSON.Items) != 2 || !strings.HasPrefix(text.String(), "# a note") {
-		t.Fatalf("%s\n%s", text.String(), list.String())
-	}
-	for i, document := range documents {
-		var fromYAML rbacv1.Role
-		if err := yaml.UnmarshalStrict([]byte(document), &fromYAML); err != nil {
-			t.Fatalf("%v\n%s", err, document)
+		var fromJSON struct{ Items []rbacv1.Role }
+		err := errors.Join(hostile.Terminal(text.String()+list.String()), hostile.Runner(text.String()), json.Unmarshal([]byte(list.String()), &fromJSON))
+		documents := strings.Split(text.String(), "\n---\n")
+		if err != nil || len(documents) != len(roles) || len(fromJSON.Items) != len(roles) {
+			t.Errorf("%s %.80q: %v\n%s\n%s", of.Class, of.Text, err, text.String(), list.String())
+			continue
 		}
-		if diff := cmp.Diff(fromJSON.Items[i], fromYAML); diff != "" {
-			t.Error("(-JSON +YAML):\n" + diff)
+		for i, document := range documents {
+			var fromYAML rbacv1.Role
+			if err := yaml.UnmarshalStrict([]byte(document), &fromYAML); err != nil {
+				t.Errorf("%s %.80q: %v\n%s", of.Class, of.Text, err, document)
+			}
+			if diff := cmp.Diff(fromJSON.Items[i], fromYAML); diff != "" {
+				t.Error("(-JSON +YAML):\n" + diff)
+			}
+			if meant := strings.ToValidUTF8(of.Text, "\ufffd"); strings.ToValidUTF8(fromYAML.Name, "\ufffd") != meant && utf8.ValidString(of.Text) {
+				t.Errorf("%s %.80q is read as %q", of.Class, of.Text, fromYAML.Name)
+			}
 		}
 	}
 }
 
-// What is printed may be put into a shell's here-document, where it must not be expanded.
+// What is printed may be pasted into a shell's here-document: it comes out as it is, and nothing
+// else happens.
 func TestPrintedRolesActOnNoShell(t *testing.T) {
-	for _, text := range []string{"$(touch x)", "`touch x`", "${HOME}", "$HOME", `\$(touch x)`, "a\n$(touch x)\nEOF"} {
-		roles := rbac.Roles(text, []rbac.Need{{Verb: "get", Group: text, Resource: text, Name: text, Why: text, Namespace: text}}, text)
-		var yaml, json bytes.Buffer
-		if err := errors.Join(rbac.PrintYAML(&yaml, roles, []string{text}), rbac.PrintJSON(&json, roles)); err != nil {
+	var lines strings.Builder
+	for _, text := range hostile.Texts() {
+		if text.Class == "long" {
+			continue // which a shell takes its time to read
+		}
+		roles := hostileRoles(text.Text)
+		var printed strings.Builder
+		if err := errors.Join(rbac.PrintYAML(&printed, roles, []string{text.Text, "a note"}), rbac.PrintJSON(&printed, roles)); err != nil {
 			t.Fatal(err)
 		}
-		for _, printed := range []string{yaml.String(), json.String()} {
-			if strings.ContainsAny(printed, "$`") || strings.Contains(printed, "\nEOF") {
-				t.Errorf("%q acts on a shell in\n%s", text, printed)
+		var lacking rbac.Lacking
+		lacking.Of(&rbac.ForbiddenError{Need: rbac.Need{Verb: "get", Group: text.Text, Resource: text.Text, Name: text.Text, Namespace: text.Text}})
+		if hint := lacking.Hint(); strings.Count(hint, "\n") != 2 {
+			t.Errorf("%s %.80q: more than two lines:\n%s", text.Class, text.Text, hint)
+		}
+		printed.WriteString(lacking.Hint())
+		lines.WriteString(printed.String())
+	}
+	want := strings.Split(lines.String(), "\n")
+	for shell, got := range hostile.Paste(t, "cat <<EOF\n"+lines.String()+"EOF\n") {
+		for i, line := range strings.Split(got, "\n") {
+			if line != want[i] {
+				t.Fatalf("%s printed %.200q, want %.200q", shell, line, want[i])
 			}
 		}
 	}
