@@ -4,10 +4,11 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // completer completes what only the cluster, the kubeconfig or the policies know. It returns
@@ -55,9 +56,9 @@ func (x completer) below(parent *cobra.Command) {
 		complete(c, "resume", x.journals)
 		switch {
 		case slices.Contains(x.Objects, c.Name()):
-			c.ValidArgsFunction = printable(x.objects)
+			c.ValidArgsFunction = harmless(x.objects)
 		case c.Name() == x.Runs:
-			c.ValidArgsFunction = printable(x.runs)
+			c.ValidArgsFunction = harmless(x.runs)
 		case !slices.Contains(x.Other, c.Name()):
 			c.ValidArgsFunction = cobra.NoFileCompletions
 		}
@@ -70,7 +71,7 @@ func complete(c *cobra.Command, name string, values cobra.CompletionFunc) {
 	if c.Flags().Lookup(name) == nil && c.PersistentFlags().Lookup(name) == nil {
 		return
 	}
-	if err := c.RegisterFlagCompletionFunc(name, printable(values)); err != nil {
+	if err := c.RegisterFlagCompletionFunc(name, harmless(values)); err != nil {
 		panic(err) // the flag is there, and has no other completion
 	}
 }
@@ -81,12 +82,19 @@ func fixedValues(values []string) cobra.CompletionFunc {
 	}
 }
 
-// printable leaves out names with control characters: they come from clusters and files.
-func printable(values cobra.CompletionFunc) cobra.CompletionFunc {
+// special are characters that a shell acts on, some of which it expands when it completes:
+// compgen, which completes with older versions of cobra, does.
+const special = "`$\"'\\;&|<>(){}[]*?!#^"
+
+// harmless leaves out names with control characters, and those that a shell would take for more
+// than a word: they come from clusters and files.
+func harmless(values cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		out, directive := values(c, args, begun)
-		control := func(r rune) bool { return r != '\t' && !unicode.IsPrint(r) } // a description follows a tab
-		return slices.DeleteFunc(slices.Clone(out), func(text string) bool { return strings.ContainsFunc(text, control) }), directive
+		return slices.DeleteFunc(slices.Clone(out), func(text string) bool {
+			name, description, _ := strings.Cut(text, "\t")
+			return name == "" || strings.Contains("-~=", name[:1]) || strings.ContainsAny(text, special) || redact.EscapeLine(name+description) != name+description
+		}), directive
 	}
 }
 

@@ -1,6 +1,9 @@
 package completion_test
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -8,14 +11,22 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/completion"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // completed is what a shell offers for the last of the words, and ":4" where it
 // offers no files beside that (":6", and no space behind it).
 func completed(t *testing.T, words ...string) []string {
 	t.Helper()
-	file := "testdata/kubeconfig.json" // a context in it has a name on which a terminal would act; its server is not there
+	return completedWith(t, "testdata/kubeconfig.json", words...) // whose server is not there
+}
+
+// completedWith is completed with a kubeconfig.
+func completedWith(t *testing.T, file string, words ...string) []string {
+	t.Helper()
 	config := genericclioptions.NewConfigFlags(false)
 	config.KubeConfig = &file
 	root := &cobra.Command{Use: "mutate", SilenceErrors: true, SilenceUsage: true}
@@ -45,10 +56,10 @@ func TestCompletion(t *testing.T) {
 		words []string
 		want  []string
 	}{
-		"contexts of the kubeconfig, in order, but for those a terminal would act on": {[]string{"change", "--context", "st"}, []string{"stable", "staging", ":4"}},
-		"clusters":                     {[]string{"change", "--cluster", ""}, []string{"local", ":4"}},
-		"users":                        {[]string{"other", "--user", "m"}, []string{"me", ":4"}},
-		"the values that a flag takes": {[]string{"change", "--color", ""}, []string{"auto", "always", ":4"}},
+		"contexts of the kubeconfig, in order": {[]string{"change", "--context", "st"}, []string{"stable", "staging", ":4"}},
+		"clusters":                             {[]string{"change", "--cluster", ""}, []string{"local", ":4"}},
+		"users":                                {[]string{"other", "--user", "m"}, []string{"me", ":4"}},
+		"the values that a flag takes":         {[]string{"change", "--color", ""}, []string{"auto", "always", ":4"}},
 		"no files where a command takes no arguments":   {[]string{"other", ""}, []string{":4"}},
 		"nothing where the cluster does not answer":     {[]string{"change", "deploy"}, []string{":6"}},
 		"no namespaces where the cluster does not, too": {[]string{"change", "--namespace", ""}, []string{":4"}},
@@ -58,5 +69,44 @@ func TestCompletion(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// Whatever the names are, what is offered is a word to every shell, also to one that expands it
+// (compgen does, with which older versions of cobra complete), and does nothing to a terminal.
+func TestCompletionOfHostileNames(t *testing.T) {
+	contexts := map[string]any{}
+	for _, text := range hostile.Texts() {
+		name := strings.ToValidUTF8(text.Text, "\ufffd")
+		contexts[name], contexts["x"+name] = map[string]any{}, map[string]any{}
+	}
+	var named []any
+	for name, context := range contexts {
+		named = append(named, map[string]any{"name": name, "context": context})
+	}
+	content, err := objectdiff.MarshalYAML(map[string]any{"apiVersion": "v1", "kind": "Config", "contexts": named})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	offered := completedWith(t, file, "change", "--context", "")
+	offered = offered[:len(offered)-1]
+	if len(offered) < 50 {
+		t.Errorf("only %q are offered", offered)
+	}
+	var lines strings.Builder
+	for _, name := range offered {
+		if err := errors.Join(hostile.Terminal(name), hostile.Legible(name)); err != nil {
+			t.Error(err)
+		}
+		lines.WriteString("compgen -W " + wording.ShellQuote(name) + " 2>/dev/null\nshow " + name + " >/dev/null\n")
+	}
+	for shell, got := range hostile.Paste(t, "IFS='\n'\n"+lines.String()+"true\n") {
+		if shell == "bash" && strings.TrimSpace(got) == "" {
+			t.Error("compgen has completed nothing")
+		}
 	}
 }
