@@ -70,7 +70,7 @@ var rules = append(dialectRules(), []rule{
 		packages:  []string{"./pkg/engine/..."},
 		except:    []string{"./pkg/engine/conformance"}, // for tests, as testing/fstest
 		forbidden: []string{"os", "os/...", "net/http", "github.com/spf13/...", "k8s.io/cli-runtime/...", "k8s.io/client-go/..."},
-		allowed:   []string{"k8s.io/client-go/kubernetes/scheme", "k8s.io/client-go/applyconfigurations/..."},
+		allowed:   []string{"k8s.io/client-go/kubernetes/scheme"},
 	},
 	{
 		says:      "planning a request does no I/O and knows nothing of the plugin",
