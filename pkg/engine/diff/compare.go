@@ -81,7 +81,7 @@ func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
 		x, inA := a[name]
 		y, inB := b[name]
 		of := t.field(name)
-		if (!inA || of.absent(x)) && (!inB || of.absent(y)) {
+		if (!inA || t.fieldAbsent(name, x)) && (!inB || t.fieldAbsent(name, y)) {
 			continue
 		}
 		if t.EmptyIsAbsent {

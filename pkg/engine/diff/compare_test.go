@@ -36,6 +36,17 @@ types:
       type: {list: {elementType: {scalar: string}, elementRelationship: associative}}
     - name: args
       type: {list: {elementType: {scalar: string}, elementRelationship: atomic}}
+    - name: byName
+      type: {map: {elementType: {scalar: string}}}
+    - {name: choice, type: {namedType: struct}}
+    - {name: always, type: {namedType: struct}}
+- name: struct
+  map:
+    fields:
+    - name: byName
+      type: {map: {elementType: {scalar: string}}}
+    - name: args
+      type: {list: {elementType: {scalar: string}, elementRelationship: atomic}}
 `
 
 func podType(t *testing.T) Type {
@@ -45,6 +56,13 @@ func podType(t *testing.T) Type {
 		t.Fatal(err)
 	}
 	root := parser.Type("root")
+	for _, one := range root.Schema.Types {
+		for i := 0; one.Map != nil && i < len(one.Fields); i++ {
+			if one.Fields[i].Name == "always" {
+				one.Fields[i].Default = map[string]any{} // as JSON is read
+			}
+		}
+	}
 	return Type{Schema: root.Schema, Ref: root.TypeRef}
 }
 
@@ -117,6 +135,11 @@ func TestCompare(t *testing.T) {
 		{"a list that is emptied is a change", builtIn, `{args: [a]}`, `{args: []}`, []string{"removed .args[0]"}},
 		{"an empty list in a list is an element", builtIn, `{default: []}`, `{default: [[]]}`, []string{"added .default[0]"}},
 		{"an empty object is a value", builtIn, `{}`, `{text: {}}`, []string{"added .text"}},
+		{"an empty map is absent, too", builtIn, `{}`, `{byName: {}}`, nil},
+		{"but not in a custom resource", known, `{}`, `{byName: {}}`, []string{"added .byName"}},
+		{"an empty struct says something", builtIn, `{}`, `{choice: {}}`, []string{"added .choice"}},
+		{"but not one that is always there", builtIn, `{}`, `{always: {byName: {}, args: []}}`, nil},
+		{"unless it holds something", builtIn, `{}`, `{always: {byName: {a: b}}}`, []string{"added .always"}},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			var got []string

@@ -18,8 +18,8 @@ type Type struct {
 	Schema *schema.Schema
 	Ref    schema.TypeRef
 	// EmptyIsAbsent holds for built-in kinds, where the server drops explicit
-	// nulls, and treats an empty list as none: protobuf, in which they are stored, has
-	// no difference.
+	// nulls, and treats an empty list or map as none: protobuf, in which they are stored,
+	// has no difference.
 	EmptyIsAbsent bool
 }
 
@@ -107,18 +107,41 @@ func (t Type) list() (*schema.List, bool) {
 }
 
 // absent reports whether the server reads a value that is there as if it were not.
-// An empty list counts only where it is a list to the server, not where the value
-// may be anything, such as the default in the schema of a CustomResourceDefinition.
+// An empty list or map counts only where it is one to the server, not where the value
+// may be anything, such as the default in the schema of a CustomResourceDefinition, nor
+// an empty struct, which may say something: emptyDir, or a selector of everything.
 func (t Type) absent(v any) bool {
 	if !t.EmptyIsAbsent || v == nil {
 		return t.EmptyIsAbsent
 	}
-	list, ok := v.([]any)
-	if !ok || len(list) > 0 {
+	a, known := t.atom()
+	switch v := v.(type) {
+	case []any:
+		return len(v) == 0 && (!known || a.List != nil && a.Map == nil && a.Scalar == nil)
+	case map[string]any:
+		return len(v) == 0 && known && a.Map != nil && len(a.Map.Fields) == 0 && a.List == nil && a.Scalar == nil
+	}
+	return false
+}
+
+// fieldAbsent is absent for a field of the type. A struct that is always there, and so is empty by
+// default, counts as well where all its fields are absent.
+func (t Type) fieldAbsent(name string, v any) bool {
+	of := t.field(name)
+	if of.absent(v) {
+		return true
+	}
+	fields, isMap := v.(map[string]any)
+	byDefault, isStruct := t.defaultOf(name).(map[string]any)
+	if !isMap || !t.EmptyIsAbsent || !isStruct || len(byDefault) > 0 {
 		return false
 	}
-	a, known := t.atom()
-	return !known || a.List != nil && a.Map == nil && a.Scalar == nil
+	for below, x := range fields {
+		if !of.fieldAbsent(below, x) {
+			return false
+		}
+	}
+	return true
 }
 
 // isQuantity reports whether values are resource quantities, which the server
