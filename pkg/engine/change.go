@@ -42,6 +42,11 @@ func (c *Change) Denied() bool {
 	return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Outcome == Denied })
 }
 
+// Refused reports whether the server would refuse the change, as far as that is known.
+func (c *Change) Refused() bool {
+	return slices.ContainsFunc(c.Impacts, func(i Impact) bool { return i.Code == ImpactImmutable || i.Code == ImpactInvalid })
+}
+
 // Incomplete reports whether a step failed, was denied or is unsupported, so that
 // the whole effect of the policies on this object is not known.
 func (c *Change) Incomplete() bool {

@@ -35,6 +35,7 @@ const (
 	ImpactCoOwned       ImpactCode = "co-owned"       // a list element whose owner could not remove it any more
 	ImpactAutoscaled    ImpactCode = "autoscaled"     // an autoscaler sets fields that change
 	ImpactImmutable     ImpactCode = "immutable"      // the server will refuse the change
+	ImpactInvalid       ImpactCode = "invalid"        // the server will refuse a value, by the schema of its kind
 	ImpactNotIdempotent ImpactCode = "not-idempotent" // evaluating the result changes it again
 	ImpactOverwritten   ImpactCode = "overwritten"    // one rule undoes what another wrote
 )

@@ -3,16 +3,35 @@ package engine
 import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Schema answers the two questions that dialects and the write path ask of a
-// kind's OpenAPI schema. Both are nil where the kind has no schema.
+// Schema answers the questions that are asked of a kind's OpenAPI schema. All are nil where the
+// kind has no schema.
 type Schema struct {
 	// Types converts to structured-merge-diff's typed values: list-map keys,
 	// sets and atomics, as server-side apply and CEL's ApplyConfiguration merge.
 	Types managedfields.TypeConverter
 	// Patch looks up patch strategies and merge keys, as strategic merge does.
 	Patch strategicpatch.LookupPatchMeta
+	// Fields says which values a server takes.
+	Fields FieldValidator
+}
+
+// FieldValidator knows the fields of a kind, and what values they can have: their types,
+// enumerations, and which may not be absent. What a server checks beyond that is not known.
+type FieldValidator interface {
+	// Validate returns what of a value a server would refuse, if the value stood at the path, or,
+	// for nil, if nothing did.
+	Validate(at fieldpath.Path, value any) []InvalidField
+}
+
+// InvalidField is a field that a server would refuse.
+type InvalidField struct {
+	Path fieldpath.Path
+	// Why completes a sentence about the field, and names no value: "has to be a boolean, and is a
+	// string".
+	Why string
 }
 
 // Known reports whether there is a schema at all.

@@ -12,6 +12,7 @@ type Summary struct {
 	Changed    int // objects that would differ
 	Fields     int // fields that would differ
 	Incomplete int // objects with a failed, denied or unsupported step
+	Refused    int // objects whose change the server would refuse, as far as is known
 	Warnings   int // of steps, and Impacts
 	Restarts   Restarts
 	// Rules counts outcomes by rule, in evaluation order. A rule that met no
@@ -63,6 +64,9 @@ func (s *Summary) Add(c *engine.Change) {
 	}
 	if c.Incomplete() {
 		s.Incomplete++
+	}
+	if c.Refused() {
+		s.Refused++
 	}
 	s.addOutcomes(c)
 }

@@ -60,7 +60,8 @@ func (d *Document) Schema(gvk schema.GroupVersionKind) engine.Schema {
 	if !ok {
 		return engine.Schema{}
 	}
-	return engine.Schema{Types: d.types, Patch: patchMeta{components: d.components, schema: component}}
+	of := typed{components: d.components, schema: component}
+	return engine.Schema{Types: d.types, Patch: patchMeta{of}, Fields: validator{of}}
 }
 
 // describedKinds reads the extension that names the kinds of a component.

@@ -18,7 +18,10 @@ const (
 // strategicpatch.PatchMetaFromOpenAPIV3 it takes nothing about a schema for
 // granted: schemas of custom and aggregated resources are anybody's, and a
 // malformed one must be an error and not a panic.
-type patchMeta struct {
+type patchMeta struct{ typed }
+
+// typed is a schema, and those that it may refer to.
+type typed struct {
 	components map[string]*spec.Schema
 	schema     *spec.Schema
 }
@@ -32,7 +35,7 @@ func (p patchMeta) LookupPatchMetadataForStruct(key string) (strategicpatch.Look
 		return nil, strategicpatch.PatchMeta{}, err
 	}
 	next, err := p.resolve(field)
-	return next, metaOf(field), err
+	return patchMeta{next}, metaOf(field), err
 }
 
 // LookupPatchMetadataForSlice finds a field that holds a list, and answers for
@@ -51,7 +54,7 @@ func (p patchMeta) LookupPatchMetadataForSlice(key string) (strategicpatch.Looku
 		return nil, strategicpatch.PatchMeta{}, fmt.Errorf("field %q is no list in the OpenAPI schema", key)
 	}
 	next, err := p.resolve(items.Schema)
-	return next, metaOf(field), err
+	return patchMeta{next}, metaOf(field), err
 }
 
 // Name names the type of the schema in messages.
@@ -75,19 +78,19 @@ func (p patchMeta) field(key string) (*spec.Schema, error) {
 
 // resolve follows the reference of a schema, which published documents wrap in
 // a single allOf.
-func (p patchMeta) resolve(s *spec.Schema) (patchMeta, error) {
+func (t typed) resolve(s *spec.Schema) (typed, error) {
 	if len(s.AllOf) == 1 {
 		s = &s.AllOf[0]
 	}
 	ref := s.Ref.String()
 	if ref == "" {
-		return patchMeta{components: p.components, schema: s}, nil
+		return typed{components: t.components, schema: s}, nil
 	}
-	component := p.components[strings.TrimPrefix(ref, componentPrefix)]
+	component := t.components[strings.TrimPrefix(ref, componentPrefix)]
 	if component == nil {
-		return patchMeta{}, fmt.Errorf("unable to resolve %q in the OpenAPI schema", ref)
+		return typed{}, fmt.Errorf("unable to resolve %q in the OpenAPI schema", ref)
 	}
-	return patchMeta{components: p.components, schema: component}, nil
+	return typed{components: t.components, schema: component}, nil
 }
 
 func metaOf(s *spec.Schema) strategicpatch.PatchMeta {

@@ -26,6 +26,9 @@ func (r *Reviewer) Review(ctx context.Context, e *evaluation.Evaluation, c *engi
 	if err != nil {
 		return err
 	}
+	if c.Changed() {
+		c.Impacts = append(c.Impacts, r.invalid(ctx, c)...)
+	}
 	if c.Changed() && live(c) {
 		if err := r.live(ctx, c); err != nil {
 			return err
@@ -45,14 +48,13 @@ func (r *Reviewer) live(ctx context.Context, c *engine.Change) error {
 	if err != nil {
 		return err
 	}
-	refused := refused(c)
-	c.Impacts = append(c.Impacts, refused...)
+	c.Impacts = append(c.Impacts, refused(c)...)
 	c.Impacts = append(c.Impacts, managed(c.Before)...)
 	c.Impacts = append(c.Impacts, owned(c, r.FieldManager)...)
 	c.Impacts = append(c.Impacts, scaled...)
 	c.Impacts = append(c.Impacts, coOwned(c, r.FieldManager)...)
 	c.Impacts = append(c.Impacts, wouldCoOwn(c, r.FieldManager)...)
-	if len(refused) == 0 {
+	if !c.Refused() {
 		c.Impacts = append(c.Impacts, rollout(c)...)
 	}
 	return nil

@@ -41,7 +41,7 @@ func (a *HintCollector) Add(c *engine.Change) {
 		a.denied++
 	case !a.Creates && asCreated(c):
 		a.created++
-	case means(c, engine.ImpactImmutable):
+	case c.Refused():
 		a.refused++
 	case means(c, engine.ImpactManaged):
 		a.managed++

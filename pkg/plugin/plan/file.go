@@ -35,6 +35,7 @@ type summaryFile struct {
 	Changed    int `json:"changed"`
 	Fields     int `json:"fields"`
 	Incomplete int `json:"incomplete"`
+	Refused    int `json:"refused,omitempty"`
 	Warnings   int `json:"warnings"`
 	// Workloads and Pods that would restart.
 	Workloads int           `json:"restartedWorkloads,omitempty"`
@@ -234,7 +235,7 @@ func (p *Plan) recount() {
 func summaryOf(s evaluation.Summary) summaryFile {
 	out := summaryFile{
 		Objects: s.Objects, Changed: s.Changed, Fields: s.Fields,
-		Incomplete: s.Incomplete, Warnings: s.Warnings,
+		Incomplete: s.Incomplete, Refused: s.Refused, Warnings: s.Warnings,
 		Workloads: s.Restarts.Workloads, Pods: s.Restarts.Pods, Rules: make([]ruleSummary, len(s.Rules)),
 	}
 	for i, r := range s.Rules {
@@ -245,7 +246,7 @@ func summaryOf(s evaluation.Summary) summaryFile {
 
 func (s summaryFile) engine() evaluation.Summary {
 	out := evaluation.Summary{
-		Objects: s.Objects, Changed: s.Changed, Fields: s.Fields, Incomplete: s.Incomplete, Warnings: s.Warnings,
+		Objects: s.Objects, Changed: s.Changed, Fields: s.Fields, Incomplete: s.Incomplete, Refused: s.Refused, Warnings: s.Warnings,
 		Restarts: evaluation.Restarts{Workloads: s.Workloads, Pods: s.Pods},
 	}
 	for _, r := range s.Rules {

@@ -50,6 +50,9 @@ func Counts(s evaluation.Summary) string {
 		fmt.Fprintf(&b, ", %d would not.", s.Objects-s.Changed)
 	}
 	var rest []string
+	if s.Refused > 0 {
+		rest = append(rest, Plural(s.Refused, "object")+" would be refused by the server")
+	}
 	if s.Incomplete > 0 {
 		rest = append(rest, Plural(s.Incomplete, "object")+" incomplete")
 	}

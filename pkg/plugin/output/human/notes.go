@@ -107,19 +107,39 @@ func fieldMarker(k engine.ChangeKind) string {
 }
 
 // path names a field, and what its values do not say by themselves: where it
-// moved, and that "8080" and 8080 are not the same.
+// moved, that "8080" and 8080 are not the same, and how much goes with it.
 func (h *base) path(f engine.FieldChange) string {
 	text := engine.PathString(h.Masker.Path(f.Path))
 	if text == "" {
 		text = "(the whole object)"
 	}
 	switch from, to := typeName(f.From), typeName(f.To); {
+	case f.Kind == engine.Removed:
+		if n := size(f.From); n > 1 {
+			text += " (" + wording.Plural(n, "field") + ")"
+		}
 	case f.Kind == engine.Moved:
 		text += fmt.Sprintf(" (from place %v to %v)", f.From, f.To)
 	case f.Kind == engine.Replaced && from != to:
 		text += " (" + from + " becomes " + to + ")"
 	}
 	return text
+}
+
+// size counts the fields of a value that have no others below them.
+func size(v any) int {
+	n := 0
+	switch v := v.(type) {
+	case map[string]any:
+		for _, below := range v {
+			n += size(below)
+		}
+	case []any:
+		for _, below := range v {
+			n += size(below)
+		}
+	}
+	return max(n, 1)
 }
 
 // typeName is JSON's name of a value's type.

@@ -40,6 +40,7 @@ type reportSummary struct {
 	Changed    int                 `json:"changed"`
 	Fields     int                 `json:"fields"`
 	Incomplete int                 `json:"incomplete"`
+	Refused    int                 `json:"refused"`
 	Warnings   int                 `json:"warnings"`
 	Restarts   reportRestarts      `json:"restarts"`
 	Rules      []reportRuleSummary `json:"rules"`
@@ -102,7 +103,7 @@ func (o *encoder) field(c *engine.Change, f *engine.FieldChange) reportField {
 func summaryOf(s evaluation.Summary) reportSummary {
 	out := reportSummary{
 		Objects: s.Objects, Changed: s.Changed, Fields: s.Fields,
-		Incomplete: s.Incomplete, Warnings: s.Warnings, Restarts: reportRestarts(s.Restarts), Rules: []reportRuleSummary{},
+		Incomplete: s.Incomplete, Refused: s.Refused, Warnings: s.Warnings, Restarts: reportRestarts(s.Restarts), Rules: []reportRuleSummary{},
 	}
 	for _, r := range s.Rules {
 		out.Rules = append(out.Rules, reportRuleSummary{RuleRef: r.Rule, Outcomes: r.Outcomes})

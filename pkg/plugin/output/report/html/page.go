@@ -167,6 +167,9 @@ func tiles(s *evaluation.Summary) []tile {
 	if s.Restarts.Pods > 0 {
 		out = append(out, tile{Label: "Pods would restart", N: s.Restarts.Pods, Alarm: "warned"})
 	}
+	if s.Refused > 0 {
+		out = append(out, tile{Label: "would be refused", N: s.Refused, Alarm: "failed"})
+	}
 	if s.Warnings > 0 {
 		out = append(out, tile{Label: "warnings", N: s.Warnings, Alarm: "warned"})
 	}

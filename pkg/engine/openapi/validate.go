@@ -1,0 +1,229 @@
+package openapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// Extensions that let a schema take more than its types say.
+const (
+	preserveUnknownExtension = "x-kubernetes-preserve-unknown-fields"
+	embeddedExtension        = "x-kubernetes-embedded-resource"
+	intOrStringExtension     = "x-kubernetes-int-or-string"
+)
+
+// unknownField says of a field that there is none of its name.
+const unknownField = "is not in the schema of the kind"
+
+// maxInvalid bounds what is said of one value.
+const maxInvalid = 100
+
+// validator is an engine.FieldValidator of one type.
+type validator struct{ typed }
+
+var _ engine.FieldValidator = validator{}
+
+// Validate follows a path to the type of its field, and holds the value against it. It says
+// nothing where the schema knows nothing.
+func (v validator) Validate(at fieldpath.Path, value any) []engine.InvalidField {
+	var found invalid
+	t, ok := v.typed, true
+	for i, e := range at {
+		if !ok {
+			return nil
+		}
+		if e.FieldName == nil {
+			if t.schema.Items == nil || t.schema.Items.Schema == nil {
+				return nil
+			}
+			t, ok = t.to(t.schema.Items.Schema)
+			continue
+		}
+		of, known := t.property(*e.FieldName)
+		switch {
+		case !known:
+			if value != nil {
+				found.add(at[:i+1], unknownField)
+			}
+			return found.fields
+		case of == nil:
+			return nil
+		case value == nil && i == len(at)-1:
+			if slices.Contains(t.schema.Required, *e.FieldName) {
+				found.add(at, "is required")
+			} else if empty, isStruct := of.Default.(map[string]any); isStruct && len(empty) == 0 {
+				found.emptied(at, t, of)
+			}
+			return found.fields
+		}
+		t, ok = t.to(of)
+	}
+	if ok {
+		found.value(at, value, t)
+	}
+	return found.fields
+}
+
+// invalid collects what is wrong.
+type invalid struct{ fields []engine.InvalidField }
+
+func (f *invalid) add(at fieldpath.Path, why string) {
+	if len(f.fields) < maxInvalid {
+		f.fields = append(f.fields, engine.InvalidField{Path: slices.Clone(at), Why: why})
+	}
+}
+
+// emptied holds a struct that is always there, and is empty now, against what it requires.
+func (f *invalid) emptied(at fieldpath.Path, t typed, of *spec.Schema) {
+	if t, ok := t.to(of); ok {
+		for _, name := range t.schema.Required {
+			f.add(append(slices.Clone(at), fieldpath.PathElement{FieldName: &name}), "is required")
+		}
+	}
+}
+
+// value holds a value against a type, and what is in the value against what the type has.
+func (f *invalid) value(at fieldpath.Path, value any, t typed) {
+	if value == nil {
+		return // a server drops it, or says so itself
+	}
+	if types := t.types(); len(types) > 0 && !slices.ContainsFunc(types, func(name string) bool { return isOf(value, name) }) {
+		f.add(at, fmt.Sprintf("has to be %s, and is %s", join(types), article(typeOf(value))))
+		return
+	}
+	if allowed := t.schema.Enum; len(allowed) > 0 && value != "" && !slices.ContainsFunc(allowed, func(one any) bool { return sameJSON(one, value) }) {
+		f.add(at, "has to be one of "+enumeration(allowed))
+		return
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			below := append(slices.Clone(at), fieldpath.PathElement{FieldName: &name})
+			of, known := t.property(name)
+			if !known {
+				f.add(below, unknownField)
+			} else if of != nil {
+				if t, ok := t.to(of); ok {
+					f.value(below, value[name], t)
+				}
+			}
+		}
+	case []any:
+		if t.schema.Items == nil || t.schema.Items.Schema == nil {
+			return
+		}
+		of, ok := t.to(t.schema.Items.Schema)
+		if !ok {
+			return
+		}
+		for i, item := range value {
+			f.value(append(slices.Clone(at), fieldpath.PathElement{Index: &i}), item, of)
+		}
+	}
+}
+
+// property returns the schema of a field, nil if it may be anything; known is false if there can be
+// no such field.
+func (t typed) property(name string) (of *spec.Schema, known bool) {
+	if p, ok := t.schema.Properties[name]; ok {
+		return &p, true
+	}
+	if more := t.schema.AdditionalProperties; more != nil {
+		return more.Schema, more.Schema != nil || more.Allows
+	}
+	return nil, len(t.schema.Properties) == 0 || t.has(preserveUnknownExtension) ||
+		t.has(embeddedExtension) && slices.Contains([]string{"apiVersion", "kind", "metadata"}, name)
+}
+
+// to follows the reference of a schema; ok is false where it leads nowhere.
+func (t typed) to(s *spec.Schema) (_ typed, ok bool) {
+	r, err := t.resolve(s)
+	return r, err == nil
+}
+
+// has reports whether an extension of the schema is true.
+func (t typed) has(extension string) bool {
+	yes, _ := t.schema.Extensions[extension].(bool)
+	return yes
+}
+
+// types lists the JSON types that a value may have; none where it may have any.
+func (t typed) types() []string {
+	if t.has(intOrStringExtension) {
+		return []string{"integer", "string"}
+	}
+	if len(t.schema.Type) > 0 {
+		return t.schema.Type
+	}
+	var out []string
+	for _, one := range slices.Concat(t.schema.OneOf, t.schema.AnyOf) {
+		if len(one.Type) == 0 {
+			return nil
+		}
+		out = append(out, one.Type...)
+	}
+	return out
+}
+
+func isOf(value any, name string) bool {
+	is := typeOf(value)
+	return is == name || is == "integer" && name == "number"
+}
+
+// typeOf returns the JSON type of a value, as schemas name it.
+func typeOf(value any) string {
+	switch v := value.(type) {
+	case string:
+		return "string"
+	case bool:
+		return "boolean"
+	case int64, int:
+		return "integer"
+	case float64:
+		if v == math.Trunc(v) {
+			return "integer"
+		}
+		return "number"
+	case []any:
+		return "array"
+	}
+	return "object"
+}
+
+func join(types []string) string {
+	out := make([]string, len(types))
+	for i, name := range types {
+		out[i] = article(name)
+	}
+	return strings.Join(out, " or ")
+}
+
+func article(name string) string {
+	if strings.ContainsRune("aeiou", rune(name[0])) {
+		return "an " + name
+	}
+	return "a " + name
+}
+
+func enumeration(allowed []any) string {
+	out := make([]string, len(allowed))
+	for i, one := range allowed {
+		out[i] = fmt.Sprint(one)
+	}
+	return engine.Few(out)
+}
+
+func sameJSON(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && string(x) == string(y)
+}
