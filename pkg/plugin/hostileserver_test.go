@@ -28,7 +28,8 @@ import (
 // label a, and grants all. Hostile, if set, may answer a request in its place.
 type apiServer struct {
 	*httptest.Server
-	hostile func(w http.ResponseWriter, r *http.Request) bool
+	hostile    func(w http.ResponseWriter, r *http.Request) bool
+	aggregated bool // discovery in one answer, for those who take it
 
 	mu       sync.Mutex
 	patched  bool
@@ -81,10 +82,32 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.hostile != nil && s.hostile(w, r) {
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", s.contentType(r))
 	body, status := s.answer(r)
 	w.WriteHeader(status)
 	fmt.Fprint(w, body)
+}
+
+// The answers of aggregated discovery.
+var aggregatedDiscovery = map[string]string{
+	"/api": `{"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": [{"metadata": {}, "versions": [{"version": "v1", "freshness": "Current", "resources": [
+		{"resource": "configmaps", "scope": "Namespaced", "singularResource": "configmap", "responseKind": {"group": "", "version": "", "kind": "ConfigMap"}, "verbs": ["get", "list", "patch"]},
+		{"resource": "events", "scope": "Namespaced", "responseKind": {"kind": "Event"}, "verbs": ["get", "list", "create"]},
+		{"resource": "namespaces", "scope": "Cluster", "responseKind": {"kind": "Namespace"}, "verbs": ["get", "list"], "subresources": [{"subresource": "status", "responseKind": {"kind": "Namespace"}, "verbs": ["get"]}]}]}]}]}`,
+	"/apis": `{"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": [{"metadata": {"name": "kyverno.io"}, "versions": [{"version": "v1", "freshness": "Current", "resources": [
+		{"resource": "clusterpolicies", "scope": "Cluster", "responseKind": {"group": "kyverno.io", "version": "v1", "kind": "ClusterPolicy"}, "verbs": ["get", "list"]}]}]}]}`,
+}
+
+// aggregates reports whether a request is answered with aggregated discovery.
+func (s *apiServer) aggregates(r *http.Request) bool {
+	return s.aggregated && aggregatedDiscovery[r.URL.Path] != "" && strings.Contains(r.Header.Get("Accept"), "as=APIGroupDiscoveryList")
+}
+
+func (s *apiServer) contentType(r *http.Request) string {
+	if s.aggregates(r) {
+		return "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	}
+	return "application/json"
 }
 
 func (s *apiServer) answer(r *http.Request) (body string, status int) {
@@ -93,6 +116,8 @@ func (s *apiServer) answer(r *http.Request) (body string, status int) {
 	defer s.mu.Unlock()
 	answer, ok := apiAnswers()[r.URL.Path]
 	switch {
+	case s.aggregates(r):
+		return aggregatedDiscovery[r.URL.Path], http.StatusOK
 	case r.Method == http.MethodPatch && r.URL.Path == configMap:
 		s.patched = s.patched || r.URL.Query().Get("dryRun") == ""
 		return labeledConfigMap, http.StatusOK
@@ -139,7 +164,7 @@ type serverRun struct {
 }
 
 // runAgainst runs a command against a server, with a user of its kubeconfig.
-func runAgainst(t *testing.T, s *apiServer, user string, args []string) serverRun {
+func runAgainst(t testing.TB, s *apiServer, user string, args []string) serverRun {
 	t.Helper()
 	dir := t.TempDir()
 	t.Setenv("KUBECACHEDIR", t.TempDir())
@@ -170,10 +195,12 @@ func TestHostileServerIsWellBehavedWithoutHostility(t *testing.T) {
 	s := &apiServer{}
 	s.Server = httptest.NewServer(s)
 	defer s.Close()
-	for name, c := range hostileCommands() {
-		got := runAgainst(t, s, "{token: hidden}", c.args)
-		if got.code != c.code {
-			t.Errorf("%s: exit code %d, want %d\n%s", name, got.code, c.code, got.errOut)
+	for _, s.aggregated = range []bool{false, true} {
+		for name, c := range hostileCommands() {
+			got := runAgainst(t, s, "{token: hidden}", c.args)
+			if got.code != c.code {
+				t.Errorf("%s: exit code %d, want %d\n%s", name, got.code, c.code, got.errOut)
+			}
 		}
 	}
 }
@@ -206,9 +233,8 @@ func TestRedirectsOfAnAPIServer(t *testing.T) {
 				switch {
 				case strings.Contains(text, "hidden"):
 					t.Errorf("%s, %d to %s: the query is shown\n%s", name, status, request, text)
-				case name == "completion", strings.Contains(request, "/openapi/"), strings.Contains(request, "/selfsubjectaccessreviews"):
-					// the command does without
-				case !named, got.code == c.code && !strings.HasSuffix(request, "/events"):
+				case name == "completion": // which does without
+				case !named, got.code == c.code && !slices.ContainsFunc([]string{"/events", "/openapi/", "/selfsubjectaccessreviews"}, func(s string) bool { return strings.Contains(request, s) }):
 					t.Errorf("%s, %d to %s: exit code %d\n%s", name, status, request, got.code, text)
 				}
 			}

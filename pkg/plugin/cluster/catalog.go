@@ -58,8 +58,8 @@ func (c *Client) served(ctx context.Context, fresh bool) (*catalog, error) {
 	if errors.As(err, &partial) {
 		for _, failed := range partial.Groups {
 			var redirect *transport.RedirectError
-			if errors.As(failed, &redirect) {
-				return nil, redirect
+			if errors.As(failed, &redirect) || transport.IsLimit(failed) {
+				return nil, transport.Cause(failed)
 			}
 		}
 	}

@@ -36,7 +36,8 @@ type Options struct {
 	ReadOnly bool
 	// ChunkSize is how many objects one request of a listing asks for.
 	ChunkSize int64
-	// Warnings takes the server's warnings, each text once; nil drops them.
+	// Warnings takes the server's warnings, each text once, and a warning of the first schema that
+	// cannot be read; nil drops them.
 	Warnings io.Writer
 	// Waiting, if set, is called with the time that a request waits for QPS and Burst, or
 	// because the server asks for it.
@@ -54,6 +55,7 @@ type Client struct {
 	catalogMu sync.Mutex
 	catalog   *catalog
 	schemas   schemaCache
+	warnings  io.Writer
 }
 
 var _ engine.Reader = (*Client)(nil)
@@ -71,7 +73,7 @@ func New(getter genericclioptions.RESTClientGetter, o Options) (*Client, error) 
 	}
 	c := &Client{
 		rest: client, chunkSize: cmp.Or(o.ChunkSize, defaultChunkSize),
-		info: infoOf(getter, config),
+		info: infoOf(getter, config), warnings: o.Warnings,
 	}
 	if c.discovery, err = getter.ToDiscoveryClient(); err != nil {
 		return nil, err

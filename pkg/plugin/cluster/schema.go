@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"io"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,6 +22,7 @@ import (
 type schemaCache struct {
 	mu        sync.Mutex
 	documents map[schema.GroupVersion]*cachedDocument
+	warned    sync.Once
 }
 
 // maxSchemaFailures is how often a document is asked for in vain before its error is kept: what
@@ -67,7 +69,10 @@ func (c *Client) schema(ctx context.Context, gvk schema.GroupVersionKind, refres
 			} else if transport.IsLimit(err) {
 				cached.failures = maxSchemaFailures
 			}
-			cached.failed = fmt.Errorf("schema of %s: %w", gvk, transport.Cause(err))
+			cached.failed = fmt.Errorf("schema of %s %s: %w", gvk.GroupVersion(), gvk.Kind, transport.Cause(err))
+			if ctx.Value(noRetry{}) == nil && ctx.Err() == nil {
+				c.schemas.warnOnce(c.warnings, cached.failed)
+			}
 			return engine.Schema{}, cached.failed
 		}
 		cached.document, cached.read, cached.failures = document, true, 0
@@ -76,6 +81,17 @@ func (c *Client) schema(ctx context.Context, gvk schema.GroupVersionKind, refres
 		return engine.Schema{}, nil
 	}
 	return cached.document.Schema(gvk), nil
+}
+
+// warnOnce tells the first failure: where there is no schema, what would be merged or compared by it
+// is done as for kinds without one, and nothing else would say so.
+func (s *schemaCache) warnOnce(out io.Writer, err error) {
+	if out == nil {
+		return
+	}
+	s.warned.Do(func() {
+		fmt.Fprintf(out, "warning: %v; without its schema, elements of lists are compared by name or place, and quantities as text\n", err)
+	})
 }
 
 func (s *schemaCache) entry(gv schema.GroupVersion) *cachedDocument {

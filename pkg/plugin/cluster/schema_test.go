@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -42,5 +43,20 @@ func TestSchemaOfServerWithoutOpenAPI(t *testing.T) {
 	}
 	if sent := s.sent(); len(sent) != 1 {
 		t.Error(sent)
+	}
+}
+
+// The first schema that cannot be read is told, and only it: a cluster has many.
+func TestUnreadableSchemaIsTold(t *testing.T) {
+	s := newServer(t, map[string]answer{"GET /openapi/v3?timeout=32s": status(http.StatusForbidden, "Forbidden", "")})
+	var out strings.Builder
+	client := s.client(t, cluster.Options{Warnings: &out})
+	for _, gvk := range []schema.GroupVersionKind{{Version: "v1", Kind: "ConfigMap"}, {Group: "apps", Version: "v1", Kind: "Deployment"}} {
+		if _, err := client.Schema(t.Context(), gvk); err == nil {
+			t.Errorf("%s: no error", gvk)
+		}
+	}
+	if text := out.String(); !strings.HasPrefix(text, "warning: schema of v1 ConfigMap: ") || !strings.Contains(text, "without its schema, ") || strings.Count(text, "\n") != 1 {
+		t.Errorf("told %q", text)
 	}
 }

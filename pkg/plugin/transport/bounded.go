@@ -55,12 +55,12 @@ func (l Limits) orDefaults() Limits {
 // SizeError reports an answer that is too large to be read.
 type SizeError struct {
 	Answer string // "the answer of https://10.0.0.1:6443 to GET /api/v1/pods"
-	Limit  string // "has more than 128 MiB"
+	Limit  string // "has more than 128 MiB", and what to do
 }
 
 // Error names the answer and the limit.
 func (e *SizeError) Error() string {
-	return e.Answer + " is not read: it " + e.Limit + "; ask for less, for instance with a selector or a smaller --chunk-size"
+	return e.Answer + " is not read: it " + e.Limit
 }
 
 // SlowError reports an answer that did not come, or did not end, in time.
@@ -71,6 +71,8 @@ type SlowError struct {
 
 // Error names the answer and the limit.
 func (e *SlowError) Error() string { return e.Answer + " was given up: " + e.Limit }
+
+const askForLess = "; ask for less, for instance with a selector or a smaller --chunk-size"
 
 // IsLimit reports whether an error says that an answer reached a limit: what became of its
 // request is open, and the next try would be answered alike.
@@ -162,9 +164,9 @@ func (b *body) Read(p []byte) (int, error) {
 	b.decoded += DecodedSize(p[:n])
 	switch {
 	case b.read > b.limits.Bytes:
-		return 0, &SizeError{b.answer, "has more than " + bytesText(b.limits.Bytes)}
+		return 0, &SizeError{b.answer, "has more than " + bytesText(b.limits.Bytes) + askForLess}
 	case b.decoded > b.limits.Decoded:
-		return 0, &SizeError{b.answer, "takes more than " + bytesText(int64(b.limits.Decoded)) + " of memory"}
+		return 0, &SizeError{b.answer, "takes more than " + bytesText(int64(b.limits.Decoded)) + " of memory" + askForLess}
 	case err != nil && !errors.Is(err, io.EOF):
 		return n, b.reason(err)
 	}

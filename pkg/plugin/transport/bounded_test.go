@@ -206,6 +206,48 @@ func read(ctx context.Context, next http.RoundTripper) error {
 	return errors.Join(err, response.Body.Close())
 }
 
+func TestAnswersAreBoundedTogether(t *testing.T) {
+	sent := 0
+	next := roundTripper(func(*http.Request) (*http.Response, error) {
+		sent++
+		return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(strings.Repeat("{},", 1000)))}, nil
+	})
+	for want, total := range map[string]*transport.Total{
+		"what it says is not read: it takes more than 2 requests":      {Requests: 2, Decoded: 1 << 30},
+		"what it says is not read: it takes more than 1 MiB of memory": {Requests: 100, Decoded: 1 << 20},
+	} {
+		total.What, total.Counts = "what it says", func(r *http.Request) bool { return r.URL.Path == "/counts" }
+		bound := total.Bound(next)
+		ask := func(path string) error {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://server"+path, nil)
+			if err != nil {
+				return err
+			}
+			response, err := bound.RoundTrip(r)
+			if err != nil {
+				return err
+			}
+			_, err = io.Copy(io.Discard, response.Body)
+			return errors.Join(err, response.Body.Close())
+		}
+		sent = 0
+		for range 10 {
+			if err := ask("/other"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, fails := range []bool{false, false, true, true} {
+			var size *transport.SizeError
+			if err := ask("/counts"); errors.As(err, &size) != fails || fails && err.Error() != want {
+				t.Errorf("after %d requests: %v, want %s", sent, err, want)
+			}
+		}
+		if sent > 14 {
+			t.Errorf("%d requests were sent", sent)
+		}
+	}
+}
+
 func TestCauseIsWithoutTheURL(t *testing.T) {
 	for _, err := range []error{
 		&transport.RedirectError{From: "https://a", To: "https://b"}, &transport.SizeError{Answer: "a"}, &transport.SlowError{Answer: "a"}, io.EOF,
