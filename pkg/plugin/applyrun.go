@@ -77,17 +77,14 @@ func (o *ApplyOptions) plan(ctx context.Context, e *preview.Run) ([]*apply.Task,
 	return tasks, summary, o.print(output.Summary{Summary: summary})
 }
 
-// recordedTasks prints what was planned, and returns its tasks.
+// recordedTasks returns the tasks of what was planned, and prints it as it is evaluated now.
 func (o *ApplyOptions) recordedTasks(ctx context.Context, e *preview.Run) ([]*apply.Task, evaluation.Summary, error) {
+	tasks, failed := o.Record.Tasks(ctx, e, o.Masker)
 	shown, err := o.Record.Each(e.Rules(), func(c *engine.Change) error { return o.print(output.Evaluated{Change: c}) })
 	if err == nil {
 		err = o.print(output.Summary{Summary: shown})
 	}
-	if err != nil {
-		return nil, shown, err
-	}
-	tasks, err := o.Record.Tasks(ctx, e)
-	return tasks, shown, err
+	return tasks, shown, errors.Join(failed, err)
 }
 
 // recordEvents records an event for each mutate-existing rule that changed a written object.

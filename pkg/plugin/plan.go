@@ -53,7 +53,8 @@ func newPlanShowCommand(name string, streams genericiooptions.IOStreams) *cobra.
 		Short: "Show what a plan would change, without a cluster",
 		Long: templates.LongDesc(`
 			Show what a plan would change, as preview did when it saved the plan. No cluster is
-			read: apply-existing --plan checks whether the objects have drifted since.
+			read: apply-existing --plan checks whether the objects have drifted since, and shows the
+			rules and impacts as it evaluates them then.
 
 			A plan holds the changed fields of each object, and no values of Secrets.
 
@@ -137,7 +138,7 @@ func (o *PlanShowOptions) Run() (int, error) {
 
 func (o *PlanShowOptions) run() (int, error) {
 	p := o.Plan
-	fmt.Fprintf(o.ErrOut, "Made at %s by version %s for %s.\n", p.Created.UTC().Format(time.RFC3339), p.Version, p.Cluster)
+	fmt.Fprintf(o.ErrOut, "Made at %s by version %s for %s. Its impacts are of that time.\n", p.Created.UTC().Format(time.RFC3339), p.Version, p.Cluster)
 	for i := range p.Entries {
 		change := p.Entries[i].Change()
 		o.Hints.Add(&change)

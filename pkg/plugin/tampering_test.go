@@ -563,3 +563,52 @@ func TestResumeAsks(t *testing.T) {
 		}
 	}
 }
+
+// TestForgedReasonsAreEvaluatedAgain forges what a plan and a journal say beside the fields of a change:
+// who changes them, and what follows. Before it writes, apply-existing shows what it evaluates.
+func TestForgedReasonsAreEvaluatedAgain(t *testing.T) {
+	x := newTampered(t)
+	file, record := filepath.Join(x.dir, "plan.json"), filepath.Join(x.dir, "journal")
+	policy := write(t, x.dir, "policy.yaml", tamperedPolicy)
+	x.run("preview", "configmaps", "-n", "shop", "-p", policy, "--save", file)
+	apply := func(from string, args ...string) string {
+		x.server.reset()
+		code, out, errOut := x.run(append([]string{"apply-existing", "--yes", "--concurrency=1", "-o", "diff", "--color=never"}, args...)...)
+		if code != plugin.ExitOK || len(x.server.writes) != 7 {
+			t.Errorf("%s: exit code %d, %q\n%s", from, code, x.server.writes, errOut)
+		}
+		return out
+	}
+	forge := func(text string) string {
+		return strings.NewReplacer(
+			`"policy":"p"`, `"policy":"forged"`, `"rule":"level"`, `"rule":"forged"`, `"origin":"`, `"origin":"forged`, `"dialect":"kyverno"`, `"dialect":"gatekeeper"`,
+			`"scoped":true`, `"scoped":true,"impacts":[{"code":"rollout","text":"forged","advice":"forged","owner":"forged","pods":7}]`, `"warnings":[`, `"warnings":["forged",`,
+		).Replace(text)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := apply("the plan", "--plan", file, "--journal", record)
+	lines, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, entries, _ := strings.Cut(string(text), `"entries":`)
+	other := forge(entries)
+	write(t, x.dir, "plan.json", before+`"entries":`+other)
+	if _, shown, _ := x.run("plan", "show", file); strings.Count(shown, "forged") < 3 {
+		t.Errorf("nothing is forged:\n%s", shown)
+	}
+	_ = os.Remove(record)
+	if got := apply("a forged plan", "--plan", file, "--journal", record); got != want {
+		t.Errorf("a forged plan shows:\n%s\nwant:\n%s", got, want)
+	}
+	parts := strings.SplitAfter(string(lines), "\n")
+	write(t, x.dir, "journal", strings.Join(parts[:5], "")) // header, two entries, beginning, attempt
+	want = apply("a journal", "--resume", record)
+	write(t, x.dir, "journal", parts[0]+forge(strings.Join(parts[1:5], "")))
+	if got := apply("a forged journal", "--resume", record); got != want || !strings.Contains(got, "not-idempotent") {
+		t.Errorf("a forged journal shows:\n%s\nwant:\n%s", got, want)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // RecordedRun is a run whose changes are known before it is evaluated.
@@ -25,6 +26,9 @@ type RecordedRun struct {
 // recordedEntry is an object that is still to be written.
 type recordedEntry struct {
 	plan.Entry
+	// again is the same change as the policies make it now: what is shown beside its fields, such as
+	// its impacts, is taken from there. It is nil where they make another one.
+	again        *plan.Entry
 	journalIndex int
 	// pending is a write that was started and whose outcome is unknown; nil if there is
 	// none.
@@ -82,34 +86,44 @@ func remaining(e *journal.Entry, index int) (recordedEntry, bool) {
 }
 
 // Each calls a function with the planned change of each object, and returns their
-// summary.
+// summary. After Tasks, all but the fields of a change is of the evaluation that Tasks made, since
+// nothing of it in the file is what is checked before a write.
 func (r *RecordedRun) Each(rules []engine.RuleRef, do func(*engine.Change) error) (evaluation.Summary, error) {
-	shown := evaluation.NewSummary(rules)
+	summary := evaluation.NewSummary(rules)
+	summary.Objects = len(r.entries)
+	if r.summary != nil {
+		summary.Objects = r.summary.Objects
+		summary.Rules = slices.DeleteFunc(slices.Clone(r.summary.Rules), func(s evaluation.RuleSummary) bool { return !slices.Contains(rules, s.Rule) })
+	}
+	var shown []*engine.Change
 	for i := range r.entries {
-		c := r.entries[i].Change()
-		shown.Add(&c)
+		e := &r.entries[i]
+		c := e.Change()
+		if e.again != nil {
+			c = e.again.Change()
+		}
+		shown = append(shown, &c)
 		if err := do(&c); err != nil {
-			return *shown, err
+			return summary.Recounted(shown), err
 		}
 	}
-	if r.summary != nil {
-		shown = r.summary
-	}
-	return *shown, nil
+	return summary.Recounted(shown), nil
 }
 
 // Tasks returns a task for each entry. The policies are evaluated over the same
 // objects again, because an entry is written only if they still make the same change,
-// and because it lacks the values of Secrets, which a drift has to mask.
-func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation) ([]*Task, error) {
-	planned := map[engine.ObjectKey]bool{}
+// and because it lacks the values of Secrets, which a drift has to mask. The masker is that of the
+// evaluation.
+func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, m *redact.Masker) ([]*Task, error) {
+	planned := map[engine.ObjectKey]*recordedEntry{}
 	for i := range r.entries {
-		planned[r.entries[i].Object.Named()] = true
+		planned[r.entries[i].Object.Named()] = &r.entries[i]
 	}
 	now := map[engine.ObjectKey]*evaluatedTask{}
 	_, err := run.Each(ctx, func(c *engine.Change) error {
-		if key := c.Subject.Named(); planned[key] {
+		if key := c.Subject.Named(); planned[key] != nil {
 			now[key] = newEvaluatedTask(run, c)
+			planned[key].evaluatedAs(c, m)
 		}
 		return nil
 	})
@@ -120,6 +134,14 @@ func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation) ([]*Task, error
 		}
 	}
 	return tasks, err
+}
+
+// evaluatedAs keeps what the policies make of the object now, if that is what was planned.
+func (e *recordedEntry) evaluatedAs(c *engine.Change, m *redact.Masker) {
+	if c.Changed() == e.Writes() && e.Drift(c, m) == nil {
+		again := plan.NewEntry(c)
+		e.again = &again
+	}
 }
 
 // task makes the planned change of one object. Now is nil if the evaluation has not met

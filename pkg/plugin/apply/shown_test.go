@@ -181,7 +181,7 @@ func (r *appendingRun) tasks(x *Executor) []*Task {
 	if r.mode == "--resume" {
 		run = r.interrupted(x, entries)
 	}
-	if tasks, err = run.Tasks(r.t.Context(), e); err != nil {
+	if tasks, err = run.Tasks(r.t.Context(), e, nil); err != nil {
 		r.t.Fatal(err)
 	}
 	return tasks
