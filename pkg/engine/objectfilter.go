@@ -43,7 +43,6 @@ func NewObjectFilter(selections []Selection, scope Scope) (*ObjectFilter, error)
 
 // KindFilter is an ObjectFilter for the objects of one kind, read in one version.
 type KindFilter struct {
-	kind       schema.GroupVersionKind
 	selections []selection
 	scope      Scope
 	names      []ObjectKey
@@ -56,7 +55,7 @@ func (c *ObjectFilter) ForKind(m *meta.RESTMapping) (*KindFilter, bool) {
 	if m.Scope.Name() != meta.RESTScopeNameNamespace && !c.scope.ClusterScoped && !c.typed(gvk.GroupKind()) {
 		return nil, false
 	}
-	k := &KindFilter{kind: gvk, scope: c.scope}
+	k := &KindFilter{scope: c.scope}
 	for _, s := range c.selections {
 		if s.matchesKind(gvk) && s.MatchesResource(m.Resource.Resource) && c.reaches(m, s) {
 			k.selections = append(k.selections, s)
@@ -117,9 +116,6 @@ func (k *KindFilter) Matches(f ObjectFacts) bool {
 		return false
 	}
 	if k.scope.Namespace != "" && f.Namespace != "" && f.Namespace != k.scope.Namespace {
-		return false
-	}
-	if k.scope.Ignored != nil && len(k.names) == 0 && k.scope.Ignored(k.kind, f.Namespace, f.Name) {
 		return false
 	}
 	if k.scope.Labels != nil && !k.scope.Labels.Matches(labels.Set(f.Labels)) {

@@ -3,7 +3,6 @@ package engine
 import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Scope is the user's choice of objects. A Source reads what both the policies and the
@@ -21,9 +20,6 @@ type Scope struct {
 	// Labels and Fields select on the server; nil selects everything.
 	Labels labels.Selector
 	Fields fields.Selector
-	// Ignored reports which objects no engine looks at; they are left out unless the user
-	// named them. Nil ignores none.
-	Ignored func(gvk schema.GroupVersionKind, namespace, name string) bool
 	// Request is the admission request to simulate for each object.
 	Request Request
 }

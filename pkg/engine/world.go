@@ -20,6 +20,9 @@ type World struct {
 	Mapper   meta.RESTMapper
 	// Origin returns where an object was read, as in Document; nil if all are of a cluster.
 	Origin func(ObjectKey) string
+	// Filtered reports whether Kyverno's resourceFilters keep its policies from an object; nil
+	// if there are none.
+	Filtered func(ObjectKey) bool
 	// Now and Seed stand still during a run, so that preview and apply agree on
 	// clocks and random values.
 	Now    time.Time

@@ -148,7 +148,7 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	}
 	w.Announce(&f.Output, evaluation)
 	if f.Explain {
-		if err := w.Explain(c.Context(), evaluation, args, f.MustFind); err != nil {
+		if err := w.Explain(evaluation, args, f.MustFind); err != nil {
 			return nil, err
 		}
 	}

@@ -46,3 +46,8 @@ func project(w *engine.World, expression string, data any) (any, error) {
 	}
 	return compiled.Search(jmespath.New(w.Now, w.Seed), data)
 }
+
+// OfKyverno reports whether Kyverno evaluates the policies of a language.
+func OfKyverno(d engine.Dialect) bool {
+	return d.Name() == kyverno.Name || d.Name() == mutatingpolicy.Name
+}

@@ -179,8 +179,12 @@ func (r *rule) admit(e *execution, sink engine.Sink) (*variables.Scope, engine.S
 	return scope, step
 }
 
-// applies decides match and exclude, and that a Policy keeps to its namespace.
+// applies decides match and exclude, that a Policy keeps to its namespace, and Kyverno to
+// its resourceFilters, which are not for the targets of a rule.
 func (r *rule) applies(c *match.Candidate) (match.Result, error) {
+	if c.World.Filtered != nil && c.World.Filtered(c.Key) {
+		return match.FilteredOut(), nil
+	}
 	if ns := r.policy.namespace; ns != "" && c.Object.GetNamespace() != ns {
 		return match.OutsideNamespace(ns), nil
 	}

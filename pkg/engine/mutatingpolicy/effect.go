@@ -172,6 +172,9 @@ func (f *effect) apply(e *execution, sink engine.Sink) engine.Step {
 	if e.subject.Object == nil {
 		return e.step(nil, errors.New("the target does not exist"))
 	}
+	if e.filtered() {
+		return e.notMatched(f.rule.policy.Targets, filteredOut(), sink)
+	}
 	if f.listed {
 		constraints := f.constraints()
 		result, err := e.matchConstraints(constraints, "")

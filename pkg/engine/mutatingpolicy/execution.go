@@ -55,6 +55,8 @@ func (e *execution) start(r *rule, t engine.Target, operation engine.Operation) 
 func (e *execution) match() (match.Result, error) {
 	operation := e.operation
 	switch ns := e.rule.policy.Namespace; {
+	case e.filtered():
+		return filteredOut(), nil
 	case ns != "" && e.subject.Object.GetNamespace() != ns:
 		return match.NotApplicable("the policy only sees objects in namespace " + ns), nil
 	case operation == engine.OperationDelete && e.rule.policy.Targets == nil:
@@ -63,6 +65,16 @@ func (e *execution) match() (match.Result, error) {
 		operation = ""
 	}
 	return e.matchConstraints(e.rule.constraints, operation)
+}
+
+// filtered reports whether Kyverno's resourceFilters leave the subject out. They are for
+// triggers and targets alike.
+func (e *execution) filtered() bool {
+	return e.world.Filtered != nil && e.world.Filtered(e.subject.Key)
+}
+
+func filteredOut() match.Result {
+	return match.NotApplicable("Kyverno's resourceFilters leave the object out")
 }
 
 func (e *execution) matchConstraints(c *match.Constraints, operation engine.Operation) (match.Result, error) {

@@ -25,6 +25,9 @@ func (p *policySpec) lint() {
 	case p.Constraints.OnlySubresources():
 		constraints.Lint("only matches requests for subresources, so it never matches an object")
 	}
+	for _, list := range p.empty {
+		p.lintEmpty(list)
+	}
 	if p.Existing {
 		p.lintExisting()
 	} else {
@@ -34,6 +37,21 @@ func (p *policySpec) lint() {
 	if len(p.Derivations()) > 0 && slices.ContainsFunc(p.Mutations, isJSONPatch) {
 		p.At("mutations").Lint("Kyverno also applies this policy to Pod controllers, but does not rewrite the paths of JSON patches, so they miss the Pod template; " +
 			"autogen.podControllers.controllers: [] keeps it to Pods")
+	}
+}
+
+// lintEmpty warns about a list of a resource rule that is empty. Kyverno does not read the
+// operations of targets, nor any when it changes existing objects.
+func (p *policySpec) lintEmpty(list policydecode.Node) {
+	operations := strings.HasSuffix(list.Path, ".operations")
+	switch targets := strings.HasPrefix(list.Path, "spec.targetMatchConstraints."); {
+	case targets && operations:
+	case targets:
+		list.Lint("is empty, so the rule names no target")
+	case operations && p.Existing:
+		list.Lint("is empty, so no request triggers the policy; Kyverno changes existing objects all the same")
+	default:
+		list.Lint(`is empty, so the rule matches nothing; "*" matches everything`)
 	}
 }
 

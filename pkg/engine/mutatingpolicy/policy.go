@@ -57,7 +57,8 @@ type policySpec struct {
 	// of it, and does nothing itself.
 	Generated bool
 
-	controllers []string // of which policies are derived; nil for all
+	controllers []string            // of which policies are derived; nil for all
+	empty       []policydecode.Node // lists of resource rules that are empty or left out
 	fields      *policydecode.Fields
 }
 
@@ -116,11 +117,9 @@ func (p *policySpec) Derivations() []derivation {
 
 // decodeConstraints reads matchConstraints. Fields that only targetMatchConstraints have
 // are left to the caller, and so is the call of Done. Kyverno's matcher does not look at
-// matchPolicy.
-func decodeConstraints(f *policydecode.Fields) *match.Constraints {
-	c := match.Decode(f, func(list policydecode.Node) {
-		list.Fail("is empty, so the rule matches nothing; \"*\" matches everything")
-	})
+// matchPolicy, and takes a list that a rule lacks for one that names nothing.
+func (p *policySpec) decodeConstraints(f *policydecode.Fields) *match.Constraints {
+	c := match.Decode(f, func(list policydecode.Node) { p.empty = append(p.empty, list) })
 	f.At("matchPolicy").Text()
 	return c
 }
@@ -137,7 +136,7 @@ func selectionsOf(c *match.Constraints, namespace string) []engine.Selection {
 
 func (p *policySpec) decodeMatch(f *policydecode.Fields) {
 	constraints := f.At("matchConstraints").Fields()
-	p.Constraints = decodeConstraints(constraints)
+	p.Constraints = p.decodeConstraints(constraints)
 	constraints.Done()
 	p.Conditions = expressions(f.At("matchConditions"))
 	p.Variables = expressions(f.At("variables"))
@@ -220,7 +219,7 @@ func (p *policySpec) decodeTargets(n policydecode.Node) {
 		return
 	}
 	p.TargetExpression = x
-	p.Targets = decodeConstraints(f)
+	p.Targets = p.decodeConstraints(f)
 	f.Done()
 }
 

@@ -203,3 +203,26 @@ func pairs(key, value string) metav1.LabelSelector {
 }
 
 func pairsOf(key, value string) map[string]string { return map[string]string{key: value} }
+
+func TestResourceFilters(t *testing.T) {
+	filters := selector.ParseResourceFilters(`[Event,*,*] [*/*,kube-system,*][Node/*,*,*]
+		[Pod/binding,*,*][ConfigMap,shop,web-?] [Secret] [] [a/b/c/d/e,x]`)
+	for _, c := range []struct {
+		kind, namespace, name string
+		want                  bool
+	}{
+		{"Event", "shop", "a", true},
+		{"Pod", "kube-system", "a", true},
+		{"Namespace", "", "kube-system", true},
+		{"Namespace", "", "shop", false},
+		{"Pod", "shop", "a", false},
+		{"ConfigMap", "shop", "web-1", true},
+		{"ConfigMap", "bank", "web-1", false},
+		{"Secret", "bank", "any", true},
+	} {
+		gvk := schema.GroupVersionKind{Version: "v1", Kind: c.kind}
+		if got := filters.Match(gvk, "", c.namespace, c.name); got != c.want {
+			t.Errorf("%s %s/%s: got %t", c.kind, c.namespace, c.name, got)
+		}
+	}
+}

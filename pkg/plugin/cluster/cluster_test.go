@@ -269,49 +269,6 @@ func TestInfoNamesContextServerAndUser(t *testing.T) {
 	}
 }
 
-func TestFilters(t *testing.T) {
-	filters := cluster.ParseFilters(`[Event,*,*] [*/*,kube-system,*][Node/*,*,*]
-		[Pod/binding,*,*][ConfigMap,shop,web-?] [Secret] [] [a/b/c/d/e,x]`)
-	for _, c := range []struct {
-		kind, namespace, name string
-		want                  bool
-	}{
-		{"Event", "shop", "a", true},
-		{"Pod", "kube-system", "a", true},
-		{"Namespace", "", "kube-system", true},
-		{"Namespace", "", "shop", false},
-		{"Pod", "shop", "a", false},
-		{"ConfigMap", "shop", "web-1", true},
-		{"ConfigMap", "bank", "web-1", false},
-		{"Secret", "bank", "any", true},
-	} {
-		gvk := schema.GroupVersionKind{Version: "v1", Kind: c.kind}
-		if got := filters.Match(gvk, c.namespace, c.name); got != c.want {
-			t.Errorf("%s %s/%s: got %t", c.kind, c.namespace, c.name, got)
-		}
-	}
-}
-
-func TestResourceFilters(t *testing.T) {
-	client := newServer(t, map[string]answer{
-		"GET /api/v1/namespaces/kyverno/configmaps/kyverno": {body: `{"data":{"resourceFilters":"[ConfigMap,shop,b]"}}`},
-		configMaps + "limit=500":                            page("", "a", "b"),
-		"GET /api/v1/namespaces/shop/configmaps/b":          {body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b","namespace":"shop"}}`},
-	}).client(t, cluster.Options{})
-	filters, err := cluster.ResourceFilters(t.Context(), client)
-	if err != nil {
-		t.Fatal(err)
-	}
-	options := cluster.SourceOptions{}
-	if names, err := stream(t, client.Source(engine.Scope{Ignored: filters.Match}, options), engine.Selection{Kind: "ConfigMap"}); err != nil || !slices.Equal(names, []string{"a"}) {
-		t.Errorf("got %v, error %v", names, err)
-	}
-	named := engine.Scope{Ignored: filters.Match, Namespace: "shop", Only: []engine.ObjectKey{{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Name: "b"}}}
-	if names, err := stream(t, client.Source(named, options), engine.Selection{Kind: "ConfigMap"}); err != nil || !slices.Equal(names, []string{"b"}) {
-		t.Errorf("named: got %v, error %v", names, err)
-	}
-}
-
 func TestRawRefusesWrites(t *testing.T) {
 	const review = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 	for _, c := range []struct {

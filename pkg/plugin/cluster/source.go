@@ -30,8 +30,8 @@ func (e *UnknownTypeError) Error() string {
 
 // SourceOptions tune a Source.
 type SourceOptions struct {
-	// Warn is called for each warning, such as Namespaces that cannot be read. It is called by one goroutine at a time; nil drops
-	// them.
+	// Warn is called for each warning, such as Namespaces that cannot be read. It is called by
+	// one goroutine at a time; nil drops them.
 	Warn func(error)
 	// Listed, if set, is called after each page of a listing with the number of objects of
 	// the resource that have been read, and of those that follow: negative if unknown.

@@ -57,7 +57,8 @@ func (f *Factory) Evaluation(ctx context.Context, args []string, request engine.
 		return nil, err
 	}
 	o.World.Mapper = mapper
-	o.Objects = f.source(ctx, scope)
+	f.filtered(ctx, o, scope)
+	o.Objects = f.source(scope)
 	o.Unread = f.unread
 	f.learn(o)
 	return o, nil

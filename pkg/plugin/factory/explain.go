@@ -25,7 +25,7 @@ func (s asked) Pages(ctx context.Context, selections []engine.Selection) iter.Se
 // Explain makes a run explain the objects that the user named. With nothingElse the run shows
 // only these, but all other objects can still trigger rules that change them; otherwise only the
 // objects that the run shows can.
-func (f *Factory) Explain(ctx context.Context, o *preview.Options, args []string, nothingElse bool) error {
+func (f *Factory) Explain(o *preview.Options, args []string, nothingElse bool) error {
 	o.Reasons, o.Namespace = true, f.oneNamespace()
 	keys, err := Resolve(o.World.Mapper, args)
 	if err != nil || len(keys) == 0 {
@@ -40,7 +40,7 @@ func (f *Factory) Explain(ctx context.Context, o *preview.Options, args []string
 		return err
 	}
 	scope.Labels, scope.Fields = nil, nil // they choose what to explain
-	o.Triggers = asked{Source: f.Secrets.Source(f.source(ctx, scope)), selections: selectionsOf(keys)}
+	o.Triggers = asked{Source: f.Secrets.Source(f.source(scope)), selections: selectionsOf(keys)}
 	o.Chosen = func(k engine.ObjectKey) bool {
 		return slices.ContainsFunc(keys, func(typed engine.ObjectKey) bool {
 			return typed.GroupKind == k.GroupKind && (typed.Name == "" || typed.Name == k.Name)

@@ -30,10 +30,7 @@ type Factory struct {
 	progress *progress.Meter // nil shows none
 	reader   *input.Reader
 	snapshot *snapshot.Snapshot
-
-	filters     cluster.Filters
-	filtersRead bool
-	unread      preview.UnreadInputs
+	unread   preview.UnreadInputs
 }
 
 // Open makes a Factory for the flags, with a client that can only read unless the command

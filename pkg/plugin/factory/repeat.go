@@ -58,7 +58,8 @@ func (f *Factory) Repeat(ctx context.Context, run *plan.Run) (*preview.Options, 
 	if err != nil {
 		return nil, err
 	}
-	o.Objects = f.source(ctx, scope)
+	f.filtered(ctx, o, scope)
+	o.Objects = f.source(scope)
 	o.Unread = f.unread
 	f.learn(o)
 	return o, nil

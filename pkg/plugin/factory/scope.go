@@ -7,10 +7,14 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 )
 
@@ -81,36 +85,51 @@ func (f *Factory) oneNamespace() string {
 	return f.namespace()
 }
 
-func (f *Factory) source(ctx context.Context, scope engine.Scope) engine.Source {
-	scope.Ignored = f.resourceFilters(ctx).Match
+func (f *Factory) source(scope engine.Scope) engine.Source {
 	if f.snapshot != nil {
 		return f.snapshot.Source(scope)
 	}
 	return f.Client.Source(scope, cluster.SourceOptions{Warn: f.Warn, Listed: f.progress.Listed})
 }
 
-// resourceFilters returns Kyverno's resource filters, which are read once: those of the cluster,
-// or of the ConfigMap among the manifests. An error is reported only if Kyverno is installed.
-func (f *Factory) resourceFilters(ctx context.Context) cluster.Filters {
-	if f.filtersRead {
-		return f.filters
+// filtered reads Kyverno's resourceFilters from the ConfigMap of a Kyverno that is installed in
+// its usual place, if any policy is Kyverno's, and sets what they keep its policies from: not
+// from objects that the user named. An error is reported only if Kyverno is installed.
+func (f *Factory) filtered(ctx context.Context, o *preview.Options, scope engine.Scope) {
+	if !slices.ContainsFunc(o.Dialects, func(d engine.Dialect) bool { return dialects.OfKyverno(d) && len(o.Of(d)) > 0 }) {
+		return
 	}
-	f.filtersRead = true
-	var err error
-	if f.snapshot != nil {
-		if f.filters, err = cluster.ResourceFilters(ctx, f.snapshot); err != nil {
-			f.leave(fmt.Errorf("cannot read which objects Kyverno ignores: %w", err))
-		}
-		return f.filters
+	filters, err := readFilters(ctx, o.World.Reader)
+	if err != nil && f.Client != nil && slices.ContainsFunc(rbac.KyvernoKinds(), f.serves) {
+		f.leave(fmt.Errorf("cannot read which objects Kyverno ignores: %w", err))
 	}
-	if f.filters, err = cluster.ResourceFilters(ctx, f.Client); err == nil {
-		return f.filters
+	if len(filters) == 0 {
+		return
 	}
-	for _, kind := range rbac.KyvernoKinds() {
-		if _, missing := f.Client.Mapper().RESTMapping(kind); missing == nil {
-			f.leave(fmt.Errorf("cannot read which objects Kyverno ignores: %w", err))
-			break
-		}
+	o.World.Filtered = func(k engine.ObjectKey) bool {
+		named := slices.ContainsFunc(scope.Only, func(typed engine.ObjectKey) bool {
+			return typed.GroupKind == k.GroupKind && typed.Name == k.Name
+		})
+		return !named && filters.Match(k.GroupVersionKind(), k.Subresource, k.Namespace, k.Name)
 	}
-	return f.filters
+}
+
+func (f *Factory) serves(kind schema.GroupKind) bool {
+	_, err := f.Client.Mapper().RESTMapping(kind)
+	return err == nil
+}
+
+// readFilters returns none where there is no such ConfigMap.
+func readFilters(ctx context.Context, from engine.Reader) (selector.ResourceFilters, error) {
+	u, err := from.Get(ctx, engine.ObjectKey{
+		GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Namespace: "kyverno", Name: "kyverno",
+	})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	text, _, err := unstructured.NestedString(u.Object, "data", "resourceFilters")
+	return selector.ParseResourceFilters(text), err
 }

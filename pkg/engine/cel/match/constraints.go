@@ -107,7 +107,7 @@ func (c *Constraints) OnlySubresources() bool {
 		return false
 	}
 	return !slices.ContainsFunc(c.Rules, func(r Rule) bool {
-		return slices.ContainsFunc(r.Resources, func(x Resource) bool { return x.Subresource == "" || x.Subresource == "*" })
+		return len(r.Resources) == 0 || slices.ContainsFunc(r.Resources, func(x Resource) bool { return x.Subresource == "" || x.Subresource == "*" })
 	})
 }
 

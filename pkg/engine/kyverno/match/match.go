@@ -62,6 +62,7 @@ const (
 	byRoles             criterion = "roles"
 	byClusterRoles      criterion = "clusterRoles"
 	byDeletion          criterion = "a deletion only triggers rules with targets that name DELETE in operations"
+	byFilters           criterion = "Kyverno's resourceFilters leave the object out"
 	byPolicyNamespace   criterion = "namespace of the Policy"
 	byNothing           criterion = "match cannot be empty"
 )
@@ -80,6 +81,9 @@ func (m Result) Applies() bool { return m.criterion == holds }
 
 // DeletionIgnored is the result for a deletion that cannot trigger a rule.
 func DeletionIgnored() Result { return Result{criterion: byDeletion} }
+
+// FilteredOut is the result for an object that Kyverno passes over.
+func FilteredOut() Result { return Result{criterion: byFilters} }
 
 // OutsideNamespace is the result for an object in another namespace than its Policy.
 func OutsideNamespace(ns string) Result {
