@@ -116,7 +116,8 @@ func (r *run) fail(u *unit, step engine.Step, err error) error {
 // isRefused reports whether a server refuses the object whatever the failurePolicy.
 func isRefused(err error) bool {
 	var undecodable *decodeError
-	return errors.As(err, &undecodable)
+	var another *engine.IdentityError
+	return errors.As(err, &undecodable) || errors.As(err, &another)
 }
 
 func isUnsupported(err error) bool {
@@ -240,6 +241,9 @@ func (r *run) mutation(u *unit, m mutation, in cel.Input) (cel.Result, error) {
 		types = answer.types
 	}
 	result, err := u.scope.Evaluate(r.ctx, in, cel.MutationBudget()).Mutate(m.compiled, types)
+	if err == nil {
+		err = engine.SameObject(in.Object, result.Object)
+	}
 	if err == nil && m.patchType == jsonPatch {
 		err = r.decodable(in.Object, result.Object)
 	}

@@ -130,9 +130,13 @@ func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (loc
 	}
 	h.matched = true
 	out, err := m.apply(object.Object, r.target.Key, r.budget)
+	if err == nil && out.Changed {
+		err = engine.SameObject(object.Object, out.Object)
+	}
 	var limit *engine.LimitError
+	var another *engine.IdentityError
 	switch {
-	case errors.As(err, &limit):
+	case errors.As(err, &limit), errors.As(err, &another):
 		return out, err
 	case err != nil:
 		return out, &refusedError{Err: err}

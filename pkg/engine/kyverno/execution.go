@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"fmt"
 	"hash/fnv"
 	"io"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -236,30 +234,13 @@ func (e *execution) step(out patchResult, err error) engine.Step {
 
 // finish accepts a changed object, unless it has become another one.
 func (e *execution) finish(step *engine.Step, out patchResult) {
-	if field := changedIdentity(e.subject.Object.Object, out.Object); field != "" {
-		step.Outcome = engine.Failed
-		step.Err = e.failed("mutate", fmt.Errorf("changes %s, which makes it another object", field))
+	if err := engine.SameObject(e.subject.Object.Object, out.Object); err != nil {
+		step.Outcome, step.Err = engine.Failed, e.failed("mutate", err)
 		return
 	}
 	step.Outcome = engine.Changed
 	step.NotIdempotent = cmp.Or(out.NotIdempotent, e.rule.notIdempotent)
 	step.After = &unstructured.Unstructured{Object: out.Object}
-}
-
-// changedIdentity returns the first field that identifies the object and differs.
-func changedIdentity(before, after map[string]any) string {
-	for _, key := range []string{"apiVersion", "kind"} {
-		if !reflect.DeepEqual(before[key], after[key]) {
-			return key
-		}
-	}
-	was, is := mapping(before["metadata"]), mapping(after["metadata"])
-	for _, key := range []string{"name", "namespace", "uid"} {
-		if !reflect.DeepEqual(was[key], is[key]) {
-			return "metadata." + key
-		}
-	}
-	return ""
 }
 
 func mapping(v any) map[string]any { m, _ := v.(map[string]any); return m }

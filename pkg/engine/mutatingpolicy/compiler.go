@@ -207,7 +207,13 @@ func (b *ruleBuilder) describe(r *rule) {
 		for _, name := range []string{"request.operation", "oldObject", "request.oldObject"} {
 			r.asksOperation = r.asksOperation || x.Uses(name)
 		}
+		// What is evaluated on the targets of another object sees no Namespace.
+		r.asksNamespace = r.asksNamespace || r.policy.Targets == nil && x.Uses("namespaceObject")
 	}
+	for _, c := range r.conditions {
+		r.asksNamespace = r.asksNamespace || c.expression.Uses("namespaceObject")
+	}
+	r.asksNamespace = r.asksNamespace || r.target != nil && r.target.Uses("namespaceObject") || b.scope.Uses("namespaceObject")
 }
 
 func (b *ruleBuilder) expressions() []library.Expression {

@@ -113,7 +113,9 @@ func (e *execution) triggerStep(err error) engine.Step {
 
 // effects evaluates the conditions on the trigger and returns the effects on the targets.
 func (e *execution) effects() ([]*effect, error) {
-	e.begin()
+	if err := e.begin(); err != nil {
+		return nil, err
+	}
 	evaluation := e.rule.scope.Evaluate(e.ctx, e.input(), cel.MutationBudget())
 	unmet, err := e.holds(evaluation, e.rule.conditions)
 	switch {

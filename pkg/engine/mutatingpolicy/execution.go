@@ -94,6 +94,13 @@ func (e *execution) NamespaceLabels(keys []string) (map[string]string, error) {
 	return e.subject.NamespaceLabels(e.ctx, e.world, keys)
 }
 
+// readNamespace reads the subject's Namespace, where it did not come with the subject.
+func (e *execution) readNamespace() error {
+	namespace, err := e.subject.ReadNamespace(e.ctx, e.world)
+	e.subject.Namespace = namespace
+	return err
+}
+
 // Served reports whether the subject's kind is served in a version too.
 func (e *execution) Served(version string) bool {
 	if e.world.Mapper == nil {
@@ -129,12 +136,16 @@ func (e *execution) input() cel.Input {
 }
 
 // begin grants the rule its budget, and opens the session that answers the functions of the library, for a rule that
-// calls any.
-func (e *execution) begin() {
+// calls any. The error is that of the Namespace, for a rule that asks for it.
+func (e *execution) begin() error {
 	e.budget = engine.NewBudget(e.ctx)
 	if e.rule.library {
 		e.session = library.NewSession(e.ctx, e.world, library.Settings{Seed: e.seed(), Entries: e.rule.entries})
 	}
+	if e.rule.asksNamespace && !e.onTarget {
+		return e.readNamespace()
+	}
+	return nil
 }
 
 // oldObject returns the object before the request; nil on creation.
@@ -203,7 +214,9 @@ func (e *execution) seed() uint64 {
 // the new object. The first mutation that fails ends the rule, and nothing of it is kept.
 // The error is a *skippedError where an exception skips the rule.
 func (e *execution) mutate(conditions []condition) (map[string]any, error) {
-	e.begin()
+	if err := e.begin(); err != nil {
+		return nil, err
+	}
 	images, values, err := e.excepted()
 	if err != nil {
 		return nil, err
@@ -286,7 +299,7 @@ func (e *execution) step(object map[string]any, err error) engine.Step {
 		step.Trigger = e.trigger.Key
 	}
 	if err == nil && object != nil {
-		err = sameObject(e.subject.Object.Object, object)
+		err = engine.SameObject(e.subject.Object.Object, object)
 	}
 	switch {
 	case err != nil:
@@ -323,21 +336,4 @@ func (e *execution) outcome(err error) (engine.Outcome, error) {
 	default:
 		return engine.Denied, &cel.DeniedError{Err: err}
 	}
-}
-
-// sameObject returns an error if a rule changed the identity of its subject.
-func sameObject(before, after map[string]any) error {
-	for _, key := range []string{"apiVersion", "kind"} {
-		if before[key] != after[key] {
-			return fmt.Errorf("changes %s, which makes it another object", key)
-		}
-	}
-	was, _ := before["metadata"].(map[string]any)
-	is, _ := after["metadata"].(map[string]any)
-	for _, key := range []string{"name", "namespace", "uid"} {
-		if !reflect.DeepEqual(was[key], is[key]) {
-			return fmt.Errorf("changes metadata.%s, which makes it another object", key)
-		}
-	}
-	return nil
 }

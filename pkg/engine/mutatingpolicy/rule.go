@@ -33,6 +33,7 @@ type rule struct {
 	asksOperation bool   // the expressions may depend on the operation
 	asksRequest   bool   // an expression names the request
 	asksUser      bool   // an expression asks who makes it
+	asksNamespace bool   // an expression names the namespaceObject
 	impure        string // why another run may have another result
 	asks          []engine.Ask
 }

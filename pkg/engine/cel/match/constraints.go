@@ -101,14 +101,18 @@ func decodeRule(f *policydecode.Fields, missing func(policydecode.Node)) Rule {
 	return r
 }
 
-// OnlySubresources reports whether no rule is for objects themselves.
+// OnlySubresources reports whether rules name resources, and none of them objects themselves.
 func (c *Constraints) OnlySubresources() bool {
-	if len(c.Rules) == 0 {
-		return false
+	named := false
+	for i := range c.Rules {
+		for _, x := range c.Rules[i].Resources {
+			if x.Subresource == "" || x.Subresource == "*" {
+				return false
+			}
+			named = true
+		}
 	}
-	return !slices.ContainsFunc(c.Rules, func(r Rule) bool {
-		return len(r.Resources) == 0 || slices.ContainsFunc(r.Resources, func(x Resource) bool { return x.Subresource == "" || x.Subresource == "*" })
-	})
+	return named
 }
 
 // Selections returns the objects that the constraints may select in a namespace, or in
