@@ -140,9 +140,9 @@ func TestNothingEvaluated(t *testing.T) {
 		"preview -p ns-name.yaml -f settings.yaml":                         {1, "1 would change (3 fields)"}, // three languages that ask for no more than its name
 
 		// Settings of engines among the manifests.
-		"preview -p known.yaml -f settings.yaml --world kyverno.yaml":             {0, "No objects evaluated"},
-		"preview -p known.yaml -p kyverno.yaml -f settings.yaml":                  {0, "No objects evaluated"},
-		"preview -p known.yaml -f settings.yaml,kyverno.yaml -n shop":             {0, "No objects evaluated"},
+		"preview -p known.yaml -f settings.yaml --world kyverno.yaml":             {0, "0 would change"},
+		"preview -p known.yaml -p kyverno.yaml -f settings.yaml":                  {0, "0 would change"},
+		"preview -p known.yaml -f settings.yaml,kyverno.yaml -n shop":             {0, "0 would change"},
 		"preview configmap/a -p known.yaml -f settings.yaml --world kyverno.yaml": {1, "1 would change"},
 		"preview -p assign.yaml -f settings.yaml":                                 {1, "1 would change"},
 		"preview -p assign.yaml -f settings.yaml --world config.yaml":             {0, "0 would change"},
