@@ -39,7 +39,8 @@ type prediction struct {
 // or about manifests where the case is about their creation.
 func (p *oraclePlugin) preview(ctx context.Context, c *oracleCase) (prediction, error) {
 	dir := filepath.Join(p.dir, c.namespace)
-	args := []string{"-A", "-p", filepath.Join(dir, "policies"), "--operation", c.Operation}
+	// A server takes a policy for resources that it does not have.
+	args := []string{"-A", "-p", filepath.Join(dir, "policies"), "--operation", c.Operation, "--allow-unknown-kinds=*"}
 	if err := writeManifests(filepath.Join(dir, "policies"), c.policies); err != nil {
 		return prediction{}, err
 	}
