@@ -64,7 +64,8 @@ type Step struct {
 	// After is the object after the rule, where a dialect reports that Outcome is Changed. The
 	// engine keeps Fields in its place.
 	After *unstructured.Unstructured
-	// Fields is what the rule changed, computed by the engine like Change.Fields.
+	// Fields is what the rule changed, computed by the engine like Change.Fields. A program that
+	// uses a Draft has them from Draft.Take; they are then not nil.
 	Fields   []FieldChange
 	Warnings []Warning
 	// Err says why the step was skipped, unsupported, denied or failed, did not

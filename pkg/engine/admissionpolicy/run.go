@@ -224,6 +224,9 @@ func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
 	step.Outcome = engine.Unchanged
 	if changed {
 		step.Outcome, step.After = engine.Changed, r.object
+		if d := r.target.Draft; d != nil { // what changed takes less memory than the object, until all policies have run
+			step.After, step.Fields = nil, d.Take(before.Object, r.object.Object)
+		}
 	}
 	if changed || r.again == nil {
 		r.steps = append(r.steps, step)
@@ -255,7 +258,9 @@ func (r *run) mutation(u *unit, m mutation, in cel.Input) (cel.Result, error) {
 func (r *run) finish(sink engine.Sink) *unstructured.Unstructured {
 	for _, step := range r.steps {
 		if r.denied != "" && step.Outcome == engine.Changed {
-			step.Outcome, step.After, step.Err = engine.Skipped, nil, &engine.HeldBackError{By: r.denied}
+			step.Outcome, step.After, step.Fields, step.Err = engine.Skipped, nil, nil, &engine.HeldBackError{By: r.denied}
+		} else if step.Fields != nil {
+			step.After = r.object
 		}
 		sink.Step(step)
 	}

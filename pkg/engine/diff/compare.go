@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"slices"
 	"sort"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -15,7 +16,13 @@ import (
 // list as absent where the type says so. Neither object is modified; the result refers to
 // their values.
 func Compare(before, after map[string]any, t Type) []engine.FieldChange {
-	c := comparison{}
+	return CompareDraft(nil, before, after, t)
+}
+
+// CompareDraft is Compare for a step of a draft, whose second state may have maps of the first
+// that were changed in place. It does not look at what the step has not touched.
+func CompareDraft(d *engine.Draft, before, after map[string]any, t Type) []engine.FieldChange {
+	c := comparison{draft: d}
 	c.maps(nil, before, after, t)
 	return c.fields
 }
@@ -27,7 +34,10 @@ func Equal(a, b any, t Type) bool {
 	return len(c.fields) == 0
 }
 
-type comparison struct{ fields []engine.FieldChange }
+type comparison struct {
+	fields []engine.FieldChange
+	draft  *engine.Draft // nil where nothing was changed in place
+}
 
 func (c *comparison) add(p fieldpath.Path, k engine.ChangeKind, from, to any) {
 	c.fields = append(c.fields, engine.FieldChange{Path: p, Kind: k, From: from, To: to})
@@ -51,7 +61,7 @@ func index(p fieldpath.Path, i int) fieldpath.Path {
 }
 
 func (c *comparison) values(p fieldpath.Path, a, b any, t Type) {
-	if Shared(a, b) {
+	if c.unchanged(a, b) {
 		return
 	}
 	switch x := a.(type) {
@@ -74,10 +84,16 @@ func (c *comparison) values(p fieldpath.Path, a, b any, t Type) {
 }
 
 func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
-	if Shared(a, b) {
+	var names []string
+	switch edited, old := c.draft.Edits(b); {
+	case !Shared(a, b):
+		names = unlike(a, b)
+	case len(edited) == 0:
 		return
+	default:
+		names, a = slices.Sorted(slices.Values(edited)), old
 	}
-	for _, name := range unlike(a, b) {
+	for _, name := range names {
 		x, inA := a[name]
 		y, inB := b[name]
 		of := t.field(name)
@@ -87,7 +103,7 @@ func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
 		if t.EmptyIsAbsent {
 			inA, inB = inA && x != nil, inB && y != nil
 		}
-		if inA && inB && (Shared(x, y) || scalarsEqual(x, y, of)) {
+		if inA && inB && (c.unchanged(x, y) || scalarsEqual(x, y, of)) {
 			continue // most fields: a path costs more than this
 		}
 		q := field(p, name)
@@ -100,6 +116,16 @@ func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
 			c.values(q, x, y, of)
 		}
 	}
+}
+
+// unchanged reports whether two values are one and the same, and were not changed in place.
+func (c *comparison) unchanged(a, b any) bool {
+	if !Shared(a, b) {
+		return false
+	}
+	m, _ := b.(map[string]any)
+	edited, _ := c.draft.Edits(m)
+	return len(edited) == 0
 }
 
 // unlike is the sorted union of the keys, but for those whose values are one and the same,

@@ -185,11 +185,11 @@ func (e *Evaluation) reviewed(ctx context.Context, t engine.Target, scoped bool)
 // later one changed the object behind, or that ask for it themselves: the API
 // server's reinvocation. Which of its rules a program runs again is up to
 // the program.
-func (e *Evaluation) chain(ctx context.Context, t engine.Target, s engine.Sink) (*unstructured.Unstructured, error) {
+func (e *Evaluation) chain(ctx context.Context, t engine.Target, s *recorder) (*unstructured.Unstructured, error) {
 	object, last := t.Object, 0
 	invocations := make([]engine.Invocation, len(e.programs))
 	for i, p := range e.programs {
-		t.Invocation = &invocations[i]
+		t.Invocation, t.Draft = &invocations[i], e.draft(s)
 		next, err := e.runProgram(ctx, p, t.With(object), s)
 		if err != nil {
 			return nil, err
@@ -204,11 +204,25 @@ func (e *Evaluation) chain(ctx context.Context, t engine.Target, s engine.Sink) 
 			continue
 		}
 		var err error
+		t.Draft = e.draft(s)
 		if object, err = e.runProgram(ctx, p, t.With(object), s); err != nil {
 			return nil, err
 		}
 	}
 	return object, nil
+}
+
+// draft returns a draft for one program on one object. There is none where all reasons are
+// wanted, since they may refer to states of the object.
+func (e *Evaluation) draft(s *recorder) *engine.Draft {
+	if s.reasons {
+		return nil
+	}
+	d := &engine.Draft{}
+	d.Compare = func(before, after map[string]any) []engine.FieldChange {
+		return diff.CompareDraft(d, before, after, s.typ())
+	}
+	return d
 }
 
 func (e *Evaluation) runProgram(ctx context.Context, p engine.Program, t engine.Target, s engine.Sink) (*unstructured.Unstructured, error) {
@@ -261,7 +275,9 @@ func (r *recorder) Step(s engine.Step) {
 // note compares the object after a step with the one before it, so that a rule that wrote what
 // the server reads as the same is reported as having changed nothing.
 func (r *recorder) note(s *engine.Step) {
-	s.Fields = diff.Compare(r.state.Object, s.After.Object, r.typ())
+	if s.Fields == nil {
+		s.Fields = diff.Compare(r.state.Object, s.After.Object, r.typ())
+	}
 	r.state, s.After = s.After, nil
 	if len(s.Fields) == 0 {
 		s.Outcome = engine.Unchanged

@@ -35,8 +35,10 @@ type history struct {
 	empty   location.Path // a list without elements to change, in the last round
 	err     error
 	// after is the state when it last changed something, as the last-th change
-	// of all; times counts its changes.
+	// of all; times counts its changes. With a draft, the state may have changed since, and
+	// fields are what the mutator changed.
 	after       *unstructured.Unstructured
+	fields      []engine.FieldChange
 	last, times int
 	warning     engine.Warning
 }
@@ -72,6 +74,7 @@ func (r *run) converge(limit int) {
 	rounds := min(r.program.rounds, limit)
 	for round := range rounds {
 		start, before := r.object, r.changes
+		r.target.Draft.Freeze() // start stays as it is
 		for i := range r.program.mutators {
 			if !r.step(i) {
 				r.abandon()
@@ -102,6 +105,9 @@ func (r *run) step(i int) bool {
 	}
 	if out.Changed {
 		r.changes++
+		if d := r.target.Draft; d != nil {
+			h.fields = d.Take(r.object.Object, out.Object)
+		}
 		r.object = &unstructured.Unstructured{Object: out.Object}
 		h.after, h.last = r.object, r.changes
 		h.times++
@@ -129,9 +135,10 @@ func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (loc
 		return location.Outcome{}, nil
 	}
 	h.matched = true
-	out, err := m.apply(object.Object, r.target.Key, r.budget)
+	d := r.target.Draft
+	out, err := m.apply(object.Object, r.target.Key, r.budget, d)
 	if err == nil && out.Changed {
-		err = engine.SameObject(object.Object, out.Object)
+		err = d.SameObject(object.Object, out.Object)
 	}
 	var limit *engine.LimitError
 	var another *engine.IdentityError
@@ -141,7 +148,9 @@ func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (loc
 	case err != nil:
 		return out, &refusedError{Err: err}
 	}
-	h.skip, h.empty = out.Skip, out.Empty
+	if h.skip, h.empty = out.Skip, out.Empty; h.skip != nil {
+		d.Freeze() // it may refer to a part of the object
+	}
 	switch {
 	case !out.Changed:
 	case out.Warn != "":
@@ -155,13 +164,18 @@ func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (loc
 // abandon reverts all changes.
 func (r *run) abandon() { r.object = r.target.Object }
 
+// repeated reports whether a mutator changed the object in several rounds.
+func (r *run) repeated() bool {
+	return slices.ContainsFunc(r.history, func(h history) bool { return h.times > 1 })
+}
+
 // settle gives each mutator the state to report as the result of its step. A mutator that
 // changed the object in several rounds has one step, at its last change, and the state
 // there would attribute its earlier changes to others. So the mutators run once more from
 // the start, each once, in the order of their last changes; if that ends with the same
 // object, these are the states.
 func (r *run) settle() {
-	if !slices.ContainsFunc(r.history, func(h history) bool { return h.times > 1 }) {
+	if !r.repeated() {
 		return
 	}
 	object := r.target.Object
@@ -234,7 +248,7 @@ func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 	case r.endless != nil:
 		step.Outcome, step.Err = engine.Skipped, &refusedError{Err: r.endless}
 	case h.times > 0:
-		step.Outcome, step.After = engine.Changed, h.after
+		step.Outcome, step.After, step.Fields = engine.Changed, h.after, h.fields
 		if h.warning != "" {
 			step.Warnings = append(step.Warnings, h.warning)
 		}

@@ -61,7 +61,16 @@ func (e *execution) explain(sink engine.Sink) {
 
 // patched returns what the rule patches.
 func (e *execution) patched() patchSubject {
-	return patchSubject{Object: e.subject.Object.Object, Schema: e.schema, Why: e.why}
+	return patchSubject{Object: e.subject.Object.Object, Draft: e.draft(), Schema: e.schema, Why: e.why}
+}
+
+// draft returns the draft that the rule may use. For one with targets there is none, nor for
+// Secrets, whose values are looked for in what rules make.
+func (e *execution) draft() *engine.Draft {
+	if e.onTarget || e.aboutSecret() {
+		return nil
+	}
+	return e.subject.Draft
 }
 
 // begin builds the scope of the rule's variables on this object.
@@ -221,10 +230,12 @@ func (e *execution) step(out patchResult, err error) engine.Step {
 	if e.onTarget {
 		step.Trigger = e.matched.Key
 	}
+	d := e.draft()
 	switch {
 	case err != nil:
+		d.Revert()
 		step.Outcome, step.Err = outcomeOf(err), err
-	case diff.Shared(out.Object, e.subject.Object.Object):
+	case d.Sets() == 0 && diff.Shared(out.Object, e.subject.Object.Object):
 		step.Outcome, step.Err = engine.Unchanged, e.why.Err()
 	default:
 		e.finish(&step, out)
@@ -234,13 +245,21 @@ func (e *execution) step(out patchResult, err error) engine.Step {
 
 // finish accepts a changed object, unless it has become another one.
 func (e *execution) finish(step *engine.Step, out patchResult) {
-	if err := engine.SameObject(e.subject.Object.Object, out.Object); err != nil {
+	before, d := e.subject.Object.Object, e.draft()
+	if err := d.SameObject(before, out.Object); err != nil {
+		d.Revert()
 		step.Outcome, step.Err = engine.Failed, e.failed("mutate", err)
 		return
 	}
 	step.Outcome = engine.Changed
 	step.NotIdempotent = cmp.Or(out.NotIdempotent, e.rule.notIdempotent)
 	step.After = &unstructured.Unstructured{Object: out.Object}
+	if d != nil {
+		placed := d.Sets() == 0 // without the draft, so that it may be in two places
+		if step.Fields = d.Take(before, out.Object); placed {
+			d.Freeze()
+		}
+	}
 }
 
 func mapping(v any) map[string]any { m, _ := v.(map[string]any); return m }

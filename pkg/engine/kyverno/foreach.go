@@ -107,6 +107,7 @@ func decodeList(n policydecode.Node) *jmespath.Expression {
 
 func (m *forEach) mutate(e *execution, s *variables.Scope, on patchSubject) (patchResult, error) {
 	before := on.Object
+	on.Draft = nil // each element sees the object as it was
 	out := patchResult{Object: before}
 	var held error
 	patched := 0

@@ -34,7 +34,7 @@ func compileStrategicMerge(patch any) (compiledPatch, error) {
 }
 
 func (p strategicMergePatch) apply(on patchSubject) (patchResult, error) {
-	object, warnings, err := p.Patch.Apply(on.Budget, on.Object, on.Schema(), on.Why)
+	object, warnings, err := p.Edit(on.Draft, on.Budget, on.Object, on.Schema(), on.Why)
 	return patchResult{Object: object, Warnings: warnings}, err
 }
 
@@ -64,7 +64,7 @@ func compileOverlay(patch any) (compiledPatch, error) {
 
 func (p overlayPatch) apply(on patchSubject) (patchResult, error) {
 	after, err := p.Apply(on.Budget, on.Object, on.Why)
-	return quoted(on.Object, after, ""), err
+	return quoted(nil, on.Object, after, ""), err
 }
 
 func asMapping(patch any) (map[string]any, error) {
@@ -86,15 +86,18 @@ func decodeOperations(n policydecode.Node, key string, compile compilePatch) *pa
 
 // operations is a parsed list of operations.
 type operations interface {
-	Apply(b *engine.Budget, object map[string]any, why *engine.Reasons) (map[string]any, error)
+	Edit(d *engine.Draft, b *engine.Budget, object map[string]any, why *engine.Reasons) (map[string]any, error)
 	NotIdempotent() string
 }
 
 type operationsPatch struct{ operations }
 
 func (p operationsPatch) apply(on patchSubject) (patchResult, error) {
-	after, err := p.Apply(on.Budget, on.Object, on.Why)
-	return quoted(on.Object, after, p.NotIdempotent()), err
+	after, err := p.Edit(on.Draft, on.Budget, on.Object, on.Why)
+	if err != nil {
+		return patchResult{Object: on.Object}, err
+	}
+	return quoted(on.Draft, on.Object, after, p.NotIdempotent()), nil
 }
 
 func decodeJSONPatch(n policydecode.Node) *patch {
@@ -135,7 +138,15 @@ func compilePatches(patch any) (compiledPatch, error) {
 		return nil, err
 	}
 	parsed, err := legacy.ParsePatches(list)
-	return operationsPatch{parsed}, err
+	return operationsPatch{legacyPatches{parsed}}, err
+}
+
+// legacyPatches copy always, since each operation may fail by itself.
+type legacyPatches struct{ legacy.Patches }
+
+// Edit implements operations.
+func (p legacyPatches) Edit(_ *engine.Draft, b *engine.Budget, object map[string]any, why *engine.Reasons) (map[string]any, error) {
+	return p.Apply(b, object, why)
 }
 
 func asList(patch any) ([]any, error) {

@@ -2,7 +2,6 @@ package kyverno
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,42 +25,41 @@ var metadataPaths = [][]string{
 // quoteMetadata turns labels and annotations that a JSON patch wrote as bare
 // booleans or numbers into strings, the only values that the server takes there.
 // Strategic merge does the same on its own.
-func quoteMetadata(object map[string]any) (map[string]any, []engine.Warning) {
+func quoteMetadata(d *engine.Draft, object map[string]any) (map[string]any, []engine.Warning) {
+	if d == nil {
+		d = &engine.Draft{} // which copies a map once
+	}
 	var warnings []engine.Warning
 	for _, path := range metadataPaths {
 		values, _ := dig(object, path).(map[string]any)
-		fixed, found := quoteValues(values, strings.Join(path, "."))
+		fixed, found := quoteValues(d, values, strings.Join(path, "."))
 		if len(found) == 0 {
 			continue
 		}
-		object = withValue(object, path, fixed)
+		object = withValue(d, object, path, fixed)
 		warnings = append(warnings, found...)
 	}
 	return object, warnings
 }
 
 // quoted is what a patch made of an object, its labels and annotations as strings.
-func quoted(before, after map[string]any, notIdempotent string) patchResult {
-	if diff.Shared(after, before) {
+func quoted(d *engine.Draft, before, after map[string]any, notIdempotent string) patchResult {
+	if d.Sets() == 0 && diff.Shared(after, before) {
 		return patchResult{Object: before}
 	}
-	object, warnings := quoteMetadata(after)
+	object, warnings := quoteMetadata(d, after)
 	return patchResult{Object: object, Warnings: warnings, NotIdempotent: notIdempotent}
 }
 
-func quoteValues(values map[string]any, field string) (map[string]any, []engine.Warning) {
-	var fixed map[string]any
+func quoteValues(d *engine.Draft, values map[string]any, field string) (map[string]any, []engine.Warning) {
 	var warnings []engine.Warning
 	for _, key := range unquoted(values) {
 		quoted, _ := bare(values[key])
-		if fixed == nil {
-			fixed = maps.Clone(values)
-		}
-		fixed[key] = quoted
+		values = d.Set(values, key, quoted)
 		warnings = append(warnings, engine.Warning(fmt.Sprintf(
 			"%s %s is written without quotes; it is taken as the string %q", field, key, quoted)))
 	}
-	return fixed, warnings
+	return values, warnings
 }
 
 // unquoted lists the keys whose values are bare, in order.
@@ -88,16 +86,13 @@ func bare(value any) (string, bool) {
 	return "", false
 }
 
-// withValue returns a copy of the object with a value set; only the maps on the
-// way are copied. The path exists.
-func withValue(object map[string]any, path []string, value any) map[string]any {
-	out := maps.Clone(object)
-	if len(path) == 1 {
-		out[path[0]] = value
-		return out
+// withValue returns the object with a value set; only the maps on the way are copied, but
+// for those of the draft. The path exists.
+func withValue(d *engine.Draft, object map[string]any, path []string, value any) map[string]any {
+	if len(path) > 1 {
+		value = withValue(d, mapping(object[path[0]]), path[1:], value)
 	}
-	out[path[0]] = withValue(mapping(object[path[0]]), path[1:], value)
-	return out
+	return d.Set(object, path[0], value)
 }
 
 func dig(document any, path []string) any {

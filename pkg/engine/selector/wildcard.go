@@ -1,6 +1,7 @@
 package selector
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -8,13 +9,34 @@ import (
 
 // MatchWildcard reports whether pattern matches the whole of text: `*` matches any run of
 // characters, `/` included, and `?` exactly one character. There is no escape. An empty
-// pattern matches empty text only. The time that it takes grows as the lengths do, whatever
-// the pattern and the text.
+// pattern matches empty text only. A pattern that CheckWildcard refuses matches nothing. The
+// time that it takes grows as the lengths do, whatever the pattern and the text.
 func MatchWildcard(pattern, text string) bool {
+	if CheckWildcard(pattern) != nil {
+		return false
+	}
 	if len(pattern) > 1 && len(text) > shortProduct/len(pattern) {
 		return matchLong(characters(pattern), characters(text))
 	}
 	return matchShort(pattern, text)
+}
+
+// maxSegment is how many characters may stand between two `*` of a pattern with a `?` among
+// them: they are compared at each place of a text.
+const maxSegment = 256
+
+// CheckWildcard returns an error for a pattern that takes too long to match.
+func CheckWildcard(pattern string) error {
+	if len(pattern) <= maxSegment || !strings.Contains(pattern, "?") {
+		return nil
+	}
+	segments := strings.Split(pattern, "*")
+	for _, s := range segments[1:max(len(segments)-1, 1)] { // the others stand at one place
+		if strings.Contains(s, "?") && utf8.RuneCountInString(s) > maxSegment {
+			return fmt.Errorf("is no pattern: more than %d characters stand between two *, with a ? among them", maxSegment)
+		}
+	}
+	return nil
 }
 
 // shortProduct is the product of the lengths up to which matchShort takes no longer than
@@ -91,13 +113,11 @@ func fits(segment, text []rune) bool {
 	return true
 }
 
-// find returns the first place in the text where the segment fits, or -1.
+// find returns the first place in the text where the segment fits, or -1. A segment with `?` has
+// at most maxSegment characters.
 func find(text, segment []rune) int {
-	switch {
-	case !slices.Contains(segment, '?'):
+	if !slices.Contains(segment, '?') {
 		return index(runesOf(text), runesOf(segment))
-	case len(segment) > fewCharacters:
-		return correlate(text, segment)
 	}
 	for i := 0; i+len(segment) <= len(text); i++ {
 		if fits(segment, text[i:]) {
@@ -107,13 +127,10 @@ func find(text, segment []rune) int {
 	return -1
 }
 
-// fewCharacters is how many may be compared at each place of a text.
-const fewCharacters = 64
-
 // Index is strings.Index in a time that grows as the lengths do: that of the library grows
 // with their product on some texts.
 func Index(text, part string) int {
-	if len(part) <= fewCharacters || len(text) <= shortProduct/len(part) {
+	if len(part) <= maxSegment || len(text) <= shortProduct/len(part) {
 		return strings.Index(text, part)
 	}
 	return index(bytesOf(text), bytesOf(part))

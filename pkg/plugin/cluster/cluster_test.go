@@ -3,7 +3,9 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 )
 
 const configMaps = "GET /api/v1/configmaps?"
@@ -258,6 +261,29 @@ func TestPolicyDocumentsPreferredVersion(t *testing.T) {
 	}}}
 	if diff := cmp.Diff(want, documents[0]); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A server that holds policies without end does not get all the memory.
+func TestPolicyDocumentsEndInMemory(t *testing.T) {
+	const page = `{"items":[{"metadata":{"name":"p"},"spec":{"a":[%s1]}}]}`
+	client := newServer(t, map[string]answer{
+		"GET /apis/kyverno.io/v1/clusterpolicies?limit=500": {body: fmt.Sprintf(page, strings.Repeat("1,", 10_000))},
+	}).client(t, cluster.Options{})
+	role := func(gk schema.GroupKind) engine.Role {
+		if gk.Group == "kyverno.io" {
+			return engine.Policy
+		}
+		return engine.Foreign
+	}
+	if documents, unread := client.PolicyDocuments(t.Context(), role); len(unread) > 0 || len(documents) != 1 {
+		t.Fatalf("%d documents, errors %v", len(documents), unread)
+	}
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 20))
+	documents, unread := client.PolicyDocuments(t.Context(), role)
+	var part *engine.UnreadableError
+	if len(documents) != 0 || len(unread) != 1 || !errors.As(unread[0], &part) || !errors.Is(part, memory.ErrTooLarge) {
+		t.Errorf("%d documents, errors %v; want that they need more memory than there is", len(documents), unread)
 	}
 }
 

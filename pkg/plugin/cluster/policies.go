@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 )
 
 // Origin is the Origin of Documents from the cluster.
@@ -16,7 +17,7 @@ const Origin = "cluster"
 // of the core group are left out: a Namespace or a ConfigMap may be an input,
 // but which one is for the policy to ask. Beside
 // what could be read, it returns an error, usually an *engine.UnreadableError, for
-// each kind that could not.
+// each kind that could not. It reads no more than a memory.Budget allows.
 func (c *Client) PolicyDocuments(ctx context.Context, role func(schema.GroupKind) engine.Role) ([]engine.Document, []error) {
 	served, err := c.served(ctx, false)
 	if err != nil {
@@ -32,6 +33,7 @@ func (c *Client) PolicyDocuments(ctx context.Context, role func(schema.GroupKind
 	})
 	var documents []engine.Document
 	var failures []error
+	var budget memory.Budget
 	for _, r := range resources {
 		for list, err := range c.list(ctx, r, query{}) {
 			if err != nil {
@@ -39,6 +41,9 @@ func (c *Client) PolicyDocuments(ctx context.Context, role func(schema.GroupKind
 				break
 			}
 			for _, item := range list.Items {
+				if err := budget.Spend(memory.Nodes([]byte(item.text)), len(item.text)); err != nil {
+					return documents, append(failures, &engine.UnreadableError{What: r.mapping.Resource.GroupResource().String(), Err: err})
+				}
 				u, err := decode(item, r)
 				if err != nil {
 					return documents, append(failures, err)

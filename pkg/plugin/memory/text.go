@@ -26,7 +26,7 @@ const (
 var ErrTooManyNodes = fmt.Errorf("it has more than %d values: no server stores such an object", MaxNodes)
 
 // ErrTooLarge is the error for inputs that exceed a Budget.
-var ErrTooLarge = errors.New("the files of this run need more memory than there is: read fewer objects at once, or raise GOMEMLIMIT")
+var ErrTooLarge = errors.New("what is read at once needs more memory than there is: read fewer objects or policies, or raise GOMEMLIMIT")
 
 // Nodes returns how many values a YAML or JSON text has at most, but for a factor of two: it
 // counts what may start or end one, also inside of texts. It is far cheaper than

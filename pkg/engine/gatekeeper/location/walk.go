@@ -3,7 +3,6 @@ package location
 import (
 	"cmp"
 	"errors"
-	"maps"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -65,6 +64,9 @@ type Way struct {
 	Setter Setter
 	// Budget pays for what is looked at and for what is copied.
 	Budget *engine.Budget
+	// Draft changes the object in place where it may; nil where the object must stay as it is.
+	// The caller reverts it where there is an error.
+	Draft *engine.Draft
 }
 
 // Walk follows a way from the root of an object and calls the setter where it ends. Its
@@ -73,7 +75,7 @@ func Walk(object map[string]any, way Way) (Outcome, error) {
 	if len(way.Path) == 0 {
 		return Outcome{Object: object}, errors.New("attempting to mutate an empty target location")
 	}
-	w := walker{path: way.Path, tests: way.Tests, setter: way.Setter, budget: way.Budget, discreet: object["kind"] == "Secret"}
+	w := walker{path: way.Path, tests: way.Tests, setter: way.Setter, budget: way.Budget, draft: way.Draft, discreet: object["kind"] == "Secret"}
 	next, did, err := w.visit(object, 0)
 	if err != nil {
 		return Outcome{Object: object}, err
@@ -90,6 +92,7 @@ type walker struct {
 	tests  Tests
 	setter Setter
 	budget *engine.Budget
+	draft  *engine.Draft
 	// discreet keeps values of the object out of reasons.
 	discreet bool
 	skip     error
@@ -121,6 +124,8 @@ func (w *walker) visit(current any, depth int) (any, effect, error) {
 		if !ok {
 			return nil, effect{}, w.mismatch("List", current, depth)
 		}
+		defer func(d *engine.Draft) { w.draft = d }(w.draft)
+		w.draft = nil
 		switch {
 		case last:
 			return w.element(list, node, depth)
@@ -383,14 +388,14 @@ func SameKey(a, b any) bool {
 	return false
 }
 
-// with returns a copy of the object with one field set.
+// with returns the object with one field set: a copy, but for what the draft may change.
 func (w *walker) with(object map[string]any, name string, value any, did effect) (any, effect, error) {
-	if err := w.budget.BuildMap(len(object) + 1); err != nil {
-		return nil, effect{}, err
+	if !w.draft.Owns(object) {
+		if err := w.budget.BuildMap(len(object) + 1); err != nil {
+			return nil, effect{}, err
+		}
 	}
-	out := maps.Clone(object)
-	out[name] = value
-	return out, did, nil
+	return w.draft.Set(object, name, value), did, nil
 }
 
 // appended returns a copy of the list with one more element.

@@ -117,6 +117,9 @@ func (g *global) read(from *Sources, in *jmespath.Interpreter) (any, error) {
 		for object, err = range from.World.Reader.List(from.Context, engine.Selection{
 			Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: g.namespace,
 		}) {
+			if err == nil {
+				err = from.Budget.Write(object.Object) // which is kept for the run
+			}
 			if err != nil {
 				return
 			}

@@ -195,5 +195,6 @@ func random(e *env, args []any) (any, error) {
 
 func patternMatch(_ *env, args []any) (any, error) {
 	text, _ := scalarText(args[1])
-	return selector.MatchWildcard(args[0].(string), text), nil
+	pattern := args[0].(string)
+	return selector.MatchWildcard(pattern, text), selector.CheckWildcard(pattern)
 }

@@ -55,11 +55,23 @@ func decodeFilter(f *policydecode.Fields) *filter {
 	out.name = resources.At("name").Text()
 	out.names = resources.At("names").Texts()
 	out.namespaces = resources.At("namespaces").Texts()
+	checkPatterns(resources.At("name"), out.name)
+	checkPatterns(resources.At("names"), out.names...)
+	checkPatterns(resources.At("namespaces"), out.namespaces...)
 	out.annotations = resources.At("annotations").TextMap()
 	out.labels = decodeLabels(resources.At("selector"))
 	out.nsLabels = decodeLabels(resources.At("namespaceSelector"))
 	resources.Done()
 	return out
+}
+
+// checkPatterns reports patterns that are none.
+func checkPatterns(n policydecode.Node, patterns ...string) {
+	for _, p := range patterns {
+		if err := selector.CheckWildcard(p); err != nil {
+			n.Fail("%w", err)
+		}
+	}
 }
 
 func decodeSubject(n policydecode.Node) subject {
@@ -68,6 +80,7 @@ func decodeSubject(n policydecode.Node) subject {
 	if !slices.Contains([]string{"User", "Group", "ServiceAccount"}, s.kind) {
 		f.At("kind").Fail("must be User, Group or ServiceAccount, not %q", s.kind)
 	}
+	checkPatterns(f.At("name"), s.name)
 	f.Accept("apiGroup")
 	f.Done()
 	return s

@@ -19,8 +19,14 @@ import (
 // The error is a *ConditionError when the patch does not apply to this object, and a
 // *KindError when patch and object disagree about what a field holds, or that of the budget.
 func (p *Patch) Apply(b *engine.Budget, live map[string]any, s engine.Schema, why *engine.Reasons) (map[string]any, []engine.Warning, error) {
+	return p.Edit(nil, b, live, s, why)
+}
+
+// Edit is Apply to an object that a draft may change in place. The caller reverts the draft
+// where there is an error.
+func (p *Patch) Edit(d *engine.Draft, b *engine.Budget, live map[string]any, s engine.Schema, why *engine.Reasons) (map[string]any, []engine.Warning, error) {
 	root := newRoot(live, s)
-	m := merger{why: why, budget: b}
+	m := merger{why: why, budget: b, draft: d}
 	failed := m.check(&p.root, live, root)
 	if m.err != nil {
 		return live, nil, m.err
@@ -34,7 +40,7 @@ func (p *Patch) Apply(b *engine.Budget, live map[string]any, s engine.Schema, wh
 	if err != nil {
 		return live, nil, err
 	}
-	if removed || diff.Same(object, live) {
+	if removed || d.Sets() == 0 && diff.Same(object, live) {
 		object = live
 	}
 	return object, m.notes.warnings, nil

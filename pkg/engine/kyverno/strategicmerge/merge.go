@@ -15,7 +15,8 @@ import (
 // element as it was and the last one to set a field wins.
 type merger struct {
 	budget     *engine.Budget
-	err        error // of the budget; no condition is checked any more
+	draft      *engine.Draft // nil where all maps are copied
+	err        error         // of the budget; no condition is checked any more
 	notes      notes
 	why        *engine.Reasons    // why nothing changes; nil if not wanted
 	difference pattern.Difference // of the condition that was checked last
@@ -38,16 +39,24 @@ func (m *merger) mergeMap(live map[string]any, patches []*node, at *place) (merg
 		for n < len(fields) && fields[n].name == key {
 			n++
 		}
-		old := live[key]
+		old, sets := live[key], m.draft.Sets()
 		value, drop, err := m.mergeValue(old, fields[:n:n], at.field(key))
 		fields = fields[n:]
 		switch {
 		case err != nil:
 			return nil, false, err
 		case drop && old != nil:
+			if m.draft != nil {
+				merged = m.draft.Delete(merged, key)
+				continue
+			}
 			merged = copyOnce(merged, live)
 			delete(merged, key)
-		case !drop && !diff.Same(old, value):
+		case !drop && (m.draft.Sets() > sets || !diff.Same(old, value)):
+			if m.draft != nil {
+				merged = m.draft.Set(merged, key, value)
+				continue
+			}
 			merged = copyOnce(merged, live)
 			merged[key] = value
 		}
@@ -147,6 +156,8 @@ func (m *merger) mergeValue(live any, values []*node, at *place) (value any, dro
 		return merged, removed || merged == nil, err
 	case isList:
 		old, _ := live.([]any)
+		defer func(d *engine.Draft) { m.draft = d }(m.draft)
+		m.draft = nil
 		return m.mergeList(old, values, at)
 	case isNull:
 		m.nothingToDelete(live == nil, at)

@@ -1,0 +1,221 @@
+package dialects_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
+)
+
+// pick returns one of the choices.
+func pick(r *rand.Rand, choices ...string) string { return choices[r.IntN(len(choices))] }
+
+// clusterPolicy is a policy of one rule for ConfigMaps.
+func clusterPolicy(name, preconditions, mutate string) string {
+	return fmt.Sprintf(`{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": %q}, "spec": {"rules": [{"name": "r",
+		"match": {"any": [{"resources": {"kinds": ["ConfigMap"]}}]}, %s "mutate": %s}]}}`, name, preconditions, mutate)
+}
+
+// mutator is one of Gatekeeper's.
+func mutator(name, kind, place, value string) string {
+	return fmt.Sprintf(`{"apiVersion": "mutations.gatekeeper.sh/v1", "kind": %q, "metadata": {"name": %q}, "spec": {"location": %q,
+		"applyTo": [{"groups": [""], "versions": ["v1"], "kinds": ["ConfigMap"]}], "parameters": {"assign": {"value": %s}}}}`, kind, name, place, value)
+}
+
+// randomPolicy writes to one of few places, so that policies meet there.
+func randomPolicy(r *rand.Rand, i int) string {
+	name, key, value := fmt.Sprintf("p%02d", i), pick(r, "a", "b", "c", "d"), pick(r, "1", "2", "3")
+	wide := pick(r, "labels", "annotations")
+	preconditions := pick(r, "", "", "", `"preconditions": {"all": [{"key": "{{request.object.metadata.`+wide+`}}", "operator": "Equals", "value": "x"}]},`)
+	switch r.IntN(15) {
+	case 0, 1, 2, 3:
+		return clusterPolicy(name, preconditions, fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {%q: {%q: %q}}}}`, wide, key, value))
+	case 4:
+		return clusterPolicy(name, "", fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {%q: %s}}}`, wide,
+			pick(r, `{"a": null}`, `{"$patch": "replace", "e": "1"}`, "null", `{"+(a)": "9", "b": "9"}`, `{"(a)": "1", "c": "7"}`)))
+	case 5:
+		return clusterPolicy(name, "", fmt.Sprintf(`{"patchStrategicMerge": {"data": {%q: "{{request.object.metadata.%s | to_string(@)}}"}}}`, key, wide))
+	case 6:
+		return clusterPolicy(name, "", fmt.Sprintf(`{"patchStrategicMerge": {"deep": {"er": {%q: {"x": %q}}, "list": [{"name": %q, "v": {%q: %q}}]}}}`, key, value, key, value, key))
+	case 7:
+		return clusterPolicy(name, "", pick(r,
+			`{"patchesJson6902": "[{\"op\": \"copy\", \"from\": \"/metadata/labels\", \"path\": \"/metadata/annotations\"}]"}`,
+			`{"patchesJson6902": "[{\"op\": \"copy\", \"from\": \"/deep\", \"path\": \"/other\"}]"}`,
+			`{"patchesJson6902": "[{\"op\": \"move\", \"from\": \"/metadata/annotations\", \"path\": \"/metadata/labels\"}]"}`,
+			`{"patchesJson6902": "[{\"op\": \"remove\", \"path\": \"/metadata/labels\"}]"}`))
+	case 14:
+		return clusterPolicy(name, "", fmt.Sprintf(`{"patchesJson6902": "[{\"op\": \"%s\", \"path\": \"/%s/%s\", \"value\": %s}]"}`,
+			pick(r, "add", "add", "replace", "remove"), pick(r, "data", "metadata/labels", "metadata/annotations", "deep/er/a"), key, pick(r, "true", `\"1\"`, `{}`, `1`)))
+	case 8:
+		return clusterPolicy(name, "", fmt.Sprintf(`{"patchesJson6902": "[{\"op\": \"add\", \"path\": \"/metadata/labels/%s\", \"value\": \"%s\"}, {\"op\": \"%s\", \"path\": \"/deep/er/%s\", \"value\": {\"y\": 1}}]"}`,
+			key, value, pick(r, "add", "replace", "test"), key))
+	case 9:
+		return clusterPolicy(name, "", fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {%q: {%q: %q}, "name": %s}}}`, wide, key, value, pick(r, `"c"`, `"renamed"`)))
+	case 10:
+		return mutator(name, "AssignMetadata", "metadata."+wide+"."+pick(r, "g", "h", key), `"`+value+`"`)
+	case 11, 12:
+		return mutator(name, "Assign", pick(r, "deep.er."+key+".x", "deep.er."+key, "data."+key, "data", "other.er.z"), pick(r, `"`+value+`"`, `"`+value+`"`, `{"o": "1"}`))
+	default:
+		return clusterPolicy(name, "", fmt.Sprintf(`{"foreach": [{"list": "['%s', 'b']", "patchStrategicMerge": {"metadata": {%q: {"{{element}}": %q}}}}]}`, key, wide, value))
+	}
+}
+
+func objectOf(t testing.TB, text string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := utilyaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return u
+}
+
+// evaluated is the change of one object by policies.
+func evaluated(t testing.TB, object *unstructured.Unstructured, policies []string, o evaluation.Options) *engine.Change {
+	t.Helper()
+	documents := make([]engine.Document, len(policies))
+	for i, text := range policies {
+		documents[i].Object = objectOf(t, text)
+	}
+	var programs []engine.Program
+	for _, d := range dialects.All() {
+		c := engine.Compilation{Limits: engine.DefaultLimits(), Warn: func(engine.CompileError) {}}
+		for _, document := range documents {
+			if d.Accepts(document.Object.GroupVersionKind().GroupKind()) == engine.Policy {
+				c.Documents = append(c.Documents, document)
+			}
+		}
+		if len(c.Documents) > 0 {
+			program, _ := d.Compile(c) // mutators may contradict each other
+			programs = append(programs, program)
+		}
+	}
+	s, err := snapshot.Load(engine.Documents(object), snapshot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &engine.World{Reader: s, Mapper: s.Mapper(), Limits: engine.DefaultLimits(), Memo: &engine.Memo{}}
+	var out *engine.Change
+	err = evaluation.New(programs, w, o).Run(t.Context(), s.Source(engine.Scope{ClusterScoped: true}), func(c *engine.Change) error { out = c; return nil })
+	if err != nil || out == nil {
+		t.Fatal(out, err)
+	}
+	return out
+}
+
+// shown is a change as text, without the steps that changed nothing.
+func shown(t testing.TB, c *engine.Change) string {
+	t.Helper()
+	type step struct {
+		Rule    string
+		Outcome engine.Outcome
+		Fields  []string
+		Reason  string
+	}
+	text := func(fields []engine.FieldChange) (out []string) {
+		for _, f := range fields {
+			out = append(out, fmt.Sprint(f.Path, f.Kind, f.From, f.To, f.Rule))
+		}
+		return out
+	}
+	var steps []step
+	for _, s := range c.Steps {
+		if s.Outcome == engine.NotMatched || s.Outcome == engine.Unchanged {
+			continue
+		}
+		reason := ""
+		if s.Err != nil {
+			reason = s.Err.Error()
+		}
+		steps = append(steps, step{s.Rule.String(), s.Outcome, text(s.Fields), reason})
+	}
+	out, err := json.MarshalIndent(map[string]any{"after": c.After.Object, "fields": text(c.Fields), "steps": steps}, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+const configMap = `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n", "labels": {"a": "0"}},
+	"data": {"a": "b"}, "deep": {"er": {"a": {"x": "0"}}, "list": [{"name": "a", "v": {}}]}}`
+
+// A program that changes an object in place does what one does that copies each state, and
+// leaves the object that it was given as it was.
+func TestDraftsChangeNothingButMemory(t *testing.T) {
+	changes := 0
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		var policies []string
+		for i := range 2 + r.IntN(12) {
+			policies = append(policies, randomPolicy(r, i))
+		}
+		object := objectOf(t, configMap)
+		drafted := evaluated(t, object, policies, evaluation.Options{Workers: 1})
+		copied := evaluated(t, objectOf(t, configMap), policies, evaluation.Options{Workers: 1, Reasons: true})
+		if d := cmp.Diff(shown(t, copied), shown(t, drafted)); d != "" {
+			t.Fatalf("seed %d, without a draft (-) and with one (+): %s\n%s", seed, d, policies)
+		}
+		if d := cmp.Diff(objectOf(t, configMap), object); d != "" {
+			t.Fatalf("seed %d changes the object that it was given: %s\n%s", seed, d, policies)
+		}
+		changes += len(drafted.Fields)
+	}
+	if changes < 800 {
+		t.Errorf("only %d fields change", changes)
+	}
+}
+
+// Twice the rules that write to one map take at most 2.2 times as much.
+func TestRulesOnOneMapAreLinear(t *testing.T) {
+	for name, policy := range map[string]func(i int) string{
+		"strategic merge": func(i int) string {
+			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {"labels": {"l%d": "v"}}}}`, i))
+		},
+		"variables": func(i int) string {
+			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"data": {"l%d": "{{request.object.metadata.name}}"}}}`, i))
+		},
+		"JSON patches": func(i int) string {
+			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchesJson6902": "- {op: add, path: /metadata/labels/l%d, value: v}"}`, i))
+		},
+		"maps in a map": func(i int) string {
+			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"deep": {"l%d": {"a": "b"}}}}`, i))
+		},
+		"mutators of metadata": func(i int) string {
+			return mutator(fmt.Sprintf("p%04d", i), "AssignMetadata", fmt.Sprintf("metadata.labels.l%d", i), `"v"`)
+		},
+		"mutators": func(i int) string {
+			return mutator(fmt.Sprintf("p%04d", i), "Assign", fmt.Sprintf("data.l%d", i), `"v"`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			allocated := func(n int) uint64 {
+				policies := make([]string, n)
+				for i := range policies {
+					policies[i] = policy(i)
+				}
+				object := objectOf(t, configMap)
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				c := evaluated(t, object, policies, evaluation.Options{Workers: 1})
+				runtime.ReadMemStats(&after)
+				if len(c.Fields) != n {
+					t.Fatalf("%d of %d fields change", len(c.Fields), n)
+				}
+				return after.TotalAlloc - before.TotalAlloc
+			}
+			allocated(10) // what is made once
+			if once, twice := allocated(500), allocated(1000); float64(twice) > 2.2*float64(once) {
+				t.Errorf("500 rules allocate %d bytes, 1000 %d: %.1f times as much", once, twice, float64(twice)/float64(once))
+			}
+		})
+	}
+}

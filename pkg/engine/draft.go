@@ -1,0 +1,175 @@
+package engine
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"unsafe"
+)
+
+// Draft lets a program change an object in place, step by step, as far as the object is its own:
+// a map that it has copied for one step is not copied again for the next. Otherwise rules that
+// all write to one map would take time by the square of their number. It never touches a map
+// that it has not copied itself, and is for objects of maps: lists, and what is in them, are
+// copied always.
+//
+// A program sets fields through Set and Delete, from the innermost map to the root, also where
+// they return the map that they were given. After each step it calls Take, or else Revert, and
+// calls Freeze before anything may keep a part of the object. A nil Draft copies always. It
+// belongs to one goroutine.
+type Draft struct {
+	// Compare lists what differs between two states of the object, of which the second may have
+	// maps of the first, with Edits.
+	Compare func(before, after map[string]any) []FieldChange
+
+	own   map[unsafe.Pointer]*ownMap
+	taken []*ownMap // those that this step has made or edited
+	sets  int       // in this step
+}
+
+// ownMap is a map that a draft has made.
+type ownMap struct {
+	content map[string]any
+	made    bool           // in this step, so that nobody has seen it before
+	edited  []string       // fields, of a map that was made before this step
+	before  map[string]any // their values before it; no entry for a field that was missing
+}
+
+func identity(m map[string]any) unsafe.Pointer { return reflect.ValueOf(m).UnsafePointer() }
+
+// Set returns the map with a field set: the map itself where the draft has made it, else a copy.
+func (d *Draft) Set(m map[string]any, name string, value any) map[string]any {
+	m = d.writable(m, name)
+	m[name] = value
+	return m
+}
+
+// Delete returns the map without a field, like Set.
+func (d *Draft) Delete(m map[string]any, name string) map[string]any {
+	m = d.writable(m, name)
+	delete(m, name)
+	return m
+}
+
+// Owns reports whether Set copies nothing.
+func (d *Draft) Owns(m map[string]any) bool { return d != nil && d.own[identity(m)] != nil }
+
+func (d *Draft) writable(m map[string]any, name string) map[string]any {
+	if d == nil {
+		return copied(m)
+	}
+	d.sets++
+	o := d.own[identity(m)]
+	switch {
+	case o == nil:
+		o = &ownMap{content: copied(m), made: true}
+		if d.own == nil {
+			d.own = map[unsafe.Pointer]*ownMap{}
+		}
+		d.own[identity(o.content)] = o
+		d.taken = append(d.taken, o)
+	case o.made || slices.Contains(o.edited, name):
+	default:
+		if len(o.edited) == 0 {
+			o.before = map[string]any{}
+			d.taken = append(d.taken, o)
+		}
+		o.edited = append(o.edited, name)
+		if value, ok := m[name]; ok {
+			o.before[name] = value
+		}
+	}
+	return o.content
+}
+
+func copied(m map[string]any) map[string]any {
+	if m == nil {
+		return map[string]any{}
+	}
+	return maps.Clone(m)
+}
+
+// Sets counts the calls of Set and Delete in this step.
+func (d *Draft) Sets() int {
+	if d == nil {
+		return 0
+	}
+	return d.sets
+}
+
+// Edits returns the fields of a map that this step has changed in place, and what they were
+// before it; no names where there are none.
+func (d *Draft) Edits(m map[string]any) (names []string, before map[string]any) {
+	if d == nil {
+		return nil, nil
+	}
+	if o := d.own[identity(m)]; o != nil {
+		return o.edited, o.before
+	}
+	return nil, nil
+}
+
+// was returns the value of a field before this step.
+func (d *Draft) was(m map[string]any, name string) any {
+	if edited, before := d.Edits(m); slices.Contains(edited, name) {
+		return before[name]
+	}
+	return m[name]
+}
+
+// Take ends a step, and returns what it has changed; never nil. The maps among these values are
+// the draft's no longer.
+func (d *Draft) Take(before, after map[string]any) []FieldChange {
+	fields := append([]FieldChange{}, d.Compare(before, after)...)
+	for _, f := range fields {
+		d.release(f.To) // what is taken out, no later step can change
+	}
+	for _, o := range d.taken {
+		o.made, o.edited, o.before = false, nil, nil
+	}
+	d.taken, d.sets = d.taken[:0], 0
+	return fields
+}
+
+func (d *Draft) release(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		delete(d.own, identity(v))
+		for _, below := range v {
+			d.release(below)
+		}
+	case []any:
+		for _, element := range v {
+			d.release(element)
+		}
+	}
+}
+
+// Revert ends a step that is not to be: the object becomes what it was before.
+func (d *Draft) Revert() {
+	if d == nil {
+		return
+	}
+	for _, o := range d.taken {
+		if o.made {
+			delete(d.own, identity(o.content))
+		}
+		for _, name := range o.edited {
+			if value, ok := o.before[name]; ok {
+				o.content[name] = value
+			} else {
+				delete(o.content, name)
+			}
+		}
+		o.edited, o.before = nil, nil
+	}
+	d.taken, d.sets = d.taken[:0], 0
+}
+
+// Freeze makes the draft copy each map again, once, before it changes it: somebody may have
+// kept one.
+func (d *Draft) Freeze() {
+	if d != nil {
+		clear(d.own)
+	}
+}
