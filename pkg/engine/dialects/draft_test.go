@@ -174,9 +174,9 @@ func TestDraftsChangeNothingButMemory(t *testing.T) {
 	}
 }
 
-// Twice the rules that write to one map take at most 2.2 times as much.
-func TestRulesOnOneMapAreLinear(t *testing.T) {
-	for name, policy := range map[string]func(i int) string{
+// onOneMap are languages and forms in which each policy writes a field of its own to one map.
+func onOneMap() map[string]func(i int) string {
+	return map[string]func(i int) string{
 		"strategic merge": func(i int) string {
 			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {"labels": {"l%d": "v"}}}}`, i))
 		},
@@ -195,7 +195,12 @@ func TestRulesOnOneMapAreLinear(t *testing.T) {
 		"mutators": func(i int) string {
 			return mutator(fmt.Sprintf("p%04d", i), "Assign", fmt.Sprintf("data.l%d", i), `"v"`)
 		},
-	} {
+	}
+}
+
+// Twice the rules that write to one map take at most 2.2 times as much.
+func TestRulesOnOneMapAreLinear(t *testing.T) {
+	for name, policy := range onOneMap() {
 		t.Run(name, func(t *testing.T) {
 			allocated := func(n int) uint64 {
 				policies := make([]string, n)
@@ -217,5 +222,23 @@ func TestRulesOnOneMapAreLinear(t *testing.T) {
 				t.Errorf("500 rules allocate %d bytes, 1000 %d: %.1f times as much", once, twice, float64(twice)/float64(once))
 			}
 		})
+	}
+}
+
+// BenchmarkSizes compiles and evaluates policies, and twice as many.
+func BenchmarkSizes(b *testing.B) {
+	for name, policy := range onOneMap() {
+		for _, n := range []int{1000, 2000} {
+			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
+				policies := make([]string, n)
+				for i := range policies {
+					policies[i] = policy(i)
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					evaluated(b, objectOf(b, configMap), policies, evaluation.Options{Workers: 1})
+				}
+			})
+		}
 	}
 }
