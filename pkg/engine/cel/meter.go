@@ -215,7 +215,7 @@ func adding(add func([]ref.Val) ref.Val) func([]ref.Val) ref.Val {
 				joined = append(joined, it.Next())
 			}
 		}
-		return types.NewRefValList(types.DefaultTypeAdapter, joined)
+		return joinedList{types.NewRefValList(types.DefaultTypeAdapter, joined)}
 	}
 }
 

@@ -199,8 +199,11 @@ func native(v ref.Val) (any, error) {
 	case *object:
 		out := make(map[string]any, len(v.fields))
 		for _, name := range slices.Sorted(maps.Keys(v.fields)) {
-			var err error
-			if out[name], err = native(v.fields[name]); err != nil {
+			err := convertible(v.fields[name])
+			if err == nil {
+				out[name], err = native(v.fields[name])
+			}
+			if err != nil {
 				return nil, fmt.Errorf("field %q: %w", name, err)
 			}
 		}
@@ -228,6 +231,62 @@ func native(v ref.Val) (any, error) {
 	}
 	return nil, fmt.Errorf("a %s is nothing that an object can hold: convert it to a string", v.Type().TypeName())
 }
+
+// convertible returns an error for a field of an Object that an API server of version 1.36, and
+// so Kyverno 1.19, does not convert: a map or list that an expression spells out, in which
+// there is another one (convertField in pkg/cel/mutation/dynamic of k8s.io/apiserver). Data of
+// the input is converted, and so are Objects in lists.
+func convertible(field ref.Val) error {
+	switch v := field.(type) {
+	case *object:
+	case traits.Mapper:
+		if isNative(v) {
+			return nil
+		}
+		for _, key := range keysOf(v) {
+			if spelledOut(v.Get(key)) {
+				return fmt.Errorf("key %q: %w", fmt.Sprint(key.Value()), errNested)
+			}
+		}
+	case traits.Lister:
+		if isNative(v) {
+			return nil
+		}
+		i := 0
+		for it := v.Iterator(); it.HasNext() == types.True; i++ {
+			if spelledOut(it.Next()) {
+				return fmt.Errorf("element %d: %w", i, errNested)
+			}
+		}
+	}
+	return nil
+}
+
+var errNested = errors.New("a {...} or [...] within another one is not converted, by API servers or by Kyverno 1.19: " +
+	"write Object.x{...} with the path of the field, such as Object.spec{...}, for each map but the innermost")
+
+// spelledOut reports whether a value is a map or list of an expression, other than an Object.
+func spelledOut(v ref.Val) bool {
+	switch v := v.(type) {
+	case *object:
+		return false
+	case traits.Mapper:
+		return !isNative(v)
+	case traits.Lister:
+		if _, joined := v.(joinedList); !joined {
+			return !isNative(v)
+		}
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			if spelledOut(it.Next()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// joinedList is what + makes of two lists, which an API server converts by its elements.
+type joinedList struct{ traits.Lister }
 
 func nativeMap(m traits.Mapper) (any, error) {
 	if isNative(m) {
