@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // Atomics is the treatment of an apply configuration with an atomic list, map or struct:
@@ -32,37 +34,37 @@ const (
 //
 // It fails with a *noSchemaError where the types are nil, with an *AtomicError, and
 // where a value does not fit the schema.
-func merge(live map[string]any, configuration ref.Val, types managedfields.TypeConverter, a Atomics) (map[string]any, error) {
+func merge(live map[string]any, configuration ref.Val, types managedfields.TypeConverter, a Atomics) (Result, error) {
 	fields, err := fieldsOf(configuration)
 	if err != nil {
-		return nil, err
+		return Result{}, err
 	}
 	kind := asObject(live).GroupVersionKind()
 	if types == nil {
-		return nil, &noSchemaError{Kind: kind}
+		return Result{}, &noSchemaError{Kind: kind}
 	}
 	patch := asObject(fields)
 	patch.SetGroupVersionKind(kind)
 	patchTyped, err := types.ObjectToTyped(patch)
 	if err != nil {
-		return nil, fmt.Errorf("invalid apply configuration: %w", err)
+		return Result{}, fmt.Errorf("invalid apply configuration: %w", err)
 	}
 	if atomics := atomicPaths(patchTyped); a == RefuseAtomic && len(atomics) > 0 {
-		return nil, &AtomicError{Paths: atomics}
+		return Result{}, &AtomicError{Paths: atomics}
 	}
 	liveTyped, err := types.ObjectToTyped(asObject(live), typed.AllowDuplicates)
 	if err != nil {
-		return nil, fmt.Errorf("the object does not fit the schema of %s: %w", kindText(kind), err)
+		return Result{}, fmt.Errorf("the object does not fit the schema of %s: %w", kindText(kind), err)
 	}
 	merged, err := liveTyped.Merge(patchTyped)
 	if err != nil {
-		return nil, fmt.Errorf("merge the apply configuration: %w", err)
+		return Result{}, fmt.Errorf("merge the apply configuration: %w", err)
 	}
 	out, ok := merged.AsValue().Unstructured().(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("merge the apply configuration: the result is no object")
+		return Result{}, fmt.Errorf("merge the apply configuration: the result is no object")
 	}
-	return out, nil
+	return Result{Object: out, Warnings: replacedLists(liveTyped, patchTyped)}, nil
 }
 
 // fieldsOf converts an apply configuration to an object.
@@ -84,6 +86,63 @@ func fieldsOf(v ref.Val) (map[string]any, error) {
 // asObject wraps an object for access to its metadata.
 func asObject(m map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: m}
+}
+
+// replacedLists warns about lists of the live object of which a merge loses elements because the
+// schema says nothing of them. What it says is taken at its word.
+func replacedLists(live, patch *typed.TypedValue) []engine.Warning {
+	var out []engine.Warning
+	walk := openLists{schema: patch.Schema(), found: func(path fieldpath.Path, gone int) {
+		out = append(out, engine.Warning(fmt.Sprintf("%s: the schema says nothing of this list, so it is replaced as a whole, as a server does; %d live elements differ or are gone. "+
+			"Of manifests, give the CustomResourceDefinition with -f or --world", engine.PathString(path), gone)))
+	}}
+	walk.in(nil, patch.TypeRef(), live.AsValue(), patch.AsValue())
+	return out
+}
+
+// openLists finds lists of which a schema says nothing.
+type openLists struct {
+	schema *schema.Schema
+	found  func(path fieldpath.Path, gone int)
+}
+
+func (w *openLists) in(path fieldpath.Path, ref schema.TypeRef, live, patch value.Value) {
+	atom, ok := w.schema.Resolve(ref)
+	switch {
+	case !ok || live == nil || patch == nil:
+	case patch.IsMap() && live.IsMap() && atom.Map != nil:
+		names := []string{}
+		patch.AsMap().Iterate(func(key string, _ value.Value) bool { names = append(names, key); return true })
+		slices.Sort(names)
+		for _, name := range names {
+			ref := atom.Map.ElementType
+			if field, ok := atom.Map.FindField(name); ok {
+				ref = field.Type
+			}
+			was, _ := live.AsMap().Get(name)
+			is, _ := patch.AsMap().Get(name)
+			w.in(append(path[:len(path):len(path)], fieldpath.PathElement{FieldName: &name}), ref, was, is)
+		}
+	case patch.IsList() && live.IsList() && atom.Scalar != nil && atom.Map != nil: // it may be anything
+		if gone := missingFrom(patch.AsList(), live.AsList()); gone > 0 {
+			w.found(path, gone)
+		}
+	}
+}
+
+// missingFrom counts the elements of one list that another does not have.
+func missingFrom(list, of value.List) int {
+	known := map[string]bool{}
+	for i := range list.Length() {
+		known[value.ToString(list.At(i))] = true
+	}
+	n := 0
+	for i := range of.Length() {
+		if !known[value.ToString(of.At(i))] {
+			n++
+		}
+	}
+	return n
 }
 
 // atomicPaths returns the paths of the atomic values of an apply configuration, sorted.

@@ -39,8 +39,7 @@ func (s *Scope) ApplyConfiguration(expression string, a Atomics) (*Mutation, err
 		if _, err := measure(e.budget, object); err != nil {
 			return Result{}, err
 		}
-		out, err := merge(object, v, types, a)
-		return Result{Object: out}, err
+		return merge(object, v, types, a)
 	}}, nil
 }
 

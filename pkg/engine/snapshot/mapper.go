@@ -19,6 +19,7 @@ type definition struct {
 	shortNames       []string
 	namespaced       bool
 	schema           map[string]any // openAPIV3Schema; nil where there is none
+	scale            *scalePaths    // nil where it has none
 }
 
 // definitionsIn finds the CustomResourceDefinitions. One that lacks what a
@@ -52,10 +53,25 @@ func definitionsIn(objects []*unstructured.Unstructured) []definition {
 			}
 			validation, _ := version["schema"].(map[string]any)
 			d.schema, _ = validation["openAPIV3Schema"].(map[string]any)
+			d.scale = scaleIn(version)
 			out = append(out, d)
 		}
 	}
 	return out
+}
+
+// scaleIn reads where a version of a custom resource has its scale.
+func scaleIn(version map[string]any) *scalePaths {
+	v, _, _ := unstructured.NestedFieldNoCopy(version, "subresources", "scale") // what is no map is missing
+	paths, isMap := v.(map[string]any)
+	if !isMap {
+		return nil
+	}
+	var out scalePaths
+	out.SpecReplicas, _ = paths["specReplicasPath"].(string)
+	out.StatusReplicas, _ = paths["statusReplicasPath"].(string)
+	out.LabelSelector, _ = paths["labelSelectorPath"].(string)
+	return &out
 }
 
 // newMapper maps, in this order of trust, custom kinds by their definitions,

@@ -56,10 +56,12 @@ func (s *Snapshot) Raw(_ context.Context, method, target string, _ []byte) ([]by
 			return nil, unanswered(err.Error())
 		}
 		return json.Marshal(s.collection(mapping, p.Namespace, o))
-	case p.Subresource != "" && p.Subresource != "status":
-		return nil, unanswered("manifests hold objects and their status, no " + p.Subresource)
 	}
-	return s.object(mapping, p)
+	object, err := s.object(mapping, p)
+	if err == nil && object == nil {
+		return nil, unanswered("manifests hold no " + p.Subresource)
+	}
+	return object, err
 }
 
 // mappingOf finds the resource that a path names, in the version of the path.
@@ -84,13 +86,18 @@ func noSuchPath(p engine.APIPath) error {
 	}}
 }
 
+// object returns nil for a subresource that manifests do not hold.
 func (s *Snapshot) object(mapping *meta.RESTMapping, p engine.APIPath) ([]byte, error) {
 	key := engine.ObjectKey{GroupKind: mapping.GroupVersionKind.GroupKind(), Namespace: p.Namespace, Name: p.Name}
 	e := s.byName[key]
 	if e == nil {
 		return nil, apierrors.NewNotFound(mapping.Resource.GroupResource(), p.Name)
 	}
-	return json.Marshal(e.object.Object)
+	u, served := s.subresource(e, p.Subresource)
+	if !served {
+		return nil, nil
+	}
+	return json.Marshal(u.Object)
 }
 
 // collection is a list as a server answers it: the elements of a kind of

@@ -21,6 +21,7 @@ func rawSnapshot(t *testing.T) *snapshot.Snapshot {
 	return load(t, []*unstructured.Unstructured{
 		object("v1", "ConfigMap", "shop", "a"), labelled, object("v1", "ConfigMap", "other", "c"),
 		object("v1", "Node", "", "n1"), object("example.com/v1beta1", "Widget", "shop", "w"),
+		object("apps/v1", "StatefulSet", "shop", "db"), object("v1", "Pod", "data", "p"),
 	}, snapshot.Options{})
 }
 
@@ -30,11 +31,14 @@ func TestRawAnswersAsAServer(t *testing.T) {
 		{"/api/v1/namespaces/shop/configmaps/a", "ConfigMap a"},
 		{"/api/v1/namespaces/shop/configmaps/a/status", "ConfigMap a"},
 		{"/api/v1/nodes/n1", "Node n1"},
+		{"/apis/apps/v1/namespaces/shop/statefulsets/db/scale", "Scale db"},
+		{"/api/v1/namespaces/data/pods/p/resize", "Pod p"},
+		{"/api/v1/namespaces/data/pods/p/ephemeralcontainers", "Pod p"},
 		{"/apis/example.com/v1beta1/namespaces/shop/widgets/w", "Widget w"},
 		{"/api/v1/configmaps", "ConfigMapList c a b"},
 		{"/api/v1/namespaces/shop/configmaps?limit=1", "ConfigMapList a b"},
 		{"/api/v1/namespaces/empty/configmaps", "ConfigMapList"},
-		{"/api/v1/pods", "PodList"},
+		{"/api/v1/namespaces/shop/pods", "PodList"},
 		{"/api/v1/configmaps?labelSelector=app%3Dweb", "ConfigMapList b"},
 		{"/api/v1/configmaps?labelSelector=app!=web", "ConfigMapList c a"},
 		{"/api/v1/configmaps?fieldSelector=metadata.name%3Da", "ConfigMapList a"},
@@ -103,7 +107,7 @@ func TestRawSaysWhatOnlyAClusterKnows(t *testing.T) {
 	s := rawSnapshot(t)
 	for _, c := range []struct{ method, path, want string }{
 		{"GET", "/version", "manifests do not tell this about the server"},
-		{"GET", "/apis/apps/v1/namespaces/shop/deployments/web/scale", "no scale"},
+		{"GET", "/api/v1/namespaces/shop/configmaps/a/approval", "no approval"},
 		{"GET", "/api/v1/pods?fieldSelector=status.phase%3DRunning", "status.phase"},
 		{"GET", "/api/v1/pods?unheard=of", "unheard"},
 		{"POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", "can only be read"},

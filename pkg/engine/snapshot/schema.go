@@ -13,6 +13,7 @@ import (
 type schemas struct {
 	builtin openapi.Builtin
 	custom  map[schema.GroupVersionKind]func() (*openapi.Document, error)
+	open    sync.Map // of kinds of which nothing is known, by schema.GroupVersionKind
 }
 
 func newSchemas(definitions []definition) *schemas {
@@ -37,4 +38,19 @@ func (s *schemas) schema(gvk schema.GroupVersionKind) (engine.Schema, error) {
 		return engine.Schema{}, err
 	}
 	return document.Schema(gvk), nil
+}
+
+// openSchema is the schema of a kind of objects that no CustomResourceDefinition describes: its metadata is
+// that of every object, and all else is as a server has it where a schema leaves it open.
+func (s *schemas) openSchema(gvk schema.GroupVersionKind) (engine.Schema, error) {
+	if known, ok := s.open.Load(gvk); ok {
+		return known.(engine.Schema), nil
+	}
+	document, err := openapi.FromCustomResource(gvk, map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+	if err != nil {
+		return engine.Schema{}, err
+	}
+	out := document.Schema(gvk)
+	s.open.Store(gvk, out)
+	return out, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -25,6 +26,9 @@ type Options struct {
 	// Namespace is that of namespaced objects without one; empty stands for
 	// "default".
 	Namespace string
+	// Warn receives what is probably not meant, and the origin of the object that it is about;
+	// nil drops it.
+	Warn func(origin, text string)
 }
 
 // Snapshot is an immutable set of objects. It is safe for concurrent use.
@@ -51,8 +55,9 @@ type entry struct {
 }
 
 // Load makes a snapshot of the objects, which it never modifies. Of two objects
-// of one name the later counts, and an evaluated one before one of the world. It
-// returns an error that joins one for each object without a type or a name.
+// of one name the later counts, with a warning if they differ, and an evaluated one
+// before one of the world. It returns an error that joins one for each object without
+// a type or a name.
 func Load(objects []engine.Document, o Options) (*Snapshot, error) {
 	documents := slices.Concat(o.World, objects)
 	if err := validate(documents); err != nil {
@@ -77,7 +82,10 @@ func Load(objects []engine.Document, o Options) (*Snapshot, error) {
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 			u = inNamespace(u, cmp.Or(u.GetNamespace(), o.Namespace, metav1.NamespaceDefault))
 		}
-		s.add(&entry{key: engine.KeyOf(u), object: u, origin: documents[i].Origin, mapping: mapping, evaluated: i >= len(o.World)})
+		e := &entry{key: engine.KeyOf(u), object: u, origin: documents[i].Origin, mapping: mapping, evaluated: i >= len(o.World)}
+		if before := s.add(e); before != nil && o.Warn != nil && e.contradicts(before) {
+			o.Warn(e.origin, fmt.Sprintf("%s was read before, at %s: the later one is used", e.key, before.origin))
+		}
 	}
 	slices.SortStableFunc(s.entries, func(a, b *entry) int {
 		x, y := a.mapping.Resource, b.mapping.Resource
@@ -102,15 +110,24 @@ func validate(documents []engine.Document) error {
 	return errors.Join(problems...)
 }
 
-// add stores an entry; objects that the server is yet to name are all different.
-func (s *Snapshot) add(e *entry) {
+// add stores an entry, and returns the one of the same name that it takes the place of; objects
+// that the server is yet to name are all different.
+func (s *Snapshot) add(e *entry) *entry {
 	name := e.key.Named()
 	if old := s.byName[name]; old != nil && name.Name != "" {
+		before := *old
 		*old = *e
-		return
+		return &before
 	}
 	s.byName[name] = e
 	s.entries = append(s.entries, e)
+	return nil
+}
+
+// contradicts reports whether two manifests of one object differ. An object to evaluate may
+// differ from one of the world, and what is read from what is made up.
+func (e *entry) contradicts(before *entry) bool {
+	return e.evaluated == before.evaluated && e.origin != "" && before.origin != "" && !reflect.DeepEqual(e.object.Object, before.object.Object)
 }
 
 // inNamespace returns the object in a namespace, copying only the path to it.
@@ -151,13 +168,15 @@ func (s *Snapshot) Origin(key engine.ObjectKey) string {
 }
 
 // Get finds an object by group, kind, namespace and name, in the version in
-// which it was loaded. Of subresources only the status is known, which is part
-// of the object.
+// which it was loaded. Of subresources there are the status, the scale, and of Pods
+// resize and ephemeralcontainers.
 func (s *Snapshot) Get(_ context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
 	subresource := key.Subresource
 	key.Subresource = ""
-	if e := s.byName[key.Named()]; e != nil && (subresource == "" || subresource == "status") {
-		return e.object, nil
+	if e := s.byName[key.Named()]; e != nil {
+		if u, served := s.subresource(e, subresource); served {
+			return u, nil
+		}
 	}
 	resource := schema.GroupResource{Group: key.Group, Resource: strings.ToLower(key.Kind)}
 	if mapping, err := s.mapper.RESTMapping(key.GroupKind); err == nil {
@@ -190,5 +209,12 @@ func (s *Snapshot) List(ctx context.Context, sel engine.Selection) iter.Seq2[*un
 
 // Schema returns how the server would merge objects of a kind.
 func (s *Snapshot) Schema(_ context.Context, gvk schema.GroupVersionKind) (engine.Schema, error) {
-	return s.schemas.schema(gvk)
+	known, err := s.schemas.schema(gvk)
+	if err != nil || known.Types != nil {
+		return known, err
+	}
+	if _, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
+		return engine.Schema{}, nil
+	}
+	return s.schemas.openSchema(gvk)
 }

@@ -158,7 +158,7 @@ func (f *Factory) openWorld(ctx context.Context, o *preview.Options, described [
 	beside := slices.DeleteFunc(slices.Clone(o.Documents), isPolicy) // which are no objects of the cluster yet
 	world = slices.Concat(engine.Documents(described...), world, beside)
 	o.Documents = slices.Concat(among, o.Documents)
-	f.snapshot, err = snapshot.Load(objects, snapshot.Options{World: world, Namespace: f.namespace()})
+	f.snapshot, err = snapshot.Load(objects, snapshot.Options{World: world, Namespace: f.namespace(), Warn: f.warnAt})
 	if err != nil {
 		return nil, err
 	}
