@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // write writes batch by batch, and reports what was not started.
@@ -116,6 +117,6 @@ func (x *Executor) waitForRollouts(ctx context.Context, batch []*Task) error {
 	for _, t := range batch {
 		keys = append(keys, t.Key)
 	}
-	w := RolloutWatcher{Server: x.Writer.Server, Progress: func(text string) { fmt.Fprintln(x.ErrOut, text) }}
+	w := RolloutWatcher{Server: x.Writer.Server, Progress: func(text string) { fmt.Fprintln(x.ErrOut, redact.EscapeLine(text)) }}
 	return w.Wait(ctx, keys, x.Timeout)
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -71,7 +72,7 @@ func (p *Prompt) confirmRun(ready []*Task, leftOut, most int) error {
 		return err
 	}
 	name := cmp.Or(p.cluster.Context, p.cluster.Server)
-	answer, err := p.read(fmt.Sprintf("%s\nThat is more than --max-changes %d. Type %q to continue: ", question, most, name))
+	answer, err := p.read(fmt.Sprintf("%s\nThat is more than --max-changes %d. Type %q to continue: ", redact.EscapeLine(question), most, name))
 	if err == nil && answer != name {
 		return errDeclined
 	}
@@ -107,7 +108,7 @@ func (p *Prompt) confirmLoss(_ context.Context, r Result) (bool, error) {
 }
 
 func (p *Prompt) ask(question string) (bool, error) {
-	answer, err := p.read("\n" + question + " [y/N]: ")
+	answer, err := p.read("\n" + redact.EscapeLine(question) + " [y/N]: ")
 	answer = strings.ToLower(answer)
 	return answer == "y" || answer == "yes", err
 }
