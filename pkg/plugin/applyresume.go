@@ -10,6 +10,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 )
 
@@ -39,13 +40,13 @@ func (f *ApplyFlags) resume(c *cobra.Command, w *factory.Factory) (*apply.Record
 	fmt.Fprintf(w.Streams.ErrOut, "Resuming: %d done, %d failed, %d started with unknown outcome, %d not started\n",
 		counts[journal.Done], counts[journal.Failed], counts[journal.InDoubt]+counts[journal.Partial], counts[journal.Planned])
 	if options := originalOptions(&j.Header); options != "" {
-		fmt.Fprintf(w.Streams.ErrOut, "With the options of the original run: %s\n", options)
+		fmt.Fprintf(w.Streams.ErrOut, "With the options of the original run: %s\n", redact.EscapeLine(options))
 	}
 	for i := range j.Entries {
 		e := &j.Entries[i]
 		if e.Status() == journal.Failed && len(e.Results) > 0 {
 			// The run may have been killed before it could print this.
-			fmt.Fprintf(w.Streams.ErrOut, "Failed earlier: %s\n", e.Results[len(e.Results)-1].Error)
+			fmt.Fprintf(w.Streams.ErrOut, "Failed earlier: %s\n", redact.EscapeLine(e.Results[len(e.Results)-1].Error))
 		}
 	}
 	return apply.FromJournal(j), writer, nil

@@ -2,6 +2,7 @@ package plugin_test
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 )
 
 // apiServer is an API server with one ConfigMap, which takes every patch for one that adds the
@@ -29,7 +31,8 @@ import (
 type apiServer struct {
 	*httptest.Server
 	hostile    func(w http.ResponseWriter, r *http.Request) bool
-	aggregated bool // discovery in one answer, for those who take it
+	aggregated bool   // discovery in one answer, for those who take it
+	named      string // the context, cluster and user of the kubeconfig; empty for c
 
 	mu       sync.Mutex
 	patched  bool
@@ -170,9 +173,13 @@ func runAgainst(t testing.TB, s *apiServer, user string, args []string) serverRu
 	t.Setenv("KUBECACHEDIR", t.TempDir())
 	t.Setenv("HOME", dir)
 	t.Setenv("XDG_STATE_HOME", dir)
+	name, err := objectdiff.MarshalYAML(cmp.Or(s.named, "c"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Setenv("KUBECONFIG", write(t, dir, "kubeconfig", fmt.Sprintf(
-		`{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: %t}}], users: [{name: u, user: %s}], contexts: [{name: c, context: {cluster: c, user: u}}]}`,
-		s.URL, strings.HasPrefix(s.URL, "https:"), user)))
+		`{apiVersion: v1, kind: Config, current-context: %[1]s, clusters: [{name: %[1]s, cluster: {server: %[2]q, insecure-skip-tls-verify: %[3]t}}], users: [{name: %[1]s, user: %[4]s}], contexts: [{name: %[1]s, context: {cluster: %[1]s, user: %[1]s}}]}`,
+		strings.TrimSpace(string(name)), s.URL, strings.HasPrefix(s.URL, "https:"), user)))
 	policy := write(t, dir, "policy.yaml", labelPolicy)
 	args = slices.Clone(args)
 	for i := range args {

@@ -138,7 +138,7 @@ func (o *PlanShowOptions) Run() (int, error) {
 
 func (o *PlanShowOptions) run() (int, error) {
 	p := o.Plan
-	fmt.Fprintf(o.ErrOut, "Made at %s by version %s for %s. Its impacts are of that time.\n", p.Created.UTC().Format(time.RFC3339), p.Version, p.Cluster)
+	fmt.Fprintf(o.ErrOut, "Made at %s by version %s for %s. Its impacts are of that time.\n", p.Created.UTC().Format(time.RFC3339), redact.EscapeLine(p.Version), p.Cluster)
 	for i := range p.Entries {
 		change := p.Entries[i].Change()
 		o.Hints.Add(&change)

@@ -5,6 +5,8 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // Info names the cluster of a Client and its user, for headings and prompts. What the
@@ -15,12 +17,12 @@ type Info struct {
 	User    string
 }
 
-// String names the cluster for a prompt: "context prod (https://10.0.0.1:6443)".
+// String names the cluster for a prompt, on one line: "context prod (https://10.0.0.1:6443)".
 func (i Info) String() string {
 	if i.Context == "" {
-		return i.Server
+		return redact.EscapeLine(i.Server)
 	}
-	return fmt.Sprintf("context %s (%s)", i.Context, i.Server)
+	return redact.EscapeLine(fmt.Sprintf("context %s (%s)", i.Context, i.Server))
 }
 
 // Info describes the connection.

@@ -8,6 +8,7 @@ import (
 	"github.com/blang/semver/v4"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // DefaultMaxAge is how old a plan may be when it is applied.
@@ -33,7 +34,7 @@ func (e *OtherClusterError) Error() string {
 	return fmt.Sprintf("it was made on another cluster (%s) than this one (%s)", e.Made, e.Here)
 }
 
-// String names a cluster for people.
+// String names a cluster for people, on one line.
 func (c Cluster) String() string {
 	var parts []string
 	for _, p := range []struct{ name, value string }{
@@ -43,7 +44,7 @@ func (c Cluster) String() string {
 			parts = append(parts, p.name+p.value)
 		}
 	}
-	return strings.Join(parts, ", ")
+	return redact.EscapeLine(strings.Join(parts, ", "))
 }
 
 // same compares the identities that both know.
