@@ -2,12 +2,16 @@ package html_test
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 )
@@ -210,20 +214,58 @@ func TestInABrowserThePageIsAccessible(t *testing.T) {
 	c.quiet()
 }
 
+// elements are the kinds of elements of a page, and their attributes but for values of its own scripts.
+const elements = `[...new Set([...document.querySelectorAll("body *")].flatMap(e => [e.localName, ...e.getAttributeNames().map(a => e.localName + " " + a)]))].sort()`
+
+// Hostile texts add no element and no attribute to a page, run nothing, ask for nothing, and break no
+// layout: neither where the script builds the changes nor without scripts.
 func TestInABrowserHostileTextsDoNothing(t *testing.T) {
 	c := startChromium(t)
 	c.size(1280, 900)
+	ordinary := append(many(300), review()...)
+	for i := range ordinary {
+		ordinary[i] = warning(failing(ordinary[i], "reason"), "code", "text", "", 1)
+		ordinary[i].Steps[0].Warnings, ordinary[i].Steps[0].NotIdempotent = []engine.Warning{"warning"}, "random"
+	}
 	options := reviewOptions
 	options.Context = harmfulContext
-	c.show(options, harmful())
-	c.click("#open")
-	c.until(`document.querySelectorAll("#list .body").length === document.querySelectorAll("#list li > details").length`)
-	c.expect("the title", "Mutation preview: 9 of 9 objects would change", "document.title")
-	c.expect("the elements that a text could have added", 0.0, `document.querySelectorAll("img, iframe, object, svg[onload], [onerror], #list svg").length`)
-	c.expect("the width", true, `document.documentElement.scrollWidth <= 1280`)
-	c.run(`document.querySelector("#list").scrollIntoView()`)
-	c.picture("hostile")
-	c.quiet()
+	options.Hint = next(markup)
+	title := fmt.Sprintf("Mutation preview: %[1]d of %[1]d objects would change", len(hostile.Texts()))
+	for _, scripts := range []bool{true, false} {
+		var known []any
+		for _, changes := range [][]engine.Change{ordinary, harmful()} {
+			c.call("Emulation.setScriptExecutionDisabled", map[string]any{"value": !scripts}, nil)
+			c.open(c.save(pageOf(t, options, changes, errors.New(markup))))
+			if scripts {
+				c.until(ready)
+				for c.run(`document.querySelector("#more").hidden`) == false {
+					c.click("#more")
+				}
+				c.run(`scrollTo(0, 0)`)
+				c.click("#open")
+				c.until(`document.querySelectorAll("#list .body").length === document.querySelectorAll("#list li > details").length`)
+			} else {
+				c.run(`document.querySelectorAll("details").forEach(e => e.open = true)`)
+			}
+			found, _ := c.run(elements).([]any)
+			if known == nil {
+				known = found
+				continue
+			}
+			for _, element := range found {
+				if !slices.Contains(known, element) {
+					t.Errorf("scripts %v: the page has a new %v", scripts, element)
+				}
+			}
+			c.expect("the title", title, "document.title")
+			c.expect("the width", true, `document.documentElement.scrollWidth <= 1280`)
+			c.expect("what stands beyond its change", 0.0, `[...document.querySelectorAll("#list > li")].filter(li => { const r = li.getBoundingClientRect();
+				return [...li.querySelectorAll("h3, p, li, code, .values")].some(e => e.getClientRects().length > 0 && !e.closest(".diff") && (e.getBoundingClientRect().right > r.right + 1 || e.getBoundingClientRect().left < r.left - 1)); }).length`)
+			c.run(`document.querySelector("#list").scrollIntoView()`)
+			c.picture(fmt.Sprint("hostile-", scripts))
+		}
+		c.quiet()
+	}
 }
 
 // A value keeps its place and its quotes, whichever way it is written.

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
@@ -17,19 +18,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/html"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
-
-// hostile are texts that would do harm where markup, script or bytes are taken from them.
-var hostile = []string{
-	`</script><script>document.title="run"</script>`,
-	`<img src=x onerror='document.title="run"'>`,
-	`"><svg onload=document.title="run">`,
-	`javascript:document.title="run"`,
-	"{{.}}${document.title='run'}",
-	"<!--<script>",
-	"bidi \u202eback\u202c zero\u200bwidth \u2028 line",
-	"bell\a escape\x1b[31m null\x00 bad\xff",
-	strings.Repeat("very-long-", 400),
-}
 
 var (
 	labels = engine.RuleRef{Dialect: "kyverno", Policy: "team-labels", Rule: "add", Origin: "policies/labels.yaml:3"}
@@ -99,12 +87,13 @@ func many(n int) []engine.Change {
 	return out
 }
 
-// harmful is a run in which everything that can be chosen is hostile.
+// harmful is a run with a change for each hostile text, in which everything that can be chosen is it.
 func harmful() []engine.Change {
 	var out []engine.Change
-	for _, text := range hostile {
-		rule := engine.RuleRef{Dialect: "kyverno", Policy: text, Rule: text, Via: text, Origin: text}
-		c := configMap(rule, text, text, map[string]any{text: text}, map[string]any{text: text + "2", text + "3": text})
+	for i, of := range hostile.Texts() {
+		text := of.Text
+		rule := engine.RuleRef{Dialect: "kyverno", Policy: text, Rule: text, Via: text, Origin: text + ":3"}
+		c := configMap(rule, text, text, map[string]any{text: text}, map[string]any{text: text + "2", text + "3": fmt.Sprint(i)})
 		c.Steps[0].Warnings = []engine.Warning{engine.Warning(text)}
 		c.Steps[0].NotIdempotent = text
 		out = append(out, warning(failing(c, text), engine.ImpactCode(text), text, "", 1))
@@ -112,7 +101,18 @@ func harmful() []engine.Change {
 	return out
 }
 
-var harmfulContext = output.Context{Context: hostile[0], Server: hostile[1], User: hostile[2], Namespace: hostile[6], Version: hostile[0], Time: hostile[2]}
+// markup are the texts that would become markup or a script, one after the other.
+var markup = func() string {
+	var b strings.Builder
+	for _, of := range hostile.Texts() {
+		if of.Class == "HTML" || of.Class == "direction" {
+			b.WriteString(of.Text)
+		}
+	}
+	return b.String()
+}()
+
+var harmfulContext = output.Context{Context: markup, Server: markup, User: markup, Namespace: markup, Version: markup, Time: markup}
 
 // pageOf is the page of a run.
 func pageOf(t testing.TB, o output.Options, changes []engine.Change, troubles ...error) string {
