@@ -84,6 +84,8 @@ func TestNothingEvaluated(t *testing.T) {
 		"preview -p exception.yaml -f settings.yaml":         {3, `spec.match.any[0].resources.kinds[0]: ` + missing + `kind "configmap"`},
 		"preview -p map.yaml -f settings.yaml":               {3, `error: map.yaml:1: MutatingAdmissionPolicy map: spec.matchConstraints.resourceRules[0].resources[0]: ` + missing + `resource "secret" of v1, so this has no effect; did you mean "secrets"?`},
 		"preview -p map-exclude.yaml -f settings.yaml":       {3, `spec.matchConstraints.excludeResourceRules[0].resources[0]: ` + missing + `resource "deployments" of v1, so this has no effect; did you mean "deployments" of apps/v1?`},
+		"preview -p map-params.yaml -f settings.yaml":        {3, `spec.paramKind.kind: ` + missing + `kind "configmap" of v1, so this has no effect; did you mean "ConfigMap"?`},
+		"preview -p slash.yaml -f settings.yaml":             {3, `kinds[0]: stands for the subresource Deployment of the kind apps: a group stands before a version, as in apps/v1/Deployment`},
 		"preview -p map-binding.yaml -f settings.yaml":       {3, `MutatingAdmissionPolicyBinding bound: spec.matchResources.resourceRules[0].resources[0]: ` + missing + `resource "ConfigMap"`},
 		"preview -p mpol.yaml -f settings.yaml":              {3, `MutatingPolicy mpol: spec.matchConstraints.resourceRules[0].resources[0]: ` + missing + `resource "pod" of v1`},
 		"preview -p mpol-target.yaml -f settings.yaml":       {3, `spec.targetMatchConstraints.resourceRules[0].resources[0]: ` + missing + `resource "secret" of v1`},

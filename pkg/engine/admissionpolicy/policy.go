@@ -128,6 +128,7 @@ func decodeParamKind(n policydecode.Node) *schema.GroupVersionKind {
 	if kind == "" {
 		f.At("kind").Fail("is missing")
 	}
+	f.At("kind").LintKind(engine.KindName{Groups: []string{gv.Group}, Versions: []string{gv.Version}, Kind: kind})
 	f.Done()
 	gvk := gv.WithKind(kind)
 	return &gvk

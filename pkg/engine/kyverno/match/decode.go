@@ -3,6 +3,7 @@ package match
 import (
 	"fmt"
 	"slices"
+	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -109,6 +110,9 @@ func decodeKinds(n policydecode.Node) []selector.Kind {
 		if err != nil {
 			item.Fail("%w", err)
 			continue
+		}
+		if kind.Subresource != "" && unicode.IsUpper(rune(kind.Subresource[0])) {
+			item.Lint("stands for the subresource %s of the kind %s: a group stands before a version, as in apps/v1/Deployment", kind.Subresource, kind.Kind)
 		}
 		item.LintKind(engine.KindName{Groups: []string{kind.Group}, Versions: []string{kind.Version}, Kind: kind.Kind})
 		out = append(out, kind)
