@@ -27,6 +27,17 @@ type Change struct {
 	// Impacts is what the change means beyond its fields, as far as the run had it
 	// reviewed (evaluation.Options.Review).
 	Impacts []Impact
+	// Shown is the change as it may be shown, without what was made of Secrets; nil where
+	// that is the change itself.
+	Shown *Change
+}
+
+// ToShow returns the change as it may be shown.
+func (c *Change) ToShow() *Change {
+	if c.Shown != nil {
+		return c.Shown
+	}
+	return c
 }
 
 // Changed reports whether the object would differ.

@@ -19,35 +19,45 @@ type Memo struct {
 }
 
 type memoEntry struct {
-	done  chan struct{} // closed when value and err are there
-	value any
-	err   error
+	done   chan struct{} // closed when value and err are there
+	value  any
+	err    error
+	secret bool // a Secret was read for it
 }
 
 // Do returns the value of a key, which get gets at most once while it is kept.
 // Errors are kept as well, but for those of a cancelled context; a get that panics has a
 // *PanicError. The key's type
 // belongs to the caller alone, as that of a context key. The value must not
-// be modified. A get must not ask for its own key.
+// be modified. A get must not ask for its own key. That it reads a Secret counts for each
+// caller.
 func (m *Memo) Do(ctx context.Context, key any, get func(context.Context) (any, error)) (any, error) {
 	if m == nil {
 		return get(ctx)
 	}
 	entry, mine := m.claim(key)
-	if !mine {
-		select {
-		case <-entry.done:
-			return entry.value, entry.err
-		case <-ctx.Done():
-			return nil, ctx.Err()
+	if mine {
+		m.fill(ctx, entry, get)
+		if ctx.Err() != nil {
+			m.drop(key)
 		}
 	}
-	defer close(entry.done)
-	entry.err = Guard(func() (err error) { entry.value, err = get(ctx); return err })
-	if ctx.Err() != nil {
-		m.drop(key)
+	select {
+	case <-entry.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if entry.secret {
+		NoteSecret(ctx)
 	}
 	return entry.value, entry.err
+}
+
+func (m *Memo) fill(ctx context.Context, entry *memoEntry, get func(context.Context) (any, error)) {
+	defer close(entry.done)
+	ctx, use := WatchSecrets(ctx)
+	defer func() { entry.secret = use.Any() }()
+	entry.err = Guard(func() (err error) { entry.value, err = get(ctx); return err })
 }
 
 // claim finds the entry of a key, or makes one that the caller is to fill.

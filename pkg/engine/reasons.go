@@ -8,14 +8,10 @@ import (
 // mostReasons bounds what is reported.
 const mostReasons = 3
 
-// HiddenValue stands for a value that must not be shown.
-const HiddenValue = "***"
-
 // Reasons collects why one rule did what it did on one object. A nil Reasons collects
 // none, for runs that do not keep reasons.
 type Reasons struct {
 	place    string // in front of each reason
-	isSecret func(value any) bool
 	gathered *gathered
 }
 
@@ -24,17 +20,15 @@ type gathered struct {
 	more  int // beyond those that are kept
 }
 
-// NewReasons returns an empty list, which hides the values for which isSecret holds.
-func NewReasons(isSecret func(value any) bool) *Reasons {
-	return &Reasons{isSecret: isSecret, gathered: &gathered{}}
-}
+// NewReasons returns an empty list.
+func NewReasons() *Reasons { return &Reasons{gathered: &gathered{}} }
 
 // At returns the same list for a part of the rule, which its reasons then name.
 func (l *Reasons) At(place string) *Reasons {
 	if l == nil {
 		return nil
 	}
-	return &Reasons{place: l.place + place + ": ", isSecret: l.isSecret, gathered: l.gathered}
+	return &Reasons{place: l.place + place + ": ", gathered: l.gathered}
 }
 
 // Add adds a reason. Reasons beyond the bound are counted, and not formatted.
@@ -54,7 +48,7 @@ func (l *Reasons) Draft() *Reasons {
 	if l == nil {
 		return nil
 	}
-	return &Reasons{place: l.place, isSecret: l.isSecret, gathered: &gathered{}}
+	return &Reasons{place: l.place, gathered: &gathered{}}
 }
 
 // Adopt adds the reasons of a draft.
@@ -66,17 +60,6 @@ func (l *Reasons) Adopt(draft *Reasons) {
 	most := min(len(texts), mostReasons)
 	l.gathered.more += draft.gathered.more + len(texts) - most
 	l.gathered.texts = texts[:most]
-}
-
-// Hides reports whether a value must not be shown.
-func (l *Reasons) Hides(value any) bool { return l != nil && l.isSecret(value) }
-
-// Value returns a value as reasons show it.
-func (l *Reasons) Value(value any) string {
-	if l.Hides(value) {
-		return HiddenValue
-	}
-	return BriefValue(value)
 }
 
 // Err returns all reasons as one error, or nil if there are none.

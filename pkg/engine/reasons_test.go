@@ -8,7 +8,7 @@ import (
 )
 
 func TestReasonsCountBeyondTheBound(t *testing.T) {
-	l := engine.NewReasons(func(any) bool { return false })
+	l := engine.NewReasons()
 	if err := l.Err(); err != nil {
 		t.Errorf("an empty list is no reason: %v", err)
 	}
@@ -32,10 +32,8 @@ func TestNilReasons(t *testing.T) {
 }
 
 func TestBriefValue(t *testing.T) {
-	l := engine.NewReasons(func(value any) bool { return value == "hunter2" })
 	for want, value := range map[string]any{
 		`"a"`:                                  "a",
-		"***":                                  "hunter2",
 		"3":                                    int64(3),
 		"true":                                 true,
 		"null":                                 nil,
@@ -43,7 +41,7 @@ func TestBriefValue(t *testing.T) {
 		"a list of 2":                          []any{"a", "b"},
 		`"` + strings.Repeat("ü", 40) + `"...`: strings.Repeat("ü", 41),
 	} {
-		if got := l.Value(value); got != want {
+		if got := engine.BriefValue(value); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}

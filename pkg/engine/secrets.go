@@ -1,15 +1,47 @@
 package engine
 
-// Secrets knows which texts a run must not show: the values of the Secrets that it
-// has read, and what was computed from these. Rules are evaluated on the real values,
-// and report each text that they make from others. It is safe for concurrent use.
-type Secrets interface {
-	// Any reports whether there is such a text. Until there is one, the other methods
-	// need not be called.
-	Any() bool
-	// Known reports whether a value is such a text or contains one.
-	Known(value any) bool
-	// Derive reports a result that was computed from values. If one of these is Known,
-	// the texts that are new in the result are Known from then on.
-	Derive(result any, from ...any)
+import (
+	"context"
+	"sync/atomic"
+)
+
+// SecretUse reports whether a Secret is used in what is done under a context. It is safe for
+// concurrent use.
+type SecretUse struct {
+	outer *SecretUse
+	used  atomic.Bool
+}
+
+type secretUseKey struct{}
+
+// WatchSecrets returns a context under which each use of a Secret is noted.
+func WatchSecrets(ctx context.Context) (context.Context, *SecretUse) {
+	use := &SecretUse{outer: secretUseOf(ctx)}
+	return context.WithValue(ctx, secretUseKey{}, use), use
+}
+
+// Any reports whether a Secret was used.
+func (u *SecretUse) Any() bool { return u.used.Load() }
+
+// NoteSecret notes that a Secret is used: what follows under the context may depend on it.
+func NoteSecret(ctx context.Context) {
+	if use := secretUseOf(ctx); use != nil {
+		use.used.Store(true)
+	}
+}
+
+// UsesSecret reports whether a Secret was used under a context, so that a request with it may
+// hold what was computed from one.
+func UsesSecret(ctx context.Context) bool {
+	for use := secretUseOf(ctx); use != nil; use = use.outer {
+		if use.Any() {
+			return true
+		}
+	}
+	return false
+}
+
+func secretUseOf(ctx context.Context) *SecretUse {
+	use, _ := ctx.Value(secretUseKey{}).(*SecretUse)
+	return use
 }

@@ -34,9 +34,12 @@ type World struct {
 	// Lack is notified of what the evaluation needs and there is not, so that it went on as
 	// if that were empty; by several goroutines, and more than once. Nil where it does not matter.
 	Lack func(*UnreadableError)
-	// Secrets is notified of what is computed from the values of Secrets; nil where it
-	// does not matter.
-	Secrets Secrets
+	// Hides reports that HiddenValue stands for the values of Secrets, and that expressions
+	// make nothing else of it.
+	Hides bool
+	// Learn is told what was computed from Secrets alone, as a second guard where text
+	// leaves; may be nil.
+	Learn func(value any)
 }
 
 // RawReader reads policy-chosen paths of the user's own API server. Where a live

@@ -91,18 +91,18 @@ type paramQuery struct {
 // readParams reads the parameters of a binding, once for all objects with the same
 // query.
 func (r *run) readParams(q paramQuery) ([]*param, error) {
-	value, err := r.world.Memo.Do(r.ctx, q, func(context.Context) (any, error) { return r.findParams(q) })
+	value, err := r.world.Memo.Do(r.ctx, q, func(ctx context.Context) (any, error) { return r.findParams(ctx, q) })
 	if err != nil {
 		return nil, err
 	}
 	return value.([]*param), nil
 }
 
-func (r *run) findParams(q paramQuery) ([]*param, error) {
+func (r *run) findParams(ctx context.Context, q paramQuery) ([]*param, error) {
 	ref := q.binding.params
 	if ref.name != "" {
 		key := engine.ObjectKey{GroupKind: q.kind.GroupKind(), Version: q.kind.Version, Namespace: q.namespace, Name: ref.name}
-		u, err := r.world.Reader.Get(r.ctx, key)
+		u, err := r.world.Reader.Get(ctx, key)
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}
@@ -115,7 +115,7 @@ func (r *run) findParams(q paramQuery) ([]*param, error) {
 	selection := engine.Selection{
 		Group: q.kind.Group, Version: q.kind.Version, Kind: q.kind.Kind, Namespace: q.namespace, Labels: ref.selector,
 	}
-	for u, err := range r.world.Reader.List(r.ctx, selection) {
+	for u, err := range r.world.Reader.List(ctx, selection) {
 		if err != nil {
 			return nil, err
 		}

@@ -99,6 +99,8 @@ func (r *run) fail(u *unit, step engine.Step, err error) error {
 	}
 	step.After = nil
 	switch {
+	case errors.Is(err, engine.ErrHidden):
+		step.Outcome, step.Err = engine.Skipped, err
 	case isUnsupported(err):
 		step.Outcome, step.Err = engine.Unsupported, err
 	case u.ignores && !isRefused(err):

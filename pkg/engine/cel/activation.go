@@ -32,9 +32,9 @@ type Input struct {
 	Access engine.Authorizer
 	// User is whom authorizer and authorizer.requestResource ask for.
 	User engine.UserInfo
-	// Secrets receives what expressions compute from the values of Secrets; may be
-	// nil.
-	Secrets engine.Secrets
+	// Hides reports that engine.HiddenValue stands for values that are not known. A text that is
+	// made of one is hidden as well; whatever else depends on one is an engine.ErrHidden.
+	Hides bool
 	// Budget is that of the rule on the object; nil for one that no other Evaluation
 	// shares.
 	Budget *engine.Budget
@@ -90,8 +90,6 @@ func (a *activation) ResolveName(name string) (any, bool) {
 		return a.lazyVariables(), true
 	case evaluationName:
 		return a.evaluation, true
-	case taintName:
-		return a.evaluation.taint, a.evaluation.taint != nil
 	}
 	v, ok := a.input.Extra[name]
 	return v, ok

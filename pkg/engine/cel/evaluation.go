@@ -48,9 +48,8 @@ type Evaluation struct {
 	budget     *engine.Budget // what else the rule may spend on the object
 	stopped    error          // why the evaluation cannot go on
 	missing    error          // a capability that an expression needs and the run lacks
-	// taint watches the expression that is being evaluated; nil while the run
-	// knows no Secrets.
-	taint *taint
+	// metHidden reports that an expression came upon a value that is hidden.
+	metHidden bool
 }
 
 // Evaluate binds an input. Nothing is computed yet.
@@ -86,6 +85,9 @@ func (e *Evaluation) Value(x *Expression) (v ref.Val, err error) {
 	case e.stopped != nil: // whatever the expression made of that
 		return nil, e.failed(e.ctx, x, e.stopped)
 	}
+	if e.metHidden && (err != nil || types.IsUnknown(v)) {
+		return nil, engine.ErrHidden
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -103,15 +105,14 @@ func checkSize(x *Expression, v ref.Val) error {
 // evaluate runs a program and charges its cost. It may run in the middle of another
 // expression, which uses a variable.
 func (e *Evaluation) evaluate(x *Expression) (ref.Val, error) {
-	defer func(outer *taint) { e.taint = outer }(e.taint)
 	if err := cmp.Or(e.ctx.Err(), e.stopped); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(e.ctx, maxDuration)
 	defer cancel()
-	program, err := e.begin(x)
+	program, err := x.program()
 	if err != nil {
-		return nil, err
+		return nil, &EvaluationError{Expression: x.text, Err: err}
 	}
 	v, details, err := program.ContextEval(ctx, e.activation)
 	if details != nil {
@@ -123,24 +124,6 @@ func (e *Evaluation) evaluate(x *Expression) (ref.Val, error) {
 		return v, nil
 	}
 	return nil, e.failed(ctx, x, err)
-}
-
-// begin returns the program of an expression. It is the watched one, with a taint, where
-// the run has read Secrets, or where this expression may be the first to read one
-// through a language's own variables.
-func (e *Evaluation) begin(x *Expression) (cel.Program, error) {
-	in := &e.activation.input
-	secrets := in.Secrets
-	if secrets == nil || (!secrets.Any() && len(in.Extra) == 0) {
-		e.taint = nil
-		return x.program()
-	}
-	e.taint = newTaint(secrets)
-	program, err := x.watched()
-	if err != nil {
-		return nil, &EvaluationError{Expression: x.text, Err: err}
-	}
-	return program, nil
 }
 
 // pay charges the cost of an expression to the budget. The cost of the variables that it

@@ -40,16 +40,26 @@ func implementationsOf(env *cel.Env) (implementations, error) {
 // regular expression for as long as its text, and most functions for free. In CEL's units
 // the program costs the same as without.
 func metered(known implementations, a *cel.Ast) cel.ProgramOption {
-	return cel.CustomDecoratorV2(meter{known: known, types: a.NativeRep().TypeMap()}.decorate)
+	return cel.CustomDecoratorV2(meter{known: known, types: a.NativeRep().TypeMap(), members: membersIn(a)}.decorate)
 }
 
 // meter replaces the steps of a plan, each when it is made.
 type meter struct {
 	known implementations
 	types map[int64]*types.Type
+	// members are the IDs of what becomes a field or an item of a literal.
+	members map[int64]bool
 }
 
 func (m meter) decorate(step interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	step, err := m.metered(step)
+	if err == nil && m.members[step.ID()] && !isConstant(step) {
+		step = member{step}
+	}
+	return step, err
+}
+
+func (m meter) metered(step interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	switch step := step.(type) {
 	case interpreter.InterpretableConstructor:
 		return &constructor{step}, nil
@@ -75,7 +85,7 @@ func (m meter) call(step interpreter.InterpretableCall) (interpreter.Interpretab
 		args = []interpreter.InterpretableV2{payer{args[0]}, args[1]}
 		return interpreter.NewCall(step.ID(), name, step.OverloadID(), args, func(values ...ref.Val) ref.Val { return contains(values[1], values[0]) }), nil
 	}
-	c := &call{InterpretableCall: step, args: args, shown: hide(args), price: p}
+	c := &call{InterpretableCall: step, args: args, shown: hide(args), price: p, text: m.types[step.ID()] == types.StringType}
 	if !priced {
 		c.price = linear(1)
 	}
@@ -123,6 +133,7 @@ type call struct {
 	shown []interpreter.InterpretableV2
 	price price
 	do    func(values []ref.Val) ref.Val
+	text  bool // it returns a text
 	// instructions are those of a regular expression that is constant, else 0.
 	instructions int
 }
@@ -141,10 +152,15 @@ func (c *call) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 		}
 		unknown, _ = types.MaybeMergeUnknowns(values[i], unknown)
 	}
+	e := evaluationOf(frame)
+	if e != nil && e.activation.input.Hides {
+		if v := c.hidden(e, values, unknown); v != nil {
+			return v
+		}
+	}
 	if unknown != nil {
 		return unknown
 	}
-	e := evaluationOf(frame)
 	if e == nil {
 		return types.LabelErrNode(c.ID(), c.do(values))
 	}

@@ -80,8 +80,7 @@ func (s *Scope) part(text string) (*Expression, error) {
 type Expression struct {
 	text    string
 	program func() (cel.Program, error)
-	watched func() (cel.Program, error) // the same, for a run that knows Secrets
-	output  *cel.Type                   // what it evaluates to
+	output  *cel.Type // what it evaluates to
 	uses    map[string]bool
 	calls   []Call
 	paths   []string
@@ -108,7 +107,6 @@ func (s *Scope) compile(in declarations, text string, want []*cel.Type) (x *Expr
 	options := []cel.ProgramOption{cel.InterruptCheckFrequency(celconfig.CheckFrequency), metered(s.environment.known, ast)}
 	x = &Expression{text: text, output: ast.OutputType(), uses: usesOf(ast), calls: callsIn(ast), paths: pathsIn(ast)}
 	x.program = s.environment.planned(func() (cel.Program, error) { return in.shared.Program(ast, options...) })
-	x.watched = s.environment.planned(func() (cel.Program, error) { return in.shared.Program(ast, append(options, watchTaint(ast))...) })
 	if _, err := x.program(); err != nil {
 		return nil, &CompileError{Expression: text, Problems: []Problem{{Message: err.Error()}}}
 	}

@@ -136,7 +136,7 @@ func (f *finder) operand(x ast.Expr) {
 		return
 	}
 	if v := f.value(x); v != nil {
-		f.add("%s is %s", f.text(x), f.evaluation.shown(v))
+		f.add("%s is %s", f.text(x), shown(v))
 	}
 }
 
@@ -184,14 +184,8 @@ func fieldOf(x ast.Expr) ast.Expr {
 	return ast.NewExprFactory().NewSelect(0, x.AsSelect().Operand(), x.AsSelect().FieldName())
 }
 
-// shown describes a value briefly; values of Secrets are hidden.
-func (e *Evaluation) shown(v ref.Val) string {
-	if e.seesSecret() {
-		return hidden
-	}
-	if secrets := e.activation.input.Secrets; secrets != nil && secrets.Any() && secrets.Known(v.Value()) {
-		return hidden
-	}
+// shown describes a value briefly.
+func shown(v ref.Val) string {
 	if size, ok := v.(traits.Sizer); ok {
 		switch v.(type) {
 		case traits.Mapper:
@@ -207,17 +201,4 @@ func (e *Evaluation) shown(v ref.Val) string {
 		return "null"
 	}
 	return shorten(fmt.Sprint(v.Value()))
-}
-
-const hidden = "***"
-
-// seesSecret reports whether an object that expressions see is a Secret.
-func (e *Evaluation) seesSecret() bool {
-	in := &e.activation.input
-	for _, object := range []any{in.Object, in.OldObject, in.Params, in.RequestMap["object"], in.RequestMap["oldObject"]} {
-		if m, ok := object.(map[string]any); ok && m["kind"] == "Secret" {
-			return true
-		}
-	}
-	return false
 }

@@ -41,20 +41,6 @@ func TestUnmet(t *testing.T) {
 	}
 }
 
-func TestUnmetHidesSecrets(t *testing.T) {
-	s := newScope(t, cel.Options{RequestObjects: true})
-	in := input(t)
-	in.Explain = true
-	in.Object = parse(t, `{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {p: YWI=}}`)
-	if got := unmet(t, s, in, `object.data.p == "x"`); got != `object.data.p is ***` {
-		t.Error(got)
-	}
-	in.Object, in.RequestMap = parse(t, pod), map[string]any{"object": in.Object}
-	if got := unmet(t, s, in, `request.object.data.p == "x"`); got != `request.object.data.p is ***` {
-		t.Error(got)
-	}
-}
-
 func TestUnmetWithoutExplain(t *testing.T) {
 	s := newScope(t, cel.Options{})
 	if got := unmet(t, s, input(t), `object.metadata.name == "db"`); got != "" {

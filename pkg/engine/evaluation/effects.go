@@ -39,6 +39,9 @@ type orderedEffect struct {
 	engine.Effect
 	program, rule, trigger int
 	subjects               engine.Selection
+	secret                 bool             // a Secret was used to make it
+	hiding                 engine.Effect    // the same effect without values of Secrets; nil where there is none
+	shown                  engine.Selection // the subjects as they may be shown
 }
 
 // triggered is what one object triggered.
@@ -55,20 +58,66 @@ func (e *Evaluation) trigger(ctx context.Context, t engine.Target, programs []pr
 		out.resource = resourceName(&t)
 	}
 	for _, p := range programs {
-		_, err := guarded(engine.RuleRef{Policy: "policies"}, t, out.rec, func() (*unstructured.Unstructured, error) {
-			effects, err := p.Effects(ctx, t, e.world, out.rec)
-			for _, effect := range effects {
-				out.effects = append(out.effects, orderedEffect{
-					Effect: effect, program: p.order.program, rule: p.order.rules[effect.Rule()], subjects: effect.Subjects(),
-				})
-			}
-			return t.Object, err
-		})
-		if err != nil {
+		if err := e.effectsOf(ctx, t, p, out); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// effectsOf adds the effects of one program. Where it uses a Secret, it is asked a second time, in the
+// world that hides.
+func (e *Evaluation) effectsOf(ctx context.Context, t engine.Target, p propagation, out *triggered) error {
+	ctx, use := engine.WatchSecrets(ctx)
+	hiding := hidingTarget(t)
+	involved := hiding.Object != t.Object || hiding.OldObject != t.OldObject
+	if involved {
+		engine.NoteSecret(ctx)
+	}
+	from := len(out.rec.steps)
+	effects, err := named(ctx, t, p, e.world, out.rec)
+	if err != nil {
+		return err
+	}
+	secret := use.Any()
+	var made []engine.Effect
+	if secret && (len(effects) > 0 || !silent(out.rec.steps[from:])) {
+		rec := &recorder{reasons: out.rec.reasons}
+		if made, err = named(ctx, hiding, p, e.hidingWorld, rec); err != nil {
+			return err
+		}
+		out.rec.show(from, rec.steps)
+	}
+	for i, effect := range effects {
+		f := orderedEffect{
+			Effect: effect, program: p.order.program, rule: p.order.rules[effect.Rule()],
+			subjects: effect.Subjects(), shown: effect.Subjects(), secret: secret,
+		}
+		switch {
+		case !secret:
+			f.hiding = effect
+		case len(made) == len(effects) && made[i].Rule() == effect.Rule():
+			f.hiding, f.shown = made[i], made[i].Subjects()
+		default:
+			f.shown = hiddenSelection()
+		}
+		out.effects = append(out.effects, f)
+	}
+	return nil
+}
+
+// hiddenSelection stands for a selection of which nothing may be shown.
+func hiddenSelection() engine.Selection {
+	return engine.Selection{Kind: engine.HiddenValue, Namespace: engine.HiddenValue, Name: engine.HiddenValue}
+}
+
+// named returns the effects of a program because of a trigger. A panic is a step.
+func named(ctx context.Context, t engine.Target, p propagation, w *engine.World, s engine.Sink) (effects []engine.Effect, err error) {
+	_, err = guarded(engine.RuleRef{Policy: "policies"}, t, s, func() (*unstructured.Unstructured, error) {
+		effects, err = p.Effects(ctx, t, w, s)
+		return t.Object, err
+	})
+	return effects, err
 }
 
 // keep stores the effects of one trigger, and its steps. It is called for one
@@ -96,8 +145,18 @@ func (e *Evaluation) addTriggerSteps(c *engine.Change, acting []*orderedEffect) 
 	if len(unreached) == 0 {
 		return
 	}
-	c.Steps = append(c.Steps, unreached...)
-	slices.SortStableFunc(c.Steps[own:], e.reaches.byRank)
+	for _, one := range both(c) {
+		one.Steps = append(one.Steps, unreached...)
+		slices.SortStableFunc(one.Steps[own:], e.reaches.byRank)
+	}
+}
+
+// both are a change and, where there is one, the change as it may be shown.
+func both(c *engine.Change) []*engine.Change {
+	if c.Shown == nil {
+		return []*engine.Change{c}
+	}
+	return []*engine.Change{c, c.Shown}
 }
 
 // reportTrigger adds to an object's Change what it did, or failed to do, as a trigger.
@@ -115,15 +174,31 @@ func (e *Evaluation) reportTrigger(c *engine.Change) {
 			acted[c.Steps[i].Rule] = true
 		}
 	}
+	shown := rec.shownSteps()
+	if shown != nil && c.Shown == nil {
+		out := *c
+		out.Steps, c.Shown = slices.Clone(c.Steps), &out
+	}
 	for i := range rec.steps {
-		if s := &rec.steps[i]; s.Outcome != engine.NotMatched || !acted[s.Rule] {
-			c.Steps = append(c.Steps, *s)
+		s := rec.steps[i]
+		if s.Outcome == engine.NotMatched && acted[s.Rule] {
+			continue
+		}
+		c.Steps = append(c.Steps, s)
+		if c.Shown != nil {
+			if shown != nil {
+				s = shown[i]
+			}
+			c.Shown.Steps = append(c.Shown.Steps, s)
 		}
 	}
 	for _, r := range rec.notMatched {
 		if !acted[r] {
 			c.NotMatched = append(c.NotMatched, r)
 		}
+	}
+	if c.Shown != nil {
+		c.Shown.NotMatched = c.NotMatched
 	}
 }
 
@@ -213,6 +288,15 @@ type subjects struct {
 	named   []engine.ObjectKey // the subresources that a pattern of names turned out to mean
 }
 
+// under returns a context for the requests for the subjects, which a Secret may have chosen.
+func (s *subjects) under(ctx context.Context) context.Context {
+	ctx, _ = engine.WatchSecrets(ctx)
+	if slices.ContainsFunc(s.effects, func(f *orderedEffect) bool { return f.secret }) {
+		engine.NoteSecret(ctx)
+	}
+	return ctx
+}
+
 // bySubjects groups the effects by the selection that they act on, in order.
 func (x *effectIndex) bySubjects() []*subjects {
 	type id struct { // every field of a selection, with its labels as text
@@ -262,9 +346,10 @@ func (e *Evaluation) runUnvisited(ctx context.Context, visited map[engine.Object
 // nameSubresources finds the objects whose subresource a selection means: a
 // subresource cannot be listed, and does not have its object's labels.
 func (e *Evaluation) nameSubresources(ctx context.Context, s *subjects, emit func(*engine.Change) error) error {
+	ctx = s.under(ctx)
 	objects := s.Selection
 	objects.Subresource = ""
-	for u, err := range e.world.Reader.List(ctx, objects) {
+	for u, err := range e.reader.List(ctx, objects) {
 		if err != nil {
 			return e.missing(ctx, s, err, emit)
 		}
@@ -279,12 +364,13 @@ func (e *Evaluation) nameSubresources(ctx context.Context, s *subjects, emit fun
 // runSubjects reads what a selection names and evaluates it. What cannot be read
 // is a failed step of every rule that wanted it.
 func (e *Evaluation) runSubjects(ctx context.Context, s *subjects, emit func(*engine.Change) error) error {
+	ctx = s.under(ctx)
 	keys := s.named
 	if s.Exact() {
 		keys = []engine.ObjectKey{subjectKey(s.Selection)}
 	}
 	for _, k := range keys {
-		u, err := e.world.Reader.Get(ctx, k)
+		u, err := e.reader.Get(ctx, k)
 		if err == nil {
 			err = e.runSubject(ctx, k, u, emit)
 		} else {
@@ -297,7 +383,7 @@ func (e *Evaluation) runSubjects(ctx context.Context, s *subjects, emit func(*en
 	if s.Exact() || s.Subresource != "" {
 		return nil
 	}
-	for u, err := range e.world.Reader.List(ctx, s.Selection) {
+	for u, err := range e.reader.List(ctx, s.Selection) {
 		if err != nil {
 			return e.missing(ctx, s, err, emit)
 		}
@@ -336,12 +422,18 @@ func (e *Evaluation) missing(ctx context.Context, s *subjects, cause error, emit
 		return ctx.Err()
 	}
 	c := &engine.Change{Subject: subjectKey(s.Selection)}
+	shown := &engine.Change{Subject: subjectKey(s.effects[0].shown)}
 	for _, f := range s.effects {
 		err := fmt.Errorf("reading the target: %w", cause)
 		if apierrors.IsNotFound(cause) {
 			err = fmt.Errorf("the target does not exist: %w", cause)
 		}
-		c.Steps = append(c.Steps, engine.Step{Rule: f.Rule(), Subject: c.Subject, Trigger: f.Trigger(), Outcome: engine.Failed, Err: err})
+		step := engine.Step{Rule: f.Rule(), Subject: c.Subject, Trigger: f.Trigger(), Outcome: engine.Failed, Err: err}
+		c.Steps = append(c.Steps, step)
+		if step.Subject = shown.Subject; f.secret {
+			step.Err, c.Shown = engine.ErrHidden, shown
+		}
+		shown.Steps = append(shown.Steps, step)
 	}
 	return emit(c)
 }

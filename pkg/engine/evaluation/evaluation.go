@@ -46,14 +46,16 @@ func (o *Options) chosen(k engine.ObjectKey) bool { return o.Chosen == nil || o.
 // So two triggers that change one target compose, no object is reported twice,
 // and apart from the Effects memory does not grow with the number of objects.
 type Evaluation struct {
-	programs   []engine.Program // in admission order
-	world      *engine.World
-	options    Options
-	types      typeCache
-	effects    effectIndex
-	triggers   map[engine.ObjectKey]*recorder // what triggers have to report, by identity
-	reaches    *reaches
-	unreadable []*engine.UnreadableError
+	programs    []engine.Program // in admission order
+	reader      engine.Reader    // of what is evaluated
+	world       *engine.World    // which programs ask
+	hidingWorld *engine.World    // the same without values of Secrets
+	options     Options
+	types       typeCache
+	effects     effectIndex
+	triggers    map[engine.ObjectKey]*recorder // what triggers have to report, by identity
+	reaches     *reaches
+	unreadable  []*engine.UnreadableError
 
 	lackedMu sync.Mutex
 	lacked   map[string]*engine.UnreadableError // by What
@@ -64,9 +66,9 @@ func New(programs []engine.Program, w *engine.World, o Options) *Evaluation {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
-	world := *w
+	world, hiding := w.Watched()
 	e := &Evaluation{
-		programs: programs, world: &world, options: o,
+		programs: programs, reader: w.Reader, world: world, hidingWorld: hiding, options: o,
 		triggers: map[engine.ObjectKey]*recorder{}, lacked: map[string]*engine.UnreadableError{},
 	}
 	world.Lack = e.lack
@@ -154,22 +156,25 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 // the user's scope, and by the Effects that name it.
 func (e *Evaluation) Evaluate(ctx context.Context, t engine.Target, scoped bool) (*engine.Change, error) {
 	rec := &recorder{reasons: e.options.Reasons, state: t.Object, typ: func() diff.Type {
-		return e.types.of(ctx, e.world.Reader, t.Object.GroupVersionKind())
+		return e.types.of(ctx, e.reader, t.Object.GroupVersionKind())
 	}}
-	object := t.Object
-	var err error
+	rec.before = t.Object
+	p := e.newPass(ctx, t, rec)
 	if scoped {
-		if object, err = e.chain(ctx, t, rec); err != nil {
+		if err := p.chain(); err != nil {
 			return nil, err
 		}
 	}
 	for _, effect := range e.effects.on(t.Key, t.Object) {
-		run := func() (*unstructured.Unstructured, error) { return effect.Apply(ctx, t.With(object), e.world, rec) }
-		if object, err = guarded(effect.Rule(), t.With(object), rec, run); err != nil {
+		if err := p.effect(effect); err != nil {
 			return nil, err
 		}
 	}
-	return e.change(ctx, t, scoped, rec)
+	c, err := e.change(ctx, t, scoped, rec)
+	if err == nil {
+		p.shown(c)
+	}
+	return c, err
 }
 
 // reviewed evaluates one object and has what came of it reviewed.
@@ -178,38 +183,44 @@ func (e *Evaluation) reviewed(ctx context.Context, t engine.Target, scoped bool)
 	if err != nil || e.options.Review == nil || !c.Writes() {
 		return c, err
 	}
-	return c, e.options.Review(ctx, e, c)
+	err = e.options.Review(ctx, e, c)
+	if c.Shown != nil {
+		c.Shown.Impacts = shownImpacts(c)
+	}
+	return c, err
 }
 
 // chain runs all programs in admission order, and then once more those that a
 // later one changed the object behind, or that ask for it themselves: the API
 // server's reinvocation. Which of its rules a program runs again is up to
 // the program.
-func (e *Evaluation) chain(ctx context.Context, t engine.Target, s *recorder) (*unstructured.Unstructured, error) {
-	object, last := t.Object, 0
-	invocations := make([]engine.Invocation, len(e.programs))
-	for i, p := range e.programs {
-		t.Invocation, t.Draft = &invocations[i], e.draft(s)
-		next, err := e.runProgram(ctx, p, t.With(object), s)
-		if err != nil {
-			return nil, err
+func (p *pass) chain() error {
+	last := 0
+	invocations, hiding := make([]engine.Invocation, len(p.programs)), make([]engine.Invocation, len(p.programs))
+	for i := range p.programs {
+		before := p.target.Object
+		p.target.Invocation, p.hiding.Invocation, p.target.Draft = &invocations[i], &hiding[i], p.draft(p.rec)
+		if err := p.runProgram(i); err != nil {
+			return err
 		}
-		if next != object {
-			object, last = next, i
+		if p.target.Object != before {
+			last = i
 		}
 	}
-	t.Request.Reinvocation = true
-	for i, p := range e.programs {
-		if t.Invocation = &invocations[i]; i >= last && !t.Invocation.Again {
+	p.target.Request.Reinvocation, p.hiding.Request.Reinvocation = true, true
+	for i := range p.programs {
+		p.target.Invocation, p.hiding.Invocation = &invocations[i], &hiding[i]
+		if i >= last && !invocations[i].Again {
 			continue
 		}
-		var err error
-		t.Draft = e.draft(s)
-		if object, err = e.runProgram(ctx, p, t.With(object), s); err != nil {
-			return nil, err
+		p.target.Draft = p.draft(p.rec)
+		if err := p.runProgram(i); err != nil {
+			return err
 		}
 	}
-	return object, nil
+	p.target.Request.Reinvocation, p.hiding.Request.Reinvocation = false, false
+	p.target.Invocation, p.hiding.Invocation, p.target.Draft = nil, nil, nil
+	return nil
 }
 
 // draft returns a draft for one program on one object. There is none where all reasons are
@@ -225,10 +236,21 @@ func (e *Evaluation) draft(s *recorder) *engine.Draft {
 	return d
 }
 
-func (e *Evaluation) runProgram(ctx context.Context, p engine.Program, t engine.Target, s engine.Sink) (*unstructured.Unstructured, error) {
-	return guarded(engine.RuleRef{Policy: "policies"}, t, s, func() (*unstructured.Unstructured, error) {
-		return p.Evaluate(ctx, t, e.world, s)
-	})
+func (p *pass) runProgram(i int) error {
+	program := p.programs[i]
+	return p.run(engine.RuleRef{Policy: "policies"}, program.Evaluate, program.Evaluate)
+}
+
+// effect applies an effect to the object. One that a Secret chose is the use of a Secret.
+func (p *pass) effect(f *orderedEffect) error {
+	if f.secret {
+		engine.NoteSecret(p.ctx)
+	}
+	var hiding evaluator
+	if f.hiding != nil {
+		hiding = f.hiding.Apply
+	}
+	return p.run(f.Rule(), f.Apply, hiding)
 }
 
 // guarded keeps a panic in a dialect, or in a library that it stands on, from
@@ -252,6 +274,8 @@ type recorder struct {
 	state  *unstructured.Unstructured
 	typ    func() diff.Type // nil for steps that change nothing
 	writes []write
+	before *unstructured.Unstructured // the object before the first step
+	shown  []engine.Step              // the first steps as they may be shown; the others are as they are
 }
 
 // Wants reports whether reasons for an outcome are kept: without Reasons, none of

@@ -80,9 +80,13 @@ func (x *reaches) note(t *triggered) {
 			r.triggers++
 		}
 	}
-	for i := range t.rec.steps {
-		if r := x.byRule[t.rec.steps[i].Rule]; r != nil && !counted[r] {
-			r.missed(t, &t.rec.steps[i])
+	steps := t.rec.shownSteps()
+	if steps == nil {
+		steps = t.rec.steps
+	}
+	for i := range steps {
+		if r := x.byRule[steps[i].Rule]; r != nil && !counted[r] {
+			r.missed(t, &steps[i])
 		}
 	}
 }
@@ -154,12 +158,12 @@ func (r *reach) why(c *engine.Change, namespace string) error {
 	out := &engine.NotTargetError{Triggers: r.triggers, Broken: r.broken}
 	labels := c.Before.GetLabels()
 	for i, f := range r.effects[:min(len(r.effects), maxCompared)] {
-		if i > 0 && !f.subjects.MatchesKind(c.Subject) {
+		if i > 0 && !f.shown.MatchesKind(c.Subject) {
 			continue // it is no nearer than the first
 		}
-		mismatches := f.subjects.Mismatches(c.Subject, labels)
+		mismatches := f.shown.Mismatches(c.Subject, labels)
 		if i == 0 || nearer(mismatches, out.Mismatches) {
-			out.Trigger, out.Target, out.Mismatches = f.Trigger(), f.subjects, mismatches
+			out.Trigger, out.Target, out.Mismatches = f.Trigger(), f.shown, mismatches
 		}
 	}
 	return out

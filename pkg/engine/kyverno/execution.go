@@ -52,11 +52,9 @@ func (e *execution) asCreated() *execution {
 
 // explain makes the execution collect why nothing changes, if the sink wants it.
 func (e *execution) explain(sink engine.Sink) {
-	if !sink.Wants(engine.Unchanged) {
-		return
+	if sink.Wants(engine.Unchanged) {
+		e.why = engine.NewReasons()
 	}
-	aboutSecret, secrets := e.aboutSecret(), e.world.Secrets
-	e.why = engine.NewReasons(func(value any) bool { return aboutSecret || secrets != nil && secrets.Known(value) })
 }
 
 // patched returns what the rule patches.
@@ -64,10 +62,9 @@ func (e *execution) patched() patchSubject {
 	return patchSubject{Object: e.subject.Object.Object, Draft: e.draft(), Schema: e.schema, Why: e.why}
 }
 
-// draft returns the draft that the rule may use. For one with targets there is none, nor for
-// Secrets, whose values are looked for in what rules make.
+// draft returns the draft that the rule may use. For one with targets there is none.
 func (e *execution) draft() *engine.Draft {
-	if e.onTarget || e.aboutSecret() {
+	if e.onTarget {
 		return nil
 	}
 	return e.subject.Draft
@@ -75,7 +72,7 @@ func (e *execution) draft() *engine.Draft {
 
 // begin builds the scope of the rule's variables on this object.
 func (e *execution) begin() *variables.Scope {
-	in := jmespath.New(e.world.Now, e.seed()).WithSecrets(e.world.Secrets).WithBudget(e.budget)
+	in := jmespath.New(e.world.Now, e.seed()).WithBudget(e.budget).Hiding(e.world.Hides)
 	s := variables.NewScope(in, e.world.Limits)
 	s.Set("request", e.request(e.matched.Object.Object))
 	account, namespace := serviceAccount(e.matched.Request.User.Username)
@@ -181,21 +178,9 @@ func (e *execution) meets(c *match.Conditions, s *variables.Scope, field string)
 	case err != nil:
 		return e.failed(field, err)
 	case !verdict.Met:
-		if e.aboutSecret() {
-			for i := range verdict.Failures {
-				verdict.Failures[i].Discreet = true
-			}
-		}
 		return &SkippedError{Reason: field + " not met", Err: &PreconditionError{Verdict: verdict}}
 	}
 	return nil
-}
-
-// aboutSecret reports whether what the rule looks at may be the content of a Secret.
-// Values too short to be found in texts would otherwise be shown in a reason.
-func (e *execution) aboutSecret() bool {
-	isSecret := func(u *unstructured.Unstructured) bool { return u != nil && u.GetKind() == "Secret" }
-	return isSecret(e.matched.Object) || isSecret(e.subject.Object)
 }
 
 // failed returns an error with its place in the rule.

@@ -228,6 +228,9 @@ func (f *forEachEntry) elements(e *execution, s *variables.Scope) ([]any, error)
 	}
 	list, ok := value.([]any)
 	if !ok {
+		if text, isText := value.(string); isText && e.world.Hides && engine.IsHidden(text) {
+			return nil, e.failed(f.field+".list", engine.ErrHidden)
+		}
 		list = []any{value}
 	}
 	e.visited += len(list)

@@ -2,12 +2,10 @@ package kyverno
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -140,7 +138,7 @@ func (p *patch) apply(s *variables.Scope, on patchSubject) (patchResult, error) 
 	on.Why, on.Budget = why.Draft(), s.Interpreter().Budget()
 	out, err := compiled.apply(on)
 	if err != nil {
-		return unchanged, discreet(err, s)
+		return unchanged, err
 	}
 	if diff.Shared(out.Object, on.Object) {
 		why.Adopt(on.Why)
@@ -167,14 +165,4 @@ func (p *patch) resolve(s *variables.Scope) (compiledPatch, error) {
 		}
 	}
 	return p.compile(rendered)
-}
-
-// discreet keeps a value that was copied from a Secret out of an error.
-func discreet(err error, s *variables.Scope) error {
-	var failed *strategicmerge.ConditionError
-	secrets := s.Interpreter().Secrets()
-	if secrets != nil && errors.As(err, &failed) && secrets.Known(failed.Got) {
-		return failed.Discreet()
-	}
-	return err
 }

@@ -122,7 +122,7 @@ func (e *execution) notMatched(c *match.Constraints, r match.Result, sink engine
 
 // input returns what expressions see.
 func (e *execution) input() cel.Input {
-	in := cel.Input{Object: e.subject.Object.Object, RequestMap: e.request(), Explain: e.explain, Secrets: e.world.Secrets, Budget: e.budget}
+	in := cel.Input{Object: e.subject.Object.Object, RequestMap: e.request(), Explain: e.explain, Hides: e.world.Hides, Budget: e.budget}
 	if !e.onTarget {
 		in.OldObject = e.oldObject()
 		if e.subject.Namespace != nil {
@@ -321,6 +321,8 @@ func (e *execution) outcome(err error) (engine.Outcome, error) {
 	var noNamespace *engine.NamespaceError
 	_, nobody := e.requester()
 	switch {
+	case errors.Is(err, engine.ErrHidden):
+		return engine.Skipped, err
 	case isSkipped(err):
 		return engine.Skipped, err
 	case e.session != nil && e.session.Missing() != nil:

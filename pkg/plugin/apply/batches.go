@@ -80,7 +80,7 @@ func (x *Executor) writers() int {
 }
 
 func (x *Executor) writeOne(ctx context.Context, t *Task) (*Result, error) {
-	r, err := x.Writer.Write(ctx, t.verified)
+	r, err := x.Writer.Write(t.under(ctx), t.verified)
 	if err != nil {
 		return nil, fmt.Errorf("stopped at %w", err)
 	}

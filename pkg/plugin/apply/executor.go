@@ -140,7 +140,7 @@ func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
 	defer x.Meter.Stop()
 	err := ForEach(len(tasks), x.Concurrency,
 		func(i int) (*Verified, error) {
-			v, err := x.Writer.Verify(ctx, tasks[i].Key, x.want(tasks[i]))
+			v, err := x.Writer.Verify(tasks[i].under(ctx), tasks[i].Key, x.want(tasks[i]))
 			if err != nil {
 				return nil, err
 			}
@@ -185,6 +185,7 @@ func (x *Executor) inspect(v *Verified) {
 // report counts and shows the result of one object.
 func (x *Executor) report(t *Task, r *Result) error {
 	r.Rules, r.Autoscaled, t.reported = t.Rules, t.Autoscaled, true
+	r.Secret = t.Entry.HoldsSecrets()
 	x.tally.add(r)
 	var drift *plan.Drift
 	if errors.As(r.Err, &drift) && x.ShowDrift != nil {

@@ -88,6 +88,9 @@ type Result struct {
 	Err error
 	// Instead is the object to change instead; empty where there is none.
 	Instead string
+	// Secret reports that the change was made of a Secret, so that a text about it may hold
+	// what must not be shown.
+	Secret bool
 	// Rules are those that make the change, if the caller has set them.
 	Rules []engine.RuleRef
 	// Autoscaled names the autoscalers that set the changed fields, if the caller has

@@ -37,7 +37,7 @@ func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
 	if t.Pending.Subresource != "" {
 		key.Subresource = t.Pending.Subresource
 	}
-	outcome, live, err := x.Writer.LookUp(ctx, PendingWrite{Key: key, ResourceVersion: t.Pending.ResourceVersion, Touched: t.Pending.Partial})
+	outcome, live, err := x.Writer.LookUp(t.under(ctx), PendingWrite{Key: key, ResourceVersion: t.Pending.ResourceVersion, Touched: t.Pending.Partial})
 	if err != nil {
 		return nil, err
 	}

@@ -37,6 +37,17 @@ type Task struct {
 	reported bool
 }
 
+// under returns a context for the requests about the object. They are logged without what a change
+// holds that was made of a Secret.
+func (t *Task) under(ctx context.Context) context.Context {
+	if !t.Entry.HoldsSecrets() {
+		return ctx
+	}
+	ctx, _ = engine.WatchSecrets(ctx)
+	engine.NoteSecret(ctx)
+	return ctx
+}
+
 // want is the Want of a task: the change that is made of the object as it is now, if
 // it is the one that was shown: the same fields, the same values before and after.
 // The error is a *plan.Drift if it is not.

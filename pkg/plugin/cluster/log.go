@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/klog/v2"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
@@ -49,7 +50,7 @@ type requestLog struct {
 
 // RoundTrip sends the request and logs it.
 func (t *requestLog) RoundTrip(r *http.Request) (*http.Response, error) {
-	request := []any{"verb", r.Method, "url", t.url(r.URL)}
+	request := []any{"verb", r.Method, "url", t.url(r)}
 	if t.level >= logHeaders {
 		klog.InfoS("Request", append(slices.Clone(request), "headers", t.mask(headerLines(r.Header)))...)
 	}
@@ -60,7 +61,7 @@ func (t *requestLog) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := t.next.RoundTrip(r)
 	took := time.Since(start).Milliseconds()
 	if err != nil {
-		klog.InfoS("Response", append(request, "status", "", "milliseconds", took, "err", err)...)
+		klog.InfoS("Response", append(request, "status", "", "milliseconds", took, "err", t.err(r, err))...)
 		return response, err
 	}
 	line := append(request, "status", response.Status, "milliseconds", took)
@@ -74,9 +75,13 @@ func (t *requestLog) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// url is what the log shows of a URL: unescaped where it holds a value that is masked.
-func (t *requestLog) url(u *url.URL) string {
-	text := u.Redacted()
+// url is what the log shows of a URL: unescaped where it holds a value that is masked. What a policy asks for after it has
+// read a Secret may be made of that.
+func (t *requestLog) url(r *http.Request) string {
+	if engine.UsesSecret(r.Context()) && r.Method != http.MethodPatch {
+		return engine.ErrHidden.Error()
+	}
+	text := r.URL.Redacted()
 	for _, unescape := range []func(string) (string, error){url.PathUnescape, url.QueryUnescape} {
 		plain, err := unescape(text)
 		if masked := t.mask(plain); err == nil && masked != plain {
@@ -84,6 +89,14 @@ func (t *requestLog) url(u *url.URL) string {
 		}
 	}
 	return t.mask(text)
+}
+
+// err is what the log shows of an error, which may name the URL.
+func (t *requestLog) err(r *http.Request, err error) error {
+	if engine.UsesSecret(r.Context()) {
+		return engine.ErrHidden
+	}
+	return err
 }
 
 func (t *requestLog) mask(text string) string { return t.known.Text(t.seen.Text(text)) }
@@ -102,7 +115,7 @@ func (t *requestLog) logRequestBody(r *http.Request) {
 	}
 	text, err := io.ReadAll(body)
 	if err == nil {
-		klog.Infof("Request Body: %s", t.text(r.URL.Path, text))
+		klog.Infof("Request Body: %s", t.text(r, text))
 	}
 }
 
@@ -117,7 +130,7 @@ func (t *requestLog) logResponseBody(r *http.Request, response *http.Response) {
 		io.Reader
 		io.Closer
 	}{rest, response.Body}
-	klog.Infof("Response Body: %s", t.text(r.URL.Path, text))
+	klog.Infof("Response Body: %s", t.text(r, text))
 }
 
 type failing struct{ err error }
@@ -125,8 +138,11 @@ type failing struct{ err error }
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // text is what the log shows of a body.
-func (t *requestLog) text(path string, body []byte) string {
-	segments := strings.Split(path, "/")
+func (t *requestLog) text(r *http.Request, body []byte) string {
+	if engine.UsesSecret(r.Context()) {
+		return redact.Mask
+	}
+	segments := strings.Split(r.URL.Path, "/")
 	has := func(segment string) bool { return slices.Contains(segments, segment) }
 	if has("authentication.k8s.io") || has("token") {
 		return redact.Mask // a TokenReview or a TokenRequest

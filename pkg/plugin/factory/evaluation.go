@@ -67,7 +67,7 @@ func (f *Factory) Evaluation(ctx context.Context, args []string, request engine.
 // learn makes the masker learn the Secrets that a run reads, and what policies compute from
 // them.
 func (f *Factory) learn(o *preview.Options) {
-	o.World.Secrets = f.Secrets
+	o.World.Learn = f.Secrets.LearnValue
 	o.World.Reader = f.Secrets.Reader(o.World.Reader)
 	o.World.Raw = f.Secrets.RawReader(o.World.Raw)
 	o.Objects = f.Secrets.Source(o.Objects)

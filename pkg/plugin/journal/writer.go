@@ -8,8 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -27,7 +30,7 @@ type Writer struct {
 	masker  *redact.Masker
 	secrets bool // their values are recorded
 	now     func() time.Time
-	objects []engine.ObjectKey // by entry
+	entries []recorded
 
 	mu       sync.Mutex
 	finished *sync.Cond // a flush has ended
@@ -39,6 +42,22 @@ type Writer struct {
 }
 
 // disk is what a Writer needs of its file.
+// recorded is what the records of an entry are about.
+type recorded struct {
+	object engine.ObjectKey
+	secret []fieldpath.Path // the fields that were made of a Secret
+}
+
+func newRecorded(e *plan.Entry) recorded {
+	out := recorded{object: e.Object}
+	for _, f := range e.Fields {
+		if f.Secret || f.Withheld {
+			out.secret = append(out.secret, f.Path)
+		}
+	}
+	return out
+}
+
 type disk interface {
 	io.WriteCloser
 	Sync() error
@@ -138,8 +157,8 @@ func (w *Writer) takeUp(f *os.File) (*Journal, error) {
 	if err := f.Truncate(j.size); err != nil {
 		return nil, &Error{Path: w.path, Err: err}
 	}
-	for _, e := range j.Entries {
-		w.objects = append(w.objects, e.Object)
+	for i := range j.Entries {
+		w.entries = append(w.entries, newRecorded(&j.Entries[i].Entry))
 	}
 	return j, nil
 }
@@ -157,11 +176,19 @@ func newWriter(path string, f disk, o Options) *Writer {
 }
 
 // covered returns a change as it is recorded: with the values of Secrets, or without.
-func (w *Writer) covered(t diff.Partial, o engine.ObjectKey) diff.Partial {
-	if w.secrets {
-		return redact.MarkSecrets(w.masker, t, o)
+func (w *Writer) covered(t diff.Partial, of recorded) diff.Partial {
+	t.Fields = slices.Clone(t.Fields)
+	for i := range t.Fields {
+		f := &t.Fields[i]
+		f.Secret = f.Secret || slices.ContainsFunc(of.secret, func(p fieldpath.Path) bool {
+			n := min(len(p), len(f.Path))
+			return p[:n].Equals(f.Path[:n])
+		})
 	}
-	return redact.Partial(w.masker, t, o)
+	if w.secrets {
+		return redact.MarkSecrets(w.masker, t, of.object)
+	}
+	return redact.Partial(w.masker, t, of.object)
 }
 
 // lock keeps a second run from writing to the same journal. It closes a file that it
@@ -179,33 +206,40 @@ func (w *Writer) Path() string { return w.path }
 
 // Plan records an entry that is to be written. It is durable after Begin.
 func (w *Writer) Plan(e plan.Entry) error {
+	of := newRecorded(&e)
 	w.mu.Lock()
-	w.objects = append(w.objects, e.Object)
+	w.entries = append(w.entries, of)
 	w.mu.Unlock()
-	if !w.secrets {
+	if w.secrets {
+		e.Partial = w.covered(e.Partial, of)
+	} else {
 		e = e.Masked(w.masker)
 	}
-	e.Partial = w.covered(e.Partial, e.Object)
 	return w.append(record{Planned: &e}, false)
 }
 
 // Begin ends the planned entries.
 func (w *Writer) Begin() error {
-	return w.append(record{Begin: &begin{Entries: len(w.objects), Time: w.now()}}, true)
+	return w.append(record{Begin: &begin{Entries: len(w.entries), Time: w.now()}}, true)
 }
 
 // Attempt records that a request is about to be sent.
 func (w *Writer) Attempt(a Attempt) error {
 	a.Time = w.now()
-	a.Partial = w.covered(a.Partial, w.objects[a.Entry])
+	a.Partial = w.covered(a.Partial, w.entries[a.Entry])
 	return w.append(record{Attempt: &a}, true)
 }
 
 // Result records the outcome of an entry.
 func (w *Writer) Result(r Result) error {
 	r.Time = w.now()
-	r.Partial = w.covered(r.Partial, w.objects[r.Entry])
-	if !w.secrets {
+	of := w.entries[r.Entry]
+	r.Partial = w.covered(r.Partial, of)
+	switch {
+	case w.secrets:
+	case r.Error != "" && len(of.secret) > 0:
+		r.Error = engine.ErrHidden.Error()
+	default:
 		r.Error = w.masker.Text(r.Error)
 	}
 	return w.append(record{Result: &r}, true)

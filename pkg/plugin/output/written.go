@@ -15,6 +15,32 @@ import (
 // What is said of a Written is said in the same words by all printers. The texts are
 // neither masked nor escaped.
 
+// ToShow returns the result as it may be shown: without what is said of a change that was made of a
+// Secret, but for who owns its fields.
+func (w Written) ToShow() Written {
+	if !w.Secret {
+		return w
+	}
+	out := *w.Result
+	out.Err, out.Unverified = hidden(out.Err), hidden(out.Unverified)
+	if out.Status != nil {
+		status := *out.Status
+		status.Err, status.Unverified = hidden(status.Err), hidden(status.Unverified)
+		out.Status = &status
+	}
+	return Written{&out}
+}
+
+func hidden(err error) error {
+	var conflict *apply.ConflictError
+	var managed *apply.ManagedError
+	var busy *apply.BusyError
+	if err == nil || errors.As(err, &conflict) || errors.As(err, &managed) || errors.As(err, &busy) {
+		return err
+	}
+	return engine.ErrHidden
+}
+
 // Verb is what was done, in the words of kubectl where it has one: "patched".
 func (w Written) Verb() string {
 	switch w.Outcome {

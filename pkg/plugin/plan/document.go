@@ -11,7 +11,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // Document is a policy or an input in files.
@@ -49,7 +48,7 @@ func DocumentsOf(all []engine.Document, installed func(engine.Document) bool) ([
 	for i, d := range all {
 		out[i] = Document{Object: engine.KeyOf(d.Object), Origin: d.Origin, Installed: installed(d)}
 		if !out[i].Installed {
-			if redact.IsSecret(d.Object) {
+			if engine.IsSecret(d.Object) {
 				return nil, "", &SecretDocumentError{Origin: d.Origin, Name: d.Object.GetName()}
 			}
 			out[i].Content = d.Object.Object

@@ -84,7 +84,7 @@ func (e *Entry) Drift(now *engine.Change, m *redact.Masker) *Drift {
 	var clear, masked diff.Partial
 	if now.Changed() {
 		clear = diff.PartialOf(now)
-		masked = redact.Partial(m, clear, e.Object)
+		masked = redact.Partial(m, diff.PartialOf(now.ToShow()), e.Object)
 	}
 	drifted := slices.Concat(e.Unlike(e.comparable(clear, masked)), e.unfounded(masked), e.secretlyWritten(now.Before))
 	if len(drifted) == 0 {

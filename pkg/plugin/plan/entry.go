@@ -28,6 +28,13 @@ type Entry struct {
 	Steps []engine.Step `json:"steps,omitempty"`
 	// Impacts is what the change means beyond its fields.
 	Impacts []Impact `json:"impacts,omitempty"`
+
+	shown *Entry // the same as it may be shown; nil where that is all, or only that is known
+}
+
+// HoldsSecrets reports whether the change has values that were made of a Secret, or withholds them.
+func (e *Entry) HoldsSecrets() bool {
+	return slices.ContainsFunc(e.Fields, func(f engine.FieldChange) bool { return f.Secret || f.Withheld })
 }
 
 // Writes reports whether the entry is to be written, and not only shown: the object
@@ -45,6 +52,10 @@ func (e *Entry) Incomplete() bool {
 func (e *Entry) StatusPart() Entry {
 	out := *e
 	out.Fields = statusFields(e.Fields)
+	if e.shown != nil {
+		shown := e.shown.StatusPart()
+		out.shown = &shown
+	}
 	return out
 }
 
@@ -52,6 +63,9 @@ func (e *Entry) StatusPart() Entry {
 func StatusPart(c *engine.Change) *engine.Change {
 	out := *c
 	out.Fields = statusFields(c.Fields)
+	if c.Shown != nil {
+		out.Shown = StatusPart(c.Shown)
+	}
 	return &out
 }
 

@@ -11,6 +11,10 @@ func (e Entry) Masked(m *redact.Masker) Entry {
 	if m == nil {
 		return e
 	}
+	if e.shown != nil {
+		e.Partial, e.Steps, e.Impacts, e.shown = e.shown.Partial, e.shown.Steps, e.shown.Impacts, nil
+		e.MethodReason = m.Text(e.MethodReason)
+	}
 	e.Partial = redact.Partial(m, e.Partial, e.Object)
 	steps := make([]engine.Step, len(e.Steps))
 	for i := range e.Steps {

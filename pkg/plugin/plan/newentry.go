@@ -28,6 +28,10 @@ func NewEntry(c *engine.Change) Entry {
 	for _, i := range c.Impacts {
 		e.Impacts = append(e.Impacts, Impact(i))
 	}
+	if c.Shown != nil {
+		shown := NewEntry(c.Shown)
+		e.shown = &shown
+	}
 	return e
 }
 

@@ -7,9 +7,10 @@ import (
 
 // lackingIn adds the permissions that kept rules from an answer on an object.
 func lackingIn(c *engine.Change, lacking *rbac.Lacking) {
-	for i := range c.Steps {
-		if c.Steps[i].Outcome.Incomplete() {
-			lacking.Of(c.Steps[i].Err)
+	steps := c.ToShow().Steps
+	for i := range steps {
+		if steps[i].Outcome.Incomplete() {
+			lacking.Of(steps[i].Err)
 		}
 	}
 }

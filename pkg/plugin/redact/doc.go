@@ -7,15 +7,14 @@
 // masked, known or not. Everywhere else (objects that a policy copied a value to,
 // error texts, warnings) the learned values are masked:
 //
-//   - a value of at least 6 bytes, as a part of any text: in clear, in base64, and
-//     as JSON quotes it;
+//   - a value of at least 6 bytes, as a part of any text: in clear, in base64, as JSON and Go
+//     quote it, and as URLs encode it;
 //   - a shorter one only where it is the whole of a value, because its letters
 //     occur everywhere;
 //   - one of less than 3 bytes, or a word such as "true", is never masked.
 //
-// A Masker also learns what policies compute from a known text (Derive): it is an
-// engine.Secrets and is called during evaluation, before anything is printed.
-// What identifies an object (apiVersion, kind, name, namespace, uid) stays, and so
+// That is the second guard. What policies make of Secrets is left out before, by its origin: printers
+// are handed engine.Change.Shown. What identifies an object (apiVersion, kind, name, namespace, uid) stays, and so
 // do names of fields, unless they hold a value of 16 bytes or more. The length of
 // a value is never shown.
 package redact

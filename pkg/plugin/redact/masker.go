@@ -4,39 +4,34 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"net/url"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // What replaces a value: the words of kubectl diff.
 const (
-	Mask   = "***"
-	before = " (before)"
-	after  = " (after)"
+	Mask         = engine.HiddenValue
+	beforeSuffix = " (before)"
+	afterSuffix  = " (after)"
 )
 
 // longName is the length from which a value is masked in the name of a field.
 const longName = 16
 
-// lastApplied is the annotation in which kubectl apply keeps the whole manifest.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
-
 // Masker masks the values of Secrets. The zero value is ready for use and has learned
 // nothing yet; a nil Masker shows everything. It is safe for concurrent use.
 type Masker struct{ values values }
 
-// IsSecret reports whether an object is a core Secret.
-func IsSecret(u *unstructured.Unstructured) bool {
-	return u != nil && u.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Secret"}
-}
-
 // Learn remembers the values of a Secret. It ignores other objects.
 func (m *Masker) Learn(u *unstructured.Unstructured) {
-	if m == nil || !IsSecret(u) {
+	if m == nil || !engine.IsSecret(u) {
 		return
 	}
 	// The namespace in a service account's token is public.
@@ -48,6 +43,7 @@ func (m *Masker) Learn(u *unstructured.Unstructured) {
 			continue
 		}
 		m.values.add(encoded)
+		m.values.add(base64.StdEncoding.EncodeToString([]byte(encoded)))
 		if clear, err := base64.StdEncoding.DecodeString(encoded); err == nil {
 			m.learnClear(string(clear))
 		}
@@ -59,10 +55,21 @@ func (m *Masker) Learn(u *unstructured.Unstructured) {
 			m.learnClear(clear)
 		}
 	}
+	m.learnApplied(u)
 }
 
-// learnClear remembers a value as it is, without the line break that files end
-// in, and as it is quoted in JSON.
+// learnApplied learns the values that a Secret had when it was applied: kubectl apply keeps them in an annotation.
+func (m *Masker) learnApplied(u *unstructured.Unstructured) {
+	applied := map[string]any{}
+	if json.Unmarshal([]byte(u.GetAnnotations()[engine.LastApplied]), &applied) == nil {
+		older := &unstructured.Unstructured{Object: map[string]any{"data": applied["data"], "stringData": applied["stringData"]}}
+		older.SetGroupVersionKind(u.GroupVersionKind())
+		m.Learn(older)
+	}
+}
+
+// learnClear remembers a value as it is, without the line break that files end in, and as it is
+// written in JSON, in Go's quotes and in URLs.
 func (m *Masker) learnClear(clear string) {
 	m.values.add(clear)
 	trimmed := strings.TrimSpace(clear)
@@ -71,6 +78,10 @@ func (m *Masker) learnClear(clear string) {
 	if err == nil {
 		m.values.add(string(quoted[1 : len(quoted)-1]))
 	}
+	goQuoted := strconv.Quote(trimmed)
+	m.values.add(goQuoted[1 : len(goQuoted)-1])
+	m.values.add(url.PathEscape(trimmed))
+	m.values.add(url.QueryEscape(trimmed))
 }
 
 // Text masks the learned values in a text.
@@ -118,7 +129,7 @@ func (m *Masker) Object(u *unstructured.Unstructured) *unstructured.Unstructured
 // Pair masks two states of an object, either of which may be nil. If two masked values
 // differ, so do their masks.
 func (m *Masker) Pair(from, to *unstructured.Unstructured) (*unstructured.Unstructured, *unstructured.Unstructured) {
-	secret := IsSecret(from) || IsSecret(to)
+	secret := engine.IsSecret(from) || engine.IsSecret(to)
 	if m == nil || (!secret && m.values.empty()) {
 		return from, to
 	}
@@ -129,7 +140,7 @@ func (m *Masker) Pair(from, to *unstructured.Unstructured) (*unstructured.Unstru
 // Value masks the values of a field before and after a change; one that was not there is
 // nil. The names are the fields that lead to it, up to the first list element.
 func (m *Masker) Value(object *unstructured.Unstructured, names []string, from, to any) (any, any) {
-	secret := IsSecret(object)
+	secret := engine.IsSecret(object)
 	if m == nil || (!secret && m.values.empty()) {
 		return from, to
 	}

@@ -16,6 +16,7 @@ func Partial(m *Masker, p diff.Partial, key engine.ObjectKey) diff.Partial {
 	if m == nil || len(p.Fields) == 0 {
 		return p
 	}
+	p = withoutSecrets(p)
 	before, after := p.Before.Object(key), p.After.Object(key)
 	maskedBefore, maskedAfter := m.Pair(before, after)
 	fields := slices.Clone(p.Fields)
@@ -27,6 +28,28 @@ func Partial(m *Masker, p diff.Partial, key engine.ObjectKey) diff.Partial {
 	p.Fields = fields
 	return p.WithStates(diff.PartOf(maskedBefore), diff.PartOf(maskedAfter))
 }
+
+// withoutSecrets returns a change without the values of the fields that were made of a Secret.
+func withoutSecrets(p diff.Partial) diff.Partial {
+	before, after := any(map[string]any(p.Before)), any(map[string]any(p.After))
+	fields := slices.Clone(p.Fields)
+	for i := range fields {
+		f := &fields[i]
+		if !f.Secret {
+			continue
+		}
+		f.Secret, f.Withheld = false, true
+		from, to := engine.HiddenValue, engine.HiddenValue
+		if f.Kind == engine.Replaced {
+			from, to = from+beforeSuffix, to+afterSuffix
+		}
+		before, after = diff.With(before, f.Path, from), diff.With(after, f.Path, to)
+	}
+	p.Fields = fields
+	return p.WithStates(partOf(before), partOf(after))
+}
+
+func partOf(v any) diff.Part { part, _ := v.(map[string]any); return part }
 
 // MarkSecrets returns the change of an object with everything in it; the fields
 // that the masker knows to be secret are marked as Secret.

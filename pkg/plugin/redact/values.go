@@ -90,29 +90,6 @@ func (v *values) mask(text string, least int) string {
 	return b.String()
 }
 
-// rest is what a text holds beside values, in pieces.
-func (v *values) rest(text string) []string {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	var pieces []string
-	last := 0
-	for start, end := v.next(text, 0, 0); last < len(text); start, end = v.next(text, end, 0) {
-		if start > last {
-			pieces = append(pieces, text[last:start])
-		}
-		last = end
-	}
-	return pieces
-}
-
-// contains reports whether a text is, or holds, a value.
-func (v *values) contains(text string) bool {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	start, _ := v.next(text, 0, 0)
-	return start < len(text)
-}
-
 // next finds the first value of at least a length that begins at an offset of a
 // text or behind it. Where there is none, it is at the text's end and empty.
 func (v *values) next(text string, from, least int) (start, end int) {

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // identity are the fields that identify an object. They are shown whatever was learned: a
@@ -44,7 +46,7 @@ func (w walker) metadata(secret bool, a, b any) (any, any) {
 			return x, y
 		case secret && k == "annotations":
 			return w.fields(x, y, func(k string, x, y any) (any, any) {
-				return walker{Masker: w.Masker, all: k == lastApplied}.pair(x, y)
+				return walker{Masker: w.Masker, all: k == engine.LastApplied}.pair(x, y)
 			})
 		}
 		return w.pair(x, y)
@@ -54,8 +56,8 @@ func (w walker) metadata(secret bool, a, b any) (any, any) {
 // pair masks two states of any value.
 func (w walker) pair(a, b any) (any, any) {
 	if reflect.TypeOf(a) != reflect.TypeOf(b) && a != nil && b != nil {
-		x, _ := w.on(before, b).pair(a, nil)
-		_, y := w.on(after, a).pair(nil, b)
+		x, _ := w.on(beforeSuffix, b).pair(a, nil)
+		_, y := w.on(afterSuffix, a).pair(nil, b)
 		return x, y
 	}
 	kind := a
@@ -109,10 +111,10 @@ func (w walker) lists(a, b any) (any, any) {
 			out[i], later[i] = w.pair(x[i], y[i])
 			continue
 		}
-		out[i], _ = w.on(before, b).pair(x[i], nil)
+		out[i], _ = w.on(beforeSuffix, b).pair(x[i], nil)
 	}
 	for i := head; i < len(y)-tail && !paired; i++ {
-		_, later[i] = w.on(after, a).pair(nil, y[i])
+		_, later[i] = w.on(afterSuffix, a).pair(nil, y[i])
 	}
 	return keep(a, x, out), keep(b, y, later)
 }
@@ -131,7 +133,7 @@ func (w walker) scalars(a, b any) (any, any) {
 		return x, y
 	}
 	if a != b && x == y {
-		return x.(string) + before, y.(string) + after
+		return x.(string) + beforeSuffix, y.(string) + afterSuffix
 	}
 	return x, y
 }

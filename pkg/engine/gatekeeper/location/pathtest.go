@@ -130,8 +130,6 @@ func (t Tests) heldBack(depth int) *TestError {
 type TestError struct {
 	SubPath   Path
 	Condition Condition
-	// Discreet keeps the value that was found out of the text.
-	Discreet bool
 
 	exists bool
 	found  any
@@ -145,8 +143,6 @@ func (e *TestError) Error() string {
 		return text
 	case !e.exists:
 		return text + ", and is not there"
-	case e.Discreet:
-		return text + ", but it is there"
 	}
 	return text + ", but it is there (" + engine.BriefValue(e.found) + ")"
 }

@@ -75,7 +75,7 @@ func Walk(object map[string]any, way Way) (Outcome, error) {
 	if len(way.Path) == 0 {
 		return Outcome{Object: object}, errors.New("attempting to mutate an empty target location")
 	}
-	w := walker{path: way.Path, tests: way.Tests, setter: way.Setter, budget: way.Budget, draft: way.Draft, discreet: object["kind"] == "Secret"}
+	w := walker{path: way.Path, tests: way.Tests, setter: way.Setter, budget: way.Budget, draft: way.Draft}
 	next, did, err := w.visit(object, 0)
 	if err != nil {
 		return Outcome{Object: object}, err
@@ -93,12 +93,10 @@ type walker struct {
 	setter Setter
 	budget *engine.Budget
 	draft  *engine.Draft
-	// discreet keeps values of the object out of reasons.
-	discreet bool
-	skip     error
-	warn     string
-	bare     Path
-	empty    Path
+	skip   error
+	warn   string
+	bare   Path
+	empty  Path
 }
 
 // effect is what happened at a node or below it.
@@ -152,7 +150,6 @@ func (w *walker) finds(depth int, value any) bool {
 	holds := w.tests.Holds(depth, true)
 	if !holds && w.skip == nil {
 		held := w.tests.Found(depth, value)
-		held.Discreet = w.discreet
 		w.skip = held
 	}
 	return holds

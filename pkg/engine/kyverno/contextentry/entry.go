@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -42,6 +43,19 @@ type Sources struct {
 func (from *Sources) ask(id any, ask func(context.Context) (any, error)) (answer any, err error) {
 	from.Budget.Wait(func() { answer, err = from.World.Memo.Do(from.Context, id, ask) })
 	return answer, err
+}
+
+// answered returns an answer that the user gives in place of a server. It is treated as the server's would be.
+func (from *Sources) answered(value any) any {
+	hidden := engine.HideSecrets(value)
+	switch {
+	case diff.Same(hidden, value):
+		return value
+	case from.World.Hides:
+		return hidden
+	}
+	engine.NoteSecret(from.Context)
+	return value
 }
 
 // Decode reads a list of entries. What is wrong goes to the node's report; an entry

@@ -38,10 +38,10 @@ func Unsupported(err error) bool {
 	return errors.As(err, &unavailable) || errors.As(err, &refused) || errors.As(err, &function) || errors.As(err, &unanswered)
 }
 
-// decisive reports whether no default may hide an error: the run was cancelled, or
-// this program cannot do what the expression asks for.
+// decisive reports whether no default may hide an error: the run was cancelled, this program cannot do what the
+// expression asks for, or that depends on a value that is hidden.
 func (from *Sources) decisive(err error) bool {
-	return err != nil && (from.Context.Err() != nil || Unsupported(err))
+	return err != nil && (from.Context.Err() != nil || Unsupported(err) || errors.Is(err, engine.ErrHidden))
 }
 
 // unreadableAnswer is an answer that cannot be used.

@@ -63,14 +63,18 @@ func (g *globalReference) load(from *Sources, s *variables.Scope) (any, error) {
 // globalData is the data of an entry, or one projection of it.
 func (from *Sources) globalData(in *jmespath.Interpreter, name, part string) (any, error) {
 	if value, given, err := from.Values.Entry(in, name, part); given {
-		return value, err
+		return from.answered(value), err
 	}
 	entry, err := from.global(name)
 	if err != nil {
 		return nil, err
 	}
 	type key struct{ name string }
-	data, err := from.World.Memo.Do(from.Context, key{name}, func(context.Context) (any, error) { return entry.read(from, in) })
+	data, err := from.World.Memo.Do(from.Context, key{name}, func(ctx context.Context) (any, error) {
+		under := *from
+		under.Context = ctx
+		return entry.read(&under, in)
+	})
 	if err != nil || part == "" {
 		return data, err
 	}

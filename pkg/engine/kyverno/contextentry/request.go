@@ -102,7 +102,7 @@ func (r *request) answer(from *Sources) (any, error) {
 	}
 	switch {
 	case given:
-		return body, nil
+		return from.answered(body), nil
 	case r.urlPath == nil:
 		return r.fetch(from)
 	default:

@@ -3,6 +3,7 @@ package jmespath
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -16,12 +17,30 @@ type env struct {
 	world *world
 }
 
-// world is a fixed clock, a seeded source of random texts, and the record of what
-// functions derive from secret values; nil if there is none.
+// world is a fixed clock, and a seeded source of random texts.
 type world struct {
-	Now     time.Time
-	Random  *randomtext.Source
-	Secrets engine.Secrets
+	Now    time.Time
+	Random *randomtext.Source
+	Hides  bool // engine.HiddenValue stands for values that are not known
+}
+
+// hidden reports whether a value is a text that is hidden.
+func (e *env) hidden(value any) bool {
+	text, ok := value.(string)
+	return ok && e.world.Hides && engine.IsHidden(text)
+}
+
+// holdsHidden reports whether a value holds a text that is hidden. The error is that of the budget.
+func (e *env) holdsHidden(values ...any) (bool, error) {
+	if !e.world.Hides {
+		return false, nil
+	}
+	for _, v := range values {
+		if _, err := e.Measure(v); err != nil { // before it is looked at
+			return false, err
+		}
+	}
+	return slices.ContainsFunc(values, engine.HoldsHidden), nil
 }
 
 // expressionRef is an argument that is evaluated by the function: &name.
@@ -54,27 +73,10 @@ func (f function) Call(e *env, args []any) (any, error) {
 	if err == nil {
 		err = f.pay(e, result)
 	}
-	if secrets := e.world.Secrets; secrets != nil && secrets.Any() {
-		f.markDerived(secrets, args, result, err)
-	}
 	if err != nil {
 		return nil, f.named(err)
 	}
 	return result, nil
-}
-
-// markDerived has what the function made of its arguments known as secret where they are;
-// the reason why it failed is among that, because it may quote them.
-func (f function) markDerived(secrets engine.Secrets, args []any, result any, err error) {
-	var limit *engine.LimitError
-	var inner *CallError // recorded already
-	var unsupported *UnsupportedError
-	switch {
-	case err == nil && !f.passes:
-		secrets.Derive(result, args...)
-	case err != nil && !errors.As(err, &limit) && !errors.As(err, &inner) && !errors.As(err, &unsupported):
-		secrets.Derive(err.Error(), args...)
-	}
 }
 
 func (f function) named(err error) error {

@@ -23,10 +23,10 @@ func New(now time.Time, seed uint64) *Interpreter {
 	return &Interpreter{world: world{Now: now, Random: randomtext.New(seed)}, budget: engine.NewBudget(context.Background())}
 }
 
-// WithSecrets makes functions record what they derive from secret values. It returns
-// the interpreter.
-func (in *Interpreter) WithSecrets(s engine.Secrets) *Interpreter {
-	in.world.Secrets = s
+// Hiding makes expressions treat engine.HiddenValue as a value that is not known: what they make
+// of it, or of a text that holds it, is hidden as well. It returns the interpreter.
+func (in *Interpreter) Hiding(hides bool) *Interpreter {
+	in.world.Hides = hides
 	return in
 }
 
@@ -40,8 +40,8 @@ func (in *Interpreter) WithBudget(b *engine.Budget) *Interpreter {
 // Budget returns what the searches share.
 func (in *Interpreter) Budget() *engine.Budget { return in.budget }
 
-// Secrets returns the record of secret values; nil if there is none.
-func (in *Interpreter) Secrets() engine.Secrets { return in.world.Secrets }
+// Hides reports whether values are hidden.
+func (in *Interpreter) Hides() bool { return in.world.Hides }
 
 // Object is data that hands out its fields when they are asked for. Data given
 // to Search may be an Object in place of a map.

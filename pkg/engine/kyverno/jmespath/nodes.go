@@ -1,5 +1,7 @@
 package jmespath
 
+import "github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+
 // node is one construct of an expression, which evaluates itself on a value.
 type node interface {
 	eval(e *env, value any) (any, error)
@@ -67,6 +69,9 @@ func (n fieldNode) eval(e *env, value any) (any, error) {
 		}
 		return field, nil
 	}
+	if e.hidden(value) {
+		return engine.HiddenValue, nil
+	}
 	return nil, nil
 }
 
@@ -84,7 +89,10 @@ func (n referenceNode) eval(e *env, _ any) (any, error) {
 	return expressionRef(func(value any) (any, error) { return lenient(n.of, e, value) }), nil
 }
 
-func (n indexNode) eval(_ *env, value any) (any, error) {
+func (n indexNode) eval(e *env, value any) (any, error) {
+	if e.hidden(value) {
+		return engine.HiddenValue, nil
+	}
 	list, ok := value.([]any)
 	index := n.index
 	if index < 0 {
@@ -114,7 +122,7 @@ func (n pipeNode) eval(e *env, value any) (any, error) {
 
 func (n orNode) eval(e *env, value any) (any, error) {
 	left, err := lenient(n.left, e, value)
-	if err != nil || truthy(left) {
+	if err != nil || e.hidden(left) || truthy(left) {
 		return left, err
 	}
 	return lenient(n.right, e, value)
@@ -123,7 +131,7 @@ func (n orNode) eval(e *env, value any) (any, error) {
 // eval of && swallows a missing key on its left alone, as the fork does.
 func (n andNode) eval(e *env, value any) (any, error) {
 	left, err := lenient(n.left, e, value)
-	if err != nil || !truthy(left) {
+	if err != nil || e.hidden(left) || !truthy(left) {
 		return left, err
 	}
 	return n.right.eval(e, value)
@@ -133,6 +141,9 @@ func (n notNode) eval(e *env, value any) (any, error) {
 	operand, err := lenient(n.operand, e, value)
 	if err != nil {
 		return nil, err
+	}
+	if e.hidden(operand) {
+		return engine.HiddenValue, nil
 	}
 	return !truthy(operand), nil
 }
@@ -181,6 +192,9 @@ func (n equalNode) eval(e *env, value any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if hidden, err := e.holdsHidden(left, right); hidden || err != nil {
+		return engine.HiddenValue, err
+	}
 	equal, err := Equal(e.Budget, left, right)
 	if err != nil {
 		return nil, err
@@ -193,6 +207,9 @@ func (n orderNode) eval(e *env, value any) (any, error) {
 	left, right, err := both(n.left, n.right, e, value)
 	if err != nil {
 		return nil, err
+	}
+	if hidden, err := e.holdsHidden(left, right); hidden || err != nil {
+		return engine.HiddenValue, err
 	}
 	order, ok := compareNumbers(left, right)
 	if !ok {
@@ -221,6 +238,9 @@ func (n callNode) eval(e *env, value any) (any, error) {
 			return nil, err
 		}
 		args[i] = result
+	}
+	if hidden, err := e.holdsHidden(args...); hidden || err != nil {
+		return engine.HiddenValue, err
 	}
 	return n.function.Call(e, args)
 }

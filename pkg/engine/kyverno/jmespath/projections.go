@@ -2,6 +2,8 @@ package jmespath
 
 import (
 	"errors"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 type (
@@ -17,6 +19,9 @@ func (n projectionNode) eval(e *env, value any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if e.hidden(left) {
+		return engine.HiddenValue, nil
+	}
 	list, ok := left.([]any)
 	if !ok {
 		return nil, nil
@@ -26,6 +31,9 @@ func (n projectionNode) eval(e *env, value any) (any, error) {
 
 func (n valuesNode) eval(e *env, value any) (any, error) {
 	left, err := n.left.eval(e, value)
+	if e.hidden(left) {
+		return engine.HiddenValue, nil
+	}
 	object, ok := left.(map[string]any)
 	if !ok {
 		return nil, swallowed(err)
@@ -78,6 +86,9 @@ func project(right node, e *env, list []any) (any, error) {
 
 func (n filterNode) eval(e *env, value any) (any, error) {
 	left, err := n.left.eval(e, value)
+	if e.hidden(left) {
+		return engine.HiddenValue, nil
+	}
 	list, ok := left.([]any)
 	if !ok {
 		return nil, swallowed(err)
@@ -94,6 +105,9 @@ func (n filterNode) eval(e *env, value any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
+		if e.hidden(holds) {
+			return engine.HiddenValue, nil
+		}
 		if truthy(holds) {
 			kept = append(kept, element)
 		}
@@ -103,6 +117,9 @@ func (n filterNode) eval(e *env, value any) (any, error) {
 
 func (n flattenNode) eval(e *env, value any) (any, error) {
 	left, err := n.operand.eval(e, value)
+	if e.hidden(left) {
+		return engine.HiddenValue, nil
+	}
 	list, ok := left.([]any)
 	if !ok {
 		return nil, swallowed(err)
@@ -128,6 +145,9 @@ func (n flattenNode) eval(e *env, value any) (any, error) {
 }
 
 func (n sliceNode) eval(e *env, value any) (any, error) {
+	if e.hidden(value) {
+		return engine.HiddenValue, nil
+	}
 	list, ok := value.([]any)
 	if !ok {
 		return nil, nil

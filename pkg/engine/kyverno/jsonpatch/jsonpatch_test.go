@@ -260,7 +260,7 @@ func FuzzParseAndApply(f *testing.F) {
 			return
 		}
 		before := runtime.DeepCopyJSON(live)
-		why := engine.NewReasons(func(any) bool { return false })
+		why := engine.NewReasons()
 		once, err := p.Apply(engine.NewBudget(context.Background()), live, why)
 		if said := why.Err() != nil; err == nil && !said && cmp.Equal(before, once) {
 			t.Fatal("a patch that changes nothing does not say why")

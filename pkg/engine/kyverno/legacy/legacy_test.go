@@ -50,7 +50,7 @@ func applyOverlay(live, patch map[string]any) (map[string]any, error) {
 	if err != nil {
 		return live, err
 	}
-	return overlay.Apply(engine.NewBudget(context.Background()), live, engine.NewReasons(func(any) bool { return false }))
+	return overlay.Apply(engine.NewBudget(context.Background()), live, engine.NewReasons())
 }
 
 func TestApplyPatches(t *testing.T) {
@@ -164,7 +164,7 @@ func FuzzPatches(f *testing.F) {
 		list := patchesIn(patchesText)
 		before := []any{runtime.DeepCopyJSON(live), runtime.DeepCopyJSONValue(list)}
 		patches, err := legacy.ParsePatches(list)
-		got, failed := patches.Apply(engine.NewBudget(context.Background()), live, engine.NewReasons(func(any) bool { return false }))
+		got, failed := patches.Apply(engine.NewBudget(context.Background()), live, engine.NewReasons())
 		if !reflect.DeepEqual(before, []any{live, list}) {
 			t.Fatal("what was handed in was modified")
 		}

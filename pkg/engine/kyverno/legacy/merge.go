@@ -3,6 +3,7 @@ package legacy
 import (
 	"maps"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
@@ -50,7 +51,7 @@ func (w *writer) mergeMap(live map[string]any, patch *node, at string) (map[stri
 			continue
 		case present && field.anchor == pattern.Add:
 			if w.why != nil && !diff.Equal(old, field.value, diff.Type{}) {
-				w.why.Add("%s is there already (%s): +() only adds", join(at, field.name), w.why.Value(old))
+				w.why.Add("%s is there already (%s): +() only adds", join(at, field.name), engine.BriefValue(old))
 			}
 			continue
 		case field.kind == isNull:

@@ -1,12 +1,14 @@
 package match
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -198,22 +200,30 @@ func (c *condition) evaluate(s *variables.Scope) (*Failure, error) {
 		}
 		comparison = compile(c.operator, value)
 	}
+	if hidden, err := isHidden(s.Interpreter(), key, comparison.value); err != nil {
+		return nil, err
+	} else if hidden {
+		return nil, fmt.Errorf("%s: %s is %w", c.place, cmp.Or(c.written, "the key"), engine.ErrHidden)
+	}
 	if holds, err := comparison.holds(budget, key); err != nil || holds {
 		return nil, err
 	}
-	value := comparison.value
 	return &Failure{
-		Key: key, Operator: c.operator, Value: value, Message: c.message, Place: c.place, Written: c.written,
-		Discreet: isSecret(c.key, key, s) || isSecret(c.value, value, s),
+		Key: key, Operator: c.operator, Value: comparison.value, Message: c.message, Place: c.place, Written: c.written,
 	}, nil
 }
 
-// isSecret reports whether the values of a field's variables must not be shown. Output
-// is masked later, but that finds neither a short value inside a text nor a long one
-// that was cut off.
-func isSecret(t *variables.Template, rendered any, s *variables.Scope) bool {
-	secrets := s.Interpreter().Secrets()
-	return secrets != nil && !t.Static() && secrets.Known(rendered)
+// isHidden reports whether a value of a condition is hidden, so that nobody may know whether it holds.
+func isHidden(in *jmespath.Interpreter, values ...any) (bool, error) {
+	if !in.Hides() {
+		return false, nil
+	}
+	for _, v := range values {
+		if _, err := in.Budget().Measure(v); err != nil { // before it is looked at
+			return false, err
+		}
+	}
+	return slices.ContainsFunc(values, engine.HoldsHidden), nil
 }
 
 // Verdict is the result of evaluating conditions.
@@ -232,8 +242,6 @@ type Failure struct {
 	Message  string // as the policy has it; may be empty
 	Place    string // in the conditions, such as "all[0]"
 	Written  string // the key as the policy has it; empty where that is no variable
-	// Discreet keeps the values out of the text.
-	Discreet bool
 }
 
 // Why describes the conditions that did not hold, with the values of their keys. It is
@@ -256,10 +264,7 @@ func (v Verdict) Why() string {
 // with the message of the condition in front where it has one.
 func (f Failure) String() string {
 	text := fmt.Sprintf("%s %s %s", show(f.Key), f.Operator, show(f.Value))
-	switch {
-	case f.Discreet:
-		text = strings.TrimSpace(f.Written + " does not meet " + string(f.Operator) + " (values of a Secret are not shown)")
-	case f.Written != "":
+	if f.Written != "" {
 		text = fmt.Sprintf("%s is %s, wants %s %s", f.Written, show(f.Key), f.Operator, show(f.Value))
 	}
 	if f.Message != "" {

@@ -32,9 +32,7 @@ func (p *Patch) Edit(d *engine.Draft, b *engine.Budget, live map[string]any, s e
 		return live, nil, m.err
 	}
 	if failed != nil {
-		err := failed.err()
-		err.hidden = live["kind"] == "Secret"
-		return live, nil, err
+		return live, nil, failed.err()
 	}
 	object, removed, err := m.mergeMap(live, []*node{&p.root}, root)
 	if err != nil {

@@ -132,9 +132,6 @@ func TestConditionError(t *testing.T) {
 	if failed.Want != "x*" || failed.Got != "aHVudGVyMg==" || failed.Missing {
 		t.Errorf("got %+v", failed)
 	}
-	if strings.Contains(err.Error(), "aHVudGVyMg") {
-		t.Errorf("the text holds what may be a secret: %v", err)
-	}
 }
 
 // widgets is the schema of a custom resource whose parts are a map list by id.
@@ -205,7 +202,7 @@ func FuzzApply(f *testing.F) {
 			return
 		}
 		liveBefore, patchBefore := runtime.DeepCopyJSON(live), runtime.DeepCopyJSON(patch)
-		got, _, err := apply(live, patch, schemaOf(t, live), engine.NewReasons(func(any) bool { return false }))
+		got, _, err := apply(live, patch, schemaOf(t, live), engine.NewReasons())
 		if diff := cmp.Diff(liveBefore, live); diff != "" {
 			t.Fatalf("the live object was modified:\n%s", diff)
 		}

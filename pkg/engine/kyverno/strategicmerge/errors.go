@@ -9,7 +9,7 @@ import (
 )
 
 // ConditionError is a condition of the patch that does not hold, so that the patch
-// does not apply to the object. Its text leaves out what a Secret holds.
+// does not apply to the object.
 type ConditionError struct {
 	Path string // of the field that the condition asks for
 	Want any    // the pattern
@@ -18,8 +18,6 @@ type ConditionError struct {
 	Missing bool
 	// Why is where Got does not match a pattern that is a map or a list.
 	Why pattern.Difference
-
-	hidden bool // the text leaves out Got
 }
 
 // Error names the field, the pattern, and what was found.
@@ -28,29 +26,14 @@ func (e *ConditionError) Error() string {
 		return fmt.Sprintf("condition on %s does not hold: there is no such field", e.Path)
 	}
 	if _, scalar := pattern.Text(e.Want); !scalar {
-		return fmt.Sprintf("condition on %s does not hold: %s", e.Path, e.Why.Below(e.Path).Text(e.show))
+		return fmt.Sprintf("condition on %s does not hold: %s", e.Path, e.Why.Below(e.Path).Text(engine.BriefValue))
 	}
 	found := ""
-	if got, ok := pattern.Text(e.Got); ok && !e.hidden {
+	if got, ok := pattern.Text(e.Got); ok {
 		found = "is " + engine.BriefValue(got) + " and "
 	}
 	want, _ := pattern.Text(e.Want)
 	return fmt.Sprintf("condition on %s does not hold: it %sdoes not match %q", e.Path, found, want)
-}
-
-// show formats a value of the object for the text.
-func (e *ConditionError) show(value any) string {
-	if e.hidden {
-		return engine.HiddenValue
-	}
-	return engine.BriefValue(value)
-}
-
-// Discreet returns the error without what was found.
-func (e *ConditionError) Discreet() *ConditionError {
-	out := *e
-	out.hidden = true
-	return &out
 }
 
 // Brief names the condition without what was found.

@@ -15,7 +15,7 @@ import (
 // alreadyThere is about a +() whose field the object has, with another value.
 func (m *merger) alreadyThere(field *node, value any, at *place) {
 	if m.why != nil && !diff.Equal(value, field.value, diff.Type{}) {
-		m.why.Add("%s is there already (%s): +() only adds", at.field(field.name), m.why.Value(value))
+		m.why.Add("%s is there already (%s): +() only adds", at.field(field.name), engine.BriefValue(value))
 	}
 }
 
@@ -78,7 +78,7 @@ func (m *merger) named(e *node, keys []string) string {
 	var parts []string
 	for _, k := range keys {
 		if e.source[k] != nil {
-			parts = append(parts, k+" "+m.why.Value(e.source[k]))
+			parts = append(parts, k+" "+engine.BriefValue(e.source[k]))
 		}
 	}
 	return strings.Join(parts, " and ")
@@ -100,7 +100,7 @@ func conditionsOf(e *node) string {
 func (m *merger) failure(f *failure, element any, at *place) string {
 	name := fmt.Sprintf("element %d", at.index)
 	if object, ok := element.(map[string]any); ok {
-		if text, isText := object["name"].(string); isText && !m.why.Hides(text) {
+		if text, isText := object["name"].(string); isText {
 			name = text
 		}
 	}
@@ -109,7 +109,7 @@ func (m *merger) failure(f *failure, element any, at *place) string {
 	case f.Missing:
 		return name + " has no " + path
 	case isScalar && !strings.Contains(path, "."):
-		return name + " has " + path + " " + m.why.Value(f.Got)
+		return name + " has " + path + " " + engine.BriefValue(f.Got)
 	}
-	return name + ": " + f.Why.Below(path).Text(m.why.Value)
+	return name + ": " + f.Why.Below(path).Text(engine.BriefValue)
 }

@@ -2,6 +2,7 @@ package variables
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -93,18 +94,15 @@ func (p leaf) render(r *renderer) (any, error) {
 // text joins segments; values that are no texts are inserted as JSON.
 func (r *renderer) text(segments []segment, path string) (string, error) {
 	var b strings.Builder
-	parts := make([]any, len(segments))
-	for i, s := range segments {
+	for _, s := range segments {
 		if s.variable == nil {
 			b.WriteString(s.text)
-			parts[i] = s.text
 			continue
 		}
 		value, err := r.value(s.variable, path)
 		if err != nil {
 			return "", err
 		}
-		parts[i] = value
 		text, ok := value.(string)
 		if !ok {
 			data, err := r.json(value)
@@ -124,7 +122,6 @@ func (r *renderer) text(segments []segment, path string) (string, error) {
 	if err := r.scope.Interpreter().Budget().Build(b.Len()); err != nil {
 		return "", &ResolveError{Expression: segments[0].source(), Path: path, Err: err}
 	}
-	r.derive(b.String(), parts...)
 	return b.String(), nil
 }
 
@@ -140,16 +137,12 @@ func (r *renderer) json(value any) ([]byte, error) {
 	return json.Marshal(value)
 }
 
-// derive marks a text as secret if it was put together from a secret.
-func (r *renderer) derive(text string, from ...any) {
-	if s := r.scope.Interpreter().Secrets(); s != nil && s.Any() {
-		s.Derive(text, from...)
-	}
-}
-
 // value evaluates one variable.
 func (r *renderer) value(v *variable, path string) (any, error) {
 	expr, err := r.expression(v, path)
+	if errors.Is(err, engine.ErrHidden) {
+		return engine.HiddenValue, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +153,8 @@ func (r *renderer) value(v *variable, path string) (any, error) {
 	return value, nil
 }
 
-// expression picks a variable's compiled expression, or puts its text together.
+// expression picks a variable's compiled expression, or puts its text together; an engine.ErrHidden is why it
+// is not known.
 func (r *renderer) expression(v *variable, path string) (*jmespath.Expression, error) {
 	if v.pieces != nil {
 		text, err := r.text(v.pieces, path)
@@ -171,9 +165,8 @@ func (r *renderer) expression(v *variable, path string) (*jmespath.Expression, e
 		if r.deleting() {
 			text = onDeletion(text)
 		}
-		expr, err := r.scope.tree.cache.Compile(text)
+		expr, err := r.scope.Compile(text)
 		if err != nil {
-			r.derive(err.Error(), text) // it quotes a part of the text
 			return nil, &ResolveError{Expression: text, Path: path, Err: err}
 		}
 		return expr, nil

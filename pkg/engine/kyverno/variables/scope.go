@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"errors"
 	"math"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -98,10 +99,18 @@ func (s *Scope) Query(expr *jmespath.Expression) (any, error) {
 	return expr.Search(s.tree.interpreter, &view{scope: s, expr: expr})
 }
 
+// Compile compiles an expression; it is kept for all scopes of the tree. One that is hidden is an engine.ErrHidden.
+func (s *Scope) Compile(expr string) (*jmespath.Expression, error) {
+	if s.tree.interpreter.Hides() && engine.IsHidden(expr) {
+		return nil, engine.ErrHidden
+	}
+	return s.tree.cache.Compile(expr)
+}
+
 // QueryText compiles and evaluates an expression; the compiled one is kept for
 // all scopes of the tree.
 func (s *Scope) QueryText(expr string) (any, error) {
-	compiled, err := s.tree.cache.Compile(expr)
+	compiled, err := s.Compile(expr)
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +152,9 @@ func (s *Scope) resolve(b *binding) (any, error) {
 	}
 	keeper.loaded[b] = result
 	value, err := b.load(&Scope{tree: s.tree, parent: s, head: s.head, before: b.order, keeper: keeper})
+	if errors.Is(err, engine.ErrHidden) {
+		value, err = engine.HiddenValue, nil
+	}
 	if err == nil {
 		err = keeper.account(value)
 	}

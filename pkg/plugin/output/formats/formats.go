@@ -199,20 +199,27 @@ type learning struct {
 
 // Print implements output.Printer.
 func (l learning) Print(e output.Event) error {
-	learn(l.masker, e)
-	return l.Printer.Print(e)
+	return l.Printer.Print(shown(l.masker, e))
 }
 
 // Flush implements output.Flusher.
 func (l learning) Flush() error { return output.Flush(l.Printer) }
 
-func learn(m *redact.Masker, e output.Event) {
+// shown returns an event as it may be shown: what was made of Secrets is left out, and the masker learns
+// the Secrets in it. A nil masker leaves it as it is.
+func shown(m *redact.Masker, e output.Event) output.Event {
+	if m == nil {
+		return e
+	}
 	switch e := e.(type) {
 	case output.Evaluated:
 		m.Learn(e.Before)
 		m.Learn(e.After)
+		return output.Evaluated{Change: e.ToShow()}
 	case output.Written:
 		m.Learn(e.Before)
 		m.Learn(e.After)
+		return e.ToShow()
 	}
+	return e
 }

@@ -183,7 +183,7 @@ func (r *Reports) Beside(p output.Printer) output.Printer {
 // Print adds an event to the reports. An error ends a run that writes nothing; in one
 // that writes, Close returns it.
 func (r *Reports) Print(e output.Event) error {
-	learn(r.masker, e)
+	e = shown(r.masker, e)
 	_, isSummary := e.(output.Summary)
 	var errs []error
 	for _, f := range r.reports {

@@ -1,0 +1,329 @@
+package evaluation
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+)
+
+// pass is one object on its way through programs and effects. Where one of these uses a Secret, it
+// runs a second time, in a world that hides the values of all Secrets: what comes of that is made
+// without them, and is what may be shown.
+type pass struct {
+	*Evaluation
+	ctx context.Context // a pass does not outlive its call
+	use *engine.SecretUse
+	rec *recorder
+	// target is the object as it is now, and hiding the same object as it may be shown.
+	target, hiding engine.Target
+	still          []place // of what is hidden and was the same before
+}
+
+// evaluator is a program, or an effect: it returns the object after it.
+type evaluator func(context.Context, engine.Target, *engine.World, engine.Sink) (*unstructured.Unstructured, error)
+
+func (e *Evaluation) newPass(ctx context.Context, t engine.Target, rec *recorder) *pass {
+	p := &pass{Evaluation: e, rec: rec, target: t, hiding: hidingTarget(t)}
+	p.ctx, p.use = engine.WatchSecrets(ctx)
+	return p
+}
+
+// hidingTarget returns a target without values of Secrets.
+func hidingTarget(t engine.Target) engine.Target {
+	t.Object, t.OldObject = engine.HideObject(t.Object), engine.HideObject(t.OldObject)
+	return t
+}
+
+// involved reports whether a Secret, or what was made of one, is a part of what is evaluated.
+func (p *pass) involved() bool {
+	return p.use.Any() || p.hiding.Object != p.target.Object || p.hiding.OldObject != p.target.OldObject
+}
+
+// run runs an evaluator, whose panics are steps of the rule, on the object as it is now. Hiding is the same
+// evaluator without values of Secrets; nil where there is none.
+func (p *pass) run(rule engine.RuleRef, evaluate, hiding evaluator) error {
+	if p.involved() {
+		engine.NoteSecret(p.ctx) // what it asks for may depend on it
+	}
+	from := len(p.rec.steps)
+	before, shown := p.target.Object, p.hiding.Object
+	after, err := guarded(rule, p.target, p.rec, func() (*unstructured.Unstructured, error) {
+		return evaluate(p.ctx, p.target, p.world, p.rec)
+	})
+	if err != nil {
+		return err
+	}
+	involved := p.involved() || hiding == nil
+	p.target = p.target.With(after)
+	switch {
+	case !involved:
+		p.hiding = p.hiding.With(after)
+		p.copyInvocation()
+		return nil
+	case after == before && silent(p.rec.steps[from:]):
+		p.copyInvocation()
+		return nil
+	}
+	made, steps := shown, []engine.Step(nil)
+	if hiding != nil {
+		rec := &recorder{reasons: p.rec.reasons}
+		made, err = guarded(rule, p.hiding, rec, func() (*unstructured.Unstructured, error) {
+			return hiding(p.ctx, p.hiding, p.hidingWorld, rec)
+		})
+		if err != nil {
+			return err
+		}
+		steps = rec.steps
+	}
+	only := onlyHiding(p.rec.steps[from:], steps, shown)
+	p.rec.show(from, steps)
+	if before == after && shown == made {
+		return nil
+	}
+	p.hiding = p.hiding.With(p.reveal(states{before: before.Object, after: after.Object, shown: shown.Object, hiding: made.Object}, only))
+	return nil
+}
+
+// onlyHiding are the fields that were changed in the world that hides, by rules that change nothing in the other one: such
+// a rule fails there on a value that is hidden here.
+func onlyHiding(steps, hiding []engine.Step, state *unstructured.Unstructured) []fieldpath.Path {
+	changed := map[engine.RuleRef]bool{}
+	for _, s := range steps {
+		changed[s.Rule] = changed[s.Rule] || s.Outcome == engine.Changed || s.Outcome == engine.Unchanged
+	}
+	var out []fieldpath.Path
+	for _, s := range hiding {
+		if s.Outcome != engine.Changed || s.After == nil {
+			continue
+		}
+		if !changed[s.Rule] {
+			for _, f := range diff.Compare(state.Object, s.After.Object, diff.Type{}) {
+				out = append(out, f.Path)
+			}
+		}
+		state = s.After
+	}
+	return out
+}
+
+// copyInvocation makes a second round start alike in both worlds.
+func (p *pass) copyInvocation() {
+	if p.target.Invocation != nil {
+		*p.hiding.Invocation = *p.target.Invocation
+	}
+}
+
+// silent reports whether no rule did anything, and no step has a text that came from the object.
+func silent(steps []engine.Step) bool {
+	return !slices.ContainsFunc(steps, func(s engine.Step) bool {
+		return s.Outcome == engine.Unchanged || s.Err != nil || len(s.Warnings) > 0 || s.NotIdempotent != ""
+	})
+}
+
+func (p *pass) reveal(s states, only []fieldpath.Path) *unstructured.Unstructured {
+	r := revealer{learn: p.world.Learn, still: p.still, only: only}
+	out, _ := r.reveal(s)
+	p.still = r.still
+	object, _ := out.(map[string]any)
+	return &unstructured.Unstructured{Object: object}
+}
+
+// show adds, to the steps from one on, how they may be shown: as the same rules did it in the world
+// that hides.
+func (r *recorder) show(from int, hiding []engine.Step) {
+	r.shown = append(r.shown, r.steps[len(r.shown):from]...)
+	for i := from; i < len(r.steps); i++ {
+		s := r.steps[i]
+		at := slices.IndexFunc(hiding, func(h engine.Step) bool { return h.Rule == s.Rule })
+		made := engine.Step{}
+		if at >= 0 {
+			made = hiding[at]
+			hiding = slices.Delete(slices.Clone(hiding), at, at+1)
+		}
+		r.shown = append(r.shown, shownStep(s, made))
+	}
+}
+
+// shownSteps are all steps as they may be shown; nil where that is as they are.
+func (r *recorder) shownSteps() []engine.Step {
+	if r.shown == nil {
+		return nil
+	}
+	return append(r.shown, r.steps[len(r.shown):]...)
+}
+
+// shownStep returns a step with the texts that it also has where values of Secrets are hidden.
+func shownStep(s, made engine.Step) engine.Step {
+	alike := made.Outcome == s.Outcome || made.Outcome == engine.Changed && s.Outcome == engine.Unchanged
+	switch {
+	case s.Err == nil:
+	case errors.Is(made.Err, engine.ErrHidden), alike && made.Err != nil && mayShow(s.Err.Error(), made.Err.Error()):
+		s.Err = made.Err
+	default:
+		s.Err = engine.ErrHidden
+	}
+	warnings := slices.Clone(s.Warnings)
+	for i, w := range warnings {
+		warnings[i] = engine.Warning(engine.ErrHidden.Error())
+		if alike && len(made.Warnings) == len(warnings) && mayShow(string(w), string(made.Warnings[i])) {
+			warnings[i] = made.Warnings[i]
+		}
+	}
+	s.Warnings = warnings
+	if s.NotIdempotent != made.NotIdempotent && made.NotIdempotent != "" {
+		s.NotIdempotent = engine.ErrHidden.Error()
+	}
+	return s
+}
+
+// mayShow reports whether a text that was made without Secrets stands for another one.
+func mayShow(text, made string) bool { return text == made || engine.IsHidden(made) }
+
+// shown completes a Change with what may be shown of it, where that is not all.
+func (p *pass) shown(c *engine.Change) {
+	steps := p.rec.shownSteps()
+	if steps == nil && p.hiding.Object == p.target.Object {
+		return
+	}
+	out := *c
+	if steps != nil {
+		out.Steps = steps
+	} else {
+		out.Steps = slices.Clone(c.Steps)
+	}
+	for i := range out.Steps {
+		out.Steps[i].Fields = p.shownPaths(out.Steps[i].Fields)
+	}
+	c.Shown = &out
+	if !c.Changed() {
+		return
+	}
+	out.Before, out.After = engine.HideObject(c.Before), p.hiding.Object
+	out.Fields = make([]engine.FieldChange, len(c.Fields))
+	hidden := false
+	for i := range c.Fields {
+		out.Fields[i] = p.shownField(&out, &c.Fields[i])
+		hidden = hidden || out.Fields[i].Withheld
+	}
+	for i := range out.Fields {
+		hideBefore(&out, &out.Fields[i])
+	}
+	hidden = p.hideStill(&out) || hidden
+	out.Target.Object = out.Before
+	switch {
+	case hidden:
+	case steps == nil:
+		c.Shown = nil
+	default:
+		out.Before, out.After, out.Target = c.Before, c.After, c.Target
+	}
+}
+
+// hideStill hides what is hidden and was the same before, and reports whether there is anything.
+func (p *pass) hideStill(c *engine.Change) (hidden bool) {
+	for _, at := range p.still {
+		was, is := at.get(p.rec.before.Object), at.get(p.target.Object.Object)
+		if text, ok := at.get(c.After.Object).(string); ok && engine.IsHidden(text) && was != nil && diff.Same(was, is) {
+			before, _ := at.put(c.Before.Object, text).(map[string]any)
+			c.Before, hidden = &unstructured.Unstructured{Object: before}, true
+		}
+	}
+	return hidden
+}
+
+// shownImpacts are the impacts of a change as they may be shown. The text of one that is about a field with a
+// hidden name is withheld.
+func shownImpacts(c *engine.Change) []engine.Impact {
+	paths, hidden := map[string]fieldpath.Path{}, false
+	for i, f := range c.Fields {
+		shown := c.Shown.Fields[i].Path
+		paths[f.Path.String()] = shown
+		hidden = hidden || !shown.Equals(f.Path)
+	}
+	if !hidden {
+		return c.Impacts
+	}
+	out := slices.Clone(c.Impacts)
+	for i := range out {
+		out[i].Fields = slices.Clone(out[i].Fields)
+		for j, path := range out[i].Fields {
+			shown, isField := paths[path.String()]
+			if isField && shown.Equals(path) {
+				continue
+			}
+			if !isField {
+				shown = fieldpath.Path{fieldpath.FieldNameElement(engine.HiddenValue)}
+			}
+			out[i].Fields[j] = shown
+			out[i].Text, out[i].Brief = engine.ErrHidden.Error(), ""
+		}
+	}
+	return out
+}
+
+// shownPaths are the paths of fields that a step changed, as they may be shown.
+func (p *pass) shownPaths(fields []engine.FieldChange) []engine.FieldChange {
+	out := slices.Clone(fields)
+	for i, f := range fields {
+		path, _, there := shownAt(f.Path, p.target.Object.Object, p.hiding.Object.Object)
+		if !there {
+			before := p.rec.before
+			path, _, there = shownAt(f.Path, before.Object, engine.HideObject(before).Object)
+		}
+		if !there {
+			path = fieldpath.Path{fieldpath.FieldNameElement(engine.HiddenValue)}
+		}
+		out[i].Path = path
+	}
+	return out
+}
+
+// shownField returns a field as it may be shown.
+func (p *pass) shownField(c *engine.Change, f *engine.FieldChange) engine.FieldChange {
+	out := *f
+	path, to, _ := shownAt(f.Path, p.target.Object.Object, c.After.Object)
+	_, isHidden := to.(string)
+	switch within := isHidden && len(path) < len(f.Path); {
+	case within: // what it is in is hidden as a whole
+		out.Path, out.Kind, out.From, out.To = path, engine.Added, nil, to
+		if from, ok := diff.Lookup(c.Before.Object, path); ok {
+			out.Kind, out.From = engine.Replaced, from
+		}
+	case f.Kind == engine.Removed:
+		out.Path, out.From, _ = shownAt(f.Path, p.rec.before.Object, c.Before.Object)
+	case f.Kind == engine.Moved:
+		out.Path = path
+	default:
+		out.Path, out.To = path, to
+	}
+	if !out.Path.Equals(f.Path) || !diff.Same(out.From, f.From) || !diff.Same(out.To, f.To) {
+		f.Secret, out.Withheld = true, true
+	}
+	return out
+}
+
+// hideBefore hides the value before of a field of which something is hidden: an earlier run may have made it of a Secret
+// as well.
+func hideBefore(c *engine.Change, f *engine.FieldChange) {
+	if !f.Withheld || f.Kind != engine.Replaced {
+		return
+	}
+	f.From = engine.HiddenValue
+	if f.To == f.From {
+		f.From, f.To = engine.HiddenValue+" (before)", engine.HiddenValue+" (after)"
+		c.After = replaced(c.After, f.Path, f.To)
+	}
+	c.Before = replaced(c.Before, f.Path, f.From)
+}
+
+// replaced returns an object with another value at a path.
+func replaced(u *unstructured.Unstructured, p fieldpath.Path, v any) *unstructured.Unstructured {
+	out, _ := diff.With(u.Object, p, v).(map[string]any)
+	return &unstructured.Unstructured{Object: out}
+}
