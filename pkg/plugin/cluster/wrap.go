@@ -19,9 +19,12 @@ import (
 // that what it does not send takes neither along.
 func Wrap(config *rest.Config, level int, known *redact.Masker, logins *Logins) *rest.Config {
 	config.Wrap(transport.Bounded(transport.Limits{}))
-	config.Wrap((&transport.Total{
-		Counts: describesAPI(config), What: "what " + config.Host + " says about its API", Requests: maxAPIRequests, Decoded: maxAPIDecoded,
-	}).Bound)
+	for kind, most := range maxDescribed {
+		config.Wrap((&transport.Total{
+			Counts: func(r *http.Request) bool { return described(config, r.URL.Path) == kind },
+			What:   "what " + config.Host + " says about its " + kind, Requests: maxAPIRequests, Decoded: most,
+		}).Bound)
+	}
 	if level >= LogRequestLevel {
 		config.Wrap(LogRequests(level, known)) // below RetryReads: each try is a request
 	}
@@ -35,30 +38,30 @@ func Wrap(config *rest.Config, level int, known *redact.Masker, logins *Logins) 
 	return config
 }
 
-// The bounds of what a server says about its API: its groups, their resources, and the schemas of the
-// kinds that a run meets. The resources of 10,000 custom kinds take some 30 MiB, the schemas of large
-// groups some 10 MiB each.
+// maxAPIRequests is how many requests may ask for each kind of what describes an API.
+const maxAPIRequests = 5_000
+
+// maxDescribed is how many bytes all answers of a kind may take when they are decoded. The resources of
+// 10,000 custom kinds take some 30 MiB, the schemas of a large group some 10 MiB.
+var maxDescribed = map[string]int64{resources: 128 << 20, schemas: 512 << 20} //nolint:gochecknoglobals // an immutable table
+
+// The kinds of what describes an API.
 const (
-	maxAPIRequests = 5_000
-	maxAPIDecoded  = 1 << 30
+	resources = "resources"
+	schemas   = "schemas"
 )
 
-// describesAPI picks the requests of discovery and of OpenAPI documents.
-func describesAPI(config *rest.Config) func(*http.Request) bool {
-	base := ""
+// described returns what a path of the server of a config describes, if anything.
+func described(config *rest.Config, path string) string {
 	if origin, _, err := rest.DefaultServerUrlFor(config); err == nil {
-		base = strings.TrimSuffix(origin.Path, "/")
+		path = strings.TrimPrefix(path, strings.TrimSuffix(origin.Path, "/"))
 	}
-	return func(r *http.Request) bool {
-		parts := strings.Split(strings.Trim(strings.TrimPrefix(r.URL.Path, base), "/"), "/")
-		switch parts[0] {
-		case "openapi":
-			return true
-		case "api":
-			return len(parts) <= len([]string{"api", "VERSION"})
-		case "apis":
-			return len(parts) <= len([]string{"apis", "GROUP", "VERSION"})
-		}
-		return false
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	switch {
+	case parts[0] == "openapi":
+		return schemas
+	case parts[0] == "api" && len(parts) <= len([]string{"api", "VERSION"}), parts[0] == "apis" && len(parts) <= len([]string{"apis", "GROUP", "VERSION"}):
+		return resources
 	}
+	return ""
 }
