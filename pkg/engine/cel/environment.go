@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/decls"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
@@ -171,3 +172,6 @@ func extend(base *cel.Env, options []cel.EnvOption, types ...*apiservercel.DeclT
 	}
 	return env, nil
 }
+
+// Functions are those that expressions of the environment can call.
+func (e *Environment) Functions() map[string]*decls.FunctionDecl { return e.patches.base.Functions() }

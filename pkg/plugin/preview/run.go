@@ -140,7 +140,7 @@ func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evalua
 	err := r.evaluation.Run(ctx, o.Objects, func(c *engine.Change) error {
 		summary.Add(c)
 		lackingIn(c, &lacking)
-		o.Counts.Evaluated(c)
+		o.Counts.Evaluated(c.ToShow())
 		o.Progress.Evaluated()
 		return emit(c)
 	})
