@@ -101,17 +101,33 @@ func contains(ascending []int, n int) bool {
 	return found
 }
 
-// added notes add anchors that do not add the same to all elements that they meet.
+// added notes add anchors that do not add what Kyverno 1.19 would: it judges those of an
+// element on the first live one, even if that does not meet the conditions, and those below on
+// the first that does (handleAddIfNotPresentAnchor in pkg/engine/mutate/patch).
 func (n *notes) added(e *node, live []any, hits []int, at *place) {
 	if n.unwanted || !e.adds {
 		return
 	}
 	for _, hit := range hits {
-		if !addSame(e, live[hits[0]], live[hit]) {
+		if !addHere(e, live[0], live[hit]) || !addSame(e, live[hits[0]], live[hit]) {
 			n.add("%s: +() is judged on each element; Kyverno 1.19 would judge it on the first one for all", at)
 			return
 		}
 	}
+}
+
+// addHere reports whether two live values lack the same of the fields that a patch adds to them.
+func addHere(patch *node, a, b any) bool {
+	x, _ := a.(map[string]any)
+	y, _ := b.(map[string]any)
+	for _, f := range patch.fields {
+		_, hasX := x[f.name]
+		_, hasY := y[f.name]
+		if f.anchor == pattern.Add && hasX != hasY {
+			return false
+		}
+	}
+	return true
 }
 
 // addSame reports whether two live values lack the same of what a patch adds.
