@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -22,6 +23,7 @@ type Document struct {
 	components map[string]*spec.Schema
 	kinds      map[schema.GroupVersionKind]*spec.Schema
 	types      managedfields.TypeConverter
+	fields     sync.Map // the properties of each schema that was asked for them
 }
 
 // Parse reads a document that an API server publishes under /openapi/v3. Only
@@ -60,7 +62,7 @@ func (d *Document) Schema(gvk schema.GroupVersionKind) engine.Schema {
 	if !ok {
 		return engine.Schema{}
 	}
-	of := typed{components: d.components, schema: component}
+	of := typed{d, component}
 	return engine.Schema{Types: d.types, Patch: patchMeta{of}, Fields: validator{of}}
 }
 

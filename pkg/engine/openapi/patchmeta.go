@@ -20,10 +20,10 @@ const (
 // malformed one must be an error and not a panic.
 type patchMeta struct{ typed }
 
-// typed is a schema, and those that it may refer to.
+// typed is a schema of a document.
 type typed struct {
-	components map[string]*spec.Schema
-	schema     *spec.Schema
+	*Document
+	schema *spec.Schema
 }
 
 var _ strategicpatch.LookupPatchMeta = patchMeta{}
@@ -67,13 +67,27 @@ func (p patchMeta) Name() string {
 
 // field finds a property, or the value of any key where the schema is a map.
 func (p patchMeta) field(key string) (*spec.Schema, error) {
-	if property, ok := p.schema.Properties[key]; ok {
-		return &property, nil
+	if property, ok := p.properties()[key]; ok {
+		return property, nil
 	}
 	if values := p.schema.AdditionalProperties; values != nil && values.Schema != nil {
 		return values.Schema, nil
 	}
 	return nil, fmt.Errorf("unable to find api field %q", key)
+}
+
+// properties returns the fields of the schema by name. They are large, and a map gives only copies
+// of its values, so each schema's are copied once.
+func (t typed) properties() map[string]*spec.Schema {
+	if known, ok := t.fields.Load(t.schema); ok {
+		return known.(map[string]*spec.Schema) //nolint:forcetypeassert // nothing else is stored
+	}
+	out := make(map[string]*spec.Schema, len(t.schema.Properties))
+	for name, property := range t.schema.Properties {
+		out[name] = &property
+	}
+	t.fields.Store(t.schema, out)
+	return out
 }
 
 // resolve follows the reference of a schema, which published documents wrap in
@@ -84,13 +98,13 @@ func (t typed) resolve(s *spec.Schema) (typed, error) {
 	}
 	ref := s.Ref.String()
 	if ref == "" {
-		return typed{components: t.components, schema: s}, nil
+		return typed{t.Document, s}, nil
 	}
 	component := t.components[strings.TrimPrefix(ref, componentPrefix)]
 	if component == nil {
 		return typed{}, fmt.Errorf("unable to resolve %q in the OpenAPI schema", ref)
 	}
-	return typed{components: t.components, schema: component}, nil
+	return typed{t.Document, component}, nil
 }
 
 func metaOf(s *spec.Schema) strategicpatch.PatchMeta {

@@ -134,8 +134,8 @@ func (f *invalid) value(at fieldpath.Path, value any, t typed) {
 // property returns the schema of a field, nil if it may be anything; known is false if there can be
 // no such field.
 func (t typed) property(name string) (of *spec.Schema, known bool) {
-	if p, ok := t.schema.Properties[name]; ok {
-		return &p, true
+	if p, ok := t.properties()[name]; ok {
+		return p, true
 	}
 	if more := t.schema.AdditionalProperties; more != nil {
 		return more.Schema, more.Schema != nil || more.Allows
