@@ -42,30 +42,42 @@ func (w *World) Watched() (real, hiding *World) {
 	return &watched, &hidden
 }
 
-// answers are what a world was answered last, by question. Older ones than a Memo would keep are
-// dropped. They are safe for concurrent use.
+// answers are what a world was answered last, by question. The oldest are dropped where there are more
+// than a Memo would keep, or where they take too much memory. They are safe for concurrent use.
 type answers struct {
 	mu    sync.Mutex
 	given map[any]answer
 	order []any
+	size  int // of all of them
 }
 
 type answer struct {
 	value any
 	err   error
+	size  int // in bytes, roughly
 }
 
-func (a *answers) keep(question, value any, err error) {
+// The bounds of answers, in bytes.
+const (
+	maxAnswers = 64 << 20
+	objectSize = 10 << 10 // what is assumed of an object
+)
+
+// keep stores an answer of so many bytes.
+func (a *answers) keep(question, value any, err error, size int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.given == nil {
 		a.given = map[any]answer{}
 	}
-	if _, known := a.given[question]; !known {
-		a.order = append(a.order, question)
+	if i := slices.Index(a.order, question); i >= 0 {
+		a.order = slices.Delete(a.order, i, i+1)
 	}
-	a.given[question] = answer{value, err}
-	if len(a.order) > maxMemo {
+	a.order = append(a.order, question)
+	a.size += size - a.given[question].size
+	a.given[question] = answer{value, err, size}
+	for len(a.order) > maxMemo || a.size > maxAnswers && len(a.order) > 1 {
+		a.size -= a.given[a.order[0]].size
 		delete(a.given, a.order[0])
 		a.order = a.order[1:]
 	}
@@ -109,7 +121,7 @@ func (r watchedReader) Get(ctx context.Context, key ObjectKey) (*unstructured.Un
 	if IsSecret(u) {
 		NoteSecret(ctx)
 	}
-	r.given.keep(key, u, err)
+	r.given.keep(key, u, err, objectSize)
 	return u, err
 }
 
@@ -124,7 +136,7 @@ func (r watchedReader) List(ctx context.Context, s Selection) iter.Seq2[*unstruc
 				return
 			}
 			if err != nil {
-				r.given.keep(listed(&s), all, err)
+				r.given.keep(listed(&s), all, err, len(all)*objectSize)
 				return
 			}
 			if len(all) <= r.most {
@@ -132,7 +144,7 @@ func (r watchedReader) List(ctx context.Context, s Selection) iter.Seq2[*unstruc
 			}
 		}
 		if len(all) <= r.most {
-			r.given.keep(listed(&s), all, nil)
+			r.given.keep(listed(&s), all, nil, len(all)*objectSize)
 		}
 	}
 }
@@ -173,7 +185,7 @@ func (r watchedRaw) Raw(ctx context.Context, method, path string, body []byte) (
 	if bytes.Contains(answer, []byte(`"Secret`)) {
 		NoteSecret(ctx)
 	}
-	r.given.keep(rawQuestion{method, path, string(body)}, answer, err)
+	r.given.keep(rawQuestion{method, path, string(body)}, answer, err, len(answer))
 	return answer, err
 }
 
@@ -199,7 +211,7 @@ type watchedFetcher struct {
 
 func (f watchedFetcher) Fetch(ctx context.Context, r RemoteRequest) ([]byte, error) {
 	answer, err := f.Fetcher.Fetch(ctx, r)
-	f.given.keep(fetched(&r), answer, err)
+	f.given.keep(fetched(&r), answer, err, len(answer))
 	return answer, err
 }
 
