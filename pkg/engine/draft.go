@@ -2,7 +2,6 @@ package engine
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 	"unsafe"
 )
@@ -34,8 +33,6 @@ type ownMap struct {
 	edited  []string       // fields, of a map that was made before this step
 	before  map[string]any // their values before it; no entry for a field that was missing
 }
-
-func identity(m map[string]any) unsafe.Pointer { return reflect.ValueOf(m).UnsafePointer() }
 
 // Set returns the map with a field set: the map itself where the draft has made it, else a copy.
 func (d *Draft) Set(m map[string]any, name string, value any) map[string]any {

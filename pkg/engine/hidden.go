@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -128,10 +127,10 @@ func hideFields(fields map[string]any, hide func(name string, item any) any) map
 	out := fields
 	for name, item := range fields {
 		hidden := hide(name, item)
-		if identical(item, hidden) {
+		if Identical(item, hidden) {
 			continue
 		}
-		if identical(out, fields) {
+		if Identical(out, fields) {
 			out = maps.Clone(fields)
 		}
 		out[name] = hidden
@@ -143,26 +142,13 @@ func hideItems(items []any, hide func(any) any) []any {
 	out := items
 	for i, item := range items {
 		hidden := hide(item)
-		if identical(item, hidden) {
+		if Identical(item, hidden) {
 			continue
 		}
-		if identical(out, items) {
+		if Identical(out, items) {
 			out = slices.Clone(items)
 		}
 		out[i] = hidden
 	}
 	return out
-}
-
-// identical reports whether two values are one and the same, as opposed to equal.
-func identical(a, b any) bool {
-	switch x := a.(type) {
-	case map[string]any:
-		y, ok := b.(map[string]any)
-		return ok && reflect.ValueOf(x).UnsafePointer() == reflect.ValueOf(y).UnsafePointer()
-	case []any:
-		y, ok := b.([]any)
-		return ok && len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0])
-	}
-	return a == b
 }

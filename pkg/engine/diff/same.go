@@ -1,8 +1,9 @@
 package diff
 
 import (
-	"reflect"
 	"slices"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // Shared reports whether two maps, or two lists that are not empty, are one and the
@@ -10,11 +11,9 @@ import (
 func Shared(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:
-		y, ok := b.(map[string]any)
-		return ok && reflect.ValueOf(x).UnsafePointer() == reflect.ValueOf(y).UnsafePointer()
+		return engine.Identical(a, b)
 	case []any:
-		y, ok := b.([]any)
-		return ok && len(x) == len(y) && len(x) > 0 && &x[0] == &y[0]
+		return len(x) > 0 && engine.Identical(a, b)
 	}
 	return false
 }

@@ -188,7 +188,7 @@ func content(u *unstructured.Unstructured) any {
 
 func masked(u *unstructured.Unstructured, v any) *unstructured.Unstructured {
 	object, ok := v.(map[string]any)
-	if !ok || same(u.Object, object) {
+	if !ok || engine.Identical(u.Object, object) {
 		return u
 	}
 	return &unstructured.Unstructured{Object: object}

@@ -167,7 +167,7 @@ type rewrite struct {
 
 func (r *rewrite) set(key, name string, v any) {
 	old, ok := r.of[key]
-	if !ok || (key == name && same(old, v)) {
+	if !ok || (key == name && engine.Identical(old, v)) {
 		return
 	}
 	if r.copied == nil {
@@ -193,24 +193,11 @@ func has(m map[string]any, key string) bool { _, ok := m[key]; return ok }
 // keep returns the list that was given when no element of the copy differs.
 func keep(given any, list, copied []any) any {
 	for i := range list {
-		if !same(list[i], copied[i]) {
+		if !engine.Identical(list[i], copied[i]) {
 			return copied
 		}
 	}
 	return given
-}
-
-// same reports whether two values are one and the same, as opposed to equal.
-func same(a, b any) bool {
-	switch x := a.(type) {
-	case map[string]any:
-		y, ok := b.(map[string]any)
-		return ok && reflect.ValueOf(x).Pointer() == reflect.ValueOf(y).Pointer()
-	case []any:
-		y, ok := b.([]any)
-		return ok && len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0])
-	}
-	return a == b
 }
 
 func commonEnds(x, y []any) (head, tail int) {

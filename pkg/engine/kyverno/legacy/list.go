@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
@@ -40,10 +41,10 @@ func (w *writer) mergeList(live []any, patch []*node, at listAt) (any, error) {
 			if err != nil {
 				return nil, err
 			}
-			if same(out[i], merged) {
+			if engine.Identical(out[i], merged) {
 				continue
 			}
-			if same(out, live) {
+			if engine.Identical(out, live) {
 				out = slices.Clone(live)
 			}
 			out[i] = merged

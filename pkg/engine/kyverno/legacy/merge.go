@@ -62,10 +62,10 @@ func (w *writer) mergeMap(live map[string]any, patch *node, at string) (map[stri
 		if err != nil {
 			return nil, err
 		}
-		if present && same(old, merged) {
+		if present && engine.Identical(old, merged) {
 			continue
 		}
-		if out == nil || same(out, live) {
+		if out == nil || engine.Identical(out, live) {
 			out = clone(live)
 		}
 		out[field.name] = merged
