@@ -73,26 +73,6 @@ func TestApplyConfigurations(t *testing.T) {
 			expression: "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'app', env: [Object.spec.containers.env{name: 'B', value: 'b'}]}]}}",
 			outcome:    outcome{spec: "{containers: [{name: app, image: 'app:1', env: [{name: A, value: a}, {name: B, value: b}]}]}"},
 		},
-		"a map that is spelled out within another": {
-			expression: "Object{spec: {'securityContext': {'runAsNonRoot': true}}}",
-			outcome:    outcome{err: `field "spec": key "securityContext": a {...} or [...] within another one is not converted`},
-		},
-		"a list within a map": {
-			expression: "Object{spec: {'tolerations': []}}",
-			outcome:    outcome{err: `field "spec": key "tolerations": a {...} or [...] within another one is not converted`},
-		},
-		"maps in a list that + joins": {
-			expression: "Object{spec: Object.spec{containers: object.spec.containers + [{'name': 'side'}]}}",
-			outcome:    outcome{err: `field "spec": field "containers": element 1: a {...} or [...] within another one is not converted`},
-		},
-		"maps of a macro below an Object in a list": {
-			expression: "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'app', env: ['C'].map(n, {'name': n})}]}}",
-			outcome:    outcome{err: `field "containers": element 0: field "env": element 0: a {...} or [...] within another one is not converted`},
-		},
-		"data of the object, scalars and Objects may be in maps and lists": {
-			expression: "Object{spec: {'containers': object.spec.containers.map(c, c) + object.spec.containers.filter(c, false)}}",
-			outcome:    outcome{spec: "{containers: [{name: app, image: 'app:1', env: [{name: A, value: a}]}]}"},
-		},
 		"a new item comes last": {
 			expression: "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'side', image: 'side:1'}]}}",
 			outcome:    outcome{spec: "{containers: [{name: app, image: 'app:1', env: [{name: A, value: a}]}, {name: side, image: 'side:1'}]}"},
@@ -149,6 +129,40 @@ func TestApplyConfigurations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, m := configuration(t, c.expression, c.atomics)
+			c.check(t, s, m)
+		})
+	}
+}
+
+// Maps and lists that an expression spells out within one another are not converted, as in an API server.
+func TestPlainMapsInApplyConfigurations(t *testing.T) {
+	for name, c := range map[string]struct {
+		expression string
+		outcome
+	}{
+		"a map that is spelled out within another": {
+			expression: "Object{spec: {'securityContext': {'runAsNonRoot': true}}}",
+			outcome:    outcome{err: `field "spec": key "securityContext": a {...} or [...] within another one is not converted`},
+		},
+		"a list within a map": {
+			expression: "Object{spec: {'tolerations': []}}",
+			outcome:    outcome{err: `field "spec": key "tolerations": a {...} or [...] within another one is not converted`},
+		},
+		"maps in a list that + joins": {
+			expression: "Object{spec: Object.spec{containers: object.spec.containers + [{'name': 'side'}]}}",
+			outcome:    outcome{err: `field "spec": field "containers": element 1: a {...} or [...] within another one is not converted`},
+		},
+		"maps of a macro below an Object in a list": {
+			expression: "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'app', env: ['C'].map(n, {'name': n})}]}}",
+			outcome:    outcome{err: `field "containers": element 0: field "env": element 0: a {...} or [...] within another one is not converted`},
+		},
+		"data of the object, scalars and Objects may be in maps and lists": {
+			expression: "Object{spec: {'containers': object.spec.containers.map(c, c) + object.spec.containers.filter(c, false)}}",
+			outcome:    outcome{spec: "{containers: [{name: app, image: 'app:1', env: [{name: A, value: a}]}]}"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, m := configuration(t, c.expression, cel.RefuseAtomic)
 			c.check(t, s, m)
 		})
 	}

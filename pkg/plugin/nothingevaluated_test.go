@@ -16,10 +16,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
 )
 
-// manifests are the files of TestNothingEvaluated.
+// manifests are the files that the commands of this file are run on.
 func manifests(t *testing.T) string {
 	t.Helper()
-	archive, err := txtar.ParseFile("testdata/green.txtar")
+	archive, err := txtar.ParseFile("testdata/nothing-evaluated.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,16 +36,28 @@ func manifests(t *testing.T) string {
 	return dir
 }
 
-// Nothing that was not evaluated looks like something that would not change.
-func TestNothingEvaluated(t *testing.T) {
+// ending is how a command ends: its exit code, and a part of what it prints.
+type ending struct {
+	code int
+	says string // on standard output or standard error
+}
+
+// missing begins what is said of kinds that are not known.
+const missing = "neither Kubernetes nor the manifests have a "
+
+// run runs commands on the manifests.
+func run(t *testing.T, commands map[string]ending) {
+	t.Helper()
 	t.Chdir(manifests(t))
 	t.Setenv("KUBECONFIG", "/dev/null")
-	const missing = "neither Kubernetes nor the manifests have a "
-	for command, want := range map[string]struct {
-		code int
-		says string // on standard output or standard error
-	}{
-		// Nothing at all.
+	for command, want := range commands {
+		t.Run(command, func(t *testing.T) { runs(t, command, want.code, want.says) })
+	}
+}
+
+// A run that has no policy or no object is an error.
+func TestNothingToEvaluate(t *testing.T) {
+	run(t, map[string]ending{
 		"preview -f settings.yaml":                           {2, "no policies"},
 		"preview -p empty.yaml -f settings.yaml":             {2, "no policy in empty.yaml"},
 		"preview -p - -f settings.yaml":                      {2, "no policy in -"},
@@ -59,8 +71,12 @@ func TestNothingEvaluated(t *testing.T) {
 		"explain configmap/a -p known.yaml -f empty.yaml":    {2, "there is no object to evaluate"},
 		"preview widgets -p known.yaml -f settings.yaml":     {2, `there is no resource type "widgets"`},
 		"preview configmap/b -p known.yaml -f settings.yaml": {2, `configmaps "b" not found`},
+	})
+}
 
-		// Kinds that are known, and of which there is no object.
+// A kind that is known may have no object; a strict run needs one.
+func TestKindsWithoutObjects(t *testing.T) {
+	run(t, map[string]ending{
 		"preview -p known.yaml -f settings.yaml -n other":        {0, "1 rule matched no object."},
 		"preview -p known.yaml -f settings.yaml -l a=b":          {0, "1 rule matched no object."},
 		"preview -p other.yaml -f settings.yaml":                 {0, "1 rule matched no object."},
@@ -68,8 +84,12 @@ func TestNothingEvaluated(t *testing.T) {
 		"preview -p other.yaml -f settings.yaml --strict":        {3, "error: other.yaml:1: other/r matches no object of the run"},
 		"preview -p known.yaml -f settings.yaml -l a=b --strict": {3, "known/r matches no object of the run"},
 		"preview -p known.yaml -f settings.yaml --strict":        {1, "1 would change"},
+	})
+}
 
-		// Kinds that there are not.
+// A kind that there is not is an error of its policy, in every language.
+func TestUnknownKinds(t *testing.T) {
+	run(t, map[string]ending{
 		"preview -p lower.yaml -f settings.yaml":             {3, `error: lower.yaml:2: ClusterPolicy lower, rule r: spec.rules[0].match.any[0].resources.kinds[0]: ` + missing + `kind "configmap", so this has no effect; did you mean "ConfigMap"?`},
 		"preview -p plural.yaml -f settings.yaml":            {3, missing + `kind "Deployments", so this has no effect; did you mean "Deployment"?`},
 		"preview -p typo.yaml -f settings.yaml":              {3, missing + `kind "Deploymnet", so this has no effect; did you mean "Deployment"?`},
@@ -93,8 +113,12 @@ func TestNothingEvaluated(t *testing.T) {
 		"preview -p applyto.yaml -f settings.yaml":           {3, `Assign applyto: spec.applyTo[0].kinds[1]: ` + missing + `kind "pod" of v1, so this has no effect; did you mean "Pod"?`},
 		"preview -p beside.yaml -f settings.yaml -o json":    {3, `"problems": [`},
 		"explain configmap/a -p lower.yaml -f settings.yaml": {3, `did you mean "ConfigMap"?`},
+	})
+}
 
-		// They can be made known, allowed or left out.
+// Unknown kinds can be made known, allowed or left out.
+func TestUnknownKindsThatAreMeant(t *testing.T) {
+	run(t, map[string]ending{
 		"preview -p beside.yaml -f settings.yaml --world crd.yaml":             {1, "1 would change"},
 		"preview -p beside.yaml -p crd.yaml -f settings.yaml":                  {1, "1 would change"},
 		"preview -p beside.yaml -f settings.yaml,crd.yaml":                     {1, "1 would change"},
@@ -104,8 +128,12 @@ func TestNothingEvaluated(t *testing.T) {
 		"preview -p beside.yaml -f settings.yaml --allow-unknown-kinds=Other":  {3, "note: kinds that are rightly not here: --allow-unknown-kinds=Widget"},
 		"preview -p beside.yaml -p known.yaml -f settings.yaml --skip beside":  {1, "1 would change"},
 		"preview -p lower.yaml -p known.yaml -f settings.yaml --only known":    {1, "1 would change"},
+	})
+}
 
-		// policies says what kinds are.
+// The inventory says what kinds are.
+func TestPoliciesTellKinds(t *testing.T) {
+	run(t, map[string]ending{
 		"policies -p known.yaml":                               {0, "ConfigMap"},
 		"policies -p lower.yaml":                               {0, "configmap (unknown)"},
 		"policies -p lower.yaml -o wide":                       {0, `warning: lower.yaml:2: ClusterPolicy lower, rule r: spec.rules[0].match.any[0].resources.kinds[0]: ` + missing},
@@ -117,8 +145,12 @@ func TestNothingEvaluated(t *testing.T) {
 		"policies -p field.yaml --strict":                      {3, "error: field.yaml:1"},
 		"policies -p known.yaml -p settings.yaml --strict":     {0, "known"}, // policies may read ConfigMaps
 		"policies -p known.yaml -p service.yaml --strict":      {3, "Service shop/web is not a policy: ignored"},
+	})
+}
 
-		// Warnings of policies.
+// What is a warning about a policy is an error of a strict run.
+func TestStrict(t *testing.T) {
+	run(t, map[string]ending{
 		"preview -p field.yaml -f settings.yaml":                          {1, "warning: field.yaml:1: ClusterPolicy field, rule r: spec.rules[0].mutat: unknown field"},
 		"preview -p field.yaml -f settings.yaml --strict":                 {3, "error: field.yaml:1: ClusterPolicy field, rule r: spec.rules[0].mutat: unknown field"},
 		"preview -p field.yaml -f settings.yaml --strict -q":              {3, "error: field.yaml:1: ClusterPolicy field, rule r: spec.rules[0].mutat: unknown field"},
@@ -127,8 +159,12 @@ func TestNothingEvaluated(t *testing.T) {
 		"preview -p scope.yaml -f settings.yaml --strict":                 {3, `"Everywhere" is neither Namespaced nor Cluster, so it filters nothing`},
 		"preview -p known.yaml -p service.yaml -f settings.yaml":          {1, "warning: service.yaml:1: Service shop/web is not a policy: ignored"},
 		"preview -p known.yaml -p service.yaml -f settings.yaml --strict": {3, "error: service.yaml:1: Service shop/web is not a policy: ignored"},
+	})
+}
 
-		// Labels of a Namespace that is not among the manifests.
+// A rule that asks for labels of a Namespace which is not among the manifests leaves the run incomplete.
+func TestNamespacesThatAreMissing(t *testing.T) {
+	run(t, map[string]ending{
 		"preview -p ns-kyverno.yaml -f settings.yaml":                      {3, "error: cannot read Namespace shop: it is not there, and rules that ask for its labels are evaluated as if it had none; --world adds it to manifests"},
 		"preview -p ns-map.yaml -f settings.yaml":                          {3, "cannot read Namespace shop"},
 		"preview -p ns-object.yaml -f settings.yaml":                       {3, "cannot read Namespace shop"},
@@ -140,8 +176,12 @@ func TestNothingEvaluated(t *testing.T) {
 		"preview -p ns-mpol.yaml -f settings.yaml --world shop.yaml":       {1, "1 would change"},
 		"preview -p ns-gatekeeper.yaml -f settings.yaml --world shop.yaml": {1, "1 would change"},
 		"preview -p ns-name.yaml -f settings.yaml":                         {1, "1 would change (3 fields)"}, // three languages that ask for no more than its name
+	})
+}
 
-		// Settings of engines among the manifests.
+// Settings of engines count where they stand among the manifests.
+func TestSettingsAmongManifests(t *testing.T) {
+	run(t, map[string]ending{
 		"preview -p known.yaml -f settings.yaml --world kyverno.yaml":             {0, "0 would change"},
 		"preview -p known.yaml -p kyverno.yaml -f settings.yaml":                  {0, "0 would change"},
 		"preview -p known.yaml -f settings.yaml,kyverno.yaml -n shop":             {0, "0 would change"},
@@ -150,9 +190,7 @@ func TestNothingEvaluated(t *testing.T) {
 		"preview -p assign.yaml -f settings.yaml --world config.yaml":             {0, "0 would change"},
 		"preview -p assign.yaml -f settings.yaml,config.yaml":                     {0, "0 would change"},
 		"preview -p assign.yaml -p config.yaml -f settings.yaml":                  {0, "0 would change"},
-	} {
-		t.Run(command, func(t *testing.T) { runs(t, command, want.code, want.says) })
-	}
+	})
 }
 
 // runs has a command end with a code, and say something.
@@ -166,7 +204,7 @@ func runs(t *testing.T, command string, code int, says string) {
 	}
 }
 
-// The same with a server.
+// With a server, what was not evaluated is as little "nothing would change".
 func TestNothingEvaluatedOnServer(t *testing.T) {
 	t.Chdir(manifests(t))
 	const (
