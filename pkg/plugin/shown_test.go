@@ -24,82 +24,88 @@ func hostileAnswers(text string) map[string]func(w http.ResponseWriter, r *http.
 		panic(err)
 	}
 	quoted := string(encoded)
-	replace := func(path string, pairs ...string) func(http.ResponseWriter, *http.Request) string {
-		return func(_ http.ResponseWriter, r *http.Request) string {
-			if !strings.HasPrefix(r.URL.Path, path) {
-				return ""
-			}
-			body := apiAnswers()[r.URL.Path]
-			if r.Method == http.MethodPatch || strings.HasSuffix(r.URL.Path, "/configmaps/c") && r.Method == http.MethodGet {
-				body = liveConfigMap
-			}
-			if after := strings.NewReplacer(pairs...).Replace(body); r.Method == http.MethodGet && after != body {
-				return after
-			}
-			return ""
-		}
-	}
-	refuse := func(method, path string, status int, body string) func(http.ResponseWriter, *http.Request) string {
-		return func(w http.ResponseWriter, r *http.Request) string {
-			if r.Method != method || !strings.Contains(r.URL.Path, path) {
-				return ""
-			}
-			w.WriteHeader(status)
-			return body
-		}
-	}
-	failure := func(status int, reason string) string {
-		return fmt.Sprintf(`{"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": %d, "reason": %q, "message": %s, "details": {"name": %s, "group": %s, "kind": %s,
-			"causes": [{"reason": "FieldValueInvalid", "message": %s, "field": %s}]}}`, status, reason, quoted, quoted, quoted, quoted, quoted, quoted)
-	}
 	const configMaps, policies = "/api/v1/namespaces/default/configmaps", "/apis/kyverno.io/v1/clusterpolicies"
 	return map[string]func(http.ResponseWriter, *http.Request) string{
 		"kubeconfig":           func(http.ResponseWriter, *http.Request) string { return "" },
-		"object's name":        replace(configMaps, `"name": "c"`, `"name": `+quoted),
-		"object's namespace":   replace(configMaps, `"namespace": "default"`, `"namespace": `+quoted),
-		"object's version":     replace(configMaps, `"resourceVersion": "1"`, `"resourceVersion": `+quoted),
-		"object's uid":         replace(configMaps, `"uid": "u1"`, `"uid": `+quoted),
-		"object's kind":        replace(configMaps, `"kind": "ConfigMap",`, `"kind": `+quoted+`,`),
-		"key":                  replace(configMaps, `"data": {"k"`, `"data": {`+quoted+`: "v", "k"`),
-		"value":                replace(configMaps, `"k": "v"`, `"k": `+quoted),
-		"label":                replace(configMaps, `"uid": "u1"`, `"uid": "u1", "labels": {`+quoted+`: `+quoted+`, "a": `+quoted+`}`),
-		"annotation":           replace(configMaps, `"uid": "u1"`, `"uid": "u1", "annotations": {`+quoted+`: `+quoted+`}`),
-		"owner":                replace(configMaps, `"uid": "u1"`, `"uid": "u1", "ownerReferences": [{"apiVersion": "apps/v1", "kind": `+quoted+`, "name": `+quoted+`, "uid": "o", "controller": true}]`),
-		"field manager":        replace(configMaps, `"uid": "u1"`, `"uid": "u1", "managedFields": [{"manager": `+quoted+`, "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:labels": {"f:a": {}}}}}]`),
-		"finalizer":            replace(configMaps, `"uid": "u1"`, `"uid": "u1", "finalizers": [`+quoted+`]`),
-		"continue token":       replace(configMaps, `"metadata": {}`, `"metadata": {"continue": `+quoted+`}`),
-		"policy's name":        replace(policies, `"name": "p"`, `"name": `+quoted),
-		"rule's name":          replace(policies, `"name": "admitted"`, `"name": `+quoted),
-		"policy's patch":       replace(policies, `{"a": "`, `{`+quoted+`: "x", "a": "`),
-		"policy's kinds":       replace(policies, `"kinds": ["ConfigMap"]`, `"kinds": ["ConfigMap", `+quoted+`]`),
-		"policy's expression":  replace(policies, `own.metadata.name`, `own.metadata.`+strings.Trim(quoted, `"`)),
-		"policy's unknown":     replace(policies, `"spec": {`, `"spec": {`+quoted+`: 1, `),
-		"policy's API call":    replace(policies, `"urlPath": "/api/v1/namespaces/default/configmaps/c"`, `"urlPath": `+quoted),
-		"target":               replace(policies, `"namespace": "default", "name": "c"}]`, `"namespace": `+quoted+`, "name": `+quoted+`}]`),
-		"namespace":            replace("/api/v1/namespaces", `"name": "default"`, `"name": `+quoted),
-		"kind of discovery":    replace("/api/v1", `"kind": "ConfigMap"`, `"kind": `+quoted),
-		"resource":             replace("/api/v1", `"name": "configmaps"`, `"name": `+quoted),
-		"verb":                 replace("/api/v1", `"verbs": ["get"`, `"verbs": [`+quoted+`, "get"`),
-		"group":                replace("/apis", `"name": "kyverno.io"`, `"name": `+quoted),
-		"version of a group":   replace("/apis", `"version": "v1"`, `"version": `+quoted, `kyverno.io/v1`, `kyverno.io/`+strings.Trim(quoted, `"`)),
-		"server's version":     replace("/version", `"gitVersion": "v1.37.0"`, `"gitVersion": `+quoted),
-		"schema":               replace("/openapi", `"default": ""`, `"default": `+quoted+`, "description": `+quoted),
-		"no JSON":              refuse(http.MethodGet, configMaps, http.StatusInternalServerError, text),
-		"no listing":           refuse(http.MethodGet, configMaps, http.StatusForbidden, failure(http.StatusForbidden, "Forbidden")),
-		"no listing, reason":   refuse(http.MethodGet, configMaps, http.StatusConflict, strings.Replace(failure(http.StatusConflict, "x"), `"reason": "x"`, `"reason": `+quoted, 1)),
-		"no policies":          refuse(http.MethodGet, policies, http.StatusForbidden, failure(http.StatusForbidden, "Forbidden")),
-		"no discovery":         refuse(http.MethodGet, "/api/v1", http.StatusInternalServerError, failure(http.StatusInternalServerError, "InternalError")),
-		"refused patch":        refuse(http.MethodPatch, configMaps, http.StatusUnprocessableEntity, failure(http.StatusUnprocessableEntity, "Invalid")),
-		"denied patch":         refuse(http.MethodPatch, configMaps, http.StatusForbidden, failure(http.StatusForbidden, "Forbidden")),
-		"conflict":             refuse(http.MethodPatch, configMaps, http.StatusConflict, strings.Replace(failure(http.StatusConflict, "Conflict"), "FieldValueInvalid", "FieldManagerConflict", 1)),
-		"events":               refuse(http.MethodPost, "/events", http.StatusForbidden, failure(http.StatusForbidden, "Forbidden")),
-		"access review":        refuse(http.MethodPost, "accessreviews", http.StatusCreated, `{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "status": {"allowed": false, "reason": `+quoted+`, "evaluationError": `+quoted+`}}`),
-		"failed access review": refuse(http.MethodPost, "accessreviews", http.StatusInternalServerError, failure(http.StatusInternalServerError, "InternalError")),
+		"object's name":        replacing(configMaps, `"name": "c"`, `"name": `+quoted),
+		"object's namespace":   replacing(configMaps, `"namespace": "default"`, `"namespace": `+quoted),
+		"object's version":     replacing(configMaps, `"resourceVersion": "1"`, `"resourceVersion": `+quoted),
+		"object's uid":         replacing(configMaps, `"uid": "u1"`, `"uid": `+quoted),
+		"object's kind":        replacing(configMaps, `"kind": "ConfigMap",`, `"kind": `+quoted+`,`),
+		"key":                  replacing(configMaps, `"data": {"k"`, `"data": {`+quoted+`: "v", "k"`),
+		"value":                replacing(configMaps, `"k": "v"`, `"k": `+quoted),
+		"label":                replacing(configMaps, `"uid": "u1"`, `"uid": "u1", "labels": {`+quoted+`: `+quoted+`, "a": `+quoted+`}`),
+		"annotation":           replacing(configMaps, `"uid": "u1"`, `"uid": "u1", "annotations": {`+quoted+`: `+quoted+`}`),
+		"owner":                replacing(configMaps, `"uid": "u1"`, `"uid": "u1", "ownerReferences": [{"apiVersion": "apps/v1", "kind": `+quoted+`, "name": `+quoted+`, "uid": "o", "controller": true}]`),
+		"field manager":        replacing(configMaps, `"uid": "u1"`, `"uid": "u1", "managedFields": [{"manager": `+quoted+`, "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:labels": {"f:a": {}}}}}]`),
+		"finalizer":            replacing(configMaps, `"uid": "u1"`, `"uid": "u1", "finalizers": [`+quoted+`]`),
+		"continue token":       replacing(configMaps, `"metadata": {}`, `"metadata": {"continue": `+quoted+`}`),
+		"policy's name":        replacing(policies, `"name": "p"`, `"name": `+quoted),
+		"rule's name":          replacing(policies, `"name": "admitted"`, `"name": `+quoted),
+		"policy's patch":       replacing(policies, `{"a": "`, `{`+quoted+`: "x", "a": "`),
+		"policy's kinds":       replacing(policies, `"kinds": ["ConfigMap"]`, `"kinds": ["ConfigMap", `+quoted+`]`),
+		"policy's expression":  replacing(policies, `own.metadata.name`, `own.metadata.`+strings.Trim(quoted, `"`)),
+		"policy's unknown":     replacing(policies, `"spec": {`, `"spec": {`+quoted+`: 1, `),
+		"policy's API call":    replacing(policies, `"urlPath": "/api/v1/namespaces/default/configmaps/c"`, `"urlPath": `+quoted),
+		"target":               replacing(policies, `"namespace": "default", "name": "c"}]`, `"namespace": `+quoted+`, "name": `+quoted+`}]`),
+		"namespace":            replacing("/api/v1/namespaces", `"name": "default"`, `"name": `+quoted),
+		"kind of discovery":    replacing("/api/v1", `"kind": "ConfigMap"`, `"kind": `+quoted),
+		"resource":             replacing("/api/v1", `"name": "configmaps"`, `"name": `+quoted),
+		"verb":                 replacing("/api/v1", `"verbs": ["get"`, `"verbs": [`+quoted+`, "get"`),
+		"group":                replacing("/apis", `"name": "kyverno.io"`, `"name": `+quoted),
+		"version of a group":   replacing("/apis", `"version": "v1"`, `"version": `+quoted, `kyverno.io/v1`, `kyverno.io/`+strings.Trim(quoted, `"`)),
+		"server's version":     replacing("/version", `"gitVersion": "v1.37.0"`, `"gitVersion": `+quoted),
+		"schema":               replacing("/openapi", `"default": ""`, `"default": `+quoted+`, "description": `+quoted),
+		"no JSON":              refusing(http.MethodGet, configMaps, http.StatusInternalServerError, text),
+		"no listing":           refusing(http.MethodGet, configMaps, http.StatusForbidden, failing(quoted, http.StatusForbidden, "Forbidden")),
+		"no listing, reason":   refusing(http.MethodGet, configMaps, http.StatusConflict, strings.Replace(failing(quoted, http.StatusConflict, "x"), `"reason": "x"`, `"reason": `+quoted, 1)),
+		"no policies":          refusing(http.MethodGet, policies, http.StatusForbidden, failing(quoted, http.StatusForbidden, "Forbidden")),
+		"no discovery":         refusing(http.MethodGet, "/api/v1", http.StatusInternalServerError, failing(quoted, http.StatusInternalServerError, "InternalError")),
+		"refused patch":        refusing(http.MethodPatch, configMaps, http.StatusUnprocessableEntity, failing(quoted, http.StatusUnprocessableEntity, "Invalid")),
+		"denied patch":         refusing(http.MethodPatch, configMaps, http.StatusForbidden, failing(quoted, http.StatusForbidden, "Forbidden")),
+		"conflict":             refusing(http.MethodPatch, configMaps, http.StatusConflict, strings.Replace(failing(quoted, http.StatusConflict, "Conflict"), "FieldValueInvalid", "FieldManagerConflict", 1)),
+		"events":               refusing(http.MethodPost, "/events", http.StatusForbidden, failing(quoted, http.StatusForbidden, "Forbidden")),
+		"access review":        refusing(http.MethodPost, "accessreviews", http.StatusCreated, `{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "status": {"allowed": false, "reason": `+quoted+`, "evaluationError": `+quoted+`}}`),
+		"failed access review": refusing(http.MethodPost, "accessreviews", http.StatusInternalServerError, failing(quoted, http.StatusInternalServerError, "InternalError")),
 		"warning": func(w http.ResponseWriter, _ *http.Request) string {
 			w.Header().Add("Warning", `299 - "`+strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ", "\r", " ", "\x00", "").Replace(text)+`"`)
 			return ""
 		},
 	}
+}
+
+// replacing returns an answer in which texts are replaced by others, for the paths that begin so.
+func replacing(path string, pairs ...string) func(http.ResponseWriter, *http.Request) string {
+	return func(_ http.ResponseWriter, r *http.Request) string {
+		if !strings.HasPrefix(r.URL.Path, path) {
+			return ""
+		}
+		body := apiAnswers()[r.URL.Path]
+		if r.Method == http.MethodPatch || strings.HasSuffix(r.URL.Path, "/configmaps/c") && r.Method == http.MethodGet {
+			body = liveConfigMap
+		}
+		if after := strings.NewReplacer(pairs...).Replace(body); r.Method == http.MethodGet && after != body {
+			return after
+		}
+		return ""
+	}
+}
+
+// refusing returns an answer that refuses a request.
+func refusing(method, path string, status int, body string) func(http.ResponseWriter, *http.Request) string {
+	return func(w http.ResponseWriter, r *http.Request) string {
+		if r.Method != method || !strings.Contains(r.URL.Path, path) {
+			return ""
+		}
+		w.WriteHeader(status)
+		return body
+	}
+}
+
+// failing returns a Status with a text, as JSON, in each place.
+func failing(quoted string, status int, reason string) string {
+	return fmt.Sprintf(`{"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": %d, "reason": %q, "message": %s, "details": {"name": %s, "group": %s, "kind": %s,
+		"causes": [{"reason": "FieldValueInvalid", "message": %s, "field": %s}]}}`, status, reason, quoted, quoted, quoted, quoted, quoted, quoted)
 }
 
 // TestHostileServersAreShown runs every command against servers that put hostile texts into each place of

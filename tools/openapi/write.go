@@ -1,6 +1,6 @@
 //go:build ignore
 
-// Write makes the schemas of Kubernetes' own kinds, one file for each Go package and one line
+// Command openapi writes the schemas of Kubernetes' own kinds, one file for each Go package and one line
 // for each type: what an API server publishes, less the descriptions. generate.sh runs it.
 package main
 
