@@ -51,6 +51,9 @@ type Compilation struct {
 	// Annotate has a dialect add to the targets of mutate-existing rules the
 	// annotations by which its own engine records a change.
 	Annotate bool
+	// EngineView has a dialect tell, as Warnings, what its own engine would write otherwise than it
+	// does, where it knows.
+	EngineView bool
 	// Warn receives lints: what compiles but is probably not what was meant. Never nil.
 	Warn func(CompileError)
 	// CheckKind returns an *UnknownKindError for a kind that there is not, which is then a

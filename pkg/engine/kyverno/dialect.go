@@ -82,7 +82,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		p.inputs = in
 		p.rules = slices.DeleteFunc(p.rules, func(r *rule) bool { return !keeps(c.Rules, r) })
 		for _, r := range p.rules {
-			r.annotates = c.Annotate
+			r.annotates, r.engineView = c.Annotate, c.EngineView
 			r.exceptions = excepting(in.exceptions, r.ref)
 		}
 	}

@@ -59,12 +59,13 @@ func (e *execution) explain(sink engine.Sink) {
 
 // patched returns what the rule patches.
 func (e *execution) patched() patchSubject {
-	return patchSubject{Object: e.subject.Object.Object, Draft: e.draft(), Schema: e.schema, Why: e.why}
+	return patchSubject{Object: e.subject.Object.Object, Draft: e.draft(), Schema: e.schema, Why: e.why, EngineView: e.rule.engineView}
 }
 
-// draft returns the draft that the rule may use. For one with targets there is none.
+// draft returns the draft that the rule may use. There is none for one with targets, nor for one
+// that patches the object a second time.
 func (e *execution) draft() *engine.Draft {
-	if e.onTarget {
+	if e.onTarget || e.rule.engineView {
 		return nil
 	}
 	return e.subject.Draft

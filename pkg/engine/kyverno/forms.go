@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jsonpatch"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/legacy"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
@@ -35,8 +38,49 @@ func compileStrategicMerge(patch any) (compiledPatch, error) {
 
 func (p strategicMergePatch) apply(on patchSubject) (patchResult, error) {
 	object, warnings, err := p.Edit(on.Draft, on.Budget, on.Object, on.Schema(), on.Why)
+	if on.EngineView && err == nil {
+		var more []engine.Warning
+		more, err = p.inEngine(on, object)
+		warnings = append(warnings, more...)
+	}
 	return patchResult{Object: object, Warnings: warnings}, err
 }
+
+// inEngine returns a warning for each field of the patched object that Kyverno 1.19 would write
+// otherwise, where that is known.
+func (p strategicMergePatch) inEngine(on patchSubject, patched map[string]any) ([]engine.Warning, error) {
+	s := on.Schema()
+	theirs, known, err := p.InEngine(on.Budget, on.Object, s)
+	if err != nil || !known {
+		return nil, err
+	}
+	var out []engine.Warning
+	gvk := (&unstructured.Unstructured{Object: patched}).GroupVersionKind()
+	for _, f := range diff.Compare(patched, theirs, diff.NewType(s.Types, gvk)) {
+		text := "Kyverno 1.19 would leave it out"
+		switch f.Kind {
+		case engine.Added:
+			text = "Kyverno 1.19 would write " + jsonText(f.To)
+		case engine.Replaced:
+			text = fmt.Sprintf("Kyverno 1.19 would write %s, not %s", jsonText(f.To), jsonText(f.From))
+		case engine.Moved:
+			continue // lists keep their order here
+		}
+		out = append(out, engine.Warning(engine.PathString(f.Path)+": "+text))
+	}
+	return out, nil
+}
+
+// jsonText is a value as JSON, or a word for one that is long.
+func jsonText(value any) string {
+	if text, err := json.Marshal(value); err == nil && len(text) <= maxShown {
+		return string(text)
+	}
+	return engine.BriefValue(value)
+}
+
+// maxShown bounds the bytes of a value in a warning.
+const maxShown = 500
 
 // decodeOverlay reads a mutate.overlay.
 func decodeOverlay(n policydecode.Node) *patch {

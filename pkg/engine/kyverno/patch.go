@@ -42,6 +42,8 @@ type patchSubject struct {
 	Schema func() engine.Schema
 	// Why collects why nothing changes; nil if not wanted.
 	Why *engine.Reasons
+	// EngineView asks for warnings of what Kyverno itself would write otherwise.
+	EngineView bool
 }
 
 // patchResult is an object after a patch, and what to report about it.

@@ -25,6 +25,7 @@ type rule struct {
 	gap           error          // an *UnsupportedError when the rule cannot be evaluated at all
 	asksOperation bool           // the operation can decide whether the rule runs
 	asksTrigger   bool           // what the rule does to its targets depends on the trigger's content
+	engineView    bool           // tells what Kyverno itself would write
 	annotates     bool           // its targets carry a line about what it changed
 	notIdempotent string         // as in patchResult, because of the context
 	mutate        map[string]any // the block as it is written, or derived

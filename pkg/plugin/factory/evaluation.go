@@ -31,7 +31,7 @@ func (f *Factory) Evaluation(ctx context.Context, args []string, request engine.
 		ErrOut:   f.Streams.ErrOut, Quiet: f.Quiet, Progress: f.progress,
 		World: &engine.World{Now: time.Now(), Seed: rand.Uint64(), Limits: engine.DefaultLimits(), Memo: &engine.Memo{}},
 	}
-	o.Rules, o.Strict, o.Annotate = f.Policies.Rules, f.Policies.Strict, f.Annotate
+	o.Rules, o.Strict, o.Annotate, o.EngineView = f.Policies.Rules, f.Policies.Strict, f.Annotate, f.EngineView
 	grant(&f.Context, o.World)
 	if err := f.loadPolicies(ctx, o); err != nil {
 		return nil, err

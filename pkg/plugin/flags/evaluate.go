@@ -18,6 +18,8 @@ type Evaluate struct {
 	Metrics  Metrics
 	// Annotate leaves Kyverno's annotation on the targets of mutate-existing rules.
 	Annotate bool
+	// EngineView tells what an engine in the cluster would write otherwise.
+	EngineView bool
 	// Quiet leaves out progress, notices and warnings on standard error.
 	Quiet  bool
 	Config *genericclioptions.ConfigFlags
@@ -40,6 +42,7 @@ func (f *Evaluate) AddFlags(flags *pflag.FlagSet) {
 	f.Metrics.AddFlags(flags)
 	f.AddQuietFlag(flags)
 	flags.BoolVar(&f.Annotate, "annotate", f.Annotate, "With each change to the target of a mutate-existing rule, add a line to its annotation policies.kyverno.io/last-applied-patches.")
+	flags.BoolVar(&f.EngineView, "engine-view", false, "Tell each field that Kyverno 1.19 would write otherwise than its documentation says, and what it would write, where that is known.")
 }
 
 // AddQuietFlag registers the flag of the commands that show progress.

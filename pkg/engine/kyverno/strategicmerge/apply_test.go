@@ -60,9 +60,35 @@ func testApply(t *testing.T, c conformance.PatchCase) {
 		return
 	}
 	checkWarnings(t, c.Parts["warning"], warnings)
+	if want, ok := c.Parts["engine"]; ok {
+		checkInEngine(t, want, object(t, c.Parts["live"]), patch)
+	}
 	again, _, err := apply(got, patch, s, nil)
 	if _, changes := c.Parts["again"]; !changes && (err != nil || !diff.Shared(again, got)) {
 		t.Errorf("the patch changes its own result: %v\n%s", err, cmp.Diff(got, again))
+	}
+}
+
+// checkInEngine compares what Kyverno would make of an object with what Kyverno 1.19.1 made of it;
+// lists are in our order.
+func checkInEngine(t *testing.T, want string, live, patch map[string]any) {
+	t.Helper()
+	compiled, err := strategicmerge.Compile(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, known, err := compiled.InEngine(engine.NewBudget(context.Background()), live, schemaOf(t, live))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wantKnown := strings.TrimSpace(want) != "unknown"; known != wantKnown {
+		t.Fatalf("known: %t, want %t", known, wantKnown)
+	}
+	if !known {
+		return
+	}
+	if diff := cmp.Diff(object(t, want), got); diff != "" {
+		t.Errorf("in the engine (-want +got):\n%s", diff)
 	}
 }
 

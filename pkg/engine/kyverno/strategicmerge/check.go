@@ -38,8 +38,8 @@ func (m *merger) check(patch *node, live any, at *place) *failure {
 		}
 	}
 	for _, field := range patch.fields {
-		value, present := object[field.name]
-		if !field.asks || field.anchor == pattern.Add && present {
+		value := object[field.name]
+		if !field.asks || field.anchor == pattern.Add && m.present(field, object) {
 			continue
 		}
 		var f *failure

@@ -125,24 +125,27 @@ type listAt struct {
 
 // anchored finds the live elements that an element with anchors patches.
 func (m *merger) anchored(e *node, live []any, sorted *elements, at listAt) {
+	once := m.findOnce(e, live, at.place)
 	targets := selectTargets(e, live, at.keys)
 	patch := e.without(targets.namesToKeep(e))
 	m.noteNamed(patch, live, targets, at.place)
-	var hits []int
+	hit := false
 	var missed []*failure
 	for _, t := range targets.indices {
 		failed := m.check(e, live[t], at.element(t))
+		if e.adds && m.differs(e, once, live[t], failed == nil, at.element(t)) {
+			m.notes.added(at.place)
+		}
 		switch {
 		case failed == nil:
-			hits = append(hits, t)
+			hit = true
 			sorted.hits[t] = append(sorted.hits[t], patch)
 		case m.why != nil:
 			failed.element = t
 			missed = append(missed, failed)
 		}
 	}
-	m.notes.added(e, live, hits, at.place)
-	if len(hits) == 0 {
+	if !hit {
 		m.missed(e, live, missed, targets, at.place)
 	}
 }

@@ -20,6 +20,10 @@ type merger struct {
 	notes      notes
 	why        *engine.Reasons    // why nothing changes; nil if not wanted
 	difference pattern.Difference // of the condition that was checked last
+	// inEngine merges as Kyverno 1.19 does: what its +() found in the elements of a list
+	// is then in found.
+	inEngine bool
+	found    found
 }
 
 // mergeMap merges patches into a map, nil where there is none yet. The map that
@@ -111,11 +115,9 @@ func (m *merger) fieldsToWrite(live map[string]any, patches []*node, at *place) 
 	fields := make([]*node, 0, n)
 	for _, patch := range patches {
 		for _, f := range patch.fields {
-			if f.anchor == pattern.Add {
-				if value, present := live[f.name]; present {
-					m.alreadyThere(f, value, at)
-					continue
-				}
+			if f.anchor == pattern.Add && m.present(f, live) {
+				m.alreadyThere(f, live[f.name], at)
+				continue
 			}
 			fields = append(fields, f)
 		}

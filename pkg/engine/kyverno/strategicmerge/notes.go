@@ -8,7 +8,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
 
 // notes gathers what a merge does otherwise than Kyverno 1.19, or than the patch
@@ -18,9 +17,17 @@ type notes struct {
 	warnings []engine.Warning
 	known    map[engine.Warning]bool
 	unwanted bool
+	// unlike is set where Kyverno 1.19 does something else that this package does not compute.
+	unlike bool
 }
 
+// add notes that Kyverno 1.19 does something else.
 func (n *notes) add(format string, args ...any) {
+	n.unlike = true
+	n.put(format, args...)
+}
+
+func (n *notes) put(format string, args ...any) {
 	w := engine.Warning(fmt.Sprintf(format, args...))
 	if n.known[w] {
 		return
@@ -35,7 +42,7 @@ func (n *notes) add(format string, args ...any) {
 // writtenAsString notes a value of labels or annotations.
 func (n *notes) writtenAsString(value string, at *place) {
 	if !n.unwanted {
-		n.add("%s: %s is written as a string, since labels and annotations hold nothing else", at, value)
+		n.put("%s: %s is written as a string, since labels and annotations hold nothing else", at, value)
 	}
 }
 
@@ -53,7 +60,7 @@ func (m *merger) noteReplaced(live []any, written any, rule listRule, at *place)
 		}
 	}
 	if lost > 0 && m.err == nil {
-		n.add("%s: this list has no known merge key, so the patch replaces it as a whole, as Kyverno does; %d live elements differ or are gone", at, lost)
+		n.put("%s: this list has no known merge key, so the patch replaces it as a whole, as Kyverno does; %d live elements differ or are gone", at, lost)
 	}
 }
 
@@ -101,47 +108,11 @@ func contains(ascending []int, n int) bool {
 	return found
 }
 
-// added notes add anchors that do not add what Kyverno 1.19 would: it judges those of an
-// element on the first live one, even if that does not meet the conditions, and those below on
-// the first that does (handleAddIfNotPresentAnchor in pkg/engine/mutate/patch).
-func (n *notes) added(e *node, live []any, hits []int, at *place) {
-	if n.unwanted || !e.adds {
-		return
+// added notes add anchors that do not add what Kyverno 1.19 would.
+func (n *notes) added(at *place) {
+	if !n.unwanted {
+		n.put("%s: +() is judged on each element; Kyverno 1.19 would judge it on the first one for all", at)
 	}
-	for _, hit := range hits {
-		if !addHere(e, live[0], live[hit]) || !addSame(e, live[hits[0]], live[hit]) {
-			n.add("%s: +() is judged on each element; Kyverno 1.19 would judge it on the first one for all", at)
-			return
-		}
-	}
-}
-
-// addHere reports whether two live values lack the same of the fields that a patch adds to them.
-func addHere(patch *node, a, b any) bool {
-	x, _ := a.(map[string]any)
-	y, _ := b.(map[string]any)
-	for _, f := range patch.fields {
-		_, hasX := x[f.name]
-		_, hasY := y[f.name]
-		if f.anchor == pattern.Add && hasX != hasY {
-			return false
-		}
-	}
-	return true
-}
-
-// addSame reports whether two live values lack the same of what a patch adds.
-func addSame(patch *node, a, b any) bool {
-	x, _ := a.(map[string]any)
-	y, _ := b.(map[string]any)
-	for _, f := range patch.fields {
-		inX, hasX := x[f.name]
-		inY, hasY := y[f.name]
-		if f.anchor == pattern.Add && hasX != hasY || f.anchor != pattern.Add && f.kind == isMap && !addSame(f, inX, inY) {
-			return false
-		}
-	}
-	return true
 }
 
 // several notes lists in which more than one element of the patch has anchors.
