@@ -44,7 +44,8 @@ const (
 type Compilation struct {
 	Documents []Document // in the order in which they were read
 	// Release allows Compile to clear each of the Documents when it has read it. Programs copy
-	// what they need, so that many policies are then never kept in both forms.
+	// what they need, so that many policies are then never kept in both forms; a Description
+	// may then lack Changes, which no evaluation asks for.
 	Release bool
 	Rules   RuleFilter
 	Limits  Limits

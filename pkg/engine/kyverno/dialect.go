@@ -65,6 +65,9 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 			switch d.Accepts(gk) {
 			case engine.Policy:
 				policies = append(policies, decodePolicy(r, document))
+				if c.Release {
+					policies[len(policies)-1].release()
+				}
 			case engine.Input:
 				in.add(r, document)
 			}

@@ -3,6 +3,7 @@ package kyverno
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -14,8 +15,8 @@ import (
 // use. A patch without variables is compiled with its policy, any other one for each
 // evaluation.
 type patch struct {
-	field    string // in the rule: "mutate.patchStrategicMerge"
-	template *variables.Template
+	field    string              // in the rule: "mutate.patchStrategicMerge"
+	template *variables.Template // nil when the patch holds no variables
 	compile  compilePatch
 	compiled compiledPatch // nil when the patch holds variables
 	err      error         // of compiling it
@@ -111,16 +112,17 @@ func newerForm(m *policydecode.Fields) string {
 // newPatch reads the template of a patch and, if it holds no variables, compiles it.
 // An error of compiling is returned by apply.
 func newPatch(n policydecode.Node, key string, compile compilePatch) *patch {
-	p := &patch{field: n.PathInRule(), compile: compile}
-	var err error
-	if p.template, err = variables.ParseAt(n.Value, "mutate", key); err != nil {
+	p := &patch{field: strings.Clone(n.PathInRule()), compile: compile}
+	template, err := variables.ParseAt(n.Value, "mutate", key)
+	if err != nil {
 		n.Fail("%w", err)
 		return p
 	}
-	if !p.template.Static() {
+	if !template.Static() {
+		p.template = template
 		return p
 	}
-	fixed, err := p.template.Render(nil)
+	fixed, err := template.Render(nil)
 	if err == nil {
 		p.compiled, err = compile(fixed)
 	}
@@ -150,7 +152,7 @@ func (p *patch) apply(s *variables.Scope, on patchSubject) (patchResult, error) 
 }
 
 func (p *patch) resolve(s *variables.Scope) (compiledPatch, error) {
-	if p.template.Static() {
+	if p.template == nil {
 		return p.compiled, p.err
 	}
 	rendered, err := p.template.Render(s)

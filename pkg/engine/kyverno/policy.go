@@ -55,6 +55,13 @@ func decodePolicy(r *policydecode.Report, d engine.Document) *policy {
 	return p
 }
 
+// release lets go of what only a description of the policy needs.
+func (p *policy) release() {
+	for _, r := range p.rules {
+		r.mutate = nil
+	}
+}
+
 func decodeApplyRules(n policydecode.Node) bool {
 	switch value := n.Text(); value {
 	case "", "All":

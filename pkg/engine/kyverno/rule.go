@@ -28,7 +28,7 @@ type rule struct {
 	engineView    bool           // tells what Kyverno itself would write
 	annotates     bool           // its targets carry a line about what it changed
 	notIdempotent string         // as in patchResult, because of the context
-	mutate        map[string]any // the block as it is written, or derived
+	mutate        map[string]any // the block as it is written, or derived; nil after Compilation.Release
 }
 
 // ruleCompiler compiles the rules of one policy, in order.

@@ -21,7 +21,7 @@ type Patch struct{ root node }
 
 // node is a value of a patch. The fields below kind depend on it.
 type node struct {
-	value  any    // as it is written
+	value  any    // as it is written; nil of a map or list that nothing compares
 	key    string // of the field that it is the value of, as it is written; empty in a list
 	name   string // the key without its anchor
 	anchor pattern.Anchor
@@ -34,10 +34,11 @@ type node struct {
 	adds     bool // has a +()
 
 	// Of a map. Conditions whose value is no patch are not among its fields.
-	source     map[string]any
-	directive  string  // the value of $patch; of a list, that of an element with nothing else
-	fields     []*node // by key
-	conditions []*node // in the order in which they are checked: global ones first
+	source     map[string]any // as it is written; of a list's element alone
+	size       int            // of source
+	directive  string         // the value of $patch; of a list, that of an element with nothing else
+	fields     []*node        // by key
+	conditions []*node        // in the order in which they are checked: global ones first
 
 	elements []*node // of a list, without those that are directives
 	index    int     // of an element
@@ -54,7 +55,16 @@ func Compile(patch map[string]any) (*Patch, error) {
 	if err := p.root.compile(0); err != nil {
 		return nil, err
 	}
+	p.root.release()
 	return p, nil
+}
+
+// release lets go of what the nodes below say as well. Nothing compares a map or list that a
+// patch writes to a field; what an element of a list looks like is asked as a whole.
+func (n *node) release() {
+	if n.kind == isMap || n.kind == isList {
+		n.value, n.source = nil, nil
+	}
 }
 
 // compile reads the value of a node. The paths of its errors begin at the node.
@@ -65,7 +75,7 @@ func (n *node) compile(depth int) error {
 	n.kind = kindOf(n.value)
 	switch value := n.value.(type) {
 	case map[string]any:
-		n.source = value
+		n.source, n.size = value, len(value)
 		return n.compileMap(depth)
 	case []any:
 		return n.compileList(value, depth)
@@ -116,6 +126,9 @@ func (n *node) compileField(field *node, depth int) error {
 	}
 	if err := field.compile(depth + 1); err != nil {
 		return below(field.name, err)
+	}
+	if field.anchor == pattern.None {
+		field.release()
 	}
 	n.fields = append(n.fields, field)
 	n.inherit(field)
@@ -217,7 +230,7 @@ func hasGlobal(condition any) bool {
 
 // isDirective reports whether the node is an element of a list that holds nothing
 // but a $patch, which speaks for the whole list.
-func (n *node) isDirective() bool { return n.kind == isMap && n.directive != "" && len(n.source) == 1 }
+func (n *node) isDirective() bool { return n.kind == isMap && n.directive != "" && n.size == 1 }
 
 func (n *node) isDeletion() bool { return n.kind == isMap && n.directive == directiveDelete }
 
@@ -225,7 +238,7 @@ func (n *node) isAnchored() bool { return n.anchored }
 
 // isEmpty reports whether the node is {} or [].
 func (n *node) isEmpty() bool {
-	return n.kind == isMap && len(n.source) == 0 || n.kind == isList && len(n.elements) == 0 && n.directive == ""
+	return n.kind == isMap && n.size == 0 || n.kind == isList && len(n.elements) == 0 && n.directive == ""
 }
 
 // deletesFields reports whether a map sets a field of its own to null.
