@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -130,13 +131,33 @@ func (n *KindName) typos(k *KnownKind) int {
 	if name == kind || name == k.Resource {
 		return 1
 	}
-	most := min(maxTypos, len(name)/3)
 	for _, word := range []string{kind, k.Resource} {
-		if d := distance(name, word, most); d <= most {
+		if d, near := near(name, word); near {
 			return d + 1
 		}
 	}
 	return -1
+}
+
+// Nearest returns the one of several names that a misspelt one was probably meant to be; empty if none is
+// near.
+func Nearest(name string, names iter.Seq[string]) string {
+	best, least := "", 0
+	for known := range names {
+		d, ok := near(strings.ToLower(name), strings.ToLower(known))
+		if ok && (best == "" || d < least || d == least && known < best) {
+			best, least = known, d
+		}
+	}
+	return best
+}
+
+// near returns the distance of two names, and whether it is so small that the first may be a misspelling
+// of the second.
+func near(name, known string) (int, bool) {
+	most := min(maxTypos, len(name)/3)
+	d := distance(name, known, most)
+	return d, d <= most
 }
 
 // distance is the Levenshtein distance of two texts, or more than most if it is.

@@ -32,6 +32,8 @@ type InvalidField struct {
 	// Why completes a sentence about the field, and names no value: "has to be a boolean, and is a
 	// string".
 	Why string
+	// Meant is the field that one which there is not was probably meant to be; empty for none.
+	Meant string
 }
 
 // Known reports whether there is a schema at all.

@@ -261,7 +261,7 @@ func shownImpacts(c *engine.Change) []engine.Impact {
 				shown = fieldpath.Path{fieldpath.FieldNameElement(engine.HiddenValue)}
 			}
 			out[i].Fields[j] = shown
-			out[i].Text, out[i].Brief = engine.ErrHidden.Error(), ""
+			out[i].Text, out[i].Brief, out[i].Advice = engine.ErrHidden.Error(), "", ""
 		}
 	}
 	return out

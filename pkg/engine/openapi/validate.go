@@ -21,9 +21,6 @@ const (
 	intOrStringExtension     = "x-kubernetes-int-or-string"
 )
 
-// unknownField says of a field that there is none of its name.
-const unknownField = "is not in the schema of the kind"
-
 // maxInvalid bounds what is said of one value.
 const maxInvalid = 100
 
@@ -52,7 +49,7 @@ func (v validator) Validate(at fieldpath.Path, value any) []engine.InvalidField 
 		switch {
 		case !known:
 			if value != nil {
-				found.add(at[:i+1], unknownField)
+				found.unknown(at[:i+1], t)
 			}
 			return found.fields
 		case of == nil:
@@ -79,6 +76,14 @@ type invalid struct{ fields []engine.InvalidField }
 func (f *invalid) add(at fieldpath.Path, why string) {
 	if len(f.fields) < maxInvalid {
 		f.fields = append(f.fields, engine.InvalidField{Path: slices.Clone(at), Why: why})
+	}
+}
+
+// unknown adds a field that a type does not have.
+func (f *invalid) unknown(at fieldpath.Path, t typed) {
+	if len(f.fields) < maxInvalid {
+		f.add(at, "is not in the schema of the kind")
+		f.fields[len(f.fields)-1].Meant = engine.Nearest(*at[len(at)-1].FieldName, maps.Keys(t.properties()))
 	}
 }
 
@@ -110,7 +115,7 @@ func (f *invalid) value(at fieldpath.Path, value any, t typed) {
 			below := append(slices.Clone(at), fieldpath.PathElement{FieldName: &name})
 			of, known := t.property(name)
 			if !known {
-				f.add(below, unknownField)
+				f.unknown(below, t)
 			} else if of != nil {
 				if t, ok := t.to(of); ok {
 					f.value(below, value[name], t)

@@ -28,6 +28,9 @@ func (r *Reviewer) invalid(ctx context.Context, c *engine.Change) []engine.Impac
 			if same < 0 {
 				same = len(out)
 				out = append(out, engine.Impact{Code: engine.ImpactInvalid, Brief: found.Why, Advice: "correct the rule"})
+				if found.Meant != "" {
+					out[same].Advice += "; did you mean " + found.Meant + "?"
+				}
 			}
 			out[same].Fields = append(out[same].Fields, found.Path)
 		}
