@@ -36,6 +36,9 @@ const (
 	ImpactAutoscaled    ImpactCode = "autoscaled"     // an autoscaler sets fields that change
 	ImpactImmutable     ImpactCode = "immutable"      // the server will refuse the change
 	ImpactInvalid       ImpactCode = "invalid"        // the server will refuse a value, by the schema of its kind
+	ImpactRefused       ImpactCode = "refused"        // the server refused the change in a dry run
+	ImpactAltered       ImpactCode = "altered"        // the server or a webhook made something else of the change in a dry run
+	ImpactUntried       ImpactCode = "untried"        // there was no dry run of the change, although one was asked for
 	ImpactNotIdempotent ImpactCode = "not-idempotent" // evaluating the result changes it again
 	ImpactOverwritten   ImpactCode = "overwritten"    // one rule undoes what another wrote
 )

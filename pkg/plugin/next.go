@@ -39,14 +39,14 @@ func nextCommand(preview *cobra.Command, args []string) string {
 	}
 	words := append([]string{preview.Parent().CommandPath(), applyExisting}, quoteAll(args)...)
 	words = append(words, flags.Typed(preview.Flags(), "output", "query", "template", "report", "exit-code", "show-secrets", "explain", "metrics",
-		"color", "group-by", "expand", "context-lines", "quiet")...)
+		"color", "group-by", "expand", "context-lines", "quiet", "validate")...)
 	return strings.Join(words, " ")
 }
 
 // explainCommand returns a command that explains why objects of a preview do not change.
 func explainCommand(preview *cobra.Command, command, args []string) string {
 	words := slices.Concat([]string{preview.Parent().CommandPath()}, command, args)
-	words = append(words, flags.Typed(preview.Flags(), "output", "query", "template", "report", "exit-code", "save", "explain", "metrics", "quiet")...)
+	words = append(words, flags.Typed(preview.Flags(), "output", "query", "template", "report", "exit-code", "save", "explain", "metrics", "quiet", "validate")...)
 	return strings.Join(words, " ")
 }
 

@@ -91,7 +91,7 @@ var (
 	errPlanSecrets   = errors.New("--show-secrets: a plan holds no values of Secrets; use preview")
 	// errPlanIncomplete is for reports, which do not show the exit code, if no object is
 	// incomplete.
-	errPlanIncomplete = errors.New("the preview that saved this plan could not read everything")
+	errPlanIncomplete = errors.New("the preview that saved this plan is incomplete: it could not read everything, or the server refused a change or did not try it")
 )
 
 // ToOptions reads the plan.

@@ -22,12 +22,13 @@ import (
 // PreviewFlags are what a user types after preview.
 type PreviewFlags struct {
 	flags.Evaluate
-	Output   flags.Output
-	Report   flags.Report
-	Explain  bool
-	MustFind bool // finding none of the named objects is an error
-	ExitCode bool
-	Save     string // the file of a plan
+	Output     flags.Output
+	Report     flags.Report
+	Explain    bool
+	MustFind   bool // finding none of the named objects is an error
+	ExitCode   bool
+	Save       string // the file of a plan
+	Validation flags.Validation
 }
 
 // PreviewOptions are what a preview needs.
@@ -60,13 +61,15 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 			namespace, or in all namespaces with -A; objects without a namespace are included
 			unless -n is given. With -f or -k they come from manifests, and no cluster is needed.
 
-			Preview never writes: its connection refuses every request that could.
+			Preview never writes: its connection refuses every request that could. With
+			--validate=server the server tries each change in a dry run, as it does before
+			apply-existing writes, and what it or its webhooks would make of the change is shown.
 
 			Exit codes: 0 nothing would change, 1 something would, 2 nothing was evaluated
 			(usage, connection, no policy, no object to read), 3 some objects or policies failed, were
-			denied, are not supported or were not evaluated, as for a kind that there is not, 130
-			interrupted. With --exit-code=false, 1 becomes 0; with --strict, warnings about policies
-			are 3.`),
+			denied, are not supported or were not evaluated, as for a kind that there is not, or the
+			server refused a change that it was to try, 130 interrupted. With --exit-code=false, 1
+			becomes 0; with --strict, warnings about policies are 3.`),
 		Example: templates.Examples(fmt.Sprintf(`
 			# What would this policy change in the current namespace?
 			%[1]s preview -p policy.yaml
@@ -79,6 +82,10 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 
 			# For a pipeline: test results, and a comment on the change
 			%[1]s preview -A -p policies/ --report junit=preview.xml --report markdown=comment.md
+
+			# Have the server try each change, and save those that were tried for apply-existing --plan
+			%[1]s preview -A -p policy.yaml --validate=server
+			%[1]s preview -A -p policy.yaml --save mutate.plan
 
 			# What would the installed policies change?
 			%[1]s preview -A --from-cluster
@@ -102,6 +109,7 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 	f.Report.AddFlags(c.Flags(), formats.PreviewReports())
 	c.Flags().BoolVar(&f.Explain, "explain", false, "Show the result of each rule on each object, with the reason.")
 	c.Flags().BoolVar(&f.ExitCode, "exit-code", f.ExitCode, "Exit with 1 when something would change.")
+	f.Validation.AddFlag(c.Flags(), `Who checks the changes: "server" sends each as a server dry run, which takes the permission to patch; "client" holds values against the schemas of their kinds; "none" does neither. With --save it is server, else client.`)
 	c.Flags().StringVar(&f.Save, "save", "", "Also save the changes as a plan, a file for apply-existing --plan without values of Secrets. Rules that run only when an object is created are then left out unless --operation is given.")
 	return c
 }
@@ -112,7 +120,7 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(f.Output.CheckView(c.Flags()), flags.CheckFiles(c.Flags()), f.checkSave(c, &request)); err != nil {
+	if err := errors.Join(f.Output.CheckView(c.Flags()), flags.CheckFiles(c.Flags()), f.checkSave(c, &request), f.checkValidation()); err != nil {
 		return nil, err
 	}
 	if f.Explain {
@@ -152,6 +160,7 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 			return nil, err
 		}
 	}
+	f.validate(w, evaluation)
 	metrics := metering(f.Metrics, c)
 	evaluation.Counts = metrics.Run
 	o := &PreviewOptions{

@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -35,6 +36,29 @@ func (f *PreviewFlags) checkSave(c *cobra.Command, request *engine.Request) erro
 		return fmt.Errorf("--save: %w", err)
 	}
 	return nil
+}
+
+// errValidateOffline reports that a dry run needs a server.
+var errValidateOffline = errors.New("--validate=server has a cluster try the changes: it cannot be used with -f/--filename or -k/--kustomize; use --validate=client")
+
+// checkValidation checks --validate.
+func (f *PreviewFlags) checkValidation() error {
+	if f.Validation == flags.ValidateServer && f.Objects.Offline() {
+		return errValidateOffline
+	}
+	return nil
+}
+
+// validate says who checks the changes. A plan that is reviewed should be one that the server takes.
+func (f *PreviewFlags) validate(w *factory.Factory, o *preview.Options) {
+	switch {
+	case f.Validation == flags.ValidateServer, f.Validation == "" && f.Save != "":
+		write := flags.NewWrite()
+		write.DryRun = string(apply.DryRunServer)
+		o.Validator = w.Executor(&write, nil)
+	case f.Validation == flags.ValidateNone:
+		o.Unchecked = true
+	}
 }
 
 // planSaver saves a plan as a file. A nil one saves nothing.

@@ -28,9 +28,11 @@ type RBACFlags struct {
 	Policies flags.Policies
 	Client   flags.Client
 	For      string
-	Name     string
-	Output   string
-	Config   *genericclioptions.ConfigFlags
+	// Validation is that of a preview.
+	Validation flags.Validation
+	Name       string
+	Output     string
+	Config     *genericclioptions.ConfigFlags
 }
 
 // purposes are what --for takes.
@@ -71,6 +73,9 @@ func NewRBACCommand(config *genericclioptions.ConfigFlags, name string, streams 
 			# The permissions to preview this policy in all namespaces
 			%[1]s rbac -p policy.yaml
 
+			# The permissions to save a plan that the server has tried
+			%[1]s rbac -p policy.yaml --validate=server
+
 			# Let the members of a team apply it in their namespace
 			%[1]s rbac -p policy.yaml --for apply -n shop --name label-shop | kubectl apply -f -
 
@@ -87,6 +92,7 @@ func NewRBACCommand(config *genericclioptions.ConfigFlags, name string, streams 
 	f.Policies.AddFlags(c.Flags())
 	f.Client.AddFlags(c.Flags())
 	c.Flags().StringVar(&f.For, "for", f.For, "What the permissions are for: preview, explain of the types named, or apply.")
+	f.Validation.AddFlag(c.Flags(), `With "server", a preview may send dry runs, as it does with --validate=server or --save: these take the permission to patch, so that its users may write, too.`)
 	c.Flags().StringVar(&f.Name, "name", f.Name, "Name of the roles.")
 	c.Flags().StringVarP(&f.Output, "output", "o", f.Output, "Output format: one of yaml, json.")
 	return c
@@ -106,6 +112,9 @@ func (f *RBACFlags) Validate(args []string) error {
 	}
 	if f.For == string(rbac.Explain) && len(args) == 0 {
 		return errors.New("--for explain: name the objects to explain, as TYPE or TYPE/NAME")
+	}
+	if f.For == string(rbac.Explain) && f.Validation == flags.ValidateServer {
+		return errors.New("--for explain: explain sends no dry runs: --validate=server is for preview")
 	}
 	if !roleName.MatchString(f.Name) {
 		return fmt.Errorf("--name %q: must be a name such as label-shop: letters, digits, '-', '.', '_' and ':', the first and the last of them a letter or digit", f.Name)
@@ -141,7 +150,7 @@ func (f *RBACFlags) ToOptions(ctx context.Context, args []string, streams generi
 		return nil, err
 	}
 	run := rbac.Run{
-		Rules: found.Descriptions, Served: served, Only: only, Purpose: rbac.Purpose(f.For), Reads: found.Reads(f.Policies.FromCluster),
+		Rules: found.Descriptions, Served: served, Only: only, Purpose: rbac.Purpose(f.For), DryRuns: f.Validation == flags.ValidateServer, Reads: found.Reads(f.Policies.FromCluster),
 		HasStatus: func(gvk schema.GroupVersionKind) bool {
 			has, err := client.HasStatus(ctx, gvk)
 			return has && err == nil // the kinds have been read; one that is gone has none

@@ -65,7 +65,7 @@ func TestWriterPatchesWhereAnApplyLosesData(t *testing.T) {
 	r := mustApply(t, writerTo(s), setA("2"))
 	checkOutcome(t, r, Applied)
 	checkSent(t, s, "(apply) (apply) (patch) patch")
-	if s.refreshs != 1 || r.Reason.String() != "apply would lose data: .data.keep" {
+	if s.refreshs != 1 || r.Reason.String() != "apply would lose data: data.keep" {
 		t.Errorf("%d refreshs, reason %s", s.refreshs, r.Reason)
 	}
 }
@@ -85,7 +85,7 @@ func TestWriterAsksBeforeDataIsLost(t *testing.T) {
 	r := mustApply(t, w, setA("2"))
 	checkOutcome(t, r, Declined)
 	var loss *LossError
-	if !errors.As(r.Err, &loss) || loss.Lost.Paths()[0] != ".data.keep" {
+	if !errors.As(r.Err, &loss) || loss.Lost.Paths()[0] != "data.keep" {
 		t.Errorf("got %v", r.Err)
 	}
 	checkSent(t, s, "(patch)")

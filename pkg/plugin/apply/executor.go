@@ -140,12 +140,7 @@ func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
 	defer x.Meter.Stop()
 	err := ForEach(len(tasks), x.Concurrency,
 		func(i int) (*Verified, error) {
-			v, err := x.Writer.Verify(tasks[i].under(ctx), tasks[i].Key, x.want(tasks[i]))
-			if err != nil {
-				return nil, err
-			}
-			x.inspect(v)
-			return v, nil
+			return x.Verify(ctx, tasks[i])
 		},
 		func(i int, v *Verified) (enough bool) {
 			x.Meter.Did("verified", i+1, len(tasks))
@@ -160,6 +155,19 @@ func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
 			return broken != nil
 		})
 	return ready, errors.Join(err, broken)
+}
+
+// Verify verifies the change of a task, as Run does before it writes. It is safe for concurrent
+// use, with different tasks. What is wrong with the change is the outcome of the result; the
+// error is one of Writer.Verify.
+func (x *Executor) Verify(ctx context.Context, t *Task) (*Verified, error) {
+	v, err := x.Writer.Verify(t.under(ctx), t.Key, x.want(t))
+	if err != nil {
+		return nil, err
+	}
+	x.inspect(v)
+	v.Secret = t.Entry.HoldsSecrets()
+	return v, nil
 }
 
 // inspect looks at the objects of a verification and releases them: a run over ten

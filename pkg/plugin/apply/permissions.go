@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 )
 
 // writeVerb is the verb of every write of this program.
@@ -40,6 +41,15 @@ type MissingPermission struct {
 	Namespace string
 	// Names are the objects; the permission is missing for all of them.
 	Names []string
+}
+
+// Forbidden is the error of a write without the permission.
+func (m *MissingPermission) Forbidden() *rbac.ForbiddenError {
+	need := rbac.Need{Verb: writeVerb, Group: m.Group, Resource: m.Resource.Resource, Namespace: m.Namespace}
+	if m.Subresource != "" {
+		need.Resource += "/" + m.Subresource
+	}
+	return &rbac.ForbiddenError{Need: need, Err: fmt.Errorf("you may not %s %s", writeVerb, m.Resource)}
 }
 
 // MissingPermissions asks for every resource in all namespaces, then in each, and then

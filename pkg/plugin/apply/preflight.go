@@ -30,7 +30,7 @@ func (e *missingPermissionsError) Error() string {
 // shows what is missing in a table. If the server cannot be asked there is a warning,
 // and the dry runs show it object by object.
 func (x *Executor) checkPermissions(ctx context.Context, tasks []*Task) error {
-	needs, err := x.requiredPermissions(ctx, tasks)
+	needs, err := x.RequiredPermissions(ctx, tasks)
 	if err != nil {
 		return err
 	}
@@ -55,8 +55,9 @@ func (x *Executor) checkPermissions(ctx context.Context, tasks []*Task) error {
 	return e
 }
 
-// requiredPermissions are those that the tasks need.
-func (x *Executor) requiredPermissions(ctx context.Context, tasks []*Task) ([]RequiredPermission, error) {
+// RequiredPermissions are those that the tasks need. The error is that of a request, or of a kind that the
+// server does not have.
+func (x *Executor) RequiredPermissions(ctx context.Context, tasks []*Task) ([]RequiredPermission, error) {
 	var needs []RequiredPermission
 	for _, t := range tasks {
 		mapping, err := x.Mapper.RESTMapping(t.Key.GroupKind, t.Key.Version)

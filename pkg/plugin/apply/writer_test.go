@@ -240,7 +240,7 @@ func TestWriterFailsWhereTheServerIgnoresFields(t *testing.T) {
 	})
 	checkOutcome(t, r, Failed)
 	checkSent(t, s, "(patch)")
-	if r.Err == nil || r.Err.Error() != "ConfigMap shop/c: the server ignores .data.new; nothing was written" {
+	if r.Err == nil || r.Err.Error() != "ConfigMap shop/c: the server ignores data.new; nothing was written" {
 		t.Errorf("got %v", r.Err)
 	}
 }

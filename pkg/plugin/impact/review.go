@@ -14,6 +14,8 @@ type Reviewer struct {
 	Reader engine.Reader
 	// FieldManager is the name under which the change would be written.
 	FieldManager string
+	// Unchecked holds no value against the schema of its kind.
+	Unchecked bool
 
 	listed  engine.Memo
 	repeats repeats
@@ -26,7 +28,7 @@ func (r *Reviewer) Review(ctx context.Context, e *evaluation.Evaluation, c *engi
 	if err != nil {
 		return err
 	}
-	if c.Changed() {
+	if c.Changed() && !r.Unchecked {
 		c.Impacts = append(c.Impacts, r.invalid(ctx, c)...)
 	}
 	if c.Changed() && live(c) {

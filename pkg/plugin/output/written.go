@@ -87,6 +87,9 @@ func (w Written) Explanation() string {
 // Cause is why an object is not as wanted, without its name; nil if it is.
 func (w Written) Cause() error { return cause(w.Err) }
 
+// UnverifiedCause is why there was no dry run, without the name of the object; nil if there was one.
+func (w Written) UnverifiedCause() error { return cause(w.Unverified) }
+
 func cause(err error) error {
 	var o *apply.ObjectError
 	if errors.As(err, &o) {
@@ -123,14 +126,9 @@ func (w Written) Notes() []string {
 			out = append(out, "was set by "+t.String())
 		}
 	}
-	if set := w.Difference.Of(request.Overridden); len(set) > 0 {
-		out = append(out, "the server set another value: "+strings.Join(set.Paths(), ", "))
-	}
-	if set := w.Difference.Of(request.Defaulted); len(set) > 0 {
-		out = append(out, "the server also sets "+engine.Few(set.Paths()))
-	}
+	out = append(out, w.Differences()...)
 	if w.Unverified != nil {
-		out = append(out, "not verified by a dry run: "+cause(w.Unverified).Error())
+		out = append(out, "not verified by a dry run: "+w.UnverifiedCause().Error())
 	}
 	if w.Found {
 		out = append(out, "the response to the write was lost, but the object has the change")
@@ -140,6 +138,18 @@ func (w Written) Notes() []string {
 	}
 	if w.OwnersUnknown {
 		out = append(out, "the object does not record who set its fields, so conflicts could not be checked")
+	}
+	return out
+}
+
+// Differences are what the server made of the change beyond what was wanted.
+func (w Written) Differences() []string {
+	var out []string
+	if set := w.Difference.Of(request.Overridden); len(set) > 0 {
+		out = append(out, "the server set another value: "+strings.Join(set.Paths(), ", "))
+	}
+	if set := w.Difference.Of(request.Defaulted); len(set) > 0 {
+		out = append(out, "the server also sets "+engine.Few(set.Paths()))
 	}
 	return out
 }

@@ -34,8 +34,12 @@ type Options struct {
 	Progress *progress.Meter
 	// FieldManager would write the changes; empty stands for apply.DefaultFieldManager.
 	FieldManager string
-	Counts       *metrics.Run // counts what is evaluated; nil counts nothing
-	ErrOut       io.Writer    // notices, warnings and errors
+	// Unchecked holds no value against the schema of its kind.
+	Unchecked bool
+	// Validator sends each change as a server dry run; nil sends none.
+	Validator *apply.Executor
+	Counts    *metrics.Run // counts what is evaluated; nil counts nothing
+	ErrOut    io.Writer    // notices, warnings and errors
 }
 
 // UnreadInputs are the inputs that engines in the cluster use and the run could not read:
@@ -52,6 +56,8 @@ type Run struct {
 	rules      []engine.RuleRef
 	troubles   []error // of policies that could not be read or compiled
 	unmet      []error // of rules, in a strict run
+	untried    []error // of changes that the server should have tried
+	refused    int     // changes, by the server in a dry run
 }
 
 // ErrNoRules ends a run in which there is nothing to evaluate.
@@ -79,7 +85,7 @@ func (o *Options) Compile() (*Run, error) {
 	if unknown := unknownKinds(out.troubles); len(unknown) > 0 && !o.Quiet {
 		fmt.Fprintf(o.ErrOut, "note: kinds that are rightly not here: --allow-unknown-kinds=%s\n", strings.Join(unknown, ","))
 	}
-	reviewer := &impact.Reviewer{Reader: o.World.Reader, FieldManager: cmp.Or(o.FieldManager, apply.DefaultFieldManager)}
+	reviewer := &impact.Reviewer{Reader: o.World.Reader, FieldManager: cmp.Or(o.FieldManager, apply.DefaultFieldManager), Unchecked: o.Unchecked}
 	o.Review = reviewer.Review
 	out.evaluation = evaluation.New(programs, o.World, o.Options)
 	return out, nil
@@ -137,7 +143,7 @@ func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evalua
 		return *summary, err
 	}
 	var lacking rbac.Lacking
-	err := r.evaluation.Run(ctx, o.Objects, func(c *engine.Change) error {
+	err := r.run(ctx, &lacking, func(c *engine.Change) error {
 		summary.Add(c)
 		lackingIn(c, &lacking)
 		o.Counts.Evaluated(c.ToShow())
@@ -152,7 +158,29 @@ func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evalua
 		r.reportUnmet(summary)
 	}
 	fmt.Fprint(o.ErrOut, lacking.Hint())
+	if len(r.untried) > 0 {
+		fmt.Fprintln(o.ErrOut, "hint: with --validate=client there are no dry runs; apply-existing is then the first to try the changes")
+	}
 	return *summary, err
+}
+
+// run evaluates every object, and has the server try the changes if that is wanted.
+func (r *Run) run(ctx context.Context, lacking *rbac.Lacking, emit func(*engine.Change) error) error {
+	if r.options.Validator == nil {
+		return r.evaluation.Run(ctx, r.options.Objects, emit)
+	}
+	v := &validation{run: r, emit: emit, lacking: lacking}
+	add, wait := v.start(ctx)
+	err := r.evaluation.Run(ctx, r.options.Objects, add)
+	if failed := wait(); failed != nil {
+		return failed
+	}
+	r.refused = v.refused
+	for _, why := range v.untried.All() {
+		r.untried = append(r.untried, fmt.Errorf("%s not tried on the server (%s): %s", wording.Plural(why.Count, "change"), why.Names(), why.Text))
+		fmt.Fprintf(r.options.ErrOut, "error: %v\n", r.untried[len(r.untried)-1])
+	}
+	return err
 }
 
 // reportUnmet reports the rules that no object met.
@@ -174,15 +202,16 @@ func (r *Run) Evaluate(ctx context.Context, t engine.Target, scoped bool) (*engi
 // Unreadable are the parts of the cluster that could not be read.
 func (r *Run) Unreadable() []*engine.UnreadableError { return r.evaluation.Unreadable() }
 
-// Incomplete reports whether something could not be read, compiled or evaluated.
+// Incomplete reports whether something could not be read, compiled or evaluated, or whether the server
+// refused a change or could not try it.
 func (r *Run) Incomplete(s evaluation.Summary) bool {
-	return r.Broken() > 0 || s.Incomplete > 0 || len(r.Unreadable())+len(r.options.Unread.Errs)+len(r.unmet) > 0
+	return r.Broken() > 0 || s.Incomplete > 0 || r.refused+len(r.Unreadable())+len(r.options.Unread.Errs)+len(r.unmet)+len(r.untried) > 0
 }
 
 // Problems returns the reported errors that leave the run incomplete, other than those of
 // objects.
 func (r *Run) Problems() []error {
-	out := slices.Concat(r.troubles, r.options.Unread.Errs, r.unmet)
+	out := slices.Concat(r.troubles, r.options.Unread.Errs, r.unmet, r.untried)
 	for _, part := range r.Unreadable() {
 		out = append(out, part)
 	}

@@ -28,6 +28,8 @@ type Run struct {
 	Only []engine.ObjectKey
 	// Purpose is what the run does.
 	Purpose Purpose
+	// DryRuns reports whether a preview sends the changes as dry runs.
+	DryRuns bool
 }
 
 // Purpose is what a run does, in the user's words.
@@ -225,7 +227,7 @@ func (c *collector) rule(d *engine.Description) {
 		c.ask(d, a)
 	}
 	c.autoscalers(d)
-	if c.Purpose == Apply {
+	if c.Purpose == Apply || c.DryRuns {
 		c.write(d)
 	}
 }

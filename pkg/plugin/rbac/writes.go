@@ -15,7 +15,9 @@ import (
 // where the run keeps to a namespace.
 func (c *collector) write(d *engine.Description) {
 	if d.Existing == engine.ByTrigger {
-		c.add(Need{Verb: "create", Resource: "events", Namespace: c.Namespace, Why: "events on objects that rules change when others trigger them; not needed with --events=false"})
+		if c.Purpose == Apply {
+			c.add(Need{Verb: "create", Resource: "events", Namespace: c.Namespace, Why: "events on objects that rules change when others trigger them; not needed with --events=false"})
+		}
 		for _, s := range d.Targets {
 			for _, m := range c.kinds(s) {
 				need := Need{Group: m.Resource.Group, Resource: m.Resource.Resource, Name: fixed(s.Name)}

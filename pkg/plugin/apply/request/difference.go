@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
@@ -65,7 +66,7 @@ func (d Difference) Expected() bool { return len(d.Of(Overridden, Refused, Lost)
 func (d Difference) Paths() []string {
 	out := make([]string, len(d))
 	for i, f := range d {
-		out[i] = f.Path.String()
+		out[i] = engine.PathString(f.Path)
 	}
 	return out
 }

@@ -1,0 +1,137 @@
+package preview
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// maxPending is how many changes may wait for the dry run of an earlier one.
+const maxPending = 64
+
+// validation sends the changes of a run as server dry runs, several at once, and hands them over
+// in their order. What the server says of a change is among its Impacts then.
+type validation struct {
+	run   *Run
+	emit  func(*engine.Change) error
+	slots chan struct{}
+	queue chan pendingChange
+	group sync.WaitGroup
+	stop  context.CancelCauseFunc
+
+	refused int             // changes
+	untried wording.Reasons // why there was no dry run of a change
+	lacking *rbac.Lacking
+}
+
+// pendingChange is a change whose dry run is under way.
+type pendingChange struct {
+	*engine.Change
+	done chan error
+}
+
+// start returns a function that has a change tried and then emitted, and one that waits for all
+// of them and returns the error that ended the run. With a cancelled context nothing more is emitted.
+func (v *validation) start(ctx context.Context) (add func(*engine.Change) error, wait func() error) {
+	v.slots, v.queue = make(chan struct{}, v.run.options.Validator.Concurrency), make(chan pendingChange, maxPending)
+	ctx, v.stop = context.WithCancelCause(ctx)
+	v.group.Go(func() {
+		for p := range v.queue {
+			if err := v.pass(ctx, p); err != nil {
+				v.stop(err)
+			}
+		}
+	})
+	add = func(c *engine.Change) error {
+		p := pendingChange{Change: c, done: make(chan error, 1)}
+		if triable(c) {
+			v.slots <- struct{}{}
+			go func() {
+				p.done <- engine.Guard(func() error { return v.try(ctx, c) })
+				<-v.slots
+			}()
+		} else {
+			p.done <- nil
+		}
+		v.queue <- p
+		return context.Cause(ctx)
+	}
+	wait = func() error {
+		close(v.queue)
+		v.group.Wait()
+		err := context.Cause(ctx)
+		v.stop(nil)
+		return err
+	}
+	return add, wait
+}
+
+// triable reports whether apply-existing would send a change: not one that admission denies, or of an
+// object that something else manages.
+func triable(c *engine.Change) bool {
+	return c.Changed() && !c.Denied() && c.Before != nil && len(impact.Managed(c.Before)) == 0
+}
+
+// pass hands over a change when its dry run has ended. The error ends the run.
+func (v *validation) pass(ctx context.Context, p pendingChange) error {
+	err := <-p.done
+	var why *untriedError
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case errors.As(err, &why):
+		v.untried.Add(p.Subject, why.Error())
+		v.lacking.Of(why)
+	case err != nil:
+		return err
+	case means(p.Change, engine.ImpactRefused):
+		v.refused++
+	}
+	return v.emit(p.Change)
+}
+
+func means(c *engine.Change, code engine.ImpactCode) bool {
+	return slices.ContainsFunc(c.Impacts, func(i engine.Impact) bool { return i.Code == code })
+}
+
+// untriedError is why the server was not asked about one change.
+type untriedError struct{ error }
+
+// Unwrap returns the reason.
+func (e *untriedError) Unwrap() error { return e.error }
+
+// try sends a change as apply-existing would, as a dry run, and adds what comes of it. The
+// error ends the run, unless it is an *untriedError.
+func (v *validation) try(ctx context.Context, c *engine.Change) error {
+	x, t := v.run.options.Validator, apply.NewTask(v.run, c)
+	needs, err := x.RequiredPermissions(ctx, []*apply.Task{t})
+	if err != nil {
+		return err
+	}
+	missing, err := apply.MissingPermissions(ctx, x.Access, needs, 1)
+	if err == nil && len(missing) > 0 { // without an answer, the dry run shows what is forbidden
+		return &untriedError{missing[0].Forbidden()}
+	}
+	verified, err := x.Verify(ctx, t)
+	if err != nil {
+		return err
+	}
+	verified.Secret = t.Entry.HoldsSecrets()
+	w := output.Written{Result: &verified.Result}
+	c.Impacts = answered(c.Impacts, w)
+	if c.Shown != nil {
+		c.Shown.Impacts = answered(c.Shown.Impacts, w.ToShow())
+	}
+	if why := untried(w.ToShow()); why != nil {
+		return &untriedError{why}
+	}
+	return nil
+}

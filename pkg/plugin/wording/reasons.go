@@ -1,0 +1,106 @@
+package wording
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// Reason is why something was not done, and with which objects.
+type Reason struct {
+	Text  string // that of the first object; without its name where there are others
+	Count int
+	first []engine.ObjectKey
+}
+
+// namesListed bounds the objects that a Reason names.
+const namesListed = 3
+
+// Names returns the names of the first few objects, and how many more there are.
+func (r *Reason) Names() string {
+	names := make([]string, len(r.first))
+	for i, key := range r.first {
+		names[i] = key.String()
+	}
+	text := strings.Join(names, ", ")
+	if more := r.Count - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// Reasons groups objects by why something was not done with them: texts are alike if they differ in
+// the name of the object alone. The zero value has none.
+type Reasons struct {
+	all   []*Reason
+	known map[string]*Reason // by text without the name
+}
+
+// Add adds an object.
+func (r *Reasons) Add(key engine.ObjectKey, text string) {
+	alike := WithoutName(text, key)
+	reason := r.known[alike]
+	if reason == nil {
+		if r.known == nil {
+			r.known = map[string]*Reason{}
+		}
+		reason = &Reason{Text: text}
+		r.known[alike] = reason
+		r.all = append(r.all, reason)
+	}
+	if reason.Count++; reason.Count > 1 {
+		reason.Text = alike
+	}
+	if len(reason.first) < namesListed {
+		reason.first = append(reason.first, key)
+	}
+}
+
+// All returns the reasons in the order in which they came up.
+func (r *Reasons) All() []*Reason { return r.all }
+
+// WithoutName returns a text about an object with "..." in the place of its name, where the text
+// quotes it, or has its namespace or kind before it. What stands there by itself may be another word.
+func WithoutName(text string, key engine.ObjectKey) string {
+	if key.Name == "" || !strings.Contains(text, key.Name) {
+		return text
+	}
+	names := []string{`"` + key.Name + `"`, `"..."`, `'` + key.Name + `'`, `'...'`}
+	if key.Namespace != "" {
+		names = append(names, `"`+key.Namespace+"/"+key.Name+`"`, `"..."`)
+	}
+	text = strings.NewReplacer(names...).Replace(text)
+	if key.Namespace != "" {
+		text = replaceWord(text, key.Namespace+"/"+key.Name, "...")
+	}
+	for _, kind := range []string{strings.ToLower(key.Kind) + "/", key.Kind + "/", key.Kind + " "} {
+		text = replaceWord(text, kind+key.Name, kind+"...")
+	}
+	return text
+}
+
+// replaceWord replaces a word where no other letter of a name follows or precedes it.
+func replaceWord(text, word, by string) string {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(text, word)
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		if endsInName(before) || beginsInName(after) {
+			b.WriteString(word)
+		} else {
+			b.WriteString(by)
+		}
+		text = after
+	}
+}
+
+func endsInName(text string) bool   { return text != "" && inName(text[len(text)-1]) }
+func beginsInName(text string) bool { return text != "" && inName(text[0]) }
+
+func inName(c byte) bool {
+	return c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
