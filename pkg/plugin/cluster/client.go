@@ -34,7 +34,7 @@ type Options struct {
 	Burst int
 	// ReadOnly makes writing impossible; see RefusedError.
 	ReadOnly bool
-	// ChunkSize is how many objects one request of a listing asks for.
+	// ChunkSize is how many objects one request of a listing asks for; negative for all of them.
 	ChunkSize int64
 	// Warnings takes the server's warnings, each text once, and a warning of the first schema that
 	// cannot be read; nil drops them.

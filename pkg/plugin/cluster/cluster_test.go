@@ -247,7 +247,7 @@ func TestPolicyDocumentsPreferredVersion(t *testing.T) {
 	client := newServer(t, map[string]answer{
 		"GET /apis/kyverno.io/v1/clusterpolicies?limit=500": {body: `{"items":[{"metadata":{"name":"p"}}]}`},
 	}).client(t, cluster.Options{})
-	documents, unread := client.PolicyDocuments(t.Context(), func(gk schema.GroupKind) engine.Role {
+	documents, unread := client.PolicyDocuments(t.Context(), &memory.Budget{}, func(gk schema.GroupKind) engine.Role {
 		if gk.Kind == "Namespace" || gk.Group == "kyverno.io" {
 			return engine.Policy
 		}
@@ -276,11 +276,11 @@ func TestPolicyDocumentsEndInMemory(t *testing.T) {
 		}
 		return engine.Foreign
 	}
-	if documents, unread := client.PolicyDocuments(t.Context(), role); len(unread) > 0 || len(documents) != 1 {
+	if documents, unread := client.PolicyDocuments(t.Context(), &memory.Budget{}, role); len(unread) > 0 || len(documents) != 1 {
 		t.Fatalf("%d documents, errors %v", len(documents), unread)
 	}
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 20))
-	documents, unread := client.PolicyDocuments(t.Context(), role)
+	documents, unread := client.PolicyDocuments(t.Context(), &memory.Budget{}, role)
 	var part *engine.UnreadableError
 	if len(documents) != 0 || len(unread) != 1 || !errors.As(unread[0], &part) || !errors.Is(part, memory.ErrTooLarge) {
 		t.Errorf("%d documents, errors %v; want that they need more memory than there is", len(documents), unread)

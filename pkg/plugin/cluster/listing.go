@@ -15,9 +15,15 @@ const (
 	maxListed   = 2_000_000 // objects
 	maxPages    = 20_000
 	maxEmpty    = 100      // pages without an object
+	maxSparse   = 1_000    // pages with far fewer objects than were asked for
 	maxRestarts = 3        // after its snapshot expired on the server
 	maxToken    = 64 << 10 // bytes of a continue token, which is sent back in a URL
 )
+
+// sparse is which part of the objects that were asked for makes a page a sparse one. An API
+// server fills its pages but for the last one; one that stands for others may end a page where
+// one of them ends.
+const sparse = 10
 
 // ListingError reports a listing that does not end by itself.
 type ListingError struct {
@@ -33,18 +39,23 @@ func (e *ListingError) Error() string {
 // listing is how far a listing has come, and how to go on.
 type listing struct {
 	resource schema.GroupResource
-	chunk    int64 // objects of a page; 0 for all that follow
+	chunk    int64 // objects of a page; not positive for all that follow
+	asked    int64 // objects of the first page; at most the default, beyond which servers may have a limit of their own
 	next     string
 	expired  bool // the last answer said so
 
-	objects, pages, empty, restarts int
+	objects, pages, empty, sparse, restarts int
 
 	seed maphash.Seed
 	seen map[uint64]bool // tokens, and first objects of pages: one that comes again is a circle
 }
 
 func newListing(resource schema.GroupResource, chunk int64) *listing {
-	return &listing{resource: resource, chunk: chunk, seed: maphash.MakeSeed(), seen: map[uint64]bool{}}
+	asked := int64(defaultChunkSize)
+	if chunk > 0 {
+		asked = min(chunk, asked)
+	}
+	return &listing{resource: resource, chunk: chunk, asked: asked, seed: maphash.MakeSeed(), seen: map[uint64]bool{}}
 }
 
 // again reports whether a text of one sort has come before.
@@ -61,6 +72,9 @@ func (l *listing) take(p RawList) error {
 	if len(p.Items) == 0 {
 		l.empty++
 	}
+	if int64(len(p.Items)) < l.asked/sparse {
+		l.sparse++
+	}
 	l.next = p.Continue
 	if l.next == "" {
 		return nil
@@ -75,6 +89,8 @@ func (l *listing) take(p RawList) error {
 		reason = "the server sent the same page twice"
 	case l.empty > maxEmpty:
 		reason = fmt.Sprintf("the server sent more than %d pages without an object", maxEmpty)
+	case l.sparse > maxSparse:
+		reason = fmt.Sprintf("the server sent more than %d pages with fewer than %d objects, where %d were asked for", maxSparse, l.asked/sparse, l.asked)
 	case l.objects > maxListed:
 		reason = fmt.Sprintf("the server sent more than %d objects; list fewer, with -n or -l", maxListed)
 	default:

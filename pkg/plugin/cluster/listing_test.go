@@ -61,7 +61,13 @@ func TestListingsEnd(t *testing.T) {
 			return page(token(n))
 		}, 202, "more than 100 pages without an object"},
 		"a large token": {func(int, *http.Request) answer { return page(strings.Repeat("t", 1<<17), "a") }, 1, "a continue token of 131072 bytes"},
-		"small pages":   {func(n int, _ *http.Request) answer { return page(token(n), name(n)) }, 20_001, "it has more than 20000 pages"},
+		"small pages":   {func(n int, _ *http.Request) answer { return page(token(n), name(n)) }, 1001, "more than 1000 pages with fewer than 50 objects, where 500 were asked for"},
+		"small pages after a large one": {func(n int, _ *http.Request) answer {
+			if n == 0 {
+				return answer{body: `{"items":[` + strings.Repeat("{},", 2<<20) + `{}]}`}
+			}
+			return page(token(n), name(n))
+		}, 1002, "more than 1000 pages with fewer than 50 objects, where 500 were asked for"},
 		"expired always": {func(n int, _ *http.Request) answer {
 			if n%2 == 0 {
 				return page(token(n), name(n))
@@ -122,6 +128,20 @@ func TestLargePagesAreAskedForInParts(t *testing.T) {
 	names, err := stream(t, server.client(t, cluster.Options{ChunkSize: 60}).Source(engine.Scope{}, cluster.SourceOptions{}), engine.Selection{Kind: "ConfigMap"})
 	if err != nil || len(names) != objects || strings.Join(limits, " ") != "60 6 6 6 6" {
 		t.Errorf("%d objects in pages of %v, error %v", len(names), limits, err)
+	}
+}
+
+// TestListingsInOnePiece asks for no part of a list.
+func TestListingsInOnePiece(t *testing.T) {
+	server, _ := listServer(t, func(_ int, r *http.Request) answer {
+		if r.URL.Query().Has("limit") {
+			t.Errorf("asked for %s", r.URL)
+		}
+		return page("", "a", "b")
+	})
+	names, err := stream(t, server.client(t, cluster.Options{ChunkSize: -1}).Source(engine.Scope{}, cluster.SourceOptions{}), engine.Selection{Kind: "ConfigMap"})
+	if err != nil || len(names) != 2 {
+		t.Errorf("%d objects, error %v", len(names), err)
 	}
 }
 

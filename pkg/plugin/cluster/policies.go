@@ -17,8 +17,8 @@ const Origin = "cluster"
 // of the core group are left out: a Namespace or a ConfigMap may be an input,
 // but which one is for the policy to ask. Beside
 // what could be read, it returns an error, usually an *engine.UnreadableError, for
-// each kind that could not. It reads no more than a memory.Budget allows.
-func (c *Client) PolicyDocuments(ctx context.Context, role func(schema.GroupKind) engine.Role) ([]engine.Document, []error) {
+// each kind that could not. It reads no more than the budget of the run allows.
+func (c *Client) PolicyDocuments(ctx context.Context, budget *memory.Budget, role func(schema.GroupKind) engine.Role) ([]engine.Document, []error) {
 	served, err := c.served(ctx, false)
 	if err != nil {
 		return nil, []error{err}
@@ -33,7 +33,6 @@ func (c *Client) PolicyDocuments(ctx context.Context, role func(schema.GroupKind
 	})
 	var documents []engine.Document
 	var failures []error
-	var budget memory.Budget
 	for _, r := range resources {
 		for list, err := range c.list(ctx, r, query{}) {
 			if err != nil {

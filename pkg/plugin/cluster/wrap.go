@@ -22,9 +22,10 @@ func Wrap(config *rest.Config, level int, known *redact.Masker, logins *Logins) 
 	for kind, most := range maxDescribed {
 		config.Wrap((&transport.Total{
 			Counts: func(r *http.Request) bool { return described(config, r.URL.Path) == kind },
-			What:   "what " + config.Host + " says about its " + kind, Requests: maxAPIRequests, Decoded: most,
+			What:   saysAbout(config, kind), Requests: maxAPIRequests, Decoded: most,
 		}).Bound)
 	}
+	config.Wrap(boundGroups(config))
 	if level >= LogRequestLevel {
 		config.Wrap(LogRequests(level, known)) // below RetryReads: each try is a request
 	}
@@ -53,10 +54,7 @@ const (
 
 // described returns what a path of the server of a config describes, if anything.
 func described(config *rest.Config, path string) string {
-	if origin, _, err := rest.DefaultServerUrlFor(config); err == nil {
-		path = strings.TrimPrefix(path, strings.TrimSuffix(origin.Path, "/"))
-	}
-	parts := strings.Split(strings.Trim(path, "/"), "/")
+	parts := strings.Split(strings.Trim(below(config, path), "/"), "/")
 	switch {
 	case parts[0] == "openapi":
 		return schemas
@@ -64,4 +62,17 @@ func described(config *rest.Config, path string) string {
 		return resources
 	}
 	return ""
+}
+
+// below returns what follows the path of the server of a config.
+func below(config *rest.Config, path string) string {
+	if origin, _, err := rest.DefaultServerUrlFor(config); err == nil {
+		path = strings.TrimPrefix(path, strings.TrimSuffix(origin.Path, "/"))
+	}
+	return path
+}
+
+// saysAbout names the answers of a kind in errors.
+func saysAbout(config *rest.Config, kind string) string {
+	return "what " + config.Host + " says about its " + kind
 }

@@ -78,7 +78,7 @@ func (f *Factory) loadPolicies(ctx context.Context, o *preview.Options) error {
 	source := input.Policies{Paths: f.Policies.Paths, Reader: f.reader, Accepts: accepts, Warn: f.warnAt, Note: f.note}
 	if f.Policies.FromCluster {
 		source.FromCluster = func(ctx context.Context) ([]engine.Document, []error) {
-			return f.Client.PolicyDocuments(ctx, accepts)
+			return f.Client.PolicyDocuments(ctx, &f.reader.Budget, accepts)
 		}
 	}
 	documents, broken, err := source.Load(ctx)
@@ -103,7 +103,7 @@ func (f *Factory) installedInputs(ctx context.Context, o *preview.Options) []eng
 	for _, d := range o.Documents {
 		fromFiles[engine.KeyOf(d.Object).Named()] = true
 	}
-	installed, unread := f.Client.PolicyDocuments(ctx, inputs(o))
+	installed, unread := f.Client.PolicyDocuments(ctx, &f.reader.Budget, inputs(o))
 	for _, problem := range unread {
 		var part *engine.UnreadableError
 		if errors.As(problem, &part) { // anything else ends the run when objects are read

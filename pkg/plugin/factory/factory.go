@@ -1,6 +1,7 @@
 package factory
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log"
@@ -52,7 +53,7 @@ func Open(evaluate *flags.Evaluate, streams genericiooptions.IOStreams, showSecr
 	}
 	options := cluster.Options{
 		QPS: evaluate.Client.QPS, Burst: evaluate.Client.Burst,
-		ReadOnly: !writes, ChunkSize: evaluate.Objects.ChunkSize, Waiting: f.progress.Waiting,
+		ReadOnly: !writes, ChunkSize: cmp.Or(evaluate.Objects.ChunkSize, -1), Waiting: f.progress.Waiting,
 	}
 	if !evaluate.Quiet {
 		options.Warnings = f.Streams.ErrOut
