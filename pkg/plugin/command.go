@@ -99,6 +99,7 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 	c.AddCommand(
 		NewPreviewCommand(evaluate, name, streams),
 		NewExplainCommand(evaluate, name, streams),
+		NewCompareCommand(evaluate, name, streams),
 		NewApplyExistingCommand(evaluate, name, streams),
 		NewPlanCommand(name, streams),
 		NewUndoCommand(evaluate, name, streams),
@@ -118,7 +119,7 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 			"for":       purposes(),
 		},
 		Listed:  []string{"output", "group-by", "report", "color"},
-		Objects: []string{"preview", "explain", applyExisting, "rbac"},
+		Objects: []string{"preview", "explain", "compare", applyExisting, "rbac"},
 		Runs:    "undo",
 		Other:   []string{"show", "completion"},
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 )
@@ -25,6 +26,15 @@ import (
 // Evaluation reads policies and manifests, and returns the options of an evaluation. Args are
 // the types and names that the user typed.
 func (f *Factory) Evaluation(ctx context.Context, args []string, request engine.Request) (*preview.Options, error) {
+	o := f.options(request)
+	if err := f.loadPolicies(ctx, o); err != nil {
+		return nil, err
+	}
+	return o, f.complete(ctx, o, args)
+}
+
+// options returns the options of an evaluation that do not depend on what is read.
+func (f *Factory) options(request engine.Request) *preview.Options {
 	o := &preview.Options{
 		Policies: preview.Policies{Dialects: dialects.All()},
 		Options:  evaluation.Options{Request: request},
@@ -33,19 +43,21 @@ func (f *Factory) Evaluation(ctx context.Context, args []string, request engine.
 	}
 	o.Rules, o.Strict, o.Annotate, o.EngineView = f.Policies.Rules, f.Policies.Strict, f.Annotate, f.EngineView
 	grant(&f.Context, o.World)
-	if err := f.loadPolicies(ctx, o); err != nil {
-		return nil, err
-	}
+	return o
+}
+
+// complete adds to options with policies what these may read, and the objects.
+func (f *Factory) complete(ctx context.Context, o *preview.Options, args []string) error {
 	values, err := loadValues(ctx, f.Context.Values, f.reader)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	mapper, err := f.openWorld(ctx, o, supplied(o.Dialects, values))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	o.Documents = append(o.Documents, values...)
-	scope, err := f.scope(mapper, args, request)
+	scope, err := f.scope(mapper, args, o.Request)
 	if err == nil {
 		err = f.checkNamespace(ctx, mapper, scope)
 	} else if f.Client != nil {
@@ -54,14 +66,14 @@ func (f *Factory) Evaluation(ctx context.Context, args []string, request engine.
 		}
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	o.World.Mapper = mapper
 	f.filtered(ctx, o, scope)
 	o.Objects = f.source(scope)
 	o.Unread = f.unread
 	f.learn(o)
-	return o, nil
+	return nil
 }
 
 // learn makes the masker learn the Secrets that a run reads, and what policies compute from
@@ -74,25 +86,35 @@ func (f *Factory) learn(o *preview.Options) {
 }
 
 func (f *Factory) loadPolicies(ctx context.Context, o *preview.Options) error {
+	documents, err := f.readPolicies(ctx, o, &f.Policies)
+	if err != nil {
+		return err
+	}
+	o.Documents = documents
+	if f.Client != nil && !f.Policies.FromCluster {
+		o.Documents = append(f.installedInputs(ctx, o), documents...)
+	}
+	return nil
+}
+
+// readPolicies reads the policies that flags name, and reports those that cannot be read.
+func (f *Factory) readPolicies(ctx context.Context, o *preview.Options, named *flags.Policies) ([]engine.Document, error) {
 	accepts := besidePolicies(o.Dialects)
-	source := input.Policies{Paths: f.Policies.Paths, Reader: f.reader, Accepts: accepts, Warn: f.warnAt, Note: f.note}
-	if f.Policies.FromCluster {
+	source := input.Policies{Paths: named.Paths, Reader: f.reader, Accepts: accepts, Warn: f.warnAt, Note: f.note}
+	if named.FromCluster {
 		source.FromCluster = func(ctx context.Context) ([]engine.Document, []error) {
 			return f.Client.PolicyDocuments(ctx, &f.reader.Budget, accepts)
 		}
 	}
 	documents, broken, err := source.Load(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, problem := range broken {
 		fmt.Fprintf(f.Streams.ErrOut, "error: %v\n", problem)
 	}
-	o.Documents, o.Unreadable = documents, broken
-	if f.Client != nil && !f.Policies.FromCluster {
-		o.Documents = append(f.installedInputs(ctx, o), documents...)
-	}
-	return nil
+	o.Unreadable = append(o.Unreadable, broken...)
+	return documents, nil
 }
 
 // installedInputs returns what the cluster's engines use in addition to policies, such as exceptions

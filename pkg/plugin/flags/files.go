@@ -11,8 +11,8 @@ import (
 
 // The flags that name files which a run reads, or writes.
 var (
-	readFrom  = []string{"policy", "filename", "kustomize", "world", "values", "plan", "resume"} //nolint:gochecknoglobals // an immutable table
-	writtenTo = []string{"save", "metrics", "journal", "report"}                                 //nolint:gochecknoglobals // an immutable table
+	readFrom  = []string{"policy", "with", "filename", "kustomize", "world", "values", "plan", "resume"} //nolint:gochecknoglobals // an immutable table
+	writtenTo = []string{"save", "metrics", "journal", "report"}                                         //nolint:gochecknoglobals // an immutable table
 )
 
 // stdio is what stands for a standard stream in the place of a file.

@@ -4,12 +4,13 @@ import (
 	"errors"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 )
 
-// Event is something that a run finds or does: an Evaluated, a Written, a Problem or a
-// Summary.
+// Event is something that a run finds or does: an Evaluated, a Compared, a Written, a
+// Problem, a Summary or a Comparison.
 type Event interface{ event() }
 
 // Evaluated is an object, and what the policies would change on it.
@@ -26,10 +27,31 @@ type Written struct{ *apply.Result }
 // look like one that found nothing.
 type Problem struct{ Err error }
 
-func (Evaluated) event() {}
-func (Summary) event()   {}
-func (Written) event()   {}
-func (Problem) event()   {}
+// Compared is an object, and what two sets of policies make of it.
+type Compared struct {
+	*compare.Result
+	// Difference is that of the Result.
+	Difference *engine.Change
+}
+
+// Comparison ends a comparison with its counts.
+type Comparison struct{ compare.Summary }
+
+func (Evaluated) event()  {}
+func (Compared) event()   {}
+func (Comparison) event() {}
+func (Summary) event()    {}
+func (Written) event()    {}
+func (Problem) event()    {}
+
+// Ends reports whether an event ends what is evaluated or compared.
+func Ends(e Event) bool {
+	switch e.(type) {
+	case Summary, Comparison:
+		return true
+	}
+	return false
+}
 
 // Printer shows a run. It decides nothing: it shows what is in an event, and ignores the
 // events that it has no place for. It masks the values of Secrets that its masker
@@ -69,7 +91,7 @@ type tee []Printer
 
 // Print implements Printer.
 func (t tee) Print(e Event) error {
-	_, isSummary := e.(Summary)
+	isSummary := Ends(e)
 	var errs []error
 	for _, p := range t {
 		err := p.Print(e)

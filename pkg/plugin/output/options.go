@@ -44,6 +44,8 @@ type Options struct {
 	Hint func(evaluation.Summary) Hint
 	// Writes says that the run writes: its reports are about the outcome of the writes.
 	Writes bool
+	// Compares says that the run compares two sets of policies: its reports are about their differences.
+	Compares bool
 	// DryRun is "client" or "server" if nothing is really written.
 	DryRun string
 }

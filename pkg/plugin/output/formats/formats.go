@@ -111,6 +111,38 @@ func newPreview(format string, o output.Options) (output.Printer, error) {
 	return nil, &UnknownFormatError{Format: format, Allowed: previewFormats}
 }
 
+// compareFormats are the formats of NewComparison.
+var compareFormats = []string{Diff, Summary, Table, Markdown, Name, JSON, YAML} //nolint:gochecknoglobals // an immutable table
+
+// ComparisonNames lists the formats of NewComparison, for help and errors.
+func ComparisonNames() string { return strings.Join(compareFormats, ", ") }
+
+// NewComparison returns the printer of a comparison. It fails for an unknown format, and for a
+// query that cannot be used.
+func NewComparison(format string, o output.Options) (output.Printer, error) {
+	if err := checkQuery(format, &o); err != nil {
+		return nil, err
+	}
+	settle(&o)
+	p, err := newComparison(format, o)
+	if err != nil {
+		return nil, err
+	}
+	return learning{p, o.Masker}, nil
+}
+
+func newComparison(format string, o output.Options) (output.Printer, error) {
+	switch format {
+	case Diff, Summary, Table, Markdown:
+		return human.NewComparison(o, human.ComparisonStyle(format)), nil
+	case Name:
+		return structured.NewNames(o), nil
+	case JSON, YAML:
+		return structured.NewComparison(o, format == YAML)
+	}
+	return nil, &UnknownFormatError{Format: format, Allowed: compareFormats}
+}
+
 // NewWrites returns the printer of a run that writes: it shows first what would change,
 // and then what was written. The formats for people show both on one stream; with the
 // others, standard output is for what was written, and what would change goes to
@@ -216,6 +248,13 @@ func shown(m *redact.Masker, e output.Event) output.Event {
 		m.Learn(e.Before)
 		m.Learn(e.After)
 		return output.Evaluated{Change: e.ToShow()}
+	case output.Compared:
+		for _, side := range e.Changes {
+			m.Learn(side.Before)
+			m.Learn(side.After)
+		}
+		result, difference := e.ToShow()
+		return output.Compared{Result: result, Difference: difference}
 	case output.Written:
 		m.Learn(e.Before)
 		m.Learn(e.After)

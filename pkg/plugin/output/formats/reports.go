@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/html"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/junit"
@@ -31,24 +32,38 @@ type reportFormat struct {
 	// the state of objects, and not what was done to them.
 	writes bool
 	open   func(output.Options) reportPrinter
+	// compares opens that of a comparison; nil where there is none.
+	compares func(output.Options) reportPrinter
 }
 
 // reportFormats are the formats of --report.
 func reportFormats() []reportFormat {
 	return []reportFormat{
-		{"junit", true, func(o output.Options) reportPrinter { return report.New(o, junit.New(o)) }},
-		{"sarif", false, func(o output.Options) reportPrinter { return report.New(o, sarif.New(o)) }},
-		{"markdown", true, newMarkdown},
-		{"html", false, func(o output.Options) reportPrinter { return html.New(o) }},
-		{githubReport, true, newGitHub},
-		{"policyreport", false, func(o output.Options) reportPrinter {
+		{name: "junit", writes: true, open: newJUnit, compares: newJUnit},
+		{name: "sarif", open: func(o output.Options) reportPrinter { return report.New(o, sarif.New(o)) }},
+		{name: "markdown", writes: true, open: newMarkdown, compares: newComparisonPage},
+		{name: "html", open: func(o output.Options) reportPrinter { return html.New(o) }},
+		{name: githubReport, writes: true, open: newGitHub},
+		{name: "policyreport", open: func(o output.Options) reportPrinter {
 			return report.New(o, policyreport.New(policyreport.WGPolicy(), o))
 		}},
-		{"openreports", false, func(o output.Options) reportPrinter {
+		{name: "openreports", open: func(o output.Options) reportPrinter {
 			return report.New(o, policyreport.New(policyreport.OpenReports(), o))
 		}},
 	}
 }
+
+func newJUnit(o output.Options) reportPrinter { return report.New(o, junit.New(o)) }
+
+// comparisonPage is the Markdown of a comparison.
+type comparisonPage struct{ output.Printer }
+
+func newComparisonPage(o output.Options) reportPrinter {
+	return comparisonPage{human.NewComparison(o, human.ComparisonMarkdown)}
+}
+
+// Discard implements reportPrinter: the page holds no file.
+func (comparisonPage) Discard() error { return nil }
 
 func newMarkdown(o output.Options) reportPrinter {
 	if o.Writes {
@@ -67,10 +82,19 @@ func PreviewReports() string { return reportNames(false) }
 // WriteReports lists those of a run that writes.
 func WriteReports() string { return reportNames(true) }
 
+// ComparisonReports lists those of a comparison.
+func ComparisonReports() string {
+	return namesOf(func(f *reportFormat) bool { return f.compares != nil })
+}
+
 func reportNames(writes bool) string {
+	return namesOf(func(f *reportFormat) bool { return f.writes || !writes })
+}
+
+func namesOf(is func(*reportFormat) bool) string {
 	var names []string
 	for _, f := range reportFormats() {
-		if f.writes || !writes {
+		if is(&f) {
 			names = append(names, f.name)
 		}
 	}
@@ -165,7 +189,14 @@ func (r *Reports) open(name, path string, o ReportOptions) error {
 	if err != nil {
 		return err
 	}
-	r.reports = append(r.reports, &reportFile{reportPrinter: format.open(o.Options), file: f})
+	begin := format.open
+	if o.Compares {
+		begin = format.compares
+	}
+	if begin == nil {
+		return fmt.Errorf("%s cannot show a comparison: use one of %s", name, ComparisonReports())
+	}
+	r.reports = append(r.reports, &reportFile{reportPrinter: begin(o.Options), file: f})
 	return nil
 }
 
@@ -184,7 +215,7 @@ func (r *Reports) Beside(p output.Printer) output.Printer {
 // that writes, Close returns it.
 func (r *Reports) Print(e output.Event) error {
 	e = shown(r.masker, e)
-	_, isSummary := e.(output.Summary)
+	isSummary := output.Ends(e)
 	var errs []error
 	for _, f := range r.reports {
 		if f.failed != nil {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
@@ -27,6 +28,7 @@ import (
 const (
 	previewSchema = "../../../../docs/report.schema.json"
 	applySchema   = "../../../../docs/apply-report.schema.json"
+	compareSchema = "../../../../docs/comparison-report.schema.json"
 )
 
 func compiled(t *testing.T, file string) *jsonschema.Schema {
@@ -123,9 +125,49 @@ func fullReport(t *testing.T) []byte {
 	return out.Bytes()
 }
 
+// fullComparison holds every field that the report of a comparison can have.
+func fullComparison(t *testing.T) []byte {
+	t.Helper()
+	rule := engine.RuleRef{Dialect: "admissionpolicy", Policy: "p", Rule: "r", Via: "binding", Origin: "p.yaml:1"}
+	key := engine.ObjectKey{Version: "v1", Namespace: "shop", Name: "c", UID: "u", Subresource: "status"}
+	key.Kind = "ConfigMap"
+	name := "data"
+	field := engine.FieldChange{Path: fieldpath.Path{{FieldName: &name}}, Kind: engine.Replaced, From: "a", To: "b"}
+	side := func(value string) *engine.Change {
+		return &engine.Change{Subject: key, Before: object(map[string]any{}), After: object(map[string]any{"data": value}), Steps: []engine.Step{{
+			Rule: rule, Subject: key, Trigger: key, Outcome: engine.Failed, AsCreated: true, NotIdempotent: "n",
+			Warnings: []engine.Warning{"w"}, Err: errors.New("e"), Fields: []engine.FieldChange{{Path: field.Path}},
+		}}}
+	}
+	result := &compare.Result{
+		Subject: key, Target: engine.Target{Origin: "f:1"}, Verdict: compare.Differs, Operations: []engine.Operation{engine.OperationCreate},
+		Changes: [2]*engine.Change{side("a"), side("b")}, Fields: []compare.Field{{FieldChange: field, Rules: [2]engine.RuleRef{rule, rule}}},
+	}
+	exercise := []compare.Exercise{{
+		Rule: rule, Outcomes: map[engine.Outcome]int{engine.Skipped: 1}, HeldBack: map[string]int{"h": 1}, Missing: "m",
+	}}
+	var out bytes.Buffer
+	p, err := formats.NewComparison(formats.JSON, output.Options{Out: &out, Context: output.Context{
+		Context: "c", Server: "s", User: "u", Namespace: "n", Operation: "auto", Version: "v", Time: "2026-01-02T15:04:05Z",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(
+		p.Print(output.Compared{Result: result, Difference: result.Difference()}), p.Print(output.Problem{Err: errors.New("e")}),
+		p.Print(output.Comparison{Summary: compare.Summary{
+			Conclusion: compare.SomeDiffer, Objects: 3, Changed: 1, Verdicts: map[compare.Verdict]int{compare.Differs: 1},
+			Reordered: 1, Failed: 1, Operations: result.Operations, Rules: [2][]compare.Exercise{exercise, exercise},
+		}}), p.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
 // The schemas know every field that a report can have, and no other.
 func TestSchemasAreComplete(t *testing.T) {
-	for file, text := range map[string][]byte{previewSchema: fullReport(t), applySchema: fullApplyReport(t)} {
+	for file, text := range map[string][]byte{previewSchema: fullReport(t), applySchema: fullApplyReport(t), compareSchema: fullComparison(t)} {
 		report := readReport(t, text)
 		if err := compiled(t, file).Validate(report); err != nil {
 			t.Error(err)
@@ -141,8 +183,11 @@ func TestSchemasAreComplete(t *testing.T) {
 		promised, used := map[string]bool{}, map[string]bool{}
 		properties(whole, promised)
 		keys(report, used)
-		for _, free := range []string{"data", "failed", "not-matched", "conflicted"} { // the object's own, and outcomes
+		for _, free := range []string{"data", "not-matched", "conflicted", "differs"} { // the object's own, outcomes and verdicts
 			delete(used, free)
+		}
+		if file != compareSchema { // of which it is a field
+			delete(used, "failed")
 		}
 		if diff := cmp.Diff(slices.Sorted(maps.Keys(promised)), slices.Sorted(maps.Keys(used))); diff != "" {
 			t.Errorf("%s: -schema +report:\n%s", file, diff)

@@ -1,6 +1,7 @@
 package objectdiff
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,6 +21,8 @@ type Differ struct {
 	// ContextLines are shown around each line that differs; 0 stands for
 	// DefaultContextLines, a negative number for none.
 	ContextLines int
+	// Names are what the two states are called; empty ones stand for "before" and "after".
+	Names UnifiedNames
 
 	yaml YAMLWriter
 }
@@ -34,7 +37,7 @@ func (d *Differ) Unified(c *engine.Change, others []engine.FieldChange) (string,
 		return "", err
 	}
 	name := redact.EscapeLine(c.Subject.String())
-	names := UnifiedNames{Before: name + " (before)", After: name + " (after)"}
+	names := UnifiedNames{Before: name + " (" + cmp.Or(d.Names.Before, "before") + ")", After: name + " (" + cmp.Or(d.Names.After, "after") + ")"}
 	text, err := Unified(names, before, after, d.lines())
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", c.Subject, err)

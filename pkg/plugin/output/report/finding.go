@@ -65,12 +65,23 @@ func (f *Finding) message() string {
 	return "the rule finds nothing to change"
 }
 
-func (f *Finding) changes() string {
+func (f *Finding) changes() string { return f.fields("would change") }
+
+// differs is what the two sides of a comparison do not do alike, or why that is not known.
+func (f *Finding) differs() string {
+	if f.Changed == 0 {
+		return strings.Join(f.Reasons, "; ")
+	}
+	return f.fields("not alike")
+}
+
+// fields counts the fields, and names the first.
+func (f *Finding) fields(what string) string {
 	var named []string
 	for i := range min(len(f.Fields), fieldsNamed) {
 		named = append(named, f.Fields[i].Path)
 	}
-	text := fmt.Sprintf("%s would change: %s", wording.Plural(f.Changed, "field"), strings.Join(named, ", "))
+	text := fmt.Sprintf("%s %s: %s", wording.Plural(f.Changed, "field"), what, strings.Join(named, ", "))
 	if rest := f.Changed - len(named); rest > 0 {
 		text += fmt.Sprintf(" and %d more", rest)
 	}

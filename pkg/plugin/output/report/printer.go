@@ -49,6 +49,9 @@ func (p *Printer) Print(e output.Event) error {
 		}
 		object := Describe(e.Change, p.masker)
 		return p.add(&object)
+	case output.Compared:
+		object := DescribeCompared(e, p.masker)
+		return p.add(&object)
 	case output.Written:
 		object, key := DescribeWritten(e, p.masker), e.Key.Named()
 		if failed, ok := p.failed[key]; ok {

@@ -14,8 +14,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Names prints the names of the objects that would change, or of a run that writes
-// those that were written, as `kubectl -o name` does: "deployment.apps/web". As there,
+// Names prints the names of the objects that would change, of a comparison those that do not
+// come out the same, or of a run that writes those that were written, as `kubectl -o name` does: "deployment.apps/web". As there,
 // the namespace is not a part of it; -n belongs beside a name that is piped on.
 type Names struct{ out io.Writer }
 
@@ -28,6 +28,11 @@ func (p *Names) Print(e output.Event) error {
 	switch e := e.(type) {
 	case output.Evaluated:
 		if !e.Changed() {
+			return nil
+		}
+		key = e.Subject
+	case output.Compared:
+		if !e.Verdict.Differs() {
 			return nil
 		}
 		key = e.Subject

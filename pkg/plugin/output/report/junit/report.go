@@ -88,7 +88,11 @@ func (s *suite) result(f *report.Finding) string {
 	switch f.Verdict {
 	case report.Fail:
 		s.failures++
-		return element("failure", "would-change", f.Message, details)
+		kind := "would-change"
+		if f.Outcome != string(engine.Changed) { // of a comparison
+			kind = f.Outcome
+		}
+		return element("failure", kind, f.Message, details)
 	case report.Error:
 		s.errors++
 		return element("error", f.Outcome, f.Message, details)

@@ -1,0 +1,173 @@
+package compare
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+)
+
+// Side is one of the two sides of a comparison.
+type Side int
+
+// The sides, as indexes.
+const (
+	Old Side = iota
+	New
+)
+
+// Sides are both, in order.
+func Sides() [2]Side { return [2]Side{Old, New} }
+
+// String returns "old" or "new".
+func (s Side) String() string { return [2]string{"old", "new"}[s] }
+
+// Options tune a comparison.
+type Options struct {
+	// Workers are those of evaluation.Options.
+	Workers int
+	// Request is simulated for each object. Its operation is taken from Operations.
+	Request engine.Request
+	// Operations are the requests in which the sides are compared; none stands for UPDATE.
+	Operations []engine.Operation
+}
+
+// Comparison is a comparison of two compiled sides.
+type Comparison struct {
+	lanes      []*lane // by operation, the old side before the new one
+	operations []engine.Operation
+	selections []engine.Selection
+	rules      [2][]engine.RuleRef
+	reader     engine.Reader
+	request    engine.Request
+
+	typesMu sync.Mutex
+	types   map[schema.GroupVersionKind]diff.Type
+}
+
+// lane is the evaluation of one side for one operation.
+type lane struct {
+	side       Side
+	operation  engine.Operation
+	evaluation *evaluation.Evaluation
+}
+
+// NewComparison returns a comparison of two sides, each a set of programs in admission order,
+// that ask one world.
+func NewComparison(sides [2][]engine.Program, w *engine.World, o Options) *Comparison {
+	c := &Comparison{
+		operations: o.Operations, reader: w.Reader, request: o.Request, types: map[schema.GroupVersionKind]diff.Type{},
+	}
+	if len(c.operations) == 0 {
+		c.operations = []engine.Operation{engine.OperationUpdate}
+	}
+	for side, programs := range sides {
+		for _, p := range programs {
+			c.rules[side] = append(c.rules[side], p.Rules()...)
+			c.selections = append(c.selections, p.Selections()...)
+		}
+	}
+	for _, operation := range c.operations {
+		for _, side := range Sides() {
+			request := o.Request
+			request.Operation = operation
+			options := evaluation.Options{Workers: o.Workers, Request: request}
+			c.lanes = append(c.lanes, &lane{side, operation, evaluation.New(sides[side], w, options)})
+		}
+	}
+	return c
+}
+
+// Rules returns the rules of a side, in evaluation order.
+func (c *Comparison) Rules(s Side) []engine.RuleRef { return c.rules[s] }
+
+// Operations returns the requests in which the sides are compared.
+func (c *Comparison) Operations() []engine.Operation { return c.operations }
+
+// Unreadable lists what the sources could not read, and what rules lacked, each once.
+func (c *Comparison) Unreadable() []*engine.UnreadableError {
+	var out []*engine.UnreadableError
+	for _, l := range c.lanes {
+		for _, u := range l.evaluation.Unreadable() {
+			if !slices.ContainsFunc(out, func(known *engine.UnreadableError) bool { return known.What == u.What }) {
+				out = append(out, u)
+			}
+		}
+	}
+	return out
+}
+
+// Prepare lets the triggers among a source leave their effects; see evaluation.Evaluation. It
+// reads nothing where no rule changes other objects than it matches.
+func (c *Comparison) Prepare(ctx context.Context, src engine.Source) error {
+	for _, l := range c.lanes {
+		if err := l.evaluation.Prepare(ctx, requesting{src, l}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Object compares the sides on one object that need not be there, without the effects of others on it.
+func (c *Comparison) Object(ctx context.Context, t engine.Target) (*Result, error) {
+	return c.evaluated(ctx, t)
+}
+
+// evaluated compares the sides on an object.
+func (c *Comparison) evaluated(ctx context.Context, t engine.Target) (*Result, error) {
+	changes := make([]*engine.Change, len(c.lanes))
+	for i, l := range c.lanes {
+		var err error
+		if changes[i], err = l.evaluation.Evaluate(ctx, l.target(t), true); err != nil {
+			return nil, err
+		}
+	}
+	return c.judge(ctx, changes), nil
+}
+
+// target returns an object in the request of the lane.
+func (l *lane) target(t engine.Target) engine.Target {
+	t.Request.Operation = l.operation
+	t.OldObject = t.Object
+	if l.operation == engine.OperationCreate {
+		t.OldObject = nil
+	}
+	return t
+}
+
+// requesting is a source whose objects are in the request of a lane.
+type requesting struct {
+	engine.Source
+	lane *lane
+}
+
+// Pages implements engine.Source.
+func (s requesting) Pages(ctx context.Context, selections []engine.Selection) iter.Seq2[engine.Page, error] {
+	return func(yield func(engine.Page, error) bool) {
+		for page, err := range s.Source.Pages(ctx, selections) {
+			if page != nil {
+				page = requestingPage{page, s.lane}
+			}
+			if !yield(page, err) {
+				return
+			}
+		}
+	}
+}
+
+type requestingPage struct {
+	engine.Page
+	lane *lane
+}
+
+// Target implements engine.Page.
+func (p requestingPage) Target(i int) (engine.Target, error) {
+	t, err := p.Page.Target(i)
+	return p.lane.target(t), err
+}

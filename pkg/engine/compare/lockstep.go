@@ -1,0 +1,216 @@
+package compare
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// Run compares the sides on every object of a source, and then on those that a rule changes without
+// the source having them. It reads the source once, and emits a Result for each object as soon as all
+// lanes are done with its page. The error of emit ends the run.
+func (c *Comparison) Run(ctx context.Context, src engine.Source, emit func(*Result) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	m := &merger{comparison: c, ctx: ctx, emit: emit}
+	runners := make([]*runner, len(c.lanes))
+	for i, l := range c.lanes {
+		runners[i] = start(ctx, l)
+		defer runners[i].stop()
+		if err := runners[i].advance(nil); err != nil {
+			return err
+		}
+	}
+	for page, err := range src.Pages(ctx, c.selections) {
+		if page != nil {
+			page = &sharedPage{Page: page, targets: make([]sharedTarget, page.Len())}
+		}
+		for i, r := range runners {
+			if err := r.feed(page, err, func(change *engine.Change) { m.add(i, change) }); err != nil {
+				return err
+			}
+		}
+		if err := m.flush(); err != nil {
+			return err
+		}
+	}
+	return c.finish(runners, m)
+}
+
+// finish lets the lanes go on to the objects that the source did not have, one after the other in turn, so
+// that few of them are held.
+func (c *Comparison) finish(runners []*runner, m *merger) error {
+	for _, r := range runners {
+		r.ended = true
+	}
+	for left := len(runners); left > 0; {
+		left = 0
+		for i, r := range runners {
+			change, err := r.next()
+			if err != nil {
+				return err
+			}
+			if change != nil {
+				m.add(i, change)
+				left++
+			}
+		}
+		if err := m.flushComplete(); err != nil {
+			return err
+		}
+	}
+	return m.flush()
+}
+
+// runner is the run of a lane, which is suspended where it wants another page of the source or has a result.
+type runner struct {
+	lane  *lane
+	pull  func() (event, bool)
+	stop  func()
+	page  engine.Page
+	err   error // of the source, in place of a page
+	ended bool  // the source has no more pages
+}
+
+// event is why a run is suspended: for a page, with a change, or with the error that ends it.
+type event struct {
+	change *engine.Change
+	wants  bool
+	err    error
+}
+
+func start(ctx context.Context, l *lane) *runner {
+	r := &runner{lane: l}
+	r.pull, r.stop = iter.Pull(func(yield func(event) bool) {
+		err := l.evaluation.Run(ctx, fedSource{r, yield}, func(change *engine.Change) error {
+			if !yield(event{change: change}) {
+				return context.Canceled
+			}
+			return nil
+		})
+		if err != nil {
+			yield(event{err: err})
+		}
+	})
+	return r
+}
+
+// fedSource has the pages that a runner is given.
+type fedSource struct {
+	runner *runner
+	yield  func(event) bool
+}
+
+// Pages implements engine.Source.
+func (s fedSource) Pages(context.Context, []engine.Selection) iter.Seq2[engine.Page, error] {
+	return func(yield func(engine.Page, error) bool) {
+		for s.yield(event{wants: true}) && !s.runner.ended {
+			page := s.runner.page
+			if page != nil {
+				page = requestingPage{page, s.runner.lane}
+			}
+			if !yield(page, s.runner.err) {
+				return
+			}
+		}
+	}
+}
+
+// next returns the next change of a run whose source has ended; nil where there is none.
+func (r *runner) next() (*engine.Change, error) {
+	for {
+		e, ok := r.pull()
+		if !ok || e.err != nil || e.change != nil {
+			return e.change, e.err
+		}
+	}
+}
+
+// feed gives a run a page, and takes what comes of it.
+func (r *runner) feed(page engine.Page, err error, take func(*engine.Change)) error {
+	r.page, r.err = page, err
+	return r.advance(take)
+}
+
+// advance resumes a run until it wants a page.
+func (r *runner) advance(take func(*engine.Change)) error {
+	for {
+		e, ok := r.pull()
+		switch {
+		case !ok, e.wants:
+			return nil
+		case e.err != nil:
+			return e.err
+		case e.change != nil:
+			take(e.change)
+		}
+	}
+}
+
+// sharedPage decodes each object of a page once for all lanes.
+type sharedPage struct {
+	engine.Page
+	targets []sharedTarget
+}
+
+type sharedTarget struct {
+	once   sync.Once
+	target engine.Target
+	err    error
+}
+
+// Target implements engine.Page.
+func (p *sharedPage) Target(i int) (engine.Target, error) {
+	t := &p.targets[i]
+	t.once.Do(func() { t.target, t.err = p.Page.Target(i) })
+	return t.target, t.err
+}
+
+// merger joins what the lanes found about the same objects, in the order of the first that found it.
+type merger struct {
+	comparison *Comparison
+	ctx        context.Context // of one run
+	emit       func(*Result) error
+	order      []engine.ObjectKey
+	held       map[engine.ObjectKey][]*engine.Change // by lane
+}
+
+func (m *merger) add(lane int, c *engine.Change) {
+	key := c.Subject.Named()
+	if m.held == nil {
+		m.held = map[engine.ObjectKey][]*engine.Change{}
+	}
+	if m.held[key] == nil {
+		m.held[key] = make([]*engine.Change, len(m.comparison.lanes))
+		m.order = append(m.order, key)
+	}
+	m.held[key][lane] = c
+}
+
+// flush emits all that is held.
+func (m *merger) flush() error { return m.flushWhere(func([]*engine.Change) bool { return true }) }
+
+// flushComplete emits what all lanes have reported.
+func (m *merger) flushComplete() error {
+	return m.flushWhere(func(changes []*engine.Change) bool { return !slices.Contains(changes, nil) })
+}
+
+func (m *merger) flushWhere(ready func([]*engine.Change) bool) error {
+	var waiting []engine.ObjectKey
+	for _, key := range m.order {
+		if !ready(m.held[key]) {
+			waiting = append(waiting, key)
+			continue
+		}
+		result := m.comparison.judge(m.ctx, m.held[key])
+		delete(m.held, key)
+		if err := m.emit(result); err != nil {
+			return err
+		}
+	}
+	m.order = waiting
+	return m.ctx.Err()
+}

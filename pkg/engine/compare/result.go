@@ -1,0 +1,278 @@
+package compare
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+)
+
+// Verdict is what the comparison of an object comes to.
+type Verdict string
+
+// The verdicts, from the best to the worst.
+const (
+	Same           Verdict = "same"             // the object comes out as the same
+	Differs        Verdict = "differs"          // both sides change it, to something else
+	OnlyOldChanges Verdict = "only-old-changes" // only the old side changes it
+	OnlyNewChanges Verdict = "only-new-changes"
+	OnlyOldDenies  Verdict = "only-old-denies" // only on the old side admission refuses it
+	OnlyNewDenies  Verdict = "only-new-denies"
+	NotComparable  Verdict = "not-comparable" // what a side makes of it is not known
+)
+
+// Verdicts lists the verdicts, the worst last.
+func Verdicts() []Verdict {
+	return []Verdict{Same, Differs, OnlyOldChanges, OnlyNewChanges, OnlyOldDenies, OnlyNewDenies, NotComparable}
+}
+
+// Differs reports whether the verdict is that the two sides do not do the same.
+func (v Verdict) Differs() bool { return v != Same && v != NotComparable }
+
+// Result is what the comparison of one object found.
+type Result struct {
+	Subject engine.ObjectKey
+	Target  engine.Target
+	// Verdict is the worst of those of the operations, and Operations are the requests that have it.
+	Verdict    Verdict
+	Operations []engine.Operation
+	// Everywhere reports whether these are all requests that were compared.
+	Everywhere bool
+	// Changes are what the sides make of the object in the first of the Operations.
+	Changes [2]*engine.Change
+	// Fields are those in which the two results differ, in path order. Where the verdict is
+	// NotComparable there are none.
+	Fields []Field
+	// Alike are differences that are none to a server: the places of elements that have keys.
+	Alike []engine.FieldChange
+	// Reordered reports that one of these is the place of an init container: they start in their order.
+	Reordered bool
+	// Failed reports that a rule fails on the object, and so changes nothing, as it does on a server.
+	Failed bool
+
+	lanes []*engine.Change // of all operations, for the Tally
+}
+
+// Field is a field that differs: From is what the old side makes of it, To what the new one does.
+type Field struct {
+	engine.FieldChange
+	// Rules are the rules that wrote the field last; zero for a side that left it alone.
+	Rules [2]engine.RuleRef
+}
+
+// Changed reports whether a side changes the object.
+func (r *Result) Changed() bool {
+	return slices.ContainsFunc(r.lanes, func(c *engine.Change) bool { return c.Changed() })
+}
+
+// Difference returns the result as a change from what the old side makes of the object to what the
+// new one makes of it, for printers. Its steps are the ones that failed, were denied or are unsupported.
+func (r *Result) Difference() *engine.Change {
+	out := difference(r, r.Changes)
+	if r.Changes[Old].Shown == nil && r.Changes[New].Shown == nil {
+		return out
+	}
+	out.Shown = difference(r, [2]*engine.Change{r.Changes[Old].ToShow(), r.Changes[New].ToShow()})
+	for i := range out.Shown.Fields {
+		hide(&out.Shown.Fields[i], &out.Fields[i], out.Shown)
+	}
+	return out
+}
+
+// ToShow returns the result as it may be shown, and its Difference.
+func (r *Result) ToShow() (*Result, *engine.Change) {
+	c := r.Difference()
+	if c.Shown == nil {
+		return r, c
+	}
+	out := *r
+	out.Fields = slices.Clone(r.Fields)
+	for i := range out.Fields {
+		out.Fields[i].FieldChange = c.Shown.Fields[i]
+	}
+	for side := range out.Changes {
+		out.Changes[side] = out.Changes[side].ToShow()
+	}
+	return &out, c.Shown
+}
+
+func difference(r *Result, sides [2]*engine.Change) *engine.Change {
+	out := &engine.Change{
+		Subject: r.Subject, Target: r.Target, Scoped: true, Before: sides[Old].After, After: sides[New].After,
+		Fields: make([]engine.FieldChange, len(r.Fields)),
+	}
+	out.Target.Object = out.Before
+	for i := range r.Fields {
+		out.Fields[i] = r.Fields[i].FieldChange
+		out.Fields[i].Rule = r.Fields[i].Rules[New]
+		if out.Fields[i].Rule == (engine.RuleRef{}) {
+			out.Fields[i].Rule = r.Fields[i].Rules[Old]
+		}
+	}
+	for _, side := range sides {
+		for i := range side.Steps {
+			if side.Steps[i].Outcome.Incomplete() {
+				out.Steps = append(out.Steps, side.Steps[i])
+			}
+		}
+	}
+	return out
+}
+
+// hide replaces the values of a field by what may be shown of them, and marks them where that is
+// something else.
+func hide(shown, real *engine.FieldChange, c *engine.Change) {
+	from, _ := diff.Lookup(c.Before.Object, shown.Path)
+	to, _ := diff.Lookup(c.After.Object, shown.Path)
+	if shown.Kind == engine.Moved || diff.Same(from, shown.From) && diff.Same(to, shown.To) {
+		return
+	}
+	real.Secret = true
+	shown.Withheld = true
+	if shown.From != nil {
+		shown.From = engine.HiddenValue
+	}
+	if shown.To != nil {
+		shown.To = engine.HiddenValue
+	}
+}
+
+// judge compares what the lanes made of one object. Lanes that did not meet it leave it as it is.
+func (c *Comparison) judge(ctx context.Context, lanes []*engine.Change) *Result {
+	complete(lanes)
+	var out *Result
+	for i, operation := range c.operations {
+		one := c.judgeOne(ctx, [2]*engine.Change{lanes[2*i], lanes[2*i+1]})
+		switch {
+		case out == nil || slices.Index(Verdicts(), one.Verdict) > slices.Index(Verdicts(), out.Verdict):
+			out = one
+			out.Operations = []engine.Operation{operation}
+		case one.Verdict == out.Verdict:
+			out.Operations = append(out.Operations, operation)
+		}
+	}
+	out.lanes = lanes
+	out.Everywhere = len(out.Operations) == len(c.operations)
+	return out
+}
+
+// complete fills in lanes that did not meet the object.
+func complete(lanes []*engine.Change) {
+	known := lanes[slices.IndexFunc(lanes, func(c *engine.Change) bool { return c != nil })]
+	for i := range lanes {
+		if lanes[i] == nil {
+			lanes[i] = &engine.Change{Subject: known.Subject, Target: known.Target, Before: known.Before, After: known.Before}
+		}
+	}
+}
+
+func (c *Comparison) judgeOne(ctx context.Context, sides [2]*engine.Change) *Result {
+	oldSide, newSide := sides[Old], sides[New]
+	out := &Result{Subject: oldSide.Subject, Target: oldSide.Target, Verdict: Same, Changes: sides, Failed: failed(oldSide) || failed(newSide)}
+	denied := [2]bool{oldSide.Denied(), newSide.Denied()}
+	switch {
+	case unknown(oldSide) || unknown(newSide):
+		out.Verdict = NotComparable
+		return out
+	case denied[Old] && denied[New]:
+		return out
+	case denied[Old]:
+		out.Verdict = OnlyOldDenies
+		return out
+	case denied[New]:
+		out.Verdict = OnlyNewDenies
+		return out
+	}
+	c.addFields(ctx, out)
+	switch {
+	case len(out.Fields) == 0:
+	case !oldSide.Changed():
+		out.Verdict = OnlyNewChanges
+	case !newSide.Changed():
+		out.Verdict = OnlyOldChanges
+	default:
+		out.Verdict = Differs
+	}
+	return out
+}
+
+// failed reports whether a rule fails on an object.
+func failed(c *engine.Change) bool {
+	return slices.ContainsFunc(c.Steps, func(s engine.Step) bool { return s.Outcome == engine.Failed })
+}
+
+// unknown reports whether the result of a side is not known: a rule is not supported, or failed for a reason of this
+// run. One that fails of itself changes nothing, on a server as here.
+func unknown(c *engine.Change) bool {
+	return slices.ContainsFunc(c.Steps, func(s engine.Step) bool {
+		return s.Outcome == engine.Unsupported || s.Outcome == engine.Failed && ofThisRun(s.Err)
+	})
+}
+
+// ofThisRun reports whether an error is one that the server would not have.
+func ofThisRun(err error) bool {
+	var limit *engine.LimitError
+	var panicked *engine.PanicError
+	var unreadable *engine.UnreadableError
+	var unanswered *engine.UnansweredError
+	var user *engine.UnknownUserError
+	return errors.As(err, &limit) || errors.As(err, &panicked) || errors.As(err, &unreadable) || errors.As(err, &unanswered) || errors.As(err, &user)
+}
+
+// addFields adds the fields in which the two results differ to a server.
+func (c *Comparison) addFields(ctx context.Context, r *Result) {
+	sides := r.Changes
+	states := [2]*unstructured.Unstructured{sides[Old].After, sides[New].After}
+	if states[Old] == states[New] {
+		return
+	}
+	var contents [2]map[string]any
+	for i, state := range states {
+		if state != nil {
+			contents[i] = state.Object
+		}
+	}
+	for _, f := range diff.Compare(contents[Old], contents[New], c.typeOf(ctx, sides[Old].Subject.GroupVersionKind())) {
+		if f.Kind == engine.Moved {
+			r.Alike, r.Reordered = append(r.Alike, f), r.Reordered || ordered(f.Path)
+			continue
+		}
+		r.Fields = append(r.Fields, Field{FieldChange: f, Rules: [2]engine.RuleRef{writer(sides[Old], f.Path), writer(sides[New], f.Path)}})
+	}
+}
+
+// ordered reports whether a list whose elements have keys is read in its order all the same: containers that
+// are started one after the other.
+func ordered(p fieldpath.Path) bool {
+	return len(p) > 1 && p[len(p)-2].FieldName != nil && *p[len(p)-2].FieldName == "initContainers"
+}
+
+// writer returns the rule of a change that wrote a field, or a part of it, last.
+func writer(c *engine.Change, p fieldpath.Path) engine.RuleRef {
+	var out engine.RuleRef
+	for i := range c.Fields {
+		own := c.Fields[i].Path
+		if n := min(len(own), len(p)); own[:n].Equals(p[:n]) {
+			out = c.Fields[i].Rule
+		}
+	}
+	return out
+}
+
+// typeOf asks the reader once for each kind.
+func (c *Comparison) typeOf(ctx context.Context, gvk schema.GroupVersionKind) diff.Type {
+	c.typesMu.Lock()
+	defer c.typesMu.Unlock()
+	t, ok := c.types[gvk]
+	if !ok {
+		t = diff.TypeOf(ctx, c.reader, gvk)
+		c.types[gvk] = t
+	}
+	return t
+}

@@ -1,0 +1,247 @@
+package compare
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+)
+
+// Tally counts what a comparison found. It is used by one goroutine at a time.
+type Tally struct {
+	Objects  int // compared
+	Changed  int // objects that a side changes
+	Verdicts map[Verdict]int
+	// Reordered and Failed count the objects that are the same but for the order of init containers, or
+	// because a rule fails on them.
+	Reordered, Failed int
+
+	rules [2]*ruleTally
+}
+
+// ruleTally counts what the rules of a side did.
+type ruleTally struct {
+	summary *evaluation.Summary
+	held    map[engine.RuleRef]map[string]int // by the reason
+}
+
+// maxReasons bounds the reasons that are kept of one rule.
+const maxReasons = 20
+
+// Exercise says on how many objects a rule was tried.
+type Exercise struct {
+	Rule     engine.RuleRef
+	Outcomes map[engine.Outcome]int
+	// HeldBack counts objects by the condition that held the rule back.
+	HeldBack map[string]int
+	// Missing says which object would exercise the rule; empty where one did.
+	Missing string
+}
+
+// Exercised reports whether the rule changed an object: what never does proves nothing.
+func (e *Exercise) Exercised() bool { return e.Outcomes[engine.Changed] > 0 }
+
+// Matched counts the objects that the rule matched.
+func (e *Exercise) Matched() int {
+	n := 0
+	for outcome, count := range e.Outcomes {
+		if outcome != engine.NotMatched {
+			n += count
+		}
+	}
+	return n
+}
+
+// Reasons lists why the rule was held back, the commonest first.
+func (e *Exercise) Reasons() []string {
+	return slices.SortedFunc(maps.Keys(e.HeldBack), func(a, b string) int {
+		return cmp.Or(cmp.Compare(e.HeldBack[b], e.HeldBack[a]), cmp.Compare(a, b))
+	})
+}
+
+// NewTally returns a tally of the rules of a comparison.
+func (c *Comparison) NewTally() *Tally {
+	t := &Tally{Verdicts: map[Verdict]int{}}
+	for _, side := range Sides() {
+		t.rules[side] = &ruleTally{summary: evaluation.NewSummary(c.rules[side]), held: map[engine.RuleRef]map[string]int{}}
+	}
+	return t
+}
+
+// Add counts a result. Reason names a reason why a rule was held back, without what is
+// particular to one object.
+func (t *Tally) Add(r *Result, reason func(error) string) {
+	t.Objects++
+	t.Verdicts[r.Verdict]++
+	if r.Changed() {
+		t.Changed++
+	}
+	if r.Verdict == Same && r.Reordered {
+		t.Reordered++
+	}
+	if r.Verdict == Same && r.Failed {
+		t.Failed++
+	}
+	t.Exercise(r, reason)
+}
+
+// Exercise counts only what the rules did.
+func (t *Tally) Exercise(r *Result, reason func(error) string) {
+	for side, tally := range t.rules {
+		whole := &engine.Change{Subject: r.Subject}
+		for i := side; i < len(r.lanes); i += len(t.rules) {
+			whole.Steps = append(whole.Steps, r.lanes[i].Steps...)
+			whole.NotMatched = append(whole.NotMatched, r.lanes[i].NotMatched...)
+		}
+		tally.summary.Add(whole)
+		tally.hold(whole, reason)
+	}
+}
+
+// hold counts why the rules were held back that did nothing else.
+func (t *ruleTally) hold(c *engine.Change, reason func(error) string) {
+	seen := map[engine.RuleRef]bool{}
+	for i := range c.Steps {
+		if c.Steps[i].Outcome != engine.Skipped {
+			seen[c.Steps[i].Rule] = true
+		}
+	}
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		if seen[s.Rule] || s.Err == nil {
+			continue
+		}
+		seen[s.Rule] = true
+		if t.held[s.Rule] == nil {
+			t.held[s.Rule] = map[string]int{}
+		}
+		text := reason(s.Err)
+		if _, known := t.held[s.Rule][text]; known || len(t.held[s.Rule]) < maxReasons {
+			t.held[s.Rule][text]++
+		}
+	}
+}
+
+// Rules returns what the rules of a side were exercised on, in evaluation order.
+func (t *Tally) Rules(s Side) []Exercise {
+	tally := t.rules[s]
+	out := make([]Exercise, len(tally.summary.Rules))
+	for i, r := range tally.summary.Rules {
+		out[i] = Exercise{Rule: r.Rule, Outcomes: r.Outcomes, HeldBack: tally.held[r.Rule]}
+	}
+	return out
+}
+
+// Differing counts the objects on which the sides do not do the same.
+func (t *Tally) Differing() int {
+	n := 0
+	for verdict, count := range t.Verdicts {
+		if verdict.Differs() {
+			n += count
+		}
+	}
+	return n
+}
+
+// Conclusion is what a whole comparison comes to.
+type Conclusion string
+
+// The conclusions.
+const (
+	AllSame      Conclusion = "same"                  // and each rule was exercised
+	SameAsTested Conclusion = "same-as-far-as-tested" // a rule was not exercised
+	SomeDiffer   Conclusion = "differs"
+	Incomparable Conclusion = "not-comparable" // in part, and nothing differs otherwise
+	Nothing      Conclusion = "nothing-compared"
+)
+
+// Summary ends a comparison.
+type Summary struct {
+	Conclusion Conclusion
+	Objects    int // compared
+	Changed    int // objects that a side changes
+	Verdicts   map[Verdict]int
+	// Reordered and Failed are those of the Tally.
+	Reordered, Failed int
+	// Problems counts what could not be read or compiled, so that the conclusion is not about all of it.
+	Problems   int
+	Operations []engine.Operation
+	Rules      [2][]Exercise
+}
+
+// Unexercised counts the rules of both sides that changed no object.
+func (s *Summary) Unexercised() int {
+	n := 0
+	for _, rules := range s.Rules {
+		for i := range rules {
+			if !rules[i].Exercised() {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Summary returns what was counted. Descriptions are those of the rules, as far as there are any.
+func (t *Tally) Summary(c *Comparison, descriptions [2][]engine.Description) Summary {
+	out := Summary{Objects: t.Objects, Changed: t.Changed, Verdicts: t.Verdicts, Operations: c.operations, Reordered: t.Reordered, Failed: t.Failed}
+	for _, side := range Sides() {
+		out.Rules[side] = t.Rules(side)
+		for i := range out.Rules[side] {
+			e := &out.Rules[side][i]
+			if !e.Exercised() {
+				e.Missing = missing(e, describing(descriptions[side], e.Rule))
+			}
+		}
+	}
+	switch {
+	case t.Objects == 0:
+		out.Conclusion = Nothing
+	case t.Differing() > 0:
+		out.Conclusion = SomeDiffer
+	case t.Verdicts[NotComparable] > 0:
+		out.Conclusion = Incomparable
+	case out.Unexercised() > 0:
+		out.Conclusion = SameAsTested
+	default:
+		out.Conclusion = AllSame
+	}
+	return out
+}
+
+func describing(all []engine.Description, r engine.RuleRef) *engine.Description {
+	for i := range all {
+		if all[i].Rule == r {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// missing says which object would exercise a rule.
+func missing(e *Exercise, d *engine.Description) string {
+	switch {
+	case e.Matched() > 0 && e.Outcomes[engine.Unchanged]+e.Outcomes[engine.Skipped] == 0:
+		return "an object on which it can be evaluated"
+	case e.Matched() > 0 && len(e.HeldBack) > 0 && e.Outcomes[engine.Unchanged] == 0:
+		return "an object that no condition holds it back from"
+	case e.Matched() > 0:
+		return "an object that it changes: those that it matched are as it wants"
+	case d == nil || len(d.Matches) == 0:
+		return "an object that it matches"
+	}
+	var kinds []string
+	for _, s := range d.Matches {
+		if text := s.String(); !slices.Contains(kinds, text) {
+			kinds = append(kinds, text)
+		}
+	}
+	text := "an object that it matches: " + engine.Few(kinds)
+	if len(d.Where) > 0 {
+		text += "; " + strings.Join(d.Where, "; ")
+	}
+	return text
+}

@@ -1,0 +1,191 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/kubectl/pkg/util/templates"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/comparison"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
+)
+
+// CompareFlags are what a user types after compare.
+type CompareFlags struct {
+	flags.Evaluate
+	With   []string
+	Output flags.Output
+	Report flags.Report
+}
+
+// CompareOptions are what a comparison needs.
+type CompareOptions struct {
+	comparison.Options
+	Masker  *redact.Masker // of the error that ends the run; nil shows everything
+	Printer output.Printer
+	Reports *formats.Reports // those that Printer writes too
+}
+
+// NewCompareCommand is `compare`: whether two sets of policies do the same.
+func NewCompareCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
+	f := CompareFlags{Evaluate: evaluate, Output: flags.NewOutput(formats.Diff)}
+	c := &cobra.Command{
+		Use:   "compare -p OLD --with NEW [TYPE [NAME ...] | TYPE/NAME ...]",
+		Short: "Compare what two sets of policies do to the same objects",
+		Long: templates.LongDesc(`
+			Compare what two sets of policies do to the same objects: the old ones of -p, and the
+			new ones of --with. Their languages may differ.
+
+			Both sides are evaluated on the same objects, which are read once, with the same clock
+			and the same objects around them: as updated, and also as created if a rule depends on
+			the operation. What counts is the object that comes out, as a server would read it:
+			not the order of policies and rules, nor that of list elements that have keys, nor how
+			a value is written.
+
+			With --from-cluster, the installed policies are the side that is not given: the old
+			one beside --with, the new one beside -p.
+
+			A rule that changes no object proves nothing. The table at the end says for each rule
+			how many objects it matched, was held back on, and changed; and for the others, which
+			object is missing.
+
+			Exit codes: 0 the same, 1 different, 2 nothing was compared (usage, connection, no
+			policy, no object), 3 some objects or policies could not be compared, or, with --strict,
+			a rule changed no object, 130 interrupted.`),
+		Example: templates.Examples(fmt.Sprintf(`
+			# Does the rewritten policy do the same on all objects of the cluster?
+			%[1]s compare -A -p clusterpolicy.yaml --with mutatingpolicy.yaml
+
+			# On manifests, without a cluster
+			%[1]s compare -p old/ --with new/ -f deploy/ -R
+
+			# What changes when the installed policies give way to those of this branch?
+			%[1]s compare -A --from-cluster --with policies/
+
+			# For a pipeline: a rule that no object exercises is an error
+			%[1]s compare -p old/ --with new/ -f deploy/ --strict --report junit=compare.xml`, name)),
+		RunE: func(c *cobra.Command, args []string) error {
+			o, err := f.ToOptions(c, args, streams)
+			if err != nil {
+				return err
+			}
+			return exit(o.Run(c.Context()))
+		},
+	}
+	f.AddFlags(c.Flags())
+	c.Flags().StringArrayVar(&f.With, "with", nil, "File, directory or URL of the new policies, or - for standard input. May be given more than once; directories are read recursively.")
+	c.Flags().Lookup("policy").Usage = "File, directory or URL of the old policies, or - for standard input. May be given more than once; directories are read recursively."
+	c.Flags().Lookup("from-cluster").Usage = "Use the policies that are installed in the cluster as the side that is not given: as the old ones beside --with, as the new ones beside -p."
+	f.Output.AddFlags(c.Flags(), formats.ComparisonNames())
+	f.Report.AddFlags(c.Flags(), formats.ComparisonReports())
+	return c
+}
+
+// sides returns the policies of the two sides.
+func (f *CompareFlags) sides() ([2]flags.Policies, error) {
+	sides := [2]flags.Policies{compare.Old: f.Policies, compare.New: f.Policies}
+	sides[compare.Old].FromCluster = f.Policies.FromCluster && len(f.Policies.Paths) == 0
+	sides[compare.New].Paths, sides[compare.New].FromCluster = f.With, f.Policies.FromCluster && len(f.With) == 0
+	given := 0
+	for _, is := range []bool{len(f.Policies.Paths) > 0, len(f.With) > 0, f.Policies.FromCluster} {
+		if is {
+			given++
+		}
+	}
+	if given != len(sides) {
+		return sides, errors.New("a comparison has two sides: use two of -p/--policy for the old policies, --with for the new ones, and --from-cluster for those that are installed")
+	}
+	return sides, nil
+}
+
+// ToOptions returns the options for the flags.
+func (f *CompareFlags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*CompareOptions, error) {
+	request, err := f.Objects.Request()
+	if err != nil {
+		return nil, err
+	}
+	sides, err := f.sides()
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(f.Output.CheckView(c.Flags()), flags.CheckFiles(c.Flags())); err != nil {
+		return nil, err
+	}
+	if len(f.Policies.Paths) == 0 {
+		f.Policies.Paths = f.With // so that there are policies
+	}
+	w, err := factory.Open(&f.Evaluate, streams, f.Output.ShowSecrets, false)
+	if err != nil {
+		return nil, err
+	}
+	options := w.OutputOptions(f.Output, request)
+	options.Compares = true
+	printer, err := formats.NewComparison(f.Output.Format, options)
+	if err != nil {
+		return nil, err
+	}
+	reports, err := w.Reports(f.Report, options, c.Flags().Changed("output"))
+	if err != nil {
+		return nil, err
+	}
+	both, policies, err := w.Comparison(c.Context(), args, request, sides)
+	if err != nil {
+		return nil, w.Masker.Error(err)
+	}
+	w.Announce(&f.Output, both)
+	return &CompareOptions{
+		Options: comparison.Options{Options: both, Sides: policies},
+		Masker:  w.Masker, Printer: reports.Beside(printer), Reports: reports,
+	}, nil
+}
+
+// Run compares, prints, and returns the exit code. An error means that nothing useful was compared,
+// or that the run could not be finished.
+func (o *CompareOptions) Run(ctx context.Context) (int, error) {
+	code, err := o.run(ctx)
+	return code, o.Masker.Error(errors.Join(err, o.Reports.Discard()))
+}
+
+func (o *CompareOptions) run(ctx context.Context) (int, error) {
+	e, err := o.Compile()
+	if err != nil {
+		return ExitNothing, err
+	}
+	summary, err := e.Each(ctx, func(r *compare.Result) error {
+		return o.Printer.Print(output.Compared{Result: r, Difference: r.Difference()})
+	})
+	switch {
+	case interrupted(err):
+		return ExitInterrupted, errors.Join(&InterruptedError{Objects: summary.Objects}, output.Flush(o.Printer))
+	case err != nil && summary.Objects == 0:
+		return ExitNothing, err
+	case err != nil:
+		err = fmt.Errorf("the comparison failed after %s: %w", wording.Plural(summary.Objects, "object"), err)
+		return ExitIncomplete, errors.Join(err, output.Flush(o.Printer))
+	}
+	if err := printProblems(o.Printer, e.Problems()); err != nil {
+		return ExitIncomplete, err
+	}
+	if err := errors.Join(o.Printer.Print(output.Comparison{Summary: summary}), o.Printer.Close()); err != nil {
+		return ExitIncomplete, err
+	}
+	switch {
+	case summary.Conclusion == compare.Nothing:
+		return ExitNothing, nil
+	case summary.Problems > 0, summary.Verdicts[compare.NotComparable] > 0, o.Strict && summary.Unexercised() > 0:
+		return ExitIncomplete, nil
+	case summary.Conclusion == compare.SomeDiffer:
+		return ExitChanges, nil
+	}
+	return ExitOK, nil
+}

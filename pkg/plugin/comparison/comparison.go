@@ -1,0 +1,174 @@
+// Package comparison compares two sets of policies over the objects of a run.
+package comparison
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// Options are the inputs of a comparison.
+type Options struct {
+	// Options are those of both sides together: their world and their objects.
+	*preview.Options
+	Sides [2]preview.Policies
+}
+
+// Run is a comparison whose policies are compiled.
+type Run struct {
+	options      *Options
+	comparison   *compare.Comparison
+	descriptions [2][]engine.Description
+	troubles     []error
+}
+
+// Compile compiles both sides. It reports each policy that is broken, and continues with the others.
+// The error is that of a side without a rule, or of a choice of rules that names none.
+func (o *Options) Compile() (*Run, error) {
+	out := &Run{options: o, troubles: slices.Clone(o.Unreadable)}
+	operations := o.operations()
+	var programs [2][]engine.Program
+	for side := range o.Sides {
+		var err error
+		if programs[side], err = out.compile(&o.Sides[side]); err != nil {
+			return nil, fmt.Errorf("the %s policies: %w", compare.Side(side), err)
+		}
+		out.descriptions[side] = describe(programs[side])
+		if len(out.descriptions[side]) == 0 {
+			return nil, fmt.Errorf("the %s policies: %w", compare.Side(side), preview.ErrNoRules)
+		}
+		if dependsOnOperation(out.descriptions[side]) {
+			operations = o.operationsOr(true)
+		}
+	}
+	out.comparison = compare.NewComparison(programs, o.World, compare.Options{
+		Workers: o.Workers, Request: o.Request, Operations: operations,
+	})
+	return out, nil
+}
+
+func (r *Run) compile(p *preview.Policies) ([]engine.Program, error) {
+	o := r.options
+	p.Limits, p.Warn = o.World.Limits, func(w engine.CompileError) {
+		if !o.Quiet {
+			fmt.Fprintf(o.ErrOut, "warning: %v\n", &w)
+		}
+	}
+	return p.Compile(func(err error) {
+		fmt.Fprintf(o.ErrOut, "error: %v\n", err)
+		r.troubles = append(r.troubles, err)
+	}, func(policies int) {
+		if !o.Quiet {
+			fmt.Fprintf(o.ErrOut, "note: left out, without a rule that mutates: %s\n", wording.Plural(policies, "installed policy"))
+		}
+	})
+}
+
+func describe(programs []engine.Program) []engine.Description {
+	var out []engine.Description
+	for _, p := range programs {
+		if d, ok := p.(engine.Describer); ok {
+			out = append(out, d.Describe()...)
+			continue
+		}
+		for _, r := range p.Rules() {
+			out = append(out, engine.Description{Rule: r})
+		}
+	}
+	return out
+}
+
+// dependsOnOperation reports whether a rule runs on one of UPDATE and CREATE only.
+func dependsOnOperation(rules []engine.Description) bool {
+	return slices.ContainsFunc(rules, func(d engine.Description) bool {
+		return len(d.Operations) > 0 &&
+			slices.Contains(d.Operations, engine.OperationCreate) != slices.Contains(d.Operations, engine.OperationUpdate)
+	})
+}
+
+// asksOperation matches the texts of policies whose expressions depend on the operation.
+var asksOperation = regexp.MustCompile(`request\.operation|\boldObject\b`)
+
+// operations are the requests to compare in, as far as the texts of the policies tell.
+func (o *Options) operations() []engine.Operation {
+	for _, p := range o.Sides {
+		for _, d := range p.Documents {
+			if anyText(d.Object, asksOperation.MatchString) {
+				return o.operationsOr(true)
+			}
+		}
+	}
+	return o.operationsOr(false)
+}
+
+// operationsOr are UPDATE, and CREATE too if that is asked for, unless the user chose one.
+func (o *Options) operationsOr(both bool) []engine.Operation {
+	switch {
+	case o.Request.Operation != engine.OperationAuto:
+		return []engine.Operation{o.Request.Operation}
+	case both:
+		return []engine.Operation{engine.OperationUpdate, engine.OperationCreate}
+	}
+	return []engine.Operation{engine.OperationUpdate}
+}
+
+// anyText reports whether a text of an object is of a kind.
+func anyText(u *unstructured.Unstructured, is func(string) bool) bool {
+	var walk func(any) bool
+	walk = func(v any) bool {
+		switch v := v.(type) {
+		case string:
+			return is(v)
+		case []any:
+			return slices.ContainsFunc(v, walk)
+		case map[string]any:
+			for _, below := range v {
+				if walk(below) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return walk(u.Object["spec"])
+}
+
+// Each compares the sides on every object, and calls emit with each result. It may be called once.
+// The error is one that ends the run.
+func (r *Run) Each(ctx context.Context, emit func(*compare.Result) error) (compare.Summary, error) {
+	o, tally := r.options, r.comparison.NewTally()
+	o.Progress.Start()
+	defer o.Progress.Stop()
+	err := r.comparison.Prepare(ctx, o.Objects)
+	if err == nil {
+		err = r.comparison.Run(ctx, o.Objects, func(result *compare.Result) error {
+			tally.Add(result, wording.Brief)
+			o.Progress.Evaluated()
+			return emit(result)
+		})
+	}
+	for _, part := range r.comparison.Unreadable() {
+		fmt.Fprintf(o.ErrOut, "error: %v\n", part)
+	}
+	summary := tally.Summary(r.comparison, r.descriptions)
+	summary.Problems = len(r.Problems())
+	return summary, err
+}
+
+// Problems returns the reported errors that leave the comparison incomplete, other than those of
+// objects.
+func (r *Run) Problems() []error {
+	out := slices.Concat(r.troubles, r.options.Unread.Errs)
+	for _, part := range r.comparison.Unreadable() {
+		out = append(out, part)
+	}
+	return out
+}

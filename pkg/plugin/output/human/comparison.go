@@ -1,0 +1,389 @@
+package human
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// ComparisonStyle is how a Comparison shows the objects that do not come out the same.
+type ComparisonStyle string
+
+// The styles, which are formats of -o.
+const (
+	ComparisonDiff     ComparisonStyle = "diff"     // with a unified diff of the two results
+	ComparisonSummary  ComparisonStyle = "summary"  // with the fields and the rules
+	ComparisonTable    ComparisonStyle = "table"    // a row for each object
+	ComparisonMarkdown ComparisonStyle = "markdown" // as diff
+)
+
+// Comparison prints what two sets of policies do not do alike: an overview, the objects,
+// and at the end what the rules were exercised on.
+type Comparison struct {
+	base
+	style  ComparisonStyle
+	differ objectdiff.Differ
+	rows   [][]string // of the table
+	more   int        // rows that are not held
+}
+
+// NewComparison returns a printer of a comparison.
+func NewComparison(o output.Options, style ComparisonStyle) *Comparison {
+	if style == ComparisonMarkdown {
+		o.Color = false
+	}
+	p := &Comparison{base: newBase(o), style: style, differ: newDiffer(o)}
+	p.differ.Names = objectdiff.UnifiedNames{Before: compare.Old.String(), After: compare.New.String()}
+	p.spaced = style != ComparisonSummary
+	if style == ComparisonMarkdown {
+		p.layout = markdownGroup
+		p.title = func(s string) string { return "## " + codeSpan(s) }
+	}
+	return p
+}
+
+// Print shows an object that does not come out the same, and the overview.
+func (p *Comparison) Print(e output.Event) error {
+	switch e := e.(type) {
+	case output.Compared:
+		if e.Verdict == compare.Same {
+			return nil
+		}
+		if p.style == ComparisonTable {
+			p.row(e)
+			return nil
+		}
+		return p.object(e)
+	case output.Comparison:
+		return p.end(e.Summary)
+	}
+	return nil
+}
+
+// comparedMarker stands at the beginning of the line of an object.
+func comparedMarker(v compare.Verdict) string {
+	switch v {
+	case compare.OnlyOldChanges:
+		return "-"
+	case compare.OnlyNewChanges:
+		return "+"
+	case compare.Differs:
+		return "~"
+	case compare.Same, compare.OnlyOldDenies, compare.OnlyNewDenies, compare.NotComparable:
+	}
+	return "!"
+}
+
+// verdictText says what the verdict is about one object.
+func verdictText(v compare.Verdict, fields int) string {
+	switch v {
+	case compare.Same:
+		return "the same"
+	case compare.Differs:
+		return "both change it, not alike in " + wording.Plural(fields, "field")
+	case compare.OnlyOldChanges:
+		return "only the old policies change it: " + wording.Plural(fields, "field")
+	case compare.OnlyNewChanges:
+		return "only the new policies change it: " + wording.Plural(fields, "field")
+	case compare.OnlyOldDenies:
+		return "only the old policies deny it"
+	case compare.OnlyNewDenies:
+		return "only the new policies deny it"
+	case compare.NotComparable:
+	}
+	return "not comparable"
+}
+
+// object shows an object, or keeps it to show it with those that are like it.
+func (p *Comparison) object(e output.Compared) error {
+	notes := p.page()
+	text := Text{Marker: comparedMarker(e.Verdict)}
+	text.Note = "  (" + verdictText(e.Verdict, len(e.Fields)) + p.requests(e) + ")"
+	text.Notes = text.Note
+	p.fieldsByRules(notes, e)
+	p.troubles(notes, e)
+	return p.show(&part{Change: *e.Difference, others: e.Alike}, content{
+		words: append([]byte(text.Note+"\n"), notes.Bytes()...),
+		text: func() (Text, error) {
+			var err error
+			if p.style != ComparisonSummary && len(e.Fields) > 0 {
+				var unified string
+				unified, err = p.differ.Unified(e.Difference, e.Alike)
+				notes.diff(unified)
+			}
+			text.Body = notes.Bytes()
+			return text, err
+		},
+	})
+}
+
+// requests says in which of several requests the verdict holds.
+func (p *Comparison) requests(e output.Compared) string {
+	if e.Everywhere {
+		return ""
+	}
+	var names []string
+	for _, operation := range e.Operations {
+		names = append(names, string(operation))
+	}
+	return ", on " + strings.Join(names, " and ")
+}
+
+// fieldsByRules lists the fields by the rules that wrote them.
+func (p *Comparison) fieldsByRules(b *page, e output.Compared) {
+	var order [][2]engine.RuleRef
+	fields := map[[2]engine.RuleRef][]engine.FieldChange{}
+	for i := range e.Fields {
+		rules := e.Fields[i].Rules
+		if fields[rules] == nil {
+			order = append(order, rules)
+		}
+		fields[rules] = append(fields[rules], e.Fields[i].FieldChange)
+	}
+	for _, rules := range order {
+		for _, side := range compare.Sides() {
+			b.line(Plain, "  "+side.String()+": "+ruleOrNone(rules[side]))
+		}
+		p.fields(b, fields[rules], "    ")
+	}
+}
+
+func ruleOrNone(r engine.RuleRef) string {
+	if r == (engine.RuleRef{}) {
+		return "no rule changes it"
+	}
+	return wording.Rule(r)
+}
+
+// troubles lists the rules of each side that failed, denied the object or are not supported.
+func (p *Comparison) troubles(b *page, e output.Compared) {
+	for _, side := range compare.Sides() {
+		for i := range e.Changes[side].Steps {
+			if s := &e.Changes[side].Steps[i]; s.Outcome.Incomplete() {
+				b.line(Plain, "  "+side.String()+": "+wording.Rule(s.Rule)+" "+p.outcome(s))
+			}
+		}
+	}
+}
+
+// row adds a row of the table.
+func (p *Comparison) row(e output.Compared) {
+	if len(p.rows) == rowsHeld {
+		p.more++
+		return
+	}
+	var rules [2][]string
+	add := func(side compare.Side, r engine.RuleRef) {
+		if name := r.String(); r != (engine.RuleRef{}) && !slices.Contains(rules[side], name) {
+			rules[side] = append(rules[side], name)
+		}
+	}
+	for _, side := range compare.Sides() {
+		for i := range e.Fields {
+			add(side, e.Fields[i].Rules[side])
+		}
+		for i := range e.Changes[side].Steps {
+			if s := &e.Changes[side].Steps[i]; s.Outcome.Incomplete() {
+				add(side, s.Rule)
+			}
+		}
+	}
+	row := []string{
+		e.Subject.Namespace, wording.ResourceName(e.Subject), string(e.Verdict) + p.requests(e), fmt.Sprint(len(e.Fields)),
+		strings.Join(rules[compare.Old], ", "), strings.Join(rules[compare.New], ", "),
+	}
+	for i := range row {
+		if row[i] == "" {
+			row[i] = "<none>"
+		}
+	}
+	p.rows = append(p.rows, row)
+}
+
+// end prints the overview, the objects, and what the rules were exercised on.
+func (p *Comparison) end(s compare.Summary) error {
+	b := p.page()
+	if p.printed {
+		b.WriteString("\n")
+	}
+	p.heading2(b, "Comparison")
+	p.counts(b, s)
+	if err := p.write(b); err != nil {
+		return err
+	}
+	if err := p.Flush(); err != nil {
+		return err
+	}
+	b = p.page()
+	b.WriteString("\n")
+	if err := p.table2(b); err != nil {
+		return err
+	}
+	p.heading2(b, "What was exercised")
+	if err := p.exercised(b, s); err != nil {
+		return err
+	}
+	b.WriteString("\n")
+	p.counts(b, s)
+	return p.write(b)
+}
+
+// heading2 writes a heading, which only a page of Markdown has.
+func (p *Comparison) heading2(b *page, text string) {
+	if p.style == ComparisonMarkdown {
+		b.WriteString("## " + text + "\n\n")
+	}
+}
+
+// table2 writes the rows.
+func (p *Comparison) table2(b *page) error {
+	if len(p.rows) == 0 {
+		return nil
+	}
+	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "NAMESPACE\tNAME\tVERDICT\tFIELDS\tOLD RULES\tNEW RULES")
+	for _, row := range p.rows {
+		fmt.Fprintln(w, cells(row...))
+	}
+	if p.more > 0 {
+		fmt.Fprintf(w, "and %s more\n", wording.PluralNumber(p.more, "object"))
+	}
+	fmt.Fprintln(w)
+	return w.Flush()
+}
+
+// conclusionText is the sentence that a reader has to see.
+func conclusionText(s compare.Summary) string {
+	differing := 0
+	for v, n := range s.Verdicts {
+		if v.Differs() {
+			differing += n
+		}
+	}
+	objects := wording.PluralNumber(s.Objects, "object")
+	switch s.Conclusion {
+	case compare.AllSame:
+		return "SAME: both sides make the same of " + objects + ", and each rule was exercised."
+	case compare.SameAsTested:
+		return "SAME AS FAR AS TESTED: both sides make the same of " + objects + ", but not each rule was exercised."
+	case compare.SomeDiffer:
+		return fmt.Sprintf("DIFFERENT: the two sides do not make the same of %s of %s.", wording.Number(differing), objects)
+	case compare.Incomparable:
+		return fmt.Sprintf("NOT COMPARABLE: what a side makes of %s of %s is not known.", wording.Number(s.Verdicts[compare.NotComparable]), objects)
+	case compare.Nothing:
+	}
+	return "NOTHING COMPARED: there is no object that the policies match."
+}
+
+// counts writes the conclusion and the number of objects with each verdict.
+func (p *Comparison) counts(b *page, s compare.Summary) {
+	b.line(Bold, conclusionText(s))
+	if s.Objects == 0 {
+		return
+	}
+	count := func(n int, text string) {
+		if n > 0 {
+			bullet := fmt.Sprintf("%8s  ", wording.Number(n))
+			if p.style == ComparisonMarkdown {
+				bullet = "- " + wording.Number(n) + " "
+			}
+			b.line(Plain, bullet+text)
+		}
+	}
+	if p.style == ComparisonMarkdown {
+		b.WriteString("\n")
+	}
+	for _, v := range compare.Verdicts() {
+		count(s.Verdicts[v], countedVerdict(v))
+	}
+	count(s.Reordered, "of the same have their init containers in another order: these start one after the other")
+	count(s.Failed, "of the same are as they are because a rule fails on them")
+	if s.Problems > 0 {
+		b.line(Red, "Not all could be compared: "+wording.Plural(s.Problems, "error")+" in policies or in what was read.")
+	}
+}
+
+func countedVerdict(v compare.Verdict) string {
+	switch v {
+	case compare.Same:
+		return "the same"
+	case compare.Differs:
+		return "changed by both, not alike"
+	case compare.OnlyOldChanges:
+		return "changed by the old policies only"
+	case compare.OnlyNewChanges:
+		return "changed by the new policies only"
+	case compare.OnlyOldDenies:
+		return "denied by the old policies only"
+	case compare.OnlyNewDenies:
+		return "denied by the new policies only"
+	case compare.NotComparable:
+	}
+	return "not comparable: what a side makes of them is not known"
+}
+
+// exercised is the table of the rules, and what is missing to exercise the others.
+func (p *Comparison) exercised(b *page, s compare.Summary) error {
+	if p.style == ComparisonMarkdown {
+		p.markdownExercised(b, s)
+		return nil
+	}
+	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "SIDE\tPOLICY/RULE\tMATCHED\tHELD BACK\tCHANGED")
+	for _, side := range compare.Sides() {
+		for i := range s.Rules[side] {
+			e := &s.Rules[side][i]
+			fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\n", side, cells(wording.Rule(e.Rule)), e.Matched(), e.Outcomes[engine.Skipped], e.Outcomes[engine.Changed])
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, line := range p.remarks(s) {
+		b.line(Yellow, line)
+	}
+	return nil
+}
+
+// remarks say what held rules back, and what is missing to exercise them.
+func (p *Comparison) remarks(s compare.Summary) []string {
+	var out []string
+	for _, side := range compare.Sides() {
+		for i := range s.Rules[side] {
+			e := &s.Rules[side][i]
+			if e.Exercised() {
+				continue
+			}
+			out = append(out, "not exercised: "+side.String()+": "+wording.Rule(e.Rule)+": missing is "+p.Masker.Text(e.Missing))
+			for _, reason := range e.Reasons() {
+				out = append(out, fmt.Sprintf("    held back on %s: %s", wording.Plural(e.HeldBack[reason], "object"), p.Masker.Text(reason)))
+			}
+		}
+	}
+	return out
+}
+
+func (p *Comparison) markdownExercised(b *page, s compare.Summary) {
+	b.WriteString("| side | policy/rule | matched | held back | changed |\n|---|---|---:|---:|---:|\n")
+	for _, side := range compare.Sides() {
+		for i := range s.Rules[side] {
+			e := &s.Rules[side][i]
+			name := strings.ReplaceAll(codeSpan(wording.Rule(e.Rule)), "|", `\|`)
+			fmt.Fprintf(b, "| %s | %s | %d | %d | %d |\n", side, name, e.Matched(), e.Outcomes[engine.Skipped], e.Outcomes[engine.Changed])
+		}
+	}
+	if lines := p.remarks(s); len(lines) > 0 {
+		remarks := p.page()
+		for _, line := range lines {
+			remarks.line(Plain, line)
+		}
+		fenced(b, "", remarks.String())
+	}
+}
