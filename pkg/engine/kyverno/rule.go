@@ -133,7 +133,7 @@ func (r *rule) decodeMutate(f *policydecode.Fields) {
 		rest[key] = f.Values[key]
 	}
 	r.mutation, r.mutate = decodeMutation(m, rest), m.Values
-	r.asksTrigger = m.Has("foreach") || variables.Used(m.Values)
+	r.asksTrigger = m.Has("foreach") || variables.Used(m.Values) || variables.Used(rest)
 	m.Accept("patchStrategicMerge", "patchesJson6902", "foreach", "overlay", "patches")
 	m.Done()
 }
