@@ -68,6 +68,23 @@ func (s Selection) MatchesName(k ObjectKey) bool {
 	return s.MatchesKind(k) && openOrMatch(s.Namespace, k.Namespace) && openOrMatch(s.Name, k.Name)
 }
 
+// MayMeet reports whether there may be an object that both selections select. Labels and versions do not
+// count, and of two patterns it is not known.
+func (s Selection) MayMeet(other Selection) bool {
+	meet := func(a, b string) bool {
+		switch {
+		case !selector.HasWildcard(a):
+			return selector.MatchWildcard(b, a)
+		case !selector.HasWildcard(b):
+			return selector.MatchWildcard(a, b)
+		}
+		return true
+	}
+	open := func(a, b string) bool { return a == "" || b == "" || meet(a, b) }
+	return meet(s.Group, other.Group) && meet(s.Kind, other.Kind) && open(s.Resource, other.Resource) &&
+		open(s.Namespace, other.Namespace) && open(s.Name, other.Name)
+}
+
 // Mismatches lists the parts of the selection that an object, known by its key and
 // labels, does not meet. An object of another kind is compared no further: KindOnly
 // reports that of the list.

@@ -53,7 +53,10 @@ type Step struct {
 	// Trigger is the object whose existence made a mutate-existing rule act on
 	// Subject; zero for a rule that acts on what it matched.
 	Trigger ObjectKey
-	Outcome Outcome
+	// TriggerChangedBy are the rules that change Trigger in the same run: Rule acts as on a trigger that
+	// they have changed.
+	TriggerChangedBy []RuleRef
+	Outcome          Outcome
 	// AsCreated marks a rule that only runs on creation and was evaluated as if
 	// the object were created now.
 	AsCreated bool
@@ -81,6 +84,7 @@ type stepJSON struct {
 	AsCreated     bool      `json:"asCreated,omitempty"`
 	NotIdempotent string    `json:"notIdempotent,omitempty"`
 	Trigger       ObjectKey `json:"trigger,omitzero"`
+	ChangedBy     []RuleRef `json:"triggerChangedBy,omitempty"`
 	Reason        string    `json:"reason,omitempty"`
 	Fields        []string  `json:"fields,omitempty"` // for people
 	Warnings      []Warning `json:"warnings,omitempty"`
@@ -91,7 +95,7 @@ type stepJSON struct {
 func (s Step) MarshalJSON() ([]byte, error) {
 	out := stepJSON{
 		RuleRef: s.Rule, Outcome: s.Outcome, AsCreated: s.AsCreated, NotIdempotent: s.NotIdempotent,
-		Trigger: s.Trigger, Warnings: s.Warnings,
+		Trigger: s.Trigger, ChangedBy: s.TriggerChangedBy, Warnings: s.Warnings,
 	}
 	for i := range s.Fields {
 		out.Fields = append(out.Fields, PathString(s.Fields[i].Path))
@@ -111,7 +115,7 @@ func (s *Step) UnmarshalJSON(text []byte) error {
 	}
 	*s = Step{
 		Rule: in.RuleRef, Outcome: in.Outcome, AsCreated: in.AsCreated, NotIdempotent: in.NotIdempotent,
-		Trigger: in.Trigger, Warnings: in.Warnings,
+		Trigger: in.Trigger, TriggerChangedBy: in.ChangedBy, Warnings: in.Warnings,
 	}
 	if in.Reason != "" {
 		s.Err = errors.New(in.Reason)

@@ -126,6 +126,9 @@ func stepLine(s engine.Step) string {
 	if s.Trigger.Name != "" {
 		line += fmt.Sprintf(" through %s", s.Trigger)
 	}
+	for _, r := range s.TriggerChangedBy {
+		line += fmt.Sprintf(", as changed by %s", r)
+	}
 	if s.AsCreated {
 		line += ", as if created"
 	}

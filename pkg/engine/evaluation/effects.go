@@ -26,6 +26,9 @@ type ruleOrder struct {
 	rules   map[engine.RuleRef]int
 }
 
+// of returns the turn of a rule.
+func (o ruleOrder) of(r engine.RuleRef) turn { return turn{o.program, o.rules[r]} }
+
 func newRuleOrder(program int, rules []engine.RuleRef) ruleOrder {
 	o := ruleOrder{program: program, rules: make(map[engine.RuleRef]int, len(rules))}
 	for i, r := range rules {
@@ -37,28 +40,63 @@ func newRuleOrder(program int, rules []engine.RuleRef) ruleOrder {
 // orderedEffect is an Effect and its rank: program, rule, trigger.
 type orderedEffect struct {
 	engine.Effect
-	program, rule, trigger int
-	subjects               engine.Selection
-	secret                 bool             // a Secret was used to make it
-	hiding                 engine.Effect    // the same effect without values of Secrets; nil where there is none
-	shown                  engine.Selection // the subjects as they may be shown
+	turn
+	trigger  int
+	subjects engine.Selection
+	by       []engine.RuleRef // that made the trigger what it is for the rule
+	secret   bool             // a Secret was used to make it
+	hiding   engine.Effect    // the same effect without values of Secrets; nil where there is none
+	shown    engine.Selection // the subjects as they may be shown
+	repeats  bool             // the rule would go on changing its own trigger
+	endless  error            // why it does nothing; nil where it does
+	replaced bool
+}
+
+// unit is all that one rule does because of one trigger.
+type unit struct {
+	turn
+	trigger int
+}
+
+func (f *orderedEffect) unit() unit { return unit{f.turn, f.trigger} }
+
+// mayActOn reports whether the subjects of an effect include an object, once it has their labels.
+func (f *orderedEffect) mayActOn(key engine.ObjectKey, u *unstructured.Unstructured) bool {
+	if f.subjects.Exact() {
+		return subjectKey(f.subjects).Named() == key.Named()
+	}
+	open := f.subjects
+	open.Labels = nil
+	return key.Subresource == "" && open.Subresource == "" && open.Matches(u)
+}
+
+// selects reports whether the subjects of an effect that may act on an object include it, by its labels. A
+// subresource has none: those of its object were compared.
+func (f *orderedEffect) selects(u *unstructured.Unstructured) bool {
+	return f.subjects.Labels == nil || f.subjects.Subresource != "" || f.subjects.Matches(u)
 }
 
 // triggered is what one object triggered.
 type triggered struct {
 	key      engine.ObjectKey
+	covered  bool   // a rule may be triggered by it
 	resource string // of the object; known where reasons are wanted
 	effects  []orderedEffect
 	rec      *recorder
 }
 
-func (e *Evaluation) trigger(ctx context.Context, t engine.Target, programs []propagation) (*triggered, error) {
+func (e *Evaluation) trigger(ctx context.Context, t engine.Target, c *chains) (*triggered, error) {
 	out := &triggered{key: t.Key, rec: &recorder{reasons: e.options.Reasons}}
 	if e.options.Reasons {
 		out.resource = resourceName(&t)
 	}
-	for _, p := range programs {
-		if err := e.effectsOf(ctx, t, p, out); err != nil {
+	s, covered, err := c.asTrigger(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	out.covered = covered
+	for _, p := range c.programs {
+		if err := e.effectsOf(ctx, s, p, out); err != nil {
 			return nil, err
 		}
 	}
@@ -67,15 +105,13 @@ func (e *Evaluation) trigger(ctx context.Context, t engine.Target, programs []pr
 
 // effectsOf adds the effects of one program. Where it uses a Secret, it is asked a second time, in the
 // world that hides.
-func (e *Evaluation) effectsOf(ctx context.Context, t engine.Target, p propagation, out *triggered) error {
+func (e *Evaluation) effectsOf(ctx context.Context, t state, p propagation, out *triggered) error {
 	ctx, use := engine.WatchSecrets(ctx)
-	hiding := hidingTarget(t)
-	involved := hiding.Object != t.Object || hiding.OldObject != t.OldObject
-	if involved {
+	if t.secret {
 		engine.NoteSecret(ctx)
 	}
 	from := len(out.rec.steps)
-	effects, err := named(ctx, t, p, e.world, out.rec)
+	effects, err := named(ctx, t.target, p, e.world, out.rec)
 	if err != nil {
 		return err
 	}
@@ -83,14 +119,14 @@ func (e *Evaluation) effectsOf(ctx context.Context, t engine.Target, p propagati
 	var made []engine.Effect
 	if secret && (len(effects) > 0 || !silent(out.rec.steps[from:])) {
 		rec := &recorder{reasons: out.rec.reasons}
-		if made, err = named(ctx, hiding, p, e.hidingWorld, rec); err != nil {
+		if made, err = named(ctx, t.hiding, p, e.hidingWorld, rec); err != nil {
 			return err
 		}
 		out.rec.show(from, rec.steps)
 	}
 	for i, effect := range effects {
 		f := orderedEffect{
-			Effect: effect, program: p.order.program, rule: p.order.rules[effect.Rule()],
+			Effect: effect, turn: p.order.of(effect.Rule()), by: t.by,
 			subjects: effect.Subjects(), shown: effect.Subjects(), secret: secret,
 		}
 		switch {
@@ -141,7 +177,9 @@ func (e *Evaluation) keep(t *triggered) error {
 func (e *Evaluation) addTriggerSteps(c *engine.Change, acting []*orderedEffect) {
 	own := len(c.Steps)
 	e.reportTrigger(c)
-	unreached := e.reaches.unreached(c, acting)
+	unreached := e.reaches.unreached(c, slices.DeleteFunc(acting, func(f *orderedEffect) bool {
+		return !f.selects(c.Before) && !f.selects(c.After)
+	}))
 	if len(unreached) == 0 {
 		return
 	}
@@ -222,10 +260,11 @@ func (e *Evaluation) runLeftTriggers(emit func(*engine.Change) error) error {
 // effectIndex finds the effects that act on an object. Most name one object
 // plainly; the others are tried on every object of their kind.
 type effectIndex struct {
-	all      []*orderedEffect
-	triggers int
-	named    map[engine.ObjectKey][]*orderedEffect
-	byKind   map[string][]*orderedEffect // by kind; "" holds wildcard kinds
+	all       []*orderedEffect
+	triggers  int
+	named     map[engine.ObjectKey][]*orderedEffect
+	byKind    map[string][]*orderedEffect // by kind; "" holds wildcard kinds
+	byTrigger map[int][]*orderedEffect    // after indexTriggers
 }
 
 func (x *effectIndex) add(f *orderedEffect) { x.all = append(x.all, f) }
@@ -249,12 +288,31 @@ func (x *effectIndex) sort() {
 	}
 }
 
-func rank(a, b *orderedEffect) int {
-	return cmp.Or(cmp.Compare(a.program, b.program), cmp.Compare(a.rule, b.rule), cmp.Compare(a.trigger, b.trigger))
+// indexTriggers makes the effects known by their triggers.
+func (x *effectIndex) indexTriggers() {
+	x.byTrigger = map[int][]*orderedEffect{}
+	for _, f := range x.all {
+		x.byTrigger[f.trigger] = append(x.byTrigger[f.trigger], f)
+	}
 }
 
-// on lists the effects that act on an object, in order. An object that was read
-// through a subresource is known by its key alone.
+// of lists the effects of one rule because of one trigger.
+func (x *effectIndex) of(u unit) []*orderedEffect {
+	var out []*orderedEffect
+	for _, f := range x.byTrigger[u.trigger] {
+		if f.turn == u.turn {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func rank(a, b *orderedEffect) int {
+	return cmp.Or(a.turn.compare(b.turn), cmp.Compare(a.trigger, b.trigger))
+}
+
+// on lists the effects that may act on an object, in order: rules before them decide whether it has the labels
+// that they select. An object that was read through a subresource is known by its key alone.
 func (x *effectIndex) on(key engine.ObjectKey, u *unstructured.Unstructured) []*orderedEffect {
 	if len(x.all) == 0 || u == nil {
 		return nil
@@ -263,7 +321,7 @@ func (x *effectIndex) on(key engine.ObjectKey, u *unstructured.Unstructured) []*
 	if key.Subresource == "" {
 		for _, kind := range []string{u.GetKind(), ""} {
 			for _, f := range x.byKind[kind] {
-				if f.subjects.Subresource == "" && f.subjects.Matches(u) {
+				if f.mayActOn(key, u) {
 					out = append(out, f)
 				}
 			}

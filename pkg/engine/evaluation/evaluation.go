@@ -110,13 +110,17 @@ func (e *Evaluation) Prepare(ctx context.Context, src engine.Source) error {
 	if e.options.Reasons {
 		e.reaches = newReaches(programs, e.options.Namespace)
 	}
+	c := newChains(e, src, programs)
 	work := job[*triggered]{
 		workers: e.options.Workers,
-		do:      func(ctx context.Context, t engine.Target) (*triggered, error) { return e.trigger(ctx, t, programs) },
-		take:    e.keep,
+		do:      func(ctx context.Context, t engine.Target) (*triggered, error) { return e.trigger(ctx, t, c) },
+		take:    func(t *triggered) error { c.note(t); return e.keep(t) },
 	}
-	err := work.run(ctx, e.pages(ctx, src, selections))
+	err := work.run(ctx, c.counted(e.pages(ctx, src, selections)))
 	e.effects.sort()
+	if err == nil {
+		err = c.follow(ctx)
+	}
 	e.reaches.index(e.effects.all)
 	return err
 }
@@ -155,11 +159,7 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 // Evaluate returns what would become of one object: by its own rules, if it is in
 // the user's scope, and by the Effects that name it.
 func (e *Evaluation) Evaluate(ctx context.Context, t engine.Target, scoped bool) (*engine.Change, error) {
-	rec := &recorder{reasons: e.options.Reasons, state: t.Object, typ: func() diff.Type {
-		return e.types.of(ctx, e.reader, t.Object.GroupVersionKind())
-	}}
-	rec.before = t.Object
-	p := e.newPass(ctx, t, rec)
+	p := e.begin(ctx, t, e.options.Reasons)
 	if scoped {
 		if err := p.chain(); err != nil {
 			return nil, err
@@ -170,7 +170,7 @@ func (e *Evaluation) Evaluate(ctx context.Context, t engine.Target, scoped bool)
 			return nil, err
 		}
 	}
-	c, err := e.change(ctx, t, scoped, rec)
+	c, err := e.change(ctx, t, scoped, p.rec)
 	if err == nil {
 		p.shown(c)
 	}
@@ -241,16 +241,45 @@ func (p *pass) runProgram(i int) error {
 	return p.run(engine.RuleRef{Policy: "policies"}, program.Evaluate, program.Evaluate)
 }
 
-// effect applies an effect to the object. One that a Secret chose is the use of a Secret.
+// effect applies an effect to the object, if it has the labels that the effect selects. One that a Secret chose is the
+// use of a Secret.
 func (p *pass) effect(f *orderedEffect) error {
+	if !f.selects(p.target.Object) {
+		return nil
+	}
 	if f.secret {
 		engine.NoteSecret(p.ctx)
 	}
-	var hiding evaluator
+	apply, hiding := f.Apply, evaluator(nil)
 	if f.hiding != nil {
 		hiding = f.hiding.Apply
 	}
-	return p.run(f.Rule(), f.Apply, hiding)
+	if f.endless != nil {
+		apply, hiding = f.fail, f.fail
+	}
+	from := len(p.rec.steps)
+	err := p.run(f.Rule(), apply, hiding)
+	f.complete(p.rec.steps[from:])
+	if from < len(p.rec.shown) {
+		f.complete(p.rec.shown[from:])
+	}
+	return err
+}
+
+// fail is Apply for an effect of a chain without an end.
+func (f *orderedEffect) fail(_ context.Context, t engine.Target, _ *engine.World, s engine.Sink) (*unstructured.Unstructured, error) {
+	s.Step(engine.Step{Rule: f.Rule(), Subject: t.Key, Trigger: f.Trigger(), Outcome: engine.Failed, Err: f.endless})
+	return t.Object, nil
+}
+
+// complete adds to the steps of an effect what its rule does not know.
+func (f *orderedEffect) complete(steps []engine.Step) {
+	for i := range steps {
+		steps[i].TriggerChangedBy = slices.DeleteFunc(slices.Clone(f.by), func(r engine.RuleRef) bool { return r == f.Rule() })
+		if f.repeats && steps[i].Outcome == engine.Changed && steps[i].NotIdempotent == "" {
+			steps[i].NotIdempotent = "it changes the object that triggers it, and would change it once more"
+		}
+	}
 }
 
 // guarded keeps a panic in a dialect, or in a library that it stands on, from

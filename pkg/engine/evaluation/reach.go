@@ -91,6 +91,18 @@ func (x *reaches) note(t *triggered) {
 	}
 }
 
+// recount corrects how many objects trigger a rule.
+func (x *reaches) recount(rule engine.RuleRef, had, has bool) {
+	if x == nil || had == has {
+		return
+	}
+	if r := x.byRule[rule]; r != nil && has {
+		r.triggers++
+	} else if r != nil {
+		r.triggers--
+	}
+}
+
 // missed records an object that did not trigger the rule.
 func (r *reach) missed(t *triggered, s *engine.Step) {
 	if s.Outcome.Incomplete() && r.broken == nil {

@@ -28,10 +28,43 @@ type pass struct {
 // evaluator is a program, or an effect: it returns the object after it.
 type evaluator func(context.Context, engine.Target, *engine.World, engine.Sink) (*unstructured.Unstructured, error)
 
+// begin returns a pass of an object that nothing has been done to.
+func (e *Evaluation) begin(ctx context.Context, t engine.Target, reasons bool) *pass {
+	return e.newPass(ctx, t, &recorder{reasons: reasons, state: t.Object, before: t.Object, typ: func() diff.Type {
+		return e.types.of(ctx, e.reader, t.Object.GroupVersionKind())
+	}})
+}
+
 func (e *Evaluation) newPass(ctx context.Context, t engine.Target, rec *recorder) *pass {
 	p := &pass{Evaluation: e, rec: rec, target: t, hiding: hidingTarget(t)}
 	p.ctx, p.use = engine.WatchSecrets(ctx)
 	return p
+}
+
+// state is an object as the rules of a run have made it, for the rules that it triggers.
+type state struct {
+	target, hiding engine.Target
+	secret         bool             // a Secret was used to make it
+	by             []engine.RuleRef // the rules that changed it
+}
+
+// state returns the object as it is now. One that admission would deny stays as it was.
+func (p *pass) state() state {
+	s := state{target: p.target, hiding: p.hiding, secret: p.involved()}
+	if slices.ContainsFunc(p.rec.steps, func(s engine.Step) bool { return s.Outcome == engine.Denied }) {
+		s.target = s.target.With(p.rec.before)
+		s.hiding = s.hiding.With(engine.HideObject(p.rec.before))
+		return s
+	}
+	for _, w := range p.rec.writes {
+		if !slices.Contains(s.by, w.rule) {
+			s.by = append(s.by, w.rule)
+		}
+	}
+	if len(s.by) > 0 && s.target.OldObject != nil { // a run over the result would find no request that changes it
+		s.target.OldObject, s.hiding.OldObject = s.target.Object, s.hiding.Object
+	}
+	return s
 }
 
 // hidingTarget returns a target without values of Secrets.

@@ -14,11 +14,8 @@ type Reason struct {
 	first []engine.ObjectKey
 }
 
-// FewNamed is how many objects a Reason names.
-const FewNamed = 3
-
-// Many reports whether there are more objects than Names returns.
-func (r *Reason) Many() bool { return r.Count > FewNamed }
+// namesListed bounds the objects that a Reason names.
+const namesListed = 3
 
 // Names returns the names of the first few objects, and how many more there are.
 func (r *Reason) Names() string {
@@ -40,8 +37,8 @@ type Reasons struct {
 	known map[string]*Reason // by text without the name
 }
 
-// Add adds an object, and returns its reason.
-func (r *Reasons) Add(key engine.ObjectKey, text string) *Reason {
+// Add adds an object.
+func (r *Reasons) Add(key engine.ObjectKey, text string) {
 	alike := WithoutName(text, key)
 	reason := r.known[alike]
 	if reason == nil {
@@ -55,17 +52,16 @@ func (r *Reasons) Add(key engine.ObjectKey, text string) *Reason {
 	if reason.Count++; reason.Count > 1 {
 		reason.Text = alike
 	}
-	if len(reason.first) < FewNamed {
+	if len(reason.first) < namesListed {
 		reason.first = append(reason.first, key)
 	}
-	return reason
 }
 
 // All returns the reasons in the order in which they came up.
 func (r *Reasons) All() []*Reason { return r.all }
 
 // WithoutName returns a text about an object with "..." in the place of its name, where the text
-// quotes it, or has its namespace, its kind or a slash before it. What stands by itself may be another word.
+// quotes it, or has its namespace or kind before it. What stands there by itself may be another word.
 func WithoutName(text string, key engine.ObjectKey) string {
 	if key.Name == "" || !strings.Contains(text, key.Name) {
 		return text
@@ -78,8 +74,10 @@ func WithoutName(text string, key engine.ObjectKey) string {
 	if key.Namespace != "" {
 		text = replaceWord(text, key.Namespace+"/"+key.Name, "...")
 	}
-	text = replaceWord(text, "/"+key.Name, "/...")
-	return replaceWord(text, key.Kind+" "+key.Name, key.Kind+" ...")
+	for _, kind := range []string{strings.ToLower(key.Kind) + "/", key.Kind + "/", key.Kind + " "} {
+		text = replaceWord(text, kind+key.Name, kind+"...")
+	}
+	return text
 }
 
 // replaceWord replaces a word where no other letter of a name follows or precedes it.
@@ -91,7 +89,7 @@ func replaceWord(text, word, by string) string {
 		if !found {
 			return b.String()
 		}
-		if inName(word[0]) && endsInName(before) || beginsInName(after) {
+		if endsInName(before) || beginsInName(after) {
 			b.WriteString(word)
 		} else {
 			b.WriteString(by)

@@ -21,6 +21,26 @@ func Rule(r engine.RuleRef) string {
 	return b.String()
 }
 
+// mostRules is how many rules Trigger names.
+const mostRules = 3
+
+// Trigger returns the name of what triggered a step, and the rules that change that in the same run: "ConfigMap shop/b, as
+// changed by labels/add".
+func Trigger(s *engine.Step) string {
+	out := s.Trigger.String()
+	for i, r := range s.TriggerChangedBy {
+		switch {
+		case i == 0:
+			out += ", as changed by " + r.String()
+		case i == mostRules:
+			return out + fmt.Sprintf(" and %d more", len(s.TriggerChangedBy)-i)
+		default:
+			out += ", " + r.String()
+		}
+	}
+	return out
+}
+
 // Policy returns the name of the policy of a rule: "kyverno team-labels".
 func Policy(r engine.RuleRef) string {
 	return Rule(engine.RuleRef{Dialect: r.Dialect, Policy: r.Policy})

@@ -26,9 +26,8 @@ type base struct {
 	parts       bool // the groups had to be shown before all objects were seen
 	// What the summary at the end says in addition to numbers.
 	skipped, warned, broken Counter
-	remarked                int              // objects with a warning, or on which a rule failed
-	nameless                engine.ObjectKey // the object whose name is left out of texts, if any
-	elsewhere               int              // objects that would change, outside of the namespace of the run
+	remarked                int // objects with a warning, or on which a rule failed
+	elsewhere               int // objects that would change, outside of the namespace of the run
 }
 
 func newBase(o output.Options) base {
@@ -57,12 +56,12 @@ func (h *base) begin(c *engine.Change) {
 		s := &c.Steps[i]
 		switch {
 		case s.Outcome == engine.Skipped:
-			h.skipped.Add(wording.WithoutName(wording.Brief(s.Err), c.Subject))
+			h.skipped.Add(wording.Brief(s.Err))
 		case s.Outcome.Incomplete():
-			h.broken.Add(wording.Rule(s.Rule) + " " + string(s.Outcome) + ": " + wording.WithoutName(wording.Brief(s.Err), c.Subject))
+			h.broken.Add(wording.Rule(s.Rule) + " " + string(s.Outcome) + ": " + wording.Brief(s.Err))
 		}
 		for _, w := range s.Warnings {
-			h.warned.Add(wording.WithoutName(string(w), c.Subject))
+			h.warned.Add(string(w))
 		}
 		remarked = remarked || s.Outcome.Incomplete() || len(s.Warnings) > 0
 	}
@@ -184,10 +183,6 @@ func (h *base) below(b *page, g *Group) {
 		members(b, g)
 	}
 	h.impactsOf(b, g)
-	if g.Count > 1 && g.Several != nil {
-		b.Write(g.Several)
-		return
-	}
 	b.Write(g.Body)
 }
 

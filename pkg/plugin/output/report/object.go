@@ -104,7 +104,7 @@ func (d *describer) step(s *engine.Step) {
 		add(&f.Notes, "not idempotent: "+d.text(s.NotIdempotent))
 	}
 	if s.Trigger != (engine.ObjectKey{}) {
-		add(&f.Notes, "triggered by "+d.text(s.Trigger.String()))
+		add(&f.Notes, "triggered by "+d.text(wording.Trigger(s)))
 	}
 	for _, w := range s.Warnings {
 		add(&f.Warnings, d.text(string(w)))
