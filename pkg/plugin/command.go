@@ -61,6 +61,11 @@ func Run(ctx context.Context, c *cobra.Command, args []string, streams genericio
 
 // NewCommand is the root command. Name is how help and errors call the program.
 func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command {
+	return newCommand(name, streams, &redact.Masker{})
+}
+
+// newCommand is NewCommand with the masker of its runs.
+func newCommand(name string, streams genericiooptions.IOStreams, secrets *redact.Masker) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "mutate",
 		Short: "Preview and apply mutation policies on objects that already exist",
@@ -83,7 +88,6 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 	})
 	var logging flags.Logging
 	logging.AddFlags(c.PersistentFlags())
-	secrets := &redact.Masker{}
 	var logins cluster.Logins
 	config := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).
 		WithWrapConfigFn(func(c *rest.Config) *rest.Config {

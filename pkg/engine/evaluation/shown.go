@@ -209,7 +209,11 @@ func shownStep(s, made engine.Step) engine.Step {
 		}
 	}
 	s.Warnings = warnings
-	if s.NotIdempotent != made.NotIdempotent && made.NotIdempotent != "" {
+	switch {
+	case s.NotIdempotent == "":
+	case made.NotIdempotent != "" && mayShow(s.NotIdempotent, made.NotIdempotent):
+		s.NotIdempotent = made.NotIdempotent
+	default:
 		s.NotIdempotent = engine.ErrHidden.Error()
 	}
 	return s
