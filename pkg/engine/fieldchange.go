@@ -34,6 +34,18 @@ type FieldChange struct {
 	Withheld bool
 	// Secret reports that a value belongs to a Secret and is there all the same.
 	Secret bool
+	// SecretFrom is the place, counted from 1, of the first element of Path that was made of a
+	// Secret; 0 if none was.
+	SecretFrom int
+}
+
+// ShownPath returns a path that is, or leads to, the field, or to a part of it, as it may be shown: up to what was made of a
+// Secret. Other paths are returned as they are.
+func (f FieldChange) ShownPath(p fieldpath.Path) fieldpath.Path {
+	if f.SecretFrom == 0 || f.SecretFrom > len(f.Path) || len(p) < f.SecretFrom || !p[:f.SecretFrom].Equals(f.Path[:f.SecretFrom]) {
+		return p
+	}
+	return append(p[:f.SecretFrom-1:f.SecretFrom-1], fieldpath.FieldNameElement(HiddenValue))
 }
 
 // String returns the kind and the path in structured-merge-diff's notation.
@@ -47,7 +59,9 @@ type fieldChangeJSON struct {
 	Kind     ChangeKind `json:"kind"`
 	Withheld bool       `json:"withheld,omitempty"`
 	Secret   bool       `json:"secret,omitempty"`
-	Rule     RuleRef    `json:"rule,omitzero"`
+	// SecretFrom is the same as that of a FieldChange.
+	SecretFrom int     `json:"secretFrom,omitempty"`
+	Rule       RuleRef `json:"rule,omitzero"`
 }
 
 // MarshalJSON writes the path in both notations, and all else but the values: files
@@ -59,7 +73,7 @@ func (f FieldChange) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(fieldChangeJSON{
 		Path: PathString(f.Path), Elements: elements, Kind: f.Kind,
-		Withheld: f.Withheld, Secret: f.Secret, Rule: f.Rule,
+		Withheld: f.Withheld, Secret: f.Secret, SecretFrom: f.SecretFrom, Rule: f.Rule,
 	})
 }
 
@@ -78,7 +92,10 @@ func (f *FieldChange) UnmarshalJSON(text []byte) error {
 	default:
 		return fmt.Errorf("field %q: unknown kind %q", in.Path, in.Kind)
 	}
-	*f = FieldChange{Path: path, Kind: in.Kind, Withheld: in.Withheld, Secret: in.Secret, Rule: in.Rule}
+	if in.SecretFrom < 0 || in.SecretFrom > len(path) {
+		return fmt.Errorf("field %q: secretFrom is %d, and the path has %d elements", in.Path, in.SecretFrom, len(path))
+	}
+	*f = FieldChange{Path: path, Kind: in.Kind, Withheld: in.Withheld, Secret: in.Secret, SecretFrom: in.SecretFrom, Rule: in.Rule}
 	return nil
 }
 

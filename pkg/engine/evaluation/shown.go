@@ -242,15 +242,7 @@ func (p *pass) shown(c *engine.Change) {
 		return
 	}
 	out.Before, out.After = engine.HideObject(c.Before), p.hiding.Object
-	out.Fields = make([]engine.FieldChange, len(c.Fields))
-	hidden := false
-	for i := range c.Fields {
-		out.Fields[i] = p.shownField(&out, &c.Fields[i])
-		hidden = hidden || out.Fields[i].Withheld
-	}
-	for i := range out.Fields {
-		hideBefore(&out, &out.Fields[i])
-	}
+	hidden := shownFields(c, &out)
 	hidden = p.hideStill(&out) || hidden
 	out.Target.Object = out.Before
 	switch {
@@ -321,10 +313,49 @@ func (p *pass) shownPaths(fields []engine.FieldChange) []engine.FieldChange {
 	return out
 }
 
+// Hide completes a change that no program made with what may be shown of it: without what it has at some paths, and
+// without the values of a Secret.
+func Hide(c *engine.Change, paths []fieldpath.Path) {
+	if !c.Changed() || len(paths) == 0 && !engine.IsSecret(c.Before) {
+		return
+	}
+	out := *c
+	hide := func(u *unstructured.Unstructured) *unstructured.Unstructured {
+		u = engine.HideObject(u)
+		for _, p := range paths {
+			u = replaced(u, p, engine.HiddenValue)
+		}
+		return u
+	}
+	out.Before, out.After = hide(c.Before), hide(c.After)
+	shownFields(c, &out)
+	out.Target.Object = out.Before
+	out.Steps = slices.Clone(c.Steps)
+	for i := range out.Steps {
+		if len(out.Steps[i].Fields) > 0 {
+			out.Steps[i].Fields = out.Fields
+		}
+	}
+	c.Shown = &out
+}
+
+// shownFields gives a change that may be shown its fields, and reports whether anything of them is hidden.
+func shownFields(c, shown *engine.Change) (hidden bool) {
+	shown.Fields = make([]engine.FieldChange, len(c.Fields))
+	for i := range c.Fields {
+		shown.Fields[i] = shownField(c, shown, &c.Fields[i])
+		hidden = hidden || shown.Fields[i].Withheld
+	}
+	for i := range shown.Fields {
+		hideBefore(shown, &shown.Fields[i])
+	}
+	return hidden
+}
+
 // shownField returns a field as it may be shown.
-func (p *pass) shownField(c *engine.Change, f *engine.FieldChange) engine.FieldChange {
+func shownField(real, c *engine.Change, f *engine.FieldChange) engine.FieldChange {
 	out := *f
-	path, to, _ := shownAt(f.Path, p.target.Object.Object, c.After.Object)
+	path, to, _ := shownAt(f.Path, real.After.Object, c.After.Object)
 	_, isHidden := to.(string)
 	switch within := isHidden && len(path) < len(f.Path); {
 	case within: // what it is in is hidden as a whole
@@ -333,13 +364,19 @@ func (p *pass) shownField(c *engine.Change, f *engine.FieldChange) engine.FieldC
 			out.Kind, out.From = engine.Replaced, from
 		}
 	case f.Kind == engine.Removed:
-		out.Path, out.From, _ = shownAt(f.Path, p.rec.before.Object, c.Before.Object)
+		out.Path, out.From, _ = shownAt(f.Path, real.Before.Object, c.Before.Object)
 	case f.Kind == engine.Moved:
 		out.Path = path
 	default:
 		out.Path, out.To = path, to
 	}
-	if !out.Path.Equals(f.Path) || !diff.Same(out.From, f.From) || !diff.Same(out.To, f.To) {
+	if !out.Path.Equals(f.Path) {
+		f.SecretFrom = 1
+		for f.SecretFrom <= len(out.Path) && out.Path[:f.SecretFrom].Equals(f.Path[:f.SecretFrom]) {
+			f.SecretFrom++
+		}
+	}
+	if f.SecretFrom > 0 || !diff.Same(out.From, f.From) || !diff.Same(out.To, f.To) {
 		f.Secret, out.Withheld = true, true
 	}
 	return out

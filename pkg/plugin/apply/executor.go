@@ -166,7 +166,7 @@ func (x *Executor) Verify(ctx context.Context, t *Task) (*Verified, error) {
 		return nil, err
 	}
 	x.inspect(v)
-	v.Secret = t.Entry.HoldsSecrets()
+	v.Secrets = t.Entry.Secrets()
 	return v, nil
 }
 
@@ -193,7 +193,7 @@ func (x *Executor) inspect(v *Verified) {
 // report counts and shows the result of one object.
 func (x *Executor) report(t *Task, r *Result) error {
 	r.Rules, r.Autoscaled, t.reported = t.Rules, t.Autoscaled, true
-	r.Secret = t.Entry.HoldsSecrets()
+	r.Secrets = t.Entry.Secrets()
 	x.tally.add(r)
 	var drift *plan.Drift
 	if errors.As(r.Err, &drift) && x.ShowDrift != nil {

@@ -42,6 +42,7 @@ func (x *Executor) openJournal(ready []*Task) error {
 	case x.journal != nil:
 		for _, t := range ready {
 			t.verified.setJournalIndex(t.JournalIndex)
+			x.journal.Evaluated(t.JournalIndex, t.Entry)
 		}
 		return nil
 	case x.Journal == nil:

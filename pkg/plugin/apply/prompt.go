@@ -104,7 +104,7 @@ func (p *Prompt) confirmLoss(_ context.Context, r Result) (bool, error) {
 	if !p.terminal {
 		return false, nil
 	}
-	return p.ask(fmt.Sprintf("%s: the server would drop %s. Write it anyway?", r.Key, strings.Join(r.Difference.Paths(), ", ")))
+	return p.ask(fmt.Sprintf("%s: the server would drop %s. Write it anyway?", r.Key, strings.Join(r.Difference.Shown(r.ShownPath).Paths(), ", ")))
 }
 
 func (p *Prompt) ask(question string) (bool, error) {

@@ -17,6 +17,7 @@ type RecordedRun struct {
 	plan.Run
 	Name    string // for messages: "plan FILE"
 	entries []recordedEntry
+	secrets bool // something of it was made of a Secret
 	// summary is that of the evaluation when a plan was made; nil counts the entries.
 	summary *evaluation.Summary
 	// Written and Failed count the entries that have a result already.
@@ -40,6 +41,7 @@ func FromPlan(p *plan.Plan, file string) *RecordedRun {
 	r := &RecordedRun{Run: p.Run, Name: "plan " + file, summary: &p.Summary}
 	for _, e := range p.Entries {
 		r.entries = append(r.entries, recordedEntry{Entry: e})
+		r.secrets = r.secrets || e.HoldsSecrets()
 	}
 	return r
 }
@@ -50,6 +52,7 @@ func FromPlan(p *plan.Plan, file string) *RecordedRun {
 func FromJournal(j *journal.Journal) *RecordedRun {
 	r := &RecordedRun{Run: j.Header.Run, Name: "journal " + j.Path, Written: written(j), Failed: j.Count()[journal.Failed]}
 	for i := range j.Entries {
+		r.secrets = r.secrets || j.Entries[i].HoldsSecrets()
 		if e, ok := remaining(&j.Entries[i], i); ok {
 			r.entries = append(r.entries, e)
 		}
@@ -118,6 +121,10 @@ func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, m *redact.Maske
 	planned := map[engine.ObjectKey]*recordedEntry{}
 	for i := range r.entries {
 		planned[r.entries[i].Object.Named()] = &r.entries[i]
+	}
+	if r.secrets { // the request log must not show what an interrupted run has written
+		ctx, _ = engine.WatchSecrets(ctx)
+		engine.NoteSecret(ctx)
 	}
 	now := map[engine.ObjectKey]*evaluatedTask{}
 	_, err := run.Each(ctx, func(c *engine.Change) error {

@@ -45,6 +45,14 @@ const (
 	Failed Outcome = "failed"
 )
 
+// ShownPath returns a path of the object as it may be shown: up to a name that was made of a Secret.
+func (r *Result) ShownPath(p fieldpath.Path) fieldpath.Path {
+	for _, f := range r.Secrets {
+		p = f.ShownPath(p)
+	}
+	return p
+}
+
 // Reached reports whether the object is, or would be, as wanted.
 func (o Outcome) Reached() bool { return o == Applied || o == Planned || o == Unchanged }
 
@@ -88,9 +96,9 @@ type Result struct {
 	Err error
 	// Instead is the object to change instead; empty where there is none.
 	Instead string
-	// Secret reports that the change was made of a Secret, so that a text about it may hold
-	// what must not be shown.
-	Secret bool
+	// Secrets are the fields that were made of a Secret. Where there are any, a text about the
+	// change may hold what must not be shown.
+	Secrets []engine.FieldChange
 	// Rules are those that make the change, if the caller has set them.
 	Rules []engine.RuleRef
 	// Autoscaled names the autoscalers that set the changed fields, if the caller has

@@ -159,7 +159,7 @@ func (t *endpointWrite) verifyAgain(ctx context.Context) (done bool, err error) 
 	if err != nil {
 		return true, err
 	}
-	next.JournalIndex, next.status, next.Retries = t.first.JournalIndex, t.first.status, t.first.Retries
+	next.JournalIndex, next.status, next.Retries, next.Secrets = t.first.JournalIndex, t.first.status, t.first.Retries, t.first.Secrets
 	t.result = next.Result
 	t.result.Retries += t.conflicts
 	switch {

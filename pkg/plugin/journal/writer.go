@@ -8,11 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
-
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -41,23 +38,15 @@ type Writer struct {
 	err      error
 }
 
-// disk is what a Writer needs of its file.
 // recorded is what the records of an entry are about.
 type recorded struct {
 	object engine.ObjectKey
-	secret []fieldpath.Path // the fields that were made of a Secret
+	secret []engine.FieldChange // that were made of a Secret
 }
 
-func newRecorded(e *plan.Entry) recorded {
-	out := recorded{object: e.Object}
-	for _, f := range e.Fields {
-		if f.Secret || f.Withheld {
-			out.secret = append(out.secret, f.Path)
-		}
-	}
-	return out
-}
+func newRecorded(e *plan.Entry) recorded { return recorded{object: e.Object, secret: e.Secrets()} }
 
+// disk is what a Writer needs of its file.
 type disk interface {
 	io.WriteCloser
 	Sync() error
@@ -177,14 +166,7 @@ func newWriter(path string, f disk, o Options) *Writer {
 
 // covered returns a change as it is recorded: with the values of Secrets, or without.
 func (w *Writer) covered(t diff.Partial, of recorded) diff.Partial {
-	t.Fields = slices.Clone(t.Fields)
-	for i := range t.Fields {
-		f := &t.Fields[i]
-		f.Secret = f.Secret || slices.ContainsFunc(of.secret, func(p fieldpath.Path) bool {
-			n := min(len(p), len(f.Path))
-			return p[:n].Equals(f.Path[:n])
-		})
-	}
+	t = redact.MarkedBy(of.secret, t, of.object)
 	if w.secrets {
 		return redact.MarkSecrets(w.masker, t, of.object)
 	}
@@ -217,6 +199,10 @@ func (w *Writer) Plan(e plan.Entry) error {
 	}
 	return w.append(record{Planned: &e}, false)
 }
+
+// Evaluated tells what an entry of a resumed journal is, as it was evaluated again: the values of Secrets that the journal does not
+// have, and what was made of them.
+func (w *Writer) Evaluated(entry int, e plan.Entry) { w.entries[entry] = newRecorded(&e) }
 
 // Begin ends the planned entries.
 func (w *Writer) Begin() error {

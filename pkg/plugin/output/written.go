@@ -10,6 +10,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // What is said of a Written is said in the same words by all printers. The texts are
@@ -18,24 +19,47 @@ import (
 // ToShow returns the result as it may be shown: without what is said of a change that was made of a
 // Secret, but for who owns its fields.
 func (w Written) ToShow() Written {
-	if !w.Secret {
+	if len(w.Secrets) == 0 {
 		return w
 	}
-	out := *w.Result
-	out.Err, out.Unverified = hidden(out.Err), hidden(out.Unverified)
+	out := shownResult(*w.Result)
 	if out.Status != nil {
 		status := *out.Status
-		status.Err, status.Unverified = hidden(status.Err), hidden(status.Unverified)
+		status.Secrets = out.Secrets
+		status = shownResult(status)
 		out.Status = &status
 	}
 	return Written{&out}
 }
 
-func hidden(err error) error {
+func shownResult(r apply.Result) apply.Result {
+	r.Err, r.Unverified = hidden(&r, r.Err), hidden(&r, r.Unverified)
+	r.Touched = redact.Hidden(redact.MarkedBy(r.Secrets, r.Touched, r.Key))
+	r.Takeovers = shownTakeovers(&r, r.Takeovers)
+	r.Difference = r.Difference.Shown(r.ShownPath)
+	r.Drift = slices.Clone(r.Drift)
+	for i, p := range r.Drift {
+		r.Drift[i] = r.ShownPath(p)
+	}
+	return r
+}
+
+func shownTakeovers(r *apply.Result, all []request.Takeover) []request.Takeover {
+	out := make([]request.Takeover, len(all))
+	for i, t := range all {
+		out[i] = t.Shown(r.ShownPath)
+	}
+	return out
+}
+
+func hidden(r *apply.Result, err error) error {
 	var conflict *apply.ConflictError
 	var managed *apply.ManagedError
 	var busy *apply.BusyError
-	if err == nil || errors.As(err, &conflict) || errors.As(err, &managed) || errors.As(err, &busy) {
+	switch {
+	case errors.As(err, &conflict):
+		return &apply.ObjectError{Key: r.Key, Err: &apply.ConflictError{Takeovers: shownTakeovers(r, conflict.Takeovers)}}
+	case err == nil, errors.As(err, &managed), errors.As(err, &busy):
 		return err
 	}
 	return engine.ErrHidden

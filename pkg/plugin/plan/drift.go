@@ -95,10 +95,19 @@ func (e *Entry) Drift(now *engine.Change, m *redact.Masker) *Drift {
 	slices.SortFunc(drifted, func(a, b fieldpath.Path) int { return a.Compare(b) })
 	for i, p := range drifted {
 		if i == 0 || !p.Equals(drifted[i-1]) {
-			d.Fields = append(d.Fields, DriftedField{Path: m.Path(p), By: writtenSince(e.LastWrite.Time, OwnersOf(now.Before, p))})
+			d.Fields = append(d.Fields, DriftedField{Path: m.Path(e.shownPath(now, p)), By: writtenSince(e.LastWrite.Time, OwnersOf(now.Before, p))})
 		}
 	}
 	return d
+}
+
+// shownPath returns a path as it may be shown: up to a name that was made of a Secret, by the entry or by the change that is
+// made now.
+func (e *Entry) shownPath(now *engine.Change, p fieldpath.Path) fieldpath.Path {
+	for _, f := range slices.Concat(e.Fields, now.Fields) {
+		p = f.ShownPath(p)
+	}
+	return p
 }
 
 // reached reports whether an object already has all that the change would write.

@@ -34,7 +34,18 @@ type Entry struct {
 
 // HoldsSecrets reports whether the change has values that were made of a Secret, or withholds them.
 func (e *Entry) HoldsSecrets() bool {
-	return slices.ContainsFunc(e.Fields, func(f engine.FieldChange) bool { return f.Secret || f.Withheld })
+	return len(e.Secrets()) > 0
+}
+
+// Secrets are the fields that were made of a Secret, without their values.
+func (e *Entry) Secrets() []engine.FieldChange {
+	var out []engine.FieldChange
+	for _, f := range e.Fields {
+		if f.Secret || f.Withheld {
+			out = append(out, engine.FieldChange{Path: f.Path, SecretFrom: f.SecretFrom})
+		}
+	}
+	return out
 }
 
 // Writes reports whether the entry is to be written, and not only shown: the object

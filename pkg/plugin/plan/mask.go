@@ -12,7 +12,7 @@ func (e Entry) Masked(m *redact.Masker) Entry {
 		return e
 	}
 	if e.shown != nil {
-		e.Partial, e.Steps, e.Impacts, e.shown = e.shown.Partial, e.shown.Steps, e.shown.Impacts, nil
+		e.Object, e.Partial, e.Steps, e.Impacts, e.shown = e.shown.Object, e.shown.Partial, e.shown.Steps, e.shown.Impacts, nil
 		e.MethodReason = m.Text(e.MethodReason)
 	}
 	e.Partial = redact.Partial(m, e.Partial, e.Object)

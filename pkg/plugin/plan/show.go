@@ -22,5 +22,9 @@ func (e *Entry) Change() engine.Change {
 	for _, i := range e.Impacts {
 		c.Impacts = append(c.Impacts, engine.Impact(i))
 	}
+	if e.shown != nil {
+		shown := e.shown.Change()
+		c.Shown = &shown
+	}
 	return c
 }

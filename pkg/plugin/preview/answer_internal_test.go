@@ -86,7 +86,7 @@ func TestAnswered(t *testing.T) {
 			},
 		},
 		"of a Secret": {
-			result: apply.Result{Outcome: apply.Failed, Err: rejected("s3cr3t"), Secret: true},
+			result: apply.Result{Outcome: apply.Failed, Err: rejected("s3cr3t"), Secrets: []engine.FieldChange{{Path: level}}},
 			want:   []string{"owned: flux owns it", "not-idempotent: appends", "refused: " + engine.ErrHidden.Error() + "; correct the rule"},
 		},
 	} {

@@ -124,7 +124,6 @@ func (v *validation) try(ctx context.Context, c *engine.Change) error {
 	if err != nil {
 		return err
 	}
-	verified.Secret = t.Entry.HoldsSecrets()
 	w := output.Written{Result: &verified.Result}
 	c.Impacts = answered(c.Impacts, w)
 	if c.Shown != nil {

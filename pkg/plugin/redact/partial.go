@@ -1,9 +1,11 @@
 package redact
 
 import (
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -16,7 +18,7 @@ func Partial(m *Masker, p diff.Partial, key engine.ObjectKey) diff.Partial {
 	if m == nil || len(p.Fields) == 0 {
 		return p
 	}
-	p = withoutSecrets(p)
+	p = Hidden(p)
 	before, after := p.Before.Object(key), p.After.Object(key)
 	maskedBefore, maskedAfter := m.Pair(before, after)
 	fields := slices.Clone(p.Fields)
@@ -27,6 +29,84 @@ func Partial(m *Masker, p diff.Partial, key engine.ObjectKey) diff.Partial {
 	}
 	p.Fields = fields
 	return p.WithStates(diff.PartOf(maskedBefore), diff.PartOf(maskedAfter))
+}
+
+// MarkedBy returns a change with its fields marked as Secret that are, lead to, or are parts of some that were made of a
+// Secret, and what a Secret holds.
+func MarkedBy(secrets []engine.FieldChange, p diff.Partial, key engine.ObjectKey) diff.Partial {
+	if key.Group == "" && key.Kind == "Secret" {
+		for _, path := range []fieldpath.Path{{fieldName("data")}, {fieldName("stringData")}, {fieldName("metadata"), fieldName("annotations"), fieldName(engine.LastApplied)}} {
+			_, was := diff.Lookup(map[string]any(p.Before), path)
+			_, is := diff.Lookup(map[string]any(p.After), path)
+			if was || is {
+				secrets = append(slices.Clip(secrets), engine.FieldChange{Path: path})
+			}
+		}
+	}
+	p.Fields = slices.Clone(p.Fields)
+	for i := range p.Fields {
+		f := &p.Fields[i]
+		for _, s := range secrets {
+			n := min(len(s.Path), len(f.Path))
+			if !s.Path[:n].Equals(f.Path[:n]) {
+				continue
+			}
+			f.Secret = true
+			if s.SecretFrom <= n {
+				f.SecretFrom = max(f.SecretFrom, s.SecretFrom)
+			}
+		}
+	}
+	return p
+}
+
+func fieldName(name string) fieldpath.PathElement { return fieldpath.FieldNameElement(name) }
+
+// Hidden returns a change without the names and values of the fields that are marked as Secret, which are Withheld in it.
+func Hidden(p diff.Partial) diff.Partial { return withoutSecrets(withoutNames(p)) }
+
+// withoutNames returns a change without the names that were made of a Secret: what is in a map or list with such a name becomes one
+// field, all of which is secret. An object whose own fields have such names is left without them.
+func withoutNames(p diff.Partial) diff.Partial {
+	var around []fieldpath.Path
+	for _, f := range p.Fields {
+		if f.SecretFrom > 0 {
+			around = append(around, f.Path[:f.SecretFrom-1])
+		}
+	}
+	if len(around) == 0 {
+		return p
+	}
+	out := diff.Partial{Before: maps.Clone(p.Before), After: maps.Clone(p.After)}
+	for _, f := range p.Fields {
+		at := slices.IndexFunc(around, func(w fieldpath.Path) bool { return len(w) > 0 && len(w) <= len(f.Path) && w.Equals(f.Path[:len(w)]) })
+		switch {
+		case at >= 0:
+			f = whole(p, f, around[at])
+		case f.SecretFrom == 1 && f.Path[0].FieldName != nil:
+			delete(out.Before, *f.Path[0].FieldName)
+			delete(out.After, *f.Path[0].FieldName)
+			continue
+		}
+		if n := len(out.Fields); n == 0 || !out.Fields[n-1].Path.Equals(f.Path) {
+			out.Fields = append(out.Fields, f)
+		}
+	}
+	return out
+}
+
+// whole is the field that stands for all fields below a path.
+func whole(p diff.Partial, f engine.FieldChange, at fieldpath.Path) engine.FieldChange {
+	_, was := diff.Lookup(map[string]any(p.Before), at)
+	_, is := diff.Lookup(map[string]any(p.After), at)
+	f.Path, f.Kind, f.Secret, f.SecretFrom = at, engine.Replaced, true, 0
+	switch {
+	case !was:
+		f.Kind = engine.Added
+	case !is:
+		f.Kind = engine.Removed
+	}
+	return f
 }
 
 // withoutSecrets returns a change without the values of the fields that were made of a Secret.

@@ -95,6 +95,10 @@ var (
 // change is what would be put back of one object.
 func (r *Reversal) change(ctx context.Context, of *Object) (*engine.Change, error) {
 	c := &engine.Change{Subject: of.Object, Scoped: true}
+	if len(of.secret()) > 0 {
+		ctx, _ = engine.WatchSecrets(ctx)
+		engine.NoteSecret(ctx) // which the request log must not show
+	}
 	live, err := r.Executor.Writer.Server.Get(ctx, c.Subject)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -134,6 +138,7 @@ func (r *Reversal) restore(ctx context.Context, of *Object, live *unstructured.U
 	for _, kept := range put.Kept {
 		r.step(c, engine.Failed, kept)
 	}
+	evaluation.Hide(c, of.secret())
 	return c
 }
 

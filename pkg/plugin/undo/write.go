@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -74,6 +75,22 @@ func (o *Object) teach(m *redact.Masker, live *unstructured.Unstructured) {
 			}
 		}
 	}
+}
+
+// secret are the places in the object whose values, or the names in which, were made of a Secret by the journal.
+func (o *Object) secret() []fieldpath.Path {
+	var out []fieldpath.Path
+	for _, w := range o.Writes {
+		for _, f := range w.Fields {
+			switch {
+			case f.SecretFrom > 1:
+				out = append(out, f.Path[:f.SecretFrom-1])
+			case f.Withheld || f.Secret:
+				out = append(out, f.Path)
+			}
+		}
+	}
+	return out
 }
 
 // inDoubt returns the last attempts on each endpoint of an object that may have been

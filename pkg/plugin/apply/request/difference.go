@@ -3,6 +3,7 @@ package request
 import (
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -67,6 +68,15 @@ func (d Difference) Paths() []string {
 	out := make([]string, len(d))
 	for i, f := range d {
 		out[i] = engine.PathString(f.Path)
+	}
+	return out
+}
+
+// Shown returns the findings with their fields as a function shows them.
+func (d Difference) Shown(path func(fieldpath.Path) fieldpath.Path) Difference {
+	out := slices.Clone(d)
+	for i := range out {
+		out[i].Path = path(out[i].Path)
 	}
 	return out
 }

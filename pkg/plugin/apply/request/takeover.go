@@ -29,6 +29,16 @@ func (t Takeover) String() string {
 	return fmt.Sprintf("%s: %s", t.Owner(), strings.Join(names, ", "))
 }
 
+// Shown returns the same with the fields as a function shows them.
+func (t Takeover) Shown(path func(fieldpath.Path) fieldpath.Path) Takeover {
+	fields := fieldpath.NewSet()
+	for p := range t.Fields.Leaves().All() {
+		fields.Insert(path(p))
+	}
+	t.Fields = fields
+	return t
+}
+
 // Owner is "argocd (Apply)" or "hpa-controller (Update of scale)".
 func (t Takeover) Owner() string {
 	if t.Subresource != "" {
