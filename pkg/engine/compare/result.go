@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 )
 
 // Verdict is what the comparison of an object comes to.
@@ -79,9 +80,7 @@ func (r *Result) Difference() *engine.Change {
 		return out
 	}
 	out.Shown = difference(r, [2]*engine.Change{r.Changes[Old].ToShow(), r.Changes[New].ToShow()})
-	for i := range out.Shown.Fields {
-		hide(&out.Shown.Fields[i], &out.Fields[i], out.Shown)
-	}
+	evaluation.ShowFields(out, out.Shown)
 	return out
 }
 
@@ -123,24 +122,6 @@ func difference(r *Result, sides [2]*engine.Change) *engine.Change {
 		}
 	}
 	return out
-}
-
-// hide replaces the values of a field by what may be shown of them, and marks them where that is
-// something else.
-func hide(shown, real *engine.FieldChange, c *engine.Change) {
-	from, _ := diff.Lookup(c.Before.Object, shown.Path)
-	to, _ := diff.Lookup(c.After.Object, shown.Path)
-	if shown.Kind == engine.Moved || diff.Same(from, shown.From) && diff.Same(to, shown.To) {
-		return
-	}
-	real.Secret = true
-	shown.Withheld = true
-	if shown.From != nil {
-		shown.From = engine.HiddenValue
-	}
-	if shown.To != nil {
-		shown.To = engine.HiddenValue
-	}
 }
 
 // judge compares what the lanes made of one object. Lanes that did not meet it leave it as it is.

@@ -242,7 +242,7 @@ func (p *pass) shown(c *engine.Change) {
 		return
 	}
 	out.Before, out.After = engine.HideObject(c.Before), p.hiding.Object
-	hidden := shownFields(c, &out)
+	hidden := ShowFields(c, &out)
 	hidden = p.hideStill(&out) || hidden
 	out.Target.Object = out.Before
 	switch {
@@ -325,10 +325,13 @@ func Hide(c *engine.Change, paths []fieldpath.Path) {
 		for _, p := range paths {
 			u = replaced(u, p, engine.HiddenValue)
 		}
+		if slices.ContainsFunc(paths, func(p fieldpath.Path) bool { return p[0].FieldName != nil && engine.IsHidden(*p[0].FieldName) }) {
+			u = identity(u)
+		}
 		return u
 	}
 	out.Before, out.After = hide(c.Before), hide(c.After)
-	shownFields(c, &out)
+	ShowFields(c, &out)
 	out.Target.Object = out.Before
 	out.Steps = slices.Clone(c.Steps)
 	for i := range out.Steps {
@@ -339,8 +342,18 @@ func Hide(c *engine.Change, paths []fieldpath.Path) {
 	c.Shown = &out
 }
 
-// shownFields gives a change that may be shown its fields, and reports whether anything of them is hidden.
-func shownFields(c, shown *engine.Change) (hidden bool) {
+// identity is what an object has beside what may be anything.
+func identity(u *unstructured.Unstructured) *unstructured.Unstructured {
+	out := map[string]any{engine.HiddenValue: engine.HiddenValue}
+	for _, name := range []string{"apiVersion", "kind", "metadata"} {
+		out[name] = u.Object[name]
+	}
+	return &unstructured.Unstructured{Object: out}
+}
+
+// ShowFields gives a change that may be shown, which has its own states, the fields of the change itself as they may be shown,
+// and reports whether anything of them is hidden. The fields that were made of a Secret are marked.
+func ShowFields(c, shown *engine.Change) (hidden bool) {
 	shown.Fields = make([]engine.FieldChange, len(c.Fields))
 	for i := range c.Fields {
 		shown.Fields[i] = shownField(c, shown, &c.Fields[i])

@@ -66,7 +66,7 @@ func fieldName(name string) fieldpath.PathElement { return fieldpath.FieldNameEl
 func Hidden(p diff.Partial) diff.Partial { return withoutSecrets(withoutNames(p)) }
 
 // withoutNames returns a change without the names that were made of a Secret: what is in a map or list with such a name becomes one
-// field, all of which is secret. An object whose own fields have such names is left without them.
+// field, all of which is secret. Fields of the object itself with such names become one that has none.
 func withoutNames(p diff.Partial) diff.Partial {
 	var around []fieldpath.Path
 	for _, f := range p.Fields {
@@ -77,7 +77,9 @@ func withoutNames(p diff.Partial) diff.Partial {
 	if len(around) == 0 {
 		return p
 	}
-	out := diff.Partial{Before: maps.Clone(p.Before), After: maps.Clone(p.After)}
+	out := diff.Partial{Before: diff.Part{}, After: diff.Part{}}
+	maps.Copy(out.Before, p.Before)
+	maps.Copy(out.After, p.After)
 	for _, f := range p.Fields {
 		at := slices.IndexFunc(around, func(w fieldpath.Path) bool { return len(w) > 0 && len(w) <= len(f.Path) && w.Equals(f.Path[:len(w)]) })
 		switch {
@@ -86,7 +88,8 @@ func withoutNames(p diff.Partial) diff.Partial {
 		case f.SecretFrom == 1 && f.Path[0].FieldName != nil:
 			delete(out.Before, *f.Path[0].FieldName)
 			delete(out.After, *f.Path[0].FieldName)
-			continue
+			out.Before[engine.HiddenValue], out.After[engine.HiddenValue] = "", "" // withoutSecrets hides them
+			f.Path, f.Kind, f.Secret, f.SecretFrom = fieldpath.Path{fieldName(engine.HiddenValue)}, engine.Replaced, true, 0
 		}
 		if n := len(out.Fields); n == 0 || !out.Fields[n-1].Path.Equals(f.Path) {
 			out.Fields = append(out.Fields, f)
