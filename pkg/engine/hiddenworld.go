@@ -102,7 +102,7 @@ type (
 
 func listed(s *Selection) listQuestion {
 	labels, _ := json.Marshal(s.Labels) // texts
-	return listQuestion(fmt.Sprintf("%q %s", []string{s.Group, s.Version, s.Kind, s.Subresource, s.Resource, s.Namespace, s.Name, s.ReadAs}, labels))
+	return listQuestion(fmt.Sprintf("%q %s", []string{s.Group, s.Version, s.Kind, s.Subresource, s.Resource, s.Namespace, s.Name, s.Fields, s.ReadAs}, labels))
 }
 
 func fetched(r *RemoteRequest) fetchQuestion {

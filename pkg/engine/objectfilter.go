@@ -115,13 +115,10 @@ func (k *KindFilter) Matches(f ObjectFacts) bool {
 	if f.Controlled && !k.explicit {
 		return false
 	}
-	if k.scope.Namespace != "" && f.Namespace != "" && f.Namespace != k.scope.Namespace {
+	if !k.scope.reaches(f.Namespace, f.Labels) {
 		return false
 	}
-	if k.scope.Labels != nil && !k.scope.Labels.Matches(labels.Set(f.Labels)) {
-		return false
-	}
-	if len(k.names) > 0 && !slices.ContainsFunc(k.names, func(key ObjectKey) bool { return names(key, f) }) {
+	if len(k.names) > 0 && !slices.ContainsFunc(k.names, func(key ObjectKey) bool { return names(key, f.Namespace, f.Name) }) {
 		return false
 	}
 	return slices.ContainsFunc(k.selections, func(s selection) bool { return s.matches(f) })
@@ -181,8 +178,8 @@ func (k *KindFilter) shared(part func(selection) string) string {
 	return text
 }
 
-func names(key ObjectKey, f ObjectFacts) bool {
-	return key.Name == f.Name && (key.Namespace == "" || key.Namespace == f.Namespace)
+func names(key ObjectKey, namespace, name string) bool {
+	return key.Name == name && (key.Namespace == "" || key.Namespace == namespace)
 }
 
 // matchesKind ignores selections of a subresource alone: a live object is evaluated as

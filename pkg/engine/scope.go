@@ -1,12 +1,17 @@
 package engine
 
 import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	operators "k8s.io/apimachinery/pkg/selection"
 )
 
-// Scope is the user's choice of objects. A Source reads what both the policies and the
-// scope select.
+// Scope is the user's choice of the objects that may change. A Source reads what both the
+// policies and the scope select. A nil Scope chooses everything.
 type Scope struct {
 	// Namespace is the one namespace to look in; empty stands for all.
 	Namespace string
@@ -22,4 +27,114 @@ type Scope struct {
 	Fields fields.Selector
 	// Request is the admission request to simulate for each object.
 	Request Request
+}
+
+// Whole reports whether the scope chooses everything.
+func (s *Scope) Whole() bool {
+	return s == nil || s.Namespace == "" && s.ClusterScoped && len(s.Only) == 0 && s.Labels == nil && s.Fields == nil
+}
+
+// Includes reports whether the scope chooses an object, as far as its key and labels show: which
+// Fields it has, but for its name and namespace, only a Source or a Reader can tell.
+func (s *Scope) Includes(k ObjectKey, has map[string]string) bool {
+	if s.Whole() {
+		return true
+	}
+	typed := func(key ObjectKey) bool {
+		return key.GroupKind == k.GroupKind && (key.Name == "" || names(key, k.Namespace, k.Name))
+	}
+	switch chosen := slices.ContainsFunc(s.Only, typed); {
+	case len(s.Only) > 0 && !chosen, k.Namespace == "" && !s.ClusterScoped && !chosen:
+		return false
+	}
+	return s.reaches(k.Namespace, has) && s.mayHaveFields(k)
+}
+
+func (s *Scope) mayHaveFields(k ObjectKey) bool {
+	if s.Fields == nil {
+		return true
+	}
+	known := fields.Set{"metadata.name": k.Name, "metadata.namespace": k.Namespace}
+	return !slices.ContainsFunc(s.Fields.Requirements(), func(r fields.Requirement) bool {
+		value, ok := known[r.Field]
+		return ok && (value == r.Value) == (r.Operator == operators.NotEquals)
+	})
+}
+
+// Names reports whether the user typed the name of an object.
+func (s *Scope) Names(k ObjectKey) bool {
+	return s != nil && slices.ContainsFunc(s.Only, func(typed ObjectKey) bool {
+		return typed.GroupKind == k.GroupKind && names(typed, k.Namespace, k.Name)
+	})
+}
+
+// reaches reports whether an object is in the namespace of the scope, if it is in any, and has its
+// labels.
+func (s *Scope) reaches(namespace string, has map[string]string) bool {
+	return (s.Namespace == "" || namespace == "" || namespace == s.Namespace) && (s.Labels == nil || s.Labels.Matches(labels.Set(has)))
+}
+
+// Mapper is what is to be known of kinds; every meta.RESTMapper is one.
+type Mapper interface {
+	RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error)
+}
+
+// Narrow returns the part of a selection that the scope chooses too, but for its Labels, so that no
+// more is read than that: one selection for each type that the user typed, and none where they have
+// nothing in common. A kind that the mapper does not know, as a pattern, is taken for any.
+func (s *Scope) Narrow(sel Selection, m Mapper) []Selection {
+	if s.Whole() {
+		return []Selection{sel}
+	}
+	if len(s.Only) == 0 {
+		return s.narrow(sel, false, m)
+	}
+	var out []Selection
+	for _, typed := range s.Only {
+		mapping := mappingOf(typed.GroupKind, m)
+		if !sel.MatchesKind(typed) || mapping != nil && !sel.MatchesResource(mapping.Resource.Resource) ||
+			typed.Name != "" && !openOrMatch(sel.Name, typed.Name) {
+			continue
+		}
+		part := sel
+		part.Group, part.Kind, part.Resource = typed.Group, typed.Kind, ""
+		if typed.Name != "" {
+			part.Name = typed.Name
+		}
+		out = append(out, s.narrow(part, true, m)...)
+	}
+	return out
+}
+
+// narrow is Narrow for one kind, which the user may have typed, or for a pattern of kinds.
+func (s *Scope) narrow(sel Selection, typed bool, m Mapper) []Selection {
+	if s.Fields != nil {
+		sel.Fields = s.Fields.String()
+	}
+	mapping := mappingOf(schema.GroupKind{Group: sel.Group, Kind: sel.Kind}, m)
+	switch {
+	case mapping != nil && mapping.Scope.Name() == meta.RESTScopeNameRoot:
+		if !s.ClusterScoped && !typed {
+			return nil
+		}
+		return []Selection{sel}
+	case s.Namespace == "", mapping == nil && s.ClusterScoped:
+		return []Selection{sel}
+	case !openOrMatch(sel.Namespace, s.Namespace):
+		return nil
+	}
+	sel.Namespace = s.Namespace
+	return []Selection{sel}
+}
+
+// mappingOf returns what is known of a kind; nil where that is nothing.
+func mappingOf(gk schema.GroupKind, m Mapper) *meta.RESTMapping {
+	if m == nil {
+		return nil
+	}
+	mapping, err := m.RESTMapping(gk)
+	if err != nil {
+		return nil
+	}
+	return mapping
 }

@@ -22,6 +22,8 @@ type Selection struct {
 	Resource        string
 	Namespace, Name string
 	Labels          *metav1.LabelSelector
+	// Fields is a field selector, which only a Reader compares; empty selects everything.
+	Fields string
 	// ReadAs is the version to read the objects in, where the server has it and all
 	// selections agree; empty for the server's preferred version.
 	ReadAs string
@@ -29,7 +31,7 @@ type Selection struct {
 
 // Exact reports whether the selection can select a single object at most.
 func (s Selection) Exact() bool {
-	return s.Name != "" && !selector.HasWildcard(s.Namespace) && !selector.HasWildcard(s.Name) && s.ExactKind() && s.Labels == nil
+	return s.Name != "" && !selector.HasWildcard(s.Namespace) && !selector.HasWildcard(s.Name) && s.ExactKind() && s.Labels == nil && s.Fields == ""
 }
 
 // ExactKind reports whether all that the selection can select is of a single kind.
@@ -41,7 +43,7 @@ func (s Selection) ExactKind() bool {
 // selected.
 func (s Selection) MatchesResource(resource string) bool { return openOrMatch(s.Resource, resource) }
 
-// Matches reports whether the object is selected. The resource and the subresource
+// Matches reports whether the object is selected. The resource, the subresource and the Fields
 // do not count: an object does not show through which endpoint it was read.
 func (s Selection) Matches(u *unstructured.Unstructured) bool {
 	gvk := u.GroupVersionKind()

@@ -6,46 +6,21 @@ import (
 )
 
 // NotTriggeredError is the reason why a rule that changes other objects than those it
-// matches changes none at all: no object of the run triggers it.
+// matches changes none at all: no object that the run could read triggers it.
 type NotTriggeredError struct {
 	Wants []Selection // what triggers it, or a superset
 	Near  int         // objects among them that were seen
-	// Namespace is the only one in which the run looked for them; empty for all.
-	Namespace string
 	// Nearest is the step of the object that came nearest; nil where there is none.
 	Nearest *Step
 }
 
 // Error names what would trigger the rule, and the object that came nearest.
 func (e *NotTriggeredError) Error() string {
-	text := "no object triggers the rule"
+	const text = "no object triggers the rule"
 	if e.Nearest != nil {
-		text += fmt.Sprintf(", of %d that could: %s", e.Near, asTrigger(e.Nearest))
+		return text + fmt.Sprintf(", of %d that could: %s", e.Near, asTrigger(e.Nearest))
 	}
-	switch elsewhere := e.Elsewhere(); {
-	case len(elsewhere) > 0 && e.Nearest != nil:
-		return text + "; its triggers also include " + selectionTexts(elsewhere) + ", and the run reads only namespace " + e.Namespace
-	case len(elsewhere) > 0:
-		return text + ": its triggers are " + selectionTexts(e.Wants) + ", and the run reads only namespace " + e.Namespace
-	case e.Nearest == nil:
-		return text + ": its triggers are " + selectionTexts(e.Wants) + ", and the run saw none"
-	}
-	return text
-}
-
-// Elsewhere returns what triggers the rule in other namespaces than the one that the
-// run read. What may be in any namespace is not among it.
-func (e *NotTriggeredError) Elsewhere() []Selection {
-	if e.Namespace == "" {
-		return nil
-	}
-	var out []Selection
-	for _, s := range e.Wants {
-		if !openOrMatch(s.Namespace, e.Namespace) {
-			out = append(out, s)
-		}
-	}
-	return out
+	return text + ": its triggers are " + selectionTexts(e.Wants) + ", and the run saw none"
 }
 
 // NotTargetError is the reason why a rule that was triggered does not change an

@@ -25,9 +25,8 @@ func NewExplainCommand(evaluate flags.Evaluate, name string, streams genericioop
 			or what the rule changes.
 
 			The object need not be one that the policies match. A rule may also change it because
-			of another object that the rule matches: such objects are looked for in the same
-			namespace, or in all namespaces with -A. The flags are those of preview, and nothing is
-			written.
+			of another object that the rule matches: such objects are looked for wherever the
+			policy says. The flags are those of preview, and nothing is written.
 
 			Exit codes: 0 every rule could be explained, 2 there is no such object or nothing was
 			evaluated, 3 a rule failed, would be denied or is not supported, 130 interrupted.`),

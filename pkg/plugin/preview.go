@@ -59,7 +59,9 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 
 			Objects come from the live cluster: all those that the policies match in the current
 			namespace, or in all namespaces with -A; objects without a namespace are included
-			unless -n is given. With -f or -k they come from manifests, and no cluster is needed.
+			unless -n is given. With -f or -k they come from manifests, and no cluster is needed. Names,
+			namespaces and selectors choose what may change: what triggers a rule that changes other
+			objects is read wherever the policy says.
 
 			Preview never writes: its connection refuses every request that could. With
 			--validate=server the server tries each change in a dry run, as it does before
@@ -156,7 +158,7 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	}
 	w.Announce(&f.Output, evaluation)
 	if f.Explain {
-		if err := w.Explain(evaluation, args, f.MustFind); err != nil {
+		if err := w.Explain(evaluation, args); err != nil {
 			return nil, err
 		}
 	}

@@ -32,6 +32,8 @@ func (s Side) String() string { return [2]string{"old", "new"}[s] }
 type Options struct {
 	// Workers are those of evaluation.Options.
 	Workers int
+	// Scope is that of evaluation.Options.
+	Scope *engine.Scope
 	// Request is simulated for each object. Its operation is taken from Operations.
 	Request engine.Request
 	// Operations are the requests in which the sides are compared; none stands for UPDATE.
@@ -77,7 +79,7 @@ func NewComparison(sides [2][]engine.Program, w *engine.World, o Options) *Compa
 		for _, side := range Sides() {
 			request := o.Request
 			request.Operation = operation
-			options := evaluation.Options{Workers: o.Workers, Request: request}
+			options := evaluation.Options{Workers: o.Workers, Scope: o.Scope, Request: request}
 			c.lanes = append(c.lanes, &lane{side, operation, evaluation.New(sides[side], w, options)})
 		}
 	}

@@ -175,7 +175,7 @@ func (c *chains) triggeredBy(t *engine.Target) []*triggeredRule {
 func (c *chains) asTrigger(ctx context.Context, t engine.Target) (s state, covered bool, err error) {
 	p := c.begin(ctx, t, false)
 	covered = slices.ContainsFunc(c.rules, func(r *triggeredRule) bool { return r.wants.covers(&t) })
-	if covered && c.own.covers(&t) {
+	if covered && c.own.covers(&t) && c.chosen(&t) {
 		err = p.chain()
 	}
 	return p.state(), covered, err
@@ -313,7 +313,7 @@ func (r *round) selections() [][]engine.Selection {
 			continue
 		}
 		known[key] = true
-		subjects = append(subjects, f.subjects)
+		subjects = append(subjects, r.narrow(f.subjects)...)
 	}
 	var each [][]engine.Selection
 	exact := true
@@ -371,6 +371,9 @@ func (r *round) mayBe(trigger, subject engine.Selection) bool {
 // visit evaluates one trigger, and asks rules for which it has become another one. It is nil where there is
 // nothing to ask.
 func (r *round) visit(ctx context.Context, t engine.Target) (*visit, error) {
+	if !r.chosen(&t) {
+		return nil, nil // the run does not change it
+	}
 	key := t.Key.Named()
 	place, streamed := r.places[key]
 	acts := func(f *orderedEffect) bool { return f.mayActOn(t.Key, t.Object) }
@@ -447,7 +450,7 @@ func (r *round) noteSteps(v *visit, m *remade) {
 		rec = &recorder{reasons: r.options.Reasons}
 	}
 	rec.replace(m.rule.ref, m.rec)
-	if (len(rec.steps) > 0 || len(rec.notMatched) > 0) && r.options.chosen(v.target.Key) {
+	if len(rec.steps) > 0 || len(rec.notMatched) > 0 {
 		r.triggers[v.key] = rec
 	}
 }

@@ -80,13 +80,48 @@ func (f *orderedEffect) selects(u *unstructured.Unstructured) bool {
 type triggered struct {
 	key      engine.ObjectKey
 	covered  bool   // a rule may be triggered by it
+	chosen   bool   // it is in the scope
 	resource string // of the object; known where reasons are wanted
 	effects  []orderedEffect
 	rec      *recorder
 }
 
+// triggering returns what triggers the rules of a propagating program that may change an object of
+// the scope. A run that keeps reasons also wants those of the others, and what the objects of the
+// scope are as triggers.
+func (e *Evaluation) triggering(p engine.Program) []engine.Selection {
+	var out []engine.Selection
+	for _, d := range described(p) {
+		switch {
+		case d.Existing != engine.ByTrigger:
+			continue
+		case len(d.Targets) == 0 || slices.ContainsFunc(d.Targets, func(s engine.Selection) bool { return len(e.narrow(s)) > 0 }):
+			e.reaching[d.Rule] = true
+		case !e.options.Reasons:
+			continue
+		}
+		out = append(out, d.Matches...)
+	}
+	if e.options.Reasons {
+		for _, s := range p.Selections() {
+			out = append(out, e.narrow(s)...)
+		}
+	}
+	return out
+}
+
+// chosen reports whether an object is in the scope, as far as it shows.
+func (e *Evaluation) chosen(t *engine.Target) bool {
+	return e.options.Scope.Includes(t.Key, t.Object.GetLabels())
+}
+
+// narrow returns the part of a selection that is in the scope.
+func (e *Evaluation) narrow(s engine.Selection) []engine.Selection {
+	return e.options.Scope.Narrow(s, e.world.Mapper)
+}
+
 func (e *Evaluation) trigger(ctx context.Context, t engine.Target, c *chains) (*triggered, error) {
-	out := &triggered{key: t.Key, rec: &recorder{reasons: e.options.Reasons}}
+	out := &triggered{key: t.Key, chosen: e.chosen(&t), rec: &recorder{reasons: e.options.Reasons}}
 	if e.options.Reasons {
 		out.resource = resourceName(&t)
 	}
@@ -156,16 +191,20 @@ func named(ctx context.Context, t engine.Target, p propagation, w *engine.World,
 	return effects, err
 }
 
-// keep stores the effects of one trigger, and its steps. It is called for one
-// trigger after the other, in source order.
+// keep stores the effects of one trigger that may act in the scope, and its steps. It is called
+// for one trigger after the other, in source order.
 func (e *Evaluation) keep(t *triggered) error {
 	for i := range t.effects {
-		t.effects[i].trigger = e.effects.triggers
-		e.effects.add(&t.effects[i])
+		f := &t.effects[i]
+		f.trigger = e.effects.triggers
+		if e.options.Reasons || len(e.narrow(f.subjects)) > 0 {
+			e.effects.add(f)
+		}
 	}
 	e.effects.triggers++
 	e.reaches.note(t)
-	if (len(t.rec.steps) > 0 || len(t.rec.notMatched) > 0) && e.options.chosen(t.key) {
+	failed := slices.ContainsFunc(t.rec.steps, func(s engine.Step) bool { return s.Outcome.Incomplete() && e.reaching[s.Rule] })
+	if t.chosen && len(t.rec.steps)+len(t.rec.notMatched) > 0 || failed {
 		e.triggers[t.key.Named()] = t.rec
 	}
 	return nil
@@ -240,11 +279,14 @@ func (e *Evaluation) reportTrigger(c *engine.Change) {
 	}
 }
 
-// runLeftTriggers reports triggers that the second pass did not see again.
+// runLeftTriggers reports triggers on which a rule failed and that the second pass did not see
+// again: what the rule would change is not known.
 func (e *Evaluation) runLeftTriggers(emit func(*engine.Change) error) error {
 	keys := make([]engine.ObjectKey, 0, len(e.triggers))
-	for k := range e.triggers {
-		keys = append(keys, k)
+	for k, rec := range e.triggers {
+		if slices.ContainsFunc(rec.steps, func(s engine.Step) bool { return s.Outcome.Incomplete() }) {
+			keys = append(keys, k)
+		}
 	}
 	slices.SortFunc(keys, func(a, b engine.ObjectKey) int { return cmp.Compare(a.String(), b.String()) })
 	for _, k := range keys {
@@ -355,104 +397,142 @@ func (s *subjects) under(ctx context.Context) context.Context {
 	return ctx
 }
 
-// bySubjects groups the effects by the selection that they act on, in order.
-func (x *effectIndex) bySubjects() []*subjects {
+// single reports whether the selection names one object, whose labels may have to be compared.
+func (s *subjects) single() bool {
+	one := s.Selection
+	if one.Namespace != "" {
+		one.Labels = nil
+	}
+	return one.Exact()
+}
+
+// bySubjects groups the effects by the selections that they act on within the scope, in order.
+func (e *Evaluation) bySubjects() []*subjects {
 	type id struct { // every field of a selection, with its labels as text
 		engine.Selection
 		labels string
 	}
 	var out []*subjects
 	known := map[id]*subjects{}
-	for _, f := range x.all {
-		k := id{f.subjects, fmt.Sprint(f.subjects.Labels)}
-		k.Labels = nil
-		if known[k] == nil {
-			known[k] = &subjects{Selection: f.subjects}
-			out = append(out, known[k])
+	for _, f := range e.effects.all {
+		for _, s := range e.narrow(f.subjects) {
+			k := id{s, fmt.Sprint(s.Labels)}
+			k.Labels = nil
+			if known[k] == nil {
+				known[k] = &subjects{Selection: s}
+				out = append(out, known[k])
+			}
+			known[k].effects = append(known[k].effects, f)
 		}
-		known[k].effects = append(known[k].effects, f)
 	}
 	return out
 }
 
-// runUnvisited evaluates the effects' subjects that did not stream by.
-func (e *Evaluation) runUnvisited(ctx context.Context, visited map[engine.ObjectKey]bool, emit func(*engine.Change) error) error {
-	once := func(c *engine.Change) error {
-		if visited[c.Subject.Named()] {
-			return nil
-		}
-		visited[c.Subject.Named()] = true
-		e.addTriggerSteps(c, e.effects.on(c.Subject, c.Before))
-		return emit(c)
-	}
-	groups := e.effects.bySubjects()
+// unvisited evaluates the effects' subjects in the scope that did not stream by.
+type unvisited struct {
+	*Evaluation
+	visited map[engine.ObjectKey]bool
+	emit    func(*engine.Change) error
+}
+
+func (e unvisited) run(ctx context.Context) error {
+	groups := e.bySubjects()
 	for _, s := range groups {
-		if s.Subresource != "" && !s.Exact() {
-			if err := e.nameSubresources(ctx, s, once); err != nil {
+		if e.byObject(s) {
+			if err := e.nameSubresources(ctx, s); err != nil {
 				return err
 			}
 		}
 	}
 	for _, s := range groups {
-		if err := e.runSubjects(ctx, s, once); err != nil {
+		if err := e.runSubjects(ctx, s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// nameSubresources finds the objects whose subresource a selection means: a
-// subresource cannot be listed, and does not have its object's labels.
-func (e *Evaluation) nameSubresources(ctx context.Context, s *subjects, emit func(*engine.Change) error) error {
+// report hands over what became of a subject, once.
+func (e unvisited) report(c *engine.Change) error {
+	if e.visited[c.Subject.Named()] {
+		return nil
+	}
+	e.visited[c.Subject.Named()] = true
+	e.addTriggerSteps(c, e.effects.on(c.Subject, c.Before))
+	return e.emit(c)
+}
+
+// byObject reports whether a selection means the subresources of objects that have to be found
+// first: a subresource cannot be listed, and does not have its object's labels and fields.
+func (e unvisited) byObject(s *subjects) bool {
+	return s.Subresource != "" && (!s.Exact() || e.options.Scope != nil && e.options.Scope.Labels != nil)
+}
+
+// nameSubresources finds the objects whose subresource a selection means.
+func (e unvisited) nameSubresources(ctx context.Context, s *subjects) error {
 	ctx = s.under(ctx)
 	objects := s.Selection
 	objects.Subresource = ""
 	for u, err := range e.reader.List(ctx, objects) {
 		if err != nil {
-			return e.missing(ctx, s, err, emit)
+			return e.missing(ctx, s, err)
 		}
 		k := engine.KeyOf(u)
+		if !e.options.Scope.Includes(k, u.GetLabels()) {
+			continue
+		}
 		k.Subresource = s.Subresource
 		s.named = append(s.named, k)
-		e.effects.named[k.Named()] = append(e.effects.named[k.Named()], s.effects...)
+		for _, f := range s.effects {
+			if acting := e.effects.named[k.Named()]; !slices.Contains(acting, f) {
+				e.effects.named[k.Named()] = append(acting, f)
+			}
+		}
 	}
 	return nil
 }
 
 // runSubjects reads what a selection names and evaluates it. What cannot be read
 // is a failed step of every rule that wanted it.
-func (e *Evaluation) runSubjects(ctx context.Context, s *subjects, emit func(*engine.Change) error) error {
+func (e unvisited) runSubjects(ctx context.Context, s *subjects) error {
 	ctx = s.under(ctx)
 	keys := s.named
-	if s.Exact() {
+	if s.single() && !e.byObject(s) {
 		keys = []engine.ObjectKey{subjectKey(s.Selection)}
 	}
 	for _, k := range keys {
+		if e.visited[k.Named()] {
+			continue
+		}
 		u, err := e.reader.Get(ctx, k)
 		if err == nil {
-			err = e.runSubject(ctx, k, u, emit)
+			err = e.runSubject(ctx, s, k, u)
 		} else {
-			err = e.missing(ctx, s, err, emit)
+			err = e.missing(ctx, s, err)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if s.Exact() || s.Subresource != "" {
+	if s.single() || s.Subresource != "" {
 		return nil
 	}
 	for u, err := range e.reader.List(ctx, s.Selection) {
 		if err != nil {
-			return e.missing(ctx, s, err, emit)
+			return e.missing(ctx, s, err)
 		}
-		if err := e.runSubject(ctx, engine.KeyOf(u), u, emit); err != nil {
+		if err := e.runSubject(ctx, s, engine.KeyOf(u), u); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e *Evaluation) runSubject(ctx context.Context, k engine.ObjectKey, u *unstructured.Unstructured, emit func(*engine.Change) error) error {
+// runSubject evaluates a subject, if it is in the scope; that of a subresource is decided already.
+func (e unvisited) runSubject(ctx context.Context, s *subjects, k engine.ObjectKey, u *unstructured.Unstructured) error {
+	if k.Subresource == "" && !(s.Matches(u) && e.options.Scope.Includes(k, u.GetLabels())) || e.visited[k.Named()] {
+		return nil
+	}
 	k.UID = u.GetUID()
 	t := engine.Target{Key: k, Object: u, Request: e.options.Request}
 	if e.world.Origin != nil {
@@ -470,12 +550,13 @@ func (e *Evaluation) runSubject(ctx context.Context, k engine.ObjectKey, u *unst
 	if err != nil {
 		return err
 	}
-	return emit(c)
+	return e.report(c)
 }
 
 // missing reports a subject that does not exist, or may not be read, as a failed
-// step of each rule that wanted to change it.
-func (e *Evaluation) missing(ctx context.Context, s *subjects, cause error, emit func(*engine.Change) error) error {
+// step of each rule that wanted to change it. That there is nothing of what a pattern stands for is
+// no failure, but one object that the user typed should be there.
+func (e unvisited) missing(ctx context.Context, s *subjects, cause error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -484,6 +565,9 @@ func (e *Evaluation) missing(ctx context.Context, s *subjects, cause error, emit
 	for _, f := range s.effects {
 		err := fmt.Errorf("reading the target: %w", cause)
 		if apierrors.IsNotFound(cause) {
+			if !f.subjects.Exact() {
+				continue
+			}
 			err = fmt.Errorf("the target does not exist: %w", cause)
 		}
 		step := engine.Step{Rule: f.Rule(), Subject: c.Subject, Trigger: f.Trigger(), Outcome: engine.Failed, Err: err}
@@ -493,5 +577,11 @@ func (e *Evaluation) missing(ctx context.Context, s *subjects, cause error, emit
 		}
 		shown.Steps = append(shown.Steps, step)
 	}
-	return emit(c)
+	if len(c.Steps) > 0 {
+		return e.report(c)
+	}
+	if e.options.Scope.Names(c.Subject) {
+		e.isUnreadable(&engine.UnreadableError{What: c.Subject.String(), Err: cause})
+	}
+	return nil
 }

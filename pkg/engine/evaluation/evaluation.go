@@ -22,21 +22,16 @@ type Options struct {
 	// Reasons keeps the steps that did not match, with their reasons, and adds to each
 	// object why the rules that other objects trigger do not change it.
 	Reasons bool
-	// Chosen, if set, reports whether the run is about an object. Others may trigger
-	// rules, but have no Change.
-	Chosen func(engine.ObjectKey) bool
-	// Namespace is the only one in which the source of triggers has any; empty for all.
-	// It is part of the reason why a rule is not triggered.
-	Namespace string
+	// Scope is the user's choice of what may change; nil stands for everything. Other objects
+	// may trigger rules, but have no Change, unless a rule fails on them: what it would have
+	// changed is not known.
+	Scope *engine.Scope
 	// Request is simulated for objects that only a mutate-existing rule reached.
 	Request engine.Request
 	// Review, if set, may add Impacts to each Change to which a rule wrote,
 	// before Run hands it over. Workers call it side by side. Its error ends the run.
 	Review func(context.Context, *Evaluation, *engine.Change) error
 }
-
-// chosen reports whether the run is about an object.
-func (o *Options) chosen(k engine.ObjectKey) bool { return o.Chosen == nil || o.Chosen(k) }
 
 // Evaluation is one run of compiled programs over a set of objects.
 //
@@ -55,6 +50,7 @@ type Evaluation struct {
 	effects     effectIndex
 	triggers    map[engine.ObjectKey]*recorder // what triggers have to report, by identity
 	reaches     *reaches
+	reaching    map[engine.RuleRef]bool // the rules that may change other objects in the scope than they match
 	unreadable  []*engine.UnreadableError
 
 	lackedMu sync.Mutex
@@ -69,7 +65,7 @@ func New(programs []engine.Program, w *engine.World, o Options) *Evaluation {
 	world, hiding := w.Watched()
 	e := &Evaluation{
 		programs: programs, reader: w.Reader, world: world, hidingWorld: hiding, options: o,
-		triggers: map[engine.ObjectKey]*recorder{}, lacked: map[string]*engine.UnreadableError{},
+		triggers: map[engine.ObjectKey]*recorder{}, reaching: map[engine.RuleRef]bool{}, lacked: map[string]*engine.UnreadableError{},
 	}
 	world.Lack = e.lack
 	return e
@@ -94,21 +90,22 @@ func (e *Evaluation) lack(u *engine.UnreadableError) {
 }
 
 // Prepare is the first pass: it collects the Effects of all triggers that the
-// source streams. It reads nothing when no program propagates.
+// source streams, which may lie outside of the Scope. It reads nothing when no rule can change
+// other objects in the Scope than those it matches.
 func (e *Evaluation) Prepare(ctx context.Context, src engine.Source) error {
 	var selections []engine.Selection
 	var programs []propagation
 	for i, p := range e.programs {
 		if q, ok := p.(engine.Propagator); ok && q.Propagates() {
-			selections = append(selections, p.Selections()...)
+			selections = append(selections, e.triggering(p)...)
 			programs = append(programs, propagation{Program: p, Propagator: q, order: newRuleOrder(i, p.Rules())})
 		}
 	}
-	if len(programs) == 0 {
+	if len(selections) == 0 {
 		return nil
 	}
 	if e.options.Reasons {
-		e.reaches = newReaches(programs, e.options.Namespace)
+		e.reaches = newReaches(programs)
 	}
 	c := newChains(e, src, programs)
 	work := job[*triggered]{
@@ -126,9 +123,8 @@ func (e *Evaluation) Prepare(ctx context.Context, src engine.Source) error {
 }
 
 // Run is the second pass: it hands over one Change for every object, in source
-// order, then for the targets of Effects that the source did not stream, unless
-// the run is about Chosen objects; the source has to stream all of them. The
-// error of emit ends the run.
+// order, then for the targets of Effects that are in the Scope and that the source did not
+// stream. The source has the objects of the Scope. The error of emit ends the run.
 func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engine.Change) error) error {
 	var selections []engine.Selection
 	for _, p := range e.programs {
@@ -147,10 +143,10 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 			return emit(c)
 		},
 	}
-	if err := work.run(ctx, e.pages(ctx, src, selections)); err != nil || e.options.Chosen != nil {
+	if err := work.run(ctx, e.pages(ctx, src, selections)); err != nil {
 		return err
 	}
-	if err := e.runUnvisited(ctx, visited, emit); err != nil {
+	if err := (unvisited{e, visited, emit}).run(ctx); err != nil {
 		return err
 	}
 	return e.runLeftTriggers(emit)

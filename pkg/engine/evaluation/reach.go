@@ -13,9 +13,8 @@ import (
 // than those they match, so that a run can say why such a rule did not change an
 // object. Nil, for a run that keeps no reasons, records nothing.
 type reaches struct {
-	namespace string   // in which triggers were looked for; empty for all
-	all       []*reach // by program and rule
-	byRule    map[engine.RuleRef]*reach
+	all    []*reach // by program and rule
+	byRule map[engine.RuleRef]*reach
 }
 
 // reach is how far one rule got. It is as small for many triggers as for one.
@@ -30,8 +29,8 @@ type reach struct {
 	effects  []*orderedEffect
 }
 
-func newReaches(programs []propagation, namespace string) *reaches {
-	x := &reaches{namespace: namespace, byRule: map[engine.RuleRef]*reach{}}
+func newReaches(programs []propagation) *reaches {
+	x := &reaches{byRule: map[engine.RuleRef]*reach{}}
 	for _, p := range programs {
 		for _, d := range described(p.Program) {
 			if d.Existing != engine.ByTrigger {
@@ -157,15 +156,15 @@ func (x *reaches) unreached(c *engine.Change, acting []*orderedEffect) []engine.
 	var out []engine.Step
 	for _, r := range x.all {
 		if !acts[r.rule] {
-			out = append(out, engine.Step{Rule: r.rule, Subject: c.Subject, Outcome: engine.NotMatched, Err: r.why(c, x.namespace)})
+			out = append(out, engine.Step{Rule: r.rule, Subject: c.Subject, Outcome: engine.NotMatched, Err: r.why(c)})
 		}
 	}
 	return out
 }
 
-func (r *reach) why(c *engine.Change, namespace string) error {
+func (r *reach) why(c *engine.Change) error {
 	if len(r.effects) == 0 {
-		return &engine.NotTriggeredError{Wants: r.wants, Near: r.near, Namespace: namespace, Nearest: r.nearest}
+		return &engine.NotTriggeredError{Wants: r.wants, Near: r.near, Nearest: r.nearest}
 	}
 	out := &engine.NotTargetError{Triggers: r.triggers, Broken: r.broken}
 	labels := c.Before.GetLabels()

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -186,7 +187,8 @@ func (s *Snapshot) Get(_ context.Context, key engine.ObjectKey) (*unstructured.U
 }
 
 // List streams what a selection names in order of group, resource, namespace
-// and name. A label selector that no server would accept is an error.
+// and name. A label selector that no server would accept is an error, and a field selector that
+// cannot be answered is a *FieldError.
 func (s *Snapshot) List(ctx context.Context, sel engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		if sel.Labels != nil {
@@ -195,12 +197,21 @@ func (s *Snapshot) List(ctx context.Context, sel engine.Selection) iter.Seq2[*un
 				return
 			}
 		}
+		byField, err := fields.ParseSelector(sel.Fields)
+		if err == nil {
+			err = answerable(byField)
+		}
+		if err != nil {
+			yield(nil, fmt.Errorf("list %s: %w", sel.Kind, err))
+			return
+		}
 		for _, e := range s.entries {
 			if err := ctx.Err(); err != nil {
 				yield(nil, err)
 				return
 			}
-			if sel.Matches(e.object) && sel.MatchesResource(e.mapping.Resource.Resource) && !yield(e.object, nil) {
+			selected := sel.Matches(e.object) && sel.MatchesResource(e.mapping.Resource.Resource) && byField.Matches(e.fields())
+			if selected && !yield(e.object, nil) {
 				return
 			}
 		}

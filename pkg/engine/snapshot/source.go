@@ -127,9 +127,12 @@ func factsOf(e *entry) engine.ObjectFacts {
 }
 
 func (s source) selected(e *entry) bool {
-	return s.scope.Fields == nil || s.scope.Fields.Matches(fields.Set{
-		"metadata.name": e.key.Name, "metadata.namespace": e.key.Namespace,
-	})
+	return s.scope.Fields == nil || s.scope.Fields.Matches(e.fields())
+}
+
+// fields are those by which an object can be selected.
+func (e *entry) fields() fields.Set {
+	return fields.Set{"metadata.name": e.key.Name, "metadata.namespace": e.key.Namespace}
 }
 
 type page struct {

@@ -56,6 +56,7 @@ type Client struct {
 	catalog   *catalog
 	schemas   schemaCache
 	warnings  io.Writer
+	warned    sync.Map // the warnings of sources
 }
 
 var _ engine.Reader = (*Client)(nil)

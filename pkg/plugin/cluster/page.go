@@ -68,6 +68,9 @@ func (s *source) readNamespaces(ctx context.Context) map[string]*unstructured.Un
 	}
 	found := map[string]*unstructured.Unstructured{}
 	selection := engine.Selection{Version: "v1", Kind: "Namespace", Name: s.scope.Namespace}
+	if len(s.refused) > 0 {
+		selection.Name = s.options.Fallback
+	}
 	for u, err := range s.client.namespaceObjects(ctx, selection) {
 		if err != nil {
 			s.warn(fmt.Errorf("namespaces, their labels included, are unknown to the policies: %w", err))

@@ -179,8 +179,9 @@ func queryOf(s engine.Selection) query {
 	if !selector.HasWildcard(s.Namespace) {
 		q.namespace = s.Namespace
 	}
+	q.fields = s.Fields
 	if s.Name != "" && !selector.HasWildcard(s.Name) {
-		q.fields = "metadata.name=" + s.Name
+		q.fields = strings.TrimPrefix(q.fields+",metadata.name="+s.Name, ",")
 	}
 	if l := s.Labels; l != nil && len(l.MatchLabels)+len(l.MatchExpressions) > 0 { // one of everything has no text
 		q.labels = metav1.FormatLabelSelector(l)

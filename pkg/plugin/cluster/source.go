@@ -36,6 +36,10 @@ type SourceOptions struct {
 	// Listed, if set, is called after each page of a listing with the number of objects of
 	// the resource that have been read, and of those that follow: negative if unknown.
 	Listed func(resource string, seen int, left int64)
+	// Fallback, for a source of triggers, is the namespace to list where the user may not list all
+	// namespaces. The others are then left out, with one *engine.UnreadableError at the end. Empty for
+	// none.
+	Fallback string
 }
 
 // Source streams the live objects in a scope. Each resource is listed once, with
@@ -58,8 +62,7 @@ type source struct {
 	scope   engine.Scope
 	options SourceOptions
 
-	warnMu sync.Mutex
-	warned map[string]bool
+	refused []error // the listings in place of which that of the fallback was read
 
 	namespacesMu sync.Mutex
 	namespaces   map[string]*unstructured.Unstructured // nil until they are needed
@@ -80,10 +83,14 @@ func (s *source) Pages(ctx context.Context, selections []engine.Selection) iter.
 				}
 			}
 			seen := map[string]bool{}
+			s.refused = nil
 			for _, k := range chosen {
 				if !s.kind(ctx, k, seen, yield) {
 					return
 				}
+			}
+			if len(s.refused) > 0 {
+				yield(nil, &engine.UnreadableError{What: "what triggers rules outside of namespace " + s.options.Fallback, Err: &refusedError{s.refused}})
 			}
 		}
 	})
@@ -178,23 +185,26 @@ func (cat *catalog) serves(s engine.Selection) bool {
 	return false
 }
 
+// warn warns once, however many sources of a run find the same.
 func (s *source) warn(err error) {
-	s.warnMu.Lock()
-	defer s.warnMu.Unlock()
-	if s.warned == nil {
-		s.warned = map[string]bool{}
-	}
-	if !s.warned[err.Error()] {
-		s.warned[err.Error()] = true
+	if _, told := s.client.warned.LoadOrStore(err.Error(), true); !told {
 		s.options.Warn(err)
 	}
 }
 
 // kind yields the wanted objects of one kind; false when the stream is over.
 func (s *source) kind(ctx context.Context, k chosenKind, seen map[string]bool, yield func(engine.Page, error) bool) bool {
-	for _, q := range s.queries(k) {
+	queries := s.queries(k)
+	for len(queries) > 0 {
+		q := queries[0]
+		queries = queries[1:]
 		read := 0
 		for list, err := range s.read(ctx, k, q) {
+			if err != nil && s.fallsBack(k, &q, err) {
+				s.refused = append(s.refused, err)
+				queries = append(queries, q)
+				break
+			}
 			if err != nil {
 				err = unreadable(err, k.resource, q)
 				var partial *engine.UnreadableError
@@ -214,6 +224,30 @@ func (s *source) kind(ctx context.Context, k chosenKind, seen map[string]bool, y
 	}
 	return true
 }
+
+// fallsBack turns a listing of all namespaces that was refused into one of the fallback.
+func (s *source) fallsBack(k chosenKind, q *queryNamed, err error) bool {
+	if s.options.Fallback == "" || !k.namespaced() || q.namespace != "" || !apierrors.IsForbidden(err) {
+		return false
+	}
+	q.namespace = s.options.Fallback
+	return true
+}
+
+// refusedError reports listings that the user may not make.
+type refusedError struct{ errs []error }
+
+// Error is the server's answer to the first of them, and the number of the others.
+func (e *refusedError) Error() string {
+	text := e.errs[0].Error()
+	if more := len(e.errs) - 1; more > 0 {
+		text += fmt.Sprintf(", and %d more refusals", more)
+	}
+	return text
+}
+
+// Unwrap returns all of them.
+func (e *refusedError) Unwrap() []error { return e.errs }
 
 // queryNamed is a listing, or the reading of one named object.
 type queryNamed struct {

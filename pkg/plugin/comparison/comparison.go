@@ -50,7 +50,7 @@ func (o *Options) Compile() (*Run, error) {
 		}
 	}
 	out.comparison = compare.NewComparison(programs, o.World, compare.Options{
-		Workers: o.Workers, Request: o.Request, Operations: operations,
+		Workers: o.Workers, Scope: o.Scope, Request: o.Request, Operations: operations,
 	})
 	return out, nil
 }
@@ -147,7 +147,7 @@ func (r *Run) Each(ctx context.Context, emit func(*compare.Result) error) (compa
 	o, tally := r.options, r.comparison.NewTally()
 	o.Progress.Start()
 	defer o.Progress.Stop()
-	err := r.comparison.Prepare(ctx, o.Objects)
+	err := r.comparison.Prepare(ctx, o.Triggers)
 	if err == nil {
 		err = r.comparison.Run(ctx, o.Objects, func(result *compare.Result) error {
 			tally.Add(result, wording.Brief)

@@ -70,7 +70,7 @@ func (f *Factory) complete(ctx context.Context, o *preview.Options, args []strin
 	}
 	o.World.Mapper = mapper
 	f.filtered(ctx, o, scope)
-	o.Objects = f.source(scope)
+	f.choose(o, scope)
 	o.Unread = f.unread
 	f.learn(o)
 	return nil
@@ -82,7 +82,7 @@ func (f *Factory) learn(o *preview.Options) {
 	o.World.Learn = f.Secrets.LearnValue
 	o.World.Reader = f.Secrets.Reader(o.World.Reader)
 	o.World.Raw = f.Secrets.RawReader(o.World.Raw)
-	o.Objects = f.Secrets.Source(o.Objects)
+	o.Objects, o.Triggers = f.Secrets.Source(o.Objects), f.Secrets.Source(o.Triggers)
 }
 
 func (f *Factory) loadPolicies(ctx context.Context, o *preview.Options) error {

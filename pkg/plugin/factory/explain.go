@@ -22,39 +22,20 @@ func (s asked) Pages(ctx context.Context, selections []engine.Selection) iter.Se
 	return s.Source.Pages(ctx, slices.Concat(selections, s.selections))
 }
 
-// Explain makes a run explain the objects that the user named. With nothingElse the run shows
-// only these, but all other objects can still trigger rules that change them; otherwise only the
-// objects that the run shows can.
-func (f *Factory) Explain(o *preview.Options, args []string, nothingElse bool) error {
-	o.Reasons, o.Namespace = true, f.oneNamespace()
+// Explain makes a run explain the objects that it shows, and those that the user named and that
+// no policy selects.
+func (f *Factory) Explain(o *preview.Options, args []string) error {
+	o.Reasons = true
 	keys, err := Resolve(o.World.Mapper, args)
 	if err != nil || len(keys) == 0 {
 		return err
 	}
-	o.Objects = asked{Source: o.Objects, selections: selectionsOf(keys)}
-	if !nothingElse {
-		return nil
+	var named []engine.Selection
+	for _, k := range keys {
+		named = append(named, o.Scope.Narrow(engine.Selection{Group: k.Group, Kind: k.Kind, Name: k.Name}, o.World.Mapper)...)
 	}
-	scope, err := f.scope(o.World.Mapper, nil, o.Request)
-	if err != nil {
-		return err
-	}
-	scope.Labels, scope.Fields = nil, nil // they choose what to explain
-	o.Triggers = asked{Source: f.Secrets.Source(f.source(scope)), selections: selectionsOf(keys)}
-	o.Chosen = func(k engine.ObjectKey) bool {
-		return slices.ContainsFunc(keys, func(typed engine.ObjectKey) bool {
-			return typed.GroupKind == k.GroupKind && (typed.Name == "" || typed.Name == k.Name)
-		})
-	}
+	o.Objects, o.Triggers = asked{o.Objects, named}, asked{o.Triggers, named}
 	return nil
-}
-
-func selectionsOf(keys []engine.ObjectKey) []engine.Selection {
-	out := make([]engine.Selection, len(keys))
-	for i, k := range keys {
-		out[i] = engine.Selection{Group: k.Group, Kind: k.Kind, Name: k.Name}
-	}
-	return out
 }
 
 // NoObject returns the error of a run that found no object.

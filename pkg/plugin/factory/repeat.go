@@ -60,7 +60,7 @@ func (f *Factory) Repeat(ctx context.Context, run *plan.Run) (*preview.Options, 
 		return nil, err
 	}
 	f.filtered(ctx, o, scope)
-	o.Objects = f.source(scope)
+	f.choose(o, scope)
 	o.Unread = f.unread
 	f.learn(o)
 	return o, nil

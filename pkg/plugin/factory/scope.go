@@ -85,11 +85,22 @@ func (f *Factory) oneNamespace() string {
 	return f.namespace()
 }
 
-func (f *Factory) source(scope engine.Scope) engine.Source {
+// choose makes a run change the objects of a scope and no others. What triggers rules for them is
+// read wherever the policies say; where the user may not read that, in the namespace of the scope.
+func (f *Factory) choose(o *preview.Options, scope engine.Scope) {
+	o.Scope, o.Objects = &scope, f.source(scope, "")
+	o.Triggers = o.Objects
+	if !scope.Whole() {
+		o.Triggers = f.source(engine.Scope{ClusterScoped: true, Request: scope.Request}, scope.Namespace)
+	}
+}
+
+// source streams the objects of a scope; see cluster.SourceOptions for the fallback.
+func (f *Factory) source(scope engine.Scope, fallback string) engine.Source {
 	if f.snapshot != nil {
 		return f.snapshot.Source(scope)
 	}
-	return f.Client.Source(scope, cluster.SourceOptions{Warn: f.Warn, Listed: f.progress.Listed})
+	return f.Client.Source(scope, cluster.SourceOptions{Warn: f.Warn, Listed: f.progress.Listed, Fallback: fallback})
 }
 
 // filtered reads Kyverno's resourceFilters from the ConfigMap of a Kyverno that is installed in

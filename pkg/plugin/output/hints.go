@@ -72,12 +72,12 @@ func (a *HintCollector) Hint(s evaluation.Summary) Hint {
 	return Hint{Why: a.Explain}
 }
 
-// narrowed says which namespace was read by a run that found nothing.
+// narrowed says of which namespace a run chose objects that found none.
 func (a *HintCollector) narrowed() string {
 	if a.Namespace == "" {
 		return ""
 	}
-	return "Only namespace " + a.Namespace + " was read; -A reads all."
+	return "Only objects in namespace " + a.Namespace + " were chosen; -A chooses all."
 }
 
 // onChanges suggests the command for changes, with the flag that it needs.

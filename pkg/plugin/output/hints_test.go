@@ -31,7 +31,7 @@ func TestCollectorHint(t *testing.T) {
 		want    output.Hint
 	}{
 		"no object":                      {advisor, nil, output.Hint{Why: "explain TYPE/NAME"}},
-		"no object in one namespace":     {narrowed, nil, output.Hint{Note: "Only namespace shop was read; -A reads all.", Why: "explain TYPE/NAME"}},
+		"no object in one namespace":     {narrowed, nil, output.Hint{Note: "Only objects in namespace shop were chosen; -A chooses all.", Why: "explain TYPE/NAME"}},
 		"an object in one namespace":     {narrowed, []engine.Change{unchanged}, output.Hint{Why: "explain"}},
 		"no change":                      {advisor, []engine.Change{unchanged}, output.Hint{Why: "explain"}},
 		"nothing but failures":           {advisor, []engine.Change{failed, unchanged}, output.Hint{Note: "The changes are not known for 1 object: rules failed, were denied or are not supported.", Why: "explain"}},

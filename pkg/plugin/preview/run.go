@@ -28,7 +28,7 @@ type Options struct {
 	Unreadable []error
 	Unread     UnreadInputs
 	Objects    engine.Source
-	// Triggers are the objects that may trigger rules for others; nil for Objects.
+	// Triggers are the objects that may trigger rules for others.
 	Triggers engine.Source
 	Quiet    bool // no warnings
 	Progress *progress.Meter
@@ -135,11 +135,7 @@ func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evalua
 	summary.Warnings = o.Unread.Forbidden
 	o.Progress.Start()
 	defer o.Progress.Stop()
-	triggers := o.Triggers
-	if triggers == nil {
-		triggers = o.Objects
-	}
-	if err := r.evaluation.Prepare(ctx, triggers); err != nil {
+	if err := r.evaluation.Prepare(ctx, o.Triggers); err != nil {
 		return *summary, err
 	}
 	var lacking rbac.Lacking

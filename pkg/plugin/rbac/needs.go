@@ -63,7 +63,7 @@ func (r Run) Needs() (needs []Need, notes []string, err error) {
 		c.rule(&r.Rules[i])
 	}
 	c.noteWildcards()
-	return c.needs, c.notes, nil
+	return slices.DeleteFunc(slices.Clone(c.needs), c.implied), c.notes, nil
 }
 
 type collector struct {
@@ -79,44 +79,89 @@ func (c *collector) add(n Need) {
 	}
 }
 
+// implied reports whether a permission in a namespace is part of one in all namespaces.
+func (c *collector) implied(n Need) bool {
+	return n.Namespace != "" && slices.ContainsFunc(c.needs, func(wider Need) bool {
+		wider.Why = n.Why
+		if wider.Name == "" {
+			wider.Name = n.Name
+		}
+		named := n
+		named.Namespace = ""
+		return wider == named
+	})
+}
+
 func (c *collector) note(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(c.notes, text) {
 		c.notes = append(c.notes, text)
 	}
 }
 
-// scope is that of the run: what it evaluates, or shows.
-func (c *collector) scope() engine.Scope {
-	return engine.Scope{Namespace: c.Namespace, ClusterScoped: c.Namespace == "", Only: c.Only}
+// scope is that of the run: what may change.
+func (c *collector) scope() *engine.Scope {
+	return &engine.Scope{Namespace: c.Namespace, ClusterScoped: c.Namespace == "", Only: c.Only}
 }
 
 // objects are those that the rules are evaluated on: they are read, kind by kind,
 // as the run itself chooses them.
 func (c *collector) objects() error {
 	all := c.matched(func(*engine.Description) bool { return true })
-	if c.Purpose != Explain {
-		return c.chosen(all, c.scope())
-	}
 	var named []engine.Selection
-	for _, k := range c.Only {
-		named = append(named, engine.Selection{Group: k.Group, Kind: k.Kind, Name: k.Name})
+	if c.Purpose == Explain {
+		for _, k := range c.Only {
+			named = append(named, c.targets(engine.Selection{Group: k.Group, Kind: k.Kind, Name: k.Name})...)
+		}
 	}
-	if err := c.chosen(slices.Concat(all, named), c.scope()); err != nil {
+	if err := c.chosen(append(all, named...)); err != nil {
 		return err
 	}
-	// What may trigger a rule that acts on the named objects is looked for among all
-	// that a language matches which has such rules (evaluation.Prepare).
-	triggers := c.matched(func(d *engine.Description) bool {
-		return slices.ContainsFunc(c.Rules, func(r engine.Description) bool {
-			return r.Rule.Dialect == d.Rule.Dialect && r.Existing == engine.ByTrigger
-		})
-	})
-	if len(triggers) == 0 {
+	triggers := c.matched(c.propagates)
+	if len(triggers) == 0 || c.scope().Whole() {
 		return nil
 	}
-	everything := c.scope()
-	everything.Only = nil
-	return c.chosen(slices.Concat(triggers, named), everything)
+	return c.triggers(append(triggers, named...))
+}
+
+// triggers are listed wherever the rules say.
+func (c *collector) triggers(all []engine.Selection) error {
+	wanted, err := engine.NewObjectFilter(all, engine.Scope{ClusterScoped: true})
+	if err != nil {
+		return err
+	}
+	for _, m := range c.Served {
+		k, ok := wanted.ForKind(m)
+		if !ok {
+			continue
+		}
+		need := c.need(m, k)
+		need.Verb, need.Name, need.Why = "list", fixed(k.Name()), "objects that may trigger rules that change others"
+		c.add(need)
+		if namespaced(m) {
+			c.add(Need{Verb: "list", Resource: "namespaces", Why: "labels of the namespaces of such objects"})
+		}
+	}
+	return nil
+}
+
+// propagates reports whether a rule may change other objects of the run than those it matches.
+func (c *collector) propagates(d *engine.Description) bool {
+	return d.Existing == engine.ByTrigger && (c.Purpose == Explain || slices.ContainsFunc(d.Targets, func(s engine.Selection) bool {
+		return len(c.targets(s)) > 0
+	}))
+}
+
+// targets returns the part of what a rule changes that is in the scope of the run.
+func (c *collector) targets(s engine.Selection) []engine.Selection { return c.scope().Narrow(s, c) }
+
+// RESTMapping implements engine.Mapper.
+func (c *collector) RESTMapping(gk schema.GroupKind, _ ...string) (*meta.RESTMapping, error) {
+	for _, m := range c.Served {
+		if m.GroupVersionKind.GroupKind() == gk {
+			return m, nil
+		}
+	}
+	return nil, &meta.NoKindMatchError{GroupKind: gk}
 }
 
 // matched is what the rules match that are wanted.
@@ -130,11 +175,16 @@ func (c *collector) matched(wanted func(*engine.Description) bool) []engine.Sele
 	return out
 }
 
-// chosen adds what reading the objects takes that a scope leaves of selections.
-// Where the user has typed nothing, that is enough for a run with types or names
-// too: a single object is got.
-func (c *collector) chosen(all []engine.Selection, scope engine.Scope) error {
-	chosen, err := engine.NewObjectFilter(all, scope)
+// chosen adds what reading the objects takes that the scope leaves of selections.
+// Where the user has typed nothing, that is enough for a run with the types or names of what
+// rules change too: a single object is got. What only triggers rules is listed.
+func (c *collector) chosen(all []engine.Selection) error {
+	chosen, err := engine.NewObjectFilter(all, *c.scope())
+	if err != nil {
+		return err
+	}
+	own := c.matched(func(d *engine.Description) bool { return d.Existing != engine.ByTrigger })
+	changed, err := engine.NewObjectFilter(own, *c.scope())
 	if err != nil {
 		return err
 	}
@@ -143,18 +193,19 @@ func (c *collector) chosen(all []engine.Selection, scope engine.Scope) error {
 		if !ok {
 			continue
 		}
+		_, changes := changed.ForKind(m)
 		need := c.need(m, k)
 		need.Why = "objects that the policies match"
 		switch {
 		case c.Purpose == Explain:
-			need.Why = "objects to explain, and those that may trigger rules that change them"
+			need.Why = "objects to explain"
 		case len(k.Keys()) > 0:
 			need.Why = "objects that were named"
 		}
 		for _, need.Name = range names(k) {
 			lists := len(k.Keys()) == 0 || c.Namespace == "" && namespaced(m)
 			for _, verb := range []string{"get", "list"} {
-				if need.Verb = verb; verb == "list" && !lists || verb == "get" && len(c.Only) > 0 && len(k.Keys()) == 0 {
+				if need.Verb = verb; verb == "list" && !lists || verb == "get" && len(k.Keys()) == 0 && (len(c.Only) > 0 || !changes) {
 					continue
 				}
 				c.add(need)
@@ -219,8 +270,8 @@ func (c *collector) rule(d *engine.Description) {
 		return
 	}
 	for _, s := range d.Targets {
-		if c.Purpose != Explain { // where they are among the objects
-			c.read(s, "objects that rules change when others trigger them")
+		for _, part := range c.targets(s) {
+			c.read(part, "objects that rules change when others trigger them")
 		}
 	}
 	for _, a := range d.Asks {
@@ -232,13 +283,16 @@ func (c *collector) rule(d *engine.Description) {
 	}
 }
 
-// reaches reports whether the run can read any object that the rule matches.
+// reaches reports whether the run can read any object that the rule matches and that matters.
 func (c *collector) reaches(d *engine.Description) bool {
 	scope := c.scope()
-	if c.Purpose == Explain && d.Existing == engine.ByTrigger {
-		scope.Only = nil // any object may trigger a rule that acts on what is explained
+	if d.Existing == engine.ByTrigger {
+		if !c.propagates(d) {
+			return false
+		}
+		scope = &engine.Scope{ClusterScoped: true}
 	}
-	chosen, err := engine.NewObjectFilter(d.Matches, scope)
+	chosen, err := engine.NewObjectFilter(d.Matches, *scope)
 	return err == nil && slices.ContainsFunc(c.Served, func(m *meta.RESTMapping) bool {
 		_, ok := chosen.ForKind(m)
 		return ok

@@ -75,7 +75,7 @@ func TestNeeds(t *testing.T) {
 			"what is explained need not be matched, and all that is matched may trigger a rule that acts on it",
 			engine.Description{Existing: engine.ByTrigger, Matches: []engine.Selection{configMaps}},
 			rbac.Run{Namespace: "shop", Purpose: rbac.Explain, Only: []engine.ObjectKey{deployment("web")}},
-			[]string{"shop: list configmaps", "shop: get namespaces shop", "shop: get,list deployments web"},
+			[]string{": list configmaps", ": list namespaces", "shop: get namespaces shop", "shop: get,list deployments web"},
 		},
 		{
 			"without such rules nothing else is read",
@@ -98,13 +98,25 @@ func TestNeeds(t *testing.T) {
 			"targets are written through their subresource, and events created",
 			engine.Description{Existing: engine.ByTrigger, Matches: []engine.Selection{configMaps}, Targets: []engine.Selection{scale}},
 			applying,
-			[]string{": get,list configmaps", ": create events", ": get,list namespaces", ": get,patch deployments/scale web"},
+			[]string{": list configmaps", ": create events", ": get,list namespaces", ": get,patch deployments/scale web"},
 		},
 		{
-			"a rule that nothing in the namespace triggers needs no permission",
+			"triggers are listed where the rule says, targets in the namespace",
 			engine.Description{Existing: engine.ByTrigger, Matches: []engine.Selection{named}, Targets: []engine.Selection{deployments}},
 			rbac.Run{Namespace: "shop", Purpose: rbac.Apply},
-			[]string{"shop: get namespaces shop"},
+			[]string{": list namespaces", "platform: list configmaps owners", "shop: create events", "shop: get namespaces shop", "shop: get,list,patch deployments"},
+		},
+		{
+			"a target that was named is got",
+			engine.Description{Existing: engine.ByTrigger, Matches: []engine.Selection{configMaps}, Targets: []engine.Selection{deployments}},
+			rbac.Run{Namespace: "shop", Only: []engine.ObjectKey{deployment("web")}},
+			[]string{": list configmaps", ": list namespaces", "shop: get namespaces shop", "shop: get deployments web"},
+		},
+		{
+			"a rule that changes nothing in the namespace is evaluated there alone",
+			engine.Description{Existing: engine.ByTrigger, Matches: []engine.Selection{configMaps}, Targets: []engine.Selection{named}},
+			rbac.Run{Namespace: "shop", Purpose: rbac.Apply},
+			[]string{"shop: list configmaps", "shop: get namespaces shop"},
 		},
 		{"autoscalers are looked at where they may disagree", engine.Description{Matches: matched, Changes: []string{"spec.replicas"}}, inShop, []string{"shop: get namespaces shop", "shop: get,list deployments", "shop: list horizontalpodautoscalers"}},
 	}

@@ -47,7 +47,7 @@ func namespaced(m *meta.RESTMapping) bool { return m.Scope.Name() == meta.RESTSc
 // one reports whether a selection will name a single object when the rule runs.
 func one(s engine.Selection, m *meta.RESTMapping) bool {
 	plain := func(text string) bool { return text == engine.Computed || text != "" && !selector.HasWildcard(text) }
-	return plain(s.Name) && s.Labels == nil && (plain(s.Namespace) || !namespaced(m))
+	return plain(s.Name) && (plain(s.Namespace) || s.Labels == nil && !namespaced(m))
 }
 
 // fixed is a part of a selection that is known before the run; else empty.

@@ -11,25 +11,20 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 )
 
-// write reads each object again and patches it. Targets may be anywhere, also
-// where the run keeps to a namespace.
+// write reads each object again and patches it.
 func (c *collector) write(d *engine.Description) {
 	if d.Existing == engine.ByTrigger {
 		if c.Purpose == Apply {
 			c.add(Need{Verb: "create", Resource: "events", Namespace: c.Namespace, Why: "events on objects that rules change when others trigger them; not needed with --events=false"})
 		}
-		for _, s := range d.Targets {
-			for _, m := range c.kinds(s) {
-				need := Need{Group: m.Resource.Group, Resource: m.Resource.Resource, Name: fixed(s.Name)}
-				if namespaced(m) {
-					need.Namespace = fixed(s.Namespace)
-				}
-				c.patch(need, c.parts(d, s, m))
+		for _, target := range d.Targets {
+			for _, s := range c.targets(target) {
+				c.writeTargets(d, s)
 			}
 		}
 		return
 	}
-	chosen, err := engine.NewObjectFilter(d.Matches, c.scope())
+	chosen, err := engine.NewObjectFilter(d.Matches, *c.scope())
 	if err != nil {
 		return // objects has returned the error
 	}
@@ -45,6 +40,17 @@ func (c *collector) write(d *engine.Description) {
 		if anyKind(d.Matches) {
 			c.noteRuling(m)
 		}
+	}
+}
+
+// writeTargets patches what a rule changes in place of what it matches.
+func (c *collector) writeTargets(d *engine.Description, s engine.Selection) {
+	for _, m := range c.kinds(s) {
+		need := Need{Group: m.Resource.Group, Resource: m.Resource.Resource, Name: fixed(s.Name)}
+		if namespaced(m) {
+			need.Namespace = fixed(s.Namespace)
+		}
+		c.patch(need, c.parts(d, s, m))
 	}
 }
 

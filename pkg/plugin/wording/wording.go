@@ -90,18 +90,6 @@ func Counts(s evaluation.Summary) string {
 	return b.String()
 }
 
-// Elsewhere returns a sentence on how many of the objects that would change are in other namespaces than
-// the one that the user chose, and "" where none is.
-func Elsewhere(n int, namespace string) string {
-	switch {
-	case n == 0:
-		return ""
-	case n == 1:
-		return fmt.Sprintf("1 object that would change is in another namespace than %s.", namespace)
-	}
-	return fmt.Sprintf("%d objects that would change are in other namespaces than %s.", n, namespace)
-}
-
 // Restarts returns a sentence on what a run would restart, and "" where that is nothing.
 func Restarts(r evaluation.Restarts) string {
 	if r.Pods == 0 {

@@ -49,16 +49,6 @@ func TestCountsSayWhatWentOtherwise(t *testing.T) {
 	}
 }
 
-func TestElsewhere(t *testing.T) {
-	for n, want := range []string{
-		"", "1 object that would change is in another namespace than shop.", "2 objects that would change are in other namespaces than shop.",
-	} {
-		if got := wording.Elsewhere(n, "shop"); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
-
 func TestRestarts(t *testing.T) {
 	if got := wording.Restarts(evaluation.Restarts{Workloads: 1, Pods: 3}); got != "3 Pods of 1 workload would restart." {
 		t.Errorf("got %q", got)

@@ -27,7 +27,6 @@ type base struct {
 	// What the summary at the end says in addition to numbers.
 	skipped, warned, broken Counter
 	remarked                int // objects with a warning, or on which a rule failed
-	elsewhere               int // objects that would change, outside of the namespace of the run
 }
 
 func newBase(o output.Options) base {
@@ -70,9 +69,6 @@ func (h *base) begin(c *engine.Change) {
 	}
 	if remarked {
 		h.remarked++
-	}
-	if of := c.Subject.Namespace; c.Changed() && h.Context.Namespace != "" && of != "" && of != h.Context.Namespace {
-		h.elsewhere++
 	}
 }
 

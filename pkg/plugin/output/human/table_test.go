@@ -59,29 +59,3 @@ func TestTableWideRow(t *testing.T) {
 		}
 	}
 }
-
-// With a chosen namespace, the summary counts the objects outside of it that would change.
-func TestSummaryOtherNamespaces(t *testing.T) {
-	a, b := map[string]any{"k": "a"}, map[string]any{"k": "b"}
-	for namespace, want := range map[string]bool{"platform": true, "shop": false, "": false} {
-		var out, markdown bytes.Buffer
-		chosen := output.Context{Namespace: namespace}
-		for _, p := range []output.Printer{human.NewSummary(output.Options{Out: &out, Context: chosen}), human.NewMarkdown(output.Options{Out: &markdown, Context: chosen})} {
-			summary := evaluation.Summary{}
-			for _, c := range []engine.Change{dataChange("shop", a, b), dataChange("shop", a, b), dataChange("", a, b), dataChange("payments", a, a)} {
-				summary.Add(&c)
-				if err := p.Print(output.Evaluated{Change: &c}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := outputtest.End(p, summary); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for said, text := range map[string]string{"platform": out.String(), "`platform`": markdown.String()} {
-			if got := strings.Contains(text, "2 objects that would change are in other namespaces than "+said+"."); got != want {
-				t.Errorf("-n %q: said %v, want %v:\n%s", namespace, got, want, text)
-			}
-		}
-	}
-}

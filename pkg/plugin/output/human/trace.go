@@ -1,8 +1,6 @@
 package human
 
 import (
-	"errors"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
@@ -59,15 +57,6 @@ func (h *base) traceStep(b *page, s *engine.Step) {
 	h.warnings(b, s.Warnings)
 }
 
-// remedy is the flag with which the run would read what the step misses.
-func remedy(s *engine.Step) string {
-	var notTriggered *engine.NotTriggeredError
-	if errors.As(s.Err, &notTriggered) && len(notTriggered.Elsewhere()) > 0 {
-		return "; -A reads all"
-	}
-	return ""
-}
-
 // outcome is the outcome of a step in words, and its reason.
 func (h *base) outcome(s *engine.Step) string {
 	text := string(s.Outcome)
@@ -78,7 +67,7 @@ func (h *base) outcome(s *engine.Step) string {
 		}
 	}
 	if reason := h.reason(s); reason != "" {
-		return text + ": " + reason + remedy(s)
+		return text + ": " + reason
 	}
 	if s.Outcome == engine.Unchanged {
 		return text + ": the object already has what the rule sets"
