@@ -33,6 +33,7 @@ type run struct {
 	requests  [2]*request // by whether the object is evaluated as if it were created
 	namespace *namespaceAnswer
 	types     *typesAnswer
+	checked   cel.Checked
 }
 
 func newRun(ctx context.Context, t engine.Target, w *engine.World) *run {
@@ -98,6 +99,7 @@ func (r *run) fail(u *unit, step engine.Step, err error) error {
 		return ended
 	}
 	step.After = nil
+	r.target.Draft.Freeze() // an error may refer to a part of the object
 	switch {
 	case errors.Is(err, engine.ErrHidden):
 		step.Outcome, step.Err = engine.Skipped, err
@@ -196,6 +198,9 @@ func (r *run) asks(u *unit, x interface{ Uses(name string) bool }) bool {
 // does not stop the others.
 func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
 	before := r.object
+	if in.Checked = &r.checked; len(u.mutations) == 1 { // a later one that fails takes back nothing
+		in.Draft = r.target.Draft
+	}
 	var failures []error
 	for _, m := range u.mutations {
 		in.Object = r.object.Object
@@ -204,6 +209,7 @@ func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
 			err = r.failed(m.expression, r.asks(u, m.compiled), err)
 			if isUnsupported(err) || isRefused(err) || r.ctx.Err() != nil {
 				r.object = before
+				in.Draft.Revert()
 				return r.fail(u, step, err)
 			}
 			failures = append(failures, err)
@@ -213,7 +219,7 @@ func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
 		r.object = &unstructured.Unstructured{Object: result.Object}
 		step.Warnings = append(step.Warnings, result.Warnings...)
 	}
-	changed := !diff.Equal(before.Object, r.object.Object, diff.Type{})
+	changed := in.Draft.Sets() > 0 || !diff.Equal(before.Object, r.object.Object, diff.Type{})
 	if !changed {
 		r.object = before
 	}
@@ -247,7 +253,7 @@ func (r *run) mutation(u *unit, m mutation, in cel.Input) (cel.Result, error) {
 	}
 	result, err := u.scope.Evaluate(r.ctx, in, cel.MutationBudget()).Mutate(m.compiled, types)
 	if err == nil {
-		err = engine.SameObject(in.Object, result.Object)
+		err = in.Draft.SameObject(in.Object, result.Object)
 	}
 	if err == nil && m.patchType == jsonPatch {
 		err = r.decodable(in.Object, result.Object)

@@ -38,6 +38,10 @@ type Input struct {
 	// Budget is that of the rule on the object; nil for one that no other Evaluation
 	// shares.
 	Budget *engine.Budget
+	// Draft may change Object in place, and Checked knows what is left to be read of it; nil where
+	// a state that is not the last one has to stay, or where nothing else changes the object.
+	Draft   *engine.Draft
+	Checked *Checked
 	// Explain adds the values of the operands to conditions that are false.
 	Explain bool
 	// Extra are the values of a language's own variables.

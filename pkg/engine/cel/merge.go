@@ -2,6 +2,7 @@ package cel
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/google/cel-go/common/types/ref"
@@ -28,18 +29,19 @@ const (
 )
 
 // merge merges an apply configuration, which is what Object{...} evaluates to,
-// into an object by the schema of its kind, no matter who owns its fields
+// into the object of the evaluation by the schema of its kind, no matter who owns its fields
 // (pkg/admission/plugin/policy/mutating/patch in k8s.io/apiserver). The object that
 // it returns may share data with both.
 //
 // It fails with a *noSchemaError where the types are nil, with an *AtomicError, and
 // where a value does not fit the schema.
-func merge(live map[string]any, configuration ref.Val, types managedfields.TypeConverter, a Atomics) (Result, error) {
+func (e *Evaluation) merge(configuration ref.Val, types managedfields.TypeConverter, a Atomics) (Result, error) {
+	in := &e.activation.input
 	fields, err := fieldsOf(configuration)
 	if err != nil {
 		return Result{}, err
 	}
-	kind := asObject(live).GroupVersionKind()
+	kind := asObject(in.Object).GroupVersionKind()
 	if types == nil {
 		return Result{}, &noSchemaError{Kind: kind}
 	}
@@ -52,6 +54,15 @@ func merge(live map[string]any, configuration ref.Val, types managedfields.TypeC
 	if atomics := atomicPaths(patchTyped); a == RefuseAtomic && len(atomics) > 0 {
 		return Result{}, &AtomicError{Paths: atomics}
 	}
+	narrow, live := narrowing{schema: patchTyped.Schema(), draft: in.Draft}, in.Object
+	checked := in.Checked.has(live)
+	if checked {
+		live, _ = narrow.part(patchTyped.TypeRef(), live, fields).(map[string]any)
+	}
+	read, err := measure(e.budget, live)
+	if err != nil {
+		return Result{}, err
+	}
 	liveTyped, err := types.ObjectToTyped(asObject(live), typed.AllowDuplicates)
 	if err != nil {
 		return Result{}, fmt.Errorf("the object does not fit the schema of %s: %w", kindText(kind), err)
@@ -63,6 +74,22 @@ func merge(live map[string]any, configuration ref.Val, types managedfields.TypeC
 	out, ok := merged.AsValue().Unstructured().(map[string]any)
 	if !ok {
 		return Result{}, fmt.Errorf("merge the apply configuration: the result is no object")
+	}
+	written, err := measure(e.budget, fields)
+	if err != nil {
+		return Result{}, err
+	}
+	if checked {
+		if narrow.draft == nil {
+			narrow.draft = &engine.Draft{} // which copies each map once
+		}
+		out, _ = narrow.put(patchTyped.TypeRef(), in.Object, fields, out).(map[string]any)
+		in.Checked.grow(out, written.steps())
+	} else {
+		if reflect.DeepEqual(in.Object, out) {
+			out = in.Object
+		}
+		in.Checked.set(out, read.steps()+written.steps())
 	}
 	return Result{Object: out, Warnings: replacedLists(liveTyped, patchTyped)}, nil
 }

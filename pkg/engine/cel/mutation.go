@@ -35,11 +35,7 @@ func (s *Scope) ApplyConfiguration(expression string, a Atomics) (*Mutation, err
 		return nil, err
 	}
 	return &Mutation{Expression: x, apply: func(e *Evaluation, v ref.Val, types managedfields.TypeConverter) (Result, error) {
-		object := e.activation.input.Object
-		if _, err := measure(e.budget, object); err != nil {
-			return Result{}, err
-		}
-		return merge(object, v, types, a)
+		return e.merge(v, types, a)
 	}}, nil
 }
 

@@ -3,8 +3,10 @@ package dialects_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -68,6 +70,48 @@ func randomPolicy(r *rand.Rand, i int) string {
 	default:
 		return clusterPolicy(name, "", fmt.Sprintf(`{"foreach": [{"list": "['%s', 'b']", "patchStrategicMerge": {"metadata": {%q: {"{{element}}": %q}}}}]}`, key, wide, value))
 	}
+}
+
+// celPolicy is a policy with mutations for ConfigMaps, in one of two languages.
+func celPolicy(kind, name, more string, mutations ...string) string {
+	group := map[string]string{"MutatingAdmissionPolicy": "admissionregistration.k8s.io/v1", "MutatingPolicy": "policies.kyverno.io/v1alpha1"}[kind]
+	return fmt.Sprintf(`{"apiVersion": %q, "kind": %q, "metadata": {"name": %q}, "spec": {%s "reinvocationPolicy": "Never", "mutations": [%s],
+		"matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["configmaps"]}]}}}`,
+		group, kind, name, more, strings.Join(mutations, ", "))
+}
+
+// celMutation is an apply configuration, or a JSON patch if it is a list.
+func celMutation(expression string) string {
+	if strings.HasPrefix(expression, "[") {
+		return fmt.Sprintf(`{"patchType": "JSONPatch", "jsonPatch": {"expression": %q}}`, expression)
+	}
+	return fmt.Sprintf(`{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": %q}}`, expression)
+}
+
+// randomCELPolicy writes to one of few places, in one of both languages.
+func randomCELPolicy(r *rand.Rand, i int) string {
+	mutation := func() string {
+		names := strings.NewReplacer("WIDE", pick(r, "labels", "annotations"), "KEY", pick(r, "a", "b", "c", "d"), "VALUE", pick(r, "1", "2", "3"))
+		return celMutation(names.Replace(pick(r,
+			"Object{metadata: Object.metadata{WIDE: {'KEY': 'VALUE'}}}", "Object{metadata: Object.metadata{WIDE: {'KEY': 'VALUE'}}}",
+			"Object{data: {'KEY': 'VALUE'}, metadata: Object.metadata{WIDE: {'x': 'VALUE'}}}",
+			"Object{metadata: Object.metadata{annotations: object.metadata.labels}}",
+			"Object{metadata: Object.metadata{labels: {'KEY': string(object.metadata.?annotations.orValue({}).size())}}}",
+			"Object{metadata: Object.metadata{name: 'KEY'}}",
+			"Object{data: {'KEY': string(1 / int(object.metadata.labels.a))}}",
+			"Object{metadata: Object.metadata{finalizers: ['example.com/KEY']}}",
+			"[JSONPatch{op: 'add', path: '/metadata/labels/KEY', value: 'VALUE'}]",
+			"[JSONPatch{op: 'remove', path: '/metadata/labels/KEY'}]",
+			"[JSONPatch{op: 'copy', from: '/metadata/labels', path: '/metadata/annotations'}]",
+		)))
+	}
+	more := pick(r, "", "", `"failurePolicy": "Ignore",`, `"failurePolicy": "Ignore",`, `"failurePolicy": "Ignore",`,
+		`"matchConditions": [{"name": "m", "expression": "object.metadata.labels.a == '1'"}],`)
+	mutations := []string{mutation()}
+	if r.IntN(6) == 0 {
+		mutations = append(mutations, mutation())
+	}
+	return celPolicy(pick(r, "MutatingAdmissionPolicy", "MutatingPolicy"), fmt.Sprintf("p%02d", i), more, mutations...)
 }
 
 func objectOf(t testing.TB, text string) *unstructured.Unstructured {
@@ -134,7 +178,7 @@ func shown(t testing.TB, c *engine.Change) string {
 		}
 		reason := ""
 		if s.Err != nil {
-			reason = s.Err.Error()
+			reason, _, _ = strings.Cut(s.Err.Error(), " (object.metadata.labels.a is") // what is found, where reasons are wanted
 		}
 		steps = append(steps, step{s.Rule.String(), s.Outcome, text(s.Fields), reason})
 	}
@@ -148,29 +192,39 @@ func shown(t testing.TB, c *engine.Change) string {
 const configMap = `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n", "labels": {"a": "0"}},
 	"data": {"a": "b"}, "deep": {"er": {"a": {"x": "0"}}, "list": [{"name": "a", "v": {}}]}}`
 
+const plainConfigMap = `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n", "labels": {"a": "1"}}, "data": {"a": "b"}}`
+
 // A program that changes an object in place does what one does that copies each state, and
 // leaves the object that it was given as it was.
 func TestDraftsChangeNothingButMemory(t *testing.T) {
-	changes := 0
-	for seed := range uint64(400) {
-		r := rand.New(rand.NewPCG(seed, 0))
-		var policies []string
-		for i := range 2 + r.IntN(12) {
-			policies = append(policies, randomPolicy(r, i))
-		}
-		object := objectOf(t, configMap)
-		drafted := evaluated(t, object, policies, evaluation.Options{Workers: 1})
-		copied := evaluated(t, objectOf(t, configMap), policies, evaluation.Options{Workers: 1, Reasons: true})
-		if d := cmp.Diff(shown(t, copied), shown(t, drafted)); d != "" {
-			t.Fatalf("seed %d, without a draft (-) and with one (+): %s\n%s", seed, d, policies)
-		}
-		if d := cmp.Diff(objectOf(t, configMap), object); d != "" {
-			t.Fatalf("seed %d changes the object that it was given: %s\n%s", seed, d, policies)
-		}
-		changes += len(drafted.Fields)
-	}
-	if changes < 800 {
-		t.Errorf("only %d fields change", changes)
+	for name, c := range map[string]struct {
+		object string
+		policy func(r *rand.Rand, i int) string
+		seeds  uint64
+	}{"patches": {configMap, randomPolicy, 400}, "CEL": {plainConfigMap, randomCELPolicy, 100}} {
+		t.Run(name, func(t *testing.T) {
+			changes := 0
+			for seed := range c.seeds {
+				r := rand.New(rand.NewPCG(seed, 0))
+				var policies []string
+				for i := range 2 + r.IntN(12) {
+					policies = append(policies, c.policy(r, i))
+				}
+				object := objectOf(t, c.object)
+				drafted := evaluated(t, object, policies, evaluation.Options{Workers: 1})
+				copied := evaluated(t, objectOf(t, c.object), policies, evaluation.Options{Workers: 1, Reasons: true})
+				if d := cmp.Diff(shown(t, copied), shown(t, drafted)); d != "" {
+					t.Fatalf("seed %d, without a draft (-) and with one (+): %s\n%s", seed, d, policies)
+				}
+				if d := cmp.Diff(objectOf(t, c.object), object); d != "" {
+					t.Fatalf("seed %d changes the object that it was given: %s\n%s", seed, d, policies)
+				}
+				changes += len(drafted.Fields)
+			}
+			if changes < 2*int(c.seeds) {
+				t.Errorf("only %d fields change", changes)
+			}
+		})
 	}
 }
 
@@ -189,11 +243,39 @@ func onOneMap() map[string]func(i int) string {
 		"maps in a map": func(i int) string {
 			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"deep": {"l%d": {"a": "b"}}}}`, i))
 		},
+		"apply configurations": func(i int) string {
+			return celPolicy("MutatingAdmissionPolicy", fmt.Sprintf("p%04d", i), "", celMutation(fmt.Sprintf("Object{metadata: Object.metadata{labels: {'l%d': 'v'}}}", i)))
+		},
+		"apply configurations of Kyverno": func(i int) string {
+			return celPolicy("MutatingPolicy", fmt.Sprintf("p%04d", i), "", celMutation(fmt.Sprintf("Object{metadata: Object.metadata{labels: {'l%d': 'v'}}}", i)))
+		},
 		"mutators of metadata": func(i int) string {
 			return mutator(fmt.Sprintf("p%04d", i), "AssignMetadata", fmt.Sprintf("metadata.labels.l%d", i), `"v"`)
 		},
 		"mutators": func(i int) string {
 			return mutator(fmt.Sprintf("p%04d", i), "Assign", fmt.Sprintf("data.l%d", i), `"v"`)
+		},
+	}
+}
+
+// onGrowing are forms in which each policy reads what all policies before it have written: a list,
+// or the JSON of the object.
+func onGrowing() map[string]func(i int) string {
+	return map[string]func(i int) string{
+		"JSON patches of CEL of Kyverno": func(i int) string {
+			return celPolicy("MutatingPolicy", fmt.Sprintf("p%04d", i), "", celMutation(fmt.Sprintf("[JSONPatch{op: 'add', path: '/metadata/labels/l%d', value: 'v'}]", i)))
+		},
+		"JSON patches of CEL": func(i int) string {
+			return celPolicy("MutatingAdmissionPolicy", fmt.Sprintf("p%04d", i), "", celMutation(fmt.Sprintf("[JSONPatch{op: 'add', path: '/metadata/labels/l%d', value: 'v'}]", i)))
+		},
+		"finalizers": func(i int) string {
+			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {"finalizers": ["example.com/l%d"]}}}`, i))
+		},
+		"elements of JSON patches": func(i int) string {
+			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchesJson6902": "- {op: add, path: /metadata/finalizers/-, value: example.com/l%d}"}`, i))
+		},
+		"elements of CEL": func(i int) string {
+			return celPolicy("MutatingAdmissionPolicy", fmt.Sprintf("p%04d", i), "", celMutation(fmt.Sprintf("Object{metadata: Object.metadata{finalizers: ['example.com/l%d']}}", i)))
 		},
 	}
 }
@@ -207,7 +289,7 @@ func TestRulesOnOneMapAreLinear(t *testing.T) {
 				for i := range policies {
 					policies[i] = policy(i)
 				}
-				object := objectOf(t, configMap)
+				object := objectOf(t, plainConfigMap)
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
 				c := evaluated(t, object, policies, evaluation.Options{Workers: 1})
@@ -227,7 +309,9 @@ func TestRulesOnOneMapAreLinear(t *testing.T) {
 
 // BenchmarkSizes compiles and evaluates policies, and twice as many.
 func BenchmarkSizes(b *testing.B) {
-	for name, policy := range onOneMap() {
+	forms := onOneMap()
+	maps.Copy(forms, onGrowing())
+	for name, policy := range forms {
 		for _, n := range []int{1000, 2000} {
 			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
 				policies := make([]string, n)
@@ -236,7 +320,7 @@ func BenchmarkSizes(b *testing.B) {
 				}
 				b.ReportAllocs()
 				for b.Loop() {
-					evaluated(b, objectOf(b, configMap), policies, evaluation.Options{Workers: 1})
+					evaluated(b, objectOf(b, plainConfigMap), policies, evaluation.Options{Workers: 1})
 				}
 			})
 		}

@@ -15,46 +15,43 @@ func (c *comparison) lists(p fieldpath.Path, a, b []any, t Type) {
 	if l, ok := t.list(); ok {
 		element = t.to(l.ElementType)
 	}
-	if ka, kb, ok := identify(a, b, t, element); ok {
-		c.keyed(p, keyedList{a, ka}, keyedList{b, kb}, element)
-		return
+	n := namingOf(t, element)
+	if ka, ok := n.all(a); ok {
+		if kb, ok := n.all(b); ok {
+			c.keyed(p, n, ka, kb)
+			return
+		}
 	}
 	c.indexed(p, a, b, element)
 }
 
-// keyedList is a list and the path element that names each of its elements.
+// keyedList is a list and what names each of its elements.
 type keyedList struct {
-	items []any
-	keys  []fieldpath.PathElement
+	items  []any
+	ids    []elementID
+	places map[elementID]int
 }
 
-// positions maps each key's text to its index.
-func (l keyedList) positions() map[string]int {
-	out := make(map[string]int, len(l.keys))
-	for i, k := range l.keys {
-		out[k.String()] = i
-	}
-	return out
-}
-
-func (c *comparison) keyed(p fieldpath.Path, a, b keyedList, element Type) {
-	inA, inB := a.positions(), b.positions()
-	moved := movedBetween(a.keys, inB)
-	for i, k := range a.keys {
-		q := child(p, k)
-		j, ok := inB[k.String()]
+func (c *comparison) keyed(p fieldpath.Path, n naming, a, b keyedList) {
+	moved := movedBetween(a.ids, b.places)
+	for i, id := range a.ids {
+		j, ok := b.places[id]
+		if ok && !moved[id] && (c.unchanged(a.items[i], b.items[j]) || scalarsEqual(a.items[i], b.items[j], n.element)) {
+			continue // most elements: a path costs more than this
+		}
+		q := child(p, n.path(a.items[i]))
 		if !ok {
 			c.add(q, engine.Removed, a.items[i], nil)
 			continue
 		}
-		if moved[k.String()] {
+		if moved[id] {
 			c.add(q, engine.Moved, int64(i), int64(j))
 		}
-		c.values(q, a.items[i], b.items[j], element)
+		c.values(q, a.items[i], b.items[j], n.element)
 	}
-	for j, k := range b.keys {
-		if _, ok := inA[k.String()]; !ok {
-			c.add(child(p, k), engine.Added, nil, b.items[j])
+	for j, id := range b.ids {
+		if _, ok := a.places[id]; !ok {
+			c.add(child(p, n.path(b.items[j])), engine.Added, nil, b.items[j])
 		}
 	}
 }
@@ -62,25 +59,22 @@ func (c *comparison) keyed(p fieldpath.Path, a, b keyedList, element Type) {
 // movedBetween returns the elements, given in their old order, that changed their
 // place among those that both lists hold: all but a longest run that kept its order,
 // so that an element taken to the front is one move and not a move of all others.
-func movedBetween(keys []fieldpath.PathElement, inB map[string]int) map[string]bool {
-	var common []string
-	for _, k := range keys {
-		if _, ok := inB[k.String()]; ok {
-			common = append(common, k.String())
+func movedBetween(ids []elementID, inB map[elementID]int) map[elementID]bool {
+	var common []elementID
+	var places []int
+	for _, id := range ids {
+		if place, ok := inB[id]; ok {
+			common, places = append(common, id), append(places, place)
 		}
 	}
-	if sort.SliceIsSorted(common, func(i, j int) bool { return inB[common[i]] < inB[common[j]] }) {
+	if sort.IntsAreSorted(places) {
 		return nil
 	}
-	places := make([]int, len(common))
-	for i, k := range common {
-		places[i] = inB[k]
-	}
 	kept := longestIncreasing(places)
-	moved := make(map[string]bool, len(common)-len(kept))
-	for i, k := range common {
+	moved := make(map[elementID]bool, len(common)-len(kept))
+	for i, id := range common {
 		if !kept[i] {
-			moved[k] = true
+			moved[id] = true
 		}
 	}
 	return moved
@@ -134,38 +128,68 @@ func (c *comparison) indexed(p fieldpath.Path, a, b []any, element Type) {
 	}
 }
 
-// identify finds how to name the elements of both lists by more than their
-// place: by the schema's list-map keys, as set values, or by a unique `name`.
-func identify(a, b []any, t, element Type) (ka, kb []fieldpath.PathElement, ok bool) {
-	key := func(v any) (fieldpath.PathElement, bool) { return byKeys(v, []string{"name"}, element) }
-	if l, known := t.list(); known && l.ElementRelationship == schema.Associative {
-		if len(l.Keys) == 0 {
-			key = byValue
-		} else {
-			key = func(v any) (fieldpath.PathElement, bool) { return byKeys(v, l.Keys, element) }
-		}
-	}
-	if ka, ok = nameAll(a, key); !ok {
-		return nil, nil, false
-	}
-	kb, ok = nameAll(b, key)
-	return ka, kb, ok
+// naming is how the elements of a list are named by more than their place: by the
+// schema's list-map keys, as set values, or by a unique `name`.
+type naming struct {
+	keys    []string // none for values of a set
+	element Type
 }
 
-// nameAll names every element, or none: if an element has no key, or a key is not
-// unique, the elements can only be named by their index.
-func nameAll(items []any, key func(any) (fieldpath.PathElement, bool)) ([]fieldpath.PathElement, bool) {
-	out := make([]fieldpath.PathElement, len(items))
-	seen := make(map[string]bool, len(items))
-	for i, v := range items {
-		k, ok := key(v)
-		if !ok || seen[k.String()] {
-			return nil, false
-		}
-		seen[k.String()] = true
-		out[i] = k
+// elementID tells the elements of one list apart.
+type elementID struct {
+	text string
+	path bool // the text is that of the path element, not the only value in it
+}
+
+func namingOf(t, element Type) naming {
+	if l, known := t.list(); known && l.ElementRelationship == schema.Associative {
+		return naming{l.Keys, element}
 	}
-	return out, true
+	return naming{[]string{"name"}, element}
+}
+
+// all names every element, or none: if an element has no key, or a key is not
+// unique, the elements can only be named by their index.
+func (n naming) all(items []any) (l keyedList, ok bool) {
+	l = keyedList{items, make([]elementID, len(items)), make(map[elementID]int, len(items))}
+	for i, v := range items {
+		id, ok := n.id(v)
+		if _, twice := l.places[id]; !ok || twice {
+			return keyedList{}, false
+		}
+		l.ids[i], l.places[id] = id, i
+	}
+	return l, true
+}
+
+// id names an element. Most are named by one text.
+func (n naming) id(v any) (elementID, bool) {
+	only := v
+	if len(n.keys) == 1 {
+		m, _ := v.(map[string]any)
+		only = m[n.keys[0]]
+	}
+	if text, ok := only.(string); ok && len(n.keys) <= 1 {
+		return elementID{text: text}, true
+	}
+	k, ok := n.pathElement(v)
+	if !ok {
+		return elementID{}, false
+	}
+	return elementID{text: k.String(), path: true}, true
+}
+
+// path is the path element of an element that has a name.
+func (n naming) path(v any) fieldpath.PathElement {
+	k, _ := n.pathElement(v)
+	return k
+}
+
+func (n naming) pathElement(v any) (fieldpath.PathElement, bool) {
+	if len(n.keys) == 0 {
+		return byValue(v)
+	}
+	return byKeys(v, n.keys, n.element)
 }
 
 func byValue(v any) (fieldpath.PathElement, bool) {

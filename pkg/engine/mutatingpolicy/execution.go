@@ -37,15 +37,16 @@ type execution struct {
 	session   *library.Session // nil until it is needed
 	warnings  []engine.Warning
 	explain   bool // all reasons are wanted
+	checked   *cel.Checked
 }
 
 func newExecution(ctx context.Context, w *engine.World) *execution {
-	return &execution{ctx: ctx, world: w}
+	return &execution{ctx: ctx, world: w, checked: &cel.Checked{}}
 }
 
 // start begins the evaluation of a rule on what it matches; the one before is over.
 func (e *execution) start(r *rule, t engine.Target, operation engine.Operation) {
-	*e = execution{ctx: e.ctx, world: e.world, rule: r, operation: operation, subject: t, resource: resourceOf(t)}
+	*e = execution{ctx: e.ctx, world: e.world, rule: r, operation: operation, subject: t, resource: resourceOf(t), checked: e.checked}
 	e.trigger = &e.subject
 }
 
@@ -122,7 +123,7 @@ func (e *execution) notMatched(c *match.Constraints, r match.Result, sink engine
 
 // input returns what expressions see.
 func (e *execution) input() cel.Input {
-	in := cel.Input{Object: e.subject.Object.Object, RequestMap: e.request(), Explain: e.explain, Hides: e.world.Hides, Budget: e.budget}
+	in := cel.Input{Object: e.subject.Object.Object, RequestMap: e.request(), Explain: e.explain, Hides: e.world.Hides, Budget: e.budget, Draft: e.draft(), Checked: e.checked}
 	if !e.onTarget {
 		in.OldObject = e.oldObject()
 		if e.subject.Namespace != nil {
@@ -133,6 +134,15 @@ func (e *execution) input() cel.Input {
 		in.Extra = e.session.Bindings()
 	}
 	return in
+}
+
+// draft returns what changes the subject in place: for a rule of one mutation, since the state
+// before another one may have to stay.
+func (e *execution) draft() *engine.Draft {
+	if len(e.rule.mutations) != 1 {
+		return nil
+	}
+	return e.subject.Draft
 }
 
 // begin grants the rule its budget, and opens the session that answers the functions of the library, for a rule that
@@ -298,17 +308,23 @@ func (e *execution) step(object map[string]any, err error) engine.Step {
 	if e.onTarget {
 		step.Trigger = e.trigger.Key
 	}
+	before, draft := e.subject.Object.Object, e.draft()
 	if err == nil && object != nil {
-		err = engine.SameObject(e.subject.Object.Object, object)
+		err = draft.SameObject(before, object)
 	}
 	switch {
 	case err != nil:
+		draft.Revert()
+		e.subject.Draft.Freeze() // the error may refer to a part of the object
 		step.Outcome, step.Err = e.outcome(err)
-	case object == nil || reflect.DeepEqual(object, e.subject.Object.Object):
+	case object == nil || draft.Sets() == 0 && reflect.DeepEqual(object, before):
 		step.Outcome = engine.Unchanged
 	default:
 		step.Outcome, step.NotIdempotent = engine.Changed, e.rule.impure
 		step.After = &unstructured.Unstructured{Object: object}
+		if d := e.subject.Draft; d != nil {
+			step.Fields = d.Take(before, object)
+		}
 	}
 	return step
 }

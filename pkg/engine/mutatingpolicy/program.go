@@ -59,18 +59,23 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		steps = append(steps, step)
 		switch step.Outcome {
 		case engine.Changed:
 			now = now.With(step.After)
+			if step.Fields != nil { // which take less memory than the object, until all rules have run
+				step.After = nil
+			}
 		case engine.Denied:
 			denied = cmp.Or(denied, r.ref.String())
 		}
+		steps = append(steps, step)
 	}
 	for _, step := range steps {
 		if denied != "" && step.Outcome == engine.Changed {
-			step.Outcome, step.After = engine.Skipped, nil
+			step.Outcome, step.After, step.Fields = engine.Skipped, nil, nil
 			step.Err = &engine.HeldBackError{By: denied}
+		} else if step.Fields != nil {
+			step.After = now.Object
 		}
 		sink.Step(step)
 	}
