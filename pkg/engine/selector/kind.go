@@ -87,12 +87,10 @@ func (k Kind) String() string {
 	if k.Subresource != "" {
 		text += "/" + k.Subresource
 	}
-	switch {
-	case k.Group != "*":
-		return k.Group + "/" + k.Version + "/" + text
-	case k.Version != "*":
-		return k.Version + "/" + text
-	default:
-		return text
+	for _, longer := range []string{text, k.Version + "/" + text, k.Group + "/" + k.Version + "/" + text} {
+		if parsed, err := ParseKind(longer); err == nil && parsed == k {
+			return longer
+		}
 	}
+	return k.Group + "/" + k.Version + "/" + k.Kind + "/" + k.Subresource
 }

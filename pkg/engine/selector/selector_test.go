@@ -90,7 +90,7 @@ func TestKindMatches(t *testing.T) {
 }
 
 func FuzzParseKind(f *testing.F) {
-	for _, seed := range []string{"Pod", "*/*", "apps/v1/Deployment.scale", "v1/", "a/b/c/d/e", "*.?", "v1beta1/*"} {
+	for _, seed := range []string{"Pod", "*/*", "apps/v1/Deployment.scale", "v1/", "a/b/c/d/e", "*.?", "v1beta1/*", "*/*/A"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
