@@ -58,11 +58,12 @@ func cutElements(p part) (elements []part, size int) {
 		starts := len(content) > 0 && content[0] == '-' && (len(content) == 1 || bytes.IndexByte([]byte(" \t\r\n"), content[1]) >= 0)
 		switch {
 		case starts && (indent < 0 || column == indent):
-			if indent >= 0 {
-				elements[len(elements)-1].text = p.text[start:size]
+			if indent < 0 { // comments in front of the first element are a part of it
+				indent, elements = column, append(elements, part{line: p.line})
+				break
 			}
-			indent, start = column, size
-			elements = append(elements, part{line: line})
+			elements[len(elements)-1].text = p.text[start:size]
+			start, elements = size, append(elements, part{line: line})
 		case len(content) == 0 || bytes.IndexByte([]byte("#\r\n"), content[0]) >= 0:
 		case indent < 0 || column <= indent:
 			return closed(elements, p.text[start:size]), size

@@ -38,6 +38,7 @@ var lists = map[bool][]string{
 		"kind: List\nitems:\n- a\nitems:\n- b\n",
 		"{\nitems:\n- a\n}\n",
 		"kind: List\nitems:\n\t- a\n",
+		"kind: List\nitems:\n# \xe2\n- a\n",
 		"kind: List\nitems:\n- a: &a [*a]\n",
 	},
 }
