@@ -24,7 +24,11 @@ func (m *merger) mergeList(live []any, values []*node, at *place) (value any, dr
 		return live, live == nil, nil
 	}
 	if patch[0].kind != isMap {
-		if i := slices.IndexFunc(live, isAMap); i >= 0 && len(at.listRule().keys) > 0 {
+		i := slices.IndexFunc(live, isAMap)
+		if slices.ContainsFunc(patch, func(e *node) bool { return e.kind == isMap }) {
+			i = 0
+		}
+		if i >= 0 && len(at.listRule().keys) > 0 {
 			return nil, false, &KindError{Path: at.element(i).String(), Patch: patch[0].kind.String(), Got: isMap.String()}
 		}
 		value, err = m.mergeScalars(live, patch, last, at)
