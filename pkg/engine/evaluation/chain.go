@@ -356,16 +356,16 @@ func (r *round) narrowed(subject engine.Selection) []engine.Selection {
 	return out
 }
 
-// mayBe reports whether a trigger may be the subject of an effect.
-func (r *round) mayBe(trigger, subject engine.Selection) bool {
-	if !trigger.MayMeet(subject) {
+// mayBe reports whether what a rule matches may be the subject of an effect.
+func (c *chains) mayBe(match, subject engine.Selection) bool {
+	if !match.MayMeet(subject) {
 		return false
 	}
-	if trigger.Resource == "" || r.world.Mapper == nil || !subject.ExactKind() {
+	if match.Resource == "" || c.world.Mapper == nil || !subject.ExactKind() {
 		return true
 	}
-	mapping, err := r.world.Mapper.RESTMapping(subjectKey(subject).GroupKind)
-	return err == nil && trigger.MatchesResource(mapping.Resource.Resource)
+	mapping, err := c.world.Mapper.RESTMapping(subjectKey(subject).GroupKind)
+	return err == nil && match.MatchesResource(mapping.Resource.Resource)
 }
 
 // visit evaluates one trigger, and asks rules for which it has become another one. It is nil where there is
@@ -419,7 +419,7 @@ func (r *round) take(v *visit) {
 		gone[m.rule.turn] = true
 		for _, f := range m.effects {
 			f.trigger = v.place
-			r.effects.add(f)
+			r.addInScope(f)
 		}
 		r.elsewhere(v, m.effects)
 		r.noteSteps(v, m)
@@ -657,7 +657,7 @@ func (v *visit) walk(before func(*triggeredRule, *state, digest) error) (*pass, 
 			v.asked[r.turn] = d
 		}
 	}
-	next := 0
+	begun, next := p.target.Object, 0
 	for _, r := range v.matching {
 		for ; next < len(v.acting) && v.acting[next].turn.compare(r.turn) < 0; next++ {
 			if err := p.effect(v.acting[next]); err != nil {
@@ -673,12 +673,10 @@ func (v *visit) walk(before func(*triggeredRule, *state, digest) error) (*pass, 
 			return nil, err
 		}
 	}
-	for _, f := range v.acting[next:] {
-		if err := p.effect(f); err != nil {
-			return nil, err
-		}
+	if err := p.effects(v.acting[next:]); err != nil || p.target.Object == begun {
+		return p, err
 	}
-	return p, nil
+	return p, p.settle(v.acting, true)
 }
 
 // digestOf identifies a state of the trigger.

@@ -191,15 +191,20 @@ func named(ctx context.Context, t engine.Target, p propagation, w *engine.World,
 	return effects, err
 }
 
+// addInScope stores an effect that may act in the scope.
+func (e *Evaluation) addInScope(f *orderedEffect) {
+	if e.options.Reasons || len(e.narrow(f.subjects)) > 0 {
+		e.effects.add(f)
+	}
+}
+
 // keep stores the effects of one trigger that may act in the scope, and its steps. It is called
 // for one trigger after the other, in source order.
 func (e *Evaluation) keep(t *triggered) error {
 	for i := range t.effects {
 		f := &t.effects[i]
 		f.trigger = e.effects.triggers
-		if e.options.Reasons || len(e.narrow(f.subjects)) > 0 {
-			e.effects.add(f)
-		}
+		e.addInScope(f)
 	}
 	e.effects.triggers++
 	e.reaches.note(t)

@@ -49,6 +49,7 @@ type Evaluation struct {
 	types       typeCache
 	effects     effectIndex
 	triggers    map[engine.ObjectKey]*recorder // what triggers have to report, by identity
+	chains      *chains
 	reaches     *reaches
 	reaching    map[engine.RuleRef]bool // the rules that may change other objects in the scope than they match
 	unreadable  []*engine.UnreadableError
@@ -108,6 +109,7 @@ func (e *Evaluation) Prepare(ctx context.Context, src engine.Source) error {
 		e.reaches = newReaches(programs)
 	}
 	c := newChains(e, src, programs)
+	e.chains, selections = c, append(selections, c.relabelling()...)
 	work := job[*triggered]{
 		workers: e.options.Workers,
 		do:      func(ctx context.Context, t engine.Target) (*triggered, error) { return e.trigger(ctx, t, c) },
@@ -130,6 +132,7 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 	for _, p := range e.programs {
 		selections = append(selections, p.Selections()...)
 	}
+	selections = append(selections, e.chains.relabelled()...)
 	visited := map[engine.ObjectKey]bool{}
 	work := job[*engine.Change]{
 		workers: e.options.Workers,
@@ -161,8 +164,12 @@ func (e *Evaluation) Evaluate(ctx context.Context, t engine.Target, scoped bool)
 			return nil, err
 		}
 	}
-	for _, effect := range e.effects.on(t.Key, t.Object) {
-		if err := p.effect(effect); err != nil {
+	before, acting := p.target.Object, e.effects.on(t.Key, t.Object)
+	if err := p.effects(acting); err != nil {
+		return nil, err
+	}
+	if p.target.Object != before {
+		if err := p.settle(acting, scoped); err != nil {
 			return nil, err
 		}
 	}
@@ -241,6 +248,7 @@ func (p *pass) runProgram(i int) error {
 // use of a Secret.
 func (p *pass) effect(f *orderedEffect) error {
 	if !f.selects(p.target.Object) {
+		p.unselected = append(p.unselected, f)
 		return nil
 	}
 	if f.secret {

@@ -22,7 +22,8 @@ type pass struct {
 	rec *recorder
 	// target is the object as it is now, and hiding the same object as it may be shown.
 	target, hiding engine.Target
-	still          []place // of what is hidden and was the same before
+	still          []place          // of what is hidden and was the same before
+	unselected     []*orderedEffect // the object had other labels
 }
 
 // evaluator is a program, or an effect: it returns the object after it.

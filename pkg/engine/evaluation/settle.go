@@ -1,0 +1,168 @@
+package evaluation
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+)
+
+// maxAdmissions bounds how often an object goes through its own rules because effects have changed it.
+const maxAdmissions = 5
+
+// mark is how far a pass has come.
+type mark struct {
+	target, hiding          engine.Target
+	state                   *unstructured.Unstructured
+	steps, shown, unmatched int
+	writes, still           int
+}
+
+func (p *pass) mark() mark {
+	return mark{
+		target: p.target, hiding: p.hiding, state: p.rec.state,
+		steps: len(p.rec.steps), shown: len(p.rec.shown), unmatched: len(p.rec.notMatched),
+		writes: len(p.rec.writes), still: len(p.still),
+	}
+}
+
+// reset takes a pass back to a mark.
+func (p *pass) reset(m mark) {
+	p.target, p.hiding, p.still = m.target, m.hiding, p.still[:m.still]
+	p.rec.state, p.rec.writes = m.state, p.rec.writes[:m.writes]
+	p.rec.steps, p.rec.notMatched = p.rec.steps[:m.steps], p.rec.notMatched[:m.unmatched]
+	if p.rec.shown != nil {
+		p.rec.shown = p.rec.shown[:m.shown]
+	}
+}
+
+// settle has the own rules of an object that effects have changed see it, as admission of the write does, and
+// the effects what these rules make of it, and those that only its new labels select, until nothing changes. Rules that do not come to an end with one
+// object are not idempotent: it stays as it was.
+func (p *pass) settle(effects []*orderedEffect, scoped bool) error {
+	own := scoped && p.chains.own.covers(&p.target)
+	if !own && !p.selectedLate() {
+		return nil
+	}
+	first := p.mark()
+	for range maxAdmissions {
+		last := p.mark()
+		if own {
+			if err := p.chain(); err != nil {
+				return err
+			}
+		}
+		if p.target.Object != last.target.Object || p.selectedLate() {
+			p.unselected = nil
+			if err := p.effects(effects); err != nil {
+				return err
+			}
+		}
+		same := p.target.Object == last.target.Object || diff.Same(p.target.Object.Object, last.target.Object.Object)
+		switch denied := p.denied(last.steps); {
+		case same && !denied:
+			p.reset(last)
+			return nil
+		case denied:
+			p.keepNews(last)
+			return nil
+		}
+		p.keepNews(last)
+	}
+	p.reset(first)
+	return nil
+}
+
+// relabelling are the objects to which their own rules may give the labels by which rules select triggers: they
+// have to be read as such.
+func (c *chains) relabelling() []engine.Selection {
+	var out []engine.Selection
+	for _, rule := range c.rules {
+		for _, s := range rule.wants.all {
+			for _, own := range c.own.all {
+				if s.Labels == nil || !own.MayMeet(s) {
+					continue
+				}
+				one := s
+				one.Labels = own.Labels
+				one.Namespace, one.Name = cmp.Or(s.Namespace, own.Namespace), cmp.Or(s.Name, own.Name)
+				out = append(out, c.narrow(one)...)
+			}
+		}
+	}
+	return out
+}
+
+// relabelled are the subjects of effects that may get the labels by which a rule that changes what it matches selects
+// objects: they have to be read as such.
+func (c *chains) relabelled() []engine.Selection {
+	if c == nil {
+		return nil
+	}
+	var out []engine.Selection
+	known := map[engine.Selection]bool{}
+	for _, s := range c.own.all {
+		if s.Labels == nil {
+			continue
+		}
+		for _, f := range c.effects.all {
+			if f.subjects.Subresource != "" || !c.mayBe(s, f.subjects) {
+				continue
+			}
+			one := s
+			one.Labels = nil
+			if f.subjects.Exact() {
+				one.Namespace, one.Name = f.subjects.Namespace, f.subjects.Name
+			}
+			if !known[one] {
+				known[one] = true
+				out = append(out, one)
+			}
+		}
+	}
+	return out
+}
+
+// selectedLate reports whether the object has got labels by which effects select it that have passed it by.
+func (p *pass) selectedLate() bool {
+	return slices.ContainsFunc(p.unselected, func(f *orderedEffect) bool { return f.selects(p.target.Object) })
+}
+
+func (p *pass) effects(effects []*orderedEffect) error {
+	for _, f := range effects {
+		if err := p.effect(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// denied reports whether admission would deny the object, by the steps from one on.
+func (p *pass) denied(from int) bool {
+	return slices.ContainsFunc(p.rec.steps[from:], func(s engine.Step) bool { return s.Outcome == engine.Denied })
+}
+
+// keepNews drops the steps since a mark that were told before it.
+func (p *pass) keepNews(m mark) {
+	shown := p.rec.shownSteps()
+	told := p.rec.steps[:m.steps:m.steps]
+	steps, kept := told, []engine.Step(nil)
+	if shown != nil {
+		kept = slices.Clone(shown[:m.steps])
+	}
+	for i, s := range p.rec.steps[m.steps:] {
+		again := slices.ContainsFunc(told, func(t engine.Step) bool {
+			return t.Rule == s.Rule && t.Trigger == s.Trigger && t.Outcome == s.Outcome
+		})
+		if s.Outcome != engine.Changed && (again || !s.Outcome.Incomplete()) {
+			continue
+		}
+		if steps = append(steps, s); shown != nil {
+			kept = append(kept, shown[m.steps+i])
+		}
+	}
+	p.rec.steps, p.rec.shown, p.rec.notMatched = steps, kept, p.rec.notMatched[:m.unmatched]
+}
