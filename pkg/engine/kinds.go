@@ -19,10 +19,15 @@ type KindName struct {
 	Groups, Versions []string
 	// Kind or Resource is the name; the other one is empty.
 	Kind, Resource string
+	// Subresource is that of the kind; empty for the objects themselves.
+	Subresource string
 }
 
-// Name is the one that the policy has.
+// Name is the one that the policy has, without the subresource.
 func (n *KindName) Name() string { return n.Kind + n.Resource }
+
+// String is the name with the subresource: "pods/exec".
+func (n *KindName) String() string { return strings.TrimSuffix(n.Name()+"/"+n.Subresource, "/") }
 
 // sort is what the name is one of.
 func (n *KindName) sort() string {
@@ -54,6 +59,19 @@ func (n *KindName) of(k *KnownKind) string {
 type KnownKind struct {
 	schema.GroupVersionKind
 	Resource string
+	// Subresources are those of the resource; AnySubresource stands for those that are not known.
+	Subresources []string
+}
+
+// AnySubresource is the only one of a kind whose subresources are not known.
+const AnySubresource = "*"
+
+// serves reports whether the kind has a subresource of a name, which is a wildcard pattern. Every kind has
+// "*", which stands for all that there are.
+func (k *KnownKind) serves(name string) bool {
+	return name == "" || name == "*" || slices.ContainsFunc(k.Subresources, func(known string) bool {
+		return known == AnySubresource || selector.MatchWildcard(name, known)
+	})
 }
 
 // Kinds are all kinds that there are: those that a server serves, or those that are known
@@ -66,14 +84,29 @@ type Kinds struct {
 	Whose string
 }
 
-// Check returns an *UnknownKindError for a name that stands for no kind.
+// Check returns an *UnknownKindError for a name that stands for no kind, or for no subresource of one.
 func (k *Kinds) Check(n KindName) error {
+	e := &UnknownKindError{Name: n, whose: k.Whose}
+	subresources := map[string]bool{} // of the kinds that the name stands for
 	for i := range k.Known {
-		if selector.MatchWildcard(n.Name(), n.of(&k.Known[i])) && n.in(&k.Known[i]) {
+		known := &k.Known[i]
+		if !selector.MatchWildcard(n.Name(), n.of(known)) || !n.in(known) {
+			continue
+		}
+		if known.serves(n.Subresource) {
 			return nil
 		}
+		e.subresource = true
+		for _, name := range known.Subresources {
+			subresources[name] = true
+		}
 	}
-	e := &UnknownKindError{Name: n, whose: k.Whose}
+	if e.subresource {
+		if meant := Nearest(n.Subresource, maps.Keys(subresources)); meant != "" {
+			e.meant = fmt.Sprintf("%q", meant)
+		}
+		return e
+	}
 	e.meant = k.meant(&n)
 	for _, gv := range k.UnknownGroups() {
 		if n.in(&KnownKind{GroupVersionKind: gv.WithKind("")}) {
@@ -160,26 +193,29 @@ func near(name, known string) (int, bool) {
 	return d, d <= most
 }
 
-// distance is the Levenshtein distance of two texts, or more than most if it is.
+// distance is how many letters of a text are wrong, missing, too many or exchanged with the next, or more
+// than most if it is: the optimal string alignment distance.
 func distance(a, b string, most int) int {
 	if len(a)-len(b) > most || len(b)-len(a) > most {
 		return most + 1
 	}
-	row := make([]int, len(b)+1)
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
+		before, last, row = last, row, before
 		row[0] = i + 1
 		for j := range len(b) {
-			next := min(row[j]+1, row[j+1]+1)
+			row[j+1] = min(last[j+1], row[j]) + 1
 			if a[i] == b[j] {
-				next = min(next, diagonal)
+				row[j+1] = min(row[j+1], last[j])
 			} else {
-				next = min(next, diagonal+1)
+				row[j+1] = min(row[j+1], last[j]+1)
 			}
-			diagonal, row[j+1] = row[j+1], next
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
 	}
 	return row[len(b)]
@@ -188,15 +224,19 @@ func distance(a, b string, most int) int {
 // UnknownKindError is a kind, or a resource, that a policy names and that there is not: what
 // the policy says of it has no effect.
 type UnknownKindError struct {
-	Name    KindName
-	whose   string
-	meant   string
-	unknown []error // of groups that may have it
+	Name        KindName
+	whose       string
+	subresource bool // the kind is known
+	meant       string
+	unknown     []error // of groups that may have it
 }
 
 // Error says what was probably meant.
 func (e *UnknownKindError) Error() string {
 	text := fmt.Sprintf("%s %s %q", e.whose, e.Name.sort(), e.Name.Name())
+	if e.subresource {
+		text = fmt.Sprintf("%s subresource %q of the %s %q", e.whose, e.Name.Subresource, e.Name.sort(), e.Name.Name())
+	}
 	if where := e.Name.where(); where != "" {
 		text += " " + where
 	}

@@ -48,10 +48,37 @@ func (s *Snapshot) knownKinds() []engine.KnownKind {
 	var out []engine.KnownKind
 	for _, gvk := range s.kinds(func(schema.GroupVersionKind) bool { return true }) {
 		if mapping, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
-			out = append(out, engine.KnownKind{GroupVersionKind: gvk, Resource: mapping.Resource.Resource})
+			out = append(out, engine.KnownKind{GroupVersionKind: gvk, Resource: mapping.Resource.Resource, Subresources: s.subresources(gvk)})
 		}
 	}
 	return append(out, otherKinds...)
+}
+
+// subresources lists those that a kind is known to have. Any built-in kind may have a status.
+func (s *Snapshot) subresources(gvk schema.GroupVersionKind) []string {
+	for i := range s.custom {
+		if d := &s.custom[i]; d.kind == gvk {
+			return d.subresources
+		}
+	}
+	if !slices.Contains(builtinKinds(), gvk) {
+		return []string{engine.AnySubresource} // nothing is known of it but its objects
+	}
+	return append([]string{"status"}, builtinSubresources[gvk.GroupKind()]...)
+}
+
+// builtinSubresources are those of Kubernetes' own kinds, but for the status.
+var builtinSubresources = map[schema.GroupKind][]string{ //nolint:gochecknoglobals // an immutable table
+	{Kind: "Namespace"}:                  {"finalize"},
+	{Kind: "Node"}:                       {"proxy"},
+	{Kind: "Pod"}:                        {"attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "portforward", "proxy", "resize"},
+	{Kind: "ReplicationController"}:      {"scale"},
+	{Kind: "ServiceAccount"}:             {"token"},
+	{Kind: "Service"}:                    {"proxy"},
+	{Group: "apps", Kind: "Deployment"}:  {"scale"},
+	{Group: "apps", Kind: "ReplicaSet"}:  {"scale"},
+	{Group: "apps", Kind: "StatefulSet"}: {"scale"},
+	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}: {"approval"},
 }
 
 // otherKinds are the kinds that every server has and that are not among the types of client-go,

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"cmp"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -20,6 +21,7 @@ type definition struct {
 	namespaced       bool
 	schema           map[string]any // openAPIV3Schema; nil where there is none
 	scale            *scalePaths    // nil where it has none
+	subresources     []string
 }
 
 // definitionsIn finds the CustomResourceDefinitions. One that lacks what a
@@ -54,6 +56,8 @@ func definitionsIn(objects []*unstructured.Unstructured) []definition {
 			validation, _ := version["schema"].(map[string]any)
 			d.schema, _ = validation["openAPIV3Schema"].(map[string]any)
 			d.scale = scaleIn(version)
+			subresources, _ := version["subresources"].(map[string]any)
+			d.subresources = slices.Sorted(maps.Keys(subresources))
 			out = append(out, d)
 		}
 	}

@@ -99,6 +99,7 @@ func newCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) *cat
 		byKind: map[schema.GroupKind][]*resource{}, status: map[schema.GroupVersionResource]bool{},
 		names: engine.Kinds{Whose: "the server has no"},
 	}
+	subresources := map[schema.GroupVersionResource][]string{}
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
@@ -113,8 +114,15 @@ func newCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) *cat
 			if subresource == "status" {
 				cat.status[gv.WithResource(parent)] = true
 			}
+			if subresource != "" {
+				subresources[gv.WithResource(parent)] = append(subresources[gv.WithResource(parent)], subresource)
+			}
 			cat.names.Known = append(cat.names.Known, engine.KnownKind{GroupVersionKind: gv.WithKind(served.Kind), Resource: parent})
 		}
+	}
+	for i := range cat.names.Known {
+		known := &cat.names.Known[i]
+		known.Subresources = subresources[known.GroupVersion().WithResource(known.Resource)]
 	}
 	slices.SortStableFunc(cat.resources, func(a, b *resource) int {
 		x, y := a.mapping.Resource, b.mapping.Resource

@@ -103,7 +103,7 @@ func checkKind(f *flags.Policies, check func(engine.KindName) error) func(engine
 		return nil // it was checked when it was recorded
 	}
 	return func(n engine.KindName) error {
-		if f.AllowsUnknown(n.Name()) {
+		if f.AllowsUnknown(n.Name()) || f.AllowsUnknown(n.String()) {
 			return nil
 		}
 		return check(n)

@@ -53,7 +53,7 @@ func (b *Builder) unknown(s engine.Selection) bool {
 	if b.CheckKind == nil {
 		return false
 	}
-	name := engine.KindName{Groups: []string{s.Group}, Kind: s.Kind}
+	name := engine.KindName{Groups: []string{s.Group}, Kind: s.Kind, Subresource: s.Subresource}
 	if s.Resource != "" {
 		name.Kind, name.Resource = "", s.Resource
 	}

@@ -81,7 +81,7 @@ func decodeRule(f *policydecode.Fields, missing func(policydecode.Node)) Rule {
 	}
 	for _, item := range f.At("resources").List() {
 		name, subresource, _ := strings.Cut(item.Text(), "/")
-		item.LintKind(engine.KindName{Groups: r.Groups, Versions: r.Versions, Resource: name})
+		item.LintKind(engine.KindName{Groups: r.Groups, Versions: r.Versions, Resource: name, Subresource: subresource})
 		r.Resources = append(r.Resources, Resource{name, subresource})
 	}
 	for _, key := range []string{"apiGroups", "apiVersions", "operations", "resources"} {

@@ -114,7 +114,7 @@ func decodeKinds(n policydecode.Node) []selector.Kind {
 		if kind.Subresource != "" && unicode.IsUpper(rune(kind.Subresource[0])) {
 			item.Lint("stands for the subresource %s of the kind %s: a group stands before a version, as in apps/v1/Deployment", kind.Subresource, kind.Kind)
 		}
-		item.LintKind(engine.KindName{Groups: []string{kind.Group}, Versions: []string{kind.Version}, Kind: kind.Kind})
+		item.LintKind(engine.KindName{Groups: []string{kind.Group}, Versions: []string{kind.Version}, Kind: kind.Kind, Subresource: kind.Subresource})
 		out = append(out, kind)
 	}
 	return out
