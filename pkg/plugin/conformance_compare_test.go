@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -34,6 +35,9 @@ func (c *replayCase) objects(path string, stdin io.Reader) (map[string]any, erro
 	objects := map[string]any{}
 	reader := &input.Reader{Stdin: stdin}
 	for d, err := range reader.Read(context.Background(), input.Files{Paths: []string{path}}) {
+		if errors.Is(err, input.ErrEmptyStream) {
+			break // nothing was printed
+		}
 		if err != nil {
 			return nil, err
 		}

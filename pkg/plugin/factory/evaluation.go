@@ -162,9 +162,6 @@ func (f *Factory) openWorld(ctx context.Context, o *preview.Options, described [
 	if err != nil {
 		return nil, err
 	}
-	if len(objects) == 0 {
-		return nil, &noObjectsError{Paths: append(f.Objects.Filenames[:len(f.Objects.Filenames):len(f.Objects.Filenames)], f.Objects.Kustomize)}
-	}
 	world, err := f.readObjects(ctx, input.Files{Paths: f.Objects.World, Recursive: f.Objects.Recursive})
 	if err != nil {
 		return nil, err
@@ -189,7 +186,7 @@ func (f *Factory) openWorld(ctx context.Context, o *preview.Options, described [
 	return f.snapshot.Mapper(), nil
 }
 
-// noObjectsError reports that there is nothing to evaluate: an empty answer to a pipe is rather
+// noObjectsError reports that there is nothing where objects should be: an empty answer to a pipe is rather
 // a command before it that failed than a set of objects.
 type noObjectsError struct{ Paths []string }
 
@@ -201,17 +198,22 @@ func (e *noObjectsError) Error() string {
 			names[i] = "standard input"
 		}
 	}
-	return fmt.Sprintf("there is no object to evaluate in %s", strings.Join(names, ", "))
+	return fmt.Sprintf("there is no object in %s", strings.Join(names, ", "))
 }
 
-// readObjects reads manifests, but for what kustomize reads: that is no object of a cluster.
+// readObjects reads manifests, but for what kustomize reads: that is no object of a cluster. Without any
+// object the error is a *noObjectsError.
 func (f *Factory) readObjects(ctx context.Context, from input.Files) ([]engine.Document, error) {
 	documents, err := f.reader.ReadAll(ctx, from)
-	return slices.DeleteFunc(documents, func(d engine.Document) bool {
+	documents = slices.DeleteFunc(documents, func(d engine.Document) bool {
 		kustomization := d.Object.GroupVersionKind().Group == input.KustomizeGroup
 		if kustomization {
 			f.warnAt(d.Origin, "left out: build the directory of a kustomization with -k")
 		}
 		return kustomization
-	}), err
+	})
+	if paths := append(slices.Clone(from.Paths), from.Kustomize); err == nil && len(documents) == 0 && strings.Join(paths, "") != "" {
+		return nil, &noObjectsError{Paths: paths}
+	}
+	return documents, err
 }

@@ -106,8 +106,19 @@ func (r *Reader) readFile(ctx context.Context, path string, input Files, yield f
 		return at(name, err)
 	}
 	defer content.Close() //nolint:errcheck // nothing was written
-	return r.readStream(ctx, stream{content, name}, input, yield)
+	empty := true
+	err = r.readStream(ctx, stream{content, name}, input, func(d engine.Document, err error) bool {
+		empty = false
+		return yield(d, err)
+	})
+	if err == nil && empty && path == "-" {
+		return at(name, ErrEmptyStream)
+	}
+	return err
 }
+
+// ErrEmptyStream reports standard input without an object, which is a mistake even where other files have some.
+var ErrEmptyStream = errors.New("there is no object in standard input; has the command before the pipe failed?")
 
 // stream is the content of a file, and the name that messages call it by.
 type stream struct {

@@ -55,7 +55,7 @@ type Run struct {
 	evaluation *evaluation.Evaluation
 	rules      []engine.RuleRef
 	troubles   []error // of policies that could not be read or compiled
-	unmet      []error // of rules, in a strict run
+	unmet      []error // of rules that met no object or warned, in a strict run
 	untried    []error // of changes that the server should have tried
 	refused    int     // changes, by the server in a dry run
 }
@@ -96,8 +96,8 @@ func unknownKinds(troubles []error) []string {
 	var out []string
 	for _, err := range troubles {
 		var unknown *engine.UnknownKindError
-		if errors.As(err, &unknown) && !slices.Contains(out, unknown.Name.Name()) {
-			out = append(out, unknown.Name.Name())
+		if errors.As(err, &unknown) && !slices.Contains(out, unknown.Name.String()) {
+			out = append(out, unknown.Name.String())
 		}
 	}
 	return out
@@ -139,9 +139,11 @@ func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evalua
 		return *summary, err
 	}
 	var lacking rbac.Lacking
+	var warned wording.Reasons
 	err := r.run(ctx, &lacking, func(c *engine.Change) error {
 		summary.Add(c)
 		lackingIn(c, &lacking)
+		warnedOf(c.ToShow(), &warned)
 		o.Counts.Evaluated(c.ToShow())
 		o.Progress.Evaluated()
 		return emit(c)
@@ -151,7 +153,7 @@ func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evalua
 		lacking.Of(part)
 	}
 	if o.Strict && err == nil {
-		r.reportUnmet(summary)
+		r.reportUnmet(summary, &warned)
 	}
 	fmt.Fprint(o.ErrOut, lacking.Hint())
 	if len(r.untried) > 0 {
@@ -179,14 +181,28 @@ func (r *Run) run(ctx context.Context, lacking *rbac.Lacking, emit func(*engine.
 	return err
 }
 
-// reportUnmet reports the rules that no object met.
-func (r *Run) reportUnmet(s *evaluation.Summary) {
+// warnedOf adds what the rules warned of.
+func warnedOf(c *engine.Change, warned *wording.Reasons) {
+	for i := range c.Steps {
+		for _, w := range c.Steps[i].Warnings {
+			warned.Add(c.Subject, fmt.Sprintf("%s: %s: %s", c.Steps[i].Rule.Origin, c.Steps[i].Rule, w))
+		}
+	}
+}
+
+// reportUnmet reports the rules that no object met, and those that warned.
+func (r *Run) reportUnmet(s *evaluation.Summary, warned *wording.Reasons) {
+	report := func(err error) {
+		fmt.Fprintf(r.options.ErrOut, "error: %v\n", err)
+		r.unmet = append(r.unmet, err)
+	}
 	for i := range s.Rules {
 		if rule := s.Rules[i]; rule.MetNothing() {
-			err := fmt.Errorf("%s: %s matches no object of the run", rule.Rule.Origin, rule.Rule)
-			fmt.Fprintf(r.options.ErrOut, "error: %v\n", err)
-			r.unmet = append(r.unmet, err)
+			report(fmt.Errorf("%s: %s matches no object of the run", rule.Rule.Origin, rule.Rule))
 		}
+	}
+	for _, why := range warned.All() {
+		report(fmt.Errorf("%s (on %s)", why.Text, why.Names()))
 	}
 }
 
