@@ -76,6 +76,7 @@ func TestNothingToEvaluate(t *testing.T) {
 		"preview -p known.yaml -f empty.yaml -o json":                  {2, "there is no object in empty.yaml"},
 		"explain configmap/a -p known.yaml -f empty.yaml":              {2, "there is no object in empty.yaml"},
 		"preview widgets -p known.yaml -f settings.yaml":               {2, `there is no resource type "widgets"`},
+		"preview deployment/b -n shop -p known.yaml -f settings.yaml":  {2, `deployments.apps "b" not found`},
 		"preview configmap/b -p known.yaml -f settings.yaml":           {2, `configmaps "b" not found`},
 	})
 }
@@ -161,16 +162,19 @@ func TestPoliciesTellKinds(t *testing.T) {
 // What is a warning about a policy is an error of a strict run.
 func TestStrict(t *testing.T) {
 	run(t, map[string]ending{
-		"preview -p field.yaml -f settings.yaml":                          {1, "warning: field.yaml:1: ClusterPolicy field, rule r: spec.rules[0].mutat: unknown field"},
-		"preview -p field.yaml -f settings.yaml --strict":                 {3, "error: field.yaml:1: ClusterPolicy field, rule r: spec.rules[0].mutat: unknown field"},
-		"preview -p field.yaml -f settings.yaml --strict -q":              {3, "error: field.yaml:1: ClusterPolicy field, rule r: spec.rules[0].mutat: unknown field"},
-		"preview -p old.yaml -f settings.yaml":                            {1, "warning: old.yaml:1: MutatingPolicy old: apiVersion: v1alpha1 is deprecated"},
-		"preview -p old.yaml -f settings.yaml --strict":                   {3, "error: old.yaml:1: MutatingPolicy old: apiVersion: v1alpha1 is deprecated"},
-		"preview -p added.yaml -f containers.yaml":                        {1, "would judge it on the first one for all"},
-		"preview -p added.yaml -f containers.yaml --strict":               {3, "error: added.yaml:1: added/r: spec.containers: +() is judged on each element; Kyverno 1.19 would judge it on the first one for all (on Pod shop/web)"},
-		"preview -p scope.yaml -f settings.yaml --strict":                 {3, `"Everywhere" is neither Namespaced nor Cluster, so it filters nothing`},
-		"preview -p known.yaml -p service.yaml -f settings.yaml":          {1, "warning: service.yaml:1: Service shop/web is not a policy: ignored"},
-		"preview -p known.yaml -p service.yaml -f settings.yaml --strict": {3, "error: service.yaml:1: Service shop/web is not a policy: ignored"},
+		"preview -p field.yaml -f settings.yaml":                           {1, "warning: field.yaml:1: ClusterPolicy field, rule r: spec.rules[0].mutat: unknown field"},
+		"preview -p field.yaml -f settings.yaml --strict":                  {3, "error: field.yaml:1: ClusterPolicy field, rule r: spec.rules[0].mutat: unknown field"},
+		"preview -p field.yaml -f settings.yaml --strict -q":               {3, "error: field.yaml:1: ClusterPolicy field, rule r: spec.rules[0].mutat: unknown field"},
+		"preview -p old.yaml -f settings.yaml":                             {1, "warning: old.yaml:1: MutatingPolicy old: apiVersion: v1alpha1 is deprecated"},
+		"preview -p old.yaml -f settings.yaml --strict":                    {3, "error: old.yaml:1: MutatingPolicy old: apiVersion: v1alpha1 is deprecated"},
+		"preview -p added.yaml -f containers.yaml":                         {1, "would judge it on the first one for all"},
+		"preview -p added.yaml -f containers.yaml --strict":                {3, "error: added.yaml:1: added/r: spec.containers: +() is judged on each element; Kyverno 1.19 would judge it on the first one for all (on Pod shop/web)"},
+		"preview -p known.yaml -p comments.yaml -f settings.yaml":          {1, "warning: comments.yaml: there is no object in it"},
+		"preview -p known.yaml -p comments.yaml -f settings.yaml --strict": {3, "error: comments.yaml: there is no object in it"},
+		"preview -p v3.yaml -f settings.yaml":                              {3, "error: v3.yaml:1: ClusterPolicy v3: apiVersion: kyverno.io/v3 is no version of ClusterPolicy: use v1 or v2beta1"},
+		"preview -p scope.yaml -f settings.yaml --strict":                  {3, `"Everywhere" is neither Namespaced nor Cluster, so it filters nothing`},
+		"preview -p known.yaml -p service.yaml -f settings.yaml":           {1, "warning: service.yaml:1: Service shop/web is not a policy: ignored"},
+		"preview -p known.yaml -p service.yaml -f settings.yaml --strict":  {3, "error: service.yaml:1: Service shop/web is not a policy: ignored"},
 	})
 }
 

@@ -169,7 +169,7 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 		Options: *evaluation, Metrics: metrics, Masker: w.Masker, Printer: reports.Beside(printer), Reports: reports,
 		Hints: hints, ExitCode: f.ExitCode, End: external.End,
 	}
-	if f.MustFind {
+	if o.NotFound = w.Missing(c.Context(), evaluation); f.MustFind {
 		o.NotFound = w.NoObject()
 	}
 	if f.Save != "" {

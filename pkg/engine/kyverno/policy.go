@@ -20,6 +20,9 @@ type policy struct {
 // wrong with it goes to the report.
 func decodePolicy(r *policydecode.Report, d engine.Document) *policy {
 	root := policydecode.Node{Report: r, Value: d.Object.Object}.Fields()
+	if v := d.Object.GroupVersionKind().Version; v != "v1" && v != "v2beta1" {
+		root.At("apiVersion").Fail("%s is no version of %s: use v1 or v2beta1", d.Object.GetAPIVersion(), d.Object.GetKind())
+	}
 	spec := root.At("spec").Fields()
 	p := &policy{name: d.Object.GetName(), applyOne: decodeApplyRules(spec.At("applyRules"))}
 	if d.Object.GetKind() == "Policy" {

@@ -2,6 +2,7 @@ package factory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -63,6 +64,29 @@ func (f *Factory) checkNamespace(ctx context.Context, mapper meta.RESTMapper, sc
 		return nil
 	}
 	return err
+}
+
+// Missing returns an error if the user named objects, and none of them exists: where no policy matches
+// their kinds, the evaluation does not look for them. It says nothing of names in all namespaces.
+func (f *Factory) Missing(ctx context.Context, o *preview.Options) error {
+	var errs []error
+	for _, key := range o.Scope.Only {
+		mapping, err := o.World.Mapper.RESTMapping(key.GroupKind)
+		if err != nil || key.Name == "" {
+			return nil
+		}
+		key.Version = mapping.GroupVersionKind.Version
+		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+			if key.Namespace = o.Scope.Namespace; key.Namespace == "" {
+				return nil
+			}
+		}
+		if _, err = o.World.Reader.Get(ctx, key); !apierrors.IsNotFound(err) {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // namespacedBy returns a function that reports whether a type is namespaced.

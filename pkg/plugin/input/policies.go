@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -95,8 +97,12 @@ func (s Policies) Load(ctx context.Context) (documents []engine.Document, broken
 func (s Policies) readPaths(ctx context.Context) ([]engine.Document, []error) {
 	var documents []engine.Document
 	var errs []error
+	empty := slices.Clone(s.Paths)
 	for d, err := range s.Reader.Read(ctx, Files{Paths: s.Paths, Recursive: true, URLs: true}) {
 		var broken *Error
+		empty = slices.DeleteFunc(empty, func(path string) bool {
+			return errors.As(err, &broken) && broken.Path == path || strings.HasPrefix(d.Origin, path+":")
+		})
 		switch {
 		case err == nil:
 			documents = append(documents, d)
@@ -104,6 +110,11 @@ func (s Policies) readPaths(ctx context.Context) ([]engine.Document, []error) {
 			s.Warn(broken.Origin(), broken.Err.Error()+": ignored")
 		default:
 			errs = append(errs, err)
+		}
+	}
+	for _, path := range empty {
+		if info, err := os.Stat(path); err == nil && !info.IsDir() && len(documents) > 0 {
+			s.Warn(path, "there is no object in it")
 		}
 	}
 	return documents, errs
