@@ -209,6 +209,9 @@ func (o *PreviewOptions) run(ctx context.Context) (int, error) {
 		}
 		return o.Printer.Print(output.Evaluated{Change: c})
 	})
+	if o.Hints.Blocked == "" && e.Untried() > 0 && e.Untried() == summary.Changed {
+		o.Hints.Blocked = "the server could not try any of the changes"
+	}
 	switch {
 	case interrupted(err):
 		return ExitInterrupted, errors.Join(&InterruptedError{Objects: summary.Objects}, output.Flush(o.Printer))

@@ -57,7 +57,9 @@ type Run struct {
 	troubles   []error // of policies that could not be read or compiled
 	unmet      []error // of rules that met no object or warned, in a strict run
 	untried    []error // of changes that the server should have tried
-	refused    int     // changes, by the server in a dry run
+	// untriedChanges counts them.
+	untriedChanges int
+	refused        int // changes, by the server in a dry run
 }
 
 // ErrNoRules ends a run in which there is nothing to evaluate.
@@ -114,6 +116,9 @@ func (o *Options) reportIdle(policies int) {
 		fmt.Fprintf(o.ErrOut, "note: left out, without a rule that mutates: %s\n", wording.Plural(policies, "installed policy"))
 	}
 }
+
+// Untried counts the changes that the server should have tried, and could not, or that the user may not make.
+func (r *Run) Untried() int { return r.untriedChanges }
 
 // Rules returns the rules that are evaluated, in their order.
 func (r *Run) Rules() []engine.RuleRef { return r.rules }
@@ -175,6 +180,7 @@ func (r *Run) run(ctx context.Context, lacking *rbac.Lacking, emit func(*engine.
 	}
 	r.refused = v.refused
 	for _, why := range v.untried.All() {
+		r.untriedChanges += why.Count
 		r.untried = append(r.untried, fmt.Errorf("%s not tried on the server (%s): %s", wording.Plural(why.Count, "change"), why.Names(), why.Text))
 		fmt.Fprintf(r.options.ErrOut, "error: %v\n", r.untried[len(r.untried)-1])
 	}
