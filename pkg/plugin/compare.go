@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare/variant"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/comparison"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
@@ -16,16 +19,16 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 )
 
 // CompareFlags are what a user types after compare.
 type CompareFlags struct {
 	flags.Evaluate
-	With   []string
-	Output flags.Output
-	Report flags.Report
+	With     []string
+	Variants int
+	Seed     uint64
+	Output   flags.Output
+	Report   flags.Report
 }
 
 // CompareOptions are what a comparison needs.
@@ -86,6 +89,9 @@ func NewCompareCommand(evaluate flags.Evaluate, name string, streams genericioop
 	c.Flags().StringArrayVar(&f.With, "with", nil, "File, directory or URL of the new policies, or - for standard input. May be given more than once; directories are read recursively.")
 	c.Flags().Lookup("policy").Usage = "File, directory or URL of the old policies, or - for standard input. May be given more than once; directories are read recursively."
 	c.Flags().Lookup("from-cluster").Usage = "Use the policies that are installed in the cluster as the side that is not given: as the old ones beside --with, as the new ones beside -p."
+	c.Flags().IntVar(&f.Variants, "variants", 0, "Also compare up to this many objects that are not there but could be: variants of the objects, and of a minimal one of each kind, that the policies themselves suggest.")
+	c.Flags().Lookup("variants").NoOptDefVal = strconv.Itoa(variant.DefaultLimit)
+	c.Flags().Uint64Var(&f.Seed, "seed", 1, "Chooses which differences the variants combine; the same seed gives the same variants.")
 	f.Output.AddFlags(c.Flags(), formats.ComparisonNames())
 	f.Report.AddFlags(c.Flags(), formats.ComparisonReports())
 	return c
@@ -118,6 +124,9 @@ func (f *CompareFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	if err != nil {
 		return nil, err
 	}
+	if f.Variants < 0 {
+		return nil, fmt.Errorf("--variants %d: must not be negative", f.Variants)
+	}
 	if err := errors.Join(f.Output.CheckView(c.Flags()), flags.CheckFiles(c.Flags())); err != nil {
 		return nil, err
 	}
@@ -144,7 +153,7 @@ func (f *CompareFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	}
 	w.Announce(&f.Output, both)
 	return &CompareOptions{
-		Options: comparison.Options{Options: both, Sides: policies},
+		Options: comparison.Options{Options: both, Sides: policies, Variants: f.Variants, Seed: f.Seed},
 		Masker:  w.Masker, Printer: reports.Beside(printer), Reports: reports,
 	}, nil
 }

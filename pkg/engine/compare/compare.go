@@ -47,7 +47,12 @@ type Comparison struct {
 	selections []engine.Selection
 	rules      [2][]engine.RuleRef
 	reader     engine.Reader
-	request    engine.Request
+
+	// What a comparison of one object is made of.
+	sides      [2][]engine.Program
+	world      *engine.World
+	options    Options
+	propagates bool
 
 	typesMu sync.Mutex
 	types   map[schema.GroupVersionKind]diff.Type
@@ -64,7 +69,8 @@ type lane struct {
 // that ask one world.
 func NewComparison(sides [2][]engine.Program, w *engine.World, o Options) *Comparison {
 	c := &Comparison{
-		operations: o.Operations, reader: w.Reader, request: o.Request, types: map[schema.GroupVersionKind]diff.Type{},
+		operations: o.Operations, reader: w.Reader, types: map[schema.GroupVersionKind]diff.Type{},
+		sides: sides, world: w, options: o,
 	}
 	if len(c.operations) == 0 {
 		c.operations = []engine.Operation{engine.OperationUpdate}
@@ -73,6 +79,9 @@ func NewComparison(sides [2][]engine.Program, w *engine.World, o Options) *Compa
 		for _, p := range programs {
 			c.rules[side] = append(c.rules[side], p.Rules()...)
 			c.selections = append(c.selections, p.Selections()...)
+			if q, ok := p.(engine.Propagator); ok && q.Propagates() {
+				c.propagates = true
+			}
 		}
 	}
 	for _, operation := range c.operations {
@@ -116,10 +125,39 @@ func (c *Comparison) Prepare(ctx context.Context, src engine.Source) error {
 	return nil
 }
 
-// Object compares the sides on one object that need not be there, without the effects of others on it.
+// Object compares the sides on one object that need not be there: on what becomes of it, and, where a
+// rule changes other objects because of it, of these. Of several results it is the worst.
 func (c *Comparison) Object(ctx context.Context, t engine.Target) (*Result, error) {
-	return c.evaluated(ctx, t)
+	if !c.propagates {
+		return c.evaluated(ctx, t)
+	}
+	fresh := NewComparison(c.sides, c.world, c.options)
+	if err := fresh.Prepare(ctx, alone{t}); err != nil {
+		return nil, err
+	}
+	var worst *Result
+	err := fresh.Run(ctx, alone{t}, func(r *Result) error {
+		if worst == nil || r.Verdict.worse(worst.Verdict) {
+			worst = r
+		}
+		return nil
+	})
+	return worst, err
 }
+
+// alone is a source, and a page, of one object.
+type alone struct{ target engine.Target }
+
+// Pages implements engine.Source.
+func (a alone) Pages(context.Context, []engine.Selection) iter.Seq2[engine.Page, error] {
+	return func(yield func(engine.Page, error) bool) { yield(a, nil) }
+}
+
+// Len implements engine.Page.
+func (a alone) Len() int { return 1 }
+
+// Target implements engine.Page.
+func (a alone) Target(int) (engine.Target, error) { return a.target, nil }
 
 // evaluated compares the sides on an object.
 func (c *Comparison) evaluated(ctx context.Context, t engine.Target) (*Result, error) {

@@ -36,6 +36,10 @@ func Verdicts() []Verdict {
 // Differs reports whether the verdict is that the two sides do not do the same.
 func (v Verdict) Differs() bool { return v != Same && v != NotComparable }
 
+func (v Verdict) worse(than Verdict) bool {
+	return slices.Index(Verdicts(), v) > slices.Index(Verdicts(), than)
+}
+
 // Result is what the comparison of one object found.
 type Result struct {
 	Subject engine.ObjectKey
@@ -54,10 +58,22 @@ type Result struct {
 	Alike []engine.FieldChange
 	// Reordered reports that one of these is the place of an init container: they start in their order.
 	Reordered bool
+	// Variant is set for an object that is not there.
+	Variant *Variant
 	// Failed reports that a rule fails on the object, and so changes nothing, as it does on a server.
 	Failed bool
 
 	lanes []*engine.Change // of all operations, for the Tally
+}
+
+// Variant says of a Result that its object is derived from the policies: the smallest that shows what the Result
+// says.
+type Variant struct {
+	Count  int      // of the variants on which the sides differ alike
+	Kinds  []string // of these, as in "apps/Deployment"
+	Object *unstructured.Unstructured
+	// Namespace is that of the object where its labels matter; else nil.
+	Namespace *unstructured.Unstructured
 }
 
 // Field is a field that differs: From is what the old side makes of it, To what the new one does.
@@ -131,7 +147,7 @@ func (c *Comparison) judge(ctx context.Context, lanes []*engine.Change) *Result 
 	for i, operation := range c.operations {
 		one := c.judgeOne(ctx, [2]*engine.Change{lanes[2*i], lanes[2*i+1]})
 		switch {
-		case out == nil || slices.Index(Verdicts(), one.Verdict) > slices.Index(Verdicts(), out.Verdict):
+		case out == nil || one.Verdict.worse(out.Verdict):
 			out = one
 			out.Operations = []engine.Operation{operation}
 		case one.Verdict == out.Verdict:

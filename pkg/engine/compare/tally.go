@@ -37,12 +37,14 @@ type Exercise struct {
 	Outcomes map[engine.Outcome]int
 	// HeldBack counts objects by the condition that held the rule back.
 	HeldBack map[string]int
+	// Variants counts the variants that the rule changed.
+	Variants int
 	// Missing says which object would exercise the rule; empty where one did.
 	Missing string
 }
 
-// Exercised reports whether the rule changed an object: what never does proves nothing.
-func (e *Exercise) Exercised() bool { return e.Outcomes[engine.Changed] > 0 }
+// Exercised reports whether the rule changed an object, or a variant: what never does proves nothing.
+func (e *Exercise) Exercised() bool { return e.Outcomes[engine.Changed]+e.Variants > 0 }
 
 // Matched counts the objects that the rule matched.
 func (e *Exercise) Matched() int {
@@ -170,6 +172,16 @@ type Summary struct {
 	Problems   int
 	Operations []engine.Operation
 	Rules      [2][]Exercise
+	Variants   VariantSummary
+}
+
+// VariantSummary says what became of variants.
+type VariantSummary struct {
+	Compared int
+	Differ   int // variants of which the sides do not make the same
+	Unknown  int // variants that are not comparable
+	Kinds    int
+	Seed     uint64
 }
 
 // Unexercised counts the rules of both sides that changed no object.
@@ -185,22 +197,29 @@ func (s *Summary) Unexercised() int {
 	return n
 }
 
-// Summary returns what was counted. Descriptions are those of the rules, as far as there are any.
-func (t *Tally) Summary(c *Comparison, descriptions [2][]engine.Description) Summary {
+// Summary returns what was counted. Descriptions are those of the rules, as far as there are any, and
+// variants the tally of the variants; nil where there are none.
+func (t *Tally) Summary(c *Comparison, descriptions [2][]engine.Description, variants *Tally) Summary {
 	out := Summary{Objects: t.Objects, Changed: t.Changed, Verdicts: t.Verdicts, Operations: c.operations, Reordered: t.Reordered, Failed: t.Failed}
 	for _, side := range Sides() {
 		out.Rules[side] = t.Rules(side)
 		for i := range out.Rules[side] {
 			e := &out.Rules[side][i]
+			if variants != nil {
+				e.Variants = variants.rules[side].summary.Rules[i].Outcomes[engine.Changed]
+			}
 			if !e.Exercised() {
 				e.Missing = missing(e, describing(descriptions[side], e.Rule))
 			}
 		}
 	}
+	if variants != nil {
+		out.Variants.Compared, out.Variants.Differ, out.Variants.Unknown = variants.Objects, variants.Differing(), variants.Verdicts[NotComparable]
+	}
 	switch {
-	case t.Objects == 0:
+	case t.Objects+out.Variants.Compared == 0:
 		out.Conclusion = Nothing
-	case t.Differing() > 0:
+	case t.Differing()+out.Variants.Differ > 0:
 		out.Conclusion = SomeDiffer
 	case t.Verdicts[NotComparable] > 0:
 		out.Conclusion = Incomparable

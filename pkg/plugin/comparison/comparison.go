@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare/variant"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
@@ -20,12 +21,16 @@ type Options struct {
 	// Options are those of both sides together: their world and their objects.
 	*preview.Options
 	Sides [2]preview.Policies
+	// Variants is how many variants of objects are compared at most, and Seed chooses among them.
+	Variants int
+	Seed     uint64
 }
 
 // Run is a comparison whose policies are compiled.
 type Run struct {
 	options      *Options
 	comparison   *compare.Comparison
+	derived      *compare.Comparison // of variants; nil where there are none
 	descriptions [2][]engine.Description
 	troubles     []error
 }
@@ -49,9 +54,11 @@ func (o *Options) Compile() (*Run, error) {
 			operations = o.operationsOr(true)
 		}
 	}
-	out.comparison = compare.NewComparison(programs, o.World, compare.Options{
-		Workers: o.Workers, Scope: o.Scope, Request: o.Request, Operations: operations,
-	})
+	options := compare.Options{Workers: o.Workers, Scope: o.Scope, Request: o.Request, Operations: operations}
+	out.comparison = compare.NewComparison(programs, o.World, options)
+	if o.Variants > 0 {
+		out.derived = compare.NewComparison(programs, variant.World(o.World), options)
+	}
 	return out, nil
 }
 
@@ -147,18 +154,28 @@ func (r *Run) Each(ctx context.Context, emit func(*compare.Result) error) (compa
 	o, tally := r.options, r.comparison.NewTally()
 	o.Progress.Start()
 	defer o.Progress.Stop()
+	var from bases
 	err := r.comparison.Prepare(ctx, o.Triggers)
 	if err == nil {
 		err = r.comparison.Run(ctx, o.Objects, func(result *compare.Result) error {
 			tally.Add(result, wording.Brief)
 			o.Progress.Evaluated()
+			if r.derived != nil {
+				from.add(result)
+			}
 			return emit(result)
 		})
 	}
 	for _, part := range r.comparison.Unreadable() {
 		fmt.Fprintf(o.ErrOut, "error: %v\n", part)
 	}
-	summary := tally.Summary(r.comparison, r.descriptions)
+	var derived *compare.Tally
+	kinds := 0
+	if r.derived != nil && err == nil {
+		derived, kinds, err = r.variants(ctx, from.targets(), emit)
+	}
+	summary := tally.Summary(r.comparison, r.descriptions, derived)
+	summary.Variants.Kinds, summary.Variants.Seed = kinds, o.Seed
 	summary.Problems = len(r.Problems())
 	return summary, err
 }

@@ -143,8 +143,9 @@ func fullComparison(t *testing.T) []byte {
 		Subject: key, Target: engine.Target{Origin: "f:1"}, Verdict: compare.Differs, Operations: []engine.Operation{engine.OperationCreate},
 		Changes: [2]*engine.Change{side("a"), side("b")}, Fields: []compare.Field{{FieldChange: field, Rules: [2]engine.RuleRef{rule, rule}}},
 	}
+	result.Variant = &compare.Variant{Count: 1, Kinds: []string{"ConfigMap"}, Object: object(map[string]any{}), Namespace: object(map[string]any{"data": "x"})}
 	exercise := []compare.Exercise{{
-		Rule: rule, Outcomes: map[engine.Outcome]int{engine.Skipped: 1}, HeldBack: map[string]int{"h": 1}, Missing: "m",
+		Variants: 1, Rule: rule, Outcomes: map[engine.Outcome]int{engine.Skipped: 1}, HeldBack: map[string]int{"h": 1}, Missing: "m",
 	}}
 	var out bytes.Buffer
 	p, err := formats.NewComparison(formats.JSON, output.Options{Out: &out, Context: output.Context{
@@ -158,6 +159,7 @@ func fullComparison(t *testing.T) []byte {
 		p.Print(output.Comparison{Summary: compare.Summary{
 			Conclusion: compare.SomeDiffer, Objects: 3, Changed: 1, Verdicts: map[compare.Verdict]int{compare.Differs: 1},
 			Reordered: 1, Failed: 1, Operations: result.Operations, Rules: [2][]compare.Exercise{exercise, exercise},
+			Variants: compare.VariantSummary{Compared: 1},
 		}}), p.Close())
 	if err != nil {
 		t.Fatal(err)

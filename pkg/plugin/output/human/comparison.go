@@ -6,6 +6,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
@@ -106,9 +108,15 @@ func (p *Comparison) object(e output.Compared) error {
 	notes := p.page()
 	text := Text{Marker: comparedMarker(e.Verdict)}
 	text.Note = "  (" + verdictText(e.Verdict, len(e.Fields)) + p.requests(e) + ")"
+	if e.Variant != nil {
+		text.Note = ", a variant" + text.Note
+	}
 	text.Notes = text.Note
 	p.fieldsByRules(notes, e)
 	p.troubles(notes, e)
+	if err := p.manifest(notes, e); err != nil {
+		return err
+	}
 	return p.show(&part{Change: *e.Difference, others: e.Alike}, content{
 		words: append([]byte(text.Note+"\n"), notes.Bytes()...),
 		text: func() (Text, error) {
@@ -171,6 +179,30 @@ func (p *Comparison) troubles(b *page, e output.Compared) {
 			}
 		}
 	}
+}
+
+// manifest writes a variant as a manifest, to keep as a test.
+func (p *Comparison) manifest(b *page, e output.Compared) error {
+	if e.Variant == nil {
+		return nil
+	}
+	b.line(Plain, "  shown by "+wording.PluralNumber(e.Variant.Count, "variant")+" ("+engine.Few(e.Variant.Kinds)+"); the smallest object that shows it:")
+	for i, u := range []*unstructured.Unstructured{e.Variant.Namespace, e.Variant.Object} {
+		if u == nil {
+			continue
+		}
+		if i > 0 && e.Variant.Namespace != nil {
+			b.line(Plain, "    ---")
+		}
+		text, err := objectdiff.MarshalYAML(p.Masker.Object(u).Object)
+		if err != nil {
+			return fmt.Errorf("%s: %w", e.Subject, err)
+		}
+		for line := range strings.Lines(string(text)) {
+			b.line(Plain, "    "+strings.TrimSuffix(line, "\n"))
+		}
+	}
+	return nil
 }
 
 // row adds a row of the table.
@@ -268,6 +300,10 @@ func conclusionText(s compare.Summary) string {
 		}
 	}
 	objects := wording.PluralNumber(s.Objects, "object")
+	if s.Variants.Compared > 0 {
+		objects += " and " + wording.PluralNumber(s.Variants.Compared, "variant")
+		differing += s.Variants.Differ
+	}
 	switch s.Conclusion {
 	case compare.AllSame:
 		return "SAME: both sides make the same of " + objects + ", and each rule was exercised."
@@ -285,7 +321,7 @@ func conclusionText(s compare.Summary) string {
 // counts writes the conclusion and the number of objects with each verdict.
 func (p *Comparison) counts(b *page, s compare.Summary) {
 	b.line(Bold, conclusionText(s))
-	if s.Objects == 0 {
+	if s.Conclusion == compare.Nothing {
 		return
 	}
 	count := func(n int, text string) {
@@ -305,6 +341,10 @@ func (p *Comparison) counts(b *page, s compare.Summary) {
 	}
 	count(s.Reordered, "of the same have their init containers in another order: these start one after the other")
 	count(s.Failed, "of the same are as they are because a rule fails on them")
+	if v := s.Variants; v.Compared > 0 {
+		count(v.Compared, fmt.Sprintf("variants compared, of %s: the sides do not make the same of %s", wording.Plural(v.Kinds, "kind"), wording.Number(v.Differ)))
+		count(v.Unknown, "of the variants are not comparable")
+	}
 	if s.Problems > 0 {
 		b.line(Red, "Not all could be compared: "+wording.Plural(s.Problems, "error")+" in policies or in what was read.")
 	}
@@ -336,11 +376,20 @@ func (p *Comparison) exercised(b *page, s compare.Summary) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "SIDE\tPOLICY/RULE\tMATCHED\tHELD BACK\tCHANGED")
+	variants := s.Variants.Compared > 0
+	fmt.Fprint(w, "SIDE\tPOLICY/RULE\tMATCHED\tHELD BACK\tCHANGED")
+	if variants {
+		fmt.Fprint(w, "\tVARIANTS CHANGED")
+	}
+	fmt.Fprintln(w)
 	for _, side := range compare.Sides() {
 		for i := range s.Rules[side] {
 			e := &s.Rules[side][i]
-			fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\n", side, cells(wording.Rule(e.Rule)), e.Matched(), e.Outcomes[engine.Skipped], e.Outcomes[engine.Changed])
+			fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d", side, cells(wording.Rule(e.Rule)), e.Matched(), e.Outcomes[engine.Skipped], e.Outcomes[engine.Changed])
+			if variants {
+				fmt.Fprintf(w, "\t%d", e.Variants)
+			}
+			fmt.Fprintln(w)
 		}
 	}
 	if err := w.Flush(); err != nil {

@@ -28,9 +28,18 @@ type reportDifference struct {
 	Origin     string             `json:"origin,omitempty"`
 	Verdict    compare.Verdict    `json:"verdict"`
 	Operations []engine.Operation `json:"operations"`
+	Variant    *reportVariant     `json:"variant,omitempty"`
 	Fields     []reportTwoSided   `json:"fields,omitempty"`
 	Old        []engine.Step      `json:"old,omitempty"` // the rules that failed, denied or are not supported
 	New        []engine.Step      `json:"new,omitempty"`
+}
+
+// reportVariant is an object that is not there, and what is around it.
+type reportVariant struct {
+	Count     int            `json:"count"`
+	Kinds     []string       `json:"kinds"`
+	Object    map[string]any `json:"manifest"`
+	Namespace map[string]any `json:"namespaceManifest,omitempty"`
 }
 
 // reportTwoSided is a field that differs. A side that leaves the field out has no value.
@@ -52,9 +61,18 @@ type reportConclusion struct {
 	// because a rule fails on them.
 	Reordered  int                `json:"reordered,omitempty"`
 	Failed     int                `json:"failed,omitempty"`
+	Variants   *reportVariants    `json:"variants,omitempty"`
 	Operations []engine.Operation `json:"operations"`
 	Old        []reportExercise   `json:"old"`
 	New        []reportExercise   `json:"new"`
+}
+
+type reportVariants struct {
+	Compared      int    `json:"compared"`
+	Differ        int    `json:"differ"`
+	NotComparable int    `json:"notComparable"`
+	Kinds         int    `json:"kinds"`
+	Seed          uint64 `json:"seed"`
 }
 
 type reportExercise struct {
@@ -62,6 +80,7 @@ type reportExercise struct {
 	Matched   int            `json:"matched"`
 	Changed   int            `json:"changed"`
 	HeldBack  int            `json:"heldBack"`
+	Variants  int            `json:"variantsChanged,omitempty"`
 	Reasons   []reportReason `json:"reasons,omitempty"`
 	Exercised bool           `json:"exercised"`
 	Missing   string         `json:"missing,omitempty"`
@@ -101,6 +120,12 @@ func (p *Comparison) difference(e output.Compared) reportDifference {
 			OldRule: ruleOf(f.Rules[compare.Old]), NewRule: ruleOf(f.Rules[compare.New]),
 		})
 	}
+	if v := e.Variant; v != nil {
+		out.Variant = &reportVariant{Count: v.Count, Kinds: v.Kinds, Object: p.Masker.Object(v.Object).Object}
+		if v.Namespace != nil {
+			out.Variant.Namespace = p.Masker.Object(v.Namespace).Object
+		}
+	}
 	out.Old, out.New = p.troubles(e.Changes[compare.Old]), p.troubles(e.Changes[compare.New])
 	return out
 }
@@ -123,11 +148,15 @@ func (p *Comparison) troubles(c *engine.Change) []engine.Step {
 }
 
 func (p *Comparison) conclusion(s compare.Summary) reportConclusion {
-	return reportConclusion{
+	out := reportConclusion{
 		Conclusion: s.Conclusion, Objects: s.Objects, Changed: s.Changed, Verdicts: s.Verdicts, Operations: s.Operations,
 		Reordered: s.Reordered, Failed: s.Failed,
 		Old: p.exercises(s.Rules[compare.Old]), New: p.exercises(s.Rules[compare.New]),
 	}
+	if v := s.Variants; v.Compared > 0 {
+		out.Variants = &reportVariants{v.Compared, v.Differ, v.Unknown, v.Kinds, v.Seed}
+	}
+	return out
 }
 
 func (p *Comparison) exercises(rules []compare.Exercise) []reportExercise {
@@ -136,7 +165,7 @@ func (p *Comparison) exercises(rules []compare.Exercise) []reportExercise {
 		e := &rules[i]
 		one := reportExercise{
 			RuleRef: e.Rule, Matched: e.Matched(), Changed: e.Outcomes[engine.Changed], HeldBack: e.Outcomes[engine.Skipped],
-			Exercised: e.Exercised(), Missing: p.Masker.Text(e.Missing),
+			Variants: e.Variants, Exercised: e.Exercised(), Missing: p.Masker.Text(e.Missing),
 		}
 		for _, reason := range e.Reasons() {
 			one.Reasons = append(one.Reasons, reportReason{p.Masker.Text(reason), e.HeldBack[reason]})

@@ -1,0 +1,293 @@
+package variant
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/structured-merge-diff/v6/schema"
+)
+
+// which says to which elements of a list a mutation is applied.
+type which int
+
+const (
+	first which = iota
+	last
+	all
+)
+
+// mutation is one difference between an object and its variant.
+type mutation struct {
+	site  *site
+	which which
+	value any  // nil removes the field
+	more  bool // adds an element to a list
+}
+
+// apply changes a copy of an object, and reports whether it did.
+func (m *mutation) apply(object map[string]any) bool {
+	changed := false
+	m.walk(object, 0, func(parent map[string]any, name string) {
+		now, there := parent[name]
+		switch {
+		case m.more:
+			list, _ := now.([]any)
+			parent[name] = append(slices.Clone(list), another(list, m.value, len(list)))
+		case m.value == nil && !there:
+			return
+		case m.value == nil:
+			delete(parent, name)
+		default:
+			parent[name] = runtime.DeepCopyJSONValue(m.value)
+		}
+		changed = true
+	})
+	return changed
+}
+
+// another is an element that is like the ones of a list, and has another name.
+func another(list []any, minimal any, n int) any {
+	out := runtime.DeepCopyJSONValue(minimal)
+	if fields, ok := out.(map[string]any); ok {
+		if name, ok := fields["name"].(string); ok {
+			for _, item := range list {
+				if known, _ := item.(map[string]any); known != nil && known["name"] == name {
+					fields["name"] = fmt.Sprintf("%s-%d", name, n+1)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// walk calls do for each map that has, or is to have, the field. It creates what is on the way, unless the field
+// is to be removed.
+func (m *mutation) walk(object map[string]any, at int, do func(map[string]any, string)) {
+	name := m.site.path[at]
+	if at == len(m.site.path)-1 {
+		do(object, name)
+		return
+	}
+	if m.site.path[at+1] != element {
+		below, ok := object[name].(map[string]any)
+		if !ok {
+			if m.value == nil || object[name] != nil {
+				return
+			}
+			below = map[string]any{}
+			object[name] = below
+		}
+		m.walk(below, at+1, do)
+		return
+	}
+	if at+2 >= len(m.site.path) || m.site.path[at+2] == element {
+		return
+	}
+	list, _ := object[name].([]any)
+	if len(list) == 0 {
+		if m.value == nil {
+			return
+		}
+		list = []any{minimalElement(name, m.site.atoms[at+2], 0)}
+		object[name] = list
+	}
+	for i, item := range list {
+		fields, ok := item.(map[string]any)
+		if !ok || m.which == first && i > 0 || m.which == last && i < len(list)-1 {
+			continue
+		}
+		m.walk(fields, at+2, do)
+	}
+}
+
+// samples are elements of well-known lists that a server takes.
+var samples = map[string]map[string]any{
+	"containers":          {"name": "c", "image": "nginx:1"},
+	"initContainers":      {"name": "i", "image": "busybox:1"},
+	"ephemeralContainers": {"name": "e", "image": "busybox:1"},
+	"volumes":             {"name": "v", "emptyDir": map[string]any{}},
+	"volumeMounts":        {"name": "v", "mountPath": "/v"},
+	"env":                 {"name": "E", "value": "v"},
+	"envFrom":             {"configMapRef": map[string]any{"name": "x"}},
+	"ports":               {"containerPort": int64(80)},
+	"tolerations":         {"key": "k", "operator": "Exists"},
+	"hostAliases":         {"ip": "192.0.2.1"},
+	"ownerReferences":     {"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "00000000-0000-0000-0000-000000000000"},
+}
+
+// minimalElement is an element of a list that has no more than it needs.
+func minimalElement(list string, atom schema.Atom, n int) any {
+	if sample, ok := samples[list]; ok {
+		return runtime.DeepCopyJSONValue(map[string]any(sample))
+	}
+	if atom.Map == nil && atom.Scalar != nil {
+		return scalars(atom)[0]
+	}
+	out := map[string]any{}
+	if atom.Map == nil {
+		return out
+	}
+	for _, key := range []string{"name", "key"} {
+		if _, ok := atom.Map.FindField(key); ok {
+			out[key] = fmt.Sprint("x", n)
+			break
+		}
+	}
+	return out
+}
+
+// scalars are values of a type that are like no other.
+func scalars(atom schema.Atom) []any {
+	if atom.Scalar == nil || atom.Map != nil || atom.List != nil {
+		return []any{"other"}
+	}
+	switch *atom.Scalar {
+	case schema.Boolean:
+		return []any{true, false}
+	case schema.Numeric:
+		return []any{int64(0), int64(1), int64(5)}
+	}
+	return []any{"other"}
+}
+
+// mutations are the differences at a field that matter.
+func (v *vocabulary) mutations(s *site) []mutation {
+	name := s.name()
+	var out []mutation
+	add := func(value any, more bool) {
+		out = append(out, mutation{site: s, value: value, more: more})
+		if slices.Contains(s.path[:len(s.path)-1], element) {
+			out = append(out, mutation{site: s, value: value, more: more, which: all}, mutation{site: s, value: value, more: more, which: last})
+		}
+	}
+	required := len(s.path) == 1 || name == "containers" || name == "metadata" || name == "spec" || name == "template" || name == "jobTemplate" || name == "selector"
+	if !required {
+		add(nil, false)
+	}
+	switch {
+	case slices.Contains(s.path, "labels") && name != "labels", slices.Contains(s.path, "annotations") && name != "annotations":
+		return out
+	case isLabels(name) && name != "matchLabels":
+		add(map[string]any{}, false)
+		for _, key := range v.keys {
+			for _, value := range append(slices.Clone(v.labels[key]), "other") {
+				labelled := &site{path: append(slices.Clone(s.path), key), atoms: append(slices.Clone(s.atoms), schema.Atom{})}
+				out = append(out, mutation{site: labelled, value: value})
+			}
+		}
+	case s.atom.List != nil && (s.atom.Map == nil):
+		v.listMutations(s, name, required, add)
+	case s.atom.Map != nil && s.atom.Scalar == nil:
+		if !required {
+			add(map[string]any{}, false)
+		}
+	default:
+		for _, value := range v.values(name, s.atom) {
+			add(value, false)
+		}
+	}
+	return out
+}
+
+// listMutations are those of a list: empty, and with one more element.
+func (v *vocabulary) listMutations(s *site, name string, required bool, add func(any, bool)) {
+	if !required {
+		add([]any{}, false)
+	}
+	item := minimalElement(name, schema.Atom{}, 0)
+	scalar := false
+	if s.atom.List.ElementType.Inlined.Scalar != nil || s.atom.List.ElementType.NamedType == nil && s.atom.List.ElementType.Inlined.Map == nil {
+		scalar = true
+	}
+	if !scalar || samples[name] != nil {
+		if fields, ok := item.(map[string]any); ok && len(fields) == 0 {
+			fields["name"] = "x"
+		}
+		add(item, true)
+	}
+	for _, value := range v.near[name] {
+		text, ok := value.(string)
+		if !ok {
+			continue
+		}
+		if scalar {
+			add(text, true)
+			continue
+		}
+		named, _ := minimalElement(name, schema.Atom{}, 0).(map[string]any)
+		named["name"] = text
+		add(named, true)
+	}
+	if scalar {
+		add("other", true)
+	}
+}
+
+// values are those of a scalar field that stand near its name, those that are almost the same, and another one.
+func (v *vocabulary) values(name string, atom schema.Atom) []any {
+	var out []any
+	add := func(value any) {
+		if fits(value, atom) && !slices.ContainsFunc(out, func(known any) bool { return known == value }) {
+			out = append(out, value)
+		}
+	}
+	for _, value := range v.near[name] {
+		add(value)
+		switch value := value.(type) {
+		case string:
+			if strings.ContainsAny(value, "{}") {
+				continue
+			}
+			plain := strings.NewReplacer("*", "x", "?", "x", "!", "", "|", "").Replace(value)
+			add(strings.TrimSpace(plain))
+			if name == "image" {
+				for _, image := range imagesOf(plain) {
+					add(image)
+				}
+			}
+		case int64:
+			add(value + 1)
+			add(value - 1)
+		}
+	}
+	if name == "image" {
+		for _, image := range []any{"nginx", "nginx:latest", "nginx:1.25", "docker.io/nginx:1", "team/app:1", "registry.example.com/team/app:1", "registry.example.com:5000/team/app", "ghcr.io/team/app@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"} {
+			add(image)
+		}
+	}
+	for _, value := range scalars(atom) {
+		add(value)
+	}
+	return out
+}
+
+// imagesOf are images that begin, or end, with a text of a policy.
+func imagesOf(text string) []string {
+	switch {
+	case strings.HasPrefix(text, ":"):
+		return []string{"nginx" + text}
+	case strings.HasSuffix(text, "/"):
+		return []string{text + "app:1", text + "app", text + "team/app:latest"}
+	case strings.ContainsAny(text, "./") && !strings.ContainsAny(text, " ()[]"):
+		return []string{text + "/app:1", text + "/app", "other/" + text + "/app:1"}
+	}
+	return nil
+}
+
+// fits reports whether a value may be one of a type.
+func fits(value any, atom schema.Atom) bool {
+	if atom.Scalar == nil || atom.Map != nil || atom.List != nil {
+		return true
+	}
+	switch value.(type) {
+	case string:
+		return *atom.Scalar == schema.String || *atom.Scalar == schema.Scalar("untyped")
+	case bool:
+		return *atom.Scalar == schema.Boolean || *atom.Scalar == schema.Scalar("untyped")
+	case int64:
+		return *atom.Scalar == schema.Numeric || *atom.Scalar == schema.Scalar("untyped")
+	}
+	return false
+}

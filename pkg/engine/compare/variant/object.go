@@ -1,0 +1,393 @@
+package variant
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	smd "sigs.k8s.io/structured-merge-diff/v6/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// Minimal returns an object of a kind with no more than a server needs of it, and whether there is such an
+// object.
+func (g *Generator) Minimal(ctx context.Context, gvk schema.GroupVersionKind) (engine.Target, bool) {
+	k := g.kind(ctx, gvk)
+	if k.typ.Schema == nil || len(k.mutations) == 0 { // nothing is known of it
+		return engine.Target{}, false
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetGroupVersionKind(gvk)
+	u.SetName("minimal")
+	t := engine.Target{Mapping: k.mapping}
+	if k.namespaced {
+		u.SetNamespace("minimal")
+		t.Namespace = engine.BareNamespace("minimal")
+	}
+	if gvk.Kind == "Namespace" && gvk.Group == "" {
+		u.SetLabels(map[string]string{corev1.LabelMetadataName: "minimal"})
+	}
+	setPodSpec(u)
+	k.complete(u)
+	t.Key, t.Object = engine.KeyOf(u), u
+	return t, g.Valid(ctx, u)
+}
+
+// podSpecs leads to the specs of Pods, by kind.
+var podSpecs = map[string][]string{
+	"Pod": {"spec"}, "CronJob": {"spec", "jobTemplate", "spec", "template", "spec"},
+	"Deployment": {"spec", "template", "spec"}, "StatefulSet": {"spec", "template", "spec"}, "DaemonSet": {"spec", "template", "spec"},
+	"ReplicaSet": {"spec", "template", "spec"}, "ReplicationController": {"spec", "template", "spec"}, "Job": {"spec", "template", "spec"},
+}
+
+// setPodSpec sets a Pod's spec, and what selects the Pods.
+func setPodSpec(u *unstructured.Unstructured) {
+	path, ok := podSpecs[u.GetKind()]
+	if !ok || u.GroupVersionKind().Group != "" && u.GroupVersionKind().Group != "apps" && u.GroupVersionKind().Group != "batch" {
+		return
+	}
+	set := func(value any, fields ...string) { _ = unstructured.SetNestedField(u.Object, value, fields...) }
+	set([]any{map[string]any{"name": "c", "image": "nginx:1"}}, append(path[:len(path):len(path)], "containers")...)
+	labels := map[string]any{"app": "minimal"}
+	switch u.GetKind() {
+	case "Pod":
+		return
+	case "Job", "CronJob":
+		set("Never", append(path[:len(path):len(path)], "restartPolicy")...)
+		if u.GetKind() == "CronJob" {
+			set("0 0 * * *", "spec", "schedule")
+		}
+		return
+	case "ReplicationController":
+		set(labels, "spec", "selector")
+	default:
+		set(labels, "spec", "selector", "matchLabels")
+	}
+	set(labels, "spec", "template", "metadata", "labels")
+}
+
+// complete adds the fields that a schema requires.
+func (k *kind) complete(u *unstructured.Unstructured) {
+	if k.typ.Schema == nil {
+		return
+	}
+	atom, _ := k.typ.Schema.Resolve(k.typ.Ref)
+	if atom.Map != nil && u.Object["spec"] == nil { // which no one leaves out
+		if f, ok := atom.Map.FindField("spec"); ok {
+			if spec, _ := k.typ.Schema.Resolve(f.Type); spec.Map != nil {
+				u.Object["spec"] = map[string]any{}
+			}
+		}
+	}
+	k.completed(u.Object, k.typ.Ref, nil)
+}
+
+// completed adds what a struct requires, and what that requires.
+func (k *kind) completed(fields map[string]any, ref smd.TypeRef, path fieldpath.Path) {
+	atom, ok := k.typ.Schema.Resolve(ref)
+	if !ok || atom.Map == nil || len(path) > maxDepth {
+		return
+	}
+	for _, name := range k.required(ref, path) {
+		f, found := atom.Map.FindField(name)
+		if !found {
+			continue
+		}
+		below, _ := k.typ.Schema.Resolve(f.Type)
+		if _, there := fields[name]; !there {
+			switch {
+			case below.List != nil:
+				fields[name] = []any{}
+			case below.Map != nil:
+				fields[name] = map[string]any{}
+			default:
+				fields[name] = scalars(below)[0]
+			}
+		}
+	}
+	for _, name := range sortedKeys(fields) {
+		if f, found := atom.Map.FindField(name); found {
+			if inner, ok := fields[name].(map[string]any); ok {
+				k.completed(inner, f.Type, appended(path, fieldpath.FieldNameElement(name)))
+			}
+		}
+	}
+}
+
+func appended(path fieldpath.Path, e fieldpath.PathElement) fieldpath.Path {
+	return append(path[:len(path):len(path)], e)
+}
+
+// stripped returns a value without empty lists and maps that a server drops before a policy sees the
+// object. What has none is shared with it.
+func (k *kind) stripped(v any, ref smd.TypeRef) any {
+	atom, ok := k.typ.Schema.Resolve(ref)
+	if !ok {
+		return v
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if atom.Map == nil {
+			return v
+		}
+		out := make(map[string]any, len(v))
+		for name, below := range v {
+			of := atom.Map.ElementType
+			if f, found := atom.Map.FindField(name); found {
+				of = f.Type
+			}
+			if !k.dropped(below, of) {
+				out[name] = k.stripped(below, of)
+			}
+		}
+		return out
+	case []any:
+		if atom.List == nil {
+			return v
+		}
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = k.stripped(item, atom.List.ElementType)
+		}
+		return out
+	}
+	return v
+}
+
+// dropped reports whether a value is an empty list, or an empty map of any names. An empty struct may say something.
+func (k *kind) dropped(v any, ref smd.TypeRef) bool {
+	atom, ok := k.typ.Schema.Resolve(ref)
+	if !ok {
+		return false
+	}
+	switch v := v.(type) {
+	case nil:
+		return true
+	case []any:
+		return len(v) == 0 && atom.List != nil
+	case map[string]any:
+		return len(v) == 0 && atom.Map != nil && len(atom.Map.Fields) == 0
+	}
+	return false
+}
+
+// required are the fields that a struct at a path may not go without.
+func (k *kind) required(ref smd.TypeRef, path fieldpath.Path) []string {
+	name := path.String()
+	if ref.NamedType != nil {
+		name = *ref.NamedType
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if known, ok := k.needs[name]; ok {
+		return known
+	}
+	var out []string
+	atom, ok := k.typ.Schema.Resolve(ref)
+	if ok && atom.Map != nil && k.validator != nil {
+		for _, f := range sortedFields(atom.Map) {
+			for _, found := range k.validator.Validate(appended(path, fieldpath.FieldNameElement(f.Name)), nil) {
+				if found.Why == "is required" && (len(path) > 0 || f.Name != "status") {
+					out = append(out, f.Name)
+					break
+				}
+			}
+		}
+	}
+	k.needs[name] = out
+	return out
+}
+
+// holds reports whether a value has all that its type requires, and elements with different keys.
+func (k *kind) holds(v any, ref smd.TypeRef, path fieldpath.Path) bool {
+	atom, ok := k.typ.Schema.Resolve(ref)
+	if !ok {
+		return true
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if atom.Map == nil {
+			return true
+		}
+		for _, name := range k.required(ref, path) {
+			if value, ok := v[name]; !ok || value == nil || value == "" {
+				return false
+			}
+		}
+		for name, below := range v {
+			of := atom.Map.ElementType
+			if f, found := atom.Map.FindField(name); found {
+				of = f.Type
+			}
+			if !k.holds(below, of, appended(path, fieldpath.FieldNameElement(name))) {
+				return false
+			}
+		}
+	case []any:
+		if atom.List == nil {
+			return true
+		}
+		seen := map[string]bool{}
+		for i, item := range v {
+			key := keyOf(k.typ.Schema, atom.List, item)
+			if key == "" || len(atom.List.Keys) > 0 && seen[key] {
+				return false
+			}
+			seen[key] = true
+			if !k.holds(item, atom.List.ElementType, appended(path, fieldpath.PathElement{Index: &i})) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// keyOf is the key of an element; empty where it has none, and has to.
+func keyOf(s *smd.Schema, list *smd.List, item any) string {
+	fields, ok := item.(map[string]any)
+	if !ok || len(list.Keys) == 0 {
+		return "-"
+	}
+	atom, _ := s.Resolve(list.ElementType)
+	out := ""
+	for _, key := range list.Keys {
+		value, ok := fields[key]
+		if !ok && atom.Map != nil {
+			f, _ := atom.Map.FindField(key)
+			value = f.Default
+		}
+		if value == nil || value == "" {
+			return ""
+		}
+		out += fmt.Sprint(value) + "\x00"
+	}
+	return out
+}
+
+// Valid reports whether a server would take an object, as far as that is known.
+func (g *Generator) Valid(ctx context.Context, u *unstructured.Unstructured) bool {
+	k := g.kind(ctx, u.GroupVersionKind())
+	if u.GetName() == "" || k.namespaced && u.GetNamespace() == "" {
+		return false
+	}
+	if u.GetKind() == "Namespace" && u.GroupVersionKind().Group == "" && u.GetLabels()[corev1.LabelMetadataName] != u.GetName() {
+		return false
+	}
+	if k.validator != nil && len(k.validator.Validate(nil, u.Object)) > 0 {
+		return false
+	}
+	if k.typ.Schema != nil && !k.holds(u.Object, k.typ.Ref, nil) {
+		return false
+	}
+	return validMaps(u.Object, "") && validPods(u)
+}
+
+// validMaps reports whether labels and annotations are what a server takes, and lists of named elements have
+// a name for each, and no two the same.
+func validMaps(v any, name string) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, below := range v {
+			text, isText := below.(string)
+			switch name {
+			case "labels", "matchLabels", "nodeSelector":
+				if len(validation.IsQualifiedName(key)) > 0 || isText && len(validation.IsValidLabelValue(text)) > 0 {
+					return false
+				}
+			case "annotations":
+				if len(validation.IsQualifiedName(strings.ToLower(key))) > 0 {
+					return false
+				}
+			}
+			if !validMaps(below, key) {
+				return false
+			}
+		}
+	case []any:
+		seen := map[string]bool{}
+		for _, item := range v {
+			if fields, ok := item.(map[string]any); ok {
+				if text, ok := fields["name"].(string); ok && name != "volumeMounts" && name != "subjects" && name != "ownerReferences" {
+					if seen[text] || text == "" {
+						return false
+					}
+					seen[text] = true
+				}
+			}
+			if !validMaps(item, name) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// validPods reports whether a Pod, or the Pods of a template, have containers with names and images, and the labels
+// by which they are selected.
+func validPods(u *unstructured.Unstructured) bool {
+	path, ok := podSpecs[u.GetKind()]
+	if !ok {
+		return true
+	}
+	spec, found, err := unstructured.NestedMap(u.Object, path...)
+	if err != nil || !found {
+		return false
+	}
+	containers, _ := spec["containers"].([]any)
+	if len(containers) == 0 {
+		return false
+	}
+	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
+		items, _ := spec[list].([]any)
+		for _, item := range items {
+			fields, _ := item.(map[string]any)
+			name, _ := fields["name"].(string)
+			image, hasImage := fields["image"].(string)
+			if len(validation.IsDNS1123Label(name)) > 0 || !hasImage || !validEnv(fields) || !reference.MatchString(image) {
+				return false
+			}
+		}
+	}
+	return selected(u, path)
+}
+
+// validEnv reports whether each variable of a container has one source at most.
+func validEnv(container map[string]any) bool {
+	env, _ := container["env"].([]any)
+	for _, item := range env {
+		fields, _ := item.(map[string]any)
+		if value, _ := fields["value"].(string); value != "" && fields["valueFrom"] != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// reference matches the names of images.
+var reference = regexp.MustCompile(`^([a-zA-Z0-9.-]+(:[0-9]+)?/)?[a-z0-9]+([._/-]+[a-z0-9]+)*(:[A-Za-z0-9_][A-Za-z0-9._-]*)?(@sha256:[0-9a-f]{64})?$`)
+
+// selected reports whether the labels of a template are those that its controller selects.
+func selected(u *unstructured.Unstructured, path []string) bool {
+	fields := []string{"spec", "selector", "matchLabels"}
+	switch u.GetKind() {
+	case "ReplicationController":
+		fields = fields[:2]
+	case "Pod", "Job", "CronJob":
+		return true
+	}
+	want, _, _ := unstructured.NestedStringMap(u.Object, fields...)
+	have, _, _ := unstructured.NestedStringMap(u.Object, append(path[:len(path)-1:len(path)-1], "metadata", "labels")...)
+	for key, value := range want {
+		if have[key] != value {
+			return false
+		}
+	}
+	return len(want) > 0
+}

@@ -1,0 +1,133 @@
+package variant
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// maxReductions bounds the objects that are tried to reduce one.
+const maxReductions = 400
+
+// Reduce returns the smallest object that it finds, of which still holds what is so of the given one. It leaves out
+// a field or an element after the other, as long as the object stays valid, and labels of its
+// Namespace.
+func (g *Generator) Reduce(ctx context.Context, t engine.Target, holds func(engine.Target) bool) engine.Target {
+	left := maxReductions
+	try := func(smaller engine.Target) bool {
+		if left == 0 || ctx.Err() != nil {
+			return false
+		}
+		left--
+		if !g.Valid(ctx, smaller.Object) || !holds(smaller) {
+			return false
+		}
+		t = smaller
+		return true
+	}
+	for again := true; again; {
+		again = false
+		for _, way := range ways(t.Object.Object) {
+			if identifies(way) {
+				continue
+			}
+			object, removed := without(t.Object.Object, way)
+			if !removed {
+				continue
+			}
+			if try(t.With(&unstructured.Unstructured{Object: object.(map[string]any)})) {
+				again = true
+			}
+		}
+	}
+	if t.Namespace == nil {
+		return t
+	}
+	for key := range t.Namespace.GetLabels() {
+		fewer := t
+		fewer.Namespace = engine.BareNamespace(t.Key.Namespace)
+		labels := t.Namespace.GetLabels()
+		delete(labels, key)
+		labels[corev1.LabelMetadataName] = t.Key.Namespace
+		fewer.Namespace.SetLabels(labels)
+		try(fewer)
+	}
+	return t
+}
+
+// identifies reports whether a path leads to what identifies an object.
+func identifies(way []any) bool {
+	switch way[0] {
+	case "apiVersion", "kind":
+		return true
+	case "spec":
+		return len(way) == 1
+	case "metadata":
+		return len(way) == 1 || way[1] == "name" || way[1] == "namespace"
+	}
+	return false
+}
+
+// ways are the paths to all that an object holds, what is above before what is below. An element of a list is
+// named by its index.
+func ways(v any) [][]any {
+	var out [][]any
+	var walk func(v any, way []any)
+	walk = func(v any, way []any) {
+		visit := func(step, below any) {
+			next := append(way[:len(way):len(way)], step)
+			out = append(out, next)
+			walk(below, next)
+		}
+		switch v := v.(type) {
+		case map[string]any:
+			for _, name := range sortedKeys(v) {
+				visit(name, v[name])
+			}
+		case []any:
+			for i := len(v) - 1; i >= 0; i-- {
+				visit(i, v[i])
+			}
+		}
+	}
+	walk(v, nil)
+	return out
+}
+
+// without returns a value without what a path leads to, and whether there was anything. What it was given
+// is not modified.
+func without(v any, way []any) (any, bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		name, _ := way[0].(string)
+		below, ok := v[name]
+		if !ok {
+			return v, false
+		}
+		out := make(map[string]any, len(v))
+		for key, value := range v {
+			out[key] = value
+		}
+		if len(way) == 1 {
+			delete(out, name)
+			return out, true
+		}
+		out[name], ok = without(below, way[1:])
+		return out, ok
+	case []any:
+		i, ok := way[0].(int)
+		if !ok || i >= len(v) {
+			return v, false
+		}
+		if len(way) == 1 {
+			return append(append([]any{}, v[:i]...), v[i+1:]...), true
+		}
+		out := append([]any{}, v...)
+		out[i], ok = without(v[i], way[1:])
+		return out, ok
+	}
+	return v, false
+}

@@ -1,0 +1,257 @@
+package variant
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+)
+
+// vocabulary is what stands in the texts of policies.
+type vocabulary struct {
+	words  map[string]bool     // names of fields
+	near   map[string][]any    // values that stand near a name, in the order of the texts
+	labels map[string][]string // values of labels and annotations, by key
+	keys   []string            // the keys of labels, in order
+	// pointers are paths that stand there whole, with "[]" for an element.
+	pointers [][]string
+}
+
+// The bounds of a vocabulary.
+const (
+	maxNear    = 12
+	maxLabels  = 40
+	maxPointer = 200
+	maxText    = 1 << 20 // bytes of one text
+	window     = 8       // tokens in which a value is near a name
+)
+
+func newVocabulary(policies []*unstructured.Unstructured) *vocabulary {
+	v := &vocabulary{words: map[string]bool{}, near: map[string][]any{}, labels: map[string][]string{}}
+	for _, p := range policies {
+		v.value("", p.Object["spec"])
+	}
+	return v
+}
+
+// anchor matches the anchors of Kyverno's patterns.
+var anchor = regexp.MustCompile(`^[+=^<X]?\((.*)\)$`)
+
+// fieldName is the name of a field in a pattern.
+func fieldName(key string) string {
+	if m := anchor.FindStringSubmatch(key); m != nil {
+		return m[1]
+	}
+	return key
+}
+
+// isLabels reports whether the entries of a field are labels, or like them.
+func isLabels(name string) bool {
+	return slices.Contains([]string{"labels", "annotations", "matchLabels", "nodeSelector"}, name)
+}
+
+// value adds a value of a policy that stands under a name.
+func (v *vocabulary) value(name string, value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		v.entries(name, value)
+	case []any:
+		for _, item := range value {
+			v.value(name, item)
+		}
+	case string:
+		v.text(name, value)
+	case nil:
+	default:
+		v.add(name, value)
+	}
+}
+
+// element stands for the elements of a list in a path.
+const element = "[]"
+
+func (v *vocabulary) entries(name string, fields map[string]any) {
+	if pointer, ok := fields["path"].(string); ok {
+		if at := v.pointer(pointer); at != "" {
+			v.value(at, fields["value"])
+		}
+	}
+	if key, ok := fields["key"].(string); ok && validation.IsQualifiedName(key) == nil {
+		v.label(key)
+		values, _ := fields["values"].([]any)
+		for _, text := range values {
+			v.label(key, text)
+		}
+	}
+	for _, key := range sortedKeys(fields) {
+		field := fieldName(key)
+		v.words[field] = true
+		if isLabels(name) {
+			v.label(field, fields[key])
+		}
+		v.value(field, fields[key])
+	}
+}
+
+// add adds a value that stands near a name.
+func (v *vocabulary) add(name string, value any) {
+	if value == nil || len(v.near[name]) >= maxNear || slices.ContainsFunc(v.near[name], func(known any) bool { return known == value }) {
+		return
+	}
+	switch value.(type) {
+	case string, bool, int64, float64:
+		v.near[name] = append(v.near[name], value)
+	}
+}
+
+// label adds a key of labels, and values.
+func (v *vocabulary) label(key string, values ...any) {
+	if validation.IsQualifiedName(key) != nil {
+		return
+	}
+	if _, known := v.labels[key]; !known {
+		if len(v.keys) == maxLabels {
+			return
+		}
+		v.keys = append(v.keys, key)
+		v.labels[key] = nil
+	}
+	for _, value := range values {
+		text, ok := value.(string)
+		if ok && len(v.labels[key]) < maxNear && !slices.Contains(v.labels[key], text) {
+			v.labels[key] = append(v.labels[key], text)
+		}
+	}
+}
+
+// pointer adds a JSON pointer, and returns the name that it ends with.
+func (v *vocabulary) pointer(text string) string {
+	if !strings.HasPrefix(text, "/") || len(v.pointers) > maxPointer {
+		return ""
+	}
+	last := ""
+	var way []string
+	for _, segment := range strings.Split(text[1:], "/") {
+		segment = strings.NewReplacer("~1", "/", "~0", "~").Replace(segment)
+		if _, err := strconv.Atoi(segment); err == nil || segment == "-" || strings.ContainsAny(segment, "{}") || segment == "" {
+			way = append(way, element)
+			continue
+		}
+		v.words[segment] = true
+		if isLabels(last) {
+			v.label(segment)
+		}
+		last = segment
+		way = append(way, segment)
+	}
+	v.pointers = append(v.pointers, way)
+	return last
+}
+
+// token matches what expressions are made of: quoted texts, names, numbers, and single characters.
+var token = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|` + "`[^`]*`" + `|[A-Za-z_][A-Za-z0-9_]*|\d+(?:\.\d+)?|\S`)
+
+// text adds a text that stands under a name: a value, a patch in YAML, or an expression.
+func (v *vocabulary) text(name, text string) {
+	if len(text) > maxText {
+		return
+	}
+	if strings.Contains(text, "\n") {
+		var inner any
+		if err := yaml.Unmarshal([]byte(text), &inner); err == nil {
+			switch inner := inner.(type) {
+			case []any, map[string]any:
+				v.value(name, inner)
+				return
+			}
+		}
+	}
+	if !strings.ContainsAny(text, "\n{}()") && len(text) < 200 {
+		v.add(name, text)
+	}
+	v.pointer(text)
+	tokens := token.FindAllString(text, -1)
+	for i, t := range tokens {
+		if isName(t) {
+			v.name(tokens, i)
+		} else if literal, ok := literalOf(t).(string); ok {
+			if at := v.pointer(literal); at != "" {
+				v.nearby(at, tokens[i+1:])
+			}
+			if i+1 < len(tokens) && tokens[i+1] == ":" { // a key of a map
+				v.words[literal] = true
+				v.label(literal)
+				v.nearby(literal, tokens[i+1:])
+				v.labelNearby(literal, tokens[i+1:])
+			}
+		}
+	}
+}
+
+// name adds a name of an expression, and what stands near it.
+func (v *vocabulary) name(tokens []string, i int) {
+	name, rest := tokens[i], tokens[i+1:]
+	v.words[name] = true
+	v.nearby(name, rest)
+	if !isLabels(name) {
+		return
+	}
+	for j := 0; j < min(len(rest), window); j++ {
+		key, ok := literalOf(rest[j]).(string)
+		if !ok && isName(rest[j]) && j > 0 && rest[j-1] == "." {
+			key = rest[j]
+		}
+		if key != "" && validation.IsQualifiedName(key) == nil {
+			v.label(key)
+			v.labelNearby(key, rest[j+1:])
+			return
+		}
+	}
+}
+
+// nearby adds the values that follow a name.
+func (v *vocabulary) nearby(name string, rest []string) {
+	for _, t := range rest[:min(len(rest), window)] {
+		if literal := literalOf(t); literal != nil {
+			v.add(name, literal)
+		}
+	}
+}
+
+func (v *vocabulary) labelNearby(key string, rest []string) {
+	for _, t := range rest[:min(len(rest), window)] {
+		if text, ok := literalOf(t).(string); ok && text != key {
+			v.label(key, text)
+		}
+	}
+}
+
+func isName(t string) bool {
+	return t[0] == '_' || 'a' <= t[0] && t[0] <= 'z' || 'A' <= t[0] && t[0] <= 'Z'
+}
+
+// literalOf returns the value of a token; nil for one that is none.
+func literalOf(t string) any {
+	switch {
+	case t == "true", t == "false":
+		return t == "true"
+	case len(t) > 1 && (t[0] == '"' || t[0] == '\'' || t[0] == '`'):
+		inner := t[1 : len(t)-1]
+		if t[0] == '`' { // a JMESPath literal holds JSON
+			var value any
+			if err := yaml.Unmarshal([]byte(inner), &value); err == nil {
+				return value
+			}
+		}
+		return strings.ReplaceAll(inner, `\`+t[:1], t[:1])
+	case '0' <= t[0] && t[0] <= '9':
+		if n, err := strconv.ParseInt(t, 10, 64); err == nil {
+			return n
+		}
+	}
+	return nil
+}

@@ -1,0 +1,236 @@
+package comparison
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare/variant"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// basesOfKind bounds the objects of one kind from which variants are derived.
+const basesOfKind = 3
+
+// bases collects objects from which variants are derived: of each kind the first, those first that a
+// side changes.
+type bases struct {
+	changed, others map[string][]engine.Target
+	order           []string
+}
+
+func (b *bases) add(r *compare.Result) {
+	if r.Target.Object == nil || r.Target.Key.Subresource != "" {
+		return
+	}
+	kind := r.Target.Object.GroupVersionKind().String()
+	if b.changed == nil {
+		b.changed, b.others = map[string][]engine.Target{}, map[string][]engine.Target{}
+	}
+	if len(b.changed[kind])+len(b.others[kind]) == 0 {
+		b.order = append(b.order, kind)
+	}
+	into := b.others
+	if r.Changed() {
+		into = b.changed
+	}
+	if len(into[kind]) < basesOfKind {
+		into[kind] = append(into[kind], r.Target)
+	}
+}
+
+func (b *bases) targets() []engine.Target {
+	var out []engine.Target
+	for _, kind := range b.order {
+		all := append(b.changed[kind], b.others[kind]...)
+		out = append(out, all[:min(len(all), basesOfKind)]...)
+	}
+	return out
+}
+
+// finding is a difference that variants show, and the first of them.
+type finding struct {
+	target engine.Target
+	result *compare.Result
+	count  int
+	kinds  []string
+}
+
+// variants compares the sides on variants of the objects, and calls emit with the smallest that show a
+// difference, one for each that is not alike.
+func (r *Run) variants(ctx context.Context, from []engine.Target, emit func(*compare.Result) error) (*compare.Tally, int, error) {
+	o := r.options
+	generator := variant.New(variant.Options{
+		Policies: r.texts(), Matches: r.matches(), Reader: o.World.Reader, Mapper: o.World.Mapper, Seed: o.Seed, Limit: o.Variants,
+	})
+	tally := r.comparison.NewTally()
+	var order []string
+	found := map[string]*finding{}
+	take := func(t engine.Target, result *compare.Result) {
+		o.Progress.Evaluated()
+		if before := result.Changes[compare.Old].After; before != nil && result.Verdict.Differs() && !generator.Valid(ctx, before) {
+			return // with the old policies there is no such object
+		}
+		tally.Add(result, wording.Brief)
+		if !result.Verdict.Differs() {
+			return
+		}
+		key := likeness(result)
+		if found[key] == nil {
+			found[key] = &finding{target: t, result: result}
+			order = append(order, key)
+		}
+		found[key].count++
+		kind := strings.TrimSpace(engine.ObjectKey{GroupKind: t.Key.GroupKind}.String())
+		if !slices.Contains(found[key].kinds, kind) {
+			found[key].kinds = append(found[key].kinds, kind)
+		}
+	}
+	batch := make([]engine.Target, 0, 64)
+	flush := func() error {
+		results, err := r.objects(ctx, batch)
+		for i, result := range results {
+			if result != nil {
+				take(batch[i], result)
+			}
+		}
+		batch = batch[:0]
+		return err
+	}
+	for t := range generator.Variants(ctx, from) {
+		if batch = append(batch, t); len(batch) == cap(batch) {
+			if err := flush(); err != nil {
+				return tally, 0, err
+			}
+		}
+	}
+	if err := flush(); err != nil {
+		return tally, 0, err
+	}
+	for _, key := range order {
+		result := r.reduce(ctx, generator, found[key])
+		if err := emit(result); err != nil {
+			return tally, 0, err
+		}
+	}
+	return tally, len(generator.Kinds()), ctx.Err()
+}
+
+// objects compares the sides on objects, several side by side.
+func (r *Run) objects(ctx context.Context, targets []engine.Target) ([]*compare.Result, error) {
+	results := make([]*compare.Result, len(targets))
+	errs := make([]error, len(targets))
+	var group sync.WaitGroup
+	next := make(chan int)
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() {
+			for i := range next {
+				results[i], errs[i] = r.object(ctx, targets[i])
+			}
+		})
+	}
+	for i := range targets {
+		next <- i
+	}
+	close(next)
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return results, err
+		}
+	}
+	return results, nil
+}
+
+// object compares the sides on an object in a world in which it is there.
+func (r *Run) object(ctx context.Context, t engine.Target) (*compare.Result, error) {
+	return r.derived.Object(variant.Present(ctx, t), t)
+}
+
+// reduce returns the result on the smallest object that shows a difference.
+func (r *Run) reduce(ctx context.Context, g *variant.Generator, f *finding) *compare.Result {
+	want, out := likeness(f.result), f.result
+	smallest := g.Reduce(ctx, f.target, func(t engine.Target) bool {
+		result, err := r.object(ctx, t)
+		if err != nil || result == nil || likeness(result) != want {
+			return false
+		}
+		out = result
+		return true
+	})
+	out.Variant = &compare.Variant{Count: f.count, Kinds: f.kinds, Object: smallest.Object}
+	if n := smallest.Namespace; n != nil && len(n.GetLabels()) > 1 {
+		out.Variant.Namespace = n
+	}
+	return out
+}
+
+// likeness is equal for differences that have the same cause, as far as can be told: of the same fields, of a Pod or of
+// its template, by the same policies.
+func likeness(r *compare.Result) string {
+	var b strings.Builder
+	fmt.Fprint(&b, r.Verdict, r.Operations)
+	seen := map[string]bool{}
+	for i := range r.Fields {
+		f := &r.Fields[i]
+		text := fmt.Sprint(names(f.Path), f.Kind, f.Rules[compare.Old].Policy, f.Rules[compare.New].Policy)
+		if !seen[text] {
+			seen[text] = true
+			b.WriteString("\x00" + text)
+		}
+	}
+	for _, side := range r.Changes {
+		for i := range side.Steps {
+			if s := &side.Steps[i]; s.Outcome.Incomplete() {
+				b.WriteString("\x00" + s.Rule.Policy + string(s.Outcome))
+			}
+		}
+	}
+	return b.String()
+}
+
+// names are the names of the fields of a path, from the Pod's on where they are those of its template.
+func names(p fieldpath.Path) string {
+	var out []string
+	for _, e := range p {
+		if e.FieldName != nil {
+			out = append(out, *e.FieldName)
+		}
+	}
+	text := strings.Join(out, ".")
+	text = strings.TrimPrefix(text, "spec.jobTemplate.")
+	return strings.TrimPrefix(text, "spec.template.")
+}
+
+// texts are the policies of both sides.
+func (r *Run) texts() []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+	for _, side := range r.options.Sides {
+		for _, d := range side.Documents {
+			if d.Object != nil && dialects.Accepts(side.Dialects, d.Object.GroupVersionKind().GroupKind()) == engine.Policy {
+				out = append(out, d.Object)
+			}
+		}
+	}
+	return out
+}
+
+// matches are the objects that the rules of both sides match.
+func (r *Run) matches() []engine.Selection {
+	var out []engine.Selection
+	for _, side := range r.descriptions {
+		for i := range side {
+			out = append(out, side[i].Matches...)
+		}
+	}
+	return out
+}
