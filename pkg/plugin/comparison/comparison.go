@@ -172,7 +172,7 @@ func (r *Run) Each(ctx context.Context, emit func(*compare.Result) error) (compa
 	var derived *compare.Tally
 	kinds := 0
 	if r.derived != nil && err == nil {
-		derived, kinds, err = r.variants(ctx, from.targets(), emit)
+		derived, kinds, err = r.variants(ctx, &from, emit)
 	}
 	summary := tally.Summary(r.comparison, r.descriptions, derived)
 	summary.Variants.Kinds, summary.Variants.Seed = kinds, o.Seed

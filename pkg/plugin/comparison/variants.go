@@ -14,7 +14,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare/variant"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -22,13 +21,20 @@ import (
 const basesOfKind = 3
 
 // bases collects objects from which variants are derived: of each kind the first, those first that a
-// side changes.
+// side changes. It also knows which differences the objects show.
 type bases struct {
+	shown           map[string]bool // by likeness
 	changed, others map[string][]engine.Target
 	order           []string
 }
 
 func (b *bases) add(r *compare.Result) {
+	if r.Verdict.Differs() {
+		if b.shown == nil {
+			b.shown = map[string]bool{}
+		}
+		b.shown[likeness(r)] = true
+	}
 	if r.Target.Object == nil || r.Target.Key.Subresource != "" {
 		return
 	}
@@ -66,8 +72,8 @@ type finding struct {
 }
 
 // variants compares the sides on variants of the objects, and calls emit with the smallest that show a
-// difference, one for each that is not alike.
-func (r *Run) variants(ctx context.Context, from []engine.Target, emit func(*compare.Result) error) (*compare.Tally, int, error) {
+// difference, one for each that is not alike, nor like one that an object shows.
+func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Result) error) (*compare.Tally, int, error) {
 	o := r.options
 	generator := variant.New(variant.Options{
 		Policies: r.texts(), Matches: r.matches(), Reader: o.World.Reader, Mapper: o.World.Mapper, Seed: o.Seed, Limit: o.Variants,
@@ -106,7 +112,7 @@ func (r *Run) variants(ctx context.Context, from []engine.Target, emit func(*com
 		batch = batch[:0]
 		return err
 	}
-	for t := range generator.Variants(ctx, from) {
+	for t := range generator.Variants(ctx, from.targets()) {
 		if batch = append(batch, t); len(batch) == cap(batch) {
 			if err := flush(); err != nil {
 				return tally, 0, err
@@ -117,6 +123,9 @@ func (r *Run) variants(ctx context.Context, from []engine.Target, emit func(*com
 		return tally, 0, err
 	}
 	for _, key := range order {
+		if from.shown[key] {
+			continue
+		}
 		result := r.reduce(ctx, generator, found[key])
 		if err := emit(result); err != nil {
 			return tally, 0, err
@@ -216,7 +225,8 @@ func (r *Run) texts() []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, side := range r.options.Sides {
 		for _, d := range side.Documents {
-			if d.Object != nil && dialects.Accepts(side.Dialects, d.Object.GroupVersionKind().GroupKind()) == engine.Policy {
+			kind := d.Object.GroupVersionKind().GroupKind()
+			if slices.ContainsFunc(side.Dialects, func(dialect engine.Dialect) bool { return dialect.Accepts(kind) == engine.Policy }) {
 				out = append(out, d.Object)
 			}
 		}

@@ -76,8 +76,8 @@ func New(o Options) *Generator {
 	return g
 }
 
-// Pod's controllers: policies for Pods are applied to them as well.
-var controllers = []schema.GroupVersionKind{
+// controllers are Pods, and what makes them: policies for Pods are applied to them as well.
+var controllers = []schema.GroupVersionKind{ //nolint:gochecknoglobals // an immutable table
 	{Version: "v1", Kind: "Pod"},
 	{Group: "apps", Version: "v1", Kind: "Deployment"},
 	{Group: "apps", Version: "v1", Kind: "StatefulSet"},
@@ -89,7 +89,7 @@ var controllers = []schema.GroupVersionKind{
 }
 
 // common are the kinds that stand for all.
-var common = []schema.GroupVersionKind{
+var common = []schema.GroupVersionKind{ //nolint:gochecknoglobals // an immutable table
 	{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Service"}, {Version: "v1", Kind: "Namespace"},
 }
 

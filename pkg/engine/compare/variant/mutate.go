@@ -103,7 +103,7 @@ func (m *mutation) walk(object map[string]any, at int, do func(map[string]any, s
 }
 
 // samples are elements of well-known lists that a server takes.
-var samples = map[string]map[string]any{
+var samples = map[string]map[string]any{ //nolint:gochecknoglobals // an immutable table
 	"containers":          {"name": "c", "image": "nginx:1"},
 	"initContainers":      {"name": "i", "image": "busybox:1"},
 	"ephemeralContainers": {"name": "e", "image": "busybox:1"},
@@ -120,7 +120,7 @@ var samples = map[string]map[string]any{
 // minimalElement is an element of a list that has no more than it needs.
 func minimalElement(list string, atom schema.Atom, n int) any {
 	if sample, ok := samples[list]; ok {
-		return runtime.DeepCopyJSONValue(map[string]any(sample))
+		return runtime.DeepCopyJSONValue(sample)
 	}
 	if atom.Map == nil && atom.Scalar != nil {
 		return scalars(atom)[0]

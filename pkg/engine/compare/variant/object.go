@@ -41,7 +41,7 @@ func (g *Generator) Minimal(ctx context.Context, gvk schema.GroupVersionKind) (e
 }
 
 // podSpecs leads to the specs of Pods, by kind.
-var podSpecs = map[string][]string{
+var podSpecs = map[string][]string{ //nolint:gochecknoglobals // an immutable table
 	"Pod": {"spec"}, "CronJob": {"spec", "jobTemplate", "spec", "template", "spec"},
 	"Deployment": {"spec", "template", "spec"}, "StatefulSet": {"spec", "template", "spec"}, "DaemonSet": {"spec", "template", "spec"},
 	"ReplicaSet": {"spec", "template", "spec"}, "ReplicationController": {"spec", "template", "spec"}, "Job": {"spec", "template", "spec"},

@@ -36,10 +36,10 @@ const (
 )
 
 // structural are fields that lead to the others; a policy for Pods need not name them.
-var structural = []string{"metadata", "spec", "template", "jobTemplate"}
+var structural = []string{"metadata", "spec", "template", "jobTemplate"} //nolint:gochecknoglobals // an immutable table
 
 // beside are fields that are like one that a policy names, and easily forgotten.
-var beside = map[string][]string{
+var beside = map[string][]string{ //nolint:gochecknoglobals // an immutable table
 	"containers":     {"initContainers", "ephemeralContainers"},
 	"initContainers": {"containers"},
 }

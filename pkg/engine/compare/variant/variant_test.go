@@ -38,7 +38,7 @@ func generator(t *testing.T, limit int, matches ...engine.Selection) *variant.Ge
 	})
 }
 
-var pods = engine.Selection{Version: "v1", Kind: "Pod"} //nolint:gochecknoglobals // an immutable value
+var pods = engine.Selection{Version: "v1", Kind: "Pod"}
 
 func texts(t *testing.T, g *variant.Generator) []string {
 	t.Helper()
@@ -91,8 +91,11 @@ func TestVariants(t *testing.T) {
 func TestMinimal(t *testing.T) {
 	g := generator(t, 1, pods)
 	for _, gvk := range []schema.GroupVersionKind{
-		{Version: "v1", Kind: "Pod"}, {Group: "apps", Version: "v1", Kind: "StatefulSet"}, {Group: "batch", Version: "v1", Kind: "CronJob"},
-		{Version: "v1", Kind: "ReplicationController"}, {Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
+		{Version: "v1", Kind: "Pod"},
+		{Group: "apps", Version: "v1", Kind: "StatefulSet"},
+		{Group: "batch", Version: "v1", Kind: "CronJob"},
+		{Version: "v1", Kind: "ReplicationController"},
+		{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
 	} {
 		if _, ok := g.Minimal(t.Context(), gvk); !ok {
 			t.Errorf("there is no minimal %s", gvk.Kind)
