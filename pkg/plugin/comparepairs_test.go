@@ -22,7 +22,7 @@ import (
 var pairsListFile = filepath.Join("testdata", "compare-differs.txt")
 
 // policyPair is a policy and its rewrite, with objects.
-type policyPair struct{ id, old, rewritten, objects string }
+type policyPair struct{ id, old, rewritten, objects, variants string }
 
 // compared is what compare says of a pair.
 type compared struct {
@@ -102,7 +102,7 @@ func TestComparePairs(t *testing.T) {
 func findPairs(t *testing.T, shared string) []policyPair {
 	t.Helper()
 	var out []policyPair
-	for _, set := range []string{"migrations", "conversions"} {
+	for set, variants := range map[string]string{"migrations": "1500", "conversions": "300"} {
 		for _, name := range []string{"new", "map"} {
 			paths, err := filepath.Glob(filepath.Join(shared, set, "*", name+".yaml"))
 			if err != nil {
@@ -114,7 +114,7 @@ func findPairs(t *testing.T, shared string) []policyPair {
 				if name != "new" {
 					id += "/" + name
 				}
-				out = append(out, policyPair{id, filepath.Join(dir, "old.yaml"), path, filepath.Join(dir, "objects.yaml")})
+				out = append(out, policyPair{id, filepath.Join(dir, "old.yaml"), path, filepath.Join(dir, "objects.yaml"), variants})
 			}
 		}
 	}
@@ -128,7 +128,7 @@ func (p *policyPair) compare(t *testing.T) *compared {
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
 	root := plugin.NewCommand("kubectl mutate", streams)
 	code := plugin.Run(context.Background(), root, []string{
-		"compare", "-p", p.old, "--with", p.rewritten, "-f", p.objects, "-o", "json", "--variants=300", "--request-user", "dev-jane",
+		"compare", "-p", p.old, "--with", p.rewritten, "-f", p.objects, "-o", "json", "--variants=" + p.variants, "--request-user", "dev-jane",
 	}, streams)
 	var got compared
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
