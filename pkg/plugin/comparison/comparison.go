@@ -57,6 +57,7 @@ func (o *Options) Compile() (*Run, error) {
 	options := compare.Options{Workers: o.Workers, Scope: o.Scope, Request: o.Request, Operations: operations}
 	out.comparison = compare.NewComparison(programs, o.World, options)
 	if o.Variants > 0 {
+		options.Scope = nil // they may be anywhere
 		out.derived = compare.NewComparison(programs, variant.World(o.World), options)
 	}
 	return out, nil
