@@ -1,6 +1,7 @@
 package match
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -112,7 +113,10 @@ func texts(list []any) []string {
 func (c *comparison) contains(b *engine.Budget, key string) (found, valid bool, err error) {
 	switch {
 	case c.listed:
-		return slices.ContainsFunc(c.members, func(member string) bool { return alike(key, member) }), true, nil
+		if slices.ContainsFunc(c.members, func(member string) bool { return alike(key, member) }) {
+			return true, true, nil
+		}
+		return false, true, cmp.Or(checkTexts(key), checkTexts(c.members...))
 	case !c.isText:
 		return false, false, nil
 	case selector.MatchWildcard(c.text, key):
@@ -121,12 +125,17 @@ func (c *comparison) contains(b *engine.Budget, key string) (found, valid bool, 
 		found, err = c.inside.Match(b, key, nil)
 		return found, true, err
 	}
-	return slices.Contains(c.members, key), c.valid, nil
+	return slices.Contains(c.members, key), c.valid, checkTexts(c.text)
 }
 
 // memberOfList looks for several keys.
 func (c *comparison) memberOfList(b *engine.Budget, keys []string) (holds bool, err error) {
 	o := c.operator
+	defer func() {
+		if err == nil && holds == o.negative() && !o.old() { // because a key was not found
+			err = cmp.Or(checkTexts(keys...), checkTexts(c.members...))
+		}
+	}()
 	within := func(p *pattern.Pattern) func(string) bool {
 		return func(key string) bool {
 			if err != nil {

@@ -64,7 +64,8 @@ func ParseOperator(name string) (Operator, error) {
 // Holds reports whether the operator holds between a key and a value, as
 // pkg/engine/variables/operator of Kyverno does; but numbers compare by value whether
 // or not they are integers. A key that is null satisfies no operator, not even the
-// negative ones. The error is that of the budget.
+// negative ones. The error is that of the budget, or of a text that is
+// no wildcard pattern.
 func (o Operator) Holds(b *engine.Budget, key, value any) (bool, error) {
 	return compile(o, value).holds(b, key)
 }
@@ -131,7 +132,10 @@ func (c *comparison) payText(b *engine.Budget, key any) error {
 func (c *comparison) equals(b *engine.Budget, key any) (bool, error) {
 	switch k := key.(type) {
 	case string:
-		return c.equalsText(k), c.payText(b, key)
+		if err := c.payText(b, key); err != nil {
+			return false, err
+		}
+		return c.equalsText(k)
 	case bool, []any, map[string]any:
 		return jmespath.Equal(b, key, c.value)
 	}
@@ -148,15 +152,26 @@ func (c *comparison) equals(b *engine.Budget, key any) (bool, error) {
 // equalsText takes texts for durations, then for quantities, then for a wildcard
 // pattern (the value) and a text (the key). A key that is a quantity never
 // matches a pattern.
-func (c *comparison) equalsText(key string) bool {
+func (c *comparison) equalsText(key string) (bool, error) {
 	if k, ok := c.durationBeside(key); ok {
-		return k == c.seconds
+		return k == c.seconds, nil
 	}
 	if !c.isText {
-		return false
+		return false, nil
 	}
 	if k, err := jmespath.ParseQuantity(key); err == nil && c.text != "" {
-		return c.isQuantity && k.Cmp(c.quantity) == 0
+		return c.isQuantity && k.Cmp(c.quantity) == 0, nil
 	}
-	return selector.MatchWildcard(c.text, key)
+	return selector.MatchWildcard(c.text, key), checkTexts(c.text)
+}
+
+// checkTexts returns an error if one of some texts, which an object may have, cannot be taken for
+// a wildcard pattern, so that it is not known what it matches.
+func checkTexts(texts ...string) error {
+	for _, text := range texts {
+		if err := selector.CheckWildcard(text); err != nil {
+			return fmt.Errorf("a text %w", err)
+		}
+	}
+	return nil
 }

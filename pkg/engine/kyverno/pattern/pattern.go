@@ -1,10 +1,13 @@
 package pattern
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // Pattern is a compiled pattern: the content of an anchor, or a scalar. It is
@@ -21,16 +24,46 @@ import (
 //
 // Scalars keep their types. A caller to whom 3 and "3" are the same, as they are
 // to the anchors of mutate rules, passes both as text.
-type Pattern struct{ root matcher }
+type Pattern struct {
+	root matcher
+	err  error // a text in it is no wildcard pattern
+}
 
-// Compile reads a pattern. There is no invalid one: what has no meaning matches
-// nothing.
-func Compile(pattern any) *Pattern { return &Pattern{root: compile(pattern)} }
+// Compile reads a pattern. What has no meaning matches nothing; a text that is no wildcard
+// pattern is an error of Match.
+func Compile(pattern any) *Pattern { return &Pattern{root: compile(pattern), err: checkTexts(pattern)} }
+
+// checkTexts returns an error if it takes too long to match a text of the pattern, so that it is
+// not known what it matches.
+func checkTexts(pattern any) error {
+	switch p := pattern.(type) {
+	case string:
+		if err := selector.CheckWildcard(p); err != nil {
+			return fmt.Errorf("a text %w", err)
+		}
+	case []any:
+		for _, item := range p {
+			if err := checkTexts(item); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(p)) {
+			if err := cmp.Or(checkTexts(key), checkTexts(p[key])); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
 
 // Match reports whether the value matches. Where it does not, Match stores in why
 // the first difference, in the order in which it looks; why may be nil. The error is that of
-// the budget.
+// the budget, or of a text that is no wildcard pattern.
 func (p *Pattern) Match(b *engine.Budget, value any, why *Difference) (bool, error) {
+	if p.err != nil {
+		return false, p.err
+	}
 	verdict := p.root.match(b, value, anywhere, why)
 	if verdict == stopped {
 		return false, b.Spend(0) // which says again why
