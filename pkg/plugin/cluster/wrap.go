@@ -44,7 +44,12 @@ const maxAPIRequests = 5_000
 
 // maxDescribed is how many bytes all answers of a kind may take when they are decoded. The resources of
 // 10,000 custom kinds take some 30 MiB, the schemas of a large group some 10 MiB.
-var maxDescribed = map[string]int64{resources: 128 << 20, schemas: 512 << 20} //nolint:gochecknoglobals // an immutable table
+var maxDescribed = map[string]int64{resources: maxResources, schemas: maxSchemas} //nolint:gochecknoglobals // an immutable table
+
+const (
+	maxResources = 128 << 20
+	maxSchemas   = 512 << 20
+)
 
 // The kinds of what describes an API.
 const (

@@ -21,8 +21,8 @@ type compiler struct {
 func (c *compiler) compile(ast gojmespath.ASTNode, atRoot bool) (node, error) {
 	c.depth++
 	defer func() { c.depth-- }()
-	if c.depth > 2*maxNesting {
-		return nil, &engine.LimitError{What: "levels of nesting", Max: 2 * maxNesting}
+	if c.depth > maxNesting {
+		return nil, &engine.LimitError{What: "levels of nesting", Max: maxNesting}
 	}
 	switch ast.NodeType {
 	case gojmespath.ASTField:

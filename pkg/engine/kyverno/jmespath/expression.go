@@ -16,7 +16,7 @@ import (
 // The bounds of an expression's text.
 const (
 	maxLength  = 64 << 10 // bytes
-	maxNesting = 500      // operators that make the parser or the evaluator recurse
+	maxNesting = 1_000    // brackets and operators that make the parser or the evaluator recurse
 )
 
 // Expression is a compiled expression: immutable and safe for concurrent use.
@@ -86,8 +86,8 @@ func checkBounds(expr string) error {
 			nesting++
 		}
 	}
-	if nesting > 2*maxNesting {
-		return &engine.LimitError{What: "brackets and operators", Max: 2 * maxNesting}
+	if nesting > maxNesting {
+		return &engine.LimitError{What: "brackets and operators", Max: maxNesting}
 	}
 	return nil
 }

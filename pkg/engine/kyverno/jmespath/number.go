@@ -83,12 +83,17 @@ func canonicalTree(value any) any {
 	return value
 }
 
+// The bounds of a quantity, in characters.
+const (
+	maxQuantity = 64
+	maxExponent = 3
+)
+
 // ParseQuantity is resource.ParseQuantity without its readiness to compute with
 // numbers of billions of digits ("1e999999999").
 func ParseQuantity(text string) (resource.Quantity, error) {
-	const longest, longestExponent = 64, 3
 	exponent := strings.LastIndexAny(text, "eE")
-	if len(text) > longest || (exponent >= 0 && len(text)-exponent-1 > longestExponent) {
+	if len(text) > maxQuantity || (exponent >= 0 && len(text)-exponent-1 > maxExponent) {
 		return resource.Quantity{}, resource.ErrFormatWrong
 	}
 	return resource.ParseQuantity(text)
