@@ -11,6 +11,8 @@ const (
 	maxSteps    = 50_000_000 // values looked at, sixteen bytes of text read
 	maxBytes    = 64 << 20   // of everything that is built, whether or not it is kept
 	maxDuration = 10 * time.Second
+	// maxObjectDuration is for all rules on one object: it is what an API server has for a request.
+	maxObjectDuration = 60 * time.Second
 )
 
 // lookEvery is after how many steps a Budget looks at the clock: some milliseconds.
@@ -31,6 +33,18 @@ type Budget struct {
 	share Share
 	// deadline is set at the first look, since most rules end before it.
 	deadline time.Time
+	object   *objectTime // nil where the rule is evaluated by itself
+}
+
+// objectTime is when the rules on an object have to end. One goroutine evaluates them.
+type objectTime struct{ until time.Time }
+
+type objectTimeKey struct{}
+
+// ForObject returns the context for all rules on one object: what the Budgets that are made in it
+// may take together is limited, since each rule may have to read what all before it have written.
+func ForObject(ctx context.Context) context.Context {
+	return context.WithValue(ctx, objectTimeKey{}, &objectTime{time.Now().Add(maxObjectDuration)})
 }
 
 // Share is a part of a Budget that one part of the evaluation may spend.
@@ -47,7 +61,11 @@ var allSteps = LimitError{What: "steps of one rule on one object", Max: maxSteps
 // NewBudget returns the budget of one rule on one object.
 func NewBudget(ctx context.Context) *Budget {
 	look := maxSteps - lookEvery
-	return &Budget{ctx: ctx, steps: maxSteps, bytes: maxBytes, look: look, least: look, share: Share{from: maxSteps, limit: allSteps}}
+	object, _ := ctx.Value(objectTimeKey{}).(*objectTime)
+	if object != nil && time.Now().After(object.until) {
+		look = maxSteps // at the first step
+	}
+	return &Budget{ctx: ctx, steps: maxSteps, bytes: maxBytes, look: look, least: look, share: Share{from: maxSteps, limit: allSteps}, object: object}
 }
 
 // Begin makes the limit that of what follows, if that much is left. It returns the share
@@ -110,6 +128,9 @@ func (b *Budget) check() error {
 	if now.After(b.deadline) {
 		return &LimitError{What: "seconds for one rule on one object", Max: int(maxDuration / time.Second)}
 	}
+	if b.object != nil && now.After(b.object.until) {
+		return &LimitError{What: "seconds for all rules on one object", Max: int(maxObjectDuration / time.Second)}
+	}
 	b.look = b.steps - lookEvery
 	b.least = max(b.look, b.share.to)
 	return nil
@@ -120,8 +141,12 @@ func (b *Budget) check() error {
 func (b *Budget) Wait(ask func()) {
 	began := time.Now()
 	ask()
+	waited := time.Since(began)
 	if !b.deadline.IsZero() {
-		b.deadline = b.deadline.Add(time.Since(began))
+		b.deadline = b.deadline.Add(waited)
+	}
+	if b.object != nil {
+		b.object.until = b.object.until.Add(waited)
 	}
 }
 

@@ -78,6 +78,34 @@ func TestBudgetTime(t *testing.T) {
 	}
 }
 
+// Rules that are cheap by themselves are not when there are many: those that are left fail.
+func TestBudgetOfAnObject(t *testing.T) {
+	ctx := ForObject(t.Context())
+	first := NewBudget(ctx)
+	if err := first.Spend(2 * lookEvery); err != nil {
+		t.Error(err)
+	}
+	until := first.object.until
+	if first.Wait(func() { time.Sleep(time.Millisecond) }); !first.object.until.After(until) {
+		t.Error("waiting for a server counts")
+	}
+	first.object.until = time.Now().Add(-time.Second)
+	const want = "reached the limit of 60 seconds for all rules on one object"
+	for name, b := range map[string]*Budget{"the rule that runs": first, "another rule": NewBudget(ctx)} {
+		for range 2 {
+			if err := b.Spend(2 * lookEvery); err == nil || err.Error() != want {
+				t.Errorf("%s: error %v, want %s", name, err, want)
+			}
+		}
+	}
+	if err := NewBudget(ctx).Spend(1); err == nil || err.Error() != want {
+		t.Errorf("the first step: error %v, want %s", err, want)
+	}
+	if err := NewBudget(ForObject(ctx)).Spend(1); err != nil {
+		t.Errorf("another object: %v", err)
+	}
+}
+
 func TestBudgetBytes(t *testing.T) {
 	b := NewBudget(t.Context())
 	if err := b.Write(strings.Repeat("a", maxBytes-8)); err != nil {

@@ -121,6 +121,7 @@ func (e *Evaluation) narrow(s engine.Selection) []engine.Selection {
 }
 
 func (e *Evaluation) trigger(ctx context.Context, t engine.Target, c *chains) (*triggered, error) {
+	ctx = engine.ForObject(ctx)
 	out := &triggered{key: t.Key, chosen: e.chosen(&t), rec: &recorder{reasons: e.options.Reasons}}
 	if e.options.Reasons {
 		out.resource = resourceName(&t)
