@@ -176,7 +176,7 @@ func (f *ApplyFlags) newOptions(c *cobra.Command, w *factory.Factory, request en
 		return nil, err
 	}
 	o.Executor = w.Executor(&f.Write, o.written)
-	o.Executor.NotTried = o.notTried
+	o.Executor.OnVerified, o.Executor.NotTried = o.verified, o.notTried
 	o.Executor.ShowDrift = factory.DriftPrinter(options, w.Streams.ErrOut)
 	if f.Events && !f.Rehearses() {
 		o.Events = &apply.EventRecorder{Creator: w.Client, Now: time.Now, Warn: w.Warn}

@@ -22,6 +22,9 @@ func (p *WritePrinters) print(e output.Event) error { return output.Tee(p.Report
 // written prints the outcome of an object that was to be written.
 func (p *WritePrinters) written(r *apply.Result) error { return p.print(output.Written{Result: r}) }
 
+// verified prints what is held, before the user is asked.
+func (p *WritePrinters) verified() error { return output.Flush(p.Shown) }
+
 // notTried adds an object to the reports that the run did not come to.
 func (p *WritePrinters) notTried(r *apply.Result) error {
 	return p.Reports.Print(output.Written{Result: r})

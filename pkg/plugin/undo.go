@@ -136,7 +136,7 @@ func (f *UndoFlags) wireExecutor(o *UndoOptions, w *factory.Factory, c *cobra.Co
 	o.Found = func(c *engine.Change) error { return o.print(output.Evaluated{Change: c}) }
 	o.Previewed = func(s evaluation.Summary) error { return o.print(output.Summary{Summary: s}) }
 	o.Executor = w.Executor(&f.Write, o.written)
-	o.Executor.NotTried = o.notTried
+	o.Executor.OnVerified, o.Executor.NotTried = o.verified, o.notTried
 	if f.Rehearses() {
 		return nil
 	}

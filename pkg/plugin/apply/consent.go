@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -31,15 +32,30 @@ func (x *Executor) confirm(ctx context.Context, ready []*Task) ([]*Task, error) 
 	case len(ready) == 0:
 		return nil, nil
 	}
-	for _, t := range ready {
-		if why := t.verified.Unverified; why != nil {
-			fmt.Fprintf(x.ErrOut, "warning: %v: not verified by a dry run; the server may still reject the write\n", why)
+	if x.OnVerified != nil {
+		if err := x.OnVerified(); err != nil {
+			return nil, err
 		}
 	}
+	x.warnOfUnverified(ready)
 	if x.Confirmed {
 		return ready, nil
 	}
 	return ready, x.Prompt.confirmRun(ready, x.tally.Failed, x.MaxChanges)
+}
+
+// warnOfUnverified warns, once for each reason, of changes that were not tried.
+func (x *Executor) warnOfUnverified(ready []*Task) {
+	var unverified wording.Reasons
+	for _, t := range ready {
+		var why *ObjectError
+		if errors.As(t.verified.Unverified, &why) {
+			unverified.Add(t.Key, why.Err.Error())
+		}
+	}
+	for _, why := range unverified.All() {
+		fmt.Fprintf(x.ErrOut, "warning: %s: %s: not verified by a dry run; the server may still reject the write\n", why.Names(), why.Text)
+	}
 }
 
 // confirmLosses asks about each change by which the server would drop live data,

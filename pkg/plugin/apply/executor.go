@@ -64,6 +64,8 @@ type Executor struct {
 	// each result, one after the other. Either may be nil.
 	OnWrite  func(context.Context, *Task, *Result)
 	OnResult func(*Task, *Result)
+	// OnVerified is called when every change is verified, before the user is asked; it may be nil.
+	OnVerified func() error
 	// NotTried is called at the end of a run that stopped early, for each object that
 	// has no result. It may be nil.
 	NotTried func(*Result) error

@@ -14,8 +14,11 @@ type Reason struct {
 	first []engine.ObjectKey
 }
 
-// namesListed bounds the objects that a Reason names.
-const namesListed = 3
+// FewNamed is how many objects a Reason names.
+const FewNamed = 3
+
+// Many reports whether there are more objects than Names returns.
+func (r *Reason) Many() bool { return r.Count > FewNamed }
 
 // Names returns the names of the first few objects, and how many more there are.
 func (r *Reason) Names() string {
@@ -37,8 +40,8 @@ type Reasons struct {
 	known map[string]*Reason // by text without the name
 }
 
-// Add adds an object.
-func (r *Reasons) Add(key engine.ObjectKey, text string) {
+// Add adds an object, and returns its reason.
+func (r *Reasons) Add(key engine.ObjectKey, text string) *Reason {
 	alike := WithoutName(text, key)
 	reason := r.known[alike]
 	if reason == nil {
@@ -52,16 +55,17 @@ func (r *Reasons) Add(key engine.ObjectKey, text string) {
 	if reason.Count++; reason.Count > 1 {
 		reason.Text = alike
 	}
-	if len(reason.first) < namesListed {
+	if len(reason.first) < FewNamed {
 		reason.first = append(reason.first, key)
 	}
+	return reason
 }
 
 // All returns the reasons in the order in which they came up.
 func (r *Reasons) All() []*Reason { return r.all }
 
 // WithoutName returns a text about an object with "..." in the place of its name, where the text
-// quotes it, or has its namespace or kind before it. What stands there by itself may be another word.
+// quotes it, or has its namespace, its kind or a slash before it. What stands by itself may be another word.
 func WithoutName(text string, key engine.ObjectKey) string {
 	if key.Name == "" || !strings.Contains(text, key.Name) {
 		return text
@@ -74,10 +78,8 @@ func WithoutName(text string, key engine.ObjectKey) string {
 	if key.Namespace != "" {
 		text = replaceWord(text, key.Namespace+"/"+key.Name, "...")
 	}
-	for _, kind := range []string{strings.ToLower(key.Kind) + "/", key.Kind + "/", key.Kind + " "} {
-		text = replaceWord(text, kind+key.Name, kind+"...")
-	}
-	return text
+	text = replaceWord(text, "/"+key.Name, "/...")
+	return replaceWord(text, key.Kind+" "+key.Name, key.Kind+" ...")
 }
 
 // replaceWord replaces a word where no other letter of a name follows or precedes it.
@@ -89,7 +91,7 @@ func replaceWord(text, word, by string) string {
 		if !found {
 			return b.String()
 		}
-		if endsInName(before) || beginsInName(after) {
+		if inName(word[0]) && endsInName(before) || beginsInName(after) {
 			b.WriteString(word)
 		} else {
 			b.WriteString(by)

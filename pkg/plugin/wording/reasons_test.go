@@ -16,14 +16,15 @@ func deploymentKey(namespace, name string) engine.ObjectKey {
 
 func TestWithoutName(t *testing.T) {
 	for text, want := range map[string]string{
-		`deployments.apps "web" is forbidden: quota`:    `deployments.apps "..." is forbidden: quota`,
-		"image of shop/web is not signed":               "image of ... is not signed",
-		"Deployment web and deployment/web, 'web'":      "Deployment ... and deployment/..., '...'",
-		"spec.web: Invalid value":                       "spec.web: Invalid value", // another web
-		"shop/web-2 and myshop/web":                     "shop/web-2 and myshop/web",
-		`validation of "shop/web" failed`:               `validation of "..." failed`,
-		"nothing is said of the object":                 "nothing is said of the object",
-		`denied: "web" "web-1" shop/web shop/web-1 web`: `denied: "..." "web-1" ... shop/web-1 web`,
+		`deployments.apps "web" is forbidden: quota`:                    `deployments.apps "..." is forbidden: quota`,
+		"image of shop/web is not signed":                               "image of ... is not signed",
+		"Deployment web and deployment/web, 'web'":                      "Deployment ... and deployment/..., '...'",
+		"spec.web: Invalid value":                                       "spec.web: Invalid value", // another web
+		"shop/web-2 and myshop/web":                                     "shop/web-2 and myshop/...",
+		`validation of "shop/web" failed`:                               `validation of "..." failed`,
+		"GET /apis/apps/v1/namespaces/shop/deployments/web: 404, /webs": "GET /apis/apps/v1/namespaces/shop/deployments/...: 404, /webs",
+		"nothing is said of the object":                                 "nothing is said of the object",
+		`denied: "web" "web-1" shop/web shop/web-1 web`:                 `denied: "..." "web-1" ... shop/web-1 web`,
 	} {
 		if got := wording.WithoutName(text, deploymentKey("shop", "web")); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)

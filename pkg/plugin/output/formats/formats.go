@@ -201,6 +201,9 @@ func (p *phases) Print(e output.Event) error {
 	return p.writes.Print(e)
 }
 
+// Flush implements output.Flusher.
+func (p *phases) Flush() error { return output.Flush(p.writes) }
+
 // Close implements output.Printer.
 func (p *phases) Close() error { return p.writes.Close() }
 

@@ -26,7 +26,8 @@ type base struct {
 	parts       bool // the groups had to be shown before all objects were seen
 	// What the summary at the end says in addition to numbers.
 	skipped, warned, broken Counter
-	remarked                int // objects with a warning, or on which a rule failed
+	remarked                int              // objects with a warning, or on which a rule failed
+	nameless                engine.ObjectKey // the object whose name is left out of texts, if any
 }
 
 func newBase(o output.Options) base {
@@ -55,12 +56,12 @@ func (h *base) begin(c *engine.Change) {
 		s := &c.Steps[i]
 		switch {
 		case s.Outcome == engine.Skipped:
-			h.skipped.Add(wording.Brief(s.Err))
+			h.skipped.Add(wording.WithoutName(wording.Brief(s.Err), c.Subject))
 		case s.Outcome.Incomplete():
-			h.broken.Add(wording.Rule(s.Rule) + " " + string(s.Outcome) + ": " + wording.Brief(s.Err))
+			h.broken.Add(wording.Rule(s.Rule) + " " + string(s.Outcome) + ": " + wording.WithoutName(wording.Brief(s.Err), c.Subject))
 		}
 		for _, w := range s.Warnings {
-			h.warned.Add(string(w))
+			h.warned.Add(wording.WithoutName(string(w), c.Subject))
 		}
 		remarked = remarked || s.Outcome.Incomplete() || len(s.Warnings) > 0
 	}
@@ -179,6 +180,10 @@ func (h *base) below(b *page, g *Group) {
 		members(b, g)
 	}
 	h.impactsOf(b, g)
+	if g.Count > 1 && g.Several != nil {
+		b.Write(g.Several)
+		return
+	}
 	b.Write(g.Body)
 }
 

@@ -48,12 +48,16 @@ func (p *Compared) change(c *engine.Change) error {
 func (p *Compared) print(c *part) error {
 	notes := p.page()
 	p.notes(notes, c)
+	several := p.several(notes, c, p.notes)
 	text := Text{Marker: marker(&c.Change), Body: notes.Bytes()}
+	if several != notes {
+		text.Several = several.Bytes()
+	}
 	if c.Changed() {
 		text.Note = "  (" + wording.Plural(len(c.Fields), "field") + ")"
 		text.Notes = "  (" + wording.Plural(len(c.Fields), "field") + " each)"
 	}
-	return p.show(c, content{words: notes.Bytes(), text: func() (Text, error) { return text, nil }})
+	return p.show(c, content{words: several.Bytes(), text: func() (Text, error) { return text, nil }})
 }
 
 // summarize has the objects compared, and then sums up even if that fails.

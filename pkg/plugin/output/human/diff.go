@@ -28,10 +28,14 @@ func (p *Diff) Print(e output.Event) error { return p.event(e, p.print) }
 func (p *Diff) print(c *part) error {
 	notes := p.page()
 	p.notes(notes, c)
+	several := p.several(notes, c, p.notes)
 	return p.show(c, content{
-		words: notes.Bytes(),
+		words: several.Bytes(),
 		text: func() (Text, error) {
 			text := Text{Marker: marker(&c.Change), Body: notes.Bytes()}
+			if several != notes {
+				text.Several = several.Bytes()
+			}
 			if !c.Changed() {
 				return text, nil
 			}
@@ -40,6 +44,10 @@ func (p *Diff) print(c *part) error {
 			unified, err := p.differ.Unified(&c.Change, c.others)
 			notes.diff(unified)
 			text.Body = notes.Bytes()
+			if several != notes {
+				several.diff(unified)
+				text.Several = several.Bytes()
+			}
 			return text, err
 		},
 	})

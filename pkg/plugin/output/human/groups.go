@@ -35,6 +35,8 @@ type Text struct {
 	Note   string // at the end of the heading of one object
 	Notes  string // and of that of several
 	Body   []byte // below it; that of the first object
+	// Several is the Body of several objects, without the name of the first one; nil if that is the same.
+	Several []byte
 	// Warnings are those of one object, and Alike those that several share.
 	Warnings, Alike []byte
 }
@@ -97,7 +99,7 @@ func (g *Groups) Found(m Member, text Text) {
 	group := &Group{Text: text, First: m.Subject, namespaces: map[string]int{}}
 	section.Groups = append(section.Groups, group)
 	g.known[memberKey{title, m.Likeness}] = group
-	g.held += len(text.Body) + len(text.Warnings) + len(text.Alike) + overhead
+	g.held += len(text.Body) + len(text.Several) + len(text.Warnings) + len(text.Alike) + overhead
 	g.count(group, m)
 }
 

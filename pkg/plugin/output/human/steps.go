@@ -2,6 +2,7 @@ package human
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -27,7 +28,24 @@ func (h *base) reason(s *engine.Step) string {
 	if s.Err == nil {
 		return ""
 	}
-	return h.Masker.Text(s.Err.Error())
+	return h.text(s.Err.Error())
+}
+
+// text is a text about an object as it is shown.
+func (h *base) text(s string) string { return h.Masker.Text(wording.WithoutName(s, h.nameless)) }
+
+// several returns what is written of an object where it is shown with others that are like it: the same
+// without its name. One is what is written where it is shown alone.
+func (h *base) several(one *page, c *part, write func(*page, *part)) *page {
+	remarked := c.Incomplete() || slices.ContainsFunc(c.Steps, func(s engine.Step) bool { return len(s.Warnings) > 0 })
+	if h.Explain || !remarked {
+		return one
+	}
+	h.nameless = c.Subject
+	defer func() { h.nameless = engine.ObjectKey{} }()
+	b := h.page()
+	write(b, c)
+	return b
 }
 
 // step writes the line of a step that did not change the object.
@@ -46,6 +64,6 @@ func (h *base) step(b *page, s *engine.Step) {
 
 func (h *base) warnings(b *page, warnings []engine.Warning) {
 	for _, w := range warnings {
-		b.line(Yellow, "    warning: "+h.Masker.Text(string(w)))
+		b.line(Yellow, "    warning: "+h.text(string(w)))
 	}
 }

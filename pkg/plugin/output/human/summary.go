@@ -21,7 +21,11 @@ func (p *Summary) Print(e output.Event) error { return p.event(e, p.print) }
 func (p *Summary) print(c *part) error {
 	notes := p.page()
 	p.lines(notes, c)
+	several := p.several(notes, c, p.lines)
 	text := Text{Marker: marker(&c.Change), Body: notes.Bytes()}
+	if several != notes {
+		text.Several = several.Bytes()
+	}
 	rules := strings.Join(changers(&c.Change), ", ")
 	if c.Changed() {
 		text.Note = "  " + wording.Plural(len(c.Fields), "field")
@@ -36,7 +40,7 @@ func (p *Summary) print(c *part) error {
 		text.Notes += "  (" + others + ")"
 	}
 	return p.show(c, content{
-		words: append([]byte(text.Note+"\n"), notes.Bytes()...),
+		words: append([]byte(text.Note+"\n"), several.Bytes()...),
 		text:  func() (Text, error) { return text, nil },
 	})
 }

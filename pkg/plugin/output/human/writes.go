@@ -2,6 +2,7 @@ package human
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -18,18 +19,21 @@ var outcomeOrder = []apply.Outcome{ //nolint:gochecknoglobals // an immutable ta
 }
 
 // Writes prints a line for each object that was to be written, in kubectl apply's
-// words, and ends with a table of the outcome of each rule on each object.
+// words, and ends with a table of the outcome of each rule on each object. Objects that are not
+// written for one reason have one line, and one row of the table, unless there are few of them.
 type Writes struct {
 	output.Options
 	printed   bool // there is something above
 	counts    map[apply.Outcome]int
 	rows      []outcomeRow
 	conflicts output.Conflicts
+	unwritten wording.Reasons              // of what is not printed yet
+	lines     map[*wording.Reason][]string // the line of each object
 }
 
 // NewWrites returns a printer of what was written.
 func NewWrites(o output.Options) *Writes {
-	return &Writes{Options: o, counts: map[apply.Outcome]int{}}
+	return &Writes{Options: o, counts: map[apply.Outcome]int{}, lines: map[*wording.Reason][]string{}}
 }
 
 // Print shows the line of an object that was to be written.
@@ -46,24 +50,50 @@ func (p *Writes) Print(e output.Event) error {
 	if w.Outcome == apply.NotTried {
 		return nil // the count at the end says it all
 	}
-	return p.lines(w)
-}
-
-func (p *Writes) lines(w output.Written) error {
-	text, paint := wording.ResourceName(w.Key)+" "+w.Verb(), Plain
+	text := wording.ResourceName(w.Key) + " " + w.Verb()
 	if w.Key.Namespace != "" {
 		text += " in namespace " + w.Key.Namespace
 	}
 	if w.Err != nil {
-		text, paint = text+": "+p.Masker.Text(w.Explanation()), Red
+		p.hold(w, text)
+		return nil
 	}
 	b := p.page()
-	b.line(paint, text+p.suffix())
-	if w.Err == nil {
-		for _, n := range w.Notes() {
-			b.line(Yellow, "    "+p.Masker.Text(n))
+	b.line(Plain, text+p.suffix())
+	for _, n := range w.Notes() {
+		b.line(Yellow, "    "+p.Masker.Text(n))
+	}
+	return p.write(b)
+}
+
+// hold keeps the line of an object that is not written, for Flush.
+func (p *Writes) hold(w output.Written, text string) {
+	why := p.Masker.Text(w.Explanation())
+	reason := p.unwritten.Add(w.Key, w.Verb()+": "+why)
+	if p.Expand || !reason.Many() {
+		p.lines[reason] = append(p.lines[reason], text+": "+why+p.suffix())
+	}
+}
+
+// Flush prints which objects were not written, and why.
+func (p *Writes) Flush() error {
+	all := p.unwritten.All()
+	if len(all) == 0 {
+		return nil
+	}
+	b := p.page()
+	for _, reason := range all {
+		if reason.Many() && !p.Expand {
+			b.line(Red, wording.Plural(reason.Count, "object")+" "+reason.Text+p.suffix())
+			b.line(Plain, "    "+reason.Names()+" (--expand lists them)")
+			continue
+		}
+		for _, line := range p.lines[reason] {
+			b.line(Red, line)
 		}
 	}
+	p.unwritten = wording.Reasons{}
+	clear(p.lines)
 	return p.write(b)
 }
 
@@ -89,6 +119,9 @@ func (p *Writes) suffix() string {
 
 // Close prints how often each outcome came.
 func (p *Writes) Close() error {
+	if err := p.Flush(); err != nil {
+		return err
+	}
 	var parts []string
 	total := 0
 	for _, o := range outcomeOrder {
@@ -121,6 +154,12 @@ type outcomeRow struct {
 	message string
 }
 
+// alike is the row without what is particular to an object. Equal ones are shown as one.
+func (r *outcomeRow) alike() outcomeRow {
+	key := engine.ObjectKey{GroupKind: r.key.GroupKind, Subresource: r.key.Subresource}
+	return outcomeRow{rule: r.rule, key: key, status: r.status, message: wording.WithoutName(r.message, r.key)}
+}
+
 // rowsOf returns a row for each rule that makes the change.
 func rowsOf(w output.Written) []outcomeRow {
 	rules := w.Rules
@@ -139,20 +178,40 @@ func (p *Writes) table(b *page) error {
 	if len(p.rows) == 0 {
 		return nil
 	}
+	alike := map[outcomeRow][]*outcomeRow{}
+	for i := range p.rows {
+		if r := &p.rows[i]; r.status != output.Completed && !p.Expand {
+			alike[r.alike()] = append(alike[r.alike()], r)
+		}
+	}
 	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "POLICY\tRULE\tKIND\tNAME\tNAMESPACE\tSTATUS\tMESSAGE")
-	for _, r := range p.rows {
+	for i := range p.rows {
+		r := &p.rows[i]
+		names, namespaces, message := []string{r.key.Name}, []string{r.key.Namespace}, r.message
+		if all := alike[r.alike()]; len(all) > wording.FewNamed {
+			if all[0] != r {
+				continue
+			}
+			names, namespaces, message = nil, nil, r.alike().message
+			for _, one := range all {
+				names = append(names, one.key.Name)
+				if !slices.Contains(namespaces, one.key.Namespace) {
+					namespaces = append(namespaces, one.key.Namespace)
+				}
+			}
+		}
 		kind := r.key.Kind
 		if r.key.Subresource != "" {
 			kind += "/" + r.key.Subresource
 		}
-		texts := []string{r.rule.Policy, r.rule.Rule, kind, r.key.Name, r.key.Namespace, string(r.status)}
+		texts := []string{r.rule.Policy, r.rule.Rule, kind, engine.Few(names), engine.Few(namespaces), string(r.status)}
 		for i, text := range texts {
 			if text == "" {
 				texts[i] = "-"
 			}
 		}
-		fmt.Fprintln(w, strings.TrimRight(cells(append(texts, p.Masker.Text(r.message))...), "\t"))
+		fmt.Fprintln(w, strings.TrimRight(cells(append(texts, p.Masker.Text(message))...), "\t"))
 	}
 	if err := w.Flush(); err != nil {
 		return err

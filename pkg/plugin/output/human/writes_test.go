@@ -47,6 +47,58 @@ deployment.apps/web failed in namespace shop: no\x1b[2J (server dry run)
 	}
 }
 
+// Objects that are not written for one reason are one sentence and one row, unless there are few of them or all
+// are asked for. They are printed when the run has verified all, and at its end.
+func TestWritesAlike(t *testing.T) {
+	result := func(name, why string) *apply.Result {
+		key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Pod"}, Version: "v1", Namespace: "shop", Name: name}
+		r := &apply.Result{Key: key, Outcome: apply.Applied, Method: request.Apply, Rules: []engine.RuleRef{{Policy: "p", Rule: "r"}}}
+		if why != "" {
+			r.Outcome, r.Err = apply.Failed, &apply.ObjectError{Key: key, Err: errors.New(why)}
+		}
+		return r
+	}
+	write := func(expand bool) string {
+		var out bytes.Buffer
+		p := human.NewWrites(output.Options{Out: &out, Expand: expand})
+		var errs []error
+		for _, name := range []string{"a", "b", "c", "d", "e"} {
+			errs = append(errs, p.Print(output.Written{Result: result(name, `pods "`+name+`" is locked`)}))
+		}
+		errs = append(errs, p.Print(output.Written{Result: result("f", "no")}), p.Flush())
+		out.WriteString("written?\n")
+		errs = append(errs, p.Print(output.Written{Result: result("g", "late")}), p.Print(output.Written{Result: result("h", "")}), p.Close())
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	want := `5 objects failed: pods "..." is locked
+    Pod shop/a, Pod shop/b, Pod shop/c and 2 more (--expand lists them)
+pod/f failed in namespace shop: no
+written?
+pod/h serverside-applied in namespace shop
+pod/g failed in namespace shop: late
+
+POLICY   RULE   KIND   NAME                 NAMESPACE   STATUS   MESSAGE
+p        r      Pod    a, b, c and 2 more   shop        Failed   pods "..." is locked
+p        r      Pod    f                    shop        Failed   no
+p        r      Pod    g                    shop        Failed   late
+p        r      Pod    h                    shop        Completed
+
+8 objects: 1 applied, 7 failed.
+`
+	if diff := cmp.Diff(want, write(false)); diff != "" {
+		t.Error(diff)
+	}
+	expanded := write(true)
+	for _, want := range []string{"pod/a failed in namespace shop: pods \"a\" is locked\n", "pod/e failed", "Pod    e      shop"} {
+		if !strings.Contains(expanded, want) {
+			t.Errorf("no %q in\n%s", want, expanded)
+		}
+	}
+}
+
 func TestWritesConflicts(t *testing.T) {
 	replicas := fieldpath.MakePathOrDie("spec", "replicas")
 	scaled := request.Takeover{

@@ -107,7 +107,7 @@ func (p *Printer) describe(c *engine.Change, findings []report.Finding) *change 
 	}
 	for i := range findings {
 		if f := &findings[i]; p.options.Explain || worthALine(f) {
-			out.Rules = append(out.Rules, ruleOf(f))
+			out.Rules = append(out.Rules, ruleOf(f, c.Subject))
 		}
 	}
 	out.Brief = whatByWhom(out.Rules)
@@ -133,11 +133,12 @@ func worthALine(f *report.Finding) bool {
 	return f.Changed > 0 || f.Verdict == report.Error || f.Outcome == string(engine.Changed) || len(f.Warnings) > 0
 }
 
-func ruleOf(f *report.Finding) rule {
+// ruleOf is what a rule does to all objects that change alike, so that it does not name the first of them.
+func ruleOf(f *report.Finding, subject engine.ObjectKey) rule {
 	out := rule{
 		Name: cut(f.Name, nameLength), Policy: policyName(f.Rule), Origin: cut(f.Rule.Origin, nameLength),
 		Outcome: f.Outcome, Broken: f.Verdict == report.Error, More: f.Changed - len(f.Fields),
-		Reasons: cutAll(f.Reasons), Notes: cutAll(f.Notes), Warnings: cutAll(f.Warnings),
+		Reasons: cutAll(f.Reasons, subject), Notes: cutAll(f.Notes, subject), Warnings: cutAll(f.Warnings, subject),
 	}
 	for _, field := range f.Fields {
 		field.Path = cut(field.Path, textLength)
@@ -208,10 +209,10 @@ const (
 	diffLength  = 256 << 10
 )
 
-func cutAll(texts []string) []string {
+func cutAll(texts []string, subject engine.ObjectKey) []string {
 	out := slices.Clone(texts)
 	for i := range out {
-		out[i] = cut(out[i], textLength)
+		out[i] = cut(wording.WithoutName(out[i], subject), textLength)
 	}
 	return out
 }

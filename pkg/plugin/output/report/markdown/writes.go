@@ -44,9 +44,49 @@ type Writes struct {
 type section struct {
 	title    string
 	outcomes []outcomeCount // in the order in which they were met
-	lines    []string       // of the first objects
+	items    []*item        // of the first objects
+	alike    map[string]*item
 	bytes    int
 	objects  int
+}
+
+// item is an object of a section, or several of which the same is said but for their names.
+type item struct {
+	lines   []string // of the first few objects
+	names   []string // of these
+	said    string   // behind the names
+	objects int
+}
+
+// text returns the lines of an item.
+func (i *item) text() string {
+	if i.objects > wording.FewNamed {
+		return fmt.Sprintf("- %s (%s and %d more)%s", wording.Plural(i.objects, "object"), strings.Join(i.names, ", "), i.objects-len(i.names), i.said)
+	}
+	return strings.Join(i.lines, "")
+}
+
+// add lists an object, with those of which the same is said if alike is not empty.
+func (s *section) add(name, said, alike string, limit int) {
+	at := s.alike[alike]
+	if at == nil || alike == "" {
+		if s.bytes += len(name) + len(said); s.bytes > limit {
+			return
+		}
+		at = &item{said: said}
+		s.items = append(s.items, at)
+		if s.alike == nil {
+			s.alike = map[string]*item{}
+		}
+		s.alike[alike] = at
+	}
+	if at.objects++; at.objects > 1 {
+		at.said = alike
+	}
+	if len(at.names) < wording.FewNamed {
+		at.names = append(at.names, name)
+		at.lines = append(at.lines, "- "+name+said)
+	}
 }
 
 type outcomeCount struct {
@@ -79,16 +119,16 @@ func (p *Writes) Add(object *report.Object) error {
 	}
 	s := p.section(worst.Verdict)
 	s.count(worst.Outcome)
-	text := listed(object)
-	if s.bytes += len(text); s.bytes <= p.limit {
-		s.lines = append(s.lines, text)
+	text, alike := said(object), ""
+	if s != &p.passed {
+		alike = wording.WithoutName(text, object.Key)
 	}
+	s.add(codeSpan(object.Name), text, alike, p.limit)
 	return nil
 }
 
-// listed is an item of the list of objects: its results, with the rules that each is
-// of.
-func listed(object *report.Object) string {
+// said is what stands behind an object in the list: its results, with the rules that each is of.
+func said(object *report.Object) string {
 	var messages, warnings []string
 	rules := map[string][]string{}
 	for i := range object.Findings {
@@ -103,7 +143,7 @@ func listed(object *report.Object) string {
 	for _, m := range messages {
 		texts = append(texts, codeSpan(m)+" ("+engine.Few(rules[m])+")")
 	}
-	text := "- " + codeSpan(object.Name) + ": " + engine.Few(texts) + "\n"
+	text := ": " + engine.Few(texts) + "\n"
 	for _, w := range warnings {
 		text += "  - warning: " + codeSpan(w) + "\n"
 	}
@@ -175,12 +215,13 @@ func (p *Writes) heading() string {
 func (s *section) write(b *bytes.Buffer, limit int) (unlisted int) {
 	var list strings.Builder
 	listed := 0
-	for _, line := range s.lines {
-		if b.Len()+list.Len()+len(line) > limit {
+	for _, item := range s.items {
+		text := item.text()
+		if b.Len()+list.Len()+len(text) > limit {
 			break
 		}
-		list.WriteString(line)
-		listed++
+		list.WriteString(text)
+		listed += item.objects
 	}
 	if listed > 0 {
 		fmt.Fprintf(b, "\n<details><summary>%s: %s</summary>\n\n%s\n</details>\n", s.title, wording.Plural(s.objects, "object"), list.String())
