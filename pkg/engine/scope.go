@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
@@ -25,17 +28,30 @@ type Scope struct {
 	// Labels and Fields select on the server; nil selects everything.
 	Labels labels.Selector
 	Fields fields.Selector
+	// Percent is how many of a hundred objects are chosen, by their identity and the Seed: those of
+	// 10 are among those of 20. 0 chooses all. A Source streams the others too.
+	Percent int
+	Seed    string
 	// Request is the admission request to simulate for each object.
 	Request Request
 }
 
 // Whole reports whether the scope chooses everything.
 func (s *Scope) Whole() bool {
-	return s == nil || s.Namespace == "" && s.ClusterScoped && len(s.Only) == 0 && s.Labels == nil && s.Fields == nil
+	return s == nil || s.Namespace == "" && s.ClusterScoped && len(s.Only) == 0 && s.Labels == nil && s.Fields == nil && s.Percent == 0
 }
 
-// Includes reports whether the scope chooses an object, as far as its key and labels show: which
-// Fields it has, but for its name and namespace, only a Source or a Reader can tell.
+// InPercent reports whether an object is among the Percent of all that the scope chooses.
+func (s *Scope) InPercent(k ObjectKey) bool {
+	if s == nil || s.Percent == 0 {
+		return true
+	}
+	sum := sha256.Sum256([]byte(strings.Join([]string{s.Seed, k.Group, k.Kind, k.Namespace, k.Name}, "\x00")))
+	return binary.BigEndian.Uint64(sum[:])%100 < uint64(s.Percent) //nolint:gosec // a percentage
+}
+
+// Includes reports whether the scope chooses an object, but for the Percent, as far as its key and
+// labels show: which Fields it has, but for its name and namespace, only a Source or a Reader can tell.
 func (s *Scope) Includes(k ObjectKey, has map[string]string) bool {
 	if s.Whole() {
 		return true

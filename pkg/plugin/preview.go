@@ -106,6 +106,7 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 		},
 	}
 	f.AddFlags(c.Flags())
+	f.Canary.AddFlags(c.Flags())
 	f.Output.AddFlags(c.Flags(), formats.PreviewNames())
 	f.Output.AddTemplateFlag(c.Flags())
 	f.Report.AddFlags(c.Flags(), formats.PreviewReports())

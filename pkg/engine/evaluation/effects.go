@@ -112,7 +112,7 @@ func (e *Evaluation) triggering(p engine.Program) []engine.Selection {
 
 // chosen reports whether an object is in the scope, as far as it shows.
 func (e *Evaluation) chosen(t *engine.Target) bool {
-	return e.options.Scope.Includes(t.Key, t.Object.GetLabels())
+	return e.options.Scope.Includes(t.Key, t.Object.GetLabels()) && e.options.Scope.InPercent(t.Key)
 }
 
 // narrow returns the part of a selection that is in the scope.
@@ -537,6 +537,10 @@ func (e unvisited) runSubjects(ctx context.Context, s *subjects) error {
 // runSubject evaluates a subject, if it is in the scope; that of a subresource is decided already.
 func (e unvisited) runSubject(ctx context.Context, s *subjects, k engine.ObjectKey, u *unstructured.Unstructured) error {
 	if k.Subresource == "" && !(s.Matches(u) && e.options.Scope.Includes(k, u.GetLabels())) || e.visited[k.Named()] {
+		return nil
+	}
+	if !e.options.Scope.InPercent(k) {
+		e.leaveOut(e.visited, k)
 		return nil
 	}
 	k.UID = u.GetUID()

@@ -52,6 +52,7 @@ type Evaluation struct {
 	chains      *chains
 	reaches     *reaches
 	reaching    map[engine.RuleRef]bool // the rules that may change other objects in the scope than they match
+	leftOut     int                     // objects beyond the percentage of the scope
 	unreadable  []*engine.UnreadableError
 
 	lackedMu sync.Mutex
@@ -136,8 +137,17 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 	visited := map[engine.ObjectKey]bool{}
 	work := job[*engine.Change]{
 		workers: e.options.Workers,
-		do:      func(ctx context.Context, t engine.Target) (*engine.Change, error) { return e.reviewed(ctx, t, true) },
+		do: func(ctx context.Context, t engine.Target) (*engine.Change, error) {
+			if !e.options.Scope.InPercent(t.Key) {
+				return &engine.Change{Subject: t.Key}, nil
+			}
+			return e.reviewed(ctx, t, true)
+		},
 		take: func(c *engine.Change) error {
+			if !e.options.Scope.InPercent(c.Subject) {
+				e.leaveOut(visited, c.Subject)
+				return nil
+			}
 			acting := e.effects.on(c.Subject, c.Before)
 			if len(acting) > 0 {
 				visited[c.Subject.Named()] = true
@@ -154,6 +164,15 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 	}
 	return e.runLeftTriggers(emit)
 }
+
+// leaveOut notes an object that is beyond the percentage of the scope.
+func (e *Evaluation) leaveOut(visited map[engine.ObjectKey]bool, k engine.ObjectKey) {
+	visited[k.Named()] = true
+	e.leftOut++
+}
+
+// LeftOut counts the objects that were not evaluated because they are beyond the percentage of the Scope.
+func (e *Evaluation) LeftOut() int { return e.leftOut }
 
 // Evaluate returns what would become of one object: by its own rules, if it is in
 // the user's scope, and by the Effects that name it.

@@ -15,11 +15,20 @@ type Summary struct {
 	Refused    int // objects whose change the server would refuse, as far as is known
 	Warnings   int // of steps, and Impacts
 	Restarts   Restarts
+	Canary     *Canary // of a run that was to change some of the objects; nil for all
 	// Rules counts outcomes by rule, in evaluation order. A rule that met no
 	// object is there too.
 	Rules []RuleSummary
 
 	index map[engine.RuleRef]int
+}
+
+// Canary is how a run was kept to some of the objects.
+type Canary struct {
+	Percent    int  `json:"percent,omitempty"`    // of the objects; 0 for all
+	LeftOut    int  `json:"leftOut"`              // objects that were not evaluated because of that
+	MaxObjects int  `json:"maxObjects,omitempty"` // that may change; 0 for any number
+	More       bool `json:"more"`                 // further objects would change; what follows the first of them was not evaluated
 }
 
 // RuleSummary counts the objects on which one rule had each outcome. An object is
@@ -109,7 +118,7 @@ func (s *Summary) Recounted(found []*engine.Change) Summary {
 	for _, c := range found {
 		out.Add(c)
 	}
-	out.Objects = max(s.Objects, out.Changed)
+	out.Objects, out.Canary = max(s.Objects, out.Changed), s.Canary
 	for _, r := range out.Rules {
 		for _, o := range idle {
 			delete(r.Outcomes, o)

@@ -95,7 +95,7 @@ func (r *RecordedRun) Each(rules []engine.RuleRef, do func(*engine.Change) error
 	summary := evaluation.NewSummary(rules)
 	summary.Objects = len(r.entries)
 	if r.summary != nil {
-		summary.Objects = r.summary.Objects
+		summary.Objects, summary.Canary = r.summary.Objects, r.summary.Canary
 		summary.Rules = slices.DeleteFunc(slices.Clone(r.summary.Rules), func(s evaluation.RuleSummary) bool { return !slices.Contains(rules, s.Rule) })
 	}
 	var shown []*engine.Change

@@ -71,6 +71,7 @@ func (f *Factory) complete(ctx context.Context, o *preview.Options, args []strin
 	o.World.Mapper = mapper
 	f.filtered(ctx, o, scope)
 	f.choose(o, scope)
+	o.MaxObjects = f.Canary.MaxObjects
 	o.Unread = f.unread
 	f.learn(o)
 	return nil

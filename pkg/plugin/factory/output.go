@@ -43,6 +43,12 @@ func (f *Factory) Announce(view *flags.Output, o *preview.Options) {
 			}
 		}
 	}
+	if f.Canary.Percent > 0 {
+		where += fmt.Sprintf(", %d %% of the objects", f.Canary.Percent)
+	}
+	if f.Canary.MaxObjects > 0 {
+		where += ", at most " + wording.Plural(f.Canary.MaxObjects, "change")
+	}
 	fmt.Fprintf(f.Streams.ErrOut, "On %s, %s: %s\n", f.Client.Info(), where, wording.Plural(policies, "policy"))
 }
 

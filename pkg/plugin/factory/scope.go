@@ -33,6 +33,7 @@ func (f *Factory) namespace() string {
 // are all evaluated unless -n chooses among them.
 func (f *Factory) scope(mapper meta.RESTMapper, args []string, request engine.Request) (engine.Scope, error) {
 	scope := engine.Scope{ClusterScoped: !f.namespaceTyped() || f.Objects.AllNamespaces, Namespace: f.oneNamespace(), Request: request}
+	scope.Percent, scope.Seed = f.Canary.Percent, f.Canary.PercentSeed
 	var err error
 	if scope.Labels, scope.Fields, err = f.Objects.Selectors(); err != nil {
 		return scope, err

@@ -13,6 +13,7 @@ import (
 type Evaluate struct {
 	Policies Policies
 	Objects  Objects
+	Canary   Canary
 	Context  Context
 	Client   Client
 	Metrics  Metrics
@@ -53,6 +54,9 @@ func (f *Evaluate) AddQuietFlag(flags *pflag.FlagSet) {
 // Validate returns an error for flags that contradict each other.
 func (f *Evaluate) Validate() error {
 	if err := f.Policies.Validate(); err != nil {
+		return err
+	}
+	if err := f.Canary.Validate(); err != nil {
 		return err
 	}
 	if f.Objects.Offline() && f.Policies.FromCluster {

@@ -41,6 +41,8 @@ type summaryFile struct {
 	Workloads int           `json:"restartedWorkloads,omitempty"`
 	Pods      int           `json:"restartedPods,omitempty"`
 	Rules     []ruleSummary `json:"rules"`
+
+	Canary *evaluation.Canary `json:"canary,omitempty"`
 }
 
 type ruleSummary struct {
@@ -236,7 +238,7 @@ func summaryOf(s evaluation.Summary) summaryFile {
 	out := summaryFile{
 		Objects: s.Objects, Changed: s.Changed, Fields: s.Fields,
 		Incomplete: s.Incomplete, Refused: s.Refused, Warnings: s.Warnings,
-		Workloads: s.Restarts.Workloads, Pods: s.Restarts.Pods, Rules: make([]ruleSummary, len(s.Rules)),
+		Workloads: s.Restarts.Workloads, Pods: s.Restarts.Pods, Rules: make([]ruleSummary, len(s.Rules)), Canary: s.Canary,
 	}
 	for i, r := range s.Rules {
 		out.Rules[i] = ruleSummary{Rule: r.Rule, Outcomes: r.Outcomes}
@@ -247,7 +249,7 @@ func summaryOf(s evaluation.Summary) summaryFile {
 func (s summaryFile) engine() evaluation.Summary {
 	out := evaluation.Summary{
 		Objects: s.Objects, Changed: s.Changed, Fields: s.Fields, Incomplete: s.Incomplete, Refused: s.Refused, Warnings: s.Warnings,
-		Restarts: evaluation.Restarts{Workloads: s.Workloads, Pods: s.Pods},
+		Restarts: evaluation.Restarts{Workloads: s.Workloads, Pods: s.Pods}, Canary: s.Canary,
 	}
 	for _, r := range s.Rules {
 		out.Rules = append(out.Rules, evaluation.RuleSummary{Rule: r.Rule, Outcomes: r.Outcomes})

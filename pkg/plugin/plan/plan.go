@@ -63,6 +63,9 @@ type Choice struct {
 	ClusterScoped bool   `json:"clusterScoped,omitempty"`
 	Selector      string `json:"selector,omitempty"`
 	FieldSelector string `json:"fieldSelector,omitempty"`
+	// Percent and PercentSeed are those of engine.Scope.
+	Percent     int    `json:"percent,omitempty"`
+	PercentSeed string `json:"percentSeed,omitempty"`
 
 	Operation engine.Operation `json:"operation"`
 	User      string           `json:"requestUser,omitempty"`

@@ -30,8 +30,10 @@ type Options struct {
 	Objects    engine.Source
 	// Triggers are the objects that may trigger rules for others.
 	Triggers engine.Source
-	Quiet    bool // no warnings
-	Progress *progress.Meter
+	// MaxObjects is how many objects may change: the run ends before the next one. 0 stands for any number.
+	MaxObjects int
+	Quiet      bool // no warnings
+	Progress   *progress.Meter
 	// FieldManager would write the changes; empty stands for apply.DefaultFieldManager.
 	FieldManager string
 	// Unchecked holds no value against the schema of its kind.
@@ -56,6 +58,7 @@ type Run struct {
 	rules      []engine.RuleRef
 	troubles   []error // of policies that could not be read or compiled
 	unmet      []error // of rules that met no object or warned, in a strict run
+	more       bool    // more objects would change than may
 	untried    []error // of changes that the server should have tried
 	// untriedChanges counts them.
 	untriedChanges int
@@ -157,6 +160,12 @@ func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evalua
 		fmt.Fprintf(o.ErrOut, "error: %v\n", part)
 		lacking.Of(part)
 	}
+	if o.MaxObjects > 0 || o.Scope != nil && o.Scope.Percent > 0 {
+		summary.Canary = &evaluation.Canary{LeftOut: r.evaluation.LeftOut(), MaxObjects: o.MaxObjects, More: r.more}
+		if o.Scope != nil {
+			summary.Canary.Percent = o.Scope.Percent
+		}
+	}
 	if o.Strict && err == nil {
 		r.reportUnmet(summary, &warned)
 	}
@@ -170,11 +179,11 @@ func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evalua
 // run evaluates every object, and has the server try the changes if that is wanted.
 func (r *Run) run(ctx context.Context, lacking *rbac.Lacking, emit func(*engine.Change) error) error {
 	if r.options.Validator == nil {
-		return r.evaluation.Run(ctx, r.options.Objects, emit)
+		return r.evaluate(ctx, emit)
 	}
 	v := &validation{run: r, emit: emit, lacking: lacking}
 	add, wait := v.start(ctx)
-	err := r.evaluation.Run(ctx, r.options.Objects, add)
+	err := r.evaluate(ctx, add)
 	if failed := wait(); failed != nil {
 		return failed
 	}
@@ -183,6 +192,26 @@ func (r *Run) run(ctx context.Context, lacking *rbac.Lacking, emit func(*engine.
 		r.untriedChanges += why.Count
 		r.untried = append(r.untried, fmt.Errorf("%s not tried on the server (%s): %s", wording.Plural(why.Count, "change"), why.Names(), why.Text))
 		fmt.Fprintf(r.options.ErrOut, "error: %v\n", r.untried[len(r.untried)-1])
+	}
+	return err
+}
+
+// errEnough ends the evaluation where as many objects would change as may.
+var errEnough = errors.New("no more objects may change")
+
+// evaluate evaluates every object, up to the one that is one more than may change.
+func (r *Run) evaluate(ctx context.Context, emit func(*engine.Change) error) error {
+	changed := 0
+	err := r.evaluation.Run(ctx, r.options.Objects, func(c *engine.Change) error {
+		if c.Changed() && !c.Denied() {
+			if changed++; r.options.MaxObjects > 0 && changed > r.options.MaxObjects {
+				return errEnough
+			}
+		}
+		return emit(c)
+	})
+	if r.more = errors.Is(err, errEnough); r.more {
+		return nil
 	}
 	return err
 }
@@ -196,14 +225,15 @@ func warnedOf(c *engine.Change, warned *wording.Reasons) {
 	}
 }
 
-// reportUnmet reports the rules that no object met, and those that warned.
+// reportUnmet reports the rules that no object met, unless a canary has left objects out, and those
+// that warned.
 func (r *Run) reportUnmet(s *evaluation.Summary, warned *wording.Reasons) {
 	report := func(err error) {
 		fmt.Fprintf(r.options.ErrOut, "error: %v\n", err)
 		r.unmet = append(r.unmet, err)
 	}
 	for i := range s.Rules {
-		if rule := s.Rules[i]; rule.MetNothing() {
+		if rule := s.Rules[i]; s.Canary == nil && rule.MetNothing() {
 			report(fmt.Errorf("%s: %s matches no object of the run", rule.Rule.Origin, rule.Rule))
 		}
 	}

@@ -69,6 +69,7 @@ func Counts(s evaluation.Summary) string {
 		}
 		fmt.Fprintf(&b, ", %d would not.", s.Objects-s.Changed)
 	}
+	b.WriteString(canary(s.Canary))
 	var rest []string
 	if s.Refused > 0 {
 		rest = append(rest, Plural(s.Refused, "object")+" would be refused by the server")
@@ -88,6 +89,18 @@ func Counts(s evaluation.Summary) string {
 		b.WriteString(" " + strings.Join(rest, ", ") + ".")
 	}
 	return b.String()
+}
+
+// canary says how a run was kept to some of the objects.
+func canary(c *evaluation.Canary) string {
+	text := ""
+	if c != nil && c.Percent > 0 {
+		text += fmt.Sprintf(" Canary: %d %% of the objects, %d left out.", c.Percent, c.LeftOut)
+	}
+	if c != nil && c.More {
+		text += fmt.Sprintf(" Canary: ended after %s, and more objects would change.", Plural(c.MaxObjects, "changed object"))
+	}
+	return text
 }
 
 // Restarts returns a sentence on what a run would restart, and "" where that is nothing.

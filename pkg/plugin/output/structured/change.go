@@ -43,6 +43,7 @@ type reportSummary struct {
 	Refused    int                 `json:"refused"`
 	Warnings   int                 `json:"warnings"`
 	Restarts   reportRestarts      `json:"restarts"`
+	Canary     *evaluation.Canary  `json:"canary,omitempty"`
 	Rules      []reportRuleSummary `json:"rules"`
 }
 
@@ -103,7 +104,7 @@ func (o *encoder) field(c *engine.Change, f *engine.FieldChange) reportField {
 func summaryOf(s evaluation.Summary) reportSummary {
 	out := reportSummary{
 		Objects: s.Objects, Changed: s.Changed, Fields: s.Fields,
-		Incomplete: s.Incomplete, Refused: s.Refused, Warnings: s.Warnings, Restarts: reportRestarts(s.Restarts), Rules: []reportRuleSummary{},
+		Incomplete: s.Incomplete, Refused: s.Refused, Warnings: s.Warnings, Restarts: reportRestarts(s.Restarts), Canary: s.Canary, Rules: []reportRuleSummary{},
 	}
 	for _, r := range s.Rules {
 		out.Rules = append(out.Rules, reportRuleSummary{RuleRef: r.Rule, Outcomes: r.Outcomes})
