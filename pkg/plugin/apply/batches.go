@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -22,7 +21,7 @@ func (x *Executor) write(ctx context.Context, ready []*Task) error {
 	}
 	started := 0
 	var err error
-	for batch := range slices.Chunk(ready, size) {
+	for _, batch := range batches(ready, size) {
 		if started > 0 {
 			if sleep(ctx, x.Pause) != nil {
 				err = ErrInterrupted

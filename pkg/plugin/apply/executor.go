@@ -128,6 +128,7 @@ func (x *Executor) work(ctx context.Context, tasks []*Task) error {
 	if ready, err = x.confirm(ctx, ready); err != nil || len(ready) == 0 {
 		return err
 	}
+	arrange(ready)
 	if err := x.openJournal(ready); err != nil {
 		return NothingWritten(err)
 	}

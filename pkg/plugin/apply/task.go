@@ -33,6 +33,7 @@ type Task struct {
 	JournalIndex int
 	Pending      *journal.Attempt
 
+	wave     int // in which it is written
 	verified *Verified
 	reported bool
 }

@@ -1,0 +1,62 @@
+package apply
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// arrange brings tasks into the order in which they are written: an object whose state triggers the changes of others
+// comes after these, since a run that is interrupted and resumed would not find what triggered them. In a circle no
+// order is better than another.
+func arrange(tasks []*Task) {
+	o := order{triggeredBy: map[engine.ObjectKey][]*Task{}, waves: map[*Task]int{}}
+	for _, t := range tasks {
+		for i := range t.Entry.Steps {
+			s := &t.Entry.Steps[i]
+			if s.Outcome == engine.Changed && s.Trigger != (engine.ObjectKey{}) && s.Trigger.Named() != t.Key.Named() {
+				o.triggeredBy[s.Trigger.Named()] = append(o.triggeredBy[s.Trigger.Named()], t)
+			}
+		}
+	}
+	for _, t := range tasks {
+		t.wave = o.wave(t)
+	}
+	slices.SortStableFunc(tasks, func(a, b *Task) int { return cmp.Compare(a.wave, b.wave) })
+}
+
+// batches divides arranged tasks into those that are written together, at most size of them.
+func batches(tasks []*Task, size int) [][]*Task {
+	var out [][]*Task
+	for _, t := range tasks {
+		last := len(out) - 1
+		if last < 0 || len(out[last]) == size || out[last][0].wave != t.wave {
+			out = append(out, nil)
+			last++
+		}
+		out[last] = append(out[last], t)
+	}
+	return out
+}
+
+// order finds out when tasks have their turn.
+type order struct {
+	triggeredBy map[engine.ObjectKey][]*Task // the tasks whose changes an object triggers, by Named
+	waves       map[*Task]int
+}
+
+// wave is 0 for a task that triggers no other one, and else later than all that it triggers.
+func (o *order) wave(t *Task) int {
+	known, ok := o.waves[t]
+	if ok {
+		return known
+	}
+	o.waves[t] = 0 // in a circle
+	after := 0
+	for _, other := range o.triggeredBy[t.Key.Named()] {
+		after = max(after, o.wave(other)+1)
+	}
+	o.waves[t] = after
+	return after
+}
