@@ -18,6 +18,8 @@ type revealer struct {
 	still []place   // of what is hidden and was the same before
 	// only are the fields that rules change in the world that hides alone.
 	only []fieldpath.Path
+	// object reports that fields of the object itself are hidden, before and after.
+	object bool
 }
 
 // isOnly reports whether a field is, or is a part of, one that is changed in the world that hides alone.
@@ -117,6 +119,7 @@ func (r *revealer) fields(s states, after, hiding map[string]any) any {
 	shown, _ := s.shown.(map[string]any)
 	out, alike, still := make(map[string]any, len(after)), removedAlike(before, after, shown, hiding), len(r.still)
 	addedSame, computed := r.addedAlike(s.place, after, shown, hiding)
+	alike = alike && computed <= added(before, after, hiding) // else a Secret names a field that was there before
 	var hidden []string
 	for _, name := range slices.Sorted(maps.Keys(after)) {
 		was, had := before[name]
@@ -139,13 +142,18 @@ func (r *revealer) fields(s states, after, hiding map[string]any) any {
 			out[name], alike = v, alike && same
 		}
 	}
-	if !alike && len(s.place) > 0 {
+	switch {
+	case alike:
+	case len(s.place) > 0:
 		r.still = r.still[:still]
 		return r.whole(s)
+	default:
+		r.object = true
+		return identity(out)
 	}
 	for i, name := range hidden {
 		out[hiddenName(i)] = engine.HiddenValue
-		if computed {
+		if computed > 0 {
 			r.learned(name)
 		}
 	}
@@ -164,9 +172,20 @@ func removedAlike(before, after, shown, hiding map[string]any) bool {
 	return true
 }
 
+// added counts the fields that are added, and not in the world that hides.
+func added(before, after, hiding map[string]any) (n int) {
+	for name := range after {
+		_, had := before[name]
+		if _, isMade := hiding[name]; !had && !isMade {
+			n++
+		}
+	}
+	return n
+}
+
 // addedAlike reports whether all fields that are added in the world that hides are added in the other one too,
-// but for those whose names are hidden, and whether there are such.
-func (r *revealer) addedAlike(at place, after, shown, hiding map[string]any) (alike, computed bool) {
+// but for those whose names are hidden, and how many there are of those.
+func (r *revealer) addedAlike(at place, after, shown, hiding map[string]any) (alike bool, computed int) {
 	alike = true
 	for name := range hiding {
 		_, visible := shown[name]
@@ -174,7 +193,7 @@ func (r *revealer) addedAlike(at place, after, shown, hiding map[string]any) (al
 		switch {
 		case visible || is || r.isOnly(at, name):
 		case engine.IsHidden(name):
-			computed = true
+			computed++
 		default:
 			alike = false
 		}
@@ -307,7 +326,11 @@ func fieldBelow(name string, real, shown any) (out fieldpath.PathElement, realBe
 			i++
 		}
 	}
-	return fieldpath.FieldNameElement(hiddenName(i)), nil, engine.HiddenValue, true
+	hidden := hiddenName(i)
+	if _, visible := shownFields[hidden]; !visible {
+		hidden = engine.HiddenValue // stands for all of them
+	}
+	return fieldpath.FieldNameElement(hidden), nil, engine.HiddenValue, true
 }
 
 // hiddenElement names an item of a list by what may be shown of it.

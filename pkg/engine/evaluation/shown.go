@@ -23,6 +23,7 @@ type pass struct {
 	// target is the object as it is now, and hiding the same object as it may be shown.
 	target, hiding engine.Target
 	still          []place          // of what is hidden and was the same before
+	hidesObject    bool             // fields of the object itself are hidden, which were removed or kept because of a Secret
 	unselected     []*orderedEffect // the object had other labels
 }
 
@@ -106,7 +107,7 @@ func (p *pass) run(rule engine.RuleRef, evaluate, hiding evaluator) error {
 	}
 	made, steps := shown, []engine.Step(nil)
 	if hiding != nil {
-		rec := &recorder{reasons: p.rec.reasons}
+		rec := &recorder{reasons: p.rec.reasons, state: shown, before: shown, typ: p.rec.typ}
 		made, err = guarded(rule, p.hiding, rec, func() (*unstructured.Unstructured, error) {
 			return hiding(p.ctx, p.hiding, p.hidingWorld, rec)
 		})
@@ -115,7 +116,7 @@ func (p *pass) run(rule engine.RuleRef, evaluate, hiding evaluator) error {
 		}
 		steps = rec.steps
 	}
-	only := onlyHiding(p.rec.steps[from:], steps, shown)
+	only := onlyHiding(p.rec.steps[from:], steps)
 	p.rec.show(from, steps)
 	if before == after && shown == made {
 		return nil
@@ -126,22 +127,19 @@ func (p *pass) run(rule engine.RuleRef, evaluate, hiding evaluator) error {
 
 // onlyHiding are the fields that were changed in the world that hides, by rules that change nothing in the other one: such
 // a rule fails there on a value that is hidden here.
-func onlyHiding(steps, hiding []engine.Step, state *unstructured.Unstructured) []fieldpath.Path {
+func onlyHiding(steps, hiding []engine.Step) []fieldpath.Path {
 	changed := map[engine.RuleRef]bool{}
 	for _, s := range steps {
 		changed[s.Rule] = changed[s.Rule] || s.Outcome == engine.Changed || s.Outcome == engine.Unchanged
 	}
 	var out []fieldpath.Path
 	for _, s := range hiding {
-		if s.Outcome != engine.Changed || s.After == nil {
+		if changed[s.Rule] {
 			continue
 		}
-		if !changed[s.Rule] {
-			for _, f := range diff.Compare(state.Object, s.After.Object, diff.Type{}) {
-				out = append(out, f.Path)
-			}
+		for _, f := range s.Fields {
+			out = append(out, f.Path)
 		}
-		state = s.After
 	}
 	return out
 }
@@ -163,7 +161,7 @@ func silent(steps []engine.Step) bool {
 func (p *pass) reveal(s states, only []fieldpath.Path) *unstructured.Unstructured {
 	r := revealer{learn: p.world.Learn, still: p.still, only: only}
 	out, _ := r.reveal(s)
-	p.still = r.still
+	p.still, p.hidesObject = r.still, p.hidesObject || r.object
 	object, _ := out.(map[string]any)
 	return &unstructured.Unstructured{Object: object}
 }
@@ -210,6 +208,7 @@ func shownStep(s, made engine.Step) engine.Step {
 		}
 	}
 	s.Warnings = warnings
+	s.Fields = alsoIn(made.Fields, s.Fields)
 	switch {
 	case s.NotIdempotent == "":
 	case made.NotIdempotent != "" && mayShow(s.NotIdempotent, made.NotIdempotent):
@@ -218,6 +217,32 @@ func shownStep(s, made engine.Step) engine.Step {
 		s.NotIdempotent = engine.ErrHidden.Error()
 	}
 	return s
+}
+
+// alsoIn are the fields of a step, without the names of those that the same step does not change where values of Secrets are
+// hidden: a Secret decides which they are.
+func alsoIn(hiding, fields []engine.FieldChange) []engine.FieldChange {
+	out := slices.Clone(fields)
+	for i, f := range fields {
+		if !slices.ContainsFunc(hiding, func(h engine.FieldChange) bool { return alongside(h.Path, f.Path) }) {
+			out[i].Path = hiddenPath()
+		}
+	}
+	return out
+}
+
+// alongside reports whether a path may be, or lead to, or be a part of, another one; what is hidden of it may be anything.
+func alongside(hiding, p fieldpath.Path) bool {
+	for i := range min(len(hiding), len(p)) {
+		if !hiding[i].Equals(p[i]) && !engine.IsHidden(hiding[i].String()) {
+			return false
+		}
+	}
+	return true
+}
+
+func hiddenPath() fieldpath.Path {
+	return fieldpath.Path{fieldpath.FieldNameElement(engine.HiddenValue)}
 }
 
 // mayShow reports whether a text that was made without Secrets stands for another one.
@@ -242,7 +267,10 @@ func (p *pass) shown(c *engine.Change) {
 	if !c.Changed() {
 		return
 	}
-	out.Before, out.After = engine.HideObject(c.Before), p.hiding.Object
+	out.Before, out.After = p.shownBefore(), p.hiding.Object
+	if p.hidesObject {
+		out.After = &unstructured.Unstructured{Object: identity(out.After.Object)}
+	}
 	hidden := ShowFields(c, &out)
 	hidden = p.hideStill(&out) || hidden
 	out.Target.Object = out.Before
@@ -288,7 +316,7 @@ func shownImpacts(c *engine.Change) []engine.Impact {
 				continue
 			}
 			if !isField {
-				shown = fieldpath.Path{fieldpath.FieldNameElement(engine.HiddenValue)}
+				shown = hiddenPath()
 			}
 			out[i].Fields[j] = shown
 			out[i].Text, out[i].Brief, out[i].Advice = engine.ErrHidden.Error(), "", ""
@@ -299,19 +327,37 @@ func shownImpacts(c *engine.Change) []engine.Impact {
 
 // shownPaths are the paths of fields that a step changed, as they may be shown.
 func (p *pass) shownPaths(fields []engine.FieldChange) []engine.FieldChange {
-	out := slices.Clone(fields)
-	for i, f := range fields {
+	var out []engine.FieldChange
+	before := p.shownBefore()
+	for _, f := range fields {
 		path, _, there := shownAt(f.Path, p.target.Object.Object, p.hiding.Object.Object)
 		if !there {
-			before := p.rec.before
-			path, _, there = shownAt(f.Path, before.Object, engine.HideObject(before).Object)
+			path, _, there = shownAt(f.Path, p.rec.before.Object, before.Object)
 		}
 		if !there {
-			path = fieldpath.Path{fieldpath.FieldNameElement(engine.HiddenValue)}
+			path = hiddenPath()
 		}
-		out[i].Path = path
+		if len(path) < len(f.Path) || engine.IsHidden(path.String()) { // how it changes says what it is
+			f.From, f.To = nil, nil
+		}
+		if len(path) < len(f.Path) {
+			f.Kind = engine.Replaced
+		}
+		f.Path = path
+		if !slices.ContainsFunc(out, func(other engine.FieldChange) bool { return other.Kind == f.Kind && other.Path.Equals(path) }) {
+			out = append(out, f)
+		}
 	}
 	return out
+}
+
+// shownBefore is the object before the first rule, as it may be shown.
+func (p *pass) shownBefore() *unstructured.Unstructured {
+	before := engine.HideObject(p.rec.before)
+	if p.hidesObject {
+		before = &unstructured.Unstructured{Object: identity(before.Object)}
+	}
+	return before
 }
 
 // Hide completes a change that no program made with what may be shown of it: without what it has at some paths, and
@@ -327,7 +373,7 @@ func Hide(c *engine.Change, paths []fieldpath.Path) {
 			u = replaced(u, p, engine.HiddenValue)
 		}
 		if slices.ContainsFunc(paths, func(p fieldpath.Path) bool { return p[0].FieldName != nil && engine.IsHidden(*p[0].FieldName) }) {
-			u = identity(u)
+			u = &unstructured.Unstructured{Object: identity(u.Object)}
 		}
 		return u
 	}
@@ -343,13 +389,15 @@ func Hide(c *engine.Change, paths []fieldpath.Path) {
 	c.Shown = &out
 }
 
-// identity is what an object has beside what may be anything.
-func identity(u *unstructured.Unstructured) *unstructured.Unstructured {
+// identity is what every object has, without the names of its other fields.
+func identity(object map[string]any) map[string]any {
 	out := map[string]any{engine.HiddenValue: engine.HiddenValue}
 	for _, name := range []string{"apiVersion", "kind", "metadata"} {
-		out[name] = u.Object[name]
+		if v, ok := object[name]; ok {
+			out[name] = v
+		}
 	}
-	return &unstructured.Unstructured{Object: out}
+	return out
 }
 
 // ShowFields gives a change that may be shown, which has its own states, the fields of the change itself as they may be shown,

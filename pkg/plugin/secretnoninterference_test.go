@@ -1,0 +1,86 @@
+package plugin_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
+)
+
+// decidingWorld has a Secret whose values name one of two parts of each object.
+func decidingWorld(key string, index int) string {
+	other := map[string]string{"alpha": "bravo", "bravo": "alpha"}[key]
+	return fmt.Sprintf(`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}, "stringData": {"key": %q, "other": %q, "index": "%d", "field": %q, "path": %q}}`,
+		key, other, index, map[string]string{"alpha": "data", "bravo": "binaryData"}[key], "/data/"+key) + `
+---
+{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "default", "labels": {"alpha": "1", "bravo": "2"}, "finalizers": ["example.com/a", "example.com/b", "example.com/c"]},
+ "data": {"alpha": "1", "bravo": "2"}, "binaryData": {"x": "YQ=="}}
+---
+{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}`
+}
+
+// decidedRules have a Secret decide which part of an object they change.
+func decidedRules() map[string][]map[string]any {
+	patch := func(operations ...fields) map[string]any {
+		text, _ := json.Marshal(operations) // plain values
+		return fields{"mutate": fields{"patchesJson6902": string(text)}}
+	}
+	merge := func(of fields) map[string]any { return fields{"mutate": fields{"patchStrategicMerge": of}} }
+	const key, other, field = "{{ s.key }}", "{{ s.other }}", "{{ s.field }}"
+	return map[string][]map[string]any{
+		"remove":       {patch(fields{"op": "remove", "path": "/data/" + key})},
+		"path":         {patch(fields{"op": "remove", "path": "{{ s.path }}"})},
+		"replace":      {patch(fields{"op": "replace", "path": "/data/" + key, "value": "x"})},
+		"copy":         {patch(fields{"op": "copy", "from": "/data/" + key, "path": "/data/z"})},
+		"move":         {patch(fields{"op": "move", "from": "/data/" + key, "path": "/data/z"})},
+		"two":          {patch(fields{"op": "remove", "path": "/data/" + key}, fields{"op": "replace", "path": "/data/" + other, "value": "x"})},
+		"label":        {patch(fields{"op": "remove", "path": "/metadata/labels/" + key})},
+		"element":      {patch(fields{"op": "remove", "path": "/metadata/finalizers/{{ s.index }}"})},
+		"insert":       {patch(fields{"op": "add", "path": "/metadata/finalizers/{{ s.index }}", "value": "example.com/d"})},
+		"field":        {patch(fields{"op": "remove", "path": "/" + field})},
+		"null":         {merge(fields{"data": fields{key: nil}})},
+		"null field":   {merge(fields{field: nil})},
+		"merged":       {merge(fields{"data": fields{key: "x"}})},
+		"merged field": {merge(fields{field: fields{"y": "eA=="}})},
+		"put back":     {patch(fields{"op": "remove", "path": "/data/" + key}), merge(fields{"data": fields{"alpha": "1", "bravo": "2"}})},
+		"each": {fields{"mutate": fields{"foreach": []any{fields{
+			"list": "['alpha', 'bravo']", "preconditions": fields{"all": []any{fields{"key": "{{ element }}", "operator": "Equals", "value": key}}},
+			"patchesJson6902": `[{"op": "remove", "path": "/data/{{ element }}"}]`,
+		}}}}},
+		"condition": {merge(fields{"data": fields{"z": "{{ s.key == 'alpha' && 'one' || 'two' }}"}})},
+	}
+}
+
+// Which part of an object a Secret chooses is not shown: two runs that differ in nothing but what the Secret
+// chooses show the same.
+func TestSecretsThatDecide(t *testing.T) {
+	dir := t.TempDir()
+	worlds := []string{
+		writeSecretsFile(t, dir, "alpha.yaml", decidingWorld("alpha", 0)), writeSecretsFile(t, dir, "bravo.yaml", decidingWorld("bravo", 1)),
+	}
+	for name, rules := range decidedRules() {
+		t.Run(name, func(t *testing.T) {
+			policy := writeSecretsFile(t, dir, "policy.json", kyvernoPolicy("p", rules))
+			run := func(world string, args ...string) string {
+				_, out := secretsRun(t, append([]string{"preview", "configmaps", "-p", policy, "-f", world}, args...)...)
+				return strings.ReplaceAll(out, world, "WORLD")
+			}
+			if cmp.Equal(run(worlds[0], "-o", "json", "--show-secrets"), run(worlds[1], "-o", "json", "--show-secrets")) {
+				t.Fatal("the Secret decides nothing: " + run(worlds[0], "-o", "json", "--show-secrets", "--explain"))
+			}
+			for _, args := range append(secretFormats(), []string{"--report", "html=" + filepath.Join(dir, "html")}) {
+				if diff := cmp.Diff(run(worlds[0], args...), run(worlds[1], args...)); diff != "" {
+					t.Errorf("%v: what is shown depends on the Secret:\n%s", args, diff)
+				}
+			}
+			if code, out := secretsRun(t, "preview", "configmaps", "-p", policy, "-f", worlds[0]); code == plugin.ExitNothing {
+				t.Errorf("exit code %d: %s", code, out)
+			}
+		})
+	}
+}
