@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -66,6 +67,9 @@ func (s *secretServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	name := path.Base(r.URL.Path)
 	object := s.objects[r.URL.Path]
+	if object == nil || r.Method == http.MethodPatch {
+		w.Header().Set("Warning", fmt.Sprintf("299 - %q", "you asked for "+r.URL.Path+" with "+string(body)))
+	}
 	switch {
 	case r.Method == http.MethodPost && name == "selfsubjectaccessreviews":
 		fmt.Fprint(w, `{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "status": {"allowed": true}}`)
@@ -190,6 +194,7 @@ func (x *secretRuns) shows(args ...string) (code int, out string) {
 	x.t.Helper()
 	x.count++
 	defer klog.CaptureState().Restore()
+	klog.SetLogger(logr.Discard()) // as Main does
 	var b bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &b, ErrOut: &b}
 	code = plugin.Run(x.t.Context(), plugin.NewCommandWithMasker("kubectl mutate", streams, x.masker()), args, streams)
@@ -473,7 +478,7 @@ func TestSecretsOfPlaces(t *testing.T) {
 	written := 0
 	for _, name := range slices.Sorted(maps.Keys(policies)) {
 		policy := writeSecretsFile(t, x.dir, "input.json", policies[name])
-		for taken, args := range [][]string{{"-v=9"}, {"-o", "json"}} {
+		for taken, args := range [][]string{{"-v=9", "--kube-api-qps=15", "--kube-api-burst=1"}, {"-o", "json"}} { // client-go says what it waited for
 			x.server.reset(taken * 1000)
 			x.run(append([]string{"apply-existing", "-p", policy, "--yes", "--allow-http", "--journal", x.file("saved-journal")}, args...)...)
 			x.run("preview", "-p", policy, "--allow-http", "--save", x.file("saved-plan"), "-q")

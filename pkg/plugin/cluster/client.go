@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -94,9 +95,9 @@ func newRESTClient(config *rest.Config, o Options) (rest.Interface, error) {
 	config.QPS = cmp.Or(o.QPS, defaultQPS)
 	config.Burst = cmp.Or(o.Burst, defaultBurst)
 	ReportWaits(config, o.Waiting)
-	config.WarningHandler = rest.NoWarnings{}
+	config.WarningHandler, config.WarningHandlerWithContext = nil, rest.NoWarnings{}
 	if o.Warnings != nil {
-		config.WarningHandler = rest.NewWarningWriter(o.Warnings, rest.WarningWriterOptions{Deduplicate: true})
+		config.WarningHandlerWithContext = warner{rest.NewWarningWriter(o.Warnings, rest.WarningWriterOptions{Deduplicate: true})}
 	}
 	if o.ReadOnly {
 		base, _, err := rest.DefaultServerUrlFor(config)
@@ -112,4 +113,15 @@ func newRESTClient(config *rest.Config, o Options) (rest.Interface, error) {
 	config.ContentType = runtime.ContentTypeJSON
 	config.AcceptContentTypes = runtime.ContentTypeJSON
 	return rest.UnversionedRESTClientFor(config)
+}
+
+// warner writes warnings of the server. One about a request that may hold what was made of a Secret may quote it.
+type warner struct{ rest.WarningHandler }
+
+// HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
+func (w warner) HandleWarningHeaderWithContext(ctx context.Context, code int, agent, text string) {
+	if engine.UsesSecret(ctx) {
+		text = engine.ErrHidden.Error()
+	}
+	w.HandleWarningHeader(code, agent, text)
 }

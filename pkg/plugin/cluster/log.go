@@ -66,7 +66,7 @@ func (t *requestLog) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	line := append(request, "status", response.Status, "milliseconds", took)
 	if t.level >= logBodies {
-		line = append(line, "headers", t.mask(headerLines(response.Header)))
+		line = append(line, "headers", t.headers(r, response.Header))
 	}
 	klog.InfoS("Response", line...)
 	if t.level >= logBodies {
@@ -89,6 +89,15 @@ func (t *requestLog) url(r *http.Request) string {
 		}
 	}
 	return t.mask(text)
+}
+
+// headers are what the log shows of those of a response, in which a warning may quote the request.
+func (t *requestLog) headers(r *http.Request, header http.Header) string {
+	if engine.UsesSecret(r.Context()) && header.Get("Warning") != "" {
+		header = header.Clone()
+		header.Set("Warning", redact.Mask)
+	}
+	return t.mask(headerLines(header))
 }
 
 // err is what the log shows of an error, which may name the URL.
