@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
@@ -109,7 +108,7 @@ var asksOperation = regexp.MustCompile(`request\.operation|\boldObject\b`)
 func (o *Options) operations() []engine.Operation {
 	for _, p := range o.Sides {
 		for _, d := range p.Documents {
-			if anyText(d.Object, asksOperation.MatchString) {
+			if asks(d.Object.Object["spec"]) {
 				return o.operationsOr(true)
 			}
 		}
@@ -128,25 +127,26 @@ func (o *Options) operationsOr(both bool) []engine.Operation {
 	return []engine.Operation{engine.OperationUpdate}
 }
 
-// anyText reports whether a text of an object is of a kind.
-func anyText(u *unstructured.Unstructured, is func(string) bool) bool {
-	var walk func(any) bool
-	walk = func(v any) bool {
-		switch v := v.(type) {
-		case string:
-			return is(v)
-		case []any:
-			return slices.ContainsFunc(v, walk)
-		case map[string]any:
-			for _, below := range v {
-				if walk(below) {
-					return true
-				}
+// asks reports whether a part of a policy may be another for UPDATE than for CREATE. A condition that names both
+// operations, or neither of them, is not.
+func asks(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return asksOperation.MatchString(v)
+	case []any:
+		return slices.ContainsFunc(v, asks)
+	case map[string]any:
+		if key, ok := v["key"].(string); ok && v["operator"] != nil && asksOperation.MatchString(key) {
+			value := fmt.Sprint(v["value"])
+			return strings.Contains(value, string(engine.OperationCreate)) != strings.Contains(value, string(engine.OperationUpdate))
+		}
+		for _, below := range v {
+			if asks(below) {
+				return true
 			}
 		}
-		return false
 	}
-	return walk(u.Object["spec"])
+	return false
 }
 
 // Each compares the sides on every object, and calls emit with each result. It may be called once.
