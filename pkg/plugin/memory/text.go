@@ -15,9 +15,9 @@ const (
 	// nodeSize is what a value costs beside its text.
 	nodeSize = 128
 	// large is how much may be read before the garbage collector leaves less room for garbage: a
-	// half of what is kept, instead of as much again.
+	// third of what is kept, instead of as much again.
 	large        = 128 << 20
-	largePercent = 50
+	largePercent = 33
 	// defaultInputs is how much a run may read if there is no limit of memory.
 	defaultInputs = 8 << 30
 )
