@@ -2,7 +2,9 @@ package admissionpolicy
 
 import (
 	"errors"
+	"fmt"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -26,7 +28,20 @@ func (e *parameterError) Error() string { return "parameters of the binding: " +
 // Unwrap returns the reason.
 func (e *parameterError) Unwrap() error { return e.Err }
 
-var errNoParameter = errors.New("none is there, and parameterNotFoundAction is Deny")
+// noParameterError is a binding of which there are no parameters.
+type noParameterError struct {
+	wants  engine.Selection
+	denies bool
+}
+
+// Error names the parameters, and what the binding does without them.
+func (e *noParameterError) Error() string {
+	action := "Allow"
+	if e.denies {
+		action = "Deny"
+	}
+	return fmt.Sprintf("there is no %s, and parameterNotFoundAction is %s", e.wants, action)
+}
 
 // excludedError is why policies of the API never mutate an object.
 type excludedError struct{ what string }

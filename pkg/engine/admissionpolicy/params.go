@@ -34,7 +34,7 @@ func (u *unit) refOf(p *param) engine.RuleRef {
 }
 
 // params returns the parameters that a policy is evaluated with: a single nil where it has
-// no paramKind, and none where none is found and the binding allows that.
+// no paramKind. Where none is found, the error is a *noParameterError.
 func (r *run) params(u *unit) ([]*param, error) {
 	if u.params == nil || u.binding == nil || u.binding.params == nil {
 		return []*param{nil}, nil
@@ -51,8 +51,10 @@ func (r *run) params(u *unit) ([]*param, error) {
 	if err != nil {
 		return nil, &parameterError{err}
 	}
-	if len(found) == 0 && ref.denies {
-		return nil, &parameterError{errNoParameter}
+	if len(found) == 0 {
+		return nil, &parameterError{&noParameterError{denies: ref.denies, wants: engine.Selection{
+			Group: u.params.Group, Kind: u.params.Kind, Namespace: namespace, Name: ref.name, Labels: ref.selector,
+		}}}
 	}
 	return found, nil
 }

@@ -59,7 +59,15 @@ func (r *run) unit(u *unit, sink engine.Sink) error {
 		return r.passOver(step, sink, func() error { return r.explain(u, m) })
 	}
 	params, err := r.params(u)
-	if err != nil {
+	var missing *noParameterError
+	switch {
+	case errors.As(err, &missing) && !missing.denies:
+		if r.again == nil {
+			step.Outcome, step.Err = engine.Skipped, err
+			r.steps = append(r.steps, step)
+		}
+		return nil
+	case err != nil:
 		return r.fail(u, step, err)
 	}
 	for _, p := range params {
@@ -70,10 +78,6 @@ func (r *run) unit(u *unit, sink engine.Sink) error {
 		if err := r.invoke(u, step, p); err != nil {
 			return err
 		}
-	}
-	if len(params) == 0 && r.again == nil {
-		step.Outcome, step.Err = engine.Skipped, &parameterError{errors.New("none is there, and parameterNotFoundAction is Allow")}
-		r.steps = append(r.steps, step)
 	}
 	return nil
 }
