@@ -27,13 +27,23 @@ const itemsKey = "items:\n"
 // looks at indentation alone; decode finds out whether the text means what it looks like.
 func cutList(p part) (list, bool) {
 	start := findLine(p.text, []byte(itemsKey))
-	if start < 0 || !blockStart.Match(p.text) || bytes.Contains(p.text, []byte(placeholder)) {
+	if start < 0 || !blockStart.Match(p.text) || bytes.Contains(p.text, []byte(placeholder)) || otherBreaks(p.text) {
 		return list{}, false
 	}
 	end := start + len(itemsKey)
 	elements, size := cutElements(part{text: p.text[end:], line: p.line + bytes.Count(p.text[:end], []byte("\n"))})
 	text := slices.Concat(p.text[:start], []byte("items: "+placeholder+"\n"), p.text[end+size:])
 	return list{rest: part{text: text, line: p.line}, elements: elements}, len(elements) > 0
+}
+
+// otherBreaks reports whether YAML sees the end of a line in a text where a file has none.
+func otherBreaks(text []byte) bool {
+	for _, b := range []string{"\u0085", "\u2028", "\u2029"} {
+		if bytes.Contains(text, []byte(b)) {
+			return true
+		}
+	}
+	return bytes.Count(text, []byte("\r")) > bytes.Count(text, []byte("\r\n"))
 }
 
 // findLine returns where a line starts in a text; -1 if it is not there.
