@@ -76,7 +76,7 @@ func NewCompareCommand(evaluate flags.Evaluate, name string, streams genericioop
 			%[1]s compare -A --from-cluster --with policies/
 
 			# For a pipeline: a rule that no object exercises is an error
-			%[1]s compare -p old/ --with new/ -f deploy/ --strict --report junit=compare.xml`, name)),
+			%[1]s compare -p old/ --with new/ -f deploy/ -R --strict --report junit=compare.xml`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
 			o, err := f.ToOptions(c, args, streams)
 			if err != nil {
