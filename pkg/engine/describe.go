@@ -10,6 +10,9 @@ type Describer interface {
 // Description is what is known of a rule before it is evaluated.
 type Description struct {
 	Rule RuleRef
+	// From is the rule of the policy that Kyverno's autogen derives this one from, for the
+	// controllers of Pods; zero for one that the policy has.
+	From RuleRef
 	// Matches names the objects that the rule is evaluated on, or that trigger it:
 	// a superset, like Program.Selections.
 	Matches []Selection

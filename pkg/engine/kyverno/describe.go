@@ -22,6 +22,10 @@ func (r *rule) describe() engine.Description {
 		Rule: r.ref, Matches: r.match.Selections(r.policy.namespace), Existing: engine.OnAdmission,
 		Where: r.where(), Operations: r.match.Operations(), Gap: r.gap,
 	}
+	if r.written != r.ref.Rule {
+		d.From = r.ref
+		d.From.Rule = r.written
+	}
 	for _, t := range r.targets {
 		d.Existing = engine.ByTrigger
 		d.Targets = append(d.Targets, t.described())

@@ -22,6 +22,10 @@ func (r *rule) describe() engine.Description {
 		Rule: r.ref, Matches: selectionsOf(r.constraints, r.policy.Namespace), Existing: engine.OnAdmission,
 		Where: r.where(), Operations: r.constraints.Operations(), Asks: r.asks,
 	}
+	if r.ref.Rule != "" {
+		d.From = r.ref
+		d.From.Rule = ""
+	}
 	switch {
 	case r.policy.Targets != nil:
 		d.Existing = engine.ByTrigger

@@ -55,6 +55,7 @@ type UnreadInputs struct {
 type Run struct {
 	options    *Options
 	evaluation *evaluation.Evaluation
+	programs   []engine.Program
 	rules      []engine.RuleRef
 	troubles   []error // of policies that could not be read or compiled
 	unmet      []error // of rules that met no object or warned, in a strict run
@@ -92,6 +93,7 @@ func (o *Options) Compile() (*Run, error) {
 	}
 	reviewer := &impact.Reviewer{Reader: o.World.Reader, FieldManager: cmp.Or(o.FieldManager, apply.DefaultFieldManager), Unchecked: o.Unchecked}
 	o.Review = reviewer.Review
+	out.programs = programs
 	out.evaluation = evaluation.New(programs, o.World, o.Options)
 	return out, nil
 }
@@ -232,14 +234,35 @@ func (r *Run) reportUnmet(s *evaluation.Summary, warned *wording.Reasons) {
 		fmt.Fprintf(r.options.ErrOut, "error: %v\n", err)
 		r.unmet = append(r.unmet, err)
 	}
-	for i := range s.Rules {
-		if rule := s.Rules[i]; s.Canary == nil && rule.MetNothing() {
-			report(fmt.Errorf("%s: %s matches no object of the run", rule.Rule.Origin, rule.Rule))
+	if s.Canary == nil {
+		for _, rule := range r.metNothing(s) {
+			report(fmt.Errorf("%s: %s matches no object of the run", rule.Origin, rule))
 		}
 	}
 	for _, why := range warned.All() {
 		report(fmt.Errorf("%s (on %s)", why.Text, why.Names()))
 	}
+}
+
+// metNothing returns the rules that no object met, nor one that is derived from them.
+func (r *Run) metNothing(s *evaluation.Summary) []engine.RuleRef {
+	from := map[engine.RuleRef]engine.RuleRef{}
+	for _, p := range r.programs {
+		if d, ok := p.(engine.Describer); ok {
+			for _, description := range d.Describe() {
+				from[description.Rule] = cmp.Or(description.From, description.Rule)
+			}
+		}
+	}
+	var out []engine.RuleRef
+	met := map[engine.RuleRef]bool{}
+	for i := range s.Rules {
+		rule := cmp.Or(from[s.Rules[i].Rule], s.Rules[i].Rule)
+		if met[rule] = met[rule] || !s.Rules[i].MetNothing(); !slices.Contains(out, rule) {
+			out = append(out, rule)
+		}
+	}
+	return slices.DeleteFunc(out, func(rule engine.RuleRef) bool { return met[rule] })
 }
 
 // Evaluate evaluates one object as it is now; see evaluation.Evaluation.
