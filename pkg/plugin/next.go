@@ -46,7 +46,8 @@ func nextCommand(preview *cobra.Command, args []string) string {
 // explainCommand returns a command that explains why objects of a preview do not change.
 func explainCommand(preview *cobra.Command, command, args []string) string {
 	words := slices.Concat([]string{preview.Parent().CommandPath()}, command, args)
-	words = append(words, flags.Typed(preview.Flags(), "output", "query", "template", "report", "exit-code", "save", "explain", "metrics", "quiet", "validate")...)
+	words = append(words, flags.Typed(preview.Flags(), "output", "query", "template", "report", "exit-code", "save", "explain", "metrics", "quiet", "validate",
+		"max-objects", "percent", "percent-seed")...)
 	return strings.Join(words, " ")
 }
 
