@@ -35,7 +35,7 @@ test: test-unit test-e2e ## Run all tests.
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests, those in a browser if there is one, and the conformance cases with their counts.
-	$(WITH_BROWSER) $(GO) test ./...
+	$(WITH_BROWSER) $(GO) test -timeout 30m ./...
 	@$(GO) test -v -run '^TestConformance$$' ./pkg/plugin | grep -E 'conformance |NOT COMPARED'
 
 .PHONY: test-browser
@@ -56,7 +56,7 @@ fuzz: ## Run every fuzz target for FUZZTIME, 10s unless it is set; go on after a
 
 .PHONY: test-e2e
 test-e2e: controlplane ## Run the scripts on a real API server.
-	$(GO) -C test/e2e test ./...
+	$(GO) -C test/e2e test -timeout 30m ./...
 
 .PHONY: controlplane
 controlplane: ## Build etcd, kube-apiserver and kubectl for the tests, once.
