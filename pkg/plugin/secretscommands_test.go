@@ -279,7 +279,7 @@ type secretCommand struct {
 func secretCommands() map[string]secretCommand {
 	return map[string]secretCommand{
 		"preview": {args: []string{"configmaps,secrets", "-p", "POLICY", "--save", "DIR/plan", "--metrics", "DIR/metrics"}, more: [][]string{{"-p", "POLICY", "--validate=server"}}},
-		"compare": {args: []string{"configmaps,secrets", "-p", "POLICY", "--with", "OTHER", "--metrics", "DIR/metrics"}, more: [][]string{{"-p", "OTHER", "--with", "POLICY"}}},
+		"compare": {args: []string{"configmaps,secrets", "-p", "POLICY", "--with", "OTHER"}, more: [][]string{{"-p", "OTHER", "--with", "POLICY"}}},
 		"explain": {args: []string{"configmap/c", "-p", "POLICY", "--metrics", "DIR/metrics"}, more: [][]string{{"secret/s", "-p", "POLICY"}, {"configmap/target", "-p", "POLICY"}}},
 		"apply-existing": {
 			args: []string{"configmaps,secrets", "-p", "POLICY", "--yes", "--metrics", "DIR/metrics", "--journal", "DIR/journal"},
