@@ -222,7 +222,7 @@ func TestAValueThatAdmissionSetsBackIsNotWritten(t *testing.T) {
 	checkOutcome(t, r, apply.Applied)
 	_, r = w.write(t, key, set("data|forced", "me"))
 	checkOutcome(t, r, apply.ServerKeepsValue)
-	if got := r.Difference.Of(request.Overridden).Paths(); len(got) != 1 || got[0] != ".data.forced" {
+	if got := r.Difference.Of(request.Overridden).Paths(); len(got) != 1 || got[0] != "data.forced" {
 		t.Errorf("findings %v", r.Difference)
 	}
 }
