@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -62,7 +63,8 @@ func (a turn) compare(b turn) int {
 // that names targets for the new state does so in place of those that it named before, and one that
 // names none any more keeps them, because it may be its own change that ended its condition.
 //
-// Of the objects nothing is kept but digests, of those among the triggers that effects act on.
+// Of the objects nothing is kept but the names of those that may be triggers, and digests of those among them
+// that effects act on.
 type chains struct {
 	*Evaluation
 	source   engine.Source
@@ -187,25 +189,24 @@ func (c *chains) follow(ctx context.Context) error {
 		return nil
 	}
 	c.effects.indexTriggers()
-	r := round{chains: c, changed: c.effects.all, ask: (*visit).inTurn}
+	r := round{chains: c, changed: effectIndex{all: slices.Clone(c.effects.all)}, ask: (*visit).inTurn}
 	for range maxRounds {
 		if err := r.run(ctx); err != nil {
 			return err
 		}
-		if len(r.changed) == 0 {
+		if len(r.changed.all) == 0 {
 			break
 		}
 	}
-	r.ask = (*visit).atEnd
+	r.ask, r.again = (*visit).atEnd, map[engine.ObjectKey]bool{}
 	for key, f := range c.fed {
 		if !f.settled() {
-			r.again = append(r.again, key)
+			r.again[key] = true
 		}
 	}
-	slices.SortFunc(r.again, func(a, b engine.ObjectKey) int { return cmp.Compare(a.String(), b.String()) })
-	var late []*visit // in which the members of a circle have their turn, each after the one before it
+	var late []*visited // in which the members of a circle have their turn, each after the one before it
 	for i := range maxRounds {
-		if len(r.changed)+len(r.again) == 0 {
+		if len(r.changed.all)+len(r.again) == 0 {
 			return nil
 		}
 		if err := r.run(ctx); err != nil {
@@ -220,7 +221,7 @@ func (c *chains) follow(ctx context.Context) error {
 }
 
 // endless makes the effects fail that went on being made anew, and all that depends on them.
-func (c *chains) endless(late []*visit) {
+func (c *chains) endless(late []*visited) {
 	found := &ChainError{Rounds: maxRounds}
 	failed := map[unit]bool{}
 	var left []*orderedEffect
@@ -265,20 +266,21 @@ func (c *chains) endless(late []*visit) {
 // round is one pass over the triggers on which effects act that have changed.
 type round struct {
 	*chains
-	changed []*orderedEffect   // the effects that are new, or gone
-	again   []engine.ObjectKey // triggers that are asked in any case, Named
+	changed effectIndex               // the effects that are new, or gone
+	again   map[engine.ObjectKey]bool // triggers that are asked in any case, Named
 	ask     func(*visit) error
-	remade  []*visit // what came of it
+	remade  []*visited // what came of it
 }
 
 func (r *round) run(ctx context.Context) error {
 	r.remade = nil
-	work := job[*visit]{
+	r.changed.sort()
+	work := job[*visited]{
 		workers: r.options.Workers,
 		do:      r.visit,
-		take: func(v *visit) error {
-			if v != nil {
-				r.remade = append(r.remade, v)
+		take: func(a *visited) error {
+			if a != nil {
+				r.remade = append(r.remade, a)
 			}
 			return nil
 		},
@@ -288,7 +290,7 @@ func (r *round) run(ctx context.Context) error {
 			return err
 		}
 	}
-	r.changed = nil
+	r.changed = effectIndex{}
 	for _, v := range r.remade {
 		r.take(v)
 	}
@@ -303,11 +305,11 @@ func (r *round) run(ctx context.Context) error {
 func (r *round) selections() [][]engine.Selection {
 	var subjects []engine.Selection
 	known := map[engine.ObjectKey]bool{}
-	for _, key := range r.again {
+	for _, key := range slices.SortedFunc(maps.Keys(r.again), func(a, b engine.ObjectKey) int { return cmp.Compare(a.String(), b.String()) }) {
 		known[key] = true
 		subjects = append(subjects, engine.Selection{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name})
 	}
-	for _, f := range r.changed {
+	for _, f := range r.changed.all {
 		key := subjectKey(f.subjects).Named()
 		if f.subjects.Exact() && known[key] || f.subjects.Subresource != "" {
 			continue
@@ -370,25 +372,24 @@ func (c *chains) mayBe(match, subject engine.Selection) bool {
 
 // visit evaluates one trigger, and asks rules for which it has become another one. It is nil where there is
 // nothing to ask.
-func (r *round) visit(ctx context.Context, t engine.Target) (*visit, error) {
+func (r *round) visit(ctx context.Context, t engine.Target) (*visited, error) {
 	if !r.chosen(&t) {
 		return nil, nil // the run does not change it
 	}
 	key := t.Key.Named()
 	place, streamed := r.places[key]
-	acts := func(f *orderedEffect) bool { return f.mayActOn(t.Key, t.Object) }
-	if !slices.Contains(r.again, key) && !slices.ContainsFunc(r.changed, acts) {
+	if !r.again[key] && len(r.changed.on(t.Key, t.Object)) == 0 {
 		return nil, nil
 	}
-	v := &visit{chains: r.chains, ctx: ctx, target: t, place: place, matching: r.triggeredBy(&t), acting: r.effects.on(t.Key, t.Object)}
+	v := &visit{chains: r.chains, ctx: ctx, target: t, matching: r.triggeredBy(&t), acting: r.effects.on(t.Key, t.Object)}
 	if len(v.matching) == 0 {
 		return nil, nil
 	}
 	known := r.fed[key]
-	if !streamed {
+	if v.place = place; !streamed {
 		v.place = -1 // it had other labels then
 	}
-	v.fed = fed{key: key, asked: map[turn]digest{}, kept: map[turn]bool{}}
+	v.visited.fed = fed{key: key, asked: map[turn]digest{}, kept: map[turn]bool{}}
 	if known != nil {
 		for turn, d := range known.asked {
 			v.asked[turn] = d
@@ -397,11 +398,13 @@ func (r *round) visit(ctx context.Context, t engine.Target) (*visit, error) {
 			v.kept[turn] = true
 		}
 	}
-	return v, r.ask(v)
+	err := r.ask(v)
+	out := v.visited // without the object
+	return &out, err
 }
 
 // take stores what came of a visit, and adds to what has changed.
-func (r *round) take(v *visit) {
+func (r *round) take(v *visited) {
 	if v.place < 0 {
 		v.place = r.effects.triggers
 		r.effects.triggers++
@@ -434,16 +437,16 @@ func (r *round) take(v *visit) {
 }
 
 // elsewhere adds the effects to what has changed, but for those on the visited object alone.
-func (r *round) elsewhere(v *visit, effects []*orderedEffect) {
+func (r *round) elsewhere(v *visited, effects []*orderedEffect) {
 	for _, f := range effects {
 		if !f.subjects.Exact() || subjectKey(f.subjects).Named() != v.key {
-			r.changed = append(r.changed, f)
+			r.changed.add(f)
 		}
 	}
 }
 
 // noteSteps keeps the steps of a rule that was asked again in place of those that it had.
-func (r *round) noteSteps(v *visit, m *remade) {
+func (r *round) noteSteps(v *visited, m *remade) {
 	r.reaches.recount(m.rule.ref, len(r.effects.of(unit{m.rule.turn, v.place})) > 0, len(m.effects) > 0)
 	rec := r.triggers[v.key]
 	if rec == nil {
@@ -491,17 +494,22 @@ func (r *recorder) replace(rule engine.RuleRef, by *recorder) {
 	}
 }
 
+// visited is what came of asking rules again because of one trigger.
+type visited struct {
+	fed
+	place  int // of the trigger in the run; negative for one that the first pass did not see
+	remade []*remade
+}
+
 // visit is one trigger on which effects act.
 type visit struct {
 	*chains
-	fed
+	visited
 	ctx      context.Context // a visit does not outlive its call
 	target   engine.Target
-	place    int              // of the trigger in the run; negative for one that the first pass did not see
 	matching []*triggeredRule // what it may trigger, in turn
 	acting   []*orderedEffect // what may act on it, in order
 	answers  map[asking]*triggered
-	remade   []*remade
 
 	digested *unstructured.Unstructured
 	digest   digest // of that
