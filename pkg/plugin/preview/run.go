@@ -258,9 +258,10 @@ func (r *Run) metNothing(s *evaluation.Summary) []engine.RuleRef {
 	met := map[engine.RuleRef]bool{}
 	for i := range s.Rules {
 		rule := cmp.Or(from[s.Rules[i].Rule], s.Rules[i].Rule)
-		if met[rule] = met[rule] || !s.Rules[i].MetNothing(); !slices.Contains(out, rule) {
+		if _, known := met[rule]; !known {
 			out = append(out, rule)
 		}
+		met[rule] = met[rule] || !s.Rules[i].MetNothing()
 	}
 	return slices.DeleteFunc(out, func(rule engine.RuleRef) bool { return met[rule] })
 }
