@@ -14,24 +14,34 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 )
 
-// What the server says takes the place of what it was expected to say, and nothing else goes.
-func TestAnswered(t *testing.T) {
-	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Pod"}, Namespace: "shop", Name: "web"}
+// answerCase is what the server says of a change, and what is shown of that.
+type answerCase struct {
+	result  apply.Result
+	want    []string
+	untried string
+}
+
+func impactTexts(impacts []engine.Impact) []string {
+	var out []string
+	for _, i := range impacts {
+		text := string(i.Code) + ": " + i.Text
+		if i.Brief != "" {
+			text += " (alike: " + i.Brief + ")"
+		}
+		if i.Advice != "" {
+			text += "; " + i.Advice
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// answerCases are all about one field of one object.
+func answerCases(key engine.ObjectKey, level fieldpath.Path) map[string]answerCase {
 	rejected := func(text string) error {
 		return &apply.ObjectError{Key: key, Err: &apply.RejectedError{Text: text, Err: errors.New(text)}}
 	}
-	level := fieldpath.MakePathOrDie("data", "level")
-	forecast := []engine.Impact{
-		{Code: engine.ImpactInvalid, Text: "the server will refuse it", Advice: "correct the rule", Fields: []fieldpath.Path{level}},
-		{Code: engine.ImpactOwned, Text: "flux owns it"},
-		{Code: engine.ImpactRollout, Text: "3 Pods", Pods: 3},
-		{Code: engine.ImpactNotIdempotent, Text: "appends"},
-	}
-	for name, c := range map[string]struct {
-		result  apply.Result
-		want    []string
-		untried string
-	}{
+	return map[string]answerCase{
 		"accepted": {result: apply.Result{Outcome: apply.Planned}, want: []string{"owned: flux owns it", "rollout: 3 Pods", "not-idempotent: appends"}},
 		"refused by a webhook": {
 			result: apply.Result{Outcome: apply.Failed, Err: rejected(`admission webhook "w" denied the request: pods "web" is locked`)},
@@ -89,22 +99,24 @@ func TestAnswered(t *testing.T) {
 			result: apply.Result{Outcome: apply.Failed, Err: rejected("s3cr3t"), Secrets: []engine.FieldChange{{Path: level}}},
 			want:   []string{"owned: flux owns it", "not-idempotent: appends", "refused: " + engine.ErrHidden.Error() + "; correct the rule"},
 		},
-	} {
+	}
+}
+
+// What the server says takes the place of what it was expected to say, and nothing else goes.
+func TestAnswered(t *testing.T) {
+	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Pod"}, Namespace: "shop", Name: "web"}
+	level := fieldpath.MakePathOrDie("data", "level")
+	forecast := []engine.Impact{
+		{Code: engine.ImpactInvalid, Text: "the server will refuse it", Advice: "correct the rule", Fields: []fieldpath.Path{level}},
+		{Code: engine.ImpactOwned, Text: "flux owns it"},
+		{Code: engine.ImpactRollout, Text: "3 Pods", Pods: 3},
+		{Code: engine.ImpactNotIdempotent, Text: "appends"},
+	}
+	for name, c := range answerCases(key, level) {
 		t.Run(name, func(t *testing.T) {
 			c.result.Key = key
 			w := output.Written{Result: &c.result}.ToShow()
-			var got []string
-			for _, i := range answered(forecast, w) {
-				text := string(i.Code) + ": " + i.Text
-				if i.Brief != "" {
-					text += " (alike: " + i.Brief + ")"
-				}
-				if i.Advice != "" {
-					text += "; " + i.Advice
-				}
-				got = append(got, text)
-			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
+			if diff := cmp.Diff(c.want, impactTexts(answered(forecast, w))); diff != "" {
 				t.Error(diff)
 			}
 			why := ""

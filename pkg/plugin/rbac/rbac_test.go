@@ -51,20 +51,39 @@ func rulesOf(roles []rbac.Role) []string {
 	return out
 }
 
+// needsCase is a rule, and the permissions that a run of it needs.
+type needsCase struct {
+	name string
+	rule engine.Description
+	run  rbac.Run
+	want []string
+}
+
+func checkNeeds(t *testing.T, cases []needsCase) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			c.run.Rules, c.run.Served = []engine.Description{c.rule}, served()
+			c.run.HasStatus = func(schema.GroupVersionKind) bool { return true }
+			c.run.Reads = func(schema.GroupKind) bool { return false }
+			needs, _, err := c.run.Needs()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, rulesOf(rbac.Roles("r", needs, c.run.Namespace))); diff != "" {
+				t.Error("(-want +got):\n" + diff)
+			}
+		})
+	}
+}
+
 func TestNeeds(t *testing.T) {
 	named := configMaps
 	named.Namespace, named.Name = "platform", "owners"
 	computed := named
 	computed.Name = engine.Computed
-	scale := deployments
-	scale.Subresource, scale.Namespace, scale.Name = "scale", engine.Computed, "web"
 	matched, inShop, applying := []engine.Selection{deployments}, rbac.Run{Namespace: "shop"}, rbac.Run{Purpose: rbac.Apply}
-	cases := []struct {
-		name string
-		rule engine.Description
-		run  rbac.Run
-		want []string
-	}{
+	checkNeeds(t, []needsCase{
 		{"what is matched is read, one by one too", engine.Description{Matches: []engine.Selection{deployments}}, rbac.Run{}, []string{": get,list namespaces", ": get,list deployments"}},
 		{"in a namespace", engine.Description{Matches: []engine.Selection{deployments}}, inShop, []string{"shop: get namespaces shop", "shop: get,list deployments"}},
 		{"kinds without namespaces are left out of one", engine.Description{Matches: []engine.Selection{nodes, configMaps}}, inShop, []string{"shop: get,list configmaps", "shop: get namespaces shop"}},
@@ -94,10 +113,20 @@ func TestNeeds(t *testing.T) {
 		{"a path that is never asked", asking("GET", "/api/v1/namespaces/a/pods/b/exec"), rbac.Run{}, []string{": get,list namespaces", ": get,list deployments"}},
 		{"others are asked about", asking("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews"), rbac.Run{}, []string{": get,list namespaces", ": get,list deployments", ": create subjectaccessreviews"}},
 		{"everybody may ask about themselves", asking("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"), rbac.Run{}, []string{": get,list namespaces", ": get,list deployments"}},
+		{"autoscalers are looked at where they may disagree", engine.Description{Matches: matched, Changes: []string{"spec.replicas"}}, inShop, []string{"shop: get namespaces shop", "shop: get,list deployments", "shop: list horizontalpodautoscalers"}},
+	})
+}
+
+func TestNeedsOfTargets(t *testing.T) {
+	named := configMaps
+	named.Namespace, named.Name = "platform", "owners"
+	scale := deployments
+	scale.Subresource, scale.Namespace, scale.Name = "scale", engine.Computed, "web"
+	checkNeeds(t, []needsCase{
 		{
 			"targets are written through their subresource, and events created",
 			engine.Description{Existing: engine.ByTrigger, Matches: []engine.Selection{configMaps}, Targets: []engine.Selection{scale}},
-			applying,
+			rbac.Run{Purpose: rbac.Apply},
 			[]string{": list configmaps", ": create events", ": get,list namespaces", ": get,patch deployments/scale web"},
 		},
 		{
@@ -118,22 +147,7 @@ func TestNeeds(t *testing.T) {
 			rbac.Run{Namespace: "shop", Purpose: rbac.Apply},
 			[]string{"shop: list configmaps", "shop: get namespaces shop"},
 		},
-		{"autoscalers are looked at where they may disagree", engine.Description{Matches: matched, Changes: []string{"spec.replicas"}}, inShop, []string{"shop: get namespaces shop", "shop: get,list deployments", "shop: list horizontalpodautoscalers"}},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			c.run.Rules, c.run.Served = []engine.Description{c.rule}, served()
-			c.run.HasStatus = func(schema.GroupVersionKind) bool { return true }
-			c.run.Reads = func(schema.GroupKind) bool { return false }
-			needs, _, err := c.run.Needs()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(c.want, rulesOf(rbac.Roles("r", needs, c.run.Namespace))); diff != "" {
-				t.Error("(-want +got):\n" + diff)
-			}
-		})
-	}
+	})
 }
 
 // deployment is what a user means by deployment/NAME.
