@@ -24,17 +24,17 @@ import (
 )
 
 // The values of the Secret. No five letters of the first, in any case and either direction, and no
-// five digits of the second, stand anywhere else.
+// five digits of the second, stand anywhere else: no time of day, date or port has five digits above 5.
 const (
 	secretText   = `zQx7Wv9Kp3Jm5"<Ty8`
-	secretNumber = "8675309417"
+	secretNumber = "8697968779"
 	secretOlder  = "oVbN4rFq9Hw"
 )
 
 func secretWorld() string {
 	secret := map[string]string{
 		"text": secretText, "number": secretNumber, "json": `{"k":"` + "zQx7Wv9Kp3Jm5" + `","n":` + secretNumber + `}`,
-		"encoded": "elF4N1d2OUtwM0ptNQ==", "time": "2031-07-19T04:56:37Z", "version": "86753.94.17", "quantity": secretNumber + "Mi",
+		"encoded": "elF4N1d2OUtwM0ptNQ==", "time": "2031-07-19T04:56:37Z", "version": "86979.68.79", "quantity": secretNumber + "Mi",
 		"image": "zqx7wv9.example/kp3jm5:ty8",
 	}
 	text, _ := json.Marshal(secret)

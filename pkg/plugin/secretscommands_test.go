@@ -222,8 +222,8 @@ func (x *secretRuns) does(args ...string) string {
 	return out
 }
 
-// numbers that a run makes: digests, IDs, ports, times.
-var runNumbers = regexp.MustCompile(`\b[0-9a-f]{8,}\b|127\.0\.0\.1:\d+|\d\d:\d\d:\d\d[.\d]*|klog.*?\]`)
+// numbers that a run makes: digests, IDs, ports, times, processes in the head of a line of the log.
+var runNumbers = regexp.MustCompile(`\b[0-9a-f]{8,}\b|127\.0\.0\.1:\d+|\d\d:\d\d:\d\d[.\d]*( +\d+ [a-z_]+\.go:\d+\])?|klog.*?\]|delay="[0-9.]+m?s"`)
 
 func withoutNumbers(text string) string {
 	return runNumbers.ReplaceAllStringFunc(text, func(number string) string {
