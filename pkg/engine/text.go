@@ -14,11 +14,16 @@ const (
 )
 
 // Few returns the first of many names: "a, b, c and 2 more".
-func Few(names []string) string {
-	if more := len(names) - mostNamed; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), more)
+func Few[T any](all []T) string {
+	var names []string
+	for _, one := range all[:min(len(all), mostNamed)] {
+		names = append(names, fmt.Sprint(one))
 	}
-	return strings.Join(names, ", ")
+	text := strings.Join(names, ", ")
+	if more := len(all) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // Shorten returns the first bytes of a text that has more than that, and "...".

@@ -20,7 +20,7 @@ func (e *NotTriggeredError) Error() string {
 	if e.Nearest != nil {
 		return text + fmt.Sprintf(", of %d that could: %s", e.Near, asTrigger(e.Nearest))
 	}
-	return text + ": its triggers are " + selectionTexts(e.Wants) + ", and the run saw none"
+	return text + ": its triggers are " + Few(e.Wants) + ", and the run saw none"
 }
 
 // NotTargetError is the reason why a rule that was triggered does not change an
@@ -69,21 +69,6 @@ func asTrigger(s *Step) string {
 		return fmt.Sprintf("%s: %s", s.Subject, outcome)
 	}
 	return fmt.Sprintf("%s: %s: %v", s.Subject, outcome, s.Err)
-}
-
-// maxSelections is how many selections a message names.
-const maxSelections = 5
-
-func selectionTexts(all []Selection) string {
-	parts := make([]string, 0, maxSelections+1)
-	for i, s := range all {
-		if i == maxSelections {
-			parts = append(parts, fmt.Sprintf("and %d more", len(all)-i))
-			break
-		}
-		parts = append(parts, s.String())
-	}
-	return strings.Join(parts, ", ")
 }
 
 // Unreached reports whether a step is only there because the run keeps reasons.

@@ -9,7 +9,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,22 +31,7 @@ type ChainError struct {
 // Error names the rules and the objects.
 func (e *ChainError) Error() string {
 	return fmt.Sprintf("reached the limit of %d rounds: %s go on changing what triggers them (%s), so they change nothing; give one of them a precondition that its change ends",
-		e.Rounds, texts(e.Rules), texts(e.Triggers))
-}
-
-// mostNamed is how many rules, and how many objects, a ChainError names.
-const mostNamed = 5
-
-func texts[T fmt.Stringer](all []T) string {
-	var parts []string
-	for i, one := range all {
-		if i == mostNamed {
-			parts = append(parts, fmt.Sprintf("%d more", len(all)-i))
-			break
-		}
-		parts = append(parts, one.String())
-	}
-	return strings.Join(parts, ", ")
+		e.Rounds, engine.Few(e.Rules), engine.Few(e.Triggers))
 }
 
 // turn is the place of a rule in a run: its program, and its place in that.
