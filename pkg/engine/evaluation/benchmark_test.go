@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -46,6 +47,39 @@ func BenchmarkRun(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkChains has each trigger change a target of its own, which may be a trigger too: twice the triggers take twice
+// the time.
+func BenchmarkChains(b *testing.B) {
+	for _, n := range []int{1000, 2000, 4000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			var objects []*unstructured.Unstructured
+			for i := range n {
+				objects = append(objects, configMap(fmt.Sprint("trigger", i)), configMap(fmt.Sprint("target", i)))
+			}
+			s, err := snapshot.Load(engine.Documents(objects...), snapshot.Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			own := copier{appender{rule: rule{name: "copies", key: "k"}}}
+			b.ReportAllocs()
+			for b.Loop() {
+				e := evaluation.New([]engine.Program{own}, &engine.World{Reader: s}, evaluation.Options{Workers: 1})
+				if err := e.Prepare(b.Context(), s.Source(engine.Scope{ClusterScoped: true})); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// copier is an appender of which each trigger has its own target.
+type copier struct{ appender }
+
+func (c copier) Effects(ctx context.Context, t engine.Target, w *engine.World, s engine.Sink) ([]engine.Effect, error) {
+	c.target = engine.Selection{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "target" + strings.TrimPrefix(t.Key.Name, "trigger")}
+	return c.appender.Effects(ctx, t, w, s)
 }
 
 // labeler sets one label of Deployments and of their Pods; none if it has no name.
