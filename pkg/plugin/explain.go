@@ -16,7 +16,7 @@ import (
 func NewExplainCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
 	f := PreviewFlags{Evaluate: evaluate, Output: flags.NewOutput(formats.Summary), Explain: true, MustFind: true}
 	c := &cobra.Command{
-		Use:   "explain (TYPE/NAME ... | TYPE NAME ...)",
+		Use:   "explain (TYPE/NAME ... | TYPE NAME ... | -f FILE)",
 		Short: "Explain why policies change an object, or do not",
 		Long: templates.LongDesc(`
 			Explain what each rule of each policy does with an object, and why: which criterion of
@@ -24,7 +24,8 @@ func NewExplainCommand(evaluate flags.Evaluate, name string, streams genericioop
 			anchor, path test or condition stopped the rule; which exception or exclusion applies;
 			or what the rule changes.
 
-			The object need not be one that the policies match. A rule may also change it because
+			The object need not be one that the policies match; with -f and no name, all objects of
+			the files are explained. A rule may also change it because
 			of another object that the rule matches: such objects are looked for wherever the
 			policy says. The flags are those of preview, and nothing is written.
 
@@ -37,7 +38,7 @@ func NewExplainCommand(evaluate flags.Evaluate, name string, streams genericioop
 			# Which of the installed policies act on this Pod, and what do they change?
 			%[1]s explain pod/web-0 -n shop --from-cluster -o diff`, name)),
 		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			if len(args) == 0 && !f.Objects.Offline() {
 				return fmt.Errorf("name an object, for example: %s deployment/web -n shop -p policy.yaml", c.CommandPath())
 			}
 			return nil

@@ -158,7 +158,10 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 		return nil, w.Masker.Error(err)
 	}
 	w.Announce(&f.Output, evaluation)
-	if f.Explain {
+	switch {
+	case f.MustFind && len(args) == 0:
+		w.ExplainAll(evaluation)
+	case f.Explain:
 		if err := w.Explain(evaluation, args); err != nil {
 			return nil, err
 		}

@@ -38,6 +38,12 @@ func (f *Factory) Explain(o *preview.Options, args []string) error {
 	return nil
 }
 
+// ExplainAll makes a run explain all objects of its source, whatever the policies select.
+func (f *Factory) ExplainAll(o *preview.Options) {
+	o.Reasons = true
+	o.Objects = asked{o.Objects, []engine.Selection{{Group: "*", Kind: "*"}}}
+}
+
 // NoObject returns the error of a run that found no object.
 func (f *Factory) NoObject() error {
 	if f.Objects.AllNamespaces || f.Objects.Offline() {
