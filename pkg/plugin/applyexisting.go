@@ -49,8 +49,9 @@ func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams gener
 		Evaluate: evaluate, Write: flags.NewWrite(), Record: flags.NewRecord(), Output: flags.NewOutput(formats.Summary), Events: true,
 	}
 	c := &cobra.Command{
-		Use:   applyExisting + " [TYPE [NAME ...] | TYPE/NAME ...]",
-		Short: "Apply the changes that preview shows, with server-side apply",
+		Use:        applyExisting + " [TYPE [NAME ...] | TYPE/NAME ...]",
+		SuggestFor: []string{"mutate", "patch", "write"},
+		Short:      "Apply the changes that preview shows, with server-side apply",
 		Long: templates.LongDesc(`
 			Apply the changes that preview shows, to the same objects.
 

@@ -13,12 +13,14 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/kubectl/pkg/util/templates"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/completion"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
@@ -83,9 +85,8 @@ func newCommand(name string, streams genericiooptions.IOStreams, secrets *redact
 	c.SetIn(streams.In)
 	c.SetOut(streams.Out)
 	c.SetErr(streams.ErrOut)
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fmt.Errorf("%w\nSee '%s --help'", err, c.CommandPath())
-	})
+	c.Version = versionInfo().String()
+	c.SetVersionTemplate("{{.Version}}\n")
 	var logging flags.Logging
 	logging.AddFlags(c.PersistentFlags())
 	var logins cluster.Logins
@@ -114,6 +115,11 @@ func newCommand(name string, streams genericiooptions.IOStreams, secrets *redact
 		NewVersionCommand(name, streams),
 		newOptionsCommand(streams),
 	)
+	for _, sub := range c.Commands() {
+		if sub.Flags().Lookup("policy") != nil {
+			takePolicies(sub)
+		}
+	}
 	completion.Add(c, completion.Options{
 		Config: config,
 		Values: map[string][]string{
@@ -128,8 +134,45 @@ func newCommand(name string, streams genericiooptions.IOStreams, secrets *redact
 		Other:   []string{"show", "completion"},
 	})
 	templates.ActsAsRootCommand(c, nil)
+	c.SetFlagErrorFunc(flagError) // the template's knows no suggestions
 	correctHelp(c, name)
 	return c
+}
+
+// flagError adds to the error of a flag what was probably meant, and where the flags are described.
+func flagError(c *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	hint := ""
+	if errors.As(err, &unknown) {
+		if name := nearestFlag(c.Flags(), unknown.GetSpecifiedName()); name != "" {
+			hint = "\nDid you mean --" + name + "?"
+		}
+	}
+	return fmt.Errorf("%w%s\nSee '%s --help'", err, hint, c.CommandPath())
+}
+
+// nearestFlag returns the name of the flag that a misspelt one was probably meant to be, or "".
+func nearestFlag(flags *pflag.FlagSet, name string) string {
+	return engine.Nearest(name, func(yield func(string) bool) {
+		done := false
+		flags.VisitAll(func(f *pflag.Flag) { done = done || !f.Hidden && !yield(f.Name) })
+	})
+}
+
+// takePolicies has a command take the files in front of its arguments for policies.
+func takePolicies(c *cobra.Command) {
+	check, run := c.Args, c.RunE
+	if check == nil {
+		check = cobra.ArbitraryArgs
+	}
+	var rest []string // the other arguments
+	c.Args = func(c *cobra.Command, args []string) (err error) {
+		if rest, err = flags.TakePolicies(c.Flags(), args); err != nil {
+			return err
+		}
+		return check(c, rest)
+	}
+	c.RunE = func(c *cobra.Command, _ []string) error { return run(c, rest) }
 }
 
 // startLog has klog write to what factory.LogTo sets, at a level of -v; level 0 logs nothing.

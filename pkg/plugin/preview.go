@@ -51,8 +51,9 @@ type PreviewOptions struct {
 func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
 	f := PreviewFlags{Evaluate: evaluate, Output: flags.NewOutput(formats.Diff), ExitCode: true}
 	c := &cobra.Command{
-		Use:   "preview [TYPE [NAME ...] | TYPE/NAME ...]",
-		Short: "Show what mutation policies would change on existing objects",
+		Use:        "preview [TYPE [NAME ...] | TYPE/NAME ...]",
+		SuggestFor: []string{"diff", "show", "dry-run", "check"},
+		Short:      "Show what mutation policies would change on existing objects",
 		Long: templates.LongDesc(`
 			Show what mutation policies would change on existing objects, field by field, and
 			which rule of which policy does it.

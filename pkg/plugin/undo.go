@@ -47,8 +47,9 @@ func NewUndoCommand(evaluate flags.Evaluate, name string, streams genericiooptio
 	f := UndoFlags{Evaluate: evaluate, Write: flags.NewWrite(), Output: flags.NewOutput(formats.Diff)}
 	f.FieldManager, f.Options.IncludeManaged = undoManager, true
 	c := &cobra.Command{
-		Use:   "undo JOURNAL [TYPE/NAME ...]",
-		Short: "Undo what a run wrote",
+		Use:        "undo JOURNAL [TYPE/NAME ...]",
+		SuggestFor: []string{"rollback", "revert", "restore"},
+		Short:      "Undo what a run wrote",
 		Long: templates.LongDesc(`
 			Undo what a run wrote, to all of its objects or to some. JOURNAL is the file in which
 			the run was recorded, or the ID that history shows.

@@ -37,17 +37,22 @@ func versionInfo() VersionInfo {
 	return info
 }
 
+// String returns it as a line.
+func (v VersionInfo) String() string {
+	line := v.Version
+	if v.Commit != "" {
+		line += " (" + v.Commit + ")"
+	}
+	return fmt.Sprintf("kubectl-mutate %s %s %s", line, v.GoVersion, v.Platform)
+}
+
 // print writes it as a line, or in a format.
 func (v VersionInfo) print(out io.Writer, format string) error {
 	var text []byte
 	var err error
 	switch format {
 	case "":
-		line := v.Version
-		if v.Commit != "" {
-			line += " (" + v.Commit + ")"
-		}
-		text = fmt.Appendf(nil, "kubectl-mutate %s %s %s\n", line, v.GoVersion, v.Platform)
+		text = append([]byte(v.String()), '\n')
 	case formats.JSON:
 		text, err = json.MarshalIndent(v, "", "    ")
 		text = append(text, '\n')

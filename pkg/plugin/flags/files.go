@@ -2,11 +2,14 @@ package flags
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // The flags that name files which a run reads, or writes.
@@ -60,4 +63,36 @@ func place(name string) string {
 		return absolute
 	}
 	return filepath.Clean(name)
+}
+
+// TakePolicies returns the arguments of a command without the files in front, and adds these to the
+// policies: a shell makes -p a.yaml b.yaml of -p *.yaml. It is an error if no -p was typed, or if
+// another flag that may have been followed by these files was.
+func TakePolicies(typed *pflag.FlagSet, args []string) ([]string, error) {
+	policies := typed.Lookup("policy")
+	for len(args) > 0 && isManifest(args[0]) {
+		if !policies.Changed {
+			return nil, fmt.Errorf("%s is a file: did you mean -p %[1]s?", wording.ShellQuote(args[0]))
+		}
+		for _, other := range []string{"with", "filename", "world"} {
+			if typed.Changed(other) {
+				return nil, fmt.Errorf("%s is a file, of --policy or of --%s: repeat the flag in front of each file, or name their directory", wording.ShellQuote(args[0]), other)
+			}
+		}
+		if err := typed.Set(policies.Name, args[0]); err != nil {
+			return nil, err
+		}
+		args = args[1:]
+	}
+	return args, nil
+}
+
+// isManifest reports whether an argument is a file with the name of a manifest.
+func isManifest(arg string) bool {
+	switch filepath.Ext(arg) {
+	case ".yaml", ".yml", ".json":
+		info, err := os.Stat(arg)
+		return err == nil && !info.IsDir()
+	}
+	return false
 }
