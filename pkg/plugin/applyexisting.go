@@ -89,8 +89,8 @@ func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams gener
 			# For a pipeline: what was written, as test results and as a comment
 			%[1]s apply-existing --plan plan.json --report junit=apply.xml --report markdown=comment.md
 
-			# Continue an interrupted run
-			%[1]s apply-existing --resume JOURNAL`, name)),
+			# Continue the run that was interrupted
+			%[1]s apply-existing --resume latest`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
 			o, err := f.ToOptions(c, args, streams)
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
@@ -18,6 +19,15 @@ func (f *ApplyFlags) recordedOptions(c *cobra.Command, args []string, streams ge
 		return nil, err
 	}
 	f.Policies.Recorded = true
+	if f.Resume != "" {
+		var err error
+		if f.Resume, err = journal.Find(f.Resume, currentContext(f.Config), (*journal.Run).Resumable); err != nil {
+			return nil, err
+		}
+		if err := flags.CheckFiles(c.Flags(), f.Resume); err != nil {
+			return nil, err
+		}
+	}
 	w, err := factory.Open(&f.Evaluate, streams, f.Output.ShowSecrets, true)
 	if err != nil {
 		return nil, err

@@ -26,7 +26,8 @@ type HistoryFlags struct {
 // HistoryOptions are what history needs.
 type HistoryOptions struct {
 	Directory string
-	Context   string // empty: of all contexts
+	Context   string   // empty: of all contexts
+	Journals  []string // of these runs only; nil for all
 	Printer   HistoryPrinter
 	ErrOut    io.Writer
 }
@@ -35,11 +36,11 @@ type HistoryOptions struct {
 func NewHistoryCommand(config *genericclioptions.ConfigFlags, name string, streams genericiooptions.IOStreams) *cobra.Command {
 	f := HistoryFlags{Output: formats.Table, Config: config}
 	c := &cobra.Command{
-		Use:   "history",
+		Use:   "history [RUN ...]",
 		Short: "List the runs that wrote to a cluster, from their journals",
 		Long: templates.LongDesc(`
-			List the runs that wrote to the cluster of the current context, the latest first, from
-			the journals in the state directory of the user ($XDG_STATE_HOME/kubectl-mutate or
+			List the runs that wrote to the cluster of the current context, the latest first, or
+			those that are named by their ID, their journal or "latest", from the journals in the state directory of the user ($XDG_STATE_HOME/kubectl-mutate or
 			~/.local/state/kubectl-mutate). Journals that were kept elsewhere are not listed.
 
 			PLANNED counts the objects that were to be written, and APPLIED, FAILED, IN DOUBT and
@@ -51,11 +52,13 @@ func NewHistoryCommand(config *genericclioptions.ConfigFlags, name string, strea
 			# What was written to this cluster?
 			%[1]s history
 
-			# Undo the latest run
-			%[1]s undo "$(%[1]s history -o name | head -n 1)"`, name)),
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			o, err := f.ToOptions(c, streams)
+			# How did the run 0a1b2c3d end?
+			%[1]s history 0a1b2c3d
+
+			# Undo the latest run that can be undone
+			%[1]s undo latest`, name)),
+		RunE: func(c *cobra.Command, args []string) error {
+			o, err := f.ToOptions(c, args, streams)
 			if err != nil {
 				return err
 			}
@@ -68,7 +71,7 @@ func NewHistoryCommand(config *genericclioptions.ConfigFlags, name string, strea
 }
 
 // ToOptions returns the options for the flags.
-func (f *HistoryFlags) ToOptions(c *cobra.Command, streams genericiooptions.IOStreams) (*HistoryOptions, error) {
+func (f *HistoryFlags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*HistoryOptions, error) {
 	if !slices.Contains(historyFormats(), f.Output) {
 		return nil, &formats.UnknownFormatError{Format: f.Output, Allowed: historyFormats()}
 	}
@@ -84,8 +87,19 @@ func (f *HistoryFlags) ToOptions(c *cobra.Command, streams genericiooptions.IOSt
 			Resume: root + " " + applyExisting, Undo: root + " undo",
 		},
 	}
-	if !f.All {
-		o.Context = currentContext(f.Config)
+	here := currentContext(f.Config)
+	for _, name := range args {
+		path, err := journal.Find(name, here, func(*journal.Run) bool { return true })
+		if err != nil {
+			return nil, err
+		}
+		if filepath.Dir(path) != filepath.Clean(dir) {
+			return nil, fmt.Errorf("journal %s is not in %s: what later runs undid of it is not known", path, dir)
+		}
+		o.Journals = append(o.Journals, path)
+	}
+	if !f.All && len(args) == 0 {
+		o.Context = here
 	}
 	if o.Context != "" {
 		o.Printer.Where = "this context; --all lists those of others"
@@ -110,12 +124,20 @@ func currentContext(config *genericclioptions.ConfigFlags) string {
 // reported, and leaves the list incomplete.
 func (o *HistoryOptions) Run() (int, error) {
 	code := ExitOK
-	runs, err := journal.Runs(o.Directory, o.Context, func(broken error) {
-		fmt.Fprintf(o.ErrOut, "error: %v\n", broken)
-		code = ExitIncomplete
+	runs, err := journal.Runs(o.Directory, o.Context, func(file string, broken error) {
+		if o.lists(file) {
+			fmt.Fprintf(o.ErrOut, "error: %v\n", broken)
+			code = ExitIncomplete
+		}
 	})
 	if err != nil {
 		return ExitNothing, err
 	}
+	runs = slices.DeleteFunc(runs, func(r journal.Run) bool { return !o.lists(r.Journal) })
 	return code, o.Printer.Print(runs)
+}
+
+// lists reports whether the run of a journal is to be listed.
+func (o *HistoryOptions) lists(file string) bool {
+	return o.Journals == nil || slices.Contains(o.Journals, file)
 }

@@ -26,7 +26,7 @@ type HistoryPrinter struct {
 	Format string // table, json, yaml or name
 	Where  string // the runs were looked for, if there are none
 	// Resume and Undo are the commands that go on with a run, and take one back, less
-	// the name of its journal.
+	// its name.
 	Resume, Undo string
 }
 
@@ -80,11 +80,11 @@ func historyCommand(r *journal.Run) string {
 // next writes how to resume the latest interrupted run, and how to undo the latest one.
 func (p *HistoryPrinter) next(b *strings.Builder, runs []journal.Run) {
 	var lines strings.Builder
-	if i := slices.IndexFunc(runs, func(r journal.Run) bool { return r.Undoes == "" && r.InDoubt+r.Left > 0 }); i >= 0 {
-		fmt.Fprintf(&lines, "To continue with %s: %s --resume %s\n", wording.Cell(runs[i].ID), p.Resume, wording.ShellQuote(runs[i].Journal))
+	if i := slices.IndexFunc(runs, func(r journal.Run) bool { return r.Resumable() }); i >= 0 {
+		fmt.Fprintf(&lines, "To continue with %s: %s --resume %s\n", wording.Cell(runs[i].ID), p.Resume, wording.ShellQuote(runs[i].Name()))
 	}
-	if i := slices.IndexFunc(runs, func(r journal.Run) bool { return r.Undoes == "" && r.Applied+r.InDoubt > r.Undone }); i >= 0 {
-		fmt.Fprintf(&lines, "To take back %s: %s %s\n", wording.Cell(runs[i].ID), p.Undo, wording.ShellQuote(runs[i].Journal))
+	if i := slices.IndexFunc(runs, func(r journal.Run) bool { return r.Undoable() }); i >= 0 {
+		fmt.Fprintf(&lines, "To take back %s: %s %s\n", wording.Cell(runs[i].ID), p.Undo, wording.ShellQuote(runs[i].Name()))
 	}
 	if lines.Len() > 0 {
 		b.WriteString("\n" + lines.String())

@@ -47,12 +47,13 @@ func NewUndoCommand(evaluate flags.Evaluate, name string, streams genericiooptio
 	f := UndoFlags{Evaluate: evaluate, Write: flags.NewWrite(), Output: flags.NewOutput(formats.Diff)}
 	f.FieldManager, f.Options.IncludeManaged = undoManager, true
 	c := &cobra.Command{
-		Use:        "undo JOURNAL [TYPE/NAME ...]",
+		Use:        "undo RUN [TYPE/NAME ...]",
 		SuggestFor: []string{"rollback", "revert", "restore"},
 		Short:      "Undo what a run wrote",
 		Long: templates.LongDesc(`
-			Undo what a run wrote, to all of its objects or to some. JOURNAL is the file in which
-			the run was recorded, or the ID that history shows.
+			Undo what a run wrote, to all of its objects or to some. RUN is the ID that history
+			shows, the file in which the run was recorded, or "latest": the latest run on this
+			context that has something to undo.
 
 			A value is restored only if the object still has the value that the server returned for
 			the write. What has been changed since is left alone and reported with its current
@@ -69,9 +70,17 @@ func NewUndoCommand(evaluate flags.Evaluate, name string, streams genericiooptio
 			# What would be undone of the run 0a1b2c3d?
 			%[1]s undo 0a1b2c3d --dry-run=server
 
+			# Undo the latest run
+			%[1]s undo latest
+
 			# Undo what it did to one object
 			%[1]s undo 0a1b2c3d deployment/web -n shop`, name)),
-		Args: cobra.MinimumNArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("name a run: %[1]s undo latest, or an ID that %[1]s history lists", name)
+			}
+			return nil
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			o, err := f.ToOptions(c, args, streams)
 			if err != nil {
@@ -93,7 +102,7 @@ func (f *UndoFlags) ToOptions(c *cobra.Command, args []string, streams genericio
 	if err := f.Write.Validate(); err != nil {
 		return nil, err
 	}
-	path, err := journal.Find(args[0])
+	path, err := journal.Find(args[0], currentContext(f.Config), (*journal.Run).Undoable)
 	if err != nil {
 		return nil, err
 	}

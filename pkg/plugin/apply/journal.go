@@ -81,7 +81,7 @@ func (x *Executor) closeJournal(interrupted bool, ended error) error {
 	}
 	unrecorded := x.journal.End(journal.End{Interrupted: interrupted, Outcomes: x.tally.Outcomes})
 	if x.tally.NotTried > 0 {
-		fmt.Fprintf(x.ErrOut, "To continue with %s: %s --resume %s\n", wording.Plural(x.tally.NotTried, "object"), x.Command, wording.ShellQuote(x.journal.Path()))
+		fmt.Fprintf(x.ErrOut, "To continue with %s: %s --resume %s\n", wording.Plural(x.tally.NotTried, "object"), x.Command, wording.ShellQuote(x.journal.Name()))
 	}
 	unclosed := x.journal.Close()
 	switch {

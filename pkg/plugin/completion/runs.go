@@ -21,10 +21,10 @@ func (x completer) runs(c *cobra.Command, args []string, begun string) ([]string
 // journals are those of the runs that history lists, which were cut off.
 func (x completer) journals(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	return ofRuns(begun, func(r *journal.Run) string {
-		if r.Undoes != "" || r.InDoubt+r.Left == 0 {
+		if !r.Resumable() {
 			return ""
 		}
-		return r.Journal
+		return r.Name()
 	})
 }
 
@@ -34,7 +34,7 @@ func ofRuns(begun string, name func(*journal.Run) string) ([]string, cobra.Shell
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	runs, err := journal.Runs(directory, "", func(error) {})
+	runs, err := journal.Runs(directory, "", func(string, error) {})
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveDefault
 	}

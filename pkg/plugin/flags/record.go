@@ -25,7 +25,7 @@ func NewRecord() Record { return Record{PlanMaxAge: plan.DefaultMaxAge} }
 func (f *Record) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Plan, "plan", "", "Make exactly the changes of this plan, which preview --save has written, without a prompt. An object that has drifted from it is skipped.")
 	flags.DurationVar(&f.PlanMaxAge, "plan-max-age", f.PlanMaxAge, "Maximum age of the plan.")
-	flags.StringVar(&f.Resume, "resume", "", "Continue the interrupted run of this journal: show what is left, ask, and write.")
+	flags.StringVar(&f.Resume, "resume", "", "Continue an interrupted run: show what is left, ask, and write. The ID of the run, its journal, or latest.")
 }
 
 // Given reports whether a plan or a journal is given.

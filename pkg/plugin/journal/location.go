@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -82,9 +84,13 @@ func Files(directory string) ([]string, error) {
 	return out, nil
 }
 
-// Find returns the file that a user named by its path, or by the ID that history
-// shows.
-func Find(text string) (string, error) {
+// Latest is how a user names the latest run.
+const Latest = "latest"
+
+// Find returns the file that a user named by its path, by the ID that history shows, or as
+// Latest: that of the latest run on the cluster of a context which may report to be one that
+// is meant.
+func Find(text, context string, may func(*Run) bool) (string, error) {
 	if _, err := os.Stat(text); err == nil || !errors.Is(err, os.ErrNotExist) || strings.ContainsAny(text, `/\.`) {
 		return text, nil // what is wrong with it shows when it is read
 	}
@@ -92,14 +98,55 @@ func Find(text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if text == Latest {
+		return latest(dir, context, may)
+	}
 	files, err := Files(dir)
 	if err != nil {
 		return "", err
 	}
 	for _, file := range files {
-		if strings.HasSuffix(file, "-"+text+Extension) {
+		if isOf(file, text) {
 			return file, nil
 		}
 	}
-	return "", fmt.Errorf("there is no journal %q: name a file, or an ID of those that `history` lists", text)
+	return "", fmt.Errorf("there is no journal %q: name a file, an ID of those that `history` lists, or %s", text, Latest)
 }
+
+// latest returns the journal of the latest run. One that cannot be read, and whose name says that
+// it is later, is an error.
+func latest(dir, context string, may func(*Run) bool) (string, error) {
+	unread := map[string]error{} // by file
+	runs, err := Runs(dir, "", func(file string, err error) { unread[file] = err })
+	if err != nil {
+		return "", err
+	}
+	found := slices.IndexFunc(runs, func(r Run) bool { return r.Context == context && may(&r) })
+	if found < 0 {
+		return "", fmt.Errorf("%s: there is no such run in context %q: `history --all` lists those of all", Latest, context)
+	}
+	for file, err := range unread {
+		if file > runs[found].Journal {
+			return "", fmt.Errorf("%s: it is not known which run is: name one of those that `history` lists: %w", Latest, err)
+		}
+	}
+	return runs[found].Journal, nil
+}
+
+// nameOf returns how a user can name a journal: by the ID of its run, or else by its path.
+func nameOf(path string) string {
+	base := strings.TrimSuffix(filepath.Base(path), Extension)
+	id := base[strings.LastIndex(base, "-")+1:]
+	if dir, err := Directory(); err == nil && filepath.Dir(path) == filepath.Clean(dir) && isOf(path, id) {
+		return id
+	}
+	return path
+}
+
+// isOf reports whether a journal has the name that FileName gives it for an ID.
+func isOf(path, id string) bool {
+	return validID.MatchString(id) && strings.HasSuffix(filepath.Base(path), "-"+id+Extension)
+}
+
+// validID matches what NewID makes.
+var validID = regexp.MustCompile(`^[0-9a-f]{8}$`)

@@ -28,10 +28,20 @@ type Run struct {
 	Journal string `json:"journal"`
 }
 
+// Name returns how a user can name the run: by its ID, or by the journal if that has another name
+// or is kept elsewhere.
+func (r *Run) Name() string { return nameOf(r.Journal) }
+
+// Resumable reports whether the run was interrupted and can be resumed.
+func (r *Run) Resumable() bool { return r.Undoes == "" && r.InDoubt+r.Left > 0 }
+
+// Undoable reports whether the run wrote what has not been undone.
+func (r *Run) Undoable() bool { return r.Undoes == "" && r.Applied+r.InDoubt > r.Undone }
+
 // Runs returns the runs that the journals in a directory record, the latest first:
 // those on the cluster of a context, or all if the context is empty. Broken is called
 // for each journal that cannot be read; the error is that of the directory.
-func Runs(directory, context string, broken func(error)) ([]Run, error) {
+func Runs(directory, context string, broken func(journal string, err error)) ([]Run, error) {
 	files, err := Files(directory)
 	if err != nil {
 		return nil, err
@@ -40,7 +50,7 @@ func Runs(directory, context string, broken func(error)) ([]Run, error) {
 	for _, file := range files {
 		j, err := Glance(file)
 		if err != nil {
-			broken(err)
+			broken(file, err)
 			continue
 		}
 		runs = append(runs, runOf(j))

@@ -56,7 +56,7 @@ func TestRunsAreSortedLatestFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var broken []error
-			runs, err := journal.Runs(directory, c.context, func(err error) { broken = append(broken, err) })
+			runs, err := journal.Runs(directory, c.context, func(_ string, err error) { broken = append(broken, err) })
 			check(t, err)
 			var got []string
 			for _, r := range runs {
@@ -76,7 +76,7 @@ func TestRunsCountObjects(t *testing.T) {
 	directory := t.TempDir()
 	ran(t, directory, journal.Header{ID: "1", Command: "apply-existing", Started: noon})
 	ran(t, directory, journal.Header{ID: "2", Command: "undo", Undoes: "1", Started: noon.Add(time.Minute)})
-	runs, err := journal.Runs(directory, "", func(err error) { t.Error(err) })
+	runs, err := journal.Runs(directory, "", func(_ string, err error) { t.Error(err) })
 	check(t, err)
 	want := []journal.Run{
 		{ID: "2", Command: "undo", Undoes: "1", Started: noon.Add(time.Minute), Planned: 2, Applied: 1, Left: 1, Journal: filepath.Join(directory, "2"+journal.Extension)},

@@ -186,6 +186,9 @@ func lock(path string, f *os.File) error {
 // Path returns the name of the file.
 func (w *Writer) Path() string { return w.path }
 
+// Name returns how a user can name the run: by its ID, or by the file if that is kept elsewhere.
+func (w *Writer) Name() string { return nameOf(w.path) }
+
 // Plan records an entry that is to be written. It is durable after Begin.
 func (w *Writer) Plan(e plan.Entry) error {
 	of := newRecorded(&e)
