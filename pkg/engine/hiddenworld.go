@@ -8,7 +8,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -19,13 +18,16 @@ import (
 // made without them, so that all of it may be shown. It reads nothing itself, but repeats what the
 // first one was answered: what was not asked there depends on a value that is hidden.
 func (w *World) Watched() (real, hiding *World) {
-	watched, hidden, given := *w, *w, &answers{}
+	watched, hidden, given := *w, *w, w.Memo
 	hidden.Hides, hidden.Lack = true, nil // the first one tells it
 	if w.Memo != nil {
 		hidden.Memo = &Memo{}
+	} else {
+		given = &Memo{}
 	}
 	if w.Reader != nil {
-		watched.Reader, hidden.Reader = watchedReader{w.Reader, given, w.Limits.Elements}, hidingReader{w.Reader, given}
+		watched.Reader = watchedReader{Reader: w.Reader, once: w.Memo, given: given, most: w.Limits.Elements}
+		hidden.Reader = hidingReader{w.Reader, given}
 	}
 	if w.Raw != nil {
 		watched.Raw, hidden.Raw = watchedRaw{w.Raw, given}, hidingRaw{given}
@@ -42,62 +44,11 @@ func (w *World) Watched() (real, hiding *World) {
 	return &watched, &hidden
 }
 
-// answers are what a world was answered last, by question. The oldest are dropped where there are more
-// than a Memo would keep, or where they take too much memory. They are safe for concurrent use.
-type answers struct {
-	mu    sync.Mutex
-	given map[any]answer
-	order []any
-	size  int // of all of them
-}
-
-type answer struct {
-	value any
-	err   error
-	size  int // in bytes, roughly
-}
-
-// The bounds of answers, in bytes.
-const (
-	maxAnswers = 64 << 20
-	objectSize = 10 << 10 // what is assumed of an object
-)
-
-// keep stores an answer of so many bytes.
-func (a *answers) keep(question, value any, err error, size int) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.given == nil {
-		a.given = map[any]answer{}
-	}
-	if i := slices.Index(a.order, question); i >= 0 {
-		a.order = slices.Delete(a.order, i, i+1)
-	}
-	a.order = append(a.order, question)
-	a.size += size - a.given[question].size
-	a.given[question] = answer{value, err, size}
-	for len(a.order) > maxMemo || a.size > maxAnswers && len(a.order) > 1 {
-		a.size -= a.given[a.order[0]].size
-		delete(a.given, a.order[0])
-		a.order = a.order[1:]
-	}
-}
-
-// to returns the answer to a question, or ErrHidden.
-func (a *answers) to(question any) (any, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	known, ok := a.given[question]
-	if !ok {
-		return nil, ErrHidden
-	}
-	return known.value, known.err
-}
-
 type (
-	listQuestion  string
-	rawQuestion   struct{ method, path, body string }
-	fetchQuestion struct{ method, url, header, body, caBundle string }
+	objectQuestion ObjectKey
+	listQuestion   string
+	rawQuestion    struct{ method, path, body string }
+	fetchQuestion  struct{ method, url, header, body, caBundle string }
 )
 
 func listed(s *Selection) listQuestion {
@@ -112,16 +63,25 @@ func fetched(r *RemoteRequest) fetchQuestion {
 
 type watchedReader struct {
 	Reader
-	given *answers
+	once  *Memo // of the run; nil where the same question may have another answer
+	given *Memo
 	most  int // objects of a list that are kept
 }
 
+// Get reads each object once in a run.
 func (r watchedReader) Get(ctx context.Context, key ObjectKey) (*unstructured.Unstructured, error) {
-	u, err := r.Reader.Get(ctx, key)
-	if IsSecret(u) {
-		NoteSecret(ctx)
+	key.UID = "" // by which nothing is read
+	value, err := r.once.Do(ctx, objectQuestion(key), func(ctx context.Context) (any, error) {
+		u, err := r.Reader.Get(ctx, key)
+		if IsSecret(u) {
+			NoteSecret(ctx)
+		}
+		return u, err
+	})
+	if r.once == nil {
+		r.given.keep(objectQuestion(key), value, err)
 	}
-	r.given.keep(key, u, err, objectSize)
+	u, _ := value.(*unstructured.Unstructured)
 	return u, err
 }
 
@@ -136,7 +96,7 @@ func (r watchedReader) List(ctx context.Context, s Selection) iter.Seq2[*unstruc
 				return
 			}
 			if err != nil {
-				r.given.keep(listed(&s), all, err, len(all)*objectSize)
+				r.given.keep(listed(&s), all, err)
 				return
 			}
 			if len(all) <= r.most {
@@ -144,25 +104,26 @@ func (r watchedReader) List(ctx context.Context, s Selection) iter.Seq2[*unstruc
 			}
 		}
 		if len(all) <= r.most {
-			r.given.keep(listed(&s), all, nil, len(all)*objectSize)
+			r.given.keep(listed(&s), all, nil)
 		}
 	}
 }
 
 type hidingReader struct {
 	Reader // of the schemas
-	given  *answers
+	given  *Memo
 }
 
 func (r hidingReader) Get(_ context.Context, key ObjectKey) (*unstructured.Unstructured, error) {
-	value, err := r.given.to(key)
+	key.UID = ""
+	value, err := r.given.kept(objectQuestion(key))
 	u, _ := value.(*unstructured.Unstructured)
 	return HideObject(u), err
 }
 
 func (r hidingReader) List(_ context.Context, s Selection) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
-		value, err := r.given.to(listed(&s))
+		value, err := r.given.kept(listed(&s))
 		all, _ := value.([]*unstructured.Unstructured)
 		for _, u := range all {
 			if !yield(HideObject(u), nil) {
@@ -177,7 +138,7 @@ func (r hidingReader) List(_ context.Context, s Selection) iter.Seq2[*unstructur
 
 type watchedRaw struct {
 	RawReader
-	given *answers
+	given *Memo
 }
 
 func (r watchedRaw) Raw(ctx context.Context, method, path string, body []byte) ([]byte, error) {
@@ -185,14 +146,14 @@ func (r watchedRaw) Raw(ctx context.Context, method, path string, body []byte) (
 	if bytes.Contains(answer, []byte(`"Secret`)) {
 		NoteSecret(ctx)
 	}
-	r.given.keep(rawQuestion{method, path, string(body)}, answer, err, len(answer))
+	r.given.keep(rawQuestion{method, path, string(body)}, answer, err)
 	return answer, err
 }
 
-type hidingRaw struct{ given *answers }
+type hidingRaw struct{ given *Memo }
 
 func (r hidingRaw) Raw(_ context.Context, method, path string, body []byte) ([]byte, error) {
-	value, err := r.given.to(rawQuestion{method, path, string(body)})
+	value, err := r.given.kept(rawQuestion{method, path, string(body)})
 	answer, _ := value.([]byte)
 	if err != nil || !bytes.Contains(answer, []byte(`"Secret`)) {
 		return answer, err
@@ -206,19 +167,19 @@ func (r hidingRaw) Raw(_ context.Context, method, path string, body []byte) ([]b
 
 type watchedFetcher struct {
 	Fetcher
-	given *answers
+	given *Memo
 }
 
 func (f watchedFetcher) Fetch(ctx context.Context, r RemoteRequest) ([]byte, error) {
 	answer, err := f.Fetcher.Fetch(ctx, r)
-	f.given.keep(fetched(&r), answer, err, len(answer))
+	f.given.keep(fetched(&r), answer, err)
 	return answer, err
 }
 
-type hidingFetcher struct{ given *answers }
+type hidingFetcher struct{ given *Memo }
 
 func (f hidingFetcher) Fetch(_ context.Context, r RemoteRequest) ([]byte, error) {
-	value, err := f.given.to(fetched(&r))
+	value, err := f.given.kept(fetched(&r))
 	answer, _ := value.([]byte)
 	return answer, err
 }

@@ -1,28 +1,35 @@
 package engine
 
 import (
+	linked "container/list"
 	"context"
+	"reflect"
 	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// maxMemo is how many values a Memo keeps.
-const maxMemo = 256
+// maxMemo is how many bytes the values of a Memo take, by the estimate of sizeOf.
+const maxMemo = 32 << 20
 
 // Memo keeps values by key, so that a caller that asks for one again, meanwhile or
-// later, gets it without another request. It drops the oldest value when there
-// are too many, and it is safe for concurrent use. The zero value is empty; a nil
+// later, gets it without another request. It drops those that were not asked for the longest
+// when they take too much memory, and it is safe for concurrent use. The zero value is empty; a nil
 // Memo keeps nothing.
 type Memo struct {
 	mu      sync.Mutex
-	entries map[any]*memoEntry
-	order   []any // keys, the oldest first
+	entries map[any]*linked.Element
+	used    linked.List // of *memoEntry, the last used first
+	size    int         // of all that are there
 }
 
 type memoEntry struct {
+	key    any
 	done   chan struct{} // closed when value and err are there
 	value  any
 	err    error
 	secret bool // a Secret was read for it
+	size   int  // in bytes, roughly; 0 while it is on its way
 }
 
 // Do returns the value of a key, which get gets at most once while it is kept.
@@ -37,9 +44,11 @@ func (m *Memo) Do(ctx context.Context, key any, get func(context.Context) (any, 
 	}
 	entry, mine := m.claim(key)
 	if mine {
-		m.fill(ctx, entry, get)
+		entry.fill(ctx, get)
 		if ctx.Err() != nil {
-			m.drop(key)
+			m.drop(entry)
+		} else {
+			m.weigh(entry)
 		}
 	}
 	select {
@@ -53,36 +62,148 @@ func (m *Memo) Do(ctx context.Context, key any, get func(context.Context) (any, 
 	return entry.value, entry.err
 }
 
-func (m *Memo) fill(ctx context.Context, entry *memoEntry, get func(context.Context) (any, error)) {
-	defer close(entry.done)
+func (e *memoEntry) fill(ctx context.Context, get func(context.Context) (any, error)) {
+	defer close(e.done)
 	ctx, use := WatchSecrets(ctx)
-	defer func() { entry.secret = use.Any() }()
-	entry.err = Guard(func() (err error) { entry.value, err = get(ctx); return err })
+	defer func() { e.secret = use.Any() }()
+	e.err = Guard(func() (err error) { e.value, err = get(ctx); return err })
 }
+
+// keep stores a value in place of the one that the key has.
+func (m *Memo) keep(key, value any, err error) {
+	entry := newMemoEntry(key)
+	entry.value, entry.err = value, err
+	close(entry.done)
+	m.mu.Lock()
+	if old := m.entries[key]; old != nil {
+		m.remove(old)
+	}
+	m.add(entry)
+	m.mu.Unlock()
+	m.weigh(entry)
+}
+
+// kept returns the value of a key, if it is there; else ErrHidden.
+func (m *Memo) kept(key any) (any, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	element := m.entries[key]
+	if element == nil {
+		return nil, ErrHidden
+	}
+	entry := element.Value.(*memoEntry) // it is what was put in
+	select {
+	case <-entry.done:
+		m.used.MoveToFront(element)
+		return entry.value, entry.err
+	default: // another object asks for it
+		return nil, ErrHidden
+	}
+}
+
+func newMemoEntry(key any) *memoEntry { return &memoEntry{key: key, done: make(chan struct{})} }
 
 // claim finds the entry of a key, or makes one that the caller is to fill.
 func (m *Memo) claim(key any) (entry *memoEntry, mine bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known := m.entries[key]; known != nil {
-		return known, false
+		m.used.MoveToFront(known)
+		return known.Value.(*memoEntry), false // it is what was put in
 	}
-	if m.entries == nil {
-		m.entries = map[any]*memoEntry{}
-	}
-	if len(m.order) >= maxMemo {
-		delete(m.entries, m.order[0])
-		m.order = m.order[1:]
-	}
-	entry = &memoEntry{done: make(chan struct{})}
-	m.entries[key] = entry
-	m.order = append(m.order, key)
+	entry = newMemoEntry(key)
+	m.add(entry)
 	return entry, true
 }
 
-// drop forgets a key; its place in the order is given up when its turn comes.
-func (m *Memo) drop(key any) {
+func (m *Memo) add(entry *memoEntry) {
+	if m.entries == nil {
+		m.entries = map[any]*linked.Element{}
+	}
+	m.entries[entry.key] = m.used.PushFront(entry)
+}
+
+func (m *Memo) remove(element *linked.Element) {
+	entry := m.used.Remove(element).(*memoEntry) // it is what was put in
+	delete(m.entries, entry.key)
+	m.size -= entry.size
+}
+
+// weigh counts what an entry takes, and makes room for it: the last used is kept, whatever it takes.
+func (m *Memo) weigh(entry *memoEntry) {
+	size := entrySize + textIn(reflect.ValueOf(entry.key)) + sizeOf(entry.value)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.entries, key)
+	if element := m.entries[entry.key]; element == nil || element.Value != any(entry) {
+		return // dropped meanwhile
+	}
+	entry.size = size
+	m.size += size
+	for m.size > maxMemo && m.used.Len() > 1 {
+		m.remove(m.used.Back())
+	}
+}
+
+// drop forgets an entry.
+func (m *Memo) drop(entry *memoEntry) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if element := m.entries[entry.key]; element != nil && element.Value == any(entry) {
+		m.remove(element)
+	}
+}
+
+// What is assumed of an entry, and of one value in it.
+const (
+	entrySize = 512
+	valueSize = 64
+)
+
+// sizeOf estimates how many bytes a value takes. What is no data, such as a compiled expression, is
+// taken to be small.
+func sizeOf(value any) int {
+	size := valueSize
+	switch v := value.(type) {
+	case string:
+		size += len(v)
+	case []byte:
+		size += len(v)
+	case map[string]any:
+		for name, item := range v {
+			size += len(name) + sizeOf(item)
+		}
+	case []any:
+		for _, item := range v {
+			size += sizeOf(item)
+		}
+	case *unstructured.Unstructured:
+		if v != nil {
+			size += sizeOf(v.Object)
+		}
+	case []*unstructured.Unstructured:
+		for _, u := range v {
+			size += sizeOf(u)
+		}
+	case []unstructured.Unstructured:
+		for _, u := range v {
+			size += sizeOf(u.Object)
+		}
+	}
+	return size
+}
+
+// textIn counts the bytes of the texts in a key.
+func textIn(key reflect.Value) int {
+	switch key.Kind() {
+	case reflect.String:
+		return key.Len()
+	case reflect.Struct:
+		size := 0
+		for i := range key.NumField() {
+			size += textIn(key.Field(i))
+		}
+		return size
+	default:
+		return 0
+	}
 }

@@ -66,25 +66,6 @@ func TestMemoOfAPanic(t *testing.T) {
 	}
 }
 
-func TestMemoDropsTheOldest(t *testing.T) {
-	var m engine.Memo
-	calls := 0
-	ask := func(key int) {
-		_, _ = m.Do(t.Context(), key, func(context.Context) (any, error) { calls++; return key, nil })
-	}
-	for key := range 1000 {
-		ask(key)
-	}
-	ask(999)
-	if calls != 1000 {
-		t.Errorf("the newest is not kept: %d calls", calls)
-	}
-	ask(0)
-	if calls != 1001 {
-		t.Errorf("the oldest is kept: %d calls", calls)
-	}
-}
-
 func TestNilMemoKeepsNothing(t *testing.T) {
 	var m *engine.Memo
 	calls := 0

@@ -73,17 +73,9 @@ func (w *World) LackNamespace(name string) {
 
 var errNoNamespace = errors.New("it is not there, and rules that ask for its labels are evaluated as if it had none; --world adds it to manifests")
 
-// ReadNamespace reads a Namespace, once for all objects in it. The error is that of
-// the Reader, which must not be nil.
+// ReadNamespace reads a Namespace. The error is that of the Reader, which must not be nil.
 func (w *World) ReadNamespace(ctx context.Context, name string) (*unstructured.Unstructured, error) {
-	type question struct{ name string }
-	namespace, err := w.Memo.Do(ctx, question{name}, func(ctx context.Context) (any, error) {
-		return w.Reader.Get(ctx, ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: name})
-	})
-	if err != nil {
-		return nil, err
-	}
-	return namespace.(*unstructured.Unstructured), nil
+	return w.Reader.Get(ctx, ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: name})
 }
 
 // NamespaceError is a Namespace that cannot be read, so that nothing is known of

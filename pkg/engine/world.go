@@ -29,7 +29,7 @@ type World struct {
 	Seed   uint64
 	Limits Limits
 	// Memo keeps, for the whole run, what was read for one object and serves
-	// others too; nil keeps nothing.
+	// others too: each object that a Get names is then read once. Nil keeps nothing.
 	Memo *Memo
 	// Lack is notified of what the evaluation needs and there is not, so that it went on as
 	// if that were empty; by several goroutines, and more than once. Nil where it does not matter.

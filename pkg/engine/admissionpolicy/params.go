@@ -97,10 +97,15 @@ func (r *run) readParams(q paramQuery) ([]*param, error) {
 	if err != nil {
 		return nil, err
 	}
-	return value.([]*param), nil
+	objects := value.([]*unstructured.Unstructured) // it is what was put in
+	out := make([]*param, len(objects))
+	for i, u := range objects {
+		out[i] = newParam(u)
+	}
+	return out, nil
 }
 
-func (r *run) findParams(ctx context.Context, q paramQuery) ([]*param, error) {
+func (r *run) findParams(ctx context.Context, q paramQuery) ([]*unstructured.Unstructured, error) {
 	ref := q.binding.params
 	if ref.name != "" {
 		key := engine.ObjectKey{GroupKind: q.kind.GroupKind(), Version: q.kind.Version, Namespace: q.namespace, Name: ref.name}
@@ -111,9 +116,9 @@ func (r *run) findParams(ctx context.Context, q paramQuery) ([]*param, error) {
 		if err != nil {
 			return nil, err
 		}
-		return []*param{newParam(u)}, nil
+		return []*unstructured.Unstructured{u}, nil
 	}
-	var out []*param
+	var out []*unstructured.Unstructured
 	selection := engine.Selection{
 		Group: q.kind.Group, Version: q.kind.Version, Kind: q.kind.Kind, Namespace: q.namespace, Labels: ref.selector,
 	}
@@ -121,25 +126,29 @@ func (r *run) findParams(ctx context.Context, q paramQuery) ([]*param, error) {
 		if err != nil {
 			return nil, err
 		}
-		if out = append(out, newParam(u)); len(out) > r.world.Limits.Elements {
+		if out = append(out, u); len(out) > r.world.Limits.Elements {
 			return nil, fmt.Errorf("the selector names more than %d parameters, the limit of this program", r.world.Limits.Elements)
 		}
 	}
-	slices.SortFunc(out, func(a, b *param) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(out, func(a, b *unstructured.Unstructured) int { return strings.Compare(paramName(a), paramName(b)) })
 	return out, nil
 }
 
 // newParam returns a parameter as expressions see it. A server holds its built-in kinds as
 // Go values without apiVersion and kind.
 func newParam(u *unstructured.Unstructured) *param {
-	p := &param{name: u.GetName(), content: u.Object}
-	if ns := u.GetNamespace(); ns != "" {
-		p.name = ns + "/" + p.name
-	}
+	p := &param{name: paramName(u), content: u.Object}
 	if scheme.Scheme.Recognizes(u.GroupVersionKind()) {
 		p.content = maps.Clone(u.Object)
 		delete(p.content, "apiVersion")
 		delete(p.content, "kind")
 	}
 	return p
+}
+
+func paramName(u *unstructured.Unstructured) string {
+	if ns := u.GetNamespace(); ns != "" {
+		return ns + "/" + u.GetName()
+	}
+	return u.GetName()
 }

@@ -80,9 +80,11 @@ func New(getter genericclioptions.RESTClientGetter, o Options) (*Client, error) 
 	if c.discovery, err = getter.ToDiscoveryClient(); err != nil {
 		return nil, err
 	}
-	if c.mapper, err = getter.ToRESTMapper(); err != nil {
+	mapper, err := getter.ToRESTMapper()
+	if err != nil {
 		return nil, err
 	}
+	c.mapper = &knownMapper{RESTMapper: mapper}
 	return c, nil
 }
 

@@ -35,12 +35,7 @@ func (r resources) GetResource(apiVersion, name, namespace, object string) (*uns
 	}
 	gvk := mapping.GroupVersionKind
 	key := engine.ObjectKey{GroupKind: gvk.GroupKind(), Version: gvk.Version, Namespace: namespace, Name: object, Subresource: subresource}
-	type objectKey struct{ engine.ObjectKey }
-	u, err := r.world.Memo.Do(r.context, objectKey{key}, func(ctx context.Context) (any, error) { return r.world.Reader.Get(ctx, key) })
-	if err != nil {
-		return nil, err
-	}
-	return u.(*unstructured.Unstructured), nil // it is what was put in
+	return r.world.Reader.Get(r.context, key)
 }
 
 // ListResources lists objects, those with the labels where there are any.
@@ -136,7 +131,7 @@ func (r resources) ToGVR(apiVersion, kind string) (*schema.GroupVersionResource,
 	return &mapping.Resource, nil
 }
 
-// mapping resolves "pods" or "pods/status" of an API version. A resource that the server
+// mapping resolves "pods" or "pods/status" of an API version, once in a run. A resource that the server
 // does not have is a NotFound error.
 func (r resources) mapping(apiVersion, name string) (mapping *meta.RESTMapping, subresource string, err error) {
 	if r.world.Reader == nil || r.world.Mapper == nil {
@@ -148,7 +143,9 @@ func (r resources) mapping(apiVersion, name string) (mapping *meta.RESTMapping, 
 	}
 	name, subresource, _ = strings.Cut(name, "/")
 	gvr := gv.WithResource(name)
-	kind, err := r.world.Mapper.KindFor(gvr)
+	type question schema.GroupVersionResource
+	found, err := r.world.Memo.Do(r.context, question(gvr), func(context.Context) (any, error) { return r.world.Mapper.KindFor(gvr) })
+	kind, _ := found.(schema.GroupVersionKind)
 	if meta.IsNoMatchError(err) || (err == nil && (kind.Group != gv.Group || kind.Version != gv.Version)) {
 		r.warn("resource: %s of %s is not known; it is taken to have no objects", name, apiVersion)
 		return nil, "", apierrors.NewNotFound(gvr.GroupResource(), "")

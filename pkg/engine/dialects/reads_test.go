@@ -33,10 +33,19 @@ type noSteps struct{}
 func (noSteps) Wants(engine.Outcome) bool { return false }
 func (noSteps) Step(engine.Step)          {}
 
-// Objects that come without their Namespace, as where the user may not list Namespaces,
-// make a run read it once, whatever the language of the policies that ask for it.
-func TestNamespacesAreReadOnce(t *testing.T) {
-	archive, err := txtar.ParseFile("testdata/namespaces.txtar")
+// An object that policies ask for is read once in a run, whatever their language, and so is a Namespace that did not come with
+// the objects in it, as where the user may not list Namespaces.
+func TestObjectsAreReadOnce(t *testing.T) {
+	for file, want := range map[string]map[string]int{
+		"namespaces": {"Namespace shop": 1, "Namespace absent": 1},
+		"reads":      {"ConfigMap shop/settings": 1},
+	} {
+		t.Run(file, func(t *testing.T) { testReads(t, "testdata/"+file+".txtar", want) })
+	}
+}
+
+func testReads(t *testing.T, file string, want map[string]int) {
+	archive, err := txtar.ParseFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,6 +56,7 @@ func TestNamespacesAreReadOnce(t *testing.T) {
 	}
 	reader := counting{s, map[string]int{}}
 	w := &engine.World{Reader: reader, Mapper: s.Mapper(), Limits: engine.DefaultLimits(), Memo: &engine.Memo{}}
+	w, _ = w.Watched()
 	programs := compile(t, archive.Files[0].Data)
 	var got strings.Builder
 	for _, u := range objects[1:] {
@@ -64,7 +74,7 @@ func TestNamespacesAreReadOnce(t *testing.T) {
 	if diff := cmp.Diff(labels, got.String()); diff != "" {
 		t.Error("(-want +got):\n" + diff)
 	}
-	if diff := cmp.Diff(map[string]int{"Namespace shop": 1, "Namespace absent": 1}, reader.reads); diff != "" {
+	if diff := cmp.Diff(want, reader.reads); diff != "" {
 		t.Error("reads (-want +got):\n" + diff)
 	}
 }
