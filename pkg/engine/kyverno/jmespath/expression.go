@@ -2,6 +2,7 @@ package jmespath
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -38,12 +39,9 @@ type facts struct {
 // Compile parses an expression. The error is a *SyntaxError; calling a function
 // that does not exist is one too.
 func Compile(expr string) (*Expression, error) {
-	if err := checkBounds(expr); err != nil {
-		return nil, &SyntaxError{Expression: expr, Reason: err.Error()}
-	}
-	ast, err := parse(expr)
+	ast, err := Parse(expr)
 	if err != nil {
-		return nil, &SyntaxError{Expression: expr, Reason: strings.TrimPrefix(err.Error(), "SyntaxError: ")}
+		return nil, err
 	}
 	c := compiler{}
 	root, err := c.compile(ast, true)
@@ -52,6 +50,22 @@ func Compile(expr string) (*Expression, error) {
 	}
 	return &Expression{text: expr, root: root, facts: c.facts, impure: strings.Join(c.facts.impure, "; ")}, nil
 }
+
+// Parse returns the syntax tree of an expression. The error is a *SyntaxError; whether the functions
+// exist that it calls is left open.
+func Parse(expr string) (gojmespath.ASTNode, error) {
+	if err := checkBounds(expr); err != nil {
+		return gojmespath.ASTNode{}, &SyntaxError{Expression: expr, Reason: err.Error()}
+	}
+	ast, err := parse(expr)
+	if err != nil {
+		return ast, &SyntaxError{Expression: expr, Reason: strings.TrimPrefix(err.Error(), "SyntaxError: ")}
+	}
+	return ast, nil
+}
+
+// Functions are the names of all functions, sorted.
+func Functions() []string { return slices.Sorted(maps.Keys(definitions)) }
 
 // parse calls the fork's parser, which indexes beyond its tokens on some
 // incomplete texts.

@@ -1,0 +1,94 @@
+package translate
+
+import (
+	"fmt"
+
+	gojmespath "github.com/kyverno/go-jmespath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
+)
+
+// call translates a call of a function.
+func (s *Scope) call(ast gojmespath.ASTNode, on *Value) (Value, error) {
+	name, _ := ast.Value.(string)
+	construct := "the function " + name
+	f, ok := functions[name]
+	switch {
+	case !ok:
+		return Value{}, unsupported(construct, reasonNoFunction, "")
+	case f.refused != "":
+		return Value{}, unsupported(construct, f.refused, f.instead)
+	case f.policiesOnly && s.options.Language != MutatingPolicy:
+		return Value{}, unsupported(construct, reasonOnlyPolicies, "write a MutatingPolicy")
+	case len(ast.Children) < len(f.params) || len(ast.Children) > len(f.params) && !f.variadic:
+		return Value{}, unsupported(construct, reasonFails, fmt.Sprintf("it takes %d arguments", len(f.params)))
+	}
+	c := &callOf{Scope: s, name: construct}
+	for i, child := range ast.Children {
+		if child.NodeType == gojmespath.ASTExpRef {
+			c.refs = append(c.refs, child.Children[0])
+			c.args = append(c.args, Value{})
+			continue
+		}
+		arg, err := s.eval(child, on)
+		if err != nil {
+			return arg, err
+		}
+		arg = arg.forgiving()
+		if want := f.params[min(i, len(f.params)-1)]; want != 0 {
+			arg = arg.needs(want)
+			if arg.isNever() {
+				return arg, unsupported(construct, reasonFails, "an argument is never of the type that it needs")
+			}
+			c.has = all(c.has, arg.has)
+		}
+		c.ok = all(c.ok, arg.lenient)
+		c.args = append(c.args, arg)
+	}
+	v, err := f.translate(c)
+	if err != nil {
+		return v, err
+	}
+	v.has = all(c.has, v.has)
+	v.lenient = all(c.ok, c.has, v.lenient)
+	v.strict = v.lenient
+	return v, nil
+}
+
+// callOf is a call whose arguments are translated.
+type callOf struct {
+	*Scope
+	name string // for errors
+	args []Value
+	refs []gojmespath.ASTNode // the arguments that are &expressions
+	has  expr.Expr            // the condition that all arguments are there
+	ok   expr.Expr            // and that none of them fails
+}
+
+// text is the text of a constant argument.
+func (c *callOf) text(i int) (string, error) {
+	if value, ok := c.args[i].Literal(); ok {
+		if text, isText := value.(string); isText {
+			return text, nil
+		}
+	}
+	return "", unsupported(c.name, reasonDynamic, "its second argument has to be a constant")
+}
+
+// result is the result of a function that needs all its arguments.
+func result(e expr.Expr, t Type) (Value, error) { return Expression(e, t), nil }
+
+// emptyToEmpty is the result of a function of one text that makes an empty one of an empty one.
+func (c *callOf) emptyToEmpty(f func(text expr.Expr) expr.Expr) (Value, error) {
+	arg := c.args[0]
+	v := Expression(f(arg.plain), Text)
+	if arg.has != nil {
+		v.or = func(def expr.Expr) expr.Expr {
+			if text, ok := expr.StringOf(def); ok && text == "" {
+				return f(arg.Or(def))
+			}
+			return expr.Cond(all(c.has), v.plain, def)
+		}
+	}
+	return v, nil
+}

@@ -1,0 +1,157 @@
+package translate
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+)
+
+// Condition is a condition that has to hold for a rule to change anything.
+type Condition struct {
+	// Place is that in the preconditions, such as all[0]; any for all of any.
+	Place string
+	Expr  expr.Expr
+	// Message is that of the policy; it may be empty.
+	Message string
+	// Notes say, in a sentence each, where the translation differs on purpose.
+	Notes []string
+}
+
+// Conditions translates preconditions: a map of any and all, or a list, which is all. Each member of
+// all is a Condition, and so is any as a whole. Where Kyverno's rule fails because a variable is missing, the
+// condition does not hold. The error is an *UnsupportedError or one of the policy itself; it names the
+// place.
+func (s *Scope) Conditions(raw any) ([]Condition, error) {
+	if _, err := match.ParseConditions(raw); err != nil {
+		return nil, err
+	}
+	var out []Condition
+	add := func(place string, list []any) error {
+		for i, item := range list {
+			c := &condition{Scope: s}
+			at := fmt.Sprintf("%s[%d]", place, i)
+			holds, _, err := c.translate(item)
+			if err != nil {
+				return &ConditionError{Place: at, Err: err}
+			}
+			message, _ := item.(map[string]any)["message"].(string)
+			out = append(out, Condition{Place: at, Expr: holds, Message: message, Notes: c.notes})
+		}
+		return nil
+	}
+	switch v := raw.(type) {
+	case []any:
+		return out, add("", v)
+	case map[string]any:
+		if list, ok := v["any"].([]any); ok {
+			c, err := s.anyOf(list)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, c)
+		}
+		list, _ := v["all"].([]any)
+		return out, add("all", list)
+	}
+	return out, nil
+}
+
+// ConditionError is a condition that cannot be translated.
+type ConditionError struct {
+	Place string
+	Err   error
+}
+
+// Error names the place.
+func (e *ConditionError) Error() string { return e.Place + ": " + e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *ConditionError) Unwrap() error { return e.Err }
+
+// anyOf joins the members of any. A later one that fails makes the rule fail unless one before it holds.
+func (s *Scope) anyOf(list []any) (Condition, error) {
+	out := Condition{Place: "any"}
+	holds, guards := make([]expr.Expr, len(list)), make([]expr.Expr, len(list))
+	for i, item := range list {
+		c := &condition{Scope: s}
+		var err error
+		if holds[i], guards[i], err = c.translate(item); err != nil {
+			return out, &ConditionError{Place: fmt.Sprintf("any[%d]", i), Err: err}
+		}
+		out.Notes = append(out.Notes, c.notes...)
+	}
+	var joined expr.Expr = expr.Bool(false)
+	for i := range slices.Backward(list) {
+		joined = expr.And(guards[i], expr.Or(holds[i], joined))
+	}
+	out.Expr = joined
+	return out, nil
+}
+
+// condition is one entry that is translated.
+type condition struct {
+	*Scope
+	operator match.Operator
+	notes    []string
+}
+
+// translate returns the condition, which is false where its key or its value is null or missing, and the
+// condition without which Kyverno's rule fails.
+func (c *condition) translate(item any) (holds, guard expr.Expr, err error) {
+	fields := item.(map[string]any)
+	name, _ := fields["operator"].(string)
+	if c.operator, err = match.ParseOperator(name); err != nil {
+		return nil, nil, err
+	}
+	var sides [2]Value
+	for i, name := range []string{"key", "value"} {
+		doc, err := variables.Resolve(fields[name])
+		if err != nil {
+			return nil, nil, err
+		}
+		if sides[i], err = c.Value(doc); err != nil {
+			return nil, nil, err
+		}
+	}
+	key, value := sides[0], sides[1]
+	if value.lit == nil && value.has != nil && !expr.Same(value.strict, value.has) {
+		return nil, nil, unsupported("a value that may be null", reasonDynamic, "give it a default")
+	}
+	guard = all(key.strict, value.strict)
+	if key.isNever() {
+		return expr.Bool(false), guard, nil
+	}
+	holds, err = c.compare(key, value)
+	return expr.And(value.strict, holds), guard, err
+}
+
+func (c *condition) compare(key, value Value) (expr.Expr, error) {
+	switch c.operator {
+	case match.Equal, match.Equals:
+		return c.equals(key, value)
+	case match.NotEqual, match.NotEquals:
+		return c.notEquals(key, value)
+	}
+	return nil, unsupported("the operator "+string(c.operator), reasonNoFunction, "")
+}
+
+func (c *condition) equals(key, value Value) (expr.Expr, error) {
+	literal, ok := value.Literal()
+	if !ok {
+		return expr.And(key.has, expr.Equal(dynamic(key, value), value.plain)), nil
+	}
+	if def, ok := otherThan(literal); ok && (key.or != nil || key.opt != nil) {
+		return expr.Equal(key.Or(def), value.plain), nil
+	}
+	return expr.And(key.has, expr.Equal(key.plain, value.plain)), nil
+}
+
+func (c *condition) notEquals(key, value Value) (expr.Expr, error) {
+	if _, ok := value.Literal(); ok {
+		return expr.NotEqual(key.Or(value.plain), value.plain), nil
+	}
+	return expr.And(key.has, expr.NotEqual(dynamic(key, value), value.plain)), nil
+}

@@ -1,0 +1,35 @@
+package translate
+
+import "fmt"
+
+// UnsupportedError is something that the target language cannot say.
+type UnsupportedError struct {
+	// Construct is what cannot be said, such as "the function x509_decode".
+	Construct string
+	// Reason says why not; alike for all that is refused for one reason.
+	Reason string
+	// Instead is the nearest way, a sentence without a period; empty for none.
+	Instead string
+}
+
+// Error gives all three.
+func (e *UnsupportedError) Error() string {
+	text := fmt.Sprintf("%s cannot be translated: %s", e.Construct, e.Reason)
+	if e.Instead != "" {
+		text += "; " + e.Instead
+	}
+	return text
+}
+
+// The reasons that several constructs share.
+const (
+	reasonUnknownType  = "its type is not known"
+	reasonNoFunction   = "CEL has no such function"
+	reasonOnlyPolicies = "MutatingAdmissionPolicies have no such function"
+	reasonDynamic      = "it is known only when the policy is evaluated"
+	reasonFails        = "it always fails"
+)
+
+func unsupported(construct, reason, instead string) error {
+	return &UnsupportedError{Construct: construct, Reason: reason, Instead: instead}
+}

@@ -1,0 +1,468 @@
+package translate
+
+import (
+	"fmt"
+
+	gojmespath "github.com/kyverno/go-jmespath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+)
+
+// Query translates a JMESPath expression. The error is an *UnsupportedError, or that of the parser.
+func (s *Scope) Query(text string) (Value, error) {
+	ast, err := jmespath.Parse(text)
+	if err != nil {
+		return Value{}, err
+	}
+	return s.eval(ast, nil)
+}
+
+// eval translates a node that is evaluated on a value; nil stands for the context itself.
+func (s *Scope) eval(ast gojmespath.ASTNode, on *Value) (Value, error) {
+	v, err := s.node(ast, on)
+	return v.settled(), err
+}
+
+func (s *Scope) node(ast gojmespath.ASTNode, on *Value) (Value, error) {
+	switch ast.NodeType {
+	case gojmespath.ASTField:
+		return s.field(ast, on)
+	case gojmespath.ASTLiteral:
+		return s.literal(ast.Value)
+	case gojmespath.ASTCurrentNode, gojmespath.ASTIdentity:
+		if on == nil {
+			return Value{}, unsupported("@", "CEL has no object of all that a rule knows", "name what is wanted of it")
+		}
+		return *on, nil
+	case gojmespath.ASTIndex:
+		return s.index(ast, on)
+	case gojmespath.ASTSubexpression, gojmespath.ASTIndexExpression:
+		return s.sub(ast, on)
+	case gojmespath.ASTPipe:
+		left, err := s.child(ast, 0, on)
+		if err != nil {
+			return left, err
+		}
+		left = left.forgiving()
+		right, err := s.sure(ast.Children[1], &left)
+		return right.forgiving(), err
+	case gojmespath.ASTOrExpression:
+		return s.or(ast, on)
+	case gojmespath.ASTAndExpression:
+		return s.and(ast, on)
+	case gojmespath.ASTNotExpression:
+		operand, err := s.lenient(ast, 0, on)
+		if err != nil {
+			return operand, err
+		}
+		holds, err := s.truthy(operand)
+		return boolean(expr.Not(holds), operand), err
+	case gojmespath.ASTComparator:
+		return s.comparison(ast, on)
+	case gojmespath.ASTFunctionExpression:
+		return s.call(ast, on)
+	case gojmespath.ASTMultiSelectList, gojmespath.ASTMultiSelectHash:
+		return s.multiSelect(ast, on)
+	}
+	return s.project(ast, on)
+}
+
+func (s *Scope) child(ast gojmespath.ASTNode, i int, on *Value) (Value, error) {
+	return s.eval(ast.Children[i], on)
+}
+
+// lenient translates a child for which a missing key is as good as null.
+func (s *Scope) lenient(ast gojmespath.ASTNode, i int, on *Value) (Value, error) {
+	v, err := s.child(ast, i, on)
+	return v.forgiving(), err
+}
+
+// sure translates a node on a value: where that fails, so does the node.
+func (s *Scope) sure(ast gojmespath.ASTNode, on *Value) (Value, error) {
+	v, err := s.eval(ast, on)
+	if err != nil {
+		return v, err
+	}
+	switch ast.NodeType { // what is not made of the value itself
+	case gojmespath.ASTLiteral, gojmespath.ASTFunctionExpression, gojmespath.ASTMultiSelectList, gojmespath.ASTMultiSelectHash,
+		gojmespath.ASTComparator, gojmespath.ASTOrExpression, gojmespath.ASTAndExpression, gojmespath.ASTNotExpression:
+		v.strict, v.lenient = all(on.strict, v.strict), all(on.lenient, v.lenient)
+	}
+	return v, nil
+}
+
+func (s *Scope) sub(ast gojmespath.ASTNode, on *Value) (Value, error) {
+	left := ast.Children[0]
+	if left.NodeType == gojmespath.ASTField && left.Value == "request" && on == nil && ast.Children[1].NodeType == gojmespath.ASTField {
+		if v, ok, err := s.ofRequest(ast.Children[1].Value.(string)); ok {
+			return v, err
+		}
+	}
+	l, err := s.eval(left, on)
+	if err != nil {
+		return l, err
+	}
+	return s.sure(ast.Children[1], &l)
+}
+
+func (s *Scope) field(ast gojmespath.ASTNode, on *Value) (Value, error) {
+	name, _ := ast.Value.(string)
+	if on != nil {
+		if key, dynamic, err := s.inserted(name); dynamic || err != nil {
+			return on.key(key), err
+		}
+		return on.field(name), nil
+	}
+	v, ok := s.names[name]
+	if !ok {
+		return v, unsupported("the variable "+name, "CEL has none of this name", "")
+	}
+	return v, nil
+}
+
+func (s *Scope) literal(value any) (Value, error) {
+	if text, ok := value.(string); ok {
+		if e, dynamic, err := s.inserted(text); dynamic || err != nil {
+			return Expression(e, Text), err
+		}
+	}
+	return Constant(canonical(value)), nil
+}
+
+// canonical is a decoded JSON value with whole numbers as integers.
+func canonical(value any) any {
+	switch v := value.(type) {
+	case float64:
+		if v == float64(int64(v)) {
+			return int64(v)
+		}
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = canonical(v[i])
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key := range v {
+			out[key] = canonical(v[key])
+		}
+		return out
+	}
+	return value
+}
+
+func (s *Scope) index(ast gojmespath.ASTNode, on *Value) (Value, error) {
+	if on == nil {
+		return Value{}, unsupported("an index of the whole context", reasonFails, "")
+	}
+	i, _ := ast.Value.(int)
+	if e, dynamic := s.insertedIndex(i); dynamic {
+		return on.at(e), nil
+	}
+	switch {
+	case i >= 0:
+		return on.at(expr.Int(int64(i))), nil
+	case i == -1 && on.typ.can(isList):
+		last := expr.Method(on.Or(expr.List()), "last")
+		v := Optional(last, expr.Method(expr.Method(on.plain, "last"), "value"), on.Elements(), false)
+		v.strict, v.lenient = on.strict, on.lenient
+		return v, nil
+	}
+	v := on.at(expr.Binary("-", expr.Method(on.plain, "size"), expr.Int(int64(-i))))
+	if on.has != nil {
+		return v, unsupported(fmt.Sprintf("the index %d", i), "the list may be absent", "count from the front")
+	}
+	return v, nil
+}
+
+// or translates a || b.
+func (s *Scope) or(ast gojmespath.ASTNode, on *Value) (Value, error) {
+	if and := ast.Children[0]; and.NodeType == gojmespath.ASTAndExpression {
+		return s.ternary(ast, on)
+	}
+	left, err := s.lenient(ast, 0, on)
+	if err != nil {
+		return left, err
+	}
+	right, err := s.lenient(ast, 1, on)
+	if err != nil {
+		return right, err
+	}
+	return s.withDefault(left, right)
+}
+
+// ternary translates a && b || c.
+func (s *Scope) ternary(ast gojmespath.ASTNode, on *Value) (Value, error) {
+	test, err := s.lenient(ast.Children[0], 0, on)
+	if err != nil {
+		return test, err
+	}
+	then, err := s.lenient(ast.Children[0], 1, on)
+	if err != nil {
+		return then, err
+	}
+	otherwise, err := s.lenient(ast, 1, on)
+	if err != nil {
+		return otherwise, err
+	}
+	holds, err := s.truthy(test)
+	if err != nil {
+		return test, err
+	}
+	also, err := s.truthy(then)
+	if err != nil {
+		return then, err
+	}
+	v := choice(expr.And(holds, also), then, otherwise)
+	inner := implied(holds, then.lenient)
+	v.strict = all(test.lenient, inner, implied(expr.Not(expr.And(holds, also)), otherwise.lenient))
+	v.lenient = v.strict
+	return v, nil
+}
+
+// withDefault is the value that is left where it is true for JMESPath, and else right.
+func (s *Scope) withDefault(left, right Value) (Value, error) {
+	if value, ok := left.Literal(); ok {
+		if isTruthy(value) {
+			return left, nil
+		}
+		return right, nil
+	}
+	if left.typ.all() == isAny && right.typ.all() != isAny {
+		left.typ.kinds = right.typ.kinds // the type is taken to be that of its default
+	}
+	if literal, ok := right.Literal(); ok {
+		if isZero(left.typ, literal) || left.typ.is(isNumber) && literal != nil {
+			v := left
+			v.plain, v.has, v.opt, v.or, v.each = left.Or(right.plain), nil, nil, nil, nil
+			if left.has == nil {
+				v.each, v.keysOf = left.each, left.keysOf
+			} else {
+				v.each, v.keysOf = left.orNothing(literal), nil
+			}
+			v.typ = either(left.typ, right.typ)
+			v.strict = left.lenient
+			return v, nil
+		}
+	}
+	holds, err := s.truthy(left)
+	if err != nil {
+		return left, err
+	}
+	there := left
+	there.has, there.strict, there.lenient = nil, nil, nil
+	v := choice(holds, there, right)
+	v.strict = all(left.lenient, implied(expr.Not(holds), right.lenient))
+	v.lenient = v.strict
+	return v, nil
+}
+
+// orNothing is how the list is made, or an empty one where it is not there.
+func (v Value) orNothing(def any) *projection {
+	if list, ok := def.([]any); ok && len(list) == 0 {
+		return v.each
+	}
+	return nil
+}
+
+// isZero reports whether a constant is the only value of a type that is false for JMESPath.
+func isZero(t Type, literal any) bool {
+	switch v := literal.(type) {
+	case string:
+		return v == "" && t.is(isString)
+	case bool:
+		return !v && t.is(isBool)
+	case []any:
+		return len(v) == 0 && t.is(isList)
+	case map[string]any:
+		return len(v) == 0 && t.is(isMap)
+	}
+	return false
+}
+
+// and translates a && b, which is a where that is false.
+func (s *Scope) and(ast gojmespath.ASTNode, on *Value) (Value, error) {
+	left, err := s.lenient(ast, 0, on)
+	if err != nil {
+		return left, err
+	}
+	right, err := s.child(ast, 1, on)
+	if err != nil {
+		return right, err
+	}
+	holds, err := s.truthy(left)
+	if err != nil {
+		return left, err
+	}
+	v := choice(holds, right, left)
+	if left.typ.is(isBool) && right.typ.is(isBool) && left.has == nil && right.has == nil {
+		v = boolean(expr.And(asCondition(left.plain), asCondition(right.plain)))
+	}
+	v.strict = all(left.lenient, implied(holds, right.strict))
+	v.lenient = all(left.lenient, implied(holds, right.lenient))
+	return v, nil
+}
+
+// boolean is a condition as a value, which fails where one of the operands does.
+func boolean(e expr.Expr, operands ...Value) Value {
+	v := Expression(e, Boolean)
+	if value, ok := expr.BoolOf(e); ok {
+		v = Constant(value)
+	}
+	for _, o := range operands {
+		v.lenient = all(v.lenient, o.lenient)
+	}
+	v.strict = v.lenient
+	return v
+}
+
+// truthy is the condition that a value is true for JMESPath.
+func (s *Scope) truthy(v Value) (expr.Expr, error) {
+	if value, ok := v.Literal(); ok {
+		return expr.Bool(isTruthy(value)), nil
+	}
+	empty := expr.String("")
+	t := v.typ
+	switch {
+	case t.is(isBool):
+		return asCondition(v.Or(expr.Bool(false))), nil
+	case t.is(isNumber):
+		return expr.And(v.has), nil
+	case t.is(isString | isNumber):
+		return expr.NotEqual(v.Or(empty), empty), nil
+	case t.is(isScalar):
+		return expr.Not(expr.Binary("in", v.Or(empty), expr.List(expr.Call("dyn", empty), expr.Bool(false)))), nil
+	case t.is(isList):
+		return s.exists(v, nil)
+	case t.is(isMap):
+		return expr.Binary(">", expr.Method(v.Or(expr.Map()), "size"), expr.Int(0)), nil
+	}
+	return nil, unsupported("whether "+expr.Format(v.plain)+" is empty", reasonUnknownType, "give the definition of its kind")
+}
+
+func (s *Scope) comparison(ast gojmespath.ASTNode, on *Value) (Value, error) {
+	left, err := s.lenient(ast, 0, on)
+	if err != nil {
+		return left, err
+	}
+	right, err := s.lenient(ast, 1, on)
+	if err != nil {
+		return right, err
+	}
+	switch fmt.Sprint(ast.Value) {
+	case "tEQ":
+		return boolean(equal(left, right), left, right), nil
+	case "tNE":
+		return boolean(expr.Not(equal(left, right)), left, right), nil
+	}
+	op := map[string]string{"tLT": "<", "tLTE": "<=", "tGT": ">", "tGTE": ">="}[fmt.Sprint(ast.Value)]
+	if !left.typ.can(isNumber) || !right.typ.can(isNumber) {
+		return null(), nil // only numbers have an order
+	}
+	left, right = left.needs(isNumber), right.needs(isNumber)
+	v := boolean(expr.Binary(op, left.plain, right.plain), left, right)
+	if v.has = all(left.has, right.has); v.has != nil {
+		v.or = func(def expr.Expr) expr.Expr {
+			if value, ok := expr.BoolOf(def); ok && !value {
+				return expr.And(v.has, v.plain)
+			}
+			return expr.Cond(v.has, v.plain, def)
+		}
+	}
+	return v, nil
+}
+
+// equal compares two values, of which null is equal to null alone.
+func equal(a, b Value) expr.Expr {
+	if _, ok := a.Literal(); ok {
+		a, b = b, a
+	}
+	if value, ok := b.Literal(); ok {
+		if value == nil {
+			return expr.Not(a.has)
+		}
+		if a.lit == nil && !a.typ.can(b.typ.all()) {
+			return expr.Bool(false)
+		}
+		if def, ok := otherThan(value); ok {
+			return expr.Equal(a.Or(def), b.plain)
+		}
+	}
+	switch {
+	case !a.typ.can(b.typ.all()):
+		return expr.And(expr.Not(a.has), expr.Not(b.has))
+	case a.has == nil && b.has == nil:
+		return expr.Equal(dynamic(a, b), b.plain)
+	}
+	return expr.Equal(a.Optional(), b.Optional())
+}
+
+// dynamic is the expression of a value that CEL's type checker lets be compared with another.
+func dynamic(a, b Value) expr.Expr {
+	if x, y := expr.KindOf(a.plain), expr.KindOf(b.plain); x != y && x != expr.Dyn && y != expr.Dyn {
+		return expr.Call("dyn", a.plain)
+	}
+	return a.plain
+}
+
+// otherThan is the zero value of the type of a constant, if the constant is another one.
+func otherThan(value any) (expr.Expr, bool) {
+	switch v := value.(type) {
+	case string:
+		return expr.String(""), v != ""
+	case int64:
+		return expr.Int(0), v != 0
+	case bool:
+		return expr.Bool(false), v
+	case []any:
+		return expr.List(), len(v) > 0
+	}
+	return nil, false
+}
+
+func (s *Scope) multiSelect(ast gojmespath.ASTNode, on *Value) (Value, error) {
+	v := Value{}
+	var items []expr.Expr
+	var entries []expr.Entry
+	var elem Type
+	for i, child := range ast.Children {
+		name, _ := child.Value.(string)
+		hash := ast.NodeType == gojmespath.ASTMultiSelectHash
+		if hash {
+			child = child.Children[0]
+		}
+		member, err := s.eval(child, on)
+		if err != nil {
+			return member, err
+		}
+		member = member.forgiving()
+		v.lenient = all(v.lenient, member.lenient)
+		if elem = either(elem, member.typ); i == 0 {
+			elem = member.typ
+		}
+		entries = append(entries, expr.Entry{Key: expr.String(name), Value: member.Or(expr.Null())})
+		items = append(items, member.Or(expr.Null()))
+		v.members = append(v.members, member)
+	}
+	if ast.NodeType == gojmespath.ASTMultiSelectHash {
+		v.plain, v.typ = expr.Map(entries...), Type{kinds: isMap}
+		v.typ.known = map[string]*Type{}
+		for i, child := range ast.Children {
+			name := child.Value.(string)
+			v.typ.known[name] = &v.members[i].typ
+			if v.members[i].has == nil {
+				v.typ.required = append(v.typ.required, name)
+			}
+		}
+		v.members = nil
+	} else {
+		v.plain, v.typ = expr.List(items...), ListOf(elem)
+	}
+	v.strict = v.lenient
+	if on != nil && on.has != nil {
+		v.has = on.has
+	}
+	return v, nil
+}

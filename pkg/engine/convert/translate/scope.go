@@ -1,0 +1,150 @@
+package translate
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+)
+
+// Language is what is translated to.
+type Language int
+
+// The target languages.
+const (
+	MutatingPolicy          Language = iota // Kyverno's
+	MutatingAdmissionPolicy                 // Kubernetes', which has fewer functions
+)
+
+// Options describe the objects that a rule matches.
+type Options struct {
+	Language Language
+	// Kind is the schema of the objects; zero where it is not known, or where there are several kinds.
+	Kind diff.Type
+	// Namespaced is set where all objects are in namespaces; Namespaces where all are Namespaces, whose
+	// namespace is their name for Kyverno.
+	Namespaced, Namespaces bool
+	// Targets is set for expressions that are evaluated on the targets of a rule: object is the target then,
+	// and request.object what the rule matched. Target is the schema of the targets.
+	Targets bool
+	Target  diff.Type
+}
+
+// Scope says what the names are in CEL that Kyverno's expressions use. It is not safe for concurrent
+// use.
+type Scope struct {
+	options Options
+	names   map[string]Value
+	bound   []string // variables of macros around the expression
+	place   []string // of {{@}}
+	inserts []Value  // variables in the variable that is translated
+}
+
+// NewScope returns a scope with what each rule has: request, serviceAccountName and
+// serviceAccountNamespace, and target where there is one.
+func NewScope(o Options) *Scope {
+	s := &Scope{options: o, names: map[string]Value{}}
+	s.names["request"] = s.request()
+	user := expr.Field(expr.Field(expr.Name("request"), "userInfo"), "username")
+	isAccount := expr.Method(user, "startsWith", expr.String("system:serviceaccount:"))
+	for name, i := range map[string]int64{"serviceAccountNamespace": 2, "serviceAccountName": 3} {
+		part := expr.Index(expr.Method(user, "split", expr.String(":")), expr.Int(i))
+		s.names[name] = Expression(expr.Cond(isAccount, part, expr.String("")), Text)
+	}
+	if o.Targets {
+		s.names["target"] = Expression(expr.Name("object"), ObjectType(o.Target))
+	}
+	return s
+}
+
+// request is the admission request. Its object is that of the policy, which has its type.
+func (s *Scope) request() Value {
+	kind := Type{kinds: isMap, known: map[string]*Type{"group": &Text, "version": &Text, "kind": &Text}, required: []string{"group", "version", "kind"}}
+	resource := Type{kinds: isMap, known: map[string]*Type{"group": &Text, "version": &Text, "resource": &Text}, required: []string{"group", "version", "resource"}}
+	groups := ListOf(Text)
+	user := Type{kinds: isMap, known: map[string]*Type{"username": &Text, "uid": &Text, "groups": &groups}, required: []string{"username"}}
+	object := ObjectType(s.options.Kind)
+	return Expression(expr.Name("request"), Type{kinds: isMap, required: []string{"operation", "kind", "resource", "userInfo", "object"}, known: map[string]*Type{
+		"operation": &Text, "name": &Text, "namespace": &Text, "subResource": &Text, "uid": &Text,
+		"kind": &kind, "resource": &resource, "userInfo": &user, "object": &object, "oldObject": &object,
+	}})
+}
+
+// ofRequest is a field of the request, where CEL has another name for it than Kyverno.
+func (s *Scope) ofRequest(name string) (v Value, ok bool, err error) {
+	object, old := expr.Expr(expr.Name("object")), expr.Expr(expr.Name("oldObject"))
+	if s.options.Targets {
+		object, old = expr.Field(expr.Name("request"), "object"), expr.Field(expr.Name("request"), "oldObject")
+	}
+	typ := ObjectType(s.options.Kind)
+	switch name {
+	case "object":
+		return Expression(object, typ), true, nil
+	case "oldObject":
+		return Value{typ: typ, plain: old, has: expr.NotEqual(old, expr.Null())}, true, nil
+	case "namespace":
+		request := expr.Name("request")
+		switch {
+		case s.options.Namespaces:
+			return Expression(expr.Field(request, "name"), Text), true, nil
+		case s.options.Namespaced:
+			return Expression(expr.Field(request, "namespace"), Text), true, nil
+		}
+		return Expression(expr.OrValue(expr.OptionalField(request, "namespace"), expr.String("")), Text), true, nil
+	case "roles", "clusterRoles":
+		return v, true, unsupported("request."+name, "CEL knows no roles of the user", "ask for groups in request.userInfo")
+	}
+	return v, false, nil
+}
+
+// Language is what is translated to.
+func (s *Scope) Language() Language { return s.options.Language }
+
+// Child returns a scope that has all that this one has now.
+func (s *Scope) Child() *Scope {
+	child := *s
+	child.names = maps.Clone(s.names)
+	child.bound = slices.Clone(s.bound)
+	return &child
+}
+
+// At returns a scope for a text at a path of the patch, which {{@}} is about.
+func (s *Scope) At(path ...string) *Scope {
+	child := *s
+	child.place = path
+	return &child
+}
+
+// Define gives a name a value: a context entry, an element of a foreach.
+func (s *Scope) Define(name string, v Value) { s.names[name] = v }
+
+// Bind reserves a name for a variable of a macro that the expressions stand in, such as c, and returns it,
+// or another one where that is taken. The hint is the name of the list: containers.
+func (s *Scope) Bind(hint string) string {
+	name := s.fresh(hint)
+	s.bound = append(s.bound, name)
+	return name
+}
+
+// fresh is a name for an element of a list.
+func (s *Scope) fresh(hint string) string {
+	name := "e"
+	if first := strings.ToLower(hint); first != "" && first[0] >= 'a' && first[0] <= 'z' && strings.HasSuffix(first, "s") {
+		name = first[:1]
+	}
+	for n := 2; slices.Contains(s.bound, name); n++ {
+		name = name[:1] + string(rune('0'+n))
+	}
+	return name
+}
+
+// within calls a function with the name of a variable, which is taken meanwhile.
+func (s *Scope) within(hint string, build func(name string) error) error {
+	before := s.bound
+	name := s.Bind(hint)
+	err := build(name)
+	s.bound = before
+	return err
+}

@@ -1,0 +1,253 @@
+package translate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+)
+
+// Value translates a value of a policy, in whose texts and keys {{ }} are variables; references $( )
+// have to be resolved before, by variables.Resolve. A text that is one variable and nothing else takes on the
+// variable's value, of whatever type. The value of one without variables is a constant.
+func (s *Scope) Value(doc any) (Value, error) {
+	switch v := doc.(type) {
+	case string:
+		return s.Text(v)
+	case []any:
+		return s.list(v)
+	case map[string]any:
+		return s.object(v)
+	}
+	return Constant(doc), nil
+}
+
+func (s *Scope) list(doc []any) (Value, error) {
+	v, fixed := Value{}, make([]any, len(doc))
+	items, constant := make([]expr.Expr, len(doc)), true
+	elem := Type{}
+	for i, item := range doc {
+		member, err := s.Value(item)
+		if err != nil {
+			return v, err
+		}
+		literal, ok := member.Literal()
+		fixed[i], constant = literal, constant && ok
+		if elem = either(elem, member.typ); i == 0 {
+			elem = member.typ
+		}
+		items[i], v.strict = member.Or(expr.Null()), all(v.strict, member.strict)
+		v.members = append(v.members, member)
+	}
+	if constant {
+		return Constant(fixed), nil
+	}
+	v.plain, v.lenient, v.typ = expr.List(items...), v.strict, ListOf(elem)
+	return v.settled(), nil
+}
+
+func (s *Scope) object(doc map[string]any) (Value, error) {
+	v, fixed := Value{typ: Type{kinds: isMap}}, make(map[string]any, len(doc))
+	entries, constant := make([]expr.Entry, 0, len(doc)), true
+	for _, key := range slices.Sorted(maps.Keys(doc)) {
+		name, err := s.Text(key)
+		if err != nil {
+			return v, err
+		}
+		member, err := s.Value(doc[key])
+		if err != nil {
+			return v, err
+		}
+		literal, ok := member.Literal()
+		text, isText := name.lit, false
+		if text != nil {
+			key, isText = (*text).(string)
+		}
+		fixed[key], constant = literal, constant && ok && isText
+		entries = append(entries, expr.Entry{Key: name.plain, Value: member.Or(expr.Null())})
+		v.strict = all(v.strict, name.strict, name.has, member.strict)
+	}
+	if constant {
+		return Constant(fixed), nil
+	}
+	v.plain, v.lenient = expr.Map(entries...), v.strict
+	return v.settled(), nil
+}
+
+// Text translates a text with variables.
+func (s *Scope) Text(text string) (Value, error) {
+	segments, err := variables.Split(text)
+	if err != nil {
+		return Value{}, err
+	}
+	if len(segments) == 1 && segments[0].Variable != nil {
+		return s.variable(segments[0].Variable)
+	}
+	v := Value{typ: Text}
+	var sum expr.Expr = expr.String("")
+	constant := true
+	for i, segment := range segments {
+		part := Constant(segment.Text)
+		if segment.Variable != nil {
+			if part, err = s.variable(segment.Variable); err == nil {
+				part, err = s.inserting(part)
+			}
+			if err != nil {
+				return v, err
+			}
+		}
+		constant = constant && part.lit != nil
+		v.strict = all(v.strict, part.strict)
+		if sum = expr.Binary("+", sum, part.plain); i == 0 {
+			sum = part.plain
+		}
+	}
+	if fixed, ok := expr.StringOf(sum); ok && constant {
+		return Constant(fixed), nil
+	}
+	v.plain, v.lenient = sum, v.strict
+	return v.settled(), nil
+}
+
+// inserting is a value as the text that it is in another text.
+func (s *Scope) inserting(v Value) (Value, error) {
+	if value, ok := v.Literal(); ok {
+		if text, isText := pattern.Text(value); isText {
+			return Constant(text), nil
+		}
+	}
+	out := Value{typ: Text, strict: v.strict, lenient: v.lenient}
+	switch {
+	case v.typ.is(isString):
+		out.plain = v.plain
+	case v.typ.is(isScalar), v.typ.kinds == 0: // which is taken to be one
+		out.plain = stringOf(v)
+	case s.options.Language == MutatingPolicy:
+		out.plain = expr.Call("json.marshal", v.plain)
+	default:
+		return v, unsupported("a list or an object in a text", reasonOnlyPolicies, "write a MutatingPolicy")
+	}
+	if v.has != nil && !expr.Same(v.has, v.strict) {
+		if v.typ.is(isString) {
+			out.plain = v.Or(expr.String("null"))
+		} else {
+			out.plain = expr.Cond(v.has, out.plain, expr.String("null"))
+		}
+	}
+	return out, nil
+}
+
+// stringOf is the text of a scalar.
+func stringOf(v Value) expr.Expr {
+	if expr.KindOf(v.plain) == expr.Text {
+		return v.plain
+	}
+	return expr.Call("string", v.plain)
+}
+
+// Inserted values stand in an expression as names or as indexes that nobody writes.
+const (
+	insertedName  = "zq7xq"
+	insertedFirst = 770_770_000
+)
+
+// variable translates what stands between {{ and }}.
+func (s *Scope) variable(pieces []variables.Segment) (Value, error) {
+	if len(pieces) == 1 && pieces[0].Variable == nil {
+		if pieces[0].Text == "@" {
+			return s.here()
+		}
+		return s.Query(pieces[0].Text)
+	}
+	var b strings.Builder
+	inner := s.Child()
+	inner.bound = s.bound
+	inner.inserts = nil
+	var guard expr.Expr
+	for _, piece := range pieces {
+		if piece.Variable == nil {
+			b.WriteString(piece.Text)
+			continue
+		}
+		v, err := s.variable(piece.Variable)
+		if err != nil {
+			return v, err
+		}
+		if text, ok := v.lit, v.lit != nil; ok {
+			fmt.Fprint(&b, *text)
+			continue
+		}
+		number := len(inner.inserts)
+		if strings.HasSuffix(b.String(), "[") {
+			fmt.Fprint(&b, insertedFirst+number)
+		} else {
+			if v, err = s.inserting(v); err != nil {
+				return v, err
+			}
+			fmt.Fprintf(&b, "%s%dq", insertedName, number)
+		}
+		guard = all(guard, v.strict)
+		inner.inserts = append(inner.inserts, v)
+	}
+	v, err := inner.Query(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(b.String()), "-")))
+	v.strict, v.lenient = all(guard, v.strict), all(guard, v.lenient)
+	return v.settled(), err
+}
+
+// inserted is a name, or a constant, that other variables are part of.
+func (s *Scope) inserted(text string) (e expr.Expr, dynamic bool, err error) {
+	if len(s.inserts) == 0 {
+		return nil, false, nil
+	}
+	parts := strings.Split(text, insertedName)
+	e = expr.String(parts[0])
+	for _, part := range parts[1:] {
+		number, rest, found := strings.Cut(part, "q")
+		i, err := strconv.Atoi(number)
+		if err != nil || !found || i >= len(s.inserts) {
+			return nil, false, unsupported("the text "+text, reasonDynamic, "")
+		}
+		inserted := s.inserts[i].plain
+		if first, ok := expr.StringOf(e); ok && first == "" {
+			e = inserted
+		} else {
+			e = expr.Binary("+", e, inserted)
+		}
+		if rest != "" {
+			e = expr.Binary("+", e, expr.String(rest))
+		}
+	}
+	return e, len(parts) > 1, nil
+}
+
+func (s *Scope) insertedIndex(i int) (expr.Expr, bool) {
+	if i -= insertedFirst; i < 0 || i >= len(s.inserts) {
+		return nil, false
+	}
+	return s.inserts[i].plain, true
+}
+
+// here is the value of the live object where the text stands.
+func (s *Scope) here() (Value, error) {
+	v, ok := s.names["target"]
+	if !ok {
+		v, _, _ = s.ofRequest("object")
+	}
+	if s.place == nil {
+		return v, unsupported("{{@}}", "the place of the text is not that of a field", "name the field")
+	}
+	for _, name := range s.place {
+		if i, err := strconv.Atoi(name); err == nil {
+			v = v.at(expr.Int(int64(i)))
+			continue
+		}
+		_, plain := pattern.ParseKey(name)
+		v = v.field(plain)
+	}
+	return v, nil
+}

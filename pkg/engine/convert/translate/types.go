@@ -1,0 +1,235 @@
+package translate
+
+import (
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/structured-merge-diff/v6/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+)
+
+// kinds are what a value can be, null aside.
+type kinds uint8
+
+const (
+	isBool kinds = 1 << iota
+	isNumber
+	isString
+	isList
+	isMap
+	isScalar = isBool | isNumber | isString
+	isAny    = isScalar | isList | isMap
+)
+
+func (k kinds) can(other kinds) bool { return k&other != 0 }
+
+// Type is what is known of a value. The zero Type is that of a value of which nothing is known.
+type Type struct {
+	kinds kinds // 0 for any
+	in    diff.Type
+	elem  *Type            // of a list, or of the values of a map
+	known map[string]*Type // of fields
+	// required are fields that are always there.
+	required []string
+	quantity bool
+}
+
+// Types of values that everybody knows.
+//
+//nolint:gochecknoglobals // immutable
+var (
+	Any     = Type{}
+	Text    = Type{kinds: isString}
+	Number  = Type{kinds: isNumber}
+	Boolean = Type{kinds: isBool}
+	Texts   = Type{kinds: isMap, elem: &Text} // a map such as labels
+)
+
+// ListOf is the type of lists.
+func ListOf(elem Type) Type { return Type{kinds: isList, elem: &elem} }
+
+func (t Type) can(k kinds) bool { return t.all().can(k) }
+
+func (t Type) is(k kinds) bool { return t.all()&^k == 0 }
+
+func (t Type) all() kinds {
+	if t.kinds == 0 {
+		return isAny
+	}
+	return t.kinds
+}
+
+//nolint:gochecknoglobals // immutable
+var metadata = Type{kinds: isMap, known: map[string]*Type{
+	"name": &Text, "generateName": &Text, "namespace": &Text, "uid": &Text, "creationTimestamp": &Text,
+	"labels": &Texts, "annotations": &Texts,
+}}
+
+// ObjectType is the type of objects of a kind.
+func ObjectType(kind diff.Type) Type {
+	t := Type{kinds: isMap, known: map[string]*Type{"apiVersion": &Text, "kind": &Text, "metadata": &metadata}}
+	t.required = []string{"apiVersion", "kind", "metadata"}
+	if kind.Schema != nil {
+		t.in = kind
+		m := typeOf(kind, kindMetadata(kind))
+		m.known = metadata.known
+		t.known["metadata"] = &m
+	}
+	return t
+}
+
+func kindMetadata(kind diff.Type) schema.TypeRef {
+	if atom, ok := kind.Schema.Resolve(kind.Ref); ok && atom.Map != nil {
+		if f, ok := atom.Map.FindField("metadata"); ok {
+			return f.Type
+		}
+	}
+	return schema.TypeRef{}
+}
+
+func typeOf(in diff.Type, ref schema.TypeRef) Type {
+	in.Ref = ref
+	atom, ok := in.Schema.Resolve(ref)
+	if !ok {
+		return Any
+	}
+	t := Type{in: in, quantity: ref.NamedType != nil && strings.HasSuffix(*ref.NamedType, ".api.resource.Quantity")}
+	if s := atom.Scalar; s != nil {
+		t.kinds |= map[schema.Scalar]kinds{schema.Numeric: isNumber, schema.String: isString, schema.Boolean: isBool, schema.Untyped: isScalar}[*s]
+		if *s == schema.Untyped && atom.List == nil && atom.Map == nil {
+			t.kinds = isString | isNumber
+		}
+	}
+	if atom.List != nil {
+		t.kinds |= isList
+	}
+	if atom.Map != nil {
+		t.kinds |= isMap
+	}
+	return t
+}
+
+// field is the type of a field, and whether it is always there.
+func (t Type) field(name string) (of Type, required bool) {
+	required = slices.Contains(t.required, name)
+	if known := t.known[name]; known != nil {
+		return *known, required
+	}
+	if t.elem != nil && t.is(isMap) {
+		return *t.elem, required
+	}
+	if t.in.Schema == nil {
+		return Any, required
+	}
+	atom, ok := t.in.Schema.Resolve(t.in.Ref)
+	if !ok || atom.Map == nil {
+		return Any, required
+	}
+	if f, ok := atom.Map.FindField(name); ok {
+		return typeOf(t.in, f.Type), required
+	}
+	return typeOf(t.in, atom.Map.ElementType), required
+}
+
+// isStruct reports whether the fields have names of their own; those of any other map are keys.
+func (t Type) isStruct() bool {
+	if t.known != nil || t.in.Schema == nil && t.elem == nil {
+		return true
+	}
+	if t.in.Schema == nil {
+		return false
+	}
+	atom, ok := t.in.Schema.Resolve(t.in.Ref)
+	return ok && atom.Map != nil && len(atom.Map.Fields) > 0
+}
+
+// element is the type of the elements of a list, or of the values of a map. The keys by which a list
+// is merged are taken to be there in each of its elements.
+func (t Type) element() Type {
+	if t.elem != nil {
+		return *t.elem
+	}
+	if t.in.Schema == nil {
+		return Any
+	}
+	atom, ok := t.in.Schema.Resolve(t.in.Ref)
+	switch {
+	case ok && atom.List != nil:
+		elem := typeOf(t.in, atom.List.ElementType)
+		for _, key := range atom.List.Keys {
+			if !hasDefault(elem, key) {
+				elem.required = append(elem.required, key)
+			}
+		}
+		return elem
+	case ok && atom.Map != nil && len(atom.Map.Fields) == 0:
+		return typeOf(t.in, atom.Map.ElementType)
+	}
+	return Any
+}
+
+func hasDefault(t Type, name string) bool {
+	atom, ok := t.in.Schema.Resolve(t.in.Ref)
+	if !ok || atom.Map == nil {
+		return false
+	}
+	f, ok := atom.Map.FindField(name)
+	return ok && f.Default != nil
+}
+
+// typeOfLiteral is the type of a constant.
+func typeOfLiteral(value any) Type {
+	switch v := value.(type) {
+	case string:
+		return Text
+	case bool:
+		return Boolean
+	case []any:
+		t := Type{kinds: isList}
+		if len(v) > 0 {
+			elem := typeOfLiteral(v[0])
+			for _, item := range v[1:] {
+				elem = either(elem, typeOfLiteral(item))
+			}
+			t.elem = &elem
+		}
+		return t
+	case map[string]any:
+		return Type{kinds: isMap}
+	case nil:
+		return Any
+	}
+	return Number
+}
+
+// either is the type of a value that is of one of two types.
+func either(a, b Type) Type {
+	switch {
+	case a.kinds == 0 || b.kinds == 0:
+		return Any
+	case a.kinds != b.kinds:
+		return Type{kinds: a.kinds | b.kinds}
+	case a.in.Schema == nil && a.elem == nil && a.known == nil:
+		return b
+	}
+	return a
+}
+
+// isOf asks whether a value is of one of the kinds.
+func isOf(e expr.Expr, k kinds) expr.Expr {
+	var tests []expr.Expr
+	for _, one := range []struct {
+		kind  kinds
+		names []string
+	}{{isBool, []string{"bool"}}, {isNumber, []string{"int", "double"}}, {isString, []string{"string"}}, {isList, []string{"list"}}, {isMap, []string{"map"}}} {
+		if !k.can(one.kind) {
+			continue
+		}
+		for _, name := range one.names {
+			tests = append(tests, expr.Equal(expr.Call("type", e), expr.Name(name)))
+		}
+	}
+	return expr.Or(tests...)
+}

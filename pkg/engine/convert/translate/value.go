@@ -1,0 +1,343 @@
+package translate
+
+import (
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
+)
+
+// Value is what a JMESPath expression or a text with variables is in CEL. It is immutable. Where has
+// holds, so does strict, and where strict holds, so does lenient.
+type Value struct {
+	typ     Type
+	plain   expr.Expr                     // where has holds
+	has     expr.Expr                     // nil for always; else the value is null, or it fails
+	opt     expr.Expr                     // an optional of the value; nil for none that is shorter
+	or      func(def expr.Expr) expr.Expr // with a default; nil for none that is shorter
+	strict  expr.Expr                     // nil for always; else the condition without which the rule fails
+	lenient expr.Expr                     // the same where a missing key is as good as null
+	lit     *any                          // of a constant
+	name    string                        // of the field that it is, to name what is bound to its elements
+	each    *projection                   // of a list that is made of another
+	keysOf  *Value                        // of the keys of a map
+	members []Value                       // of a list that the expression lists
+	holes   bool                          // of a list without the nulls that it has in JMESPath
+}
+
+// projection is how a list is made: of the elements of a list, those for which the condition holds,
+// each replaced by a value.
+type projection struct {
+	list  Value
+	bound string
+	where expr.Expr // nil for all
+	item  Value     // left out where it is null
+	flat  bool      // the items are lists, which are joined
+}
+
+// Constant is a JSON value.
+func Constant(value any) Value {
+	return Value{typ: typeOfLiteral(value), plain: expr.Value(value), lit: &value, has: presence(value != nil)}
+}
+
+func presence(there bool) expr.Expr {
+	if there {
+		return nil
+	}
+	return expr.Bool(false)
+}
+
+// Expression is an expression that always has a value.
+func Expression(e expr.Expr, t Type) Value { return Value{typ: t, plain: e} }
+
+// Optional is a value that is there where an optional of it has one; plain is its expression there. In
+// Kyverno it is null, or a missing key, elsewhere.
+func Optional(optional, plain expr.Expr, t Type, missing bool) Value {
+	v := Value{typ: t, plain: plain, opt: optional, has: expr.HasValue(optional)}
+	if missing {
+		v.strict = v.has
+	}
+	return v
+}
+
+// Plain is the expression of the value, which may fail where Has does not hold.
+func (v Value) Plain() expr.Expr { return v.plain }
+
+// Type is what is known of the value where it is there.
+func (v Value) Type() Type { return v.typ }
+
+// Elements is the type of the elements of a list, or of the values of a map.
+func (v Value) Elements() Type { return v.typ.element() }
+
+// Literal returns a constant.
+func (v Value) Literal() (any, bool) {
+	if v.lit == nil {
+		return nil, false
+	}
+	return *v.lit, true
+}
+
+// Has is the condition that there is a value which is not null; nil for always.
+func (v Value) Has() expr.Expr { return v.has }
+
+// Guard is the condition without which Kyverno's rule fails, and so changes nothing; nil for a value that
+// never fails. Where it holds and Has does not, the value is null.
+func (v Value) Guard() expr.Expr { return v.strict }
+
+// Or is the value, or a default where there is none.
+func (v Value) Or(def expr.Expr) expr.Expr {
+	switch {
+	case v.has == nil:
+		return v.plain
+	case v.or != nil:
+		return v.or(def)
+	case v.opt != nil:
+		return expr.OrValue(v.opt, def)
+	}
+	return expr.Cond(v.has, v.plain, def)
+}
+
+// Optional is the value as an optional.
+func (v Value) Optional() expr.Expr {
+	switch {
+	case v.opt != nil:
+		return v.opt
+	case v.has == nil:
+		return expr.Call("optional.of", v.plain)
+	}
+	return expr.Cond(v.has, expr.Call("optional.of", v.plain), expr.Call("optional.none"))
+}
+
+// settled is a value that is there only where it does not fail.
+func (v Value) settled() Value {
+	if v.lenient == nil {
+		return v
+	}
+	if has := all(v.has, v.lenient); !expr.Same(has, v.has) {
+		v.has, v.or, v.opt = has, nil, nil
+	}
+	return v
+}
+
+// forgiving is the value where a missing key is as good as null.
+func (v Value) forgiving() Value {
+	v.strict = v.lenient
+	return v
+}
+
+// all joins conditions, of which nil always holds; the result is nil where it always does.
+func all(conditions ...expr.Expr) expr.Expr {
+	joined := expr.And(conditions...)
+	if always, ok := expr.BoolOf(joined); ok && always {
+		return nil
+	}
+	return joined
+}
+
+// some is the alternative to all.
+func some(conditions ...expr.Expr) expr.Expr {
+	joined := expr.Or(conditions...)
+	if always, ok := expr.BoolOf(joined); ok && always {
+		return nil
+	}
+	return joined
+}
+
+// implied is: if test holds, so does condition.
+func implied(test, condition expr.Expr) expr.Expr {
+	if condition == nil {
+		return nil
+	}
+	return some(expr.Not(test), condition)
+}
+
+func (v Value) isNever() bool {
+	value, ok := expr.BoolOf(v.has)
+	return ok && !value
+}
+
+// null is a value that is never there.
+func null() Value { return Constant(nil) }
+
+// field selects a field of a value.
+func (v Value) field(name string) Value {
+	if v.isNever() || !v.typ.can(isMap) {
+		n := null()
+		n.strict, n.lenient = v.strict, v.lenient
+		return n
+	}
+	if fields, ok := v.literalFields(); ok {
+		if value, found := fields[name]; found {
+			return Constant(value)
+		}
+	}
+	typ, required := v.typ.field(name)
+	f := Value{typ: typ, name: name, lenient: v.lenient}
+	asKey := !v.typ.isStruct()
+	f.plain = selected(v.plain, name, asKey)
+	switch {
+	case required && v.has == nil:
+		f.strict = v.strict
+		return f
+	case required && v.opt == nil:
+		f.has, f.strict = v.has, v.strict
+		return f
+	}
+	parent := v.plain
+	if v.has != nil {
+		parent = v.Optional()
+	}
+	if asKey {
+		f.opt = expr.OptionalIndex(parent, expr.String(name))
+	} else {
+		f.opt = expr.OptionalField(parent, name)
+	}
+	f.has = expr.HasValue(f.opt)
+	if v.has == nil && !asKey && expr.IsIdentifier(name) {
+		f.has = expr.Call("has", f.plain)
+	}
+	f.strict = f.foundIn(v)
+	return f
+}
+
+// foundIn is the condition that a part of a value is no missing key: where the value is null, it
+// is null as well.
+func (v Value) foundIn(of Value) expr.Expr {
+	switch {
+	case of.has == nil:
+		return all(of.strict, v.has)
+	case expr.Same(of.strict, of.has):
+		return v.has
+	}
+	return all(of.strict, some(expr.Not(of.has), v.has))
+}
+
+func (v Value) literalFields() (map[string]any, bool) {
+	if v.lit == nil {
+		return nil, false
+	}
+	fields, ok := (*v.lit).(map[string]any)
+	return fields, ok
+}
+
+func selected(of expr.Expr, name string, asKey bool) expr.Expr {
+	if asKey {
+		return expr.Index(of, expr.String(name))
+	}
+	return expr.Field(of, name)
+}
+
+// key is an entry of a map whose name is computed.
+func (v Value) key(name expr.Expr) Value {
+	f := Value{typ: v.typ.element(), plain: expr.Index(v.plain, name), lenient: v.lenient}
+	parent := v.plain
+	if v.has != nil {
+		parent = v.Optional()
+	}
+	f.opt = expr.OptionalIndex(parent, name)
+	f.has = expr.HasValue(f.opt)
+	f.strict = f.foundIn(v)
+	return f
+}
+
+// at is an element of a list; one that is not there is null.
+func (v Value) at(i expr.Expr) Value {
+	if v.isNever() || !v.typ.can(isList) {
+		n := null()
+		n.strict, n.lenient = v.strict, v.lenient
+		return n
+	}
+	parent := v.plain
+	switch {
+	case v.has != nil && v.opt == nil:
+		parent = v.Or(expr.List())
+	case v.has != nil:
+		parent = v.opt
+	}
+	f := Value{typ: v.typ.element(), plain: expr.Index(v.plain, i), strict: v.strict, lenient: v.lenient}
+	f.opt = expr.OptionalIndex(parent, i)
+	f.has = expr.HasValue(f.opt)
+	return f
+}
+
+// asCondition is a boolean expression that CEL's type checker takes for a condition.
+func asCondition(e expr.Expr) expr.Expr {
+	if expr.KindOf(e) == expr.Boolean {
+		return e
+	}
+	return expr.Equal(e, expr.Bool(true))
+}
+
+func isTruthy(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return false
+	case bool:
+		return v
+	case string:
+		return v != ""
+	case []any:
+		return len(v) > 0
+	case map[string]any:
+		return len(v) > 0
+	}
+	return true
+}
+
+// choice is a value that is one of two.
+func choice(test expr.Expr, then, otherwise Value) Value {
+	if always, ok := expr.BoolOf(test); ok {
+		if always {
+			return then
+		}
+		return otherwise
+	}
+	v := Value{typ: either(then.typ, otherwise.typ), plain: chosen(test, then.plain, otherwise.plain)}
+	if then.lit != nil && *then.lit == nil {
+		v.typ, v.plain = otherwise.typ, otherwise.plain
+	} else if otherwise.lit != nil && *otherwise.lit == nil {
+		v.typ, v.plain = then.typ, then.plain
+	}
+	v.has = chosenCondition(test, then.has, otherwise.has)
+	v.strict = chosenCondition(test, then.strict, otherwise.strict)
+	v.lenient = chosenCondition(test, then.lenient, otherwise.lenient)
+	if v.has != nil && then.lit == nil && otherwise.lit == nil {
+		v.opt = expr.Cond(test, then.Optional(), otherwise.Optional())
+	}
+	return v
+}
+
+func chosen(test, then, otherwise expr.Expr) expr.Expr {
+	if a, b := expr.KindOf(then), expr.KindOf(otherwise); a != b && a != expr.Dyn && b != expr.Dyn {
+		return expr.Cond(test, expr.Call("dyn", then), expr.Call("dyn", otherwise))
+	}
+	return expr.Cond(test, then, otherwise)
+}
+
+func chosenCondition(test, then, otherwise expr.Expr) expr.Expr {
+	if then == nil && otherwise == nil {
+		return nil
+	}
+	if then == nil {
+		return some(test, otherwise)
+	}
+	if otherwise == nil {
+		return some(expr.Not(test), then)
+	}
+	return expr.Cond(test, then, otherwise)
+}
+
+// needs narrows a value to some kinds, of which it has to be for a function: what is missing, null or of
+// another kind makes the function fail.
+func (v Value) needs(k kinds) Value {
+	if v.typ.is(k) {
+		return v
+	}
+	if !v.typ.can(k) {
+		n := null()
+		n.typ = Type{kinds: k}
+		return n
+	}
+	narrow := v
+	narrow.has = all(v.has, isOf(v.plain, v.typ.all()&k))
+	narrow.typ.kinds = v.typ.all() & k
+	narrow.or, narrow.opt = nil, nil
+	return narrow
+}
