@@ -26,6 +26,21 @@ func (r RuleRef) String() string {
 	return r.Policy + "/" + r.Rule
 }
 
+// parameterMark stands in Via before the parameter.
+const parameterMark = " with "
+
+// WithParameter returns the reference with a parameter of the binding, such as "ConfigMap shop/limits".
+func (r RuleRef) WithParameter(name string) RuleRef {
+	r.Via += parameterMark + name
+	return r
+}
+
+// WithoutParameter returns the reference as it is where no parameter is known.
+func (r RuleRef) WithoutParameter() RuleRef {
+	r.Via, _, _ = strings.Cut(r.Via, parameterMark)
+	return r
+}
+
 // Outcome is what came of one rule on one object.
 type Outcome string
 

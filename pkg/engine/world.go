@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -13,8 +14,11 @@ import (
 type World struct {
 	Reader Reader
 	Raw    RawReader
-	Access Authorizer
-	Remote Fetcher
+	// Existing reads the objects that a run may change, where policies may read others too; nil stands for
+	// Reader.
+	Existing Reader
+	Access   Authorizer
+	Remote   Fetcher
 	// Registry knows the images that containers run.
 	Registry ImageRegistry
 	Mapper   meta.RESTMapper
@@ -41,6 +45,9 @@ type World struct {
 	// leaves; may be nil.
 	Learn func(value any)
 }
+
+// ReadsExisting returns the Reader of the objects that a run may change.
+func (w *World) ReadsExisting() Reader { return cmp.Or(w.Existing, w.Reader) }
 
 // RawReader reads policy-chosen paths of the user's own API server. Where a live
 // server would know the answer and the RawReader cannot, its error is an

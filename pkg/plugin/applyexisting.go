@@ -111,10 +111,10 @@ func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams gener
 }
 
 // offline are the flags of preview that do without a cluster.
-var offline = []string{"filename", "kustomize", "recursive", "world"} //nolint:gochecknoglobals // an immutable table
+var offline = []string{"filename", "kustomize"} //nolint:gochecknoglobals // an immutable table
 
 // errOffline reports that there is nothing to write to.
-var errOffline = errors.New("apply-existing writes to a cluster: -f/--filename, -k/--kustomize, -R/--recursive and --world work with preview only (its -o manifests prints the changed objects)")
+var errOffline = errors.New("apply-existing writes to a cluster: -f/--filename and -k/--kustomize work with preview only (its -o manifests prints the changed objects)")
 
 // hideOffline leaves them out of the help. To type one is an error that says what to use.
 func hideOffline(c *cobra.Command) {

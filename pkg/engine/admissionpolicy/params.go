@@ -26,11 +26,10 @@ type param struct {
 
 // refOf returns the reference of a policy with its binding and a parameter.
 func (u *unit) refOf(p *param) engine.RuleRef {
-	ref := u.ref
-	if p != nil {
-		ref.Via += " with " + u.params.Kind + " " + p.name
+	if p == nil {
+		return u.ref
 	}
-	return ref
+	return u.ref.WithParameter(u.params.Kind + " " + p.name)
 }
 
 // params returns the parameters that a policy is evaluated with: a single nil where it has

@@ -69,7 +69,7 @@ type lane struct {
 // that ask one world.
 func NewComparison(sides [2][]engine.Program, w *engine.World, o Options) *Comparison {
 	c := &Comparison{
-		operations: o.Operations, reader: w.Reader, types: map[schema.GroupVersionKind]diff.Type{},
+		operations: o.Operations, reader: w.ReadsExisting(), types: map[schema.GroupVersionKind]diff.Type{},
 		sides: sides, world: w, options: o,
 	}
 	if len(c.operations) == 0 {

@@ -66,7 +66,7 @@ func New(programs []engine.Program, w *engine.World, o Options) *Evaluation {
 	}
 	world, hiding := w.Watched()
 	e := &Evaluation{
-		programs: programs, reader: w.Reader, world: world, hidingWorld: hiding, options: o,
+		programs: programs, reader: w.ReadsExisting(), world: world, hidingWorld: hiding, options: o,
 		triggers: map[engine.ObjectKey]*recorder{}, reaching: map[engine.RuleRef]bool{}, lacked: map[string]*engine.UnreadableError{},
 	}
 	world.Lack = e.lack

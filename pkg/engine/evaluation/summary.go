@@ -185,17 +185,27 @@ func (s *Summary) Outcomes(o engine.Outcome) int {
 	return n
 }
 
-// place is where the rule is in Rules; one that is new goes to the end.
+// place is where the rule is in Rules; one that is new goes to the end. A rule that met nothing until it
+// met its first parameter is counted with that: it is no rule without an object.
 func (s *Summary) place(r engine.RuleRef) int {
-	i, ok := s.index[r]
-	if !ok {
-		i = len(s.Rules)
-		if s.index == nil {
-			s.index = map[engine.RuleRef]int{}
-		}
-		s.index[r] = i
-		s.Rules = append(s.Rules, RuleSummary{Rule: r, Outcomes: map[engine.Outcome]int{}})
+	if i, ok := s.index[r]; ok {
+		return i
 	}
+	if s.index == nil {
+		s.index = map[engine.RuleRef]int{}
+	}
+	open := r.WithoutParameter()
+	i, known := s.index[open]
+	if known && s.Rules[i].Rule == open && s.Rules[i].MetNothing() {
+		s.Rules[i].Rule, s.index[r] = r, i
+		return i
+	}
+	i = len(s.Rules)
+	s.index[r] = i
+	if !known {
+		s.index[open] = i
+	}
+	s.Rules = append(s.Rules, RuleSummary{Rule: r, Outcomes: map[engine.Outcome]int{}})
 	return i
 }
 

@@ -65,6 +65,23 @@ func TestSummaryCountsAnObjectOncePerOutcome(t *testing.T) {
 	}
 }
 
+// A policy with parameters is known by its binding, and its steps by the parameters too.
+func TestSummaryOfParameters(t *testing.T) {
+	open := engine.RuleRef{Policy: "tier", Via: "all"}
+	gold, silver := open.WithParameter("Tier shop/gold"), open.WithParameter("Tier shop/silver")
+	s := evaluation.NewSummary([]engine.RuleRef{open})
+	s.Add(&engine.Change{NotMatched: []engine.RuleRef{open}})
+	s.Add(&engine.Change{Steps: []engine.Step{{Rule: gold, Outcome: engine.Changed}, {Rule: silver, Outcome: engine.Unchanged}}})
+	s.Add(&engine.Change{NotMatched: []engine.RuleRef{open}})
+	want := []evaluation.RuleSummary{
+		{Rule: gold, Outcomes: map[engine.Outcome]int{engine.Changed: 1, engine.NotMatched: 2}},
+		{Rule: silver, Outcomes: map[engine.Outcome]int{engine.Unchanged: 1}},
+	}
+	if d := cmp.Diff(want, s.Rules); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestSummaryOfUnknownRules(t *testing.T) {
 	known, late, later := engine.RuleRef{Policy: "known"}, engine.RuleRef{Policy: "late"}, engine.RuleRef{Policy: "later"}
 	s := evaluation.NewSummary([]engine.RuleRef{known})

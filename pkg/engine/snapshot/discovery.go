@@ -43,15 +43,19 @@ func (s *Snapshot) discover(p engine.APIPath) ([]byte, error) {
 	return nil, noSuchPath(p)
 }
 
-// knownKinds lists the kinds that policies may name, those of Kubernetes in every version.
-func (s *Snapshot) knownKinds() []engine.KnownKind {
+// knownKinds lists the kinds that policies may name, those of Kubernetes in every version if they are
+// among them.
+func (s *Snapshot) knownKinds(builtin bool) []engine.KnownKind {
 	var out []engine.KnownKind
-	for _, gvk := range s.kinds(func(schema.GroupVersionKind) bool { return true }) {
+	for _, gvk := range s.kinds(func(schema.GroupVersionKind) bool { return builtin }) {
 		if mapping, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
 			out = append(out, engine.KnownKind{GroupVersionKind: gvk, Resource: mapping.Resource.Resource, Subresources: s.subresources(gvk)})
 		}
 	}
-	return append(out, otherKinds...)
+	if builtin {
+		out = append(out, otherKinds...)
+	}
+	return out
 }
 
 // subresources lists those that a kind is known to have. Any built-in kind may have a status.

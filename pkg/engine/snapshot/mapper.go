@@ -80,10 +80,19 @@ func scaleIn(version map[string]any) *scalePaths {
 
 // newMapper maps, in this order of trust, custom kinds by their definitions,
 // built-in kinds, and the kinds of objects about which nothing else is known:
-// these are namespaced if one of them has a namespace.
-func newMapper(definitions []definition, objects []*unstructured.Unstructured) meta.RESTMapper {
-	versions := scheme.Scheme.PrioritizedVersionsAllGroups()
+// these are namespaced if one of them has a namespace. Over a cluster, it maps what the cluster does
+// not, and no built-in kinds.
+func newMapper(definitions []definition, objects []*unstructured.Unstructured, cluster meta.RESTMapper) meta.RESTMapper {
 	known := map[schema.GroupVersionKind]bool{}
+	builtin, versions := builtinKinds(), scheme.Scheme.PrioritizedVersionsAllGroups()
+	if cluster != nil {
+		builtin, versions = nil, nil
+		for _, u := range objects {
+			gvk := u.GroupVersionKind()
+			_, err := cluster.RESTMapping(gvk.GroupKind(), gvk.Version)
+			known[gvk] = err == nil
+		}
+	}
 	for _, d := range definitions {
 		versions = append(versions, d.kind.GroupVersion())
 	}
@@ -96,11 +105,14 @@ func newMapper(definitions []definition, objects []*unstructured.Unstructured) m
 	})
 	mapper := meta.NewDefaultRESTMapper(slices.Compact(versions))
 	for _, d := range definitions {
+		if known[d.kind] {
+			continue
+		}
 		known[d.kind] = true
 		gv := d.kind.GroupVersion()
 		mapper.AddSpecific(d.kind, gv.WithResource(d.plural), gv.WithResource(cmp.Or(d.singular, d.plural)), scopeOf(d.namespaced))
 	}
-	for _, gvk := range builtinKinds() {
+	for _, gvk := range builtin {
 		if !known[gvk] {
 			known[gvk] = true
 			mapper.Add(gvk, scopeOf(!clusterScoped(gvk.GroupKind())))
@@ -116,6 +128,9 @@ func newMapper(definitions []definition, objects []*unstructured.Unstructured) m
 			known[gvk] = true
 			mapper.Add(gvk, scopeOf(guessed[gvk.GroupKind()] && !clusterScoped(gvk.GroupKind())))
 		}
+	}
+	if cluster != nil {
+		return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{cluster, mapper}}
 	}
 	return withShortNames(mapper, definitions)
 }

@@ -27,6 +27,9 @@ type Options struct {
 	// Namespace is that of namespaced objects without one; empty stands for
 	// "default".
 	Namespace string
+	// Cluster maps the kinds of a cluster that the objects are to lie over; nil for objects that stand for
+	// themselves. Then no kinds are known but those of the cluster, of CustomResourceDefinitions and of the objects.
+	Cluster meta.RESTMapper
 	// Warn receives what is probably not meant, and the origin of the object that it is about;
 	// nil drops it.
 	Warn func(origin, text string)
@@ -71,7 +74,7 @@ func Load(objects []engine.Document, o Options) (*Snapshot, error) {
 	definitions := definitionsIn(all)
 	s := &Snapshot{
 		byName:  map[engine.ObjectKey]*entry{},
-		mapper:  newMapper(definitions, all),
+		mapper:  newMapper(definitions, all, o.Cluster),
 		schemas: newSchemas(definitions),
 		custom:  definitions,
 	}
@@ -93,7 +96,7 @@ func Load(objects []engine.Document, o Options) (*Snapshot, error) {
 		return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Resource, y.Resource),
 			cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
 	})
-	s.names = engine.Kinds{Known: s.knownKinds(), Whose: "neither Kubernetes nor the manifests have a"}
+	s.names = engine.Kinds{Known: s.knownKinds(o.Cluster == nil), Whose: "neither Kubernetes nor the manifests have a"}
 	return s, nil
 }
 
@@ -152,7 +155,16 @@ func shallow(m map[string]any) map[string]any {
 	return out
 }
 
-// Mapper maps the kinds of Kubernetes itself, of the CustomResourceDefinitions
+// Documents returns the objects in order, each in its namespace.
+func (s *Snapshot) Documents() []engine.Document {
+	out := make([]engine.Document, len(s.entries))
+	for i, e := range s.entries {
+		out[i] = engine.Document{Object: e.object, Origin: e.origin}
+	}
+	return out
+}
+
+// Mapper maps the kinds of Kubernetes itself, or of the cluster, of the CustomResourceDefinitions
 // among the objects, and of the objects.
 func (s *Snapshot) Mapper() meta.RESTMapper { return s.mapper }
 
@@ -166,6 +178,12 @@ func (s *Snapshot) Origin(key engine.ObjectKey) string {
 		return e.origin
 	}
 	return ""
+}
+
+// holds reports whether there is an object, whatever its version.
+func (s *Snapshot) holds(key engine.ObjectKey) bool {
+	key.Subresource = ""
+	return s.byName[key.Named()] != nil
 }
 
 // Get finds an object by group, kind, namespace and name, in the version in

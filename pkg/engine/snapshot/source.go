@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -153,9 +154,14 @@ func (p page) Target(i int) (engine.Target, error) {
 	if t.Request.Operation == engine.OperationCreate {
 		t.OldObject = nil
 	}
-	namespace := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Name: e.key.Namespace}
-	if found := p.source.byName[namespace]; found != nil && e.key.Namespace != "" {
-		t.Namespace = found.object
-	}
+	t.Namespace = p.source.namespace(e.key.Namespace)
 	return t, nil
+}
+
+// namespace returns the Namespace of a name; nil if there is none.
+func (s *Snapshot) namespace(name string) *unstructured.Unstructured {
+	if found := s.byName[engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Name: name}]; found != nil && name != "" {
+		return found.object
+	}
+	return nil
 }

@@ -33,8 +33,8 @@ func (f *Factory) Comparison(ctx context.Context, args []string, request engine.
 		}
 		o.Documents = append(o.Documents, documents...)
 	}
-	if f.Client != nil && !named[0].FromCluster && !named[1].FromCluster {
-		o.Documents = append(f.installedInputs(ctx, o), o.Documents...)
+	if err := f.addInputs(ctx, o, named[0].FromCluster || named[1].FromCluster); err != nil {
+		return nil, sides, err
 	}
 	if err := f.complete(ctx, o, args); err != nil {
 		return nil, sides, err

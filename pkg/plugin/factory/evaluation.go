@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // Evaluation reads policies and manifests, and returns the options of an evaluation. Args are
@@ -81,7 +83,7 @@ func (f *Factory) complete(ctx context.Context, o *preview.Options, args []strin
 // them.
 func (f *Factory) learn(o *preview.Options) {
 	o.World.Learn = f.Secrets.LearnValue
-	o.World.Reader = f.Secrets.Reader(o.World.Reader)
+	o.World.Reader, o.World.Existing = f.Secrets.Reader(o.World.Reader), f.Secrets.Reader(o.World.Existing)
 	o.World.Raw = f.Secrets.RawReader(o.World.Raw)
 	o.Objects, o.Triggers = f.Secrets.Source(o.Objects), f.Secrets.Source(o.Triggers)
 }
@@ -92,9 +94,34 @@ func (f *Factory) loadPolicies(ctx context.Context, o *preview.Options) error {
 		return err
 	}
 	o.Documents = documents
-	if f.Client != nil && !f.Policies.FromCluster {
-		o.Documents = append(f.installedInputs(ctx, o), documents...)
+	return f.addInputs(ctx, o, f.Policies.FromCluster)
+}
+
+// addInputs adds the objects of --world to the documents of a live run and, unless they are read already, the
+// inputs that are installed. A file takes the place of what is installed.
+func (f *Factory) addInputs(ctx context.Context, o *preview.Options, installed bool) error {
+	if f.Client == nil {
+		return nil
 	}
+	world, err := f.readObjects(ctx, input.Files{Paths: f.Objects.World, Recursive: f.Objects.Recursive})
+	if err != nil {
+		return err
+	}
+	given := map[engine.ObjectKey]bool{}
+	for _, d := range world {
+		if dialects.Accepts(o.Dialects, d.Object.GroupVersionKind().GroupKind()) == engine.Policy {
+			f.warnAt(d.Origin, "left out: it is a policy, which -p names, and --world has what policies read")
+			continue
+		}
+		given[engine.KeyOf(d.Object).Named()] = true
+		o.Documents = append(o.Documents, d)
+	}
+	if !installed {
+		o.Documents = append(f.installedInputs(ctx, o), o.Documents...)
+	}
+	o.Documents = slices.DeleteFunc(o.Documents, func(d engine.Document) bool {
+		return isInstalled(d) && given[engine.KeyOf(d.Object).Named()]
+	})
 	return nil
 }
 
@@ -148,6 +175,60 @@ func inputs(o *preview.Options) func(schema.GroupKind) engine.Role {
 	}
 }
 
+// openCluster sets what policies may read: the cluster, and over it the documents of files that are no
+// policies. These are not objects that a run may change.
+func (f *Factory) openCluster(ctx context.Context, o *preview.Options) error {
+	o.World.Reader, o.World.Raw, o.World.Access, o.World.Mapper = f.Client, f.Client, cluster.NewAuthorizer(f.Client), f.Client.Mapper()
+	o.CheckKind = checkKind(&f.Policies, func(n engine.KindName) error { return f.Client.CheckKind(ctx, n) })
+	role := besidePolicies(o.Dialects)
+	var over, documents []engine.Document
+	for _, d := range o.Documents {
+		gk := d.Object.GroupVersionKind().GroupKind()
+		switch is := dialects.Accepts(o.Dialects, gk); {
+		case engine.IsSecret(d.Object):
+			f.note(d.Origin, "Secret "+d.Object.GetName()+" is not used: beside a cluster, policies read its Secrets")
+			continue
+		case isInstalled(d), is == engine.Policy, is != role(gk):
+			documents = append(documents, d)
+		case is == engine.Input:
+			documents, over = append(documents, d), append(over, d)
+		default:
+			over = append(over, d)
+		}
+	}
+	o.Documents = documents
+	if len(over) == 0 {
+		return nil
+	}
+	s, err := snapshot.Load(nil, snapshot.Options{World: over, Namespace: f.namespace(), Cluster: o.World.Mapper, Warn: f.warnAt})
+	if err != nil {
+		return err
+	}
+	kinds := map[string]int{}
+	for _, d := range s.Documents() {
+		kinds[d.Object.GetKind()]++
+		if dialects.Accepts(o.Dialects, d.Object.GroupVersionKind().GroupKind()) == engine.Foreign {
+			o.Documents = append(o.Documents, d)
+		}
+	}
+	f.tellOverlay(kinds)
+	f.overlay = s.Over(f.Client)
+	o.World.Reader, o.World.Raw, o.World.Existing, o.World.Mapper = f.overlay, f.overlay, f.overlay.Existing(), s.Mapper()
+	o.CheckKind = checkKind(&f.Policies, beside(ctx, f.Client, s))
+	return nil
+}
+
+// tellOverlay says how many objects of files lie over the cluster, by kind.
+func (f *Factory) tellOverlay(kinds map[string]int) {
+	var counts []string
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		counts = append(counts, wording.Plural(kinds[kind], kind))
+	}
+	if !f.Quiet {
+		fmt.Fprintf(f.Streams.ErrOut, "note: policies read these objects of files as if they were in the cluster; they are not written: %s\n", strings.Join(counts, ", "))
+	}
+}
+
 // openWorld sets what policies may read: the cluster, or the manifests together with the
 // objects in the policy files, and those that values describe.
 func (f *Factory) openWorld(ctx context.Context, o *preview.Options, described []*unstructured.Unstructured) (meta.RESTMapper, error) {
@@ -155,9 +236,8 @@ func (f *Factory) openWorld(ctx context.Context, o *preview.Options, described [
 		if len(described) > 0 {
 			f.warnAt(f.Context.Values, "the Namespaces that it describes are not used: those of the cluster are")
 		}
-		o.World.Reader, o.World.Raw, o.World.Access = f.Client, f.Client, cluster.NewAuthorizer(f.Client)
-		o.CheckKind = checkKind(&f.Policies, func(n engine.KindName) error { return f.Client.CheckKind(ctx, n) })
-		return f.Client.Mapper(), nil
+		err := f.openCluster(ctx, o)
+		return o.World.Mapper, err
 	}
 	objects, err := f.readObjects(ctx, input.Files{Paths: f.Objects.Filenames, Kustomize: f.Objects.Kustomize, Recursive: f.Objects.Recursive})
 	if err != nil {

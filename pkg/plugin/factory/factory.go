@@ -30,7 +30,8 @@ type Factory struct {
 	stderr   io.Writer       // for text that is masked and escaped already
 	progress *progress.Meter // nil shows none
 	reader   *input.Reader
-	snapshot *snapshot.Snapshot
+	snapshot *snapshot.Snapshot // the objects of a run without a cluster
+	overlay  *snapshot.Overlay  // what policies read, where files lie over the cluster; nil for the cluster alone
 	unread   preview.UnreadInputs
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -83,18 +84,31 @@ func (f PolicyReader) Read(ctx context.Context, stdin io.Reader) (Described, err
 		builder.Problem(policies.Error, problem)
 	}
 	out.Documents = documents
+	files := snapshot.Options{World: slices.DeleteFunc(slices.Clone(documents), isInstalled)}
 	if f.Cluster != nil {
-		builder.Mapper = f.Cluster.Mapper()
-		out.CheckKind = checkKind(&f.Policies, func(n engine.KindName) error { return f.Cluster.CheckKind(ctx, n) })
-		return out, out.describe(builder)
+		files.Cluster = f.Cluster.Mapper()
 	}
-	kinds, err := snapshot.Load(nil, snapshot.Options{World: documents})
+	kinds, err := snapshot.Load(nil, files)
 	if err != nil {
 		return out, err
 	}
-	out.offline = true
+	out.offline = f.Cluster == nil
 	builder.Mapper, out.CheckKind = kinds.Mapper(), checkKind(&f.Policies, kinds.CheckKind)
+	if f.Cluster != nil {
+		out.CheckKind = checkKind(&f.Policies, beside(ctx, f.Cluster, kinds))
+	}
 	return out, out.describe(builder)
+}
+
+// beside returns the check of kinds that a cluster or files have.
+func beside(ctx context.Context, c *cluster.Client, files *snapshot.Snapshot) func(engine.KindName) error {
+	return func(n engine.KindName) error {
+		err := c.CheckKind(ctx, n)
+		if err != nil && files.CheckKind(n) == nil {
+			return nil
+		}
+		return err
+	}
 }
 
 // checkKind returns the check of a compilation, with the kinds that the user takes for known.

@@ -45,7 +45,6 @@ func (f *Factory) Repeat(ctx context.Context, run *plan.Run) (*preview.Options, 
 		ErrOut: f.Streams.ErrOut,
 		World: &engine.World{
 			Now: run.Created, Seed: run.Seed, Limits: engine.DefaultLimits(), Memo: &engine.Memo{},
-			Reader: f.Client, Raw: f.Client, Access: cluster.NewAuthorizer(f.Client), Mapper: f.Client.Mapper(),
 		},
 	}
 	o.Rules, o.Annotate = engine.RuleFilter{Only: run.Choice.Only, Skip: run.Choice.Skip}, run.Choice.Annotate
@@ -53,6 +52,9 @@ func (f *Factory) Repeat(ctx context.Context, run *plan.Run) (*preview.Options, 
 	grant(&f.Context, o.World)
 	var err error
 	if o.Documents, err = f.recordedDocuments(ctx, run, o); err != nil {
+		return nil, err
+	}
+	if err := f.openCluster(ctx, o); err != nil {
 		return nil, err
 	}
 	scope, err := recordedScope(o, &run.Choice)

@@ -82,7 +82,7 @@ func (f *Factory) Missing(ctx context.Context, o *preview.Options) error {
 				return nil
 			}
 		}
-		if _, err = o.World.Reader.Get(ctx, key); !apierrors.IsNotFound(err) {
+		if _, err = o.World.ReadsExisting().Get(ctx, key); !apierrors.IsNotFound(err) {
 			return nil
 		}
 		errs = append(errs, err)
@@ -117,6 +117,9 @@ func (f *Factory) choose(o *preview.Options, scope engine.Scope) {
 	o.Triggers = o.Objects
 	if !scope.Whole() {
 		o.Triggers = f.source(engine.Scope{ClusterScoped: true, Request: scope.Request}, scope.Namespace)
+	}
+	if f.overlay != nil {
+		o.Objects, o.Triggers = f.overlay.Source(o.Objects), f.overlay.Source(o.Triggers)
 	}
 }
 

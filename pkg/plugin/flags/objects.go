@@ -35,8 +35,8 @@ func NewObjects() Objects {
 func (f *Objects) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVarP(&f.Filenames, "filename", "f", nil, "File or directory of objects, or - for standard input, to evaluate instead of a cluster. Policies read nothing but these objects and those of --world.")
 	flags.StringVarP(&f.Kustomize, "kustomize", "k", "", "Directory with a kustomization.yaml, which is built as kubectl kustomize does but fetches nothing, instead of -f.")
-	flags.BoolVarP(&f.Recursive, "recursive", "R", false, "Read the directories of -f recursively.")
-	flags.StringSliceVar(&f.World, "world", nil, "File or directory of objects that policies can read besides those of -f or -k, but that are not evaluated.")
+	flags.BoolVarP(&f.Recursive, "recursive", "R", false, "Read the directories of -f and --world recursively.")
+	flags.StringSliceVar(&f.World, "world", nil, "File or directory of objects that policies can read besides those of -f, of -k or of the cluster, and in place of those of the same name, but that are not evaluated.")
 	flags.BoolVarP(&f.AllNamespaces, "all-namespaces", "A", false, "Choose the objects of all namespaces.")
 	flags.StringVarP(&f.Selector, "selector", "l", "", "Label selector of the objects that may change, such as -l app=web,tier!=db.")
 	flags.StringVar(&f.FieldSelector, "field-selector", "", "Field selector of the objects that may change, such as --field-selector metadata.name=web.")
@@ -89,8 +89,6 @@ func (f *Objects) Validate() error {
 		return errors.New("only one of -f/--filename and -k/--kustomize can be used")
 	case f.Kustomize != "" && f.Recursive && len(f.World) == 0:
 		return errors.New("-R/--recursive cannot be used with -k/--kustomize: a kustomization names its files")
-	case len(f.World) > 0 && !f.Offline():
-		return errors.New("--world adds to the objects of -f/--filename or -k/--kustomize: a cluster needs none")
 	case f.ChunkSize < 0:
 		return fmt.Errorf("--chunk-size %d: must not be negative", f.ChunkSize)
 	}

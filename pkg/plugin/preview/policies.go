@@ -89,8 +89,8 @@ func (p *Policies) Of(d engine.Dialect) []engine.Document {
 	return out
 }
 
-// InUse returns the documents of the dialects in use. The others, above all Secrets, belong to
-// the world of manifests: with a cluster nothing reads them.
+// InUse returns the documents of the dialects in use, and those of no dialect: what policies read as if it were
+// in the cluster. Secrets are none of them.
 func (p *Policies) InUse() []engine.Document {
 	var in []func(engine.Document) bool
 	for _, d := range p.Dialects {
@@ -100,7 +100,13 @@ func (p *Policies) InUse() []engine.Document {
 			})
 		}
 	}
+	if len(in) == 0 {
+		return nil
+	}
 	return slices.DeleteFunc(slices.Clone(p.Documents), func(doc engine.Document) bool {
-		return !slices.ContainsFunc(in, func(reads func(engine.Document) bool) bool { return reads(doc) })
+		foreign := !slices.ContainsFunc(p.Dialects, func(d engine.Dialect) bool {
+			return d.Accepts(doc.Object.GroupVersionKind().GroupKind()) != engine.Foreign
+		})
+		return engine.IsSecret(doc.Object) || !foreign && !slices.ContainsFunc(in, func(reads func(engine.Document) bool) bool { return reads(doc) })
 	})
 }

@@ -206,15 +206,17 @@ func TestWants(t *testing.T) {
 	}
 }
 
-// Beside a cluster, nothing reads the other objects of a policy's file.
+// What policies read beside a cluster is in use, but for Secrets.
 func TestInUse(t *testing.T) {
 	policy, exception, foreign := document("Words", "p", "a"), document("Exception", "x", ""), document("Secret", "s", "")
+	settings := document("ConfigMap", "c", "")
 	for name, c := range map[string]struct {
 		documents []engine.Document
 		want      []string
 	}{
 		"a policy and what it reads":   {[]engine.Document{foreign, policy, exception}, []string{"p", "x"}},
-		"nothing that no policy reads": {[]engine.Document{exception, foreign}, nil},
+		"what lies over the cluster":   {[]engine.Document{settings, policy}, []string{"c", "p"}},
+		"nothing that no policy reads": {[]engine.Document{exception, settings, foreign}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := policies(c.documents, engine.RuleFilter{})

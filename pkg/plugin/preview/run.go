@@ -91,7 +91,7 @@ func (o *Options) Compile() (*Run, error) {
 	if unknown := unknownKinds(out.troubles); len(unknown) > 0 && !o.Quiet {
 		fmt.Fprintf(o.ErrOut, "note: kinds that are rightly not here: --allow-unknown-kinds=%s\n", strings.Join(unknown, ","))
 	}
-	reviewer := &impact.Reviewer{Reader: o.World.Reader, FieldManager: cmp.Or(o.FieldManager, apply.DefaultFieldManager), Unchecked: o.Unchecked}
+	reviewer := &impact.Reviewer{Reader: o.World.ReadsExisting(), FieldManager: cmp.Or(o.FieldManager, apply.DefaultFieldManager), Unchecked: o.Unchecked}
 	o.Review = reviewer.Review
 	out.programs = programs
 	out.evaluation = evaluation.New(programs, o.World, o.Options)

@@ -26,6 +26,7 @@ func Present(ctx context.Context, t engine.Target) context.Context {
 // reads of that it keeps, so that thousands of variants read it once.
 func World(w *engine.World) *engine.World {
 	out := *w
+	out.Existing = nil
 	out.Memo = nil // the same question has another answer for another variant
 	if w.Reader != nil {
 		out.Reader = &reader{Reader: w.Reader, objects: map[engine.ObjectKey]*answer[*unstructured.Unstructured]{}, lists: map[string]*answer[[]*unstructured.Unstructured]{}}

@@ -1,0 +1,238 @@
+package snapshot
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// Cluster is what an Overlay lies over.
+type Cluster interface {
+	engine.Reader
+	engine.RawReader
+}
+
+// Overlay serves the objects of a snapshot over those of a cluster, as if they had been applied to it: of two
+// objects of one name it has the snapshot's. A listing has both, and what the cluster refuses to list is refused.
+type Overlay struct {
+	objects *Snapshot
+	cluster Cluster
+}
+
+var _ Cluster = (*Overlay)(nil)
+
+// Over returns the objects over those of a cluster.
+func (s *Snapshot) Over(c Cluster) *Overlay { return &Overlay{objects: s, cluster: c} }
+
+// Get implements engine.Reader.
+func (o *Overlay) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
+	if !o.objects.holds(key) {
+		return o.cluster.Get(ctx, key)
+	}
+	return o.objects.Get(ctx, key)
+}
+
+// Schema implements engine.Reader. The cluster knows its kinds better than a file does.
+func (o *Overlay) Schema(ctx context.Context, gvk schema.GroupVersionKind) (engine.Schema, error) {
+	if known, err := o.cluster.Schema(ctx, gvk); err != nil || known.Types != nil {
+		return known, err
+	}
+	if _, defined := o.objects.schemas.custom[gvk]; !defined {
+		return engine.Schema{}, nil
+	}
+	return o.objects.schemas.schema(gvk)
+}
+
+// List implements engine.Reader.
+func (o *Overlay) List(ctx context.Context, sel engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		var mine []*unstructured.Unstructured
+		for u, err := range o.objects.List(ctx, sel) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			mine = append(mine, u)
+		}
+		for u, err := range o.cluster.List(ctx, sel) {
+			if len(mine) > 0 && notServed(err) {
+				break
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if o.objects.holds(engine.KeyOf(u)) {
+				continue
+			}
+			for len(mine) > 0 && o.before(mine[0], u) {
+				if !yield(mine[0], nil) {
+					return
+				}
+				mine = mine[1:]
+			}
+			if !yield(u, nil) {
+				return
+			}
+		}
+		for _, u := range mine {
+			if !yield(u, nil) {
+				return
+			}
+		}
+	}
+}
+
+// notServed reports whether the cluster does not have the kind that was asked for.
+func notServed(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
+
+// before reports whether two objects are in this order: that of group, resource, namespace and name.
+func (o *Overlay) before(a, b *unstructured.Unstructured) bool {
+	x, y := a.GroupVersionKind().GroupKind(), b.GroupVersionKind().GroupKind()
+	if x == y {
+		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName())) < 0
+	}
+	mine, err := o.objects.mapper.RESTMapping(x)
+	if err != nil {
+		return false
+	}
+	theirs, err := o.objects.mapper.RESTMapping(y)
+	return err == nil && cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(mine.Resource.Resource, theirs.Resource.Resource)) < 0
+}
+
+// Raw implements engine.RawReader. A listing comes as a whole, whatever its limit is.
+func (o *Overlay) Raw(ctx context.Context, method, target string, body []byte) ([]byte, error) {
+	p, err := engine.ParseAPIPath(target)
+	if err != nil || method != "GET" || p.Refusal(method) != "" || !o.has(p) {
+		return o.cluster.Raw(ctx, method, target, body)
+	}
+	if p.Name != "" {
+		return o.objects.Raw(ctx, method, target, nil)
+	}
+	if p.Query.Has("continue") {
+		return nil, &engine.UnansweredError{Method: method, Path: target, Reason: "objects of files lie over this listing, which has no parts"}
+	}
+	mine, err := o.objects.Raw(ctx, method, target, nil)
+	if err != nil {
+		return nil, err
+	}
+	p.Query.Del("limit")
+	theirs, err := o.cluster.Raw(ctx, method, p.String(), nil)
+	if notServed(err) {
+		return mine, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return o.merge(p, mine, theirs)
+}
+
+// has reports whether a path means objects of the snapshot: the one that it names, or any of the resource that
+// it lists.
+func (o *Overlay) has(p engine.APIPath) bool {
+	return p.Resource != "" && slices.ContainsFunc(o.objects.entries, func(e *entry) bool {
+		return p.Name == "" && e.of(p) || e.of(p) && e.key.Name == p.Name && e.key.Namespace == p.Namespace
+	})
+}
+
+// of reports whether the object is of the resource of a path.
+func (e *entry) of(p engine.APIPath) bool {
+	return e.mapping.Resource.Group == p.Group && e.mapping.Resource.Resource == p.Resource
+}
+
+// merge adds the elements of one list to another one, in place of those of the same name.
+func (o *Overlay) merge(p engine.APIPath, mine, theirs []byte) ([]byte, error) {
+	var from, list map[string]any
+	for text, into := range map[*[]byte]*map[string]any{&mine: &from, &theirs: &list} {
+		if err := json.Unmarshal(*text, into); err != nil {
+			return nil, fmt.Errorf("%s is no list: %w", p.Clean, err)
+		}
+	}
+	items, isList := list["items"].([]any)
+	if !isList && list["items"] != nil {
+		return nil, fmt.Errorf("%s is no list", p.Clean)
+	}
+	items = slices.DeleteFunc(items, func(item any) bool {
+		u := object(item)
+		return slices.ContainsFunc(o.objects.entries, func(e *entry) bool {
+			return e.of(p) && e.key.Name == u.GetName() && e.key.Namespace == u.GetNamespace()
+		})
+	})
+	added, _ := from["items"].([]any)
+	items = append(items, added...)
+	slices.SortStableFunc(items, func(a, b any) int {
+		x, y := object(a), object(b)
+		return cmp.Or(cmp.Compare(x.GetNamespace(), y.GetNamespace()), cmp.Compare(x.GetName(), y.GetName()))
+	})
+	list["items"] = items
+	return json.Marshal(list)
+}
+
+// object is an element of a list; empty if it is none.
+func object(item any) *unstructured.Unstructured {
+	content, _ := item.(map[string]any)
+	return &unstructured.Unstructured{Object: content}
+}
+
+// Existing reads the objects of the cluster, and of no file: those that a run may change.
+func (o *Overlay) Existing() engine.Reader { return existing{o.cluster, o.objects} }
+
+type existing struct {
+	engine.Reader
+	objects *Snapshot
+}
+
+// Get implements engine.Reader. Where only a file has the object, the error says so.
+func (r existing) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
+	u, err := r.Reader.Get(ctx, key)
+	if r.objects.holds(key) && notServed(err) {
+		err = fmt.Errorf("%w: only %s has it, and files are not changed", err, r.objects.Origin(key))
+	}
+	return u, err
+}
+
+// Source returns the objects of a source, each with the Namespace that the snapshot has of it.
+func (o *Overlay) Source(s engine.Source) engine.Source { return overlaid{s, o.objects} }
+
+type overlaid struct {
+	engine.Source
+	objects *Snapshot
+}
+
+// Pages implements engine.Source.
+func (s overlaid) Pages(ctx context.Context, selections []engine.Selection) iter.Seq2[engine.Page, error] {
+	return func(yield func(engine.Page, error) bool) {
+		for p, err := range s.Source.Pages(ctx, selections) {
+			if p != nil {
+				p = overlaidPage{p, s.objects}
+			}
+			if !yield(p, err) {
+				return
+			}
+		}
+	}
+}
+
+type overlaidPage struct {
+	engine.Page
+	objects *Snapshot
+}
+
+// Target implements engine.Page.
+func (p overlaidPage) Target(i int) (engine.Target, error) {
+	t, err := p.Page.Target(i)
+	if namespace := p.objects.namespace(t.Key.Namespace); namespace != nil {
+		t.Namespace = namespace
+	}
+	return t, err
+}
