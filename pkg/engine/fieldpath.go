@@ -22,7 +22,16 @@ var (
 // `metadata.labels["app.kubernetes.io/name"]`, `metadata.finalizers[=keep]`,
 // `spec.args[0]`. Two different paths never have the same text, and what cannot be
 // printed in it is escaped: control characters, and those of no width. The path of a whole object is the empty text.
-func PathString(p fieldpath.Path) string {
+func PathString(p fieldpath.Path) string { return pathText(p, elementText) }
+
+// PathPattern returns a path as PathString does, with [*] for the elements of lists: it is equal for
+// the same field of several elements.
+func PathPattern(p fieldpath.Path) string {
+	return pathText(p, func(fieldpath.PathElement) string { return "*" })
+}
+
+// pathText is a path with its list elements as a function names them.
+func pathText(p fieldpath.Path, element func(fieldpath.PathElement) string) string {
 	var b strings.Builder
 	for _, e := range p {
 		switch {
@@ -33,15 +42,24 @@ func PathString(p fieldpath.Path) string {
 			b.WriteString(*e.FieldName)
 		case e.FieldName != nil:
 			b.WriteString("[" + strconv.Quote(*e.FieldName) + "]")
-		case e.Key != nil:
-			b.WriteString("[" + keyText(*e.Key) + "]")
-		case e.Value != nil:
-			b.WriteString("[=" + valueText(*e.Value) + "]")
-		case e.Index != nil:
-			b.WriteString("[" + strconv.Itoa(*e.Index) + "]")
+		default:
+			b.WriteString("[" + element(e) + "]")
 		}
 	}
 	return b.String()
+}
+
+// elementText names the element of a list.
+func elementText(e fieldpath.PathElement) string {
+	switch {
+	case e.Key != nil:
+		return keyText(*e.Key)
+	case e.Value != nil:
+		return "=" + valueText(*e.Value)
+	case e.Index != nil:
+		return strconv.Itoa(*e.Index)
+	}
+	return ""
 }
 
 // keyText names a list element. A lone `name` stands for itself, unless it could

@@ -24,6 +24,16 @@ func within(c *engine.Change, p place) []fieldpath.Path {
 	return slices.DeleteFunc(touching(c, p), func(changed fieldpath.Path) bool { return !placeOf(changed).within(p) })
 }
 
+// patterns lists paths for a text about several objects: "spec.containers[*].env[*]".
+func patterns(paths []fieldpath.Path) string {
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		out[i] = engine.PathPattern(p)
+	}
+	slices.Sort(out)
+	return engine.Few(slices.Compact(out))
+}
+
 // names lists paths for a text: "spec.replicas, spec.paused and 2 more".
 func names(paths []fieldpath.Path) string {
 	out := make([]string, len(paths))

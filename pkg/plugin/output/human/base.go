@@ -23,7 +23,8 @@ type base struct {
 	layout      func(*base, *page, *Group)
 	title, name func(string) string
 	groups      Groups
-	parts       bool // the groups had to be shown before all objects were seen
+	parts       bool      // the groups had to be shown before all objects were seen
+	overview    *overview // nil where each change is shown, however many there are
 	// What the summary at the end says in addition to numbers.
 	skipped, warned, broken Counter
 	remarked                int              // objects with a warning, or on which a rule failed
@@ -71,6 +72,9 @@ func (h *base) begin(c *engine.Change) {
 	if remarked {
 		h.remarked++
 	}
+	if h.overview != nil {
+		h.overview.add(h, c)
+	}
 }
 
 // content is what a format shows of an object.
@@ -102,12 +106,26 @@ func (h *base) show(c *part, s content) error {
 	}
 	h.impacts(&text, &c.Change)
 	text.Note = m.Origin + text.Note
+	if h.overview != nil && h.crowded(text) {
+		return nil
+	}
 	h.groups.Found(m, text)
 	if !h.groups.Full() {
 		return nil
 	}
 	h.parts = true
 	return h.Flush()
+}
+
+// crowded reports whether a new group is left out, because there are too many to list. Of those
+// before it, the failures stay.
+func (h *base) crowded(text Text) bool {
+	v := h.overview
+	if !v.crowded && h.groups.Len() == crowd {
+		v.crowded = true
+		h.groups.Keep(func(g *Group) bool { return !v.leavesOut(g.Text) })
+	}
+	return v.leavesOut(text)
 }
 
 // likeness is equal for objects of a kind that are shown in the same words, and

@@ -2,6 +2,7 @@ package human
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -127,6 +128,21 @@ func (g *Groups) title(m Member) string {
 	case output.ByPatch, output.ByObject:
 	}
 	return ""
+}
+
+// Len is how many groups there are.
+func (g *Groups) Len() int { return len(g.known) }
+
+// Keep forgets the groups that are not to be kept. Objects like theirs begin new ones.
+func (g *Groups) Keep(keep func(*Group) bool) {
+	kept := map[*Group]bool{}
+	for _, section := range g.order {
+		section.Groups = slices.DeleteFunc(section.Groups, func(group *Group) bool {
+			kept[group] = keep(group)
+			return !kept[group]
+		})
+	}
+	maps.DeleteFunc(g.known, func(_ memberKey, group *Group) bool { return !kept[group] })
 }
 
 // Full reports whether no more should be held: it is time to Take.

@@ -36,12 +36,21 @@ func (h *base) summarize(s evaluation.Summary) error {
 	if err := h.table(b, s); err != nil {
 		return err
 	}
+	crowded := h.overview != nil && h.overview.crowded
+	if crowded {
+		if err := h.overview.write(b); err != nil {
+			return err
+		}
+	}
 	for _, list := range h.lists() {
 		h.list(b, list.title, list.tally)
 	}
 	b.line(Bold, wording.Counts(s))
 	for _, text := range h.remarkable(s) {
 		b.line(Yellow, text)
+	}
+	if crowded {
+		b.line(Plain, h.overview.hint())
 	}
 	for _, text := range h.last(s) {
 		b.line(Plain, text)

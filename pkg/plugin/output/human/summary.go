@@ -8,11 +8,16 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Summary prints a line for each object.
+// Summary prints a line for each object, and for those that change alike. Where there are more different
+// changes than a screen shows, it prints the most frequent ones by field instead.
 type Summary struct{ base }
 
 // NewSummary returns a printer of a line for each object.
-func NewSummary(o output.Options) *Summary { return &Summary{base: newBase(o)} }
+func NewSummary(o output.Options) *Summary {
+	p := &Summary{base: newBase(o)}
+	p.overview = newOverview(o)
+	return p
+}
 
 // Print shows how many fields of an object would differ, and by which rules, and the
 // summary.

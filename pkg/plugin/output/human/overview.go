@@ -1,0 +1,86 @@
+package human
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// The bounds of an overview, which fits on a screen.
+const (
+	crowd          = 24 // different changes that are listed one by one
+	changesListed  = 5
+	failuresListed = 10 // different ones, with their objects
+)
+
+// overview counts changes by field and rule. It takes the place of the changes when there are more
+// different ones than a screen shows.
+type overview struct {
+	counts  Counter
+	crowded bool
+	failed  int // different failures that are listed
+}
+
+// newOverview returns nil where each change is asked for.
+func newOverview(o output.Options) *overview {
+	if o.GroupBy != output.ByPatch || o.Expand || o.Explain {
+		return nil
+	}
+	return &overview{}
+}
+
+// add counts the fields of an object, each with its rule; those of several elements of a list once.
+func (v *overview) add(h *base, c *engine.Change) {
+	seen := map[string]bool{}
+	for i := range c.Fields {
+		f := &c.Fields[i]
+		text := fieldMarker(f.Kind) + " " + engine.PathPattern(h.Masker.Path(f.Path)) + "\t" + f.Rule.String()
+		if !seen[text] {
+			seen[text] = true
+			v.counts.Add(text)
+		}
+	}
+}
+
+// leavesOut reports whether a group is not shown, of which there are so many others.
+func (v *overview) leavesOut(t Text) bool {
+	if !v.crowded {
+		return false
+	}
+	if t.Marker == "!" {
+		v.failed++
+	}
+	return t.Marker != "!" || v.failed > failuresListed
+}
+
+// write lists the most frequent changes.
+func (v *overview) write(b *page) error {
+	top, _ := v.counts.Top(changesListed)
+	if len(top) == 0 {
+		return nil
+	}
+	b.WriteString("Most frequent changes:\n")
+	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
+	for _, c := range top {
+		field, rule, _ := strings.Cut(c.Text, "\t")
+		fmt.Fprintf(w, "%8d  %s\n", c.N, cells(field, rule))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	b.WriteString("\n")
+	return nil
+}
+
+// hint says how to see what is not listed.
+func (v *overview) hint() string {
+	text := "To see each change: -o diff, or --expand"
+	if n := v.failed - failuresListed; n > 0 {
+		text += "; " + wording.Plural(n, "failure") + " of other objects among them"
+	}
+	return text
+}
