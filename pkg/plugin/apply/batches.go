@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -56,6 +57,9 @@ func (x *Executor) writeBatch(ctx, hard context.Context, batch []*Task) (started
 			if ctx.Err() != nil {
 				return nil, ErrInterrupted
 			}
+			if missed := batch[i].missedTarget(); missed != nil {
+				return x.holdBack(batch[i], missed.Key)
+			}
 			return x.writeOne(hard, batch[i])
 		},
 		func(i int, r *Result) (enough bool) {
@@ -67,6 +71,24 @@ func (x *Executor) writeBatch(ctx, hard context.Context, batch []*Task) (started
 			return broken != nil || x.tooManyFailures()
 		})
 	return started, errors.Join(err, broken)
+}
+
+// missedTarget returns a task whose change the object triggers, and that was not made; nil if there is none.
+func (t *Task) missedTarget() *Task {
+	if i := slices.IndexFunc(t.triggers, func(other *Task) bool { return other.wave < t.wave && other.missed }); i >= 0 {
+		return t.triggers[i]
+	}
+	return nil
+}
+
+// holdBack leaves an object as it is, because of a change that it triggers.
+func (x *Executor) holdBack(t *Task, target engine.ObjectKey) (*Result, error) {
+	r := t.verified.Result
+	r.because(Failed, &HeldBackError{Target: target})
+	if x.Writer.Journal == nil {
+		return &r, nil
+	}
+	return &r, x.Writer.Journal.Result(t.verified, &r)
 }
 
 // writers is the number of workers. The slots let as many of them send as the user

@@ -24,6 +24,15 @@ func (e *ObjectError) Error() string { return fmt.Sprintf("%s: %v", e.Key, e.Err
 // Unwrap returns the reason.
 func (e *ObjectError) Unwrap() error { return e.Err }
 
+// HeldBackError reports that an object was not written because a change that it triggers was not made: it may
+// trigger that only as it is.
+type HeldBackError struct{ Target engine.ObjectKey }
+
+// Error names the target, and says what can be done.
+func (e *HeldBackError) Error() string {
+	return fmt.Sprintf("it triggers the change of %s, which was not made and might not be triggered any more; run again when that can be written", e.Target)
+}
+
 // ConflictError reports fields of managers that would set them back.
 type ConflictError struct{ Takeovers []request.Takeover }
 

@@ -114,6 +114,7 @@ func (x *Executor) work(ctx context.Context, tasks []*Task) error {
 			return NothingWritten(err)
 		}
 	}
+	all := tasks
 	tasks, err := x.resolvePending(ctx, tasks)
 	if err != nil {
 		return NothingWritten(err)
@@ -128,7 +129,7 @@ func (x *Executor) work(ctx context.Context, tasks []*Task) error {
 	if ready, err = x.confirm(ctx, ready); err != nil || len(ready) == 0 {
 		return err
 	}
-	arrange(ready)
+	arrange(ready, all)
 	if err := x.openJournal(ready); err != nil {
 		return NothingWritten(err)
 	}
@@ -196,6 +197,7 @@ func (x *Executor) inspect(v *Verified) {
 // report counts and shows the result of one object.
 func (x *Executor) report(t *Task, r *Result) error {
 	r.Rules, r.Autoscaled, t.reported = t.Rules, t.Autoscaled, true
+	t.missed = r.misses() || r.Status != nil && r.Status.misses()
 	r.Secrets = t.Entry.Secrets()
 	x.tally.add(r)
 	var drift *plan.Drift

@@ -221,6 +221,50 @@ func TestExecutorStopsAtFailures(t *testing.T) {
 	})
 }
 
+// What was not made and might not be triggered any more holds back what triggers it.
+func TestExecutorHoldsTriggersBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		server func(*server)
+		want   outcomes
+		writes []string
+	}{
+		"all can be written":        {func(*server) {}, outcomes{"c applied", "b applied", "a applied"}, []string{"c", "b", "a"}},
+		"a write fails":             {func(s *server) { s.fails = []string{"c"} }, outcomes{"c failed", "b failed", "a failed"}, nil},
+		"one in between fails":      {func(s *server) { s.fails = []string{"b"} }, outcomes{"c applied", "b failed", "a failed"}, []string{"c"}},
+		"what has drifted":          {func(s *server) { s.objects["c"].Object["data"] = map[string]any{"a": "other"} }, outcomes{"c drifted", "b failed", "a failed"}, nil},
+		"what is gone":              {func(s *server) { delete(s.objects, "c") }, outcomes{"c deleted", "b applied", "a applied"}, []string{"b", "a"}},
+		"the trigger itself is not": {func(s *server) { s.fails = []string{"a"} }, outcomes{"c applied", "b applied", "a failed"}, []string{"c", "b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, all()...)
+			c.server(s)
+			x := newTrial(s)
+			x.MaxFailures = 0
+			chain := tasks(all()...) // a triggers b, and b triggers c
+			for i, task := range chain[1:] {
+				steps, change := []engine.Step{{Outcome: engine.Changed, Trigger: chain[i].Key}}, task.Change
+				task.Entry.Steps = steps
+				task.Change = func(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
+					c, err := change(ctx, live)
+					c.Steps = steps
+					return c, err
+				}
+			}
+			file := filepath.Join(t.TempDir(), "journal")
+			x.Journal = func() (*journal.Writer, error) { return newJournal(file, x) }
+			if _, err := x.Run(t.Context(), chain); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, x.results); diff != "" {
+				t.Errorf("results -want +got:\n%s", diff)
+			}
+			if diff := cmp.Diff(c.writes, s.writes); diff != "" {
+				t.Errorf("writes -want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
 func newJournal(file string, x *trial) (*journal.Writer, error) {
 	began := time.Unix(1, 0)
 	return journal.Create(file, journal.Header{

@@ -7,12 +7,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// arrange brings tasks into the order in which they are written: an object whose state triggers the changes of others
-// comes after these, since a run that is interrupted and resumed would not find what triggered them. In a circle no
-// order is better than another.
-func arrange(tasks []*Task) {
+// arrange brings the tasks that are ready, of all, into the order in which they are written: an object whose state
+// triggers the changes of others comes after these, since a run that is interrupted and resumed would not find what
+// triggered them. In a circle no order is better than another.
+func arrange(ready, all []*Task) {
 	o := order{triggeredBy: map[engine.ObjectKey][]*Task{}, waves: map[*Task]int{}}
-	for _, t := range tasks {
+	for _, t := range all {
 		for i := range t.Entry.Steps {
 			s := &t.Entry.Steps[i]
 			if s.Outcome == engine.Changed && s.Trigger != (engine.ObjectKey{}) && s.Trigger.Named() != t.Key.Named() {
@@ -20,10 +20,10 @@ func arrange(tasks []*Task) {
 			}
 		}
 	}
-	for _, t := range tasks {
-		t.wave = o.wave(t)
+	for _, t := range ready {
+		t.wave, t.triggers = o.wave(t), o.triggeredBy[t.Key.Named()]
 	}
-	slices.SortStableFunc(tasks, func(a, b *Task) int { return cmp.Compare(a.wave, b.wave) })
+	slices.SortStableFunc(ready, func(a, b *Task) int { return cmp.Compare(a.wave, b.wave) })
 }
 
 // batches divides arranged tasks into those that are written together, at most size of them.

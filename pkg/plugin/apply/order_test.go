@@ -35,7 +35,7 @@ func TestBatches(t *testing.T) {
 				tasks = append(tasks, task)
 			}
 			var got []string
-			arrange(tasks)
+			arrange(tasks, tasks)
 			for _, batch := range batches(tasks, c.size) {
 				var names []string
 				for _, task := range batch {

@@ -33,7 +33,9 @@ type Task struct {
 	JournalIndex int
 	Pending      *journal.Attempt
 
-	wave     int // in which it is written
+	wave     int     // in which it is written
+	triggers []*Task // whose changes its object triggers
+	missed   bool    // its change was not made, and should have been
 	verified *Verified
 	reported bool
 }
