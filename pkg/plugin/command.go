@@ -105,6 +105,7 @@ func newCommand(name string, streams genericiooptions.IOStreams, secrets *redact
 		NewPreviewCommand(evaluate, name, streams),
 		NewExplainCommand(evaluate, name, streams),
 		NewCompareCommand(evaluate, name, streams),
+		NewConvertCommand(evaluate, name, streams),
 		NewApplyExistingCommand(evaluate, name, streams),
 		NewPlanCommand(name, streams),
 		NewUndoCommand(evaluate, name, streams),

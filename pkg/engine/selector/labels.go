@@ -150,3 +150,11 @@ func AnyOf(patterns []string, text string) bool {
 	}
 	return false
 }
+
+// Written returns the selector as it is written; nil for none.
+func (l *Labels) Written() *metav1.LabelSelector {
+	if l == nil {
+		return nil
+	}
+	return l.source
+}

@@ -22,8 +22,10 @@ type Objects struct {
 	FieldSelector    string
 	ChunkSize        int64
 	Operation        string
-	RequestUser      string
-	RequestGroups    []string
+	// None reports that there are no objects: a run needs no cluster for them.
+	None          bool
+	RequestUser   string
+	RequestGroups []string
 }
 
 // NewObjects returns the defaults.
@@ -47,7 +49,7 @@ func (f *Objects) AddFlags(flags *pflag.FlagSet) {
 }
 
 // Offline reports whether objects come from manifests and not from a cluster.
-func (f *Objects) Offline() bool { return len(f.Filenames) > 0 || f.Kustomize != "" }
+func (f *Objects) Offline() bool { return len(f.Filenames) > 0 || f.Kustomize != "" || f.None }
 
 // Request is the admission request to simulate.
 func (f *Objects) Request() (engine.Request, error) {

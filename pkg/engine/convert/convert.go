@@ -1,0 +1,312 @@
+// Package convert writes the mutate rules of Kyverno's ClusterPolicies and Policies as policies in CEL:
+// MutatingPolicies, or MutatingAdmissionPolicies of Kubernetes.
+//
+// A rule is lowered to what has to hold (conditions) and what is written where (edits), and printed in
+// several forms, the simplest first: an ApplyConfiguration where it can say the edit, a JSON patch else. Which of
+// them does the same as the rule is for the caller to find out, with package compare. What cannot be said
+// in the new language is a Refusal.
+package convert
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
+)
+
+// Target is the language of the new policies.
+type Target string
+
+// The languages.
+const (
+	MutatingPolicy          Target = "mutatingpolicy"          // Kyverno's
+	MutatingAdmissionPolicy Target = "mutatingadmissionpolicy" // Kubernetes' own
+)
+
+// Options say how policies are converted.
+type Options struct {
+	To Target
+	// Mapper knows the resources of kinds, and Reader their schemas.
+	Mapper meta.RESTMapper
+	Reader engine.Reader
+	// Documents has the PolicyExceptions, among others.
+	Documents []engine.Document
+}
+
+// Conversion is what a policy can be converted to.
+type Conversion struct {
+	Refusals []*Refusal
+	document engine.Document
+	rules    []*rule
+	options  Options
+}
+
+// Accepts reports whether a document is a policy that can be converted.
+func Accepts(d engine.Document) bool {
+	return new(kyverno.Dialect).Accepts(d.Object.GroupVersionKind().GroupKind()) == engine.Policy
+}
+
+// Convert converts the rules of a policy that mutate.
+func Convert(ctx context.Context, d engine.Document, o Options) *Conversion {
+	c := &converter{Options: o, document: d, ctx: ctx}
+	out := &Conversion{document: d, options: o}
+	written := kyverno.WrittenRules(d)
+	refused := map[int]bool{}
+	for _, w := range written {
+		if refused[w.Index] {
+			continue
+		}
+		r, err := c.convert(w)
+		if err != nil {
+			refused[w.Index] = true
+			out.Refusals = append(out.Refusals, c.refusal(w, err))
+			continue
+		}
+		out.rules = append(out.rules, r)
+	}
+	out.rules = slices.DeleteFunc(out.rules, func(r *rule) bool { return refused[r.index] })
+	return out
+}
+
+func (c *converter) convert(w kyverno.WrittenRule) (r *rule, err error) {
+	err = engine.Guard(func() (err error) { r, err = c.rule(w); return err })
+	return r, err
+}
+
+func (c *converter) refusal(w kyverno.WrittenRule, err error) *Refusal {
+	out := &Refusal{Reason: err.Error()}
+	var refusal *Refusal
+	if errors.As(err, &refusal) {
+		copied := *refusal
+		out = &copied
+	}
+	out.Rule, _ = w.Fields["name"].(string)
+	return out
+}
+
+// Rules are the names of the rules that are converted, as the policy has them.
+func (c *Conversion) Rules() []string {
+	var out []string
+	for _, r := range c.rules {
+		if !r.derived {
+			out = append(out, r.name)
+		}
+	}
+	return out
+}
+
+// Only is the conversion of some of the rules.
+func (c *Conversion) Only(names []string) *Conversion {
+	out := *c
+	kept := map[int]bool{}
+	for _, r := range c.rules {
+		kept[r.index] = kept[r.index] || !r.derived && slices.Contains(names, r.name)
+	}
+	out.rules = slices.DeleteFunc(slices.Clone(c.rules), func(r *rule) bool { return !kept[r.index] })
+	return &out
+}
+
+// Old is the policy with no other rules than those that are converted.
+func (c *Conversion) Old() *unstructured.Unstructured {
+	out := c.document.Object.DeepCopy()
+	rules, _, _ := unstructured.NestedSlice(out.Object, "spec", "rules")
+	var kept []any
+	derived := false
+	for i, raw := range rules {
+		if slices.ContainsFunc(c.rules, func(r *rule) bool { return r.index == i }) {
+			kept = append(kept, raw)
+		}
+	}
+	for _, r := range c.rules {
+		derived = derived || r.derived
+	}
+	_ = unstructured.SetNestedSlice(out.Object, kept, "spec", "rules")
+	if !derived { // another rule may have kept the policy from having any
+		annotations := out.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations["pod-policies.kyverno.io/autogen-controllers"] = "none"
+		out.SetAnnotations(annotations)
+	}
+	return out
+}
+
+// Forms yields the ways to write the new policies, the simplest first: manifests, without what is said about
+// them.
+func (c *Conversion) Forms() []*Form {
+	var out []*Form
+	seen := map[string]bool{}
+	for _, level := range []int{0, 1} {
+		for _, inside := range []bool{false, true} {
+			f := &Form{policies: c.policies(level, inside)}
+			if text := f.String(); !seen[text] {
+				seen[text] = true
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// Form is one way to write the new policies.
+type Form struct{ policies []*policy }
+
+// String is the manifest.
+func (f *Form) String() string {
+	texts := make([]string, len(f.policies))
+	for i, p := range f.policies {
+		texts[i] = p.String()
+	}
+	return strings.Join(texts, "---\n")
+}
+
+// Comment puts lines before the first of the policies.
+func (f *Form) Comment(lines ...string) {
+	for _, p := range f.policies {
+		p.comment = append(p.comment, lines...)
+		return
+	}
+}
+
+// policies makes a policy of the rules that select the same kinds. level chooses among the forms of the rules;
+// inside puts conditions into the mutations.
+func (c *Conversion) policies(level int, inside bool) []*policy {
+	var groups [][]*rule
+	for _, r := range c.rules {
+		i := slices.IndexFunc(groups, func(g []*rule) bool { return g[0].sameConstraints(r) })
+		if i < 0 {
+			groups = append(groups, []*rule{r})
+			continue
+		}
+		groups[i] = append(groups[i], r)
+	}
+	var out []*policy
+	for _, g := range groups {
+		p := c.policy(g, level, inside)
+		if len(groups) > 1 {
+			p.name = c.nameOf(g, groups)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// nameOf is the name of one of several policies.
+func (c *Conversion) nameOf(g []*rule, groups [][]*rule) string {
+	name := c.document.Object.GetName()
+	sources := map[int]bool{}
+	for _, r := range c.rules {
+		sources[r.index] = true
+	}
+	if !g[0].derived && len(sources) == 1 {
+		return name
+	}
+	if len(sources) > 1 {
+		name += "-" + dns(g[0].name)
+	}
+	if g[0].derived {
+		name = strings.TrimSuffix(c.document.Object.GetName()+"-"+dns(g[0].name), "-")
+	}
+	_ = groups
+	return shorten(name)
+}
+
+// dns is a text as a part of the name of an object.
+func dns(text string) string {
+	return strings.Trim(strings.Join(words.FindAllString(strings.ToLower(text), -1), "-"), "-")
+}
+
+func shorten(name string) string {
+	const most = 63
+	if len(name) <= most {
+		return name
+	}
+	return strings.TrimRight(name[:most-9], "-.") + fmt.Sprintf("-%08x", fnv32(name))
+}
+
+func fnv32(text string) uint32 {
+	h := uint32(2166136261)
+	for i := range len(text) {
+		h = (h ^ uint32(text[i])) * 16777619
+	}
+	return h
+}
+
+func (s *selection) sameConstraints(other *rule) bool {
+	return fmt.Sprint(s.rules, s.namespaces) == fmt.Sprint(other.rules, other.namespaces)
+}
+
+// policy writes rules as one policy.
+func (c *Conversion) policy(rules []*rule, level int, inside bool) *policy {
+	object := c.document.Object
+	p := &policy{
+		admission: c.options.To == MutatingAdmissionPolicy, name: object.GetName(), labels: object.GetLabels(),
+		annotations: carried(object.GetAnnotations()), rules: rules[0].rules, namespaces: rules[0].namespaces,
+	}
+	if object.GetKind() == "Policy" && !p.admission {
+		p.namespace = object.GetNamespace()
+		if p.namespace == "" {
+			p.namespace = "default"
+		}
+	}
+	p.failurePolicy = failurePolicy(object)
+	var common []string
+	if !inside {
+		common = shared(rules)
+	}
+	p.conditions = nameConditions(common)
+	for _, r := range rules {
+		when := slices.DeleteFunc(slices.Concat(r.conditions, r.guards), func(c string) bool { return slices.Contains(common, c) })
+		form := r.forms[min(level, len(r.forms)-1)]
+		for i, m := range form {
+			if i == 0 {
+				m.comment = "rule " + r.name
+			}
+			m.when = when
+			p.mutations = append(p.mutations, m)
+		}
+	}
+	return p
+}
+
+// shared are the conditions that all rules have.
+func shared(rules []*rule) []string {
+	var out []string
+	for _, c := range slices.Concat(rules[0].conditions, rules[0].guards) {
+		everywhere := !slices.ContainsFunc(rules, func(r *rule) bool {
+			return !slices.Contains(r.conditions, c) && !slices.Contains(r.guards, c)
+		})
+		if everywhere && !slices.Contains(out, c) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func failurePolicy(u *unstructured.Unstructured) string {
+	for _, path := range [][]string{{"spec", "webhookConfiguration", "failurePolicy"}, {"spec", "failurePolicy"}} {
+		if text, _, _ := unstructured.NestedString(u.Object, path...); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// carried are the annotations that the new policies keep.
+func carried(annotations map[string]string) map[string]string {
+	out := map[string]string{}
+	for key, value := range annotations {
+		if key != "pod-policies.kyverno.io/autogen-controllers" && key != engine.LastApplied {
+			out[key] = value
+		}
+	}
+	return out
+}

@@ -1,0 +1,263 @@
+package convert
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// edit is what a rule writes at a place. One of what is below the place says what.
+type edit struct {
+	at       place
+	ifAbsent bool // only where nothing is there yet
+	// unless is set for what only a new element of a list gets: the condition that the element is there.
+	unless   string
+	remove   bool
+	value    value    // a leaf
+	fields   []*edit  // of a map; nil of any other
+	elements []*group // of a list
+}
+
+// value is what is written as a whole.
+type value struct {
+	// content is a JSON value whose texts and keys may be of type expression; nil for none.
+	content any
+	set     bool
+}
+
+// expression is a part of a value that is computed.
+type expression struct {
+	cel string
+	// text reports that it is a string whatever the object is.
+	text bool
+}
+
+// group is what a rule writes to some elements of a list.
+type group struct {
+	variable string   // of an element, and of its index
+	index    string   // variable of the index
+	where    []string // conditions on the element; none for all of them
+	// keys name one element, which is added where it is missing; empty for elements that are there.
+	keys   []keyValue
+	fields []*edit
+	remove bool
+}
+
+// keyValue is a key of a list with its value, an expression.
+type keyValue struct {
+	name    string
+	cel     string
+	content any
+}
+
+// list returns whether the edits below a place have to be made with a JSON patch.
+func (e *edit) patchOnly() bool {
+	switch {
+	case e.remove:
+		return true
+	case e.fields != nil:
+		return e.at.atomic() || len(e.fields) == 0
+	case e.elements != nil:
+		return len(e.at.listKeys()) == 0 || e.at.element("", "").atomic()
+	}
+	if e.unless != "" {
+		return e.at.atomic()
+	}
+	if !e.at.known() {
+		return true
+	}
+	switch e.value.content.(type) {
+	case map[string]any:
+		return !applicable(e.value.content, e.at)
+	case []any:
+		return true
+	case nil:
+		return true
+	}
+	if x, ok := e.value.content.(expression); ok && !x.text && e.at.scalar() == "" {
+		return true
+	}
+	return false
+}
+
+// applicable reports whether a whole value can be written by an ApplyConfiguration.
+func applicable(content any, at place) bool {
+	switch v := content.(type) {
+	case map[string]any:
+		if at.atomic() || len(v) == 0 {
+			return false
+		}
+		for key, below := range v {
+			if !applicable(below, at.field(key, false)) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		keys := at.listKeys()
+		if len(keys) == 0 || len(v) == 0 {
+			return false
+		}
+		for _, element := range v {
+			m, ok := element.(map[string]any)
+			if !ok || slices.ContainsFunc(keys, func(k string) bool { return m[k] == nil }) || !applicable(m, at.element("", "")) {
+				return false
+			}
+		}
+		return true
+	case nil:
+		return false
+	}
+	return at.known()
+}
+
+// split divides an edit into what an ApplyConfiguration can make and what a JSON patch has to; either may be nil.
+func (e *edit) split() (apply, patch *edit) {
+	switch {
+	case e.patchOnly():
+		return nil, e
+	case e.fields != nil:
+		a, p := splitAll(e.fields)
+		return e.with(a), e.with(p)
+	case e.elements != nil:
+		return e.splitList()
+	}
+	return e, nil
+}
+
+func (e *edit) with(fields []*edit) *edit {
+	if len(fields) == 0 {
+		return nil
+	}
+	out := *e
+	out.fields = fields
+	return &out
+}
+
+func splitAll(edits []*edit) (apply, patch []*edit) {
+	for _, e := range edits {
+		a, p := e.split()
+		if a != nil {
+			apply = append(apply, a)
+		}
+		if p != nil {
+			patch = append(patch, p)
+		}
+	}
+	return apply, patch
+}
+
+// splitList keeps an element that may have to be added in one piece.
+func (e *edit) splitList() (apply, patch *edit) {
+	var a, p []*group
+	for _, g := range e.elements {
+		fields, rest := splitAll(g.fields)
+		switch {
+		case g.remove, len(g.keys) > 0 && len(rest) > 0:
+			p = append(p, g)
+		case len(rest) == 0:
+			a = append(a, g)
+		default:
+			p = append(p, g.with(rest))
+			if len(fields) > 0 {
+				a = append(a, g.with(fields))
+			}
+		}
+	}
+	list := func(groups []*group) *edit {
+		if len(groups) == 0 {
+			return nil
+		}
+		out := *e
+		out.elements = groups
+		return &out
+	}
+	return list(a), list(p)
+}
+
+func (g *group) with(fields []*edit) *group {
+	out := *g
+	out.fields = fields
+	return &out
+}
+
+// condition is the conjunction of conditions, without those that always hold.
+func condition(all []string) string {
+	var out []string
+	for _, c := range all {
+		if c == "true" || slices.Contains(out, c) {
+			continue
+		}
+		out = append(out, c)
+	}
+	if len(out) == 0 {
+		return "true"
+	}
+	if len(out) == 1 {
+		return out[0]
+	}
+	for i := range out {
+		if loose(out[i]) {
+			out[i] = "(" + out[i] + ")"
+		}
+	}
+	return strings.Join(out, " && ")
+}
+
+// negate is the negation of a condition.
+func negate(c string) string {
+	switch {
+	case c == "true":
+		return "false"
+	case c == "false":
+		return "true"
+	}
+	if rest, ok := strings.CutPrefix(c, "!"); ok && !tokensAtTop(rest, " || ", " && ", " ? ", " == ", " != ", " in ") {
+		return rest
+	}
+	if tokensAtTop(c, " || ", " && ", " ? ", " == ", " != ", " in ", " > ", " < ", " >= ", " <= ", " + ") {
+		return "!(" + c + ")"
+	}
+	return "!" + c
+}
+
+// loose reports whether a condition needs parentheses beside &&.
+func loose(c string) bool { return tokensAtTop(c, " || ", " ? ") }
+
+// tokensAtTop reports whether an operator stands outside of all brackets and texts.
+func tokensAtTop(cel string, operators ...string) bool {
+	depth := 0
+	for i := 0; i < len(cel); i++ {
+		switch cel[i] {
+		case '"':
+			for i++; i < len(cel) && cel[i] != '"'; i++ {
+				if cel[i] == '\\' {
+					i++
+				}
+			}
+		case '(', '[', '{':
+			depth++
+		case ')', ']', '}':
+			depth--
+		default:
+			if depth == 0 && slices.ContainsFunc(operators, func(o string) bool { return strings.HasPrefix(cel[i:], o) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// choose is an expression that has one of two values.
+func choose(condition, yes, no string) string {
+	switch condition {
+	case "true":
+		return yes
+	case "false":
+		return no
+	}
+	if loose(condition) {
+		condition = "(" + condition + ")"
+	}
+	return fmt.Sprintf("%s ? %s : %s", condition, yes, no)
+}

@@ -1,0 +1,219 @@
+package convert
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// operations are what a JSON patch does, in order: expressions that are lists of operations.
+type operations struct {
+	parts []part
+	made  []string // pointers of maps and lists that are there by now
+}
+
+// part is one operation, perhaps under a condition, or an expression that is a list of them.
+type part struct {
+	cel  string
+	when string // empty for always
+	many bool
+}
+
+func (o *operations) one(cel string) { o.parts = append(o.parts, part{cel: cel}) }
+
+func (o *operations) list(cel string) { o.parts = append(o.parts, part{cel: cel, many: true}) }
+
+// when adds operations that depend on a condition.
+func (o *operations) when(condition string, then *operations) {
+	switch {
+	case len(then.parts) == 0, condition == "false":
+	case condition == "true":
+		o.parts = append(o.parts, then.parts...)
+	case len(then.parts) == 1 && !then.parts[0].many && then.parts[0].when == "":
+		o.parts = append(o.parts, part{cel: then.parts[0].cel, when: condition})
+	default:
+		o.list(choose(condition, then.String(), "[]"))
+	}
+}
+
+// String is the expression of the whole list.
+func (o *operations) String() string {
+	if len(o.parts) == 0 {
+		return "[]"
+	}
+	var lists []string
+	for i := 0; i < len(o.parts); i++ {
+		if o.parts[i].many || o.parts[i].when != "" {
+			cel := o.parts[i].cel
+			if !o.parts[i].many {
+				cel = choose(o.parts[i].when, "["+cel+"]", "[]")
+			}
+			if tokensAtTop(cel, " ? ") && len(o.parts) > 1 {
+				cel = "(" + cel + ")"
+			}
+			lists = append(lists, cel)
+			continue
+		}
+		var ones []string
+		for ; i < len(o.parts) && !o.parts[i].many && o.parts[i].when == ""; i++ {
+			ones = append(ones, o.parts[i].cel)
+		}
+		i--
+		lists = append(lists, "["+strings.Join(ones, ", ")+"]")
+	}
+	return strings.Join(lists, " + ")
+}
+
+func operation(op, path, value string) string {
+	if value == "" {
+		return fmt.Sprintf(`JSONPatch{op: %q, path: %s}`, op, path)
+	}
+	return fmt.Sprintf(`JSONPatch{op: %q, path: %s, value: %s}`, op, path, value)
+}
+
+// ensure adds an empty map or list where there is none.
+func (o *operations) ensure(at place, empty string) {
+	pointer := at.jsonPointer()
+	if !at.maybe() || slices.Contains(o.made, pointer) {
+		return
+	}
+	o.made = append(o.made, pointer)
+	then := &operations{}
+	then.one(operation("add", pointer, empty))
+	o.when(negate(at.has()), then)
+}
+
+// edits adds the operations that make the edits below a place.
+func (o *operations) edits(all []*edit) {
+	for _, e := range all {
+		o.edit(e)
+	}
+}
+
+func (o *operations) edit(e *edit) {
+	switch {
+	case e.unless != "":
+	case e.remove:
+		then := &operations{}
+		then.one(operation("remove", e.at.jsonPointer(), ""))
+		o.when(e.at.has(), then)
+	case e.ifAbsent:
+		then := &operations{}
+		then.one(operation("add", e.at.jsonPointer(), data(e.whole())))
+		o.when(negate(e.at.has()), then)
+	case e.fields != nil:
+		if e.writes() {
+			o.ensure(e.at, "{}")
+		}
+		o.edits(e.fields)
+	case e.elements != nil:
+		for _, g := range e.elements {
+			o.group(e, g)
+		}
+	default:
+		o.one(operation("add", e.at.jsonPointer(), data(e.value.content)))
+	}
+}
+
+// writes reports whether something is added below a map.
+func (e *edit) writes() bool {
+	if e.fields == nil && e.elements == nil {
+		return !e.remove
+	}
+	for _, f := range e.fields {
+		if f.writes() {
+			return true
+		}
+	}
+	return slices.ContainsFunc(e.elements, func(g *group) bool { return len(g.keys) > 0 && !g.remove })
+}
+
+// whole is what an edit writes where nothing is yet.
+func (e *edit) whole() any {
+	switch {
+	case e.fields != nil:
+		return wholeOf(e.fields, nil)
+	case e.elements != nil:
+		var out []any
+		for _, g := range e.elements {
+			if len(g.keys) > 0 && !g.remove {
+				out = append(out, wholeOf(g.fields, g.keys))
+			}
+		}
+		return out
+	}
+	return e.value.content
+}
+
+func wholeOf(fields []*edit, keys []keyValue) map[string]any {
+	out := map[string]any{}
+	for _, k := range keys {
+		if k.cel != "" {
+			out[k.name] = k.content
+		}
+	}
+	for _, f := range fields {
+		if f.remove {
+			continue
+		}
+		last := f.at.steps[len(f.at.steps)-1]
+		name := last.name
+		if name == "" {
+			name = computedKey + last.expr
+		}
+		if content := f.whole(); content != nil {
+			out[name] = content
+		}
+	}
+	return out
+}
+
+// computedKey marks a key of a value that is an expression.
+const computedKey = "\x00"
+
+// group adds the operations for elements of a list.
+func (o *operations) group(e *edit, g *group) {
+	where := condition(g.where)
+	each := &operations{}
+	each.edits(g.fields)
+	list := e.at.or("[]")
+	switch {
+	case g.remove:
+		then := &operations{}
+		then.one(operation("replace", e.at.jsonPointer(), fmt.Sprintf("%s.filter(%s, %s)", e.at.plain(), g.variable, negate(where))))
+		o.when(fmt.Sprintf("%s.exists(%s, %s)", list, g.variable, where), then)
+	case len(g.keys) == 0:
+		o.each(list, g, where, each)
+	default:
+		add := &operations{}
+		add.one(operation("add", e.at.jsonPointer(quote("0")), data(wholeOf(g.fields, g.keys))))
+		exists := fmt.Sprintf("%s.exists(%s, %s)", list, g.variable, where)
+		o.ensure(e.at, "[]")
+		if len(each.parts) == 0 {
+			o.when(negate(exists), add)
+			return
+		}
+		loop := &operations{}
+		loop.each(e.at.plain(), g, where, each)
+		o.list(choose(exists, loop.String(), add.String()))
+	}
+}
+
+// each adds the operations on every element for which a condition holds.
+func (o *operations) each(list string, g *group, where string, each *operations) {
+	if len(each.parts) == 0 {
+		return
+	}
+	loop, tail := each.String(), ".flatten()"
+	if only := each.parts[0]; len(each.parts) == 1 && !only.many {
+		loop, tail = only.cel, ""
+		if only.when != "" {
+			where = condition([]string{where, only.when})
+		}
+	}
+	filter := ""
+	if where != "true" {
+		filter = where + ", "
+	}
+	o.list(fmt.Sprintf("%s.transformList(%s, %s, %s%s)%s", list, g.index, g.variable, filter, loop, tail))
+}

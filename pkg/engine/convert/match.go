@@ -1,0 +1,476 @@
+package convert
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
+)
+
+// resourceRule is an entry of matchConstraints.resourceRules.
+type resourceRule struct {
+	Groups, Versions, Resources, Operations []string
+	kinds                                   []schema.GroupVersionKind // none for a wildcard
+}
+
+// selection is what a rule matches: what its kinds, operations and namespaces are, and what else must hold.
+type selection struct {
+	rules      []resourceRule
+	namespaces *metav1.LabelSelector
+	conditions []string
+}
+
+// matcher converts match and exclude blocks.
+type matcher struct {
+	mapper    meta.RESTMapper
+	namespace string // of a Policy
+	// variables reports that an expression may not use what a condition of the new language has not.
+	admission bool
+}
+
+// selection converts the blocks of a rule.
+func (m *matcher) selection(in, out *match.Block) (*selection, error) {
+	s := &selection{}
+	filters, all := in.Filters()
+	if len(filters) == 0 {
+		return nil, refuseField("match", "", "is empty, so that the rule matches nothing")
+	}
+	if err := m.constraints(s, filters, all); err != nil {
+		return nil, err
+	}
+	if err := m.matchConditions(s, filters, all); err != nil {
+		return nil, err
+	}
+	if out == nil {
+		return s, nil
+	}
+	excluded, allOf := out.Filters()
+	var together []string
+	for _, f := range excluded {
+		if f.Empty() {
+			continue
+		}
+		c, err := m.filter(f, "exclude."+f.Place, true)
+		if err != nil {
+			return nil, err
+		}
+		if allOf {
+			together = append(together, c)
+			continue
+		}
+		s.conditions = append(s.conditions, negate(c))
+	}
+	if len(together) > 0 {
+		s.conditions = append(s.conditions, negate(condition(together)))
+	}
+	return s, nil
+}
+
+// constraints sets the kinds, operations and namespaces that a server selects by.
+func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) error {
+	operations := []string{"CREATE", "UPDATE"}
+	if len(filters[0].Operations) > 0 {
+		operations = filters[0].Operations
+	}
+	union := slices.Clone(operations)
+	for _, f := range filters {
+		of := f.Operations
+		if len(of) == 0 {
+			of = []string{"CREATE", "UPDATE"}
+		}
+		for _, operation := range of {
+			if !slices.Contains(union, operation) {
+				union = append(union, operation)
+			}
+		}
+	}
+	kinds := false
+	for _, f := range filters {
+		if len(f.Kinds) == 0 {
+			if all {
+				continue
+			}
+			s.add(resourceRule{Groups: []string{"*"}, Versions: []string{"*"}, Resources: []string{"*"}})
+			kinds = true
+			continue
+		}
+		if all && kinds {
+			continue // the conditions narrow it
+		}
+		kinds = true
+		for _, k := range f.Kinds {
+			rules, err := m.resources(k)
+			if err != nil {
+				return err
+			}
+			for _, r := range rules {
+				s.add(r)
+			}
+		}
+	}
+	if !kinds {
+		s.add(resourceRule{Groups: []string{"*"}, Versions: []string{"*"}, Resources: []string{"*"}})
+	}
+	for i := range s.rules {
+		s.rules[i].Operations = union
+	}
+	if len(filters) == 1 && filters[0].NamespaceLabels != nil {
+		s.namespaces = filters[0].NamespaceLabels
+	}
+	return nil
+}
+
+// add joins a rule with one of the same groups and versions.
+func (s *selection) add(r resourceRule) {
+	for i, old := range s.rules {
+		if slices.Equal(old.Groups, r.Groups) && slices.Equal(old.Versions, r.Versions) {
+			for _, name := range r.Resources {
+				if !slices.Contains(old.Resources, name) {
+					s.rules[i].Resources = append(s.rules[i].Resources, name)
+				}
+			}
+			for _, k := range r.kinds {
+				if !slices.Contains(old.kinds, k) {
+					s.rules[i].kinds = append(s.rules[i].kinds, k)
+				}
+			}
+			return
+		}
+	}
+	s.rules = append(s.rules, r)
+}
+
+// resources are the rules for a kind as Kyverno names it.
+func (m *matcher) resources(k selector.Kind) ([]resourceRule, error) {
+	if k.Kind == "*" && k.Subresource == "" {
+		return []resourceRule{{Groups: []string{k.Group}, Versions: []string{k.Version}, Resources: []string{"*"}}}, nil
+	}
+	if selector.HasWildcard(k.Kind) {
+		return nil, refuseField("match", "name the kinds", "the kind %s has a wildcard, and resources are other names", k.Kind)
+	}
+	group := k.Group
+	if selector.HasWildcard(group) {
+		group = ""
+	}
+	var versions []string
+	if k.Version != "" && !selector.HasWildcard(k.Version) {
+		versions = []string{k.Version}
+	}
+	mapping, err := m.mapper.RESTMapping(schema.GroupKind{Group: group, Kind: k.Kind}, versions...)
+	if err != nil || selector.HasWildcard(k.Group) {
+		found := m.find(k)
+		switch {
+		case found != nil:
+			mapping = found
+		case err != nil:
+			return nil, refuseField("match", "give its CustomResourceDefinition with -p or -f, or use a cluster that has it", "the kind %s is not known, so that its resource is not known either", k.Kind)
+		}
+	}
+	resource := mapping.Resource.Resource
+	if k.Subresource != "" {
+		resource += "/" + k.Subresource
+	}
+	return []resourceRule{{
+		Groups: []string{mapping.Resource.Group}, Versions: []string{mapping.Resource.Version}, Resources: []string{resource},
+		kinds: []schema.GroupVersionKind{mapping.GroupVersionKind},
+	}}, nil
+}
+
+// find looks a kind up whose group is not named.
+func (m *matcher) find(k selector.Kind) *meta.RESTMapping {
+	if !selector.HasWildcard(k.Group) {
+		return nil
+	}
+	for _, group := range []string{"", "apps", "batch", "networking.k8s.io", "rbac.authorization.k8s.io", "autoscaling", "policy", "storage.k8s.io"} {
+		var versions []string
+		if !selector.HasWildcard(k.Version) {
+			versions = []string{k.Version}
+		}
+		if mapping, err := m.mapper.RESTMapping(schema.GroupKind{Group: group, Kind: k.Kind}, versions...); err == nil {
+			return mapping
+		}
+	}
+	singular := schema.GroupVersionResource{Resource: strings.ToLower(k.Kind)}
+	if gvk, err := m.mapper.KindFor(singular); err == nil && gvk.Kind == k.Kind {
+		if mapping, err := m.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
+			return mapping
+		}
+	}
+	return nil
+}
+
+// matchConditions adds what the resource rules cannot say.
+func (m *matcher) matchConditions(s *selection, filters []match.Filter, all bool) error {
+	if m.namespace != "" && m.admission {
+		s.conditions = append(s.conditions, "request.namespace == "+quote(m.namespace))
+	}
+	several := len(filters) > 1
+	var any []string
+	for _, f := range filters {
+		if several && all {
+			c, err := m.filter(f, "match."+f.Place, true)
+			if err != nil {
+				return err
+			}
+			s.conditions = append(s.conditions, c)
+			continue
+		}
+		conditions, err := m.conditions(f, "match."+f.Place, several)
+		if err != nil {
+			return err
+		}
+		if !several {
+			s.conditions = append(s.conditions, conditions...)
+			return nil
+		}
+		any = append(any, condition(conditions))
+	}
+	if len(any) > 0 && !slices.Contains(any, "true") {
+		for i := range any {
+			if tokensAtTop(any[i], " && ") {
+				any[i] = "(" + any[i] + ")"
+			}
+		}
+		s.conditions = append(s.conditions, strings.Join(any, " || "))
+	}
+	return nil
+}
+
+// filter is a condition for all that a filter asks.
+func (m *matcher) filter(f match.Filter, place string, whole bool) (string, error) {
+	conditions, err := m.conditions(f, place, whole)
+	return condition(conditions), err
+}
+
+// conditions are those of a filter; those on the kind, the operation and the namespace's labels too, if the
+// resource rules are not its own.
+func (m *matcher) conditions(f match.Filter, place string, whole bool) ([]string, error) {
+	var out []string
+	if whole {
+		kinds, err := m.kindCondition(f)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, kinds...)
+		if len(f.Operations) > 0 {
+			out = append(out, oneOf("request.operation", f.Operations))
+		}
+		if f.NamespaceLabels != nil {
+			if m.admission {
+				return nil, refuseField(place+".resources.namespaceSelector", "use one rule for each namespaceSelector", "conditions of a MutatingAdmissionPolicy cannot read the Namespace")
+			}
+			c, err := labelCondition("namespaceObject.metadata", "labels", f.NamespaceLabels)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, "namespaceObject != null", c, `request.kind.kind != "Namespace"`)
+		}
+	} else if f.NamespaceLabels != nil {
+		out = append(out, m.namespacedOnly(f)...)
+	}
+	names := f.Names
+	if f.Name != "" {
+		out = append(out, anyWildcard(nameExpression, []string{f.Name}))
+	}
+	if len(names) > 0 {
+		out = append(out, anyWildcard(nameExpression, names))
+	}
+	if len(f.Namespaces) > 0 {
+		out = append(out, anyWildcard(m.namespaceExpression(f), f.Namespaces))
+	}
+	if f.Labels != nil {
+		c, err := labelCondition("object.metadata", "labels", f.Labels)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	for _, key := range sortedKeys(f.Annotations) {
+		out = append(out, pairCondition("object.metadata", "annotations", key, f.Annotations[key]))
+	}
+	if len(f.Roles)+len(f.ClusterRoles) > 0 {
+		return nil, refuseField(place+".roles", "match the groups that the roles are bound to, as subjects", "a request names the user and the groups, not their roles")
+	}
+	if len(f.Subjects) > 0 {
+		var any []string
+		for _, s := range f.Subjects {
+			any = append(any, subjectCondition(s))
+		}
+		out = append(out, strings.Join(any, " || "))
+	}
+	return out, nil
+}
+
+const nameExpression = `object.metadata.?name.orValue(object.metadata.?generateName.orValue(""))`
+
+// namespaceExpression is what namespaces are compared with: a Namespace counts as its own.
+func (m *matcher) namespaceExpression(f match.Filter) string {
+	namespace, other := false, len(f.Kinds) == 0
+	for _, k := range f.Kinds {
+		namespace = namespace || selector.MatchWildcard(k.Kind, "Namespace")
+		other = other || k.Kind != "Namespace"
+	}
+	switch {
+	case namespace && !other:
+		return "object.metadata.name"
+	case namespace || len(f.Kinds) == 0:
+		return `(request.kind.kind == "Namespace" ? ` + nameExpression + ` : request.namespace)`
+	}
+	return "request.namespace"
+}
+
+// namespacedOnly keeps a namespaceSelector from Namespaces, which it never selects in a ClusterPolicy, and from
+// objects without a namespace, whose Namespace has no labels there.
+func (m *matcher) namespacedOnly(f match.Filter) []string {
+	for _, k := range f.Kinds {
+		if selector.HasWildcard(k.Kind) {
+			return []string{`request.kind.kind != "Namespace"`, `request.namespace != ""`}
+		}
+		if k.Kind == "Namespace" {
+			return []string{`request.kind.kind != "Namespace"`}
+		}
+	}
+	if len(f.Kinds) == 0 {
+		return []string{`request.kind.kind != "Namespace"`, `request.namespace != ""`}
+	}
+	return nil
+}
+
+func (m *matcher) kindCondition(f match.Filter) ([]string, error) {
+	if len(f.Kinds) == 0 {
+		return nil, nil
+	}
+	var names, other []string
+	for _, k := range f.Kinds {
+		switch {
+		case k.Kind == "*" && k.Group == "*" && k.Version == "*":
+			return nil, nil
+		case k.Subresource != "":
+			if k.Subresource == "*" {
+				return nil, refuseField("match", "name the subresources", "a subresource *")
+			}
+			other = append(other, fmt.Sprintf(`(request.kind.kind == %s && request.subResource == %s)`, quote(k.Kind), quote(k.Subresource)))
+		case selector.HasWildcard(k.Kind):
+			other = append(other, wildcard("request.kind.kind", k.Kind))
+		case !selector.HasWildcard(k.Group):
+			all := []string{"request.kind.group == " + quote(k.Group), "request.kind.kind == " + quote(k.Kind)}
+			if !selector.HasWildcard(k.Version) {
+				all = append(all, "request.kind.version == "+quote(k.Version))
+			}
+			if isBuiltInKind(k.Kind) {
+				names = append(names, k.Kind)
+				continue
+			}
+			other = append(other, "("+strings.Join(all, " && ")+")")
+		default:
+			names = append(names, k.Kind)
+		}
+	}
+	if len(names) > 0 {
+		other = append([]string{oneOf("request.kind.kind", names)}, other...)
+	}
+	return []string{strings.Join(other, " || ")}, nil
+}
+
+func isBuiltInKind(kind string) bool {
+	return slices.Contains([]string{"Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "CronJob", "ConfigMap", "Secret", "Namespace"}, kind)
+}
+
+// oneOf is a condition: a text is one of some.
+func oneOf(text string, values []string) string {
+	if len(values) == 1 {
+		return text + " == " + quote(values[0])
+	}
+	return text + " in [" + quoted(values) + "]"
+}
+
+func quoted(values []string) string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = quote(v)
+	}
+	return strings.Join(out, ", ")
+}
+
+// anyWildcard is a condition: a text matches one of some patterns.
+func anyWildcard(text string, patterns []string) string {
+	if !slices.ContainsFunc(patterns, selector.HasWildcard) {
+		return oneOf(text, patterns)
+	}
+	if len(patterns) == 1 {
+		return wildcard(text, patterns[0])
+	}
+	parts := make([]string, len(patterns))
+	for i, p := range patterns {
+		parts[i] = expressionOf(p)
+	}
+	return text + ".matches(" + quote("(?s)^("+strings.Join(parts, "|")+")$") + ")"
+}
+
+// pairCondition is a condition: a map of texts has a pair; both parts may have wildcards.
+func pairCondition(of, field, key, want string) string {
+	all := fmt.Sprintf("%s.?%s", of, field)
+	if !selector.HasWildcard(key) {
+		value := fmt.Sprintf("%s[%s].orValue(\"\")", all, quote(key))
+		if want == "*" || want == "" || wildcardMatchesEmpty(want) {
+			return condition([]string{fmt.Sprintf("%s[%s].hasValue()", all, quote(key)), wildcard(value, want)})
+		}
+		return wildcard(value, want)
+	}
+	return fmt.Sprintf("%s.orValue({}).exists(k, %s)", all, condition([]string{
+		wildcard("k", key), wildcard(fmt.Sprintf("%s.%s[k]", of, field), want),
+	}))
+}
+
+// labelCondition is a condition: labels are selected.
+func labelCondition(of, field string, s *metav1.LabelSelector) (string, error) {
+	var all []string
+	for _, key := range sortedKeys(s.MatchLabels) {
+		all = append(all, pairCondition(of, field, key, s.MatchLabels[key]))
+	}
+	for _, e := range s.MatchExpressions {
+		here := fmt.Sprintf("%s.?%s[%s]", of, field, quote(e.Key))
+		wild := slices.ContainsFunc(append(slices.Clone(e.Values), e.Key), selector.HasWildcard)
+		if wild {
+			return "", refuseField("match", "", "a wildcard in matchExpressions")
+		}
+		switch e.Operator {
+		case metav1.LabelSelectorOpIn:
+			c := oneOf(here+`.orValue("")`, e.Values)
+			if slices.Contains(e.Values, "") {
+				c = condition([]string{here + ".hasValue()", c})
+			}
+			all = append(all, c)
+		case metav1.LabelSelectorOpNotIn:
+			c := "!(" + here + `.orValue("") in [` + quoted(e.Values) + "])"
+			if slices.Contains(e.Values, "") {
+				c = "!" + here + ".hasValue() || " + c
+			}
+			all = append(all, c)
+		case metav1.LabelSelectorOpExists:
+			all = append(all, here+".hasValue()")
+		case metav1.LabelSelectorOpDoesNotExist:
+			all = append(all, "!"+here+".hasValue()")
+		default:
+			return "", refuseField("match", "", "the operator %s of a selector", e.Operator)
+		}
+	}
+	return condition(all), nil
+}
+
+func subjectCondition(s match.Subject) string {
+	user := `request.userInfo.?username.orValue("")`
+	switch s.Kind {
+	case "Group":
+		return "request.userInfo.?groups.orValue([]).exists(g, " + wildcard("g", s.Name) + ")"
+	case "ServiceAccount":
+		return wildcard(user, "system:serviceaccount:"+s.Namespace+":"+s.Name)
+	}
+	return wildcard(user, s.Name)
+}

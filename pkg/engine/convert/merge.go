@@ -1,0 +1,405 @@
+package convert
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
+)
+
+// merge lowers strategic merge patches to edits.
+type merge struct {
+	scope *scope
+	lists strategicmerge.Lists
+	// guards are what the whole patch depends on.
+	guards []string
+	used   map[string]bool // variables of elements that are in scope
+}
+
+// fields lowers a map of a patch. Conditions on the map itself go to the guards.
+func (m *merge) fields(patch map[string]any, at place, guards *[]string) ([]*edit, error) {
+	edits := []*edit{}
+	for _, key := range nameFirst(patch) {
+		anchor, name := pattern.ParseKey(key)
+		below, err := m.below(at, name)
+		if err != nil {
+			return nil, err
+		}
+		switch anchor {
+		case pattern.Condition, pattern.Global:
+			into := guards
+			if anchor == pattern.Global && at.root != "object" {
+				return nil, refuse(below, "a <() in a list is told apart before it is looked at") // see elements
+			}
+			if !hasAdd(patch[key]) {
+				c, err := m.matches(below, patch[key])
+				if err != nil {
+					return nil, err
+				}
+				*into = append(*into, c)
+				continue
+			}
+			*into = append(*into, below.has())
+		case pattern.Equality, pattern.Negation, pattern.Existence:
+			return nil, refuse(below, "the anchor %s has no meaning in a mutation", anchor)
+		case pattern.None:
+			if key == "$patch" {
+				return nil, refuse(at, "$patch on a map")
+			}
+		}
+		e, err := m.edit(patch[key], below, anchor == pattern.Add, guards)
+		if err != nil {
+			return nil, err
+		}
+		if e != nil {
+			edits = append(edits, e)
+		}
+	}
+	return edits, nil
+}
+
+// below is the place of a field, whose name may be computed.
+func (m *merge) below(at place, name string) (place, error) {
+	if !strings.Contains(name, "{{") {
+		return at.field(name, m.scope.sure(at, name)), nil
+	}
+	key, err := m.scope.text(name)
+	if err != nil {
+		return at, refuse(at, "the key %s: %v", name, err)
+	}
+	return at.computed(key.cel), nil
+}
+
+// edit lowers the value of a field; nil for one that writes nothing.
+func (m *merge) edit(patch any, at place, ifAbsent bool, guards *[]string) (*edit, error) {
+	e := &edit{at: at, ifAbsent: ifAbsent}
+	if ifAbsent {
+		content, err := m.content(patch, at)
+		if err != nil || content == nil {
+			return nil, err
+		}
+		e.value = value{content: content, set: true}
+		return e, nil
+	}
+	switch v := patch.(type) {
+	case nil:
+		e.remove = true
+		return e, nil
+	case map[string]any:
+		if len(v) == 0 {
+			return nil, nil
+		}
+		if v["$patch"] == "delete" && len(v) == 1 {
+			e.remove = true
+			return e, nil
+		}
+		if v["$patch"] == "replace" {
+			v = withoutKey(v, "$patch")
+			content, err := m.content(v, at)
+			e.value = value{content: content, set: true}
+			return e, err
+		}
+		if v["$patch"] == "merge" {
+			v = withoutKey(v, "$patch")
+		}
+		fields, err := m.fields(v, at, guards)
+		if err != nil || len(fields) == 0 {
+			return nil, err
+		}
+		e.fields = fields
+		return e, nil
+	case []any:
+		if len(v) == 0 {
+			return nil, nil
+		}
+		return m.list(v, e, guards)
+	}
+	content, err := m.content(patch, at)
+	e.value = value{content: content, set: true}
+	return e, err
+}
+
+func withoutKey(m map[string]any, key string) map[string]any {
+	out := map[string]any{}
+	for k, v := range m {
+		if k != key {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// content lowers what is written as a whole: nulls have nothing to delete there.
+func (m *merge) content(patch any, at place) (any, error) {
+	switch v := patch.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for _, key := range sortedKeys(v) {
+			anchor, name := pattern.ParseKey(key)
+			if anchor != pattern.None && anchor != pattern.Add {
+				return nil, refuse(at.field(name, false), "the anchor %s below what is written as a whole", anchor)
+			}
+			if name == "$patch" {
+				return nil, refuse(at, "$patch below what is written as a whole")
+			}
+			if v[key] == nil {
+				continue
+			}
+			below, err := m.below(at, name)
+			if err != nil {
+				return nil, err
+			}
+			if last := below.steps[len(below.steps)-1]; last.name == "" {
+				name = computedKey + last.expr
+			}
+			if out[name], err = m.content(v[key], below); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	case []any:
+		out := make([]any, 0, len(v))
+		for _, item := range v {
+			below, err := m.content(item, at.element("", ""))
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, below)
+		}
+		return out, nil
+	case string:
+		if strings.Contains(v, "{{") || strings.Contains(v, "$(") {
+			x, err := m.scope.value(v, at)
+			if err != nil {
+				return nil, refuse(at, "%v", err)
+			}
+			if at.parentIsLabels() && !x.text {
+				x = expression{cel: "string(" + x.cel + ")", text: true}
+			}
+			return x, nil
+		}
+		return v, nil
+	}
+	if at.parentIsLabels() {
+		return plainText(patch), nil
+	}
+	return patch, nil
+}
+
+func (p place) parentIsLabels() bool {
+	q := p
+	if len(q.path) == 0 {
+		return false
+	}
+	q.path = q.path[:len(q.path)-1]
+	return q.isLabels()
+}
+
+// list lowers a list.
+func (m *merge) list(list []any, e *edit, guards *[]string) (*edit, error) {
+	keys, merges := m.lists.Keys(e.at.path...)
+	var elements []map[string]any
+	directive := ""
+	for _, item := range list {
+		element, isMap := item.(map[string]any)
+		if text, is := element["$patch"].(string); is && len(element) == 1 {
+			directive = text
+			continue
+		}
+		if isMap {
+			elements = append(elements, element)
+		}
+	}
+	switch {
+	case directive == "delete":
+		e.remove = true
+		return e, nil
+	case directive == "replace", len(elements) == 0 && !merges, !merges && !slices.ContainsFunc(elements, hasAnchor):
+		var plain []any
+		for _, item := range list {
+			if element, isMap := item.(map[string]any); !isMap || element["$patch"] == nil {
+				plain = append(plain, item)
+			}
+		}
+		content, err := m.content(plain, e.at)
+		e.value = value{content: content, set: true}
+		return e, err
+	case len(elements) == 0:
+		return m.set(list, e)
+	case len(elements) != len(list) && directive == "":
+		return nil, refuse(e.at, "a list of maps and scalars")
+	}
+	for _, element := range elements {
+		g, err := m.element(element, e.at, keys, guards)
+		if err != nil {
+			return nil, err
+		}
+		if g != nil {
+			e.elements = append(e.elements, g)
+		}
+	}
+	if len(e.elements) == 0 {
+		return nil, nil
+	}
+	return e, nil
+}
+
+// set lowers a list of scalars that merges, such as finalizers.
+func (m *merge) set(list []any, e *edit) (*edit, error) {
+	content, err := m.content(list, e.at)
+	if err != nil {
+		return nil, err
+	}
+	live := e.at.or("[]")
+	items, _ := content.([]any)
+	added := data(items)
+	e.value = value{set: true, content: expression{cel: fmt.Sprintf("%s.filter(x, !(x in %s)) + %s", added, live, live)}}
+	return e, nil
+}
+
+// element lowers an element of a list: to what is done to the elements that it means.
+func (m *merge) element(patch map[string]any, list place, keys []string, guards *[]string) (*group, error) {
+	variable, index := m.variables(list)
+	defer func() { delete(m.used, variable) }()
+	at := list.element(variable, "string("+index+")")
+	g := &group{variable: variable, index: index}
+	if hasAnchor(patch) {
+		return m.anchored(patch, g, list, keys, guards)
+	}
+	if len(keys) == 0 {
+		return nil, refuse(at, "an element without anchors in a list without keys, beside elements with anchors")
+	}
+	if patch["$patch"] == "delete" {
+		g.remove = true
+	}
+	rest := map[string]any{}
+	for name, v := range patch {
+		if name != "$patch" && !slices.Contains(keys, name) {
+			rest[name] = v
+		}
+	}
+	for _, k := range keys {
+		if patch[k] == nil {
+			if k == "protocol" {
+				g.keys = append(g.keys, keyValue{name: k}) // which the schema has a default for
+				g.where = append(g.where, at.field(k, false).or(`"TCP"`)+` == "TCP"`)
+				continue
+			}
+			return nil, refuse(at.field(k, true), "an element of the list without its key %s names none", k)
+		}
+		content, err := m.content(patch[k], at.field(k, true))
+		if err != nil {
+			return nil, err
+		}
+		g.keys = append(g.keys, keyValue{k, typed(content, at.field(k, true)), content})
+		if k == "protocol" {
+			g.where = append(g.where, at.field(k, false).or(`"TCP"`)+" == "+literal(content))
+			continue
+		}
+		g.where = append(g.where, at.field(k, m.scope.sure(at, k)).or(`""`)+" == "+typed(content, at.field(k, true)))
+	}
+	if g.remove {
+		g.keys = nil
+		return g, nil
+	}
+	// What is asked about the element has to be asked about one that may be missing.
+	named := at
+	named.root, named.absent = fmt.Sprintf("%s.filter(%s, %s)[?0]", list.or("[]"), variable, condition(g.where)), true
+	var own []string
+	fields, err := m.fields(rest, named, &own)
+	if err != nil {
+		return nil, err
+	}
+	if len(own) > 0 {
+		return nil, refuse(at, "a condition in an element without one of its own")
+	}
+	g.fields = fields
+	there := fmt.Sprintf("%s.exists(%s, %s)", list.or("[]"), variable, condition(g.where))
+	for _, name := range sortedKeys(rest) {
+		if empty, is := rest[name].(map[string]any); is && len(empty) == 0 {
+			g.fields = append(g.fields, &edit{at: named.field(name, false), unless: there, value: value{content: map[string]any{}, set: true}})
+		}
+	}
+	return g, nil
+}
+
+// anchored lowers an element with anchors: it means elements that are there.
+func (m *merge) anchored(patch map[string]any, g *group, list place, keys []string, guards *[]string) (*group, error) {
+	at := list.element(g.variable, "string("+g.index+")")
+	rest := map[string]any{}
+	var global []string
+	conditions := false
+	for _, key := range sortedKeys(patch) {
+		anchor, _ := pattern.ParseKey(key)
+		conditions = conditions || anchor == pattern.Condition || anchor == pattern.Global
+	}
+	for _, key := range sortedKeys(patch) {
+		anchor, name := pattern.ParseKey(key)
+		field := at.field(name, m.scope.sure(at, name))
+		switch {
+		case anchor == pattern.Global:
+			c, err := m.matches(field, patch[key])
+			if err != nil {
+				return nil, err
+			}
+			global = append(global, c)
+		case anchor == pattern.None && (name == "name" || slices.Contains(keys, name) && !conditions) && patch["("+name+")"] == nil:
+			content, err := m.content(patch[key], field)
+			if err != nil {
+				return nil, err
+			}
+			g.where = append(g.where, field.or(`""`)+" == "+typed(content, at.field(name, true)))
+		case name == "name" && anchor == pattern.None:
+		default:
+			rest[key] = patch[key]
+		}
+	}
+	if len(global) > 0 {
+		*guards = append(*guards, fmt.Sprintf("%s.exists(%s, %s)", list.or("[]"), g.variable, condition(global)))
+		g.where = append(g.where, global...)
+	}
+	fields, err := m.fields(rest, at, &g.where)
+	if err != nil || len(fields) == 0 {
+		return nil, err
+	}
+	g.fields = fields
+	return g, nil
+}
+
+// variables are names for an element of a list and its index, which no other one has.
+func (m *merge) variables(list place) (element, index string) {
+	element, index = m.scope.variables(list, m.used)
+	return element, index
+}
+
+func hasAnchor(patch map[string]any) bool { return anchors(patch, false) }
+
+func hasAdd(v any) bool {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return false
+	}
+	for key := range m {
+		if anchor, _ := pattern.ParseKey(key); anchor == pattern.Add {
+			return true
+		}
+	}
+	return false
+}
+
+func anchors(v any, found bool) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, below := range v {
+			anchor, _ := pattern.ParseKey(key)
+			if anchor != pattern.None || anchors(below, found) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, func(item any) bool { return anchors(item, found) })
+	}
+	return found
+}

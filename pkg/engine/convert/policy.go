@@ -1,0 +1,197 @@
+package convert
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// policy is one of the new policies.
+type policy struct {
+	admission           bool // a MutatingAdmissionPolicy, with its binding
+	name, namespace     string
+	labels, annotations map[string]string
+	comment             []string
+	rules               []resourceRule
+	namespaces          *metav1.LabelSelector
+	conditions          []named
+	variables           []named
+	mutations           []mutation
+	failurePolicy       string
+	existing            *existing
+}
+
+// named is an expression with a name.
+type named struct{ name, cel string }
+
+// mutation is one step of a policy.
+type mutation struct {
+	comment string
+	apply   bool // an ApplyConfiguration; else a JSONPatch
+	cel     string
+	when    []string
+}
+
+// existing is what makes a policy one that changes other objects than those that it matches.
+type existing struct {
+	self       bool   // each object is its own target
+	expression string // that names the targets; empty for rules
+	rules      []resourceRule
+	namespaces *metav1.LabelSelector
+	conditions []named
+}
+
+// expression is that of the mutation, with its condition.
+func (m *mutation) expression() string {
+	nothing := "[]"
+	if m.apply {
+		nothing = "Object{}"
+	}
+	return choose(condition(m.when), m.cel, nothing)
+}
+
+// String prints the policy as a manifest.
+func (p *policy) String() string {
+	w := &writer{}
+	for _, line := range p.comment {
+		w.line(0, "# "+line)
+	}
+	p.head(w)
+	w.line(0, "spec:")
+	if p.failurePolicy != "" {
+		w.line(1, "failurePolicy: "+p.failurePolicy)
+	}
+	if p.admission {
+		w.line(1, "reinvocationPolicy: Never")
+	}
+	p.evaluation(w)
+	w.line(1, "matchConstraints:")
+	w.resourceRules(2, p.rules)
+	w.value(2, "namespaceSelector", p.namespaces)
+	w.expressions(1, "matchConditions", p.conditions)
+	p.targets(w)
+	w.expressions(1, "variables", p.variables)
+	w.line(1, "mutations:")
+	for i := range p.mutations {
+		w.mutation(&p.mutations[i])
+	}
+	if p.admission {
+		p.binding(w)
+	}
+	return w.b.String()
+}
+
+func (p *policy) head(w *writer) {
+	switch {
+	case p.admission:
+		w.line(0, "apiVersion: admissionregistration.k8s.io/v1")
+		w.line(0, "kind: MutatingAdmissionPolicy")
+	case p.namespace != "":
+		w.line(0, "apiVersion: policies.kyverno.io/v1")
+		w.line(0, "kind: NamespacedMutatingPolicy")
+	default:
+		w.line(0, "apiVersion: policies.kyverno.io/v1")
+		w.line(0, "kind: MutatingPolicy")
+	}
+	w.line(0, "metadata:")
+	w.line(1, "name: "+scalar(p.name))
+	if p.namespace != "" && !p.admission {
+		w.line(1, "namespace: "+scalar(p.namespace))
+	}
+	w.texts(1, "labels", p.labels)
+	w.texts(1, "annotations", p.annotations)
+}
+
+func (p *policy) evaluation(w *writer) {
+	if p.admission {
+		return
+	}
+	if x := p.existing; x != nil {
+		w.line(1, "evaluation:")
+		if !x.self {
+			w.line(2, "admission:")
+			w.line(3, "enabled: false")
+		}
+		w.line(2, "mutateExisting:")
+		w.line(3, "enabled: true")
+	}
+	if slices.ContainsFunc(p.rules, func(r resourceRule) bool {
+		return slices.Contains(r.Resources, "pods") || slices.Contains(r.Resources, "*")
+	}) {
+		w.line(1, "autogen:")
+		w.line(2, "podControllers:")
+		w.line(3, "controllers: []")
+	}
+}
+
+func (p *policy) targets(w *writer) {
+	x := p.existing
+	if x == nil || x.self {
+		return
+	}
+	w.line(1, "targetMatchConstraints:")
+	if x.expression != "" {
+		w.expression(2, "expression", x.expression)
+	} else {
+		w.resourceRules(2, x.rules)
+		w.value(2, "namespaceSelector", x.namespaces)
+	}
+	w.expressions(1, "targetMatchConditions", x.conditions)
+}
+
+func (p *policy) binding(w *writer) {
+	w.line(0, "---")
+	w.line(0, "apiVersion: admissionregistration.k8s.io/v1")
+	w.line(0, "kind: MutatingAdmissionPolicyBinding")
+	w.line(0, "metadata:")
+	w.line(1, "name: "+scalar(p.name))
+	w.line(0, "spec:")
+	w.line(1, "policyName: "+scalar(p.name))
+}
+
+// nameConditions gives each condition a name that says what it asks.
+func nameConditions(conditions []string) []named {
+	var out []named
+	for _, c := range conditions {
+		if c == "true" {
+			continue
+		}
+		name := slug(c)
+		for i := 2; slices.ContainsFunc(out, func(n named) bool { return n.name == name }); i++ {
+			name = fmt.Sprintf("%s-%d", slug(c), i)
+		}
+		out = append(out, named{name, c})
+	}
+	return out
+}
+
+var words = regexp.MustCompile(`[A-Za-z0-9]+`)
+
+// slug is a name for a condition, made of the words in it that say something.
+func slug(c string) string {
+	noise := []string{
+		"object", "metadata", "orvalue", "hasvalue", "request", "exists", "has", "string", "matches", "startswith", "endswith",
+		"contains", "s", "g", "c", "v", "e", "k", "i", "all", "size", "spec", "true", "dyn", "filter", "map", "in", "value", "optional", "none", "of", "variables",
+	}
+	var out []string
+	if strings.HasPrefix(c, "!") {
+		out = append(out, "not")
+	}
+	for _, word := range words.FindAllString(c, -1) {
+		word = strings.ToLower(word)
+		if !slices.Contains(noise, word) && !slices.Contains(out, word) && len(out) < 5 {
+			out = append(out, word)
+		}
+	}
+	name := strings.Join(out, "-")
+	if len(name) > 50 {
+		name = strings.TrimRight(name[:50], "-")
+	}
+	if name == "" || name == "not" {
+		return "condition"
+	}
+	return name
+}

@@ -1,0 +1,91 @@
+package convert
+
+import (
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// writer prints manifests for people: expressions stand in blocks.
+type writer struct{ b strings.Builder }
+
+func (w *writer) line(level int, text string) {
+	w.b.WriteString(strings.Repeat("  ", level) + text + "\n")
+}
+
+// scalar is a text as YAML has it, in quotes where it would be something else.
+func scalar(text string) string {
+	out, err := yaml.Marshal(text)
+	if err != nil || strings.Contains(strings.TrimSuffix(string(out), "\n"), "\n") {
+		return quote(text)
+	}
+	return strings.TrimSuffix(string(out), "\n")
+}
+
+func (w *writer) texts(level int, name string, values map[string]string) {
+	if len(values) == 0 {
+		return
+	}
+	w.value(level, name, values)
+}
+
+// value prints a field of any type; nothing for one that is empty.
+func (w *writer) value(level int, name string, v any) {
+	out, err := yaml.Marshal(map[string]any{name: v})
+	if err != nil || strings.TrimSpace(string(out)) == name+": null" {
+		return
+	}
+	for line := range strings.Lines(string(out)) {
+		w.b.WriteString(strings.Repeat("  ", level) + line)
+	}
+}
+
+func flow(values []string) string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = scalar(v)
+	}
+	return "[" + strings.Join(out, ", ") + "]"
+}
+
+func (w *writer) resourceRules(level int, rules []resourceRule) {
+	w.line(level, "resourceRules:")
+	for _, r := range rules {
+		w.line(level+1, "- apiGroups: "+flow(r.Groups))
+		w.line(level+2, "apiVersions: "+flow(r.Versions))
+		w.line(level+2, "operations: "+flow(r.Operations))
+		w.line(level+2, "resources: "+flow(r.Resources))
+	}
+}
+
+func (w *writer) expressions(level int, field string, all []named) {
+	if len(all) == 0 {
+		return
+	}
+	w.line(level, field+":")
+	for _, n := range all {
+		w.line(level+1, "- name: "+scalar(n.name))
+		w.expression(level+2, "expression", n.cel)
+	}
+}
+
+func (w *writer) expression(level int, field, cel string) {
+	w.line(level, field+": |-")
+	for line := range strings.SplitSeq(layout(cel, width-2*(level+1)), "\n") {
+		w.line(level+1, line)
+	}
+}
+
+func (w *writer) mutation(m *mutation) {
+	if m.comment != "" {
+		w.line(2, "# "+m.comment)
+	}
+	if m.apply {
+		w.line(2, "- patchType: ApplyConfiguration")
+		w.line(3, "applyConfiguration:")
+	} else {
+		w.line(2, "- patchType: JSONPatch")
+		w.line(3, "jsonPatch:")
+	}
+	w.expression(4, "expression", m.expression())
+}

@@ -1,0 +1,296 @@
+// Package conversion converts policies, and proves that what comes out does the same: each is compared with its
+// original on the objects of a run, and on variants of them.
+package conversion
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/comparison"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// Options are the inputs of a conversion.
+type Options struct {
+	// Options are those of a preview of the old policies: their world and the objects at hand.
+	*preview.Options
+	// To has the languages to try, in this order.
+	To []convert.Target
+	// Variants is how many variants of objects a policy is compared on at most, and Seed chooses among them.
+	Variants int
+	Seed     uint64
+	// Unproved keeps what does not do the same as its original.
+	Unproved bool
+}
+
+// Result is what became of one policy.
+type Result struct {
+	Document engine.Document
+	To       convert.Target
+	// Form is the new policies; nil where no rule is converted.
+	Form *convert.Form
+	// Rules are the names of the rules that it has.
+	Rules    []string
+	Verdict  Verdict
+	Refusals []*convert.Refusal
+}
+
+// Verdict is what the comparison of old and new policies comes to.
+type Verdict struct {
+	compare.Summary
+	// Difference is the first that was found; nil for none.
+	Difference *compare.Result
+	Err        error // why nothing was compared
+}
+
+// Same reports whether old and new do the same, as far as they could be compared.
+func (v *Verdict) Same() bool {
+	return v.Err == nil && (v.Conclusion == compare.AllSame || v.Conclusion == compare.SameAsTested)
+}
+
+// String is what a user reads of the verdict.
+func (v *Verdict) String() string {
+	on := wording.Plural(v.Variants.Compared, "variant")
+	if v.Objects > 0 {
+		on = wording.Plural(v.Objects, "object") + " and " + on
+	}
+	switch {
+	case v.Err != nil:
+		return "not compared: " + v.Err.Error()
+	case v.Conclusion == compare.AllSame:
+		return "same on " + on
+	case v.Conclusion == compare.SameAsTested:
+		return "same on " + on + ", as far as tested: " + v.unexercised()
+	case v.Conclusion == compare.SomeDiffer:
+		return "differs on " + on + ": " + v.difference()
+	case v.Conclusion == compare.Nothing:
+		return "not compared: there is no object, and no variant"
+	}
+	return "not comparable on " + on + v.incomparable()
+}
+
+func (v *Verdict) unexercised() string {
+	var out []string
+	for i := range v.Rules[compare.Old] {
+		if e := &v.Rules[compare.Old][i]; !e.Exercised() {
+			out = append(out, fmt.Sprintf("rule %s changed nothing (%s)", e.Rule.Rule, e.Missing))
+		}
+	}
+	if len(out) == 0 {
+		return "a new rule changed nothing"
+	}
+	return strings.Join(out, ", ")
+}
+
+func (v *Verdict) difference() string {
+	r := v.Difference
+	if r == nil {
+		return "an object comes out as another"
+	}
+	var fields []string
+	for _, f := range r.Fields {
+		fields = append(fields, engine.PathString(f.Path))
+	}
+	text := string(r.Verdict)
+	if r.Target.Object != nil {
+		text += " on " + r.Target.Object.GetKind()
+		if r.Variant == nil {
+			text += " " + r.Target.Object.GetName()
+		}
+	}
+	if len(fields) > 0 {
+		text += " in " + engine.Few(fields)
+	}
+	return text + why(r)
+}
+
+func (v *Verdict) incomparable() string {
+	if v.Difference == nil {
+		return ""
+	}
+	return why(v.Difference)
+}
+
+// why names the step that failed.
+func why(r *compare.Result) string {
+	for _, change := range r.Changes {
+		if change == nil {
+			continue
+		}
+		for i := range change.Steps {
+			if s := &change.Steps[i]; s.Err != nil && (s.Outcome.Incomplete() || s.Outcome == engine.Denied) {
+				return fmt.Sprintf(" (%s: %v)", s.Rule.Policy, s.Err)
+			}
+		}
+	}
+	return ""
+}
+
+// Run converts every ClusterPolicy and Policy, and calls emit with each result. The error is one that ends the run.
+func (o *Options) Run(ctx context.Context, emit func(*Result) error) error {
+	for _, d := range o.Documents {
+		if !convert.Accepts(d) {
+			continue
+		}
+		result, err := o.convert(ctx, d)
+		if err != nil {
+			return err
+		}
+		if result == nil {
+			continue
+		}
+		if err := emit(result); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// convert converts a policy to the first language that can say all of it, else to that which can say most.
+func (o *Options) convert(ctx context.Context, d engine.Document) (*Result, error) {
+	var best *Result
+	for _, to := range o.To {
+		c := convert.Convert(ctx, d, convert.Options{To: to, Mapper: o.World.Mapper, Reader: o.World.Reader, Documents: o.Documents})
+		if len(c.Rules())+len(c.Refusals) == 0 {
+			return nil, nil
+		}
+		result, err := o.prove(ctx, c, d)
+		if err != nil {
+			return nil, err
+		}
+		result.To = to
+		if best == nil || len(result.Rules) > len(best.Rules) {
+			best = result
+		}
+		if len(result.Refusals) == 0 {
+			break
+		}
+	}
+	return best, nil
+}
+
+// prove finds the first form that does the same. Where none does, it looks for the rules to blame.
+func (o *Options) prove(ctx context.Context, c *convert.Conversion, d engine.Document) (*Result, error) {
+	out := &Result{Document: d, Refusals: c.Refusals}
+	if len(c.Rules()) == 0 {
+		return out, nil
+	}
+	form, verdict, err := o.try(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if verdict.Same() || o.Unproved {
+		out.Form, out.Verdict, out.Rules = form, verdict, c.Rules()
+		return out, nil
+	}
+	var proved []string
+	for _, name := range c.Rules() {
+		one := verdict
+		if len(c.Rules()) > 1 {
+			if _, one, err = o.try(ctx, c.Only([]string{name})); err != nil {
+				return nil, err
+			}
+		}
+		if one.Same() {
+			proved = append(proved, name)
+			continue
+		}
+		out.Refusals = append(out.Refusals, &convert.Refusal{Rule: name, Reason: "what it is converted to is not proved: " + one.String(), Instead: "--unproved prints it"})
+	}
+	if len(proved) == 0 {
+		return out, nil
+	}
+	some := c.Only(proved)
+	if form, verdict, err = o.try(ctx, some); err != nil {
+		return nil, err
+	}
+	if !verdict.Same() {
+		for _, name := range proved {
+			out.Refusals = append(out.Refusals, &convert.Refusal{Rule: name, Reason: "it is proved by itself, but not together with the other rules: " + verdict.String(), Instead: "--unproved prints it"})
+		}
+		return out, nil
+	}
+	out.Form, out.Verdict, out.Rules = form, verdict, proved
+	return out, nil
+}
+
+// try compares the forms of a conversion with its original, until one does the same. Else it returns the first.
+func (o *Options) try(ctx context.Context, c *convert.Conversion) (*convert.Form, Verdict, error) {
+	var first *convert.Form
+	var blame Verdict
+	for _, form := range c.Forms() {
+		verdict := o.compare(ctx, c, form)
+		if err := ctx.Err(); err != nil {
+			return nil, verdict, err
+		}
+		if verdict.Same() {
+			return form, verdict, nil
+		}
+		if first == nil {
+			first, blame = form, verdict
+		}
+	}
+	return first, blame, nil
+}
+
+// compare compares the new policies, as they are printed, with the old one.
+func (o *Options) compare(ctx context.Context, c *convert.Conversion, form *convert.Form) Verdict {
+	documents, err := read(ctx, form.String())
+	if err != nil {
+		return Verdict{Err: err}
+	}
+	options := *o.Options
+	var said strings.Builder
+	options.ErrOut, options.Quiet, options.Progress, options.Unreadable = &said, true, nil, nil
+	options.Unread = preview.UnreadInputs{}
+	beside := slices.DeleteFunc(slices.Clone(o.Documents), func(d engine.Document) bool {
+		return slices.ContainsFunc(o.Dialects, func(dialect engine.Dialect) bool {
+			return dialect.Accepts(d.Object.GroupVersionKind().GroupKind()) == engine.Policy
+		})
+	})
+	side := func(mine ...engine.Document) preview.Policies {
+		p := o.Policies
+		p.Documents, p.Strict, p.Rules = append(mine, beside...), false, engine.RuleFilter{}
+		return p
+	}
+	old := engine.Document{Object: c.Old(), Origin: "the old policy"}
+	run := comparison.Options{
+		Options: &options, Sides: [2]preview.Policies{compare.Old: side(old), compare.New: side(documents...)},
+		Variants: o.Variants, Seed: o.Seed,
+	}
+	compiled, err := run.Compile()
+	if err != nil {
+		return Verdict{Err: fmt.Errorf("%w\n%s", err, said.String())}
+	}
+	if problems := compiled.Problems(); len(problems) > 0 {
+		return Verdict{Err: errors.Join(problems...)}
+	}
+	var out Verdict
+	out.Summary, out.Err = compiled.Each(ctx, func(r *compare.Result) error {
+		if r.Verdict != compare.Same && (out.Difference == nil || !out.Difference.Verdict.Differs()) {
+			out.Difference = r
+		}
+		return nil
+	})
+	if out.Err == nil && out.Variants.Unknown > 0 && out.Same() {
+		out.Conclusion = compare.Incomparable
+	}
+	if problems := compiled.Problems(); out.Err == nil && len(problems) > 0 {
+		out.Err = errors.Join(problems...)
+	}
+	return out
+}
+
+// read reads manifests as any other policies are read.
+func read(ctx context.Context, manifest string) ([]engine.Document, error) {
+	reader := input.Reader{Stdin: strings.NewReader(manifest)}
+	return reader.ReadAll(ctx, input.Files{Paths: []string{"-"}})
+}

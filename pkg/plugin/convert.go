@@ -1,0 +1,211 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/kubectl/pkg/util/templates"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/conversion"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// convertAuto has convert choose the language of each policy.
+const convertAuto = "auto"
+
+// defaultConvertVariants is on how many variants each policy is compared.
+const defaultConvertVariants = 300
+
+// ConvertFlags are what a user types after convert.
+type ConvertFlags struct {
+	flags.Evaluate
+	To        string
+	Directory string
+	Variants  int
+	Seed      uint64
+	Unproved  bool
+}
+
+// ConvertOptions are what a conversion needs.
+type ConvertOptions struct {
+	conversion.Options
+	Masker    *redact.Masker
+	Directory string // empty for Out
+	Out       io.Writer
+}
+
+// NewConvertCommand is `convert`: the policies that do in CEL what ClusterPolicies and Policies do.
+func NewConvertCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
+	f := ConvertFlags{Evaluate: evaluate, To: string(convert.MutatingPolicy), Variants: defaultConvertVariants}
+	c := &cobra.Command{
+		Use:   "convert -p OLD [TYPE [NAME ...] | TYPE/NAME ...]",
+		Short: "Convert the mutate rules of ClusterPolicies and Policies to CEL policies",
+		Long: templates.LongDesc(`
+			Print the policies in CEL that do what the mutate rules of ClusterPolicies and Policies do:
+			Kyverno's MutatingPolicies, or MutatingAdmissionPolicies of Kubernetes with their bindings.
+
+			What is printed is proved at once. Each new policy is compared with its original on the
+			objects at hand, those of -f or, if types, names or -A are given, those of the cluster, and on
+			variants: objects that are not there but could be, which the policies themselves suggest.
+			The verdict stands above the policy, and on standard error. A rule whose new form does not do
+			the same is not printed, unless --unproved is given.
+
+			What cannot be said in the new language is told for each rule, with the field, the reason and
+			the nearest way. The other rules are converted.
+
+			Exit codes: 0 all rules are converted, 2 none is (usage, connection, no policy), 3 some are
+			not, 130 interrupted.`),
+		Example: templates.Examples(fmt.Sprintf(`
+			# To Kyverno's MutatingPolicies, without a cluster
+			%[1]s convert -p old/
+
+			# A file for each policy, proved on all objects of the cluster
+			%[1]s convert -p old/ -A -o new/
+
+			# What is installed, as policies of Kubernetes itself where they can say it
+			%[1]s convert --from-cluster -A --to auto -o new/`, name)),
+		RunE: func(c *cobra.Command, args []string) error {
+			o, err := f.ToOptions(c, args, streams)
+			if err != nil {
+				return err
+			}
+			return exit(o.Run(c.Context()))
+		},
+	}
+	f.AddInputFlags(c.Flags())
+	c.Flags().StringVar(&f.To, "to", f.To, "Language of the new policies: mutatingpolicy, mutatingadmissionpolicy, or auto, which is the latter where it can say all of a policy.")
+	c.Flags().StringVarP(&f.Directory, "output", "o", "", "Directory for a file for each policy, named after the old one; it is created if it is not there. Without it they are printed.")
+	c.Flags().IntVar(&f.Variants, "variants", f.Variants, "Compare each policy with its original on up to this many variants of objects.")
+	c.Flags().Uint64Var(&f.Seed, "seed", 1, "Chooses which differences the variants combine; the same seed gives the same variants.")
+	c.Flags().BoolVar(&f.Unproved, "unproved", false, "Also print what does not do the same as its original, or could not be compared with it.")
+	return c
+}
+
+// ToOptions returns the options for the flags.
+func (f *ConvertFlags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*ConvertOptions, error) {
+	request, err := f.Objects.Request()
+	if err != nil {
+		return nil, err
+	}
+	to, err := f.languages()
+	if err != nil {
+		return nil, err
+	}
+	if f.Variants < 0 {
+		return nil, fmt.Errorf("--variants %d: must not be negative", f.Variants)
+	}
+	if err := flags.CheckFiles(c.Flags()); err != nil {
+		return nil, err
+	}
+	// Without a word about objects no cluster is needed.
+	f.Objects.None = !f.Objects.Offline() && !f.Policies.FromCluster && len(args) == 0 && !f.Objects.AllNamespaces && !c.Flags().Changed("namespace")
+	w, err := factory.Open(&f.Evaluate, streams, false, false)
+	if err != nil {
+		return nil, err
+	}
+	o, err := w.Evaluation(c.Context(), args, request)
+	if err != nil {
+		return nil, w.Masker.Error(err)
+	}
+	return &ConvertOptions{
+		Options: conversion.Options{Options: o, To: to, Variants: f.Variants, Seed: f.Seed, Unproved: f.Unproved},
+		Masker:  w.Masker, Directory: f.Directory, Out: w.Streams.Out,
+	}, nil
+}
+
+func (f *ConvertFlags) languages() ([]convert.Target, error) {
+	switch f.To {
+	case string(convert.MutatingPolicy), string(convert.MutatingAdmissionPolicy):
+		return []convert.Target{convert.Target(f.To)}, nil
+	case convertAuto:
+		return []convert.Target{convert.MutatingAdmissionPolicy, convert.MutatingPolicy}, nil
+	}
+	return nil, fmt.Errorf("--to %s: must be %s, %s or %s", f.To, convert.MutatingPolicy, convert.MutatingAdmissionPolicy, convertAuto)
+}
+
+// Run converts, prints, and returns the exit code.
+func (o *ConvertOptions) Run(ctx context.Context) (int, error) {
+	code, err := o.run(ctx)
+	return code, o.Masker.Error(err)
+}
+
+func (o *ConvertOptions) run(ctx context.Context) (int, error) {
+	converted, refused, policies := 0, 0, 0
+	err := o.Options.Run(ctx, func(r *conversion.Result) error {
+		policies++
+		converted += len(r.Rules)
+		refused += len(r.Refusals)
+		return o.print(r, converted > len(r.Rules))
+	})
+	switch {
+	case interrupted(err):
+		return ExitInterrupted, errors.New("interrupted: the other policies are not converted")
+	case err != nil:
+		return ExitIncomplete, err
+	case policies == 0 && len(o.Unreadable) == 0:
+		return ExitNothing, errors.New("there is no ClusterPolicy or Policy with a rule that mutates")
+	}
+	fmt.Fprintf(o.ErrOut, "%s of %s converted, of %s\n", wording.Plural(converted, "rule"), fmt.Sprint(converted+refused), wording.Plural(policies, "policy"))
+	switch {
+	case converted == 0:
+		return ExitNothing, nil
+	case refused > 0 || len(o.Unreadable) > 0:
+		return ExitIncomplete, nil
+	}
+	return ExitOK, nil
+}
+
+// print writes the new policies, and says what became of the old one.
+func (o *ConvertOptions) print(r *conversion.Result, more bool) error {
+	object := r.Document.Object
+	name := object.GetKind() + " " + strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
+	for _, refusal := range r.Refusals {
+		rule := ""
+		if refusal.Rule != "" {
+			rule = "/" + refusal.Rule
+		}
+		fmt.Fprintf(o.ErrOut, "not converted: %s: %s%s: %v\n", r.Document.Origin, name, rule, refusal)
+	}
+	if r.Form == nil {
+		return nil
+	}
+	fmt.Fprintf(o.ErrOut, "converted: %s: %s: %s: %s\n", r.Document.Origin, name, strings.Join(r.Rules, ", "), r.Verdict.String())
+	r.Form.Comment("Converted from " + name + ": " + strings.ReplaceAll(r.Verdict.String(), "\n", " ") + ".")
+	for _, refusal := range r.Refusals {
+		r.Form.Comment(strings.ReplaceAll(fmt.Sprintf("Not converted: rule %s: %v", refusal.Rule, refusal), "\n", " "))
+	}
+	text := r.Form.String()
+	if o.Directory == "" {
+		if more {
+			text = "---\n" + text
+		}
+		_, err := io.WriteString(o.Out, text)
+		return err
+	}
+	if err := os.MkdirAll(o.Directory, 0o777); err != nil {
+		return err
+	}
+	return writeNew(filepath.Join(o.Directory, fileName(object.GetNamespace(), object.GetName())), text)
+}
+
+// fileName is the name of the file of a policy.
+func fileName(parts ...string) string {
+	parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
+	return strings.NewReplacer("/", "-", string(filepath.Separator), "-").Replace(strings.Join(parts, "-")) + ".yaml"
+}
+
+func writeNew(path, text string) error {
+	return os.WriteFile(path, []byte(text), 0o666) //nolint:gosec // like any other manifest
+}
