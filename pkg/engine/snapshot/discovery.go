@@ -110,9 +110,7 @@ func (s *Snapshot) kinds(builtin func(schema.GroupVersionKind) bool) []schema.Gr
 	for _, d := range s.custom {
 		all = append(all, d.kind)
 	}
-	for _, e := range s.entries {
-		all = append(all, e.mapping.GroupVersionKind)
-	}
+	all = append(all, kindsOf(s.entries)...)
 	slices.SortFunc(all, func(a, b schema.GroupVersionKind) int {
 		if c := strings.Compare(a.Group, b.Group); c != 0 {
 			return c

@@ -26,13 +26,13 @@ type definition struct {
 
 // definitionsIn finds the CustomResourceDefinitions. One that lacks what a
 // definition needs defines nothing.
-func definitionsIn(objects []*unstructured.Unstructured) []definition {
+func definitionsIn(entries []*entry) []definition {
 	var out []definition
-	for _, u := range objects {
-		gk := u.GroupVersionKind().GroupKind()
-		if gk.Group != "apiextensions.k8s.io" || gk.Kind != "CustomResourceDefinition" {
+	for _, e := range entries {
+		if e.key.Group != "apiextensions.k8s.io" || e.key.Kind != "CustomResourceDefinition" {
 			continue
 		}
+		u := e.unpacked
 		text := func(fields ...string) string {
 			s, _, _ := unstructured.NestedString(u.Object, fields...) // what is no string is missing
 			return s
@@ -82,13 +82,12 @@ func scaleIn(version map[string]any) *scalePaths {
 // built-in kinds, and the kinds of objects about which nothing else is known:
 // these are namespaced if one of them has a namespace. Over a cluster, it maps what the cluster does
 // not, and no built-in kinds.
-func newMapper(definitions []definition, objects []*unstructured.Unstructured, cluster meta.RESTMapper) meta.RESTMapper {
-	known := map[schema.GroupVersionKind]bool{}
+func newMapper(definitions []definition, entries []*entry, cluster meta.RESTMapper) meta.RESTMapper {
+	known, kinds := map[schema.GroupVersionKind]bool{}, kindsOf(entries)
 	builtin, versions := builtinKinds(), scheme.Scheme.PrioritizedVersionsAllGroups()
 	if cluster != nil {
 		builtin, versions = nil, nil
-		for _, u := range objects {
-			gvk := u.GroupVersionKind()
+		for _, gvk := range kinds {
 			_, err := cluster.RESTMapping(gvk.GroupKind(), gvk.Version)
 			known[gvk] = err == nil
 		}
@@ -96,8 +95,8 @@ func newMapper(definitions []definition, objects []*unstructured.Unstructured, c
 	for _, d := range definitions {
 		versions = append(versions, d.kind.GroupVersion())
 	}
-	for _, u := range objects {
-		versions = append(versions, u.GroupVersionKind().GroupVersion())
+	for _, gvk := range kinds {
+		versions = append(versions, gvk.GroupVersion())
 	}
 	// As on a server, the most stable version is preferred and of these the newest.
 	slices.SortStableFunc(versions, func(a, b schema.GroupVersion) int {
@@ -119,12 +118,11 @@ func newMapper(definitions []definition, objects []*unstructured.Unstructured, c
 		}
 	}
 	guessed := map[schema.GroupKind]bool{}
-	for _, u := range objects {
-		gk := u.GroupVersionKind().GroupKind()
-		guessed[gk] = guessed[gk] || u.GetNamespace() != ""
+	for _, e := range entries {
+		guessed[e.key.GroupKind] = guessed[e.key.GroupKind] || e.key.Namespace != ""
 	}
-	for _, u := range objects {
-		if gvk := u.GroupVersionKind(); !known[gvk] {
+	for _, gvk := range kinds {
+		if !known[gvk] {
 			known[gvk] = true
 			mapper.Add(gvk, scopeOf(guessed[gvk.GroupKind()] && !clusterScoped(gvk.GroupKind())))
 		}
@@ -133,6 +131,19 @@ func newMapper(definitions []definition, objects []*unstructured.Unstructured, c
 		return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{cluster, mapper}}
 	}
 	return withShortNames(mapper, definitions)
+}
+
+// kindsOf lists the kinds of objects, each once.
+func kindsOf(entries []*entry) []schema.GroupVersionKind {
+	var out []schema.GroupVersionKind
+	known := map[schema.GroupVersionKind]bool{}
+	for _, e := range entries {
+		if gvk := e.key.GroupVersionKind(); !known[gvk] {
+			known[gvk] = true
+			out = append(out, gvk)
+		}
+	}
+	return out
 }
 
 func scopeOf(namespaced bool) meta.RESTScope {

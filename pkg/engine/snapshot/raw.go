@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -106,12 +107,12 @@ func (s *Snapshot) collection(mapping *meta.RESTMapping, namespace string, o lis
 	gvk := mapping.GroupVersionKind
 	items := []any{}
 	for _, e := range s.entries {
-		if e.key.GroupKind != gvk.GroupKind() || (namespace != "" && e.key.Namespace != namespace) || !o.selects(e) {
+		if e.key.GroupKind != gvk.GroupKind() || (namespace != "" && e.key.Namespace != namespace) || !o.selects(e.key, s.texts.head(e)) {
 			continue
 		}
-		item := e.object.Object
+		item := s.texts.object(e).Object
 		if scheme.Scheme.Recognizes(gvk) {
-			item = shallow(item)
+			item = maps.Clone(item)
 			delete(item, "apiVersion")
 			delete(item, "kind")
 		}
@@ -154,12 +155,12 @@ func (o *listOptions) read(query url.Values) error {
 	return nil
 }
 
-func (o *listOptions) selects(e *entry) bool {
-	if o.labels != nil && !o.labels.Matches(labels.Set(e.object.GetLabels())) {
+func (o *listOptions) selects(key engine.ObjectKey, head *unstructured.Unstructured) bool {
+	if o.labels != nil && !o.labels.Matches(labels.Set(head.GetLabels())) {
 		return false
 	}
 	return o.fields == nil || o.fields.Matches(fields.Set{
-		"metadata.name": e.key.Name, "metadata.namespace": e.key.Namespace,
+		"metadata.name": key.Name, "metadata.namespace": key.Namespace,
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -37,6 +38,7 @@ type Options struct {
 
 // Snapshot is an immutable set of objects. It is safe for concurrent use.
 type Snapshot struct {
+	texts   dictionary
 	entries []*entry // in order of group, resource, namespace and name
 	byName  map[engine.ObjectKey]*entry
 	mapper  meta.RESTMapper
@@ -50,44 +52,124 @@ var (
 	_ engine.RawReader = (*Snapshot)(nil)
 )
 
+// entry is one object. It is packed, unless it is a Namespace, which is asked for with every
+// object in it, or a CustomResourceDefinition.
 type entry struct {
 	key       engine.ObjectKey
-	object    *unstructured.Unstructured
-	origin    string // as in engine.Document
+	packed    packed
+	unpacked  *unstructured.Unstructured // nil if it is packed
+	defaulted bool                       // the packed object has no namespace
+	origin    string                     // as in engine.Document
 	mapping   *meta.RESTMapping
 	evaluated bool
 }
 
-// Load makes a snapshot of the objects, which it never modifies. Of two objects
-// of one name the later counts, with a warning if they differ, and an evaluated one
-// before one of the world. It returns an error that joins one for each object without
-// a type or a name.
+// object returns the object of an entry. It must not be modified.
+func (d *dictionary) object(e *entry) *unstructured.Unstructured {
+	if e.unpacked != nil {
+		return e.unpacked
+	}
+	content, _ := d.unpack(e.packed).(map[string]any)
+	return e.placed(content)
+}
+
+// head returns an object with its type and metadata alone.
+func (d *dictionary) head(e *entry) *unstructured.Unstructured {
+	if e.unpacked != nil {
+		return e.unpacked
+	}
+	content := map[string]any{}
+	for _, name := range []string{"apiVersion", "kind", "metadata"} {
+		if v, ok := d.field(e.packed, name); ok {
+			content[name] = v
+		}
+	}
+	return e.placed(content)
+}
+
+// placed returns what was unpacked, with the namespace that the object lacks.
+func (e *entry) placed(content map[string]any) *unstructured.Unstructured {
+	if e.defaulted {
+		metadata, _ := content["metadata"].(map[string]any)
+		if metadata == nil {
+			metadata = map[string]any{}
+			content["metadata"] = metadata
+		}
+		metadata["namespace"] = e.key.Namespace
+	}
+	return &unstructured.Unstructured{Object: content}
+}
+
+// Load makes a snapshot of the objects and Options.World, as a Loader does.
 func Load(objects []engine.Document, o Options) (*Snapshot, error) {
-	documents := slices.Concat(o.World, objects)
-	if err := validate(documents); err != nil {
-		return nil, err
+	var l Loader
+	for _, d := range objects {
+		l.Add(d)
 	}
-	all := make([]*unstructured.Unstructured, len(documents))
-	for i, d := range documents {
-		all[i] = d.Object
+	return l.Load(o)
+}
+
+// Loader makes a snapshot of objects one by one, and keeps none of them as it is handed in. The
+// zero value is ready for use.
+type Loader struct {
+	objects, world []*entry
+	texts          dictionary
+	problems       []error
+}
+
+// Add adds an object that is evaluated.
+func (l *Loader) Add(d engine.Document) { l.objects = append(l.objects, l.entry(d, true)) }
+
+// AddWorld adds an object that exists, but is not evaluated itself.
+func (l *Loader) AddWorld(d engine.Document) { l.world = append(l.world, l.entry(d, false)) }
+
+// entry packs a document, and notes what is wrong with it.
+func (l *Loader) entry(d engine.Document, evaluated bool) *entry {
+	place := cmp.Or(d.Origin, fmt.Sprintf("object %d", len(l.objects)+len(l.world)+1))
+	switch u := d.Object; {
+	case u.GetAPIVersion() == "" || u.GetKind() == "":
+		l.problems = append(l.problems, fmt.Errorf("%s: %q: apiVersion or kind is missing", place, u.GetName()))
+	case u.GetName() == "" && u.GetGenerateName() == "":
+		l.problems = append(l.problems, fmt.Errorf("%s: %s: metadata.name is missing", place, u.GetKind()))
 	}
+	e := &entry{unpacked: d.Object, origin: d.Origin, evaluated: evaluated}
+	if kind := d.Object.GetKind(); kind != "Namespace" && kind != "CustomResourceDefinition" {
+		if text, ok := l.texts.pack(d.Object.Object); ok {
+			e.packed, e.unpacked = text, nil
+		}
+	}
+	e.key = engine.KeyOf(l.texts.head(e)) // its texts, and not those of the document
+	return e
+}
+
+// Load makes the snapshot. Of two objects of one name the later counts, with a warning if they
+// differ, and an evaluated one before one of the world. The error joins one for each object
+// without a type or a name. The loader must not be used after it.
+func (l *Loader) Load(o Options) (*Snapshot, error) {
+	for _, d := range o.World {
+		l.AddWorld(d)
+	}
+	if len(l.problems) > 0 {
+		return nil, errors.Join(l.problems...)
+	}
+	all := slices.Concat(l.world, l.objects)
 	definitions := definitionsIn(all)
 	s := &Snapshot{
+		texts:   l.texts,
 		byName:  map[engine.ObjectKey]*entry{},
 		mapper:  newMapper(definitions, all, o.Cluster),
 		schemas: newSchemas(definitions),
 		custom:  definitions,
 	}
-	for i, u := range all {
-		mapping, err := s.mapper.RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", cmp.Or(documents[i].Origin, engine.KeyOf(u).String()), err)
+	for _, e := range all {
+		var err error
+		if e.mapping, err = s.mapper.RESTMapping(e.key.GroupKind, e.key.Version); err != nil {
+			return nil, fmt.Errorf("%s: %w", cmp.Or(e.origin, e.key.String()), err)
 		}
-		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-			u = inNamespace(u, cmp.Or(u.GetNamespace(), o.Namespace, metav1.NamespaceDefault))
+		if e.mapping.Scope.Name() == meta.RESTScopeNameNamespace && e.key.Namespace == "" {
+			e.setNamespace(cmp.Or(o.Namespace, metav1.NamespaceDefault))
 		}
-		e := &entry{key: engine.KeyOf(u), object: u, origin: documents[i].Origin, mapping: mapping, evaluated: i >= len(o.World)}
-		if before := s.add(e); before != nil && o.Warn != nil && e.contradicts(before) {
+		if before := s.add(e); before != nil && o.Warn != nil && s.contradict(e, before) {
 			o.Warn(e.origin, fmt.Sprintf("%s was read before, at %s: the later one is used", e.key, before.origin))
 		}
 	}
@@ -100,18 +182,19 @@ func Load(objects []engine.Document, o Options) (*Snapshot, error) {
 	return s, nil
 }
 
-func validate(documents []engine.Document) error {
-	var problems []error
-	for i, d := range documents {
-		place := cmp.Or(d.Origin, fmt.Sprintf("object %d", i+1))
-		switch u := d.Object; {
-		case u.GetAPIVersion() == "" || u.GetKind() == "":
-			problems = append(problems, fmt.Errorf("%s: %q: apiVersion or kind is missing", place, u.GetName()))
-		case u.GetName() == "" && u.GetGenerateName() == "":
-			problems = append(problems, fmt.Errorf("%s: %s: metadata.name is missing", place, u.GetKind()))
-		}
+// setNamespace gives an object without a namespace one.
+func (e *entry) setNamespace(namespace string) {
+	e.key.Namespace, e.defaulted = namespace, true
+	if e.unpacked == nil {
+		return
 	}
-	return errors.Join(problems...)
+	content := maps.Clone(e.unpacked.Object)
+	metadata, _ := content["metadata"].(map[string]any)
+	if metadata = maps.Clone(metadata); metadata == nil {
+		metadata = map[string]any{}
+	}
+	metadata["namespace"], content["metadata"] = namespace, metadata
+	e.unpacked = &unstructured.Unstructured{Object: content}
 }
 
 // add stores an entry, and returns the one of the same name that it takes the place of; objects
@@ -128,38 +211,18 @@ func (s *Snapshot) add(e *entry) *entry {
 	return nil
 }
 
-// contradicts reports whether two manifests of one object differ. An object to evaluate may
+// contradict reports whether two manifests of one object differ. An object to evaluate may
 // differ from one of the world, and what is read from what is made up.
-func (e *entry) contradicts(before *entry) bool {
-	return e.evaluated == before.evaluated && e.origin != "" && before.origin != "" && !reflect.DeepEqual(e.object.Object, before.object.Object)
-}
-
-// inNamespace returns the object in a namespace, copying only the path to it.
-func inNamespace(u *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
-	if u.GetNamespace() == namespace {
-		return u
-	}
-	content := shallow(u.Object)
-	metadata, _ := content["metadata"].(map[string]any)
-	metadata = shallow(metadata)
-	metadata["namespace"] = namespace
-	content["metadata"] = metadata
-	return &unstructured.Unstructured{Object: content}
-}
-
-func shallow(m map[string]any) map[string]any {
-	out := make(map[string]any, len(m)+1)
-	for k, v := range m {
-		out[k] = v
-	}
-	return out
+func (s *Snapshot) contradict(e, before *entry) bool {
+	return e.evaluated == before.evaluated && e.origin != "" && before.origin != "" &&
+		!reflect.DeepEqual(s.texts.object(e).Object, s.texts.object(before).Object)
 }
 
 // Documents returns the objects in order, each in its namespace.
 func (s *Snapshot) Documents() []engine.Document {
 	out := make([]engine.Document, len(s.entries))
 	for i, e := range s.entries {
-		out[i] = engine.Document{Object: e.object, Origin: e.origin}
+		out[i] = engine.Document{Object: s.texts.object(e), Origin: e.origin}
 	}
 	return out
 }
@@ -228,8 +291,8 @@ func (s *Snapshot) List(ctx context.Context, sel engine.Selection) iter.Seq2[*un
 				yield(nil, err)
 				return
 			}
-			selected := sel.Matches(e.object) && sel.MatchesResource(e.mapping.Resource.Resource) && byField.Matches(e.fields())
-			if selected && !yield(e.object, nil) {
+			selected := sel.MatchesResource(e.mapping.Resource.Resource) && byField.Matches(e.fields()) && sel.Matches(s.texts.head(e))
+			if selected && !yield(s.texts.object(e), nil) {
 				return
 			}
 		}

@@ -113,17 +113,18 @@ func (s source) wanted(joined *engine.ObjectFilter) []*entry {
 			}
 			kinds[gvk] = k
 		}
-		if k != nil && e.evaluated && k.Matches(factsOf(e)) && s.selected(e) {
+		if k != nil && e.evaluated && k.Matches(s.factsOf(e)) && s.selected(e) {
 			out = append(out, e)
 		}
 	}
 	return out
 }
 
-func factsOf(e *entry) engine.ObjectFacts {
+func (s source) factsOf(e *entry) engine.ObjectFacts {
+	head := s.texts.head(e)
 	return engine.ObjectFacts{
-		Namespace: e.key.Namespace, Name: e.key.Name, Labels: e.object.GetLabels(),
-		Controlled: metav1.GetControllerOfNoCopy(e.object) != nil,
+		Namespace: e.key.Namespace, Name: e.key.Name, Labels: head.GetLabels(),
+		Controlled: metav1.GetControllerOfNoCopy(head) != nil,
 	}
 }
 
@@ -147,8 +148,9 @@ func (p page) Len() int { return len(p.entries) }
 // Target implements engine.Page.
 func (p page) Target(i int) (engine.Target, error) {
 	e := p.entries[i]
+	object := p.source.texts.object(e)
 	t := engine.Target{
-		Key: e.key, Object: e.object, Origin: e.origin, OldObject: e.object,
+		Key: e.key, Object: object, Origin: e.origin, OldObject: object,
 		Mapping: e.mapping, Request: p.source.scope.Request,
 	}
 	if t.Request.Operation == engine.OperationCreate {
@@ -161,7 +163,7 @@ func (p page) Target(i int) (engine.Target, error) {
 // namespace returns the Namespace of a name; nil if there is none.
 func (s *Snapshot) namespace(name string) *unstructured.Unstructured {
 	if found := s.byName[engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Name: name}]; found != nil && name != "" {
-		return found.object
+		return s.texts.object(found)
 	}
 	return nil
 }

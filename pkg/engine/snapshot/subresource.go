@@ -21,13 +21,13 @@ type scalePaths struct {
 func (s *Snapshot) subresource(e *entry, name string) (*unstructured.Unstructured, bool) {
 	switch {
 	case name == "" || name == "status":
-		return e.object, true
+		return s.texts.object(e), true
 	case name == "scale":
 		if paths := s.scale(e.mapping.GroupVersionKind); paths != nil {
-			return scaleOf(e.object, paths), true
+			return scaleOf(s.texts.object(e), paths), true
 		}
 	case e.key.GroupKind == schema.GroupKind{Kind: "Pod"}:
-		return e.object, name == "resize" || name == "ephemeralcontainers"
+		return s.texts.object(e), name == "resize" || name == "ephemeralcontainers"
 	}
 	return nil, false
 }

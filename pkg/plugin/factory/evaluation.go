@@ -103,18 +103,17 @@ func (f *Factory) addInputs(ctx context.Context, o *preview.Options, installed b
 	if f.Client == nil {
 		return nil
 	}
-	world, err := f.readObjects(ctx, input.Files{Paths: f.Objects.World, Recursive: f.Objects.Recursive})
-	if err != nil {
-		return err
-	}
 	given := map[engine.ObjectKey]bool{}
-	for _, d := range world {
+	err := f.readObjects(ctx, input.Files{Paths: f.Objects.World, Recursive: f.Objects.Recursive}, func(d engine.Document) {
 		if dialects.Accepts(o.Dialects, d.Object.GroupVersionKind().GroupKind()) == engine.Policy {
 			f.warnAt(d.Origin, "left out: it is a policy, which -p names, and --world has what policies read")
-			continue
+			return
 		}
 		given[engine.KeyOf(d.Object).Named()] = true
 		o.Documents = append(o.Documents, d)
+	})
+	if err != nil {
+		return err
 	}
 	if !installed {
 		o.Documents = append(f.installedInputs(ctx, o), o.Documents...)
@@ -239,27 +238,34 @@ func (f *Factory) openWorld(ctx context.Context, o *preview.Options, described [
 		err := f.openCluster(ctx, o)
 		return o.World.Mapper, err
 	}
-	objects, err := f.readObjects(ctx, input.Files{Paths: f.Objects.Filenames, Kustomize: f.Objects.Kustomize, Recursive: f.Objects.Recursive})
-	if err != nil {
-		return nil, err
-	}
-	world, err := f.readObjects(ctx, input.Files{Paths: f.Objects.World, Recursive: f.Objects.Recursive})
-	if err != nil {
-		return nil, err
+	var loader snapshot.Loader
+	for _, d := range engine.Documents(described...) {
+		loader.AddWorld(d)
 	}
 	role := inputs(o)
-	among := slices.DeleteFunc(slices.Concat(world, objects), func(d engine.Document) bool {
-		gk := d.Object.GroupVersionKind().GroupKind()
-		return gk.Group == "" || role(gk) == engine.Foreign
-	})
-	isPolicy := func(d engine.Document) bool {
-		return dialects.Accepts(o.Dialects, d.Object.GroupVersionKind().GroupKind()) == engine.Policy
+	var among, amongWorld []engine.Document // what policies read beside themselves
+	keep := func(in *[]engine.Document, d engine.Document) {
+		if gk := d.Object.GroupVersionKind().GroupKind(); gk.Group != "" && role(gk) != engine.Foreign {
+			*in = append(*in, d)
+		}
 	}
-	beside := slices.DeleteFunc(slices.Clone(o.Documents), isPolicy) // which are no objects of the cluster yet
-	world = slices.Concat(engine.Documents(described...), world, beside)
-	o.Documents = slices.Concat(among, o.Documents)
-	f.snapshot, err = snapshot.Load(objects, snapshot.Options{World: world, Namespace: f.namespace(), Warn: f.warnAt})
+	files := input.Files{Paths: f.Objects.Filenames, Kustomize: f.Objects.Kustomize, Recursive: f.Objects.Recursive}
+	err := f.readObjects(ctx, files, func(d engine.Document) { loader.Add(d); keep(&among, d) })
 	if err != nil {
+		return nil, err
+	}
+	files = input.Files{Paths: f.Objects.World, Recursive: f.Objects.Recursive}
+	err = f.readObjects(ctx, files, func(d engine.Document) { loader.AddWorld(d); keep(&amongWorld, d) })
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range o.Documents {
+		if dialects.Accepts(o.Dialects, d.Object.GroupVersionKind().GroupKind()) != engine.Policy { // which is no object of the cluster yet
+			loader.AddWorld(d)
+		}
+	}
+	o.Documents = slices.Concat(amongWorld, among, o.Documents)
+	if f.snapshot, err = loader.Load(snapshot.Options{Namespace: f.namespace(), Warn: f.warnAt}); err != nil {
 		return nil, err
 	}
 	o.World.Reader, o.World.Raw, o.World.Origin = f.snapshot, f.snapshot, f.snapshot.Origin
@@ -282,19 +288,24 @@ func (e *noObjectsError) Error() string {
 	return fmt.Sprintf("there is no object in %s", strings.Join(names, ", "))
 }
 
-// readObjects reads manifests, but for what kustomize reads: that is no object of a cluster. Without any
-// object the error is a *noObjectsError.
-func (f *Factory) readObjects(ctx context.Context, from input.Files) ([]engine.Document, error) {
-	documents, err := f.reader.ReadAll(ctx, from)
-	documents = slices.DeleteFunc(documents, func(d engine.Document) bool {
-		kustomization := d.Object.GroupVersionKind().Group == input.KustomizeGroup
-		if kustomization {
+// readObjects hands over the objects of manifests, but for what kustomize reads: that is no object of a
+// cluster. Without any object the error is a *noObjectsError.
+func (f *Factory) readObjects(ctx context.Context, from input.Files, add func(engine.Document)) error {
+	var errs []error
+	found := false
+	for d, err := range f.reader.Read(ctx, from) {
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case d.Object.GroupVersionKind().Group == input.KustomizeGroup:
 			f.warnAt(d.Origin, "left out: build the directory of a kustomization with -k")
+		default:
+			found = true
+			add(d)
 		}
-		return kustomization
-	})
-	if paths := append(slices.Clone(from.Paths), from.Kustomize); err == nil && len(documents) == 0 && strings.Join(paths, "") != "" {
-		return nil, &noObjectsError{Paths: paths}
 	}
-	return documents, err
+	if paths := append(slices.Clone(from.Paths), from.Kustomize); len(errs) == 0 && !found && strings.Join(paths, "") != "" {
+		return &noObjectsError{Paths: paths}
+	}
+	return errors.Join(errs...)
 }

@@ -1,0 +1,214 @@
+package snapshot
+
+import (
+	"encoding/binary"
+	"math"
+	"strings"
+)
+
+// packed is a value of JSON as a text. It takes a tenth of the memory of its maps and lists, and
+// the garbage collector has nothing to look at in it.
+type packed string
+
+// What is packed, in the first byte. In front of the elements of a map or a list is their number,
+// and in four bytes how many they take.
+const (
+	packedMap byte = iota
+	packedList
+	packedText  // length and bytes
+	packedKnown // the number of a text of the dictionary
+	packedInt
+	packedFloat // eight bytes
+	packedTrue
+	packedFalse
+	packedNull
+)
+
+const (
+	// maxKnown is how many texts a dictionary has, beside the keys of maps.
+	maxKnown = 1 << 15
+	// maxKnownText is the length of the longest of them.
+	maxKnownText = 40
+	sizeBytes    = 4 // of what a map or list takes
+)
+
+// dictionary has the texts that occur in many objects: keys, and short values. So unpacking makes
+// maps and lists, and hardly anything else. Only pack changes it.
+type dictionary struct {
+	texts   []any // each is a string
+	numbers map[string]uint64
+}
+
+// pack returns a value packed. It reports false for one that is not of the types that decoding
+// JSON makes, or takes more than 4 GiB.
+func (d *dictionary) pack(value any) (packed, bool) {
+	text, ok := d.append(nil, value)
+	return packed(text), ok && len(text) <= math.MaxUint32
+}
+
+func (d *dictionary) append(to []byte, value any) (_ []byte, ok bool) {
+	switch v := value.(type) {
+	case map[string]any:
+		to, start := begin(to, packedMap, len(v))
+		for key, below := range v {
+			to = binary.AppendUvarint(to, d.add(key))
+			if to, ok = d.append(to, below); !ok {
+				return nil, false
+			}
+		}
+		return end(to, start), v != nil
+	case []any:
+		to, start := begin(to, packedList, len(v))
+		for _, below := range v {
+			if to, ok = d.append(to, below); !ok {
+				return nil, false
+			}
+		}
+		return end(to, start), v != nil
+	case string:
+		return d.appendText(to, v), true
+	case int64:
+		return binary.AppendVarint(append(to, packedInt), v), true
+	case float64:
+		return binary.LittleEndian.AppendUint64(append(to, packedFloat), math.Float64bits(v)), true
+	case bool:
+		if v {
+			return append(to, packedTrue), true
+		}
+		return append(to, packedFalse), true
+	case nil:
+		return append(to, packedNull), true
+	}
+	return nil, false
+}
+
+// begin begins a map or a list, whose size end fills in.
+func begin(to []byte, kind byte, length int) (_ []byte, start int) {
+	to = binary.AppendUvarint(append(to, kind), uint64(length)) //nolint:gosec // a length is not negative
+	to = append(to, make([]byte, sizeBytes)...)
+	return to, len(to)
+}
+
+func end(to []byte, start int) []byte {
+	binary.LittleEndian.PutUint32(to[start-sizeBytes:], uint32(len(to)-start)) //nolint:gosec // pack refuses what is larger
+	return to
+}
+
+func (d *dictionary) appendText(to []byte, text string) []byte {
+	number, known := d.numbers[text]
+	if !known && len(text) <= maxKnownText && len(d.texts) < maxKnown {
+		number, known = d.add(text), true
+	}
+	if known {
+		return binary.AppendUvarint(append(to, packedKnown), number)
+	}
+	return append(binary.AppendUvarint(append(to, packedText), uint64(len(text))), text...)
+}
+
+// add returns the number of a text, which it adds if it is not there.
+func (d *dictionary) add(text string) uint64 {
+	number, known := d.numbers[text]
+	if !known {
+		if d.numbers == nil {
+			d.numbers = map[string]uint64{}
+		}
+		text = strings.Clone(text) // of what may be a part of a document
+		number = uint64(len(d.texts))
+		d.numbers[text], d.texts = number, append(d.texts, text)
+	}
+	return number
+}
+
+// unpack returns the value that was packed. Nobody else has its maps and lists.
+func (d *dictionary) unpack(p packed) any {
+	value, _ := d.first(p)
+	return value
+}
+
+// first returns the value that a text begins with, and what is behind it.
+func (d *dictionary) first(p packed) (any, packed) {
+	kind, p := p[0], p[1:]
+	switch kind {
+	case packedMap:
+		length, p := uvarint(p)
+		p = p[sizeBytes:]
+		out := make(map[string]any, length)
+		for range length {
+			var key string
+			key, p = d.key(p)
+			out[key], p = d.first(p)
+		}
+		return out, p
+	case packedList:
+		length, p := uvarint(p)
+		p = p[sizeBytes:]
+		out := make([]any, length)
+		for i := range out {
+			out[i], p = d.first(p)
+		}
+		return out, p
+	case packedText:
+		length, p := uvarint(p)
+		return string(p[:length]), p[length:]
+	case packedKnown:
+		number, p := uvarint(p)
+		return d.texts[number], p
+	case packedInt:
+		number, p := uvarint(p)
+		return int64(number>>1) ^ -int64(number&1), p //nolint:gosec // as binary.Varint does it
+	case packedFloat:
+		return math.Float64frombits(binary.LittleEndian.Uint64([]byte(p[:8]))), p[8:]
+	case packedNull:
+		return nil, p
+	}
+	return kind == packedTrue, p
+}
+
+func (d *dictionary) key(p packed) (string, packed) {
+	number, p := uvarint(p)
+	key, _ := d.texts[number].(string)
+	return key, p
+}
+
+// field returns the value of a field of a packed map, without unpacking the others.
+func (d *dictionary) field(p packed, name string) (value any, ok bool) {
+	length, p := uvarint(p[1:])
+	p = p[sizeBytes:]
+	for range length {
+		var key string
+		if key, p = d.key(p); key == name {
+			return d.unpack(p), true
+		}
+		p = behind(p)
+	}
+	return nil, false
+}
+
+// behind returns what is behind the value that a text begins with.
+func behind(p packed) packed {
+	kind, p := p[0], p[1:]
+	switch kind {
+	case packedMap, packedList:
+		_, p = uvarint(p)
+		return p[sizeBytes+int(binary.LittleEndian.Uint32([]byte(p[:sizeBytes]))):]
+	case packedText:
+		length, p := uvarint(p)
+		return p[length:]
+	case packedKnown, packedInt:
+		_, p = uvarint(p)
+	case packedFloat:
+		p = p[8:]
+	}
+	return p
+}
+
+// uvarint is binary.Uvarint for a text.
+func uvarint(p packed) (uint64, packed) {
+	var out uint64
+	for i := 0; ; i++ {
+		out |= uint64(p[i]&0x7f) << (7 * i)
+		if p[i] < 0x80 {
+			return out, p[i+1:]
+		}
+	}
+}
