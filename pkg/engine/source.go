@@ -50,3 +50,39 @@ func (e *UnreadableError) Unwrap() error { return e.Err }
 type Source interface {
 	Pages(context.Context, []Selection) iter.Seq2[Page, error]
 }
+
+// ReadAhead lets produce work on the next item while the current one is used. It is over when produce is.
+func ReadAhead[T any](ctx context.Context, produce func(context.Context) iter.Seq2[T, error]) iter.Seq2[T, error] {
+	type result struct {
+		item T
+		err  error
+	}
+	return func(yield func(T, error) bool) {
+		inner, cancel := context.WithCancel(ctx)
+		results := make(chan result) // unbuffered: the producer holds one item, no more
+		defer func() {
+			cancel()
+			for range results { // waits for the producer to end
+			}
+		}()
+		go func() {
+			defer close(results)
+			for item, err := range produce(inner) {
+				select {
+				case results <- result{item, err}:
+				case <-inner.Done():
+					return
+				}
+			}
+		}()
+		for r := range results {
+			if !yield(r.item, r.err) {
+				return
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			var none T
+			yield(none, err)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -523,26 +524,98 @@ func (e unvisited) runSubjects(ctx context.Context, s *subjects) error {
 	if s.single() || s.Subresource != "" {
 		return nil
 	}
-	for u, err := range e.reader.List(ctx, s.Selection) {
-		if err != nil {
-			return e.missing(ctx, s, err)
-		}
-		if err := e.runSubject(ctx, s, engine.KeyOf(u), u); err != nil {
-			return err
-		}
-	}
-	return nil
+	return e.runListed(ctx, s)
 }
 
-// runSubject evaluates a subject, if it is in the scope; that of a subresource is decided already.
+// runListed evaluates the subjects that a selection lists, as a run does the objects of its source: several side by
+// side, while the next ones are read.
+func (e unvisited) runListed(ctx context.Context, s *subjects) error {
+	var broken error
+	work := job[*engine.Change]{
+		workers: e.options.Workers,
+		do:      func(ctx context.Context, t engine.Target) (*engine.Change, error) { return e.evaluate(ctx, t) },
+		take:    e.take,
+	}
+	err := work.run(ctx, func(yield func(engine.Page, error) bool) {
+		for page, err := range engine.ReadAhead(ctx, func(ctx context.Context) iter.Seq2[subjectPage, error] { return e.listPages(ctx, s) }) {
+			if broken = err; err != nil || !yield(page, nil) {
+				return
+			}
+		}
+	})
+	if err == nil && broken != nil {
+		err = e.missing(ctx, s, broken)
+	}
+	return err
+}
+
+// runSubject evaluates a subject that was read by itself.
 func (e unvisited) runSubject(ctx context.Context, s *subjects, k engine.ObjectKey, u *unstructured.Unstructured) error {
-	if k.Subresource == "" && !(s.Matches(u) && e.options.Scope.Includes(k, u.GetLabels())) || e.visited[k.Named()] {
+	if !e.means(s, k, u) {
 		return nil
 	}
-	if !e.options.Scope.InPercent(k) {
-		e.leaveOut(e.visited, k)
+	c, err := e.evaluate(ctx, e.target(k, u))
+	if err != nil {
+		return err
+	}
+	return e.take(c)
+}
+
+// take reports what evaluate returned.
+func (e unvisited) take(c *engine.Change) error {
+	if !e.visited[c.Subject.Named()] && !e.options.Scope.InPercent(c.Subject) {
+		e.leaveOut(e.visited, c.Subject)
 		return nil
 	}
+	return e.report(c)
+}
+
+// subjectPage is some of the subjects of a selection.
+type subjectPage []engine.Target
+
+// Len implements engine.Page.
+func (p subjectPage) Len() int { return len(p) }
+
+// Target implements engine.Page.
+func (p subjectPage) Target(i int) (engine.Target, error) { return p[i], nil }
+
+// pageSize is how many objects are kept to be evaluated side by side.
+const pageSize = 100
+
+// listPages lists what a selection means within the scope.
+func (e unvisited) listPages(ctx context.Context, s *subjects) iter.Seq2[subjectPage, error] {
+	return func(yield func(subjectPage, error) bool) {
+		var page subjectPage
+		for u, err := range e.reader.List(ctx, s.Selection) {
+			if err != nil {
+				if len(page) == 0 || yield(page, nil) {
+					yield(nil, err)
+				}
+				return
+			}
+			if k := engine.KeyOf(u); e.means(s, k, u) {
+				page = append(page, e.target(k, u))
+			}
+			if len(page) == pageSize {
+				if !yield(page, nil) {
+					return
+				}
+				page = nil
+			}
+		}
+		if len(page) > 0 {
+			yield(page, nil)
+		}
+	}
+}
+
+// means reports whether an object is one of the subjects, in the scope; that of a subresource is decided already.
+func (e unvisited) means(s *subjects, k engine.ObjectKey, u *unstructured.Unstructured) bool {
+	return k.Subresource != "" || s.Matches(u) && e.options.Scope.Includes(k, u.GetLabels())
+}
+
+// target returns a subject that was read.
+func (e unvisited) target(k engine.ObjectKey, u *unstructured.Unstructured) engine.Target {
 	k.UID = u.GetUID()
 	t := engine.Target{Key: k, Object: u, Request: e.options.Request}
 	if e.world.Origin != nil {
@@ -551,16 +624,21 @@ func (e unvisited) runSubject(ctx context.Context, s *subjects, k engine.ObjectK
 	if t.Request.Operation != engine.OperationCreate {
 		t.OldObject = u
 	}
-	if ns := u.GetNamespace(); ns != "" {
+	return t
+}
+
+// evaluate returns what becomes of a subject. There is nothing but its key where it was visited, or is beyond
+// the percentage of the scope.
+func (e unvisited) evaluate(ctx context.Context, t engine.Target) (*engine.Change, error) {
+	if e.visited[t.Key.Named()] || !e.options.Scope.InPercent(t.Key) {
+		return &engine.Change{Subject: t.Key}, nil
+	}
+	if ns := t.Object.GetNamespace(); ns != "" {
 		// A Namespace that cannot be read leaves t.Namespace nil, which rules that
 		// ask for its labels report by themselves.
 		t.Namespace, _ = e.world.ReadNamespace(ctx, ns)
 	}
-	c, err := e.reviewed(ctx, t, false)
-	if err != nil {
-		return err
-	}
-	return e.report(c)
+	return e.reviewed(ctx, t, false)
 }
 
 // missing reports a subject that does not exist, or may not be read, as a failed

@@ -53,11 +53,12 @@ type Client struct {
 	chunkSize int64
 	info      Info
 
-	catalogMu sync.Mutex
-	catalog   *catalog
-	schemas   schemaCache
-	warnings  io.Writer
-	warned    sync.Map // the warnings of sources
+	catalogMu  sync.Mutex
+	catalog    *catalog
+	namespaces namespaces
+	schemas    schemaCache
+	warnings   io.Writer
+	warned     sync.Map // the warnings of sources
 }
 
 var _ engine.Reader = (*Client)(nil)

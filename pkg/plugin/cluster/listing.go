@@ -108,10 +108,11 @@ func (l *listing) page() error {
 }
 
 // expire goes on where the snapshot that the pages are cut from has expired on the server: with
-// the token that it offers, or else from the beginning in one piece, as client-go's pager does.
+// the token that it offers, or else from the beginning. It goes on in pages, unlike client-go's pager: who
+// lists skips what came before, and a large listing in one piece takes too much memory.
 func (l *listing) expire(token string) error {
 	if token == "" || l.expired { // none, or one that does not help either
-		token, l.chunk = "", 0
+		token = ""
 		clear(l.seen)
 		if l.restarts++; l.restarts > maxRestarts {
 			return &ListingError{l.resource, "its pages expire before they are read"}

@@ -70,7 +70,7 @@ type source struct {
 
 // Pages implements engine.Source.
 func (s *source) Pages(ctx context.Context, selections []engine.Selection) iter.Seq2[engine.Page, error] {
-	return readAhead(ctx, func(ctx context.Context) iter.Seq2[engine.Page, error] {
+	return engine.ReadAhead(ctx, func(ctx context.Context) iter.Seq2[engine.Page, error] {
 		return func(yield func(engine.Page, error) bool) {
 			chosen, unknown, err := s.choose(ctx, selections)
 			if err != nil {

@@ -177,7 +177,7 @@ func inputs(o *preview.Options) func(schema.GroupKind) engine.Role {
 // openCluster sets what policies may read: the cluster, and over it the documents of files that are no
 // policies. These are not objects that a run may change.
 func (f *Factory) openCluster(ctx context.Context, o *preview.Options) error {
-	o.World.Reader, o.World.Raw, o.World.Access, o.World.Mapper = f.Client, f.Client, cluster.NewAuthorizer(f.Client), f.Client.Mapper()
+	o.World.Reader, o.World.Raw, o.World.Access, o.World.Mapper = f.Client.Reader(), f.Client, cluster.NewAuthorizer(f.Client), f.Client.Mapper()
 	o.CheckKind = checkKind(&f.Policies, func(n engine.KindName) error { return f.Client.CheckKind(ctx, n) })
 	role := besidePolicies(o.Dialects)
 	var over, documents []engine.Document
@@ -211,7 +211,7 @@ func (f *Factory) openCluster(ctx context.Context, o *preview.Options) error {
 		}
 	}
 	f.tellOverlay(kinds)
-	f.overlay = s.Over(f.Client)
+	f.overlay = s.Over(f.Client.Reader())
 	o.World.Reader, o.World.Raw, o.World.Existing, o.World.Mapper = f.overlay, f.overlay, f.overlay.Existing(), s.Mapper()
 	o.CheckKind = checkKind(&f.Policies, beside(ctx, f.Client, s))
 	return nil

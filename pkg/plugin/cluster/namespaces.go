@@ -1,0 +1,115 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+//nolint:gochecknoglobals // an immutable value
+var namespaceKind = schema.GroupKind{Kind: "Namespace"}
+
+// maxSingle is how many Namespaces a run reads one by one before it lists them all.
+const maxSingle = 10
+
+// namespaces are those of the server, listed once in a run.
+type namespaces struct {
+	mu     sync.Mutex
+	listed bool
+	all    map[string]*unstructured.Unstructured // up to an error
+	err    error
+	single int // reads of one of them
+}
+
+// allNamespaces lists the Namespaces, once. With an error, there are those that were read before it.
+func (c *Client) allNamespaces(ctx context.Context) (map[string]*unstructured.Unstructured, error) {
+	n := &c.namespaces
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.listed {
+		return n.all, n.err
+	}
+	all := map[string]*unstructured.Unstructured{}
+	var failed error
+	for u, err := range c.List(ctx, engine.Selection{Version: "v1", Kind: namespaceKind.Kind}) {
+		if failed = err; err != nil {
+			break
+		}
+		all[u.GetName()] = u
+	}
+	if ctx.Err() == nil {
+		n.listed, n.all, n.err = true, all, failed
+	}
+	return all, failed
+}
+
+// listedNamespace returns a Namespace of the listing, which it makes where many were read one by one. It is nil
+// where there is none.
+func (c *Client) listedNamespace(ctx context.Context, name string) *unstructured.Unstructured {
+	n := &c.namespaces
+	n.mu.Lock()
+	n.single++
+	ask := n.listed || n.single > maxSingle
+	n.mu.Unlock()
+	if !ask {
+		return nil
+	}
+	all, _ := c.allNamespaces(ctx) // one that is not among them is read by itself
+	return all[name]
+}
+
+// RunReader is what policies read from. Unlike the Client, it knows the Namespaces that the run has listed without another
+// request.
+type RunReader struct{ *Client }
+
+// Reader returns the reader of a run.
+func (c *Client) Reader() RunReader { return RunReader{c} }
+
+// Get reads an object as Client.Get does, or returns a Namespace that is known.
+func (r RunReader) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
+	if key.GroupKind == namespaceKind && key.Subresource == "" {
+		if known := r.listedNamespace(ctx, key.Name); known != nil {
+			return known, nil
+		}
+	}
+	return r.Client.Get(ctx, key)
+}
+
+// readNamespaces reads the scope's Namespaces once: the one that is named, which takes no right to list them, or
+// all. A user who may not read them still gets a run, in which policies do not know them.
+func (s *source) readNamespaces(ctx context.Context) map[string]*unstructured.Unstructured {
+	s.namespacesMu.Lock()
+	defer s.namespacesMu.Unlock()
+	if s.namespaces != nil {
+		return s.namespaces
+	}
+	name := s.scope.Namespace
+	if len(s.refused) > 0 {
+		name = s.options.Fallback
+	}
+	var found map[string]*unstructured.Unstructured
+	var err error
+	if name == "" {
+		found, err = s.client.allNamespaces(ctx)
+	} else {
+		var u *unstructured.Unstructured
+		if u, err = s.client.Get(ctx, engine.ObjectKey{GroupKind: namespaceKind, Version: "v1", Name: name}); err == nil {
+			found = map[string]*unstructured.Unstructured{name: u}
+		}
+	}
+	if err != nil {
+		s.warn(fmt.Errorf("namespaces, their labels included, are unknown to the policies: %w", err))
+	}
+	if found == nil {
+		found = map[string]*unstructured.Unstructured{}
+	}
+	if ctx.Err() == nil {
+		s.namespaces = found
+	}
+	return found
+}

@@ -1,0 +1,75 @@
+package cluster_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+)
+
+// Policies that ask for many Namespaces make a run list them, unless it has done so already; where the user may not, and for one
+// that is not in the listing, they are read one by one.
+func TestReaderKnowsNamespaces(t *testing.T) {
+	const all = 500
+	for name, c := range map[string]struct {
+		listed   bool // by the source
+		forbids  bool
+		requests int
+	}{
+		"listed":        {listed: true, requests: 1},
+		"one by one":    {requests: 10 + 1},
+		"not permitted": {forbids: true, requests: all + 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			requests := 0
+			s := &fakeServer{}
+			s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				one, isOne := strings.CutPrefix(r.URL.Path, "/api/v1/namespaces/")
+				switch body, ok := discoveryAnswers()[r.URL.Path]; {
+				case ok:
+					fmt.Fprint(w, body)
+					return
+				case r.URL.Path == "/api/v1/configmaps":
+					fmt.Fprint(w, `{"items":[{"metadata":{"name":"a","namespace":"n0"}}]}`)
+					return
+				case isOne:
+					fmt.Fprintf(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":%q}}`, one)
+				case c.forbids:
+					w.WriteHeader(http.StatusForbidden)
+					fmt.Fprint(w, status(http.StatusForbidden, "Forbidden", "").body)
+				default:
+					var items []string
+					for i := range all {
+						items = append(items, fmt.Sprintf(`{"metadata":{"name":"n%d"}}`, i))
+					}
+					fmt.Fprintf(w, `{"items":[%s]}`, strings.Join(items, ","))
+				}
+				requests++
+			}))
+			t.Cleanup(s.Close)
+			client := s.client(t, cluster.Options{QPS: -1})
+			if c.listed {
+				if _, err := stream(t, client.Source(engine.Scope{}, cluster.SourceOptions{}), engine.Selection{Kind: "ConfigMap"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := range all {
+				name := fmt.Sprint("n", i)
+				u, err := client.Reader().Get(t.Context(), engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: name})
+				if err != nil || u.GetName() != name {
+					t.Fatalf("%s: %v, %v", name, u, err)
+				}
+			}
+			if requests != c.requests {
+				t.Errorf("%d requests, want %d", requests, c.requests)
+			}
+		})
+	}
+}
