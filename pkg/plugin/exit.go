@@ -56,10 +56,11 @@ func exit(code int, err error) error {
 }
 
 // writtenCode returns the exit code of a run that writes: 0 if all went well, else
-// whether anything was written at all.
+// whether anything was written at all. Objects that were left alone as the user was shown do not
+// count, unless there are no others.
 func writtenCode(t apply.Tally, incomplete bool) int {
 	switch {
-	case t.Failed+t.NotTried == 0 && !incomplete:
+	case t.Failed+t.NotTried == 0 && !incomplete && (t.Written > 0 || t.LeftAlone == 0):
 		return ExitOK
 	case t.Written == 0:
 		return ExitNothing

@@ -41,7 +41,23 @@ func (x *Executor) confirm(ctx context.Context, ready []*Task) ([]*Task, error) 
 	if x.Confirmed {
 		return ready, nil
 	}
-	return ready, x.Prompt.confirmRun(ready, x.tally.Failed, x.MaxChanges)
+	return ready, x.Prompt.confirmRun(ready, x.tally.Failed+x.tally.LeftAlone)
+}
+
+// confirmMany asks about a run over more objects than MaxChanges, those that are left out because
+// something else manages them not counted. What was confirmed before is not asked about.
+func (x *Executor) confirmMany(tasks []*Task) error {
+	objects := 0
+	for _, t := range tasks {
+		t.managed = t.isShownManaged()
+		if x.IncludeManaged || !t.managed {
+			objects++
+		}
+	}
+	if x.Confirmed || x.IsDryRun() {
+		return nil
+	}
+	return x.Prompt.confirmMany(objects, x.MaxChanges)
 }
 
 // warnOfUnverified warns, once for each reason, of changes that were not tried.

@@ -119,6 +119,9 @@ func (x *Executor) work(ctx context.Context, tasks []*Task) error {
 	if err != nil {
 		return NothingWritten(err)
 	}
+	if err := x.confirmMany(tasks); err != nil {
+		return err
+	}
 	ready, err := x.verify(ctx, tasks)
 	if err != nil {
 		return NothingWritten(err)
@@ -199,7 +202,7 @@ func (x *Executor) report(t *Task, r *Result) error {
 	r.Rules, r.Autoscaled, t.reported = t.Rules, t.Autoscaled, true
 	t.missed = r.misses() || r.Status != nil && r.Status.misses()
 	r.Secrets = t.Entry.Secrets()
-	x.tally.add(r)
+	x.tally.add(r, t.managed)
 	var drift *plan.Drift
 	if errors.As(r.Err, &drift) && x.ShowDrift != nil {
 		if err := x.ShowDrift(drift); err != nil {

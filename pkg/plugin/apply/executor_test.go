@@ -151,6 +151,11 @@ func TestExecutorAsks(t *testing.T) {
 			run:  func(x *trial) { x.MaxChanges = 2 },
 			want: executorWant{err: "3 objects are more than --max-changes 2"},
 		},
+		"nor is anything verified then": {
+			server: func(s *server) { s.rejects = []string{"b"} },
+			run:    func(x *trial) { x.MaxChanges = 2 },
+			want:   executorWant{err: "3 objects are more than --max-changes 2"},
+		},
 	})
 }
 

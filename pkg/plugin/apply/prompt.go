@@ -50,30 +50,38 @@ func (e *tooManyError) Error() string {
 	return fmt.Sprintf("nothing was written: %d objects are more than --max-changes %d; raise it to write them", e.objects, e.most)
 }
 
-// confirmRun asks whether to start the run: it names what is about to be written,
-// where, and how many objects are left out. For more objects than most it wants the
-// name of the context typed, so that the wrong cluster is not confirmed out of habit.
-func (p *Prompt) confirmRun(ready []*Task, leftOut, most int) error {
-	many := most > 0 && len(ready) > most
+// confirmMany asks whether so many objects may be written, before they are verified, if they are more
+// than most. It wants the name of the context typed, so that the wrong cluster is not confirmed out of
+// habit.
+func (p *Prompt) confirmMany(objects, most int) error {
 	switch {
-	case p.Yes && many:
-		return &tooManyError{len(ready), most}
+	case most == 0 || objects <= most:
+		return nil
+	case p.Yes:
+		return &tooManyError{objects, most}
+	case !p.terminal:
+		return errNoTerminal
+	}
+	name := cmp.Or(p.cluster.Context, p.cluster.Server)
+	answer, err := p.read("\n" + redact.EscapeLine(fmt.Sprintf("%s of %s would be written: more than --max-changes %d. Type %q to verify them: ",
+		wording.Plural(objects, "object"), p.cluster, most, name)))
+	if err == nil && answer != name {
+		return errDeclined
+	}
+	return err
+}
+
+// confirmRun asks whether to start the run: it names what is about to be written,
+// where, and how many objects are left out.
+func (p *Prompt) confirmRun(ready []*Task, leftOut int) error {
+	switch {
 	case p.Yes:
 		return nil
 	case !p.terminal:
 		return errNoTerminal
 	}
-	question := p.question(ready, leftOut)
-	if !many {
-		yes, err := p.ask(question)
-		if err == nil && !yes {
-			return errDeclined
-		}
-		return err
-	}
-	name := cmp.Or(p.cluster.Context, p.cluster.Server)
-	answer, err := p.read(fmt.Sprintf("%s\nThat is more than --max-changes %d. Type %q to continue: ", redact.EscapeLine(question), most, name))
-	if err == nil && answer != name {
+	yes, err := p.ask(p.question(ready, leftOut))
+	if err == nil && !yes {
 		return errDeclined
 	}
 	return err

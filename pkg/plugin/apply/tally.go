@@ -6,11 +6,14 @@ type Tally struct {
 	Failed   int // objects that are not as wanted, whatever the reason
 	Rejected int // those of them that the server, or an owner, rejects
 	NotTried int
+	// LeftAlone are the objects that something else manages, as the user was shown before.
+	LeftAlone int
 	// Outcomes counts the results by outcome; nil if there is none.
 	Outcomes map[string]int
 }
 
-func (t *Tally) add(r *Result) {
+// add counts a result. Expected says that the user was shown that something else manages the object.
+func (t *Tally) add(r *Result, expected bool) {
 	if t.Outcomes == nil {
 		t.Outcomes = map[string]int{}
 	}
@@ -20,6 +23,8 @@ func (t *Tally) add(r *Result) {
 		t.Written++
 	case r.Outcome == NotTried:
 		t.NotTried++
+	case r.Outcome == Managed && expected:
+		t.LeftAlone++
 	case r.Err != nil:
 		t.Failed++
 	}

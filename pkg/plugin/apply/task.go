@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -37,6 +38,7 @@ type Task struct {
 	triggers []*Task // whose changes its object triggers
 	missed   bool    // its change was not made, and should have been
 	verified *Verified
+	managed  bool // something else manages the object, as the user was shown
 	reported bool
 }
 
@@ -49,6 +51,11 @@ func (t *Task) under(ctx context.Context) context.Context {
 	ctx, _ = engine.WatchSecrets(ctx)
 	engine.NoteSecret(ctx)
 	return ctx
+}
+
+// isShownManaged reports whether the change was shown with the impact that something else manages the object.
+func (t *Task) isShownManaged() bool {
+	return slices.ContainsFunc(t.Entry.Impacts, func(i plan.Impact) bool { return i.Code == engine.ImpactManaged })
 }
 
 // want is the Want of a task: the change that is made of the object as it is now, if
