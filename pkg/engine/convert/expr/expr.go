@@ -51,7 +51,12 @@ type (
 		op       string
 		operands []Expr
 	}
-	not    struct{ of Expr }
+	not   struct{ of Expr }
+	minus struct{ of Expr }
+	typed struct { // whose kind is known although it does not show
+		Expr
+		kind Kind
+	}
 	cond   struct{ test, then, otherwise Expr }
 	list   struct{ items []Expr }
 	object struct {
@@ -74,6 +79,7 @@ func (sel) precedence() int     { return bindsMember }
 func (index) precedence() int   { return bindsMember }
 func (call) precedence() int    { return bindsMember }
 func (not) precedence() int     { return bindsUnary }
+func (minus) precedence() int   { return bindsUnary }
 func (cond) precedence() int    { return bindsCond }
 func (list) precedence() int    { return bindsMember }
 func (object) precedence() int  { return bindsMember }
@@ -154,6 +160,9 @@ func Binary(op string, left, right Expr) Expr {
 			return Bool(l != r)
 		}
 	}
+	if a, b := KindOf(left), KindOf(right); (op == "==" || op == "!=") && a != b && a != Dyn && b != Dyn {
+		left = Call("dyn", left) // for which the type checker lets them be compared
+	}
 	if op == "+" {
 		if l, lok := StringOf(left); lok {
 			if r, rok := StringOf(right); rok {
@@ -233,6 +242,9 @@ func Not(condition Expr) Expr {
 	return not{condition}
 }
 
+// Minus is -number.
+func Minus(number Expr) Expr { return minus{number} }
+
 // Cond is test ? then : otherwise.
 func Cond(test, then, otherwise Expr) Expr {
 	if test == nil {
@@ -310,6 +322,9 @@ func homogeneous(items []Expr) []Expr {
 	return out
 }
 
+// Typed is an expression whose kind is known, such as that of a field that CEL declares.
+func Typed(e Expr, kind Kind) Expr { return typed{e, kind} }
+
 // Same reports whether two expressions have one text; nil is not the same as true.
 func Same(a, b Expr) bool {
 	if a == nil || b == nil {
@@ -325,6 +340,22 @@ func EqualTo(condition Expr, text string) (Expr, bool) {
 		return nil, false
 	}
 	return b.right, true
+}
+
+// EqualToAny returns what conditions compare one expression with, where each is a comparison of it with a
+// constant: b and c of a == b, a == c.
+func EqualToAny(conditions []Expr) (of Expr, values []Expr, ok bool) {
+	for _, c := range conditions {
+		b, isBinary := c.(binary)
+		if !isBinary || b.op != "==" || of != nil && flat(of) != flat(b.left) {
+			return nil, nil, false
+		}
+		if _, isLiteral := b.right.(literal); !isLiteral {
+			return nil, nil, false
+		}
+		of, values = b.left, append(values, b.right)
+	}
+	return of, values, of != nil
 }
 
 // IsIdentifier reports whether a name can follow a dot.

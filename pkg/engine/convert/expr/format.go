@@ -69,6 +69,10 @@ func (p printer) format(e Expr, precedence int) string {
 		return left + " " + e.op + " " + p.after("  "+e.op, 0).format(e.right, e.precedence()+1)
 	case not:
 		return "!" + p.after("!", 0).format(e.of, bindsUnary)
+	case typed:
+		return p.format(e.Expr, precedence)
+	case minus:
+		return "-" + p.after("-", 0).format(e.of, bindsUnary)
 	case sel, index:
 		return p.access(e)
 	}
@@ -267,6 +271,10 @@ func flat(e Expr) string {
 		return strings.Join(parts, " "+e.op+" ")
 	case not:
 		return "!" + flatAt(e.of, bindsUnary)
+	case typed:
+		return flat(e.Expr)
+	case minus:
+		return "-" + flatAt(e.of, bindsUnary)
 	case cond:
 		return flatAt(e.test, bindsOr) + " ? " + flatAt(e.then, bindsOr) + " : " + flatAt(e.otherwise, bindsCond)
 	case list:

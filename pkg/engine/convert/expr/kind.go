@@ -30,6 +30,10 @@ func KindOf(e Expr) Kind {
 		return e.kind
 	case chain, not:
 		return Boolean
+	case typed:
+		return e.kind
+	case minus:
+		return KindOf(e.of)
 	case list:
 		return ListKind
 	case object:

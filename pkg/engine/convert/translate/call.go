@@ -49,7 +49,11 @@ func (s *Scope) call(ast gojmespath.ASTNode, on *Value) (Value, error) {
 	if err != nil {
 		return v, err
 	}
-	v.has = all(c.has, v.has)
+	if has := all(c.has, v.has); !c.covered && v.has != nil && !expr.Same(has, v.has) {
+		v.has, v.opt, v.or = has, nil, nil
+	} else if !c.covered {
+		v.has = has
+	}
 	v.lenient = all(c.ok, c.has, v.lenient)
 	v.strict = v.lenient
 	return v, nil
@@ -63,6 +67,8 @@ type callOf struct {
 	refs []gojmespath.ASTNode // the arguments that are &expressions
 	has  expr.Expr            // the condition that all arguments are there
 	ok   expr.Expr            // and that none of them fails
+	// covered is set where the result is there only if all arguments are.
+	covered bool
 }
 
 // text is the text of a constant argument.
@@ -87,7 +93,7 @@ func (c *callOf) emptyToEmpty(f func(text expr.Expr) expr.Expr) (Value, error) {
 			if text, ok := expr.StringOf(def); ok && text == "" {
 				return f(arg.Or(def))
 			}
-			return expr.Cond(all(c.has), v.plain, def)
+			return chosen(all(c.has), v.plain, def)
 		}
 	}
 	return v, nil

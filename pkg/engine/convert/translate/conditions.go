@@ -16,8 +16,6 @@ type Condition struct {
 	Expr  expr.Expr
 	// Message is that of the policy; it may be empty.
 	Message string
-	// Notes say, in a sentence each, where the translation differs on purpose.
-	Notes []string
 }
 
 // Conditions translates preconditions: a map of any and all, or a list, which is all. Each member of
@@ -38,7 +36,7 @@ func (s *Scope) Conditions(raw any) ([]Condition, error) {
 				return &ConditionError{Place: at, Err: err}
 			}
 			message, _ := item.(map[string]any)["message"].(string)
-			out = append(out, Condition{Place: at, Expr: holds, Message: message, Notes: c.notes})
+			out = append(out, Condition{Place: at, Expr: holds, Message: message})
 		}
 		return nil
 	}
@@ -81,9 +79,8 @@ func (s *Scope) anyOf(list []any) (Condition, error) {
 		if holds[i], guards[i], err = c.translate(item); err != nil {
 			return out, &ConditionError{Place: fmt.Sprintf("any[%d]", i), Err: err}
 		}
-		out.Notes = append(out.Notes, c.notes...)
 	}
-	var joined expr.Expr = expr.Bool(false)
+	joined := expr.Bool(false)
 	for i := range slices.Backward(list) {
 		joined = expr.And(guards[i], expr.Or(holds[i], joined))
 	}
@@ -95,7 +92,6 @@ func (s *Scope) anyOf(list []any) (Condition, error) {
 type condition struct {
 	*Scope
 	operator match.Operator
-	notes    []string
 }
 
 // translate returns the condition, which is false where its key or its value is null or missing, and the
@@ -126,32 +122,4 @@ func (c *condition) translate(item any) (holds, guard expr.Expr, err error) {
 	}
 	holds, err = c.compare(key, value)
 	return expr.And(value.strict, holds), guard, err
-}
-
-func (c *condition) compare(key, value Value) (expr.Expr, error) {
-	switch c.operator {
-	case match.Equal, match.Equals:
-		return c.equals(key, value)
-	case match.NotEqual, match.NotEquals:
-		return c.notEquals(key, value)
-	}
-	return nil, unsupported("the operator "+string(c.operator), reasonNoFunction, "")
-}
-
-func (c *condition) equals(key, value Value) (expr.Expr, error) {
-	literal, ok := value.Literal()
-	if !ok {
-		return expr.And(key.has, expr.Equal(dynamic(key, value), value.plain)), nil
-	}
-	if def, ok := otherThan(literal); ok && (key.or != nil || key.opt != nil) {
-		return expr.Equal(key.Or(def), value.plain), nil
-	}
-	return expr.And(key.has, expr.Equal(key.plain, value.plain)), nil
-}
-
-func (c *condition) notEquals(key, value Value) (expr.Expr, error) {
-	if _, ok := value.Literal(); ok {
-		return expr.NotEqual(key.Or(value.plain), value.plain), nil
-	}
-	return expr.And(key.has, expr.NotEqual(dynamic(key, value), value.plain)), nil
 }

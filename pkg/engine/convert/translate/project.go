@@ -95,16 +95,15 @@ func (s *Scope) made(p projection) (Value, error) {
 			if expr.Same(def, expr.List()) {
 				return build(p.list.Or(def))
 			}
-			return expr.Cond(v.has, v.plain, def)
+			return chosen(v.has, v.plain, def)
 		}
 	}
 	ok := p.item.lenient
-	if ok != nil {
-		of := p.list.Or(expr.List())
-		v.lenient = expr.Macro(of, "all", p.bound, some(expr.Not(p.where), ok))
-		if p.where == nil {
-			v.lenient = expr.Macro(of, "all", p.bound, ok)
-		}
+	if ok != nil && p.where != nil {
+		ok = some(expr.Not(p.where), ok)
+	}
+	if ok = all(p.ok, ok); ok != nil {
+		v.lenient = expr.Macro(p.list.Or(expr.List()), "all", p.bound, ok)
 	}
 	v.lenient = all(p.list.lenient, v.lenient)
 	v.strict = all(p.list.strict, v.lenient)
@@ -156,11 +155,7 @@ func (s *Scope) filter(condition gojmespath.ASTNode, list Value) (Value, error) 
 		if err != nil {
 			return err
 		}
-		out, err = s.made(projection{list: list, bound: name, where: all(where), item: element})
-		if holds.lenient != nil {
-			ok := expr.Macro(list.Or(expr.List()), "all", name, holds.lenient)
-			out.strict, out.lenient = all(out.strict, ok), all(out.lenient, ok)
-		}
+		out, err = s.made(projection{list: list, bound: name, where: all(where), item: element, ok: holds.lenient})
 		return err
 	})
 	return out, err
@@ -190,7 +185,7 @@ func (s *Scope) valuesOf(m Value) (Value, error) {
 				if expr.Same(def, expr.List()) {
 					return keys(m.Or(expr.Map()))
 				}
-				return expr.Cond(m.has, list.plain, def)
+				return chosen(m.has, list.plain, def)
 			}
 		}
 		item := Expression(expr.Index(m.plain, key), m.Elements())
@@ -223,10 +218,19 @@ func (s *Scope) flatten(list Value) (Value, error) {
 			return err
 		})
 		return out, err
-	case !elem.can(isList):
-		return list, nil
+	case elem.can(isList) && list.each != nil: // of which nothing is known
+		flat := func(e expr.Expr) expr.Expr { return expr.Method(e, "flatten") }
+		v := list
+		v.plain, v.typ, v.each, v.opt = flat(list.plain), ListOf(elem.element()), nil, nil
+		v.or = func(def expr.Expr) expr.Expr {
+			if expr.Same(def, expr.List()) {
+				return flat(list.Or(def))
+			}
+			return chosen(list.has, v.plain, def)
+		}
+		return v, nil
 	}
-	return list, nil // a list of lists is taken to have a type that says so
+	return list, nil
 }
 
 // concat joins lists that an expression lists: [a, b][].
@@ -249,9 +253,6 @@ func (s *Scope) concat(list Value) (Value, error) {
 		}
 		if elem = either(elem, of); i == 0 {
 			elem = of
-		}
-		if expr.KindOf(part) == expr.ListKind && expr.KindOf(part) != expr.Dyn && len(list.members) > 1 {
-			part = expr.Call("dyn", part)
 		}
 		if sum == nil {
 			sum = part

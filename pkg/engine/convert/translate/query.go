@@ -86,6 +86,7 @@ func (s *Scope) sure(ast gojmespath.ASTNode, on *Value) (Value, error) {
 	}
 	switch ast.NodeType { // what is not made of the value itself
 	case gojmespath.ASTLiteral, gojmespath.ASTFunctionExpression, gojmespath.ASTMultiSelectList, gojmespath.ASTMultiSelectHash,
+		gojmespath.ASTProjection, gojmespath.ASTValueProjection, gojmespath.ASTFilterProjection, gojmespath.ASTFlatten,
 		gojmespath.ASTComparator, gojmespath.ASTOrExpression, gojmespath.ASTAndExpression, gojmespath.ASTNotExpression:
 		v.strict, v.lenient = all(on.strict, v.strict), all(on.lenient, v.lenient)
 	}
@@ -108,6 +109,9 @@ func (s *Scope) sub(ast gojmespath.ASTNode, on *Value) (Value, error) {
 
 func (s *Scope) field(ast gojmespath.ASTNode, on *Value) (Value, error) {
 	name, _ := ast.Value.(string)
+	if name == "null" { // a field that nothing has
+		return missing(), nil
+	}
 	if on != nil {
 		if key, dynamic, err := s.inserted(name); dynamic || err != nil {
 			return on.key(key), err
@@ -368,7 +372,7 @@ func (s *Scope) comparison(ast gojmespath.ASTNode, on *Value) (Value, error) {
 			if value, ok := expr.BoolOf(def); ok && !value {
 				return expr.And(v.has, v.plain)
 			}
-			return expr.Cond(v.has, v.plain, def)
+			return chosen(v.has, v.plain, def)
 		}
 	}
 	return v, nil
@@ -394,17 +398,9 @@ func equal(a, b Value) expr.Expr {
 	case !a.typ.can(b.typ.all()):
 		return expr.And(expr.Not(a.has), expr.Not(b.has))
 	case a.has == nil && b.has == nil:
-		return expr.Equal(dynamic(a, b), b.plain)
+		return expr.Equal(a.plain, b.plain)
 	}
 	return expr.Equal(a.Optional(), b.Optional())
-}
-
-// dynamic is the expression of a value that CEL's type checker lets be compared with another.
-func dynamic(a, b Value) expr.Expr {
-	if x, y := expr.KindOf(a.plain), expr.KindOf(b.plain); x != y && x != expr.Dyn && y != expr.Dyn {
-		return expr.Call("dyn", a.plain)
-	}
-	return a.plain
 }
 
 // otherThan is the zero value of the type of a constant, if the constant is another one.

@@ -40,12 +40,13 @@ type Scope struct {
 	bound   []string // variables of macros around the expression
 	place   []string // of {{@}}
 	inserts []Value  // variables in the variable that is translated
+	notes   *[]string
 }
 
 // NewScope returns a scope with what each rule has: request, serviceAccountName and
 // serviceAccountNamespace, and target where there is one.
 func NewScope(o Options) *Scope {
-	s := &Scope{options: o, names: map[string]Value{}}
+	s := &Scope{options: o, names: map[string]Value{}, notes: &[]string{}}
 	s.names["request"] = s.request()
 	user := expr.Field(expr.Field(expr.Name("request"), "userInfo"), "username")
 	isAccount := expr.Method(user, "startsWith", expr.String("system:serviceaccount:"))
@@ -66,7 +67,7 @@ func (s *Scope) request() Value {
 	groups := ListOf(Text)
 	user := Type{kinds: isMap, known: map[string]*Type{"username": &Text, "uid": &Text, "groups": &groups}, required: []string{"username"}}
 	object := ObjectType(s.options.Kind)
-	return Expression(expr.Name("request"), Type{kinds: isMap, required: []string{"operation", "kind", "resource", "userInfo", "object"}, known: map[string]*Type{
+	return Expression(expr.Typed(expr.Name("request"), expr.OtherKind), Type{kinds: isMap, required: []string{"operation", "kind", "resource", "userInfo", "object"}, known: map[string]*Type{
 		"operation": &Text, "name": &Text, "namespace": &Text, "subResource": &Text, "uid": &Text,
 		"kind": &kind, "resource": &resource, "userInfo": &user, "object": &object, "oldObject": &object,
 	}})
@@ -74,7 +75,7 @@ func (s *Scope) request() Value {
 
 // ofRequest is a field of the request, where CEL has another name for it than Kyverno.
 func (s *Scope) ofRequest(name string) (v Value, ok bool, err error) {
-	object, old := expr.Expr(expr.Name("object")), expr.Expr(expr.Name("oldObject"))
+	object, old := expr.Name("object"), expr.Name("oldObject")
 	if s.options.Targets {
 		object, old = expr.Field(expr.Name("request"), "object"), expr.Field(expr.Name("request"), "oldObject")
 	}
@@ -86,13 +87,15 @@ func (s *Scope) ofRequest(name string) (v Value, ok bool, err error) {
 		return Value{typ: typ, plain: old, has: expr.NotEqual(old, expr.Null())}, true, nil
 	case "namespace":
 		request := expr.Name("request")
+		text := func(field string) expr.Expr { return expr.Typed(expr.Field(request, field), expr.Text) }
 		switch {
 		case s.options.Namespaces:
-			return Expression(expr.Field(request, "name"), Text), true, nil
+			return Expression(text("name"), Text), true, nil
 		case s.options.Namespaced:
-			return Expression(expr.Field(request, "namespace"), Text), true, nil
+			return Expression(text("namespace"), Text), true, nil
 		}
-		return Expression(expr.OrValue(expr.OptionalField(request, "namespace"), expr.String("")), Text), true, nil
+		optional := expr.OrValue(expr.OptionalField(request, "namespace"), expr.String(""))
+		return Expression(expr.Typed(optional, expr.Text), Text), true, nil
 	case "roles", "clusterRoles":
 		return v, true, unsupported("request."+name, "CEL knows no roles of the user", "ask for groups in request.userInfo")
 	}
@@ -138,6 +141,22 @@ func (s *Scope) fresh(hint string) string {
 		name = name[:1] + string(rune('0'+n))
 	}
 	return name
+}
+
+func (s *Scope) isBound(name string) bool { return slices.Contains(s.bound, name) }
+
+// Notes returns what the expressions that were translated since the last call do otherwise than
+// Kyverno's, in sentences without a period, and forgets them.
+func (s *Scope) Notes() []string {
+	notes := *s.notes
+	*s.notes = nil
+	return notes
+}
+
+func (s *Scope) note(text string) {
+	if !slices.Contains(*s.notes, text) {
+		*s.notes = append(*s.notes, text)
+	}
 }
 
 // within calls a function with the name of a variable, which is taken meanwhile.

@@ -89,7 +89,7 @@ func (s *Scope) Text(text string) (Value, error) {
 		return s.variable(segments[0].Variable)
 	}
 	v := Value{typ: Text}
-	var sum expr.Expr = expr.String("")
+	sum := expr.String("")
 	constant := true
 	for i, segment := range segments {
 		part := Constant(segment.Text)

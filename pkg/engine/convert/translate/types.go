@@ -176,7 +176,11 @@ func hasDefault(t Type, name string) bool {
 		return false
 	}
 	f, ok := atom.Map.FindField(name)
-	return ok && f.Default != nil
+	if !ok {
+		return false
+	}
+	text, isText := f.Default.(string) // others, and an empty one, say that it has to be there
+	return isText && text != ""
 }
 
 // typeOfLiteral is the type of a constant.

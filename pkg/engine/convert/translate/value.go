@@ -30,6 +30,7 @@ type projection struct {
 	where expr.Expr // nil for all
 	item  Value     // left out where it is null
 	flat  bool      // the items are lists, which are joined
+	ok    expr.Expr // nil for always; else the condition without which an element makes all fail
 }
 
 // Constant is a JSON value.
@@ -91,7 +92,7 @@ func (v Value) Or(def expr.Expr) expr.Expr {
 	case v.opt != nil:
 		return expr.OrValue(v.opt, def)
 	}
-	return expr.Cond(v.has, v.plain, def)
+	return chosen(v.has, v.plain, def)
 }
 
 // Optional is the value as an optional.
@@ -153,6 +154,13 @@ func (v Value) isNever() bool {
 	return ok && !value
 }
 
+// missing is a key that is never there.
+func missing() Value {
+	v := null()
+	v.strict = expr.Bool(false)
+	return v
+}
+
 // null is a value that is never there.
 func null() Value { return Constant(nil) }
 
@@ -172,6 +180,9 @@ func (v Value) field(name string) Value {
 	f := Value{typ: typ, name: name, lenient: v.lenient}
 	asKey := !v.typ.isStruct()
 	f.plain = selected(v.plain, name, asKey)
+	if expr.KindOf(v.plain) == expr.OtherKind {
+		f.plain = expr.Typed(f.plain, declared(typ))
+	}
 	switch {
 	case required && v.has == nil:
 		f.strict = v.strict
@@ -195,6 +206,21 @@ func (v Value) field(name string) Value {
 	}
 	f.strict = f.foundIn(v)
 	return f
+}
+
+// declared is what CEL's type checker knows of a field of an object whose type is declared.
+func declared(t Type) expr.Kind {
+	switch {
+	case t.is(isString):
+		return expr.Text
+	case t.is(isList):
+		return expr.ListKind
+	case t.is(isMap) && t.known == nil:
+		return expr.MapKind
+	case t.is(isMap) && t.in.Schema == nil:
+		return expr.OtherKind
+	}
+	return expr.Dyn
 }
 
 // foundIn is the condition that a part of a value is no missing key: where the value is null, it

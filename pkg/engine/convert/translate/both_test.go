@@ -1,0 +1,255 @@
+package translate_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	celgo "github.com/google/cel-go/cel"
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
+)
+
+// both evaluates what Kyverno's rules say and its translation on the same objects.
+type both struct {
+	scopes   map[translate.Language]*cel.Scope
+	pod      diff.Type
+	objects  []map[string]any
+	compiled map[string]*cel.Expression
+}
+
+func newBoth(t testing.TB, objects []map[string]any) *both {
+	t.Helper()
+	admission, err := cel.NewEnvironment(cel.Options{Authorizer: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kyverno, err := cel.NewEnvironment(cel.Options{RequestObjects: true, PatchTypes: true, Extensions: library.Options("")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &both{
+		scopes: map[translate.Language]*cel.Scope{translate.MutatingPolicy: kyverno.NewScope(), translate.MutatingAdmissionPolicy: admission.NewScope()},
+		pod:    podType(t), objects: objects, compiled: map[string]*cel.Expression{},
+	}
+}
+
+func podType(t testing.TB) diff.Type {
+	t.Helper()
+	gvk := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	document, err := new(openapi.Builtin).Document(gvk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return diff.NewType(document.Schema(gvk).Types, gvk)
+}
+
+// scope is that of a rule that matches Pods, with or without their schema. Element is the first
+// container.
+func (b *both) scope(l translate.Language, known bool) *translate.Scope {
+	o := translate.Options{Language: l, Namespaced: true}
+	if known {
+		o.Kind = b.pod
+	}
+	return translate.NewScope(o)
+}
+
+func request(object map[string]any) map[string]any {
+	metadata, _ := object["metadata"].(map[string]any)
+	return map[string]any{
+		"operation": "CREATE", "object": object, "oldObject": nil, "name": metadata["name"], "namespace": "shop",
+		"kind":     map[string]any{"group": "", "version": "v1", "kind": "Pod"},
+		"resource": map[string]any{"group": "", "version": "v1", "resource": "pods"},
+		"userInfo": map[string]any{"username": "system:serviceaccount:shop:builder", "groups": []any{"a", "system:authenticated"}},
+	}
+}
+
+func kyvernoScope(object map[string]any) *variables.Scope {
+	s := variables.NewScope(jmespath.New(time.Unix(0, 0), 1), engine.DefaultLimits())
+	s.Set("request", request(object))
+	s.Set("serviceAccountName", "builder")
+	s.Set("serviceAccountNamespace", "shop")
+	return s
+}
+
+// evaluate returns the value of an expression as JSON has it.
+func (b *both) evaluate(t testing.TB, l translate.Language, e expr.Expr, object map[string]any) (any, error) {
+	t.Helper()
+	s := b.scopes[l]
+	x := b.compile(t, l, e, s.Compile)
+	fields := request(object)
+	v, err := s.Evaluate(t.Context(), cel.Input{Object: object, RequestMap: fields}, cel.MutationBudget()).Value(x)
+	if err != nil {
+		return nil, err
+	}
+	native, err := v.ConvertToNative(reflect.TypeFor[*structpb.Value]())
+	if err != nil {
+		return nil, err
+	}
+	return native.(*structpb.Value).AsInterface(), nil
+}
+
+func (b *both) compile(t testing.TB, l translate.Language, e expr.Expr, compile func(string, ...*celgo.Type) (*cel.Expression, error)) *cel.Expression {
+	t.Helper()
+	text := expr.Format(e)
+	key := fmt.Sprint(l) + text
+	if b.compiled[key] == nil {
+		x, err := compile(text)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		b.compiled[key] = x
+	}
+	return b.compiled[key]
+}
+
+// holds evaluates a condition; nil holds.
+func (b *both) holds(t testing.TB, l translate.Language, e expr.Expr, object map[string]any) bool {
+	t.Helper()
+	if e == nil {
+		return true
+	}
+	b.compile(t, l, e, func(text string, _ ...*celgo.Type) (*cel.Expression, error) { return b.scopes[l].Condition(text) })
+	v, err := b.evaluate(t, l, e, object)
+	if err != nil {
+		t.Fatalf("%v\non %s", err, text(object))
+	}
+	return v == true
+}
+
+func text(value any) string {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return string(data)
+}
+
+// plain is a value with all numbers as float64.
+func plain(value any) any {
+	var out any
+	if json.Unmarshal([]byte(text(value)), &out) != nil {
+		return value
+	}
+	return out
+}
+
+// query compares a query, or another text with variables; it returns why it is not translated.
+func (b *both) query(t testing.TB, l translate.Language, known bool, doc any) error {
+	t.Helper()
+	template, err := variables.Parse(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := b.scope(l, known).Value(doc)
+	if err != nil {
+		return err
+	}
+	for _, object := range b.objects {
+		want, failed := template.Render(kyvernoScope(object))
+		guard := b.holds(t, l, v.Guard(), object)
+		where := func() string {
+			return fmt.Sprintf("%s\nis %s\nhas %s\nguard %s\non %s", text(doc), expr.Format(v.Plain()), expr.Format(v.Has()), expr.Format(v.Guard()), text(object))
+		}
+		if guard != (failed == nil) {
+			t.Fatalf("guarded: %t, but fails with: %v\n%s", guard, failed, where())
+		}
+		has := b.holds(t, l, v.Has(), object)
+		if has != (failed == nil && want != nil) {
+			t.Fatalf("has a value: %t, but is %s, and fails with: %v\n%s", has, text(want), failed, where())
+		}
+		const def = "a default"
+		if !has {
+			want = def
+		} else if got, err := b.evaluate(t, l, v.Plain(), object); err != nil || !reflect.DeepEqual(got, plain(want)) {
+			t.Fatalf("got %s, want %s: %v\n%s", text(got), text(want), err, where())
+		}
+		or := v.Or(expr.Call("dyn", expr.String(def)))
+		if got, err := b.evaluate(t, l, or, object); err != nil || !reflect.DeepEqual(got, plain(want)) {
+			t.Fatalf("with a default: got %s, want %s: %v\n%s\n%s", text(got), text(want), err, expr.Format(or), where())
+		}
+	}
+	return nil
+}
+
+// conditions compares preconditions.
+func (b *both) conditions(t testing.TB, l translate.Language, known bool, raw any) error {
+	t.Helper()
+	compiled, err := match.ParseConditions(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	translated, err := b.scope(l, known).Conditions(raw)
+	if err != nil {
+		return err
+	}
+	for _, object := range b.objects {
+		verdict, err := compiled.Met(kyvernoScope(object))
+		want := err == nil && verdict.Met
+		got := true
+		for _, c := range translated {
+			got = b.holds(t, l, c.Expr, object) && got
+		}
+		if got != want {
+			lines := ""
+			for _, c := range translated {
+				lines += expr.Format(c.Expr) + "\n"
+			}
+			t.Fatalf("got %t, want %t (%v, %s)\n%s\n%son %s", got, want, err, verdict.Why(), text(raw), lines, text(object))
+		}
+	}
+	return nil
+}
+
+// matches compares the pattern of an anchor on a field.
+func (b *both) matches(t testing.TB, l translate.Language, known bool, query, want string) error {
+	t.Helper()
+	compiled := jmespathOf(t, query)
+	s := b.scope(l, known)
+	v, err := s.Query(query)
+	if err != nil {
+		return err
+	}
+	e, err := s.Pattern(v, want)
+	if err != nil {
+		return err
+	}
+	for _, object := range b.objects {
+		got := b.holds(t, l, e, object)
+		value, err := kyvernoScope(object).Query(compiled)
+		holds := false
+		if err == nil && value != nil {
+			if scalar, ok := pattern.Text(value); ok {
+				value = scalar
+			}
+			holds, _ = pattern.Compile(want).Match(engine.NewBudget(t.Context()), value, nil)
+		}
+		if got != holds {
+			t.Fatalf("got %t, want %t\n%s matches %q: %s\nvalue %s", got, holds, query, want, expr.Format(e), text(value))
+		}
+	}
+	return nil
+}
+
+func jmespathOf(t testing.TB, query string) *jmespath.Expression {
+	t.Helper()
+	compiled, err := jmespath.Compile(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compiled
+}

@@ -1,0 +1,577 @@
+package translate
+
+import (
+	"math"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
+)
+
+func length(c *callOf) (Value, error) {
+	arg := c.args[0]
+	if arg.holes {
+		return Value{}, unsupported(c.name, "the list has nulls that CEL's has not", "leave out what is absent")
+	}
+	if len(arg.members) > 0 {
+		return Constant(int64(len(arg.members))), nil
+	}
+	of := arg
+	if arg.keysOf != nil {
+		of = *arg.keysOf // as many as the map has
+	}
+	return result(expr.Method(of.plain, "size"), Number)
+}
+
+func contains(c *callOf) (Value, error) {
+	of, what := c.args[0], c.args[1]
+	if what.isNever() {
+		return Constant(false), nil
+	}
+	var inList, inText Value
+	var err error
+	if of.typ.can(isList) {
+		list := asList(of)
+		list.has = nil
+		holds, err := c.exists(list, func(item Value) (expr.Expr, error) { return equal(item, what), nil })
+		if err != nil {
+			return Value{}, err
+		}
+		inList = boolean(holds)
+		if of.has != nil {
+			absent, err := c.exists(asList(of), func(item Value) (expr.Expr, error) { return equal(item, what), nil })
+			if err != nil {
+				return Value{}, err
+			}
+			inList.or = func(def expr.Expr) expr.Expr {
+				if value, ok := expr.BoolOf(def); ok && !value {
+					return absent
+				}
+				return chosen(c.has, inList.plain, def)
+			}
+		}
+		if of.typ.is(isList) {
+			return inList, nil
+		}
+	}
+	if !what.typ.can(isString) {
+		inText = Constant(false)
+	} else if inText, err = c.ask("contains", of, what); err != nil {
+		return inText, err
+	}
+	if what.has != nil || !what.typ.is(isString) {
+		inText = Expression(expr.And(what.needs(isString).has, inText.plain), Boolean)
+	}
+	if of.typ.is(isString) {
+		return inText, nil
+	}
+	return result(expr.Cond(isOf(of.plain, isString), inText.plain, inList.plain), Boolean)
+}
+
+// elements makes sure that all elements of a list are of a kind.
+func (c *callOf) elements(i int, k kinds) (Value, error) {
+	list := c.args[i]
+	elem := list.Elements()
+	if len(list.members) > 0 && list.lit == nil {
+		items := make([]expr.Expr, len(list.members))
+		for i, member := range list.members {
+			if member = member.needs(k); member.isNever() {
+				return list, unsupported(c.name, reasonFails, "an element is of another type")
+			}
+			items[i], c.has = member.plain, all(c.has, member.has)
+		}
+		return Expression(expr.List(items...), ListOf(Type{kinds: k})), nil
+	}
+	if elem.is(k) {
+		return list, nil
+	}
+	if !elem.can(k) {
+		return list, unsupported(c.name, reasonFails, "the elements are of another type")
+	}
+	name := c.fresh(list.name)
+	c.has = all(c.has, expr.Macro(list.plain, "all", name, isOf(expr.Name(name), elem.all()&k)))
+	narrow := elem
+	narrow.kinds = elem.all() & k
+	list.typ = ListOf(narrow)
+	return list, nil
+}
+
+func join(c *callOf) (Value, error) {
+	list, err := c.elements(1, isString)
+	if err != nil {
+		return list, err
+	}
+	return result(expr.Method(list.plain, "join", c.args[0].plain), Text)
+}
+
+// keys are those of a map, sorted.
+func keys(c *callOf) (Value, error) {
+	of := c.args[0]
+	if of.typ.isStruct() && of.typ.in.Schema != nil {
+		return of, unsupported(c.name, "CEL cannot list the fields of "+expr.Format(of.plain), "name them")
+	}
+	k := c.fresh("keys")
+	v := Expression(expr.Method(expr.Macro(of.plain, "map", k, expr.Name(k)), "sort"), ListOf(Text))
+	v.keysOf = &of
+	v.name = "keys"
+	if of.has != nil {
+		v.or = func(def expr.Expr) expr.Expr {
+			if expr.Same(def, expr.List()) {
+				return expr.Method(expr.Macro(of.Or(expr.Map()), "map", k, expr.Name(k)), "sort")
+			}
+			return chosen(c.has, v.plain, def)
+		}
+	}
+	return v, nil
+}
+
+// mapList keeps what becomes null.
+func mapList(c *callOf) (Value, error) {
+	if len(c.refs) != 1 {
+		return Value{}, unsupported(c.name, reasonFails, "its first argument is an &expression")
+	}
+	return c.mapped(c.args[1], func(element Value) (Value, error) {
+		item, err := c.lenientOn(c.refs[0], element)
+		if err != nil || item.has == nil {
+			return item, err
+		}
+		kept := Expression(item.Or(expr.Null()), Any)
+		kept.lenient, kept.strict = item.lenient, item.lenient
+		return kept, nil
+	})
+}
+
+// extreme is the largest or the smallest element; null for an empty list.
+func extreme(name string) func(*callOf) (Value, error) {
+	return func(c *callOf) (Value, error) {
+		list, err := c.ordered(0)
+		if err != nil {
+			return list, err
+		}
+		v := Expression(expr.Method(list.plain, name), list.Elements())
+		v.has = expr.Binary(">", expr.Method(list.plain, "size"), expr.Int(0))
+		return v, nil
+	}
+}
+
+// ordered is a list of nothing but texts, or nothing but numbers.
+func (c *callOf) ordered(i int) (Value, error) {
+	elem := c.args[i].Elements()
+	if elem.is(isNumber) || elem.is(isString) {
+		return c.args[i], nil
+	}
+	return Value{}, unsupported(c.name, reasonUnknownType, "its elements have to be texts, or numbers")
+}
+
+// extremeBy is the first of the elements for which an expression is the largest or the smallest.
+func extremeBy(name string) func(*callOf) (Value, error) {
+	return func(c *callOf) (Value, error) {
+		list := c.args[0]
+		var v Value
+		err := c.keyed(list, func(bound string, key Value) {
+			best := expr.Method(expr.Macro(list.plain, "map", bound, key.plain), name)
+			first := expr.Macro(list.plain, "filter", bound, expr.Equal(key.plain, best))
+			v = Expression(expr.Index(first, expr.Int(0)), list.Elements())
+		})
+		v.has = expr.Binary(">", expr.Method(list.plain, "size"), expr.Int(0))
+		return v, err
+	}
+}
+
+func sortBy(c *callOf) (Value, error) {
+	list := c.args[0]
+	var v Value
+	err := c.keyed(list, func(bound string, key Value) {
+		v = Expression(expr.Macro(list.plain, "sortBy", bound, key.plain), list.typ)
+	})
+	return v, err
+}
+
+// keyed translates the &expression that elements are ordered by, which has to be a text or a number in each.
+func (c *callOf) keyed(list Value, use func(bound string, key Value)) error {
+	if len(c.refs) != 1 {
+		return unsupported(c.name, reasonFails, "its second argument is an &expression")
+	}
+	return c.within(list.name, func(bound string) error {
+		key, err := c.lenientOn(c.refs[0], Expression(expr.Name(bound), list.Elements()))
+		if err != nil {
+			return err
+		}
+		if !key.typ.is(isNumber) && !key.typ.is(isString) {
+			return unsupported(c.name, reasonUnknownType, "the key has to be a text, or a number")
+		}
+		if key.has != nil { // it is not asked of a list of one element
+			return unsupported(c.name, "the key may be absent", "give it a default")
+		}
+		use(bound, key)
+		return nil
+	})
+}
+
+func sortList(c *callOf) (Value, error) {
+	list, err := c.ordered(0)
+	if err != nil || list.keysOf != nil {
+		return list, err // keys are sorted
+	}
+	return result(expr.Method(list.plain, "sort"), list.typ)
+}
+
+func merge(c *callOf) (Value, error) {
+	v := c.args[0]
+	for _, next := range c.args[1:] {
+		if literal, ok := v.Literal(); ok && len(literal.(map[string]any)) == 0 {
+			v = next
+			continue
+		}
+		k, i := "k", "i"
+		if c.isBound(k) || c.isBound(i) {
+			k, i = c.fresh("keys"), c.fresh("indices")
+		}
+		key := expr.Name(k)
+		names := func(of Value) expr.Expr { return expr.Macro(of.plain, "map", k, key) }
+		both := expr.Method(expr.Binary("+", names(v), names(next)), "distinct")
+		value := expr.Cond(expr.Binary("in", key, next.plain), expr.Index(next.plain, key), expr.Index(v.plain, key))
+		entry := expr.Map(expr.Entry{Key: key, Value: value})
+		v = Expression(expr.Method(both, "transformMapEntry", expr.Name(i), key, entry), either(v.typ, next.typ))
+	}
+	v.has, v.opt, v.or = nil, nil, nil
+	return v, nil
+}
+
+func notNull(c *callOf) (Value, error) {
+	v := null()
+	for i := len(c.args) - 1; i >= 0; i-- {
+		arg := c.args[i]
+		if arg.isNever() {
+			continue
+		}
+		if arg.has == nil {
+			v = arg
+			continue
+		}
+		if value, ok := v.Literal(); ok && value != nil {
+			v = Expression(arg.Or(v.plain), either(arg.typ, v.typ))
+			continue
+		}
+		there := arg
+		there.has, there.strict, there.lenient = nil, nil, nil
+		v = choice(arg.has, there, v)
+	}
+	v.lenient, v.strict = nil, nil
+	return v, nil
+}
+
+func reverse(c *callOf) (Value, error) {
+	arg := c.args[0]
+	switch {
+	case arg.typ.is(isList):
+		return result(expr.Method(arg.plain, "reverse"), arg.typ)
+	case arg.typ.is(isString):
+		letters := expr.Method(arg.plain, "split", expr.String(""))
+		return result(expr.Method(expr.Method(letters, "reverse"), "join"), Text)
+	}
+	return Value{}, unsupported(c.name, reasonUnknownType, "")
+}
+
+func toArray(c *callOf) (Value, error) {
+	arg := c.args[0]
+	switch {
+	case arg.isNever():
+		return Constant([]any{nil}), nil
+	case arg.typ.is(isList) && arg.has == nil:
+		return arg, nil
+	case !arg.typ.can(isList) && arg.has == nil:
+		return result(expr.List(arg.plain), ListOf(arg.typ))
+	}
+	return Value{}, unsupported(c.name, reasonUnknownType, "")
+}
+
+// toNumber of what is no number is null. What else a text can be as a number than a decimal one is left out.
+func toNumber(c *callOf) (Value, error) {
+	arg := c.args[0]
+	if value, ok := arg.Literal(); ok {
+		switch value.(type) {
+		case int64, float64:
+			return arg, nil
+		}
+	}
+	switch {
+	case arg.typ.is(isNumber):
+		return arg, nil
+	case arg.typ.is(isString):
+		whole := expr.Method(arg.plain, "matches", expr.String("^[-+]?[0-9]{1,18}$"))
+		v := Expression(expr.Cond(whole, expr.Call("dyn", expr.Call("int", arg.plain)), expr.Call("dyn", expr.Call("double", arg.plain))), Number)
+		v.has = all(arg.has, expr.Method(arg.plain, "matches", expr.String(decimal)))
+		return v, nil
+	}
+	return Value{}, unsupported(c.name, reasonUnknownType, "")
+}
+
+// decimal is the form of numbers.
+const decimal = `^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?[0-9]{1,2})?$`
+
+func toString(c *callOf) (Value, error) {
+	v, err := c.inserting(c.args[0])
+	v.strict, v.lenient = nil, nil
+	return v, err
+}
+
+func typeName(c *callOf) (Value, error) {
+	arg := c.args[0]
+	var name expr.Expr
+	for _, one := range []struct {
+		kind kinds
+		name string
+	}{{isMap, "object"}, {isList, "array"}, {isNumber, "number"}, {isBool, "boolean"}, {isString, "string"}} {
+		if !arg.typ.can(one.kind) || arg.isNever() {
+			continue
+		}
+		text := expr.String(one.name)
+		if name == nil {
+			name = text
+		} else {
+			name = expr.Cond(isOf(arg.plain, one.kind), text, name)
+		}
+	}
+	if name == nil {
+		return Constant("null"), nil
+	}
+	return result(expr.Cond(arg.has, name, expr.String("null")), Text)
+}
+
+func labelMatch(c *callOf) (Value, error) {
+	a, b := c.args[0], c.args[1]
+	k := c.fresh("keys")
+	key := expr.Name(k)
+	holds := expr.And(expr.Binary("in", key, b.plain), expr.Equal(expr.Index(b.plain, key), expr.Index(a.plain, key)))
+	return result(expr.Macro(a.plain, "all", k, holds), Boolean)
+}
+
+// lookup of what is not there is null.
+func lookup(c *callOf) (Value, error) {
+	of, key := c.args[0], c.args[1]
+	c.covered = key.has == nil
+	switch {
+	case of.typ.is(isMap) && key.typ.is(isString):
+		if name, ok := expr.StringOf(key.plain); ok {
+			return of.field(name).forgiving(), nil
+		}
+		return of.key(key.plain).forgiving(), nil
+	case of.typ.is(isList) && key.typ.is(isNumber):
+		return of.at(whole(key)).forgiving(), nil
+	}
+	return Value{}, unsupported(c.name, reasonUnknownType, "")
+}
+
+// items are objects of two fields, for each key of a map or each index of a list.
+func items(c *callOf) (Value, error) {
+	keyName, err := c.text(1)
+	if err != nil {
+		return Value{}, err
+	}
+	valueName, err := c.text(2)
+	if err != nil {
+		return Value{}, err
+	}
+	of := c.args[0]
+	elem := of.Elements()
+	item := Type{kinds: isMap, known: map[string]*Type{keyName: &Text, valueName: &elem}, required: []string{keyName, valueName}}
+	switch {
+	case keyName == valueName:
+		return Value{}, unsupported(c.name, "both fields have one name", "")
+	case of.typ.is(isMap):
+		k := c.fresh("keys")
+		sorted := expr.Method(expr.Macro(of.plain, "map", k, expr.Name(k)), "sort")
+		fields := expr.Map(
+			expr.Entry{Key: expr.String(keyName), Value: expr.Name(k)},
+			expr.Entry{Key: expr.String(valueName), Value: expr.Index(of.plain, expr.Name(k))})
+		v := Expression(expr.Macro(sorted, "map", k, fields), ListOf(item))
+		v.name = "items"
+		return v, nil
+	case of.typ.is(isList):
+		item.known[keyName] = &Number
+		e, i := c.fresh(of.name), c.fresh("indices")
+		fields := expr.Map(
+			expr.Entry{Key: expr.String(keyName), Value: expr.Call("dyn", expr.Name(i))},
+			expr.Entry{Key: expr.String(valueName), Value: expr.Name(e)})
+		return result(expr.Method(of.plain, "transformList", expr.Name(i), expr.Name(e), fields), ListOf(item))
+	}
+	return Value{}, unsupported(c.name, reasonUnknownType, "")
+}
+
+// objectFromLists pairs keys, of which the last of equal ones wins, with values.
+func objectFromLists(c *callOf) (Value, error) {
+	names, values := c.args[0], c.args[1]
+	if names.keysOf == nil {
+		return Value{}, unsupported(c.name, "CEL's maps cannot be made of keys that may be there twice", "take the keys of a map")
+	}
+	i, k := "i", "k"
+	entry := expr.Map(expr.Entry{Key: expr.Name(k), Value: expr.OrValue(expr.OptionalIndex(values.plain, expr.Name(i)), expr.Null())})
+	elem := values.Elements()
+	return result(expr.Method(names.plain, "transformMapEntry", expr.Name(i), expr.Name(k), entry), Type{kinds: isMap, elem: &elem})
+}
+
+func parse(function, format string) func(*callOf) (Value, error) {
+	return func(c *callOf) (Value, error) {
+		c.note("a text that is no " + format + " denies the request; in Kyverno's rule it changed nothing")
+		return result(expr.Call(function, c.args[0].plain), Any)
+	}
+}
+
+// number is an operand of an arithmetic function, which may be no quantity and no duration.
+func (c *callOf) number(i int) (Value, error) {
+	arg := c.args[i]
+	switch {
+	case arg.typ.is(isNumber) && !arg.isNever():
+		return arg, nil
+	case arg.typ.is(isString):
+		return arg, unsupported(c.name+" of texts", "CEL cannot write quantities and durations", "MutatingPolicies can add them by quantity()")
+	}
+	return arg, unsupported(c.name, reasonUnknownType, "give the definition of the kind, or use to_number")
+}
+
+// whole is a number as an integer.
+func whole(v Value) expr.Expr {
+	if expr.KindOf(v.plain) == expr.Integer {
+		return v.plain
+	}
+	return expr.Call("int", v.plain)
+}
+
+func fraction(v Value) expr.Expr {
+	if value, ok := v.Literal(); ok {
+		switch n := value.(type) {
+		case int64:
+			return expr.Float(float64(n))
+		case float64:
+			return expr.Float(n)
+		}
+	}
+	return expr.Call("double", v.plain)
+}
+
+func isFraction(v Value) bool {
+	value, _ := v.Literal()
+	f, ok := value.(float64)
+	return ok && f != math.Trunc(f) || expr.KindOf(v.plain) == expr.Double
+}
+
+func arithmetic(op string) func(*callOf) (Value, error) {
+	return func(c *callOf) (Value, error) {
+		a, err := c.number(0)
+		if err != nil {
+			return a, err
+		}
+		b, err := c.number(1)
+		if err != nil {
+			return b, err
+		}
+		c.has = all(c.has, a.has, b.has)
+		if op == "/" || op == "%" {
+			if value, ok := b.Literal(); ok && value == int64(0) {
+				return b, unsupported(c.name, reasonFails, "the divisor is zero")
+			} else if !ok {
+				c.has = all(c.has, expr.NotEqual(b.plain, expr.Int(0)))
+			}
+		}
+		if op == "/" || (op != "%" && (isFraction(a) || isFraction(b))) {
+			return result(expr.Binary(op, fraction(a), fraction(b)), Number)
+		}
+		if op == "%" && (isFraction(a) || isFraction(b)) {
+			return a, unsupported(c.name, reasonFails, "the operands have to be whole numbers")
+		}
+		return result(expr.Binary(op, whole(a), whole(b)), Number)
+	}
+}
+
+func absolute(c *callOf) (Value, error) {
+	x := c.args[0].plain
+	return result(expr.Cond(expr.Binary("<", x, expr.Int(0)), expr.Minus(x), x), Number)
+}
+
+func rounded(name string) func(*callOf) (Value, error) {
+	return func(c *callOf) (Value, error) {
+		return result(expr.Call(name, fraction(c.args[0])), Number)
+	}
+}
+
+func round(c *callOf) (Value, error) {
+	digits, ok := c.args[1].Literal()
+	n, isInt := digits.(int64)
+	if !ok || !isInt || n < 0 {
+		return Value{}, unsupported(c.name, reasonDynamic, "give the number of digits as a constant")
+	}
+	return result(expr.Call("math.round", fraction(c.args[0]), expr.Int(n)), Number)
+}
+
+func (c *callOf) sumOf(kind string) (expr.Expr, error) {
+	list := c.args[0]
+	if !list.Elements().is(isNumber) {
+		return nil, unsupported(c.name, reasonUnknownType, "its elements have to be numbers")
+	}
+	name := c.fresh(list.name)
+	c.has = all(c.has, expr.Binary(">", expr.Method(list.plain, "size"), expr.Int(0)))
+	return expr.Method(expr.Macro(list.plain, "map", name, expr.Call(kind, expr.Name(name))), "sum"), nil
+}
+
+func sum(c *callOf) (Value, error) {
+	total, err := c.sumOf("int")
+	return Expression(total, Number), err
+}
+
+// average of an empty list is null.
+func average(c *callOf) (Value, error) {
+	before := c.has
+	total, err := c.sumOf("double")
+	if err != nil {
+		return Value{}, err
+	}
+	v := Expression(expr.Binary("/", total, expr.Call("double", expr.Method(c.args[0].plain, "size"))), Number)
+	v.has, c.has = c.has, before
+	return v, nil
+}
+
+// The form of times that servers write, and of durations.
+const (
+	utcTime      = `^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$`
+	durationText = `^[-+]?(([0-9]+[.]?[0-9]*|[.][0-9]+)(ns|us|µs|ms|[smh]))+$`
+)
+
+// time is an argument that is a time.
+func (c *callOf) time(i int) expr.Expr {
+	text := c.args[i].plain
+	if _, ok := expr.StringOf(text); !ok {
+		c.note("times have to be in UTC and without fractions of a second, as servers write them")
+		c.has = all(c.has, expr.Method(text, "matches", expr.String(utcTime)))
+	}
+	return expr.Call("timestamp", text)
+}
+
+func (c *callOf) duration(i int) expr.Expr {
+	text := c.args[i].plain
+	if _, ok := expr.StringOf(text); !ok {
+		c.has = all(c.has, expr.Method(text, "matches", expr.String(durationText)))
+	}
+	return expr.Call("duration", text)
+}
+
+func timeAdd(c *callOf) (Value, error) {
+	return result(expr.Call("string", expr.Binary("+", c.time(0), c.duration(1))), Text)
+}
+
+func timeTruncate(c *callOf) (Value, error) {
+	return result(expr.Call("string", expr.Call("time.truncate", c.time(0), c.duration(1))), Text)
+}
+
+func timeToCron(c *callOf) (Value, error) { return result(expr.Call("time.toCron", c.time(0)), Text) }
+
+func timeUTC(c *callOf) (Value, error) { return result(expr.Call("string", c.time(0)), Text) }
+
+func timeOrder(op string) func(*callOf) (Value, error) {
+	return func(c *callOf) (Value, error) {
+		return result(expr.Binary(op, c.time(0), c.time(1)), Boolean)
+	}
+}
+
+func timeBetween(c *callOf) (Value, error) {
+	t, from, to := c.time(0), c.time(1), c.time(2)
+	return result(expr.And(expr.Binary(">", t, from), expr.Binary("<", t, to)), Boolean)
+}

@@ -1,0 +1,316 @@
+package translate
+
+import (
+	"regexp"
+	"regexp/syntax"
+	"strconv"
+	"strings"
+
+	"github.com/blang/semver/v4"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
+)
+
+// relation is a method of a text with a text, which is false.
+func relation(name string) func(*callOf) (Value, error) {
+	return func(c *callOf) (Value, error) { return c.ask(name, c.args[0], c.args[1]) }
+}
+
+// ask is whether two texts are in a relation; an empty text is in none with one that is not.
+func (c *callOf) ask(name string, text, other Value) (Value, error) {
+	v := Expression(expr.Method(text.plain, name, other.plain), Boolean)
+	if constant, ok := expr.StringOf(other.plain); ok && constant != "" && text.has != nil {
+		v.or = func(def expr.Expr) expr.Expr {
+			if value, ok := expr.BoolOf(def); ok && !value {
+				return expr.Method(text.Or(expr.String("")), name, other.plain)
+			}
+			return chosen(all(c.has), v.plain, def)
+		}
+	}
+	return v, nil
+}
+
+func compareTexts(c *callOf) (Value, error) {
+	a, b := c.args[0].plain, c.args[1].plain
+	return result(expr.Cond(expr.Equal(a, b), expr.Int(0), expr.Cond(expr.Binary("<", a, b), expr.Int(-1), expr.Int(1))), Number)
+}
+
+func equalFold(c *callOf) (Value, error) {
+	a, b := c.args[0], c.args[1]
+	if _, ok := a.Literal(); ok {
+		a, b = b, a
+	}
+	lower := func(e expr.Expr) expr.Expr {
+		if text, ok := expr.StringOf(e); ok {
+			return expr.String(strings.ToLower(text))
+		}
+		return expr.Method(e, "lowerAscii")
+	}
+	v := Expression(expr.Equal(lower(a.plain), lower(b.plain)), Boolean)
+	if text, ok := expr.StringOf(b.plain); ok && text != "" && a.has != nil {
+		v.or = func(def expr.Expr) expr.Expr {
+			if value, ok := expr.BoolOf(def); ok && !value {
+				return expr.Equal(lower(a.Or(expr.String(""))), lower(b.plain))
+			}
+			return chosen(all(c.has), v.plain, def)
+		}
+	}
+	return v, nil
+}
+
+func replace(c *callOf) (Value, error) {
+	more := []expr.Expr{c.args[1].plain, c.args[2].plain}
+	if len(c.args) > 3 {
+		n, ok := c.args[3].Literal()
+		count, isInt := n.(int64)
+		if !ok || !isInt {
+			return Value{}, unsupported(c.name, reasonDynamic, "give the number of replacements as a constant")
+		}
+		if count >= 0 {
+			more = append(more, expr.Int(count))
+		}
+	}
+	return result(expr.Method(c.args[0].plain, "replace", more...), Text)
+}
+
+// trim cuts the characters of a constant off both ends.
+func trim(c *callOf) (Value, error) {
+	cutset, err := c.text(1)
+	if err != nil {
+		return Value{}, err
+	}
+	if cutset == "" {
+		return c.args[0], nil
+	}
+	class := "[" + strings.NewReplacer(`\`, `\\`, "]", `\]`, "^", `\^`, "-", `\-`, "[", `\[`).Replace(cutset) + "]+"
+	return c.emptyToEmpty(func(text expr.Expr) expr.Expr {
+		return expr.Call("regex.replace", text, expr.String("^"+class+"|"+class+"$"), expr.String(""))
+	})
+}
+
+func trimPrefix(c *callOf) (Value, error) {
+	prefix := c.args[1].plain
+	size := expr.Method(prefix, "size")
+	if text, ok := expr.StringOf(prefix); ok {
+		size = expr.Int(int64(len([]rune(text))))
+	}
+	return c.emptyToEmpty(func(text expr.Expr) expr.Expr {
+		return expr.Cond(expr.Method(text, "startsWith", prefix), expr.Method(text, "substring", size), text)
+	})
+}
+
+func split(c *callOf) (Value, error) {
+	return result(expr.Method(c.args[0].plain, "split", c.args[1].plain), ListOf(Text))
+}
+
+func truncate(c *callOf) (Value, error) {
+	value, ok := c.args[1].Literal()
+	n, isInt := value.(int64)
+	if !ok || !isInt {
+		return Value{}, unsupported(c.name, reasonDynamic, "give the length as a constant")
+	}
+	if n < 1 {
+		return Constant(""), nil
+	}
+	return c.emptyToEmpty(func(text expr.Expr) expr.Expr {
+		return expr.Cond(expr.Binary(">", expr.Method(text, "size"), expr.Int(n)), expr.Method(text, "substring", expr.Int(0), expr.Int(n)), text)
+	})
+}
+
+func toBoolean(c *callOf) (Value, error) {
+	lower := expr.Method(c.args[0].plain, "lowerAscii")
+	v := Expression(expr.Equal(lower, expr.String("true")), Boolean)
+	c.has = all(c.has, expr.Binary("in", lower, expr.List(expr.String("true"), expr.String("false"))))
+	return v, nil
+}
+
+const base64Text = `^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$`
+
+func base64Decode(c *callOf) (Value, error) {
+	c.has = all(c.has, expr.Method(c.args[0].plain, "matches", expr.String(base64Text)))
+	return result(expr.Call("string", expr.Call("base64.decode", c.args[0].plain)), Text)
+}
+
+func base64Encode(c *callOf) (Value, error) {
+	return result(expr.Call("base64.encode", expr.Call("bytes", c.args[0].plain)), Text)
+}
+
+// expression is a constant regular expression.
+func (c *callOf) expression(i int) (string, error) {
+	text, err := c.text(i)
+	if err != nil {
+		return "", err
+	}
+	if _, err := syntax.Parse(text, syntax.Perl); err != nil {
+		return "", unsupported(c.name, reasonFails, err.Error())
+	}
+	return text, nil
+}
+
+func regexMatch(c *callOf) (Value, error) {
+	text, err := c.expression(0)
+	if err != nil {
+		return Value{}, err
+	}
+	arg := c.args[1]
+	v := Expression(expr.Method(textOf(arg), "matches", expr.String(text)), Boolean)
+	if matched, err := regexp.MatchString(text, ""); err == nil && !matched && arg.has != nil && arg.typ.is(isString) {
+		v.or = func(def expr.Expr) expr.Expr {
+			if value, ok := expr.BoolOf(def); ok && !value {
+				return expr.Method(arg.Or(expr.String("")), "matches", expr.String(text))
+			}
+			return chosen(all(c.has), v.plain, def)
+		}
+	}
+	return v, nil
+}
+
+// textOf is a scalar as a text.
+func textOf(v Value) expr.Expr {
+	if v.typ.is(isString) {
+		return v.plain
+	}
+	return stringOf(v)
+}
+
+// regexReplace translates what is put in place of a match: ${1} is \1 for CEL.
+func regexReplace(literal bool) func(*callOf) (Value, error) {
+	return func(c *callOf) (Value, error) {
+		text, err := c.expression(0)
+		if err != nil {
+			return Value{}, err
+		}
+		value, ok := c.args[2].Literal()
+		with, isText := value.(string)
+		if !ok || !isText {
+			return Value{}, unsupported(c.name, reasonDynamic, "give the replacement as a constant")
+		}
+		with = strings.ReplaceAll(with, `\`, `\\`)
+		if !literal {
+			with = groups(regexp.MustCompile(text), with)
+		}
+		return result(expr.Call("regex.replace", textOf(c.args[1]), expr.String(text), expr.String(with)), Text)
+	}
+}
+
+var group = regexp.MustCompile(`\$(\$|\w+|\{\w+\})`)
+
+// groups writes the groups of Go's templates as those of CEL; one that there is not is empty.
+func groups(re *regexp.Regexp, template string) string {
+	return group.ReplaceAllStringFunc(template, func(found string) string {
+		name := strings.Trim(found[1:], "{}")
+		if name == "$" {
+			return "$"
+		}
+		number, err := strconv.Atoi(name)
+		if err != nil {
+			number = re.SubexpIndex(name)
+		}
+		if number < 0 || number > min(re.NumSubexp(), 9) {
+			return ""
+		}
+		return `\` + strconv.Itoa(number)
+	})
+}
+
+func patternMatch(c *callOf) (Value, error) {
+	pattern, err := c.text(0)
+	if err != nil {
+		return Value{}, err
+	}
+	arg := c.args[1]
+	v := Expression(matchWildcard(textOf(arg), pattern), Boolean)
+	if arg.has != nil && arg.typ.is(isString) && !selector.MatchWildcard(pattern, "") {
+		v.or = func(def expr.Expr) expr.Expr {
+			if value, ok := expr.BoolOf(def); ok && !value {
+				return matchWildcard(arg.Or(expr.String("")), pattern)
+			}
+			return chosen(all(c.has), v.plain, def)
+		}
+	}
+	return v, nil
+}
+
+// matchWildcard is whether a text matches a pattern with * and ?.
+func matchWildcard(text expr.Expr, pattern string) expr.Expr {
+	inner := strings.Trim(pattern, "*")
+	front, back := strings.HasPrefix(pattern, "*"), strings.HasSuffix(pattern, "*")
+	switch {
+	case pattern == "" || !selector.HasWildcard(pattern):
+		return expr.Equal(text, expr.String(pattern))
+	case inner == "":
+		return expr.Bool(true)
+	case inner == "?":
+		if len(pattern) > 1 {
+			return expr.NotEqual(text, expr.String(""))
+		}
+		return expr.Equal(expr.Method(text, "size"), expr.Int(1))
+	case selector.HasWildcard(inner):
+		return expr.Method(text, "matches", expr.String("^"+wildcardExpression(pattern)+"$"))
+	case front && back:
+		return expr.Method(text, "contains", expr.String(inner))
+	case front:
+		return expr.Method(text, "endsWith", expr.String(inner))
+	}
+	return expr.Method(text, "startsWith", expr.String(inner))
+}
+
+// wildcardExpression is the regular expression of a pattern; what has a meaning in one stands in brackets,
+// which read better than backslashes.
+func wildcardExpression(pattern string) string {
+	var b strings.Builder
+	b.WriteString("(?s)")
+	for _, r := range pattern {
+		switch {
+		case r == '*':
+			b.WriteString(".*")
+		case r == '?':
+			b.WriteString(".")
+		case strings.ContainsRune(`.+()[]{}|$`, r):
+			b.WriteString("[" + string(r) + "]")
+		case r == '^' || r == '\\':
+			b.WriteString(`\` + string(r))
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+var comparator = regexp.MustCompile(`^(==|=|!=|!|>=|<=|>|<|)([0-9].*)$`)
+
+// semverCompare translates ranges of comparisons, such as ">=1.2.0 <2.0.0 || 3.0.0". What is no version counts
+// as 0.0.0.
+func semverCompare(c *callOf) (Value, error) {
+	text, err := c.text(1)
+	if err != nil {
+		return Value{}, err
+	}
+	if _, err := semver.ParseRange(text); err != nil {
+		return Value{}, unsupported(c.name, reasonFails, err.Error())
+	}
+	version := c.args[0].plain
+	version = expr.Call("semver", expr.Cond(expr.Call("isSemver", version), version, expr.String("0.0.0")))
+	var alternatives []expr.Expr
+	for alternative := range strings.SplitSeq(text, "||") {
+		var parts []expr.Expr
+		for part := range strings.FieldsSeq(alternative) {
+			m := comparator.FindStringSubmatch(part)
+			if m == nil {
+				return Value{}, unsupported(c.name, reasonDynamic, "write no blank behind an operator")
+			}
+			if _, err := semver.Parse(m[2]); err != nil {
+				return Value{}, unsupported(c.name, "CEL knows no wildcards in versions", "write comparisons")
+			}
+			op := map[string]string{"": "==", "=": "==", "!": "!="}[m[1]]
+			if op == "" {
+				op = m[1]
+			}
+			order := expr.Method(version, "compareTo", expr.Call("semver", expr.String(m[2])))
+			parts = append(parts, expr.Binary(op, order, expr.Int(0)))
+		}
+		alternatives = append(alternatives, expr.And(parts...))
+	}
+	return result(expr.Or(alternatives...), Boolean)
+}

@@ -1,0 +1,672 @@
+package translate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/blang/semver/v4"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
+)
+
+// compare translates an operator, which is false for a key that is null.
+func (c *condition) compare(key, value Value) (expr.Expr, error) {
+	if literal, ok := key.Literal(); ok {
+		if fixed, ok := value.Literal(); ok {
+			holds, err := c.operator.Holds(engine.NewBudget(context.Background()), literal, fixed)
+			return expr.Bool(holds), err
+		}
+	}
+	switch c.operator {
+	case match.Equal, match.Equals:
+		return c.equals(key, value)
+	case match.NotEqual, match.NotEquals:
+		return c.notEquals(key, value)
+	case match.In, match.AnyIn, match.AllIn, match.NotIn, match.AnyNotIn, match.AllNotIn:
+		return c.member(key, value)
+	}
+	return c.order(key, value)
+}
+
+// asText is a literal of a policy as an operator reads it: as a text, a number, a duration, a quantity.
+type asText struct {
+	text     string
+	duration bool // such as 1h
+	quantity bool // such as 2Gi, or 5
+	number   *float64
+}
+
+func read(text string) asText {
+	a := asText{text: text}
+	_, err := time.ParseDuration(text)
+	a.duration = err == nil && text != "0"
+	_, err = jmespath.ParseQuantity(text)
+	a.quantity = err == nil
+	if n, err := strconv.ParseFloat(text, 64); err == nil && n == n {
+		a.number = &n
+	}
+	return a
+}
+
+func numberOf(n float64) expr.Expr {
+	if n == float64(int64(n)) {
+		return expr.Int(int64(n))
+	}
+	return expr.Float(n)
+}
+
+// form is a condition for values of some kinds; total ones are no error for other values.
+type form struct {
+	of    kinds
+	total bool
+	holds func(plain expr.Expr) expr.Expr
+}
+
+// dispatch asks a value in the form that is for its kind; of another kind, the condition is false. With a
+// default, for which the condition is false, it needs no test that the value is there.
+func dispatch(key Value, def expr.Expr, forms ...form) expr.Expr {
+	possible := slices.DeleteFunc(slices.Clone(forms), func(f form) bool { return !key.typ.can(f.of) })
+	if len(possible) == 0 {
+		return expr.Bool(false)
+	}
+	if len(possible) == 1 && (key.typ.is(possible[0].of) || possible[0].total) && (key.opt != nil || key.or != nil) && def != nil {
+		holds := possible[0].holds(def)
+		if value, ok := expr.BoolOf(holds); ok && !value || falseFor(holds) {
+			return possible[0].holds(key.Or(def))
+		}
+	}
+	var out []expr.Expr
+	for _, f := range possible {
+		holds := f.holds(key.plain)
+		if !key.typ.is(f.of) && !f.total {
+			holds = expr.And(isOf(key.plain, f.of&key.typ.all()), holds)
+		}
+		out = append(out, holds)
+	}
+	return expr.And(key.has, expr.Or(out...))
+}
+
+// falseFor reports whether a condition of a constant is a method whose default was chosen to make it false.
+func falseFor(e expr.Expr) bool {
+	_, constant := expr.BoolOf(e)
+	return !constant
+}
+
+func (c *condition) equals(key, value Value) (expr.Expr, error) {
+	literal, ok := value.Literal()
+	if !ok {
+		return c.equalValues(key, value)
+	}
+	empty := expr.String("")
+	switch v := literal.(type) {
+	case nil:
+		return expr.Bool(false), nil
+	case string:
+		return c.equalsText(key, read(v)), nil
+	case int64, float64:
+		n, _ := jmespath.Number(v)
+		number := value.plain
+		return dispatch(key, nil, form{of: isNumber, total: true, holds: func(e expr.Expr) expr.Expr { return expr.Equal(e, number) }},
+			form{of: isString, holds: func(e expr.Expr) expr.Expr { return durationIs(e, "==", n) }}), nil
+	case bool:
+		return dispatch(key, expr.Bool(!v), form{of: isBool, total: true, holds: func(e expr.Expr) expr.Expr {
+			return expr.Equal(e, value.plain)
+		}}), nil
+	case []any:
+		return dispatch(key, nil, form{of: isList, total: true, holds: func(e expr.Expr) expr.Expr { return expr.Equal(e, value.plain) }}), nil
+	case map[string]any:
+		return dispatch(key, nil, form{of: isMap, total: true, holds: func(e expr.Expr) expr.Expr { return expr.Equal(e, value.plain) }}), nil
+	}
+	return empty, unsupported("the value", reasonUnknownType, "")
+}
+
+// isDuration asks whether a text is a duration; 0 is none beside other amounts.
+func isDuration(e expr.Expr) expr.Expr { return expr.Method(e, "matches", expr.String(durationText)) }
+
+// durationIs compares a text that is a duration with a number of seconds.
+func durationIs(e expr.Expr, op string, seconds float64) expr.Expr {
+	text := time.Duration(seconds * float64(time.Second)).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return expr.And(isDuration(e), expr.Binary(op, expr.Call("duration", e), expr.Call("duration", expr.String(text))))
+}
+
+// equalsText compares with a text: as durations, quantities, a pattern.
+func (c *condition) equalsText(key Value, want asText) expr.Expr {
+	text := form{of: isString, holds: func(e expr.Expr) expr.Expr {
+		var forms []expr.Expr
+		if want.duration {
+			d, _ := time.ParseDuration(want.text)
+			forms = append(forms, durationIs(e, "==", d.Seconds()))
+		}
+		if want.quantity && want.text != "" {
+			same := expr.And(expr.Call("isQuantity", e), expr.Equal(expr.Call("quantity", e), expr.Call("quantity", expr.String(want.text))))
+			if want.duration {
+				same = expr.And(expr.Not(isDuration(e)), same)
+			}
+			forms = append(forms, same)
+		}
+		if len(forms) == 0 {
+			return c.pattern(e, want.text)
+		}
+		return expr.Or(forms...)
+	}}
+	text.total = !selector.HasWildcard(want.text) && !want.duration && !want.quantity
+	def := expr.String("")
+	if selector.MatchWildcard(want.text, "") {
+		def = nil
+		if want.text == "" {
+			def = expr.String("-")
+		}
+	}
+	number := form{of: isNumber, total: true, holds: func(e expr.Expr) expr.Expr {
+		if want.number == nil {
+			return expr.Bool(false)
+		}
+		return expr.Equal(e, numberOf(*want.number))
+	}}
+	if want.number == nil {
+		return dispatch(key, def, text)
+	}
+	return dispatch(key, def, text, number)
+}
+
+// pattern compares a text with a wildcard pattern, which no quantity matches.
+func (c *condition) pattern(e expr.Expr, pattern string) expr.Expr {
+	holds := matchWildcard(e, pattern)
+	if !selector.HasWildcard(pattern) || pattern[0] != '*' && pattern[0] != '?' && !strings.ContainsRune("+-.0123456789", rune(pattern[0])) {
+		return holds
+	}
+	return expr.And(holds, expr.Not(expr.Call("isQuantity", e)))
+}
+
+func (c *condition) notEquals(key, value Value) (expr.Expr, error) {
+	if literal, ok := value.Literal(); ok {
+		same, isText := literal.(string)
+		if simple := read(same); isText && !selector.HasWildcard(same) && !simple.duration && !simple.quantity && (key.opt != nil || key.or != nil) {
+			return expr.NotEqual(key.Or(value.plain), value.plain), nil
+		}
+		if _, isBool := literal.(bool); isBool && (key.opt != nil || key.or != nil) {
+			return expr.NotEqual(key.Or(value.plain), value.plain), nil
+		}
+	}
+	there := key
+	there.has, there.or, there.opt = nil, nil, nil
+	holds, err := c.equals(there, value)
+	return expr.And(key.has, expr.Not(holds)), err
+}
+
+// equalValues compares two values that are both known only when the policy is evaluated.
+func (c *condition) equalValues(key, value Value) (expr.Expr, error) {
+	if key.typ.can(isString) && value.typ.can(isString) {
+		c.note("two values are compared as they are written; Kyverno also takes the second one for a pattern, or both for amounts")
+	}
+	return expr.And(key.has, expr.Equal(key.plain, value.plain)), nil
+}
+
+// order translates the comparisons of numbers, quantities, durations and versions.
+func (c *condition) order(key, value Value) (expr.Expr, error) {
+	op, onlyDurations := orderOf(c.operator)
+	literal, ok := value.Literal()
+	if !ok {
+		return c.orderValues(op, onlyDurations, key, value)
+	}
+	var want asText
+	var seconds *float64
+	switch v := literal.(type) {
+	case string:
+		want = read(v)
+		if d, err := time.ParseDuration(v); err == nil && (want.duration || onlyDurations) {
+			s := d.Seconds()
+			seconds = &s
+		}
+	case int64, float64:
+		n, _ := jmespath.Number(v)
+		want.number, seconds = &n, &n
+	default:
+		return expr.Bool(false), nil
+	}
+	forms := amountForms(op, want, seconds, onlyDurations)
+	def := expr.Expr(nil)
+	if key.typ.is(isNumber) {
+		def = falseNumber(op, want, seconds)
+	} else if key.typ.is(isString) && !key.typ.quantity {
+		def = expr.String("")
+	}
+	if key.typ.quantity && !onlyDurations { // servers write them as texts
+		key.typ.kinds, key.typ.quantity = isString, false
+		return quantityOrder(key, op, want, forms), nil
+	}
+	return dispatch(key, def, forms...), nil
+}
+
+// quantityOrder compares a field that is a quantity, so that nobody needs to ask whether it is one.
+func quantityOrder(key Value, op string, want asText, forms []form) expr.Expr {
+	if !want.quantity || want.duration {
+		return dispatch(key, nil, forms...)
+	}
+	const zero = "0"
+	q := expr.Call("quantity", expr.String(want.text))
+	compared := func(e expr.Expr) expr.Expr {
+		amount := expr.Call("quantity", expr.Call("string", e))
+		switch op {
+		case ">":
+			return expr.Method(amount, "isGreaterThan", q)
+		case "<":
+			return expr.Method(amount, "isLessThan", q)
+		}
+		return expr.Binary(op, expr.Method(amount, "compareTo", q), expr.Int(0))
+	}
+	limit, _ := jmespath.ParseQuantity(want.text)
+	if order := -limit.Sign(); key.opt != nil && !holdsFor(op, order) {
+		return compared(key.Or(expr.String(zero)))
+	}
+	return expr.And(key.has, compared(key.plain))
+}
+
+func holdsFor(op string, order int) bool {
+	return map[string]bool{">": order > 0, ">=": order >= 0, "<": order < 0, "<=": order <= 0}[op]
+}
+
+// falseNumber is a number for which a comparison does not hold: 0 if that will do.
+func falseNumber(op string, want asText, seconds *float64) expr.Expr {
+	n := want.number
+	if n == nil {
+		n = seconds
+	}
+	if n == nil {
+		return nil
+	}
+	order := 0
+	if *n > 0 {
+		order = -1
+	} else if *n < 0 {
+		order = 1
+	}
+	switch {
+	case !holdsFor(op, order):
+		return expr.Int(0)
+	case op == ">" || op == "<":
+		return numberOf(*n)
+	}
+	return nil
+}
+
+func orderOf(o match.Operator) (op string, onlyDurations bool) {
+	switch o {
+	case match.GreaterThan:
+		return ">", false
+	case match.GreaterThanOrEquals:
+		return ">=", false
+	case match.LessThan:
+		return "<", false
+	case match.LessThanOrEquals:
+		return "<=", false
+	case match.DurationGreaterThan:
+		return ">", true
+	case match.DurationGreaterThanOrEquals:
+		return ">=", true
+	case match.DurationLessThan:
+		return "<", true
+	}
+	return "<=", true
+}
+
+// amountForms are the forms of a key that can be compared with an amount of a policy.
+func amountForms(op string, want asText, seconds *float64, onlyDurations bool) []form {
+	var forms []form
+	n := want.number
+	if want.duration || onlyDurations {
+		n = seconds
+	}
+	if n != nil {
+		limit := numberOf(*n)
+		forms = append(forms, form{of: isNumber, holds: func(e expr.Expr) expr.Expr { return expr.Binary(op, e, limit) }})
+	}
+	text := func(e expr.Expr) expr.Expr {
+		var all []expr.Expr
+		if seconds != nil {
+			all = append(all, durationIs(e, op, *seconds))
+		}
+		if onlyDurations {
+			if seconds != nil { // where 0 is one too
+				return expr.Or(append(all, expr.And(expr.Equal(e, expr.String("0")), expr.Bool(holdsFor(op, signOf(-*seconds)))))...)
+			}
+			return expr.Bool(false)
+		}
+		rest := textOrder(e, op, want)
+		if seconds != nil && want.duration {
+			rest = expr.And(expr.Not(isDuration(e)), rest)
+		}
+		return expr.Or(append(all, rest)...)
+	}
+	return append(forms, form{of: isString, holds: text})
+}
+
+func signOf(f float64) int {
+	switch {
+	case f > 0:
+		return 1
+	case f < 0:
+		return -1
+	}
+	return 0
+}
+
+// textOrder compares a text as a quantity, a number or a version.
+func textOrder(e expr.Expr, op string, want asText) expr.Expr {
+	switch {
+	case want.quantity:
+		order := expr.Method(expr.Call("quantity", e), "compareTo", expr.Call("quantity", expr.String(want.text)))
+		return expr.And(expr.Call("isQuantity", e), expr.Binary(op, order, expr.Int(0)))
+	case want.number != nil:
+		return expr.And(expr.Method(e, "matches", expr.String(decimal)), expr.Binary(op, expr.Call("double", e), expr.Float(*want.number)))
+	}
+	if _, err := semver.Parse(want.text); err == nil {
+		order := expr.Method(expr.Call("semver", e), "compareTo", expr.Call("semver", expr.String(want.text)))
+		return expr.And(expr.Call("isSemver", e), expr.Binary(op, order, expr.Int(0)))
+	}
+	return expr.Bool(false)
+}
+
+func (c *condition) orderValues(op string, onlyDurations bool, key, value Value) (expr.Expr, error) {
+	construct := "the operator " + string(c.operator)
+	switch {
+	case key.typ.is(isNumber) && value.typ.is(isNumber):
+		return expr.And(key.has, expr.Binary(op, key.plain, value.plain)), nil
+	case key.typ.quantity && value.typ.quantity && !onlyDurations:
+		text := func(v Value) expr.Expr { return expr.Call("quantity", expr.Call("string", v.plain)) }
+		return expr.And(key.has, expr.Binary(op, expr.Method(text(key), "compareTo", text(value)), expr.Int(0))), nil
+	}
+	return nil, unsupported(construct+" with two values that are no numbers", reasonDynamic, "compare with a constant")
+}
+
+// member translates the In family.
+func (c *condition) member(key, value Value) (expr.Expr, error) {
+	literal, ok := value.Literal()
+	if !ok {
+		return c.memberOfValue(key, value)
+	}
+	if key.typ.is(isMap) {
+		return expr.Bool(false), nil
+	}
+	m := members{operator: c.operator}
+	switch v := literal.(type) {
+	case []any:
+		m.listed, m.valid, m.texts = true, true, true
+		for _, item := range v {
+			_, isText := item.(string)
+			m.texts = m.texts && isText
+			m.all = append(m.all, fmt.Sprint(item))
+		}
+	case string:
+		if err := m.readText(v); err != nil {
+			return nil, err
+		}
+	case bool, int64, float64:
+		m.all = []string{fmt.Sprint(v)}
+	}
+	if key.typ.can(isList) && !key.typ.is(isList) && key.typ.kinds != 0 {
+		return nil, unsupported("the operator "+string(c.operator), reasonUnknownType, "")
+	}
+	if key.typ.is(isList) {
+		return c.memberOfList(key, m)
+	}
+	return c.memberOfScalar(key, m), nil // one of which nothing is known is taken for a text
+}
+
+// members are what a value of a policy has as members.
+type members struct {
+	operator             match.Operator
+	all                  []string
+	listed, valid, texts bool
+	text                 *string
+	inside, outside      func(Value) (expr.Expr, error) // of a range
+}
+
+func (m *members) readText(text string) error {
+	m.text = &text
+	m.all, m.valid = []string{text}, true
+	if json.Valid([]byte(text)) {
+		m.all = nil
+		m.valid = json.Unmarshal([]byte(text), &m.all) == nil
+	}
+	if low, high, ok := rangeOf(text); ok && m.operator != match.In && m.operator != match.NotIn {
+		m.inside = func(v Value) (expr.Expr, error) { return scalarPattern(v, low+"-"+high) }
+		m.outside = func(v Value) (expr.Expr, error) { return scalarPattern(v, low+"!-"+high) }
+	}
+	return nil
+}
+
+func negative(o match.Operator) bool {
+	return o == match.NotIn || o == match.AnyNotIn || o == match.AllNotIn
+}
+
+// among is whether a value is one of the members; wildcards count unless old is set.
+func (m members) among(v Value, old bool) expr.Expr {
+	var exact []expr.Expr
+	var out []expr.Expr
+	for _, member := range m.all {
+		if !old && selector.HasWildcard(member) {
+			out = append(out, matchWildcard(textOf(v), member))
+			continue
+		}
+		if literal, ok := memberLiteral(v, member); ok {
+			exact = append(exact, literal)
+		}
+	}
+	plain := v.plain
+	if v.typ.kinds == 0 && slices.ContainsFunc(m.all, looksScalar) || v.typ.kinds != 0 && !v.typ.is(isString) && !v.typ.is(isNumber) && !v.typ.is(isBool) {
+		plain = stringOf(v)
+	}
+	switch len(exact) {
+	case 0:
+	case 1:
+		out = append([]expr.Expr{expr.Equal(plain, exact[0])}, out...)
+	default:
+		out = append([]expr.Expr{expr.Binary("in", plain, expr.List(exact...))}, out...)
+	}
+	return expr.Or(out...)
+}
+
+// looksScalar reports whether a text may be that of a number, true or false.
+func looksScalar(text string) bool {
+	_, err := strconv.ParseFloat(text, 64)
+	return err == nil || text == "true" || text == "false"
+}
+
+// memberLiteral is a member as a literal of the type of a value; none where no value has this text.
+func memberLiteral(v Value, member string) (expr.Expr, bool) {
+	switch {
+	case v.typ.is(isNumber):
+		n, err := strconv.ParseInt(member, 10, 64)
+		return expr.Int(n), err == nil && strconv.FormatInt(n, 10) == member
+	case v.typ.is(isBool):
+		b, err := strconv.ParseBool(member)
+		return expr.Bool(b), err == nil && strconv.FormatBool(b) == member
+	}
+	return expr.String(member), true
+}
+
+// holdsFor is whether a single value is found. A value of the policy that has no members satisfies neither
+// an operator nor its negation.
+func (m members) holdsFor(v Value) (holds expr.Expr, valid bool, err error) {
+	switch {
+	case m.listed:
+		return m.among(v, false), true, nil
+	case m.text == nil:
+		return expr.Bool(false), false, nil
+	}
+	asPattern := matchWildcard(textOf(v), *m.text)
+	if m.inside != nil {
+		inside, err := m.inside(v)
+		return expr.Or(asPattern, inside), true, err
+	}
+	if !m.valid {
+		return asPattern, false, nil
+	}
+	return expr.Or(asPattern, m.among(v, true)), true, nil
+}
+
+func (c *condition) memberOfScalar(key Value, m members) expr.Expr {
+	holds := func(plain expr.Expr) (expr.Expr, bool) {
+		v := Expression(plain, key.typ)
+		out, valid, err := m.holdsFor(v)
+		if err != nil {
+			return expr.Bool(false), true
+		}
+		return out, valid
+	}
+	simple := key.typ.is(isString) && (key.opt != nil || key.or != nil)
+	if !negative(c.operator) {
+		found, _ := holds(key.plain)
+		if value, ok := expr.BoolOf(found); ok {
+			return expr.And(key.has, expr.Bool(value))
+		}
+		if simple && !slices.ContainsFunc(m.all, func(member string) bool { return selector.MatchWildcard(member, "") }) {
+			out, _ := holds(key.Or(expr.String("")))
+			return out
+		}
+		return expr.And(key.has, found)
+	}
+	found, valid := holds(key.plain)
+	if !valid {
+		return expr.Bool(false)
+	}
+	if simple && m.listed && len(m.all) > 0 && !selector.HasWildcard(m.all[0]) {
+		out, _ := holds(key.Or(expr.String(m.all[0])))
+		return expr.Not(out)
+	}
+	return expr.And(key.has, expr.Not(found))
+}
+
+// memberOfList translates the operators for several keys.
+func (c *condition) memberOfList(key Value, m members) (expr.Expr, error) {
+	old := c.operator == match.In || c.operator == match.NotIn
+	found := func(item Value) (expr.Expr, error) { return m.among(item, old), nil }
+	missing := func(item Value) (expr.Expr, error) {
+		holds, err := found(item)
+		return expr.Not(holds), err
+	}
+	if !key.Elements().is(isScalar) && key.Elements().kinds != 0 {
+		return nil, unsupported("the operator "+string(c.operator), "the key is a list of objects", "ask for a field of them")
+	}
+	if key.holes {
+		return nil, unsupported("the operator "+string(c.operator), "the list has nulls that CEL's has not", "leave out what is absent")
+	}
+	switch {
+	case m.listed:
+		if old && !m.texts {
+			return expr.Bool(false), nil
+		}
+	case m.text != nil && m.inside != nil:
+		found = m.inside
+		missing = func(item Value) (expr.Expr, error) {
+			if c.operator == match.AnyNotIn {
+				return m.outside(item)
+			}
+			holds, err := m.inside(item)
+			return expr.Not(holds), err
+		}
+	case m.text != nil:
+		if !m.valid || *m.text != "" && json.Valid([]byte(*m.text)) {
+			return nil, unsupported("the value "+*m.text, "the key may be a list of this one text", "write a list")
+		}
+	default:
+		if len(m.all) == 0 || c.operator != match.AnyIn && c.operator != match.AnyNotIn {
+			return expr.Bool(false), nil
+		}
+	}
+	var holds expr.Expr
+	var err error
+	switch c.operator {
+	case match.AnyIn:
+		if key.keysOf != nil {
+			return c.keyAmong(*key.keysOf, m), nil
+		}
+		return c.exists(key, found)
+	case match.AnyNotIn, match.NotIn:
+		return c.exists(key, missing)
+	case match.AllIn, match.In:
+		holds, err = c.every(key, found)
+	case match.AllNotIn:
+		if key.keysOf != nil {
+			return expr.And(key.has, expr.Not(c.keyAmong(*key.keysOf, m))), nil
+		}
+		holds, err = c.exists(key, found)
+		holds = expr.Not(holds)
+	}
+	return expr.And(key.has, holds), err
+}
+
+// keyAmong is whether a map has one of the members as a key.
+func (c *condition) keyAmong(of Value, m members) expr.Expr {
+	var out []expr.Expr
+	object := of.Or(expr.Map())
+	for _, member := range m.all {
+		if selector.HasWildcard(member) {
+			k := c.fresh("keys")
+			out = append(out, expr.Macro(object, "exists", k, matchWildcard(expr.Name(k), member)))
+			continue
+		}
+		out = append(out, expr.Binary("in", expr.String(member), object))
+	}
+	return expr.Or(out...)
+}
+
+// memberOfValue compares with a list, or the keys of a map, that is known only when the policy is evaluated.
+func (c *condition) memberOfValue(key, value Value) (expr.Expr, error) {
+	construct := "the operator " + string(c.operator)
+	if !value.typ.is(isList) {
+		return nil, unsupported(construct+" with a value that is no list", reasonDynamic, "a text may be a list in JSON; use split")
+	}
+	if !value.Elements().is(isString) {
+		return nil, unsupported(construct, reasonUnknownType, "the elements of the value have to be texts")
+	}
+	c.note("two values are compared as they are written; Kyverno also takes either one for a pattern")
+	of := value.plain
+	if value.keysOf != nil {
+		of = value.keysOf.plain
+	}
+	found := func(item Value) (expr.Expr, error) { return expr.Binary("in", textOf(item), of), nil }
+	missing := func(item Value) (expr.Expr, error) { return expr.Not(expr.Binary("in", textOf(item), of)), nil }
+	if key.typ.is(isList) {
+		if !key.Elements().is(isScalar) && key.Elements().kinds != 0 || key.holes {
+			return nil, unsupported(construct, reasonUnknownType, "the elements of the key have to be texts")
+		}
+		var holds expr.Expr
+		var err error
+		switch c.operator {
+		case match.AnyIn:
+			return c.exists(key, found)
+		case match.AnyNotIn, match.NotIn:
+			return c.exists(key, missing)
+		case match.AllIn, match.In:
+			holds, err = c.every(key, found)
+		default:
+			holds, err = c.every(key, missing)
+		}
+		return expr.And(key.has, holds), err
+	}
+	if !key.typ.is(isScalar) && key.typ.kinds != 0 {
+		return nil, unsupported(construct, reasonUnknownType, "")
+	}
+	holds, _ := found(key)
+	if negative(c.operator) {
+		holds = expr.Not(holds)
+	}
+	return expr.And(key.has, holds), nil
+}

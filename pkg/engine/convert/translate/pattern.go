@@ -1,0 +1,198 @@
+package translate
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
+)
+
+// Pattern translates a pattern of a scalar, or of each element of a list, as anchors hold them: wildcards,
+// `|`, `&`, `!`, comparisons and ranges of numbers, quantities and durations. It is false where there is no value.
+// Scalars of other types are taken as text, on both sides, as the anchors of mutate rules do.
+func (s *Scope) Pattern(v Value, want any) (expr.Expr, error) {
+	text, ok := pattern.Text(want)
+	if !ok {
+		return nil, unsupported("a pattern that is a map or a list", reasonNoFunction, "ask for its fields")
+	}
+	if v.typ.is(isList) {
+		holds, err := s.every(v, func(item Value) (expr.Expr, error) { return scalarPattern(item, text) })
+		return expr.And(v.has, holds), err
+	}
+	return scalarPattern(v, text)
+}
+
+// amountPattern is a number, and what follows it.
+const amountPattern = `[-+]?[0-9]+(?:\.[0-9]+)?[A-Za-z]*`
+
+var ranges = regexp.MustCompile(`^(` + amountPattern + `)(!?)-(` + amountPattern + `)$`)
+
+// rangeOf reads a-b.
+func rangeOf(text string) (low, high string, ok bool) {
+	m := ranges.FindStringSubmatch(text)
+	if m == nil || m[2] != "" {
+		return "", "", false
+	}
+	return m[1], m[3], true
+}
+
+func scalarPattern(v Value, text string) (expr.Expr, error) {
+	var alternatives []expr.Expr
+	for alternative := range strings.SplitSeq(text, "|") {
+		var parts []expr.Expr
+		for part := range strings.SplitSeq(strings.Trim(alternative, " "), "&") {
+			holds, err := term(v, strings.Trim(part, " "))
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, holds)
+		}
+		alternatives = append(alternatives, expr.And(parts...))
+	}
+	holds := inOneList(alternatives)
+	if v.has == nil {
+		return holds, nil
+	}
+	if v.typ.is(isString) && (v.opt != nil || v.or != nil) {
+		if holds, ok, err := withEmpty(v, text); ok || err != nil {
+			return holds, err
+		}
+	}
+	return expr.And(v.has, holds), nil
+}
+
+// withEmpty asks a text that may be absent as if it were empty, if an empty one does not match.
+func withEmpty(v Value, text string) (expr.Expr, bool, error) {
+	if ok, err := pattern.Compile(text).Match(engine.NewBudget(context.Background()), "", nil); ok || err != nil {
+		return nil, false, err
+	}
+	holds, err := scalarPattern(Expression(v.Or(expr.String("")), v.typ), text)
+	return holds, true, err
+}
+
+// inOneList writes a == b || a == c as a in [b, c].
+func inOneList(alternatives []expr.Expr) expr.Expr {
+	of, values, ok := expr.EqualToAny(alternatives)
+	if !ok || len(values) < 2 {
+		return expr.Or(alternatives...)
+	}
+	return expr.Binary("in", of, expr.List(values...))
+}
+
+// term translates a range, or a text behind an operator.
+func term(v Value, text string) (expr.Expr, error) {
+	op := ""
+	for _, candidate := range []string{">=", "<=", ">", "<", "!"} {
+		if len(text) > 1 && strings.HasPrefix(text, candidate) {
+			op = candidate
+			break
+		}
+	}
+	if m := ranges.FindStringSubmatch(text); m != nil && op == "" {
+		first, second, join := ">=", "<=", expr.And
+		if m[2] != "" {
+			first, second, join = "<", ">", expr.Or
+		}
+		low, err := compared(v, first, m[1])
+		if err != nil {
+			return nil, err
+		}
+		high, err := compared(v, second, m[3])
+		return join(low, high), err
+	}
+	return compared(v, op, strings.TrimSpace(text[len(op):]))
+}
+
+// compared tries durations, then quantities, then text; the first that agrees decides.
+func compared(v Value, op, text string) (expr.Expr, error) {
+	relation := map[string]string{"": "==", "!": "!="}[op]
+	if relation == "" {
+		relation = op
+	}
+	d, err := time.ParseDuration(text)
+	isDurationText := err == nil
+	_, err = jmespath.ParseQuantity(text)
+	isQuantity := err == nil
+	if v.typ.is(isBool) {
+		return boolPattern(v, op, text)
+	}
+	asWildcard := func() expr.Expr {
+		holds := matchWildcard(textOf(v), text)
+		if !v.typ.is(isString) && !selector.HasWildcard(text) && !v.typ.is(isNumber) {
+			holds = expr.Equal(stringOf(v), expr.String(text))
+		}
+		if op == "!" {
+			return expr.Not(holds)
+		}
+		return holds
+	}
+	if !isDurationText && !isQuantity {
+		if op != "" && op != "!" {
+			return expr.Bool(false), nil
+		}
+		return asWildcard(), nil
+	}
+	e := textOf(v)
+	switch {
+	case v.typ.is(isNumber) && isQuantity:
+		return numberPattern(v, op, relation, text)
+	case v.typ.is(isNumber) && (op == "" || op == "!"):
+		return expr.Bool(op == "!"), nil
+	case v.typ.is(isNumber): // of which 0 alone is a duration
+		return expr.And(expr.Equal(v.plain, expr.Int(0)), expr.Bool(holdsFor(op, signOf(-d.Seconds())))), nil
+	}
+	var out []expr.Expr
+	if isDurationText {
+		if text == "0" {
+			return nil, unsupported("the pattern 0", "it is a number and a duration", "write 0s")
+		}
+		out = append(out, durationIs(e, relation, d.Seconds()))
+	}
+	if isQuantity {
+		q := expr.Call("quantity", expr.String(text))
+		order := expr.Binary(relation, expr.Method(expr.Call("quantity", e), "compareTo", q), expr.Int(0))
+		if relation == "==" || relation == "!=" {
+			order = expr.Binary(relation, expr.Call("quantity", e), q)
+		}
+		out = append(out, expr.And(expr.Call("isQuantity", e), order))
+	}
+	if op == "" || op == "!" {
+		out = append(out, asWildcard())
+	}
+	return expr.Or(out...), nil
+}
+
+// boolPattern compares true and false as text.
+func boolPattern(v Value, op, text string) (expr.Expr, error) {
+	if op != "" && op != "!" {
+		return expr.Bool(false), nil
+	}
+	yes, no := selector.MatchWildcard(text, "true"), selector.MatchWildcard(text, "false")
+	if op == "!" {
+		yes, no = !yes, !no
+	}
+	return asCondition(expr.Cond(asCondition(v.plain), expr.Bool(yes), expr.Bool(no))), nil
+}
+
+// numberPattern compares a number with a quantity that can be written as one.
+func numberPattern(v Value, op, relation, text string) (expr.Expr, error) {
+	q, err := jmespath.ParseQuantity(text)
+	if err != nil {
+		return nil, unsupported("the pattern "+text, reasonUnknownType, "")
+	}
+	n := q.AsApproximateFloat64()
+	holds := expr.Binary(relation, v.plain, numberOf(n))
+	if op == "!" { // the text may differ although the amounts agree
+		if canonicalText := strconv.FormatFloat(n, 'f', -1, 64); canonicalText != text {
+			return expr.Bool(true), nil
+		}
+	}
+	return holds, nil
+}
