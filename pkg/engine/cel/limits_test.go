@@ -74,6 +74,20 @@ func TestEvaluationIsBounded(t *testing.T) {
 	}
 }
 
+// A text that can be no quantity, however long it is, is one to a server neither.
+func TestIsQuantityOfOtherTexts(t *testing.T) {
+	for _, text := range []string{strings.Repeat("words ", 100), "image@sha256:0123456789", strings.Repeat("9", 100) + "x"} {
+		x, err := newScope(t, cel.Options{}).Condition("!isQuantity('" + text + "')")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newScope(t, cel.Options{})
+		if holds, err := s.Evaluate(t.Context(), cel.Input{}, cel.MatchBudget()).Condition(x); err != nil || !holds {
+			t.Errorf("%.20s is a quantity: %v", text, err)
+		}
+	}
+}
+
 // What exceeds a limit is the expression's own failure, which names it, whatever the
 // expression makes of it.
 func TestLimitsOfFunctions(t *testing.T) {

@@ -334,6 +334,9 @@ const (
 
 func payQuantity(b *engine.Budget, args []ref.Val) error {
 	text, _ := stringOf(args[0])
+	if strings.Trim(text, "+-.0123456789eEinumkKMGTP") != "" { // which is none
+		return b.Spend(len(text))
+	}
 	if len(text) > maxDigits {
 		return &engine.LimitError{What: "characters in a quantity", Max: maxDigits}
 	}
