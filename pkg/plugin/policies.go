@@ -34,7 +34,7 @@ type PoliciesOptions struct {
 
 // NewPoliciesCommand is `policies`: a description of the policies, without objects.
 func NewPoliciesCommand(config *genericclioptions.ConfigFlags, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := PoliciesFlags{Config: config, Client: flags.NewClient(), Output: formats.Table}
+	f := PoliciesFlags{Config: config, Output: formats.Table}
 	c := &cobra.Command{
 		Use:   "policies",
 		Short: "List what policies match, what they may change and what they ask for",

@@ -52,7 +52,7 @@ type RBACOptions struct {
 
 // NewRBACCommand is `rbac`: the permissions that a run of policies takes.
 func NewRBACCommand(config *genericclioptions.ConfigFlags, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := RBACFlags{Config: config, Client: flags.NewClient(), For: string(rbac.Preview), Name: "kubectl-mutate", Output: formats.YAML}
+	f := RBACFlags{Config: config, For: string(rbac.Preview), Name: "kubectl-mutate", Output: formats.YAML}
 	c := &cobra.Command{
 		Use:   "rbac [TYPE | TYPE/NAME ...]",
 		Short: "Print the permissions that are needed to preview or apply policies",

@@ -31,6 +31,8 @@ const (
 
 // Options tune a Client; the zero value of a field stands for its default.
 type Options struct {
+	// QPS and Burst limit the requests; a negative QPS is no limit. Without both, the server sets the pace if it
+	// has API Priority and Fairness.
 	QPS   float32
 	Burst int
 	// ReadOnly makes writing impossible; see RefusedError.
@@ -40,9 +42,9 @@ type Options struct {
 	// Warnings takes the server's warnings, each text once, and a warning of the first schema that
 	// cannot be read; nil drops them.
 	Warnings io.Writer
-	// Waiting, if set, is called with the time that a request waits for QPS and Burst, or
+	// Waiting, if set, is called with the times from and to which a request waits for QPS and Burst, or
 	// because the server asks for it.
-	Waiting func(time.Duration)
+	Waiting func(from, to time.Time)
 }
 
 // Client talks to one API server. It is safe for concurrent use.
@@ -95,9 +97,7 @@ func (c *Client) Mapper() meta.RESTMapper { return c.mapper }
 func newRESTClient(config *rest.Config, o Options) (rest.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.GroupVersion = &schema.GroupVersion{}
-	config.QPS = cmp.Or(o.QPS, defaultQPS)
-	config.Burst = cmp.Or(o.Burst, defaultBurst)
-	ReportWaits(config, o.Waiting)
+	pace(config, o)
 	config.WarningHandler, config.WarningHandlerWithContext = nil, rest.NoWarnings{}
 	if o.Warnings != nil {
 		config.WarningHandlerWithContext = warner{rest.NewWarningWriter(o.Warnings, rest.WarningWriterOptions{Deduplicate: true})}

@@ -48,7 +48,7 @@ func names(ctx context.Context, client *cluster.Client, s engine.Selection, begu
 }
 
 func (x completer) client() (*cluster.Client, error) {
-	return factory.PolicyReader{Client: flags.NewClient(), Config: x.Config}.Open()
+	return factory.PolicyReader{Config: x.Config}.Open()
 }
 
 // contexts are those of the kubeconfig, and so are clusters and users.
@@ -101,7 +101,7 @@ func (x completer) rules(c *cobra.Command, _ []string, begun string) ([]string, 
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), completionTimeout)
 	defer cancel()
-	read := factory.PolicyReader{Policies: flags.Policies{Paths: paths, FromCluster: installed}, Client: flags.NewClient(), Config: x.Config}
+	read := factory.PolicyReader{Policies: flags.Policies{Paths: paths, FromCluster: installed}, Config: x.Config}
 	found, err := read.Read(ctx, strings.NewReader(""))
 	if err != nil {
 		return nil, nothing

@@ -31,7 +31,7 @@ type Evaluate struct {
 // NewEvaluate returns the defaults. Config holds the flags by which kubectl
 // itself finds a cluster; they are registered elsewhere, for all commands.
 func NewEvaluate(config *genericclioptions.ConfigFlags, secrets *redact.Masker) Evaluate {
-	return Evaluate{Objects: NewObjects(), Client: NewClient(), Annotate: true, Config: config, Secrets: secrets}
+	return Evaluate{Objects: NewObjects(), Annotate: true, Config: config, Secrets: secrets}
 }
 
 // AddFlags registers the flags.

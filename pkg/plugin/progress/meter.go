@@ -13,7 +13,8 @@ import (
 const (
 	Patience = time.Second            // before the first line on a terminal
 	Refresh  = 200 * time.Millisecond // of the line on a terminal
-	Interval = 30 * time.Second       // between two lines elsewhere
+	Early    = 5 * time.Second        // before the first line elsewhere; then twice as long each time,
+	Interval = 30 * time.Second       // up to this
 )
 
 // Options tune a Meter.
@@ -34,6 +35,8 @@ type Meter struct {
 	mu      sync.Mutex
 	begun   time.Time
 	state   state
+	due     time.Time // of the next line, where Out is no terminal
+	pause   time.Duration
 	drawn   bool // the line is on the terminal
 	stopped chan struct{}
 	done    chan struct{}
@@ -62,7 +65,8 @@ func (m *Meter) Start() {
 	}
 	m.begun = m.options.Clock.Now()
 	m.stopped, m.done = make(chan struct{}), make(chan struct{})
-	every := Interval
+	every := Early
+	m.due, m.pause = m.begun.Add(Early), Early
 	if m.options.Terminal {
 		every = Refresh
 	}
@@ -140,15 +144,15 @@ func (m *Meter) Did(what string, done, of int) {
 	m.state.seen, m.state.left = done, int64(of-done)
 }
 
-// Waiting adds the time that a request waits for a limit of this program or of the
-// server.
-func (m *Meter) Waiting(d time.Duration) {
+// Waiting notes that a request waits from one time to another, for a limit of this program or of the server. What
+// several wait at the same time counts once.
+func (m *Meter) Waiting(from, to time.Time) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.state.waited += d
+	m.state.wait(from, to)
 }
 
 // draw writes the line.
@@ -161,6 +165,11 @@ func (m *Meter) draw() {
 	}
 	// Progress that cannot be written does not end a run.
 	if !m.options.Terminal {
+		if now.Before(m.due) {
+			return
+		}
+		m.pause = min(2*m.pause, Interval)
+		m.due = now.Add(m.pause)
 		_, _ = io.WriteString(m.options.Out, "progress: "+m.state.text(now, now.Sub(m.begun), math.MaxInt)+"\n")
 		return
 	}

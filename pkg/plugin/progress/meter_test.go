@@ -83,8 +83,11 @@ func TestMeterLine(t *testing.T) {
 	for range 1234 {
 		m.Evaluated()
 	}
-	m.Waiting(2 * time.Second)
-	want := "progress: pods: 5,500 of 10,000 read, about 5s left, waited 2s for request limits, 1,000/s, 1,234 objects evaluated\n"
+	for range 8 { // requests at the same time
+		m.Waiting(time.Unix(1, 0), time.Unix(2, 0))
+	}
+	m.Waiting(time.Unix(4, 0), time.Unix(60, 0)) // which goes on
+	want := "progress: pods: 5,500 of 10,000 read, about 5s left, waited 2s for request limits, read at 1,000/s, 1,234 objects evaluated at 246/s\n"
 	if got := w.next(t, out); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -94,9 +97,9 @@ func TestMeterLine(t *testing.T) {
 func TestMeterWithoutTotal(t *testing.T) {
 	m, w, out := begin(t, false)
 	m.Listed("pods", 500, -1)
-	w.FakeClock.Step(time.Second)
-	m.Listed("pods", 1000, -1)
-	if got, want := w.next(t, out), "progress: pods: 1,000 read, 500/s\n"; got != want {
+	w.FakeClock.Step(progress.Early)
+	m.Listed("pods", 3000, -1)
+	if got, want := w.next(t, out), "progress: pods: 3,000 read, read at 500/s\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	m.Stop()
@@ -106,13 +109,41 @@ func TestMeterDid(t *testing.T) {
 	m, w, out := begin(t, false)
 	m.Listed("pods", 500, 9500)
 	m.Evaluated()
-	m.Did("verified", 1, 1201)
-	w.FakeClock.Step(2 * time.Second)
-	m.Did("verified", 201, 1201)
-	if got, want := w.next(t, out), "progress: 201 of 1,201 objects verified, about 10s left, 100/s\n"; got != want {
+	m.Did("verified", 1, 1501)
+	w.FakeClock.Step(progress.Early)
+	m.Did("verified", 501, 1501)
+	if got, want := w.next(t, out), "progress: 501 of 1,501 objects verified, about 10s left, verified at 100/s\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	m.Stop()
+}
+
+// A listing that is over has no rate of its own, and what was evaluated is not counted as read.
+func TestMeterRates(t *testing.T) {
+	m, w, out := begin(t, false)
+	m.Listed("services", 1, 0)
+	for range 50 {
+		m.Evaluated()
+	}
+	w.FakeClock.Step(progress.Early)
+	if got, want := w.next(t, out), "progress: services: 1 of 1 read, 50 objects evaluated at 10/s\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	m.Stop()
+}
+
+// Where there is no terminal, the first line comes early, and the others at growing intervals.
+func TestMeterIntervals(t *testing.T) {
+	m, w, out := begin(t, false)
+	m.Listed("pods", 1, -1)
+	for range 100 {
+		w.step(time.Second)
+	}
+	w.step(0) // taken when the one before it has been drawn
+	m.Stop()
+	if got, want := strings.Count(out.String(), "\n"), 5; got != want { // after 5, 15, 35, 65 and 95 seconds
+		t.Errorf("%d lines in 100 seconds, want %d:\n%s", got, want, out)
+	}
 }
 
 func TestMeterNewListing(t *testing.T) {
@@ -122,7 +153,7 @@ func TestMeterNewListing(t *testing.T) {
 	m.Listed("services", 10, 90)
 	w.FakeClock.Step(time.Second)
 	m.Listed("services", 40, 60)
-	if got, want := w.next(t, out), "progress: services: 40 of 100 read, about 2s left, 30/s\n"; got != want {
+	if got, want := w.next(t, out), "progress: services: 40 of 100 read, about 2s left, read at 30/s\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	m.Stop()
@@ -186,7 +217,7 @@ func TestMeterOrder(t *testing.T) {
 	w.FakeClock.Step(5 * time.Second)
 	m.Listed("pods", 5500, 4500)
 	m.Evaluated()
-	m.Waiting(2 * time.Second)
+	m.Waiting(time.Unix(0, 0), time.Unix(2, 0))
 	want := "\rpods: 5,500 of 10,000 read, about 5s left, waited 2s for request limits\x1b[K"
 	if got := w.next(t, out); got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -199,7 +230,7 @@ func TestMeterNil(t *testing.T) {
 	m.Start()
 	m.Listed("pods", 1, 1)
 	m.Evaluated()
-	m.Waiting(time.Second)
+	m.Waiting(time.Unix(0, 0), time.Unix(1, 0))
 	m.Stop()
 	var out bytes.Buffer
 	if m.Beside(&out) != &out {

@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -15,11 +16,23 @@ type state struct {
 	first, seen int       // objects of it by then, and by now
 	left        int64
 	evaluated   int
-	waited      time.Duration
+	waited      time.Duration // by at least one request, until waitedTo
+	waitedTo    time.Time
 }
 
-// text returns the line, such as "pods: 1,500 of 10,000 read, about 9s left, 900/s,
-// 1,000 objects evaluated", the most important first. It leaves out the last parts, so
+// wait adds a time in which a request waits to that in which others do.
+func (s *state) wait(from, to time.Time) {
+	if from.Before(s.waitedTo) {
+		from = s.waitedTo
+	}
+	if to.After(from) {
+		s.waited += to.Sub(from)
+		s.waitedTo = to
+	}
+}
+
+// text returns the line, such as "pods: 1,500 of 10,000 read, about 9s left, read at 900/s,
+// 1,000 objects evaluated at 800/s", the most important first. It leaves out the last parts, so
 // that the line fits into so many columns.
 func (s *state) text(now time.Time, elapsed time.Duration, columns int) string {
 	var line string
@@ -51,23 +64,18 @@ func (s *state) parts(now time.Time, elapsed time.Duration) []string {
 	default:
 		parts = append(parts, s.resource+": "+wording.Number(s.seen)+" read")
 	}
-	perSecond := float64(s.seen-s.first) / now.Sub(s.since).Seconds()
-	counts := s.resource != "" || s.done != ""
-	if !counts || s.seen == s.first {
-		perSecond = float64(s.evaluated) / elapsed.Seconds()
+	perSecond := rate(s.seen-s.first, now.Sub(s.since))
+	if perSecond >= 1 && s.left > 0 {
+		parts = append(parts, "about "+round(time.Duration(float64(s.left)/perSecond*float64(time.Second)))+" left")
 	}
-	if perSecond >= 1 && counts && s.left > 0 {
-		left := time.Duration(float64(s.left) / perSecond * float64(time.Second))
-		parts = append(parts, "about "+round(left)+" left")
+	if waited := s.waited - max(0, s.waitedTo.Sub(now)); waited >= time.Second {
+		parts = append(parts, "waited "+round(waited)+" for request limits")
 	}
-	if s.waited >= time.Second {
-		parts = append(parts, "waited "+round(s.waited)+" for request limits")
-	}
-	if perSecond >= 1 {
-		parts = append(parts, wording.Number(int(perSecond))+"/s")
+	if perSecond >= 1 && s.left != 0 { // or else it is over, and the rate would sink
+		parts = append(parts, cmp.Or(s.done, "read")+at(perSecond))
 	}
 	if s.evaluated > 0 {
-		parts = append(parts, wording.Number(s.evaluated)+" objects evaluated")
+		parts = append(parts, wording.Number(s.evaluated)+" objects evaluated"+at(rate(s.evaluated, elapsed)))
 	}
 	return parts
 }
@@ -83,4 +91,19 @@ func plain(r rune) rune {
 
 func round(d time.Duration) string {
 	return max(d.Round(time.Second), time.Second).String()
+}
+
+// rate is how many there are in a second; 0 where that is not known.
+func rate(n int, in time.Duration) float64 {
+	if in <= 0 {
+		return 0
+	}
+	return float64(n) / in.Seconds()
+}
+
+func at(perSecond float64) string {
+	if perSecond < 1 {
+		return ""
+	}
+	return " at " + wording.Number(int(perSecond)) + "/s"
 }
