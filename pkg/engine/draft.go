@@ -9,8 +9,8 @@ import (
 // Draft lets a program change an object in place, step by step, as far as the object is its own:
 // a map that it has copied for one step is not copied again for the next. Otherwise rules that
 // all write to one map would take time by the square of their number. It never touches a map
-// that it has not copied itself, and is for objects of maps: lists, and what is in them, are
-// copied always.
+// that it has not copied itself, and is for objects of maps: what is in lists is copied always,
+// and the elements of a list stay as they are.
 //
 // A program sets fields through Set and Delete, from the innermost map to the root, also where
 // they return the map that they were given. After each step it calls Take, or else Revert, and
@@ -22,8 +22,9 @@ type Draft struct {
 	Compare func(before, after map[string]any) []FieldChange
 
 	own   map[unsafe.Pointer]*ownMap
-	taken []*ownMap // those that this step has made or edited
-	sets  int       // in this step
+	lists map[*any]ownList // by their first element
+	taken []*ownMap        // those that this step has made or edited
+	sets  int              // in this step
 }
 
 // ownMap is a map that a draft has made.
@@ -50,6 +51,112 @@ func (d *Draft) Delete(m map[string]any, name string) map[string]any {
 
 // Owns reports whether Set copies nothing.
 func (d *Draft) Owns(m map[string]any) bool { return d != nil && d.own[identity(m)] != nil }
+
+// ownList is a list that a draft has made, and nobody has seen more of.
+type ownList struct {
+	room []any // with more before the list, or after it
+	from int   // where the list begins
+	size int
+	// values are those of a field of the elements, or of the elements themselves for no name; nil
+	// where one of them cannot be looked up.
+	values map[string]map[any]bool
+}
+
+// Append returns a list with more elements after its own. What has the list that it was given
+// does not see them, even where both share memory.
+func (d *Draft) Append(list []any, more ...any) []any { return d.extended(list, nil, more) }
+
+// Prepend is Append for elements before those of the list.
+func (d *Draft) Prepend(list []any, more ...any) []any { return d.extended(list, more, nil) }
+
+func (d *Draft) extended(list, before, after []any) []any {
+	size := len(before) + len(list) + len(after)
+	if d == nil || size == 0 {
+		return slices.Concat(before, list, after)
+	}
+	var own ownList
+	known := d.Knows(list)
+	if known {
+		own = d.lists[&list[0]]
+	}
+	from := own.from - len(before)
+	if !known || from < 0 || from+size > len(own.room) {
+		own.room, from = make([]any, 2*size), 0 // a half of it is for more where these came from
+		if len(before) > 0 {
+			from = size
+		}
+		copy(own.room[from+len(before):], list)
+	}
+	copy(own.room[from:], before)
+	copy(own.room[from+size-len(after):], after)
+	if len(list) > 0 {
+		delete(d.lists, &list[0])
+	}
+	if d.lists == nil {
+		d.lists = map[*any]ownList{}
+	}
+	for name, values := range own.values {
+		own.values[name] = withValues(withValues(values, name, before), name, after)
+	}
+	out := own.room[from : from+size : from+size]
+	d.lists[&out[0]] = ownList{own.room, from, size, own.values}
+	return out
+}
+
+// Knows reports whether the draft has made a list.
+func (d *Draft) Knows(list []any) bool {
+	return d != nil && len(list) > 0 && d.lists[&list[0]].size == len(list)
+}
+
+// Lacks reports whether no element of a list has a value in a field, or is the value where the name
+// is empty; false where that is not certain, as for numbers of different types. A field that is
+// missing has the value nil. In a list that the draft has made it is looked up.
+func (d *Draft) Lacks(list []any, name string, value any) bool {
+	if !d.Knows(list) {
+		return !slices.ContainsFunc(list, func(element any) bool { return !certainlyDiffer(fieldOf(element, name), value) })
+	}
+	own := d.lists[&list[0]]
+	values, known := own.values[name]
+	if !known {
+		values = withValues(map[any]bool{}, name, list)
+		if own.values == nil {
+			own.values = map[string]map[any]bool{}
+			d.lists[&list[0]] = own
+		}
+		own.values[name] = values
+	}
+	return values != nil && canBeLookedUp(value) && !values[value]
+}
+
+func withValues(values map[any]bool, name string, elements []any) map[any]bool {
+	for _, element := range elements {
+		value := fieldOf(element, name)
+		if values == nil || !canBeLookedUp(value) {
+			return nil
+		}
+		values[value] = true
+	}
+	return values
+}
+
+func fieldOf(element any, name string) any {
+	if name == "" {
+		return element
+	}
+	m, _ := element.(map[string]any)
+	return m[name]
+}
+
+func certainlyDiffer(a, b any) bool { return canBeLookedUp(a) && canBeLookedUp(b) && a != b }
+
+// canBeLookedUp reports whether a value is the same as another one only if Go says so.
+func canBeLookedUp(value any) bool {
+	switch value.(type) {
+	case nil, string, int64, bool:
+		return true
+	}
+	return false
+}
 
 func (d *Draft) writable(m map[string]any, name string) map[string]any {
 	if d == nil {

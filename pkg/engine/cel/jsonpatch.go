@@ -25,56 +25,108 @@ const maxDocument = 3 << 20
 // maxOperations bounds a JSON patch, as an API server does for those of its clients.
 const maxOperations = 10_000
 
-// applyPatch applies a JSON patch, which is a list of JSONPatch values, to an object,
-// with the library that an API server uses. Where a test operation does not hold, it
+// patch applies a JSON patch, which is a list of JSONPatch values, to the object of the
+// evaluation, with the library that an API server uses. Where a test operation does not hold, it
 // returns the very object that it was given. Warnings say what other versions of an API
 // server do differently.
-func applyPatch(b *engine.Budget, live map[string]any, list ref.Val) (out map[string]any, warnings []engine.Warning, err error) {
-	operations, warnings, err := operationsOf(list)
+func (e *Evaluation) patch(list ref.Val) (Result, error) {
+	in := &e.activation.input
+	operations, places, warnings, err := operationsOf(list)
 	if err != nil {
-		return nil, nil, err
+		return Result{}, err
 	}
-	document, err := json.Marshal(live)
-	if err != nil {
-		return nil, nil, fmt.Errorf("JSON Patch: %w", err)
+	known := in.Checked.of(in.Object)
+	if known.bytes == 0 {
+		places = nil
 	}
-	document, err = applyOperations(b, document, operations)
-	if errors.Is(err, jsonpatch.ErrTestFailed) {
-		return live, warnings, nil
+	p, err := e.patchPart(places, operations)
+	bytes := known.bytes + p.grown + 2*len(operations)
+	if places != nil && bytes > maxDocument { // or less, since it is an estimate
+		places = nil
+		p, err = e.patchPart(nil, operations)
 	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("JSON Patch: %w", err)
+	if places == nil {
+		bytes = p.bytes
 	}
-	patched := asObject(nil)
-	if err := patched.UnmarshalJSON(document); err != nil {
-		return nil, nil, fmt.Errorf("JSON Patch: the result is no object: %w", err)
+	switch {
+	case errors.Is(err, jsonpatch.ErrTestFailed):
+		return Result{Object: in.Object, Warnings: warnings, Read: p.read, Written: p.read}, nil
+	case err != nil:
+		return Result{}, fmt.Errorf("JSON Patch: %w", err)
 	}
-	return patched.Object, warnings, nil
+	draft := in.Draft
+	if draft == nil {
+		draft = &engine.Draft{} // which copies each map once
+	}
+	out := places.put(draft, in.Object, p.written).(map[string]any)
+	if in.Checked != nil {
+		*in.Checked = Checked{object: out, bytes: bytes}
+	}
+	return Result{Object: out, Warnings: warnings, Read: p.read, Written: p.written}, nil
 }
 
-func operationsOf(list ref.Val) (operations jsonpatch.Patch, warnings []engine.Warning, err error) {
+// patchedPart is the part of an object that a JSON patch is about, before and after it.
+type patchedPart struct {
+	read, written map[string]any
+	bytes, grown  int // of JSON after it, and by how much that is more than before
+}
+
+func (e *Evaluation) patchPart(places touched, operations jsonpatch.Patch) (patchedPart, error) {
+	live := e.activation.input.Object
+	p := patchedPart{read: live}
+	if places != nil {
+		p.read, _ = places.part(live).(map[string]any)
+		for _, name := range []string{"apiVersion", "kind"} { // which make it an object
+			if value, ok := live[name]; ok {
+				p.read[name] = value
+			}
+		}
+	}
+	document, err := json.Marshal(p.read)
+	if err != nil {
+		return p, err
+	}
+	before := len(document)
+	if document, err = applyOperations(e.budget, document, operations); err != nil {
+		return p, err
+	}
+	p.bytes, p.grown = len(document), max(len(document)-before, 0)
+	patched := asObject(nil)
+	if err := patched.UnmarshalJSON(document); err != nil {
+		return p, fmt.Errorf("the result is no object: %w", err)
+	}
+	p.written = patched.Object
+	return p, nil
+}
+
+func operationsOf(list ref.Val) (operations jsonpatch.Patch, places touched, warnings []engine.Warning, err error) {
 	l, ok := list.(traits.Lister)
 	if !ok {
-		return nil, nil, fmt.Errorf("a JSON patch must be a list of JSONPatch, not %s", list.Type().TypeName())
+		return nil, nil, nil, fmt.Errorf("a JSON patch must be a list of JSONPatch, not %s", list.Type().TypeName())
 	}
+	var pointers []string
 	for it := l.Iterator(); it.HasNext() == types.True; {
 		item := it.Next()
 		p, ok := item.(*mutation.JSONPatchVal)
 		if !ok {
-			return nil, nil, fmt.Errorf("a JSON patch must be a list of JSONPatch, not of %s", item.Type().TypeName())
+			return nil, nil, nil, fmt.Errorf("a JSON patch must be a list of JSONPatch, not of %s", item.Type().TypeName())
 		}
 		operation, err := operationOf(p)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
+		}
+		pointers = append(pointers, p.Path)
+		if p.From != "" {
+			pointers = append(pointers, p.From)
 		}
 		if operations = append(operations, operation); len(operations) > maxOperations {
-			return nil, nil, &engine.LimitError{What: "operations of a JSON patch", Max: maxOperations}
+			return nil, nil, nil, &engine.LimitError{What: "operations of a JSON patch", Max: maxOperations}
 		}
 		if len(warnings) == 0 && p.Val != nil && holdsObjectInList(p.Val) {
 			warnings = append(warnings, objectInList)
 		}
 	}
-	return operations, warnings, nil
+	return operations, touchedBy(pointers), warnings, nil
 }
 
 // operationOf returns an operation as the library holds it, with null as a value: the

@@ -55,8 +55,12 @@ func (e *Evaluation) merge(configuration ref.Val, types managedfields.TypeConver
 		return Result{}, &AtomicError{Paths: atomics}
 	}
 	narrow, live := narrowing{schema: patchTyped.Schema(), draft: in.Draft}, in.Object
-	checked := in.Checked.has(live)
+	known := in.Checked.of(live)
+	checked := known.fits()
 	if checked {
+		if narrow.draft == nil {
+			narrow.draft = &engine.Draft{} // which copies each map once
+		}
 		live, _ = narrow.part(patchTyped.TypeRef(), live, fields).(map[string]any)
 	}
 	read, err := measure(e.budget, live)
@@ -79,18 +83,16 @@ func (e *Evaluation) merge(configuration ref.Val, types managedfields.TypeConver
 	if err != nil {
 		return Result{}, err
 	}
+	all := 0
 	if checked {
-		if narrow.draft == nil {
-			narrow.draft = &engine.Draft{} // which copies each map once
-		}
 		out, _ = narrow.put(patchTyped.TypeRef(), in.Object, fields, out).(map[string]any)
-		in.Checked.grow(out, written.steps())
 	} else {
+		all = read.steps()
 		if reflect.DeepEqual(in.Object, out) {
 			out = in.Object
 		}
-		in.Checked.set(out, read.steps()+written.steps())
 	}
+	in.Checked.merged(known, out, all, written)
 	return Result{Object: out, Warnings: replacedLists(liveTyped, patchTyped)}, nil
 }
 

@@ -25,6 +25,8 @@ type Result struct {
 	Object map[string]any
 	// Warnings say what other versions of an API server do differently.
 	Warnings []engine.Warning
+	// Read is the part of the object that a JSON patch was about, and Written what became of it.
+	Read, Written map[string]any
 }
 
 // ApplyConfiguration compiles an expression that evaluates to Object{...}, which
@@ -47,8 +49,7 @@ func (s *Scope) JSONPatch(expression string) (*Mutation, error) {
 		return nil, err
 	}
 	return &Mutation{Expression: x, apply: func(e *Evaluation, v ref.Val, _ managedfields.TypeConverter) (Result, error) {
-		out, warnings, err := applyPatch(e.budget, e.activation.input.Object, v)
-		return Result{Object: out, Warnings: warnings}, err
+		return e.patch(v)
 	}}, nil
 }
 

@@ -2,39 +2,54 @@ package cel
 
 import (
 	"reflect"
+	"slices"
+	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Checked is the state of an object of which all is known to fit its schema. Apply configurations
-// that change the object one after the other then read what they name alone, so that many of them
-// take linear time. The zero value is none. It is for one object, and one goroutine.
+// Checked is what is known of an object that mutations change one after the other: that all of it
+// fits its schema, and how long its JSON is. They then read what they name alone, so that many of
+// them take linear time. The zero value knows nothing. It is for one object, and one goroutine.
 type Checked struct {
 	object map[string]any
-	size   int // steps to read it, when all of it was read
+	size   int // steps to read what fits its schema, when all of it was read
 	grown  int // and what was written since, replaced or not
+	bytes  int // of JSON, at most; 0 where that is not known
 }
 
-// has reports whether a state is the one that is checked, and not to be read again: after it has
-// doubled, since values may share so much that they grow without taking memory.
-func (c *Checked) has(object map[string]any) bool {
-	return c != nil && c.object != nil && engine.Identical(c.object, object) && c.grown <= c.size
-}
-
-// set remembers that all of a state was read.
-func (c *Checked) set(object map[string]any, steps int) {
-	if c != nil {
-		*c = Checked{object: object, size: steps}
+// of makes it what is known of a state of the object.
+func (c *Checked) of(object map[string]any) *Checked {
+	if c == nil || c.object == nil || !engine.Identical(c.object, object) {
+		return &Checked{}
 	}
+	return c
 }
 
-// grow remembers a state that something was written to.
-func (c *Checked) grow(object map[string]any, steps int) {
-	c.object = object
-	c.grown += steps
+// fits reports whether the object need not be read again to see whether it fits its schema. It
+// is, after it has doubled, since values may share so much that they grow without taking memory.
+func (c *Checked) fits() bool { return c.size > 0 && c.grown <= c.size }
+
+// merged remembers a state that an apply configuration made, after so many steps of reading where
+// all was read.
+func (c *Checked) merged(was *Checked, object map[string]any, read int, written size) {
+	if c == nil {
+		return
+	}
+	next := Checked{object: object, size: read + written.steps(), bytes: was.bytes}
+	if read == 0 {
+		next.size, next.grown = was.size, was.grown+written.steps()
+	}
+	if next.bytes > 0 {
+		next.bytes += bytesOfJSON * (written.values + written.bytes)
+	}
+	*c = next
 }
+
+// bytesOfJSON is what a value, and a byte of text, takes in JSON, at most.
+const bytesOfJSON = 32
 
 // narrowing relates an object to an apply configuration, in maps of which a merge takes each field
 // by itself. It leaves alone what the configuration does not name.
@@ -61,8 +76,33 @@ func typeOf(m *schema.Map, name string) schema.TypeRef {
 	return m.ElementType
 }
 
+// adds reports whether all that a merge does to a list is to append elements.
+func (n narrowing) adds(ref schema.TypeRef, live, patch any) (to, elements []any, ok bool) {
+	atom, known := n.schema.Resolve(ref)
+	to, isList := live.([]any)
+	elements, isPatch := patch.([]any)
+	if !known || atom.List == nil || atom.List.ElementRelationship != schema.Associative || !isList || !isPatch || len(elements) == 0 {
+		return nil, nil, false
+	}
+	return to, elements, !slices.ContainsFunc(elements, func(e any) bool { return !n.isNew(atom.List.Keys, to, e) })
+}
+
+// isNew reports whether an element is certainly none of those of a list.
+func (n narrowing) isNew(keys []string, list []any, element any) bool {
+	if len(keys) == 0 {
+		return n.draft.Lacks(list, "", element)
+	}
+	m, _ := element.(map[string]any)
+	return slices.ContainsFunc(keys, func(key string) bool { // one that is missing may have a default
+		return m[key] != nil && n.draft.Lacks(list, key, m[key]) && n.draft.Lacks(list, key, nil)
+	})
+}
+
 // part returns what of a live value decides what a merge makes of it.
 func (n narrowing) part(ref schema.TypeRef, live, patch any) any {
+	if _, _, ok := n.adds(ref, live, patch); ok {
+		return []any{}
+	}
 	of, from, by, ok := n.enters(ref, live, patch)
 	if !ok {
 		return live
@@ -78,6 +118,11 @@ func (n narrowing) part(ref schema.TypeRef, live, patch any) any {
 
 // put puts what a merge made of a part in its place in the live value, which it was a part of.
 func (n narrowing) put(ref schema.TypeRef, live, patch, merged any) any {
+	if list, _, ok := n.adds(ref, live, patch); ok {
+		if added, isList := merged.([]any); isList {
+			return n.draft.Append(list, added...)
+		}
+	}
 	of, from, by, ok := n.enters(ref, live, patch)
 	made, isMap := merged.(map[string]any)
 	if !ok || !isMap {
@@ -93,6 +138,107 @@ func (n narrowing) put(ref schema.TypeRef, live, patch, merged any) any {
 		value = n.put(typeOf(of, name), from[name], by[name], value)
 		if n.draft.Sets() > sets || !reflect.DeepEqual(from[name], value) {
 			out = n.draft.Set(out, name, value)
+		}
+	}
+	return out
+}
+
+// touched are the places of an object that a JSON patch reads or writes: the whole of it where no
+// fields are given.
+type touched map[string]touched
+
+// touchedBy returns the places that are named by JSON pointers, as the library reads them.
+func touchedBy(pointers []string) touched {
+	root, decoded := touched{}, strings.NewReplacer("~1", "/", "~0", "~")
+	for _, pointer := range pointers {
+		tokens := strings.Split(pointer, "/")
+		if len(tokens) < 2 {
+			return nil
+		}
+		at := root
+		for i, token := range tokens[1:] {
+			token = decoded.Replace(token)
+			below, known := at[token]
+			switch {
+			case known && below == nil, i == len(tokens)-2:
+				at[token] = nil
+			case !known:
+				below = touched{}
+				at[token] = below
+			}
+			if at[token] == nil {
+				break
+			}
+			at = below
+		}
+	}
+	return root
+}
+
+// adds reports whether all that may be done to a list is to append elements.
+func (t touched) adds() bool {
+	below, ok := t["-"]
+	return ok && below == nil && len(t) == 1
+}
+
+// part returns what of a live value the patch reads or writes.
+func (t touched) part(live any) any {
+	if t == nil {
+		return live
+	}
+	switch live := live.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(t))
+		for name, below := range t {
+			if value, there := live[name]; there {
+				out[name] = below.part(value)
+			}
+		}
+		return out
+	case []any:
+		if t.adds() {
+			return []any{}
+		}
+	}
+	return live
+}
+
+// put puts what a patch made of a part in its place in the live value, which it was a part of.
+func (t touched) put(d *engine.Draft, live, made any) any {
+	if t == nil {
+		return made
+	}
+	switch from := live.(type) {
+	case map[string]any:
+		if to, ok := made.(map[string]any); ok {
+			return t.putFields(d, from, to)
+		}
+	case []any:
+		if added, ok := made.([]any); ok && t.adds() {
+			if len(added) == 0 {
+				return live
+			}
+			return d.Append(from, added...)
+		}
+	}
+	return made
+}
+
+func (t touched) putFields(d *engine.Draft, from, to map[string]any) map[string]any {
+	out := from
+	for name, below := range t {
+		was, had := from[name]
+		value, has := to[name]
+		switch {
+		case !has && had:
+			out = d.Delete(out, name)
+		case has && !had:
+			out = d.Set(out, name, value)
+		case has:
+			sets := d.Sets()
+			if value = below.put(d, was, value); d.Sets() > sets || !reflect.DeepEqual(was, value) {
+				out = d.Set(out, name, value)
+			}
 		}
 	}
 	return out

@@ -16,13 +16,7 @@ import (
 // list as absent where the type says so. Neither object is modified; the result refers to
 // their values.
 func Compare(before, after map[string]any, t Type) []engine.FieldChange {
-	return CompareDraft(nil, before, after, t)
-}
-
-// CompareDraft is Compare for a step of a draft, whose second state may have maps of the first
-// that were changed in place. It does not look at what the step has not touched.
-func CompareDraft(d *engine.Draft, before, after map[string]any, t Type) []engine.FieldChange {
-	c := comparison{draft: d}
+	c := comparison{}
 	c.maps(nil, before, after, t)
 	return c.fields
 }
@@ -37,6 +31,7 @@ func Equal(a, b any, t Type) bool {
 type comparison struct {
 	fields []engine.FieldChange
 	draft  *engine.Draft // nil where nothing was changed in place
+	steps  *Steps        // nil for a comparison by itself
 }
 
 func (c *comparison) add(p fieldpath.Path, k engine.ChangeKind, from, to any) {

@@ -15,14 +15,71 @@ func (c *comparison) lists(p fieldpath.Path, a, b []any, t Type) {
 	if l, ok := t.list(); ok {
 		element = t.to(l.ElementType)
 	}
+	start, end := c.ends(a, b)
 	n := namingOf(t, element)
-	if ka, ok := n.all(a); ok {
-		if kb, ok := n.all(b); ok {
-			c.keyed(p, n, ka, kb)
+	if ka, ok := n.all(a[start : len(a)-end]); ok {
+		if kb, ok := n.all(b[start : len(b)-end]); ok && c.distinct(n, a, b, ka.ids, kb.ids) {
+			c.keyed(listAt{p, n, start}, ka, kb)
 			return
 		}
 	}
 	c.indexed(p, a, b, element)
+}
+
+// ends counts the elements that are one and the same at the beginning and at the end of two lists.
+func (c *comparison) ends(a, b []any) (start, end int) {
+	n := min(len(a), len(b))
+	switch { // where elements were added, the rest may be the same memory
+	case n == 0:
+		return 0, 0
+	case &a[0] == &b[0]:
+		return n, 0
+	case &a[len(a)-1] == &b[len(b)-1]:
+		return 0, n
+	}
+	for start < n && c.identical(a[start], b[start]) {
+		start++
+	}
+	for end < n-start && c.identical(a[len(a)-1-end], b[len(b)-1-end]) {
+		end++
+	}
+	return start, end
+}
+
+func (c *comparison) identical(a, b any) bool {
+	switch a.(type) {
+	case map[string]any, []any:
+		return c.unchanged(a, b)
+	}
+	switch b.(type) {
+	case map[string]any, []any:
+		return false
+	}
+	return a == b
+}
+
+// distinct reports whether the elements of two lists can be told apart by their names: those that
+// differ between the lists, whose names are given, and those that both have at their ends.
+func (c *comparison) distinct(n naming, a, b []any, inA, inB []elementID) bool {
+	ids := c.steps.take(n, a)
+	if ids == nil {
+		l, ok := n.all(a)
+		if !ok {
+			return false
+		}
+		ids = l.places
+	}
+	for _, id := range inA {
+		delete(ids, id)
+	}
+	for _, id := range inB {
+		if _, twice := ids[id]; twice {
+			return false
+		}
+		ids[id] = 0
+	}
+	c.steps.keep(n, b, ids)
+	return true
 }
 
 // keyedList is a list and what names each of its elements.
@@ -32,26 +89,34 @@ type keyedList struct {
 	places map[elementID]int
 }
 
-func (c *comparison) keyed(p fieldpath.Path, n naming, a, b keyedList) {
+// listAt is a list, of which the elements from a place on are compared.
+type listAt struct {
+	path  fieldpath.Path
+	named naming
+	start int
+}
+
+func (c *comparison) keyed(at listAt, a, b keyedList) {
+	n := at.named
 	moved := movedBetween(a.ids, b.places)
 	for i, id := range a.ids {
 		j, ok := b.places[id]
 		if ok && !moved[id] && (c.unchanged(a.items[i], b.items[j]) || scalarsEqual(a.items[i], b.items[j], n.element)) {
 			continue // most elements: a path costs more than this
 		}
-		q := child(p, n.path(a.items[i]))
+		q := child(at.path, n.path(a.items[i]))
 		if !ok {
 			c.add(q, engine.Removed, a.items[i], nil)
 			continue
 		}
 		if moved[id] {
-			c.add(q, engine.Moved, int64(i), int64(j))
+			c.add(q, engine.Moved, int64(at.start+i), int64(at.start+j))
 		}
 		c.values(q, a.items[i], b.items[j], n.element)
 	}
 	for j, id := range b.ids {
 		if _, ok := a.places[id]; !ok {
-			c.add(child(p, n.path(b.items[j])), engine.Added, nil, b.items[j])
+			c.add(child(at.path, n.path(b.items[j])), engine.Added, nil, b.items[j])
 		}
 	}
 }
@@ -107,11 +172,10 @@ func longestIncreasing(n []int) map[int]bool {
 // indexed compares by place, after setting aside what the lists share at their
 // two ends, so that an insertion is one added element.
 func (c *comparison) indexed(p fieldpath.Path, a, b []any, element Type) {
-	start := 0
-	for start < len(a) && start < len(b) && Equal(a[start], b[start], element) {
+	start, end := c.ends(a, b)
+	for start < len(a)-end && start < len(b)-end && Equal(a[start], b[start], element) {
 		start++
 	}
-	end := 0
 	for end < len(a)-start && end < len(b)-start && Equal(a[len(a)-1-end], b[len(b)-1-end], element) {
 		end++
 	}

@@ -252,8 +252,9 @@ func (e *Evaluation) draft(s *recorder) *engine.Draft {
 		return nil
 	}
 	d := &engine.Draft{}
+	steps := diff.NewSteps(d)
 	d.Compare = func(before, after map[string]any) []engine.FieldChange {
-		return diff.CompareDraft(d, before, after, s.typ())
+		return steps.Compare(before, after, s.typ())
 	}
 	return d
 }

@@ -194,6 +194,21 @@ func (m *modifySet) Set(current any, exists bool) (location.Result, error) {
 	return location.Result{Write: len(merged) > len(list), Value: merged}, nil
 }
 
+// Added implements location.Appender.
+func (m *modifySet) Added(lacking func(value any) bool) []any {
+	if m.Prune || len(m.Values) == 0 || slices.ContainsFunc(m.Values, func(v any) bool { return !lacking(v) }) {
+		return nil
+	}
+	known, added := newSet(nil, len(m.Values)), []any{}
+	for _, v := range m.Values {
+		if !known.has(v) {
+			added = append(added, v)
+			known.add(v)
+		}
+	}
+	return added
+}
+
 // set finds values among others: texts at once, and others one by one.
 type set struct {
 	texts  map[string]bool

@@ -30,6 +30,14 @@ type Payer interface {
 	Pay(b *engine.Budget, current any) error
 }
 
+// Appender is a Setter that may add values to a list without a look at those that are there.
+type Appender interface {
+	Setter
+	// Added returns the values to append; nil where Set has to look. What is lacking is certainly
+	// not in the list.
+	Added(lacking func(value any) bool) []any
+}
+
 // Result is what a Setter does to one field. The zero value leaves it alone.
 type Result struct {
 	Write bool
@@ -122,15 +130,17 @@ func (w *walker) visit(current any, depth int) (any, effect, error) {
 		if !ok {
 			return nil, effect{}, w.mismatch("List", current, depth)
 		}
-		defer func(d *engine.Draft) { w.draft = d }(w.draft)
+		d := w.draft
+		defer func() { w.draft = d }()
 		w.draft = nil
+		at := listAt{list, node, depth, d}
 		switch {
 		case last:
-			return w.element(list, node, depth)
+			return w.element(at)
 		case node.Glob():
 			return w.every(list, depth)
 		}
-		return w.keyed(list, node, depth)
+		return w.keyed(at)
 	case Field:
 		object, ok := current.(map[string]any)
 		if !ok {
@@ -216,6 +226,15 @@ func (w *walker) set(object map[string]any, name string, depth int) (any, effect
 	if !w.allowed(depth, current, exists) {
 		return object, effect{}, nil
 	}
+	if list, isList := current.([]any); isList {
+		added, err := w.added(list)
+		switch {
+		case err != nil:
+			return nil, effect{}, err
+		case added != nil:
+			return w.add(object, name, added)
+		}
+	}
 	if p, ok := w.setter.(Payer); ok {
 		if err := p.Pay(w.budget, current); err != nil {
 			return nil, effect{}, err
@@ -246,6 +265,30 @@ func (w *walker) set(object map[string]any, name string, depth int) (any, effect
 	return w.with(object, name, result.Value, effect{touched: true, changed: true, wrote: true})
 }
 
+// added returns the values that the setter appends to a list; nil where it has to look at all.
+func (w *walker) added(list []any) (values []any, err error) {
+	a, ok := w.setter.(Appender)
+	if !ok {
+		return nil, nil
+	}
+	values = a.Added(func(value any) bool {
+		if !w.draft.Knows(list) {
+			err = cmp.Or(err, w.budget.Spend(len(list)))
+		}
+		return err == nil && w.draft.Lacks(list, "", value)
+	})
+	return values, err
+}
+
+// add ends the path at a field with a list, and appends values.
+func (w *walker) add(object map[string]any, name string, values []any) (any, effect, error) {
+	if err := w.budget.Write(values); err != nil {
+		return nil, effect{}, err
+	}
+	list, _ := object[name].([]any)
+	return w.with(object, name, w.draft.Append(list, values...), effect{touched: true, changed: true, wrote: true})
+}
+
 // every continues below all elements of a list.
 func (w *walker) every(list []any, depth int) (any, effect, error) {
 	if len(list) == 0 {
@@ -257,21 +300,44 @@ func (w *walker) every(list []any, depth int) (any, effect, error) {
 	return w.elements(list, depth, func(any) bool { return true })
 }
 
+// listAt is a list on the way, the node that names elements of it, and what may add to it.
+type listAt struct {
+	list  []any
+	node  List
+	depth int
+	draft *engine.Draft
+}
+
+// lacks reports whether the node certainly names no element, without a look at each.
+func (l listAt) lacks() bool {
+	return l.draft.Knows(l.list) && l.draft.Lacks(l.list, l.node.Key, l.node.Value) && l.draft.Lacks(l.list, l.node.Key, nil)
+}
+
+func (l listAt) steps() int {
+	if l.lacks() {
+		return 1
+	}
+	return len(l.list)
+}
+
 // keyed continues below the elements that the node names, or below a new one at the end
 // of the list if it names none.
-func (w *walker) keyed(list []any, node List, depth int) (any, effect, error) {
-	if err := w.budget.Spend(len(list)); err != nil {
+func (w *walker) keyed(at listAt) (any, effect, error) {
+	list, node, depth := at.list, at.node, at.depth
+	if err := w.budget.Spend(at.steps()); err != nil {
 		return nil, effect{}, err
 	}
 	names := func(element any) bool {
 		object, ok := element.(map[string]any)
 		return ok && named(object, node)
 	}
-	if i := slices.IndexFunc(list, names); i >= 0 {
-		if !w.finds(depth, list[i]) {
-			return list, effect{}, nil
+	if !at.lacks() {
+		if i := slices.IndexFunc(list, names); i >= 0 {
+			if !w.finds(depth, list[i]) {
+				return list, effect{}, nil
+			}
+			return w.elements(list, depth, names)
 		}
-		return w.elements(list, depth, names)
 	}
 	if !w.misses(depth) {
 		return list, effect{}, nil
@@ -285,7 +351,7 @@ func (w *walker) keyed(list []any, node List, depth int) (any, effect, error) {
 	}
 	w.attached(depth, did)
 	did.changed = true
-	return w.appended(list, next, did)
+	return w.appended(at, next, did)
 }
 
 // elements continues below some elements of a list.
@@ -319,7 +385,8 @@ func (w *walker) elements(list []any, depth int, wanted func(any) bool) (any, ef
 
 // element ends the path in a list: the first element that the node names is replaced as a
 // whole, or the new one is appended.
-func (w *walker) element(list []any, node List, depth int) (any, effect, error) {
+func (w *walker) element(at listAt) (any, effect, error) {
+	list, node, depth := at.list, at.node, at.depth
 	setter, ok := w.setter.(ElementSetter)
 	switch {
 	case !ok:
@@ -329,7 +396,7 @@ func (w *walker) element(list []any, node List, depth int) (any, effect, error) 
 	}
 	value, err := setter.Element()
 	if err == nil {
-		err = w.budget.Spend(len(list))
+		err = w.budget.Spend(at.steps())
 	}
 	if err == nil {
 		err = w.budget.Write(value)
@@ -338,6 +405,9 @@ func (w *walker) element(list []any, node List, depth int) (any, effect, error) 
 		return nil, effect{}, err
 	}
 	wrote := effect{touched: true, changed: true, wrote: true}
+	if at.lacks() {
+		list = nil
+	}
 	for i, existing := range list {
 		object, ok := existing.(map[string]any)
 		if !ok {
@@ -362,9 +432,9 @@ func (w *walker) element(list []any, node List, depth int) (any, effect, error) 
 		return out, wrote, nil
 	}
 	if !w.misses(depth) {
-		return list, effect{}, nil
+		return at.list, effect{}, nil
 	}
-	return w.appended(list, value, wrote)
+	return w.appended(at, value, wrote)
 }
 
 // named reports whether an element is the one that a node names. Texts never equal
@@ -396,11 +466,13 @@ func (w *walker) with(object map[string]any, name string, value any, did effect)
 }
 
 // appended returns a copy of the list with one more element.
-func (w *walker) appended(list []any, element any, did effect) (any, effect, error) {
-	if err := w.budget.BuildList(len(list) + 1); err != nil {
+func (w *walker) appended(to listAt, element any, did effect) (any, effect, error) {
+	items := len(to.list) + 1
+	if to.draft.Knows(to.list) {
+		items = 4 // it grows by doubling
+	}
+	if err := w.budget.BuildList(items); err != nil {
 		return nil, effect{}, err
 	}
-	out := make([]any, len(list)+1)
-	out[copy(out, list)] = element
-	return out, did, nil
+	return to.draft.Append(to.list, element), did, nil
 }

@@ -208,11 +208,11 @@ func (e editor) edit(node any, path []string) (any, error) {
 	if err := e.Spend(1 + 2*width(node)); err != nil { // it may be copied
 		return nil, err
 	}
-	if _, isMap := node.(map[string]any); !isMap {
-		e.draft = nil
-	}
 	if len(path) == 1 {
 		return e.last(e.draft, node, path[0], e.value)
+	}
+	if _, isMap := node.(map[string]any); !isMap {
+		e.draft = nil
 	}
 	token := path[0]
 	child, ok, err := step(node, token)
@@ -344,7 +344,7 @@ func add(d *engine.Draft, parent any, token string, value any) (any, error) {
 		return set(d, parent, token, value)
 	}
 	if token == "-" {
-		return append(slices.Clone(list), value), nil
+		return d.Append(list, value), nil
 	}
 	i, isIndex := index(token)
 	if !isIndex {
@@ -369,7 +369,7 @@ func replace(d *engine.Draft, parent any, token string, value any) (any, error) 
 	i, isIndex := index(token)
 	switch {
 	case token == "-", isIndex && i == len(list), i == -1 && len(list) == 0:
-		return append(slices.Clone(list), value), nil
+		return d.Append(list, value), nil
 	case !isIndex:
 		return nil, errNotIndex(token)
 	case i < -len(list) || i > len(list):

@@ -3,6 +3,7 @@ package strategicmerge
 import (
 	"slices"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
@@ -64,13 +65,14 @@ func (m *merger) mergeScalars(live []any, patch []*node, last *node, at *place) 
 	if len(added) == 0 || m.err != nil {
 		return live, m.err
 	}
-	return append(added, live...), nil
+	return m.draft.Prepend(live, added...), nil
 }
 
 // elements sorts the elements of a patch by what they are to do.
 type elements struct {
 	hits  map[int][]*node // by the live element that they patch
 	added []any
+	draft *engine.Draft
 }
 
 // stepsOfElement is what comparing the keys of an element takes.
@@ -91,7 +93,10 @@ func (m *merger) mergeElements(live []any, patch []*node, at *place) (any, bool,
 			return replaced, false, err
 		}
 	}
-	sorted := elements{hits: map[int][]*node{}}
+	draft := m.draft
+	defer func() { m.draft = draft }()
+	m.draft = nil // what is in a list is copied
+	sorted := elements{hits: map[int][]*node{}, draft: draft}
 	for i, e := range patch {
 		if !m.spend(stepsOfElement * (1 + len(live))) {
 			return nil, false, m.err
@@ -182,6 +187,9 @@ func (m *merger) plain(e *node, live []any, sorted *elements, at listAt) error {
 			return &KindError{Path: at.String() + "[]." + k, Patch: kindOf(v).String(), Got: isScalar.String()}
 		}
 	}
+	if lacks(sorted.draft, e.source, live, at.keys) {
+		live = nil
+	}
 	if i := find(e.source, live, at.keys); i >= 0 {
 		sorted.hits[i] = append(sorted.hits[i], e)
 		return nil
@@ -205,6 +213,11 @@ func (m *merger) plain(e *node, live []any, sorted *elements, at listAt) error {
 	}
 	sorted.added = append(sorted.added, written)
 	return nil
+}
+
+// lacks reports whether no element can have the pattern's merge keys, because of one of them.
+func lacks(d *engine.Draft, e map[string]any, live []any, keys []string) bool {
+	return slices.ContainsFunc(keys, func(k string) bool { return k != "protocol" && e[k] != nil && d.Lacks(live, k, e[k]) })
 }
 
 // find returns the first element with the pattern's merge keys, or -1. A
@@ -250,6 +263,9 @@ func withDefault(m map[string]any, key string) any {
 // patchElements writes what was sorted: new elements come first, as in Kyverno,
 // and live ones keep their order.
 func (m *merger) patchElements(live []any, sorted elements, at *place) ([]any, error) {
+	if len(sorted.hits) == 0 && len(sorted.added) > 0 {
+		return sorted.draft.Prepend(live, sorted.added...), nil
+	}
 	out := append(make([]any, 0, len(sorted.added)+len(live)), sorted.added...)
 	changed := len(sorted.added) > 0
 	for i, element := range live {

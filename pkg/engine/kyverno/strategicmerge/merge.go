@@ -158,8 +158,6 @@ func (m *merger) mergeValue(live any, values []*node, at *place) (value any, dro
 		return merged, removed || merged == nil, err
 	case isList:
 		old, _ := live.([]any)
-		defer func(d *engine.Draft) { m.draft = d }(m.draft)
-		m.draft = nil
 		return m.mergeList(old, values, at)
 	case isNull:
 		m.nothingToDelete(live == nil, at)

@@ -58,5 +58,5 @@ func (m *merger) contains(list []any, v any) bool {
 		m.err = cmp.Or(m.err, err)
 		return false
 	}
-	return slices.ContainsFunc(list, func(e any) bool { return diff.Same(e, v) })
+	return !m.draft.Lacks(list, "", v) && slices.ContainsFunc(list, func(e any) bool { return diff.Same(e, v) })
 }
