@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 )
 
@@ -31,20 +32,65 @@ type Budget struct {
 	look  int             // look at the clock when fewer steps are left
 	least int             // the larger of look and the end of the share
 	share Share
-	// deadline is set at the first look, since most rules end before it.
-	deadline time.Time
-	object   *objectTime // nil where the rule is evaluated by itself
+	// deadline is set at the first look, since most rules end before it. It is in the time of the object.
+	deadline time.Duration
+	object   *objectTime
 }
 
-// objectTime is when the rules on an object have to end. One goroutine evaluates them.
-type objectTime struct{ until time.Time }
+// objectTime is the time that the rules on an object take, without that of others. One goroutine
+// evaluates them; any may ask for the time.
+type objectTime struct {
+	from   time.Time
+	limit  time.Duration // for all of them; 0 for a rule that is evaluated by itself
+	waited atomic.Int64  // nanoseconds
+	since  atomic.Int64  // when the wait began that goes on, in nanoseconds; 0 for none
+}
+
+// now is the time that was taken so far.
+func (t *objectTime) now() time.Duration {
+	waited, now := t.waited.Load(), int64(time.Since(t.from))
+	if since := t.since.Load(); since > 0 {
+		waited += now - since
+	}
+	return time.Duration(now - waited)
+}
+
+func (t *objectTime) over() bool { return t.limit > 0 && t.now() > t.limit }
+
+func (t *objectTime) wait(ask func()) {
+	began := max(int64(time.Since(t.from)), 1)
+	if !t.since.CompareAndSwap(0, began) { // within a wait
+		ask()
+		return
+	}
+	defer func() {
+		t.since.Store(0)
+		t.waited.Add(int64(time.Since(t.from)) - began)
+	}()
+	ask()
+}
 
 type objectTimeKey struct{}
 
 // ForObject returns the context for all rules on one object: what the Budgets that are made in it
 // may take together is limited, since each rule may have to read what all before it have written.
 func ForObject(ctx context.Context) context.Context {
-	return context.WithValue(ctx, objectTimeKey{}, &objectTime{time.Now().Add(maxObjectDuration)})
+	return context.WithValue(ctx, objectTimeKey{}, &objectTime{from: time.Now(), limit: maxObjectDuration})
+}
+
+// Wait calls a function that waits for others, such as a server. The time that it takes does not
+// count for the rules on the object that the context is for.
+func Wait(ctx context.Context, ask func()) { timeIn(ctx).wait(ask) }
+
+// Taken returns how long the rules on an object have taken, without the time that they waited; for
+// a context without an object, the time since the first call.
+func Taken(ctx context.Context) (taken func() time.Duration) { return timeIn(ctx).now }
+
+func timeIn(ctx context.Context) *objectTime {
+	if t, ok := ctx.Value(objectTimeKey{}).(*objectTime); ok {
+		return t
+	}
+	return &objectTime{from: time.Now()}
 }
 
 // Share is a part of a Budget that one part of the evaluation may spend.
@@ -61,8 +107,8 @@ var allSteps = LimitError{What: "steps of one rule on one object", Max: maxSteps
 // NewBudget returns the budget of one rule on one object.
 func NewBudget(ctx context.Context) *Budget {
 	look := maxSteps - lookEvery
-	object, _ := ctx.Value(objectTimeKey{}).(*objectTime)
-	if object != nil && time.Now().After(object.until) {
+	object := timeIn(ctx)
+	if object.over() {
 		look = maxSteps // at the first step
 	}
 	return &Budget{ctx: ctx, steps: maxSteps, bytes: maxBytes, look: look, least: look, share: Share{from: maxSteps, limit: allSteps}, object: object}
@@ -121,15 +167,15 @@ func (b *Budget) check() error {
 	if err := b.ctx.Err(); err != nil {
 		return err
 	}
-	now := time.Now()
-	if b.deadline.IsZero() {
-		b.deadline = now.Add(maxDuration)
-	}
-	if now.After(b.deadline) {
-		return &LimitError{What: "seconds for one rule on one object", Max: int(maxDuration / time.Second)}
-	}
-	if b.object != nil && now.After(b.object.until) {
+	if b.object.over() {
 		return &LimitError{What: "seconds for all rules on one object", Max: int(maxObjectDuration / time.Second)}
+	}
+	now := b.object.now()
+	if b.deadline == 0 {
+		b.deadline = now + maxDuration
+	}
+	if now > b.deadline {
+		return &LimitError{What: "seconds for one rule on one object", Max: int(maxDuration / time.Second)}
 	}
 	b.look = b.steps - lookEvery
 	b.least = max(b.look, b.share.to)
@@ -138,17 +184,7 @@ func (b *Budget) check() error {
 
 // Wait calls a function that waits for others, such as a server, and does not count the
 // time that it takes.
-func (b *Budget) Wait(ask func()) {
-	began := time.Now()
-	ask()
-	waited := time.Since(began)
-	if !b.deadline.IsZero() {
-		b.deadline = b.deadline.Add(waited)
-	}
-	if b.object != nil {
-		b.object.until = b.object.until.Add(waited)
-	}
-}
+func (b *Budget) Wait(ask func()) { b.object.wait(ask) }
 
 // What values take in memory beside their texts.
 const (

@@ -64,10 +64,15 @@ func TestBudgetTime(t *testing.T) {
 		}
 		return nil
 	}
-	if err := series(); err != nil || b.deadline.IsZero() {
+	if err := series(); err != nil || b.deadline == 0 {
 		t.Fatalf("error %v, deadline %v", err, b.deadline)
 	}
-	b.Wait(func() { b.deadline = time.Now().Add(-time.Minute) })
+	b.object.from = time.Now().Add(-time.Minute)
+	b.object.waited.Store(int64(time.Minute))
+	if err := series(); err != nil {
+		t.Errorf("waiting for a server counts: %v", err)
+	}
+	b.object.waited.Store(0)
 	var limit *LimitError
 	if err := series(); !errors.As(err, &limit) || limit.What != "seconds for one rule on one object" {
 		t.Errorf("error %v, want the limit of seconds", err)
@@ -85,11 +90,17 @@ func TestBudgetOfAnObject(t *testing.T) {
 	if err := first.Spend(2 * lookEvery); err != nil {
 		t.Error(err)
 	}
-	until := first.object.until
-	if first.Wait(func() { time.Sleep(time.Millisecond) }); !first.object.until.After(until) {
-		t.Error("waiting for a server counts")
+	first.object.from = time.Now().Add(-2 * maxObjectDuration)
+	first.object.waited.Store(int64(2 * maxObjectDuration))
+	waited := first.object.waited.Load()
+	Wait(ctx, func() { first.Wait(func() { time.Sleep(time.Millisecond) }) })
+	if first.object.waited.Load() < waited+int64(time.Millisecond) || first.object.since.Load() != 0 {
+		t.Error("the time of a wait is not known")
 	}
-	first.object.until = time.Now().Add(-time.Second)
+	if err := first.Spend(2 * lookEvery); err != nil {
+		t.Errorf("waiting for a server counts: %v", err)
+	}
+	first.object.waited.Store(0)
 	const want = "reached the limit of 60 seconds for all rules on one object"
 	for name, b := range map[string]*Budget{"the rule that runs": first, "another rule": NewBudget(ctx)} {
 		for range 2 {

@@ -62,6 +62,13 @@ func (m *Memo) Do(ctx context.Context, key any, get func(context.Context) (any, 
 	return entry.value, entry.err
 }
 
+// Ask is Do for what a server, or another one, is asked: the time that it takes does not count for
+// the rules on the object.
+func (m *Memo) Ask(ctx context.Context, key any, ask func(context.Context) (any, error)) (answer any, err error) {
+	Wait(ctx, func() { answer, err = m.Do(ctx, key, ask) })
+	return answer, err
+}
+
 func (e *memoEntry) fill(ctx context.Context, get func(context.Context) (any, error)) {
 	defer close(e.done)
 	ctx, use := WatchSecrets(ctx)

@@ -74,8 +74,11 @@ func (w *World) LackNamespace(name string) {
 var errNoNamespace = errors.New("it is not there, and rules that ask for its labels are evaluated as if it had none; --world adds it to manifests")
 
 // ReadNamespace reads a Namespace. The error is that of the Reader, which must not be nil.
-func (w *World) ReadNamespace(ctx context.Context, name string) (*unstructured.Unstructured, error) {
-	return w.Reader.Get(ctx, ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: name})
+func (w *World) ReadNamespace(ctx context.Context, name string) (u *unstructured.Unstructured, err error) {
+	Wait(ctx, func() {
+		u, err = w.Reader.Get(ctx, ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: name})
+	})
+	return u, err
 }
 
 // NamespaceError is a Namespace that cannot be read, so that nothing is known of

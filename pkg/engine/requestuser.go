@@ -54,7 +54,7 @@ func RequestUser(ctx context.Context, r Request, w *World) (authenticationv1.Use
 		return authenticationv1.UserInfo{}, errNoCluster
 	}
 	type question struct{}
-	answer, err := w.Memo.Do(ctx, question{}, func(ctx context.Context) (any, error) { return review(ctx, w.Raw) })
+	answer, err := w.Memo.Ask(ctx, question{}, func(ctx context.Context) (any, error) { return review(ctx, w.Raw) })
 	if err != nil {
 		return authenticationv1.UserInfo{}, err
 	}

@@ -92,7 +92,7 @@ type paramQuery struct {
 // readParams reads the parameters of a binding, once for all objects with the same
 // query.
 func (r *run) readParams(q paramQuery) ([]*param, error) {
-	value, err := r.world.Memo.Do(r.ctx, q, func(ctx context.Context) (any, error) { return r.findParams(ctx, q) })
+	value, err := r.world.Memo.Ask(r.ctx, q, func(ctx context.Context) (any, error) { return r.findParams(ctx, q) })
 	if err != nil {
 		return nil, err
 	}

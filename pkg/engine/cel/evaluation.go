@@ -108,8 +108,8 @@ func (e *Evaluation) evaluate(x *Expression) (ref.Val, error) {
 	if err := cmp.Or(e.ctx.Err(), e.stopped); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(e.ctx, maxDuration)
-	defer cancel()
+	ctx, end := e.timed()
+	defer end()
 	program, err := x.program()
 	if err != nil {
 		return nil, &EvaluationError{Expression: x.text, Err: err}
@@ -124,6 +124,26 @@ func (e *Evaluation) evaluate(x *Expression) (ref.Val, error) {
 		return v, nil
 	}
 	return nil, e.failed(ctx, x, err)
+}
+
+// timed returns a context that ends when one expression, and what it uses, has taken too long. The
+// time that it waits for a server does not count.
+func (e *Evaluation) timed() (ctx context.Context, end func()) {
+	ctx, cancel := context.WithCancel(e.ctx)
+	taken := engine.Taken(e.ctx)
+	until := taken() + maxDuration
+	var timer *time.Timer
+	started := make(chan struct{})
+	timer = time.AfterFunc(maxDuration, func() {
+		<-started
+		if left := until - taken(); left > 0 {
+			timer.Reset(left)
+			return
+		}
+		cancel()
+	})
+	close(started)
+	return ctx, func() { timer.Stop(); cancel() }
 }
 
 // pay charges the cost of an expression to the budget. The cost of the variables that it

@@ -41,8 +41,7 @@ type Sources struct {
 
 // ask gets what is asked for once in a run. The time that others take does not count.
 func (from *Sources) ask(id any, ask func(context.Context) (any, error)) (answer any, err error) {
-	from.Budget.Wait(func() { answer, err = from.World.Memo.Do(from.Context, id, ask) })
-	return answer, err
+	return from.World.Memo.Ask(from.Context, id, ask)
 }
 
 // answered returns an answer that the user gives in place of a server. It is treated as the server's would be.

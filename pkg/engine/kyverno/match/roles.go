@@ -25,7 +25,7 @@ func rolesOf(ctx context.Context, w *engine.World, user engine.UserInfo) (userRo
 	}
 	names := append(slices.Clone(user.Groups), user.Username)
 	type question struct{ names string }
-	answer, err := w.Memo.Do(ctx, question{fmt.Sprintf("%q", names)}, func(ctx context.Context) (any, error) {
+	answer, err := w.Memo.Ask(ctx, question{fmt.Sprintf("%q", names)}, func(ctx context.Context) (any, error) {
 		return readRoles(ctx, w.Reader, names)
 	})
 	if err != nil {

@@ -17,7 +17,7 @@ func (s *Session) raw(ctx context.Context, method, path string, body []byte) (an
 		return nil, s.lacks("%s %s: there is no API server to ask", method, path)
 	}
 	type key struct{ method, path, body string }
-	answer, err := s.world.Memo.Do(ctx, key{method, path, string(body)}, func(ctx context.Context) (any, error) {
+	answer, err := s.world.Memo.Ask(ctx, key{method, path, string(body)}, func(ctx context.Context) (any, error) {
 		content, err := s.world.Raw.Raw(ctx, method, path, body)
 		if err != nil {
 			return nil, err
@@ -49,7 +49,7 @@ func (s *Session) fetch(r engine.RemoteRequest) ([]byte, error) {
 	}
 	type key struct{ method, url, header, body, caBundle string }
 	id := key{r.Method, r.URL, string(header), string(r.Body), string(r.CABundle)}
-	content, err := s.world.Memo.Do(s.context, id, func(ctx context.Context) (any, error) { return s.world.Remote.Fetch(ctx, r) })
+	content, err := s.world.Memo.Ask(s.context, id, func(ctx context.Context) (any, error) { return s.world.Remote.Fetch(ctx, r) })
 	if err != nil {
 		return nil, err
 	}

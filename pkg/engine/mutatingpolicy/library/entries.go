@@ -110,7 +110,7 @@ func (g globals) entry(name string) (*entry, error) {
 		return nil, g.lacks("globalContext: there is no GlobalContextEntry %s among the policies and no cluster to read it from", name)
 	}
 	type key struct{ name string }
-	found, err := g.world.Memo.Do(g.context, key{name}, func(ctx context.Context) (any, error) {
+	found, err := g.world.Memo.Ask(g.context, key{name}, func(ctx context.Context) (any, error) {
 		u, err := g.world.Reader.Get(ctx, engine.ObjectKey{GroupKind: GlobalContextEntry, Name: name})
 		if err != nil {
 			return nil, err

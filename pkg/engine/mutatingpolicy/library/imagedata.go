@@ -46,7 +46,7 @@ func (s *Session) imageData(reference string) (any, error) {
 		return nil, s.lacks("image.GetMetadata: images are looked up in registries only with --allow-registry")
 	}
 	type key struct{ reference string }
-	return s.world.Memo.Do(s.context, key{reference}, func(ctx context.Context) (any, error) {
+	return s.world.Memo.Ask(s.context, key{reference}, func(ctx context.Context) (any, error) {
 		found, err := s.world.Registry.Image(ctx, reference)
 		if err != nil {
 			return nil, err

@@ -35,7 +35,9 @@ func (r resources) GetResource(apiVersion, name, namespace, object string) (*uns
 	}
 	gvk := mapping.GroupVersionKind
 	key := engine.ObjectKey{GroupKind: gvk.GroupKind(), Version: gvk.Version, Namespace: namespace, Name: object, Subresource: subresource}
-	return r.world.Reader.Get(r.context, key)
+	var u *unstructured.Unstructured
+	engine.Wait(r.context, func() { u, err = r.world.Reader.Get(r.context, key) })
+	return u, err
 }
 
 // ListResources lists objects, those with the labels where there are any.
@@ -64,7 +66,7 @@ func (r resources) ListResources(apiVersion, name, namespace string, labels map[
 func listed(ctx context.Context, w *engine.World, s engine.Selection) ([]unstructured.Unstructured, error) {
 	type key struct{ group, version, kind, namespace, labels string }
 	id := key{s.Group, s.Version, s.Kind, s.Namespace, metav1.FormatLabelSelector(s.Labels)}
-	items, err := w.Memo.Do(ctx, id, func(ctx context.Context) (any, error) {
+	items, err := w.Memo.Ask(ctx, id, func(ctx context.Context) (any, error) {
 		items := []unstructured.Unstructured{}
 		for u, err := range w.Reader.List(ctx, s) {
 			if err != nil {
