@@ -46,6 +46,7 @@ type Conversion struct {
 	document engine.Document
 	rules    []*rule
 	options  Options
+	one      bool // no rule is applied after one that changes the object
 }
 
 // Accepts reports whether a document is a policy that can be converted.
@@ -57,6 +58,9 @@ func Accepts(d engine.Document) bool {
 func Convert(ctx context.Context, d engine.Document, o Options) *Conversion {
 	c := &converter{Options: o, document: d, ctx: ctx}
 	out := &Conversion{document: d, options: o}
+	if text, _, _ := unstructured.NestedString(d.Object.Object, "spec", "applyRules"); text == "One" {
+		out.one = true
+	}
 	written := kyverno.WrittenRules(d)
 	refused := map[int]bool{}
 	for _, w := range written {
@@ -72,7 +76,24 @@ func Convert(ctx context.Context, d engine.Document, o Options) *Conversion {
 		out.rules = append(out.rules, r)
 	}
 	out.rules = slices.DeleteFunc(out.rules, func(r *rule) bool { return refused[r.index] })
+	if out.one {
+		out.onlyFirst()
+	}
 	return out
+}
+
+// onlyFirst refuses the rules that depend on what others change, since applyRules is One.
+func (c *Conversion) onlyFirst() {
+	if len(c.Rules())+len(c.Refusals) < 2 {
+		return
+	}
+	for _, name := range c.Rules() {
+		c.Refusals = append(c.Refusals, &Refusal{
+			Rule: name, Field: "spec.applyRules", Reason: "a rule is applied only if none before it changes the object, which conditions cannot see",
+			Instead: "write conditions that exclude each other, and applyRules: All",
+		})
+	}
+	c.rules = nil
 }
 
 func (c *converter) convert(w kyverno.WrittenRule) (r *rule, err error) {
@@ -240,8 +261,10 @@ func fnv32(text string) uint32 {
 	return h
 }
 
-func (s *selection) sameConstraints(other *rule) bool {
-	return fmt.Sprint(s.rules, s.namespaces) == fmt.Sprint(other.rules, other.namespaces)
+// sameConstraints reports whether rules can be mutations of one policy.
+func (r *rule) sameConstraints(other *rule) bool {
+	return r.existing == nil && other.existing == nil &&
+		fmt.Sprint(r.selection.rules, r.namespaces) == fmt.Sprint(other.selection.rules, other.namespaces)
 }
 
 // policy writes rules as one policy.
@@ -259,11 +282,17 @@ func (c *Conversion) policy(rules []*rule, level int, inside bool) *policy {
 	}
 	p.failurePolicy = failurePolicy(object)
 	var common []string
-	if !inside {
+	if !inside && !slices.ContainsFunc(rules, func(r *rule) bool { return r.inside }) {
 		common = shared(rules)
 	}
 	p.conditions = nameConditions(common)
+	p.existing = rules[0].existing
 	for _, r := range rules {
+		for _, v := range r.variables {
+			if !slices.Contains(p.variables, v) {
+				p.variables = append(p.variables, v)
+			}
+		}
 		when := slices.DeleteFunc(slices.Concat(r.conditions, r.guards), func(c string) bool { return slices.Contains(common, c) })
 		form := r.forms[min(level, len(r.forms)-1)]
 		for i, m := range form {

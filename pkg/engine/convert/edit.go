@@ -256,6 +256,9 @@ func choose(condition, yes, no string) string {
 	case "false":
 		return no
 	}
+	if strings.HasPrefix(condition, "!") && !strings.HasPrefix(negate(condition), "!") {
+		condition, yes, no = negate(condition), no, yes
+	}
 	if loose(condition) {
 		condition = "(" + condition + ")"
 	}

@@ -9,7 +9,8 @@ import (
 // operations are what a JSON patch does, in order: expressions that are lists of operations.
 type operations struct {
 	parts []part
-	made  []string // pointers of maps and lists that are there by now
+	made  []string    // pointers of maps and lists that are there by now
+	outer *operations // of the loop around these
 }
 
 // part is one operation, perhaps under a condition, or an expression that is a list of them.
@@ -73,6 +74,10 @@ func operation(op, path, value string) string {
 
 // ensure adds an empty map or list where there is none.
 func (o *operations) ensure(at place, empty string) {
+	if o.outer != nil && at.root == "object" { // else it would be emptied for each element
+		o.outer.ensure(at, empty)
+		return
+	}
 	pointer := at.jsonPointer()
 	if !at.maybe() || slices.Contains(o.made, pointer) {
 		return

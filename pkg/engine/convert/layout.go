@@ -53,7 +53,7 @@ func indentRest(text, by string) string { return strings.ReplaceAll(text, "\n", 
 // layoutBrackets breaks what stands in the last brackets of an expression.
 func layoutBrackets(cel string, room int) string {
 	open, end := lastBrackets(cel)
-	if open < 0 {
+	if open < 0 || end-open < 20 {
 		return cel
 	}
 	before, inner, after := cel[:open+1], cel[open+1:end], cel[end:]
@@ -124,7 +124,8 @@ func lastBrackets(cel string) (open, end int) {
 			}
 			start := stack[len(stack)-1]
 			stack = stack[:len(stack)-1]
-			if len(stack) == 0 && (best < 0 || i-start > bestEnd-best) {
+			isIndex := cel[start] == '[' && start > 0 && strings.IndexByte(" ([{,!", cel[start-1]) < 0
+			if len(stack) == 0 && !isIndex && (best < 0 || i-start > bestEnd-best) {
 				best, bestEnd = start, i
 			}
 		}

@@ -16,6 +16,9 @@ type merge struct {
 	// guards are what the whole patch depends on.
 	guards []string
 	used   map[string]bool // variables of elements that are in scope
+	// loop is the foreach around the patch; nil for none. looped is set where the patch names the loop's own elements.
+	loop   *loop
+	looped bool
 }
 
 // fields lowers a map of a patch. Conditions on the map itself go to the guards.
@@ -30,9 +33,6 @@ func (m *merge) fields(patch map[string]any, at place, guards *[]string) ([]*edi
 		switch anchor {
 		case pattern.Condition, pattern.Global:
 			into := guards
-			if anchor == pattern.Global && at.root != "object" {
-				return nil, refuse(below, "a <() in a list is told apart before it is looked at") // see elements
-			}
 			if !hasAdd(patch[key]) {
 				c, err := m.matches(below, patch[key])
 				if err != nil {
@@ -261,6 +261,14 @@ func (m *merge) set(list []any, e *edit) (*edit, error) {
 
 // element lowers an element of a list: to what is done to the elements that it means.
 func (m *merge) element(patch map[string]any, list place, keys []string, guards *[]string) (*group, error) {
+	if g, rest := m.ofLoop(patch, list); g != nil {
+		fields, err := m.fields(rest, list.element(g.variable, "string("+g.index+")"), &g.where)
+		if err != nil || len(fields) == 0 {
+			return nil, err
+		}
+		g.fields, m.looped = fields, true
+		return g, nil
+	}
 	variable, index := m.variables(list)
 	defer func() { delete(m.used, variable) }()
 	at := list.element(variable, "string("+index+")")
@@ -325,6 +333,21 @@ func (m *merge) element(patch map[string]any, list place, keys []string, guards 
 	return g, nil
 }
 
+// ofLoop is the group of the elements of the loop, if the patch names one by name, and what else is in the patch.
+func (m *merge) ofLoop(patch map[string]any, list place) (*group, map[string]any) {
+	if m.loop == nil || m.loop.list.root == "" || m.loop.list.jsonPointer() != list.jsonPointer() {
+		return nil, nil
+	}
+	for _, key := range []string{"name", "(name)"} {
+		template, _ := patch[key].(string)
+		if strings.Join(strings.Fields(template), "") == "{{element.name}}" {
+			g := &group{variable: m.loop.variable, index: m.loop.index, where: slices.Clone(m.loop.where)}
+			return g, withoutKey(patch, key)
+		}
+	}
+	return nil, nil
+}
+
 // anchored lowers an element with anchors: it means elements that are there.
 func (m *merge) anchored(patch map[string]any, g *group, list place, keys []string, guards *[]string) (*group, error) {
 	at := list.element(g.variable, "string("+g.index+")")
@@ -356,16 +379,31 @@ func (m *merge) anchored(patch map[string]any, g *group, list place, keys []stri
 			rest[key] = patch[key]
 		}
 	}
-	if len(global) > 0 {
-		*guards = append(*guards, fmt.Sprintf("%s.exists(%s, %s)", list.or("[]"), g.variable, condition(global)))
-		g.where = append(g.where, global...)
-	}
+	g.where = append(g.where, global...)
 	fields, err := m.fields(rest, at, &g.where)
+	if hasGlobal(patch) {
+		*guards = append(*guards, fmt.Sprintf("%s.exists(%s, %s)", list.or("[]"), g.variable, condition(g.where)))
+	}
 	if err != nil || len(fields) == 0 {
 		return nil, err
 	}
 	g.fields = fields
 	return g, nil
+}
+
+// hasGlobal reports whether there is a <() in a patch, however deep.
+func hasGlobal(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, below := range v {
+			if anchor, _ := pattern.ParseKey(key); anchor == pattern.Global || hasGlobal(below) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, hasGlobal)
+	}
+	return false
 }
 
 // variables are names for an element of a list and its index, which no other one has.

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
@@ -22,7 +24,13 @@ type rule struct {
 	index   int    // in spec.rules
 	derived bool
 	selection
-	guards []string // conditions that the whole rule depends on, beside those of the selection
+	guards          []string // conditions that the whole rule depends on, beside those of the selection
+	variables       []named
+	existing        *existing               // of a rule with targets
+	target          schema.GroupVersionKind // their kind
+	policyNamespace string                  // of a Policy
+	patchGuards     []string                // what the patch depends on
+	inside          bool                    // its conditions cannot be those of a policy
 	// forms are the ways to write what it does, the simplest first.
 	forms [][]mutation
 }
@@ -58,28 +66,78 @@ func (c *converter) rule(w kyverno.WrittenRule) (*rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.selection = *s
-	for _, field := range []string{"context", "preconditions"} {
-		if f.Has(field) {
-			return nil, refuseField(field, "", "is not converted yet")
+	r.selection, r.policyNamespace = *s, m.namespace
+	sc := c.scope(r)
+	if err := c.context(r, sc, f.At("context")); err != nil {
+		return nil, err
+	}
+	if f.Has("preconditions") {
+		conditions, err := sc.conditions(f.Values["preconditions"])
+		if err != nil {
+			return nil, inField("preconditions", asRefusal(err))
+		}
+		r.guards = append(r.guards, conditions...)
+	}
+	if err := c.mutate(r, sc, f.At("mutate").Fields()); err != nil {
+		return nil, err
+	}
+	r.guards = append(r.guards, *sc.needs...)
+	r.onlyOperation()
+	return r, nil
+}
+
+// onlyOperation makes a condition on the operation one of the resource rules.
+func (r *rule) onlyOperation() {
+	for _, operation := range []string{"CREATE", "UPDATE"} {
+		c := `request.operation == "` + operation + `"`
+		if i := slices.Index(r.guards, c); i >= 0 {
+			r.guards = slices.Delete(r.guards, i, i+1)
+			for i := range r.rules {
+				r.rules[i].Operations = []string{operation}
+			}
 		}
 	}
-	return r, c.mutate(r, f.At("mutate").Fields())
 }
 
 // mutate converts what the rule does.
-func (c *converter) mutate(r *rule, f *policydecode.Fields) error {
+func (c *converter) mutate(r *rule, s *scope, f *policydecode.Fields) error {
 	switch {
 	case f.Has("targets"):
-		return refuseField("mutate.targets", "", "is not converted yet")
+		return c.targets(r, s, f)
+	}
+	err := c.patches(r, s, f)
+	r.guards = append(r.guards, r.patchGuards...)
+	return err
+}
+
+// patches converts the patches of a rule, of whatever form.
+func (c *converter) patches(r *rule, s *scope, f *policydecode.Fields) error {
+	switch {
+	case f.Has("foreach"):
+		return inField("mutate.foreach", c.foreach(r, s, f.At("foreach")))
 	case f.Has("patchStrategicMerge"):
 		patch, ok := f.Values["patchStrategicMerge"].(map[string]any)
 		if !ok {
 			return refuseField("mutate.patchStrategicMerge", "", "is no mapping")
 		}
-		return inField("mutate.patchStrategicMerge", c.strategicMerge(r, patch))
+		return inField("mutate.patchStrategicMerge", c.strategicMerge(r, s, patch))
+	case f.Has("patchesJson6902"):
+		return inField("mutate.patchesJson6902", c.jsonPatch(r, s, f.At("patchesJson6902").Text()))
 	}
 	return refuseField("mutate", "", "is not converted yet")
+}
+
+func (c *converter) jsonPatch(r *rule, s *scope, text string) error {
+	all, err := s.operations(text)
+	if err != nil {
+		return asRefusal(err)
+	}
+	out := &operations{}
+	if err := s.patch(all, c.root(r), out); err != nil {
+		return err
+	}
+	r.forms = [][]mutation{{{cel: out.String()}}}
+	return nil
 }
 
 // inField puts the place of a refusal below a field.
@@ -98,6 +156,9 @@ func inField(field string, err error) error {
 
 // kind is the one whose schema says how to write a patch: all kinds of a rule have to agree.
 func (r *rule) kind() schema.GroupVersionKind {
+	if r.target.Kind != "" {
+		return r.target
+	}
 	for _, rule := range r.rules {
 		for _, k := range rule.kinds {
 			return k
@@ -113,14 +174,34 @@ func (c *converter) root(r *rule) place {
 
 var workloads = []string{"Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "CronJob"} //nolint:gochecknoglobals // an immutable table
 
-func (r *rule) scope() *scope {
+func (c *converter) scope(r *rule) *scope {
 	workload := len(r.rules) > 0
 	for _, rule := range r.rules {
 		workload = workload && len(rule.kinds) > 0 && !slices.ContainsFunc(rule.kinds, func(k schema.GroupVersionKind) bool {
 			return !slices.Contains(workloads, k.Kind)
 		})
 	}
-	return &scope{workload: workload}
+	o := translate.Options{Kind: c.root(r).typ, Namespaced: true, Namespaces: true}
+	if c.To == MutatingAdmissionPolicy {
+		o.Language = translate.MutatingAdmissionPolicy
+	}
+	kinds := 0
+	for _, rule := range r.rules {
+		o.Namespaced = o.Namespaced && len(rule.kinds) > 0
+		for _, k := range rule.kinds {
+			kinds++
+			o.Namespaces = o.Namespaces && k.Kind == "Namespace"
+			mapping, err := c.Mapper.RESTMapping(k.GroupKind(), k.Version)
+			o.Namespaced = o.Namespaced && err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace
+		}
+	}
+	o.Namespaces = o.Namespaces && kinds > 0
+	return &scope{Scope: translate.NewScope(o), workload: workload, needs: &[]string{}}
+}
+
+// typeOf is the type of a kind.
+func (c *converter) typeOf(version, kind string) diff.Type {
+	return diff.TypeOf(c.ctx, c.Reader, schema.FromAPIVersionAndKind(version, kind))
 }
 
 // lists says how the lists of the rule's kind merge.
@@ -133,8 +214,8 @@ func (c *converter) lists(r *rule) strategicmerge.Lists {
 	return strategicmerge.NewLists(gvk.GroupVersion().String(), gvk.Kind, s)
 }
 
-func (c *converter) strategicMerge(r *rule, patch map[string]any) error {
-	m := merge{scope: r.scope(), lists: c.lists(r), used: map[string]bool{}}
+func (c *converter) strategicMerge(r *rule, s *scope, patch map[string]any) error {
+	m := merge{scope: s, lists: c.lists(r), used: map[string]bool{}}
 	root := c.root(r)
 	edits, err := m.fields(patch, root, &m.guards)
 	if err != nil {
@@ -143,7 +224,7 @@ func (c *converter) strategicMerge(r *rule, patch map[string]any) error {
 	if len(edits) == 0 {
 		return refuseField("", "leave it out", "changes nothing")
 	}
-	r.guards = append(r.guards, m.guards...)
+	r.patchGuards = m.guards
 	r.forms = formsOf(edits, root)
 	return nil
 }

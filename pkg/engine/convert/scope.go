@@ -1,50 +1,144 @@
 package convert
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
 )
 
 // scope is what the texts of a rule can mention: it turns them into expressions.
 type scope struct {
+	*translate.Scope
 	workload bool // the objects have a Pod, or a template of one
+	// needs collects the conditions without which the rule fails, as its variables are missing.
+	needs *[]string
+	loops []loop
+}
+
+// loop is a foreach around a patch.
+type loop struct {
+	list            place // whose pointer is empty where it is no list of the object
+	variable, index string
+	where           []string
+	each            string // the expression of the list
+}
+
+// need is a condition without which the rule fails.
+func (s *scope) need(e expr.Expr) {
+	if e == nil {
+		return
+	}
+	c := flat(e)
+	for _, l := range slices.Backward(s.loops) {
+		if where := condition(l.where); where != "true" {
+			c = negate(where) + " || " + c
+			if loose(where) || tokensAtTop(where, " && ") {
+				c = "!(" + where + ") || " + flat(e)
+			}
+		}
+		c = fmt.Sprintf("%s.all(%s, %s)", l.each, l.variable, c)
+	}
+	if !slices.Contains(*s.needs, c) {
+		*s.needs = append(*s.needs, c)
+	}
+}
+
+// text is an expression for a text with variables.
+func (s *scope) text(template string) (expression, error) {
+	x, err := s.template(template)
+	if err == nil && !x.text {
+		x = expression{cel: "string(" + x.cel + ")", text: true}
+	}
+	return x, err
+}
+
+// template is an expression for a text with variables, which may be of any type.
+func (s *scope) template(template string) (expression, error) {
+	v, err := s.Text(template)
+	if err != nil {
+		return expression{}, err
+	}
+	return s.expression(v)
+}
+
+// value is template for a text at a place of the object.
+func (s *scope) value(template string, at place) (expression, error) {
+	v, err := s.At(at.path...).Text(template)
+	if err != nil {
+		return expression{}, err
+	}
+	return s.expression(v)
+}
+
+// expression is the expression of a value that has to be there.
+func (s *scope) expression(v translate.Value) (expression, error) {
+	if lit, ok := v.Literal(); ok {
+		switch lit := lit.(type) {
+		case string:
+			return expression{cel: quote(lit), text: true}, nil
+		case nil:
+			return expression{}, errors.New("the value is always null")
+		}
+	}
+	s.need(v.Guard())
+	if v.Has() != nil && (v.Guard() == nil || !expr.Same(v.Guard(), v.Has())) {
+		s.need(v.Has())
+	}
+	return expression{cel: flat(v.Plain()), text: expr.KindOf(v.Plain()) == expr.Text}, nil
+}
+
+// conditions translates preconditions.
+func (s *scope) conditions(raw any) ([]string, error) {
+	all, err := s.Conditions(raw)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]string, 0, len(all))
+	for _, c := range all {
+		if text := flat(c.Expr); text != "true" {
+			out = append(out, text)
+		}
+	}
+	return out, nil
+}
+
+// flat is an expression on one line.
+func flat(e expr.Expr) string {
+	var b strings.Builder
+	for line := range strings.SplitSeq(expr.Format(e), "\n") {
+		line = strings.TrimSpace(line)
+		before := b.String()
+		switch {
+		case before == "":
+		case strings.HasPrefix(line, "."), strings.HasSuffix(before, "("), strings.HasSuffix(before, "["), strings.HasSuffix(before, "{"):
+		case strings.HasPrefix(line, ")"), strings.HasPrefix(line, "]"), strings.HasPrefix(line, "}"):
+			if trimmed := strings.TrimSuffix(before, ","); trimmed != before {
+				b.Reset()
+				b.WriteString(trimmed)
+			}
+		default:
+			b.WriteByte(' ')
+		}
+		b.WriteString(line)
+	}
+	return b.String()
 }
 
 // sure reports whether a field is there in every object that a server takes.
 func (s *scope) sure(at place, name string) bool {
 	path := append(at.path[:len(at.path):len(at.path)], name)
-	if n := len(path); n > 1 && path[n-2] == "[]" {
-		for _, k := range elementKeys {
-			if k == name {
-				return elementKeySure(path)
-			}
-		}
+	if n := len(path); n > 2 && path[n-2] == "[]" {
+		return name == "name" && slices.Contains([]string{"containers", "initContainers", "ephemeralContainers", "volumes", "env", "volumeMounts"}, path[n-3])
 	}
 	if len(path) == 1 && name == "spec" {
 		return s.workload
 	}
 	return surelyThere(path)
 }
-
-//nolint:gochecknoglobals // an immutable table
-var elementKeys = []string{"name"}
-
-// elementKeySure reports whether the elements of a list always have their name.
-func elementKeySure(path []string) bool {
-	switch path[len(path)-3] {
-	case "containers", "initContainers", "ephemeralContainers", "volumes", "env", "volumeMounts":
-		return true
-	}
-	return false
-}
-
-// text is an expression for a text with variables.
-func (s *scope) text(template string) (expression, error) {
-	return expression{}, refuseField("", "", "the variables of %q are not converted yet", template)
-}
-
-// value is an expression for a text with variables, which may be one of another type.
-func (s *scope) value(template string, _ place) (expression, error) { return s.text(template) }
 
 // variables are names for an element of a list and its index, which no other one has.
 func (s *scope) variables(list place, used map[string]bool) (element, index string) {
@@ -61,13 +155,14 @@ func (s *scope) variables(list place, used map[string]bool) (element, index stri
 			name = "p"
 		}
 	}
-	element, index = name, "i"
-	for i := 2; used[element]; i++ {
+	taken := func(name string) bool {
+		return used[name] || slices.ContainsFunc(s.loops, func(l loop) bool { return l.variable == name })
+	}
+	element = name
+	for i := 2; taken(element); i++ {
 		element = fmt.Sprint(name, i)
 	}
-	if len(used) > 0 {
-		index = string(rune('i' + len(used)))
-	}
+	index = string(rune('i' + len(used) + len(s.loops)))
 	used[element] = true
 	return element, index
 }

@@ -48,7 +48,8 @@ type Verdict struct {
 	compare.Summary
 	// Difference is the first that was found; nil for none.
 	Difference *compare.Result
-	Err        error // why nothing was compared
+	Unread     []error // what rules asked for and could not be read
+	Err        error   // why nothing was compared
 }
 
 // Same reports whether old and new do the same, as far as they could be compared.
@@ -65,6 +66,10 @@ func (v *Verdict) String() string {
 	switch {
 	case v.Err != nil:
 		return "not compared: " + v.Err.Error()
+	case v.Same() && v.Variants.Unknown > 0:
+		on += fmt.Sprintf(" (%d not comparable)", v.Variants.Unknown)
+	}
+	switch {
 	case v.Conclusion == compare.AllSame:
 		return "same on " + on
 	case v.Conclusion == compare.SameAsTested:
@@ -222,23 +227,24 @@ func (o *Options) prove(ctx context.Context, c *convert.Conversion, d engine.Doc
 	return out, nil
 }
 
-// try compares the forms of a conversion with its original, until one does the same. Else it returns the first.
+// try compares the forms of a conversion with its original, until one does the same. One that puts
+// init containers in another order comes after that, and one that does not do the same last.
 func (o *Options) try(ctx context.Context, c *convert.Conversion) (*convert.Form, Verdict, error) {
-	var first *convert.Form
-	var blame Verdict
+	var best *convert.Form
+	var said Verdict
 	for _, form := range c.Forms() {
 		verdict := o.compare(ctx, c, form)
 		if err := ctx.Err(); err != nil {
 			return nil, verdict, err
 		}
-		if verdict.Same() {
+		if verdict.Same() && verdict.Reordered == 0 {
 			return form, verdict, nil
 		}
-		if first == nil {
-			first, blame = form, verdict
+		if best == nil || verdict.Same() && !said.Same() {
+			best, said = form, verdict
 		}
 	}
-	return first, blame, nil
+	return best, said, nil
 }
 
 // compare compares the new policies, as they are printed, with the old one.
@@ -258,7 +264,7 @@ func (o *Options) compare(ctx context.Context, c *convert.Conversion, form *conv
 	})
 	side := func(mine ...engine.Document) preview.Policies {
 		p := o.Policies
-		p.Documents, p.Strict, p.Rules = append(mine, beside...), false, engine.RuleFilter{}
+		p.Documents, p.Strict, p.Rules, p.Annotate = append(mine, beside...), false, engine.RuleFilter{}, false
 		return p
 	}
 	old := engine.Document{Object: c.Old(), Origin: "the old policy"}
@@ -280,12 +286,10 @@ func (o *Options) compare(ctx context.Context, c *convert.Conversion, form *conv
 		}
 		return nil
 	})
-	if out.Err == nil && out.Variants.Unknown > 0 && out.Same() {
+	if out.Err == nil && 2*out.Variants.Unknown > out.Variants.Compared && out.Same() {
 		out.Conclusion = compare.Incomparable
 	}
-	if problems := compiled.Problems(); out.Err == nil && len(problems) > 0 {
-		out.Err = errors.Join(problems...)
-	}
+	out.Unread = compiled.Problems()
 	return out
 }
 

@@ -1,0 +1,211 @@
+package convert
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
+)
+
+// context defines the entries of a context. What they need as variables of the policy goes to the rule.
+func (c *converter) context(r *rule, s *scope, entries policydecode.Node) error {
+	for _, n := range entries.List() {
+		f := n.Fields()
+		name := f.At("name").Text()
+		field := "context." + name
+		var v translate.Value
+		var err error
+		switch {
+		case f.Has("variable"):
+			v, err = c.variable(s, f.At("variable").Fields())
+		case f.Has("configMap"):
+			v, err = c.configMap(r, s, name, f.At("configMap").Fields())
+		case f.Has("apiCall"):
+			v, err = c.apiCall(r, s, name, f.At("apiCall").Fields())
+		case f.Has("globalReference"):
+			err = refuseField("", "use globalContext.Get of a MutatingPolicy, which fails where the entry is not there", "a globalReference")
+		case f.Has("imageRegistry"):
+			err = refuseField("", "use image.GetMetadata of a MutatingPolicy", "a lookup in an image registry cannot be proved")
+		default:
+			err = refuseField("", "", "an entry of an unknown sort")
+		}
+		if err != nil {
+			return inField(field, asRefusal(err))
+		}
+		s.Define(name, v)
+	}
+	return nil
+}
+
+// asRefusal is an error as a *Refusal.
+func asRefusal(err error) error {
+	if _, is := err.(*Refusal); is || err == nil { //nolint:errorlint // wrapped ones have more to say
+		return err
+	}
+	return &Refusal{Reason: err.Error()}
+}
+
+func (c *converter) variable(s *scope, f *policydecode.Fields) (v translate.Value, err error) {
+	query := f.At("jmesPath").Text()
+	fallback := f.Values["default"]
+	switch {
+	case f.Has("value"):
+		if v, err = s.Value(f.Values["value"]); err != nil {
+			return v, err
+		}
+		if query != "" {
+			if v, err = search(s, v, query); err != nil {
+				return v, err
+			}
+		}
+	case query != "":
+		if strings.Contains(query, "{{") {
+			v, err = s.Text("{{ " + query + " }}")
+		} else {
+			v, err = s.Query(query)
+		}
+		if err != nil {
+			return v, err
+		}
+	default:
+		return s.Value(fallback)
+	}
+	if fallback == nil {
+		if v.Has() != nil {
+			v = translate.Optional(v.Optional(), v.Plain(), v.Type(), true)
+		}
+		return v, nil
+	}
+	other, err := s.Value(fallback)
+	if err != nil {
+		return v, err
+	}
+	if v.Has() == nil && v.Guard() == nil {
+		return v, nil
+	}
+	return translate.Expression(v.Or(other.Plain()), v.Type()), nil
+}
+
+// search applies a query to a value.
+func search(s *scope, v translate.Value, query string) (translate.Value, error) {
+	const name = "response_"
+	inner := s.Child()
+	inner.Define(name, v)
+	return inner.Query(name + " | " + query)
+}
+
+// configMap finds the ConfigMap in a list, since reading one that is not there would deny the request.
+func (c *converter) configMap(r *rule, s *scope, name string, f *policydecode.Fields) (v translate.Value, err error) {
+	if c.To == MutatingAdmissionPolicy {
+		return v, refuseField("", "write a MutatingPolicy, or bind the ConfigMap as a param by hand", "a MutatingAdmissionPolicy cannot read a ConfigMap that it names")
+	}
+	object, err := s.text(f.At("name").Text())
+	if err != nil {
+		return v, err
+	}
+	namespace := expression{cel: `"default"`, text: true}
+	if f.Has("namespace") {
+		if namespace, err = s.text(f.At("namespace").Text()); err != nil {
+			return v, err
+		}
+	}
+	variable := r.define(name, fmt.Sprintf(`dyn(resource.List("v1", "configmaps", %s).items).filter(m, m.metadata.name == %s)`, namespace.cel, object.cel))
+	return firstOf(variable), nil
+}
+
+func firstOf(variable string) translate.Value {
+	list := expr.Name("variables." + variable)
+	return translate.Optional(expr.OptionalIndex(list, expr.Int(0)), expr.Index(list, expr.Int(0)), translate.Any, true)
+}
+
+// define adds a variable to the policy, and returns its name.
+func (r *rule) define(name, cel string) string {
+	if !identifier.MatchString(name) {
+		name = strings.Join(words.FindAllString(name, -1), "_")
+	}
+	r.variables = append(r.variables, named{name, cel})
+	return name
+}
+
+// apiCall converts a GET of an object or a list of the API server.
+func (c *converter) apiCall(r *rule, s *scope, name string, f *policydecode.Fields) (v translate.Value, err error) {
+	switch {
+	case f.Has("service"):
+		return v, refuseField("service", "use http.Get or http.Post of a MutatingPolicy, which deny the request where the service fails", "a call of a service")
+	case f.At("method").Text() == "POST":
+		return v, refuseField("method", "use resource.Post of a MutatingPolicy", "a POST")
+	case strings.Contains(f.At("urlPath").Text(), "?"):
+		return v, refuseField("urlPath", "filter the list in the expression", "a query in the path")
+	}
+	if v, err = c.answer(r, s, name, f.At("urlPath").Text()); err != nil {
+		return v, err
+	}
+	if query := f.At("jmesPath").Text(); query != "" {
+		if v, err = search(s, v, query); err != nil {
+			return v, inField("jmesPath", asRefusal(err))
+		}
+	}
+	if f.Has("default") {
+		other, err := s.Value(f.Values["default"])
+		if err != nil {
+			return v, err
+		}
+		return translate.Expression(v.Or(other.Plain()), v.Type()), nil
+	}
+	if v.Has() != nil {
+		v = translate.Optional(v.Optional(), v.Plain(), v.Type(), true)
+	}
+	return v, nil
+}
+
+// answer is what the API server answers for a path.
+func (c *converter) answer(r *rule, s *scope, name, path string) (v translate.Value, err error) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	for i := range parts {
+		if decoded, err := url.PathUnescape(parts[i]); err == nil && !strings.Contains(parts[i], "{{") {
+			parts[i] = decoded
+		}
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	version := ""
+	switch {
+	case len(parts) > 2 && parts[0] == "api":
+		version, parts = parts[1], parts[2:]
+	case len(parts) > 3 && parts[0] == "apis":
+		version, parts = parts[1]+"/"+parts[2], parts[3:]
+	default:
+		return v, refuseField("urlPath", "", "the path %s is none of objects", path)
+	}
+	namespace := expression{cel: `""`, text: true}
+	if parts[0] == "namespaces" && len(parts) == 2 && strings.Join(strings.Fields(parts[1]), "") == "{{request.namespace}}" {
+		if c.To == MutatingAdmissionPolicy {
+			r.inside = true
+		}
+		return translate.Expression(expr.Name("namespaceObject"), translate.ObjectType(c.typeOf("v1", "Namespace"))), nil
+	}
+	if c.To == MutatingAdmissionPolicy {
+		return v, refuseField("", "write a MutatingPolicy", "a MutatingAdmissionPolicy cannot call the API server")
+	}
+	if parts[0] == "namespaces" && len(parts) > 2 {
+		if namespace, err = s.text(parts[1]); err != nil {
+			return v, err
+		}
+		parts = parts[2:]
+	}
+	if len(parts) > 2 {
+		return v, refuseField("urlPath", "", "the path %s is none of objects", path)
+	}
+	resource := parts[0]
+	list := fmt.Sprintf("resource.List(%s, %s, %s)", quote(version), quote(resource), namespace.cel)
+	if len(parts) == 1 {
+		return translate.Expression(expr.Name("variables."+r.define(name, "dyn("+list+")")), translate.Any), nil
+	}
+	object, err := s.text(parts[1])
+	if err != nil {
+		return v, err
+	}
+	return firstOf(r.define(name, fmt.Sprintf("dyn(%s.items).filter(o, o.metadata.name == %s)", list, object.cel))), nil
+}

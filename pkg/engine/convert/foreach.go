@@ -1,0 +1,202 @@
+package convert
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
+)
+
+// foreach converts loops: a mutation, or two, for each entry, since each one sees what the one before did.
+func (c *converter) foreach(r *rule, s *scope, list policydecode.Node) error {
+	forms := [][]mutation{nil, nil}
+	for i, n := range list.List() {
+		entry, err := c.entry(r, s, n.Fields(), 0)
+		if err != nil {
+			return inField(fmt.Sprintf("[%d]", i), asRefusal(err))
+		}
+		for level := range forms {
+			forms[level] = append(forms[level], entry[min(level, len(entry)-1)]...)
+		}
+	}
+	r.forms = forms
+	return nil
+}
+
+// entry converts one loop to the forms of its mutations.
+func (c *converter) entry(r *rule, outer *scope, f *policydecode.Fields, level int) ([][]mutation, error) {
+	s, l, err := c.loop(r, outer, f, level)
+	if err != nil {
+		return nil, err
+	}
+	if f.Has("patchStrategicMerge") {
+		return c.mergeEach(r, s, l, f)
+	}
+	out := &operations{}
+	if err := c.patchEach(r, s, f, out, level); err != nil {
+		return nil, err
+	}
+	return [][]mutation{{{cel: out.String()}}}, nil
+}
+
+// loop is the scope in a loop.
+func (c *converter) loop(r *rule, outer *scope, f *policydecode.Fields, level int) (*scope, *loop, error) {
+	v, err := outer.Query(f.At("list").Text())
+	if err != nil {
+		return nil, nil, inField("list", asRefusal(err))
+	}
+	outer.need(v.Guard())
+	l := loop{list: listPlace(outer, c.root(r), f.At("list").Text()), each: flat(v.Or(expr.List()))}
+	if l.list.root != "" {
+		l.each = l.list.or("[]")
+	} else {
+		if last := strings.LastIndex(f.At("list").Text(), "."); last >= 0 {
+			l.list.path = []string{strings.TrimSuffix(f.At("list").Text()[last+1:], "[]")}
+		}
+	}
+	l.variable, l.index = outer.variables(l.list, map[string]bool{})
+	s := &scope{Scope: outer.Child(), workload: outer.workload, needs: outer.needs, loops: slices.Clone(outer.loops)}
+	for s.Bind(l.variable+"s") != l.variable {
+		if len(l.variable) > 3 {
+			break
+		}
+	}
+	s.loops = append(s.loops, l)
+	current := &s.loops[len(s.loops)-1]
+	for _, suffix := range []string{"", fmt.Sprint(level)} {
+		s.Define("element"+suffix, translate.Expression(expr.Name(l.variable), v.Elements()))
+		s.Define("elementIndex"+suffix, translate.Expression(expr.Name(l.index), translate.Number))
+	}
+	if err := c.context(r, s, f.At("context")); err != nil {
+		return nil, nil, err
+	}
+	if f.Has("preconditions") {
+		where, err := s.conditions(f.Values["preconditions"])
+		if err != nil {
+			return nil, nil, inField("preconditions", asRefusal(err))
+		}
+		current.where = where
+	}
+	return s, current, nil
+}
+
+var plainList = regexp.MustCompile("^(request\\.object|target|element[0-9]*)\\.([A-Za-z][A-Za-z0-9.]*?)(\\[\\])?( *\\|\\| *`\\[\\]`)?$")
+
+// listPlace is the place of a list of the object; without a root for any other list.
+func listPlace(s *scope, root place, query string) place {
+	m := plainList.FindStringSubmatch(strings.TrimSpace(query))
+	if m == nil {
+		return place{}
+	}
+	at := root
+	if strings.HasPrefix(m[1], "element") {
+		if len(s.loops) == 0 {
+			return place{}
+		}
+		outer := s.loops[len(s.loops)-1]
+		if outer.list.root == "" {
+			return place{}
+		}
+		at = outer.list.element(outer.variable, "string("+outer.index+")")
+	}
+	for _, name := range strings.Split(m[2], ".") {
+		at = at.field(name, s.sure(at, name))
+	}
+	return at
+}
+
+// patchEach adds the operations of a loop with a JSON patch, or with another loop.
+func (c *converter) patchEach(r *rule, s *scope, f *policydecode.Fields, out *operations, level int) error {
+	root := c.root(r)
+	l := &s.loops[len(s.loops)-1]
+	each := &operations{outer: out}
+	if f.Has("foreach") {
+		for i, n := range f.At("foreach").List() {
+			inner := n.Fields()
+			below, _, err := c.loop(r, s, inner, level+1)
+			if err == nil {
+				err = c.patchEach(r, below, inner, each, level+1)
+			}
+			if err != nil {
+				return inField(fmt.Sprintf("foreach[%d]", i), asRefusal(err))
+			}
+		}
+		out.loop(l, each)
+		return nil
+	}
+	text := f.At("patchesJson6902").Text()
+	if text == "" {
+		return refuseField("", "", "a loop without a JSON patch")
+	}
+	all, err := s.operations(text)
+	if err != nil {
+		return inField("patchesJson6902", asRefusal(err))
+	}
+	removes := slices.ContainsFunc(all, func(o patchOperation) bool { return o.op == "remove" && s.isElement(o.path, root, l) })
+	if removes {
+		if len(all) > 1 || f.At("order").Text() != "Descending" {
+			return refuseField("patchesJson6902", "remove elements in a loop of its own, with order: Descending", "elements are removed while others are counted")
+		}
+		where := condition(l.where)
+		then := &operations{}
+		then.one(operation("replace", l.list.jsonPointer(), fmt.Sprintf("%s.filter(%s, %s)", l.list.plain(), l.variable, negate(where))))
+		if where == "true" {
+			then = &operations{}
+			then.one(operation("replace", l.list.jsonPointer(), "[]"))
+		}
+		out.when(fmt.Sprintf("%s.exists(%s, %s)", l.list.or("[]"), l.variable, where), then)
+		return nil
+	}
+	if err := s.patch(all, root, each); err != nil {
+		return inField("patchesJson6902", asRefusal(err))
+	}
+	out.loop(l, each)
+	return nil
+}
+
+// isElement reports whether a path is that of the element of a loop.
+func (s *scope) isElement(path []segment, root place, l *loop) bool {
+	if l.list.root == "" {
+		return false
+	}
+	at := root
+	for _, seg := range path {
+		at = s.descend(at, seg)
+	}
+	return at.root == l.variable && len(at.steps) == 0
+}
+
+// loop adds the operations of a loop.
+func (o *operations) loop(l *loop, each *operations) {
+	o.each(l.each, &group{variable: l.variable, index: l.index}, condition(l.where), each)
+}
+
+// mergeEach converts a loop with a strategic merge.
+func (c *converter) mergeEach(r *rule, s *scope, l *loop, f *policydecode.Fields) ([][]mutation, error) {
+	patch, ok := f.Values["patchStrategicMerge"].(map[string]any)
+	if !ok {
+		return nil, refuseField("patchStrategicMerge", "", "is no mapping")
+	}
+	m := merge{scope: s, lists: c.lists(r), used: map[string]bool{}, loop: l}
+	root := c.root(r)
+	var guards []string
+	edits, err := m.fields(patch, root, &guards)
+	if err != nil {
+		return nil, inField("patchStrategicMerge", asRefusal(err))
+	}
+	if len(guards) > 0 {
+		return nil, refuseField("patchStrategicMerge", "write them as preconditions of the loop", "conditions in a loop")
+	}
+	if m.looped { // each element of the loop is one that is patched
+		return formsOf(edits, root), nil
+	}
+	out := &operations{}
+	each := &operations{outer: out}
+	each.edits(edits)
+	out.loop(l, each)
+	return [][]mutation{{{cel: out.String()}}}, nil
+}

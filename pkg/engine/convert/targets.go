@@ -1,0 +1,173 @@
+package convert
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
+)
+
+// targets converts a rule that changes other objects than the one that it matches. In the new policy the
+// object is the target, and request.object what the rule matches.
+func (c *converter) targets(r *rule, s *scope, f *policydecode.Fields) error {
+	if c.To == MutatingAdmissionPolicy {
+		return refuseField("mutate.targets", "write a MutatingPolicy", "a MutatingAdmissionPolicy changes the object of the request only")
+	}
+	targets := f.At("targets").List()
+	if len(targets) != 1 {
+		return refuseField("mutate.targets", "make a rule of each target", "several targets in one rule")
+	}
+	t := targets[0].Fields()
+	parts := map[string]string{}
+	for _, key := range []string{"apiVersion", "kind", "name", "namespace"} {
+		parts[key] = t.At(key).Text()
+	}
+	if strings.Contains(parts["apiVersion"]+parts["kind"], "{{") || selector.HasWildcard(parts["kind"]+parts["apiVersion"]) {
+		return refuseField("mutate.targets[0].kind", "name the kind", "a target whose kind is computed or a wildcard")
+	}
+	gvk := schema.FromAPIVersionAndKind(parts["apiVersion"], parts["kind"])
+	mapping, err := c.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return refuseField("mutate.targets[0].kind", "give its CustomResourceDefinition with -p or -f, or use a cluster that has it", "the kind %s is not known", gvk.Kind)
+	}
+	if len(r.guards) > 0 && slices.ContainsFunc(r.guards, func(g string) bool { return strings.Contains(g, "variables.") }) {
+		return refuseField("mutate.targets", "", "conditions on variables of a rule with targets")
+	}
+	resource := resourceRule{
+		Groups: []string{gvk.Group}, Versions: []string{gvk.Version}, Resources: []string{mapping.Resource.Resource},
+		Operations: []string{"CREATE", "UPDATE"}, kinds: []schema.GroupVersionKind{gvk},
+	}
+	if c.isTrigger(r, gvk, parts) {
+		r.existing = &existing{self: true}
+		if t.Has("preconditions") || t.Has("selector") || t.Has("context") {
+			return refuseField("mutate.targets[0]", "write them as preconditions of the rule", "conditions on a target that is the trigger")
+		}
+		err := c.patches(r, s, f)
+		r.guards = append(r.guards, r.patchGuards...)
+		return err
+	}
+	x := &existing{rules: []resourceRule{resource}}
+	inner := c.targetScope(r, gvk)
+	// What names the target is evaluated on the trigger.
+	namespaced := mapping.Scope.Name() == "namespace"
+	if ns := r.policyNamespace; ns != "" {
+		parts["namespace"] = ns
+	}
+	if err := nameTargets(x, s, inner, targetName{gvk.GroupVersion().String(), mapping.Resource.Resource, parts["name"], parts["namespace"], namespaced}); err != nil {
+		return err
+	}
+	if t.Has("selector") {
+		labels := t.At("selector").LabelSelector()
+		if labels == nil {
+			return refuseField("mutate.targets[0].selector", "", "is no selector")
+		}
+		condition, err := labelCondition("object.metadata", "labels", labels)
+		if err != nil {
+			return err
+		}
+		x.conditions = append(x.conditions, nameConditions([]string{condition})...)
+	}
+	r.existing = x
+	if t.Has("context") {
+		return refuseField("mutate.targets[0].context", "", "a context of a target")
+	}
+	var conditions []string
+	if t.Has("preconditions") {
+		if conditions, err = inner.conditions(t.Values["preconditions"]); err != nil {
+			return inField("mutate.targets[0].preconditions", asRefusal(err))
+		}
+	}
+	if err := c.patches(r, inner, f); err != nil {
+		return err
+	}
+	conditions = append(conditions, *inner.needs...)
+	*inner.needs = nil
+	x.conditions = append(x.conditions, nameConditions(append(conditions, r.patchGuards...))...)
+	r.patchGuards = nil
+	return nil
+}
+
+// isTrigger reports whether the target is the object that the rule matches.
+func (c *converter) isTrigger(r *rule, gvk schema.GroupVersionKind, parts map[string]string) bool {
+	plain := func(text string) string { return strings.Join(strings.Fields(text), "") }
+	if plain(parts["name"]) != "{{request.object.metadata.name}}" && plain(parts["name"]) != "{{request.name}}" {
+		return false
+	}
+	switch plain(parts["namespace"]) {
+	case "", "{{request.namespace}}", "{{request.object.metadata.namespace}}":
+	default:
+		return false
+	}
+	return len(r.selection.rules) == 1 && len(r.selection.rules[0].kinds) == 1 && r.selection.rules[0].kinds[0] == gvk
+}
+
+// targetScope is what the patch of a target can mention.
+func (c *converter) targetScope(r *rule, gvk schema.GroupVersionKind) *scope {
+	o := translate.Options{Kind: c.root(r).typ, Targets: true, Target: diff.TypeOf(c.ctx, c.Reader, gvk)}
+	r.target = gvk
+	return &scope{Scope: translate.NewScope(o), workload: slices.Contains(workloads, gvk.Kind), needs: &[]string{}}
+}
+
+// targetName is what names targets, as the policy has it.
+type targetName struct {
+	version, resource, name, namespace string
+	namespaced                         bool
+}
+
+// nameTargets says which objects are targets: s is the scope of the trigger, and inner that of a target.
+func nameTargets(x *existing, s, inner *scope, t targetName) error {
+	name, namespace, namespaced, version, resource := t.name, t.namespace, t.namespaced, t.version, t.resource
+	computed := strings.Contains(name+namespace, "{{")
+	if !computed {
+		var conditions []string
+		if name != "" && name != "*" {
+			conditions = append(conditions, anyWildcard("object.metadata.name", []string{name}))
+		}
+		switch {
+		case namespace == "" || namespace == "*":
+		case selector.HasWildcard(namespace):
+			conditions = append(conditions, wildcard("object.metadata.namespace", namespace))
+		default:
+			x.namespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}}
+		}
+		x.conditions = nameConditions(conditions)
+		return nil
+	}
+	in := `""`
+	if namespaced && namespace != "" && namespace != "*" {
+		ns, err := s.text(namespace)
+		if err != nil {
+			return inField("mutate.targets[0].namespace", asRefusal(err))
+		}
+		in = ns.cel
+	}
+	if selector.HasWildcard(namespace) && namespace != "*" {
+		return refuseField("mutate.targets[0].namespace", "", "a wildcard beside a variable")
+	}
+	x.expression = fmt.Sprintf("resource.List(%s, %s, %s)", quote(version), quote(resource), in)
+	switch {
+	case name == "" || name == "*":
+	case strings.Contains(name, "{{") && namespaced && (namespace == "" || namespace == "*"):
+		n, err := inner.text(name)
+		if err != nil {
+			return inField("mutate.targets[0].name", asRefusal(err))
+		}
+		x.conditions = nameConditions([]string{"object.metadata.name == " + n.cel})
+	case !selector.HasWildcard(name):
+		n, err := s.text(name)
+		if err != nil {
+			return inField("mutate.targets[0].name", asRefusal(err))
+		}
+		x.expression = fmt.Sprintf("resource.Get(%s, %s, %s, %s)", quote(version), quote(resource), in, n.cel)
+	default:
+		x.conditions = nameConditions([]string{anyWildcard("object.metadata.name", []string{name})})
+	}
+	return nil
+}
