@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // Document is one policy object, one input that policies read beside themselves (a
@@ -42,6 +45,34 @@ type CompileError struct {
 	Rule   string // empty where the policy as a whole is meant
 	Field  string // path in the document, such as "spec.rules[1].mutate.patchesJson6902"
 	Err    error  // what is wrong and, where there is one, the way out
+}
+
+// UnknownPolicyError warns of an exception or a binding that names no policy of the run: it has no effect there.
+type UnknownPolicyError struct {
+	Name  string
+	meant string
+}
+
+// Error names the policy, and the one that was probably meant.
+func (e *UnknownPolicyError) Error() string {
+	text := fmt.Sprintf("there is no policy %q in this run, so this has no effect", e.Name)
+	if e.meant != "" {
+		text += fmt.Sprintf("; did you mean %q?", e.meant)
+	}
+	return text
+}
+
+// CheckPolicyName returns an *UnknownPolicyError if a name, which may be a wildcard pattern, is that of no policy.
+func CheckPolicyName(name string, policies map[string]bool) error {
+	if policies[name] {
+		return nil
+	}
+	for known := range policies {
+		if selector.MatchWildcard(name, known) {
+			return nil
+		}
+	}
+	return &UnknownPolicyError{Name: name, meant: Nearest(name, maps.Keys(policies))}
 }
 
 // ErrNoMutateRule warns of a policy, which may do other things, that it changes nothing.

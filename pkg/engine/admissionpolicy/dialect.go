@@ -2,6 +2,8 @@ package admissionpolicy
 
 import (
 	"errors"
+	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -51,6 +53,7 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	compiler := &compiler{warn: c.Warn}
 	var policies []*policy
 	bindings := map[string][]*binding{} // by policy
+	known := map[string]bool{}          // policies, whether the user wants them or not
 	var errs []error
 	for d := range c.Each() {
 		gvk := d.Object.GroupVersionKind()
@@ -62,6 +65,7 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 			switch gvk.Kind {
 			case kindPolicy:
 				p := decodePolicy(r, d)
+				known[d.Object.GetName()] = true
 				if !c.Rules.Keeps(p.ref) {
 					r.Errs = nil
 					return nil
@@ -78,6 +82,13 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 			policydecode.Node{Report: r}.Fail("%w", err)
 		}
 		errs = append(errs, r.Errs...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(bindings)) {
+		if err := engine.CheckPolicyName(name, known); err != nil && name != "" {
+			for _, b := range bindings[name] {
+				policydecode.Node{Report: b.root.Report, Path: "spec.policyName"}.Lint("%w", err)
+			}
+		}
 	}
 	return newProgram(bind(policies, bindings)), errors.Join(errs...)
 }

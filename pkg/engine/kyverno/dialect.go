@@ -81,6 +81,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	slices.SortStableFunc(policies, func(a, b *policy) int {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.namespace, b.namespace))
 	})
+	lintExceptions(in.exceptions, policies)
 	for _, p := range policies {
 		p.inputs = in
 		p.rules = slices.DeleteFunc(p.rules, func(r *rule) bool { return !keeps(c.Rules, r) })

@@ -1,6 +1,8 @@
 package kyverno
 
 import (
+	"strings"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
@@ -18,7 +20,8 @@ type exception struct {
 
 type exceptedRules struct {
 	policy string
-	rules  []string // wildcards; a derived rule has to be named by its own name
+	rules  []string          // wildcards; a derived rule has to be named by its own name
+	node   policydecode.Node // of the policy's name
 }
 
 func decodeException(r *policydecode.Report, d engine.Document) *exception {
@@ -27,12 +30,32 @@ func decodeException(r *policydecode.Report, d engine.Document) *exception {
 	e := &exception{name: nameOf(d.Object), match: match.Decode(spec.At("match")), conditions: match.DecodeConditions(spec.At("conditions"))}
 	for _, n := range spec.At("exceptions").List() {
 		f := n.Fields()
-		e.rules = append(e.rules, exceptedRules{policy: f.At("policyName").Text(), rules: f.At("ruleNames").Texts()})
+		named := exceptedRules{policy: f.At("policyName").Text(), rules: f.At("ruleNames").Texts(), node: f.At("policyName")}
+		named.node.Value = nil // the document is not needed any more
+		e.rules = append(e.rules, named)
 		f.Done()
 	}
 	spec.Accept("background", "podSecurity", "images", "allowedValues", "reportResult")
 	spec.Done()
 	return e
+}
+
+// lintExceptions warns of the exceptions that name no policy.
+func lintExceptions(all []*exception, policies []*policy) {
+	if len(all) == 0 {
+		return
+	}
+	names := make(map[string]bool, len(policies))
+	for _, p := range policies {
+		names[strings.TrimPrefix(p.namespace+"/"+p.name, "/")] = true
+	}
+	for _, e := range all {
+		for _, named := range e.rules {
+			if err := engine.CheckPolicyName(named.policy, names); err != nil {
+				named.node.Lint("%w", err)
+			}
+		}
+	}
 }
 
 // excepting returns the exceptions that name a rule.

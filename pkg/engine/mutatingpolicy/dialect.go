@@ -77,6 +77,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	slices.SortStableFunc(policies, func(a, b engine.Document) int {
 		return cmp.Or(cmp.Compare(a.Object.GetName(), b.Object.GetName()), cmp.Compare(a.Object.GetNamespace(), b.Object.GetNamespace()))
 	})
+	lintExceptions(shared.exceptions, policies)
 	var rules []*rule
 	for i, document := range policies {
 		policies[i] = engine.Document{} // see Compilation.Release

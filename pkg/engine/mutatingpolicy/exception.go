@@ -29,6 +29,21 @@ type exceptionSpec struct {
 
 type policyRef struct{ kind, name string }
 
+// lintExceptions warns of the exceptions that name a policy of this language that there is not.
+func lintExceptions(all []*exceptionSpec, policies []engine.Document) {
+	names := map[string]map[string]bool{kindPolicy: {}, kindNamespacedPolicy: {}}
+	for _, p := range policies {
+		names[p.Object.GetKind()][p.Object.GetName()] = true
+	}
+	for _, x := range all {
+		for _, ref := range x.policies {
+			if known := names[ref.kind]; known != nil && !known[ref.name] {
+				policydecode.Node{Report: x.Report, Path: "spec.policyRefs"}.Lint("%w", engine.CheckPolicyName(ref.name, known))
+			}
+		}
+	}
+}
+
 // decodeException reads an exception. What is wrong with it goes to the report,
 // which the Exception keeps for its expressions.
 func decodeException(r *policydecode.Report, d engine.Document) *exceptionSpec {

@@ -63,7 +63,7 @@ func (d *Document) Schema(gvk schema.GroupVersionKind) engine.Schema {
 		return engine.Schema{}
 	}
 	of := typed{d, component}
-	return engine.Schema{Types: d.types, Patch: patchMeta{of}, Fields: validator{of}}
+	return engine.Schema{Types: d.types, Patch: patchMeta{of}, Fields: validator{of, gvk.Group}}
 }
 
 // describedKinds reads the extension that names the kinds of a component.

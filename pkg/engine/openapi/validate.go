@@ -19,20 +19,24 @@ const (
 	preserveUnknownExtension = "x-kubernetes-preserve-unknown-fields"
 	embeddedExtension        = "x-kubernetes-embedded-resource"
 	intOrStringExtension     = "x-kubernetes-int-or-string"
+	listKeysExtension        = "x-kubernetes-list-map-keys"
 )
 
 // maxInvalid bounds what is said of one value.
 const maxInvalid = 100
 
 // validator is an engine.FieldValidator of one type.
-type validator struct{ typed }
+type validator struct {
+	typed
+	group string
+}
 
 var _ engine.FieldValidator = validator{}
 
 // Validate follows a path to the type of its field, and holds the value against it. It says
 // nothing where the schema knows nothing.
 func (v validator) Validate(at fieldpath.Path, value any) []engine.InvalidField {
-	var found invalid
+	found := invalid{strict: strings.Contains(v.group, ".") && !strings.HasSuffix(v.group, ".k8s.io")}
 	t, ok := v.typed, true
 	for i, e := range at {
 		if !ok {
@@ -42,7 +46,10 @@ func (v validator) Validate(at fieldpath.Path, value any) []engine.InvalidField 
 			if t.schema.Items == nil || t.schema.Items.Schema == nil {
 				return nil
 			}
-			t, ok = t.to(t.schema.Items.Schema)
+			list := t
+			if t, ok = t.to(t.schema.Items.Schema); ok && i == len(at)-1 {
+				found.keys(at, value, list, t)
+			}
 			continue
 		}
 		of, known := t.property(*e.FieldName)
@@ -71,7 +78,12 @@ func (v validator) Validate(at fieldpath.Path, value any) []engine.InvalidField 
 }
 
 // invalid collects what is wrong.
-type invalid struct{ fields []engine.InvalidField }
+type invalid struct {
+	fields []engine.InvalidField
+	// strict reports that the server holds each value against all that its schema requires, as that of a custom resource. In
+	// Kubernetes' own types a field that is required may have a zero value, and then be left out.
+	strict bool
+}
 
 func (f *invalid) add(at fieldpath.Path, why string) {
 	if len(f.fields) < maxInvalid {
@@ -96,6 +108,23 @@ func (f *invalid) emptied(at fieldpath.Path, t typed, of *spec.Schema) {
 	}
 }
 
+// keys adds the keys of a list that an element lacks, and that its type requires.
+func (f *invalid) keys(at fieldpath.Path, element any, list, of typed) {
+	m, isMap := element.(map[string]any)
+	if !isMap || f.strict {
+		return
+	}
+	names, _ := list.schema.Extensions[listKeysExtension].([]any)
+	for _, name := range append(slices.Clip(names), list.schema.Extensions[patchMergeKeyExtension]) {
+		if key, _ := name.(string); key != "" && slices.Contains(of.schema.Required, key) && m[key] == nil {
+			below := append(slices.Clone(at), fieldpath.PathElement{FieldName: &key})
+			if !slices.ContainsFunc(f.fields, func(known engine.InvalidField) bool { return known.Path.Equals(below) }) {
+				f.add(below, "is required")
+			}
+		}
+	}
+}
+
 // value holds a value against a type, and what is in the value against what the type has.
 func (f *invalid) value(at fieldpath.Path, value any, t typed) {
 	if value == nil {
@@ -111,6 +140,7 @@ func (f *invalid) value(at fieldpath.Path, value any, t typed) {
 	}
 	switch value := value.(type) {
 	case map[string]any:
+		f.lacking(at, value, t)
 		for _, name := range slices.Sorted(maps.Keys(value)) {
 			below := append(slices.Clone(at), fieldpath.PathElement{FieldName: &name})
 			of, known := t.property(name)
@@ -131,7 +161,19 @@ func (f *invalid) value(at fieldpath.Path, value any, t typed) {
 			return
 		}
 		for i, item := range value {
-			f.value(append(slices.Clone(at), fieldpath.PathElement{Index: &i}), item, of)
+			below := append(slices.Clone(at), fieldpath.PathElement{Index: &i})
+			f.keys(below, item, t, of)
+			f.value(below, item, of)
+		}
+	}
+}
+
+// lacking adds what a strict schema requires and a value lacks.
+func (f *invalid) lacking(at fieldpath.Path, value map[string]any, t typed) {
+	for _, name := range t.schema.Required {
+		of, _ := t.property(name)
+		if _, there := value[name]; f.strict && !there && (of == nil || of.Default == nil) {
+			f.add(append(slices.Clone(at), fieldpath.PathElement{FieldName: &name}), "is required")
 		}
 	}
 }

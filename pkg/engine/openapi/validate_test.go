@@ -19,7 +19,9 @@ func TestValidate(t *testing.T) {
 			"size": {"type": "integer", "enum": [1, 2, 3]}, "port": {"x-kubernetes-int-or-string": true},
 			"any": {"x-kubernetes-preserve-unknown-fields": true}, "some": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"a": {"type": "string"}}},
 			"template": {"type": "object", "x-kubernetes-embedded-resource": true, "properties": {"spec": {"type": "object"}}},
-			"ratio": {"type": "number"}, "byName": {"type": "object", "additionalProperties": {"type": "boolean"}}}}}}`))
+			"ratio": {"type": "number"}, "parts": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"],
+				"items": {"type": "object", "required": ["id", "kind"], "properties": {"id": {"type": "string"}, "kind": {"type": "string", "default": "x"}}}},
+			 "byName": {"type": "object", "additionalProperties": {"type": "boolean"}}}}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,6 +52,13 @@ func TestValidate(t *testing.T) {
 		{"Pod", fieldpath.MakePathOrDie("metadata", "managedFields", 0, "fieldsV1"), `{"f:a": {}}`, ""},
 		{"Pod", fieldpath.MakePathOrDie("spec"), ``, "spec.containers is required"},
 		{"Pod", fieldpath.MakePathOrDie("status"), ``, ""},
+		{"Pod", fieldpath.MakePathOrDie("spec", "containers", fieldpath.KeyByFields("name", "")), `{"image": "x"}`, `spec.containers[name=""].name is required`},
+		{"Pod", fieldpath.MakePathOrDie("spec", "initContainers"), `[{"image": "x"}, {"name": "b"}]`, "spec.initContainers[0].name is required"},
+		{"Pod", fieldpath.MakePathOrDie("spec", "containers", container), `{"name": "app", "ports": [{"protocol": "TCP"}], "env": [{"value": "a"}]}`, "spec.containers[app].env[0].name is required; spec.containers[app].ports[0].containerPort is required"},
+		{"Pod", fieldpath.MakePathOrDie("spec", "containers", container, "livenessProbe"), `{"httpGet": {"port": 80, "httpHeaders": [{"name": "x"}]}}`, ""}, // a zero value does
+		{"Pod", fieldpath.MakePathOrDie("spec", "volumes"), `[{"name": "a", "iscsi": {"iqn": "a", "targetPortal": "b"}}]`, ""},
+		{"Thing", fieldpath.MakePathOrDie("spec"), `{"port": 1}`, "spec.size is required"},
+		{"Thing", fieldpath.MakePathOrDie("spec", "parts"), `[{"id": "a"}, {"kind": "b"}]`, "spec.parts[1].id is required"},
 		{"ConfigMap", fieldpath.MakePathOrDie("data", "retries"), `3`, "has to be a string, and is an integer"},
 		{"ConfigMap", fieldpath.MakePathOrDie("spec"), `{"a": 1}`, "is not in the schema of the kind"},
 		{"Thing", fieldpath.MakePathOrDie("spec", "size"), `4`, "has to be one of 1, 2, 3"},

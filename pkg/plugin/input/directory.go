@@ -28,7 +28,11 @@ func files(path string, input Files) iter.Seq2[string, error] {
 		case err != nil:
 			yield("", at(path, err))
 		case info.IsDir():
-			d := directory{recursive: input.Recursive, yield: yield}
+			d := directory{recursive: input.Recursive, yield: yield, leftOut: func(name string) {
+				if input.LeftOut != nil {
+					input.LeftOut(path, name)
+				}
+			}}
 			if d.walk(path) && d.found == 0 {
 				yield("", at(path, d.empty()))
 			}
@@ -42,6 +46,7 @@ func files(path string, input Files) iter.Seq2[string, error] {
 type directory struct {
 	recursive bool
 	yield     func(string, error) bool
+	leftOut   func(name string)
 	found     int
 	below     bool // directories were left out
 }
@@ -69,6 +74,8 @@ func (d *directory) walk(path string) bool {
 			if !d.file(name) {
 				return false
 			}
+		default:
+			d.leftOut(name)
 		}
 	}
 	return true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // Policies reads policies from files, URLs, standard input and the cluster.
@@ -27,7 +29,7 @@ type Policies struct {
 	// Accepts returns the role of a kind for the dialects.
 	Accepts func(schema.GroupKind) engine.Role
 	// Warn is called for each document that is not used, and Note for each that is used in place
-	// of an installed one; never nil.
+	// of an installed one, and for the files of a directory that are no manifests; never nil.
 	Warn, Note func(origin, text string)
 }
 
@@ -98,7 +100,9 @@ func (s Policies) readPaths(ctx context.Context) ([]engine.Document, []error) {
 	var documents []engine.Document
 	var errs []error
 	empty := slices.Clone(s.Paths)
-	for d, err := range s.Reader.Read(ctx, Files{Paths: s.Paths, Recursive: true, URLs: true}) {
+	leftOut := map[string][]string{}
+	input := Files{Paths: s.Paths, Recursive: true, URLs: true, LeftOut: func(directory, name string) { leftOut[directory] = append(leftOut[directory], name) }}
+	for d, err := range s.Reader.Read(ctx, input) {
 		var broken *Error
 		empty = slices.DeleteFunc(empty, func(path string) bool {
 			return errors.As(err, &broken) && broken.Path == path || strings.HasPrefix(d.Origin, path+":")
@@ -111,6 +115,10 @@ func (s Policies) readPaths(ctx context.Context) ([]engine.Document, []error) {
 		default:
 			errs = append(errs, err)
 		}
+	}
+	for _, directory := range slices.Sorted(maps.Keys(leftOut)) {
+		names := leftOut[directory]
+		s.Note(directory, fmt.Sprintf("left out, without the extension .yaml, .yml or .json: %s (%s)", wording.Plural(len(names), "file"), engine.Few(names)))
 	}
 	for _, path := range empty {
 		if info, err := os.Stat(path); err == nil && !info.IsDir() && len(documents) > 0 {

@@ -38,6 +38,8 @@ type Files struct {
 	Recursive bool
 	// URLs allows http and https paths. A redirect to another host is refused.
 	URLs bool
+	// LeftOut is called for each file of a directory that is not read because of its extension; may be nil.
+	LeftOut func(directory, name string)
 	// APIVersion and Kind are those of documents that say neither; empty where
 	// such a document is an error.
 	APIVersion, Kind string

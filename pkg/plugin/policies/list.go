@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -95,6 +96,9 @@ type Builder struct {
 
 	list   List
 	byName map[key]int
+	// subresources are those that rules match and that there are not, by policy. Selections have none of them: only
+	// requests go to subresources.
+	subresources map[int][]*engine.CompileError
 }
 
 // key finds the policy that a rule or a problem is of: by the place it was read
@@ -103,7 +107,7 @@ type key struct{ origin, name string }
 
 // NewBuilder starts with the policies, of which nothing is known yet.
 func NewBuilder() *Builder {
-	return &Builder{list: List{APIVersion: apiVersion, Kind: listKind, Policies: []Policy{}}, byName: map[key]int{}}
+	return &Builder{list: List{APIVersion: apiVersion, Kind: listKind, Policies: []Policy{}}, byName: map[key]int{}, subresources: map[int][]*engine.CompileError{}}
 }
 
 // Policy adds a policy of a dialect.
@@ -128,6 +132,14 @@ func (b *Builder) Rule(d engine.Description) {
 	r := Rule{
 		Ref: d.Rule.String(), Name: d.Rule.Rule, Via: d.Rule.Via, Matches: b.texts(d.Matches), Targets: b.texts(d.Targets), Where: d.Where,
 		Existing: string(d.Existing), Changes: slices.Concat([]string{}, d.Changes),
+	}
+	for _, e := range b.subresources[i] {
+		var unknown *engine.UnknownKindError
+		if errors.As(e, &unknown) && (e.Rule == "" || e.Rule == cmp.Or(d.From, d.Rule).Rule) {
+			if text := unknown.Name.String() + " (unknown)"; !slices.Contains(r.Matches, text) {
+				r.Matches = append(r.Matches, text)
+			}
+		}
 	}
 	for _, o := range d.Operations {
 		r.Operations = append(r.Operations, string(o))
@@ -167,6 +179,10 @@ func (b *Builder) Problem(s Severity, err error) {
 		return
 	}
 	b.list.Policies[i].Problems = append(b.list.Policies[i].Problems, p)
+	var unknown *engine.UnknownKindError
+	if errors.As(e.Err, &unknown) && unknown.Name.Subresource != "" && strings.Contains(e.Field, "match") {
+		b.subresources[i] = append(b.subresources[i], e)
+	}
 }
 
 // Idle adds installed policies of which no rule mutates.

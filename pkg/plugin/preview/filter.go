@@ -34,6 +34,13 @@ func brokenRef(e *engine.CompileError) engine.RuleRef {
 	return engine.RuleRef{Policy: name, Rule: e.Rule}
 }
 
+// isInstalledForOthers reports whether a warning is that an installed exception or binding names a policy that is
+// not in the run.
+func isInstalledForOthers(w *engine.CompileError) bool {
+	var unknown *engine.UnknownPolicyError
+	return w.Origin == cluster.Origin && errors.As(w.Err, &unknown)
+}
+
 // installedForOthers reports whether a warning is that an installed policy changes
 // nothing, unless the user named it.
 func (p *Policies) installedForOthers(w *engine.CompileError) bool {

@@ -32,6 +32,7 @@ func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engin
 		var unknown *engine.UnknownKindError
 		switch {
 		case !p.Wants(&w):
+		case isInstalledForOthers(&w):
 		case p.installedForOthers(&w):
 			idlers++
 		case p.Strict, errors.As(w.Err, &unknown):
