@@ -62,6 +62,14 @@ func decodeNodes(p part, depth int, bounds *bounds) ([]value, error) {
 	if err := bounds.CheckNodes(memory.Nodes(p.text)); err != nil {
 		return nil, &Error{Line: p.line, Err: err}
 	}
+	if v, ok := decodeBlock(p, depth); ok {
+		return []value{v}, nil
+	}
+	return decodeAny(p, depth, bounds)
+}
+
+// decodeAny decodes any YAML with the library.
+func decodeAny(p part, depth int, bounds *bounds) ([]value, error) {
 	// The parser calls its first line 0 and leaves line 0 out of its errors; a
 	// blank line before the text makes its lines count from 1.
 	decoder := yamlv3.NewDecoder(io.MultiReader(strings.NewReader("\n"), bytes.NewReader(p.text)))

@@ -1,0 +1,298 @@
+package input
+
+import (
+	"strconv"
+	"strings"
+
+	yamlv3 "go.yaml.in/yaml/v3"
+)
+
+// block decodes YAML as programs write it: mappings and sequences in block style; plain, quoted
+// and literal scalars, of which each line stands for itself; ASCII. It makes the values straight from the lines, in
+// a tenth of the time that the nodes of the library take. What is more than that, or wrong, it
+// leaves to the library: each method reports false then.
+type block struct {
+	text   string // from the start of the next line
+	number int    // of the next line, from 0
+	// The line that was looked at and is not yet taken; empty if there is none. A sequence takes its
+	// dash, so that a collection may begin behind it.
+	content string
+	indent  int // of the content
+
+	items   []int // the lines of the elements of a sequence at the root
+	scalars converter
+}
+
+// decodeBlock decodes a document whose root is at a depth of the document. It reports false where
+// decodeNodes has to.
+func decodeBlock(p part, depth int) (value, bool) {
+	for _, c := range p.text {
+		if (c < ' ' && c != '\n') || c > '~' {
+			return value{}, false
+		}
+	}
+	b := &block{text: string(p.text)}
+	if !b.look() {
+		return value{}, false
+	}
+	v := value{line: p.line + b.number - 1}
+	var ok bool
+	v.content, ok = b.collection(depth, true)
+	if !ok || b.look() {
+		return value{}, false
+	}
+	for _, number := range b.items {
+		v.items = append(v.items, p.line+number-1)
+	}
+	return v, true
+}
+
+// look finds the next line that has content, unless there is one, and reports whether there is.
+func (b *block) look() bool {
+	for b.content == "" && b.text != "" {
+		line, rest, _ := strings.Cut(b.text, "\n")
+		b.text = rest
+		b.number++
+		content := strings.TrimLeft(line, " ")
+		b.indent = len(line) - len(content)
+		if content != "" && content[0] != '#' {
+			b.content = strings.TrimRight(content, " ")
+		}
+	}
+	return b.content != ""
+}
+
+// below reports whether the next line is indented deeper.
+func (b *block) below(indent int) bool { return b.look() && b.indent > indent }
+
+func isItem(content string) bool { return content == "-" || strings.HasPrefix(content, "- ") }
+
+// collection decodes the mapping or sequence that begins with the content.
+func (b *block) collection(depth int, root bool) (any, bool) {
+	if depth >= maxDepth {
+		return nil, false
+	}
+	if isItem(b.content) {
+		return b.sequence(depth, root)
+	}
+	return b.mapping(depth, root)
+}
+
+func (b *block) sequence(depth int, root bool) (any, bool) {
+	indent := b.indent
+	out := []any{}
+	for b.look() && b.indent == indent && isItem(b.content) {
+		if root {
+			b.items = append(b.items, b.number)
+		}
+		rest := strings.TrimLeft(b.content[1:], " ")
+		b.indent += len(b.content) - len(rest)
+		b.content = rest
+		if rest == "" && root { // the element has another line
+			return nil, false
+		}
+		_, _, isKey := cutKey(rest)
+		var v any
+		var ok bool
+		if isKey || isItem(rest) {
+			v, ok = b.collection(depth+1, false)
+		} else {
+			v, ok = b.value(indent, depth+1, false)
+		}
+		if !ok {
+			return nil, false
+		}
+		out = append(out, v)
+	}
+	return out, !b.below(indent)
+}
+
+func (b *block) mapping(depth int, root bool) (any, bool) {
+	indent := b.indent
+	out := map[string]any{}
+	for b.look() && b.indent == indent {
+		key, rest, ok := cutKey(b.content)
+		if !ok {
+			return nil, false
+		}
+		if _, twice := out[key]; twice {
+			return nil, false
+		}
+		b.content = rest
+		v, ok := b.value(indent, depth+1, true)
+		if !ok || root && key == "items" && !isScalar(v) { // whose elements have lines
+			return nil, false
+		}
+		out[key] = v
+	}
+	return out, !b.below(indent)
+}
+
+func isScalar(v any) bool {
+	switch v.(type) {
+	case map[string]any, []any:
+		return false
+	}
+	return true
+}
+
+// cutKey cuts the content of a line behind its key. It reports false if there is none, or one that
+// is no obvious text.
+func cutKey(content string) (key, rest string, ok bool) {
+	if content == "" {
+		return "", "", false
+	}
+	if quote := content[0]; quote == '"' || quote == '\'' {
+		if key, rest, ok = cutQuoted(content); !ok || !strings.HasPrefix(rest, ":") {
+			return "", "", false
+		}
+		rest = rest[1:]
+	} else {
+		colon := strings.Index(content+" ", ": ")
+		if colon < 0 || !startsText(content[0]) {
+			return "", "", false
+		}
+		if key, rest = content[:colon], content[colon+1:]; strings.Contains(key, " ") || !isText(key) {
+			return "", "", false
+		}
+	}
+	trimmed := strings.TrimLeft(rest, " ")
+	if len(key) > 1000 || rest != "" && len(trimmed) == len(rest) { // no key of one line for YAML; no space
+		return "", "", false
+	}
+	if strings.HasPrefix(trimmed, "#") {
+		trimmed = ""
+	}
+	return key, trimmed, true
+}
+
+// value takes the content, which stands behind a key or a dash in a collection with an indent, or what
+// is below it.
+func (b *block) value(indent, depth int, key bool) (any, bool) {
+	content := b.content
+	b.content = ""
+	switch {
+	case content == "" || content[0] == '#':
+		switch {
+		case b.below(indent), key && b.look() && b.indent == indent && isItem(b.content):
+			return b.collection(depth, false)
+		}
+		return nil, true
+	case content == "|" || content == "|-":
+		return b.literal(indent, content == "|")
+	}
+	v, ok := b.scalar(content)
+	return v, ok && !b.below(indent) // a text may go on there
+}
+
+// scalar decodes what stands on one line.
+func (b *block) scalar(content string) (any, bool) {
+	switch c := content[0]; {
+	case c == '"' || c == '\'':
+		text, rest, ok := cutQuoted(content)
+		return text, ok && (rest == "" || strings.HasPrefix(strings.TrimLeft(rest, " "), "#") && rest[0] == ' ')
+	case content == "~":
+		return nil, true
+	case content == "{}":
+		return map[string]any{}, true
+	case content == "[]":
+		return []any{}, true
+	case !startsText(c) && c != '-' && c != '+' && c != '.', strings.HasPrefix(content, "---"), strings.HasPrefix(content, "..."), isItem(content):
+		return nil, false
+	}
+	if end := strings.Index(content, " #"); end >= 0 {
+		content = strings.TrimRight(content[:end], " ")
+	}
+	if strings.Contains(content, ": ") || strings.HasSuffix(content, ":") {
+		return nil, false
+	}
+	if isText(content) {
+		return content, true
+	}
+	if n, err := strconv.ParseInt(content, 10, 64); err == nil && strconv.Itoa(int(n)) == content {
+		return n, true
+	}
+	v, err := b.scalars.scalar(&yamlv3.Node{Kind: yamlv3.ScalarNode, Value: content})
+	return v, err == nil
+}
+
+// startsText reports whether a plain scalar may start with a byte, and means itself.
+func startsText(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '/' || c == '_' || c == '$' || c == '('
+}
+
+// isText reports whether a plain scalar is a text and obviously nothing else. What starts with a digit
+// and ends with a letter behind F is no number and no time.
+func isText(plain string) bool {
+	first, last := plain[0], plain[len(plain)-1]|0x20
+	switch {
+	case !startsText(first):
+		return false
+	case first >= '0' && first <= '9':
+		return last > 'f' && last < 'z'
+	case len(plain) > len("false"):
+		return true
+	}
+	switch strings.ToLower(plain) {
+	case "y", "n", "yes", "no", "on", "off", "true", "false", "null":
+		return false
+	}
+	return true
+}
+
+// cutQuoted cuts a text behind the quoted scalar that it begins with.
+func cutQuoted(content string) (text, rest string, ok bool) {
+	quote := content[:1]
+	text, rest, ok = strings.Cut(content[1:], quote)
+	if quote == `"` {
+		return text, rest, ok && !strings.Contains(text, `\`)
+	}
+	for ok && strings.HasPrefix(rest, quote) { // two of them stand for one
+		var more string
+		more, rest, ok = strings.Cut(rest[1:], quote)
+		text += quote + more
+	}
+	return text, rest, ok
+}
+
+// literal decodes the lines that are indented deeper than a collection. Of the empty lines behind them
+// nothing is kept, and of the last break only where that is wanted.
+func (b *block) literal(parent int, keepBreak bool) (any, bool) {
+	indent := -1
+	var out strings.Builder
+	empty := 0
+	for b.text != "" {
+		line, rest, whole := strings.Cut(b.text, "\n")
+		content := strings.TrimLeft(line, " ")
+		switch depth := len(line) - len(content); {
+		case indent < 0 && (content == "" || depth <= parent):
+			return nil, false
+		case indent < 0:
+			indent = depth
+		case content != "" && depth < indent:
+			return ended(&out, keepBreak), true
+		}
+		b.text = rest
+		b.number++
+		if len(line) <= indent {
+			empty++
+			continue
+		}
+		if !whole { // the last line of the file
+			return nil, false
+		}
+		if out.Len() > 0 {
+			out.WriteString(strings.Repeat("\n", 1+empty))
+		}
+		empty = 0
+		out.WriteString(line[indent:])
+	}
+	return ended(&out, keepBreak), indent >= 0
+}
+
+func ended(out *strings.Builder, keepBreak bool) string {
+	if keepBreak {
+		out.WriteByte('\n')
+	}
+	return out.String()
+}

@@ -1,0 +1,69 @@
+package input
+
+import (
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
+)
+
+// sameAsLibrary reports whether decodeBlock decodes a text, and fails the test where the library
+// makes anything else of it.
+func sameAsLibrary(t *testing.T, text []byte) bool {
+	t.Helper()
+	p := part{text: text, line: 7}
+	got, ok := decodeBlock(p, 0)
+	if !ok {
+		return false
+	}
+	want, err := decodeAny(p, 0, &bounds{Budget: &memory.Budget{}, aliases: aliasBudget})
+	if err != nil || len(want) != 1 {
+		t.Fatalf("the library makes %d values of it, and the error %v:\n%s", len(want), err, text)
+	}
+	if diff := cmp.Diff(want[0], got, cmp.AllowUnexported(value{}, implied{})); diff != "" {
+		t.Fatalf("-library +block:\n%s\nof:\n%s", diff, text)
+	}
+	return true
+}
+
+func TestDecodeBlock(t *testing.T) {
+	archive, err := txtar.ParseFile("testdata/block/cases.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range archive.Files {
+		t.Run(f.Name, func(t *testing.T) {
+			want := f.Name[:len("block")] == "block"
+			if got := sameAsLibrary(t, f.Data); got != want {
+				t.Errorf("decoded: %t, want %t", got, want)
+			}
+		})
+	}
+}
+
+// An object allocates its maps, lists and texts, and nothing for the YAML around them.
+func TestDecodeBlockAllocates(t *testing.T) {
+	text, err := os.ReadFile("testdata/block/deployment.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := part{text: text, line: 1}
+	const values = 24 + 20 // texts, and maps and lists with what they grow by
+	if got := testing.AllocsPerRun(100, func() { decodeBlock(p, 0) }); got > 2*values {
+		t.Errorf("%v allocations, want no more than %d", got, 2*values)
+	}
+}
+
+func FuzzDecodeBlock(f *testing.F) {
+	archive, err := txtar.ParseFile("testdata/block/cases.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range archive.Files {
+		f.Add(file.Data)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) { sameAsLibrary(t, text) })
+}
