@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -154,7 +155,7 @@ func scopeOf(namespaced bool) meta.RESTScope {
 }
 
 // builtinKinds lists the types of Kubernetes that have metadata, in order.
-func builtinKinds() []schema.GroupVersionKind {
+var builtinKinds = sync.OnceValue(func() []schema.GroupVersionKind { //nolint:gochecknoglobals // an immutable table
 	var kinds []schema.GroupVersionKind
 	for gvk, t := range scheme.Scheme.AllKnownTypes() {
 		if _, ok := reflect.PointerTo(t).MethodByName("GetObjectMeta"); ok {
@@ -163,7 +164,7 @@ func builtinKinds() []schema.GroupVersionKind {
 	}
 	slices.SortFunc(kinds, func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) })
 	return kinds
-}
+})
 
 // clusterScoped knows the built-in kinds that have no namespace; Go types do not
 // know that. A test compares it with a real server's discovery.
