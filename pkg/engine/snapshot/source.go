@@ -16,8 +16,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// pageSize is how many objects are evaluated side by side.
-const pageSize = 500
+// pageSize is how many objects are evaluated before the first of them is printed.
+const pageSize = 100
 
 // FieldError reports a field selector that only a server could answer.
 type FieldError struct{ Field string }

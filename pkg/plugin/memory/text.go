@@ -16,7 +16,7 @@ const (
 	nodeSize = 128
 	// large is how much may be read before the garbage collector leaves less room for garbage: a
 	// third of what is kept, instead of as much again.
-	large        = 128 << 20
+	large        = 512 << 20
 	largePercent = 33
 	// defaultInputs is how much a run may read if there is no limit of memory.
 	defaultInputs = 8 << 30
