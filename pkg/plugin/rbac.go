@@ -7,8 +7,10 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -31,8 +33,10 @@ type RBACFlags struct {
 	// Validation is that of a preview.
 	Validation flags.Validation
 	Name       string
-	Output     string
-	Config     *genericclioptions.ConfigFlags
+	// Users, Groups and ServiceAccounts are given the roles, the latter as NAMESPACE:NAME.
+	Users, Groups, ServiceAccounts []string
+	Output                         string
+	Config                         *genericclioptions.ConfigFlags
 }
 
 // purposes are what --for takes.
@@ -65,7 +69,8 @@ func NewRBACCommand(config *genericclioptions.ConfigFlags, name string, streams 
 			It covers the kinds that the policies match and change, as the cluster serves them;
 			namespaces; other objects that policies read; and the exceptions, bindings and settings
 			that are installed. What every user may do anyway (discovery, self access reviews) is
-			left out. Nothing is written: pipe it into kubectl apply.
+			left out. With --user, --group or --serviceaccount, bindings to these are printed, too.
+			Nothing is written: pipe it into kubectl apply.
 
 			Exit codes: 0 the roles are complete, 2 there are no roles, 3 some policies are broken
 			and not covered by the roles.`),
@@ -77,7 +82,7 @@ func NewRBACCommand(config *genericclioptions.ConfigFlags, name string, streams 
 			%[1]s rbac -p policy.yaml --validate=server
 
 			# Let the members of a team apply it in their namespace
-			%[1]s rbac -p policy.yaml --for apply -n shop --name label-shop | kubectl apply -f -
+			%[1]s rbac -p policy.yaml --for apply -n shop --name label-shop --group shop-team | kubectl apply -f -
 
 			# The permissions to apply it to one object and nothing else
 			%[1]s rbac deployment/web -n shop -p policy.yaml --for apply`, name)),
@@ -94,6 +99,9 @@ func NewRBACCommand(config *genericclioptions.ConfigFlags, name string, streams 
 	c.Flags().StringVar(&f.For, "for", f.For, "What the permissions are for: preview, explain of the types named, or apply.")
 	f.Validation.AddFlag(c.Flags(), `With "server", a preview may send dry runs, as it does with --validate=server or --save: these take the permission to patch, so that its users may write, too.`)
 	c.Flags().StringVar(&f.Name, "name", f.Name, "Name of the roles.")
+	c.Flags().StringArrayVar(&f.Users, "user", nil, "Also print bindings of the roles to this user. May be given more than once.")
+	c.Flags().StringArrayVar(&f.Groups, "group", nil, "Also print bindings of the roles to this group. May be given more than once.")
+	c.Flags().StringArrayVar(&f.ServiceAccounts, "serviceaccount", nil, "Also print bindings of the roles to this service account, NAMESPACE:NAME. May be given more than once.")
 	c.Flags().StringVarP(&f.Output, "output", "o", f.Output, "Output format: one of yaml, json.")
 	return c
 }
@@ -119,7 +127,32 @@ func (f *RBACFlags) Validate(args []string) error {
 	if !roleName.MatchString(f.Name) {
 		return fmt.Errorf("--name %q: must be a name such as label-shop: letters, digits, '-', '.', '_' and ':', the first and the last of them a letter or digit", f.Name)
 	}
+	if _, err := f.subjects(); err != nil {
+		return err
+	}
 	return f.Policies.Validate()
+}
+
+// subjects returns those that the roles are bound to.
+func (f *RBACFlags) subjects() ([]rbacv1.Subject, error) {
+	var out []rbacv1.Subject
+	for _, name := range f.Users {
+		out = append(out, rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name})
+	}
+	for _, name := range f.Groups {
+		out = append(out, rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: name})
+	}
+	for _, account := range f.ServiceAccounts {
+		namespace, name, _ := strings.Cut(account, ":")
+		if namespace == "" || name == "" || strings.Contains(name, ":") {
+			return nil, fmt.Errorf("--serviceaccount %q: use NAMESPACE:NAME", account)
+		}
+		out = append(out, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name})
+	}
+	if i := slices.IndexFunc(out, func(s rbacv1.Subject) bool { return s.Name == "" }); i >= 0 {
+		return nil, fmt.Errorf("--%s must not be empty", strings.ToLower(out[i].Kind))
+	}
+	return out, nil
 }
 
 // ToOptions reads the policies and asks the server for its kinds. Args are the types
@@ -163,8 +196,12 @@ func (f *RBACFlags) ToOptions(ctx context.Context, args []string, streams generi
 	if err != nil {
 		return nil, err
 	}
+	subjects, err := f.subjects()
+	if err != nil {
+		return nil, err
+	}
 	o := &RBACOptions{
-		Roles: rbac.Roles(f.Name, needs, run.Namespace), Notes: notes, Broken: found.List.Errors(), Output: f.Output,
+		Roles: rbac.Roles(f.Name, needs, run.Namespace, subjects), Notes: notes, Broken: found.List.Errors(), Output: f.Output,
 		Out: streams.Out, ErrOut: redact.NewWriter(streams.ErrOut, nil),
 	}
 	return o, nil

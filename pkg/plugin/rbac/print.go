@@ -10,12 +10,13 @@ import (
 	"strings"
 	"unicode/utf16"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// PrintYAML writes roles as YAML documents, with a comment on each rule. Notes
+// PrintYAML writes roles and their bindings as YAML documents, with a comment on each rule. Notes
 // come first, as comments too.
 func PrintYAML(out io.Writer, roles []Role, notes []string) error {
 	var b strings.Builder
@@ -35,10 +36,7 @@ func PrintYAML(out io.Writer, roles []Role, notes []string) error {
 // yaml writes by hand what a marshaller would write without comments: every text
 // is JSON's, which YAML reads as the same text but for surrogates.
 func (r Role) yaml(b *strings.Builder) {
-	fmt.Fprintf(b, "apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n  name: %s\n", r.kind(), text(r.Name))
-	if r.Namespace != "" {
-		fmt.Fprintf(b, "  namespace: %s\n", text(r.Namespace))
-	}
+	r.head(b, r.kind())
 	b.WriteString("rules:\n")
 	for _, rule := range r.Rules {
 		fmt.Fprintf(b, "  # %s\n", comment(rule.why()))
@@ -46,6 +44,34 @@ func (r Role) yaml(b *strings.Builder) {
 		for _, f := range rule.fields() {
 			fmt.Fprintf(b, "  %s %s: [%s]\n", sign, f.name, texts(f.values))
 			sign = " "
+		}
+	}
+	if len(r.Subjects) > 0 {
+		b.WriteString("---\n")
+		r.binding(b)
+	}
+}
+
+// head writes what the role and its binding begin with.
+func (r Role) head(b *strings.Builder, kind string) {
+	fmt.Fprintf(b, "apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n  name: %s\n", kind, text(r.Name))
+	if r.Namespace != "" {
+		fmt.Fprintf(b, "  namespace: %s\n", text(r.Namespace))
+	}
+}
+
+// binding writes who has the role.
+func (r Role) binding(b *strings.Builder) {
+	r.head(b, r.kind()+"Binding")
+	fmt.Fprintf(b, "roleRef:\n  apiGroup: %s\n  kind: %s\n  name: %s\nsubjects:\n", rbacv1.GroupName, r.kind(), text(r.Name))
+	for _, s := range r.Subjects {
+		fmt.Fprintf(b, "  - kind: %s\n", s.Kind)
+		if s.APIGroup != "" {
+			fmt.Fprintf(b, "    apiGroup: %s\n", s.APIGroup)
+		}
+		fmt.Fprintf(b, "    name: %s\n", text(s.Name))
+		if s.Namespace != "" {
+			fmt.Fprintf(b, "    namespace: %s\n", text(s.Namespace))
 		}
 	}
 }
@@ -103,14 +129,14 @@ func comment(s string) string {
 	return redact.EscapeLine(commentEscaper.Replace(strings.Join(strings.Fields(s), " ")))
 }
 
-// PrintJSON writes the roles as a List.
+// PrintJSON writes the roles and their bindings as a List.
 func PrintJSON(out io.Writer, roles []Role) error {
 	list := struct {
 		metav1.TypeMeta `json:",inline"`
 		Items           []any `json:"items"`
 	}{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, Items: []any{}}
 	for _, r := range roles {
-		list.Items = append(list.Items, r.Object())
+		list.Items = append(list.Items, r.Objects()...)
 	}
 	content, err := json.MarshalIndent(list, "", "    ")
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -70,7 +71,7 @@ func checkNeeds(t *testing.T, cases []needsCase) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(c.want, rulesOf(rbac.Roles("r", needs, c.run.Namespace))); diff != "" {
+			if diff := cmp.Diff(c.want, rulesOf(rbac.Roles("r", needs, c.run.Namespace, nil))); diff != "" {
 				t.Error("(-want +got):\n" + diff)
 			}
 		})
@@ -204,7 +205,7 @@ func TestNeedsOfInputs(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{": get configmaps kyverno", ": get,list namespaces", ": list policyexceptions"}
-	if diff := cmp.Diff(want, rulesOf(rbac.Roles("r", needs, ""))); diff != "" {
+	if diff := cmp.Diff(want, rulesOf(rbac.Roles("r", needs, "", nil))); diff != "" {
 		t.Error("(-want +got):\n" + diff)
 	}
 }
@@ -214,7 +215,19 @@ func hostileRoles(text string) []rbac.Role {
 	return rbac.Roles(text, []rbac.Need{
 		{Verb: "list", Group: text, Resource: text, Name: text, Namespace: text, Why: text},
 		{Verb: text, Path: text, Why: "c"},
-	}, text)
+	}, text, []rbacv1.Subject{
+		{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: text},
+		{Kind: rbacv1.ServiceAccountKind, Namespace: text, Name: text},
+	})
+}
+
+// roleOrBinding is what is printed.
+type roleOrBinding struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Rules             []rbacv1.PolicyRule `json:"rules,omitempty"`
+	RoleRef           *rbacv1.RoleRef     `json:"roleRef,omitempty"`
+	Subjects          []rbacv1.Subject    `json:"subjects,omitempty"`
 }
 
 // What is written with comments reads as what is written without, whatever is in it, and as what was meant.
@@ -225,15 +238,15 @@ func TestPrintYAMLAndJSONAgree(t *testing.T) {
 		if err := errors.Join(rbac.PrintYAML(&text, roles, []string{of.Text, "a note"}), rbac.PrintJSON(&list, roles)); err != nil {
 			t.Fatal(err)
 		}
-		var fromJSON struct{ Items []rbacv1.Role }
+		var fromJSON struct{ Items []roleOrBinding }
 		err := errors.Join(hostile.Terminal(text.String()+list.String()), hostile.Runner(text.String()), json.Unmarshal([]byte(list.String()), &fromJSON))
 		documents := strings.Split(text.String(), "\n---\n")
-		if err != nil || len(documents) != len(roles) || len(fromJSON.Items) != len(roles) {
+		if err != nil || len(documents) != 2*len(roles) || len(fromJSON.Items) != 2*len(roles) {
 			t.Errorf("%s %.80q: %v\n%s\n%s", of.Class, of.Text, err, text.String(), list.String())
 			continue
 		}
 		for i, document := range documents {
-			var fromYAML rbacv1.Role
+			var fromYAML roleOrBinding
 			if err := yaml.UnmarshalStrict([]byte(document), &fromYAML); err != nil {
 				t.Errorf("%s %.80q: %v\n%s", of.Class, of.Text, err, document)
 			}

@@ -13,6 +13,7 @@ import (
 type Role struct {
 	Name, Namespace string
 	Rules           []Rule
+	Subjects        []rbacv1.Subject // that it is bound to; without any it has no binding
 }
 
 // Rule is a rule of a Role, and what it is for.
@@ -22,8 +23,9 @@ type Rule struct {
 }
 
 // Roles puts needs together: in one ClusterRole, or, where the run keeps to a
-// namespace, in a Role for each namespace and a ClusterRole for what is in none.
-func Roles(name string, needs []Need, namespace string) []Role {
+// namespace, in a Role for each namespace and a ClusterRole for what is in none. All are bound to
+// the same subjects.
+func Roles(name string, needs []Need, namespace string, subjects []rbacv1.Subject) []Role {
 	if namespace == "" {
 		needs = slices.Clone(needs)
 		for i := range needs {
@@ -32,7 +34,7 @@ func Roles(name string, needs []Need, namespace string) []Role {
 	}
 	out := inNamespaces(needs)
 	for i := range out {
-		out[i].Name = name
+		out[i].Name, out[i].Subjects = name, subjects
 	}
 	return out
 }
@@ -138,8 +140,8 @@ func (r Role) kind() string {
 	return "Role"
 }
 
-// Object is the role as a manifest.
-func (r Role) Object() any {
+// Objects are the role and its binding as manifests.
+func (r Role) Objects() []any {
 	list := make([]rbacv1.PolicyRule, len(r.Rules))
 	for i := range r.Rules {
 		list[i] = r.Rules[i].PolicyRule
@@ -148,11 +150,25 @@ func (r Role) Object() any {
 		Name      string `json:"name"`
 		Namespace string `json:"namespace,omitempty"`
 	}
-	return struct {
+	out := []any{struct {
 		metav1.TypeMeta `json:",inline"`
 		Metadata        metadata            `json:"metadata"`
 		Rules           []rbacv1.PolicyRule `json:"rules"`
-	}{metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: r.kind()}, metadata{r.Name, r.Namespace}, list}
+	}{metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: r.kind()}, metadata{r.Name, r.Namespace}, list}}
+	if len(r.Subjects) == 0 {
+		return out
+	}
+	return append(out, struct {
+		metav1.TypeMeta `json:",inline"`
+		Metadata        metadata         `json:"metadata"`
+		RoleRef         rbacv1.RoleRef   `json:"roleRef"`
+		Subjects        []rbacv1.Subject `json:"subjects"`
+	}{
+		metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: r.kind() + "Binding"},
+		metadata{r.Name, r.Namespace},
+		rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: r.kind(), Name: r.Name},
+		r.Subjects,
+	})
 }
 
 // why is the comment of a rule.
