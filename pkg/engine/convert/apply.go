@@ -33,7 +33,10 @@ func applyField(e *edit, name string) string {
 		return "?" + name + ": " + choose(e.unless, "optional.none()", "optional.of("+e.at.object()+"{})")
 	}
 	if e.ifAbsent {
-		return "?" + name + ": " + choose(e.at.has(), "optional.none()", "optional.of("+written+")")
+		return "?" + name + ": " + choose(condition([]string{negate(e.at.has()), e.when()}), "optional.of("+written+")", "optional.none()")
+	}
+	if when := e.when(); when != "true" {
+		return "?" + name + ": " + choose(when, "optional.of("+written+")", "optional.none()")
 	}
 	return name + ": " + written
 }

@@ -3,6 +3,7 @@ package convert
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
@@ -126,7 +127,13 @@ func (r *rule) define(name, cel string) string {
 	if !identifier.MatchString(name) {
 		name = strings.Join(words.FindAllString(name, -1), "_")
 	}
-	r.variables = append(r.variables, named{name, cel})
+	wanted := name
+	for i := 2; slices.ContainsFunc(r.variables, func(v named) bool { return v.name == name && v.cel != cel }); i++ {
+		name = fmt.Sprint(wanted, i)
+	}
+	if !slices.Contains(r.variables, named{name, cel}) {
+		r.variables = append(r.variables, named{name, cel})
+	}
 	return name
 }
 

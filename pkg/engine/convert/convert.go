@@ -67,13 +67,15 @@ func Convert(ctx context.Context, d engine.Document, o Options) *Conversion {
 		if refused[w.Index] {
 			continue
 		}
-		r, err := c.convert(w)
-		if err != nil {
-			refused[w.Index] = true
-			out.Refusals = append(out.Refusals, c.refusal(w, err))
-			continue
+		for part := range parts(w) {
+			r, err := c.convert(w, part)
+			if err != nil {
+				refused[w.Index] = true
+				out.Refusals = append(out.Refusals, c.refusal(w, err))
+				break
+			}
+			out.rules = append(out.rules, r)
 		}
-		out.rules = append(out.rules, r)
 	}
 	out.rules = slices.DeleteFunc(out.rules, func(r *rule) bool { return refused[r.index] })
 	if out.one {
@@ -96,8 +98,15 @@ func (c *Conversion) onlyFirst() {
 	c.rules = nil
 }
 
-func (c *converter) convert(w kyverno.WrittenRule) (r *rule, err error) {
-	err = engine.Guard(func() (err error) { r, err = c.rule(w); return err })
+// parts is the number of policies that a rule becomes: one for each of its targets.
+func parts(w kyverno.WrittenRule) int {
+	mutate, _ := w.Fields["mutate"].(map[string]any)
+	targets, _ := mutate["targets"].([]any)
+	return max(1, len(targets))
+}
+
+func (c *converter) convert(w kyverno.WrittenRule, part int) (r *rule, err error) {
+	err = engine.Guard(func() (err error) { r, err = c.rule(w, part); return err })
 	return r, err
 }
 
@@ -116,7 +125,7 @@ func (c *converter) refusal(w kyverno.WrittenRule, err error) *Refusal {
 func (c *Conversion) Rules() []string {
 	var out []string
 	for _, r := range c.rules {
-		if !r.derived {
+		if !r.derived && r.part == 0 {
 			out = append(out, r.name)
 		}
 	}
@@ -213,7 +222,7 @@ func (c *Conversion) policies(level int, inside bool) []*policy {
 	for _, g := range groups {
 		p := c.policy(g, level, inside)
 		if len(groups) > 1 {
-			p.name = c.nameOf(g, groups)
+			p.name = c.nameOf(g)
 		}
 		out = append(out, p)
 	}
@@ -221,13 +230,13 @@ func (c *Conversion) policies(level int, inside bool) []*policy {
 }
 
 // nameOf is the name of one of several policies.
-func (c *Conversion) nameOf(g []*rule, groups [][]*rule) string {
+func (c *Conversion) nameOf(g []*rule) string {
 	name := c.document.Object.GetName()
 	sources := map[int]bool{}
 	for _, r := range c.rules {
 		sources[r.index] = true
 	}
-	if !g[0].derived && len(sources) == 1 {
+	if !g[0].derived && len(sources) == 1 && g[0].part == 0 {
 		return name
 	}
 	if len(sources) > 1 {
@@ -236,7 +245,9 @@ func (c *Conversion) nameOf(g []*rule, groups [][]*rule) string {
 	if g[0].derived {
 		name = strings.TrimSuffix(c.document.Object.GetName()+"-"+dns(g[0].name), "-")
 	}
-	_ = groups
+	if g[0].part > 0 {
+		name = fmt.Sprintf("%s-%d", name, g[0].part+1)
+	}
 	return shorten(name)
 }
 

@@ -30,6 +30,7 @@ type expression struct {
 	cel string
 	// text reports that it is a string whatever the object is.
 	text bool
+	when string // the condition that there is a value; empty for always
 }
 
 // group is what a rule writes to some elements of a list.
@@ -75,7 +76,7 @@ func (e *edit) patchOnly() bool {
 		return true
 	}
 	if x, ok := e.value.content.(expression); ok && !x.text && e.at.scalar() == "" {
-		return true
+		return !e.at.texts() || e.at.atomic()
 	}
 	return false
 }

@@ -58,6 +58,9 @@ func (c *converter) loop(r *rule, outer *scope, f *policydecode.Fields, level in
 			l.list.path = []string{strings.TrimSuffix(f.At("list").Text()[last+1:], "[]")}
 		}
 	}
+	if tokensAtTop(l.each, " ") {
+		l.each = "(" + l.each + ")"
+	}
 	l.variable, l.index = outer.variables(l.list, map[string]bool{})
 	s := &scope{Scope: outer.Child(), workload: outer.workload, needs: outer.needs, loops: slices.Clone(outer.loops)}
 	for s.Bind(l.variable+"s") != l.variable {

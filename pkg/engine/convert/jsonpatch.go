@@ -3,6 +3,7 @@ package convert
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -74,7 +75,7 @@ func operation(op, path, value string) string {
 
 // ensure adds an empty map or list where there is none.
 func (o *operations) ensure(at place, empty string) {
-	if o.outer != nil && at.root == "object" { // else it would be emptied for each element
+	if _, err := strconv.Unquote(at.jsonPointer()); o.outer != nil && err == nil { // else it would be emptied for each element
 		o.outer.ensure(at, empty)
 		return
 	}
@@ -105,7 +106,7 @@ func (o *operations) edit(e *edit) {
 	case e.ifAbsent:
 		then := &operations{}
 		then.one(operation("add", e.at.jsonPointer(), data(e.whole())))
-		o.when(negate(e.at.has()), then)
+		o.when(condition([]string{negate(e.at.has()), e.when()}), then)
 	case e.fields != nil:
 		if e.writes() {
 			o.ensure(e.at, "{}")
@@ -116,8 +117,18 @@ func (o *operations) edit(e *edit) {
 			o.group(e, g)
 		}
 	default:
-		o.one(operation("add", e.at.jsonPointer(), data(e.value.content)))
+		then := &operations{}
+		then.one(operation("add", e.at.jsonPointer(), data(e.value.content)))
+		o.when(e.when(), then)
 	}
+}
+
+// when is the condition that there is something to write.
+func (e *edit) when() string {
+	if x, ok := e.value.content.(expression); ok && x.when != "" {
+		return x.when
+	}
+	return "true"
 }
 
 // writes reports whether something is added below a map.

@@ -176,7 +176,7 @@ func (m *merge) content(patch any, at place) (any, error) {
 				return nil, refuse(at, "%v", err)
 			}
 			if at.parentIsLabels() && !x.text {
-				x = expression{cel: "string(" + x.cel + ")", text: true}
+				x.cel, x.text = "string("+x.cel+")", true
 			}
 			return x, nil
 		}

@@ -215,12 +215,16 @@ func (s *scope) patchOne(o patchOperation, root place, out *operations) error {
 	at := root
 	for i, seg := range o.path[:len(o.path)-1] {
 		at = s.descend(at, seg)
-		if o.op == "add" && !s.loopsOver(at) && (at.root == root.root || len(at.steps) > 0) {
+		if (o.op == "add" || o.op == "replace") && !s.loopsOver(at) && (at.root == root.root || len(at.steps) > 0) {
 			empty := "{}"
-			if next := o.path[i+1]; next.text == "-" || wholeNumber.MatchString(next.text) || next.cel != "" && isIndex(next.cel) {
+			if next := o.path[i+1]; next.text == "-" || wholeNumber.MatchString(next.text) || s.isIndex(next.cel) {
 				empty = "[]"
 			}
-			out.ensure(at, empty)
+			if at.path[len(at.path)-1] != "[]" {
+				out.ensure(at, empty)
+			} else if at.root == root.root {
+				s.mustHave(at)
+			}
 		}
 	}
 	last := o.path[len(o.path)-1]
@@ -253,10 +257,15 @@ func (s *scope) patchOne(o patchOperation, root place, out *operations) error {
 		out.one(operation("add", at.jsonPointer(), written))
 		out.made = append(out.made, at.jsonPointer())
 	case "replace":
-		if !slices.Contains(out.made, at.jsonPointer()) {
+		op := "replace"
+		switch {
+		case slices.Contains(out.made, at.jsonPointer()):
+		case at.path[len(at.path)-1] == "[]":
 			s.mustHave(at)
+		default: // what is missing is added
+			op = "add"
 		}
-		out.one(operation("replace", at.jsonPointer(), written))
+		out.one(operation(op, at.jsonPointer(), written))
 	case "remove":
 		then := &operations{}
 		then.one(operation("remove", at.jsonPointer(), ""))
@@ -322,7 +331,10 @@ func (s *scope) loopsOver(at place) bool {
 	})
 }
 
-func isIndex(cel string) bool { return strings.HasPrefix(cel, "string(") }
+// isIndex reports whether an expression is the index of a loop.
+func (s *scope) isIndex(cel string) bool {
+	return slices.ContainsFunc(s.loops, func(l loop) bool { return cel == "string("+l.index+")" })
+}
 
 // isList reports whether the schema has a list at the place.
 func (p place) isList() bool {
@@ -337,7 +349,7 @@ func (s *scope) descend(at place, seg segment) place {
 			return at.element(l.variable, seg.cel)
 		}
 	}
-	list := at.isList() || !at.known() && (wholeNumber.MatchString(seg.text) || isIndex(seg.cel))
+	list := at.isList() || !at.known() && (wholeNumber.MatchString(seg.text) || s.isIndex(seg.cel))
 	switch {
 	case list && seg.cel == "":
 		return at.at(seg.text, quote(seg.text))

@@ -27,7 +27,7 @@ func (m *merge) matches(at place, want any) (string, error) {
 			if err != nil {
 				return "", refuse(at, "%v", err)
 			}
-			return "", refuse(at, "a pattern with the variable %s, of which it is not known whether it has wildcards or operators", x.cel)
+			return present(at, at.plain()+" == "+x.cel), nil // a wildcard in the value is not taken for one
 		}
 		return matchesText(at, v)
 	}
@@ -96,13 +96,41 @@ func (m *merge) matchesList(at place, want []any) (string, error) {
 	defer func() { delete(m.used, variable) }()
 	element := at.element(variable, "string("+index+")")
 	if first, isMap := want[0].(map[string]any); isMap && anchors(first, false) {
-		return "", refuse(at, "anchors in a list of a pattern")
+		return m.matchesSome(element, at, first)
 	}
 	c, err := m.matches(element, want[0])
 	if err != nil {
 		return "", err
 	}
 	return present(at, fmt.Sprintf("%s.all(%s, %s)", at.plain(), variable, c)), nil
+}
+
+// matchesSome asks the elements that meet the conditions of a pattern, of which there has to be one.
+func (m *merge) matchesSome(element, list place, want map[string]any) (string, error) {
+	conditions, rest := map[string]any{}, map[string]any{}
+	for key, v := range want {
+		if anchor, _ := pattern.ParseKey(key); anchor == pattern.Condition || anchor == pattern.Global {
+			conditions[key] = v
+		} else {
+			rest[key] = v
+		}
+	}
+	if anchors(rest, false) || len(conditions) == 0 {
+		return "", refuse(list, "anchors in a list of a pattern")
+	}
+	which, err := m.matchesMap(element, conditions)
+	if err != nil {
+		return "", err
+	}
+	all := []string{fmt.Sprintf("%s.exists(%s, %s)", list.or("[]"), element.root, which)}
+	if len(rest) > 0 {
+		other, err := m.matchesMap(element, rest)
+		if err != nil {
+			return "", err
+		}
+		all = append(all, fmt.Sprintf("%s.all(%s, !(%s) || %s)", list.or("[]"), element.root, which, other))
+	}
+	return condition(all), nil
 }
 
 var amount = regexp.MustCompile(`^[+-]?[0-9.]+`)

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
@@ -29,8 +30,10 @@ type rule struct {
 	existing        *existing               // of a rule with targets
 	target          schema.GroupVersionKind // their kind
 	policyNamespace string                  // of a Policy
-	patchGuards     []string                // what the patch depends on
-	inside          bool                    // its conditions cannot be those of a policy
+	contexts        policydecode.Node
+	part            int      // of its targets
+	patchGuards     []string // what the patch depends on
+	inside          bool     // its conditions cannot be those of a policy
 	// forms are the ways to write what it does, the simplest first.
 	forms [][]mutation
 }
@@ -43,10 +46,10 @@ type converter struct {
 }
 
 // rule converts one rule. The error is a *Refusal.
-func (c *converter) rule(w kyverno.WrittenRule) (*rule, error) {
+func (c *converter) rule(w kyverno.WrittenRule, part int) (*rule, error) {
 	report := &policydecode.Report{Warn: func(engine.CompileError) {}}
 	f := policydecode.Node{Report: report, Path: fmt.Sprintf("spec.rules[%d]", w.Index), Value: w.Fields}.Fields()
-	r := &rule{name: f.At("name").Text(), index: w.Index, derived: w.Derived}
+	r := &rule{name: f.At("name").Text(), index: w.Index, derived: w.Derived, part: part, contexts: f.At("context")}
 	in := match.Decode(f.At("match"))
 	var out *match.Block
 	if f.Has("exclude") {
@@ -77,6 +80,9 @@ func (c *converter) rule(w kyverno.WrittenRule) (*rule, error) {
 			return nil, inField("preconditions", asRefusal(err))
 		}
 		r.guards = append(r.guards, conditions...)
+	}
+	if err := c.exceptions(r, &m); err != nil {
+		return nil, err
 	}
 	if err := c.mutate(r, sc, f.At("mutate").Fields()); err != nil {
 		return nil, err
@@ -123,8 +129,17 @@ func (c *converter) patches(r *rule, s *scope, f *policydecode.Fields) error {
 		return inField("mutate.patchStrategicMerge", c.strategicMerge(r, s, patch))
 	case f.Has("patchesJson6902"):
 		return inField("mutate.patchesJson6902", c.jsonPatch(r, s, f.At("patchesJson6902").Text()))
+	case f.Has("overlay") && !f.Has("patches"):
+		patch, _ := f.Values["overlay"].(map[string]any)
+		return inField("mutate.overlay", c.strategicMerge(r, s, patch))
+	case f.Has("patches") && !f.Has("overlay"):
+		text, err := yaml.Marshal(f.Values["patches"])
+		if err != nil {
+			return err
+		}
+		return inField("mutate.patches", c.jsonPatch(r, s, string(text)))
 	}
-	return refuseField("mutate", "", "is not converted yet")
+	return refuseField("mutate", "write a rule for each of its patches", "a combination of patches that is not known")
 }
 
 func (c *converter) jsonPatch(r *rule, s *scope, text string) error {

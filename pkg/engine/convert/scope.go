@@ -50,10 +50,16 @@ func (s *scope) need(e expr.Expr) {
 // text is an expression for a text with variables.
 func (s *scope) text(template string) (expression, error) {
 	x, err := s.template(template)
-	if err == nil && !x.text {
-		x = expression{cel: "string(" + x.cel + ")", text: true}
+	if err != nil {
+		return x, err
 	}
-	return x, err
+	if x.when != "" {
+		s.need2(x.when)
+	}
+	if !x.text {
+		x.cel = "string(" + x.cel + ")"
+	}
+	return expression{cel: x.cel, text: true}, nil
 }
 
 // template is an expression for a text with variables, which may be of any type.
@@ -85,10 +91,11 @@ func (s *scope) expression(v translate.Value) (expression, error) {
 		}
 	}
 	s.need(v.Guard())
+	out := expression{cel: flat(v.Plain()), text: expr.KindOf(v.Plain()) == expr.Text}
 	if v.Has() != nil && (v.Guard() == nil || !expr.Same(v.Guard(), v.Has())) {
-		s.need(v.Has())
+		out.when = flat(v.Has())
 	}
-	return expression{cel: flat(v.Plain()), text: expr.KindOf(v.Plain()) == expr.Text}, nil
+	return out, nil
 }
 
 // conditions translates preconditions.

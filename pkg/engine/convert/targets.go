@@ -20,11 +20,7 @@ func (c *converter) targets(r *rule, s *scope, f *policydecode.Fields) error {
 	if c.To == MutatingAdmissionPolicy {
 		return refuseField("mutate.targets", "write a MutatingPolicy", "a MutatingAdmissionPolicy changes the object of the request only")
 	}
-	targets := f.At("targets").List()
-	if len(targets) != 1 {
-		return refuseField("mutate.targets", "make a rule of each target", "several targets in one rule")
-	}
-	t := targets[0].Fields()
+	t := f.At("targets").List()[r.part].Fields()
 	parts := map[string]string{}
 	for _, key := range []string{"apiVersion", "kind", "name", "namespace"} {
 		parts[key] = t.At(key).Text()
@@ -75,8 +71,10 @@ func (c *converter) targets(r *rule, s *scope, f *policydecode.Fields) error {
 		x.conditions = append(x.conditions, nameConditions([]string{condition})...)
 	}
 	r.existing = x
-	if t.Has("context") {
-		return refuseField("mutate.targets[0].context", "", "a context of a target")
+	for _, entries := range []policydecode.Node{r.contexts, t.At("context")} {
+		if err := c.context(r, inner, entries); err != nil {
+			return err
+		}
 	}
 	var conditions []string
 	if t.Has("preconditions") {

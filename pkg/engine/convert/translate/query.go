@@ -109,7 +109,7 @@ func (s *Scope) sub(ast gojmespath.ASTNode, on *Value) (Value, error) {
 
 func (s *Scope) field(ast gojmespath.ASTNode, on *Value) (Value, error) {
 	name, _ := ast.Value.(string)
-	if name == "null" { // a field that nothing has
+	if name == "null" || name == "" && on == nil { // a field that nothing has
 		return missing(), nil
 	}
 	if on != nil {

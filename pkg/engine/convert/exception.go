@@ -1,0 +1,58 @@
+package convert
+
+import (
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
+)
+
+// exceptions adds to a rule that it does not apply to what PolicyExceptions name: the new policies have other names, so
+// that the exceptions do not name them.
+func (c *converter) exceptions(r *rule, m *matcher) error {
+	for _, d := range c.Documents {
+		gvk := d.Object.GroupVersionKind()
+		if gvk.Kind != "PolicyException" || gvk.Group != "kyverno.io" {
+			continue
+		}
+		report := &policydecode.Report{Warn: func(engine.CompileError) {}}
+		spec := policydecode.Node{Report: report, Value: d.Object.Object}.Fields().At("spec").Fields()
+		if !c.excepts(spec, r.name) {
+			continue
+		}
+		what := "PolicyException " + strings.TrimPrefix(d.Object.GetNamespace()+"/"+d.Object.GetName(), "/")
+		if spec.Has("conditions") {
+			return refuseField("", "write them as preconditions of the rule", "%s has conditions", what)
+		}
+		filters, all := match.Decode(spec.At("match")).Filters()
+		var conditions []string
+		for _, f := range filters {
+			condition, err := m.filter(f, "match."+f.Place, true)
+			if err != nil {
+				return inField(what, asRefusal(err))
+			}
+			conditions = append(conditions, condition)
+		}
+		if all {
+			conditions = []string{condition(conditions)}
+		}
+		for _, each := range conditions {
+			r.guards = append(r.guards, negate(each))
+		}
+	}
+	return nil
+}
+
+// excepts reports whether an exception names a rule.
+func (c *converter) excepts(spec *policydecode.Fields, rule string) bool {
+	name := strings.TrimPrefix(c.document.Object.GetNamespace()+"/"+c.document.Object.GetName(), "/")
+	for _, n := range spec.At("exceptions").List() {
+		f := n.Fields()
+		if selector.MatchWildcard(f.At("policyName").Text(), name) && selector.AnyOf(f.At("ruleNames").Texts(), rule) {
+			return true
+		}
+	}
+	return false
+}
