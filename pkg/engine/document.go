@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +19,9 @@ type Document struct {
 	Object *unstructured.Unstructured
 	// Origin names the place for messages: "policies/team.yaml:12", "stdin:1" or "cluster".
 	Origin string
+	// Line returns the line of a field, such as "spec.rules[0].match", or of the part of its path that is
+	// there; nil where lines are not known.
+	Line func(field string) int
 }
 
 // Documents returns documents of objects that were read at no place worth a name.
@@ -41,6 +45,7 @@ func (d Document) Names() []string {
 // wrote. Dialects return several of them joined with errors.Join.
 type CompileError struct {
 	Origin string // as in Document
+	Line   int    // of the field, in the file of Origin; 0 where it is not known
 	Policy string // "ClusterPolicy team-labels"
 	Rule   string // empty where the policy as a whole is meant
 	Field  string // path in the document, such as "spec.rules[1].mutate.patchesJson6902"
@@ -78,11 +83,34 @@ func CheckPolicyName(name string, policies map[string]bool) error {
 // ErrNoMutateRule warns of a policy, which may do other things, that it changes nothing.
 var ErrNoMutateRule = errors.New("no rule mutates, so this policy does nothing here")
 
+// Place is the Origin with the line of the field, where that is known.
+func (e *CompileError) Place() string {
+	if i := strings.LastIndexByte(e.Origin, ':'); e.Line > 0 && i >= 0 {
+		return e.Origin[:i+1] + strconv.Itoa(e.Line)
+	}
+	return e.Origin
+}
+
+// RefusedPolicyError is why the engine of a policy does not take it: the policy can be evaluated here, but never
+// be installed.
+type RefusedPolicyError struct {
+	Engine string // "Kyverno"
+	Err    error
+}
+
+// Error names the engine and the reason.
+func (e *RefusedPolicyError) Error() string {
+	return fmt.Sprintf("%v; %s refuses this policy", e.Err, e.Engine)
+}
+
+// Unwrap returns the reason.
+func (e *RefusedPolicyError) Unwrap() error { return e.Err }
+
 // Error says where, who and what: "team.yaml:3: ClusterPolicy p, rule r: spec.rules[0].mutate: reason".
 func (e *CompileError) Error() string {
 	var b strings.Builder
-	if e.Origin != "" {
-		fmt.Fprintf(&b, "%s: ", e.Origin)
+	if place := e.Place(); place != "" {
+		fmt.Fprintf(&b, "%s: ", place)
 	}
 	b.WriteString(e.Policy)
 	if e.Rule != "" {

@@ -60,7 +60,7 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		if gvk.Group != apiGroup {
 			continue
 		}
-		r := &policydecode.Report{Origin: d.Origin, Policy: gvk.Kind + " " + d.Object.GetName(), Warn: c.Warn, CheckKind: c.CheckKind}
+		r := &policydecode.Report{Origin: d.Origin, Line: d.Line, Policy: gvk.Kind + " " + d.Object.GetName(), Warn: c.Warn, CheckKind: c.CheckKind}
 		err := engine.Guard(func() error {
 			switch gvk.Kind {
 			case kindPolicy:

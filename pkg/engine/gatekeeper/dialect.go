@@ -63,7 +63,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	var excluded []string
 	for document := range c.Each() {
 		gk := document.Object.GroupVersionKind().GroupKind()
-		r := &policydecode.Report{Origin: document.Origin, Policy: gk.Kind + " " + document.Object.GetName(), Warn: c.Warn, CheckKind: c.CheckKind}
+		r := &policydecode.Report{Origin: document.Origin, Line: document.Line, Policy: gk.Kind + " " + document.Object.GetName(), Warn: c.Warn, CheckKind: c.CheckKind}
 		if d.Accepts(gk) == engine.Policy {
 			var m *mutator
 			if err := engine.Guard(func() error { m = decodeMutator(r, document); return nil }); err != nil {
@@ -144,8 +144,8 @@ func withoutConflicts(mutators []*mutator) ([]*mutator, []error) {
 			kept = append(kept, m)
 			continue
 		}
-		r := m.location.Report
-		errs = append(errs, &engine.CompileError{Origin: r.Origin, Policy: r.Policy, Field: m.location.Path, Err: found[m.id]})
+		e := m.location.Error(found[m.id])
+		errs = append(errs, &e)
 	}
 	return kept, errs
 }

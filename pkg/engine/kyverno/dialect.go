@@ -56,15 +56,15 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		c.Warn = func(engine.CompileError) {}
 	}
 	var policies []*policy
-	in := &inputs{}
+	in, given := &inputs{}, givenNames(c.Documents)
 	all := &policydecode.Report{}
 	for document := range c.Each() {
 		gk := document.Object.GroupVersionKind().GroupKind()
-		r := &policydecode.Report{Origin: document.Origin, Policy: strings.TrimSpace(gk.Kind + " " + nameOf(document.Object)), Warn: c.Warn, CheckKind: c.CheckKind}
+		r := &policydecode.Report{Origin: document.Origin, Line: document.Line, Policy: strings.TrimSpace(gk.Kind + " " + nameOf(document.Object)), Warn: c.Warn, CheckKind: c.CheckKind}
 		err := engine.Guard(func() error {
 			switch d.Accepts(gk) {
 			case engine.Policy:
-				policies = append(policies, decodePolicy(r, document))
+				policies = append(policies, decodePolicy(r, document, given))
 				if c.Release {
 					policies[len(policies)-1].release()
 				}

@@ -3,6 +3,7 @@ package kyverno
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -73,4 +74,32 @@ func (e *execution) giveElement(s *variables.Scope, foreach, element int) {
 func (e *execution) isGiven(name string) bool {
 	_, given := e.given[name]
 	return given || e.inputs().values.GivesElements(e.rule.policy.name, e.rule.written, name)
+}
+
+// givenNames lists the names of variables that Values documents give values.
+func givenNames(documents []engine.Document) []string {
+	var names []string
+	for _, d := range documents {
+		if d.Object.GroupVersionKind().GroupKind() == valuesKind {
+			names = append(names, keysBelow(d.Object.Object)...)
+		}
+	}
+	return names
+}
+
+// keysBelow lists the first parts of all keys below a value: among them are the names of variables.
+func keysBelow(value any) []string {
+	var names []string
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			names = append(names, keysBelow(item)...)
+		}
+	case map[string]any:
+		for key, item := range v {
+			name, _, _ := strings.Cut(key, ".")
+			names = append(append(names, name), keysBelow(item)...)
+		}
+	}
+	return names
 }

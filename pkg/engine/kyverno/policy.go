@@ -17,8 +17,8 @@ type policy struct {
 }
 
 // decodePolicy reads a policy and derives the rules for Pod controllers. What is
-// wrong with it goes to the report.
-func decodePolicy(r *policydecode.Report, d engine.Document) *policy {
+// wrong with it goes to the report. The user gives values to the given names.
+func decodePolicy(r *policydecode.Report, d engine.Document, given []string) *policy {
 	root := policydecode.Node{Report: r, Value: d.Object.Object}.Fields()
 	if v := d.Object.GroupVersionKind().Version; v != "v1" && v != "v2beta1" {
 		root.At("apiVersion").Fail("%s is no version of %s: use v1 or v2beta1", d.Object.GetAPIVersion(), d.Object.GetKind())
@@ -39,7 +39,8 @@ func decodePolicy(r *policydecode.Report, d engine.Document) *policy {
 	if len(raw) == 0 {
 		spec.At("rules").Fail("has no rules")
 	}
-	c := ruleCompiler{policy: p, ref: engine.RuleRef{Dialect: Name, Policy: nameOf(d.Object), Origin: d.Origin}, gap: gap}
+	background := spec.Values["background"] != false && spec.Values["background"] != "false"
+	c := ruleCompiler{given: given, background: background, policy: p, ref: engine.RuleRef{Dialect: Name, Policy: nameOf(d.Object), Origin: d.Origin}, gap: gap}
 	for _, n := range raw {
 		if name := ruleName(n.Value); name != "" {
 			if names[name] {
@@ -82,9 +83,10 @@ func decodeApplyRules(n policydecode.Node) bool {
 // and do not matter here.
 func decodeGate(spec *policydecode.Fields) error {
 	spec.Accept("admission", "background", "emitWarning", "failurePolicy", "generateExisting",
-		"generateExistingOnPolicyUpdate", "schemaValidation",
+		"schemaValidation",
 		"useServerSideApply", "validationFailureAction", "validationFailureActionOverrides", "webhookTimeoutSeconds")
 	webhook := spec.At("webhookConfiguration").Fields()
+	lintOutdated(spec, webhook)
 	conditions := webhook.At("matchConditions")
 	webhook.Accept("failurePolicy", "timeoutSeconds")
 	webhook.Done()
@@ -92,4 +94,17 @@ func decodeGate(spec *policydecode.Fields) error {
 		return nil
 	}
 	return &UnsupportedError{Field: conditions.Path, Reason: "CEL conditions of the webhook are not evaluated"}
+}
+
+// lintOutdated warns of fields of old policies with which Kyverno 1.19 refuses a policy (api/kyverno/v1/spec_types.go,
+// validateDeprecatedFields).
+func lintOutdated(spec, webhook *policydecode.Fields) {
+	if spec.Has("generateExistingOnPolicyUpdate") {
+		spec.At("generateExistingOnPolicyUpdate").Lint("Kyverno 1.19 refuses policies with this field, which has no effect on mutation: leave it out")
+	}
+	for old, now := range map[string]string{"webhookTimeoutSeconds": "timeoutSeconds", "failurePolicy": "failurePolicy"} {
+		if spec.Has(old) && webhook.Has(now) {
+			spec.At(old).Lint("Kyverno 1.19 refuses policies with this field beside webhookConfiguration.%s: leave it out", now)
+		}
+	}
 }

@@ -38,6 +38,10 @@ type ruleCompiler struct {
 	gap    error
 	rules  []*rule
 	broken map[string]bool // by path
+
+	given      []string // names that the user gives values
+	background bool     // Kyverno may process the policy without a request
+	template   bool     // that the policy looks like a template has been said
 }
 
 // add compiles a rule. Rules that do not mutate are ignored.
@@ -50,6 +54,7 @@ func (c *ruleCompiler) add(n policydecode.Node) *rule {
 	}
 	before := len(n.Report.Errs)
 	r := c.compile(f)
+	c.lintTexts(f)
 	if len(n.Report.Errs) > before {
 		if c.broken == nil {
 			c.broken = map[string]bool{}
@@ -58,6 +63,7 @@ func (c *ruleCompiler) add(n policydecode.Node) *rule {
 		return nil
 	}
 	r.lint(f)
+	lintExclude(f)
 	c.rules = append(c.rules, r)
 	return r
 }
@@ -125,7 +131,7 @@ func (r *rule) decodeMutate(f *policydecode.Fields) {
 		r.targets = append(r.targets, decodeTarget(n))
 	}
 	if m.Has("mutateExistingOnPolicyUpdate") && len(targets) == 0 {
-		m.At("mutateExistingOnPolicyUpdate").Lint("has no effect without targets")
+		m.At("mutateExistingOnPolicyUpdate").Lint("has no effect without targets, and Kyverno 1.19 refuses policies with it")
 	}
 	lintTargetKinds(m.At("targets"), r.targets)
 	rest := map[string]any{}

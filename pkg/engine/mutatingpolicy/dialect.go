@@ -100,5 +100,5 @@ func newReport(d engine.Document, c *engine.Compilation) *policydecode.Report {
 	if ns := d.Object.GetNamespace(); ns != "" && d.Object.GetKind() != kindPolicy {
 		name = ns + "/" + name
 	}
-	return &policydecode.Report{Origin: d.Origin, Policy: d.Object.GetKind() + " " + name, Warn: c.Warn, CheckKind: c.CheckKind}
+	return &policydecode.Report{Origin: d.Origin, Line: d.Line, Policy: d.Object.GetKind() + " " + name, Warn: c.Warn, CheckKind: c.CheckKind}
 }

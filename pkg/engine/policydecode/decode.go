@@ -13,20 +13,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // Report collects what is wrong, and what is odd, with one policy.
 type Report struct {
-	Origin    string // as in engine.Document
-	Policy    string // "ClusterPolicy team-labels"
-	Namespace string // of a Policy; empty for a ClusterPolicy
+	Origin    string                 // as in engine.Document
+	Line      func(field string) int // as in engine.Document
+	Policy    string                 // "ClusterPolicy team-labels"
+	Namespace string                 // of a Policy; empty for a ClusterPolicy
 	Warn      func(engine.CompileError)
 	CheckKind func(engine.KindName) error // as in engine.Compilation
 	Errs      []error                     // *engine.CompileError
-}
-
-func (r *Report) compileError(n Node, err error) engine.CompileError {
-	return engine.CompileError{Origin: r.Origin, Policy: r.Policy, Rule: n.Rule, Field: n.Path, Err: err}
 }
 
 // Node is one place in a policy document.
@@ -35,6 +33,16 @@ type Node struct {
 	Rule   string
 	Path   string // "spec.rules[0].mutate"
 	Value  any
+}
+
+// Error is an error at this place.
+func (n Node) Error(err error) engine.CompileError {
+	r := n.Report
+	e := engine.CompileError{Origin: r.Origin, Policy: r.Policy, Rule: n.Rule, Field: n.Path, Err: err}
+	if r.Line != nil {
+		e.Line = r.Line(n.Path)
+	}
+	return e
 }
 
 // PathInRule is the path below the rule that the node is a part of, such as
@@ -50,13 +58,18 @@ func (n Node) PathInRule() string {
 
 // Fail reports an error at this place.
 func (n Node) Fail(format string, args ...any) {
-	e := n.Report.compileError(n, fmt.Errorf(format, args...))
+	e := n.Error(fmt.Errorf(format, args...))
 	n.Report.Errs = append(n.Report.Errs, &e)
 }
 
 // Lint reports what is probably not meant.
 func (n Node) Lint(format string, args ...any) {
-	n.Report.Warn(n.Report.compileError(n, fmt.Errorf(format, args...)))
+	n.Report.Warn(n.Error(fmt.Errorf(format, args...)))
+}
+
+// Refuse reports what a policy's own engine does not accept, although it can be read here.
+func (n Node) Refuse(engineName, format string, args ...any) {
+	n.Report.Warn(n.Error(&engine.RefusedPolicyError{Engine: engineName, Err: fmt.Errorf(format, args...)}))
 }
 
 // LintKind reports a kind that there is not.
@@ -65,7 +78,7 @@ func (n Node) LintKind(name engine.KindName) {
 		return
 	}
 	if err := n.Report.CheckKind(name); err != nil {
-		n.Report.Warn(n.Report.compileError(n, err))
+		n.Report.Warn(n.Error(err))
 	}
 }
 
@@ -152,6 +165,9 @@ func (n Node) LabelSelector() *metav1.LabelSelector {
 		n.Fail("%w", err)
 		return nil
 	}
+	if why := selector.Contradiction(s); why != "" {
+		n.Lint("no object can have these labels: %s", why)
+	}
 	return s
 }
 
@@ -213,10 +229,16 @@ func (f *Fields) Accept(keys ...string) {
 
 // Done warns about the fields that were not read: they are unknown.
 func (f *Fields) Done() {
+	known := slices.Collect(maps.Keys(f.known))
 	for _, key := range slices.Sorted(maps.Keys(f.Values)) {
-		if !f.known[key] {
-			f.At(key).Lint("unknown field, it has no effect")
+		if slices.Contains(known, key) {
+			continue
 		}
+		text := "unknown field, it has no effect"
+		if meant := engine.Nearest(key, slices.Values(known)); meant != "" {
+			text += fmt.Sprintf("; did you mean %q?", meant)
+		}
+		f.At(key).Lint("%s", text)
 	}
 }
 

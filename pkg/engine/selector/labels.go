@@ -158,3 +158,53 @@ func (l *Labels) Written() *metav1.LabelSelector {
 	}
 	return l.source
 }
+
+// Contradiction describes why no labels can meet a selector; empty if some can. Values with wildcards are not looked
+// at.
+func Contradiction(s *metav1.LabelSelector) string {
+	wants := map[string][]metav1.LabelSelectorRequirement{}
+	for key, value := range s.MatchLabels {
+		if !HasWildcard(key) && !HasWildcard(value) {
+			wants[key] = append(wants[key], metav1.LabelSelectorRequirement{Operator: metav1.LabelSelectorOpIn, Values: []string{value}})
+		}
+	}
+	for _, r := range s.MatchExpressions {
+		wants[r.Key] = append(wants[r.Key], r)
+	}
+	for _, key := range slices.Sorted(maps.Keys(wants)) {
+		if why := contradiction(wants[key]); why != "" {
+			return key + " " + why
+		}
+	}
+	return ""
+}
+
+// contradiction looks at all requirements of one key.
+func contradiction(all []metav1.LabelSelectorRequirement) string {
+	present, absent, limited := false, false, false
+	var allowed []string
+	for _, r := range all {
+		present = present || r.Operator == metav1.LabelSelectorOpExists || r.Operator == metav1.LabelSelectorOpIn
+		absent = absent || r.Operator == metav1.LabelSelectorOpDoesNotExist
+		if r.Operator != metav1.LabelSelectorOpIn {
+			continue
+		}
+		if !limited {
+			allowed, limited = slices.Clone(r.Values), true
+			continue
+		}
+		allowed = slices.DeleteFunc(allowed, func(v string) bool { return !slices.Contains(r.Values, v) })
+	}
+	for _, r := range all {
+		if r.Operator == metav1.LabelSelectorOpNotIn {
+			allowed = slices.DeleteFunc(allowed, func(v string) bool { return slices.Contains(r.Values, v) })
+		}
+	}
+	switch {
+	case present && absent:
+		return "would have to be there and not be there"
+	case limited && len(allowed) == 0:
+		return "can have none of the values that are left"
+	}
+	return ""
+}

@@ -19,6 +19,7 @@ type value struct {
 	line    int
 	items   []int // the line of each element of the top-level "items", if it is a list
 	implied implied
+	locate  func(document int) func(field string) int // nil where the lines of fields are not wanted
 }
 
 // implied is the type of a document without one; the zero value implies none.
@@ -39,11 +40,15 @@ func (p part) objects(path string, bounds *bounds) iter.Seq2[engine.Document, er
 			yield(engine.Document{}, at(path, err))
 			return
 		}
+		var locate func(int) func(string) int
+		if p.lines {
+			locate = p.locator()
+		}
 		for _, v := range values {
 			if v.content == nil {
 				continue
 			}
-			v.implied = p.implied
+			v.implied, v.locate = p.implied, locate
 			if !v.flatten(path, yield) {
 				return
 			}
@@ -107,12 +112,14 @@ func (v value) flatten(path string, yield func(engine.Document, error) bool) boo
 			}
 			return yield(engine.Document{}, &Error{path, v.line, err})
 		}
-		return yield(engine.Document{
-			Object: &unstructured.Unstructured{Object: object}, Origin: origin(path, v.line),
-		}, nil)
+		d := engine.Document{Object: &unstructured.Unstructured{Object: object}, Origin: origin(path, v.line)}
+		if v.locate != nil {
+			d.Line = v.locate(v.line)
+		}
+		return yield(d, nil)
 	}
 	for i, item := range items {
-		element := value{content: typed(item, object), line: v.line}
+		element := value{content: typed(item, object), line: v.line, locate: v.locate}
 		if i < len(v.items) {
 			element.line = v.items[i]
 		}

@@ -101,7 +101,7 @@ func (s Policies) readPaths(ctx context.Context) ([]engine.Document, []error) {
 	var errs []error
 	empty := slices.Clone(s.Paths)
 	leftOut := map[string][]string{}
-	input := Files{Paths: s.Paths, Recursive: true, URLs: true, LeftOut: func(directory, name string) { leftOut[directory] = append(leftOut[directory], name) }}
+	input := Files{Paths: s.Paths, Recursive: true, URLs: true, Lines: true, LeftOut: func(directory, name string) { leftOut[directory] = append(leftOut[directory], name) }}
 	for d, err := range s.Reader.Read(ctx, input) {
 		var broken *Error
 		empty = slices.DeleteFunc(empty, func(path string) bool {
@@ -136,7 +136,7 @@ func (s Policies) related(documents []engine.Document) []engine.Document {
 	for _, d := range documents {
 		kind := groupKind(d.Object)
 		if s.Accepts(kind) == engine.Foreign && !wellKnownInput(kind) && !params[kind] {
-			s.Warn(d.Origin, describe(d.Object)+" is not a policy: ignored")
+			s.Warn(d.Origin, describe(d.Object)+" is not a policy: ignored"+meant(kind))
 			continue
 		}
 		out = append(out, d)
@@ -211,4 +211,25 @@ func describe(u *unstructured.Unstructured) string {
 		name = ns + "/" + name
 	}
 	return u.GetKind() + " " + name
+}
+
+// policyKinds are the groups of the kinds of policies, for those that are misspelt.
+//
+//nolint:gochecknoglobals // an immutable table
+var policyKinds = map[string]string{
+	"ClusterPolicy": "kyverno.io", "Policy": "kyverno.io",
+	"MutatingPolicy": "policies.kyverno.io", "NamespacedMutatingPolicy": "policies.kyverno.io",
+	"Assign": "mutations.gatekeeper.sh", "AssignMetadata": "mutations.gatekeeper.sh",
+	"AssignImage": "mutations.gatekeeper.sh", "ModifySet": "mutations.gatekeeper.sh",
+	"MutatingAdmissionPolicy": "admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding": "admissionregistration.k8s.io",
+}
+
+// meant asks whether a kind that is not known is a misspelt policy.
+func meant(kind schema.GroupKind) string {
+	name := engine.Nearest(kind.Kind, maps.Keys(policyKinds))
+	group := policyKinds[name]
+	if name == "" || engine.Nearest(kind.Group, slices.Values([]string{group})) == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %s of %s?", name, group)
 }

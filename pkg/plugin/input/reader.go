@@ -40,6 +40,8 @@ type Files struct {
 	URLs bool
 	// LeftOut is called for each file of a directory that is not read because of its extension; may be nil.
 	LeftOut func(directory, name string)
+	// Lines has the documents know the lines of their fields, for which their text is kept.
+	Lines bool
 	// APIVersion and Kind are those of documents that say neither; empty where
 	// such a document is an error.
 	APIVersion, Kind string
@@ -142,7 +144,7 @@ func (r *Reader) readStream(ctx context.Context, content stream, input Files, yi
 		if err != nil {
 			return at(content.name, err)
 		}
-		part.implied = implied{input.APIVersion, input.Kind}
+		part.implied, part.lines = implied{input.APIVersion, input.Kind}, input.Lines
 		for d, err := range part.objects(content.name, bounds) {
 			if !yield(d, err) || errors.Is(err, memory.ErrTooLarge) {
 				return errStopped

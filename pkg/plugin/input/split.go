@@ -15,6 +15,7 @@ type part struct {
 	text    []byte
 	line    int // of the first byte, counted from 1 in the file
 	implied implied
+	lines   bool // as in Files
 }
 
 // splitter cuts a stream at its document markers, so that no more than one

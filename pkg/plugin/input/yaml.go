@@ -15,6 +15,7 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 )
 
@@ -302,6 +303,9 @@ func syntaxError(p part, err error) error {
 		if older := yaml.Unmarshal(append([]byte("\n"), p.text...), &ignored); older != nil {
 			line, _ = parserError(older)
 		}
+	}
+	if len(p.text) <= maxLocated && engine.LooksLikeTemplate(string(p.text)) {
+		reason += "; " + engine.TemplateHint
 	}
 	last := 1 + bytes.Count(bytes.TrimRight(p.text, "\r\n"), []byte("\n"))
 	return &Error{Line: p.line + min(max(line, 1), last) - 1, Err: errors.New("invalid YAML: " + reason)}

@@ -69,7 +69,7 @@ type Ask struct {
 	Flag string       `json:"flag,omitempty"`
 }
 
-// Problem is a mistake, or a probable one, in a policy.
+// Problem is a mistake, or a probable one, in a policy. Origin has the line of the field, where that is known.
 type Problem struct {
 	Severity Severity `json:"severity"`
 	Rule     string   `json:"rule,omitempty"`
@@ -172,9 +172,12 @@ func (b *Builder) Problem(s Severity, err error) {
 		return
 	}
 	p := Problem{Severity: s, Rule: e.Rule, Field: e.Field, Text: e.Err.Error()}
+	if e.Line > 0 {
+		p.Origin = e.Place()
+	}
 	i, known := b.byName[key{e.Origin, e.Policy}]
 	if !known {
-		p.Origin, p.Text = e.Origin, e.Policy+": "+p.Text
+		p.Origin, p.Text = e.Place(), e.Policy+": "+p.Text
 		b.list.Problems = append(b.list.Problems, p)
 		return
 	}

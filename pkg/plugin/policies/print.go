@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -181,7 +182,7 @@ func notes(b *strings.Builder, l List) {
 func (x Problem) place(p *Policy) []string {
 	var out []string
 	if p != nil {
-		out = append(out, p.Origin, p.Kind+" "+p.Name)
+		out = append(out, cmp.Or(x.Origin, p.Origin), p.Kind+" "+p.Name)
 	} else if x.Origin != "" {
 		out = append(out, x.Origin)
 	}

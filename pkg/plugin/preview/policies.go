@@ -30,12 +30,13 @@ func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engin
 	idlers := 0
 	warn := func(w engine.CompileError) {
 		var unknown *engine.UnknownKindError
+		var refused *engine.RefusedPolicyError
 		switch {
 		case !p.Wants(&w):
 		case isInstalledForOthers(&w):
 		case p.installedForOthers(&w):
 			idlers++
-		case p.Strict, errors.As(w.Err, &unknown):
+		case p.Strict, errors.As(w.Err, &unknown), errors.As(w.Err, &refused):
 			broken(&w)
 		default:
 			p.Warn(w)

@@ -146,6 +146,9 @@ func (e *Expression) Uses(name string) bool {
 	return slices.Contains(e.facts.roots, name) || (e.facts.whole && mentions(e.text, name))
 }
 
+// Roots lists the names that the expression looks up in the data itself, in the order of the text.
+func (e *Expression) Roots() []string { return e.facts.roots }
+
 // mentions finds a name as a word of its own that is no field of something,
 // which is how Kyverno finds the context entries that a query needs.
 func mentions(text, name string) bool {

@@ -2,6 +2,8 @@ package match
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -69,11 +71,54 @@ func DecodeConditions(n policydecode.Node) *Conditions {
 		return nil
 	}
 	c, err := ParseConditions(n.Value)
+	var parse *ParseError
+	if errors.As(err, &parse) && parse.Path != "" {
+		n, err = below(n, parse.Path), parse.Err
+	}
 	if err != nil {
 		n.Fail("%w", err)
 		return nil
 	}
+	c.lint(n)
 	return c
+}
+
+// below is the node at a place of conditions, such as "all[0]" or, in a plain list, "[0]".
+func below(n policydecode.Node, place string) policydecode.Node {
+	if !strings.HasPrefix(place, "[") {
+		n.Path += "."
+	}
+	n.Path += place
+	return n
+}
+
+// lint warns of conditions that hold for every object, or for none.
+func (c *Conditions) lint(n policydecode.Node) {
+	if c.hasAny && len(c.any) == 0 {
+		below(n, "any").Lint("is an empty list, which never holds")
+	}
+	for _, one := range slices.Concat(c.any, c.all) {
+		if one.fixed == nil || !one.key.Static() {
+			continue
+		}
+		key, err := one.key.Render(nil)
+		if err != nil {
+			continue
+		}
+		holds, err := one.fixed.holds(engine.NewBudget(context.Background()), key)
+		if err != nil {
+			continue
+		}
+		often := "never"
+		if holds {
+			often = "always"
+		}
+		text := "key and value are constants, so this %s holds"
+		if reference, isText := key.(string); isText && variables.LooksLikeVariable(reference) {
+			text += fmt.Sprintf("; a variable is written {{ %s }}", reference)
+		}
+		below(n, one.place).Lint(text, often)
+	}
 }
 
 func parseGroups(groups map[string]any) (*Conditions, error) {

@@ -75,9 +75,18 @@ func (f *frame) flush() {
 	}
 }
 
-// scan splits a text in one pass. What is opened and never closed is plain text,
+// scan splits a text. What is opened and never closed is plain text,
 // as are closing braces without opening ones.
 func scan(text string) ([]segment, error) {
+	frames, err := open(text)
+	if err != nil {
+		return nil, err
+	}
+	return flatten(frames), nil
+}
+
+// open splits a text in one pass, into the text itself and the variables that are not closed at its end.
+func open(text string) ([]*frame, error) {
 	frames := []*frame{{}}
 	lastClose := strings.LastIndex(text, "}}")
 	for i := 0; i < len(text); {
@@ -114,7 +123,7 @@ func scan(text string) ([]segment, error) {
 			i++
 		}
 	}
-	return flatten(frames), nil
+	return frames, nil
 }
 
 // flatten turns the frames that were never closed into text.

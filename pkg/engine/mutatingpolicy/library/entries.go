@@ -47,7 +47,7 @@ func (e *Entries) Add(d engine.Document) {
 }
 
 func decodeEntry(d engine.Document) *entry {
-	r := &policydecode.Report{Origin: d.Origin, Policy: "GlobalContextEntry " + d.Object.GetName(), Warn: func(engine.CompileError) {}}
+	r := &policydecode.Report{Origin: d.Origin, Line: d.Line, Policy: "GlobalContextEntry " + d.Object.GetName(), Warn: func(engine.CompileError) {}}
 	spec := policydecode.Node{Report: r, Value: d.Object.Object}.Fields().At("spec").Fields()
 	out := &entry{projections: map[string]string{}}
 	switch call, list := spec.Has("apiCall"), spec.Has("kubernetesResource"); {

@@ -25,7 +25,7 @@ func ProblemOf(err error, m *redact.Masker) Problem {
 	p := Problem{Where: "kubectl mutate", Text: m.Text(err.Error())}
 	var broken *engine.CompileError
 	if errors.As(err, &broken) {
-		p.Origin, p.Place = broken.Origin, PlaceOf(broken.Origin)
+		p.Origin, p.Place = broken.Place(), PlaceOf(broken.Place())
 		p.Where = cmp.Or(strings.TrimSuffix(broken.Policy+", rule "+broken.Rule, ", rule "), p.Where)
 	}
 	escape(&p.Where, &p.Text, &p.Origin)

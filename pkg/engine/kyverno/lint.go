@@ -1,0 +1,293 @@
+package kyverno
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
+)
+
+// kyvernoName is what messages call the engine in a cluster.
+const kyvernoName = "Kyverno"
+
+// Kyverno refuses a policy with a variable whose text has none of these in it and that no entry of a context is for
+// (pkg/validation/policy/validate.go, allowedVariables and those below it). They differ in what background
+// processing lacks, and in what the targets of a rule add.
+//
+//nolint:gochecknoglobals // immutable tables
+var (
+	alwaysKnown     = regexp.MustCompile(`request\.|element|@|images|image\.|[a-z_0-9]+\([^{}]`)
+	knownAtRequests = regexp.MustCompile(`serviceAccountName`)
+	knownOfTargets  = regexp.MustCompile(`target\.`)
+	requestFields   = []string{
+		"object", "oldObject", "operation", "userInfo", "namespace", "name", "uid", "kind", "resource", "subResource",
+		"requestKind", "requestResource", "requestSubResource", "dryRun", "options", "roles", "clusterRoles",
+	}
+	requestField = regexp.MustCompile(`\brequest\.(\w+)`)
+	elementName  = regexp.MustCompile(`^element(Index)?\d*$`)
+)
+
+// texts looks for mistakes in the texts of one rule.
+type texts struct {
+	declared   []string // names that the rule, or the user, gives values
+	targets    bool     // the rule has targets
+	background bool
+	template   bool // that the policy looks like a template has been said
+}
+
+// lintTexts warns of variables and anchors that are plain text, and of variables that have no value.
+func (c *ruleCompiler) lintTexts(f *policydecode.Fields) {
+	mutate := f.At("mutate")
+	t := &texts{
+		declared: declaredIn(f.Values, slices.Clone(c.given)), targets: mapping(mutate.Value)["targets"] != nil,
+		background: c.background, template: c.template,
+	}
+	for _, key := range []string{"context", "preconditions"} {
+		t.walk(f.At(key), false)
+	}
+	m := &policydecode.Fields{}
+	if _, isMap := mutate.Value.(map[string]any); isMap {
+		m = mutate.Fields()
+	}
+	for _, key := range slices.Sorted(maps.Keys(m.Values)) {
+		t.walk(m.At(key), key == "patchStrategicMerge" || key == "overlay")
+	}
+	c.template = t.template
+	for _, key := range []string{"match", "exclude"} {
+		if variables.Mentions(f.Values[key], "{{") {
+			f.At(key).Refuse(kyvernoName, "has variables, which are never replaced there")
+		}
+	}
+}
+
+// declaredIn adds the names of the context entries anywhere in a rule.
+func declaredIn(value any, names []string) []string {
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			names = declaredIn(item, names)
+		}
+	case map[string]any:
+		entries, _ := v["context"].([]any)
+		for _, entry := range entries {
+			if name, _ := mapping(entry)["name"].(string); name != "" {
+				names = append(names, name)
+			}
+		}
+		for _, item := range v {
+			names = declaredIn(item, names)
+		}
+	}
+	return names
+}
+
+// walk looks at all keys and texts below a node. Merged is set in what is merged into an object.
+func (t *texts) walk(n policydecode.Node, merged bool) {
+	switch v := n.Value.(type) {
+	case string:
+		t.text(n, v, merged)
+	case []any:
+		for _, item := range n.List() {
+			t.walk(item, merged)
+		}
+	case map[string]any:
+		f := n.Fields()
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			at := f.At(key)
+			if merged {
+				lintAnchor(at, key)
+			}
+			t.text(at, key, merged)
+			t.walk(at, merged || key == "patchStrategicMerge")
+		}
+	}
+}
+
+// lintAnchor warns of a key with parentheses that is no anchor: it is taken for a name.
+func lintAnchor(n policydecode.Node, key string) {
+	if anchor, _ := pattern.ParseKey(key); anchor != pattern.None || !strings.ContainsAny(key, "()") || variables.Used(key) {
+		return
+	}
+	text := strings.TrimSpace(key)
+	name := strings.TrimLeft(strings.TrimRight(text, "()"), "+=^X<(")
+	modifier, _, opened := strings.Cut(text, "(")
+	if meant := modifier + "(" + name + ")"; opened && meant != text {
+		if anchor, _ := pattern.ParseKey(meant); anchor != pattern.None {
+			n.Lint("%q is the name of a field here, since no anchor is written so; did you mean %q?", key, meant)
+			return
+		}
+	}
+	n.Lint("%q is the name of a field here, since no anchor is written so; the anchors are (x), <(x), +(x), =(x), X(x) and ^(x)", key)
+}
+
+func (t *texts) text(n policydecode.Node, text string, merged bool) {
+	if !strings.Contains(text, "{") {
+		return
+	}
+	if engine.LooksLikeTemplate(text) {
+		if !t.template {
+			n.Lint("%s", engine.TemplateHint)
+		}
+		t.template = true
+		return
+	}
+	found := variables.Inspect(text)
+	if found.Unclosed != "" {
+		n.Lint("%q is plain text: a variable stands between {{ and }}", shortened(found.Unclosed))
+	}
+	for _, v := range found.Variables {
+		if v.Text == "@" {
+			if !merged {
+				n.Lint("{{@}} is the value of the field in whose place it stands, so it has a value only in patchStrategicMerge")
+			}
+			continue
+		}
+		t.variable(n, v)
+	}
+}
+
+// shortened keeps long texts out of messages.
+func shortened(text string) string {
+	const most = 60
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return text
+}
+
+// variable warns of one that has no value, or reports that Kyverno refuses it.
+func (t *texts) variable(n policydecode.Node, v variables.Variable) {
+	for _, name := range v.Expression.Roots() {
+		if t.declares(name) {
+			continue
+		}
+		if t.refused(v.Text) {
+			n.Refuse(kyvernoName, "nothing declares the variable %s%s", name, t.meant(name))
+		} else {
+			n.Lint("nothing declares the variable %s%s", name, t.meant(name))
+		}
+		return
+	}
+	for _, field := range requestField.FindAllStringSubmatch(v.Text, -1) {
+		if slices.Contains(requestFields, field[1]) {
+			continue
+		}
+		if meant := engine.Nearest(field[1], slices.Values(requestFields)); meant != "" {
+			n.Lint("a request has no field %s; did you mean request.%s?", field[1], meant)
+		}
+	}
+}
+
+// meant is the name that was probably meant.
+func (t *texts) meant(name string) string {
+	known := slices.Concat(t.declared, []string{"request", "images", "element", "elementIndex", "serviceAccountName", "serviceAccountNamespace"})
+	if t.targets {
+		known = append(known, "target")
+	}
+	if meant := engine.Nearest(name, slices.Values(known)); meant != "" {
+		return fmt.Sprintf("; did you mean %s?", meant)
+	}
+	return ", so it has no value; an entry of context gives it one"
+}
+
+// declares reports whether a name has a value.
+func (t *texts) declares(name string) bool {
+	switch name {
+	case "": // the identifier "" in x || "", where '' is meant: it is null, which does as well
+		return true
+	case "request", "images", "image", "serviceAccountName", "serviceAccountNamespace":
+		return true
+	case "target":
+		return t.targets
+	}
+	return elementName.MatchString(name) || slices.Contains(t.declared, name)
+}
+
+// refused reports whether Kyverno refuses a policy because of a variable.
+func (t *texts) refused(text string) bool {
+	text = strings.ReplaceAll(text, `"`, "")
+	return !alwaysKnown.MatchString(text) &&
+		(t.background || !knownAtRequests.MatchString(text)) &&
+		(!t.targets || !knownOfTargets.MatchString(text)) &&
+		!slices.ContainsFunc(t.declared, func(name string) bool { return strings.HasPrefix(text, name) })
+}
+
+// lintExclude warns of a rule that excludes all that it matches.
+func lintExclude(f *policydecode.Fields) {
+	matched, _ := filters(mapping(f.Values["match"]))
+	excluded, all := filters(mapping(f.Values["exclude"]))
+	if len(matched) == 0 || len(excluded) == 0 {
+		return
+	}
+	for _, m := range matched {
+		covers := func(x any) bool { return covered(mapping(m), mapping(x)) }
+		if all && slices.ContainsFunc(excluded, func(x any) bool { return !covers(x) }) || !all && !slices.ContainsFunc(excluded, covers) {
+			return
+		}
+	}
+	const text = "excludes all that the rule matches, so the rule never applies"
+	_, listed := mapping(f.Values["match"])["any"]
+	same := func(m any) bool {
+		return slices.ContainsFunc(excluded, func(x any) bool { return reflect.DeepEqual(m, x) })
+	}
+	if listed && !all && slices.ContainsFunc(matched, same) {
+		f.At("exclude").Refuse(kyvernoName, text)
+		return
+	}
+	f.At("exclude").Lint(text)
+}
+
+// filters lists the filters of a match or exclude block, and whether all must match.
+func filters(block map[string]any) (list []any, all bool) {
+	if list, ok := block["any"].([]any); ok && len(list) > 0 {
+		return list, false
+	}
+	if list, ok := block["all"].([]any); ok && len(list) > 0 {
+		return list, true
+	}
+	if len(mapping(block["resources"])) > 0 {
+		return []any{block}, false
+	}
+	return nil, false
+}
+
+// covered reports whether whatever one filter matches, the other one matches too: the other has no criterion that
+// the first has not.
+func covered(filter, other map[string]any) bool {
+	for key, value := range other {
+		if key != "resources" && !reflect.DeepEqual(filter[key], value) {
+			return false
+		}
+	}
+	resources, wanted := mapping(filter["resources"]), mapping(other["resources"])
+	for key, value := range wanted {
+		list, isList := value.([]any)
+		if key == "kinds" && isList {
+			mine, _ := resources[key].([]any)
+			if slices.Contains(list, any("*")) {
+				continue
+			}
+			if len(mine) == 0 || slices.ContainsFunc(mine, func(kind any) bool { return !containsText(list, kind) }) {
+				return false
+			}
+			continue
+		}
+		if !reflect.DeepEqual(resources[key], value) {
+			return false
+		}
+	}
+	return len(wanted) > 0
+}
+
+func containsText(list []any, value any) bool {
+	text, isText := value.(string)
+	return isText && slices.Contains(list, any(text))
+}

@@ -1,0 +1,110 @@
+package input
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+
+	yamlv3 "go.yaml.in/yaml/v3"
+)
+
+// maxLocated is how many bytes of text are kept to look for the lines of fields; those of a larger document
+// have its own line.
+const maxLocated = 1 << 20
+
+// locator returns what finds the lines of the fields of a part's documents. The text is read again when it is
+// first asked; nil where that would be too much.
+func (p part) locator() func(document int) func(field string) int {
+	if len(p.text) > maxLocated {
+		return nil
+	}
+	c := converter{first: p.line}
+	documents := sync.OnceValue(func() map[int]*yamlv3.Node { return c.documents(p.text) })
+	return func(document int) func(field string) int {
+		return func(field string) int {
+			root, known := documents()[document]
+			if !known {
+				return document
+			}
+			return c.fieldLine(root, field)
+		}
+	}
+}
+
+// documents returns the mappings that may be documents by their lines: the values of a text, and the elements of
+// lists.
+func (c *converter) documents(text []byte) map[int]*yamlv3.Node {
+	out := map[int]*yamlv3.Node{}
+	decoder := yamlv3.NewDecoder(io.MultiReader(strings.NewReader("\n"), bytes.NewReader(text)))
+	for {
+		var document yamlv3.Node
+		if err := decoder.Decode(&document); err != nil {
+			if !errors.Is(err, io.EOF) { // JSON values one after the other are no YAML
+				return nil
+			}
+			return out
+		}
+		for _, root := range document.Content {
+			out[c.line(root)] = root
+			if items := member(root, "items"); items != nil {
+				for _, item := range items.Content {
+					out[c.line(item)] = item
+				}
+			}
+		}
+	}
+}
+
+// member returns a value of a mapping; nil if there is none.
+func member(n *yamlv3.Node, key string) *yamlv3.Node {
+	if n.Kind != yamlv3.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}
+
+// fieldLine returns the line of a field below a node, or of the part of its path that is there.
+func (c *converter) fieldLine(n *yamlv3.Node, field string) int {
+	line := c.line(n)
+	for field != "" {
+		if n.Kind == yamlv3.AliasNode {
+			n = n.Alias
+		}
+		at, below, rest := step(n, field)
+		if at == nil {
+			break
+		}
+		line, n, field = c.line(at), below, rest
+	}
+	return line
+}
+
+// step goes one step of a path: it returns where the step leads, the value that is there, and the rest of the path.
+// Keys may hold dots.
+func step(n *yamlv3.Node, field string) (at, below *yamlv3.Node, rest string) {
+	switch n.Kind {
+	case yamlv3.MappingNode:
+		longest := -1
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i].Value
+			after, found := strings.CutPrefix(field, key)
+			if found && len(key) > longest && (after == "" || after[0] == '.' || after[0] == '[') {
+				longest, at, below, rest = len(key), n.Content[i], n.Content[i+1], strings.TrimPrefix(after, ".")
+			}
+		}
+	case yamlv3.SequenceNode:
+		index, after, found := strings.Cut(strings.TrimPrefix(field, "["), "]")
+		if i, err := strconv.Atoi(index); found && err == nil && i >= 0 && i < len(n.Content) {
+			return n.Content[i], n.Content[i], strings.TrimPrefix(after, ".")
+		}
+	}
+	return at, below, rest
+}
