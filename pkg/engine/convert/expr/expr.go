@@ -131,7 +131,15 @@ func Index(of, key Expr) Expr { return index{of: of, key: key} }
 func OptionalIndex(of, key Expr) Expr { return index{of: of, key: key, optional: !IsOptional(of)} }
 
 // Call calls a function.
-func Call(name string, args ...Expr) Expr { return call{name: name, args: args} }
+func Call(name string, args ...Expr) Expr {
+	switch name {
+	case "string", "int", "double", "duration", "timestamp", "bytes":
+		if isOpen(args[0]) {
+			args = []Expr{call{name: "dyn", args: args}}
+		}
+	}
+	return call{name: name, args: args}
+}
 
 // Method calls a method or a macro: of.name(args).
 func Method(of Expr, name string, args ...Expr) Expr { return call{of: of, name: name, args: args} }
@@ -324,6 +332,20 @@ func homogeneous(items []Expr) []Expr {
 
 // Typed is an expression whose kind is known, such as that of a field that CEL declares.
 func Typed(e Expr, kind Kind) Expr { return typed{e, kind} }
+
+// IsPath reports whether an expression is a part of the object, so that its type is not known before it is
+// evaluated.
+func IsPath(e Expr) bool {
+	switch e := e.(type) {
+	case sel:
+		return IsPath(e.of)
+	case index:
+		return IsPath(e.of)
+	case literal:
+		return e.text == "object" || e.text == "oldObject"
+	}
+	return false
+}
 
 // Same reports whether two expressions have one text; nil is not the same as true.
 func Same(a, b Expr) bool {

@@ -21,7 +21,43 @@ const (
 	MapKind
 	OptionalKind
 	OtherKind
+	// OpenKind is a type that the checker leaves open: it takes the first form of an overloaded function for
+	// it, whatever the value is. Elements of what flatten returns are such.
+	OpenKind
 )
+
+// isOpen reports whether the type of an expression is left open.
+func isOpen(e Expr) bool {
+	switch e := e.(type) {
+	case typed:
+		return e.kind == OpenKind
+	case index:
+		return isOpen(e.of) || HasOpenElements(e.of)
+	case call:
+		switch e.name {
+		case "value", "orValue":
+			return isOpen(e.of)
+		case "first", "last":
+			return HasOpenElements(e.of)
+		}
+	}
+	return false
+}
+
+// HasOpenElements reports whether the elements of a list are of an OpenKind.
+func HasOpenElements(list Expr) bool {
+	c, ok := list.(call)
+	if !ok {
+		return false
+	}
+	switch c.name {
+	case "flatten":
+		return true
+	case "filter", "reverse", "slice", "sort", "sortBy", "distinct", "orValue":
+		return HasOpenElements(c.of)
+	}
+	return false
+}
 
 // KindOf returns what is known of an expression's type.
 func KindOf(e Expr) Kind {
@@ -31,6 +67,9 @@ func KindOf(e Expr) Kind {
 	case chain, not:
 		return Boolean
 	case typed:
+		if e.kind == OpenKind {
+			return Dyn
+		}
 		return e.kind
 	case minus:
 		return KindOf(e.of)
@@ -97,10 +136,8 @@ func (c call) kind() Kind {
 	switch c.name {
 	case "reverse", "slice":
 		return KindOf(c.of)
-	case "filter":
-		if KindOf(c.of) == Dyn {
-			return Dyn // list(dyn)
-		}
+	case "orValue":
+		return KindOf(c.args[0])
 	}
 	return results[c.name]
 }

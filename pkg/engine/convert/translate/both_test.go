@@ -126,7 +126,7 @@ func (b *both) holds(t testing.TB, l translate.Language, e expr.Expr, object map
 	b.compile(t, l, e, func(text string, _ ...*celgo.Type) (*cel.Expression, error) { return b.scopes[l].Condition(text) })
 	v, err := b.evaluate(t, l, e, object)
 	if err != nil {
-		t.Fatalf("%v\non %s", err, text(object))
+		t.Fatalf("%v\n%s\non %s", err, expr.Format(e), text(object))
 	}
 	return v == true
 }

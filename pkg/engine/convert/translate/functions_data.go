@@ -125,18 +125,22 @@ func keys(c *callOf) (Value, error) {
 
 // mapList keeps what becomes null.
 func mapList(c *callOf) (Value, error) {
+	nulls := false
 	if len(c.refs) != 1 {
 		return Value{}, unsupported(c.name, reasonFails, "its first argument is an &expression")
 	}
-	return c.mapped(c.args[1], func(element Value) (Value, error) {
+	v, err := c.mapped(c.args[1], func(element Value) (Value, error) {
 		item, err := c.lenientOn(c.refs[0], element)
 		if err != nil || item.has == nil {
 			return item, err
 		}
 		kept := Expression(item.Or(expr.Null()), Any)
 		kept.lenient, kept.strict = item.lenient, item.lenient
+		nulls = true
 		return kept, nil
 	})
+	v.nulls = nulls
+	return v, err
 }
 
 // extreme is the largest or the smallest element; null for an empty list.
@@ -191,7 +195,7 @@ func (c *callOf) keyed(list Value, use func(bound string, key Value)) error {
 		return unsupported(c.name, reasonFails, "its second argument is an &expression")
 	}
 	return c.within(list.name, func(bound string) error {
-		key, err := c.lenientOn(c.refs[0], Expression(expr.Name(bound), list.Elements()))
+		key, err := c.lenientOn(c.refs[0], list.element(bound))
 		if err != nil {
 			return err
 		}
@@ -228,12 +232,20 @@ func merge(c *callOf) (Value, error) {
 		key := expr.Name(k)
 		names := func(of Value) expr.Expr { return expr.Macro(of.plain, "map", k, key) }
 		both := expr.Method(expr.Binary("+", names(v), names(next)), "distinct")
-		value := expr.Cond(expr.Binary("in", key, next.plain), expr.Index(next.plain, key), expr.Index(v.plain, key))
+		value := chosen(expr.Binary("in", key, next.plain), entryOf(next.plain, key), entryOf(v.plain, key))
 		entry := expr.Map(expr.Entry{Key: key, Value: value})
 		v = Expression(expr.Method(both, "transformMapEntry", expr.Name(i), key, entry), either(v.typ, next.typ))
 	}
 	v.has, v.opt, v.or = nil, nil, nil
 	return v, nil
+}
+
+// entryOf is an entry of a map, the type of which is not known to CEL if it is that of a literal.
+func entryOf(of, key expr.Expr) expr.Expr {
+	if expr.KindOf(of) == expr.MapKind {
+		of = expr.Call("dyn", of)
+	}
+	return expr.Index(of, key)
 }
 
 func notNull(c *callOf) (Value, error) {
@@ -509,7 +521,7 @@ func (c *callOf) sumOf(kind string) (expr.Expr, error) {
 	}
 	name := c.fresh(list.name)
 	c.has = all(c.has, expr.Binary(">", expr.Method(list.plain, "size"), expr.Int(0)))
-	return expr.Method(expr.Macro(list.plain, "map", name, expr.Call(kind, expr.Name(name))), "sum"), nil
+	return expr.Method(expr.Macro(list.plain, "map", name, expr.Call(kind, list.element(name).plain)), "sum"), nil
 }
 
 func sum(c *callOf) (Value, error) {

@@ -196,10 +196,10 @@ func (c *condition) pattern(e expr.Expr, pattern string) expr.Expr {
 func (c *condition) notEquals(key, value Value) (expr.Expr, error) {
 	if literal, ok := value.Literal(); ok {
 		same, isText := literal.(string)
-		if simple := read(same); isText && !selector.HasWildcard(same) && !simple.duration && !simple.quantity && (key.opt != nil || key.or != nil) {
+		if simple := read(same); isText && (key.typ.is(isString) || key.typ.kinds == 0) && !selector.HasWildcard(same) && !simple.duration && !simple.quantity && (key.opt != nil || key.or != nil) {
 			return expr.NotEqual(key.Or(value.plain), value.plain), nil
 		}
-		if _, isBool := literal.(bool); isBool && (key.opt != nil || key.or != nil) {
+		if _, ok := literal.(bool); ok && key.typ.is(isBool) && (key.opt != nil || key.or != nil) {
 			return expr.NotEqual(key.Or(value.plain), value.plain), nil
 		}
 	}
@@ -419,7 +419,7 @@ func (c *condition) member(key, value Value) (expr.Expr, error) {
 	case bool, int64, float64:
 		m.all = []string{fmt.Sprint(v)}
 	}
-	if key.typ.can(isList) && !key.typ.is(isList) && key.typ.kinds != 0 {
+	if key.typ.kinds != 0 && !key.typ.is(isScalar) && !key.typ.is(isList) {
 		return nil, unsupported("the operator "+string(c.operator), reasonUnknownType, "")
 	}
 	if key.typ.is(isList) {

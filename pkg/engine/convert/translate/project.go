@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"slices"
+
 	gojmespath "github.com/kyverno/go-jmespath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
@@ -34,7 +36,7 @@ func (s *Scope) project(ast gojmespath.ASTNode, on *Value) (Value, error) {
 	default:
 		return list, unsupported("the expression", "its construct is not known", "")
 	}
-	if ast.Children[1].NodeType == gojmespath.ASTIdentity && !list.holes {
+	if ast.Children[1].NodeType == gojmespath.ASTIdentity && !list.nulls {
 		return list, nil
 	}
 	return s.mapped(list, func(element Value) (Value, error) { return s.lenientOn(ast.Children[1], element) })
@@ -78,9 +80,6 @@ func (s *Scope) made(p projection) (Value, error) {
 			list = expr.Macro(list, "filter", p.bound, where)
 		}
 		item := p.item.plain
-		if p.flat {
-			item = p.item.Or(expr.List())
-		}
 		if !expr.Same(item, expr.Name(p.bound)) {
 			list = expr.Macro(list, "map", p.bound, item)
 		}
@@ -107,6 +106,9 @@ func (s *Scope) made(p projection) (Value, error) {
 	}
 	v.lenient = all(p.list.lenient, v.lenient)
 	v.strict = all(p.list.strict, v.lenient)
+	if p.item.isNever() {
+		v.plain, v.or, v.each, v.typ = expr.Call("dyn", expr.List()), nil, nil, ListOf(Any)
+	}
 	return v, nil
 }
 
@@ -129,7 +131,11 @@ func (s *Scope) mapped(list Value, become func(element Value) (Value, error)) (V
 	}
 	var out Value
 	err := s.within(list.name, func(name string) error {
-		item, err := become(Expression(expr.Name(name), list.Elements()))
+		element := list.element(name)
+		if list.nulls {
+			element.has = expr.NotEqual(element.plain, expr.Null())
+		}
+		item, err := become(element)
 		if err != nil {
 			return err
 		}
@@ -146,7 +152,7 @@ func (s *Scope) filter(condition gojmespath.ASTNode, list Value) (Value, error) 
 	}
 	var out Value
 	err := s.within(list.name, func(name string) error {
-		element := Expression(expr.Name(name), list.Elements())
+		element := list.element(name)
 		holds, err := s.lenientOn(condition, element)
 		if err != nil {
 			return err
@@ -209,7 +215,9 @@ func (s *Scope) flatten(list Value) (Value, error) {
 			p := *list.each
 			p.flat = true
 			p.where = all(p.where, p.item.has)
-			return s.made(p)
+			v, err := s.made(p)
+			v.nulls = slices.ContainsFunc(p.item.members, func(member Value) bool { return member.has != nil })
+			return v, err
 		}
 		var out Value
 		err := s.within(list.name, func(name string) error {
@@ -271,6 +279,9 @@ func (s *Scope) slice(ast gojmespath.ASTNode, on *Value) (Value, error) {
 		return Value{}, unsupported("a slice", reasonFails, "")
 	}
 	list := asList(*on)
+	if list.isNever() {
+		return list, nil
+	}
 	step := 1
 	if parts[2] != nil {
 		step = *parts[2]
@@ -343,14 +354,11 @@ func (s *Scope) quantified(list Value, macro string, test func(item Value) (expr
 	}
 	of := list.Or(expr.List())
 	if always {
-		if list.has == nil || expr.KindOf(of) != expr.Dyn {
-			return expr.Binary(">", expr.Method(of, "size"), expr.Int(0)), nil
-		}
-		return expr.NotEqual(of, expr.List()), nil
+		return expr.Binary(">", expr.Method(of, "size"), expr.Int(0)), nil
 	}
 	var out expr.Expr
 	err := s.within(list.name, func(name string) error {
-		holds, err := test(Expression(expr.Name(name), list.Elements()))
+		holds, err := test(list.element(name))
 		if err != nil {
 			return err
 		}

@@ -78,18 +78,33 @@ func (s *Scope) lenient(ast gojmespath.ASTNode, i int, on *Value) (Value, error)
 	return v.forgiving(), err
 }
 
-// sure translates a node on a value: where that fails, so does the node.
+// sure translates a node on a value, without which the node is not evaluated.
 func (s *Scope) sure(ast gojmespath.ASTNode, on *Value) (Value, error) {
-	v, err := s.eval(ast, on)
-	if err != nil {
+	switch ast.NodeType {
+	case gojmespath.ASTField, gojmespath.ASTIndex, gojmespath.ASTCurrentNode, gojmespath.ASTIdentity, gojmespath.ASTSubexpression,
+		gojmespath.ASTIndexExpression:
+		return s.eval(ast, on) // which sees to it
+	}
+	switch ast.NodeType {
+	case gojmespath.ASTProjection, gojmespath.ASTValueProjection, gojmespath.ASTFilterProjection, gojmespath.ASTFlatten:
+		v, err := s.eval(ast, on)
+		v.strict, v.lenient = all(on.strict, v.strict), all(on.lenient, implied(on.strict, v.lenient))
 		return v, err
 	}
-	switch ast.NodeType { // what is not made of the value itself
-	case gojmespath.ASTLiteral, gojmespath.ASTFunctionExpression, gojmespath.ASTMultiSelectList, gojmespath.ASTMultiSelectHash,
-		gojmespath.ASTProjection, gojmespath.ASTValueProjection, gojmespath.ASTFilterProjection, gojmespath.ASTFlatten,
-		gojmespath.ASTComparator, gojmespath.ASTOrExpression, gojmespath.ASTAndExpression, gojmespath.ASTNotExpression:
-		v.strict, v.lenient = all(on.strict, v.strict), all(on.lenient, v.lenient)
+	there := *on
+	if always := expr.Same(on.strict, on.has); always {
+		there.has, there.opt, there.or = nil, nil, nil
 	}
+	there.strict, there.lenient = nil, nil
+	v, err := s.eval(ast, &there)
+	if err != nil || on.strict == nil {
+		return v, err
+	}
+	if has := all(on.strict, v.has); !expr.Same(has, v.has) {
+		v.has, v.opt, v.or = has, nil, nil
+	}
+	v.strict = all(on.strict, v.strict)
+	v.lenient = all(on.lenient, implied(on.strict, v.lenient))
 	return v, nil
 }
 
@@ -240,7 +255,11 @@ func (s *Scope) withDefault(left, right Value) (Value, error) {
 	if literal, ok := right.Literal(); ok {
 		if isZero(left.typ, literal) || left.typ.is(isNumber) && literal != nil {
 			v := left
-			v.plain, v.has, v.opt, v.or, v.each = left.Or(right.plain), nil, nil, nil, nil
+			def := right.plain
+			if left.typ.all() != right.typ.all() {
+				def = expr.Call("dyn", def)
+			}
+			v.plain, v.has, v.opt, v.or, v.each = left.Or(def), nil, nil, nil, nil
 			if left.has == nil {
 				v.each, v.keysOf = left.each, left.keysOf
 			} else {
@@ -362,8 +381,11 @@ func (s *Scope) comparison(ast gojmespath.ASTNode, on *Value) (Value, error) {
 		return boolean(expr.Not(equal(left, right)), left, right), nil
 	}
 	op := map[string]string{"tLT": "<", "tLTE": "<=", "tGT": ">", "tGTE": ">="}[fmt.Sprint(ast.Value)]
-	if !left.typ.can(isNumber) || !right.typ.can(isNumber) {
-		return null(), nil // only numbers have an order
+	if !left.typ.can(isNumber) || !right.typ.can(isNumber) { // only they have an order
+		v := null()
+		v.lenient = all(left.lenient, right.lenient)
+		v.strict = v.lenient
+		return v, nil
 	}
 	left, right = left.needs(isNumber), right.needs(isNumber)
 	v := boolean(expr.Binary(op, left.plain, right.plain), left, right)
@@ -423,6 +445,7 @@ func (s *Scope) multiSelect(ast gojmespath.ASTNode, on *Value) (Value, error) {
 	var items []expr.Expr
 	var entries []expr.Entry
 	var elem Type
+	nulls := false
 	for i, child := range ast.Children {
 		name, _ := child.Value.(string)
 		hash := ast.NodeType == gojmespath.ASTMultiSelectHash
@@ -438,6 +461,7 @@ func (s *Scope) multiSelect(ast gojmespath.ASTNode, on *Value) (Value, error) {
 		if elem = either(elem, member.typ); i == 0 {
 			elem = member.typ
 		}
+		nulls = nulls || member.has != nil
 		entries = append(entries, expr.Entry{Key: expr.String(name), Value: member.Or(expr.Null())})
 		items = append(items, member.Or(expr.Null()))
 		v.members = append(v.members, member)
@@ -454,6 +478,9 @@ func (s *Scope) multiSelect(ast gojmespath.ASTNode, on *Value) (Value, error) {
 		}
 		v.members = nil
 	} else {
+		if nulls {
+			elem = Any
+		}
 		v.plain, v.typ = expr.List(items...), ListOf(elem)
 	}
 	v.strict = v.lenient

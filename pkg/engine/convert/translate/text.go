@@ -37,7 +37,7 @@ func (s *Scope) list(doc []any) (Value, error) {
 			return v, err
 		}
 		literal, ok := member.Literal()
-		fixed[i], constant = literal, constant && ok
+		fixed[i], constant = literal, constant && ok && member.strict == nil
 		if elem = either(elem, member.typ); i == 0 {
 			elem = member.typ
 		}
@@ -68,7 +68,7 @@ func (s *Scope) object(doc map[string]any) (Value, error) {
 		if text != nil {
 			key, isText = (*text).(string)
 		}
-		fixed[key], constant = literal, constant && ok && isText
+		fixed[key], constant = literal, constant && ok && isText && member.strict == nil
 		entries = append(entries, expr.Entry{Key: name.plain, Value: member.Or(expr.Null())})
 		v.strict = all(v.strict, name.strict, name.has, member.strict)
 	}
@@ -101,7 +101,7 @@ func (s *Scope) Text(text string) (Value, error) {
 				return v, err
 			}
 		}
-		constant = constant && part.lit != nil
+		constant = constant && part.lit != nil && part.strict == nil
 		v.strict = all(v.strict, part.strict)
 		if sum = expr.Binary("+", sum, part.plain); i == 0 {
 			sum = part.plain
@@ -118,7 +118,9 @@ func (s *Scope) Text(text string) (Value, error) {
 func (s *Scope) inserting(v Value) (Value, error) {
 	if value, ok := v.Literal(); ok {
 		if text, isText := pattern.Text(value); isText {
-			return Constant(text), nil
+			fixed := Constant(text)
+			fixed.strict, fixed.lenient = v.strict, v.lenient
+			return fixed, nil
 		}
 	}
 	out := Value{typ: Text, strict: v.strict, lenient: v.lenient}
@@ -127,6 +129,8 @@ func (s *Scope) inserting(v Value) (Value, error) {
 		out.plain = v.plain
 	case v.typ.is(isScalar), v.typ.kinds == 0: // which is taken to be one
 		out.plain = stringOf(v)
+	case v.typ.can(isString):
+		return v, unsupported("a value in a text", reasonUnknownType, "")
 	case s.options.Language == MutatingPolicy:
 		out.plain = expr.Call("json.marshal", v.plain)
 	default:

@@ -20,6 +20,7 @@ type Value struct {
 	keysOf  *Value                        // of the keys of a map
 	members []Value                       // of a list that the expression lists
 	holes   bool                          // of a list without the nulls that it has in JMESPath
+	nulls   bool                          // of a list in which there may be nulls
 }
 
 // projection is how a list is made: of the elements of a list, those for which the condition holds,
@@ -106,6 +107,15 @@ func (v Value) Optional() expr.Expr {
 	return expr.Cond(v.has, expr.Call("optional.of", v.plain), expr.Call("optional.none"))
 }
 
+// element is what a variable of a macro over the list stands for.
+func (v Value) element(name string) Value {
+	e := expr.Name(name)
+	if expr.HasOpenElements(v.plain) {
+		e = expr.Typed(e, expr.OpenKind)
+	}
+	return Expression(e, v.Elements())
+}
+
 // settled is a value that is there only where it does not fail.
 func (v Value) settled() Value {
 	if v.lenient == nil {
@@ -143,7 +153,7 @@ func some(conditions ...expr.Expr) expr.Expr {
 
 // implied is: if test holds, so does condition.
 func implied(test, condition expr.Expr) expr.Expr {
-	if condition == nil {
+	if condition == nil || expr.Same(test, condition) {
 		return nil
 	}
 	return some(expr.Not(test), condition)
@@ -316,6 +326,9 @@ func choice(test expr.Expr, then, otherwise Value) Value {
 		return otherwise
 	}
 	v := Value{typ: either(then.typ, otherwise.typ), plain: chosen(test, then.plain, otherwise.plain)}
+	if then.typ.all() != otherwise.typ.all() && !expr.IsPath(then.plain) && !expr.IsPath(otherwise.plain) {
+		v.plain = expr.Cond(test, expr.Call("dyn", then.plain), expr.Call("dyn", otherwise.plain))
+	}
 	if then.lit != nil && *then.lit == nil {
 		v.typ, v.plain = otherwise.typ, otherwise.plain
 	} else if otherwise.lit != nil && *otherwise.lit == nil {
