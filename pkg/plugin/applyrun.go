@@ -67,7 +67,9 @@ func (o *ApplyOptions) plan(ctx context.Context, e *preview.Run) ([]*apply.Task,
 	var tasks []*apply.Task
 	summary, err := e.Each(ctx, func(c *engine.Change) error {
 		if c.Changed() && !c.Denied() {
-			tasks = append(tasks, apply.NewTask(e, c))
+			t := apply.NewTask(e, c)
+			o.Executor.Listed.Keep(t, c)
+			tasks = append(tasks, t)
 		}
 		return o.print(output.Evaluated{Change: c})
 	})
@@ -79,7 +81,7 @@ func (o *ApplyOptions) plan(ctx context.Context, e *preview.Run) ([]*apply.Task,
 
 // recordedTasks returns the tasks of what was planned, and prints it as it is evaluated now.
 func (o *ApplyOptions) recordedTasks(ctx context.Context, e *preview.Run) ([]*apply.Task, evaluation.Summary, error) {
-	tasks, failed := o.Record.Tasks(ctx, e, o.Masker)
+	tasks, failed := o.Record.Tasks(ctx, e, o.Executor)
 	shown, err := o.Record.Each(e.Rules(), func(c *engine.Change) error { return o.print(output.Evaluated{Change: c}) })
 	if err == nil {
 		err = o.print(output.Summary{Summary: shown})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact"
@@ -71,6 +72,9 @@ type Executor struct {
 	NotTried func(*Result) error
 	// ShowDrift shows what was planned and what would be done now; it may be nil.
 	ShowDrift func(*plan.Drift) error
+
+	// Listed has the objects of tasks that need not be read again.
+	Listed Listed
 
 	tally           Tally
 	earlierFailures int // from before the first write
@@ -147,7 +151,7 @@ func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
 	defer x.Meter.Stop()
 	err := ForEach(len(tasks), x.Concurrency,
 		func(i int) (*Verified, error) {
-			return x.Verify(ctx, tasks[i])
+			return x.Verify(ctx, tasks[i], tasks[i].takeListed())
 		},
 		func(i int, v *Verified) (enough bool) {
 			x.Meter.Did("verified", i+1, len(tasks))
@@ -164,11 +168,14 @@ func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
 	return ready, errors.Join(err, broken)
 }
 
-// Verify verifies the change of a task, as Run does before it writes. It is safe for concurrent
-// use, with different tasks. What is wrong with the change is the outcome of the result; the
+// Verify verifies the change of a task, as Run does before it writes. The object is read, unless it is known as it was
+// listed. It is safe for concurrent use, with different tasks. What is wrong with the change is the outcome of the result; the
 // error is one of Writer.Verify.
-func (x *Executor) Verify(ctx context.Context, t *Task) (*Verified, error) {
-	v, err := x.Writer.Verify(t.under(ctx), t.Key, x.want(t))
+func (x *Executor) Verify(ctx context.Context, t *Task, listed *unstructured.Unstructured) (*Verified, error) {
+	if !t.mayUse(listed) {
+		listed = nil
+	}
+	v, err := x.Writer.VerifyListed(t.under(ctx), t.Key, listed, x.want(t))
 	if err != nil {
 		return nil, err
 	}

@@ -115,9 +115,9 @@ func (r *RecordedRun) Each(rules []engine.RuleRef, do func(*engine.Change) error
 
 // Tasks returns a task for each entry. The policies are evaluated over the same
 // objects again, because an entry is written only if they still make the same change,
-// and because it lacks the values of Secrets, which a drift has to mask. The masker is that of the
-// evaluation.
-func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, m *redact.Masker) ([]*Task, error) {
+// and because it lacks the values of Secrets, which a drift has to mask. The executor is the one that will run
+// them; its masker is that of the evaluation.
+func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, x *Executor) ([]*Task, error) {
 	planned := map[engine.ObjectKey]*recordedEntry{}
 	for i := range r.entries {
 		planned[r.entries[i].Object.Named()] = &r.entries[i]
@@ -130,7 +130,10 @@ func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, m *redact.Maske
 	_, err := run.Each(ctx, func(c *engine.Change) error {
 		if key := c.Subject.Named(); planned[key] != nil {
 			now[key] = newEvaluatedTask(run, c)
-			planned[key].evaluatedAs(c, m)
+			if planned[key].pending == nil {
+				x.Listed.Keep(&now[key].Task, c)
+			}
+			planned[key].evaluatedAs(c, x.Masker)
 		}
 		return nil
 	})

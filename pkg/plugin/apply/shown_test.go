@@ -76,6 +76,7 @@ type appendingRun struct {
 	t      *testing.T
 	server *fakeServer
 	mode   string
+	keeps  bool // the object as it was listed
 	at     gap
 	do     func() // what others do there
 	done   bool
@@ -167,7 +168,11 @@ func (r *appendingRun) tasks(x *Executor) []*Task {
 		e.listed = func() { r.reach(afterListing) }
 	}
 	_, err := e.Each(r.t.Context(), func(c *engine.Change) error {
-		tasks, entries = append(tasks, NewTask(e, c)), append(entries, plan.NewEntry(c))
+		task := NewTask(e, c)
+		if r.keeps {
+			x.Listed.Keep(task, c)
+		}
+		tasks, entries = append(tasks, task), append(entries, plan.NewEntry(c))
 		return nil
 	})
 	if err != nil {
@@ -181,7 +186,7 @@ func (r *appendingRun) tasks(x *Executor) []*Task {
 	if r.mode == "--resume" {
 		run = r.interrupted(x, entries)
 	}
-	if tasks, err = run.Tasks(r.t.Context(), e, nil); err != nil {
+	if tasks, err = run.Tasks(r.t.Context(), e, x); err != nil {
 		r.t.Fatal(err)
 	}
 	return tasks
@@ -248,26 +253,62 @@ func TestWhatWasShownIsWhatIsWritten(t *testing.T) {
 	for name, c := range others {
 		for _, mode := range []string{"--yes", "terminal", "--plan", "--resume"} {
 			for _, at := range []gap{afterListing, afterShow, beforeDryRun, atQuestion, beforeWrite} {
-				t.Run(fmt.Sprintf("a writer %s, %s, %s", name, at, mode), func(t *testing.T) {
-					s := newFakeServer(t, configMap)
-					r := &appendingRun{t: t, server: s, mode: mode, at: at, do: func() { c.do(t, s) }}
-					results := r.run()
-					if len(results) != 1 || results[0].Outcome != c.want || (results[0].Err != nil) != (c.want == Drifted) {
-						t.Fatalf("results %+v, want one that is %s", results, c.want)
-					}
-					left := ""
-					if s.live != nil {
-						left, _, _ = unstructured.NestedString(s.live.Object, "data", "a")
-					}
-					if left != c.left || s.writes != c.writes {
-						t.Errorf("left %q after %d writes, want %q after %d", left, s.writes, c.left, c.writes)
-					}
-					if !r.done && mode != "--resume" {
-						t.Error("nobody came")
-					}
-				})
+				for _, keeps := range []bool{false, true} {
+					t.Run(fmt.Sprintf("a writer %s, %s, %s, %t", name, at, mode, keeps), func(t *testing.T) {
+						s := newFakeServer(t, configMap)
+						r := &appendingRun{t: t, server: s, mode: mode, keeps: keeps, at: at, do: func() { c.do(t, s) }}
+						results := r.run()
+						if len(results) != 1 || results[0].Outcome != c.want || (results[0].Err != nil) != (c.want == Drifted) {
+							t.Fatalf("results %+v, want one that is %s", results, c.want)
+						}
+						left := ""
+						if s.live != nil {
+							left, _, _ = unstructured.NestedString(s.live.Object, "data", "a")
+						}
+						if left != c.left || s.writes != c.writes {
+							t.Errorf("left %q after %d writes, want %q after %d", left, s.writes, c.left, c.writes)
+						}
+						if !r.done && mode != "--resume" {
+							t.Error("nobody came")
+						}
+					})
+				}
 			}
 		}
+	}
+}
+
+// An object that nobody writes after the listing takes two requests, the dry run and the write; one that has changed is
+// read again.
+func TestRequestsOfAnObject(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(*fakeServer)
+		want string
+	}{
+		"as it was listed": {func(*fakeServer) {}, "dry run, write"},
+		"changed":          {func(s *fakeServer) { s.set("new", "2") }, "dry run, get, dry run, write"},
+		"gone":             {func(s *fakeServer) { s.live = nil }, "dry run, get"},
+		"drifted":          {func(s *fakeServer) { s.set("a", "2") }, "dry run, get"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newFakeServer(t, configMap)
+			var sent []string
+			r := &appendingRun{t: t, server: s, mode: "--yes", keeps: true, at: afterShow, do: func() {
+				c.do(s)
+				s.read = func(int) (*unstructured.Unstructured, error) {
+					sent = append(sent, "get")
+					return nil, nil //nolint:nilnil // the server answers
+				}
+			}}
+			s.before = func(_ int, p cluster.Patch) error {
+				sent = append(sent, map[bool]string{true: "dry run", false: "write"}[p.DryRun])
+				return nil
+			}
+			r.run()
+			if got := strings.Join(sent, ", "); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
 	}
 }
 

@@ -35,6 +35,7 @@ type Task struct {
 	Pending      *journal.Attempt
 
 	wave     int     // in which it is written
+	listed   []byte  // the object, packed; see Listed
 	triggers []*Task // whose changes its object triggers
 	missed   bool    // its change was not made, and should have been
 	verified *Verified

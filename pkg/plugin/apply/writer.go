@@ -81,6 +81,41 @@ func conflictBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 5 * time.Millisecond, Factor: 2, Jitter: 3, Steps: 5}
 }
 
+// VerifyListed is Verify for an object as it was listed, which is not read again if the dry run shows that it has not
+// changed since, and that the change can be written. Without an object it is Verify.
+func (w *Writer) VerifyListed(ctx context.Context, key engine.ObjectKey, listed *unstructured.Unstructured, want Want) (*Verified, error) {
+	if listed == nil || w.DryRun == DryRunClient { // which would not find out
+		return w.Verify(ctx, key, want)
+	}
+	from := *w
+	from.Server = &listedServer{Server: w.Server, listed: listed}
+	v, err := from.Verify(ctx, key, want)
+	switch {
+	case err != nil:
+		return v, err
+	case v.Retries > 0: // it was read again
+		v.Retries--
+	case v.Outcome != Planned:
+		return w.Verify(ctx, key, want) // the reason is to be found in the object as it is now
+	}
+	return v, nil
+}
+
+// listedServer answers the first read of an object with what was listed.
+type listedServer struct {
+	Server
+	listed *unstructured.Unstructured
+}
+
+// Get implements Server.
+func (s *listedServer) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
+	if live := s.listed; live != nil {
+		s.listed = nil
+		return live, nil
+	}
+	return s.Server.Get(ctx, key)
+}
+
 // Verify plans the request that makes an object as wanted, and sends it as a dry run.
 // A key with a UID means that very object and no other of its name; a key with a
 // Subresource means that endpoint alone.

@@ -120,7 +120,7 @@ func (v *validation) try(ctx context.Context, c *engine.Change) error {
 	if err == nil && len(missing) > 0 { // without an answer, the dry run shows what is forbidden
 		return &untriedError{missing[0].Forbidden()}
 	}
-	verified, err := x.Verify(ctx, t)
+	verified, err := x.Verify(ctx, t, c.Target.Object)
 	if err != nil {
 		return err
 	}
