@@ -34,7 +34,13 @@ type verification struct {
 // object has changed or gone since it was read.
 func (w *Writer) verifyOnce(ctx context.Context, key engine.ObjectKey, want Want) (*Verified, error) {
 	t := verification{Writer: w, key: key, want: want}
-	t.out = Verified{Result: Result{Key: key, Method: request.None}, want: want}
+	err := t.run(ctx)
+	out := t.out // which does not keep the objects of the verification
+	return &out, err
+}
+
+func (t *verification) run(ctx context.Context) error {
+	t.out = Verified{Result: Result{Key: t.key, Method: request.None}, want: t.want}
 	for _, step := range []func(context.Context) (Outcome, error){t.read, t.plan, t.rehearse, t.decide} {
 		outcome, err := step(ctx)
 		if err == nil && outcome == "" {
@@ -44,10 +50,10 @@ func (w *Writer) verifyOnce(ctx context.Context, key engine.ObjectKey, want Want
 		if err != nil {
 			err = t.out.fail(err)
 		}
-		return &t.out, err
+		return err
 	}
 	t.out.Outcome = Planned
-	return &t.out, nil
+	return nil
 }
 
 // errStale is the server's 409, or 404, to a request that was right when the
