@@ -201,6 +201,10 @@ var paragraph = regexp.MustCompile(`(?m)^ (\S)`)
 func correctHelp(root *cobra.Command, name string) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if c.LocalNonPersistentFlags().HasAvailableFlags() && !c.HasSubCommands() {
+			printHelp(c, name)
+			return
+		}
 		out := c.OutOrStdout()
 		var text bytes.Buffer
 		c.SetOut(&text)

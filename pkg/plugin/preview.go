@@ -68,6 +68,10 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 			--validate=server the server tries each change in a dry run, as it does before
 			apply-existing writes, and what it or its webhooks would make of the change is shown.
 
+			The report of -o json, yaml, jsonpath and --query has summary, problems, context and
+			changes[]: object, before, after, fields[] (path, kind, from, to, policy, rule), steps[]
+			(policy, rule, outcome, reason) and warnings[]. docs/report.schema.json has all of it.
+
 			Exit codes: 0 nothing would change, 1 something would, 2 nothing was evaluated
 			(usage, connection, no policy, no object to read), 3 some objects or policies failed, were
 			denied, are not supported or were not evaluated, as for a kind that there is not, or the

@@ -1,0 +1,64 @@
+package plugin
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+func TestEveryFlagHasATopic(t *testing.T) {
+	used := map[string]bool{"help": true}
+	var of func(c *cobra.Command)
+	of = func(c *cobra.Command) {
+		c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) { used[f.Name] = true })
+		for _, sub := range c.Commands() {
+			of(sub)
+		}
+	}
+	of(NewCommand("kubectl mutate", genericiooptions.NewTestIOStreamsDiscard()))
+	known := map[string]bool{"help": true}
+	for _, topic := range topics {
+		for _, flag := range topic.flags {
+			if known[flag] {
+				t.Errorf("--%s has two topics", flag)
+			}
+			known[flag] = true
+			if !used[flag] {
+				t.Errorf("--%s is of no command", flag)
+			}
+		}
+	}
+	for flag := range used {
+		if !known[flag] {
+			t.Errorf("--%s has no topic", flag)
+		}
+	}
+}
+
+// The fields that the help of preview names are those of the schema.
+func TestHelpNamesFieldsOfTheReport(t *testing.T) {
+	schema, err := os.ReadFile("../../docs/report.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := NewCommand("kubectl mutate", genericiooptions.NewTestIOStreamsDiscard()).Find([]string{"preview"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, named, _ := strings.Cut(c.Long, "--query has ")
+	named, _, found := strings.Cut(named, ".")
+	words := regexp.MustCompile(`[a-z]{2,}`).FindAllString(strings.ReplaceAll(named, " and", ","), -1)
+	if !found || len(words) < 10 {
+		t.Fatalf("the help names %q", words)
+	}
+	for _, word := range words {
+		if !strings.Contains(string(schema), `"`+word+`": {`) {
+			t.Errorf("%s is no field of the report", word)
+		}
+	}
+}
