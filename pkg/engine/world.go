@@ -38,6 +38,9 @@ type World struct {
 	// Lack is notified of what the evaluation needs and there is not, so that it went on as
 	// if that were empty; by several goroutines, and more than once. Nil where it does not matter.
 	Lack func(*UnreadableError)
+	// Noted is called for each object that a rule depends on and that came without a request, such as the Namespace
+	// of its object; may be nil.
+	Noted func(context.Context, ObjectKey)
 	// Hides reports that HiddenValue stands for the values of Secrets, and that expressions
 	// make nothing else of it.
 	Hides bool

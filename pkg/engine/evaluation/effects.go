@@ -466,7 +466,7 @@ func (e unvisited) report(c *engine.Change) error {
 	}
 	e.visited[c.Subject.Named()] = true
 	e.addTriggerSteps(c, e.effects.on(c.Subject, c.Before))
-	return e.emit(c)
+	return e.Evaluation.emit(c, e.emit)
 }
 
 // byObject reports whether a selection means the subresources of objects that have to be found

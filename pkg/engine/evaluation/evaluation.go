@@ -55,6 +55,7 @@ type Evaluation struct {
 	leftOut     int                     // objects beyond the percentage of the scope
 	unreadable  []*engine.UnreadableError
 
+	reads    reads
 	lackedMu sync.Mutex
 	lacked   map[string]*engine.UnreadableError // by What
 }
@@ -64,12 +65,12 @@ func New(programs []engine.Program, w *engine.World, o Options) *Evaluation {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
-	world, hiding := w.Watched()
 	e := &Evaluation{
-		programs: programs, reader: w.ReadsExisting(), world: world, hidingWorld: hiding, options: o,
+		programs: programs, reader: w.ReadsExisting(), options: o,
 		triggers: map[engine.ObjectKey]*recorder{}, reaching: map[engine.RuleRef]bool{}, lacked: map[string]*engine.UnreadableError{},
 	}
-	world.Lack = e.lack
+	e.world, e.hidingWorld = e.reads.observe(w).Watched()
+	e.world.Lack, e.hidingWorld.Noted = e.lack, nil
 	return e
 }
 
@@ -153,7 +154,7 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 				visited[c.Subject.Named()] = true
 			}
 			e.addTriggerSteps(c, acting)
-			return emit(c)
+			return e.emit(c, emit)
 		},
 	}
 	if err := work.run(ctx, e.pages(ctx, src, selections)); err != nil {
@@ -164,6 +165,18 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 	}
 	return e.runLeftTriggers(emit)
 }
+
+// emit hands a change over, and notes that there is one.
+func (e *Evaluation) emit(c *engine.Change, emit func(*engine.Change) error) error {
+	if c.Changed() {
+		e.reads.change(c.Subject)
+	}
+	return emit(c)
+}
+
+// Outdated lists what rules read beside the objects of the run and that the run changes: they saw it as it was
+// before. It is known after Run.
+func (e *Evaluation) Outdated() []string { return e.reads.outdated() }
 
 // leaveOut notes an object that is beyond the percentage of the scope.
 func (e *Evaluation) leaveOut(visited map[engine.ObjectKey]bool, k engine.ObjectKey) {
