@@ -105,9 +105,6 @@ func join(c *callOf) (Value, error) {
 // keys are those of a map, sorted.
 func keys(c *callOf) (Value, error) {
 	of := c.args[0]
-	if of.typ.isStruct() && of.typ.in.Schema != nil {
-		return of, unsupported(c.name, "CEL cannot list the fields of "+expr.Format(of.plain), "name them")
-	}
 	k := c.fresh("keys")
 	v := Expression(expr.Method(expr.Macro(of.plain, "map", k, expr.Name(k)), "sort"), ListOf(Text))
 	v.keysOf = &of

@@ -627,9 +627,27 @@ func (c *condition) keyAmong(of Value, m members) expr.Expr {
 	return expr.Or(out...)
 }
 
+// isField is the condition that an object has a field, which is asked for in the list of its keys.
+func (c *condition) isField(key, value Value) (holds expr.Expr, ok bool) {
+	literal, _ := key.Literal()
+	name, isText := literal.(string)
+	if value.keysOf == nil || !isText || selector.HasWildcard(name) || !value.keysOf.typ.isStruct() {
+		return nil, false
+	}
+	has := expr.And(value.keysOf.field(name).has)
+	switch c.operator {
+	case match.AnyIn, match.AllIn, match.In:
+		return has, true
+	}
+	return expr.Not(has), true
+}
+
 // memberOfValue compares with a list, or the keys of a map, that is known only when the policy is evaluated.
 func (c *condition) memberOfValue(key, value Value) (expr.Expr, error) {
 	construct := "the operator " + string(c.operator)
+	if holds, ok := c.isField(key, value); ok {
+		return holds, nil
+	}
 	if !value.typ.is(isList) {
 		return nil, unsupported(construct+" with a value that is no list", reasonDynamic, "a text may be a list in JSON; use split")
 	}
