@@ -77,6 +77,9 @@ func layoutItem(item string, room int) string {
 		return layout(item, room)
 	}
 	key, value := parts[0], strings.Join(parts[1:], ": ")
+	if tokensAtTop(value, " ? ") && len(item) > room {
+		return key + ":\n  " + indentRest(layout(value, room-2), "  ")
+	}
 	written := layout(value, room-len(key)-2)
 	if tokensAtTop(value, " ? ", " + ", " && ", " || ") {
 		written = indentRest(written, "  ")
