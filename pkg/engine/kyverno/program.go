@@ -172,11 +172,17 @@ func (r *rule) admit(e *execution, sink engine.Sink) (*variables.Scope, engine.S
 	case r.gap != nil:
 		return nil, e.step(patchResult{}, r.gap)
 	}
+	if err := e.unknownUser(r.asksUser.early); err != nil {
+		return nil, e.step(patchResult{}, err)
+	}
 	scope := e.begin()
 	if err := e.meets(r.preconditions, scope, "preconditions"); err != nil {
 		return nil, e.step(patchResult{}, err)
 	}
 	if err := e.excepted(scope); err != nil {
+		return nil, e.step(patchResult{}, err)
+	}
+	if err := e.unknownUser(r.asksUser.late); err != nil {
 		return nil, e.step(patchResult{}, err)
 	}
 	return scope, step

@@ -24,6 +24,7 @@ type rule struct {
 	exceptions    []*exception
 	gap           error          // an *UnsupportedError when the rule cannot be evaluated at all
 	asksOperation bool           // the operation can decide whether the rule runs
+	asksUser      asksUser       // where it reads who makes the request
 	asksTrigger   bool           // what the rule does to its targets depends on the trigger's content
 	engineView    bool           // tells what Kyverno itself would write
 	annotates     bool           // its targets carry a line about what it changed
@@ -119,6 +120,7 @@ func (c *ruleCompiler) compile(f *policydecode.Fields) *rule {
 	r.preconditions = match.DecodeConditions(f.At("preconditions"))
 	r.decodeMutate(f)
 	r.asksOperation = variables.Mentions(f.Values, "request.operation") || r.match.AsksOperation() || r.exclude.AsksOperation()
+	r.asksUser = asksUser{early: readsUser(f.Values["preconditions"]), late: readsUser(f.Values["mutate"]) || readsUser(f.Values["context"])}
 	f.Accept("validate", "generate", "verifyImages", "imageExtractors", "skipBackgroundRequests", "reportProperties", "description")
 	f.Done()
 	return r
@@ -177,4 +179,18 @@ func (r *rule) lintInstall(n policydecode.Node) {
 func ruleName(raw any) string {
 	name, _ := mapping(raw)["name"].(string)
 	return name
+}
+
+// asksUser is where a rule reads request.userInfo: in its preconditions, or only where they hold.
+type asksUser struct{ early, late bool }
+
+func readsUser(part any) bool { return variables.Mentions(part, "request.userInfo") }
+
+// unknownUser returns an *UnsupportedError where the rule asks who makes the request and nobody said.
+func (e *execution) unknownUser(asks bool) error {
+	request, _ := e.given["request"].(map[string]any)
+	if !asks || request["userInfo"] != nil || !e.matched.Request.User.Empty() {
+		return nil
+	}
+	return &UnsupportedError{Field: "request.userInfo", Reason: "the rule asks who makes the request, which --request-user and --request-group say"}
 }

@@ -336,6 +336,9 @@ func (e *execution) outcome(err error) (engine.Outcome, error) {
 	var unsupported *cel.UnsupportedError
 	var noNamespace *engine.NamespaceError
 	_, nobody := e.requester()
+	if e.session != nil && !isSkipped(err) {
+		err = e.session.Explain(err)
+	}
 	switch {
 	case errors.Is(err, engine.ErrHidden):
 		return engine.Skipped, err
@@ -350,7 +353,7 @@ func (e *execution) outcome(err error) (engine.Outcome, error) {
 	case e.rule.policy.Existing:
 		return engine.Failed, err
 	case e.rule.policy.FailuresIgnored:
-		return engine.Failed, &cel.IgnoredError{Err: err}
+		return engine.Skipped, &cel.IgnoredError{Err: err}
 	default:
 		return engine.Denied, &cel.DeniedError{Err: err}
 	}

@@ -62,7 +62,8 @@ func (e *execution) run(r *rule, t engine.Target, sink engine.Sink) engine.Step 
 	}
 	e.start(r, t, engine.OperationCreate)
 	created, held := e.runStarted(sink)
-	if held || created.Outcome == engine.NotMatched || created.Outcome == engine.Skipped {
+	unmet := step.Outcome == engine.NotMatched && created.Outcome == engine.Skipped // the reason is what holds it back then
+	if !unmet && (held || created.Outcome == engine.NotMatched || created.Outcome == engine.Skipped) {
 		return step
 	}
 	created.AsCreated = true

@@ -37,6 +37,9 @@ func (r resources) GetResource(apiVersion, name, namespace, object string) (*uns
 	key := engine.ObjectKey{GroupKind: gvk.GroupKind(), Version: gvk.Version, Namespace: namespace, Name: object, Subresource: subresource}
 	var u *unstructured.Unstructured
 	engine.Wait(r.context, func() { u, err = r.world.Reader.Get(r.context, key) })
+	if apierrors.IsNotFound(err) && r.absent == "" {
+		r.absent = key.String()
+	}
 	return u, err
 }
 

@@ -26,6 +26,7 @@ type Session struct {
 	images   []string // that exceptions allow
 	values   []string
 	missing  error
+	absent   string // the first object that was read by name and is not there
 	warnings []engine.Warning
 }
 
@@ -66,6 +67,14 @@ func (s *Session) Bindings() map[string]any {
 // *cel.UnsupportedError; nil if there is none. It is why an expression failed, even
 // where its error does not say so. A value that was computed without it is valid.
 func (s *Session) Missing() error { return s.missing }
+
+// Explain adds to the error of an expression which object it read that is not there: the expression sees null.
+func (s *Session) Explain(err error) error {
+	if err == nil || s.absent == "" {
+		return err
+	}
+	return fmt.Errorf("%w; resource.Get found no %s", err, s.absent)
+}
 
 // Warnings are what a user should know about the answers.
 func (s *Session) Warnings() []engine.Warning { return s.warnings }
