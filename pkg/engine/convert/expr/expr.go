@@ -171,6 +171,9 @@ func Binary(op string, left, right Expr) Expr {
 	if a, b := KindOf(left), KindOf(right); (op == "==" || op == "!=") && a != b && a != Dyn && b != Dyn {
 		left = Call("dyn", left) // for which the type checker lets them be compared
 	}
+	if _, isCall := left.(call); isCall && (op == "==" || op == "!=") && isAggregate(right) && !IsOptional(left) && left.(call).name != "orValue" {
+		left = Call("dyn", left) // for a list of another type than that of the constant
+	}
 	if op == "+" {
 		if l, lok := StringOf(left); lok {
 			if r, rok := StringOf(right); rok {
@@ -179,6 +182,14 @@ func Binary(op string, left, right Expr) Expr {
 		}
 	}
 	return binary{op: op, left: left, right: right}
+}
+
+func isAggregate(e Expr) bool {
+	switch e.(type) {
+	case list, object:
+		return true
+	}
+	return false
 }
 
 // Equal is left == right.

@@ -1,11 +1,16 @@
 package translate
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	gojmespath "github.com/kyverno/go-jmespath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 )
 
 // call translates a call of a function.
@@ -45,6 +50,9 @@ func (s *Scope) call(ast gojmespath.ASTNode, on *Value) (Value, error) {
 		c.ok = all(c.ok, arg.lenient)
 		c.args = append(c.args, arg)
 	}
+	if v, ok := c.folded(name); ok {
+		return v, nil
+	}
 	v, err := f.translate(c)
 	if err != nil {
 		return v, err
@@ -71,6 +79,28 @@ type callOf struct {
 	covered bool
 }
 
+// folded calls the function at once where all its arguments are constants.
+func (c *callOf) folded(name string) (Value, bool) {
+	if len(c.refs) > 0 {
+		return Value{}, false
+	}
+	args := make([]string, len(c.args))
+	for i, arg := range c.args {
+		value, ok := arg.Literal()
+		data, err := json.Marshal(value)
+		if !ok || err != nil {
+			return Value{}, false
+		}
+		args[i] = "`" + strings.ReplaceAll(string(data), "`", "\\`") + "`"
+	}
+	call, err := jmespath.Compile(name + "(" + strings.Join(args, ", ") + ")")
+	if err != nil {
+		return Value{}, false
+	}
+	value, err := call.Search(jmespath.New(time.Time{}, 0), nil)
+	return Constant(value), err == nil
+}
+
 // text is the text of a constant argument.
 func (c *callOf) text(i int) (string, error) {
 	if value, ok := c.args[i].Literal(); ok {
@@ -88,7 +118,8 @@ func result(e expr.Expr, t Type) (Value, error) { return Expression(e, t), nil }
 func (c *callOf) emptyToEmpty(f func(text expr.Expr) expr.Expr) (Value, error) {
 	arg := c.args[0]
 	v := Expression(f(arg.plain), Text)
-	if arg.has != nil {
+	others := c.args[1:]
+	if arg.has != nil && !slices.ContainsFunc(others, func(other Value) bool { return other.has != nil }) {
 		v.or = func(def expr.Expr) expr.Expr {
 			if text, ok := expr.StringOf(def); ok && text == "" {
 				return f(arg.Or(def))

@@ -153,11 +153,20 @@ func extreme(name string) func(*callOf) (Value, error) {
 	}
 }
 
+// closed is a list the elements of which CEL's type checker takes for what they are.
+func (c *callOf) closed(list Value) Value {
+	if expr.HasOpenElements(list.plain) {
+		name := c.fresh(list.name)
+		list.plain = expr.Macro(list.plain, "map", name, expr.Call("dyn", expr.Name(name)))
+	}
+	return list
+}
+
 // ordered is a list of nothing but texts, or nothing but numbers.
 func (c *callOf) ordered(i int) (Value, error) {
 	elem := c.args[i].Elements()
 	if elem.is(isNumber) || elem.is(isString) {
-		return c.args[i], nil
+		return c.closed(c.args[i]), nil
 	}
 	return Value{}, unsupported(c.name, reasonUnknownType, "its elements have to be texts, or numbers")
 }
@@ -255,6 +264,9 @@ func notNull(c *callOf) (Value, error) {
 		if arg.has == nil {
 			v = arg
 			continue
+		}
+		if !v.isNever() && !arg.typ.can(v.typ.all()) {
+			return arg, unsupported(c.name, "their types differ", "")
 		}
 		if value, ok := v.Literal(); ok && value != nil {
 			v = Expression(arg.Or(v.plain), either(arg.typ, v.typ))

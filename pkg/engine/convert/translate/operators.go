@@ -26,6 +26,12 @@ func (c *condition) compare(key, value Value) (expr.Expr, error) {
 			return expr.Bool(holds), err
 		}
 	}
+	if text, constant := expr.StringOf(key.plain); constant {
+		if fixed, ok := value.Literal(); ok {
+			holds, err := c.operator.Holds(engine.NewBudget(context.Background()), text, fixed)
+			return expr.And(key.has, expr.Bool(holds)), err
+		}
+	}
 	switch c.operator {
 	case match.Equal, match.Equals:
 		return c.equals(key, value)

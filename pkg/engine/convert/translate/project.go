@@ -153,15 +153,11 @@ func (s *Scope) filter(condition gojmespath.ASTNode, list Value) (Value, error) 
 	var out Value
 	err := s.within(list.name, func(name string) error {
 		element := list.element(name)
-		holds, err := s.lenientOn(condition, element)
+		where, ok, err := s.holds(condition, &element)
 		if err != nil {
 			return err
 		}
-		where, err := s.truthy(holds)
-		if err != nil {
-			return err
-		}
-		out, err = s.made(projection{list: list, bound: name, where: all(where), item: element, ok: holds.lenient})
+		out, err = s.made(projection{list: list, bound: name, where: all(where), item: element, ok: ok})
 		return err
 	})
 	return out, err
@@ -216,6 +212,12 @@ func (s *Scope) flatten(list Value) (Value, error) {
 			p.flat = true
 			p.where = all(p.where, p.item.has)
 			v, err := s.made(p)
+			for i, member := range p.item.members {
+				if elem = either(elem, member.typ); i == 0 {
+					elem = member.typ
+				}
+				v.typ = ListOf(elem)
+			}
 			v.nulls = slices.ContainsFunc(p.item.members, func(member Value) bool { return member.has != nil })
 			return v, err
 		}

@@ -52,12 +52,10 @@ func (s *Scope) node(ast gojmespath.ASTNode, on *Value) (Value, error) {
 	case gojmespath.ASTAndExpression:
 		return s.and(ast, on)
 	case gojmespath.ASTNotExpression:
-		operand, err := s.lenient(ast, 0, on)
-		if err != nil {
-			return operand, err
-		}
-		holds, err := s.truthy(operand)
-		return boolean(expr.Not(holds), operand), err
+		holds, ok, err := s.holds(ast.Children[0], on)
+		v := boolean(expr.Not(holds))
+		v.strict, v.lenient = ok, ok
+		return v, err
 	case gojmespath.ASTComparator:
 		return s.comparison(ast, on)
 	case gojmespath.ASTFunctionExpression:
@@ -177,6 +175,11 @@ func (s *Scope) index(ast gojmespath.ASTNode, on *Value) (Value, error) {
 		return Value{}, unsupported("an index of the whole context", reasonFails, "")
 	}
 	i, _ := ast.Value.(int)
+	if on.isNever() {
+		n := null()
+		n.strict, n.lenient = on.strict, on.lenient
+		return n, nil
+	}
 	if e, dynamic := s.insertedIndex(i); dynamic {
 		return on.at(e), nil
 	}
@@ -214,9 +217,9 @@ func (s *Scope) or(ast gojmespath.ASTNode, on *Value) (Value, error) {
 
 // ternary translates a && b || c.
 func (s *Scope) ternary(ast gojmespath.ASTNode, on *Value) (Value, error) {
-	test, err := s.lenient(ast.Children[0], 0, on)
+	test, ok, err := s.holds(ast.Children[0].Children[0], on)
 	if err != nil {
-		return test, err
+		return Value{}, err
 	}
 	then, err := s.lenient(ast.Children[0], 1, on)
 	if err != nil {
@@ -226,19 +229,55 @@ func (s *Scope) ternary(ast gojmespath.ASTNode, on *Value) (Value, error) {
 	if err != nil {
 		return otherwise, err
 	}
-	holds, err := s.truthy(test)
-	if err != nil {
-		return test, err
-	}
 	also, err := s.truthy(then)
 	if err != nil {
 		return then, err
 	}
-	v := choice(expr.And(holds, also), then, otherwise)
-	inner := implied(holds, then.lenient)
-	v.strict = all(test.lenient, inner, implied(expr.Not(expr.And(holds, also)), otherwise.lenient))
+	both := expr.And(test, also)
+	there := then
+	there.has, there.strict, there.lenient = nil, nil, nil
+	v, err := s.oneOf(both, there, otherwise)
+	v.strict = all(ok, implied(test, then.lenient), implied(expr.Not(both), otherwise.lenient))
 	v.lenient = v.strict
-	return v, nil
+	return v, err
+}
+
+// oneOf is a choice of two values that CEL can take for one type.
+func (s *Scope) oneOf(test expr.Expr, then, otherwise Value) (Value, error) {
+	if !then.isNever() && !otherwise.isNever() && !then.typ.can(otherwise.typ.all()) {
+		return then, unsupported("a choice of "+expr.Format(then.plain)+" and "+expr.Format(otherwise.plain), "their types differ", "")
+	}
+	return choice(test, then, otherwise), nil
+}
+
+// holds is the condition that a node is true for JMESPath, a missing key being false, and the one without
+// which it fails; nil for one that never does.
+func (s *Scope) holds(ast gojmespath.ASTNode, on *Value) (holds, ok expr.Expr, err error) {
+	switch ast.NodeType {
+	case gojmespath.ASTNotExpression:
+		holds, ok, err = s.holds(ast.Children[0], on)
+		return expr.Not(holds), ok, err
+	case gojmespath.ASTOrExpression, gojmespath.ASTAndExpression:
+		left, leftOK, err := s.holds(ast.Children[0], on)
+		if err != nil {
+			return nil, nil, err
+		}
+		right, rightOK, err := s.holds(ast.Children[1], on)
+		if err != nil {
+			return nil, nil, err
+		}
+		if ast.NodeType == gojmespath.ASTAndExpression {
+			return expr.And(left, right), all(leftOK, implied(left, rightOK)), nil
+		}
+		return expr.Or(left, right), all(leftOK, implied(expr.Not(left), rightOK)), nil
+	}
+	v, err := s.eval(ast, on)
+	if err != nil {
+		return nil, nil, err
+	}
+	v = v.forgiving()
+	holds, err = s.truthy(v)
+	return holds, v.lenient, err
 }
 
 // withDefault is the value that is left where it is true for JMESPath, and else right.
@@ -253,6 +292,9 @@ func (s *Scope) withDefault(left, right Value) (Value, error) {
 		left.typ.kinds = right.typ.kinds // the type is taken to be that of its default
 	}
 	if literal, ok := right.Literal(); ok {
+		if literal != nil && !left.typ.can(right.typ.all()) && !left.isNever() {
+			return left, unsupported("a default of another type than "+expr.Format(left.plain), "their types differ", "")
+		}
 		if isZero(left.typ, literal) || left.typ.is(isNumber) && literal != nil {
 			v := left
 			def := right.plain
@@ -276,10 +318,10 @@ func (s *Scope) withDefault(left, right Value) (Value, error) {
 	}
 	there := left
 	there.has, there.strict, there.lenient = nil, nil, nil
-	v := choice(holds, there, right)
+	v, err := s.oneOf(holds, there, right)
 	v.strict = all(left.lenient, implied(expr.Not(holds), right.lenient))
 	v.lenient = v.strict
-	return v, nil
+	return v, err
 }
 
 // orNothing is how the list is made, or an empty one where it is not there.
@@ -319,13 +361,13 @@ func (s *Scope) and(ast gojmespath.ASTNode, on *Value) (Value, error) {
 	if err != nil {
 		return left, err
 	}
-	v := choice(holds, right, left)
+	v, err := s.oneOf(holds, right, left)
 	if left.typ.is(isBool) && right.typ.is(isBool) && left.has == nil && right.has == nil {
 		v = boolean(expr.And(asCondition(left.plain), asCondition(right.plain)))
 	}
 	v.strict = all(left.lenient, implied(holds, right.strict))
 	v.lenient = all(left.lenient, implied(holds, right.lenient))
-	return v, nil
+	return v, err
 }
 
 // boolean is a condition as a value, which fails where one of the operands does.

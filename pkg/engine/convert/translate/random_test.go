@@ -197,7 +197,7 @@ func TestRandom(t *testing.T) {
 	b := newBoth(t, nil)
 	seeds := uint64(600)
 	if wide {
-		seeds = 20_000
+		seeds = 8_000
 	}
 	translated := uint64(0)
 	for seed := range seeds {

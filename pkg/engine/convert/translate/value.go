@@ -68,9 +68,9 @@ func (v Value) Type() Type { return v.typ }
 // Elements is the type of the elements of a list, or of the values of a map.
 func (v Value) Elements() Type { return v.typ.element() }
 
-// Literal returns a constant.
+// Literal returns a constant that does not depend on whether anything fails.
 func (v Value) Literal() (any, bool) {
-	if v.lit == nil {
+	if v.lit == nil || v.strict != nil || v.lenient != nil {
 		return nil, false
 	}
 	return *v.lit, true
@@ -88,12 +88,33 @@ func (v Value) Or(def expr.Expr) expr.Expr {
 	switch {
 	case v.has == nil:
 		return v.plain
+	case !expr.IsPath(v.plain) && !v.typ.can(kindsOf(def)):
+		return expr.Cond(v.has, expr.Call("dyn", v.plain), expr.Call("dyn", def))
 	case v.or != nil:
 		return v.or(def)
 	case v.opt != nil:
 		return expr.OrValue(v.opt, def)
 	}
 	return chosen(v.has, v.plain, def)
+}
+
+// kindsOf are the kinds that an expression is known to be of.
+func kindsOf(e expr.Expr) kinds {
+	switch expr.KindOf(e) {
+	case expr.Text:
+		return isString
+	case expr.Integer, expr.Double:
+		return isNumber
+	case expr.Boolean:
+		return isBool
+	case expr.ListKind:
+		return isList
+	case expr.MapKind:
+		return isMap
+	case expr.NullKind:
+		return 0
+	}
+	return isAny
 }
 
 // Optional is the value as an optional.
