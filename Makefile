@@ -54,6 +54,11 @@ fuzz: ## Run every fuzz target for FUZZTIME, 10s unless it is set; go on after a
 		done; \
 	done; test -z "$$failed" || { echo "findings of:$$failed"; exit 1; }
 
+.PHONY: bench
+bench: build ## Measure the program on files beside the bare decoding of the same files; BENCH="-objects 1000 -runs 5" for others.
+	$(GO) build -o $(BIN)/bench-files ./internal/bench
+	$(BIN)/bench-files $(BENCH)
+
 .PHONY: test-e2e
 test-e2e: controlplane ## Run the scripts on a real API server.
 	$(GO) -C test/e2e test -timeout 30m ./...
