@@ -71,7 +71,7 @@ func (s *splitter) cut() (part, error) {
 		}
 		if content, isMarker := marker(line); isMarker {
 			if content {
-				s.pending = line
+				s.pending = bytes.Clone(line)
 			}
 			return p, nil
 		}
@@ -82,7 +82,7 @@ func (s *splitter) cut() (part, error) {
 	}
 }
 
-// readLine reads one line of any length up to the room that is left.
+// readLine reads one line of any length up to the room that is left. It may change with the next one.
 func (s *splitter) readLine(room int) ([]byte, error) {
 	var line []byte
 	for {
@@ -90,10 +90,13 @@ func (s *splitter) readLine(room int) ([]byte, error) {
 		if len(line)+len(piece) > room {
 			return nil, fmt.Errorf("the document is larger than %d bytes: split it with --- lines, or lists into their elements", s.limit)
 		}
-		line = append(line, piece...)
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err
+			if line == nil {
+				return piece, err
+			}
+			return append(line, piece...), err
 		}
+		line = append(line, piece...)
 	}
 }
 
