@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 func TestPack(t *testing.T) {
@@ -88,4 +91,28 @@ func FuzzPack(f *testing.F) {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
+}
+
+func BenchmarkUnpack(b *testing.B) {
+	var d dictionary
+	text, _ := d.pack(map[string]any{"kind": "Pod", "spec": map[string]any{"containers": []any{map[string]any{"name": "a", "image": "b"}}}})
+	b.ReportAllocs()
+	for b.Loop() {
+		d.unpack(text)
+	}
+}
+
+func BenchmarkLoad(b *testing.B) {
+	documents := make([]engine.Document, 1000)
+	for i := range documents {
+		documents[i].Object = &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": strconv.Itoa(i), "namespace": "shop"},
+		}}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Load(documents, Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
