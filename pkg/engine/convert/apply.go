@@ -28,6 +28,9 @@ func applyObject(edits []*edit, at place) string {
 func (e *edit) name() string { return e.at.path[len(e.at.path)-1] }
 
 func applyField(e *edit, name string) string {
+	if e.elements != nil && e.at.maybe() && !slices.ContainsFunc(e.elements, func(g *group) bool { return len(g.keys) > 0 }) {
+		return "?" + name + ": " + e.at.access() + ".optMap(l, " + applyFound(e, e.elements, "l") + ")"
+	}
 	written := applyValue(e)
 	if e.unless != "" {
 		return "?" + name + ": " + choose(e.unless, "optional.none()", "optional.of("+e.at.object()+"{})")
@@ -85,7 +88,7 @@ func applyList(e *edit) string {
 		lists = append(lists, "["+strings.Join(elements, ", ")+"]")
 	}
 	if len(found) > 0 {
-		lists = append(lists, applyFound(e, found))
+		lists = append(lists, applyFound(e, found, e.at.or("[]")))
 	}
 	return strings.Join(lists, " + ")
 }
@@ -104,8 +107,8 @@ func applyNamed(e *edit, g *group) string {
 	return e.at.element("", "").object() + "{" + strings.Join(fields, ", ") + "}"
 }
 
-// applyFound maps the elements that are there.
-func applyFound(e *edit, groups []*group) string {
+// applyFound maps the elements of a list that are there.
+func applyFound(e *edit, groups []*group, list string) string {
 	variable := groups[0].variable
 	var fields []string
 	for _, k := range e.at.listKeys() {
@@ -124,7 +127,7 @@ func applyFound(e *edit, groups []*group) string {
 	} else {
 		filter, fields = applyTogether(groups, fields)
 	}
-	return mapped(e.at, variable, filter, e.at.element("", "").object()+"{"+strings.Join(fields, ", ")+"}")
+	return mapped(list, variable, filter, e.at.element("", "").object()+"{"+strings.Join(fields, ", ")+"}")
 }
 
 // applyTogether writes several groups of elements as one, since a list may not have two entries for one element.
@@ -167,15 +170,12 @@ func applyTogether(groups []*group, fields []string) (filter string, all []strin
 	return strings.Join(slices.Compact(any), " || "), fields
 }
 
-// mapped is a list whose elements are filtered and mapped; absent where the list is.
-func mapped(list place, variable, filter, each string) string {
-	build := func(list string) string {
-		if filter != "true" {
-			list = fmt.Sprintf("%s.filter(%s, %s)", list, variable, filter)
-		}
-		return fmt.Sprintf("%s.map(%s, %s)", list, variable, each)
+// mapped is a list whose elements are filtered and mapped.
+func mapped(list, variable, filter, each string) string {
+	if filter != "true" {
+		list = fmt.Sprintf("%s.filter(%s, %s)", list, variable, filter)
 	}
-	return build(list.or("[]"))
+	return fmt.Sprintf("%s.map(%s, %s)", list, variable, each)
 }
 
 // typed is a whole value as an ApplyConfiguration has it.
