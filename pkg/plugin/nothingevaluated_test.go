@@ -102,7 +102,7 @@ func TestKindsWithoutObjects(t *testing.T) {
 // A kind that there is not is an error of its policy, in every language.
 func TestUnknownKinds(t *testing.T) {
 	run(t, map[string]ending{
-		"preview -p lower.yaml -f settings.yaml":               {3, `error: lower.yaml:2: ClusterPolicy lower, rule r: spec.rules[0].match.any[0].resources.kinds[0]: ` + missing + `kind "configmap", so this has no effect; did you mean "ConfigMap"?`},
+		"preview -p lower.yaml -f settings.yaml":               {3, `error: lower.yaml:8: ClusterPolicy lower, rule r: spec.rules[0].match.any[0].resources.kinds[0]: ` + missing + `kind "configmap", so this has no effect; did you mean "ConfigMap"?`},
 		"preview -p plural.yaml -f settings.yaml":              {3, missing + `kind "Deployments", so this has no effect; did you mean "Deployment"?`},
 		"preview -p typo.yaml -f settings.yaml":                {3, missing + `kind "Deploymnet", so this has no effect; did you mean "Deployment"?`},
 		"preview -p wildcard.yaml -f settings.yaml":            {3, missing + `kind "Wid*"`},
@@ -114,7 +114,7 @@ func TestUnknownKinds(t *testing.T) {
 		"preview -p exclude.yaml -f settings.yaml":             {3, `exclude.any[0].resources.kinds[0]: ` + missing + `kind "secret"`},
 		"preview -p target.yaml -f settings.yaml":              {3, `mutate.targets[0].kind: ` + missing + `kind "secret" of v1`},
 		"preview -p exception.yaml -f settings.yaml":           {3, `spec.match.any[0].resources.kinds[0]: ` + missing + `kind "configmap"`},
-		"preview -p map.yaml -f settings.yaml":                 {3, `error: map.yaml:1: MutatingAdmissionPolicy map: spec.matchConstraints.resourceRules[0].resources[0]: ` + missing + `resource "secret" of v1, so this has no effect; did you mean "secrets"?`},
+		"preview -p map.yaml -f settings.yaml":                 {3, `error: map.yaml:5: MutatingAdmissionPolicy map: spec.matchConstraints.resourceRules[0].resources[0]: ` + missing + `resource "secret" of v1, so this has no effect; did you mean "secrets"?`},
 		"preview -p map-exclude.yaml -f settings.yaml":         {3, `spec.matchConstraints.excludeResourceRules[0].resources[0]: ` + missing + `resource "deployments" of v1, so this has no effect; did you mean "deployments" of apps/v1?`},
 		"preview -p map-params.yaml -f settings.yaml":          {3, `spec.paramKind.kind: ` + missing + `kind "configmap" of v1, so this has no effect; did you mean "ConfigMap"?`},
 		"preview -p slash.yaml -f settings.yaml":               {3, `kinds[0]: stands for the subresource Deployment of the kind apps: a group stands before a version, as in apps/v1/Deployment`},
@@ -167,9 +167,9 @@ func TestPoliciesTellKinds(t *testing.T) {
 // What is a warning about a policy is an error of a strict run.
 func TestStrict(t *testing.T) {
 	run(t, map[string]ending{
-		"preview -p field.yaml -f settings.yaml":                           {1, "warning: field.yaml:1: ClusterPolicy field, rule r: spec.rules[0].mutat: unknown field"},
-		"preview -p field.yaml -f settings.yaml --strict":                  {3, "error: field.yaml:1: ClusterPolicy field, rule r: spec.rules[0].mutat: unknown field"},
-		"preview -p field.yaml -f settings.yaml --strict -q":               {3, "error: field.yaml:1: ClusterPolicy field, rule r: spec.rules[0].mutat: unknown field"},
+		"preview -p field.yaml -f settings.yaml":                           {1, "warning: field.yaml:8: ClusterPolicy field, rule r: spec.rules[0].mutat: unknown field"},
+		"preview -p field.yaml -f settings.yaml --strict":                  {3, "error: field.yaml:8: ClusterPolicy field, rule r: spec.rules[0].mutat: unknown field"},
+		"preview -p field.yaml -f settings.yaml --strict -q":               {3, "error: field.yaml:8: ClusterPolicy field, rule r: spec.rules[0].mutat: unknown field"},
 		"preview -p old.yaml -f settings.yaml":                             {1, "warning: old.yaml:1: MutatingPolicy old: apiVersion: v1alpha1 is deprecated"},
 		"preview -p old.yaml -f settings.yaml --strict":                    {3, "error: old.yaml:1: MutatingPolicy old: apiVersion: v1alpha1 is deprecated"},
 		"preview -p added.yaml -f containers.yaml":                         {1, "would judge it on the first one for all"},
@@ -256,11 +256,11 @@ func TestNothingEvaluatedOnServer(t *testing.T) {
 		"a status for a list":         {"preview -p known.yaml", map[string]string{configMaps: `{"kind": "Status", "apiVersion": "v1", "status": "Success"}`}, 2, "the answer is no list"},
 		"nothing for a list":          {"preview -p known.yaml", map[string]string{configMaps: `{}`}, 2, "the answer is no list"},
 		"items that are none":         {"preview -p known.yaml", map[string]string{configMaps: `{"kind": "ConfigMapList", "apiVersion": "v1", "items": {}}`}, 2, "the answer is no list"},
-		"a misspelt kind":             {"preview -p lower.yaml", nil, 3, `error: lower.yaml:2: ClusterPolicy lower, rule r: spec.rules[0].match.any[0].resources.kinds[0]: the server has no kind "configmap", so this has no effect; did you mean "ConfigMap"?`},
+		"a misspelt kind":             {"preview -p lower.yaml", nil, 3, `error: lower.yaml:8: ClusterPolicy lower, rule r: spec.rules[0].match.any[0].resources.kinds[0]: the server has no kind "configmap", so this has no effect; did you mean "ConfigMap"?`},
 		"a kind of another server":    {"preview -p other.yaml", nil, 3, `the server has no kind "Deployment"`},
 		"one that is allowed":         {"preview -p other.yaml --allow-unknown-kinds=Deployment", nil, 0, "1 rule matched no object."},
 		"nothing is written":          {"apply-existing --yes -p lower.yaml -p known.yaml", nil, 2, "error: nothing was written: 1 error in policies"},
-		"policies of the cluster":     {"policies --from-cluster -p lower.yaml", nil, 3, `error: lower.yaml:2: ClusterPolicy lower, rule r: spec.rules[0].match.any[0].resources.kinds[0]: the server has no kind "configmap"`},
+		"policies of the cluster":     {"policies --from-cluster -p lower.yaml", nil, 3, `error: lower.yaml:8: ClusterPolicy lower, rule r: spec.rules[0].match.any[0].resources.kinds[0]: the server has no kind "configmap"`},
 		"a group is down":             {"preview -p beside.yaml", legacy, 3, `the server has no kind "Widget", so this has no effect; it may be among those that the server does not tell now: example.com/v1: `},
 		"a group is stale":            {"preview -p beside.yaml", modern, 3, `it may be among those that the server does not tell now: example.com/v1: stale GroupVersion discovery`},
 		"everything of it":            {"preview -p everything.yaml", legacy, 3, "error: cannot read the kinds of example.com/v1: "},
