@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
@@ -181,7 +183,16 @@ func (x *Executor) Verify(ctx context.Context, t *Task, listed *unstructured.Uns
 	}
 	x.inspect(v)
 	v.Secrets = t.Entry.Secrets()
+	v.Touched.Before, v.Touched.After = shared(t.Entry.Before, v.Touched.Before), shared(t.Entry.After, v.Touched.After)
 	return v, nil
+}
+
+// shared returns the first of two equal parts of an object, so that one of them is kept.
+func shared(first, second diff.Part) diff.Part {
+	if reflect.DeepEqual(first, second) {
+		return first
+	}
+	return second
 }
 
 // inspect looks at the objects of a verification and releases them: a run over ten

@@ -37,7 +37,8 @@ type Journal struct {
 // Entry is one object of a run with its attempts and results.
 type Entry struct {
 	plan.Entry
-	// Attempts has the requests, and Results what came of the entry, in their order.
+	// Attempts has the requests, and Results what came of the entry, in their order. An attempt whose result
+	// is known has its fields alone: the rest is in the result.
 	Attempts []Attempt
 	Results  []Result
 
@@ -380,7 +381,19 @@ func (p *parser) result(r *Result) error {
 	err = r.Validate()
 	e.Results = append(e.Results, *r)
 	delete(e.doubt, r.Subresource)
+	if r.Written || r.Failed {
+		e.settle(r.Subresource)
+	}
 	return err
+}
+
+// settle lets go of the objects of the attempts on an endpoint: what came of them is known.
+func (e *Entry) settle(subresource string) {
+	for i := range e.Attempts {
+		if e.Attempts[i].Subresource == subresource {
+			e.Attempts[i].Before, e.Attempts[i].After = nil, nil
+		}
+	}
 }
 
 func (p *parser) entry(i int) (*Entry, error) {
