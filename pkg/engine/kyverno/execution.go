@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"hash/fnv"
 	"io"
 	"maps"
@@ -177,11 +179,21 @@ func (e *execution) meets(c *match.Conditions, s *variables.Scope, field string)
 	verdict, err := c.Met(s)
 	switch {
 	case err != nil:
-		return e.failed(field, err)
+		return e.failed(field, withDefault(err))
 	case !verdict.Met:
 		return &SkippedError{Reason: field + " not met", Err: &PreconditionError{Verdict: verdict}}
 	}
 	return nil
+}
+
+// withDefault adds to the error of a condition that reads an absent key how to write one that may be absent.
+func withDefault(err error) error {
+	var unresolved *variables.ResolveError
+	var absent *jmespath.NotFoundError
+	if !errors.As(err, &unresolved) || !errors.As(err, &absent) || strings.Contains(unresolved.Expression, "||") {
+		return err
+	}
+	return fmt.Errorf("%w; if the key may be absent, write {{ %s || '' }}", err, unresolved.Expression)
 }
 
 // failed returns an error with its place in the rule.
