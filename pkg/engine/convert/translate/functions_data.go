@@ -272,9 +272,7 @@ func notNull(c *callOf) (Value, error) {
 			v = Expression(arg.Or(v.plain), either(arg.typ, v.typ))
 			continue
 		}
-		there := arg
-		there.has, there.strict, there.lenient = nil, nil, nil
-		v = choice(arg.has, there, v)
+		v = choice(arg.has, arg.certain(), v)
 	}
 	v.lenient, v.strict = nil, nil
 	return v, nil

@@ -20,6 +20,8 @@ func (s *Scope) Query(text string) (Value, error) {
 
 // eval translates a node that is evaluated on a value; nil stands for the context itself.
 func (s *Scope) eval(ast gojmespath.ASTNode, on *Value) (Value, error) {
+	s.depth++
+	defer func() { s.depth-- }()
 	v, err := s.node(ast, on)
 	return v.settled(), err
 }
@@ -234,9 +236,7 @@ func (s *Scope) ternary(ast gojmespath.ASTNode, on *Value) (Value, error) {
 		return then, err
 	}
 	both := expr.And(test, also)
-	there := then
-	there.has, there.strict, there.lenient = nil, nil, nil
-	v, err := s.oneOf(both, there, otherwise)
+	v, err := s.oneOf(both, then.certain(), otherwise)
 	v.strict = all(ok, implied(test, then.lenient), implied(expr.Not(both), otherwise.lenient))
 	v.lenient = v.strict
 	return v, err
@@ -292,7 +292,12 @@ func (s *Scope) withDefault(left, right Value) (Value, error) {
 		left.typ.kinds = right.typ.kinds // the type is taken to be that of its default
 	}
 	if literal, ok := right.Literal(); ok {
-		if literal != nil && !left.typ.can(right.typ.all()) && !left.isNever() {
+		mixed := literal != nil && !left.typ.can(right.typ.all()) && !left.isNever()
+		if mixed && s.depth == 1 && !isTruthy(literal) && expr.IsPath(left.plain) { // which a condition can compare
+			holds, err := s.truthy(left)
+			return choice(holds, left.certain(), right), err
+		}
+		if mixed {
 			return left, unsupported("a default of another type than "+expr.Format(left.plain), "their types differ", "")
 		}
 		if isZero(left.typ, literal) || left.typ.is(isNumber) && literal != nil {
@@ -316,9 +321,7 @@ func (s *Scope) withDefault(left, right Value) (Value, error) {
 	if err != nil {
 		return left, err
 	}
-	there := left
-	there.has, there.strict, there.lenient = nil, nil, nil
-	v, err := s.oneOf(holds, there, right)
+	v, err := s.oneOf(holds, left.certain(), right)
 	v.strict = all(left.lenient, implied(expr.Not(holds), right.lenient))
 	v.lenient = v.strict
 	return v, err

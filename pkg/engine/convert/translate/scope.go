@@ -40,6 +40,7 @@ type Scope struct {
 	bound   []string // variables of macros around the expression
 	place   []string // of {{@}}
 	inserts []Value  // variables in the variable that is translated
+	depth   int      // of the node that is translated
 	notes   *[]string
 }
 

@@ -171,7 +171,7 @@ func (s *Scope) variable(pieces []variables.Segment) (Value, error) {
 	var b strings.Builder
 	inner := s.Child()
 	inner.bound = s.bound
-	inner.inserts = nil
+	inner.inserts, inner.depth = nil, 0
 	var guard expr.Expr
 	for _, piece := range pieces {
 		if piece.Variable == nil {

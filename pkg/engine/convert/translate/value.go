@@ -137,6 +137,12 @@ func (v Value) element(name string) Value {
 	return Expression(e, v.Elements())
 }
 
+// certain is the value where it is known to be there.
+func (v Value) certain() Value {
+	v.has, v.opt, v.or, v.strict, v.lenient = nil, nil, nil, nil, nil
+	return v
+}
+
 // settled is a value that is there only where it does not fail.
 func (v Value) settled() Value {
 	if v.lenient == nil {
