@@ -182,9 +182,9 @@ func (o *ConvertOptions) print(r *conversion.Result, more bool) error {
 		return nil
 	}
 	fmt.Fprintf(o.ErrOut, "converted: %s: %s: %s: %s\n", r.Document.Origin, name, strings.Join(r.Rules, ", "), r.Verdict.String())
-	r.Form.Comment("Converted from " + name + ": " + strings.ReplaceAll(r.Verdict.String(), "\n", " ") + ".")
+	r.Form.Comment(o.Masker.Text("Converted from " + name + ": " + r.Verdict.String() + "."))
 	for _, refusal := range r.Refusals {
-		r.Form.Comment(strings.ReplaceAll(fmt.Sprintf("Not converted: rule %s: %v", refusal.Rule, refusal), "\n", " "))
+		r.Form.Comment(o.Masker.Text(fmt.Sprintf("Not converted: rule %s: %v", refusal.Rule, refusal)))
 	}
 	text := r.Form.String()
 	if o.Directory == "" {

@@ -57,7 +57,7 @@ func (m *mutation) expression() string {
 func (p *policy) String() string {
 	w := &writer{}
 	for _, line := range p.comment {
-		w.line(0, "# "+line)
+		w.comment(0, line)
 	}
 	p.head(w)
 	w.line(0, "spec:")

@@ -2,6 +2,7 @@ package convert
 
 import (
 	"strings"
+	"unicode"
 
 	"sigs.k8s.io/yaml"
 )
@@ -11,6 +12,16 @@ type writer struct{ b strings.Builder }
 
 func (w *writer) line(level int, text string) {
 	w.b.WriteString(strings.Repeat("  ", level) + text + "\n")
+}
+
+// comment prints a comment. Names and reasons are of others: nothing in them may end the line.
+func (w *writer) comment(level int, text string) {
+	w.line(level, "# "+strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text))
 }
 
 // scalar is a text as YAML has it, in quotes where it would be something else.
@@ -78,7 +89,7 @@ func (w *writer) expression(level int, field, cel string) {
 
 func (w *writer) mutation(m *mutation) {
 	if m.comment != "" {
-		w.line(2, "# "+m.comment)
+		w.comment(2, m.comment)
 	}
 	if m.apply {
 		w.line(2, "- patchType: ApplyConfiguration")
