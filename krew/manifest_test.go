@@ -66,6 +66,7 @@ type release struct {
 		Artifacts string `json:"artifacts"`
 	} `json:"sboms"`
 	Signs []struct {
+		Cmd       string   `json:"cmd"`
 		Artifacts string   `json:"artifacts"`
 		Signature string   `json:"signature"`
 		Args      []string `json:"args"`
@@ -188,6 +189,19 @@ func TestReleaseIsSignedAndListsItsParts(t *testing.T) {
 	check(t, r.SBOMs[0].Artifacts == "archive", "parts are listed of %s", r.SBOMs[0].Artifacts)
 	check(t, r.Signs[0].Artifacts == "checksum", "%s is signed", r.Signs[0].Artifacts)
 	check(t, slices.Contains(r.Signs[0].Args, "--bundle=${signature}"), "no bundle is written: %v", r.Signs[0].Args)
+	check(t, r.Signs[0].Cmd == "cosign" && slices.Contains(r.Signs[0].Args, "sign-blob"), "%s %v signs", r.Signs[0].Cmd, r.Signs[0].Args)
+	job := read[workflow](t, "../.github/workflows/release.yml").Jobs["release"]
+	check(t, job.Permissions["id-token"] == "write" && job.Permissions["attestations"] == "write", "the job that releases may only %v", job.Permissions)
+	check(t, slices.ContainsFunc(job.Steps, func(s step) bool {
+		return strings.HasPrefix(s.Uses, "actions/attest-build-provenance@") && s.With["subject-checksums"] == "dist/checksums.txt"
+	}), "no step attests where what is in dist/checksums.txt comes from")
+	text, err := os.ReadFile("../SECURITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range []string{"--bundle checksums.txt.sigstore.json", "'^https://github.com/kubectl-mutate/kubectl-mutate/'", "https://token.actions.githubusercontent.com checksums.txt", "--repo kubectl-mutate/kubectl-mutate"} {
+		check(t, strings.Contains(string(text), word), "SECURITY.md does not verify with %s", word)
+	}
 }
 
 // workflow is what matters of a GitHub workflow here.
@@ -195,10 +209,13 @@ type workflow struct {
 	Permissions map[string]string `json:"permissions"`
 	Jobs        map[string]struct {
 		Permissions map[string]string `json:"permissions"`
-		Steps       []struct {
-			Uses string `json:"uses"`
-		} `json:"steps"`
+		Steps       []step            `json:"steps"`
 	} `json:"jobs"`
+}
+
+type step struct {
+	Uses string         `json:"uses"`
+	With map[string]any `json:"with"`
 }
 
 // Only the job that releases may write, and no action is of a moving branch.

@@ -2,6 +2,11 @@ package plugin_test
 
 import (
 	"bytes"
+	"crypto/md5"  //nolint:gosec // what policies may use
+	"crypto/sha1" //nolint:gosec // what policies may use
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -278,20 +283,32 @@ func celValues(of *types.Type, secret bool) []string {
 	return pick("'x'", "variables.s.text")
 }
 
-// disguises finds a value in a text, whatever was done to it that keeps five of its letters or digits in order.
+// disguises finds a value in a text, whatever was done to it that keeps five of its letters or digits in order, in
+// either direction, or eight of its base64, hexadecimal digits or digests.
 type disguises struct{ windows []string }
 
 func newDisguises(values ...string) disguises {
 	var out disguises
-	for _, v := range values {
-		v = plainLetters(v)
-		for i := 0; i+5 <= len(v); i++ {
-			out.windows = append(out.windows, v[i:i+5])
+	add := func(text string, size int) {
+		text = plainLetters(text)
+		for i := 0; i+size <= len(text); i++ {
+			out.windows = append(out.windows, text[i:i+size])
 		}
+	}
+	for _, v := range values {
+		add(v, 5)
 		reversed := []byte(v)
 		slices.Reverse(reversed)
-		for i := 0; i+5 <= len(reversed); i++ {
-			out.windows = append(out.windows, string(reversed[i:i+5]))
+		add(string(reversed), 5)
+		add(hex.EncodeToString([]byte(v)), 8)
+		for _, text := range []string{v, strings.ToUpper(v), string(reversed)} {
+			for before := range 3 { // what stands before it decides which letters encode it
+				encoded := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", before) + text))
+				add(encoded[4:len(encoded)-4], 8)
+			}
+			add(fmt.Sprintf("%x", sha256.Sum256([]byte(text))), 8)
+			add(fmt.Sprintf("%x", sha1.Sum([]byte(text))), 8) //nolint:gosec // what policies may use
+			add(fmt.Sprintf("%x", md5.Sum([]byte(text))), 8)  //nolint:gosec // what policies may use
 		}
 	}
 	return out

@@ -280,6 +280,7 @@ func secretCommands() map[string]secretCommand {
 	return map[string]secretCommand{
 		"preview": {args: []string{"configmaps,secrets", "-p", "POLICY", "--save", "DIR/plan", "--metrics", "DIR/metrics"}, more: [][]string{{"-p", "POLICY", "--validate=server"}}},
 		"compare": {args: []string{"configmaps,secrets", "-p", "POLICY", "--with", "OTHER"}, more: [][]string{{"-p", "OTHER", "--with", "POLICY"}}},
+		"convert": {args: []string{"configmaps,secrets", "-p", "POLICY"}, more: [][]string{{"-p", "POLICY", "--unproved", "-o", "DIR/converted"}, {"-p", "OTHER", "--unproved"}}},
 		"explain": {args: []string{"configmap/c", "-p", "POLICY", "--metrics", "DIR/metrics"}, more: [][]string{{"secret/s", "-p", "POLICY"}, {"configmap/target", "-p", "POLICY"}}},
 		"apply-existing": {
 			args: []string{"configmaps,secrets", "-p", "POLICY", "--yes", "--metrics", "DIR/metrics", "--journal", "DIR/journal"},
@@ -318,7 +319,7 @@ func (x *secretRuns) options(c *cobra.Command, words []string) [][]string {
 	templates := map[string]string{
 		"jsonpath": "{.changes}{.results}", "jsonpath-as-json": "{.changes}", "go-template": "{{.}}", "custom-columns": "AFTER:.changes,FIELDS:.fields,STEPS:.steps",
 	}
-	if c.Flags().Lookup("output") != nil && c.Name() != "version" {
+	if c.Flags().Lookup("output") != nil && c.Name() != "version" && c.Name() != "convert" { // which writes to a directory
 		all := x.completed(append(words, "-o", "")...)
 		if len(all) < 2 {
 			x.t.Errorf("%v: formats %v", words, all)
