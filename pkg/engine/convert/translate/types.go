@@ -108,6 +108,9 @@ func typeOf(in diff.Type, ref schema.TypeRef) Type {
 	if atom.Map != nil {
 		t.kinds |= isMap
 	}
+	if t.kinds == isAny { // of which the schema says nothing
+		t.kinds = 0
+	}
 	return t
 }
 
@@ -135,7 +138,7 @@ func (t Type) field(name string) (of Type, required bool) {
 
 // isStruct reports whether the fields have names of their own; those of any other map are keys.
 func (t Type) isStruct() bool {
-	if t.known != nil || t.in.Schema == nil && t.elem == nil {
+	if t.known != nil || t.kinds == 0 || t.in.Schema == nil && t.elem == nil {
 		return true
 	}
 	if t.in.Schema == nil {
