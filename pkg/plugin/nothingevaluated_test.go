@@ -152,13 +152,13 @@ func TestPoliciesTellKinds(t *testing.T) {
 	run(t, map[string]ending{
 		"policies -p known.yaml":                               {0, "ConfigMap"},
 		"policies -p lower.yaml":                               {0, "configmap (unknown)"},
-		"policies -p lower.yaml -o wide":                       {0, `warning: lower.yaml:2: ClusterPolicy lower, rule r: spec.rules[0].match.any[0].resources.kinds[0]: ` + missing},
+		"policies -p lower.yaml -o wide":                       {0, `warning: lower.yaml:8: ClusterPolicy lower, rule r: spec.rules[0].match.any[0].resources.kinds[0]: ` + missing},
 		"policies -p lower.yaml -o json":                       {0, `"configmap (unknown)"`},
-		"policies -p lower.yaml --strict":                      {3, "error: lower.yaml:2"},
+		"policies -p lower.yaml --strict":                      {3, "error: lower.yaml:8"},
 		"policies -p map.yaml":                                 {0, "secret (unknown)"},
 		"policies -p beside.yaml --allow-unknown-kinds=Widget": {0, "Widget"},
-		"policies -p field.yaml":                               {0, "warning: field.yaml:1"},
-		"policies -p field.yaml --strict":                      {3, "error: field.yaml:1"},
+		"policies -p field.yaml":                               {0, "warning: field.yaml:8"},
+		"policies -p field.yaml --strict":                      {3, "error: field.yaml:8"},
 		"policies -p known.yaml -p settings.yaml --strict":     {0, "known"}, // policies may read ConfigMaps
 		"policies -p known.yaml -p service.yaml --strict":      {3, "Service shop/web is not a policy: ignored"},
 	})
