@@ -88,13 +88,12 @@ func (b *block) sequence(depth int, root bool) (any, bool) {
 		rest := strings.TrimLeft(b.content[1:], " ")
 		b.indent += len(b.content) - len(rest)
 		b.content = rest
-		if rest == "" && root { // the element has another line
+		if root && (rest == "" || rest[0] == '#') { // the element has another line
 			return nil, false
 		}
-		_, _, isKey := cutKey(rest)
 		var v any
 		var ok bool
-		if isKey || isItem(rest) {
+		if isItem(rest) || isKey(rest) {
 			v, ok = b.collection(depth+1, false)
 		} else {
 			v, ok = b.value(indent, depth+1, false)
@@ -157,13 +156,18 @@ func cutKey(content string) (key, rest string, ok bool) {
 		}
 	}
 	trimmed := strings.TrimLeft(rest, " ")
-	if len(key) > 1000 || rest != "" && len(trimmed) == len(rest) { // no key of one line for YAML; no space
+	if len(content)-len(rest) > 1000 || rest != "" && len(trimmed) == len(rest) { // no key of one line for YAML; no space
 		return "", "", false
 	}
 	if strings.HasPrefix(trimmed, "#") {
 		trimmed = ""
 	}
 	return key, trimmed, true
+}
+
+func isKey(content string) bool {
+	_, _, ok := cutKey(content)
+	return ok
 }
 
 // value takes the content, which stands behind a key or a dash in a collection with an indent, or what
@@ -209,7 +213,7 @@ func (b *block) scalar(content string) (any, bool) {
 	if isText(content) {
 		return content, true
 	}
-	if n, err := strconv.ParseInt(content, 10, 64); err == nil && strconv.Itoa(int(n)) == content {
+	if n, err := strconv.ParseInt(content, 10, 64); err == nil && strconv.FormatInt(n, 10) == content {
 		return n, true
 	}
 	v, err := b.scalars.scalar(&yamlv3.Node{Kind: yamlv3.ScalarNode, Value: content})
@@ -242,17 +246,19 @@ func isText(plain string) bool {
 
 // cutQuoted cuts a text behind the quoted scalar that it begins with.
 func cutQuoted(content string) (text, rest string, ok bool) {
-	quote := content[:1]
-	text, rest, ok = strings.Cut(content[1:], quote)
-	if quote == `"` {
+	if content[0] == '"' {
+		text, rest, ok = strings.Cut(content[1:], `"`)
 		return text, rest, ok && !strings.Contains(text, `\`)
 	}
-	for ok && strings.HasPrefix(rest, quote) { // two of them stand for one
-		var more string
-		more, rest, ok = strings.Cut(rest[1:], quote)
-		text += quote + more
+	for rest = content[1:]; ; rest = rest[1:] { // two of them stand for one
+		if _, rest, ok = strings.Cut(rest, "'"); !ok {
+			return "", "", false
+		}
+		if !strings.HasPrefix(rest, "'") {
+			break
+		}
 	}
-	return text, rest, ok
+	return strings.ReplaceAll(content[1:len(content)-len(rest)-1], "''", "'"), rest, true
 }
 
 // literal decodes the lines that are indented deeper than a collection. Of the empty lines behind them

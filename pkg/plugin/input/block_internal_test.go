@@ -2,6 +2,7 @@ package input
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -41,6 +42,21 @@ func TestDecodeBlock(t *testing.T) {
 				t.Errorf("decoded: %t, want %t", got, want)
 			}
 		})
+	}
+}
+
+// The library limits the length of a key as it is written.
+func TestDecodeBlockLongKey(t *testing.T) {
+	if sameAsLibrary(t, []byte("'"+strings.Repeat("''", 600)+"': a\n")) {
+		t.Error("it is decoded")
+	}
+}
+
+// A quoted text is read in linear time: this one would take minutes otherwise.
+func TestDecodeBlockManyQuotes(t *testing.T) {
+	text := "a: '" + strings.Repeat("''", 2<<20) + "'\n"
+	if v, ok := decodeBlock(part{text: []byte(text), line: 1}, 0); !ok || len(v.content.(map[string]any)["a"].(string)) != 2<<20 {
+		t.Errorf("decoded: %t", ok)
 	}
 }
 
