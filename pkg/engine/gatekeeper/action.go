@@ -155,7 +155,7 @@ func (m *modifySet) Pay(b *engine.Budget, current any) error {
 	list, _ := current.([]any)
 	size, err := b.Measure(list)
 	if err == nil {
-		err = b.BuildMap(len(list) + len(m.Values))
+		err = b.BuildMap(2 * len(m.Values))
 	}
 	if err != nil {
 		return err
@@ -183,15 +183,28 @@ func (m *modifySet) Set(current any, exists bool) (location.Result, error) {
 		kept := slices.DeleteFunc(slices.Clone(list), newSet(m.Values, 0).has)
 		return location.Result{Write: len(kept) < len(list), Value: kept}, nil
 	}
-	merged, known := make([]any, len(list), len(list)+len(m.Values)), newSet(list, len(m.Values))
-	copy(merged, list)
-	for _, v := range m.Values {
-		if !known.has(v) {
-			merged = append(merged, v)
+	wanted, known := newSet(m.Values, 0), newSet(nil, len(m.Values))
+	for _, v := range list {
+		if wanted.has(v) {
 			known.add(v)
 		}
 	}
-	return location.Result{Write: len(merged) > len(list), Value: merged}, nil
+	if more := m.lacking(known); len(more) > 0 {
+		return location.Result{Write: true, Value: slices.Concat(list, more)}, nil
+	}
+	return location.Result{}, nil
+}
+
+// lacking returns the values that are not known, each once.
+func (m *modifySet) lacking(known *set) []any {
+	var out []any
+	for _, v := range m.Values {
+		if !known.has(v) {
+			out = append(out, v)
+			known.add(v)
+		}
+	}
+	return out
 }
 
 // Added implements location.Appender.
@@ -199,14 +212,7 @@ func (m *modifySet) Added(lacking func(value any) bool) []any {
 	if m.Prune || len(m.Values) == 0 || slices.ContainsFunc(m.Values, func(v any) bool { return !lacking(v) }) {
 		return nil
 	}
-	known, added := newSet(nil, len(m.Values)), []any{}
-	for _, v := range m.Values {
-		if !known.has(v) {
-			added = append(added, v)
-			known.add(v)
-		}
-	}
-	return added
+	return m.lacking(newSet(nil, len(m.Values)))
 }
 
 // set finds values among others: texts at once, and others one by one.
