@@ -5,12 +5,14 @@ import (
 	"compress/flate"
 	"encoding/json"
 	"io"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 )
 
 // maxListed is how many bytes the objects of one run take that are kept until they are verified.
@@ -47,14 +49,15 @@ func (l *Listed) Keep(t *Task, c *engine.Change) {
 }
 
 // mayUse reports whether a request that is made of the object as it was listed is refused where the object has
-// changed since.
+// changed since. A change of the status alone makes no request of the object itself.
 func (t *Task) mayUse(u *unstructured.Unstructured) bool {
-	return u != nil && t.Key.Subresource == "" && t.Pending == nil && u.GetUID() != "" && u.GetResourceVersion() != ""
+	return u != nil && t.Key.Subresource == "" && t.Pending == nil && !slices.Contains(t.Endpoints, request.StatusSubresource) &&
+		u.GetUID() != "" && u.GetResourceVersion() != ""
 }
 
 // unpackers are used again: each has a window of 32 KiB.
 //
-//nolint:gochecknoglobals // holds nothing between two calls
+//nolint:gochecknoglobals // what one has read before does not matter
 var unpackers = sync.Pool{New: func() any { return flate.NewReader(bytes.NewReader(nil)) }}
 
 // takeListed returns the object that was kept for a task, which keeps it no longer; nil if there is none.

@@ -164,11 +164,14 @@ func TestWriterJournalsNoResultOfAWriteInDoubt(t *testing.T) {
 	}
 }
 
+// noDryRun is the answer of a server that does not call a webhook with side effects in a dry run.
+var noDryRun = apierrors.NewBadRequest(`admission webhook "w" does not support dry run`)
+
 func TestWriterMarksObjectsWithoutDryRunAsUnverified(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	s.before = func(_ int, p cluster.Patch) error {
 		if p.DryRun {
-			return apierrors.NewBadRequest(`admission webhook "w" does not support dry run`)
+			return noDryRun
 		}
 		return nil
 	}

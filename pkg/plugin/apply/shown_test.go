@@ -104,13 +104,13 @@ func (r *appendingRun) run() []*Result {
 	r.t.Helper()
 	outer := r.server.before
 	r.server.before = func(n int, p cluster.Patch) error {
-		if outer != nil {
-			_ = outer(n, p)
-		}
 		if p.DryRun {
 			r.reach(beforeDryRun)
 		} else {
 			r.reach(beforeWrite)
+		}
+		if outer != nil {
+			return outer(n, p)
 		}
 		return nil
 	}
@@ -278,20 +278,25 @@ func TestWhatWasShownIsWhatIsWritten(t *testing.T) {
 	}
 }
 
-// An object that nobody writes after the listing takes two requests, the dry run and the write; one that has changed is
-// read again.
+// An object that nobody writes after the listing takes two requests, the dry run and the write; one that has changed, or
+// of which no dry run shows that it has not, is read again.
 func TestRequestsOfAnObject(t *testing.T) {
+	const statusOnly = `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}, data: {keep: "1"}, status: {a: "1"}}`
 	for name, c := range map[string]struct {
-		do   func(*fakeServer)
-		want string
+		do       func(*fakeServer)
+		manifest string
+		refuses  error // dry runs
+		want     string
 	}{
-		"as it was listed": {func(*fakeServer) {}, "dry run, write"},
-		"changed":          {func(s *fakeServer) { s.set("new", "2") }, "dry run, get, dry run, write"},
-		"gone":             {func(s *fakeServer) { s.live = nil }, "dry run, get"},
-		"drifted":          {func(s *fakeServer) { s.set("a", "2") }, "dry run, get"},
+		"as it was listed":                  {func(*fakeServer) {}, configMap, nil, "dry run, write"},
+		"changed":                           {func(s *fakeServer) { s.set("new", "2") }, configMap, nil, "dry run, get, dry run, write"},
+		"gone":                              {func(s *fakeServer) { s.live = nil }, configMap, nil, "dry run, get"},
+		"drifted":                           {func(s *fakeServer) { s.set("a", "2") }, configMap, nil, "dry run, get"},
+		"drifted, and no dry run shows it":  {func(s *fakeServer) { s.set("a", "2") }, configMap, noDryRun, "dry run, get"},
+		"drifted beside its changed status": {func(s *fakeServer) { s.set("a", "2") }, statusOnly, nil, "get"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newFakeServer(t, configMap)
+			s := newFakeServer(t, c.manifest)
 			var sent []string
 			r := &appendingRun{t: t, server: s, mode: "--yes", keeps: true, at: afterShow, do: func() {
 				c.do(s)
@@ -302,6 +307,9 @@ func TestRequestsOfAnObject(t *testing.T) {
 			}}
 			s.before = func(_ int, p cluster.Patch) error {
 				sent = append(sent, map[bool]string{true: "dry run", false: "write"}[p.DryRun])
+				if p.DryRun {
+					return c.refuses
+				}
 				return nil
 			}
 			r.run()

@@ -95,7 +95,7 @@ func (w *Writer) VerifyListed(ctx context.Context, key engine.ObjectKey, listed 
 		return v, err
 	case v.Retries > 0: // it was read again
 		v.Retries--
-	case v.Outcome != Planned:
+	case v.Outcome != Planned, v.Unverified != nil:
 		return w.Verify(ctx, key, want) // the reason is to be found in the object as it is now
 	}
 	return v, nil
