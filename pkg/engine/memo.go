@@ -139,6 +139,9 @@ func (m *Memo) remove(element *linked.Element) {
 // weigh counts what an entry takes, and makes room for it: the last used is kept, whatever it takes.
 func (m *Memo) weigh(entry *memoEntry) {
 	size := entrySize + textIn(reflect.ValueOf(entry.key)) + sizeOf(entry.value)
+	if entry.err != nil {
+		size += len(entry.err.Error()) // a server's, too
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if element := m.entries[entry.key]; element == nil || element.Value != any(entry) {

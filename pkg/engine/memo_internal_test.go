@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 )
@@ -13,17 +14,19 @@ func TestMemoIsBounded(t *testing.T) {
 	tests := map[string]struct {
 		key   func(i int) any
 		value any
+		err   error
 	}{
-		"values": {func(i int) any { return i }, strings.Repeat("x", maxMemo/4)},
-		"keys":   {func(i int) any { return question{string(rune('a' + i)), strings.Repeat("x", maxMemo/4)} }, 1},
-		"lists":  {func(i int) any { return i }, []any{map[string]any{"data": []byte(strings.Repeat("x", maxMemo/4))}}},
+		"values": {func(i int) any { return i }, strings.Repeat("x", maxMemo/4), nil},
+		"keys":   {func(i int) any { return question{string(rune('a' + i)), strings.Repeat("x", maxMemo/4)} }, 1, nil},
+		"lists":  {func(i int) any { return i }, []any{map[string]any{"data": []byte(strings.Repeat("x", maxMemo/4))}}, nil},
+		"errors": {func(i int) any { return i }, nil, errors.New(strings.Repeat("x", maxMemo/4))},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			var m Memo
 			calls := 0
 			ask := func(key any) {
-				_, _ = m.Do(t.Context(), key, func(context.Context) (any, error) { calls++; return tt.value, nil })
+				_, _ = m.Do(t.Context(), key, func(context.Context) (any, error) { calls++; return tt.value, tt.err })
 			}
 			for i := range 10 {
 				ask(tt.key(i))
