@@ -41,23 +41,27 @@ func (x *Executor) confirm(ctx context.Context, ready []*Task) ([]*Task, error) 
 	if x.Confirmed {
 		return ready, nil
 	}
+	if len(ready) > x.counted { // what was managed when it was shown is so no more
+		if err := x.Prompt.confirmMany(len(ready), x.MaxChanges); err != nil {
+			return nil, err
+		}
+	}
 	return ready, x.Prompt.confirmRun(ready, x.tally.Failed+x.tally.LeftAlone)
 }
 
 // confirmMany asks about a run over more objects than MaxChanges, those that are left out because
 // something else manages them not counted. What was confirmed before is not asked about.
 func (x *Executor) confirmMany(tasks []*Task) error {
-	objects := 0
 	for _, t := range tasks {
 		t.managed = t.isShownManaged()
 		if x.IncludeManaged || !t.managed {
-			objects++
+			x.counted++
 		}
 	}
 	if x.Confirmed || x.IsDryRun() {
 		return nil
 	}
-	return x.Prompt.confirmMany(objects, x.MaxChanges)
+	return x.Prompt.confirmMany(x.counted, x.MaxChanges)
 }
 
 // warnOfUnverified warns, once for each reason, of changes that were not tried.

@@ -79,6 +79,7 @@ type Executor struct {
 	Listed Listed
 
 	tally           Tally
+	counted         int // objects that the user was asked about by their number
 	earlierFailures int // from before the first write
 	journal         *journal.Writer
 }

@@ -159,6 +159,42 @@ func TestExecutorAsks(t *testing.T) {
 	})
 }
 
+// What something else managed when it was shown, and not any more, counts when it is written.
+func TestExecutorCountsWhatIsManagedNoMore(t *testing.T) {
+	for name, c := range map[string]struct {
+		managed bool // still
+		writes  []string
+		err     string
+	}{
+		"it is left alone": {true, []string{"b", "c"}, ""},
+		"it is written":    {false, nil, "3 objects are more than --max-changes 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, all()...)
+			if c.managed {
+				helm(s.objects["a"])
+			}
+			x := newTrial(s)
+			x.MaxChanges = 2
+			shown := tasks(all()...)
+			shown[0].Entry.Impacts = []plan.Impact{{Code: engine.ImpactManaged}}
+			_, err := x.Run(t.Context(), shown)
+			if (err == nil) != (c.err == "") || (err != nil && !strings.Contains(err.Error(), c.err)) {
+				t.Errorf("error %v, want %q", err, c.err)
+			}
+			if diff := cmp.Diff(c.writes, s.writes); diff != "" {
+				t.Errorf("writes -want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// helm marks an object as one of a release.
+func helm(u *unstructured.Unstructured) {
+	u.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "Helm"})
+	u.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "r", "meta.helm.sh/release-namespace": "shop"})
+}
+
 func TestExecutorLeavesObjectsOut(t *testing.T) {
 	testExecutor(t, map[string]executorCase{
 		"one object that the server rejects keeps all from being written": {
@@ -187,10 +223,7 @@ func TestExecutorLeavesObjectsOut(t *testing.T) {
 			want:   executorWant{err: "you may not write 1 object", printed: "patch   configmaps   shop        b"},
 		},
 		"an object that something else manages is left as it is": {
-			server: func(s *server) {
-				s.objects["a"].SetLabels(map[string]string{"app.kubernetes.io/managed-by": "Helm"})
-				s.objects["a"].SetAnnotations(map[string]string{"meta.helm.sh/release-name": "r", "meta.helm.sh/release-namespace": "shop"})
-			},
+			server: func(s *server) { helm(s.objects["a"]) },
 			want: executorWant{
 				results: outcomes{"a managed", "b applied", "c applied"}, writes: []string{"b", "c"}, tally: apply.Tally{Written: 2, Failed: 1},
 			},

@@ -50,9 +50,8 @@ func (e *tooManyError) Error() string {
 	return fmt.Sprintf("nothing was written: %d objects are more than --max-changes %d; raise it to write them", e.objects, e.most)
 }
 
-// confirmMany asks whether so many objects may be written, before they are verified, if they are more
-// than most. It wants the name of the context typed, so that the wrong cluster is not confirmed out of
-// habit.
+// confirmMany asks whether so many objects may be written, if they are more than most. It wants the name of the
+// context typed, so that the wrong cluster is not confirmed out of habit.
 func (p *Prompt) confirmMany(objects, most int) error {
 	switch {
 	case most == 0 || objects <= most:
@@ -63,7 +62,7 @@ func (p *Prompt) confirmMany(objects, most int) error {
 		return errNoTerminal
 	}
 	name := cmp.Or(p.cluster.Context, p.cluster.Server)
-	answer, err := p.read("\n" + redact.EscapeLine(fmt.Sprintf("%s of %s would be written: more than --max-changes %d. Type %q to verify them: ",
+	answer, err := p.read("\n" + redact.EscapeLine(fmt.Sprintf("%s of %s would be written: more than --max-changes %d. Type %q to continue: ",
 		wording.Plural(objects, "object"), p.cluster, most, name)))
 	if err == nil && answer != name {
 		return errDeclined
