@@ -283,6 +283,34 @@ func TestPolicyDocumentsPreferredVersion(t *testing.T) {
 	}
 }
 
+// A policy that comes twice, since the listing began again, is one policy.
+func TestPolicyDocumentsOfAnExpiredListing(t *testing.T) {
+	expired := false
+	server, _ := listServer(t, func(_ int, r *http.Request) answer {
+		switch {
+		case r.URL.Query().Get("continue") == "":
+			return page("two", "a")
+		case !expired:
+			expired = true
+			return status(http.StatusGone, "Expired", "")
+		}
+		return page("", "b")
+	})
+	documents, unread := server.client(t, cluster.Options{}).PolicyDocuments(t.Context(), &memory.Budget{}, func(gk schema.GroupKind) engine.Role {
+		if gk.Group == "kyverno.io" {
+			return engine.Policy
+		}
+		return engine.Foreign
+	})
+	var names []string
+	for _, d := range documents {
+		names = append(names, d.Object.GetName())
+	}
+	if got := strings.Join(names, " "); got != "a b" || len(unread) > 0 || !expired {
+		t.Errorf("got %s, errors %v", got, unread)
+	}
+}
+
 // A server that holds policies without end does not get all the memory.
 func TestPolicyDocumentsEndInMemory(t *testing.T) {
 	const page = `{"items":[{"metadata":{"name":"p"},"spec":{"a":[%s1]}}]}`

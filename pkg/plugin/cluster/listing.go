@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -130,6 +131,19 @@ func (l *listing) shrink(err error) bool {
 	}
 	l.chunk = max(1, l.chunk/10)
 	return l.page() == nil
+}
+
+// uids are those of the objects that came before. Some come again: those that two kinds share, and those of a listing
+// that began anew.
+type uids map[string]bool
+
+// again reports whether an object came before, and notes that it has come.
+func (u uids) again(uid string) bool {
+	if uid == "" || u[uid] {
+		return uid != ""
+	}
+	u[strings.Clone(uid)] = true // not the page that it was cut from
+	return false
 }
 
 // id is what identifies an object within its resource.

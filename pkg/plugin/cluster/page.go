@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -18,16 +17,15 @@ type page struct {
 }
 
 // page picks the wanted items and looks up their Namespaces.
-func (s *source) page(ctx context.Context, k chosenKind, items []RawItem, seen map[string]bool) *page {
+func (s *source) page(ctx context.Context, k chosenKind, items []RawItem, known uids) *page {
 	p := &page{resource: k.resource, request: s.scope.Request}
 	for _, item := range items {
 		facts := engine.ObjectFacts{
 			Namespace: item.Namespace, Name: item.Name, Labels: item.Labels, Controlled: item.Controlled,
 		}
-		if !k.Matches(facts) || (item.UID != "" && seen[item.UID]) {
+		if !k.Matches(facts) || known.again(item.UID) {
 			continue
 		}
-		seen[strings.Clone(item.UID)] = true // not the page that it was cut from
 		p.items = append(p.items, item)
 	}
 	if len(p.items) > 0 && k.namespaced() {

@@ -33,6 +33,7 @@ func (c *Client) PolicyDocuments(ctx context.Context, budget *memory.Budget, rol
 	})
 	var documents []engine.Document
 	var failures []error
+	known := uids{}
 	for _, r := range resources {
 		for list, err := range c.list(ctx, r, query{}) {
 			if err != nil {
@@ -40,6 +41,9 @@ func (c *Client) PolicyDocuments(ctx context.Context, budget *memory.Budget, rol
 				break
 			}
 			for _, item := range list.Items {
+				if known.again(item.UID) {
+					continue
+				}
 				if err := budget.Spend(memory.Nodes([]byte(item.text)), len(item.text)); err != nil {
 					return documents, append(failures, &engine.UnreadableError{What: r.mapping.Resource.GroupResource().String(), Err: err})
 				}

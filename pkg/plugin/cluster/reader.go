@@ -108,14 +108,14 @@ func (c *Client) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstru
 			yield(nil, err)
 			return
 		}
-		seen := map[string]bool{} // objects that two kinds share, and what an expired listing repeats
+		known := uids{}
 		for _, r := range resources {
 			for page, err := range c.list(ctx, r, queryOf(s)) {
 				if err != nil {
 					yield(nil, fmt.Errorf("list %s: %w", r.mapping.Resource.GroupResource(), err))
 					return
 				}
-				if !yieldItems(page.Items, r, s, seen, yield) {
+				if !yieldItems(page.Items, r, s, known, yield) {
 					return
 				}
 			}
@@ -124,13 +124,12 @@ func (c *Client) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstru
 }
 
 func yieldItems(
-	items []RawItem, r *resource, s engine.Selection, seen map[string]bool, yield func(*unstructured.Unstructured, error) bool,
+	items []RawItem, r *resource, s engine.Selection, known uids, yield func(*unstructured.Unstructured, error) bool,
 ) bool {
 	for _, item := range items {
-		if !open(s.Namespace, item.Namespace) || !open(s.Name, item.Name) || (item.UID != "" && seen[item.UID]) {
+		if !open(s.Namespace, item.Namespace) || !open(s.Name, item.Name) || known.again(item.UID) {
 			continue
 		}
-		seen[strings.Clone(item.UID)] = true // not the page that it was cut from
 		u, err := decode(item, r)
 		if !yield(u, err) || err != nil {
 			return false

@@ -82,10 +82,10 @@ func (s *source) Pages(ctx context.Context, selections []engine.Selection) iter.
 					return
 				}
 			}
-			seen := map[string]bool{}
+			known := uids{}
 			s.refused = nil
 			for _, k := range chosen {
-				if !s.kind(ctx, k, seen, yield) {
+				if !s.kind(ctx, k, known, yield) {
 					return
 				}
 			}
@@ -193,7 +193,7 @@ func (s *source) warn(err error) {
 }
 
 // kind yields the wanted objects of one kind; false when the stream is over.
-func (s *source) kind(ctx context.Context, k chosenKind, seen map[string]bool, yield func(engine.Page, error) bool) bool {
+func (s *source) kind(ctx context.Context, k chosenKind, known uids, yield func(engine.Page, error) bool) bool {
 	queries := s.queries(k)
 	for len(queries) > 0 {
 		q := queries[0]
@@ -216,7 +216,7 @@ func (s *source) kind(ctx context.Context, k chosenKind, seen map[string]bool, y
 			if read += len(list.Items); s.options.Listed != nil && q.name == "" {
 				s.options.Listed(k.mapping.Resource.GroupResource().String(), read, list.Remaining)
 			}
-			p := s.page(ctx, k, list.Items, seen)
+			p := s.page(ctx, k, list.Items, known)
 			if p.Len() > 0 && !yield(p, nil) {
 				return false
 			}
