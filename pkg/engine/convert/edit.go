@@ -35,9 +35,11 @@ type expression struct {
 
 // group is what a rule writes to some elements of a list.
 type group struct {
-	variable string   // of an element, and of its index
-	index    string   // variable of the index
-	where    []string // conditions on the element; none for all of them
+	variable string // of an element, and of its index
+	index    string // variable of the index
+	// descending has the last element come first.
+	descending bool
+	where      []string // conditions on the element; none for all of them
 	// keys name one element, which is added where it is missing; empty for elements that are there.
 	keys   []keyValue
 	fields []*edit

@@ -51,6 +51,9 @@ func (c *converter) loop(r *rule, outer *scope, f *policydecode.Fields, level in
 	}
 	outer.need(v.Guard())
 	l := loop{list: listPlace(outer, c.root(r), f.At("list").Text()), each: flat(v.Or(expr.List()))}
+	if l.descending = f.Has("patchStrategicMerge"); f.Has("order") {
+		l.descending = f.At("order").Text() == "Descending"
+	}
 	if l.list.root != "" {
 		l.each = l.list.or("[]")
 	} else {
@@ -175,7 +178,7 @@ func (s *scope) isElement(path []segment, root place, l *loop) bool {
 
 // loop adds the operations of a loop.
 func (o *operations) loop(l *loop, each *operations) {
-	o.each(l.each, &group{variable: l.variable, index: l.index}, condition(l.where), each)
+	o.each(l.each, &group{variable: l.variable, index: l.index, descending: l.descending}, condition(l.where), each)
 }
 
 // mergeEach converts a loop with a strategic merge.

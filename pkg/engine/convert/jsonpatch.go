@@ -227,6 +227,9 @@ func (o *operations) each(list string, g *group, where string, each *operations)
 			where = condition([]string{where, only.when})
 		}
 	}
+	if g.descending {
+		tail = ".reverse()" + tail
+	}
 	filter := ""
 	if where != "true" {
 		filter = where + ", "

@@ -23,6 +23,7 @@ type scope struct {
 type loop struct {
 	list            place // whose pointer is empty where it is no list of the object
 	variable, index string
+	descending      bool // the last element comes first
 	where           []string
 	each            string // the expression of the list
 }
