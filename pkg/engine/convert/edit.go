@@ -156,7 +156,7 @@ func (e *edit) splitList() (apply, patch *edit) {
 	for _, g := range e.elements {
 		fields, rest := splitAll(g.fields)
 		switch {
-		case g.remove, len(g.keys) > 0 && len(rest) > 0:
+		case g.remove, len(g.keys) > 0 && len(rest) > 0, slices.ContainsFunc(g.keys, func(k keyValue) bool { return k.cel == "" }):
 			p = append(p, g)
 		case len(rest) == 0:
 			a = append(a, g)

@@ -288,25 +288,13 @@ func (m *merge) element(patch map[string]any, list place, keys []string, guards 
 			rest[name] = v
 		}
 	}
-	for _, k := range keys {
-		if patch[k] == nil {
-			if k == "protocol" {
-				g.keys = append(g.keys, keyValue{name: k}) // which the schema has a default for
-				g.where = append(g.where, at.field(k, false).or(`"TCP"`)+` == "TCP"`)
-				continue
-			}
-			return nil, refuse(at.field(k, true), "an element of the list without its key %s names none", k)
-		}
-		content, err := m.content(patch[k], at.field(k, true))
-		if err != nil {
+	if err := m.keys(patch, g, at, keys); err != nil {
+		return nil, err
+	}
+	if slices.Contains(keys, "protocol") && patch["protocol"] == nil {
+		if err := m.anyProtocol(patch, g, list, keys); err != nil {
 			return nil, err
 		}
-		g.keys = append(g.keys, keyValue{k, typed(content, at.field(k, true)), content})
-		if k == "protocol" {
-			g.where = append(g.where, at.field(k, false).or(`"TCP"`)+" == "+literal(content))
-			continue
-		}
-		g.where = append(g.where, at.field(k, m.scope.sure(at, k)).or(`""`)+" == "+typed(content, at.field(k, true)))
 	}
 	if g.remove {
 		g.keys = nil
@@ -331,6 +319,46 @@ func (m *merge) element(patch map[string]any, list place, keys []string, guards 
 		}
 	}
 	return g, nil
+}
+
+// keys adds to a group the keys that a pattern spells out.
+func (m *merge) keys(patch map[string]any, g *group, at place, keys []string) error {
+	for _, k := range keys {
+		if patch[k] == nil {
+			if k == "protocol" {
+				g.keys = append(g.keys, keyValue{name: k}) // which the schema has a default for
+				continue
+			}
+			return refuse(at.field(k, true), "an element of the list without its key %s names none", k)
+		}
+		content, err := m.content(patch[k], at.field(k, true))
+		if err != nil {
+			return err
+		}
+		g.keys = append(g.keys, keyValue{k, typed(content, at.field(k, true)), content})
+		if k == "protocol" {
+			g.where = append(g.where, at.field(k, false).or(`"TCP"`)+" == "+literal(content))
+			continue
+		}
+		g.where = append(g.where, at.field(k, m.scope.sure(at, k)).or(`""`)+" == "+typed(content, at.field(k, true)))
+	}
+	return nil
+}
+
+// anyProtocol adds to a group that an element without a protocol is of TCP or, where there is none of TCP, of any.
+func (m *merge) anyProtocol(patch map[string]any, g *group, list place, keys []string) error {
+	variable, _ := m.variables(list)
+	defer func() { delete(m.used, variable) }()
+	other := &group{}
+	if err := m.keys(patch, other, list.element(variable, ""), keys); err != nil {
+		return err
+	}
+	tcp := func(variable string) string {
+		return list.element(variable, "").field("protocol", false).or(`"TCP"`) + ` == "TCP"`
+	}
+	g.where = append(g.where, fmt.Sprintf("%s || !%s.exists(%s, %s)",
+		tcp(g.variable), list.or("[]"), variable, condition(append(other.where, tcp(variable)))))
+	return nil
 }
 
 // ofLoop is the group of the elements of the loop, if the patch names one by name, and what else is in the patch.

@@ -186,6 +186,9 @@ func matchesTerm(at place, term, text, plain string) (c, value string, err error
 	}
 	switch operator {
 	case "":
+		if term == "" { // which a field that is absent does not match
+			return present(at, plain+` == ""`), "", nil
+		}
 		c = wildcard(text, term)
 		if !selector.HasWildcard(term) {
 			return c, quote(term), nil
