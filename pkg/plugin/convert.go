@@ -14,6 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/conversion"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
@@ -44,6 +45,7 @@ type ConvertOptions struct {
 	Masker    *redact.Masker
 	Directory string // empty for Out
 	Out       io.Writer
+	written   map[string]bool // names of files in Directory
 }
 
 // NewConvertCommand is `convert`: the policies that do in CEL what ClusterPolicies and Policies do.
@@ -197,7 +199,36 @@ func (o *ConvertOptions) print(r *conversion.Result, more bool) error {
 	if err := os.MkdirAll(o.Directory, 0o777); err != nil {
 		return err
 	}
-	return writeNew(filepath.Join(o.Directory, fileName(object.GetNamespace(), object.GetName())), text)
+	path := o.path(fileName(object.GetNamespace(), object.GetName()))
+	if o.isSource(path) {
+		return fmt.Errorf("%s is the file of an old policy and is not overwritten; name another directory with -o", path)
+	}
+	return writeNew(path, text)
+}
+
+// path is that of a file that this run has not written yet.
+func (o *ConvertOptions) path(name string) string {
+	if o.written == nil {
+		o.written = map[string]bool{}
+	}
+	out := name
+	for i := 2; o.written[out]; i++ {
+		out = fmt.Sprintf("%s-%d.yaml", strings.TrimSuffix(name, ".yaml"), i)
+	}
+	o.written[out] = true
+	return filepath.Join(o.Directory, out)
+}
+
+// isSource reports whether a file is one of those that were read.
+func (o *ConvertOptions) isSource(path string) bool {
+	file, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(o.Documents, func(d engine.Document) bool {
+		source, err := os.Stat(d.Origin[:max(0, strings.LastIndex(d.Origin, ":"))])
+		return err == nil && os.SameFile(file, source)
+	})
 }
 
 // fileName is the name of the file of a policy.

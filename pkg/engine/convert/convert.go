@@ -38,6 +38,8 @@ type Options struct {
 	Reader engine.Reader
 	// Documents has the PolicyExceptions, among others.
 	Documents []engine.Document
+	// Taken are the names that other new policies have, as of Form.Names.
+	Taken map[string]bool
 }
 
 // Conversion is what a policy can be converted to.
@@ -62,6 +64,10 @@ func Convert(ctx context.Context, d engine.Document, o Options) *Conversion {
 		out.one = true
 	}
 	written := kyverno.WrittenRules(d)
+	if d.Object.GetName() == "" && len(written) > 0 {
+		out.Refusals = []*Refusal{{Field: "metadata.name", Reason: "is missing, so that the new policy would have none", Instead: "give it one"}}
+		return out
+	}
 	refused := map[int]bool{}
 	for _, w := range written {
 		if refused[w.Index] {
@@ -198,6 +204,15 @@ func (f *Form) String() string {
 	return strings.Join(texts, "---\n")
 }
 
+// Names are the names of the policies, with their namespaces.
+func (f *Form) Names() []string {
+	var out []string
+	for _, p := range f.policies {
+		out = append(out, p.key())
+	}
+	return out
+}
+
 // Comment puts lines before the first of the policies.
 func (f *Form) Comment(lines ...string) {
 	for _, p := range f.policies {
@@ -224,6 +239,12 @@ func (c *Conversion) policies(level int, inside bool) []*policy {
 		if len(groups) > 1 {
 			p.name = c.nameOf(g)
 		}
+		taken := func(key string) bool {
+			return c.options.Taken[key] || slices.ContainsFunc(out, func(o *policy) bool { return o.key() == key })
+		}
+		for i, name := 2, p.name; taken(p.key()); i++ {
+			p.name = shorten(fmt.Sprintf("%s-%d", name, i))
+		}
 		out = append(out, p)
 	}
 	return out
@@ -240,7 +261,7 @@ func (c *Conversion) nameOf(g []*rule) string {
 		return name
 	}
 	if len(sources) > 1 {
-		name += "-" + dns(g[0].name)
+		name = strings.TrimSuffix(name+"-"+dns(g[0].name), "-")
 	}
 	if g[0].derived {
 		name = strings.TrimSuffix(c.document.Object.GetName()+"-"+dns(g[0].name), "-")

@@ -24,6 +24,9 @@ type policy struct {
 	existing            *existing
 }
 
+// key is the name with the namespace.
+func (p *policy) key() string { return p.namespace + "/" + p.name }
+
 // named is an expression with a name.
 type named struct{ name, cel string }
 
@@ -62,7 +65,7 @@ func (p *policy) String() string {
 	p.head(w)
 	w.line(0, "spec:")
 	if p.failurePolicy != "" {
-		w.line(1, "failurePolicy: "+p.failurePolicy)
+		w.line(1, "failurePolicy: "+scalar(p.failurePolicy))
 	}
 	if p.admission {
 		w.line(1, "reinvocationPolicy: Never")

@@ -141,16 +141,22 @@ func why(r *compare.Result) string {
 
 // Run converts every ClusterPolicy and Policy, and calls emit with each result. The error is one that ends the run.
 func (o *Options) Run(ctx context.Context, emit func(*Result) error) error {
+	taken := map[string]bool{}
 	for _, d := range o.Documents {
 		if !convert.Accepts(d) {
 			continue
 		}
-		result, err := o.convert(ctx, d)
+		result, err := o.convert(ctx, d, taken)
 		if err != nil {
 			return err
 		}
 		if result == nil {
 			continue
+		}
+		if result.Form != nil {
+			for _, name := range result.Form.Names() {
+				taken[name] = true
+			}
 		}
 		if err := emit(result); err != nil {
 			return err
@@ -159,11 +165,12 @@ func (o *Options) Run(ctx context.Context, emit func(*Result) error) error {
 	return nil
 }
 
-// convert converts a policy to the first language that can say all of it, else to that which can say most.
-func (o *Options) convert(ctx context.Context, d engine.Document) (*Result, error) {
+// convert converts a policy to the first language that can say all of it, else to that which can say most. Its new
+// policies have no name that is taken.
+func (o *Options) convert(ctx context.Context, d engine.Document, taken map[string]bool) (*Result, error) {
 	var best *Result
 	for _, to := range o.To {
-		c := convert.Convert(ctx, d, convert.Options{To: to, Mapper: o.World.Mapper, Reader: o.World.Reader, Documents: o.Documents})
+		c := convert.Convert(ctx, d, convert.Options{To: to, Mapper: o.World.Mapper, Reader: o.World.Reader, Documents: o.Documents, Taken: taken})
 		if len(c.Rules())+len(c.Refusals) == 0 {
 			return nil, nil
 		}
