@@ -59,6 +59,9 @@ func (e *Evaluation) patch(list ref.Val) (Result, error) {
 		draft = &engine.Draft{} // which copies each map once
 	}
 	out := places.put(draft, in.Object, p.written).(map[string]any)
+	if places == nil && reflect.DeepEqual(in.Object, out) {
+		out = in.Object
+	}
 	if in.Checked != nil {
 		*in.Checked = Checked{object: out, bytes: bytes}
 	}

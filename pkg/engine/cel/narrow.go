@@ -87,6 +87,18 @@ func (n narrowing) adds(ref schema.TypeRef, live, patch any) (to, elements []any
 	return to, elements, !slices.ContainsFunc(elements, func(e any) bool { return !n.isNew(atom.List.Keys, to, e) })
 }
 
+// finds reports whether all that a merge does to a list is to find the one element of the patch.
+func (n narrowing) finds(ref schema.TypeRef, live, patch any) bool {
+	atom, known := n.schema.Resolve(ref)
+	list, isList := live.([]any)
+	elements, isPatch := patch.([]any)
+	if !known || atom.List == nil || atom.List.ElementRelationship != schema.Associative || len(atom.List.Keys) > 0 || !isList || !isPatch || len(elements) != 1 {
+		return false
+	}
+	text, isText := elements[0].(string)
+	return isText && slices.Contains(list, any(text))
+}
+
 // isNew reports whether an element is certainly none of those of a list.
 func (n narrowing) isNew(keys []string, list []any, element any) bool {
 	if len(keys) == 0 {
@@ -102,6 +114,9 @@ func (n narrowing) isNew(keys []string, list []any, element any) bool {
 func (n narrowing) part(ref schema.TypeRef, live, patch any) any {
 	if _, _, ok := n.adds(ref, live, patch); ok {
 		return []any{}
+	}
+	if n.finds(ref, live, patch) {
+		return patch
 	}
 	of, from, by, ok := n.enters(ref, live, patch)
 	if !ok {
@@ -122,6 +137,9 @@ func (n narrowing) put(ref schema.TypeRef, live, patch, merged any) any {
 		if added, isList := merged.([]any); isList {
 			return n.draft.Append(list, added...)
 		}
+	}
+	if n.finds(ref, live, patch) {
+		return live
 	}
 	of, from, by, ok := n.enters(ref, live, patch)
 	made, isMap := merged.(map[string]any)
