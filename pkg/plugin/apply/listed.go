@@ -49,10 +49,10 @@ func (l *Listed) Keep(t *Task, c *engine.Change) {
 }
 
 // mayUse reports whether a request that is made of the object as it was listed is refused where the object has
-// changed since. A change of the status alone makes no request of the object itself.
+// changed since, and is for the same version. A change of the status alone makes no request of the object itself.
 func (t *Task) mayUse(u *unstructured.Unstructured) bool {
 	return u != nil && t.Key.Subresource == "" && t.Pending == nil && !slices.Contains(t.Endpoints, request.StatusSubresource) &&
-		u.GetUID() != "" && u.GetResourceVersion() != ""
+		u.GroupVersionKind() == t.Key.GroupVersionKind() && u.GetUID() != "" && u.GetResourceVersion() != ""
 }
 
 // unpackers are used again: each has a window of 32 KiB.

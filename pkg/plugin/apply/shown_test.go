@@ -278,6 +278,33 @@ func TestWhatWasShownIsWhatIsWritten(t *testing.T) {
 	}
 }
 
+// An object is not used as it was listed where a request that is made of it might be stored though it has changed, or
+// means another version.
+func TestWhichListedObjectsAreUsed(t *testing.T) {
+	server := newFakeServer(t, configMap)
+	for name, c := range map[string]struct {
+		change func(*Task, *unstructured.Unstructured)
+		want   bool
+	}{
+		"one like its task":    {func(*Task, *unstructured.Unstructured) {}, true},
+		"of another version":   {func(_ *Task, u *unstructured.Unstructured) { u.SetAPIVersion("v2") }, false},
+		"without its revision": {func(_ *Task, u *unstructured.Unstructured) { u.SetResourceVersion("") }, false},
+		"without its UID":      {func(_ *Task, u *unstructured.Unstructured) { u.SetUID("") }, false},
+		"for its status":       {func(t *Task, _ *unstructured.Unstructured) { t.Endpoints = []string{"", "status"} }, false},
+		"for a subresource":    {func(t *Task, _ *unstructured.Unstructured) { t.Key.Subresource = "scale" }, false},
+		"written in doubt":     {func(t *Task, _ *unstructured.Unstructured) { t.Pending = &journal.Attempt{} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := server.live.DeepCopy()
+			task := &Task{Key: engine.KeyOf(u), Endpoints: []string{""}}
+			c.change(task, u)
+			if got := task.mayUse(u); got != c.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
 // An object that nobody writes after the listing takes two requests, the dry run and the write; one that has changed, or
 // of which no dry run shows that it has not, is read again.
 func TestRequestsOfAnObject(t *testing.T) {
