@@ -3,6 +3,7 @@ package snapshot
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -153,10 +154,8 @@ func (e *entry) of(p engine.APIPath) bool {
 // merge adds the elements of one list to another one, in place of those of the same name.
 func (o *Overlay) merge(p engine.APIPath, mine, theirs []byte) ([]byte, error) {
 	var from, list map[string]any
-	for text, into := range map[*[]byte]*map[string]any{&mine: &from, &theirs: &list} {
-		if err := json.Unmarshal(*text, into); err != nil {
-			return nil, fmt.Errorf("%s is no list: %w", p.Clean, err)
-		}
+	if err := errors.Join(json.Unmarshal(mine, &from), json.Unmarshal(theirs, &list)); err != nil {
+		return nil, fmt.Errorf("%s is no list: %w", p.Clean, err)
 	}
 	items, isList := list["items"].([]any)
 	if !isList && list["items"] != nil {
