@@ -51,7 +51,12 @@ func (t Target) NamespaceLabels(ctx context.Context, w *World, keys []string) (m
 	if err != nil || namespace == nil {
 		return nil, err
 	}
-	return namespace.GetLabels(), nil
+	labels := namespace.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[corev1.LabelMetadataName] = namespace.GetName() // an API server sets it, manifests seldom do
+	return labels, nil
 }
 
 // OnlyName reports whether the keys of labels are no more than the one that every Namespace has
