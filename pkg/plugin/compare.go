@@ -86,6 +86,7 @@ func NewCompareCommand(evaluate flags.Evaluate, name string, streams genericioop
 		},
 	}
 	f.AddInputFlags(c.Flags())
+	f.Policies.AddStrictFlag(c.Flags())
 	c.Flags().StringArrayVar(&f.With, "with", nil, "File, directory or URL of the new policies, or - for standard input. May be given more than once; directories are read recursively.")
 	c.Flags().Lookup("policy").Usage = "File, directory or URL of the old policies, or - for standard input. May be given more than once; directories are read recursively."
 	c.Flags().Lookup("from-cluster").Usage = "Use the policies that are installed in the cluster as the side that is not given: as the old ones beside --with, as the new ones beside -p."

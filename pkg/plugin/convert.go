@@ -87,7 +87,7 @@ func NewConvertCommand(evaluate flags.Evaluate, name string, streams genericioop
 		},
 	}
 	f.AddInputFlags(c.Flags())
-	c.Flags().StringVar(&f.To, "to", f.To, "Language of the new policies: mutatingpolicy, mutatingadmissionpolicy, or auto, which is the latter where it can say all of a policy.")
+	c.Flags().StringVar(&f.To, "to", f.To, "Language of the new policies: mutatingpolicy, mutatingadmissionpolicy, or auto, which is the latter unless the former can say more of a policy.")
 	c.Flags().StringVarP(&f.Directory, "output", "o", "", "Directory for a file for each policy, named after the old one; it is created if it is not there. Without it they are printed.")
 	c.Flags().IntVar(&f.Variants, "variants", f.Variants, "Compare each policy with its original on up to this many variants of objects.")
 	c.Flags().Uint64Var(&f.Seed, "seed", 1, "Chooses which differences the variants combine; the same seed gives the same variants.")
@@ -154,6 +154,8 @@ func (o *ConvertOptions) run(ctx context.Context) (int, error) {
 	switch {
 	case interrupted(err):
 		return ExitInterrupted, errors.New("interrupted: the other policies are not converted")
+	case err != nil && policies == 0:
+		return ExitNothing, err
 	case err != nil:
 		return ExitIncomplete, err
 	case policies == 0 && len(o.Unreadable) == 0:

@@ -72,6 +72,7 @@ func NewPoliciesCommand(config *genericclioptions.ConfigFlags, name string, stre
 		},
 	}
 	f.Policies.AddFlags(c.Flags())
+	f.Policies.AddStrictFlag(c.Flags())
 	f.Client.AddFlags(c.Flags())
 	c.Flags().StringVarP(&f.Output, "output", "o", f.Output, "Output format: one of table, wide, json, yaml, name.")
 	return c

@@ -95,6 +95,7 @@ func NewRBACCommand(config *genericclioptions.ConfigFlags, name string, streams 
 		},
 	}
 	f.Policies.AddFlags(c.Flags())
+	f.Policies.AddStrictFlag(c.Flags())
 	f.Client.AddFlags(c.Flags())
 	c.Flags().StringVar(&f.For, "for", f.For, "What the permissions are for: preview, explain of the types named, or apply.")
 	f.Validation.AddFlag(c.Flags(), `With "server", a preview may send dry runs, as it does with --validate=server or --save: these take the permission to patch, so that its users may write, too.`)

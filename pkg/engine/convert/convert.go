@@ -138,14 +138,15 @@ func (c *Conversion) Rules() []string {
 	return out
 }
 
-// Only is the conversion of some of the rules.
-func (c *Conversion) Only(names []string) *Conversion {
+// Only is the conversion of the rules whose name is wanted.
+func (c *Conversion) Only(wanted func(rule string) bool) *Conversion {
 	out := *c
 	kept := map[int]bool{}
 	for _, r := range c.rules {
-		kept[r.index] = kept[r.index] || !r.derived && slices.Contains(names, r.name)
+		kept[r.index] = kept[r.index] || !r.derived && wanted(r.name)
 	}
 	out.rules = slices.DeleteFunc(slices.Clone(c.rules), func(r *rule) bool { return !kept[r.index] })
+	out.Refusals = slices.DeleteFunc(slices.Clone(c.Refusals), func(r *Refusal) bool { return !wanted(r.Rule) })
 	return &out
 }
 

@@ -75,7 +75,7 @@ func (v *Verdict) String() string {
 	case v.Conclusion == compare.SameAsTested:
 		return "same on " + on + ", as far as tested: " + v.unexercised()
 	case v.Conclusion == compare.SomeDiffer:
-		return "differs on " + on + ": " + v.difference()
+		return "not the same on all of " + on + ": " + v.difference()
 	case v.Conclusion == compare.Nothing:
 		return "not compared: there is no object, and no variant"
 	}
@@ -100,21 +100,40 @@ func (v *Verdict) difference() string {
 	if r == nil {
 		return "an object comes out as another"
 	}
+	object := "an object"
+	if u := r.Target.Object; u != nil {
+		object = u.GetKind() + " " + u.GetName()
+		if r.Variant != nil {
+			object = "a variant of " + u.GetKind()
+		}
+	}
 	var fields []string
 	for _, f := range r.Fields {
 		fields = append(fields, engine.PathString(f.Path))
 	}
-	text := string(r.Verdict)
-	if r.Target.Object != nil {
-		text += " on " + r.Target.Object.GetKind()
-		if r.Variant == nil {
-			text += " " + r.Target.Object.GetName()
-		}
-	}
+	in := ""
 	if len(fields) > 0 {
-		text += " in " + engine.Few(fields)
+		in = " in " + engine.Few(fields)
 	}
-	return text + why(r)
+	return told(r.Verdict, object) + in + why(r)
+}
+
+// told says what a verdict is about an object.
+func told(v compare.Verdict, object string) string {
+	switch v {
+	case compare.Differs:
+		return "both change " + object + ", not alike"
+	case compare.OnlyOldChanges:
+		return "only the old policy changes " + object
+	case compare.OnlyNewChanges:
+		return "only the new policies change " + object
+	case compare.OnlyOldDenies:
+		return "only the old policy denies " + object
+	case compare.OnlyNewDenies:
+		return "only the new policies deny " + object
+	case compare.Same, compare.NotComparable:
+	}
+	return object + " is not comparable"
 }
 
 func (v *Verdict) incomparable() string {
@@ -139,8 +158,12 @@ func why(r *compare.Result) string {
 	return ""
 }
 
-// Run converts every ClusterPolicy and Policy, and calls emit with each result. The error is one that ends the run.
+// Run converts the rules of every ClusterPolicy and Policy that --only and --skip leave, and calls emit with each
+// result. The error is one that ends the run.
 func (o *Options) Run(ctx context.Context, emit func(*Result) error) error {
+	if err := o.checkChoice(ctx); err != nil {
+		return err
+	}
 	taken := map[string]bool{}
 	for _, d := range o.Documents {
 		if !convert.Accepts(d) {
@@ -165,12 +188,54 @@ func (o *Options) Run(ctx context.Context, emit func(*Result) error) error {
 	return nil
 }
 
+func (o *Options) conversion(ctx context.Context, d engine.Document, to convert.Target, taken map[string]bool) *convert.Conversion {
+	return convert.Convert(ctx, d, convert.Options{To: to, Mapper: o.World.Mapper, Reader: o.World.Reader, Documents: o.Documents, Taken: taken})
+}
+
+// chooses reports whether --only and --skip leave a rule.
+func (o *Options) chooses(d engine.Document, rule string) bool {
+	named := func(name string) bool { return names(name, d, rule) }
+	f := o.Policies.Rules
+	return (len(f.Only) == 0 || slices.ContainsFunc(f.Only, named)) && !slices.ContainsFunc(f.Skip, named)
+}
+
+// names reports whether a name of --only or --skip is that of a rule, or of its policy.
+func names(name string, d engine.Document, rule string) bool {
+	return slices.ContainsFunc(d.Names(), func(policy string) bool { return name == policy || name == policy+"/"+rule })
+}
+
+// checkChoice returns an error for an --only or --skip that names nothing.
+func (o *Options) checkChoice(ctx context.Context) error {
+	unknown := slices.Concat(o.Policies.Rules.Only, o.Policies.Rules.Skip)
+	for _, d := range o.Documents {
+		if len(unknown) == 0 {
+			return nil
+		}
+		if !convert.Accepts(d) {
+			continue
+		}
+		c := o.conversion(ctx, d, o.To[0], nil)
+		rules := c.Rules()
+		for _, refusal := range c.Refusals {
+			rules = append(rules, refusal.Rule)
+		}
+		unknown = slices.DeleteFunc(unknown, func(name string) bool {
+			return slices.ContainsFunc(rules, func(rule string) bool { return names(name, d, rule) })
+		})
+	}
+	if len(unknown) > 0 {
+		return fmt.Errorf("--only or --skip %s: no such policy or rule", unknown[0])
+	}
+	return nil
+}
+
 // convert converts a policy to the first language that can say all of it, else to that which can say most. Its new
 // policies have no name that is taken.
 func (o *Options) convert(ctx context.Context, d engine.Document, taken map[string]bool) (*Result, error) {
 	var best *Result
 	for _, to := range o.To {
-		c := convert.Convert(ctx, d, convert.Options{To: to, Mapper: o.World.Mapper, Reader: o.World.Reader, Documents: o.Documents, Taken: taken})
+		c := o.conversion(ctx, d, to, taken)
+		c = c.Only(func(rule string) bool { return o.chooses(d, rule) })
 		if len(c.Rules())+len(c.Refusals) == 0 {
 			return nil, nil
 		}
@@ -207,7 +272,7 @@ func (o *Options) prove(ctx context.Context, c *convert.Conversion, d engine.Doc
 	for _, name := range c.Rules() {
 		one := verdict
 		if len(c.Rules()) > 1 {
-			if _, one, err = o.try(ctx, c.Only([]string{name})); err != nil {
+			if _, one, err = o.try(ctx, c.Only(func(rule string) bool { return rule == name })); err != nil {
 				return nil, err
 			}
 		}
@@ -220,7 +285,7 @@ func (o *Options) prove(ctx context.Context, c *convert.Conversion, d engine.Doc
 	if len(proved) == 0 {
 		return out, nil
 	}
-	some := c.Only(proved)
+	some := c.Only(func(rule string) bool { return slices.Contains(proved, rule) })
 	if form, verdict, err = o.try(ctx, some); err != nil {
 		return nil, err
 	}

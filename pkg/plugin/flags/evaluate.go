@@ -37,6 +37,7 @@ func NewEvaluate(config *genericclioptions.ConfigFlags, secrets *redact.Masker) 
 // AddFlags registers the flags.
 func (f *Evaluate) AddFlags(flags *pflag.FlagSet) {
 	f.AddInputFlags(flags)
+	f.Policies.AddStrictFlag(flags)
 	f.Metrics.AddFlags(flags)
 	flags.BoolVar(&f.Annotate, "annotate", f.Annotate, "With each change to the target of a mutate-existing rule, add a line to its annotation policies.kyverno.io/last-applied-patches.")
 	flags.BoolVar(&f.EngineView, "engine-view", false, "Tell each field that Kyverno 1.19 would write otherwise than its documentation says, and what it would write, where that is known.")

@@ -29,6 +29,10 @@ func (f *Policies) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.Rules.Only, "only", nil, "Evaluate only these policies or rules: POLICY or POLICY/RULE.")
 	flags.StringSliceVar(&f.Rules.Skip, "skip", nil, "Leave out these policies or rules: POLICY or POLICY/RULE.")
 	flags.StringSliceVar(&f.UnknownKinds, "allow-unknown-kinds", nil, "Kinds or resources that policies may name although there are none, such as those of custom resources that are not installed: KIND or RESOURCE, with * for any text. Any other that is unknown is an error of its policy.")
+}
+
+// AddStrictFlag registers the flag of the commands that warn about policies.
+func (f *Policies) AddStrictFlag(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.Strict, "strict", false, "Take warnings about policies for errors (exit code 3): unknown fields, deprecated versions, documents that are no policies, rules that match no object or warn about one.")
 }
 

@@ -123,7 +123,7 @@ func latest(dir, context string, may func(*Run) bool) (string, error) {
 	}
 	found := slices.IndexFunc(runs, func(r Run) bool { return r.Context == context && may(&r) })
 	if found < 0 {
-		return "", fmt.Errorf("%s: there is no such run in context %q: `history --all` lists those of all", Latest, context)
+		return "", fmt.Errorf("%s: there is no such run in context %q: `history --all` lists those of all contexts", Latest, context)
 	}
 	for file, err := range unread {
 		if file > runs[found].Journal {
