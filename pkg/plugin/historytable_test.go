@@ -17,10 +17,10 @@ import (
 )
 
 func TestHistoryTableEndsWithTheNextCommands(t *testing.T) {
-	whole := journal.Run{ID: "whole", Journal: "whole.jsonl", Planned: 2, Applied: 2, Complete: true}
-	cutOff := journal.Run{ID: "cut", Journal: "cut off.jsonl", Planned: 2, Applied: 1, Left: 1}
-	undone := journal.Run{ID: "undone", Journal: "undone.jsonl", Planned: 2, Applied: 2, Undone: 2}
-	undo := journal.Run{ID: "undo", Journal: "undo.jsonl", Undoes: "undone", Planned: 2, Applied: 1, Left: 1}
+	whole := journal.Run{ID: "whole", Journal: "whole.jsonl", Planned: 2, Applied: 2, Written: 2, Complete: true}
+	cutOff := journal.Run{ID: "cut", Journal: "cut off.jsonl", Planned: 2, Applied: 1, Written: 1, Left: 1}
+	undone := journal.Run{ID: "undone", Journal: "undone.jsonl", Planned: 2, Applied: 2, Written: 2, Undone: 2}
+	undo := journal.Run{ID: "undo", Journal: "undo.jsonl", Undoes: "undone", Planned: 2, Applied: 1, Written: 1, Left: 1}
 	for name, c := range map[string]struct {
 		runs []journal.Run
 		want []string
@@ -49,7 +49,7 @@ func TestHistoryTableEndsWithTheNextCommands(t *testing.T) {
 func TestHistoryOfHostileJournals(t *testing.T) {
 	run := func(text string) []journal.Run {
 		return []journal.Run{
-			{ID: text, Context: text, Command: text, Journal: text, Planned: 2, Applied: 1, Left: 1},
+			{ID: text, Context: text, Command: text, Journal: text, Planned: 2, Applied: 1, Written: 1, Left: 1},
 			{ID: text, Context: text, Command: text, Undoes: text, Journal: text},
 		}
 	}

@@ -19,6 +19,8 @@ type Run struct {
 	Failed    int       `json:"failed"`
 	InDoubt   int       `json:"inDoubt"`
 	Left      int       `json:"left"`
+	// Written counts the objects of which anything was stored, or may have been: what can be undone.
+	Written int `json:"-"`
 	// Complete reports that the run finished.
 	Complete bool `json:"complete"`
 	// Undoes is the ID of the run that this one undid.
@@ -36,7 +38,7 @@ func (r *Run) Name() string { return nameOf(r.Journal) }
 func (r *Run) Resumable() bool { return r.Undoes == "" && r.InDoubt+r.Left > 0 }
 
 // Undoable reports whether the run wrote what has not been undone.
-func (r *Run) Undoable() bool { return r.Undoes == "" && r.Applied+r.InDoubt > r.Undone }
+func (r *Run) Undoable() bool { return r.Undoes == "" && r.Written > r.Undone }
 
 // Runs returns the runs that the journals in a directory record, the latest first:
 // those on the cluster of a context, or all if the context is empty. Broken is called
@@ -74,6 +76,11 @@ func runOf(j *Journal) Run {
 	n := j.Count()
 	r.Planned, r.Applied, r.Failed = len(j.Entries), n[Done], n[Failed]
 	r.InDoubt, r.Left = n[InDoubt], n[Planned]+n[Partial]
+	for i := range j.Entries {
+		if e := &j.Entries[i]; e.Status() == InDoubt || slices.ContainsFunc(e.Results, func(r Result) bool { return r.Written }) {
+			r.Written++
+		}
+	}
 	return r
 }
 

@@ -19,9 +19,12 @@ import (
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // ran leaves the journal of a run over two objects, the second of which it did
-// not come to.
-func ran(t *testing.T, directory string, h journal.Header) {
+// not come to. Without results the first was written.
+func ran(t *testing.T, directory string, h journal.Header, results ...journal.Result) {
 	t.Helper()
+	if len(results) == 0 {
+		results = []journal.Result{{Outcome: "applied", Written: true}}
+	}
 	documents, digest, err := plan.DocumentsOf(nil, nil)
 	check(t, err)
 	h.FieldManager = "kubectl-mutate"
@@ -35,7 +38,9 @@ func ran(t *testing.T, directory string, h journal.Header) {
 		check(t, w.Plan(plan.Entry{Object: object, Method: "apply"}))
 	}
 	check(t, w.Begin())
-	check(t, w.Result(journal.Result{Entry: 0, Outcome: "applied"}))
+	for _, r := range results {
+		check(t, w.Result(r))
+	}
 	check(t, w.Close())
 }
 
@@ -72,6 +77,31 @@ func TestRunsAreSortedLatestFirst(t *testing.T) {
 	}
 }
 
+// A run can be undone if anything of any object was written, whatever became of the rest of it.
+func TestUndoable(t *testing.T) {
+	for name, c := range map[string]struct {
+		results []journal.Result
+		want    bool
+	}{
+		"written":               {[]journal.Result{{Outcome: "applied", Written: true}}, true},
+		"not its status yet":    {[]journal.Result{{Outcome: "applied", Written: true, More: true}}, true},
+		"but its status failed": {[]journal.Result{{Outcome: "applied", Written: true, More: true}, {Outcome: "failed", Failed: true, Subresource: "status"}}, true},
+		"failed":                {[]journal.Result{{Outcome: "failed", Failed: true}}, false},
+		"gone before the write": {[]journal.Result{{Outcome: "deleted"}}, false},
+		"as wanted already":     {[]journal.Result{{Outcome: "unchanged"}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			directory := t.TempDir()
+			ran(t, directory, journal.Header{ID: "1", Command: "apply-existing", Started: noon}, c.results...)
+			runs, err := journal.Runs(directory, "", func(_ string, err error) { t.Error(err) })
+			check(t, err)
+			if len(runs) != 1 || runs[0].Undoable() != c.want {
+				t.Errorf("got %+v, want one run that is undoable: %t", runs, c.want)
+			}
+		})
+	}
+}
+
 func TestRunsCountObjects(t *testing.T) {
 	directory := t.TempDir()
 	ran(t, directory, journal.Header{ID: "1", Command: "apply-existing", Started: noon})
@@ -79,8 +109,8 @@ func TestRunsCountObjects(t *testing.T) {
 	runs, err := journal.Runs(directory, "", func(_ string, err error) { t.Error(err) })
 	check(t, err)
 	want := []journal.Run{
-		{ID: "2", Command: "undo", Undoes: "1", Started: noon.Add(time.Minute), Planned: 2, Applied: 1, Left: 1, Journal: filepath.Join(directory, "2"+journal.Extension)},
-		{ID: "1", Command: "apply-existing", Started: noon, Planned: 2, Applied: 1, Left: 1, Undone: 1, Journal: filepath.Join(directory, "1"+journal.Extension)},
+		{ID: "2", Command: "undo", Undoes: "1", Started: noon.Add(time.Minute), Planned: 2, Applied: 1, Left: 1, Written: 1, Journal: filepath.Join(directory, "2"+journal.Extension)},
+		{ID: "1", Command: "apply-existing", Started: noon, Planned: 2, Applied: 1, Left: 1, Written: 1, Undone: 1, Journal: filepath.Join(directory, "1"+journal.Extension)},
 	}
 	if diff := cmp.Diff(want, runs); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
