@@ -260,7 +260,7 @@ func (r *run) mutation(u *unit, m mutation, in cel.Input) (cel.Result, error) {
 		err = in.Draft.SameObject(in.Object, result.Object)
 	}
 	if err == nil && m.patchType == jsonPatch {
-		err = r.decodable(result.Read, result.Written)
+		err = r.decodable(result)
 	}
 	return result, err
 }

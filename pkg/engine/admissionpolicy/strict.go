@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
@@ -29,8 +30,8 @@ func (e *decodeError) Error() string {
 // decodable checks the result of a JSON patch as an API server does, which decodes built-in
 // kinds strictly: a field that the kind does not have is an error. Fields that were there
 // before the patch do not count. A kind without a schema is not checked.
-func (r *run) decodable(before, after map[string]any) error {
-	u := &unstructured.Unstructured{Object: before}
+func (r *run) decodable(result cel.Result) error {
+	u := &unstructured.Unstructured{Object: result.Read}
 	if !diff.BuiltIn(u.GroupVersionKind().Group) {
 		return nil
 	}
@@ -44,12 +45,12 @@ func (r *run) decodable(before, after map[string]any) error {
 		return nil
 	}
 	w := unknownFields{schema: typed.Schema()}
-	w.in("", typed.TypeRef(), after)
+	w.in("", typed.TypeRef(), result.Written, result.Object)
 	if len(w.paths) == 0 {
 		return nil
 	}
 	known := unknownFields{schema: typed.Schema()}
-	known.in("", typed.TypeRef(), before)
+	known.in("", typed.TypeRef(), result.Read, result.Read)
 	added := slices.DeleteFunc(w.paths, func(path string) bool { return slices.Contains(known.paths, path) })
 	if len(added) == 0 {
 		return nil
@@ -63,7 +64,8 @@ type unknownFields struct {
 	paths  []string
 }
 
-func (w *unknownFields) in(path string, ref schema.TypeRef, value any) {
+// in looks into a value, which is a part of the whole: of a list it may have the last elements alone.
+func (w *unknownFields) in(path string, ref schema.TypeRef, value, whole any) {
 	atom, ok := w.schema.Resolve(ref)
 	if !ok {
 		return
@@ -73,12 +75,13 @@ func (w *unknownFields) in(path string, ref schema.TypeRef, value any) {
 		if atom.Map == nil {
 			return // of another type than the schema's: reported elsewhere
 		}
+		all, _ := whole.(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(value)) {
 			at := strings.TrimPrefix(path+"."+name, ".")
 			if field, ok := atom.Map.FindField(name); ok {
-				w.in(at, field.Type, value[name])
+				w.in(at, field.Type, value[name], all[name])
 			} else if atom.Map.ElementType != (schema.TypeRef{}) {
-				w.in(at, atom.Map.ElementType, value[name])
+				w.in(at, atom.Map.ElementType, value[name], all[name])
 			} else {
 				w.paths = append(w.paths, at)
 			}
@@ -87,8 +90,10 @@ func (w *unknownFields) in(path string, ref schema.TypeRef, value any) {
 		if atom.List == nil {
 			return
 		}
+		all, _ := whole.([]any)
+		before := max(len(all)-len(value), 0)
 		for i, item := range value {
-			w.in(fmt.Sprintf("%s[%d]", path, i), atom.List.ElementType, item)
+			w.in(fmt.Sprintf("%s[%d]", path, before+i), atom.List.ElementType, item, item)
 		}
 	}
 }
