@@ -51,12 +51,18 @@ func (t Target) NamespaceLabels(ctx context.Context, w *World, keys []string) (m
 	if err != nil || namespace == nil {
 		return nil, err
 	}
+	return LabelsOfNamespace(namespace), nil
+}
+
+// LabelsOfNamespace returns the labels that a Namespace has on an API server, which sets the one of
+// its name; manifests seldom do.
+func LabelsOfNamespace(namespace *unstructured.Unstructured) map[string]string {
 	labels := namespace.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[corev1.LabelMetadataName] = namespace.GetName() // an API server sets it, manifests seldom do
-	return labels, nil
+	labels[corev1.LabelMetadataName] = namespace.GetName()
+	return labels
 }
 
 // OnlyName reports whether the keys of labels are no more than the one that every Namespace has

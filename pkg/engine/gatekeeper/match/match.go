@@ -221,7 +221,7 @@ func (m *Criteria) namespaceLabels(c *Candidate) (bool, error) {
 	case c.Key.Namespace == "":
 		return false, nil
 	case c.Namespace != nil:
-		return m.NamespaceLabels.Matches(labelsOf(c.Namespace.Object)), nil
+		return m.NamespaceLabels.Matches(labels.Set(engine.LabelsOfNamespace(c.Namespace))), nil
 	}
 	requirements, _ := m.NamespaceLabels.Requirements()
 	var keys []string
