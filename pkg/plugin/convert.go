@@ -187,6 +187,10 @@ func (o *ConvertOptions) print(r *conversion.Result, more bool) error {
 	}
 	fmt.Fprintf(o.ErrOut, "converted: %s: %s: %s: %s\n", r.Document.Origin, name, strings.Join(r.Rules, ", "), r.Verdict.String())
 	r.Form.Comment(o.Masker.Text("Converted from " + name + ": " + r.Verdict.String() + "."))
+	for _, note := range r.Notes {
+		fmt.Fprintf(o.ErrOut, "note: %s: %s: %s\n", r.Document.Origin, name, note)
+		r.Form.Comment(o.Masker.Text("Note: " + note + "."))
+	}
 	for _, refusal := range r.Refusals {
 		r.Form.Comment(o.Masker.Text(fmt.Sprintf("Not converted: rule %s: %v", refusal.Rule, refusal)))
 	}

@@ -138,6 +138,19 @@ func (c *Conversion) Rules() []string {
 	return out
 }
 
+// Notes say what the new rules do otherwise than the old ones where no object at hand need show it.
+func (c *Conversion) Notes() []string {
+	var out []string
+	for _, r := range c.rules {
+		for _, note := range r.notes {
+			if text := "rule " + r.name + ": " + note; !r.derived && !slices.Contains(out, text) {
+				out = append(out, text)
+			}
+		}
+	}
+	return out
+}
+
 // Only is the conversion of the rules whose name is wanted.
 func (c *Conversion) Only(wanted func(rule string) bool) *Conversion {
 	out := *c

@@ -34,6 +34,7 @@ type rule struct {
 	part            int      // of its targets
 	patchGuards     []string // what the patch depends on
 	inside          bool     // its conditions cannot be those of a policy
+	notes           []string // what it does otherwise than the old one
 	// forms are the ways to write what it does, the simplest first.
 	forms [][]mutation
 }
@@ -88,6 +89,7 @@ func (c *converter) rule(w kyverno.WrittenRule, part int) (*rule, error) {
 		return nil, err
 	}
 	r.guards = append(r.guards, *sc.needs...)
+	r.notes = append(r.notes, sc.Notes()...)
 	r.onlyOperation()
 	return r, nil
 }

@@ -85,6 +85,7 @@ func (c *converter) targets(r *rule, s *scope, f *policydecode.Fields) error {
 	if err := c.patches(r, inner, f); err != nil {
 		return err
 	}
+	r.notes = append(r.notes, inner.Notes()...)
 	conditions = append(conditions, *inner.needs...)
 	*inner.needs = nil
 	x.conditions = append(x.conditions, nameConditions(append(conditions, r.patchGuards...))...)

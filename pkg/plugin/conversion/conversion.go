@@ -40,6 +40,7 @@ type Result struct {
 	// Rules are the names of the rules that it has.
 	Rules    []string
 	Verdict  Verdict
+	Notes    []string // what they do otherwise than the old ones
 	Refusals []*convert.Refusal
 }
 
@@ -265,7 +266,7 @@ func (o *Options) prove(ctx context.Context, c *convert.Conversion, d engine.Doc
 		return nil, err
 	}
 	if verdict.Same() || o.Unproved {
-		out.Form, out.Verdict, out.Rules = form, verdict, c.Rules()
+		out.Form, out.Verdict, out.Rules, out.Notes = form, verdict, c.Rules(), c.Notes()
 		return out, nil
 	}
 	var proved []string
@@ -295,7 +296,7 @@ func (o *Options) prove(ctx context.Context, c *convert.Conversion, d engine.Doc
 		}
 		return out, nil
 	}
-	out.Form, out.Verdict, out.Rules = form, verdict, proved
+	out.Form, out.Verdict, out.Rules, out.Notes = form, verdict, proved, some.Notes()
 	return out, nil
 }
 
