@@ -183,12 +183,27 @@ func (v *vocabulary) mutations(s *site) []mutation {
 		if !required {
 			add(map[string]any{}, false)
 		}
+		v.entriesOf(s, &out)
 	default:
 		for _, value := range v.values(name, s.atom) {
 			add(value, false)
 		}
 	}
 	return out
+}
+
+// entriesOf are the mutations of a map whose keys are no fields, such as data: those of the keys that policies name.
+func (v *vocabulary) entriesOf(s *site, out *[]mutation) {
+	if len(s.atom.Map.Fields) > 0 || isLabels(s.name()) {
+		return
+	}
+	for _, key := range v.below[s.name()] {
+		entry := &site{path: append(slices.Clone(s.path), key), atoms: append(slices.Clone(s.atoms), schema.Atom{})}
+		*out = append(*out, mutation{site: entry})
+		for _, value := range append(v.values(key, s.atom.Map.ElementType.Inlined), "") {
+			*out = append(*out, mutation{site: entry, value: value})
+		}
+	}
 }
 
 // listMutations are those of a list: empty, and with one more element.
@@ -256,6 +271,9 @@ func (v *vocabulary) values(name string, atom schema.Atom) []any {
 		for _, image := range []any{"nginx", "nginx:latest", "nginx:1.25", "docker.io/nginx:1", "team/app:1", "registry.example.com/team/app:1", "registry.example.com:5000/team/app", "ghcr.io/team/app@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"} {
 			add(image)
 		}
+	}
+	if name == "protocol" {
+		add("UDP")
 	}
 	for _, value := range scalars(atom) {
 		add(value)

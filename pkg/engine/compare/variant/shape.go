@@ -42,6 +42,8 @@ var structural = []string{"metadata", "spec", "template", "jobTemplate"} //nolin
 var beside = map[string][]string{ //nolint:gochecknoglobals // an immutable table
 	"containers":     {"initContainers", "ephemeralContainers"},
 	"initContainers": {"containers"},
+	"port":           {"protocol"},
+	"containerPort":  {"protocol"},
 }
 
 // named reports whether a policy may be about a field of this name.

@@ -17,6 +17,7 @@ type vocabulary struct {
 	near   map[string][]any    // values that stand near a name, in the order of the texts
 	labels map[string][]string // values of labels and annotations, by key
 	keys   []string            // the keys of labels, in order
+	below  map[string][]string // names that stand below a name, in the order of the texts
 	// pointers are paths that stand there whole, with "[]" for an element.
 	pointers [][]string
 }
@@ -31,7 +32,7 @@ const (
 )
 
 func newVocabulary(policies []*unstructured.Unstructured) *vocabulary {
-	v := &vocabulary{words: map[string]bool{}, near: map[string][]any{}, labels: map[string][]string{}}
+	v := &vocabulary{words: map[string]bool{}, near: map[string][]any{}, labels: map[string][]string{}, below: map[string][]string{}}
 	for _, p := range policies {
 		v.value("", p.Object["spec"])
 	}
@@ -90,6 +91,7 @@ func (v *vocabulary) entries(name string, fields map[string]any) {
 	for _, key := range sortedKeys(fields) {
 		field := fieldName(key)
 		v.words[field] = true
+		v.child(name, field)
 		if isLabels(name) {
 			v.label(field, fields[key])
 		}
@@ -106,6 +108,14 @@ func (v *vocabulary) add(name string, value any) {
 	case string, bool, int64, float64:
 		v.near[name] = append(v.near[name], value)
 	}
+}
+
+// child adds a name that stands below another.
+func (v *vocabulary) child(name, below string) {
+	if below == "" || strings.ContainsAny(below, "{}*?") || len(v.below[name]) >= maxNear || slices.Contains(v.below[name], below) {
+		return
+	}
+	v.below[name] = append(v.below[name], below)
 }
 
 // label adds a key of labels, and values.
@@ -142,6 +152,7 @@ func (v *vocabulary) pointer(text string) string {
 			continue
 		}
 		v.words[segment] = true
+		v.child(last, segment)
 		if isLabels(last) {
 			v.label(segment)
 		}
@@ -197,6 +208,7 @@ func (v *vocabulary) name(tokens []string, i int) {
 	name, rest := tokens[i], tokens[i+1:]
 	v.words[name] = true
 	v.nearby(name, rest)
+	v.child(name, keyBehind(rest))
 	if !isLabels(name) {
 		return
 	}
@@ -211,6 +223,26 @@ func (v *vocabulary) name(tokens []string, i int) {
 			return
 		}
 	}
+}
+
+// keyBehind is the key by which tokens go on from a name: .key, .?key, ["key"] or [?"key"].
+func keyBehind(rest []string) string {
+	if len(rest) == 0 || rest[0] != "." && rest[0] != "[" {
+		return ""
+	}
+	rest = rest[1:]
+	if len(rest) > 0 && rest[0] == "?" {
+		rest = rest[1:]
+	}
+	switch {
+	case len(rest) == 0:
+	case isName(rest[0]) && (len(rest) == 1 || rest[1] != "("):
+		return rest[0]
+	default:
+		text, _ := literalOf(rest[0]).(string)
+		return text
+	}
+	return ""
 }
 
 // nearby adds the values that follow a name.
