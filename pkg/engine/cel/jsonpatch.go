@@ -48,6 +48,10 @@ func (e *Evaluation) patch(list ref.Val) (Result, error) {
 	if places == nil {
 		bytes = p.bytes
 	}
+	if err != nil && places == nil && in.Checked != nil { // the next patch need not read all of it
+		known.object, known.bytes = in.Object, bytes
+		*in.Checked = *known
+	}
 	switch {
 	case errors.Is(err, jsonpatch.ErrTestFailed):
 		return Result{Object: in.Object, Warnings: warnings, Read: p.read, Written: p.read}, nil
@@ -71,7 +75,7 @@ func (e *Evaluation) patch(list ref.Val) (Result, error) {
 // patchedPart is the part of an object that a JSON patch is about, before and after it.
 type patchedPart struct {
 	read, written map[string]any
-	bytes, grown  int // of JSON after it, and by how much that is more than before
+	bytes, grown  int // of JSON after it, or before it where it fails; and by how much there is more after it
 }
 
 func (e *Evaluation) patchPart(places touched, operations jsonpatch.Patch) (patchedPart, error) {
@@ -89,11 +93,11 @@ func (e *Evaluation) patchPart(places touched, operations jsonpatch.Patch) (patc
 	if err != nil {
 		return p, err
 	}
-	before := len(document)
+	p.bytes = len(document)
 	if document, err = applyOperations(e.budget, document, operations); err != nil {
 		return p, err
 	}
-	p.bytes, p.grown = len(document), max(len(document)-before, 0)
+	p.bytes, p.grown = len(document), max(len(document)-p.bytes, 0)
 	patched := asObject(nil)
 	if err := patched.UnmarshalJSON(document); err != nil {
 		return p, fmt.Errorf("the result is no object: %w", err)

@@ -236,3 +236,16 @@ func TestEvaluationErrors(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Patches that do not apply take linear time, too: all of the object is read once.
+func TestFailingPatchesReadTheObjectOnce(t *testing.T) {
+	s, m := patch(t, `JSONPatch{op: "test", path: "/metadata/name", value: "other"}`)
+	in := input(t)
+	in.Object["data"] = strings.Repeat("x", 1<<20)
+	in.Budget, in.Checked = engine.NewBudget(t.Context()), &cel.Checked{}
+	for i := range 200 {
+		if _, err := s.Evaluate(t.Context(), in, cel.MutationBudget()).Mutate(m, builtin); err != nil {
+			t.Fatalf("patch %d: %v", i, err)
+		}
+	}
+}
