@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -161,11 +162,15 @@ func (o *Overlay) merge(p engine.APIPath, mine, theirs []byte) ([]byte, error) {
 	if !isList && list["items"] != nil {
 		return nil, fmt.Errorf("%s is no list", p.Clean)
 	}
+	replaced := map[types.NamespacedName]bool{}
+	for _, e := range o.objects.entries {
+		if e.of(p) {
+			replaced[types.NamespacedName{Namespace: e.key.Namespace, Name: e.key.Name}] = true
+		}
+	}
 	items = slices.DeleteFunc(items, func(item any) bool {
 		u := object(item)
-		return slices.ContainsFunc(o.objects.entries, func(e *entry) bool {
-			return e.of(p) && e.key.Name == u.GetName() && e.key.Namespace == u.GetNamespace()
-		})
+		return replaced[types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}]
 	})
 	added, _ := from["items"].([]any)
 	items = append(items, added...)
