@@ -167,6 +167,10 @@ func (e *edit) splitList() (apply, patch *edit) {
 			}
 		}
 	}
+	keyed := func(g *group) bool { return len(g.keys) > 0 }
+	if slices.ContainsFunc(a, keyed) && slices.ContainsFunc(a, func(g *group) bool { return !keyed(g) }) {
+		return nil, e // an element may be of both, and a list may not have it twice
+	}
 	list := func(groups []*group) *edit {
 		if len(groups) == 0 {
 			return nil
