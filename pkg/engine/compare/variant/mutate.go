@@ -194,14 +194,14 @@ func (v *vocabulary) mutations(s *site) []mutation {
 
 // entriesOf are the mutations of a map whose keys are no fields, such as data: those of the keys that policies name.
 func (v *vocabulary) entriesOf(s *site, out *[]mutation) {
-	of := s.atom.Map.ElementType // empty where there is no schema
-	if len(s.atom.Map.Fields) > 0 || isLabels(s.name()) || of.NamedType == nil && of.Inlined.Scalar == nil {
+	of := s.atom.Map.ElementType.Inlined // empty without a schema, and where the values are no texts but quantities
+	if len(s.atom.Map.Fields) > 0 || isLabels(s.name()) || of.Scalar == nil {
 		return
 	}
 	for _, key := range v.below[s.name()] {
 		entry := &site{path: append(slices.Clone(s.path), key), atoms: append(slices.Clone(s.atoms), schema.Atom{})}
 		*out = append(*out, mutation{site: entry})
-		for _, value := range append(v.values(key, of.Inlined), "") {
+		for _, value := range append(v.values(key, of), "") {
 			*out = append(*out, mutation{site: entry, value: value})
 		}
 	}
