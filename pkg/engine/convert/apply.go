@@ -15,7 +15,7 @@ func applyConfiguration(edits []*edit, root place) string {
 
 func applyObject(edits []*edit, at place) string {
 	if at.texts() && len(at.path) > 0 {
-		return applyMap(edits, at)
+		return applyMap(edits)
 	}
 	fields := make([]string, 0, len(edits))
 	for _, e := range edits {
@@ -55,7 +55,7 @@ func applyValue(e *edit) string {
 }
 
 // applyMap is a literal of a map whose keys are no fields.
-func applyMap(edits []*edit, at place) string {
+func applyMap(edits []*edit) string {
 	entries := make([]string, 0, len(edits))
 	for _, e := range edits {
 		last := e.at.steps[len(e.at.steps)-1]
@@ -65,7 +65,6 @@ func applyMap(edits []*edit, at place) string {
 		}
 		entries = append(entries, applyField(e, key))
 	}
-	_ = at
 	return "{" + strings.Join(entries, ", ") + "}"
 }
 

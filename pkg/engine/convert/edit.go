@@ -233,26 +233,9 @@ func loose(c string) bool { return tokensAtTop(c, " || ", " ? ") }
 
 // tokensAtTop reports whether an operator stands outside of all brackets and texts.
 func tokensAtTop(cel string, operators ...string) bool {
-	depth := 0
-	for i := 0; i < len(cel); i++ {
-		switch cel[i] {
-		case '"':
-			for i++; i < len(cel) && cel[i] != '"'; i++ {
-				if cel[i] == '\\' {
-					i++
-				}
-			}
-		case '(', '[', '{':
-			depth++
-		case ')', ']', '}':
-			depth--
-		default:
-			if depth == 0 && slices.ContainsFunc(operators, func(o string) bool { return strings.HasPrefix(cel[i:], o) }) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(topLevel(cel), func(i int) bool {
+		return slices.ContainsFunc(operators, func(o string) bool { return strings.HasPrefix(cel[i:], o) })
+	})
 }
 
 // choose is an expression that has one of two values.
