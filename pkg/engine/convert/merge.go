@@ -409,7 +409,7 @@ func (m *merge) anchored(patch map[string]any, g *group, list place, keys []stri
 	}
 	g.where = append(g.where, global...)
 	fields, err := m.fields(rest, at, &g.where)
-	if hasGlobal(patch) {
+	if pattern.HasGlobal(patch) {
 		*guards = append(*guards, fmt.Sprintf("%s.exists(%s, %s)", list.or("[]"), g.variable, condition(g.where)))
 	}
 	if err != nil || len(fields) == 0 {
@@ -417,21 +417,6 @@ func (m *merge) anchored(patch map[string]any, g *group, list place, keys []stri
 	}
 	g.fields = fields
 	return g, nil
-}
-
-// hasGlobal reports whether there is a <() in a patch, however deep.
-func hasGlobal(v any) bool {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, below := range v {
-			if anchor, _ := pattern.ParseKey(key); anchor == pattern.Global || hasGlobal(below) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(v, hasGlobal)
-	}
-	return false
 }
 
 // variables are names for an element of a list and its index, which no other one has.

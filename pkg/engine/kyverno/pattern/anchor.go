@@ -1,6 +1,9 @@
 package pattern
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Anchor is what the parentheses around a key ask for.
 type Anchor byte
@@ -47,4 +50,19 @@ func (a Anchor) String() string {
 	default:
 		return string(rune(a)) + "()"
 	}
+}
+
+// HasGlobal reports whether there is a <() in a pattern, however deep.
+func HasGlobal(pattern any) bool {
+	switch p := pattern.(type) {
+	case map[string]any:
+		for key, value := range p {
+			if anchor, _ := ParseKey(key); anchor == Global || HasGlobal(value) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(p, HasGlobal)
+	}
+	return false
 }

@@ -151,7 +151,7 @@ func globalFirst(a, b *node) int {
 func (n *node) compileCondition(c *node) {
 	n.conditions = append(n.conditions, c)
 	n.asks = true
-	n.global = n.global || c.anchor == pattern.Global || hasGlobal(c.value)
+	n.global = n.global || c.anchor == pattern.Global || pattern.HasGlobal(c.value)
 	if isPatch(c.value) {
 		return
 	}
@@ -209,21 +209,6 @@ func isPatch(condition any) bool {
 		if anchor, _ := pattern.ParseKey(key); anchor == pattern.Add {
 			return true
 		}
-	}
-	return false
-}
-
-// hasGlobal reports whether there is a <() in the pattern of a condition.
-func hasGlobal(condition any) bool {
-	switch p := condition.(type) {
-	case map[string]any:
-		for key, value := range p {
-			if anchor, _ := pattern.ParseKey(key); anchor == pattern.Global || hasGlobal(value) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(p, hasGlobal)
 	}
 	return false
 }
