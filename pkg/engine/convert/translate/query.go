@@ -283,7 +283,7 @@ func (s *Scope) holds(ast gojmespath.ASTNode, on *Value) (holds, ok expr.Expr, e
 // withDefault is the value that is left where it is true for JMESPath, and else right.
 func (s *Scope) withDefault(left, right Value) (Value, error) {
 	if value, ok := left.Literal(); ok {
-		if isTruthy(value) {
+		if jmespath.Truthy(value) {
 			return left, nil
 		}
 		return right, nil
@@ -293,7 +293,7 @@ func (s *Scope) withDefault(left, right Value) (Value, error) {
 	}
 	if literal, ok := right.Literal(); ok {
 		mixed := literal != nil && !left.typ.can(right.typ.all()) && !left.isNever()
-		if mixed && s.depth == 1 && !isTruthy(literal) && expr.IsPath(left.plain) { // which a condition can compare
+		if mixed && s.depth == 1 && !jmespath.Truthy(literal) && expr.IsPath(left.plain) { // which a condition can compare
 			holds, err := s.truthy(left)
 			return choice(holds, left.certain(), right), err
 		}
@@ -389,7 +389,7 @@ func boolean(e expr.Expr, operands ...Value) Value {
 // truthy is the condition that a value is true for JMESPath.
 func (s *Scope) truthy(v Value) (expr.Expr, error) {
 	if value, ok := v.Literal(); ok {
-		return expr.Bool(isTruthy(value)), nil
+		return expr.Bool(jmespath.Truthy(value)), nil
 	}
 	empty := expr.String("")
 	t := v.typ

@@ -328,22 +328,6 @@ func asCondition(e expr.Expr) expr.Expr {
 	return expr.Equal(e, expr.Bool(true))
 }
 
-func isTruthy(value any) bool {
-	switch v := value.(type) {
-	case nil:
-		return false
-	case bool:
-		return v
-	case string:
-		return v != ""
-	case []any:
-		return len(v) > 0
-	case map[string]any:
-		return len(v) > 0
-	}
-	return true
-}
-
 // choice is a value that is one of two.
 func choice(test expr.Expr, then, otherwise Value) Value {
 	if always, ok := expr.BoolOf(test); ok {

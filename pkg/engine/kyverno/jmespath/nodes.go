@@ -122,7 +122,7 @@ func (n pipeNode) eval(e *env, value any) (any, error) {
 
 func (n orNode) eval(e *env, value any) (any, error) {
 	left, err := lenient(n.left, e, value)
-	if err != nil || e.hidden(left) || truthy(left) {
+	if err != nil || e.hidden(left) || Truthy(left) {
 		return left, err
 	}
 	return lenient(n.right, e, value)
@@ -131,7 +131,7 @@ func (n orNode) eval(e *env, value any) (any, error) {
 // eval of && swallows a missing key on its left alone, as the fork does.
 func (n andNode) eval(e *env, value any) (any, error) {
 	left, err := lenient(n.left, e, value)
-	if err != nil || e.hidden(left) || !truthy(left) {
+	if err != nil || e.hidden(left) || !Truthy(left) {
 		return left, err
 	}
 	return n.right.eval(e, value)
@@ -145,7 +145,7 @@ func (n notNode) eval(e *env, value any) (any, error) {
 	if e.hidden(operand) {
 		return engine.HiddenValue, nil
 	}
-	return !truthy(operand), nil
+	return !Truthy(operand), nil
 }
 
 func (n listNode) eval(e *env, value any) (any, error) {

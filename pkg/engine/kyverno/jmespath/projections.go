@@ -108,7 +108,7 @@ func (n filterNode) eval(e *env, value any) (any, error) {
 		if e.hidden(holds) {
 			return engine.HiddenValue, nil
 		}
-		if truthy(holds) {
+		if Truthy(holds) {
 			kept = append(kept, element)
 		}
 	}

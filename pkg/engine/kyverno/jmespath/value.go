@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// truthy is JMESPath's: null, false and whatever is empty are false.
-func truthy(value any) bool {
+// Truthy reports whether a value counts as true: all but null, false and what is empty.
+func Truthy(value any) bool {
 	switch v := value.(type) {
 	case nil:
 		return false
