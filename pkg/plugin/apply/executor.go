@@ -46,7 +46,7 @@ type Options struct {
 type Executor struct {
 	Options
 	Command string // to type for resuming the run
-	// Writer sends the requests. The Executor sets its Confirm, Journal and Slots.
+	// Writer sends the requests. The Executor sets its IncludeManaged, Confirm, Journal and Slots.
 	Writer *Writer
 	Prompt *Prompt
 	// Report is called with the result of each object, one after the other.
@@ -102,7 +102,7 @@ func (x *Executor) IsDryRun() bool { return x.Writer.DryRun != DryRunNone }
 // tried; it is ErrInterrupted if the user stopped the run. Failures of single objects
 // are results, which the tally counts.
 func (x *Executor) Run(ctx context.Context, tasks []*Task) (Tally, error) {
-	x.Writer.Confirm = x.Prompt.confirmLoss
+	x.Writer.IncludeManaged, x.Writer.Confirm = x.IncludeManaged, x.Prompt.confirmLoss
 	err := x.work(ctx, tasks)
 	err = errors.Join(err, x.closeJournal(ctx.Err() != nil, err))
 	if err != nil && x.NotTried != nil {
@@ -203,10 +203,6 @@ func (x *Executor) inspect(v *Verified) {
 	x.Masker.Learn(v.After)
 	if s := v.status; s != nil && v.Outcome == Planned && s.Err != nil {
 		v.Outcome, v.Err = s.Outcome, s.Err // an object is written in both parts, or not at all
-	}
-	due := v.Outcome == Planned || v.Outcome.Rejection()
-	if by := impact.Managed(v.Before); len(by) > 0 && due && !x.IncludeManaged {
-		v.Outcome, v.Err = Managed, &ObjectError{Key: v.Key, Err: &ManagedError{By: by[0].String(), Source: by[0].Source}}
 	}
 	if v.Outcome == Failed {
 		v.Instead = impact.Workload(v.Before)

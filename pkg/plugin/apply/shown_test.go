@@ -226,6 +226,12 @@ func (r *appendingRun) interrupted(x *Executor, entries []plan.Entry) *RecordedR
 	return FromJournal(j)
 }
 
+// managed has Argo CD manage the object.
+func managed(s *fakeServer) {
+	s.touch()
+	s.live.SetLabels(map[string]string{"argocd.argoproj.io/instance": "shop"})
+}
+
 // What was shown is what is written, whoever writes the object in whichever moment:
 // the change that was shown, or nothing.
 func TestWhatWasShownIsWhatIsWritten(t *testing.T) {
@@ -247,6 +253,7 @@ func TestWhatWasShownIsWhatIsWritten(t *testing.T) {
 				t.Errorf("the other run: %+v", results)
 			}
 		}, Drifted, "1x", 1},
+		"that manages it from now on": {func(_ *testing.T, s *fakeServer) { managed(s) }, Managed, "1", 0},
 		"that deletes it":             {func(_ *testing.T, s *fakeServer) { s.live = nil }, Deleted, "", 0},
 		"that deletes and creates it": {func(_ *testing.T, s *fakeServer) { s.replace(configMap, "u-2") }, Replaced, "1", 0},
 	}
@@ -258,7 +265,7 @@ func TestWhatWasShownIsWhatIsWritten(t *testing.T) {
 						s := newFakeServer(t, configMap)
 						r := &appendingRun{t: t, server: s, mode: mode, keeps: keeps, at: at, do: func() { c.do(t, s) }}
 						results := r.run()
-						if len(results) != 1 || results[0].Outcome != c.want || (results[0].Err != nil) != (c.want == Drifted) {
+						if len(results) != 1 || results[0].Outcome != c.want || (results[0].Err != nil) != (c.want == Drifted || c.want == Managed) {
 							t.Fatalf("results %+v, want one that is %s", results, c.want)
 						}
 						left := ""
@@ -361,24 +368,32 @@ func TestBothPartsOfWhatWasShownAreWritten(t *testing.T) {
 			if got := fmt.Sprint(s.live.Object["data"], s.live.Object["status"]); got != "map[a:1x] map[a:1x]" {
 				t.Errorf("left %s", got)
 			}
-			s = newFakeServer(t, both)
-			writes := 0
-			s.after = func(_ int, p cluster.Patch) error {
-				if writes++; p.DryRun {
-					writes = 0
-				}
-				if writes == 1 { // after the object itself was written
-					s.live.Object["status"].(map[string]any)["a"] = "zzz"
+			for want, others := range map[Outcome]func(*fakeServer){
+				Managed: managed,
+				Drifted: func(s *fakeServer) {
 					s.touch()
+					s.live.Object["status"].(map[string]any)["a"] = "zzz"
+				},
+			} {
+				s := newFakeServer(t, both)
+				writes := 0
+				s.after = func(_ int, p cluster.Patch) error {
+					if writes++; p.DryRun {
+						writes = 0
+					}
+					if writes == 1 { // after the object itself was written
+						others(s)
+					}
+					return nil
 				}
-				return nil
-			}
-			results = (&appendingRun{t: t, server: s, mode: mode}).run()
-			if results[0].Outcome != Applied || results[0].Status.Outcome != Drifted {
-				t.Errorf("results %+v, %+v", results[0], results[0].Status)
-			}
-			if got := fmt.Sprint(s.live.Object["data"], s.live.Object["status"]); got != "map[a:1x] map[a:zzz]" {
-				t.Errorf("left %s", got)
+				results = (&appendingRun{t: t, server: s, mode: mode}).run()
+				if results[0].Outcome != Applied || results[0].Status.Outcome != want {
+					t.Errorf("results %+v, %+v, want one that is %s", results[0], results[0].Status, want)
+				}
+				left := map[Outcome]string{Managed: "map[a:1x] map[a:1]", Drifted: "map[a:1x] map[a:zzz]"}[want]
+				if got := fmt.Sprint(s.live.Object["data"], s.live.Object["status"]); got != left {
+					t.Errorf("left %s, want %s", got, left)
+				}
 			}
 		})
 	}

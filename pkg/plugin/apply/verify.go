@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
@@ -35,6 +36,7 @@ type verification struct {
 func (w *Writer) verifyOnce(ctx context.Context, key engine.ObjectKey, want Want) (*Verified, error) {
 	t := verification{Writer: w, key: key, want: want}
 	err := t.run(ctx)
+	t.leaveManaged()
 	out := t.out // which does not keep the objects of the verification
 	return &out, err
 }
@@ -54,6 +56,16 @@ func (t *verification) run(ctx context.Context) error {
 	}
 	t.out.Outcome = Planned
 	return nil
+}
+
+// leaveManaged gives an object that something else manages its outcome, whenever the manager has come.
+func (t *verification) leaveManaged() {
+	if t.IncludeManaged || t.out.Outcome != Planned && !t.out.Outcome.Rejection() {
+		return
+	}
+	if by := impact.Managed(t.out.Before); len(by) > 0 {
+		t.out.because(Managed, &ManagedError{By: by[0].String(), Source: by[0].Source})
+	}
 }
 
 // errStale is the server's 409, or 404, to a request that was right when the

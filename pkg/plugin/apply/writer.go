@@ -45,6 +45,8 @@ type Writer struct {
 	// those of these managers.
 	ForceConflicts bool
 	TakeFrom       []string
+	// IncludeManaged also writes objects that something else manages and may revert.
+	IncludeManaged bool
 	// PatchOnly is why server-side apply is not to be used; zero if it may be.
 	PatchOnly request.Reason
 	DryRun    DryRun
