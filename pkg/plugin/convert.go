@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,10 +15,10 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/conversion"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -28,6 +29,9 @@ const convertAuto = "auto"
 
 // defaultConvertVariants is on how many variants each policy is compared.
 const defaultConvertVariants = 300
+
+// convertedFrom begins the first comment of a file that convert writes.
+const convertedFrom = "Converted from "
 
 // ConvertFlags are what a user types after convert.
 type ConvertFlags struct {
@@ -186,7 +190,7 @@ func (o *ConvertOptions) print(r *conversion.Result, more bool) error {
 		return nil
 	}
 	fmt.Fprintf(o.ErrOut, "converted: %s: %s: %s: %s\n", r.Document.Origin, name, strings.Join(r.Rules, ", "), r.Verdict.String())
-	r.Form.Comment(o.Masker.Text("Converted from " + name + ": " + r.Verdict.String() + "."))
+	r.Form.Comment(o.Masker.Text(convertedFrom + name + ": " + r.Verdict.String() + "."))
 	for _, note := range r.Notes {
 		fmt.Fprintf(o.ErrOut, "note: %s: %s: %s\n", r.Document.Origin, name, note)
 		r.Form.Comment(o.Masker.Text("Note: " + note + "."))
@@ -206,10 +210,10 @@ func (o *ConvertOptions) print(r *conversion.Result, more bool) error {
 		return err
 	}
 	path := o.path(fileName(object.GetNamespace(), object.GetName()))
-	if o.isSource(path) {
-		return fmt.Errorf("%s is the file of an old policy and is not overwritten; name another directory with -o", path)
+	if err := checkOverwrite(path); err != nil {
+		return err
 	}
-	return writeNew(path, text)
+	return file.Replace(path, file.Shared, []byte(text))
 }
 
 // path is that of a file that this run has not written yet.
@@ -225,24 +229,26 @@ func (o *ConvertOptions) path(name string) string {
 	return filepath.Join(o.Directory, out)
 }
 
-// isSource reports whether a file is one of those that were read.
-func (o *ConvertOptions) isSource(path string) bool {
-	file, err := os.Stat(path)
-	if err != nil {
-		return false
+// checkOverwrite returns an error if there is a file that convert has not written.
+func checkOverwrite(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err == nil && !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file and is not overwritten; name another directory with -o", path)
+	case err != nil:
+		return err
 	}
-	return slices.ContainsFunc(o.Documents, func(d engine.Document) bool {
-		source, err := os.Stat(d.Origin[:max(0, strings.LastIndex(d.Origin, ":"))])
-		return err == nil && os.SameFile(file, source)
-	})
+	text, err := os.ReadFile(path)
+	if err == nil && !strings.HasPrefix(string(text), "# "+convertedFrom) {
+		err = fmt.Errorf("%s was not written by convert and is not overwritten; name another directory with -o", path)
+	}
+	return err
 }
 
 // fileName is the name of the file of a policy.
 func fileName(parts ...string) string {
 	parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
 	return strings.NewReplacer("/", "-", string(filepath.Separator), "-").Replace(strings.Join(parts, "-")) + ".yaml"
-}
-
-func writeNew(path, text string) error {
-	return os.WriteFile(path, []byte(text), 0o666) //nolint:gosec // like any other manifest
 }

@@ -14,8 +14,8 @@ func Check(path string, mode fs.FileMode) error {
 }
 
 // Replace writes a whole file, or leaves what was there. It fails for a device or a pipe:
-// what is written is for others to read later. A private file follows no link, since it is to
-// replace nothing that its path does not name. The error is a *fs.PathError.
+// what is written is for others to read later. It follows no link, since it is to replace
+// nothing that its path does not name. The error is a *fs.PathError.
 func Replace(path string, mode fs.FileMode, text []byte) error {
 	f, err := regular(path, mode)
 	if err != nil {
@@ -36,8 +36,9 @@ func regular(path string, mode fs.FileMode) (*File, error) {
 	switch isLink := err == nil && info.Mode()&fs.ModeSymlink != 0; {
 	case f.direct:
 		return nil, f.failed(errIrregular)
-	case isLink && mode == Private:
+	case isLink:
 		return nil, f.failed(errLink)
 	}
+	f.place = path // also if it has become a link meanwhile
 	return f, nil
 }

@@ -33,8 +33,8 @@ func TestUmask(t *testing.T) {
 	}
 }
 
-// A private file replaces nothing that its path does not name.
-func TestPrivateFilesFollowNoLink(t *testing.T) {
+// Nothing is replaced that the path does not name.
+func TestReplaceFollowsNoLink(t *testing.T) {
 	dir := t.TempDir()
 	target, link := filepath.Join(dir, "target"), filepath.Join(dir, "link")
 	if err := os.WriteFile(target, []byte("old"), 0o600); err != nil {
@@ -47,13 +47,12 @@ func TestPrivateFilesFollowNoLink(t *testing.T) {
 	}
 	for _, name := range []string{"link", "again"} {
 		path := filepath.Join(dir, name)
-		for what, err := range map[string]error{"Check": file.Check(path, file.Private), "Replace": file.Replace(path, file.Private, []byte("new"))} {
-			if !failedFor(err, path) {
-				t.Errorf("%s %s: %v", what, name, err)
+		for _, mode := range []fs.FileMode{file.Private, file.Shared} {
+			for what, err := range map[string]error{"Check": file.Check(path, mode), "Replace": file.Replace(path, mode, []byte("new"))} {
+				if !failedFor(err, path) {
+					t.Errorf("%s %s with mode %o: %v", what, name, mode, err)
+				}
 			}
-		}
-		if err := file.Check(path, file.Shared); err != nil {
-			t.Error(err)
 		}
 	}
 	if err := file.Replace(filepath.Join(dir, "dangling"), file.Private, nil); err == nil {
