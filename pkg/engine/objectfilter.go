@@ -115,7 +115,7 @@ func (k *KindFilter) Matches(f ObjectFacts) bool {
 	if f.Controlled && !k.explicit {
 		return false
 	}
-	if !k.scope.reaches(f.Namespace, f.Labels) {
+	if !k.scope.reaches(f.Namespace, f.Labels) || !k.scope.Shard.Has(f.Namespace, f.Name) {
 		return false
 	}
 	if len(k.names) > 0 && !slices.ContainsFunc(k.names, func(key ObjectKey) bool { return names(key, f.Namespace, f.Name) }) {
@@ -134,6 +134,11 @@ func (k *KindFilter) Namespace() string {
 		return k.scope.Namespace
 	}
 	return k.shared(func(s selection) string { return s.Namespace })
+}
+
+// MayBeIn reports whether matching objects can be in a namespace.
+func (k *KindFilter) MayBeIn(namespace string) bool {
+	return slices.ContainsFunc(k.selections, func(s selection) bool { return openOrMatch(s.Namespace, namespace) })
 }
 
 // Name returns the one name that matching objects can have; empty when there may be

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	operators "k8s.io/apimachinery/pkg/selection"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // Scope is the user's choice of the objects that may change. A Source reads what both the
@@ -32,13 +34,16 @@ type Scope struct {
 	// 10 are among those of 20. 0 chooses all. A Source streams the others too.
 	Percent int
 	Seed    string
+	// Shard is the part of the chosen objects that the run takes care of. The others are changed by other runs at the
+	// same time: where they trigger rules, they are seen as those runs leave them.
+	Shard Shard
 	// Request is the admission request to simulate for each object.
 	Request Request
 }
 
 // Whole reports whether the scope chooses everything.
 func (s *Scope) Whole() bool {
-	return s == nil || s.Namespace == "" && s.ClusterScoped && len(s.Only) == 0 && s.Labels == nil && s.Fields == nil && s.Percent == 0
+	return s == nil || s.Namespace == "" && s.ClusterScoped && len(s.Only) == 0 && s.Labels == nil && s.Fields == nil && s.Percent == 0 && s.Shard.Whole()
 }
 
 // InPercent reports whether an object is among the Percent of all that the scope chooses.
@@ -50,7 +55,21 @@ func (s *Scope) InPercent(k ObjectKey) bool {
 	return binary.BigEndian.Uint64(sum[:])%100 < uint64(s.Percent) //nolint:gosec // a percentage
 }
 
-// Includes reports whether the scope chooses an object, but for the Percent, as far as its key and
+// InShard reports whether an object is in the Shard.
+func (s *Scope) InShard(k ObjectKey) bool { return s == nil || s.Shard.Has(k.Namespace, k.Name) }
+
+// ShardMeets reports whether an object of the Shard may be selected.
+func (s *Scope) ShardMeets(sel Selection) bool {
+	switch {
+	case s == nil:
+		return true
+	case sel.Namespace != "":
+		return selector.HasWildcard(sel.Namespace) || s.Shard.Has(sel.Namespace, "")
+	}
+	return !sel.Exact() || s.Shard.Has("", sel.Name)
+}
+
+// Includes reports whether the scope chooses an object, but for the Percent and the Shard, as far as its key and
 // labels show: which Fields it has, but for its name and namespace, only a Source or a Reader can tell.
 func (s *Scope) Includes(k ObjectKey, has map[string]string) bool {
 	if s.Whole() {

@@ -30,10 +30,14 @@ type graph struct {
 	objects map[string]map[string]any // by name
 	// standard reports whether there is a rule without targets. A second one may depend on the first one, or the first one on it, as in admission.
 	standard bool
+	// spread gives each object a namespace of its own.
+	spread bool
 }
 
-func newGraph(seed uint64) *graph {
-	g := &graph{Rand: rand.New(rand.NewPCG(seed, 1)), objects: map[string]map[string]any{}}
+func newGraph(seed uint64) *graph { return newGraphIn(seed, false) }
+
+func newGraphIn(seed uint64, spread bool) *graph {
+	g := &graph{Rand: rand.New(rand.NewPCG(seed, 1)), objects: map[string]map[string]any{}, spread: spread}
 	for _, name := range graphNames {
 		data := map[string]any{}
 		for _, key := range graphKeys {
@@ -43,7 +47,7 @@ func newGraph(seed uint64) *graph {
 		}
 		g.objects[name] = map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "data": data,
-			"metadata": map[string]any{"name": name, "namespace": "shop", "labels": map[string]any{"is": g.value()}},
+			"metadata": map[string]any{"name": name, "namespace": g.namespace(name), "labels": map[string]any{"is": g.value()}},
 		}
 	}
 	return g
@@ -53,6 +57,14 @@ var (
 	graphNames = []string{"a", "b", "c", "d", "e"}
 	graphKeys  = []string{"x", "y"}
 )
+
+// namespace is that of an object, or of any of them.
+func (g *graph) namespace(name string) string {
+	if g.spread {
+		return "in-" + name
+	}
+	return "shop"
+}
 
 func (g *graph) pick(from []string) string { return from[g.IntN(len(from))] }
 func (g *graph) value() string             { return fmt.Sprint(g.IntN(3)) }
@@ -93,9 +105,11 @@ func (g *graph) rule(name string) map[string]any {
 	}
 	mutate := map[string]any{"patchStrategicMerge": g.patch()}
 	if g.standard || g.IntN(4) > 0 {
-		target := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "shop", "name": g.pick(graphNames)}
+		name := g.pick(graphNames)
+		target := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": g.namespace(name), "name": name}
 		if g.IntN(4) == 0 {
 			delete(target, "name")
+			target["namespace"] = g.namespace("?")
 			target["selector"] = map[string]any{"matchLabels": map[string]any{"is": g.value()}}
 		}
 		mutate["targets"] = []any{target}
@@ -136,7 +150,7 @@ func (g *graph) manifests() string {
 }
 
 // run previews the graph as a user would. It returns the exit code, and what is printed.
-func (g *graph) run(t *testing.T, dir, format string) (code int, out, errOut string) {
+func (g *graph) run(t *testing.T, dir, format string, flags ...string) (code int, out, errOut string) {
 	t.Helper()
 	objects := filepath.Join(dir, "objects.yaml")
 	if err := os.WriteFile(objects, []byte(g.manifests()), 0o600); err != nil {
@@ -145,6 +159,7 @@ func (g *graph) run(t *testing.T, dir, format string) (code int, out, errOut str
 	var stdout, stderr bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr}
 	args := []string{"preview", "-p", filepath.Join(dir, "policy.yaml"), "-f", objects, "-o", format, "--quiet", "--annotate=false"}
+	args = append(args, flags...)
 	code = plugin.Run(context.Background(), plugin.NewCommand("kubectl mutate", streams), args, streams)
 	return code, stdout.String(), stderr.String()
 }

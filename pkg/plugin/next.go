@@ -47,7 +47,7 @@ func nextCommand(preview *cobra.Command, args []string) string {
 func explainCommand(preview *cobra.Command, command, args []string) string {
 	words := slices.Concat([]string{preview.Parent().CommandPath()}, command, args)
 	words = append(words, flags.Typed(preview.Flags(), "output", "query", "template", "report", "exit-code", "save", "explain", "metrics", "quiet", "validate",
-		"max-objects", "percent", "percent-seed")...)
+		"max-objects", "percent", "percent-seed", "shard")...)
 	return strings.Join(words, " ")
 }
 

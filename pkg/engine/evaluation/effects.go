@@ -111,7 +111,7 @@ func (e *Evaluation) triggering(p engine.Program) []engine.Selection {
 	return out
 }
 
-// chosen reports whether an object is in the scope, as far as it shows.
+// chosen reports whether an object is in the scope, as far as it shows, in whichever shard.
 func (e *Evaluation) chosen(t *engine.Target) bool {
 	return e.options.Scope.Includes(t.Key, t.Object.GetLabels()) && e.options.Scope.InPercent(t.Key)
 }
@@ -210,6 +210,9 @@ func (e *Evaluation) keep(t *triggered) error {
 	}
 	e.effects.triggers++
 	e.reaches.note(t)
+	if !e.options.Scope.InShard(t.key) {
+		return nil // its own shard reports it
+	}
 	failed := slices.ContainsFunc(t.rec.steps, func(s engine.Step) bool { return s.Outcome.Incomplete() && e.reaching[s.Rule] })
 	if t.chosen && len(t.rec.steps)+len(t.rec.notMatched) > 0 || failed {
 		e.triggers[t.key.Named()] = t.rec
@@ -291,7 +294,7 @@ func (e *Evaluation) reportTrigger(c *engine.Change) {
 func (e *Evaluation) runLeftTriggers(emit func(*engine.Change) error) error {
 	keys := make([]engine.ObjectKey, 0, len(e.triggers))
 	for k, rec := range e.triggers {
-		if slices.ContainsFunc(rec.steps, func(s engine.Step) bool { return s.Outcome.Incomplete() }) {
+		if e.options.Scope.InShard(k) && slices.ContainsFunc(rec.steps, func(s engine.Step) bool { return s.Outcome.Incomplete() }) {
 			keys = append(keys, k)
 		}
 	}
@@ -423,6 +426,9 @@ func (e *Evaluation) bySubjects() []*subjects {
 	known := map[id]*subjects{}
 	for _, f := range e.effects.all {
 		for _, s := range e.narrow(f.subjects) {
+			if !e.options.Scope.ShardMeets(s) {
+				continue
+			}
 			k := id{s, fmt.Sprint(s.Labels)}
 			k.Labels = nil
 			if known[k] == nil {
@@ -485,7 +491,7 @@ func (e unvisited) nameSubresources(ctx context.Context, s *subjects) error {
 			return e.missing(ctx, s, err)
 		}
 		k := engine.KeyOf(u)
-		if !e.options.Scope.Includes(k, u.GetLabels()) {
+		if !e.options.Scope.Includes(k, u.GetLabels()) || !e.options.Scope.InShard(k) {
 			continue
 		}
 		k.Subresource = s.Subresource
@@ -611,7 +617,7 @@ func (e unvisited) listPages(ctx context.Context, s *subjects) iter.Seq2[subject
 
 // means reports whether an object is one of the subjects, in the scope; that of a subresource is decided already.
 func (e unvisited) means(s *subjects, k engine.ObjectKey, u *unstructured.Unstructured) bool {
-	return k.Subresource != "" || s.Matches(u) && e.options.Scope.Includes(k, u.GetLabels())
+	return k.Subresource != "" || s.Matches(u) && e.options.Scope.Includes(k, u.GetLabels()) && e.options.Scope.InShard(k)
 }
 
 // target returns a subject that was read.

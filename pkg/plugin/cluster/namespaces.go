@@ -3,12 +3,16 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"iter"
+	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 //nolint:gochecknoglobals // an immutable value
@@ -63,12 +67,58 @@ func (c *Client) listedNamespace(ctx context.Context, name string) *unstructured
 	return all[name]
 }
 
+// shardOf lists the namespaces of a shard that a pattern covers, in order; an empty pattern covers all. It is
+// false where namespaces may not be listed.
+func (c *Client) shardOf(ctx context.Context, shard engine.Shard, pattern string) ([]string, bool) {
+	if pattern != "" && !selector.HasWildcard(pattern) {
+		if !shard.Has(pattern, "") {
+			return nil, true
+		}
+		return []string{pattern}, true
+	}
+	all, err := c.allNamespaces(ctx)
+	if err != nil {
+		return nil, false
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool {
+		return !open(pattern, name) || !shard.Has(name, "")
+	}), true
+}
+
 // RunReader is what policies read from. Unlike the Client, it knows the Namespaces that the run has listed without another
 // request.
 type RunReader struct{ *Client }
 
 // Reader returns the reader of a run.
 func (c *Client) Reader() RunReader { return RunReader{c} }
+
+// ShardReader reads what a run of a shard may change.
+type ShardReader struct {
+	RunReader
+	Shard engine.Shard
+}
+
+// List lists as Client.List does, in the namespaces of the shard alone.
+func (r ShardReader) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		parts := []engine.Selection{s}
+		if resources, err := r.listable(ctx, s); err == nil && !slices.ContainsFunc(resources, func(k *resource) bool { return !k.namespaced() }) {
+			if namespaces, ok := r.shardOf(ctx, r.Shard, s.Namespace); ok {
+				parts = parts[:0]
+				for _, s.Namespace = range namespaces {
+					parts = append(parts, s)
+				}
+			}
+		}
+		for _, part := range parts {
+			for u, err := range r.RunReader.List(ctx, part) {
+				if !yield(u, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
 
 // Get reads an object as Client.Get does, or returns a Namespace that is known.
 func (r RunReader) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {

@@ -194,11 +194,11 @@ func (s *source) warn(err error) {
 
 // kind yields the wanted objects of one kind; false when the stream is over.
 func (s *source) kind(ctx context.Context, k chosenKind, known uids, yield func(engine.Page, error) bool) bool {
-	queries := s.queries(k)
+	queries := s.inShard(ctx, k, s.queries(k))
+	read := 0
 	for len(queries) > 0 {
 		q := queries[0]
 		queries = queries[1:]
-		read := 0
 		for list, err := range s.read(ctx, k, q) {
 			if err != nil && s.fallsBack(k, &q, err) {
 				s.refused = append(s.refused, err)
@@ -282,6 +282,27 @@ func (s *source) queries(k chosenKind) []queryNamed {
 		queries = append(queries, q)
 	}
 	return queries
+}
+
+// inShard turns a listing of all namespaces into one for each namespace of the shard. Without the right to list
+// namespaces, it is left, and the filter of the kind drops what is in other shards.
+func (s *source) inShard(ctx context.Context, k chosenKind, queries []queryNamed) []queryNamed {
+	if s.scope.Shard.Whole() || !k.namespaced() {
+		return queries
+	}
+	var out []queryNamed
+	for _, q := range queries {
+		namespaces, ok := s.client.shardOf(ctx, s.scope.Shard, q.namespace)
+		if !ok {
+			return queries
+		}
+		for _, q.namespace = range namespaces {
+			if k.MayBeIn(q.namespace) {
+				out = append(out, q)
+			}
+		}
+	}
+	return out
 }
 
 func (q queryNamed) selecting(name string) queryNamed {

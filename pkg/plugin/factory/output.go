@@ -43,6 +43,9 @@ func (f *Factory) Announce(view *flags.Output, o *preview.Options) {
 			}
 		}
 	}
+	if !f.Canary.Shard.Whole() {
+		where += ", shard " + f.Canary.Shard.String()
+	}
 	if f.Canary.Percent > 0 {
 		where += fmt.Sprintf(", %d %% of the objects", f.Canary.Percent)
 	}

@@ -56,7 +56,7 @@ func (f *Factory) choice(args []string, o *preview.Options) (plan.Choice, error)
 	return plan.Choice{
 		Types: args, Namespace: scope.Namespace, ClusterScoped: scope.ClusterScoped,
 		Selector: f.Objects.Selector, FieldSelector: f.Objects.FieldSelector,
-		Percent: scope.Percent, PercentSeed: scope.Seed,
+		Percent: scope.Percent, PercentSeed: scope.Seed, Shard: scope.Shard,
 		Operation: o.Request.Operation, User: o.Request.User.Username, Groups: o.Request.User.Groups,
 		Only: o.Rules.Only, Skip: o.Rules.Skip, Annotate: o.Annotate, FromCluster: f.Policies.FromCluster,
 		AllowHTTP: f.Context.AllowHTTP, AllowRegistry: f.Context.AllowRegistry,

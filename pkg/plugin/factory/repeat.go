@@ -97,7 +97,9 @@ func (f *Factory) recordedDocuments(ctx context.Context, run *plan.Run, o *previ
 }
 
 func recordedScope(o *preview.Options, c *plan.Choice) (engine.Scope, error) {
-	scope := engine.Scope{Namespace: c.Namespace, ClusterScoped: c.ClusterScoped, Percent: c.Percent, Seed: c.PercentSeed, Request: o.Request}
+	scope := engine.Scope{
+		Namespace: c.Namespace, ClusterScoped: c.ClusterScoped, Percent: c.Percent, Seed: c.PercentSeed, Shard: c.Shard, Request: o.Request,
+	}
 	var err error
 	if c.Selector != "" {
 		if scope.Labels, err = labels.Parse(c.Selector); err != nil {

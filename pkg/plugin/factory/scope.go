@@ -33,7 +33,7 @@ func (f *Factory) namespace() string {
 // are all evaluated unless -n chooses among them.
 func (f *Factory) scope(mapper meta.RESTMapper, args []string, request engine.Request) (engine.Scope, error) {
 	scope := engine.Scope{ClusterScoped: !f.namespaceTyped() || f.Objects.AllNamespaces, Namespace: f.oneNamespace(), Request: request}
-	scope.Percent, scope.Seed = f.Canary.Percent, f.Canary.PercentSeed
+	scope.Percent, scope.Seed, scope.Shard = f.Canary.Percent, f.Canary.PercentSeed, f.Canary.Shard
 	var err error
 	if scope.Labels, scope.Fields, err = f.Objects.Selectors(); err != nil {
 		return scope, err
@@ -115,6 +115,9 @@ func (f *Factory) oneNamespace() string {
 func (f *Factory) choose(o *preview.Options, scope engine.Scope) {
 	o.Scope, o.Objects = &scope, f.source(scope, "")
 	o.Triggers = o.Objects
+	if !scope.Shard.Whole() && o.World.Existing == nil && f.Client != nil {
+		o.World.Existing = cluster.ShardReader{RunReader: f.Client.Reader(), Shard: scope.Shard}
+	}
 	if !scope.Whole() {
 		o.Triggers = f.source(engine.Scope{ClusterScoped: true, Request: scope.Request}, scope.Namespace)
 	}

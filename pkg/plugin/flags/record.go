@@ -36,7 +36,7 @@ func (f *Record) Given() bool { return f.Plan != "" || f.Resume != "" }
 var settled = []string{ //nolint:gochecknoglobals // an immutable table
 	"policy", "from-cluster", "only", "skip", "values", "all-namespaces", "selector", "field-selector",
 	"world", "operation", "request-user", "request-group", "annotate", "namespace",
-	"max-objects", "percent", "percent-seed",
+	"max-objects", "percent", "percent-seed", "shard",
 }
 
 // Check returns an error for flags and arguments that the plan or journal has settled.

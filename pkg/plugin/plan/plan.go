@@ -66,6 +66,8 @@ type Choice struct {
 	// Percent and PercentSeed are those of engine.Scope.
 	Percent     int    `json:"percent,omitempty"`
 	PercentSeed string `json:"percentSeed,omitempty"`
+	// Shard is that of engine.Scope.
+	Shard engine.Shard `json:"shard,omitzero"`
 
 	Operation engine.Operation `json:"operation"`
 	User      string           `json:"requestUser,omitempty"`

@@ -230,14 +230,14 @@ func warnedOf(c *engine.Change, warned *wording.Reasons) {
 	}
 }
 
-// reportUnmet reports the rules that no object met, unless a canary has left objects out, and those
+// reportUnmet reports the rules that no object met, unless a canary or a shard has left objects out, and those
 // that warned.
 func (r *Run) reportUnmet(s *evaluation.Summary, warned *wording.Reasons) {
 	report := func(err error) {
 		fmt.Fprintf(r.options.ErrOut, "error: %v\n", err)
 		r.unmet = append(r.unmet, err)
 	}
-	if s.Canary == nil {
+	if scope := r.options.Scope; s.Canary == nil && (scope == nil || scope.Shard.Whole()) {
 		for _, rule := range r.metNothing(s) {
 			report(fmt.Errorf("%s: %s matches no object of the run", rule.Origin, rule))
 		}
