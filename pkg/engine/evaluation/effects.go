@@ -539,7 +539,9 @@ func (e unvisited) runListed(ctx context.Context, s *subjects) error {
 	var broken error
 	work := job[*engine.Change]{
 		workers: e.options.Workers,
-		do:      func(ctx context.Context, t engine.Target) (*engine.Change, error) { return e.evaluate(ctx, t) },
+		do:      e.evaluate,
+		note:    e.note,
+		review:  e.review,
 		take:    e.take,
 	}
 	err := work.run(ctx, func(yield func(engine.Page, error) bool) {
@@ -562,6 +564,10 @@ func (e unvisited) runSubject(ctx context.Context, s *subjects, k engine.ObjectK
 	}
 	c, err := e.evaluate(ctx, e.target(k, u))
 	if err != nil {
+		return err
+	}
+	e.note(c)
+	if err := e.review(ctx, c); err != nil {
 		return err
 	}
 	return e.take(c)
@@ -644,7 +650,7 @@ func (e unvisited) evaluate(ctx context.Context, t engine.Target) (*engine.Chang
 		// ask for its labels report by themselves.
 		t.Namespace, _ = e.world.ReadNamespace(ctx, ns)
 	}
-	return e.reviewed(ctx, t, false)
+	return e.Evaluate(ctx, t, false)
 }
 
 // missing reports a subject that does not exist, or may not be read, as a failed

@@ -28,9 +28,16 @@ type Options struct {
 	Scope *engine.Scope
 	// Request is simulated for objects that only a mutate-existing rule reached.
 	Request engine.Request
-	// Review, if set, may add Impacts to each Change to which a rule wrote,
-	// before Run hands it over. Workers call it side by side. Its error ends the run.
-	Review func(context.Context, *Evaluation, *engine.Change) error
+	// Review, if set, may add Impacts to each Change to which a rule wrote.
+	Review Reviewer
+}
+
+// Reviewer looks at the changes to which a rule wrote, before Run hands them over.
+type Reviewer interface {
+	// Note sees each change before it is reviewed, one after the other in the order of Run.
+	Note(*engine.Change)
+	// Review may add Impacts to a change. Workers call it side by side. Its error ends the run.
+	Review(context.Context, *Evaluation, *engine.Change) error
 }
 
 // Evaluation is one run of compiled programs over a set of objects.
@@ -142,8 +149,9 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 			if !e.options.Scope.InPercent(t.Key) {
 				return &engine.Change{Subject: t.Key}, nil
 			}
-			return e.reviewed(ctx, t, true)
+			return e.Evaluate(ctx, t, true)
 		},
+		note: e.note, review: e.review,
 		take: func(c *engine.Change) error {
 			if !e.options.Scope.InPercent(c.Subject) {
 				e.leaveOut(visited, c.Subject)
@@ -212,17 +220,23 @@ func (e *Evaluation) Evaluate(ctx context.Context, t engine.Target, scoped bool)
 	return c, err
 }
 
-// reviewed evaluates one object and has what came of it reviewed.
-func (e *Evaluation) reviewed(ctx context.Context, t engine.Target, scoped bool) (*engine.Change, error) {
-	c, err := e.Evaluate(ctx, t, scoped)
-	if err != nil || e.options.Review == nil || !c.Writes() {
-		return c, err
+// note shows a change to the Reviewer, in the order of Run.
+func (e *Evaluation) note(c *engine.Change) {
+	if e.options.Review != nil && c.Writes() {
+		e.options.Review.Note(c)
 	}
-	err = e.options.Review(ctx, e, c)
+}
+
+// review has a change reviewed that was noted.
+func (e *Evaluation) review(ctx context.Context, c *engine.Change) error {
+	if e.options.Review == nil || !c.Writes() {
+		return nil
+	}
+	err := e.options.Review.Review(ctx, e, c)
 	if c.Shown != nil {
 		c.Shown.Impacts = shownImpacts(c)
 	}
-	return c, err
+	return err
 }
 
 // chain runs all programs in admission order, and then once more those that a

@@ -24,10 +24,13 @@ func (e *Evaluation) pages(ctx context.Context, src engine.Source, selections []
 }
 
 // job is what to do with every target of a source: do runs side by side, take
-// receives the results one after the other, in the order of the source.
+// receives the results one after the other, in the order of the source. Between these, the results of a
+// page go through note in their order, and then through review side by side; both are nil or neither.
 type job[R any] struct {
 	workers int
 	do      func(context.Context, engine.Target) (R, error)
+	note    func(R)
+	review  func(context.Context, R) error
 	take    func(R) error
 }
 
@@ -51,23 +54,37 @@ func (j job[R]) run(ctx context.Context, pages iter.Seq2[engine.Page, error]) er
 }
 
 func (j job[R]) onPage(ctx context.Context, page engine.Page) ([]R, error) {
+	results := make([]R, page.Len())
+	err := sideBySide(ctx, j.workers, len(results), func(ctx context.Context, i int) error {
+		t, err := page.Target(i)
+		if err == nil {
+			results[i], err = j.do(ctx, t)
+		}
+		return err
+	})
+	if err != nil || j.review == nil {
+		return results, err
+	}
+	for _, r := range results {
+		j.note(r)
+	}
+	return results, sideBySide(ctx, j.workers, len(results), func(ctx context.Context, i int) error { return j.review(ctx, results[i]) })
+}
+
+// sideBySide does something for each number below n. The first error ends it.
+func sideBySide(ctx context.Context, workers, n int, do func(context.Context, int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	results := make([]R, page.Len())
 	var next atomic.Int64
 	var group sync.WaitGroup
-	for range min(j.workers, page.Len()) {
+	for range min(workers, n) {
 		group.Go(func() {
 			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1
-				if i >= page.Len() {
+				if i >= n {
 					return
 				}
-				t, err := page.Target(i)
-				if err == nil {
-					results[i], err = j.do(ctx, t)
-				}
-				if err != nil {
+				if err := do(ctx, i); err != nil {
 					cancel(err)
 					return
 				}
@@ -75,5 +92,5 @@ func (j job[R]) onPage(ctx context.Context, page engine.Page) ([]R, error) {
 		})
 	}
 	group.Wait()
-	return results, context.Cause(ctx)
+	return context.Cause(ctx)
 }

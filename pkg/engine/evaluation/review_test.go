@@ -12,11 +12,20 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 )
 
+// review is a Reviewer of a function.
+type review func(context.Context, *evaluation.Evaluation, *engine.Change) error
+
+func (review) Note(*engine.Change) {}
+
+func (r review) Review(ctx context.Context, e *evaluation.Evaluation, c *engine.Change) error {
+	return r(ctx, e, c)
+}
+
 func TestReviewOfWrittenObjects(t *testing.T) {
 	w := world{configMap("a", "k", "old"), configMap("b", "k", "new"), configMap("c")}
 	var reviewed atomic.Int64
 	e := evaluation.New([]engine.Program{rule{"p", "k", constant("new")}}, &engine.World{Reader: w}, evaluation.Options{
-		Review: func(ctx context.Context, e *evaluation.Evaluation, c *engine.Change) error {
+		Review: review(func(ctx context.Context, e *evaluation.Evaluation, c *engine.Change) error {
 			reviewed.Add(1)
 			c.Impacts = append(c.Impacts, engine.Impact{Code: engine.ImpactRollout, Pods: 2}, engine.Impact{Code: engine.ImpactManaged})
 			second, err := e.Evaluate(ctx, c.Target.With(c.After), c.Scoped)
@@ -24,7 +33,7 @@ func TestReviewOfWrittenObjects(t *testing.T) {
 				t.Errorf("%s: the result changes again", c.Subject)
 			}
 			return err
-		},
+		}),
 	})
 	s := evaluation.NewSummary(nil)
 	if err := e.Run(t.Context(), w, func(c *engine.Change) error {
@@ -45,7 +54,7 @@ func TestReviewErrorEndsTheRun(t *testing.T) {
 	w := world{configMap("a")}
 	broken := errors.New("broken")
 	e := evaluation.New([]engine.Program{rule{"p", "k", constant("v")}}, &engine.World{Reader: w}, evaluation.Options{
-		Review: func(context.Context, *evaluation.Evaluation, *engine.Change) error { return broken },
+		Review: review(func(context.Context, *evaluation.Evaluation, *engine.Change) error { return broken }),
 	})
 	if err := e.Run(t.Context(), w, func(*engine.Change) error { return nil }); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)

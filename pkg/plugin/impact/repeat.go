@@ -20,10 +20,12 @@ const maxRepeats = 1000
 type repeats struct {
 	mu    sync.Mutex
 	known map[string]*repeat
+	noted map[*engine.Change]*repeat // until these are reviewed
 }
 
 // repeat is what rules do to the result of their own change.
 type repeat struct {
+	first  *engine.Change // of its kind; nil once it is evaluated again
 	once   sync.Once
 	err    error
 	fields []fieldpath.Path // that differ once more
@@ -32,28 +34,44 @@ type repeat struct {
 	wrote map[engine.RuleRef][]place
 }
 
-// of is the entry of a kind of change; nil when there are too many.
-func (r *repeats) of(kind string) *repeat {
+// note gives a change the entry of its kind, unless there are too many.
+func (r *repeats) note(c *engine.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if known := r.known[kind]; known != nil || len(r.known) >= maxRepeats {
-		return known
+	kind := kindOf(c)
+	known := r.known[kind]
+	if known == nil && len(r.known) >= maxRepeats {
+		return
 	}
 	if r.known == nil {
-		r.known = map[string]*repeat{}
+		r.known, r.noted = map[string]*repeat{}, map[*engine.Change]*repeat{}
 	}
-	r.known[kind] = &repeat{}
-	return r.known[kind]
+	if known == nil {
+		known = &repeat{first: c}
+		r.known[kind] = known
+	}
+	r.noted[c] = known
+}
+
+// of returns the entry of a change that was noted; nil when there are too many.
+func (r *repeats) of(c *engine.Change) *repeat {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.noted[c]
+	delete(r.noted, c)
+	return known
 }
 
 // repeated evaluates the result of a change. One object stands for all whose change
 // is of the same kind. It is nil when there are too many kinds.
 func (r *Reviewer) repeated(ctx context.Context, e *evaluation.Evaluation, c *engine.Change) (*repeat, error) {
-	known := r.repeats.of(kindOf(c))
+	known := r.repeats.of(c)
 	if known == nil {
 		return nil, nil
 	}
 	known.once.Do(func() {
+		c := known.first
+		known.first = nil
 		second := c // the same is written to the same state
 		if c.Changed() {
 			again := c.Target.With(c.After)

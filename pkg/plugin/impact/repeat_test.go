@@ -119,6 +119,33 @@ func TestReviewRepeatsOncePerKindOfChange(t *testing.T) {
 	}
 }
 
+// Which object stands for all that change alike must not depend on which worker is the quickest.
+func TestReviewRepeatsTheFirstOfAKind(t *testing.T) {
+	rules := labeller{[]labelRule{{"a", "k", func(old string) string {
+		return map[string]string{"calm": "calmed", "wild": "wilder", "calmed": "calmed", "wilder": "wildest"}[old]
+	}}}, new(atomic.Int64)}
+	reviewer := &Reviewer{}
+	e := evaluation.New([]engine.Program{rules}, &engine.World{}, evaluation.Options{})
+	var changes []*engine.Change
+	for _, label := range []string{"calm", "wild"} {
+		u := conformance.ReadObject(t, fmt.Appendf(nil, "{apiVersion: v1, kind: ConfigMap, metadata: {name: %[1]s, labels: {k: %[1]s}}}", label))
+		c, err := e.Evaluate(t.Context(), engine.Target{Key: engine.KeyOf(u), Object: u}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes = append(changes, c)
+		reviewer.Note(c)
+	}
+	for _, c := range []*engine.Change{changes[1], changes[0]} {
+		if err := reviewer.Review(t.Context(), e, c); err != nil {
+			t.Fatal(err)
+		}
+		if len(c.Impacts) > 0 {
+			t.Errorf("%s: %v, although the result of the first object does not change again", c.Subject, c.Impacts)
+		}
+	}
+}
+
 func reviewed(t *testing.T, p engine.Program, objects int) []string {
 	t.Helper()
 	var all []*unstructured.Unstructured
@@ -130,7 +157,7 @@ func reviewed(t *testing.T, p engine.Program, objects int) []string {
 		t.Fatal(err)
 	}
 	reviewer := &Reviewer{Reader: world, FieldManager: "kubectl-mutate"}
-	e := evaluation.New([]engine.Program{p}, &engine.World{Reader: world}, evaluation.Options{Workers: 4, Review: reviewer.Review})
+	e := evaluation.New([]engine.Program{p}, &engine.World{Reader: world}, evaluation.Options{Workers: 4, Review: reviewer})
 	var out []string
 	if err := e.Run(t.Context(), world.Source(engine.Scope{}), func(c *engine.Change) error {
 		for _, i := range c.Impacts {

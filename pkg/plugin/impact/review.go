@@ -21,7 +21,12 @@ type Reviewer struct {
 	repeats repeats
 }
 
-// Review is an evaluation.Options.Review. Its error is that of the context, or
+var _ evaluation.Reviewer = (*Reviewer)(nil)
+
+// Note chooses the object that stands for all whose change is of the same kind: the first one.
+func (r *Reviewer) Note(c *engine.Change) { r.repeats.note(c) }
+
+// Review implements evaluation.Reviewer. Its error is that of the context, or
 // one that ends an evaluation.
 func (r *Reviewer) Review(ctx context.Context, e *evaluation.Evaluation, c *engine.Change) error {
 	again, err := r.repeated(ctx, e, c)

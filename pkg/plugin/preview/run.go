@@ -92,7 +92,7 @@ func (o *Options) Compile() (*Run, error) {
 		fmt.Fprintf(o.ErrOut, "note: kinds that are rightly not here: --allow-unknown-kinds=%s\n", strings.Join(unknown, ","))
 	}
 	reviewer := &impact.Reviewer{Reader: o.World.ReadsExisting(), FieldManager: cmp.Or(o.FieldManager, apply.DefaultFieldManager), Unchecked: o.Unchecked}
-	o.Review = reviewer.Review
+	o.Review = reviewer
 	out.programs = programs
 	out.evaluation = evaluation.New(programs, o.World, o.Options)
 	return out, nil
