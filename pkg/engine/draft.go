@@ -224,7 +224,10 @@ func (d *Draft) was(m map[string]any, name string) any {
 // Take ends a step, and returns what it has changed; never nil. The maps among these values are
 // the draft's no longer.
 func (d *Draft) Take(before, after map[string]any) []FieldChange {
-	fields := append([]FieldChange{}, d.Compare(before, after)...)
+	fields := d.Compare(before, after)
+	if fields == nil {
+		fields = []FieldChange{}
+	}
 	for _, f := range fields {
 		d.release(f.To) // what is taken out, no later step can change
 	}

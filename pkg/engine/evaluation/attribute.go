@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,6 +17,7 @@ import (
 // change turns what was recorded into a Change, in which each field has the rule that wrote
 // it last.
 func (e *Evaluation) change(ctx context.Context, t engine.Target, scoped bool, rec *recorder) (*engine.Change, error) {
+	e.steps.Store(int64(len(rec.steps)))
 	c := &engine.Change{
 		Subject: t.Key, Before: t.Object, After: t.Object, Target: t, Scoped: scoped,
 		Steps: rec.steps, NotMatched: rec.notMatched,
@@ -41,8 +43,15 @@ type write struct {
 
 // attribute gives each field its last writer.
 func attribute(fields []engine.FieldChange, writes []write) []engine.FieldChange {
-	w := newWriters(writes)
 	out := make([]engine.FieldChange, 0, len(fields))
+	if len(writes) == 1 {
+		for _, f := range fields {
+			f.Rule = writes[0].rule
+			out = append(out, f)
+		}
+		return out
+	}
+	w := newWriters(writes)
 	for _, f := range fields {
 		out = w.append(out, f)
 	}
@@ -84,12 +93,16 @@ func add(index map[string]span, path string, write int) {
 
 // prefixesOf are the texts of all paths that lead to a path, and of itself, from none.
 func prefixesOf(p fieldpath.Path) []string {
-	out := make([]string, 0, len(p)+1)
-	text := ""
-	out = append(out, text)
+	var text strings.Builder
+	ends := make([]int, 1, len(p)+1)
 	for _, element := range p {
-		text += "\x00" + element.String()
-		out = append(out, text)
+		text.WriteByte(0)
+		text.WriteString(element.String())
+		ends = append(ends, text.Len())
+	}
+	out := make([]string, len(ends))
+	for i, end := range ends {
+		out[i] = text.String()[:end]
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -60,6 +61,7 @@ type Evaluation struct {
 	reaches     *reaches
 	reaching    map[engine.RuleRef]bool // the rules that may change other objects in the scope than they match
 	leftOut     int                     // objects beyond the percentage of the scope
+	steps       atomic.Int64            // of the last object: the next one probably has as many
 	unreadable  []*engine.UnreadableError
 
 	reads    reads

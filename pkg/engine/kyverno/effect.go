@@ -146,7 +146,7 @@ func (f *effect) Subjects() engine.Selection { return f.subjects }
 // judged, like the rule's own, for UPDATE and then for CREATE.
 func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
 	first := newExecution(ctx, w, f.rule, f.trigger, f.operation)
-	first.onTarget, first.subject = true, subject
+	first.onTarget, first.subject = true, &subject
 	apply := func(e *execution) engine.Step {
 		e.explain(sink)
 		return e.guarded(func() engine.Step { return f.apply(e) })

@@ -30,7 +30,7 @@ type execution struct {
 	rule     *rule
 	matched  match.Candidate // what the rule's match block sees: the trigger
 	onTarget bool            // the rule changes another object than the one it matched
-	subject  engine.Target
+	subject  *engine.Target
 	visited  int             // elements of foreach lists
 	budget   *engine.Budget  // of the rule on this object, whatever the operation
 	why      *engine.Reasons // collects why nothing changes; nil if not wanted
@@ -38,11 +38,13 @@ type execution struct {
 }
 
 func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target, operation engine.Operation) *execution {
-	return &execution{
-		ctx: ctx, world: w, rule: r, subject: t, budget: engine.NewBudget(ctx),
+	e := &execution{
+		ctx: ctx, world: w, rule: r, budget: engine.NewBudget(ctx),
 		matched: match.Candidate{Target: t, Operation: operation, Context: ctx, World: w},
 		given:   r.policy.inputs.values.Given(r.policy.name, r.written, t.Key.Name),
 	}
+	e.subject = &e.matched.Target
+	return e
 }
 
 // asCreated is the same execution for another operation.
@@ -76,8 +78,8 @@ func (e *execution) draft() *engine.Draft {
 // begin builds the scope of the rule's variables on this object.
 func (e *execution) begin() *variables.Scope {
 	in := jmespath.New(e.world.Now, e.seed()).WithBudget(e.budget).Hiding(e.world.Hides)
-	s := variables.NewScope(in, e.world.Limits)
-	s.Set("request", e.request(e.matched.Object.Object))
+	s := variables.NewScope(in, e.world.Limits).Sharing(&e.rule.policy.compiled)
+	s.SetLate("request", func() any { return e.request(e.matched.Object.Object) })
 	account, namespace := serviceAccount(e.matched.Request.User.Username)
 	s.Set("serviceAccountName", account)
 	s.Set("serviceAccountNamespace", namespace)

@@ -2,6 +2,7 @@ package kyverno
 
 import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -13,7 +14,8 @@ type policy struct {
 	// mutateOnUpdate is the deprecated mutateExistingOnPolicyUpdate of the whole policy.
 	mutateOnUpdate bool
 	rules          []*rule
-	inputs         *inputs // what the rules read beside the policy
+	inputs         *inputs        // what the rules read beside the policy
+	compiled       jmespath.Cache // expressions with variables in them, which are known only then
 }
 
 // decodePolicy reads a policy and derives the rules for Pod controllers. What is

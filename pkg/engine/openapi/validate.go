@@ -72,7 +72,7 @@ func (v validator) Validate(at fieldpath.Path, value any) []engine.InvalidField 
 		t, ok = t.to(of)
 	}
 	if ok {
-		found.value(at, value, t)
+		found.value(slices.Clip(at), value, t)
 	}
 	return found.fields
 }
@@ -125,7 +125,8 @@ func (f *invalid) keys(at fieldpath.Path, element any, list, of typed) {
 	}
 }
 
-// value holds a value against a type, and what is in the value against what the type has.
+// value holds a value against a type, and what is in the value against what the type has. Paths below
+// at may share its memory: what keeps one clones it.
 func (f *invalid) value(at fieldpath.Path, value any, t typed) {
 	if value == nil {
 		return // a server drops it, or says so itself
@@ -142,7 +143,7 @@ func (f *invalid) value(at fieldpath.Path, value any, t typed) {
 	case map[string]any:
 		f.lacking(at, value, t)
 		for _, name := range slices.Sorted(maps.Keys(value)) {
-			below := append(slices.Clone(at), fieldpath.PathElement{FieldName: &name})
+			below := append(at, fieldpath.PathElement{FieldName: &name}) //nolint:gocritic // see above
 			of, known := t.property(name)
 			if !known {
 				f.unknown(below, t)
@@ -161,7 +162,7 @@ func (f *invalid) value(at fieldpath.Path, value any, t typed) {
 			return
 		}
 		for i, item := range value {
-			below := append(slices.Clone(at), fieldpath.PathElement{Index: &i})
+			below := append(at, fieldpath.PathElement{Index: &i}) //nolint:gocritic // see above
 			f.keys(below, item, t, of)
 			f.value(below, item, of)
 		}

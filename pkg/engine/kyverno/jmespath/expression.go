@@ -110,7 +110,7 @@ func checkBounds(expr string) error {
 // may share parts of the data; nothing in the data is modified. A missing key is
 // a *NotFoundError unless the expression provides for it.
 func (e *Expression) Search(in *Interpreter, data any) (any, error) {
-	env := &env{Budget: in.budget, world: &in.world}
+	env := &env{Budget: in.Budget(), world: &in.world}
 	defer env.End(env.Begin(limit)) // a search that loads data for this one has its own share
 	result, err := e.root.eval(env, data)
 	if err != nil {
@@ -177,9 +177,14 @@ func wordly(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsD
 type Cache struct {
 	mu      sync.Mutex
 	entries map[string]*Expression
+	text    int // bytes of all texts, where none is compiled twice at once
 }
 
-const maxCached = 512
+// Bounds of a cache: expressions, and bytes of their texts.
+const (
+	maxCached     = 512
+	maxCachedText = 1 << 20
+)
 
 // Compile returns the expression of a text, compiled at most once while it is kept.
 func (c *Cache) Compile(expr string) (*Expression, error) {
@@ -195,9 +200,10 @@ func (c *Cache) Compile(expr string) (*Expression, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.entries == nil || len(c.entries) >= maxCached {
-		c.entries = make(map[string]*Expression)
+	if c.entries == nil || len(c.entries) >= maxCached || c.text+len(expr) > maxCachedText {
+		c.entries, c.text = make(map[string]*Expression), 0
 	}
 	c.entries[expr] = compiled
+	c.text += len(expr)
 	return compiled, nil
 }

@@ -20,7 +20,7 @@ type Interpreter struct {
 // New returns an interpreter for a moment and a seed. Two interpreters that are
 // made alike answer the same series of queries alike.
 func New(now time.Time, seed uint64) *Interpreter {
-	return &Interpreter{world: world{Now: now, Random: randomtext.New(seed)}, budget: engine.NewBudget(context.Background())}
+	return &Interpreter{world: world{Now: now, Random: randomtext.New(seed)}}
 }
 
 // Hiding makes expressions treat engine.HiddenValue as a value that is not known: what they make
@@ -38,7 +38,12 @@ func (in *Interpreter) WithBudget(b *engine.Budget) *Interpreter {
 }
 
 // Budget returns what the searches share.
-func (in *Interpreter) Budget() *engine.Budget { return in.budget }
+func (in *Interpreter) Budget() *engine.Budget {
+	if in.budget == nil {
+		in.budget = engine.NewBudget(context.Background())
+	}
+	return in.budget
+}
 
 // Hides reports whether values are hidden.
 func (in *Interpreter) Hides() bool { return in.world.Hides }

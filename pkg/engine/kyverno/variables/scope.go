@@ -3,6 +3,7 @@ package variables
 import (
 	"errors"
 	"math"
+	"sync"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
@@ -27,7 +28,7 @@ type Scope struct {
 type tree struct {
 	interpreter *jmespath.Interpreter
 	limits      engine.Limits
-	cache       jmespath.Cache
+	compiled    *jmespath.Cache
 }
 
 // binding is one name; load is nil where the value is known. Bindings are never
@@ -35,6 +36,7 @@ type tree struct {
 type binding struct {
 	name  string
 	value any
+	late  func() any // the value, made once; nil where it is known
 	load  func(*Scope) (any, error)
 	order int
 	prev  *binding
@@ -50,8 +52,14 @@ type outcome struct {
 // NewScope returns an empty scope. ContextSize of the limits bounds what entries
 // load.
 func NewScope(in *jmespath.Interpreter, l engine.Limits) *Scope {
-	s := &Scope{tree: &tree{interpreter: in, limits: l}, before: math.MaxInt}
+	s := &Scope{tree: &tree{interpreter: in, limits: l, compiled: &jmespath.Cache{}}, before: math.MaxInt}
 	s.keeper = s
+	return s
+}
+
+// Sharing makes the scope keep what it compiles in a cache that other scopes share. It returns the scope.
+func (s *Scope) Sharing(compiled *jmespath.Cache) *Scope {
+	s.tree.compiled = compiled
 	return s
 }
 
@@ -66,6 +74,11 @@ func (s *Scope) Child() *Scope {
 // Set gives a name a value, which hides an earlier value or entry of that name.
 // The value is shared, never modified.
 func (s *Scope) Set(name string, value any) { s.bind(&binding{name: name, value: value}) }
+
+// SetLate is Set for a value that costs something to make: it is made when the name is first used.
+func (s *Scope) SetLate(name string, value func() any) {
+	s.bind(&binding{name: name, late: sync.OnceValue(value)})
+}
 
 // Define adds an entry whose value load returns when the name is first used. Load
 // is given a scope that holds the values of the scope that asks, but of the
@@ -99,12 +112,12 @@ func (s *Scope) Query(expr *jmespath.Expression) (any, error) {
 	return expr.Search(s.tree.interpreter, &view{scope: s, expr: expr})
 }
 
-// Compile compiles an expression; it is kept for all scopes of the tree. One that is hidden is an engine.ErrHidden.
+// Compile compiles an expression; it is kept for all scopes of the tree, and those it shares with. One that is hidden is an engine.ErrHidden.
 func (s *Scope) Compile(expr string) (*jmespath.Expression, error) {
 	if s.tree.interpreter.Hides() && engine.IsHidden(expr) {
 		return nil, engine.ErrHidden
 	}
-	return s.tree.cache.Compile(expr)
+	return s.tree.compiled.Compile(expr)
 }
 
 // QueryText compiles and evaluates an expression; the compiled one is kept for
@@ -123,7 +136,10 @@ func (s *Scope) lookup(name string) (value any, found bool, err error) {
 		if b.name != name {
 			continue
 		}
-		if b.load == nil {
+		switch {
+		case b.late != nil:
+			return b.late(), true, nil
+		case b.load == nil:
 			return b.value, true, nil
 		}
 		if b.order < s.before {
