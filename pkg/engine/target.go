@@ -137,8 +137,8 @@ type Target struct {
 	Key    ObjectKey
 	Object *unstructured.Unstructured
 	Origin string // as in Document; empty for an object of a cluster
-	// OldObject is the object before the simulated request: the object itself
-	// for UPDATE and DELETE, nil for CREATE.
+	// OldObject is the object before the request: nil for CREATE, and the object itself for
+	// a DELETE and for an UPDATE that is simulated. That of a request that was made is what it was.
 	OldObject *unstructured.Unstructured
 	// Namespace is the object's Namespace; nil when the object is
 	// cluster-scoped, or when the Namespace cannot be read.

@@ -29,6 +29,7 @@ type PreviewFlags struct {
 	ExitCode   bool
 	Save       string // the file of a plan
 	Validation flags.Validation
+	Watch      flags.Watch
 }
 
 // PreviewOptions are what a preview needs.
@@ -45,6 +46,11 @@ type PreviewOptions struct {
 	NotFound error
 	// End removes the temporary files of the run.
 	End func() error
+
+	// What a watch prints later changes with.
+	factory  *factory.Factory
+	format   string
+	printing output.Options
 }
 
 // NewPreviewCommand is `preview`: what would change, without changing it.
@@ -107,10 +113,14 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 			if err != nil {
 				return err
 			}
+			if f.Watch.On {
+				return exit(f.watch(c.Context(), o))
+			}
 			return exit(o.Run(c.Context()))
 		},
 	}
 	f.AddFlags(c.Flags())
+	f.Watch.AddFlag(c.Flags(), "After the run, show what each change of the cluster makes rules do, as it happens, until interrupted.")
 	f.Canary.AddFlags(c.Flags())
 	f.Output.AddFlags(c.Flags(), formats.PreviewNames())
 	f.Output.AddTemplateFlag(c.Flags())
@@ -128,7 +138,8 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(f.Output.CheckView(c.Flags()), flags.CheckFiles(c.Flags()), f.checkSave(c, &request), f.checkValidation()); err != nil {
+	if err := errors.Join(f.Output.CheckView(c.Flags()), flags.CheckFiles(c.Flags()), f.checkSave(c, &request), f.checkValidation(),
+		f.Watch.Validate(c.Flags(), &f.Evaluate, f.Output.Format, watchFormats()...)); err != nil {
 		return nil, err
 	}
 	if f.Explain {
@@ -147,6 +158,9 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	options, hints := w.OutputOptions(f.Output, request), f.hints(c, args)
 	hints.Namespace = options.Context.Namespace
 	options.Hint, options.Explain = hints.Hint, f.Explain
+	if f.Watch.On {
+		options.Hint = nil
+	}
 	if external != nil {
 		options.Comparer = external
 	}
@@ -177,6 +191,7 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	o := &PreviewOptions{
 		Options: *evaluation, Metrics: metrics, Masker: w.Masker, Printer: reports.Beside(printer), Reports: reports,
 		Hints: hints, ExitCode: f.ExitCode, End: external.End,
+		factory: w, format: f.Output.Format, printing: options,
 	}
 	if o.NotFound = w.Missing(c.Context(), evaluation); f.MustFind {
 		o.NotFound = w.NoObject()
@@ -210,6 +225,11 @@ func (o *PreviewOptions) run(ctx context.Context) (int, error) {
 	if err != nil {
 		return ExitNothing, err
 	}
+	return o.show(ctx, e)
+}
+
+// show evaluates compiled policies and prints what comes of it.
+func (o *PreviewOptions) show(ctx context.Context, e *preview.Run) (int, error) {
 	o.Hints.Blocked = o.blocked(e)
 	summary, err := e.Each(ctx, func(c *engine.Change) error {
 		o.Hints.Add(c)

@@ -55,6 +55,14 @@
 //	    administrator and in the script's namespace, just before it passes on the
 //	    first patch of that sort: what other clients do during a run.
 //
+//	start FILE PROGRAM ARG...
+//	await FILE REGEXP
+//	becomes TYPE/NAME JSONPATH VALUE
+//	end CODE
+//	    Runs a program beside the script, with what it prints in a file; waits until a file
+//	    has a text, or a field on the server a value; ends the program with SIGTERM, and
+//	    demands its exit code.
+//
 // # The oracle
 //
 // TestOracle compares MutatingAdmissionPolicies with the admission of the API

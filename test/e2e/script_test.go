@@ -46,6 +46,10 @@ func runScripts(t *testing.T, folder string) {
 			"untouched":  cmdUntouched,
 			"namespaces": cmdNamespaces,
 			"meanwhile":  cmdMeanwhile,
+			"start":      cmdStart,
+			"await":      cmdAwait,
+			"becomes":    cmdBecomes,
+			"end":        cmdEnd,
 		},
 	})
 }
@@ -55,6 +59,7 @@ type script struct {
 	admin      dynamic.Interface
 	namespaces []string // the script's own comes first
 	remembered string
+	background *background // what start has started
 }
 
 type scriptKey struct{}

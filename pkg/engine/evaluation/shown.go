@@ -64,7 +64,7 @@ func (p *pass) state() state {
 			s.by = append(s.by, w.rule)
 		}
 	}
-	if len(s.by) > 0 && s.target.OldObject != nil { // a run over the result would find no request that changes it
+	if simulated := s.target.OldObject == p.rec.before; simulated && len(s.by) > 0 { // a run over the result would find no request that changes it
 		s.target.OldObject, s.hiding.OldObject = s.target.Object, s.hiding.Object
 	}
 	return s

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -30,6 +31,8 @@ type evaluatedTask struct {
 	target     engine.Target
 	scoped     bool
 	incomplete bool // a rule had failed already when the change was shown
+	// old is the object before the request that was made; nil for one that is simulated.
+	old *unstructured.Unstructured
 }
 
 // NewTask returns the task for an evaluated change, which has been shown.
@@ -41,6 +44,9 @@ func NewTask(r Evaluation, c *engine.Change) *Task {
 
 func newEvaluatedTask(r Evaluation, c *engine.Change) *evaluatedTask {
 	t := &evaluatedTask{run: r, target: c.Target, scoped: c.Scoped, incomplete: c.Incomplete()}
+	if t.target.OldObject != t.target.Object {
+		t.old = t.target.OldObject
+	}
 	t.target.Object, t.target.OldObject = nil, nil
 	t.Key = c.Target.Key
 	t.Task.Change = t.again
@@ -77,7 +83,7 @@ func (t *evaluatedTask) again(ctx context.Context, live *unstructured.Unstructur
 	}
 	target := t.target.With(live)
 	if target.Request.Operation != engine.OperationCreate {
-		target.OldObject = live
+		target.OldObject = cmp.Or(t.old, live)
 	}
 	c, err := t.run.Evaluate(ctx, target, t.scoped)
 	switch {

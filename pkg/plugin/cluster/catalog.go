@@ -18,8 +18,9 @@ import (
 
 // resource is one resource in one version that the server serves.
 type resource struct {
-	mapping  *meta.RESTMapping
-	listable bool
+	mapping   *meta.RESTMapping
+	listable  bool
+	watchable bool
 }
 
 func (r *resource) namespaced() bool { return r.mapping.Scope.Name() == meta.RESTScopeNameNamespace }
@@ -147,7 +148,7 @@ func newResource(gv schema.GroupVersion, r *metav1.APIResource) *resource {
 	}
 	return &resource{
 		mapping:  &meta.RESTMapping{Resource: gv.WithResource(r.Name), GroupVersionKind: gv.WithKind(r.Kind), Scope: scope},
-		listable: slices.Contains(r.Verbs, "list"),
+		listable: slices.Contains(r.Verbs, "list"), watchable: slices.Contains(r.Verbs, "watch"),
 	}
 }
 

@@ -14,6 +14,8 @@ type RawList struct {
 	Items []RawItem
 	// Continue is the token of the next page; empty on the last one.
 	Continue string
+	// ResourceVersion is that of the state of the cluster that the list shows.
+	ResourceVersion string
 	// Remaining is how many objects follow, and negative where the server does not
 	// say so: it does not know for listings with a selector.
 	Remaining int64
@@ -22,8 +24,8 @@ type RawList struct {
 // RawItem is an object that has not been decoded. Its fields are what a selection
 // needs to know.
 type RawItem struct {
-	Namespace, Name, UID string
-	Labels               map[string]string
+	Namespace, Name, UID, ResourceVersion string
+	Labels                                map[string]string
 	// Controlled reports whether an owner reference names a controller.
 	Controlled bool
 
@@ -68,8 +70,15 @@ func SplitRawList(body []byte) (RawList, error) {
 
 // listMetadata reads a field of a list's own metadata.
 func (s *scanner) listMetadata(key string, list *RawList) error {
+	switch key {
+	case "continue":
+		return s.only(key, key, &list.Continue)
+	case "resourceVersion":
+		return s.only(key, key, &list.ResourceVersion)
+	}
 	if key != "remainingItemCount" {
-		return s.only(key, "continue", &list.Continue)
+		_, err := s.skip()
+		return err
 	}
 	text, err := s.skip()
 	if n, bad := strconv.ParseInt(strings.TrimSpace(text), 10, 64); bad == nil {
@@ -138,6 +147,8 @@ func (s *scanner) metadata(item *RawItem) error {
 			return s.only(key, "namespace", &item.Namespace)
 		case key == "uid":
 			return s.only(key, "uid", &item.UID)
+		case key == "resourceVersion":
+			return s.only(key, "resourceVersion", &item.ResourceVersion)
 		case key == "labels" && s.next() == '{':
 			item.Labels = map[string]string{}
 			return s.object(func(key string) error {

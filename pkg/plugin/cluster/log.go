@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
 // The levels of -v that show requests, as in kubectl.
@@ -69,7 +70,7 @@ func (t *requestLog) RoundTrip(r *http.Request) (*http.Response, error) {
 		line = append(line, "headers", t.headers(r, response.Header))
 	}
 	klog.InfoS("Response", line...)
-	if t.level >= logBodies {
+	if t.level >= logBodies && !transport.IsWatch(r) { // which has no end
 		t.logResponseBody(r, response)
 	}
 	return response, nil

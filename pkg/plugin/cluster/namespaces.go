@@ -52,6 +52,14 @@ func (c *Client) allNamespaces(ctx context.Context) (map[string]*unstructured.Un
 	return all, failed
 }
 
+// Renew forgets the Namespaces that were listed, for a run that begins with the client of another one.
+func (c *Client) Renew() {
+	n := &c.namespaces
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.listed, n.all, n.err, n.single = false, nil, nil, 0
+}
+
 // listedNamespace returns a Namespace of the listing, which it makes where many were read one by one. It is nil
 // where there is none.
 func (c *Client) listedNamespace(ctx context.Context, name string) *unstructured.Unstructured {

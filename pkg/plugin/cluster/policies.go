@@ -23,18 +23,10 @@ func (c *Client) PolicyDocuments(ctx context.Context, budget *memory.Budget, rol
 	if err != nil {
 		return nil, []error{err}
 	}
-	resources := served.kinds(func(versions []*resource) *resource {
-		preferred := versions[0]
-		gk := preferred.mapping.GroupVersionKind.GroupKind()
-		if gk.Group == "" || !preferred.listable || role(gk) == engine.Foreign {
-			return nil
-		}
-		return preferred
-	})
 	var documents []engine.Document
 	var failures []error
 	known := uids{}
-	for _, r := range resources {
+	for _, r := range served.policies(role) {
 		for list, err := range c.list(ctx, r, query{}) {
 			if err != nil {
 				failures = append(failures, unreadable(err, r, queryNamed{}))
@@ -56,4 +48,16 @@ func (c *Client) PolicyDocuments(ctx context.Context, budget *memory.Budget, rol
 		}
 	}
 	return documents, failures
+}
+
+// policies are the resources that PolicyDocuments reads.
+func (cat *catalog) policies(role func(schema.GroupKind) engine.Role) []*resource {
+	return cat.kinds(func(versions []*resource) *resource {
+		preferred := versions[0]
+		gk := preferred.mapping.GroupVersionKind.GroupKind()
+		if gk.Group == "" || !preferred.listable || role(gk) == engine.Foreign {
+			return nil
+		}
+		return preferred
+	})
 }

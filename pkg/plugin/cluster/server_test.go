@@ -70,12 +70,12 @@ func (s *fakeServer) sent() []string {
 }
 
 func discoveryAnswers() map[string]string {
-	const configMaps = `{"name":"configmaps","kind":"ConfigMap","namespaced":true,"verbs":["get","list"]}`
+	const configMaps = `{"name":"configmaps","kind":"ConfigMap","namespaced":true,"verbs":["get","list","watch"]}`
 	const secrets = `{"name":"secrets","kind":"Secret","namespaced":true,"verbs":["get","list"]}`
 	const namespaces = `{"name":"namespaces","kind":"Namespace","verbs":["get","list"]}`
 	policies := func(version string) string {
 		return `{"kind":"APIResourceList","groupVersion":"kyverno.io/` + version + `","resources":[
-			{"name":"clusterpolicies","kind":"ClusterPolicy","verbs":["get","list"]},{"name":"clusterpolicies/status","kind":"ClusterPolicy","verbs":["get"]}]}`
+			{"name":"clusterpolicies","kind":"ClusterPolicy","verbs":["get","list","watch"]},{"name":"clusterpolicies/status","kind":"ClusterPolicy","verbs":["get"]}]}`
 	}
 	return map[string]string{
 		"/api": `{"kind":"APIVersions","versions":["v1"]}`,

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
@@ -57,7 +58,9 @@ type Context struct {
 	User      string `json:"user,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Operation string `json:"operation,omitempty"`
-	Version   string `json:"version,omitempty"` // of this program
+	// Trigger is the object whose change is evaluated, with the Operation that it was; nil for a run over all objects.
+	Trigger *engine.ObjectKey `json:"trigger,omitempty"`
+	Version string            `json:"version,omitempty"` // of this program
 	// Time is when the state of a cluster was read, in RFC 3339; empty for manifests,
 	// which are the same at any time.
 	Time string `json:"time,omitempty"`

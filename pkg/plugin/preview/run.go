@@ -91,11 +91,41 @@ func (o *Options) Compile() (*Run, error) {
 	if unknown := unknownKinds(out.troubles); len(unknown) > 0 && !o.Quiet {
 		fmt.Fprintf(o.ErrOut, "note: kinds that are rightly not here: --allow-unknown-kinds=%s\n", strings.Join(unknown, ","))
 	}
+	out.programs = programs
+	out.prepare()
+	return out, nil
+}
+
+// Over returns a run of the same rules over other objects, in a world of its own.
+func (r *Run) Over(objects, triggers engine.Source, w *engine.World) *Run {
+	o := *r.options
+	o.World, o.Objects, o.Triggers, o.Progress = w, objects, triggers, nil
+	o.Quiet, o.Strict, o.Unread = true, false, UnreadInputs{} // the notes are those of the first run
+	out := &Run{options: &o, programs: r.programs, rules: r.rules}
+	out.prepare()
+	return out
+}
+
+// prepare makes the evaluation.
+func (r *Run) prepare() {
+	o := r.options
 	reviewer := &impact.Reviewer{Reader: o.World.ReadsExisting(), FieldManager: cmp.Or(o.FieldManager, apply.DefaultFieldManager), Unchecked: o.Unchecked}
 	o.Review = reviewer
-	out.programs = programs
-	out.evaluation = evaluation.New(programs, o.World, o.Options)
-	return out, nil
+	r.evaluation = evaluation.New(r.programs, o.World, o.Options)
+}
+
+// Selections returns what a source of the run has to have; see evaluation.Evaluation.
+func (r *Run) Selections() []engine.Selection { return r.evaluation.Selections() }
+
+// Descriptions describes the rules, as far as they can be described.
+func (r *Run) Descriptions() []engine.Description {
+	var out []engine.Description
+	for _, p := range r.programs {
+		if d, ok := p.(engine.Describer); ok {
+			out = append(out, d.Describe()...)
+		}
+	}
+	return out
 }
 
 // unknownKinds lists the kinds that policies name and that there are not, each once.
@@ -250,12 +280,8 @@ func (r *Run) reportUnmet(s *evaluation.Summary, warned *wording.Reasons) {
 // metNothing returns the rules that no object met, nor one that is derived from them.
 func (r *Run) metNothing(s *evaluation.Summary) []engine.RuleRef {
 	from := map[engine.RuleRef]engine.RuleRef{}
-	for _, p := range r.programs {
-		if d, ok := p.(engine.Describer); ok {
-			for _, description := range d.Describe() {
-				from[description.Rule] = cmp.Or(description.From, description.Rule)
-			}
-		}
+	for _, d := range r.Descriptions() {
+		from[d.Rule] = cmp.Or(d.From, d.Rule)
 	}
 	var out []engine.RuleRef
 	met := map[engine.RuleRef]bool{}

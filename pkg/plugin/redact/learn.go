@@ -117,5 +117,8 @@ type page struct {
 func (p *page) Target(i int) (engine.Target, error) {
 	t, err := p.Page.Target(i)
 	p.masker.Learn(t.Object)
+	if t.OldObject != t.Object {
+		p.masker.Learn(t.OldObject)
+	}
 	return t, err
 }

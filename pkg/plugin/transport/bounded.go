@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,10 @@ const (
 	// maxOther is the bytes of a body that does not say that it is JSON: client-go
 	// decodes YAML and protobuf as well, and YAML takes much more memory than its text.
 	maxOther = 2 << 20
+	// maxEvent is the bytes of one event of a watch, several times what a server stores of an object; and
+	// maxWatchIdle is how long none comes, where an API server sends a bookmark every minute.
+	maxEvent     = 16 << 20
+	maxWatchIdle = 90 * time.Second
 )
 
 func (l Limits) orDefaults() Limits {
@@ -99,8 +104,18 @@ func Cause(err error) error {
 	return err
 }
 
+// watchKey is the key of the mark of a watch.
+type watchKey struct{}
+
+// ForWatch returns a context for a request that asks for a watch, whose answer is a line for each event. That a URL asks for one is
+// not enough: policies choose some of them.
+func ForWatch(ctx context.Context) context.Context { return context.WithValue(ctx, watchKey{}, true) }
+
+// IsWatch reports whether a request was made with a context of ForWatch.
+func IsWatch(r *http.Request) bool { return r.Context().Value(watchKey{}) != nil }
+
 // Bounded wraps a transport so that each answer ends within limits: with a *SizeError or
-// a *SlowError if it does not end by itself.
+// a *SlowError if it does not end by itself. Of a watch the size of each event is bounded.
 func Bounded(l Limits) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper { return bounded{l.orDefaults(), next} }
 }
@@ -114,12 +129,16 @@ type bounded struct {
 func (t bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	b := &body{limits: t.limits, answer: describe(r), ctx: ctx}
+	if IsWatch(r) {
+		b.answer, b.lines = "an event in "+b.answer, true
+		b.limits.Bytes, b.limits.Idle = min(b.limits.Bytes, maxEvent), max(b.limits.Idle, maxWatchIdle)
+	}
 	giveUp := func(after time.Duration, format string) *time.Timer {
 		return time.AfterFunc(after, func() { cancel(&SlowError{b.answer, fmt.Sprintf(format, after)}) })
 	}
 	total := giveUp(t.limits.Total, "it takes longer than %s")
 	header := giveUp(t.limits.Header, "nothing came for %s")
-	b.idle = giveUp(t.limits.Idle, "nothing more came for %s")
+	b.idle = giveUp(b.limits.Idle, "nothing more came for %s")
 	b.idle.Stop() // until there is a body to wait for
 	b.end = func() {
 		total.Stop()
@@ -147,6 +166,7 @@ func (t bounded) WrappedRoundTripper() http.RoundTripper { return t.next }
 type body struct {
 	io.ReadCloser
 	limits  Limits
+	lines   bool // each line is bounded by itself
 	answer  string
 	ctx     context.Context // of the request
 	idle    *time.Timer
@@ -160,17 +180,40 @@ func (b *body) Read(p []byte) (int, error) {
 	b.idle.Reset(b.limits.Idle)
 	n, err := b.ReadCloser.Read(p)
 	b.idle.Stop()
-	b.read += int64(n)
-	b.decoded += DecodedSize(p[:n])
-	switch {
-	case b.read > b.limits.Bytes:
-		return 0, &SizeError{b.answer, "has more than " + bytesText(b.limits.Bytes) + askForLess}
-	case b.decoded > b.limits.Decoded:
-		return 0, &SizeError{b.answer, "takes more than " + bytesText(int64(b.limits.Decoded)) + " of memory" + askForLess}
-	case err != nil && !errors.Is(err, io.EOF):
+	if large := b.count(p[:n]); large != nil {
+		return 0, large
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
 		return n, b.reason(err)
 	}
 	return n, err
+}
+
+// count counts what was read: in all, or of each line where that is what is bounded.
+func (b *body) count(text []byte) error {
+	for b.lines {
+		line, rest, ended := bytes.Cut(text, []byte{'\n'})
+		if !ended {
+			break
+		}
+		if err := b.add(line); err != nil {
+			return err
+		}
+		b.read, b.decoded, text = 0, 0, rest
+	}
+	return b.add(text)
+}
+
+func (b *body) add(text []byte) error {
+	b.read += int64(len(text))
+	b.decoded += DecodedSize(text)
+	switch {
+	case b.read > b.limits.Bytes:
+		return &SizeError{b.answer, "has more than " + bytesText(b.limits.Bytes) + askForLess}
+	case b.decoded > b.limits.Decoded:
+		return &SizeError{b.answer, "takes more than " + bytesText(int64(b.limits.Decoded)) + " of memory" + askForLess}
+	}
+	return nil
 }
 
 // Close ends the request, too.

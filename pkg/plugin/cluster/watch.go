@@ -1,0 +1,294 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
+)
+
+// watchTime is how long a server is asked to keep one watch open. It is less than the time after which the
+// transport gives up an answer.
+const watchTime = 5 * time.Minute
+
+// Watched is a resource, or the part of it that a Source would read, that can be listed and then
+// watched from there. Unlike a Source it leaves out no object because of its labels: one that gains or loses them
+// is neither created nor deleted.
+type Watched struct {
+	client *Client
+	kind   chosenKind
+	query  query
+}
+
+// errUnwatchable is why a kind is not watched.
+var errUnwatchable = errors.New("the server does not let them be watched")
+
+// WatchEvent is a change of a Watched.
+type WatchEvent struct {
+	Type watch.EventType // Added, Modified, Deleted, or Bookmark for a new version and nothing else
+	Item RawItem         // the object; as it was last, if it is deleted
+}
+
+// Watches returns what Source would read for selections, to be watched. Beside them it returns an
+// *engine.UnreadableError for each group whose kinds are not known, and for each kind that cannot be watched. The error is one that ends a Source.
+func (c *Client) Watches(ctx context.Context, scope engine.Scope, selections []engine.Selection) ([]*Watched, []error, error) {
+	s := &source{client: c, scope: scope}
+	kinds, unknown, err := s.choose(ctx, selections)
+	if err != nil {
+		return nil, nil, err
+	}
+	var out []*Watched
+	for _, k := range kinds {
+		if !k.watchable {
+			unknown = append(unknown, &engine.UnreadableError{What: "changes of " + k.mapping.Resource.GroupResource().String(), Err: errUnwatchable})
+			continue
+		}
+		for _, q := range s.queries(k) {
+			q = q.named()
+			q.labels = ""
+			out = append(out, &Watched{client: c, kind: k, query: q.query})
+		}
+	}
+	return out, unknown, nil
+}
+
+// PolicyWatches returns the resources that PolicyDocuments reads, to be watched.
+func (c *Client) PolicyWatches(ctx context.Context, role func(schema.GroupKind) engine.Role) ([]*Watched, error) {
+	served, err := c.served(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	var out []*Watched
+	for _, r := range served.policies(role) {
+		if !r.watchable {
+			continue // what is installed there is read once
+		}
+		out = append(out, &Watched{client: c, kind: chosenKind{resource: r}})
+	}
+	return out, nil
+}
+
+// named makes a query for one object a listing of it.
+func (q queryNamed) named() queryNamed {
+	if q.name == "" {
+		return q
+	}
+	name := q.name
+	q.name = ""
+	return q.selecting(name)
+}
+
+// String names the resource, and where it is watched: "configmaps in namespace shop".
+func (w *Watched) String() string {
+	text := w.kind.mapping.Resource.GroupResource().String()
+	if w.query.namespace != "" {
+		text += " in namespace " + w.query.namespace
+	}
+	return text
+}
+
+// Narrow watches one namespace in place of all of them. It returns false where that would be nothing else.
+func (w *Watched) Narrow(namespace string) bool {
+	if namespace == "" || w.query.namespace != "" || !w.kind.namespaced() {
+		return false
+	}
+	w.query.namespace = namespace
+	return true
+}
+
+// Wants reports whether a selection selects an object as it is.
+func (w *Watched) Wants(i *RawItem) bool {
+	return w.kind.KindFilter == nil || w.kind.Matches(i.Facts())
+}
+
+// Facts returns what the choice of an object depends on.
+func (i *RawItem) Facts() engine.ObjectFacts {
+	return engine.ObjectFacts{Namespace: i.Namespace, Name: i.Name, Labels: i.Labels, Controlled: i.Controlled}
+}
+
+// Key returns the key of an object.
+func (w *Watched) Key(i *RawItem) engine.ObjectKey {
+	gvk := w.kind.mapping.GroupVersionKind
+	return engine.ObjectKey{GroupKind: gvk.GroupKind(), Version: gvk.Version, Namespace: i.Namespace, Name: i.Name}
+}
+
+// Mapping returns the kind and its resource, in the version in which it is read.
+func (w *Watched) Mapping() *meta.RESTMapping { return w.kind.mapping }
+
+// Decode decodes an object.
+func (w *Watched) Decode(i RawItem) (*unstructured.Unstructured, error) {
+	return decode(i, w.kind.resource)
+}
+
+// List calls each with all objects as they are, until that fails, and returns the version from which they can be watched. One that came on an
+// earlier page may come again.
+func (w *Watched) List(ctx context.Context, each func(RawItem) error) (version string, err error) {
+	for page, err := range w.client.list(ctx, w.kind.resource, w.query) {
+		if err != nil {
+			return "", err
+		}
+		if version == "" {
+			version = page.ResourceVersion // of later pages, where they were listed anew, it may be later
+		}
+		for _, item := range page.Items {
+			if err := each(item); err != nil {
+				return "", err
+			}
+		}
+	}
+	return version, nil
+}
+
+// Watch calls each with every change since a version, in order, until the server ends the watch, which is no error. An
+// error of each ends it too. A version that the server does not know any more is an error for which Expired holds.
+//
+// The server is asked to end it after some minutes. One from which nothing comes for longer than bookmarks take, or that sends an
+// event that is too large, is given up with the error of package transport.
+func (w *Watched) Watch(ctx context.Context, version string, each func(WatchEvent) error) error {
+	request := w.client.rest.Get().AbsPath(collectionPath(w.kind.resource, w.query.namespace)...).
+		Param("watch", "true").Param("allowWatchBookmarks", "true").Param("resourceVersion", version).
+		Param("timeoutSeconds", strconv.Itoa(int(watchTime.Seconds())))
+	if w.query.fields != "" {
+		request.Param("fieldSelector", w.query.fields)
+	}
+	body, err := request.MaxRetries(0).Stream(transport.ForWatch(withoutRetry(ctx)))
+	if err != nil {
+		return rbac.Forbidden(transport.Cause(err), http.MethodGet, request.URL().Path)
+	}
+	defer body.Close() //nolint:errcheck // it was read
+	return readEvents(body, each)
+}
+
+// readEvents reads events, one a line. The end of the text is no error.
+func readEvents(body io.Reader, each func(WatchEvent) error) error {
+	lines := bufio.NewReader(body)
+	for {
+		line, err := lines.ReadString('\n') // what comes before it is bounded by the transport
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil // a part of a line is an event that the next watch has again
+		case err != nil:
+			return transport.Cause(err)
+		}
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		event, err := readEvent(line)
+		if err == nil {
+			err = each(event)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// readEvent reads one event. That of an error is the error.
+func readEvent(line string) (WatchEvent, error) {
+	var event WatchEvent
+	s := scanner{text: line}
+	err := s.object(func(key string) (err error) {
+		switch {
+		case key == "type" && s.next() == '"':
+			var text string
+			text, err = s.string()
+			event.Type = watch.EventType(text)
+		case key == "object" && s.next() == '{':
+			event.Item, err = s.item()
+		default:
+			_, err = s.skip()
+		}
+		return err
+	})
+	if err != nil {
+		return event, fmt.Errorf("the answer is no event of a watch: %w", err)
+	}
+	switch event.Type {
+	case watch.Added, watch.Modified, watch.Deleted:
+		if event.Item.UID == "" || event.Item.ResourceVersion == "" {
+			return event, errors.New("the answer is no event of a watch: its object has no uid or no resourceVersion")
+		}
+		return event, nil
+	case watch.Bookmark:
+		return event, nil
+	case watch.Error:
+		var status metav1.Status
+		if err := json.Unmarshal([]byte(event.Item.text), &status); err != nil {
+			return event, fmt.Errorf("the answer is no event of a watch: %w", err)
+		}
+		return event, &apierrors.StatusError{ErrStatus: status}
+	}
+	return event, fmt.Errorf("the answer is no event of a watch: its type is %.40q", string(event.Type))
+}
+
+// Expired reports whether an error says that the server does not have the changes since a version any more, so that
+// the objects have to be listed again.
+func Expired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
+
+// digestSeed is that of Digest.
+//
+//nolint:gochecknoglobals // an immutable value
+var digestSeed = maphash.MakeSeed()
+
+// Digest identifies what an object says: two states of it with the same one differ, if at all, in their status and in what
+// the server notes about writes. It is comparable within the process.
+func (i *RawItem) Digest() uint64 {
+	var h maphash.Hash
+	h.SetSeed(digestSeed)
+	s := scanner{text: i.text}
+	add := func(key string) error {
+		value, err := s.skip()
+		_, _ = h.WriteString(key)
+		_ = h.WriteByte(0)
+		_, _ = h.WriteString(value)
+		_ = h.WriteByte(0)
+		return err
+	}
+	step := func() error { _, err := s.skip(); return err }
+	_ = s.object(func(key string) error { // it was scanned before
+		switch {
+		case key == "status", key == "apiVersion", key == "kind":
+			return step()
+		case key == "metadata" && s.next() == '{':
+			return s.object(func(key string) error {
+				switch key {
+				case "resourceVersion", "managedFields", "generation":
+					return step()
+				}
+				return add(key)
+			})
+		}
+		return add(key)
+	})
+	return h.Sum64()
+}
+
+// Own returns the item with a text of its own, which keeps no page alive.
+func (i RawItem) Own() RawItem {
+	text := strings.Clone(i.text)
+	if own, err := ReadRawItem([]byte(text)); err == nil {
+		return own
+	}
+	return i // it was read before
+}
+
+// Size is how many bytes its text takes.
+func (i *RawItem) Size() int { return len(i.text) }

@@ -1,0 +1,99 @@
+package factory
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/watch"
+)
+
+// asks are the words of a policy that may ask for the state of an object that is changed or gone.
+var asks = []string{"oldObject", "objectSelector", "DELETE"} //nolint:gochecknoglobals // an immutable table
+
+// AsksForOld returns a function that reports whether a rule may ask for the state of an object before it was changed or
+// deleted. It is called before the documents are compiled, which lets go of them.
+func AsksForOld(o *preview.Options) func(engine.RuleRef) bool {
+	var asking []string
+	for _, d := range o.Documents {
+		text, err := json.Marshal(d.Object.Object)
+		if err != nil || slices.ContainsFunc(asks, func(word string) bool { return strings.Contains(string(text), word) }) {
+			asking = append(asking, d.Names()...)
+		}
+	}
+	return func(r engine.RuleRef) bool {
+		return slices.Contains(asking, r.Policy) || slices.Contains(asking, r.Via)
+	}
+}
+
+// Followers returns what follows the objects that the rules of a run match. What is not known of the kinds is told.
+func (f *Factory) Followers(ctx context.Context, r *preview.Run, asksForOld func(engine.RuleRef) bool) ([]*watch.Follower, []error, error) {
+	everywhere := engine.Scope{ClusterScoped: true}
+	watched, unknown, err := f.Client.Watches(ctx, everywhere, r.Selections())
+	if err != nil {
+		return nil, nil, err
+	}
+	var old []engine.Selection
+	for _, d := range r.Descriptions() {
+		if asksForOld(d.Rule) {
+			old = append(old, d.Matches...)
+		}
+	}
+	keeps, err := engine.NewObjectFilter(old, everywhere)
+	if err != nil {
+		return nil, nil, err
+	}
+	var out []*watch.Follower
+	for _, w := range watched {
+		follower := &watch.Follower{Resource: w, Fallback: f.oneNamespace()}
+		if kind, ok := keeps.ForKind(w.Mapping()); ok {
+			follower.Keeps = func(i *cluster.RawItem) bool { return kind.Matches(i.Facts()) }
+		}
+		out = append(out, follower)
+	}
+	return out, unknown, nil
+}
+
+// PolicyFollowers returns what follows the policies and inputs that are installed, as far as the run uses them.
+func (f *Factory) PolicyFollowers(ctx context.Context) ([]*watch.Follower, error) {
+	accepts := besidePolicies(dialects.All())
+	watched, err := f.Client.PolicyWatches(ctx, func(gk schema.GroupKind) engine.Role {
+		if role := accepts(gk); role == engine.Input || f.Policies.FromCluster {
+			return role
+		}
+		return engine.Foreign
+	})
+	if err != nil {
+		return nil, err
+	}
+	var out []*watch.Follower
+	for _, w := range watched {
+		out = append(out, &watch.Follower{Resource: w})
+	}
+	return out, nil
+}
+
+// Events returns the sources of a run over events, and its world: the cluster as it is now.
+func (f *Factory) Events(o *preview.Options, events []*watch.Event) (objects, triggers engine.Source, w *engine.World) {
+	f.Client.Renew()
+	world := *o.World
+	w = &world
+	w.Now, w.Seed, w.Memo = time.Now(), rand.Uint64(), &engine.Memo{}
+	everywhere := engine.Scope{ClusterScoped: true, Request: o.Request}
+	live := f.source(everywhere, o.Scope.Namespace)
+	if f.overlay != nil {
+		live = f.overlay.Source(live)
+	}
+	objects = &watch.Source{Events: events, Scope: *o.Scope, World: w}
+	triggers = &watch.Source{Events: events, Scope: everywhere, World: w, Live: live}
+	return f.Secrets.Source(objects), f.Secrets.Source(triggers), w
+}

@@ -1,0 +1,233 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/watch"
+)
+
+// watchFormats are the formats of -o that show one change after another.
+func watchFormats() []string {
+	return []string{formats.Diff, formats.Summary, formats.Name, formats.JSON, formats.YAML}
+}
+
+// watched is a command that goes on with what changes, with its policies as they are now.
+type watched struct {
+	factory *factory.Factory
+	options *preview.Options
+	run     *preview.Run
+	// all evaluates everything, and some what events mean for the rules.
+	all  func(context.Context) (code int, err error)
+	some func(context.Context, *preview.Run, []*watch.Event) error
+	// asksForOld reports whether a rule may ask for the state of an object before a change.
+	asksForOld func(engine.RuleRef) bool
+	followers  []*watch.Follower
+}
+
+// watcher goes on with a command until its context ends.
+type watcher struct {
+	most   int // events that are evaluated at once
+	errOut io.Writer
+	queue  watch.Queue
+	failed atomic.Bool // something was not evaluated, or not made
+}
+
+// follow makes the followers of the objects, and lists these.
+func (w *watcher) follow(ctx context.Context, now *watched) error {
+	followers, unknown, err := now.factory.Followers(ctx, now.run, now.asksForOld)
+	if err != nil {
+		return err
+	}
+	for _, err := range unknown {
+		w.tell(err)
+	}
+	now.followers = followers
+	for _, f := range followers {
+		f.Emit, f.Tell = w.queue.Put, w.tell
+		if err := f.Begin(ctx); err != nil {
+			return fmt.Errorf("watch %s: %w", f, err)
+		}
+	}
+	return nil
+}
+
+// tell tells what went wrong, which leaves the run incomplete.
+func (w *watcher) tell(err error) {
+	w.failed.Store(true)
+	fmt.Fprintf(w.errOut, "error: %v\n", err)
+}
+
+// Run evaluates everything, and then each change until the context ends.
+func (w *watcher) Run(ctx context.Context, now *watched) (code int, err error) {
+	if err := w.follow(ctx, now); err != nil {
+		return ExitNothing, err
+	}
+	following, end := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	for _, f := range now.followers {
+		group.Go(func() {
+			if err := engine.Guard(func() error { return f.Run(following) }); err != nil && following.Err() == nil {
+				w.tell(fmt.Errorf("%s is not watched any more: %w", f, err))
+			}
+		})
+	}
+	defer group.Wait()
+	defer end()
+	if code, err = now.all(ctx); err != nil || code == ExitInterrupted {
+		return code, err
+	}
+	w.failed.Store(w.failed.Load() || code > ExitChanges)
+	w.announce(now)
+	loop := watch.Loop{Queue: &w.queue, Most: w.most, Tell: w.tell, Evaluate: func(ctx context.Context, events []*watch.Event) error {
+		return w.evaluate(ctx, now, events)
+	}}
+	loop.Run(ctx, ctx)
+	if w.failed.Load() {
+		return ExitIncomplete, nil
+	}
+	return ExitOK, nil
+}
+
+// announce says that the first run is over, and what is watched.
+func (w *watcher) announce(now *watched) {
+	if now.options.Quiet {
+		return
+	}
+	var kinds []string
+	for _, f := range now.followers {
+		if !slices.Contains(kinds, f.String()) {
+			kinds = append(kinds, f.String())
+		}
+	}
+	fmt.Fprintf(w.errOut, "Watching %s. Interrupt to end.\n", engine.Few(kinds))
+}
+
+// evaluate evaluates events. Where the server did not answer, it is a *watch.RetryError.
+func (w *watcher) evaluate(ctx context.Context, now *watched, events []*watch.Event) error {
+	objects, triggers, world := now.factory.Events(now.options, events)
+	return now.some(ctx, now.run.Over(objects, triggers, world), events)
+}
+
+// acted is what rules do because of events.
+type acted struct {
+	changes []*engine.Change // those that are worth showing
+	summary evaluation.Summary
+}
+
+// act evaluates a run over events, and keeps what acts. It is a *watch.RetryError where the server could not be asked.
+func act(ctx context.Context, client *cluster.Client, e *preview.Run) (acted, error) {
+	var out acted
+	var lost error
+	summary, err := e.Each(ctx, func(c *engine.Change) error {
+		for i := range c.Steps {
+			if s := &c.Steps[i]; s.Outcome.Incomplete() && cluster.Uncertain(ctx, s.Err) {
+				lost = s.Err
+			}
+		}
+		if output.Listed(c, false) {
+			out.changes = append(out.changes, c)
+		}
+		return nil
+	})
+	out.summary = summary
+	for _, part := range e.Unreadable() {
+		if cluster.Uncertain(ctx, part) {
+			lost = part
+		}
+	}
+	switch {
+	case err != nil && cluster.Uncertain(ctx, err):
+		return out, &watch.RetryError{Err: err}
+	case lost != nil && !answers(ctx, client):
+		return out, &watch.RetryError{Err: lost}
+	}
+	return out, err
+}
+
+// answers reports whether the server answers at all: a rule may also ask others, which do not.
+func answers(ctx context.Context, client *cluster.Client) bool {
+	_, err := client.Get(ctx, engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: "default"})
+	return !cluster.Uncertain(ctx, err)
+}
+
+// heading is the line above what events cause, for people.
+func heading(out io.Writer, events []*watch.Event) error {
+	for _, e := range events {
+		if _, err := fmt.Fprintln(out, redact.EscapeLine(fmt.Sprintf("== %s %s (%s)", e.Operation, e.Key, e.Time.UTC().Format(time.RFC3339)))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watch goes on with a preview.
+func (f *PreviewFlags) watch(ctx context.Context, o *PreviewOptions) (int, error) {
+	w := &watcher{most: 1, errOut: o.ErrOut}
+	now, err := o.watched()
+	if err != nil {
+		return ExitNothing, o.Masker.Error(err)
+	}
+	code, err := w.Run(ctx, now)
+	return code, o.Masker.Error(errors.Join(err, o.End()))
+}
+
+// watched compiles the policies of a preview that goes on.
+func (o *PreviewOptions) watched() (*watched, error) {
+	now := &watched{factory: o.factory, options: &o.Options, asksForOld: factory.AsksForOld(&o.Options), some: o.showEvents}
+	o.NotFound = nil // it may come
+	var err error
+	now.run, err = o.Compile()
+	now.all = func(ctx context.Context) (int, error) { return o.show(ctx, now.run) }
+	return now, err
+}
+
+// showEvents shows what an event would change.
+func (o *PreviewOptions) showEvents(ctx context.Context, e *preview.Run, events []*watch.Event) error {
+	got, err := act(ctx, o.factory.Client, e)
+	if err != nil || len(got.changes) == 0 {
+		return err
+	}
+	options := o.printing
+	options.Context.Operation, options.Context.Trigger = string(events[0].Operation), &events[0].Key
+	printer, err := formats.NewPreview(o.format, options)
+	if err != nil {
+		return err
+	}
+	people := formats.ForPeople(o.format)
+	switch {
+	case people:
+		_, err = fmt.Fprintln(options.Out)
+		err = errors.Join(err, heading(options.Out, events))
+	case o.format == formats.YAML:
+		_, err = fmt.Fprintln(options.Out, "---")
+	}
+	for _, c := range got.changes {
+		if err == nil {
+			err = printer.Print(output.Evaluated{Change: c})
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case people:
+		return output.Flush(printer)
+	}
+	return errors.Join(printer.Print(output.Summary{Summary: got.summary}), printer.Close())
+}

@@ -1,0 +1,157 @@
+package watch
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+)
+
+// Event is a change of one object, or several in a row that are evaluated as one.
+type Event struct {
+	Resource
+	Operation engine.Operation
+	Key       engine.ObjectKey
+	Time      time.Time       // when the last change came
+	Item      cluster.RawItem // the object; as it was last, if it is deleted
+	// Old is the object before an update, where rules ask for it; else nil.
+	Old *cluster.RawItem
+}
+
+// size is about what an event takes.
+func (e *Event) size() int {
+	size := 1 << 10
+	size += e.Item.Size()
+	if e.Old != nil {
+		size += e.Old.Size()
+	}
+	return size
+}
+
+// join adds a later event of the same object. That it was created and then changed is a creation; an object that is
+// deleted is that, whatever was before.
+func (e *Event) join(later *Event) {
+	e.Item, e.Time, e.Resource = later.Item, later.Time, later.Resource
+	switch {
+	case later.Operation == engine.OperationDelete:
+		e.Operation, e.Old = later.Operation, nil
+	case e.Operation == engine.OperationUpdate:
+		e.Old = cmp.Or(e.Old, later.Old)
+	}
+}
+
+// The bounds of a Queue.
+const (
+	MaxEvents = 10_000
+	MaxBytes  = 64 << 20
+)
+
+// Queue holds events that are not evaluated yet, one for each object, in the order in which the first of each came. It is
+// safe for concurrent use. The zero value is empty.
+type Queue struct {
+	mu      sync.Mutex
+	changed sync.Cond // something was put or taken
+	order   []*Event
+	pending map[string]*Event // by UID
+	bytes   int
+}
+
+// Put adds an event, or joins it to the one of the same object. It waits while the queue is full, which holds up who puts; the
+// error is that of the context.
+func (q *Queue) Put(ctx context.Context, e *Event) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.wait(ctx, func() bool {
+		return len(q.order) == 0 || q.pending[e.Item.UID] != nil || len(q.order) < MaxEvents && q.bytes+e.size() <= MaxBytes
+	}); err != nil {
+		return err
+	}
+	if known := q.pending[e.Item.UID]; known != nil {
+		q.bytes -= known.size()
+		known.join(e)
+		q.bytes += known.size()
+		return nil
+	}
+	q.add(e)
+	q.changed.Broadcast()
+	return nil
+}
+
+func (q *Queue) add(e *Event) {
+	if q.pending == nil {
+		q.pending = map[string]*Event{}
+	}
+	q.pending[e.Item.UID] = e
+	q.order = append(q.order, e)
+	q.bytes += e.size()
+}
+
+// wait waits until ready, which is called with the lock.
+func (q *Queue) wait(ctx context.Context, ready func() bool) error {
+	q.changed.L = &q.mu
+	defer context.AfterFunc(ctx, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.changed.Broadcast()
+	})()
+	for !ready() && ctx.Err() == nil {
+		q.changed.Wait()
+	}
+	return ctx.Err()
+}
+
+// Wait waits until there is an event.
+func (q *Queue) Wait(ctx context.Context) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.wait(ctx, func() bool { return len(q.order) > 0 })
+}
+
+// Take takes the first events, at most so many; none if there are none.
+func (q *Queue) Take(most int) []*Event {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := min(most, len(q.order))
+	out := append([]*Event(nil), q.order[:n]...)
+	clear(q.order[:n])
+	if q.order = q.order[n:]; len(q.order) == 0 {
+		q.order = nil // with what it grew to
+	}
+	for _, e := range out {
+		delete(q.pending, e.Item.UID)
+		q.bytes -= e.size()
+	}
+	q.changed.L = &q.mu
+	q.changed.Broadcast()
+	return out
+}
+
+// Return puts events back that were taken, before all others. What came of their objects meanwhile is joined to them.
+func (q *Queue) Return(events []*Event) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	later := q.order
+	q.order, q.pending, q.bytes = nil, nil, 0
+	for _, e := range events {
+		q.add(e)
+	}
+	for _, e := range later {
+		if known := q.pending[e.Item.UID]; known != nil {
+			q.bytes -= known.size()
+			known.join(e)
+			q.bytes += known.size()
+			continue
+		}
+		q.add(e)
+	}
+}
+
+// Len returns how many events there are.
+func (q *Queue) Len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.order)
+}

@@ -1,0 +1,220 @@
+package watch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/watch"
+)
+
+// event is "CREATE a=x" or "UPDATE a=y was x".
+func event(t *testing.T, text string) *watch.Event {
+	t.Helper()
+	words := strings.Fields(text)
+	name, to, _ := strings.Cut(words[1], "=")
+	s := &script{t: t}
+	e := &watch.Event{Resource: s, Operation: engine.Operation(words[0]), Item: object(t, name+"@1="+to)}
+	e.Key = s.Key(&e.Item)
+	if len(words) > 2 {
+		old := object(t, name+"@0="+words[3])
+		e.Old = &old
+	}
+	return e
+}
+
+func texts(t *testing.T, events []*watch.Event) []string {
+	t.Helper()
+	var out []string
+	for _, e := range events {
+		text := fmt.Sprintf("%s %s=%s", e.Operation, e.Item.Name, value(t, &e.Item))
+		if e.Old != nil {
+			text += " was " + value(t, e.Old)
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+func TestQueueJoins(t *testing.T) {
+	for in, want := range map[string]string{
+		"CREATE a=1, UPDATE a=2 was 1, UPDATE a=3 was 2": "CREATE a=3",
+		"UPDATE a=2 was 1, UPDATE b=1, UPDATE a=3 was 2": "UPDATE a=3 was 1, UPDATE b=1",
+		"UPDATE a=2 was 1, DELETE a=2":                   "DELETE a=2",
+		"CREATE a=1, DELETE a=1":                         "DELETE a=1",
+	} {
+		var q watch.Queue
+		for _, text := range strings.Split(in, ", ") {
+			if err := q.Put(t.Context(), event(t, text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := strings.Join(texts(t, q.Take(10)), ", "); got != want {
+			t.Errorf("%s: got %s, want %s", in, got, want)
+		}
+		if q.Len() != 0 || len(q.Take(1)) != 0 {
+			t.Errorf("%s: there is more", in)
+		}
+	}
+}
+
+// What is put back comes first, with what came meanwhile.
+func TestQueueReturn(t *testing.T) {
+	var q watch.Queue
+	put := func(text string) {
+		if err := q.Put(t.Context(), event(t, text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("UPDATE a=2 was 1")
+	put("CREATE b=1")
+	taken := q.Take(2)
+	put("CREATE c=1")
+	put("UPDATE a=3 was 2")
+	q.Return(taken)
+	if diff := cmp.Diff([]string{"UPDATE a=3 was 1", "CREATE b=1", "CREATE c=1"}, texts(t, q.Take(10))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A full queue holds up who puts, but for what can be joined, until something is taken.
+func TestQueueIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q watch.Queue
+		for i := range watch.MaxEvents {
+			if err := q.Put(t.Context(), event(t, fmt.Sprintf("CREATE u%d=1", i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put := false
+		go func() {
+			_ = q.Put(t.Context(), event(t, "CREATE late=1"))
+			put = true
+		}()
+		synctest.Wait()
+		if err := q.Put(t.Context(), event(t, "UPDATE u7=2")); err != nil || put || q.Len() != watch.MaxEvents {
+			t.Fatalf("%v, put %v, %d events", err, put, q.Len())
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := q.Put(ctx, event(t, "CREATE never=1")); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		q.Take(1)
+		synctest.Wait()
+		if !put || q.Len() != watch.MaxEvents {
+			t.Errorf("put %v, %d events", put, q.Len())
+		}
+	})
+}
+
+// So do events that take too much memory.
+func TestQueueIsBoundedInBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q watch.Queue
+		long := strings.Repeat("x", watch.MaxBytes/4)
+		done := 0
+		go func() {
+			for i := range 8 {
+				if q.Put(t.Context(), event(t, fmt.Sprintf("CREATE u%d=%s", i, long))) == nil {
+					done++
+				}
+			}
+		}()
+		for want := 3; want < 8; want++ {
+			synctest.Wait()
+			if done != want {
+				t.Fatalf("%d events were put, want %d", done, want)
+			}
+			q.Take(1)
+		}
+		synctest.Wait()
+	})
+}
+
+func TestLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		var q watch.Queue
+		for _, text := range []string{"CREATE a=1", "CREATE b=1", "CREATE c=1"} {
+			_ = q.Put(ctx, event(t, text))
+		}
+		var got, told []string
+		failures := 5
+		l := watch.Loop{Queue: &q, Most: 2, Tell: func(err error) { told = append(told, err.Error()) }}
+		l.Evaluate = func(_ context.Context, events []*watch.Event) error {
+			if failures--; failures >= 0 {
+				return &watch.RetryError{Err: errors.New("the server is away")}
+			}
+			got = append(got, strings.Join(texts(t, events), "+"))
+			if len(got) == 2 {
+				end()
+				return nil
+			}
+			_ = q.Put(ctx, event(t, "UPDATE c=2"))
+			return errors.New("broken")
+		}
+		l.Run(ctx, ctx)
+		if diff := cmp.Diff([]string{"CREATE a=1+CREATE b=1", "CREATE c=2"}, got); diff != "" {
+			t.Error(diff)
+		}
+		want := []string{"cannot evaluate CREATE of ConfigMap shop/a, trying again: the server is away", "CREATE of ConfigMap shop/a: broken"}
+		if diff := cmp.Diff(want, told); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// A Source hands out the objects with their requests; that of what may change has none that is deleted.
+func TestSource(t *testing.T) {
+	events := []*watch.Event{event(t, "CREATE a=1"), event(t, "UPDATE b=2 was 1"), event(t, "UPDATE c=2"), event(t, "DELETE d=1")}
+	read := func(s *watch.Source, selections ...engine.Selection) []string {
+		var out []string
+		for page, err := range s.Pages(t.Context(), selections) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range page.Len() {
+				target, err := page.Target(i)
+				if err != nil {
+					t.Fatal(err)
+				}
+				old := "none"
+				switch {
+				case target.OldObject == target.Object:
+					old = "itself"
+				case target.OldObject != nil:
+					old = fmt.Sprint(target.OldObject.Object["data"])
+				}
+				out = append(out, fmt.Sprintf("%s %s: old %s", target.Request.Operation, target.Key.Name, old))
+			}
+		}
+		return out
+	}
+	all := engine.Selection{Kind: "ConfigMap"}
+	created := []string{"CREATE a: old none", "UPDATE b: old map[v:1]", "UPDATE c: old itself"}
+	world := &engine.World{Reader: nowhere{}}
+	everywhere := engine.Scope{ClusterScoped: true}
+	if diff := cmp.Diff(created, read(&watch.Source{Events: events, Scope: everywhere, World: world}, all)); diff != "" {
+		t.Error(diff)
+	}
+	triggers := &watch.Source{Events: events, Scope: everywhere, World: world, Live: &watch.Source{Events: events[:1], Scope: everywhere, World: world}}
+	if diff := cmp.Diff(append(created, "DELETE d: old itself"), read(triggers, all)); diff != "" {
+		t.Error(diff)
+	}
+	if got := read(triggers, all); len(got) != 1 {
+		t.Errorf("the second time: %v", got)
+	}
+	if got := read(&watch.Source{Events: events, Scope: engine.Scope{Namespace: "bank"}, World: world}, all); got != nil {
+		t.Errorf("out of scope: %v", got)
+	}
+	if got := read(&watch.Source{Events: events, Scope: everywhere, World: world}, engine.Selection{Kind: "ConfigMap", Name: "b"}); len(got) != 1 {
+		t.Errorf("one name: %v", got)
+	}
+}

@@ -1,0 +1,170 @@
+package watch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/watch"
+)
+
+// follow follows a script to its end and returns the events, what was asked of the server, and what was told.
+func follow(t *testing.T, keeps bool, steps ...step) (events, asks, told []string, f *watch.Follower) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		s := &script{t: t, steps: steps, done: end}
+		f = &watch.Follower{
+			Resource: s, Tell: func(err error) { told = append(told, err.Error()) },
+			Emit: func(_ context.Context, e *watch.Event) error {
+				text := fmt.Sprintf("%s %s=%s", e.Operation, e.Key.Name, value(t, &e.Item))
+				if old := value(t, e.Old); old != "" {
+					text += " was " + old
+				}
+				events = append(events, text)
+				return nil
+			},
+		}
+		if keeps {
+			f.Keeps = func(*cluster.RawItem) bool { return true }
+		}
+		if err := f.Begin(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		asks = s.asks
+	})
+	return events, asks, told, f
+}
+
+func TestFollower(t *testing.T) {
+	const large = "the answer is not read"
+	cut := errors.New(large)
+	for name, c := range map[string]struct {
+		keeps  bool
+		steps  []step
+		events []string
+		asks   string
+		told   string
+	}{
+		"what is there is no event": {steps: []step{{list: "a@1=x b@2=y @2"}}, asks: "list, watch 2"},
+		"changes": {
+			steps:  []step{{list: "a@1=x @1"}, {events: "ADDED b@2=y, MODIFIED a@3=z, DELETED b@4=y"}},
+			events: []string{"CREATE b=y", "UPDATE a=z", "DELETE b=y"}, asks: "list, watch 1, watch 4",
+		},
+		"the state before, where it is kept": {
+			keeps:  true,
+			steps:  []step{{list: "a@1=x @1"}, {events: "MODIFIED a@3=z, MODIFIED a@4=u"}},
+			events: []string{"UPDATE a=z was x", "UPDATE a=u was z"}, asks: "list, watch 1, watch 4",
+		},
+		"a change of the status is none": {
+			steps: []step{{list: "a@1=x @1"}, {events: "MODIFIED a@3=x, MODIFIED a@4=x"}}, asks: "list, watch 1, watch 4",
+		},
+		"a bookmark is where the next watch begins": {
+			steps: []step{{list: "a@1=x @1"}, {events: "BOOKMARK @9", err: io.ErrUnexpectedEOF}}, asks: "list, watch 1, watch 9",
+		},
+		"what comes twice is one event": {
+			steps:  []step{{list: "a@1=x @1"}, {events: "MODIFIED a@3=y", err: cut}, {events: "MODIFIED a@3=y, MODIFIED a@4=z"}},
+			events: []string{"UPDATE a=y", "UPDATE a=z"}, asks: "list, watch 1, watch 3, watch 4",
+		},
+		"an expired version is listed anew": {
+			keeps: true,
+			steps: []step{
+				{list: "same@1=x changed@2=x gone@3=x @3"},
+				{err: expired()},
+				{list: "same@1=x changed@7=y new@8=z status@9=u @9"},
+				{events: "DELETED new@10=z"},
+			},
+			events: []string{"UPDATE changed=y was x", "CREATE new=z", "CREATE status=u", "DELETE gone=x", "DELETE new=z"},
+			asks:   "list, watch 3, list, watch 9, watch 10",
+		},
+		"one that is gone and was not kept is told": {
+			steps: []step{{list: "gone@3=x other@4=x @4"}, {err: expired()}, {list: "@9"}}, asks: "list, watch 4, list, watch 9",
+			told: "ConfigMap shop/gone was deleted while it was not watched: its last state is not known, and no rule was asked",
+		},
+		"a listing that fails is tried again": {
+			steps:  []step{{list: "a@1=x @1"}, {err: expired()}, {err: cut}, {list: "a@5=y @5"}},
+			events: []string{"UPDATE a=y"}, asks: "list, watch 1, list, list, watch 5",
+		},
+		"a server that is away is told once": {
+			steps:  []step{{list: "a@1=x @1"}, {err: cut}, {err: cut}, {err: cut}, {err: cut}, {err: cut}, {events: "MODIFIED a@5=y"}},
+			events: []string{"UPDATE a=y"}, asks: "list" + strings.Repeat(", watch 1", 6) + ", watch 5",
+			told: "cannot watch configmaps, trying again: " + large,
+		},
+		"what no rule matches": {
+			steps: []step{{list: "other@1=x @1"}, {events: "MODIFIED other@2=y, DELETED other@3=y, ADDED other2@4=z"}}, asks: "list, watch 1, watch 4",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			events, asks, told, _ := follow(t, c.keeps, c.steps...)
+			if diff := cmp.Diff(c.events, events); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+			if got := strings.Join(asks, ", "); got != c.asks {
+				t.Errorf("asked %s, want %s", got, c.asks)
+			}
+			if got := strings.Join(told, "\n"); got != c.told {
+				t.Errorf("told %s, want %s", got, c.told)
+			}
+		})
+	}
+}
+
+// What is kept does not grow with the number of changes, and goes with the object.
+func TestFollowerKeepsLittle(t *testing.T) {
+	var b strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&b, "ADDED u%d@%d=x, MODIFIED u%d@%d=y, DELETED u%d@%d=y, MODIFIED a@%d=%d,", i, 4*i+2, i, 4*i+3, i, 4*i+4, 4*i+5, i)
+	}
+	for keeps, want := range map[bool][2]int{false: {2, 0}, true: {2, 2}} {
+		events, _, _, f := follow(t, keeps, step{list: "a@1=x other@1=y b@1=z @1"}, step{events: b.String() + "DELETED b@99999=z"})
+		if len(events) != 40_001 {
+			t.Errorf("%d events", len(events))
+		}
+		objects, states := f.Known()
+		if keeps {
+			want[1] = 1 // no rule matches the other one
+		}
+		if objects != want[0] || states != want[1] {
+			t.Errorf("keeps %v: %d objects and %d states", keeps, objects, states)
+		}
+	}
+}
+
+// A follower of new rules goes on where the one before it ended.
+func TestFollowerAdopts(t *testing.T) {
+	_, _, _, before := follow(t, true, step{list: "a@1=x b@1=x @1"})
+	s := &script{t: t, steps: []step{{list: "a@5=y c@6=z @6"}}}
+	var got []string
+	f := &watch.Follower{Resource: s, Emit: func(_ context.Context, e *watch.Event) error {
+		got = append(got, string(e.Operation)+" "+e.Key.Name)
+		return nil
+	}}
+	f.Adopt(before)
+	if err := f.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"UPDATE a", "CREATE c", "DELETE b"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// An error of who takes the events ends the follower.
+func TestFollowerEnds(t *testing.T) {
+	full := errors.New("full")
+	s := &script{t: t, steps: []step{{list: "@1"}, {events: "ADDED a@2=x"}}}
+	f := &watch.Follower{Resource: s, Backoff: wait.Backoff{Steps: 1}, Emit: func(context.Context, *watch.Event) error { return full }}
+	if err := errors.Join(f.Begin(t.Context()), f.Run(t.Context())); !errors.Is(err, full) {
+		t.Errorf("ended with %v", err)
+	}
+}

@@ -1,0 +1,76 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// settle is how long the loop waits for more changes of an object: they often come in groups.
+const settle = 100 * time.Millisecond
+
+// RetryError is an error of an evaluation that may succeed later, such as one of a server that restarts.
+type RetryError struct{ Err error }
+
+// Error is the reason.
+func (e *RetryError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *RetryError) Unwrap() error { return e.Err }
+
+// Loop evaluates the events of a Queue, some after others.
+type Loop struct {
+	Queue *Queue
+	Most  int // events that are evaluated at once
+	// Evaluate evaluates events. After a *RetryError it is called again, with what came meanwhile, for as long
+	// as it takes; any other error is told, and these events are over.
+	Evaluate func(context.Context, []*Event) error
+	Tell     func(error)
+	// Backoff is between two attempts; its zero value stands for one of up to half a minute.
+	Backoff wait.Backoff
+}
+
+// Run evaluates events until the context ends or stop does. An evaluation that has begun is ended by the context alone.
+func (l *Loop) Run(ctx, stop context.Context) {
+	backoff := l.Backoff
+	if backoff.Steps == 0 {
+		backoff = defaultBackoff()
+	}
+	delay, failures := backoff.DelayFunc(), 0
+	for l.Queue.Wait(stop) == nil && pause(stop, settle) {
+		events := l.Queue.Take(l.Most)
+		err := l.Evaluate(ctx, events)
+		var again *RetryError
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.As(err, &again):
+			l.Queue.Return(events)
+			if failures++; failures == quietFailures {
+				l.Tell(fmt.Errorf("cannot evaluate %s of %s, trying again: %w", events[0].Operation, events[0].Key, err))
+			}
+			if !pause(ctx, delay()) {
+				return
+			}
+			continue
+		case err != nil:
+			l.Tell(fmt.Errorf("%s of %s: %w", events[0].Operation, events[0].Key, err))
+		}
+		delay, failures = backoff.DelayFunc(), 0
+	}
+}
+
+// pause waits, and reports whether the context is still not over.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
