@@ -1,6 +1,8 @@
 package kyverno
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -20,8 +22,9 @@ type exception struct {
 
 type exceptedRules struct {
 	policy string
-	rules  []string          // wildcards; a derived rule has to be named by its own name
-	node   policydecode.Node // of the policy's name
+	rules  []string            // wildcards; a derived rule has to be named by its own name
+	node   policydecode.Node   // of the policy's name
+	nodes  []policydecode.Node // of the names of rules
 }
 
 func decodeException(r *policydecode.Report, d engine.Document) *exception {
@@ -32,6 +35,10 @@ func decodeException(r *policydecode.Report, d engine.Document) *exception {
 		f := n.Fields()
 		named := exceptedRules{policy: f.At("policyName").Text(), rules: f.At("ruleNames").Texts(), node: f.At("policyName")}
 		named.node.Value = nil // the document is not needed any more
+		for _, name := range f.At("ruleNames").List() {
+			name.Value = nil
+			named.nodes = append(named.nodes, name)
+		}
 		e.rules = append(e.rules, named)
 		f.Done()
 	}
@@ -40,7 +47,7 @@ func decodeException(r *policydecode.Report, d engine.Document) *exception {
 	return e
 }
 
-// lintExceptions warns of the exceptions that name no policy.
+// lintExceptions warns of the exceptions that name no policy, or no rule of it.
 func lintExceptions(all []*exception, policies []*policy) {
 	if len(all) == 0 {
 		return
@@ -53,9 +60,45 @@ func lintExceptions(all []*exception, policies []*policy) {
 		for _, named := range e.rules {
 			if err := engine.CheckPolicyName(named.policy, names); err != nil {
 				named.node.Lint("%w", err)
+				continue
 			}
+			named.lintRules(policies)
 		}
 	}
+}
+
+// lintRules warns of names that no rule of the named policies has.
+func (x *exceptedRules) lintRules(policies []*policy) {
+	var known []string
+	for _, p := range policies {
+		if name := strings.TrimPrefix(p.namespace+"/"+p.name, "/"); selector.MatchWildcard(x.policy, name) {
+			known = append(known, p.ruleNames()...)
+		}
+	}
+	for i, name := range x.rules {
+		if slices.ContainsFunc(known, func(rule string) bool { return selector.MatchWildcard(name, rule) }) {
+			continue
+		}
+		text := ""
+		if meant := engine.Nearest(name, slices.Values(known)); meant != "" {
+			text = fmt.Sprintf("; did you mean %q?", meant)
+		}
+		x.nodes[i].Lint("policy %s has no rule %q, so this has no effect%s", x.policy, name, text)
+	}
+}
+
+// ruleNames are the names that an exception may give to the rules of a policy.
+func (p *policy) ruleNames() []string {
+	out := slices.Clone(p.written)
+	for _, r := range p.rules {
+		out = append(out, r.ref.Rule)
+	}
+	for _, name := range p.written {
+		if !slices.ContainsFunc(p.rules, func(r *rule) bool { return r.written == name }) { // Kyverno derives rules of those for other purposes, too
+			out = append(out, autogenPrefix+name, autogenPrefix+"cronjob-"+name)
+		}
+	}
+	return out
 }
 
 // excepting returns the exceptions that name a rule.

@@ -32,6 +32,8 @@ var (
 	}
 	requestField = regexp.MustCompile(`\brequest\.(\w+)`)
 	elementName  = regexp.MustCompile(`^element(Index)?\d*$`)
+	// The user is not known in the background (pkg/validation/policy/background.go).
+	userVariable = regexp.MustCompile(`(?:^|[^.])\b((?:serviceAccountName|serviceAccountNamespace|request\.userInfo|request\.roles|request\.clusterRoles)\b)`)
 )
 
 // texts looks for mistakes in the texts of one rule.
@@ -39,6 +41,7 @@ type texts struct {
 	declared   []string // names that the rule, or the user, gives values
 	targets    bool     // the rule has targets
 	background bool
+	user       bool // variables may ask for the user
 	template   bool // that the policy looks like a template has been said
 }
 
@@ -47,7 +50,7 @@ func (c *ruleCompiler) lintTexts(f *policydecode.Fields) {
 	mutate := f.At("mutate")
 	t := &texts{
 		declared: declaredIn(f.Values, slices.Clone(c.given)), targets: mapping(mutate.Value)["targets"] != nil,
-		background: c.background, template: c.template,
+		background: c.background, user: !c.background || c.targets, template: c.template,
 	}
 	for _, key := range []string{"context", "preconditions"} {
 		t.walk(f.At(key), false)
@@ -63,6 +66,35 @@ func (c *ruleCompiler) lintTexts(f *policydecode.Fields) {
 	for _, key := range []string{"match", "exclude"} {
 		if variables.Mentions(f.Values[key], "{{") {
 			f.At(key).Refuse(kyvernoName, "has variables, which are never replaced there")
+		}
+		if c.background {
+			lintBackground(f.At(key))
+		}
+	}
+}
+
+// lintBackground warns of the criteria of a match or exclude block that Kyverno does not take in a policy that it may
+// process without a request.
+func lintBackground(n policydecode.Node) {
+	block, isMap := n.Value.(map[string]any)
+	if !isMap {
+		return
+	}
+	f := (policydecode.Node{Report: n.Report, Rule: n.Rule, Path: n.Path, Value: block}).Fields()
+	for _, key := range []string{"roles", "clusterRoles", "subjects"} {
+		if len(sequence(block[key])) > 0 {
+			f.At(key).Lint("asks who makes the request, which background processing does not know, so Kyverno refuses this policy: set spec.background: false")
+		}
+	}
+	if containsText(sequence(mapping(block["resources"])["kinds"]), "*") {
+		f.At("resources").Fields().At("kinds").Lint(`"*" is not for background processing, so Kyverno refuses this policy: set spec.background: false`)
+	}
+	for _, key := range []string{"any", "all"} {
+		if len(sequence(block[key])) == 0 {
+			continue
+		}
+		for _, filter := range f.At(key).List() {
+			lintBackground(filter)
 		}
 	}
 }
@@ -175,6 +207,9 @@ func (t *texts) variable(n policydecode.Node, v variables.Variable) {
 			n.Lint("nothing declares the variable %s%s", name, t.meant(name))
 		}
 		return
+	}
+	if asked := userVariable.FindStringSubmatch(v.Text); asked != nil && !t.user {
+		n.Lint("%s is not known to background processing, so Kyverno refuses this policy: set spec.background: false", asked[1])
 	}
 	for _, field := range requestField.FindAllStringSubmatch(v.Text, -1) {
 		if slices.Contains(requestFields, field[1]) {

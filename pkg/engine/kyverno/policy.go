@@ -1,6 +1,8 @@
 package kyverno
 
 import (
+	"slices"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -14,6 +16,7 @@ type policy struct {
 	// mutateOnUpdate is the deprecated mutateExistingOnPolicyUpdate of the whole policy.
 	mutateOnUpdate bool
 	rules          []*rule
+	written        []string       // names of all rules as they are written, those that do not mutate among them
 	inputs         *inputs        // what the rules read beside the policy
 	compiled       jmespath.Cache // expressions with variables in them, which are known only then
 }
@@ -36,7 +39,6 @@ func decodePolicy(r *policydecode.Report, d engine.Document, given []string) *po
 	}
 	p.mutateOnUpdate = spec.At("mutateExistingOnPolicyUpdate").Bool()
 	gap := decodeGate(spec)
-	names := map[string]bool{}
 	raw := spec.At("rules").List()
 	if len(raw) == 0 {
 		spec.At("rules").Fail("has no rules")
@@ -44,11 +46,14 @@ func decodePolicy(r *policydecode.Report, d engine.Document, given []string) *po
 	background := spec.Values["background"] != false && spec.Values["background"] != "false"
 	c := ruleCompiler{given: given, background: background, policy: p, ref: engine.RuleRef{Dialect: Name, Policy: nameOf(d.Object), Origin: d.Origin}, gap: gap}
 	for _, n := range raw {
+		c.targets = c.targets || len(sequence(mapping(mapping(n.Value)["mutate"])["targets"])) > 0
+	}
+	for _, n := range raw {
 		if name := ruleName(n.Value); name != "" {
-			if names[name] {
+			if slices.Contains(p.written, name) {
 				n.Lint("another rule of this policy is called %s too", name)
 			}
-			names[name] = true
+			p.written = append(p.written, name)
 		}
 		c.add(n)
 	}

@@ -42,6 +42,7 @@ type ruleCompiler struct {
 
 	given      []string // names that the user gives values
 	background bool     // Kyverno may process the policy without a request
+	targets    bool     // a rule of the policy has targets
 	template   bool     // that the policy looks like a template has been said
 }
 
