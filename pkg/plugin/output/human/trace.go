@@ -1,6 +1,9 @@
 package human
 
 import (
+	"errors"
+	"strings"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
@@ -12,16 +15,42 @@ func (h *base) trace(b *page, c *engine.Change) {
 		b.WriteString("  no rule was evaluated for it\n")
 	}
 	var last engine.RuleRef
+	var derived []*engine.Step
 	for i := range c.Steps {
 		s := &c.Steps[i]
 		policy := s.Rule
 		policy.Rule = ""
 		if i == 0 || policy != last {
-			last = policy
+			h.traceDerived(b, derived)
+			last, derived = policy, nil
 			h.tracePolicy(b, policy)
+		}
+		if derivedForOthers(s) {
+			derived = append(derived, s)
+			continue
 		}
 		h.traceStep(b, s)
 	}
+	h.traceDerived(b, derived)
+}
+
+// derivedForOthers reports whether Kyverno's autogen derived the rule for other kinds than that of the object.
+func derivedForOthers(s *engine.Step) bool {
+	var m engine.Mismatch
+	return s.Outcome == engine.NotMatched && strings.HasPrefix(s.Rule.Rule, "autogen-") && errors.As(s.Err, &m) &&
+		(strings.HasSuffix(m.Criterion, "kinds") || m.Criterion == "resourceRules")
+}
+
+// traceDerived writes one line for the rules that autogen derived for other kinds.
+func (h *base) traceDerived(b *page, steps []*engine.Step) {
+	if len(steps) == 0 {
+		return
+	}
+	names := make([]string, len(steps))
+	for i, s := range steps {
+		names[i] = s.Rule.Rule
+	}
+	b.line(Plain, "      derived for other kinds: "+engine.Few(names))
 }
 
 func (h *base) tracePolicy(b *page, r engine.RuleRef) {
