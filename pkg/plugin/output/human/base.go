@@ -27,6 +27,7 @@ type base struct {
 	overview    *overview // nil where each change is shown, however many there are
 	// What the summary at the end says in addition to numbers.
 	skipped, warned, broken Counter
+	running                 running
 	remarked                int              // objects with a warning, or on which a rule failed
 	nameless                engine.ObjectKey // the object whose name is left out of texts, if any
 }
@@ -72,6 +73,7 @@ func (h *base) begin(c *engine.Change) {
 	if remarked {
 		h.remarked++
 	}
+	h.running.add(c)
 	if h.overview != nil {
 		h.overview.add(h, c)
 	}

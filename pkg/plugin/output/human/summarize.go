@@ -60,7 +60,7 @@ func (h *base) summarize(s evaluation.Summary) error {
 
 // remarkable are sentences about the run as a whole that a reader must not miss.
 func (h *base) remarkable(s evaluation.Summary) []string {
-	return slices.DeleteFunc([]string{wording.Restarts(s.Restarts)}, func(text string) bool { return text == "" })
+	return slices.DeleteFunc([]string{wording.Restarts(s.Restarts), h.running.sentence(s)}, func(text string) bool { return text == "" })
 }
 
 // last are the lines about what to type next.
