@@ -55,6 +55,9 @@ type Compilation struct {
 	// EngineView has a dialect tell, as Warnings, what its own engine would write otherwise than it
 	// does, where it knows.
 	EngineView bool
+	// AssumeBinding has installed policies that nothing binds evaluated as if they were bound to all
+	// that they match, as those of files are.
+	AssumeBinding bool
 	// Warn receives lints: what compiles but is probably not what was meant. Never nil.
 	Warn func(CompileError)
 	// CheckKind returns an *UnknownKindError for a kind that there is not, which is then a

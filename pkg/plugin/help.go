@@ -23,7 +23,7 @@ var topics = []topic{ //nolint:gochecknoglobals // an immutable table
 	{"Common options", []string{
 		"policy", "from-cluster", "with", "to", "filename", "all-namespaces", "all", "selector", "for", "output", "explain", "save", "plan", "resume", "dry-run", "yes",
 	}},
-	{"Policies", []string{"only", "skip", "values", "strict", "allow-unknown-kinds", "allow-http", "allow-registry", "annotate", "engine-view"}},
+	{"Policies", []string{"only", "skip", "values", "strict", "assume-binding", "allow-unknown-kinds", "allow-http", "allow-registry", "annotate", "engine-view"}},
 	{"Objects", []string{"kustomize", "recursive", "world", "field-selector", "max-objects", "percent", "percent-seed", "shard", "variants", "seed", "unproved"}},
 	{"The request that policies see", []string{"operation", "request-user", "request-group"}},
 	{"Checks and writes", []string{

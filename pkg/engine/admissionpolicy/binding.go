@@ -71,15 +71,18 @@ type unit struct {
 	ref     engine.RuleRef
 }
 
+// assumed stands in engine.RuleRef.Via for the binding that a policy does not have.
+const assumed = "assumed binding"
+
 // bind joins policies with their bindings, sorted by name. Bindings of policies that take
-// no part are dropped.
-func bind(policies []*policy, bindings map[string][]*binding) []*unit {
+// no part are dropped. Assume is that of engine.Compilation.
+func bind(policies []*policy, bindings map[string][]*binding, assume bool) []*unit {
 	slices.SortStableFunc(policies, func(a, b *policy) int { return cmp.Compare(a.ref.Policy, b.ref.Policy) })
 	var out []*unit
 	for _, p := range policies {
 		own := bindings[p.ref.Policy]
 		slices.SortStableFunc(own, func(a, b *binding) int { return cmp.Compare(a.name, b.name) })
-		if len(own) == 0 && !p.unbound() {
+		if len(own) == 0 && !p.unbound(assume) {
 			continue
 		}
 		if len(own) == 0 {
@@ -91,7 +94,7 @@ func bind(policies []*policy, bindings map[string][]*binding) []*unit {
 			}
 			p.lintParams(b)
 			u := &unit{policy: p, binding: b, ref: p.ref}
-			if b != nil {
+			if u.ref.Via = assumed; b != nil {
 				u.ref.Via = b.name
 			}
 			out = append(out, u)
@@ -100,25 +103,29 @@ func bind(policies []*policy, bindings map[string][]*binding) []*unit {
 	return out
 }
 
-// unbound warns about a policy without a binding, and reports whether it is evaluated all
-// the same.
-func (p *policy) unbound() bool {
-	if p.broken {
+// unbound warns about a policy without a binding, unless the user asked for it to be evaluated, and reports whether it is.
+func (p *policy) unbound(assume bool) bool {
+	switch {
+	case p.broken:
 		return false
-	}
-	if p.ref.Origin == fromCluster {
-		p.root.Lint("nothing binds it, so that it does nothing in the cluster: a %s puts it to work", kindBinding)
+	case assume:
+	case p.ref.Origin == fromCluster:
+		p.root.Lint("nothing binds it, so that it does nothing in the cluster: a %s puts it to work; --assume-binding evaluates it as if it were bound to everything that it matches", kindBinding)
 		return false
+	default:
+		p.root.Lint("no %s comes with it: it is evaluated as if it were bound to everything that it matches; --assume-binding leaves this warning out", kindBinding)
 	}
-	p.root.Lint("no %s comes with it: it is evaluated as if it were bound to everything that it matches", kindBinding)
 	return true
 }
 
+// lintParams warns of a policy and a binding that do not agree on whether there are parameters.
 func (p *policy) lintParams(b *binding) {
 	switch {
 	case p.params == nil && b != nil && b.params != nil:
 		b.root.Lint("the policy has no paramKind, so that paramRef has no effect")
-	case p.params != nil && (b == nil || b.params == nil):
-		p.root.Lint("it has a paramKind, and no binding names a parameter: params is null")
+	case p.asksParams && b == nil:
+		p.root.Lint("params would be a %s, which the paramRef of a %s names", p.params.Kind, kindBinding)
+	case p.params != nil && b != nil && b.params == nil:
+		p.root.Lint("it has the paramKind %s, and its binding %s has no paramRef that names one: params is null", p.params.Kind, b.name)
 	}
 }

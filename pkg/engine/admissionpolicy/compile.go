@@ -104,6 +104,7 @@ func (p *policy) lint() {
 			c.expression.Lint("an API server refuses variables in match conditions")
 		}
 	}
+	p.asksParams = p.params != nil && p.uses("params")
 	p.asksForNS = p.uses("namespaceObject")
 	if p.asksUser = p.uses("request.userInfo"); p.asksUser {
 		p.root.Lint(engine.RequestUserLint)

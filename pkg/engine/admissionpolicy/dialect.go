@@ -90,5 +90,5 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 			}
 		}
 	}
-	return newProgram(bind(policies, bindings)), errors.Join(errs...)
+	return newProgram(bind(policies, bindings, c.AssumeBinding)), errors.Join(errs...)
 }

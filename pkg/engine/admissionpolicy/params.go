@@ -35,6 +35,9 @@ func (u *unit) refOf(p *param) engine.RuleRef {
 // params returns the parameters that a policy is evaluated with: a single nil where it has
 // no paramKind. Where none is found, the error is a *noParameterError.
 func (r *run) params(u *unit) ([]*param, error) {
+	if u.binding == nil && u.asksParams {
+		return nil, &cel.UnsupportedError{Reason: fmt.Sprintf("params would be a %s, which the paramRef of a %s names", u.params.Kind, kindBinding)}
+	}
 	if u.params == nil || u.binding == nil || u.binding.params == nil {
 		return []*param{nil}, nil
 	}

@@ -25,6 +25,7 @@ type policy struct {
 	mutations             []mutation
 
 	scope       *cel.Scope
+	asksParams  bool // an expression uses params
 	asksForNS   bool // an expression uses namespaceObject
 	asksUser    bool // an expression asks who makes the request
 	needsSchema bool // a mutation is an apply configuration

@@ -50,6 +50,7 @@ func (f PolicyReader) Open() (*cluster.Client, error) {
 func (f PolicyReader) Read(ctx context.Context, stdin io.Reader) (Described, error) {
 	out := Described{Policies: preview.Policies{Dialects: dialects.All()}}
 	out.Rules, out.Limits, out.Strict = f.Policies.Rules, engine.DefaultLimits(), f.Policies.Strict
+	out.AssumeBinding = f.Policies.AssumeBinding
 	if err := f.Policies.Validate(); err != nil {
 		return out, err
 	}

@@ -58,7 +58,7 @@ func (f *Factory) choice(args []string, o *preview.Options) (plan.Choice, error)
 		Selector: f.Objects.Selector, FieldSelector: f.Objects.FieldSelector,
 		Percent: scope.Percent, PercentSeed: scope.Seed, Shard: scope.Shard,
 		Operation: o.Request.Operation, User: o.Request.User.Username, Groups: o.Request.User.Groups,
-		Only: o.Rules.Only, Skip: o.Rules.Skip, Annotate: o.Annotate, FromCluster: f.Policies.FromCluster,
+		Only: o.Rules.Only, Skip: o.Rules.Skip, Annotate: o.Annotate, AssumeBinding: o.AssumeBinding, FromCluster: f.Policies.FromCluster,
 		AllowHTTP: f.Context.AllowHTTP, AllowRegistry: f.Context.AllowRegistry,
 	}, nil
 }

@@ -48,7 +48,7 @@ func (f *Factory) Repeat(ctx context.Context, run *plan.Run) (*preview.Options, 
 		},
 	}
 	o.Rules, o.Annotate = engine.RuleFilter{Only: run.Choice.Only, Skip: run.Choice.Skip}, run.Choice.Annotate
-	o.EngineView = f.EngineView
+	o.AssumeBinding, o.EngineView = run.Choice.AssumeBinding, f.EngineView
 	grant(&f.Context, o.World)
 	var err error
 	if o.Documents, err = f.recordedDocuments(ctx, run, o); err != nil {

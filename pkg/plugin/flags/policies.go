@@ -18,8 +18,10 @@ type Policies struct {
 	// UnknownKinds are patterns of kinds and resources that policies may name although there are
 	// none.
 	UnknownKinds []string
-	Strict       bool // a warning of a policy is an error
-	Recorded     bool // those of a plan or a journal
+	// AssumeBinding evaluates MutatingAdmissionPolicies that nothing binds.
+	AssumeBinding bool
+	Strict        bool // a warning of a policy is an error
+	Recorded      bool // those of a plan or a journal
 }
 
 // AddFlags registers the flags.
@@ -28,6 +30,7 @@ func (f *Policies) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.FromCluster, "from-cluster", false, "Also use the policies that are installed in the cluster. A policy from a file replaces the installed one of the same name.")
 	flags.StringSliceVar(&f.Rules.Only, "only", nil, "Evaluate only these policies or rules: POLICY or POLICY/RULE.")
 	flags.StringSliceVar(&f.Rules.Skip, "skip", nil, "Leave out these policies or rules: POLICY or POLICY/RULE.")
+	flags.BoolVar(&f.AssumeBinding, "assume-binding", false, "Evaluate MutatingAdmissionPolicies without a binding, installed ones too, as if they were bound to everything that they match.")
 	flags.StringSliceVar(&f.UnknownKinds, "allow-unknown-kinds", nil, "Kinds or resources that policies may name although there are none, such as those of custom resources that are not installed: KIND or RESOURCE, with * for any text. Any other that is unknown is an error of its policy.")
 }
 

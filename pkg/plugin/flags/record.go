@@ -35,7 +35,7 @@ func (f *Record) Given() bool { return f.Plan != "" || f.Resume != "" }
 // mistake.
 var settled = []string{ //nolint:gochecknoglobals // an immutable table
 	"policy", "from-cluster", "only", "skip", "values", "all-namespaces", "selector", "field-selector",
-	"world", "operation", "request-user", "request-group", "annotate", "namespace",
+	"world", "operation", "request-user", "request-group", "annotate", "assume-binding", "namespace",
 	"max-objects", "percent", "percent-seed", "shard",
 }
 

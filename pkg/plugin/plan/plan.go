@@ -76,6 +76,8 @@ type Choice struct {
 	Only     []string `json:"only,omitempty"`
 	Skip     []string `json:"skip,omitempty"`
 	Annotate bool     `json:"annotate,omitempty"`
+	// AssumeBinding is that of engine.Compilation.
+	AssumeBinding bool `json:"assumeBinding,omitempty"`
 	// FromCluster reports that installed policies were evaluated too.
 	FromCluster bool `json:"fromCluster,omitempty"`
 	// AllowHTTP and AllowRegistry are what the policies were allowed. A plan
