@@ -91,6 +91,21 @@ func (e *CompileError) Place() string {
 	return e.Origin
 }
 
+// NoteError is what a reader should know of a policy that is as it should be: no warning.
+type NoteError struct{ Text string }
+
+// Error is the text.
+func (e *NoteError) Error() string { return e.Text }
+
+// Severity is "note" for a *NoteError, and "warning" for any other.
+func (e *CompileError) Severity() string {
+	var note *NoteError
+	if errors.As(e.Err, &note) {
+		return "note"
+	}
+	return "warning"
+}
+
 // RefusedPolicyError is why the engine of a policy does not take it: the policy can be evaluated here, but never
 // be installed.
 type RefusedPolicyError struct {

@@ -103,6 +103,7 @@ func (p *policy) lint() {
 		if c.compiled.Uses("variables") {
 			c.expression.Lint("an API server refuses variables in match conditions")
 		}
+		c.compiled.LintCondition(c.expression)
 	}
 	p.asksParams = p.params != nil && p.uses("params")
 	p.asksForNS = p.uses("namespaceObject")

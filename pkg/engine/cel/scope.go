@@ -84,6 +84,9 @@ type Expression struct {
 	uses    map[string]bool
 	calls   []Call
 	paths   []string
+
+	constant, truth bool   // of a condition, the value for every object
+	changing        string // the field that a condition wants to be changed
 }
 
 func (s *Scope) compile(in declarations, text string, want []*cel.Type) (x *Expression, err error) {
@@ -106,6 +109,7 @@ func (s *Scope) compile(in declarations, text string, want []*cel.Type) (x *Expr
 	}
 	options := []cel.ProgramOption{cel.InterruptCheckFrequency(celconfig.CheckFrequency), metered(s.environment.known, ast)}
 	x = &Expression{text: text, output: ast.OutputType(), uses: usesOf(ast), calls: callsIn(ast), paths: pathsIn(ast)}
+	x.judge(ast)
 	x.program = s.environment.planned(func() (cel.Program, error) { return in.shared.Program(ast, options...) })
 	if _, err := x.program(); err != nil {
 		return nil, &CompileError{Expression: text, Problems: []Problem{{Message: err.Error()}}}

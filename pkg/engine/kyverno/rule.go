@@ -155,12 +155,12 @@ func (r *rule) lint(f *policydecode.Fields) {
 	case r.match.OnlySubresources():
 		f.At("match").Lint("only matches requests to a subresource, which are not live objects")
 	}
-	if len(r.targets) > 0 {
+	if !lintEvent(f) && len(r.targets) > 0 {
 		r.lintInstall(f.At("mutate").Fields().At("mutateExistingOnPolicyUpdate"))
 	}
 }
 
-// lintInstall warns of a rule with targets that the cluster's Kyverno would not run
+// lintInstall tells of a rule with targets that the cluster's Kyverno would not run
 // when the policy is installed, since here every live trigger counts
 // (pkg/policy/mutate.go: such runs know no operation).
 func (r *rule) lintInstall(n policydecode.Node) {
@@ -170,7 +170,7 @@ func (r *rule) lintInstall(n policydecode.Node) {
 	}
 	switch {
 	case !onInstall:
-		n.Lint("is not true: the cluster's Kyverno waits for an event on a trigger, but here the rule runs for every existing trigger")
+		n.Note("is not true: the cluster's Kyverno waits for an event on a trigger, but here the rule runs for every existing trigger")
 	case r.match.AsksOperation():
 		n.Lint("is true, but the cluster's Kyverno does not run a rule whose match names operations when the policy is installed, and waits for an event on a trigger; here the rule runs for every existing trigger")
 	}

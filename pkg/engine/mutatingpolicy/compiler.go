@@ -103,6 +103,11 @@ func (b *ruleBuilder) rule(origin string) *rule {
 		}
 	}
 	r.conditions = b.conditionsOf(b.scope, b.Conditions, b.rewrite)
+	if b.variant.rule == "" && len(r.conditions) == len(b.Conditions) {
+		for i, x := range b.Conditions {
+			r.conditions[i].expression.LintCondition(x.Node)
+		}
+	}
 	b.mutate(r)
 	r.targetConditions = b.conditionsOf(b.scope, b.TargetConditions, unchanged)
 	if x := b.TargetExpression; x.Text != "" {

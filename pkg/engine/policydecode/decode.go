@@ -67,6 +67,11 @@ func (n Node) Lint(format string, args ...any) {
 	n.Report.Warn(n.Error(fmt.Errorf(format, args...)))
 }
 
+// Note reports what a reader should know of a policy that is as it should be.
+func (n Node) Note(format string, args ...any) {
+	n.Report.Warn(n.Error(&engine.NoteError{Text: fmt.Sprintf(format, args...)}))
+}
+
 // Refuse reports what a policy's own engine does not accept, although it can be read here.
 func (n Node) Refuse(engineName, format string, args ...any) {
 	n.Report.Warn(n.Error(&engine.RefusedPolicyError{Engine: engineName, Err: fmt.Errorf(format, args...)}))

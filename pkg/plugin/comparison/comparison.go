@@ -66,7 +66,7 @@ func (r *Run) compile(p *preview.Policies) ([]engine.Program, error) {
 	o := r.options
 	p.Limits, p.Warn = o.World.Limits, func(w engine.CompileError) {
 		if !o.Quiet {
-			fmt.Fprintf(o.ErrOut, "warning: %v\n", &w)
+			fmt.Fprintf(o.ErrOut, "%s: %v\n", w.Severity(), &w)
 		}
 	}
 	return p.Compile(func(err error) {

@@ -135,7 +135,7 @@ func (d *Described) describe(b *policies.Builder) error {
 			}
 		}
 	}
-	d.Warn = func(w engine.CompileError) { b.Problem(policies.Warning, &w) }
+	d.Warn = func(w engine.CompileError) { b.Problem(policies.Severity(w.Severity()), &w) }
 	programs, err := d.Compile(func(broken error) { b.Problem(d.severity(broken), broken) }, b.Idle)
 	if err != nil {
 		return err

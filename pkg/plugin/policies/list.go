@@ -85,6 +85,7 @@ type Severity string
 const (
 	Error   Severity = "error"
 	Warning Severity = "warning"
+	Note    Severity = "note" // no mistake
 )
 
 // Builder puts a List together.

@@ -31,11 +31,14 @@ func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engin
 	warn := func(w engine.CompileError) {
 		var unknown *engine.UnknownKindError
 		var refused *engine.RefusedPolicyError
+		var note *engine.NoteError
 		switch {
 		case !p.Wants(&w):
 		case isInstalledForOthers(&w):
 		case p.installedForOthers(&w):
 			idlers++
+		case errors.As(w.Err, &note):
+			p.Warn(w)
 		case p.Strict, errors.As(w.Err, &unknown), errors.As(w.Err, &refused):
 			broken(&w)
 		default:

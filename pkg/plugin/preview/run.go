@@ -142,7 +142,7 @@ func unknownKinds(troubles []error) []string {
 
 func (o *Options) warn(w engine.CompileError) {
 	if !o.Quiet {
-		fmt.Fprintf(o.ErrOut, "warning: %v\n", &w)
+		fmt.Fprintf(o.ErrOut, "%s: %v\n", w.Severity(), &w)
 	}
 }
 

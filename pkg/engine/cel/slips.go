@@ -1,0 +1,114 @@
+package cel
+
+import (
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
+)
+
+// LintCondition warns of a match condition that is the same for every object, and notes one that is about what changes.
+func (x *Expression) LintCondition(n policydecode.Node) {
+	switch {
+	case x.constant && x.truth:
+		n.Lint("is true for every object: nothing in it depends on one")
+	case x.constant:
+		n.Lint("is false for every object, so the policy never applies: nothing in it depends on one")
+	case x.changing != "":
+		n.Note("the policy acts on updates that change %s: what exists is evaluated unchanged, so nothing is shown", x.changing)
+	}
+}
+
+// judge finds out whether a condition is constant, and which path it wants to be changed.
+func (x *Expression) judge(a *cel.Ast) {
+	e := a.NativeRep().Expr()
+	x.truth, x.constant = truth(e)
+	x.changing = changing(e)
+}
+
+// truth returns the value of an expression that is the same whatever the object is, as far as its form tells.
+func truth(e ast.Expr) (value, known bool) {
+	if e.Kind() == ast.LiteralKind {
+		value, known = e.AsLiteral().Value().(bool)
+		return value, known
+	}
+	if e.Kind() != ast.CallKind {
+		return false, false
+	}
+	args := e.AsCall().Args()
+	switch e.AsCall().FunctionName() {
+	case operators.LogicalNot:
+		value, known = truth(args[0])
+		return !value, known
+	case operators.LogicalAnd, operators.LogicalOr:
+		decides := e.AsCall().FunctionName() == operators.LogicalOr
+		left, leftKnown := truth(args[0])
+		right, rightKnown := truth(args[1])
+		if leftKnown && left == decides || rightKnown && right == decides {
+			return decides, true
+		}
+		return !decides, leftKnown && rightKnown
+	case operators.Equals, operators.NotEquals:
+		same, known := alike(args[0], args[1])
+		return same == (e.AsCall().FunctionName() == operators.Equals), known
+	}
+	return false, false
+}
+
+// alike reports whether two operands are equal, where that is known: two literals, or the same field twice.
+func alike(a, b ast.Expr) (same, known bool) {
+	if a.Kind() == ast.LiteralKind && b.Kind() == ast.LiteralKind {
+		return a.AsLiteral().Value() == b.AsLiteral().Value(), true
+	}
+	path := pathOf(a)
+	return true, path != "" && path == pathOf(b)
+}
+
+// changing returns the field whose change a condition wants, such as object.data; empty if it wants none.
+func changing(e ast.Expr) string {
+	if e.Kind() != ast.CallKind {
+		return ""
+	}
+	args := e.AsCall().Args()
+	switch e.AsCall().FunctionName() {
+	case operators.LogicalAnd:
+		if path := changing(args[0]); path != "" {
+			return path
+		}
+		return changing(args[1])
+	case operators.LogicalNot:
+		if inner := args[0]; inner.Kind() == ast.CallKind && inner.AsCall().FunctionName() == operators.Equals {
+			return sameBefore(inner.AsCall().Args())
+		}
+	case operators.NotEquals:
+		return sameBefore(args)
+	}
+	return ""
+}
+
+// sameBefore returns the field that is compared with what it was before.
+func sameBefore(operands []ast.Expr) string {
+	for i, e := range operands {
+		path := pathOf(e)
+		if rest, isObject := strings.CutPrefix(path, "object"); isObject && pathOf(operands[1-i]) == "oldObject"+rest {
+			return path
+		}
+	}
+	return ""
+}
+
+// pathOf is the path of a field, such as object.data; empty for any other expression.
+func pathOf(e ast.Expr) string {
+	switch e.Kind() {
+	case ast.IdentKind:
+		return e.AsIdent()
+	case ast.SelectKind:
+		if operand := pathOf(e.AsSelect().Operand()); operand != "" && !e.AsSelect().IsTestOnly() {
+			return operand + "." + e.AsSelect().FieldName()
+		}
+	}
+	return ""
+}

@@ -1,0 +1,113 @@
+package kyverno
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
+)
+
+// lintEvent notes that a rule acts on an event alone, which what exists does not go through: that a field changes, or
+// that an object is deleted. It reports whether the rule does.
+func lintEvent(f *policydecode.Fields) bool {
+	const deletion = "the rule acts when an object is deleted; --operation=DELETE previews that for each one that exists"
+	matched, _ := filters(mapping(f.Values["match"]))
+	deletes := func(filter any) bool { return onlyDeletion(mapping(mapping(filter)["resources"])["operations"]) }
+	n, event := f.At("match"), deleted
+	if len(matched) == 0 || slices.ContainsFunc(matched, func(filter any) bool { return !deletes(filter) }) {
+		n, event = awaited(f.At("preconditions"))
+	}
+	targets := sequence(mapping(f.Values["mutate"])["targets"])
+	switch {
+	case event == "":
+		return false
+	case event == deleted && len(targets) == 0:
+		n.Lint("the rule acts when an object is deleted, and then there is nothing to change: only a rule with targets can")
+	case event == deleted:
+		n.Note(deletion)
+	default:
+		n.Note("the rule acts when %s changes: what exists is evaluated unchanged, so nothing is shown; --values that give another %s preview it",
+			event, strings.ReplaceAll(event, "request.object", "request.oldObject"))
+	}
+	return true
+}
+
+// deleted is the event of an object that is deleted.
+const deleted = "DELETE"
+
+func onlyDeletion(operations any) bool {
+	list, isList := operations.([]any)
+	return operations == any(deleted) || isList && len(list) == 1 && list[0] == any(deleted)
+}
+
+// awaited returns the condition for which a rule waits, and its event; "" where there is none, or another way.
+func awaited(n policydecode.Node) (policydecode.Node, string) {
+	list, all := n, true
+	if groups, isMap := n.Value.(map[string]any); isMap {
+		f := n.Fields()
+		if list = f.At("all"); len(sequence(groups["all"])) == 0 {
+			list, all = f.At("any"), len(sequence(groups["any"])) == 1
+		}
+	}
+	if _, isList := list.Value.([]any); !isList || !all {
+		return n, ""
+	}
+	for _, item := range list.List() {
+		if event := eventOf(mapping(item.Value)); event != "" {
+			return item, event
+		}
+	}
+	return n, ""
+}
+
+// eventOf returns what a condition waits for: a field that is to change, such as "request.object.data", or deleted.
+func eventOf(condition map[string]any) string {
+	key, isText := condition["key"].(string)
+	if !isText {
+		return ""
+	}
+	key = expressionIn(key)
+	operator := strings.ReplaceAll(text(condition["operator"]), "Any", "")
+	operator = strings.ToLower(strings.TrimSuffix(strings.ReplaceAll(operator, "All", ""), "s"))
+	switch operator {
+	case "notequal", "notin":
+		return changedBetween(key, expressionIn(text(condition["value"])))
+	case "equal", "in":
+		if strings.HasPrefix(key, "request.operation") && onlyDeletion(condition["value"]) {
+			return deleted
+		}
+		sign := map[any]string{true: "!=", "true": "!=", false: "==", "false": "=="}[scalar(condition["value"])]
+		if left, right, found := strings.Cut(key, sign); found && sign != "" {
+			return changedBetween(strings.TrimSpace(left), strings.TrimSpace(right))
+		}
+	}
+	return ""
+}
+
+// scalar is a value that can be the key of a map.
+func scalar(value any) any {
+	switch value.(type) {
+	case string, bool:
+		return value
+	}
+	return nil
+}
+
+// expressionIn is the expression of a text that is one variable.
+func expressionIn(text string) string {
+	text = strings.TrimSpace(text)
+	if inner, ok := strings.CutPrefix(text, "{{"); ok && strings.Count(text, "{{") == 1 {
+		return strings.TrimSpace(strings.TrimSuffix(inner, "}}"))
+	}
+	return text
+}
+
+// changedBetween returns the field of the object that is compared with what it was before; "" for other operands.
+func changedBetween(a, b string) string {
+	for _, pair := range [][2]string{{a, b}, {b, a}} {
+		if strings.HasPrefix(pair[0], "request.object") && strings.ReplaceAll(pair[1], "request.oldObject", "request.object") == pair[0] && pair[0] != pair[1] {
+			return pair[0]
+		}
+	}
+	return ""
+}
