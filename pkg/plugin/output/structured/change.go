@@ -10,20 +10,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-type reportChange struct {
-	Object engine.ObjectKey `json:"object"`
-	Origin string           `json:"origin,omitempty"` // of an object of a manifest
-	// Before and After are there only where they differ.
-	Before map[string]any `json:"before,omitempty"`
-	After  map[string]any `json:"after,omitempty"`
-	Fields []reportField  `json:"fields,omitempty"`
-	Steps  []engine.Step  `json:"steps,omitempty"`
-	// Warnings are what the change means beyond its fields.
-	Warnings []reportImpact `json:"warnings,omitempty"`
-	// NotMatched counts the rules that did not match, where they are no steps.
-	NotMatched int `json:"notMatched,omitempty"`
-}
-
 type reportField struct {
 	Path string `json:"path"`
 	// Pointer is the JSON pointer in the object that holds the field: before, if
@@ -55,42 +41,70 @@ type reportRuleSummary struct {
 // encoder makes of events what a report holds.
 type encoder struct{ output.Options }
 
-// reported is a change as the report holds it.
-func (o *encoder) reported(c *engine.Change) reportChange {
-	out := reportChange{Object: c.Subject, Origin: o.Masker.Text(c.Target.Origin), NotMatched: len(c.NotMatched)}
-	if c.Changed() {
+// reported is a change as the report holds it. Its lists are made while they are written.
+func (o *encoder) reported(c *engine.Change) []member {
+	out := []member{{"object", c.Subject}}
+	if c.Target.Origin != "" {
+		out = append(out, member{"origin", o.Masker.Text(c.Target.Origin)}) // of an object of a manifest
+	}
+	if c.Changed() { // else the states do not differ
 		before, after := redact.States(o.Masker, c, redact.Configured)
-		if before != nil {
-			out.Before = before.Object
+		if before != nil && len(before.Object) > 0 {
+			out = append(out, member{"before", before.Object})
 		}
-		if after != nil {
-			out.After = after.Object
+		if after != nil && len(after.Object) > 0 {
+			out = append(out, member{"after", after.Object})
 		}
 	}
-	places := map[*unstructured.Unstructured]*diff.Pointers{}
-	for i := range c.Fields {
-		f := &c.Fields[i]
-		field := o.field(c, f)
-		if holder := redact.Holder(c, f); holder != nil {
-			if places[holder] == nil {
-				places[holder] = diff.PointersIn(holder.Object)
-			}
-			if pointer, ok := places[holder].Of(f.Path); ok {
-				field.Pointer = redact.Pointer(o.Masker, pointer)
-			}
-		}
-		out.Fields = append(out.Fields, field)
-	}
+	notMatched := len(c.NotMatched)
+	var steps []*engine.Step
 	for i := range c.Steps {
-		s := &c.Steps[i]
-		if s.Outcome == engine.NotMatched && !o.Explain {
-			out.NotMatched++
-			continue
+		if s := &c.Steps[i]; s.Outcome == engine.NotMatched && !o.Explain {
+			notMatched++
+		} else {
+			steps = append(steps, s)
 		}
-		out.Steps = append(out.Steps, redact.Step(o.Masker, s))
 	}
-	out.Warnings = o.reportedImpacts(c)
+	if len(c.Fields) > 0 {
+		out = append(out, member{"fields", o.fields(c)})
+	}
+	if len(steps) > 0 {
+		out = append(out, member{"steps", elements(func(yield func(any) bool) {
+			for _, s := range steps {
+				if !yield(redact.Step(o.Masker, s)) {
+					return
+				}
+			}
+		})})
+	}
+	if impacts := o.reportedImpacts(c); len(impacts) > 0 { // what the change means beyond its fields
+		out = append(out, member{"warnings", impacts})
+	}
+	if notMatched > 0 { // rules that are no steps
+		out = append(out, member{"notMatched", notMatched})
+	}
 	return out
+}
+
+func (o *encoder) fields(c *engine.Change) elements {
+	return func(yield func(any) bool) {
+		places := map[*unstructured.Unstructured]*diff.Pointers{}
+		for i := range c.Fields {
+			f := &c.Fields[i]
+			field := o.field(c, f)
+			if holder := redact.Holder(c, f); holder != nil {
+				if places[holder] == nil {
+					places[holder] = diff.PointersIn(holder.Object)
+				}
+				if pointer, ok := places[holder].Of(f.Path); ok {
+					field.Pointer = redact.Pointer(o.Masker, pointer)
+				}
+			}
+			if !yield(field) {
+				return
+			}
+		}
+	}
 }
 
 func (o *encoder) field(c *engine.Change, f *engine.FieldChange) reportField {

@@ -1,6 +1,7 @@
 package structured
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -117,12 +118,13 @@ func (p *Columns) change(c *engine.Change) error {
 	if !output.Listed(c, p.Explain) {
 		return nil
 	}
-	text, err := json.Marshal(p.reported(c))
-	if err != nil {
+	var text bytes.Buffer
+	if err := (&writer{out: &text}).object(p.reported(c)); err != nil {
 		return fmt.Errorf("%s: %w", c.Subject, err)
 	}
 	var change map[string]any
-	if err := json.Unmarshal(text, &change); err != nil {
+	err := json.Unmarshal(text.Bytes(), &change)
+	if err != nil {
 		return fmt.Errorf("%s: %w", c.Subject, err)
 	}
 	cells := make([]string, len(p.columns))

@@ -1,6 +1,7 @@
 package structured
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 
@@ -13,6 +14,7 @@ const version = "mutate.kubectl.dev/v1alpha1"
 // ReportWriter is a document with the fields that every report has.
 type ReportWriter struct {
 	writer
+	buffer   *bufio.Writer // of writer
 	head     Head
 	begun    bool
 	problems []string
@@ -27,7 +29,8 @@ type Head struct {
 
 // NewReportWriter returns a report of which nothing is written yet.
 func NewReportWriter(out io.Writer, asYAML bool, head Head) *ReportWriter {
-	return &ReportWriter{writer: writer{out: out, yaml: asYAML}, head: head}
+	buffer := bufio.NewWriter(out)
+	return &ReportWriter{writer: writer{out: buffer, yaml: asYAML}, buffer: buffer, head: head}
 }
 
 func (r *ReportWriter) begin() error {
@@ -51,7 +54,10 @@ func (r *ReportWriter) Add(v any) error {
 	if err := r.begin(); err != nil {
 		return err
 	}
-	return r.item(r.head.List, v)
+	if err := r.item(r.head.List, v); err != nil {
+		return err
+	}
+	return r.buffer.Flush()
 }
 
 // Problem adds the text of what went wrong beside the elements.
@@ -73,5 +79,13 @@ func (r *ReportWriter) Close(summary any) error {
 	if err := r.field("summary", summary); err != nil {
 		return err
 	}
-	return r.end()
+	if err := r.end(); err != nil {
+		return err
+	}
+	if !r.yaml {
+		if err := r.buffer.WriteByte('\n'); err != nil {
+			return err
+		}
+	}
+	return r.buffer.Flush()
 }

@@ -16,18 +16,18 @@ func MarshalText(v any, asYAML bool) (string, error) {
 		out, err := objectdiff.MarshalYAML(v)
 		return string(out), err
 	}
-	return encode(v, indent)
+	return encode(v, "", indent)
 }
 
 // MarshalLine returns a value as one line of JSON.
-func MarshalLine(v any) (string, error) { return encode(v, "") }
+func MarshalLine(v any) (string, error) { return encode(v, "", "") }
 
-// encode returns indented JSON in which nothing acts on a terminal.
-func encode(v any, indent string) (string, error) {
+// encode returns indented JSON in which nothing acts on a terminal. All lines but the first begin with a margin.
+func encode(v any, margin, indent string) (string, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	e.SetIndent("", indent)
+	e.SetIndent(margin, indent)
 	if err := e.Encode(v); err != nil {
 		return "", err
 	}

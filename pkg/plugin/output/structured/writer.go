@@ -1,7 +1,10 @@
 package structured
 
 import (
+	"cmp"
 	"io"
+	"iter"
+	"slices"
 	"strings"
 )
 
@@ -10,23 +13,66 @@ import (
 type writer struct {
 	out    io.Writer
 	yaml   bool
+	margin string // before each line of the object
+	dash   bool   // the next line of YAML begins an element of a list
 	fields int
 	items  int
 }
 
+// member is a field of an object. Its value may be elements.
+type member struct {
+	name  string
+	value any
+}
+
+// elements is a list that is made while it is written.
+type elements iter.Seq[any]
+
 func (w *writer) field(name string, v any) error {
-	text, err := MarshalText(map[string]any{name: v}, w.yaml)
+	if list, ok := v.(elements); ok {
+		return w.list(name, list)
+	}
+	text, err := w.text(map[string]any{name: v})
 	if err != nil {
 		return err
 	}
 	if !w.yaml {
 		// Of {"name": value}, what is between the braces.
-		text = strings.TrimSuffix(strings.TrimPrefix(text, "{\n"), "\n}\n")
-		text = w.comma() + text
+		text = strings.TrimPrefix(text, "{\n")
+		text = w.comma() + text[:strings.LastIndexByte(text, '\n')]
 	}
 	w.fields++
 	_, err = io.WriteString(w.out, text)
 	return err
+}
+
+// text returns a value as it stands in the object; YAML ends with a line break.
+func (w *writer) text(v any) (string, error) {
+	if !w.yaml {
+		text, err := encode(v, w.margin, indent)
+		return strings.TrimSuffix(text, "\n"), err
+	}
+	text, err := MarshalText(v, true)
+	return w.placed(text), err
+}
+
+// placed returns lines of YAML behind the margin.
+func (w *writer) placed(text string) string {
+	if w.margin == "" {
+		return text
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		switch {
+		case w.dash:
+			b.WriteString(strings.TrimSuffix(w.margin, "  ") + "- ")
+		case line != "\n":
+			b.WriteString(w.margin)
+		}
+		w.dash = false
+		b.WriteString(line)
+	}
+	return b.String()
 }
 
 func (w *writer) comma() string {
@@ -36,29 +82,67 @@ func (w *writer) comma() string {
 	return ",\n"
 }
 
-func (w *writer) item(list string, v any) error {
-	text, err := MarshalText([]any{v}, w.yaml)
-	if err != nil {
-		return err
+// list writes a field that is a list.
+func (w *writer) list(name string, list elements) error {
+	for v := range list {
+		if err := w.item(name, v); err != nil {
+			return err
+		}
 	}
-	var b strings.Builder
+	return w.endList(name)
+}
+
+// item writes an element of the list. One of members is written piece by piece.
+func (w *writer) item(list string, v any) error {
+	begin := ""
 	switch {
 	case w.yaml && w.items == 0:
-		b.WriteString(list + ":\n")
+		begin = w.placed(list + ":\n")
 	case !w.yaml && w.items == 0:
-		b.WriteString(w.comma() + `    "` + list + "\": [\n")
+		begin = w.comma() + w.margin + indent + `"` + list + "\": [\n"
 	case !w.yaml:
-		b.WriteString(",\n")
-	}
-	if w.yaml {
-		b.WriteString(text)
-	} else {
-		text = strings.TrimSuffix(strings.TrimPrefix(text, "[\n"), "\n]\n")
-		b.WriteString("    " + strings.ReplaceAll(text, "\n", "\n    "))
+		begin = ",\n"
 	}
 	w.items++
-	_, err = io.WriteString(w.out, b.String())
+	if _, err := io.WriteString(w.out, begin); err != nil {
+		return err
+	}
+	if members, ok := v.([]member); ok {
+		return w.object(members)
+	}
+	text, err := w.element(v)
+	if err == nil {
+		_, err = io.WriteString(w.out, text)
+	}
 	return err
+}
+
+func (w *writer) element(v any) (string, error) {
+	if w.yaml {
+		return w.text([]any{v})
+	}
+	below := writer{margin: w.margin + indent + indent}
+	text, err := below.text(v)
+	return below.margin + text, err
+}
+
+// object writes an element of the list; in YAML the members are sorted, as those of all others are.
+func (w *writer) object(members []member) error {
+	below := &writer{out: w.out, yaml: w.yaml, margin: w.margin + "  ", dash: true}
+	if w.yaml {
+		slices.SortFunc(members, func(a, b member) int { return cmp.Compare(a.name, b.name) })
+	} else {
+		below.margin = w.margin + indent + indent
+		if _, err := io.WriteString(w.out, below.margin); err != nil {
+			return err
+		}
+	}
+	for _, m := range members {
+		if err := below.field(m.name, m.value); err != nil {
+			return err
+		}
+	}
+	return below.end()
 }
 
 // endList closes the list, and writes an empty one if nothing was in it.
@@ -67,17 +151,19 @@ func (w *writer) endList(name string) error {
 		return w.field(name, []any{})
 	}
 	w.fields++
+	w.items = 0
 	if w.yaml {
 		return nil
 	}
-	_, err := io.WriteString(w.out, "\n    ]")
+	_, err := io.WriteString(w.out, "\n"+w.margin+indent+"]")
 	return err
 }
 
+// end closes the object.
 func (w *writer) end() error {
 	if w.yaml {
 		return nil
 	}
-	_, err := io.WriteString(w.out, "\n}\n")
+	_, err := io.WriteString(w.out, "\n"+w.margin+"}")
 	return err
 }

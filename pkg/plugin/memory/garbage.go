@@ -1,0 +1,39 @@
+package memory
+
+import (
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+)
+
+// roomy is how much may be kept while the garbage collector leaves as much room for garbage
+// again; for what is kept beyond it, it leaves a third.
+const roomy = 64 << 20
+
+// BoundGarbage has the garbage collector leave the less room for garbage the more is kept, unless
+// GOGC is set. Further calls do nothing.
+func BoundGarbage() {
+	if os.Getenv("GOGC") == "" {
+		bound.Do(afterCollection)
+	}
+}
+
+var bound sync.Once //nolint:gochecknoglobals // there is one garbage collector
+
+// afterCollection is called when a collection has found that nothing refers to what it has made.
+func afterCollection() {
+	kept := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(kept)
+	debug.SetGCPercent(percent(kept[0].Value.Uint64()))
+	runtime.AddCleanup(new(struct{ _ *int }), func(struct{}) { afterCollection() }, struct{}{})
+}
+
+// percent is the room for garbage beside what is kept, in percent of that.
+func percent(kept uint64) int {
+	if kept <= roomy {
+		return 100
+	}
+	return int((roomy + (kept-roomy)/3) * 100 / kept) //nolint:gosec // less than 100
+}
