@@ -37,6 +37,7 @@ import (
 // first, and returns its exit code. A signal ends the process if the program does not end soon.
 func Main(argv []string, streams genericiooptions.IOStreams) int {
 	memory.SetLimit()
+	memory.BoundGarbage()
 	transport.GuardDefault()
 	ctx, stop := interrupt.Context(context.Background(), func() { abort(streams.ErrOut) })
 	defer stop()

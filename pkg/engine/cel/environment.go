@@ -141,7 +141,7 @@ func NewEnvironment(o Options) (*Environment, error) {
 
 // maxPlans is how many programs an environment keeps. Each has all functions of its language, and
 // takes ten times the memory of its expression.
-const maxPlans = 2000
+const maxPlans = 1000
 
 // planned returns a function that returns a program: always the same, or, beyond maxPlans, a new
 // one for each call, which takes about as long as evaluating it.

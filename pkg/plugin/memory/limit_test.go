@@ -3,6 +3,7 @@ package memory
 import (
 	"errors"
 	"math"
+	"runtime"
 	"runtime/debug"
 	"testing"
 )
@@ -32,25 +33,48 @@ func TestBudgetIsHalfOfTheLimit(t *testing.T) {
 	}
 }
 
-func TestManyInputsLeaveLessRoomForGarbage(t *testing.T) {
+// The room for garbage grows with what is kept, but for roundings, and ever less so.
+func TestPercent(t *testing.T) {
+	before := 101
+	for kept := uint64(1); kept < 1<<40; kept += kept/2 + 1 {
+		got := percent(kept)
+		if got > before || kept <= roomy && got != 100 || kept > roomy && float64(got+1)/100*float64(kept) < roomy {
+			t.Errorf("%d bytes leave room for %d %%, and less for %d %%", kept, got, before)
+		}
+		before = got
+	}
+	if before != 33 {
+		t.Errorf("the room beside very much is %d %%, want a third", before)
+	}
+}
+
+func TestBoundGarbage(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	percent := func() int {
 		p := debug.SetGCPercent(100)
 		debug.SetGCPercent(p)
 		return p
 	}
-	t.Setenv("GOGC", "")
-	b := Budget{Limit: 2 * large}
-	if err := b.Spend(0, large-1); err != nil || percent() != 100 {
-		t.Errorf("GOGC is %d below the limit, %v", percent(), err)
+	collected := func() {
+		for range 100 { // what has to be done after a collection is done beside the program
+			runtime.GC()
+			runtime.Gosched()
+		}
 	}
-	if err := b.Spend(0, 1); err != nil || percent() != largePercent {
-		t.Errorf("GOGC is %d at the limit, want %d, %v", percent(), largePercent, err)
-	}
-	debug.SetGCPercent(100)
 	t.Setenv("GOGC", "100") // the user's choice
-	b = Budget{Limit: 2 * large}
-	if err := b.Spend(0, large); err != nil || percent() != 100 {
-		t.Errorf("GOGC is %d although the user set it, %v", percent(), err)
+	BoundGarbage()
+	kept := make([]byte, 4*roomy)
+	collected()
+	if got := percent(); got != 100 {
+		t.Errorf("GOGC is %d although the user set it", got)
+	}
+	t.Setenv("GOGC", "")
+	BoundGarbage()
+	for want := func(p int) bool { return p < 60 }; !want(percent()); {
+		collected()
+	}
+	runtime.KeepAlive(kept)
+	for percent() != 100 {
+		collected()
 	}
 }

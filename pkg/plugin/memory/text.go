@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
-	"runtime/debug"
 )
 
 const (
@@ -14,10 +12,6 @@ const (
 	MaxNodes = 1_000_000
 	// nodeSize is what a value costs beside its text.
 	nodeSize = 128
-	// large is how much may be read before the garbage collector leaves less room for garbage: a
-	// third of what is kept, instead of as much again.
-	large        = 512 << 20
-	largePercent = 33
 	// defaultInputs is how much a run may read if there is no limit of memory.
 	defaultInputs = 8 << 30
 )
@@ -77,9 +71,6 @@ func (b *Budget) Spend(nodes, size int) error {
 		if limit := Limit(); limit > 0 {
 			b.Limit = limit / 2
 		}
-	}
-	if b.spent < large && b.spent+cost >= large && os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(largePercent)
 	}
 	if b.spent += cost; b.spent > b.Limit {
 		return ErrTooLarge
