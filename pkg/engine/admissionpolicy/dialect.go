@@ -90,5 +90,12 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 			}
 		}
 	}
-	return newProgram(bind(policies, bindings, c.AssumeBinding)), errors.Join(errs...)
+	units := bind(policies, bindings, c.AssumeBinding)
+	for _, u := range units { // the texts need not be kept
+		u.root.Report.Line = nil
+		if u.binding != nil {
+			u.binding.root.Report.Line = nil
+		}
+	}
+	return newProgram(units), errors.Join(errs...)
 }

@@ -137,6 +137,7 @@ func decodeParamKind(n policydecode.Node) *schema.GroupVersionKind {
 
 func decodeNamed(n policydecode.Node) []named {
 	var out []named
+	names := map[string]bool{}
 	for _, item := range n.List() {
 		f := item.Fields()
 		x := named{name: f.At("name").Text(), expression: f.At("expression")}
@@ -144,9 +145,10 @@ func decodeNamed(n policydecode.Node) []named {
 		if x.name == "" {
 			f.At("name").Fail("is missing")
 		}
-		if slices.ContainsFunc(out, func(other named) bool { return other.name == x.name }) {
+		if names[x.name] {
 			f.At("name").Fail("there is another one called %s", x.name)
 		}
+		names[x.name] = true
 		out = append(out, x)
 	}
 	return out

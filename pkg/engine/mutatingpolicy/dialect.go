@@ -90,6 +90,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 			policydecode.Node{Report: r}.Fail("%w", err)
 		}
 		all.Errs = append(all.Errs, r.Errs...)
+		r.Line = nil // the text need not be kept
 	}
 	all.Errs = append(all.Errs, shared.errs...)
 	return newProgram(rules), all.Err()

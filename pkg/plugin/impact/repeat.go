@@ -89,10 +89,12 @@ func (r *Reviewer) repeated(ctx context.Context, e *evaluation.Evaluation, c *en
 
 func (r *repeat) note(second *engine.Change) {
 	var rules []string
+	named := map[string]bool{}
 	for i := range second.Fields {
 		f := &second.Fields[i]
 		r.fields = append(r.fields, f.Path)
-		if name := f.Rule.String(); !slices.Contains(rules, name) {
+		if name := f.Rule.String(); !named[name] {
+			named[name] = true
 			rules = append(rules, name)
 		}
 	}
