@@ -101,6 +101,7 @@ func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams gener
 	}
 	f.Evaluate.AddFlags(c.Flags())
 	f.Canary.AddFlags(c.Flags())
+	f.Canary.AddShardFlag(c.Flags())
 	hideOffline(c)
 	f.Write.AddFlags(c.Flags())
 	f.Record.AddFlags(c.Flags())

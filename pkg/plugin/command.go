@@ -113,6 +113,7 @@ func newCommand(name string, streams genericiooptions.IOStreams, secrets *redact
 		NewHistoryCommand(config, name, streams),
 		NewPoliciesCommand(config, name, streams),
 		NewRBACCommand(config, name, streams),
+		NewJobCommand(config, name, streams),
 		NewCompletionCommand(name, streams),
 		NewVersionCommand(name, streams),
 		newOptionsCommand(streams),
@@ -131,7 +132,7 @@ func newCommand(name string, streams genericiooptions.IOStreams, secrets *redact
 			"for":       purposes(),
 		},
 		Listed:  []string{"output", "group-by", "report", "color"},
-		Objects: []string{"preview", "explain", "compare", applyExisting, "rbac"},
+		Objects: []string{"preview", "explain", "compare", applyExisting, "rbac", "job"},
 		Runs:    "undo",
 		Other:   []string{"show", "completion"},
 	})

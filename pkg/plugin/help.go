@@ -30,6 +30,7 @@ var topics = []topic{ //nolint:gochecknoglobals // an immutable table
 		"validate", "max-changes", "skip-rejected", "include-managed", "take-from", "force-conflicts", "field-manager", "on-error", "max-failures",
 		"batch-size", "pause", "wait", "timeout", "concurrency", "events", "journal", "journal-secrets", "plan-max-age",
 	}},
+	{"The Job", []string{"apply", "schedule", "shards", "image", "claim"}},
 	{"Roles", []string{"name", "user", "group", "serviceaccount"}},
 	{"What is printed", []string{
 		"report", "metrics", "query", "template", "group-by", "expand", "context-lines", "color", "show-secrets", "quiet", "exit-code",

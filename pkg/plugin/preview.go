@@ -122,6 +122,7 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 	f.AddFlags(c.Flags())
 	f.Watch.AddFlag(c.Flags(), "After the run, show what each change of the cluster makes rules do, as it happens, until interrupted.")
 	f.Canary.AddFlags(c.Flags())
+	f.Canary.AddShardFlag(c.Flags())
 	f.Output.AddFlags(c.Flags(), formats.PreviewNames())
 	f.Output.AddTemplateFlag(c.Flags())
 	f.Report.AddFlags(c.Flags(), formats.PreviewReports())

@@ -162,38 +162,11 @@ func (f *RBACFlags) ToOptions(ctx context.Context, args []string, streams generi
 	if err := f.Validate(args); err != nil {
 		return nil, err
 	}
-	read := factory.PolicyReader{Policies: f.Policies, Client: f.Client, Config: f.Config}
-	client, err := read.Open()
-	if err != nil {
-		return nil, err
-	}
-	read.Cluster = client
-	found, err := read.Read(ctx, streams.In)
-	if err != nil {
-		return nil, err
-	}
-	if len(found.Descriptions) == 0 && found.List.Broken() == 0 {
-		return nil, preview.ErrNoRules
-	}
-	served, err := client.Served(ctx)
-	if err != nil {
-		return nil, err
-	}
-	only, err := factory.Resolve(client.Mapper(), args)
-	if err != nil {
-		return nil, err
-	}
-	run := rbac.Run{
-		Rules: found.Descriptions, Served: served, Only: only, Purpose: rbac.Purpose(f.For), DryRuns: f.Validation == flags.ValidateServer, Reads: found.Reads(f.Policies.FromCluster),
-		HasStatus: func(gvk schema.GroupVersionKind) bool {
-			has, err := client.HasStatus(ctx, gvk)
-			return has && err == nil // the kinds have been read; one that is gone has none
-		},
-	}
+	namespace := ""
 	if f.Config.Namespace != nil {
-		run.Namespace = *f.Config.Namespace
+		namespace = *f.Config.Namespace
 	}
-	needs, notes, err := run.Needs()
+	found, needs, notes, err := f.needs(ctx, args, namespace, streams.In)
 	if err != nil {
 		return nil, err
 	}
@@ -202,10 +175,44 @@ func (f *RBACFlags) ToOptions(ctx context.Context, args []string, streams generi
 		return nil, err
 	}
 	o := &RBACOptions{
-		Roles: rbac.Roles(f.Name, needs, run.Namespace, subjects), Notes: notes, Broken: found.List.Errors(), Output: f.Output,
+		Roles: rbac.Roles(f.Name, needs, namespace, subjects), Notes: notes, Broken: found.List.Errors(), Output: f.Output,
 		Out: streams.Out, ErrOut: redact.NewWriter(streams.ErrOut, nil),
 	}
 	return o, nil
+}
+
+// needs reads the policies, and returns what a run needs that keeps to a namespace; to none if it is empty.
+func (f *RBACFlags) needs(ctx context.Context, args []string, namespace string, stdin io.Reader) (found factory.Described, needs []rbac.Need, notes []string, err error) {
+	read := factory.PolicyReader{Policies: f.Policies, Client: f.Client, Config: f.Config}
+	client, err := read.Open()
+	if err != nil {
+		return found, nil, nil, err
+	}
+	read.Cluster = client
+	if found, err = read.Read(ctx, stdin); err != nil {
+		return found, nil, nil, err
+	}
+	if len(found.Descriptions) == 0 && found.List.Broken() == 0 {
+		return found, nil, nil, preview.ErrNoRules
+	}
+	served, err := client.Served(ctx)
+	if err != nil {
+		return found, nil, nil, err
+	}
+	only, err := factory.Resolve(client.Mapper(), args)
+	if err != nil {
+		return found, nil, nil, err
+	}
+	run := rbac.Run{
+		Namespace: namespace,
+		Rules:     found.Descriptions, Served: served, Only: only, Purpose: rbac.Purpose(f.For), DryRuns: f.Validation == flags.ValidateServer, Reads: found.Reads(f.Policies.FromCluster),
+		HasStatus: func(gvk schema.GroupVersionKind) bool {
+			has, err := client.HasStatus(ctx, gvk)
+			return has && err == nil // the kinds have been read; one that is gone has none
+		},
+	}
+	needs, notes, err = run.Needs()
+	return found, needs, notes, err
 }
 
 // Run prints the roles, reports the policies that they do not cover, and returns the exit code.

@@ -40,12 +40,17 @@ func (f *Objects) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVarP(&f.Recursive, "recursive", "R", false, "Read the directories of -f and --world recursively.")
 	flags.StringSliceVar(&f.World, "world", nil, "File or directory of objects that policies can read besides those of -f, of -k or of the cluster, and in place of those of the same name, but that are not evaluated.")
 	flags.BoolVarP(&f.AllNamespaces, "all-namespaces", "A", false, "Choose the objects of all namespaces.")
-	flags.StringVarP(&f.Selector, "selector", "l", "", "Label selector of the objects that may change, such as -l app=web,tier!=db.")
-	flags.StringVar(&f.FieldSelector, "field-selector", "", "Field selector of the objects that may change, such as --field-selector metadata.name=web.")
+	f.AddSelectorFlags(flags)
 	flags.Int64Var(&f.ChunkSize, "chunk-size", f.ChunkSize, "Read large lists in chunks of this size; 0 turns chunks off.")
 	flags.StringVar(&f.Operation, "operation", f.Operation, "Operation that policies see: CREATE, UPDATE, DELETE (for the triggers of mutate-existing rules), or auto: UPDATE, but CREATE for rules that run on nothing else.")
 	flags.StringVar(&f.RequestUser, "request-user", "", "User that policies see as the one who makes the request.")
 	flags.StringSliceVar(&f.RequestGroups, "request-group", nil, "Group of that user. May be given more than once.")
+}
+
+// AddSelectorFlags registers the flags that select on the server.
+func (f *Objects) AddSelectorFlags(flags *pflag.FlagSet) {
+	flags.StringVarP(&f.Selector, "selector", "l", "", "Label selector of the objects that may change, such as -l app=web,tier!=db.")
+	flags.StringVar(&f.FieldSelector, "field-selector", "", "Field selector of the objects that may change, such as --field-selector metadata.name=web.")
 }
 
 // Offline reports whether objects come from manifests and not from a cluster.

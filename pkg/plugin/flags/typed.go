@@ -12,15 +12,27 @@ import (
 // credentials, the log level, and those that are left out by name.
 func Typed(flags *pflag.FlagSet, leftOut ...string) []string {
 	var out []string
+	visit(flags, leftOut, func(f *pflag.Flag, value string) { out = append(out, typed(f, value)) })
+	return out
+}
+
+// Args is Typed for a program that is started without a shell.
+func Args(flags *pflag.FlagSet, leftOut ...string) []string {
+	var out []string
+	visit(flags, leftOut, func(f *pflag.Flag, value string) { out = append(out, "--"+f.Name+"="+value) })
+	return out
+}
+
+// visit calls visit with each value that was typed.
+func visit(flags *pflag.FlagSet, leftOut []string, visit func(*pflag.Flag, string)) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if !f.Changed || isCredential(f.Name) || f.Name == verbosity || slices.Contains(leftOut, f.Name) {
 			return
 		}
 		for _, value := range values(f) {
-			out = append(out, typed(f, value))
+			visit(f, value)
 		}
 	})
-	return out
 }
 
 func isCredential(flag string) bool {

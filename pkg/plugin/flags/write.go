@@ -45,6 +45,13 @@ func NewWrite() Write {
 func (f *Write) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVarP(&f.Yes, "yes", "y", false, "Write without a prompt.")
 	flags.StringVar(&f.DryRun, "dry-run", f.DryRun, `"none", "client" (plan the requests and send none), or "server" (send them as dry runs).`)
+	f.AddGuardFlags(flags)
+	flags.StringVar(&f.Journal, "journal", "", "File for the record of what is written, which --resume and undo read. By default it is kept in the user's state directory.")
+	flags.BoolVar(&f.JournalSecrets, "journal-secrets", false, "Keep values of Secrets in the journal, so that they can be undone too.")
+}
+
+// AddGuardFlags registers the flags that say which writes are allowed, and how fast.
+func (f *Write) AddGuardFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.FieldManager, "field-manager", f.FieldManager, "Name of the manager that will own the changed fields.")
 	flags.BoolVar(&f.ForceConflicts, "force-conflicts", false, "Take over fields that another manager applied.")
 	flags.StringSliceVar(&f.TakeFrom, "take-from", nil, "Take over the fields of this manager, and of no other. May be given more than once.")
@@ -58,8 +65,6 @@ func (f *Write) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.Options.Pause, "pause", 0, "How long to pause between batches.")
 	flags.BoolVar(&f.Options.Wait, "wait", false, "After each batch, wait until the written Deployments, StatefulSets and DaemonSets have rolled out.")
 	flags.DurationVar(&f.Options.Timeout, "timeout", f.Options.Timeout, "How long to wait for the rollouts of a batch.")
-	flags.StringVar(&f.Journal, "journal", "", "File for the record of what is written, which --resume and undo read. By default it is kept in the user's state directory.")
-	flags.BoolVar(&f.JournalSecrets, "journal-secrets", false, "Keep values of Secrets in the journal, so that they can be undone too.")
 }
 
 // Validate returns an error for values that are out of range, or contradict each other.

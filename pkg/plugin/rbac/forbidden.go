@@ -86,7 +86,7 @@ func (l *Lacking) Hint() string {
 	b.WriteString("hint: the refused requests need these rules of a role; the command rbac, with the same policies, types and names, and --for preview, explain or apply, prints all that a run needs:\n")
 	for _, role := range byNamespace {
 		for _, rule := range role.Rules {
-			b.WriteString("  - " + rule.line() + "  # " + comment(strings.TrimSuffix(role.kind()+" in "+role.Namespace, " in ")) + "\n")
+			b.WriteString("  - " + rule.line() + "  # " + Comment(strings.TrimSuffix(role.kind()+" in "+role.Namespace, " in ")) + "\n")
 		}
 	}
 	return b.String()

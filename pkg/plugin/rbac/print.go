@@ -21,25 +21,25 @@ import (
 func PrintYAML(out io.Writer, roles []Role, notes []string) error {
 	var b strings.Builder
 	for _, n := range notes {
-		fmt.Fprintf(&b, "# %s\n", comment(n))
+		fmt.Fprintf(&b, "# %s\n", Comment(n))
 	}
 	for i, r := range roles {
 		if i > 0 {
 			b.WriteString("---\n")
 		}
-		r.yaml(&b)
+		r.WriteYAML(&b)
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
-// yaml writes by hand what a marshaller would write without comments: every text
+// WriteYAML writes the role and its binding. It writes by hand what a marshaller would write without comments: every text
 // is JSON's, which YAML reads as the same text but for surrogates.
-func (r Role) yaml(b *strings.Builder) {
+func (r Role) WriteYAML(b *strings.Builder) {
 	r.head(b, r.kind())
 	b.WriteString("rules:\n")
 	for _, rule := range r.Rules {
-		fmt.Fprintf(b, "  # %s\n", comment(rule.why()))
+		fmt.Fprintf(b, "  # %s\n", Comment(rule.why()))
 		sign := "-"
 		for _, f := range rule.fields() {
 			fmt.Fprintf(b, "  %s %s: [%s]\n", sign, f.name, texts(f.values))
@@ -54,24 +54,24 @@ func (r Role) yaml(b *strings.Builder) {
 
 // head writes what the role and its binding begin with.
 func (r Role) head(b *strings.Builder, kind string) {
-	fmt.Fprintf(b, "apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n  name: %s\n", kind, text(r.Name))
+	fmt.Fprintf(b, "apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n  name: %s\n", kind, Text(r.Name))
 	if r.Namespace != "" {
-		fmt.Fprintf(b, "  namespace: %s\n", text(r.Namespace))
+		fmt.Fprintf(b, "  namespace: %s\n", Text(r.Namespace))
 	}
 }
 
 // binding writes who has the role.
 func (r Role) binding(b *strings.Builder) {
 	r.head(b, r.kind()+"Binding")
-	fmt.Fprintf(b, "roleRef:\n  apiGroup: %s\n  kind: %s\n  name: %s\nsubjects:\n", rbacv1.GroupName, r.kind(), text(r.Name))
+	fmt.Fprintf(b, "roleRef:\n  apiGroup: %s\n  kind: %s\n  name: %s\nsubjects:\n", rbacv1.GroupName, r.kind(), Text(r.Name))
 	for _, s := range r.Subjects {
 		fmt.Fprintf(b, "  - kind: %s\n", s.Kind)
 		if s.APIGroup != "" {
 			fmt.Fprintf(b, "    apiGroup: %s\n", s.APIGroup)
 		}
-		fmt.Fprintf(b, "    name: %s\n", text(s.Name))
+		fmt.Fprintf(b, "    name: %s\n", Text(s.Name))
 		if s.Namespace != "" {
-			fmt.Fprintf(b, "    namespace: %s\n", text(s.Namespace))
+			fmt.Fprintf(b, "    namespace: %s\n", Text(s.Namespace))
 		}
 	}
 }
@@ -97,12 +97,13 @@ func (r Rule) fields() []field {
 func texts(values []string) string {
 	quoted := make([]string, len(values))
 	for i, v := range values {
-		quoted[i] = text(v)
+		quoted[i] = Text(v)
 	}
 	return strings.Join(quoted, ", ")
 }
 
-func text(value string) string {
+// Text is a text as YAML and JSON have it, in quotes, so that it acts on no terminal, shell or CI runner.
+func Text(value string) string {
 	quoted, _ := json.Marshal(value) // a string has no way to fail
 	return surrogates.ReplaceAllStringFunc(string(escape(quoted)), func(pair string) string {
 		high, _ := strconv.ParseUint(pair[2:6], 16, 16)
@@ -124,20 +125,26 @@ var (
 // escape escapes JSON so that it acts on no terminal, shell or CI runner.
 func escape(text []byte) []byte { return []byte(jsonEscaper.Replace(string(redact.EscapeJSON(text)))) }
 
-// comment is a text as a comment, of which no shell expands a part.
-func comment(s string) string {
+// Comment is a text as a comment, of which no shell expands a part.
+func Comment(s string) string {
 	return redact.EscapeLine(commentEscaper.Replace(strings.Join(strings.Fields(s), " ")))
 }
 
 // PrintJSON writes the roles and their bindings as a List.
 func PrintJSON(out io.Writer, roles []Role) error {
+	items := []any{}
+	for _, r := range roles {
+		items = append(items, r.Objects()...)
+	}
+	return PrintList(out, items)
+}
+
+// PrintList writes objects as a List, so that no text of them acts on a terminal, shell or CI runner.
+func PrintList(out io.Writer, items []any) error {
 	list := struct {
 		metav1.TypeMeta `json:",inline"`
 		Items           []any `json:"items"`
-	}{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, Items: []any{}}
-	for _, r := range roles {
-		list.Items = append(list.Items, r.Objects()...)
-	}
+	}{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, items}
 	content, err := json.MarshalIndent(list, "", "    ")
 	if err != nil {
 		return err

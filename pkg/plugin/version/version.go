@@ -2,8 +2,10 @@ package version
 
 import (
 	"fmt"
+	"regexp"
 	"runtime"
 	"runtime/debug"
+	"strings"
 )
 
 // Set by the linker in releases.
@@ -25,6 +27,12 @@ func Release() string {
 	return "dev"
 }
 
+// Repository is where the images of releases are.
+const Repository = "ghcr.io/kubectl-mutate/kubectl-mutate"
+
+// Image is the image of this build. There is one for releases only.
+func Image() string { return Repository + ":" + strings.ReplaceAll(Release(), "+", "-") }
+
 // UserAgent is how the API server's audit log names the program.
 func UserAgent() string {
 	return fmt.Sprintf("kubectl-mutate/%s (%s/%s)", Release(), runtime.GOOS, runtime.GOARCH)
@@ -44,3 +52,9 @@ func Commit() string {
 	}
 	return ""
 }
+
+// IsRelease reports whether this is the build of a release, and not of a commit between two.
+func IsRelease() bool { return releaseName.MatchString(Release()) }
+
+// releaseName matches versions such as v1.2.3 and 1.2.3-rc.1, and none that git describes.
+var releaseName = regexp.MustCompile(`^v?\d+\.\d+\.\d+(-(alpha|beta|rc)\.\d+)?$`)

@@ -1,0 +1,234 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/kubectl/pkg/util/templates"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/job"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/policies"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
+)
+
+// JobFlags are what a user types after job.
+type JobFlags struct {
+	Policies flags.Policies
+	Objects  flags.Objects
+	Canary   flags.Canary
+	Write    flags.Write
+	Client   flags.Client
+	Apply    bool
+	Spec     job.Spec
+	Output   string
+	Config   *genericclioptions.ConfigFlags
+}
+
+// JobOptions are what printing a Job needs.
+type JobOptions struct {
+	Spec   job.Spec
+	Notes  []string
+	Broken []policies.Problem
+	Output string
+	Out    io.Writer
+	ErrOut io.Writer
+}
+
+// NewJobCommand is `job`: the manifests of a Job that runs the program in the cluster.
+func NewJobCommand(config *genericclioptions.ConfigFlags, name string, streams genericiooptions.IOStreams) *cobra.Command {
+	f := JobFlags{
+		Config: config, Objects: flags.NewObjects(), Write: flags.NewWrite(), Output: formats.YAML,
+		Spec: job.Spec{Name: "kubectl-mutate", Image: version.Image(), Shards: 1},
+	}
+	f.Objects.AllNamespaces = true
+	c := &cobra.Command{
+		Use:   "job [TYPE | TYPE/NAME ...]",
+		Short: "Print a Job or CronJob that previews or applies policies in the cluster",
+		Long: templates.LongDesc(`
+			Print the manifests of a Job, or with --schedule of a CronJob, that previews the policies inside the
+			cluster, or with --apply applies them: a ServiceAccount, the smallest roles for it as the command rbac computes them, with
+			their bindings, the policies in ConfigMaps, and the Job. All is in the namespace of -n, which has to be
+			there. Nothing is written: pipe it into kubectl apply.
+
+			The run covers all namespaces, or with --all-namespaces=false that of -n alone. With --shards
+			several Pods divide the objects by their namespaces. A run that applies keeps its journal and its metrics on a
+			volume, asks no question, and changes no more objects than --max-changes says.
+
+			Exit codes: 0 the manifests are complete, 2 there are none, 3 some policies are broken: the run would leave
+			them out, and one that applies would write nothing.`),
+		Example: templates.Examples(fmt.Sprintf(`
+			# Preview the policies each hour
+			%[1]s job -p policies/ --schedule '17 * * * *' -n mutate | kubectl apply -f -
+
+			# Apply them once, in four Pods
+			%[1]s job -p policies/ --apply --max-changes 5000 --shards 4 -n mutate | kubectl apply -f -
+
+			# Keep to a namespace: without a ClusterRole for its objects
+			%[1]s job deployments -p policy.yaml --all-namespaces=false -n shop`, name)),
+		RunE: func(c *cobra.Command, args []string) error {
+			o, err := f.ToOptions(c.Context(), c.Flags(), args, streams)
+			if err != nil {
+				return err
+			}
+			return exit(o.Run())
+		},
+	}
+	f.addFlags(c.Flags())
+	return c
+}
+
+// runFlags are those of job that the run has too.
+var runFlags = []string{"from-cluster", "only", "skip", "allow-unknown-kinds", "strict", "selector", "field-selector", "max-objects", "percent", "percent-seed", "kube-api-qps", "kube-api-burst"} //nolint:gochecknoglobals // an immutable table
+
+// addFlags registers the flags.
+func (f *JobFlags) addFlags(flags *pflag.FlagSet) {
+	f.Policies.AddFlags(flags)
+	f.Policies.AddStrictFlag(flags)
+	flags.BoolVarP(&f.Objects.AllNamespaces, "all-namespaces", "A", f.Objects.AllNamespaces, "Run on the objects of all namespaces; with =false, on those of the namespace of -n.")
+	f.Objects.AddSelectorFlags(flags)
+	f.Canary.AddFlags(flags)
+	f.Write.AddGuardFlags(flags)
+	f.Client.AddFlags(flags)
+	flags.BoolVar(&f.Apply, "apply", false, "Apply the policies; without, preview them.")
+	flags.StringVar(&f.Spec.Name, "name", f.Spec.Name, "Name of the Job, and of all that belongs to it. That of a CronJob may have 52 characters.")
+	flags.StringVar(&f.Spec.Image, "image", f.Spec.Image, "Image of the program.")
+	flags.StringVar(&f.Spec.Schedule, "schedule", "", "Schedule of a CronJob, such as '17 * * * *'; without, it is a Job that runs once.")
+	flags.IntVar(&f.Spec.Shards, "shards", f.Spec.Shards, "Number of Pods that divide the objects among them.")
+	flags.StringVar(&f.Spec.Claim, "claim", "", "PersistentVolumeClaim for the journal and the metrics, which is there already; by default, with --apply one is printed.")
+	flags.StringVarP(&f.Output, "output", "o", f.Output, "Output format: one of yaml, json.")
+}
+
+// Validate returns an error for flags that contradict each other.
+func (f *JobFlags) Validate(typed *pflag.FlagSet) error {
+	if f.Output != formats.YAML && f.Output != formats.JSON {
+		return &formats.UnknownFormatError{Format: f.Output, Allowed: []string{formats.YAML, formats.JSON}}
+	}
+	if err := f.Policies.Validate(); err != nil {
+		return err
+	}
+	if err := f.Canary.Validate(); err != nil {
+		return err
+	}
+	if _, _, err := f.Objects.Selectors(); err != nil {
+		return err
+	}
+	if !f.Objects.AllNamespaces && f.Spec.Shards > 1 {
+		return fmt.Errorf("--shards %d: divides the objects of all namespaces: leave out --all-namespaces=false", f.Spec.Shards)
+	}
+	var guards pflag.FlagSet
+	f.Write.AddGuardFlags(&guards)
+	var err error
+	typed.Visit(func(flag *pflag.Flag) {
+		if guards.Lookup(flag.Name) != nil && !f.Apply && err == nil {
+			err = fmt.Errorf("--%s: is for a run that writes: add --apply, or leave it out", flag.Name)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return f.Write.Validate()
+}
+
+// ToOptions reads the policies and asks the server for its kinds. Args are the types and names that the user typed.
+func (f *JobFlags) ToOptions(ctx context.Context, typed *pflag.FlagSet, args []string, streams genericiooptions.IOStreams) (*JobOptions, error) {
+	if err := f.Validate(typed); err != nil {
+		return nil, err
+	}
+	o := &JobOptions{Spec: f.Spec, Output: f.Output, Out: streams.Out, ErrOut: redact.NewWriter(streams.ErrOut, nil)}
+	var err error
+	if o.Spec.Namespace, _, err = f.Config.ToRawKubeConfigLoader().Namespace(); err != nil {
+		return nil, err
+	}
+	if err := o.Spec.Validate(); err != nil {
+		return nil, err
+	}
+	if !typed.Changed("image") && !version.IsRelease() {
+		o.Notes = append(o.Notes, "this build is no release, for which there would be an image: name one with --image")
+	}
+	kept := ""
+	if !f.Objects.AllNamespaces {
+		kept = o.Spec.Namespace
+	}
+	r := RBACFlags{Policies: f.Policies, Client: f.Client, Config: f.Config, For: string(rbac.Preview)}
+	if f.Apply {
+		r.For = string(rbac.Apply)
+	}
+	found, needs, notes, err := r.needs(ctx, args, kept, streams.In)
+	if err != nil {
+		return nil, err
+	}
+	o.Notes, o.Broken = append(o.Notes, notes...), found.List.Errors()
+	o.Spec.Roles = rbac.Roles(o.Spec.Namespace+":"+o.Spec.Name, needs, kept, nil)
+	o.Spec.Policies = slices.DeleteFunc(found.Documents, func(d engine.Document) bool { return d.Origin == cluster.Origin })
+	o.Spec.Records = f.Apply || f.Spec.Claim != ""
+	o.Spec.Command = f.command(typed, args, kept)
+	return o, nil
+}
+
+// command is what is run, with the flags that it has in common with job.
+func (f *JobFlags) command(typed *pflag.FlagSet, args []string, namespace string) []string {
+	var guards pflag.FlagSet
+	f.Write.AddGuardFlags(&guards)
+	var others []string // flags that are not the run's
+	typed.VisitAll(func(flag *pflag.Flag) {
+		if !slices.Contains(runFlags, flag.Name) && guards.Lookup(flag.Name) == nil {
+			others = append(others, flag.Name)
+		}
+	})
+	out := []string{"preview"}
+	if f.Apply {
+		out = []string{applyExisting, "--yes"}
+	}
+	out = append(out, args...)
+	if f.Apply {
+		out = append(out, fmt.Sprintf("--max-changes=%d", f.Write.Options.MaxChanges))
+		others = append(others, "max-changes")
+	} else {
+		out = append(out, "--exit-code=false", "--output=summary")
+	}
+	if namespace == "" {
+		out = append(out, "--all-namespaces")
+	} else {
+		out = append(out, "--namespace="+namespace)
+	}
+	return append(out, flags.Args(typed, others...)...)
+}
+
+// Run prints the manifests, reports the policies that the run would leave out, and returns the exit code.
+func (o *JobOptions) Run() (int, error) {
+	objects, notes, err := o.Spec.Manifests()
+	if err != nil {
+		return ExitNothing, err
+	}
+	notes = append(o.Notes, notes...)
+	for _, p := range o.Broken {
+		fmt.Fprintf(o.ErrOut, "error: %s; the run would not cover it\n", p)
+	}
+	for _, note := range notes {
+		fmt.Fprintf(o.ErrOut, "warning: %s\n", note)
+	}
+	if o.Output == formats.JSON {
+		err = job.PrintJSON(o.Out, objects)
+	} else {
+		err = job.PrintYAML(o.Out, objects, notes)
+	}
+	switch {
+	case err != nil:
+		return ExitNothing, err
+	case len(o.Broken) > 0:
+		return ExitIncomplete, nil
+	}
+	return ExitOK, nil
+}

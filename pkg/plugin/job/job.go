@@ -1,0 +1,112 @@
+package job
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
+)
+
+// Spec is what a Job or CronJob is to do.
+type Spec struct {
+	// Name is that of all objects, and Namespace where they are.
+	Name, Namespace string
+	// Image holds the program.
+	Image string
+	// Schedule is that of a CronJob; empty for a Job.
+	Schedule string
+	// Shards divide the objects of a run; 0 and 1 do not.
+	Shards int
+	// Command is the command of the program with its flags and arguments, without the policies, the shard, and where the run
+	// keeps its records.
+	Command []string
+	// Records reports that the run keeps its journal and its metrics on a volume: that of Claim, or of a
+	// PersistentVolumeClaim that is made if that is empty.
+	Records bool
+	Claim   string
+	// Policies are those of files, and the objects beside them.
+	Policies []engine.Document
+	// Roles are bound to the ServiceAccount.
+	Roles []rbac.Role
+}
+
+// The longest names that Kubernetes makes of others, and takes.
+const (
+	maxLabel        = validation.DNS1123LabelMaxLength
+	cronSuffix      = len("-2147483647") // of the Job that a CronJob makes
+	maxCronJobName  = maxLabel - cronSuffix
+	maxClaimName    = validation.DNS1123SubdomainMaxLength
+	recordsSuffix   = "-records"
+	policiesSuffix  = "-policies"
+	configMapSuffix = policiesSuffix + "-99999"
+)
+
+// imageName matches a reference to an image: its registry and path, and perhaps a tag and a digest.
+var imageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:-]*(@sha256:[0-9a-f]{64})?$`)
+
+// Validate returns an error for what Kubernetes would not take, or never run.
+func (s *Spec) Validate() error {
+	if s.Shards < 0 || s.Shards > engine.MaxShards {
+		return fmt.Errorf("--shards %d: must be between 1 and %d", s.Shards, engine.MaxShards)
+	}
+	if err := s.validateName(); err != nil {
+		return err
+	}
+	if problems := validation.IsDNS1123Label(s.Namespace); len(problems) > 0 {
+		return fmt.Errorf("-n %q: is no name of a namespace: %s", s.Namespace, problems[0])
+	}
+	if !imageName.MatchString(s.Image) {
+		return fmt.Errorf("--image %q: is no reference to an image, such as registry.example/kubectl-mutate:v1", s.Image)
+	}
+	if s.Claim != "" {
+		if problems := validation.IsDNS1123Subdomain(s.Claim); len(problems) > 0 {
+			return fmt.Errorf("--claim %q: is no name of a PersistentVolumeClaim: %s", s.Claim, problems[0])
+		}
+	}
+	if s.Schedule == "" {
+		return nil
+	}
+	return validateSchedule(s.Schedule)
+}
+
+// validateName checks the name, from which Kubernetes makes those of Jobs, and of Pods by their index.
+func (s *Spec) validateName() error {
+	if problems := validation.IsDNS1123Label(s.Name); len(problems) > 0 {
+		return fmt.Errorf("--name %q: must consist of at most %d lower-case letters, digits and '-', the first and the last of them a letter or digit", s.Name, maxLabel)
+	}
+	most, what := maxLabel, "a Job"
+	if s.Schedule != "" {
+		most, what = maxCronJobName, "a CronJob"
+	}
+	if s.sharded() {
+		most -= len(fmt.Sprintf("-%d", s.Shards-1))
+		what += fmt.Sprintf(" with %d shards", s.Shards)
+	}
+	if len(s.Name) > most {
+		return fmt.Errorf("--name %q: has %d characters, and that of %s may have %d", s.Name, len(s.Name), what, most)
+	}
+	return nil
+}
+
+func (s *Spec) sharded() bool { return s.Shards > 1 }
+
+// validateSchedule checks a schedule as Kubernetes does, and that it ever comes.
+func validateSchedule(text string) error {
+	if strings.Contains(text, "TZ=") {
+		return fmt.Errorf("--schedule %q: a CronJob takes no TZ=: without, its times are those of the controller manager, mostly UTC", text)
+	}
+	schedule, err := cron.ParseStandard(text)
+	if err != nil {
+		return fmt.Errorf("--schedule %q: %w; it has five fields: minute, hour, day of the month, month, day of the week", text, err)
+	}
+	if schedule.Next(time.Unix(0, 0)).IsZero() {
+		return fmt.Errorf("--schedule %q: such a day never comes", text)
+	}
+	return nil
+}
