@@ -14,6 +14,8 @@ import (
 
 	"github.com/blang/semver/v4"
 	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 )
 
 const file = "mutate.yaml"
@@ -65,6 +67,17 @@ type release struct {
 	SBOMs []struct {
 		Artifacts string `json:"artifacts"`
 	} `json:"sboms"`
+	Dockers []struct {
+		Images    []string `json:"images"`
+		Tags      []string `json:"tags"`
+		Platforms []string `json:"platforms"`
+		SBOM      bool     `json:"sbom"`
+	} `json:"dockers_v2"`
+	DockerSigns []struct {
+		Cmd       string   `json:"cmd"`
+		Artifacts string   `json:"artifacts"`
+		Args      []string `json:"args"`
+	} `json:"docker_signs"`
 	Signs []struct {
 		Cmd       string   `json:"cmd"`
 		Artifacts string   `json:"artifacts"`
@@ -202,6 +215,31 @@ func TestReleaseIsSignedAndListsItsParts(t *testing.T) {
 	for _, word := range []string{"--bundle checksums.txt.sigstore.json", "'^https://github.com/kubectl-mutate/kubectl-mutate/'", "https://token.actions.githubusercontent.com checksums.txt", "--repo kubectl-mutate/kubectl-mutate"} {
 		check(t, strings.Contains(string(text), word), "SECURITY.md does not verify with %s", word)
 	}
+}
+
+// The image is what `kubectl mutate job` prints for a release, for all Linux platforms, with its parts listed and signed; it holds
+// the program on a base without a shell.
+func TestImageIsTheOneThatJobsRun(t *testing.T) {
+	r := read[release](t, "../.goreleaser.yaml")
+	if len(r.Dockers) != 1 || len(r.DockerSigns) != 1 {
+		t.Fatalf("%d images are built and %d signed, want one", len(r.Dockers), len(r.DockerSigns))
+	}
+	image, sign := r.Dockers[0], r.DockerSigns[0]
+	check(t, slices.Equal(image.Images, []string{version.Repository}) && slices.Equal(image.Tags, []string{"{{ .Version }}"}), "the image is %v:%v, and jobs run %s:VERSION", image.Images, image.Tags, version.Repository)
+	for _, arch := range r.Builds[0].Goarch {
+		check(t, slices.Contains(image.Platforms, "linux/"+arch), "there is no image for linux/%s: %v", arch, image.Platforms)
+	}
+	check(t, image.SBOM, "the parts of the image are not listed")
+	check(t, sign.Cmd == "cosign" && sign.Artifacts == "all" && slices.Equal(sign.Args, []string{"sign", "--yes", "${artifact}@${digest}"}), "%s %v signs %s", sign.Cmd, sign.Args, sign.Artifacts)
+	check(t, read[workflow](t, "../.github/workflows/release.yml").Jobs["release"].Permissions["packages"] == "write", "the job that releases may not push the image")
+	text, err := os.ReadFile("../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := regexp.MustCompile(`(?m)^FROM (.*)$`).FindAllStringSubmatch(string(text), -1)
+	check(t, len(base) == 1 && strings.Contains(base[0][1], "/distroless/static-") && strings.HasSuffix(base[0][1], ":nonroot"), "the base is %v", base)
+	copied := regexp.MustCompile(`(?m)^(COPY|ADD|RUN) .*$`).FindAllString(string(text), -1)
+	check(t, slices.Equal(copied, []string{"COPY ${TARGETPLATFORM}/kubectl-mutate /kubectl-mutate"}), "the image is made by %v", copied)
 }
 
 // workflow is what matters of a GitHub workflow here.
