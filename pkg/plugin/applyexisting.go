@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
@@ -30,6 +31,7 @@ type ApplyFlags struct {
 	Output flags.Output
 	Report flags.Report
 	Events bool
+	Watch  flags.Watch
 }
 
 // ApplyOptions are what apply-existing needs.
@@ -41,6 +43,10 @@ type ApplyOptions struct {
 	Executor *apply.Executor
 	Events   *apply.EventRecorder // nil records none
 	Record   *apply.RecordedRun   // what is to be made; nil makes what is evaluated
+
+	// What a watch makes later changes with.
+	factory  *factory.Factory
+	recorded plan.Run
 }
 
 // NewApplyExistingCommand is `apply-existing`: it makes the changes that preview shows.
@@ -66,6 +72,9 @@ func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams gener
 
 			Every write is recorded in a journal. --resume continues an interrupted run, and the
 			command undo reverts a run.
+
+			With --watch it goes on, and writes what each change of the cluster makes rules do.
+			Interrupted then, it ends with 0, or 3 where something was not written.
 
 			Exit codes: 0 everything was applied or there was nothing to do, 2 nothing was
 			written, 3 some objects were written and some were not, 130 interrupted.`),
@@ -96,10 +105,14 @@ func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams gener
 			if err != nil {
 				return err
 			}
+			if f.Watch.On {
+				return exit(f.watch(c, args, o))
+			}
 			return exit(o.Run(c.Context()))
 		},
 	}
 	f.Evaluate.AddFlags(c.Flags())
+	f.Watch.AddFlag(c.Flags(), "After the run, write what each change of the cluster makes rules do, as it happens, until interrupted; with --yes only.")
 	f.Canary.AddFlags(c.Flags())
 	f.Canary.AddShardFlag(c.Flags())
 	hideOffline(c)
@@ -129,7 +142,11 @@ func (f *ApplyFlags) ToOptions(c *cobra.Command, args []string, streams generici
 	if slices.ContainsFunc(offline, c.Flags().Changed) {
 		return nil, errOffline
 	}
-	if err := errors.Join(f.Write.Validate(), flags.CheckFiles(c.Flags())); err != nil {
+	err := errors.Join(f.Write.Validate(), flags.CheckFiles(c.Flags()), f.Watch.Validate(c.Flags(), &f.Evaluate, f.Output.Format, watchFormats()...))
+	if f.Watch.On && !f.Yes {
+		err = errors.Join(err, errWatchAsks)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if f.Record.Given() {
@@ -163,6 +180,7 @@ func (f *ApplyFlags) ToOptions(c *cobra.Command, args []string, streams generici
 	if err != nil {
 		return nil, w.Masker.Error(err)
 	}
+	o.factory, o.recorded = w, run
 	o.Executor.Journal, err = newJournal(w, c, args, run, &f.Write)
 	return o, err
 }

@@ -49,7 +49,9 @@ func (o *ApplyOptions) write(ctx context.Context, e *preview.Run) (int, error) {
 	if err != nil {
 		return ExitNothing, apply.NothingWritten(err)
 	}
-	o.Executor.OnWrite, o.Executor.OnResult = o.recordEvents, o.count
+	if o.Executor.OnWrite = o.recordEvents; o.Executor.OnResult == nil {
+		o.Executor.OnResult = o.count
+	}
 	tally, err := o.Executor.Run(ctx, tasks)
 	if o.Record != nil {
 		tally.Written, tally.Failed = tally.Written+o.Record.Written, tally.Failed+o.Record.Failed

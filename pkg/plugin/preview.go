@@ -51,6 +51,8 @@ type PreviewOptions struct {
 	factory  *factory.Factory
 	format   string
 	printing output.Options
+	// incomplete is called when a rule fails on one.
+	incomplete func()
 }
 
 // NewPreviewCommand is `preview`: what would change, without changing it.
@@ -78,6 +80,9 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 			changes[]: object, before, after, fields[] (path, kind, from, to, policy, rule), steps[]
 			(policy, rule, outcome, reason) and warnings[]. docs/report.schema.json has all of it.
 
+			With --watch it goes on, and shows what each change of the cluster makes rules do. Interrupted
+			then, it ends with 0, or 3 where something was not watched or evaluated.
+
 			Exit codes: 0 nothing would change, 1 something would, 2 nothing was evaluated
 			(usage, connection, no policy, no object to read), 3 some objects or policies failed, were
 			denied, are not supported or were not evaluated, as for a kind that there is not, or the
@@ -102,6 +107,9 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 
 			# What would the installed policies change?
 			%[1]s preview -A --from-cluster
+
+			# What each change of the cluster makes rules do, as it happens
+			%[1]s preview -A -p policies/ --watch
 
 			# On manifests, without a cluster
 			%[1]s preview -p policy.yaml -f deploy/ -R

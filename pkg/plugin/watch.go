@@ -43,7 +43,8 @@ type watched struct {
 
 // watcher goes on with a command until its context ends.
 type watcher struct {
-	most   int // events that are evaluated at once
+	most   int           // events that are evaluated at once
+	settle time.Duration // before
 	errOut io.Writer
 	queue  watch.Queue
 	failed atomic.Bool // something was not evaluated, or not made
@@ -95,7 +96,7 @@ func (w *watcher) Run(ctx context.Context, now *watched) (code int, err error) {
 	}
 	w.failed.Store(w.failed.Load() || code > ExitChanges)
 	w.announce(now)
-	loop := watch.Loop{Queue: &w.queue, Most: w.most, Tell: w.tell, Evaluate: func(ctx context.Context, events []*watch.Event) error {
+	loop := watch.Loop{Queue: &w.queue, Most: w.most, Settle: w.settle, Tell: w.tell, Evaluate: func(ctx context.Context, events []*watch.Event) error {
 		return w.evaluate(ctx, now, events)
 	}}
 	loop.Run(ctx, ctx)
@@ -122,13 +123,33 @@ func (w *watcher) announce(now *watched) {
 // evaluate evaluates events. Where the server did not answer, it is a *watch.RetryError.
 func (w *watcher) evaluate(ctx context.Context, now *watched, events []*watch.Event) error {
 	objects, triggers, world := now.factory.Events(now.options, events)
-	return now.some(ctx, now.run.Over(objects, triggers, world), events)
+	err := now.some(ctx, now.run.Over(objects, triggers, world), events)
+	var split *watch.SplitError
+	if !errors.As(err, &split) {
+		return err
+	}
+	for i := range events {
+		err := w.evaluate(ctx, now, events[i:i+1])
+		var again *watch.RetryError
+		switch {
+		case errors.As(err, &again):
+			return err
+		case err != nil:
+			w.tell(err)
+		}
+	}
+	return nil
 }
 
 // acted is what rules do because of events.
 type acted struct {
 	changes []*engine.Change // those that are worth showing
 	summary evaluation.Summary
+}
+
+// incomplete reports whether a rule failed.
+func (a *acted) incomplete() bool {
+	return slices.ContainsFunc(a.changes, func(c *engine.Change) bool { return c.Incomplete() })
 }
 
 // act evaluates a run over events, and keeps what acts. It is a *watch.RetryError where the server could not be asked.
@@ -179,8 +200,9 @@ func heading(out io.Writer, events []*watch.Event) error {
 
 // watch goes on with a preview.
 func (f *PreviewFlags) watch(ctx context.Context, o *PreviewOptions) (int, error) {
-	w := &watcher{most: 1, errOut: o.ErrOut}
+	w := &watcher{most: 1, settle: 100 * time.Millisecond, errOut: o.ErrOut}
 	now, err := o.watched()
+	o.incomplete = func() { w.failed.Store(true) }
 	if err != nil {
 		return ExitNothing, o.Masker.Error(err)
 	}
@@ -203,6 +225,9 @@ func (o *PreviewOptions) showEvents(ctx context.Context, e *preview.Run, events 
 	got, err := act(ctx, o.factory.Client, e)
 	if err != nil || len(got.changes) == 0 {
 		return err
+	}
+	if got.incomplete() {
+		o.incomplete()
 	}
 	options := o.printing
 	options.Context.Operation, options.Context.Trigger = string(events[0].Operation), &events[0].Key

@@ -111,6 +111,9 @@ func (x *Executor) writeOne(ctx context.Context, t *Task) (*Result, error) {
 		}
 		x.Masker.Learn(part.Before)
 		x.Masker.Learn(part.After)
+		if part.Outcome == Applied {
+			part.Version = part.After.GetResourceVersion()
+		}
 		part.Before, part.After = nil, nil
 	}
 	written := r.Outcome == Applied || (r.Status != nil && r.Status.Outcome == Applied)

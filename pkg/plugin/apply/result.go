@@ -91,6 +91,8 @@ type Result struct {
 	// the write or, when nothing was written, to the dry run; what was wanted,
 	// when no request was sent at all.
 	Before, After *unstructured.Unstructured
+	// Version is the resourceVersion of the object after a write that was made.
+	Version string
 	// Retries counts how often another writer was faster.
 	Retries int
 	// Found reports that the answer to the write was lost, and that the object was then

@@ -106,6 +106,9 @@ func (r *Run) Over(objects, triggers engine.Source, w *engine.World) *Run {
 	return out
 }
 
+// World returns what the rules may ask.
+func (r *Run) World() *engine.World { return r.options.World }
+
 // prepare makes the evaluation.
 func (r *Run) prepare() {
 	o := r.options

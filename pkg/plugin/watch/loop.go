@@ -9,9 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// settle is how long the loop waits for more changes of an object: they often come in groups.
-const settle = 100 * time.Millisecond
-
 // RetryError is an error of an evaluation that may succeed later, such as one of a server that restarts.
 type RetryError struct{ Err error }
 
@@ -21,6 +18,15 @@ func (e *RetryError) Error() string { return e.Err.Error() }
 // Unwrap returns the reason.
 func (e *RetryError) Unwrap() error { return e.Err }
 
+// SplitError is an error of some events of several, each of which is then to be evaluated by itself.
+type SplitError struct{ Err error }
+
+// Error is the reason.
+func (e *SplitError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *SplitError) Unwrap() error { return e.Err }
+
 // Loop evaluates the events of a Queue, some after others.
 type Loop struct {
 	Queue *Queue
@@ -29,6 +35,8 @@ type Loop struct {
 	// as it takes; any other error is told, and these events are over.
 	Evaluate func(context.Context, []*Event) error
 	Tell     func(error)
+	// Settle is how long the loop waits for more changes of an object, which often come in groups.
+	Settle time.Duration
 	// Backoff is between two attempts; its zero value stands for one of up to half a minute.
 	Backoff wait.Backoff
 }
@@ -40,7 +48,7 @@ func (l *Loop) Run(ctx, stop context.Context) {
 		backoff = defaultBackoff()
 	}
 	delay, failures := backoff.DelayFunc(), 0
-	for l.Queue.Wait(stop) == nil && pause(stop, settle) {
+	for l.Queue.Wait(stop) == nil && pause(stop, l.Settle) {
 		events := l.Queue.Take(l.Most)
 		err := l.Evaluate(ctx, events)
 		var again *RetryError

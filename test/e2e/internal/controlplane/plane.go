@@ -25,6 +25,8 @@ type Plane struct {
 	dir       string
 	config    *clientcmdapi.Config
 	etcd, api *process
+	// Where the API server finds etcd, and is found.
+	storage, port string
 }
 
 // Start starts a plane and returns when its API server is ready. On an error
@@ -54,12 +56,24 @@ func Start(ctx context.Context, assets Assets) (_ *Plane, err error) {
 	if err := p.startEtcd("http://127.0.0.1:"+ports[0], "http://127.0.0.1:"+ports[1]); err != nil {
 		return nil, err
 	}
-	if err := p.startAPIServer("http://127.0.0.1:"+ports[0], ports[2]); err != nil {
+	p.storage, p.port = "http://127.0.0.1:"+ports[0], ports[2]
+	if err := p.startAPIServer(p.storage, p.port); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	return p, p.waitReady(ctx, server)
+}
+
+// Restart kills the API server and starts it again, with what it has stored. It returns when the server is ready.
+func (p *Plane) Restart(ctx context.Context) error {
+	p.api.kill()
+	if err := p.startAPIServer(p.storage, p.port); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	return p.waitReady(ctx, "https://127.0.0.1:"+p.port)
 }
 
 // Stop ends the plane and removes all that it wrote. It may be called twice.

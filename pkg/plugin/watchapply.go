@@ -1,0 +1,141 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/watch"
+)
+
+// errWatchAsks reports that there is nobody to ask before each write.
+var errWatchAsks = errors.New("--watch writes each change as it comes, and cannot ask: add --yes")
+
+// maxBatch is how many events are evaluated and written at once.
+const maxBatch = 100
+
+// watchWrites are what a watch that writes later writes with.
+type watchWrites struct {
+	*ApplyFlags
+	*watcher
+	command *cobra.Command
+	args    []string
+	first   *ApplyOptions
+	own     watch.Settling
+}
+
+// watch goes on with apply-existing.
+func (f *ApplyFlags) watch(c *cobra.Command, args []string, o *ApplyOptions) (int, error) {
+	w := &watchWrites{
+		ApplyFlags: f, watcher: &watcher{most: maxBatch, settle: time.Second, errOut: o.ErrOut}, command: c, args: args, first: o,
+	}
+	now := &watched{factory: o.factory, options: &o.Options, asksForOld: factory.AsksForOld(&o.Options), some: w.write}
+	var err error
+	if now.run, err = o.Compile(); err != nil {
+		return ExitNothing, o.Masker.Error(err)
+	}
+	now.all = func(ctx context.Context) (int, error) { return o.write(ctx, now.run) }
+	o.Executor.OnResult = w.wrote
+	code, err := o.Metrics.finish(w.Run(c.Context(), now))
+	if interrupted(err) {
+		code = ExitInterrupted
+	}
+	return code, o.Masker.Error(err)
+}
+
+// wrote notes what was written.
+func (w *watchWrites) wrote(t *apply.Task, r *apply.Result) {
+	w.first.count(t, r)
+	if r.Err != nil || r.Status != nil && r.Status.Err != nil {
+		w.failed.Store(true)
+	}
+	for _, part := range []*apply.Result{r, r.Status} {
+		if part != nil && part.Version != "" {
+			w.own.Wrote(t.Key, part.Version)
+		}
+	}
+}
+
+// write makes the changes that events cause, as a run with a journal of its own.
+func (w *watchWrites) write(ctx context.Context, e *preview.Run, events []*watch.Event) error {
+	got, err := act(ctx, w.first.factory.Client, e)
+	if err != nil {
+		return err
+	}
+	if got.incomplete() {
+		w.failed.Store(true)
+	}
+	got.changes = w.settled(got.changes, events)
+	w.own.Seen(events)
+	if len(got.changes) == 0 {
+		return nil
+	}
+	o, err := w.newOptions(w.command, w.first.factory, w.first.Request)
+	if err != nil {
+		return err
+	}
+	run := w.first.recorded
+	run.Created, run.Seed = e.World().Now, e.World().Seed
+	if o.Executor.Journal, err = newJournal(w.first.factory, w.command, w.args, run, &w.Write); err != nil {
+		return err
+	}
+	o.Executor.OnWrite, o.Executor.OnResult, o.Executor.Command = o.recordEvents, w.wrote, w.command.CommandPath()
+	if formats.ForPeople(w.Output.Format) {
+		if err := heading(w.first.factory.Streams.Out, events); err != nil {
+			return err
+		}
+	}
+	var tasks []*apply.Task
+	for _, c := range got.changes {
+		if err := o.print(output.Evaluated{Change: c}); err != nil {
+			return err
+		}
+		if c.Changed() && !c.Denied() {
+			tasks = append(tasks, apply.NewTask(e, c))
+		}
+	}
+	_, err = o.Executor.Run(ctx, tasks)
+	if err := errors.Join(output.Flush(o.Shown), o.Shown.Close()); err != nil {
+		return err
+	}
+	var unwritable *apply.UnwritableError
+	switch {
+	case err != nil && cluster.Uncertain(ctx, err):
+		return &watch.RetryError{Err: err}
+	case errors.As(err, &unwritable) && len(events) > 1:
+		return &watch.SplitError{Err: err} // the others are not held up by it
+	}
+	return err
+}
+
+// settled leaves out the changes of objects that never settle, and tells those that begin not to.
+func (w *watchWrites) settled(changes []*engine.Change, events []*watch.Event) []*engine.Change {
+	var out []*engine.Change
+	for _, c := range changes {
+		var causes []engine.ObjectKey
+		var rules []engine.RuleRef
+		for i := range c.Steps {
+			if s := &c.Steps[i]; s.Outcome == engine.Changed {
+				causes, rules = append(causes, s.Trigger), append(rules, s.Rule)
+			}
+		}
+		switch paused, begins := w.own.Pauses(c.Subject, causes, events); {
+		case begins:
+			w.tell(fmt.Errorf("%s: %s changed it %d times, each after a write of its own or right after somebody set it back: it is not written any more until the policies change",
+				c.Subject, engine.Few(rules), watch.MaxWrites))
+		case !paused:
+			out = append(out, c)
+		}
+	}
+	return out
+}
