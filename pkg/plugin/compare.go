@@ -154,7 +154,7 @@ func (f *CompareFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	}
 	w.Announce(&f.Output, both)
 	return &CompareOptions{
-		Options: comparison.Options{Options: both, Sides: policies, Variants: f.Variants, Seed: f.Seed},
+		Options: comparison.Options{Options: both, Sides: policies, Variants: f.Variants, Seed: f.Seed, ShowSecrets: f.Output.ShowSecrets},
 		Masker:  w.Masker, Printer: reports.Beside(printer), Reports: reports,
 	}, nil
 }

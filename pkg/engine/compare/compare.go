@@ -38,6 +38,8 @@ type Options struct {
 	Request engine.Request
 	// Operations are the requests in which the sides are compared; none stands for UPDATE.
 	Operations []engine.Operation
+	// ShowSecrets leaves what was made of Secrets in the reasons why rules were held back.
+	ShowSecrets bool
 }
 
 // Comparison is a comparison of two compiled sides.

@@ -111,10 +111,33 @@ func (r *Result) ToShow() (*Result, *engine.Change) {
 	for i := range out.Fields {
 		out.Fields[i].FieldChange = c.Shown.Fields[i]
 	}
+	out.Fields = once(out.Fields)
+	c.Shown.Fields = nil
+	for i := range out.Fields {
+		c.Shown.Fields = append(c.Shown.Fields, out.Fields[i].FieldChange)
+	}
 	for side := range out.Changes {
 		out.Changes[side] = out.Changes[side].ToShow()
 	}
 	return &out, c.Shown
+}
+
+// once leaves out the fields of which nothing else may be shown than of one before: how many there are says which they are.
+func once(fields []Field) []Field {
+	var out []Field
+	for _, f := range fields {
+		at := slices.IndexFunc(out, func(o Field) bool { return f.Withheld && o.Withheld && o.Path.Equals(f.Path) })
+		if at < 0 {
+			out = append(out, f)
+			continue
+		}
+		for side, rule := range f.Rules {
+			if out[at].Rules[side] == (engine.RuleRef{}) {
+				out[at].Rules[side] = rule
+			}
+		}
+	}
+	return out
 }
 
 func difference(r *Result, sides [2]*engine.Change) *engine.Change {

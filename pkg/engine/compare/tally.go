@@ -19,7 +19,8 @@ type Tally struct {
 	// because a rule fails on them.
 	Reordered, Failed int
 
-	rules [2]*ruleTally
+	showSecrets bool
+	rules       [2]*ruleTally
 }
 
 // ruleTally counts what the rules of a side did.
@@ -66,7 +67,7 @@ func (e *Exercise) Reasons() []string {
 
 // NewTally returns a tally of the rules of a comparison.
 func (c *Comparison) NewTally() *Tally {
-	t := &Tally{Verdicts: map[Verdict]int{}}
+	t := &Tally{Verdicts: map[Verdict]int{}, showSecrets: c.options.ShowSecrets}
 	for _, side := range Sides() {
 		t.rules[side] = &ruleTally{summary: evaluation.NewSummary(c.rules[side]), held: map[engine.RuleRef]map[string]int{}}
 	}
@@ -95,8 +96,12 @@ func (t *Tally) Exercise(r *Result, reason func(error) string) {
 	for side, tally := range t.rules {
 		whole := &engine.Change{Subject: r.Subject}
 		for i := side; i < len(r.lanes); i += len(t.rules) {
-			whole.Steps = append(whole.Steps, r.lanes[i].Steps...)
-			whole.NotMatched = append(whole.NotMatched, r.lanes[i].NotMatched...)
+			lane := r.lanes[i]
+			if !t.showSecrets {
+				lane = lane.ToShow()
+			}
+			whole.Steps = append(whole.Steps, lane.Steps...)
+			whole.NotMatched = append(whole.NotMatched, lane.NotMatched...)
 		}
 		tally.summary.Add(whole)
 		tally.hold(whole, reason)

@@ -401,9 +401,18 @@ func identity(object map[string]any) map[string]any {
 	return out
 }
 
+// hidesFields reports whether a field of the object itself has a hidden name.
+func hidesFields(u *unstructured.Unstructured) bool {
+	_, hides := u.Object[engine.HiddenValue]
+	return hides
+}
+
 // ShowFields gives a change that may be shown, which has its own states, the fields of the change itself as they may be shown,
 // and reports whether anything of them is hidden. The fields that were made of a Secret are marked.
 func ShowFields(c, shown *engine.Change) (hidden bool) {
+	if hidesFields(shown.Before) || hidesFields(shown.After) { // of a comparison, one alone may
+		shown.Before, shown.After = &unstructured.Unstructured{Object: identity(shown.Before.Object)}, &unstructured.Unstructured{Object: identity(shown.After.Object)}
+	}
 	shown.Fields = make([]engine.FieldChange, len(c.Fields))
 	for i := range c.Fields {
 		shown.Fields[i] = shownField(c, shown, &c.Fields[i])
@@ -415,21 +424,40 @@ func ShowFields(c, shown *engine.Change) (hidden bool) {
 	return hidden
 }
 
-// shownField returns a field as it may be shown.
+// hiddenWhole reports whether a field is found in something that is hidden as a whole, or is a field of the object itself whose
+// name is hidden.
+func hiddenWhole(f *engine.FieldChange, at fieldpath.Path, found any) bool {
+	text, ok := found.(string)
+	return ok && engine.IsHidden(text) && (len(at) < len(f.Path) || len(at) == 1 && !at.Equals(f.Path))
+}
+
+// shownField returns a field as it may be shown. The state before may be made of a Secret as well: it is that of the
+// other side where two results are compared.
 func shownField(real, c *engine.Change, f *engine.FieldChange) engine.FieldChange {
 	out := *f
 	path, to, _ := shownAt(f.Path, real.After.Object, c.After.Object)
-	_, isHidden := to.(string)
-	switch within := isHidden && len(path) < len(f.Path); {
-	case within: // what it is in is hidden as a whole
-		out.Path, out.Kind, out.From, out.To = path, engine.Added, nil, to
-		if from, ok := diff.Lookup(c.Before.Object, path); ok {
-			out.Kind, out.From = engine.Replaced, from
+	was, from, _ := shownAt(f.Path, real.Before.Object, c.Before.Object)
+	switch isBefore, isAfter := hiddenWhole(f, was, from), hiddenWhole(f, path, to); {
+	case isBefore || isAfter:
+		if out.Path = path; !isAfter || isBefore && len(was) < len(path) {
+			out.Path = was
+		}
+		out.Kind = engine.Replaced
+		var had, has bool
+		if out.From, had = diff.Lookup(c.Before.Object, out.Path); !had {
+			out.Kind = engine.Added
+		}
+		if out.To, has = diff.Lookup(c.After.Object, out.Path); !has {
+			out.Kind = engine.Removed
 		}
 	case f.Kind == engine.Removed:
-		out.Path, out.From, _ = shownAt(f.Path, real.Before.Object, c.Before.Object)
+		out.Path, out.From = was, from
 	case f.Kind == engine.Moved:
 		out.Path = path
+	case f.Kind == engine.Replaced && path.Equals(f.Path) && !was.Equals(f.Path):
+		out.Path, out.From, out.To = was, from, engine.HiddenValue
+	case f.Kind == engine.Replaced:
+		out.Path, out.From, out.To = path, from, to
 	default:
 		out.Path, out.To = path, to
 	}

@@ -23,6 +23,8 @@ type Options struct {
 	// Variants is how many variants of objects are compared at most, and Seed chooses among them.
 	Variants int
 	Seed     uint64
+	// ShowSecrets is that of compare.Options.
+	ShowSecrets bool
 }
 
 // Run is a comparison whose policies are compiled.
@@ -53,7 +55,7 @@ func (o *Options) Compile() (*Run, error) {
 			operations = o.operationsOr(true)
 		}
 	}
-	options := compare.Options{Workers: o.Workers, Scope: o.Scope, Request: o.Request, Operations: operations}
+	options := compare.Options{Workers: o.Workers, Scope: o.Scope, Request: o.Request, Operations: operations, ShowSecrets: o.ShowSecrets}
 	out.comparison = compare.NewComparison(programs, o.World, options)
 	if o.Variants > 0 {
 		options.Scope = nil // they may be anywhere

@@ -165,17 +165,21 @@ func (r *Run) object(ctx context.Context, t engine.Target) (*compare.Result, err
 	return r.derived.Object(variant.Present(ctx, t), t)
 }
 
-// reduce returns the result on the smallest object that shows a difference.
+// reduce returns the result on the smallest object that shows a difference. Where a Secret decides what differs, it stays as it
+// is: what is left of it would say what the Secret is.
 func (r *Run) reduce(ctx context.Context, g *variant.Generator, f *finding) *compare.Result {
 	want, out := likeness(f.result), f.result
-	smallest := g.Reduce(ctx, f.target, func(t engine.Target) bool {
-		result, err := r.object(ctx, t)
-		if err != nil || result == nil || likeness(result) != want {
-			return false
-		}
-		out = result
-		return true
-	})
+	smallest := f.target
+	if f.result.Difference().Shown == nil {
+		smallest = g.Reduce(ctx, f.target, func(t engine.Target) bool {
+			result, err := r.object(ctx, t)
+			if err != nil || result == nil || likeness(result) != want {
+				return false
+			}
+			out = result
+			return true
+		})
+	}
 	out.Variant = &compare.Variant{Count: f.count, Kinds: f.kinds, Object: smallest.Object}
 	if n := smallest.Namespace; n != nil && len(n.GetLabels()) > 1 {
 		out.Variant.Namespace = n

@@ -47,7 +47,7 @@ type Result struct {
 // Verdict is what the comparison of old and new policies comes to.
 type Verdict struct {
 	compare.Summary
-	// Difference is the first that was found; nil for none.
+	// Difference is the first that was found, as it may be shown; nil for none.
 	Difference *compare.Result
 	Unread     []error // what rules asked for and could not be read
 	Err        error   // why nothing was compared
@@ -355,7 +355,7 @@ func (o *Options) compare(ctx context.Context, c *convert.Conversion, form *conv
 	var out Verdict
 	out.Summary, out.Err = compiled.Each(ctx, func(r *compare.Result) error {
 		if r.Verdict != compare.Same && (out.Difference == nil || !out.Difference.Verdict.Differs()) {
-			out.Difference = r
+			out.Difference, _ = r.ToShow()
 		}
 		return nil
 	})
