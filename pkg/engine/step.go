@@ -16,6 +16,18 @@ type RuleRef struct {
 	Rule    string `json:"rule,omitempty"`   // empty in languages whose policies have no named rules
 	Via     string `json:"via,omitempty"`    // the binding and parameter through which the policy applied
 	Origin  string `json:"origin,omitempty"` // as in Document
+	// Severity is what SeverityOf returns for the policy.
+	Severity string `json:"severity,omitempty"`
+}
+
+// SeverityOf returns how important a policy is by its annotation policies.kyverno.io/severity: critical, high, medium,
+// low or info; empty where it says nothing else.
+func SeverityOf(policy *unstructured.Unstructured) string {
+	switch severity := strings.ToLower(policy.GetAnnotations()["policies.kyverno.io/severity"]); severity {
+	case "critical", "high", "medium", "low", "info":
+		return severity
+	}
+	return ""
 }
 
 // String is "policy/rule", or "policy" alone.

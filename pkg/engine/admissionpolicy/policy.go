@@ -55,7 +55,7 @@ const maxConditions = 64
 
 // decodePolicy reads a policy. What is wrong with it goes to the report.
 func decodePolicy(r *policydecode.Report, d engine.Document) *policy {
-	p := &policy{ref: engine.RuleRef{Dialect: Name, Policy: d.Object.GetName(), Origin: d.Origin}}
+	p := &policy{ref: engine.RuleRef{Dialect: Name, Policy: d.Object.GetName(), Origin: d.Origin, Severity: engine.SeverityOf(d.Object)}}
 	p.root = policydecode.Node{Report: r, Value: d.Object.Object}
 	root := p.root.Fields()
 	checkVersion(root.At("apiVersion"), d)

@@ -71,6 +71,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 				errs = append(errs, r.Errs...)
 				continue
 			}
+			m.ref.Severity = engine.SeverityOf(document.Object)
 			if byID[m.id] != nil {
 				m.location.Lint("it is defined more than once; this one counts")
 			}
@@ -110,7 +111,7 @@ func name(mutators []*mutator) {
 		count[m.name]++
 	}
 	for _, m := range mutators {
-		m.ref = engine.RuleRef{Dialect: Name, Policy: m.name, Origin: m.location.Report.Origin}
+		m.ref = engine.RuleRef{Dialect: Name, Policy: m.name, Origin: m.location.Report.Origin, Severity: m.ref.Severity}
 		if count[m.name] > 1 {
 			m.ref.Policy = m.kind + "/" + m.name
 		}

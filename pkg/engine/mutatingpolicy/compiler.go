@@ -42,7 +42,7 @@ func (c *compiler) compile(r *policydecode.Report, d engine.Document) []*rule {
 	var rules []*rule
 	for _, v := range variants {
 		build := ruleBuilder{compiler: c, environment: environment, policySpec: p, variant: v}
-		rules = append(rules, build.rule(d.Origin))
+		rules = append(rules, build.rule(d))
 		if len(r.Errs) > 0 {
 			return nil
 		}
@@ -90,9 +90,9 @@ type ruleBuilder struct {
 }
 
 // rule compiles everything, so that all errors are reported at once.
-func (b *ruleBuilder) rule(origin string) *rule {
+func (b *ruleBuilder) rule(d engine.Document) *rule {
 	r := &rule{
-		ref:    engine.RuleRef{Dialect: Name, Policy: b.DisplayName(), Rule: b.variant.rule, Origin: origin},
+		ref:    engine.RuleRef{Dialect: Name, Policy: b.DisplayName(), Rule: b.variant.rule, Origin: d.Origin, Severity: engine.SeverityOf(d.Object)},
 		policy: b.policySpec, constraints: b.variant.constraints, entries: b.entries,
 	}
 	b.scope = b.environment.NewScope()

@@ -87,7 +87,7 @@ func (p *Markdown) rules(b *page, s evaluation.Summary) {
 		b.WriteString("\n|---|" + strings.Repeat("---:|", len(columns)) + "\n")
 	}
 	for i := range rules {
-		b.WriteString("| " + strings.ReplaceAll(codeSpan(wording.Rule(rules[i].Rule)), "|", `\|`) + " |")
+		b.WriteString("| " + strings.ReplaceAll(codeSpan(wording.Rule(rules[i].Rule)), "|", `\|`) + severity(rules[i].Rule.Severity) + " |")
 		for _, o := range columns {
 			fmt.Fprintf(b, " %d |", rules[i].Outcomes[o])
 		}
@@ -96,6 +96,14 @@ func (p *Markdown) rules(b *page, s evaluation.Summary) {
 	if n := len(s.Rules) - len(rules); n > 0 {
 		fmt.Fprintf(b, "\n%s matched no object.\n", wording.Plural(n, "rule"))
 	}
+}
+
+// severity stands behind the name of a rule.
+func severity(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " (" + s + ")"
 }
 
 func markdownList(b *page, title string, t *Counter, h *base) {

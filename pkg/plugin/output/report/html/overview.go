@@ -145,8 +145,8 @@ type ruleTable struct {
 }
 
 type ruleRow struct {
-	Name, Origin string
-	Counts       []int
+	Name, Origin, Severity string
+	Counts                 []int
 }
 
 func (p *Printer) rules(s *evaluation.Summary) ruleTable {
@@ -160,7 +160,7 @@ func (p *Printer) rules(s *evaluation.Summary) ruleTable {
 	}
 	for i := range s.Rules {
 		r := &s.Rules[i]
-		row := ruleRow{Name: line(wording.Rule(r.Rule), nameLength), Origin: line(r.Rule.Origin, nameLength)}
+		row := ruleRow{Name: line(wording.Rule(r.Rule), nameLength), Origin: line(r.Rule.Origin, nameLength), Severity: r.Rule.Severity}
 		matched := false
 		for _, o := range out.Outcomes {
 			row.Counts = append(row.Counts, r.Outcomes[o])

@@ -28,7 +28,7 @@ type Report struct {
 
 // suite is the test suite of a policy.
 type suite struct {
-	name, pkg, origin                string
+	name, pkg, origin, severity      string
 	tests, failures, errors, skipped int
 }
 
@@ -54,7 +54,7 @@ func (p *Report) Add(object *report.Object) error {
 func (p *Report) suiteOf(r engine.RuleRef) *suite {
 	s := p.suite(strings.TrimSpace(r.Dialect+" "+r.Policy), r.Dialect)
 	if s.origin == "" {
-		s.origin = r.Origin
+		s.origin, s.severity = r.Origin, r.Severity
 	}
 	return s
 }
@@ -156,7 +156,11 @@ func (s *suite) start(id int) string {
 	fmt.Fprintf(&b, "  <testsuite id=\"%d\" name=%s package=%s tests=\"%d\" failures=\"%d\" errors=\"%d\" skipped=\"%d\" time=\"0\">\n",
 		id, attribute(s.name), attribute(s.pkg), s.tests, s.failures, s.errors, s.skipped)
 	if s.origin != "" {
-		fmt.Fprintf(&b, "    <properties>\n      <property name=\"origin\" value=%s/>\n    </properties>\n", attribute(s.origin))
+		fmt.Fprintf(&b, "    <properties>\n      <property name=\"origin\" value=%s/>\n", attribute(s.origin))
+		if s.severity != "" {
+			fmt.Fprintf(&b, "      <property name=\"severity\" value=%s/>\n", attribute(s.severity))
+		}
+		b.WriteString("    </properties>\n")
 	}
 	return b.String()
 }

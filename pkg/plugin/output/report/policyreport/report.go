@@ -55,6 +55,7 @@ type Report struct {
 type result struct {
 	policy, rule string
 	verdict      report.Verdict
+	severity     string
 	message      string
 	properties   []property // those that are empty are left out
 }
@@ -80,7 +81,7 @@ func (p *Report) Add(object *report.Object) error {
 
 func resultOf(f *report.Finding) result {
 	return result{
-		policy: f.Rule.Policy, rule: f.Rule.Rule, verdict: f.Verdict, message: f.Message,
+		policy: f.Rule.Policy, rule: f.Rule.Rule, verdict: f.Verdict, severity: f.Rule.Severity, message: f.Message,
 		properties: []property{
 			{"details", f.Details()},
 			{"dialect", f.Rule.Dialect},
@@ -169,6 +170,7 @@ func (p *Report) result(r *result) {
 	d.field(2, "result", string(r.verdict))
 	d.optional(2, "rule", r.rule)
 	d.WriteString("  scored: true\n")
+	d.optional(2, "severity", r.severity)
 	d.field(2, "source", source)
 }
 

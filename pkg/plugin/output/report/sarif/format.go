@@ -68,9 +68,10 @@ type descriptor struct {
 }
 
 type descriptorProperties struct {
-	Dialect string   `json:"dialect"`
-	Origin  string   `json:"origin,omitempty"`
-	Tags    []string `json:"tags"`
+	Dialect  string   `json:"dialect"`
+	Origin   string   `json:"origin,omitempty"`
+	Severity string   `json:"severity,omitempty"`
+	Tags     []string `json:"tags"`
 }
 
 type invocation struct {

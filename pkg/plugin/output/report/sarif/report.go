@@ -76,7 +76,7 @@ func (p *Report) rule(r engine.RuleRef) (string, int) {
 			ID: id, Short: message{"Mutation policy " + plain(wording.Rule(r))},
 			Help: message{"A live object is not as this rule of a mutation policy would make it. Look at the change with kubectl mutate preview, and make it with kubectl mutate apply-existing."},
 			Properties: &descriptorProperties{
-				Dialect: r.Dialect, Origin: r.Origin, Tags: []string{"kubernetes", "mutation"},
+				Dialect: r.Dialect, Origin: r.Origin, Severity: r.Severity, Tags: []string{"kubernetes", "mutation"},
 			},
 		})
 	}
