@@ -30,9 +30,9 @@ type Draft struct {
 // ownMap is a map that a draft has made.
 type ownMap struct {
 	content map[string]any
-	made    bool           // in this step, so that nobody has seen it before
-	edited  []string       // fields, of a map that was made before this step
-	before  map[string]any // their values before it; no entry for a field that was missing
+	made    bool            // in this step, so that nobody has seen it before
+	edited  map[string]bool // fields, of a map that was made before this step
+	before  map[string]any  // their values before it; no entry for a field that was missing
 }
 
 // Set returns the map with a field set: the map itself where the draft has made it, else a copy.
@@ -51,6 +51,24 @@ func (d *Draft) Delete(m map[string]any, name string) map[string]any {
 
 // Owns reports whether Set copies nothing.
 func (d *Draft) Owns(m map[string]any) bool { return d != nil && d.own[identity(m)] != nil }
+
+// OwnsPartOf reports whether Set copies nothing for a map in a value.
+func (d *Draft) OwnsPartOf(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		if d.Owns(v) {
+			return true
+		}
+		for _, below := range v {
+			if d.OwnsPartOf(below) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, d.OwnsPartOf)
+	}
+	return false
+}
 
 // ownList is a list that a draft has made, and nobody has seen more of.
 type ownList struct {
@@ -172,13 +190,13 @@ func (d *Draft) writable(m map[string]any, name string) map[string]any {
 		}
 		d.own[identity(o.content)] = o
 		d.taken = append(d.taken, o)
-	case o.made || slices.Contains(o.edited, name):
+	case o.made || o.edited[name]:
 	default:
 		if len(o.edited) == 0 {
-			o.before = map[string]any{}
+			o.edited, o.before = map[string]bool{}, map[string]any{}
 			d.taken = append(d.taken, o)
 		}
-		o.edited = append(o.edited, name)
+		o.edited[name] = true
 		if value, ok := m[name]; ok {
 			o.before[name] = value
 		}
@@ -201,9 +219,9 @@ func (d *Draft) Sets() int {
 	return d.sets
 }
 
-// Edits returns the fields of a map that this step has changed in place, and what they were
-// before it; no names where there are none.
-func (d *Draft) Edits(m map[string]any) (names []string, before map[string]any) {
+// Edits returns the names of the fields of a map that this step has changed in place, and what they
+// were before it; no names where there are none.
+func (d *Draft) Edits(m map[string]any) (names map[string]bool, before map[string]any) {
 	if d == nil {
 		return nil, nil
 	}
@@ -215,7 +233,7 @@ func (d *Draft) Edits(m map[string]any) (names []string, before map[string]any) 
 
 // was returns the value of a field before this step.
 func (d *Draft) was(m map[string]any, name string) any {
-	if edited, before := d.Edits(m); slices.Contains(edited, name) {
+	if edited, before := d.Edits(m); edited[name] {
 		return before[name]
 	}
 	return m[name]
@@ -261,7 +279,7 @@ func (d *Draft) Revert() {
 		if o.made {
 			delete(d.own, identity(o.content))
 		}
-		for _, name := range o.edited {
+		for name := range o.edited {
 			if value, ok := o.before[name]; ok {
 				o.content[name] = value
 			} else {

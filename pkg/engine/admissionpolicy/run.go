@@ -202,13 +202,14 @@ func (r *run) asks(u *unit, x interface{ Uses(name string) bool }) bool {
 // does not stop the others.
 func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
 	before := r.object
-	if in.Checked = &r.checked; len(u.mutations) == 1 { // a later one that fails takes back nothing
-		in.Draft = r.target.Draft
+	several := len(u.mutations) > 1 // of which one that fails takes back nothing
+	if in.Checked, in.Draft = &r.checked, r.target.Draft; several && in.Draft != nil {
+		in.Draft = &engine.Draft{} // which leaves the state before them as it is
 	}
 	var failures []error
 	for _, m := range u.mutations {
 		in.Object = r.object.Object
-		result, err := r.mutation(u, m, in)
+		result, err := r.mutation(u, m, in, before.Object)
 		if err != nil {
 			err = r.failed(m.expression, r.asks(u, m.compiled), err)
 			if isUnsupported(err) || isRefused(err) || r.ctx.Err() != nil {
@@ -216,6 +217,7 @@ func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
 				in.Draft.Revert()
 				return r.fail(u, step, err)
 			}
+			in.Draft.Freeze() // the error may refer to a part of the object
 			failures = append(failures, err)
 			continue
 		}
@@ -223,7 +225,7 @@ func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
 		r.object = &unstructured.Unstructured{Object: result.Object}
 		step.Warnings = append(step.Warnings, result.Warnings...)
 	}
-	changed := in.Draft.Sets() > 0 || !diff.Equal(before.Object, r.object.Object, diff.Type{})
+	changed := !several && in.Draft.Sets() > 0 || !diff.Equal(before.Object, r.object.Object, diff.Type{})
 	if !changed {
 		r.object = before
 	}
@@ -246,7 +248,8 @@ func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
 	return nil
 }
 
-func (r *run) mutation(u *unit, m mutation, in cel.Input) (cel.Result, error) {
+// mutation runs a mutation of a policy; before is the object before the first one.
+func (r *run) mutation(u *unit, m mutation, in cel.Input, before map[string]any) (cel.Result, error) {
 	var types managedfields.TypeConverter
 	if u.needsSchema {
 		answer := r.readTypes()
@@ -257,7 +260,7 @@ func (r *run) mutation(u *unit, m mutation, in cel.Input) (cel.Result, error) {
 	}
 	result, err := u.scope.Evaluate(r.ctx, in, cel.MutationBudget()).Mutate(m.compiled, types)
 	if err == nil {
-		err = in.Draft.SameObject(in.Object, result.Object)
+		err = in.Draft.SameObject(before, result.Object)
 	}
 	if err == nil && m.patchType == jsonPatch {
 		err = r.decodable(result)

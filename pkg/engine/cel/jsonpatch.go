@@ -67,7 +67,14 @@ func (e *Evaluation) patch(list ref.Val) (Result, error) {
 		out = in.Object
 	}
 	if in.Checked != nil {
-		*in.Checked = Checked{object: out, bytes: bytes}
+		part, written := map[string]any(nil), size{}
+		if places != nil && known.fits() {
+			part = p.written
+			if written, err = measure(e.budget, part); err != nil {
+				return Result{}, err
+			}
+		}
+		*in.Checked = known.patched(out, bytes, part, written)
 	}
 	return Result{Object: out, Warnings: warnings, Read: p.read, Written: p.written}, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/cel-go/common/types/ref"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
@@ -41,6 +42,9 @@ func (e *Evaluation) merge(configuration ref.Val, types managedfields.TypeConver
 	if err != nil {
 		return Result{}, err
 	}
+	if in.Draft.OwnsPartOf(fields) { // a part of the object, which a later mutation may change in place
+		fields = runtime.DeepCopyJSON(fields)
+	}
 	kind := asObject(in.Object).GroupVersionKind()
 	if types == nil {
 		return Result{}, &noSchemaError{Kind: kind}
@@ -56,7 +60,7 @@ func (e *Evaluation) merge(configuration ref.Val, types managedfields.TypeConver
 	}
 	narrow, live := narrowing{schema: patchTyped.Schema(), draft: in.Draft}, in.Object
 	known := in.Checked.of(live)
-	checked := known.fits()
+	checked := known.fitsAs(types)
 	if checked {
 		if narrow.draft == nil {
 			narrow.draft = &engine.Draft{} // which copies each map once

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
@@ -18,6 +20,8 @@ type Checked struct {
 	size   int // steps to read what fits its schema, when all of it was read
 	grown  int // and what was written since, replaced or not
 	bytes  int // of JSON, at most; 0 where that is not known
+	// parts are what JSON patches have made since, which may not fit its schema.
+	parts []map[string]any
 }
 
 // of makes it what is known of a state of the object.
@@ -31,6 +35,24 @@ func (c *Checked) of(object map[string]any) *Checked {
 // fits reports whether the object need not be read again to see whether it fits its schema. It
 // is, after it has doubled, since values may share so much that they grow without taking memory.
 func (c *Checked) fits() bool { return c.size > 0 && c.grown <= c.size }
+
+// fitsAs is fits, for which it reads what JSON patches have made.
+func (c *Checked) fitsAs(types managedfields.TypeConverter) bool {
+	return c.fits() && !slices.ContainsFunc(c.parts, func(part map[string]any) bool {
+		_, err := types.ObjectToTyped(asObject(part), typed.AllowDuplicates)
+		return err != nil // or it did not, before another patch
+	})
+}
+
+// patched is what is known of a state that a JSON patch made, and how much of it was written; nil
+// for all of it.
+func (c *Checked) patched(object map[string]any, bytes int, part map[string]any, written size) Checked {
+	next := Checked{object: object, bytes: bytes}
+	if part != nil && c.fits() {
+		next.size, next.grown, next.parts = c.size, c.grown+written.steps(), append(c.parts, part)
+	}
+	return next
+}
 
 // merged remembers a state that an apply configuration made, after so many steps of reading where
 // all was read.

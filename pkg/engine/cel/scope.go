@@ -47,6 +47,9 @@ func (s *Scope) Variable(name, expression string) error {
 	return nil
 }
 
+// HasVariables reports whether expressions may use a variable.
+func (s *Scope) HasVariables() bool { return len(s.variables) > 0 }
+
 func (s *Scope) declare(name string, t *cel.Type) {
 	s.declared.Fields[name] = apiservercel.NewDeclField(name, declaredType(t), true, nil, nil)
 }

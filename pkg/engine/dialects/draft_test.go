@@ -123,7 +123,7 @@ func randomCELPolicy(r *rand.Rand, i int) string {
 	more := pick(r, "", "", `"failurePolicy": "Ignore",`, `"failurePolicy": "Ignore",`, `"failurePolicy": "Ignore",`,
 		`"matchConditions": [{"name": "m", "expression": "object.metadata.labels.a == '1'"}],`)
 	mutations := []string{mutation()}
-	if r.IntN(6) == 0 {
+	for range []int{0, 0, 0, 1, 1, 3}[r.IntN(6)] {
 		mutations = append(mutations, mutation())
 	}
 	return celPolicy(pick(r, "MutatingAdmissionPolicy", "MutatingPolicy"), fmt.Sprintf("p%02d", i), more, mutations...)
@@ -217,7 +217,7 @@ func TestDraftsChangeNothingButMemory(t *testing.T) {
 		object string
 		policy func(r *rand.Rand, i int) string
 		seeds  uint64
-	}{"patches": {configMap, randomPolicy, 400}, "CEL": {plainConfigMap, randomCELPolicy, 100}} {
+	}{"patches": {configMap, randomPolicy, 400}, "CEL": {plainConfigMap, randomCELPolicy, 150}} {
 		t.Run(name, func(t *testing.T) {
 			changes := 0
 			for seed := range c.seeds {
@@ -278,6 +278,20 @@ func onOnePlace() map[string]func(i int) string {
 		"JSON patches of CEL": func(i int) string {
 			return celPolicy("MutatingAdmissionPolicy", fmt.Sprintf("p%04d", i), "", celMutation(fmt.Sprintf("[JSONPatch{op: 'add', path: '/metadata/labels/l%d', value: 'v'}]", i)))
 		},
+		"apply configurations and JSON patches of CEL in turn": func(i int) string {
+			mutation := "Object{metadata: Object.metadata{labels: {'l%d': 'v'}}}"
+			if i%2 == 1 {
+				mutation = "[JSONPatch{op: 'add', path: '/metadata/labels/l%d', value: 'v'}]"
+			}
+			return celPolicy("MutatingAdmissionPolicy", fmt.Sprintf("p%04d", i), "", celMutation(fmt.Sprintf(mutation, i)))
+		},
+		"elements of apply configurations and JSON patches of CEL in turn": func(i int) string {
+			mutation := "Object{metadata: Object.metadata{finalizers: ['example.com/l%d']}}"
+			if i%2 == 1 {
+				mutation = "[JSONPatch{op: 'add', path: '/metadata/finalizers/-', value: 'example.com/l%d'}]"
+			}
+			return celPolicy("MutatingPolicy", fmt.Sprintf("p%04d", i), "", celMutation(fmt.Sprintf(mutation, i)))
+		},
 		"finalizers": func(i int) string {
 			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {"finalizers": ["example.com/l%d"]}}}`, i))
 		},
@@ -327,6 +341,42 @@ func TestRulesOnOnePlaceAreLinear(t *testing.T) {
 			allocated(10) // what is made once
 			if once, twice := allocated(500), allocated(1000); float64(twice) > 2.2*float64(once) {
 				t.Errorf("500 rules allocate %d bytes, 1000 %d: %.1f times as much", once, twice, float64(twice)/float64(once))
+			}
+		})
+	}
+}
+
+// manyMutations is a policy with mutations that write a field of their own to one map, or an element
+// to one list.
+func manyMutations(kind string, n int) string {
+	mutations := make([]string, n)
+	for i := range mutations {
+		mutations[i] = celMutation(fmt.Sprintf([]string{
+			"Object{metadata: Object.metadata{labels: {'l%d': 'v'}}}", "[JSONPatch{op: 'add', path: '/metadata/labels/l%d', value: 'v'}]",
+			"Object{metadata: Object.metadata{finalizers: ['example.com/l%d']}}",
+		}[i%3], i))
+	}
+	return celPolicy(kind, "p", "", mutations...)
+}
+
+// Twice the mutations of one policy take at most 2.2 times as much.
+func TestMutationsOfAPolicyAreLinear(t *testing.T) {
+	for _, kind := range []string{"MutatingAdmissionPolicy", "MutatingPolicy"} {
+		t.Run(kind, func(t *testing.T) {
+			allocated := func(n int) uint64 {
+				policies := []string{manyMutations(kind, n)}
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				c := evaluated(t, objectOf(t, plainConfigMap), policies, evaluation.Options{Workers: 1})
+				runtime.ReadMemStats(&after)
+				if found := written.FindAllString(shown(t, c), -1); len(found) < n {
+					t.Fatalf("%d of %d mutations write: %s", len(found), n, shown(t, c))
+				}
+				return after.TotalAlloc - before.TotalAlloc
+			}
+			allocated(10) // what is made once
+			if once, twice := allocated(450), allocated(900); float64(twice) > 2.2*float64(once) {
+				t.Errorf("450 mutations allocate %d bytes, 900 %d: %.1f times as much", once, twice, float64(twice)/float64(once))
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"maps"
 	"slices"
 	"sort"
 
@@ -86,7 +87,7 @@ func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
 	case len(edited) == 0:
 		return
 	default:
-		names, a = slices.Sorted(slices.Values(edited)), old
+		names, a = slices.Sorted(maps.Keys(edited)), old
 	}
 	for _, name := range names {
 		x, inA := a[name]

@@ -234,7 +234,11 @@ func (e *execution) mutate(conditions []condition) (map[string]any, error) {
 	if e.session != nil {
 		e.session.Allow(images, values)
 	}
-	evaluation := e.rule.scope.Evaluate(e.ctx, e.input(), cel.MutationBudget())
+	in := e.input()
+	if len(e.rule.mutations) > 1 && e.subject.Draft != nil && !e.rule.scope.HasVariables() { // which keep what they have read
+		in.Draft = &engine.Draft{}
+	}
+	evaluation := e.rule.scope.Evaluate(e.ctx, in, cel.MutationBudget())
 	unmet, err := e.holds(evaluation, conditions)
 	switch {
 	case err != nil:
