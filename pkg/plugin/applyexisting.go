@@ -101,12 +101,12 @@ func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams gener
 			# Continue the run that was interrupted
 			%[1]s apply-existing --resume latest`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
+			if f.Watch.On {
+				return exit(f.watch(c, args, streams))
+			}
 			o, err := f.ToOptions(c, args, streams)
 			if err != nil {
 				return err
-			}
-			if f.Watch.On {
-				return exit(f.watch(c, args, o))
 			}
 			return exit(o.Run(c.Context()))
 		},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
@@ -117,28 +118,33 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 			# On what kustomize builds
 			%[1]s preview -p policy.yaml -k overlays/prod`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
+			if f.Watch.On {
+				return exit(f.watch(c, args, streams))
+			}
 			o, err := f.ToOptions(c, args, streams)
 			if err != nil {
 				return err
 			}
-			if f.Watch.On {
-				return exit(f.watch(c.Context(), o))
-			}
 			return exit(o.Run(c.Context()))
 		},
 	}
-	f.AddFlags(c.Flags())
-	f.Watch.AddFlag(c.Flags(), "After the run, show what each change of the cluster makes rules do, as it happens, until interrupted.")
-	f.Canary.AddFlags(c.Flags())
-	f.Canary.AddShardFlag(c.Flags())
-	f.Output.AddFlags(c.Flags(), formats.PreviewNames())
-	f.Output.AddTemplateFlag(c.Flags())
-	f.Report.AddFlags(c.Flags(), formats.PreviewReports())
-	c.Flags().BoolVar(&f.Explain, "explain", false, "Show the result of each rule on each object, with the reason.")
-	c.Flags().BoolVar(&f.ExitCode, "exit-code", f.ExitCode, "Exit with 1 when something would change.")
-	f.Validation.AddFlag(c.Flags(), `Who checks the changes: "server" sends each as a server dry run, which takes the permission to patch; "client" holds values against the schemas of their kinds; "none" does neither. With --save it is server, else client.`)
-	c.Flags().StringVar(&f.Save, "save", "", "Also save the changes as a plan, a file for apply-existing --plan without values of Secrets. Rules that run only when an object is created are then left out unless --operation is given.")
+	f.addFlags(c.Flags())
 	return c
+}
+
+// addFlags registers the flags of preview.
+func (f *PreviewFlags) addFlags(set *pflag.FlagSet) {
+	f.AddFlags(set)
+	f.Watch.AddFlag(set, "After the run, show what each change of the cluster makes rules do, as it happens, until interrupted.")
+	f.Canary.AddFlags(set)
+	f.Canary.AddShardFlag(set)
+	f.Output.AddFlags(set, formats.PreviewNames())
+	f.Output.AddTemplateFlag(set)
+	f.Report.AddFlags(set, formats.PreviewReports())
+	set.BoolVar(&f.Explain, "explain", false, "Show the result of each rule on each object, with the reason.")
+	set.BoolVar(&f.ExitCode, "exit-code", f.ExitCode, "Exit with 1 when something would change.")
+	f.Validation.AddFlag(set, `Who checks the changes: "server" sends each as a server dry run, which takes the permission to patch; "client" holds values against the schemas of their kinds; "none" does neither. With --save it is server, else client.`)
+	set.StringVar(&f.Save, "save", "", "Also save the changes as a plan, a file for apply-existing --plan without values of Secrets. Rules that run only when an object is created are then left out unless --operation is given.")
 }
 
 // ToOptions returns the options for the flags.

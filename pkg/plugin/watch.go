@@ -10,12 +10,17 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
@@ -47,11 +52,17 @@ type watcher struct {
 	settle time.Duration // before
 	errOut io.Writer
 	queue  watch.Queue
-	failed atomic.Bool // something was not evaluated, or not made
+	// open reads and compiles the policies as they are.
+	open    func() (*watched, error)
+	changed chan struct{} // what they come from
+	failed  atomic.Bool   // something was not evaluated, or not made
 }
 
-// follow makes the followers of the objects, and lists these.
-func (w *watcher) follow(ctx context.Context, now *watched) error {
+// follow makes the followers of the objects, and lists these. They go on where those before them have ended.
+func (w *watcher) follow(ctx context.Context, now, before *watched) error {
+	if now.run == nil {
+		return nil
+	}
 	followers, unknown, err := now.factory.Followers(ctx, now.run, now.asksForOld)
 	if err != nil {
 		return err
@@ -62,6 +73,11 @@ func (w *watcher) follow(ctx context.Context, now *watched) error {
 	now.followers = followers
 	for _, f := range followers {
 		f.Emit, f.Tell = w.queue.Put, w.tell
+		if before != nil {
+			if i := slices.IndexFunc(before.followers, f.Same); i >= 0 {
+				f.Adopt(before.followers[i])
+			}
+		}
 		if err := f.Begin(ctx); err != nil {
 			return fmt.Errorf("watch %s: %w", f, err)
 		}
@@ -75,13 +91,100 @@ func (w *watcher) tell(err error) {
 	fmt.Fprintf(w.errOut, "error: %v\n", err)
 }
 
-// Run evaluates everything, and then each change until the context ends.
+// policies follows what policies come from, from before they are read.
+func (w *watcher) policies(ctx context.Context, f *factory.Factory) error {
+	w.changed = make(chan struct{}, 1)
+	change := func() {
+		select {
+		case w.changed <- struct{}{}:
+		default: // one is noted already
+		}
+	}
+	followers, err := f.PolicyFollowers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range followers {
+		p.Tell = w.tell
+		p.Emit = func(context.Context, *watch.Event) error { change(); return nil }
+		switch err := p.Begin(ctx); {
+		case apierrors.IsForbidden(err):
+			continue // those who read policies tell it
+		case err != nil:
+			return fmt.Errorf("watch %s: %w", p, err)
+		}
+		go func() {
+			if err := engine.Guard(func() error { return p.Run(ctx) }); err != nil {
+				w.tell(fmt.Errorf("%s are not watched any more: %w", p, err))
+			}
+		}()
+	}
+	go watch.Files(ctx, f.Files(), change)
+	return nil
+}
+
+// next waits until policies have changed, and can be used. It is nil when the context ends.
+func (w *watcher) next(ctx context.Context) *watched {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.changed:
+		}
+		if !watch.Pause(ctx, time.Second) { // several are often changed together
+			return nil
+		}
+		select {
+		case <-w.changed:
+		default:
+		}
+		fmt.Fprintln(w.errOut, "Policies, or what they read beside the objects, have changed.")
+		now, err := w.open()
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case now != nil && now.run != nil && now.run.Broken() > 0:
+			err = errors.New(now.run.BrokenText())
+		case errors.Is(err, preview.ErrNoRules), errors.Is(err, input.ErrNoPolicy):
+			w.tell(fmt.Errorf("%w: nothing is evaluated until there are policies again", err))
+			return &watched{all: func(context.Context) (int, error) { return ExitOK, nil }}
+		case err == nil:
+			return now
+		}
+		w.tell(fmt.Errorf("the policies are used as they were before: %w", err))
+	}
+}
+
+// Run evaluates everything, and then each change until the context ends. When policies change, it begins anew.
 func (w *watcher) Run(ctx context.Context, now *watched) (code int, err error) {
-	if err := w.follow(ctx, now); err != nil {
-		return ExitNothing, err
+	var before *watched
+	for {
+		next, code, err := w.generation(ctx, now, before)
+		switch {
+		case err != nil || code == ExitInterrupted:
+			return code, err
+		case next == nil && w.failed.Load():
+			return ExitIncomplete, nil
+		case next == nil:
+			return ExitOK, nil
+		}
+		before, now = now, next
+	}
+}
+
+// generation is Run for policies as they are. It returns those that take their place; nil where the context ended.
+func (w *watcher) generation(ctx context.Context, now, before *watched) (next *watched, code int, err error) {
+	for err := w.follow(ctx, now, before); err != nil; err = w.follow(ctx, now, before) {
+		if before == nil || !cluster.Uncertain(ctx, err) {
+			return nil, ExitNothing, err
+		}
+		w.tell(err)
+		watch.Pause(ctx, time.Second)
 	}
 	following, end := context.WithCancel(ctx)
 	var group sync.WaitGroup
+	defer group.Wait()
+	defer end()
 	for _, f := range now.followers {
 		group.Go(func() {
 			if err := engine.Guard(func() error { return f.Run(following) }); err != nil && following.Err() == nil {
@@ -89,26 +192,34 @@ func (w *watcher) Run(ctx context.Context, now *watched) (code int, err error) {
 			}
 		})
 	}
-	defer group.Wait()
-	defer end()
-	if code, err = now.all(ctx); err != nil || code == ExitInterrupted {
-		return code, err
+	code, err = now.all(ctx)
+	switch {
+	case code == ExitInterrupted || ctx.Err() != nil || err != nil && before == nil:
+		return nil, code, err
+	case err != nil:
+		w.tell(err)
 	}
 	w.failed.Store(w.failed.Load() || code > ExitChanges)
 	w.announce(now)
+	stop, changed := context.WithCancel(ctx)
+	defer changed()
+	group.Go(func() {
+		if next = w.next(stop); next != nil {
+			changed()
+		}
+	})
 	loop := watch.Loop{Queue: &w.queue, Most: w.most, Settle: w.settle, Tell: w.tell, Evaluate: func(ctx context.Context, events []*watch.Event) error {
 		return w.evaluate(ctx, now, events)
 	}}
-	loop.Run(ctx, ctx)
-	if w.failed.Load() {
-		return ExitIncomplete, nil
-	}
-	return ExitOK, nil
+	loop.Run(ctx, stop)
+	end()
+	group.Wait() // next is known
+	return next, ExitOK, nil
 }
 
 // announce says that the first run is over, and what is watched.
 func (w *watcher) announce(now *watched) {
-	if now.options.Quiet {
+	if now.run == nil || now.options.Quiet {
 		return
 	}
 	var kinds []string
@@ -122,6 +233,9 @@ func (w *watcher) announce(now *watched) {
 
 // evaluate evaluates events. Where the server did not answer, it is a *watch.RetryError.
 func (w *watcher) evaluate(ctx context.Context, now *watched, events []*watch.Event) error {
+	if now.run == nil {
+		return nil
+	}
 	objects, triggers, world := now.factory.Events(now.options, events)
 	err := now.some(ctx, now.run.Over(objects, triggers, world), events)
 	var split *watch.SplitError
@@ -198,16 +312,46 @@ func heading(out io.Writer, events []*watch.Event) error {
 	return nil
 }
 
-// watch goes on with a preview.
-func (f *PreviewFlags) watch(ctx context.Context, o *PreviewOptions) (int, error) {
-	w := &watcher{most: 1, settle: 100 * time.Millisecond, errOut: o.ErrOut}
-	now, err := o.watched()
-	o.incomplete = func() { w.failed.Store(true) }
-	if err != nil {
-		return ExitNothing, o.Masker.Error(err)
+// watch is a preview that goes on.
+func (f *PreviewFlags) watch(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (code int, err error) {
+	w := &watcher{most: 1, settle: 100 * time.Millisecond}
+	var first, last *PreviewOptions
+	w.open = func() (*watched, error) {
+		o, err := f.ToOptions(c, args, streams)
+		if err != nil {
+			return nil, err
+		}
+		if first == nil {
+			first = o
+		}
+		o.Metrics, o.Counts, o.incomplete = first.Metrics, first.Metrics.Run, func() { w.failed.Store(true) }
+		if last != nil {
+			err = last.End()
+		}
+		last = o
+		now, failed := o.watched()
+		return now, o.Masker.Error(errors.Join(failed, err))
 	}
-	code, err := w.Run(ctx, now)
-	return code, o.Masker.Error(errors.Join(err, o.End()))
+	now, err := w.begin(c.Context(), &f.Evaluate, streams)
+	if err != nil {
+		return ExitNothing, err
+	}
+	code, err = first.Metrics.finish(w.Run(c.Context(), now))
+	return code, last.Masker.Error(errors.Join(err, last.End()))
+}
+
+// begin follows what policies come from, and reads them.
+func (w *watcher) begin(ctx context.Context, evaluate *flags.Evaluate, streams genericiooptions.IOStreams) (*watched, error) {
+	f, err := factory.Open(evaluate, streams, false, false)
+	if err != nil {
+		return nil, err
+	}
+	if w.errOut = f.Streams.ErrOut; f.Client != nil {
+		if err := w.policies(ctx, f); err != nil {
+			return nil, err
+		}
+	}
+	return w.open()
 }
 
 // watched compiles the policies of a preview that goes on.

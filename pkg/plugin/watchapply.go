@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
@@ -30,68 +31,89 @@ type watchWrites struct {
 	*watcher
 	command *cobra.Command
 	args    []string
-	first   *ApplyOptions
-	own     watch.Settling
 }
 
-// watch goes on with apply-existing.
-func (f *ApplyFlags) watch(c *cobra.Command, args []string, o *ApplyOptions) (int, error) {
-	w := &watchWrites{
-		ApplyFlags: f, watcher: &watcher{most: maxBatch, settle: time.Second, errOut: o.ErrOut}, command: c, args: args, first: o,
+// watch is an apply-existing that goes on.
+func (f *ApplyFlags) watch(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (int, error) {
+	w := &watchWrites{ApplyFlags: f, watcher: &watcher{most: maxBatch, settle: time.Second}, command: c, args: args}
+	var counts Metering
+	w.open = func() (*watched, error) {
+		o, err := f.ToOptions(c, args, streams)
+		if err != nil {
+			return nil, err
+		}
+		if counts.Run == nil {
+			counts = o.Metrics
+		}
+		o.Metrics, o.Counts = counts, counts.Run
+		now, err := w.watched(o)
+		return now, o.Masker.Error(err)
 	}
-	now := &watched{factory: o.factory, options: &o.Options, asksForOld: factory.AsksForOld(&o.Options), some: w.write}
-	var err error
-	if now.run, err = o.Compile(); err != nil {
-		return ExitNothing, o.Masker.Error(err)
+	now, err := w.begin(c.Context(), &f.Evaluate, streams)
+	if err != nil {
+		return ExitNothing, err
 	}
-	now.all = func(ctx context.Context) (int, error) { return o.write(ctx, now.run) }
-	o.Executor.OnResult = w.wrote
-	code, err := o.Metrics.finish(w.Run(c.Context(), now))
+	code, err := counts.finish(w.Run(c.Context(), now))
 	if interrupted(err) {
 		code = ExitInterrupted
 	}
-	return code, o.Masker.Error(err)
+	return code, f.Secrets.Error(err)
+}
+
+// watched compiles the policies of an apply-existing that goes on.
+func (w *watchWrites) watched(o *ApplyOptions) (*watched, error) {
+	now := &watched{factory: o.factory, options: &o.Options, asksForOld: factory.AsksForOld(&o.Options)}
+	var err error
+	now.run, err = o.Compile()
+	own := &watch.Settling{}
+	o.Executor.OnResult = func(t *apply.Task, r *apply.Result) { w.wrote(o, own, t, r) }
+	now.all = func(ctx context.Context) (int, error) { return o.write(ctx, now.run) }
+	now.some = func(ctx context.Context, e *preview.Run, events []*watch.Event) error {
+		return w.write(ctx, o, own, e, events)
+	}
+	return now, err
 }
 
 // wrote notes what was written.
-func (w *watchWrites) wrote(t *apply.Task, r *apply.Result) {
-	w.first.count(t, r)
+func (w *watchWrites) wrote(o *ApplyOptions, own *watch.Settling, t *apply.Task, r *apply.Result) {
+	o.count(t, r)
 	if r.Err != nil || r.Status != nil && r.Status.Err != nil {
 		w.failed.Store(true)
 	}
 	for _, part := range []*apply.Result{r, r.Status} {
 		if part != nil && part.Version != "" {
-			w.own.Wrote(t.Key, part.Version)
+			own.Wrote(t.Key, part.Version)
 		}
 	}
 }
 
 // write makes the changes that events cause, as a run with a journal of its own.
-func (w *watchWrites) write(ctx context.Context, e *preview.Run, events []*watch.Event) error {
-	got, err := act(ctx, w.first.factory.Client, e)
+func (w *watchWrites) write(ctx context.Context, by *ApplyOptions, own *watch.Settling, e *preview.Run, events []*watch.Event) error {
+	got, err := act(ctx, by.factory.Client, e)
 	if err != nil {
 		return err
 	}
 	if got.incomplete() {
 		w.failed.Store(true)
 	}
-	got.changes = w.settled(got.changes, events)
-	w.own.Seen(events)
+	got.changes = w.settled(own, got.changes, events)
+	own.Seen(events)
 	if len(got.changes) == 0 {
 		return nil
 	}
-	o, err := w.newOptions(w.command, w.first.factory, w.first.Request)
+	o, err := w.newOptions(w.command, by.factory, by.Request)
 	if err != nil {
 		return err
 	}
-	run := w.first.recorded
+	run := by.recorded
 	run.Created, run.Seed = e.World().Now, e.World().Seed
-	if o.Executor.Journal, err = newJournal(w.first.factory, w.command, w.args, run, &w.Write); err != nil {
+	if o.Executor.Journal, err = newJournal(by.factory, w.command, w.args, run, &w.Write); err != nil {
 		return err
 	}
-	o.Executor.OnWrite, o.Executor.OnResult, o.Executor.Command = o.recordEvents, w.wrote, w.command.CommandPath()
+	o.Executor.OnWrite, o.Executor.Command = o.recordEvents, w.command.CommandPath()
+	o.Executor.OnResult = func(t *apply.Task, r *apply.Result) { w.wrote(by, own, t, r) }
 	if formats.ForPeople(w.Output.Format) {
-		if err := heading(w.first.factory.Streams.Out, events); err != nil {
+		if err := heading(by.factory.Streams.Out, events); err != nil {
 			return err
 		}
 	}
@@ -119,7 +141,7 @@ func (w *watchWrites) write(ctx context.Context, e *preview.Run, events []*watch
 }
 
 // settled leaves out the changes of objects that never settle, and tells those that begin not to.
-func (w *watchWrites) settled(changes []*engine.Change, events []*watch.Event) []*engine.Change {
+func (w *watchWrites) settled(own *watch.Settling, changes []*engine.Change, events []*watch.Event) []*engine.Change {
 	var out []*engine.Change
 	for _, c := range changes {
 		var causes []engine.ObjectKey
@@ -129,7 +151,7 @@ func (w *watchWrites) settled(changes []*engine.Change, events []*watch.Event) [
 				causes, rules = append(causes, s.Trigger), append(rules, s.Rule)
 			}
 		}
-		switch paused, begins := w.own.Pauses(c.Subject, causes, events); {
+		switch paused, begins := own.Pauses(c.Subject, causes, events); {
 		case begins:
 			w.tell(fmt.Errorf("%s: %s changed it %d times, each after a write of its own or right after somebody set it back: it is not written any more until the policies change",
 				c.Subject, engine.Few(rules), watch.MaxWrites))

@@ -82,6 +82,17 @@ func (f *Factory) PolicyFollowers(ctx context.Context) ([]*watch.Follower, error
 	return out, nil
 }
 
+// Files returns the files and directories that policies, and what they read beside a cluster, come from. What has a URL is read once.
+func (f *Factory) Files() []string {
+	var out []string
+	for _, path := range slices.Concat(f.Policies.Paths, f.Objects.World, []string{f.Context.Values}) {
+		if path != "" && !strings.Contains(path, "://") {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
 // Events returns the sources of a run over events, and its world: the cluster as it is now.
 func (f *Factory) Events(o *preview.Options, events []*watch.Event) (objects, triggers engine.Source, w *engine.World) {
 	f.Client.Renew()

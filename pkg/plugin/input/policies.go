@@ -33,8 +33,8 @@ type Policies struct {
 	Warn, Note func(origin, text string)
 }
 
-// errNoPolicy reports that there is nothing to evaluate.
-var errNoPolicy = errors.New("no policy")
+// ErrNoPolicy is wrapped by the error of files, or of a cluster, in which there is nothing to evaluate.
+var ErrNoPolicy = errors.New("no policy")
 
 // ClusterError reports that the policies of the cluster are not known: one kind that
 // cannot be read is enough, since a policy of it may be installed.
@@ -67,11 +67,11 @@ func (e *ClusterError) Unwrap() []error { return e.Errs }
 // warning.
 //
 // Broken has an *Error for each document that could not be read beside others that
-// could. The error is a *ClusterError, wraps errNoPolicy if there is no policy, or
+// could. The error is a *ClusterError, wraps ErrNoPolicy if there is no policy, or
 // joins the broken documents if there are no others.
 func (s Policies) Load(ctx context.Context) (documents []engine.Document, broken []error, err error) {
 	if len(s.Paths) == 0 && s.FromCluster == nil {
-		return nil, nil, fmt.Errorf("%w: use -p FILE, DIRECTORY, URL or - for policies to evaluate, or --from-cluster for those that are installed", errNoPolicy)
+		return nil, nil, fmt.Errorf("%w: use -p FILE, DIRECTORY, URL or - for policies to evaluate, or --from-cluster for those that are installed", ErrNoPolicy)
 	}
 	var installed []engine.Document
 	if s.FromCluster != nil {
@@ -188,13 +188,13 @@ func (s Policies) anyPolicy(documents []engine.Document) bool {
 
 func (s Policies) noneFound() error {
 	if len(s.Paths) == 0 {
-		return fmt.Errorf("%w is installed in the cluster: use -p FILE for one that is not", errNoPolicy)
+		return fmt.Errorf("%w is installed in the cluster: use -p FILE for one that is not", ErrNoPolicy)
 	}
 	where := strings.Join(s.Paths, ", ")
 	if s.FromCluster != nil {
-		return fmt.Errorf("%w in %s or in the cluster", errNoPolicy, where)
+		return fmt.Errorf("%w in %s or in the cluster", ErrNoPolicy, where)
 	}
-	return fmt.Errorf("%w in %s: use --from-cluster for those that are installed", errNoPolicy, where)
+	return fmt.Errorf("%w in %s: use --from-cluster for those that are installed", ErrNoPolicy, where)
 }
 
 func groupKind(u *unstructured.Unstructured) schema.GroupKind {

@@ -112,7 +112,7 @@ func TestPoliciesLoadNothing(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := load(t, c.source); !errors.Is(err, errNoPolicy) || err.Error() != c.want {
+			if _, err := load(t, c.source); !errors.Is(err, ErrNoPolicy) || err.Error() != c.want {
 				t.Errorf("error %q, want %q", err, c.want)
 			}
 		})

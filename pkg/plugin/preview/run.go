@@ -70,7 +70,8 @@ type Run struct {
 var ErrNoRules = errors.New("no mutate rule left to evaluate")
 
 // Compile compiles the policies, and lets go of their documents. It reports each that is broken,
-// and continues with the others. The error is ErrNoRules, or that of a --only or --skip that names no rule.
+// and continues with the others. The error is ErrNoRules, beside which there is a run
+// that knows what is broken, or that of a --only or --skip that names no rule.
 func (o *Options) Compile() (*Run, error) {
 	out := &Run{options: o, troubles: slices.Clone(o.Unreadable)}
 	o.Limits, o.Warn, o.Release = o.World.Limits, o.warn, true
@@ -86,7 +87,7 @@ func (o *Options) Compile() (*Run, error) {
 		out.rules = append(out.rules, program.Rules()...)
 	}
 	if len(out.rules) == 0 {
-		return nil, ErrNoRules
+		return out, ErrNoRules
 	}
 	if unknown := unknownKinds(out.troubles); len(unknown) > 0 && !o.Quiet {
 		fmt.Fprintf(o.ErrOut, "note: kinds that are rightly not here: --allow-unknown-kinds=%s\n", strings.Join(unknown, ","))

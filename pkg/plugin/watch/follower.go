@@ -79,6 +79,11 @@ func defaultBackoff() wait.Backoff {
 // Adopt takes over what another follower of the same resource knows, so that Begin finds what has changed since.
 func (f *Follower) Adopt(from *Follower) { f.known, f.listing = from.known, from.listing }
 
+// Same reports whether another follower follows the same objects.
+func (f *Follower) Same(other *Follower) bool {
+	return f.String() == other.String() && f.Mapping().GroupVersionKind == other.Mapping().GroupVersionKind
+}
+
 // Begin lists the objects. What is there is no event, unless the follower knows of a state before.
 func (f *Follower) Begin(ctx context.Context) error {
 	emit := f.Emit
@@ -216,6 +221,7 @@ func (f *Follower) list(ctx context.Context) error {
 func (f *Follower) changed(ctx context.Context, i *cluster.RawItem) error {
 	before := f.known[i.UID]
 	if before != nil && before.version == i.ResourceVersion {
+		f.reconsider(before, i)
 		return nil
 	}
 	own := i.Own()
@@ -238,6 +244,18 @@ func (f *Follower) changed(ctx context.Context, i *cluster.RawItem) error {
 	}
 	f.known[strings.Clone(i.UID)] = now
 	return nil
+}
+
+// reconsider keeps of an object that is as it was what the rules ask for now.
+func (f *Follower) reconsider(k *known, i *cluster.RawItem) {
+	k.wanted = f.Wants(i)
+	switch keeps := k.wanted && f.Keeps != nil && f.Keeps(i); {
+	case !keeps:
+		k.last = nil
+	case k.last == nil:
+		own := i.Own()
+		k.last = &own
+	}
 }
 
 // deleted takes an object that is gone.

@@ -48,7 +48,7 @@ func (l *Loop) Run(ctx, stop context.Context) {
 		backoff = defaultBackoff()
 	}
 	delay, failures := backoff.DelayFunc(), 0
-	for l.Queue.Wait(stop) == nil && pause(stop, l.Settle) {
+	for l.Queue.Wait(stop) == nil && Pause(stop, l.Settle) {
 		events := l.Queue.Take(l.Most)
 		err := l.Evaluate(ctx, events)
 		var again *RetryError
@@ -60,7 +60,7 @@ func (l *Loop) Run(ctx, stop context.Context) {
 			if failures++; failures == quietFailures {
 				l.Tell(fmt.Errorf("cannot evaluate %s of %s, trying again: %w", events[0].Operation, events[0].Key, err))
 			}
-			if !pause(ctx, delay()) {
+			if !Pause(ctx, delay()) {
 				return
 			}
 			continue
@@ -71,8 +71,8 @@ func (l *Loop) Run(ctx, stop context.Context) {
 	}
 }
 
-// pause waits, and reports whether the context is still not over.
-func pause(ctx context.Context, d time.Duration) bool {
+// Pause waits, and reports whether the context is still not over.
+func Pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
