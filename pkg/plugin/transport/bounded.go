@@ -145,7 +145,7 @@ func (t bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 		b.idle.Stop()
 		cancel(context.Canceled)
 	}
-	response, err := t.next.RoundTrip(r.WithContext(ctx))
+	response, err := roundTrip(t.next, r.WithContext(ctx))
 	header.Stop()
 	if err != nil {
 		err = b.reason(err)

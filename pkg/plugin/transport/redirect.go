@@ -62,7 +62,7 @@ func (t redirects) RoundTrip(r *http.Request) (*http.Response, error) {
 		closeBody(r)
 		return nil, &RedirectError{Method: r.Method, From: server(t.Origin), To: server(r.URL), Reason: otherHost}
 	}
-	response, err := t.next.RoundTrip(markChecked(r))
+	response, err := roundTrip(t.next, markChecked(r))
 	if err != nil {
 		return nil, err
 	}
@@ -71,6 +71,16 @@ func (t redirects) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return response, nil
+}
+
+// roundTrip returns an error for an answer in another protocol: its body is the connection, which no limit of time ends.
+func roundTrip(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+	response, err := next.RoundTrip(r)
+	if err == nil && response.StatusCode == http.StatusSwitchingProtocols {
+		_ = response.Body.Close() // it is not read
+		return nil, fmt.Errorf("%s answers a %s request in another protocol, which was not asked for", server(r.URL), r.Method)
+	}
+	return response, err
 }
 
 // WrappedRoundTripper lets client-go find the transport below.

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -123,6 +124,39 @@ func TestRedirectsElsewhereAreNotFollowed(t *testing.T) {
 		}
 	}
 	t.Logf("%d redirects", tried)
+}
+
+// An answer in another protocol is the connection itself: it would be read for ever, and could be written to.
+func TestOtherProtocolsAreRefused(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		connection, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_, err = fmt.Fprint(connection, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: "+r.Method+"\r\nConnection: Upgrade\r\n\r\n")
+		}
+		if err == nil {
+			_, err = io.Copy(io.Discard, connection) // until the client closes it
+		}
+		if err == nil {
+			err = connection.Close()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	below := clientOf(t, server).Transport.(interface{ WrappedRoundTripper() http.RoundTripper }).WrappedRoundTripper()
+	for name, above := range map[string]http.RoundTripper{"redirects": transport.Redirects{}.Bound(below), "limits": transport.Bounded(transport.Limits{})(below)} {
+		for _, method := range []string{"GET", "HEAD", "POST", "PATCH"} {
+			r, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/api", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := server.URL + " answers a " + method + " request in another protocol"
+			if err := send(&http.Client{Transport: above}, r); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: error %v, want %s", name, err, want)
+			}
+		}
+	}
 }
 
 // inside reports whether a location names a path of the own host, oddly.
