@@ -1,6 +1,8 @@
 package convert
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"unicode"
 
@@ -24,10 +26,32 @@ func (w *writer) comment(level int, text string) {
 	}, text))
 }
 
+// misleading reports whether YAML has a character as it is that a terminal acts on, or a reader does not see.
+func misleading(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) })
+}
+
+// escaped is a value as JSON with such characters as escapes of YAML.
+func escaped(v any) (string, error) {
+	text, err := json.Marshal(v)
+	var b strings.Builder
+	for _, r := range string(text) {
+		switch {
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		case r <= 0xffff:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		}
+	}
+	return b.String(), err
+}
+
 // scalar is a text as YAML has it, in quotes where it would be something else.
 func scalar(text string) string {
 	out, err := yaml.Marshal(text)
-	if err != nil || strings.Contains(strings.TrimSuffix(string(out), "\n"), "\n") {
+	if err != nil || misleading(string(out)) || strings.Contains(strings.TrimSuffix(string(out), "\n"), "\n") {
 		return quote(text)
 	}
 	return strings.TrimSuffix(string(out), "\n")
@@ -44,6 +68,12 @@ func (w *writer) texts(level int, name string, values map[string]string) {
 func (w *writer) value(level int, name string, v any) {
 	out, err := yaml.Marshal(map[string]any{name: v})
 	if err != nil || strings.TrimSpace(string(out)) == name+": null" {
+		return
+	}
+	if misleading(string(out)) {
+		if text, err := escaped(v); err == nil {
+			w.line(level, name+": "+text)
+		}
 		return
 	}
 	for line := range strings.Lines(string(out)) {
