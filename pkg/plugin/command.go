@@ -114,6 +114,7 @@ func newCommand(name string, streams genericiooptions.IOStreams, secrets *redact
 		NewPoliciesCommand(config, name, streams),
 		NewRBACCommand(config, name, streams),
 		NewJobCommand(config, name, streams),
+		NewSummaryCommand(config, name, streams),
 		NewCompletionCommand(name, streams),
 		NewVersionCommand(name, streams),
 		newOptionsCommand(streams),

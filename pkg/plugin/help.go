@@ -33,7 +33,7 @@ var topics = []topic{ //nolint:gochecknoglobals // an immutable table
 	{"The Job", []string{"apply", "schedule", "shards", "image", "claim"}},
 	{"Roles", []string{"name", "user", "group", "serviceaccount"}},
 	{"What is printed", []string{
-		"report", "metrics", "query", "template", "group-by", "expand", "context-lines", "color", "show-secrets", "quiet", "exit-code",
+		"report", "write-reports", "metrics", "query", "template", "group-by", "expand", "context-lines", "color", "show-secrets", "quiet", "exit-code",
 	}},
 	{"Requests to the server", []string{"chunk-size", "kube-api-qps", "kube-api-burst"}},
 }

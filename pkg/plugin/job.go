@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/job"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
@@ -30,6 +32,7 @@ type JobFlags struct {
 	Canary   flags.Canary
 	Write    flags.Write
 	Client   flags.Client
+	Report   flags.Report
 	Apply    bool
 	Spec     job.Spec
 	Output   string
@@ -69,8 +72,8 @@ func NewJobCommand(config *genericclioptions.ConfigFlags, name string, streams g
 			Exit codes: 0 the manifests are complete, 2 there are none, 3 some policies are broken: the run would leave
 			them out, and one that applies would write nothing.`),
 		Example: templates.Examples(fmt.Sprintf(`
-			# Preview the policies each hour
-			%[1]s job -p policies/ --schedule '17 * * * *' -n mutate | kubectl apply -f -
+			# Preview the policies each hour, and keep the results as PolicyReports
+			%[1]s job -p policies/ --schedule '17 * * * *' --write-reports policyreport -n mutate | kubectl apply -f -
 
 			# Apply them once, in four Pods
 			%[1]s job -p policies/ --apply --max-changes 5000 --shards 4 -n mutate | kubectl apply -f -
@@ -90,7 +93,7 @@ func NewJobCommand(config *genericclioptions.ConfigFlags, name string, streams g
 }
 
 // runFlags are those of job that the run has too.
-var runFlags = []string{"from-cluster", "only", "skip", "allow-unknown-kinds", "strict", "selector", "field-selector", "max-objects", "percent", "percent-seed", "kube-api-qps", "kube-api-burst"} //nolint:gochecknoglobals // an immutable table
+var runFlags = []string{"from-cluster", "only", "skip", "allow-unknown-kinds", "strict", "selector", "field-selector", "max-objects", "percent", "percent-seed", "kube-api-qps", "kube-api-burst", "write-reports"} //nolint:gochecknoglobals // an immutable table
 
 // addFlags registers the flags.
 func (f *JobFlags) addFlags(flags *pflag.FlagSet) {
@@ -101,6 +104,7 @@ func (f *JobFlags) addFlags(flags *pflag.FlagSet) {
 	f.Canary.AddFlags(flags)
 	f.Write.AddGuardFlags(flags)
 	f.Client.AddFlags(flags)
+	f.Report.AddClusterFlag(flags)
 	flags.BoolVar(&f.Apply, "apply", false, "Apply the policies; without, preview them.")
 	flags.StringVar(&f.Spec.Name, "name", f.Spec.Name, "Name of the Job, and of all that belongs to it. That of a CronJob may have 52 characters.")
 	flags.StringVar(&f.Spec.Image, "image", f.Spec.Image, "Image of the program.")
@@ -126,6 +130,9 @@ func (f *JobFlags) Validate(typed *pflag.FlagSet) error {
 	}
 	if !f.Objects.AllNamespaces && f.Spec.Shards > 1 {
 		return fmt.Errorf("--shards %d: divides the objects of all namespaces: leave out --all-namespaces=false", f.Spec.Shards)
+	}
+	if f.Apply && f.Report.Written != "" {
+		return errors.New("--write-reports says how objects are, as a preview finds them: leave out --apply, or make a second Job")
 	}
 	var guards pflag.FlagSet
 	f.Write.AddGuardFlags(&guards)
@@ -164,6 +171,15 @@ func (f *JobFlags) ToOptions(ctx context.Context, typed *pflag.FlagSet, args []s
 	r := RBACFlags{Policies: f.Policies, Client: f.Client, Config: f.Config, For: string(rbac.Preview)}
 	if f.Apply {
 		r.For = string(rbac.Apply)
+	}
+	if f.Report.Written != "" {
+		reports, err := factory.ParseClusterReports(f.Report.Written)
+		if err != nil {
+			return nil, err
+		}
+		for _, kind := range reports.Kinds() {
+			r.Reports = append(r.Reports, kind.GroupKind())
+		}
 	}
 	found, needs, notes, err := r.needs(ctx, args, kept, streams.In)
 	if err != nil {

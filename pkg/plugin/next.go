@@ -38,7 +38,7 @@ func nextCommand(preview *cobra.Command, args []string) string {
 		return planCommand(preview.Root(), save.Value.String())
 	}
 	words := append([]string{preview.Parent().CommandPath(), applyExisting}, quoteAll(args)...)
-	words = append(words, flags.Typed(preview.Flags(), "output", "query", "template", "report", "exit-code", "show-secrets", "explain", "metrics",
+	words = append(words, flags.Typed(preview.Flags(), "output", "query", "template", "report", "write-reports", "exit-code", "show-secrets", "explain", "metrics",
 		"color", "group-by", "expand", "context-lines", "quiet", "validate")...)
 	return strings.Join(words, " ")
 }
@@ -46,8 +46,8 @@ func nextCommand(preview *cobra.Command, args []string) string {
 // explainCommand returns a command that explains why objects of a preview do not change.
 func explainCommand(preview *cobra.Command, command, args []string) string {
 	words := slices.Concat([]string{preview.Parent().CommandPath()}, command, args)
-	words = append(words, flags.Typed(preview.Flags(), "output", "query", "template", "report", "exit-code", "save", "explain", "metrics", "quiet", "validate",
-		"max-objects", "percent", "percent-seed", "shard")...)
+	words = append(words, flags.Typed(preview.Flags(), "output", "query", "template", "report", "write-reports", "exit-code", "save", "explain", "metrics", "quiet", "validate",
+		"max-objects", "percent", "percent-seed", "shard", "watch")...)
 	return strings.Join(words, " ")
 }
 

@@ -107,7 +107,7 @@ func previewCommand(t *testing.T) (root, preview *cobra.Command) {
 
 // setSomehow sets a flag to the first value that it takes.
 func setSomehow(flags *pflag.FlagSet, name string) bool {
-	for _, value := range []string{"true", "7", "7s", "x=y", "CREATE", "patch", "always", "server", "x"} {
+	for _, value := range []string{"true", "7", "7s", "x=y", "CREATE", "patch", "always", "server", "0/2", "x"} {
 		if flags.Set(name, value) == nil {
 			return true
 		}

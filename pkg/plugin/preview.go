@@ -11,6 +11,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/clusterreport"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
@@ -39,7 +40,8 @@ type PreviewOptions struct {
 	Metrics  Metering
 	Masker   *redact.Masker // of the error that ends the run; nil shows everything
 	Printer  output.Printer
-	Reports  *formats.Reports // those that Printer writes too
+	Reports  *formats.Reports     // those that Printer writes too
+	Stored   *clusterreport.Store // those in the cluster; nil writes none
 	Hints    *output.HintCollector
 	ExitCode bool // 1 when something would change
 	Save     *planSaver
@@ -73,7 +75,8 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 			namespaces and selectors choose what may change: what triggers a rule that changes other
 			objects is read wherever the policy says.
 
-			Preview never writes: its connection refuses every request that could. With
+			Preview never writes: its connection refuses every request that could. (With --write-reports,
+			a second connection writes reports on the objects, and can write nothing else.) With
 			--validate=server the server tries each change in a dry run, as it does before
 			apply-existing writes, and what it or its webhooks would make of the change is shown.
 
@@ -141,6 +144,7 @@ func (f *PreviewFlags) addFlags(set *pflag.FlagSet) {
 	f.Output.AddFlags(set, formats.PreviewNames())
 	f.Output.AddTemplateFlag(set)
 	f.Report.AddFlags(set, formats.PreviewReports())
+	f.Report.AddClusterFlag(set)
 	set.BoolVar(&f.Explain, "explain", false, "Show the result of each rule on each object, with the reason.")
 	set.BoolVar(&f.ExitCode, "exit-code", f.ExitCode, "Exit with 1 when something would change.")
 	f.Validation.AddFlag(set, `Who checks the changes: "server" sends each as a server dry run, which takes the permission to patch; "client" holds values against the schemas of their kinds; "none" does neither. With --save it is server, else client.`)
@@ -183,7 +187,7 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	if err != nil {
 		return nil, err
 	}
-	reports, err := w.Reports(f.Report, options, c.Flags().Changed("output"))
+	reports, stored, err := w.PreviewReports(c.Context(), f.Report, options, factory.Typed{Args: args, Output: c.Flags().Changed("output")})
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +208,7 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	metrics := metering(f.Metrics, c)
 	evaluation.Counts = metrics.Run
 	o := &PreviewOptions{
-		Options: *evaluation, Metrics: metrics, Masker: w.Masker, Printer: reports.Beside(printer), Reports: reports,
+		Options: *evaluation, Metrics: metrics, Masker: w.Masker, Printer: reports.Beside(printer), Reports: reports, Stored: stored,
 		Hints: hints, ExitCode: f.ExitCode, End: external.End,
 		factory: w, format: f.Output.Format, printing: options,
 	}
@@ -270,6 +274,7 @@ func (o *PreviewOptions) show(ctx context.Context, e *preview.Run) (int, error) 
 	if err := printProblems(o.Printer, e.Problems()); err != nil {
 		return ExitIncomplete, err
 	}
+	o.Stored.Finds(o.blocked(e) == "" && len(e.Unreadable()) == 0 && o.MaxObjects == 0)
 	if err := errors.Join(o.Printer.Print(output.Summary{Summary: summary}), o.Printer.Close()); err != nil {
 		return ExitIncomplete, err
 	}

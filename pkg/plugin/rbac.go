@@ -36,7 +36,9 @@ type RBACFlags struct {
 	// Users, Groups and ServiceAccounts are given the roles, the latter as NAMESPACE:NAME.
 	Users, Groups, ServiceAccounts []string
 	Output                         string
-	Config                         *genericclioptions.ConfigFlags
+	// Reports are the kinds of the reports that the run keeps in the cluster.
+	Reports []schema.GroupKind
+	Config  *genericclioptions.ConfigFlags
 }
 
 // purposes are what --for takes.
@@ -204,8 +206,8 @@ func (f *RBACFlags) needs(ctx context.Context, args []string, namespace string, 
 		return found, nil, nil, err
 	}
 	run := rbac.Run{
-		Namespace: namespace,
-		Rules:     found.Descriptions, Served: served, Only: only, Purpose: rbac.Purpose(f.For), DryRuns: f.Validation == flags.ValidateServer, Reads: found.Reads(f.Policies.FromCluster),
+		Namespace: namespace, Reports: f.Reports,
+		Rules: found.Descriptions, Served: served, Only: only, Purpose: rbac.Purpose(f.For), DryRuns: f.Validation == flags.ValidateServer, Reads: found.Reads(f.Policies.FromCluster),
 		HasStatus: func(gvk schema.GroupVersionKind) bool {
 			has, err := client.HasStatus(ctx, gvk)
 			return has && err == nil // the kinds have been read; one that is gone has none

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -40,7 +41,7 @@ func TestJobShardsMakeTheChangesOfOneRun(t *testing.T) {
 	j.objects()
 	before := j.state()
 
-	j.apply("1")
+	j.apply("1", "--apply", "--max-changes", "5000")
 	j.pod(0).mustRun(t)
 	whole := j.state()
 	if whole == before || !strings.Contains(whole, "marked:yes") || !strings.Contains(whole, "from:"+j.namespace+"-7") || !strings.Contains(whole, "seen:yes") {
@@ -51,7 +52,7 @@ func TestJobShardsMakeTheChangesOfOneRun(t *testing.T) {
 		if diff := cmp.Diff(before, j.state()); diff != "" {
 			t.Fatalf("undo (-before +after):\n%s", diff)
 		}
-		j.apply(strconv.Itoa(shards))
+		j.apply(strconv.Itoa(shards), "--apply", "--max-changes", "5000")
 		var pods errgroup.Group
 		pods.SetLimit(4)
 		for i := range shards {
@@ -129,11 +130,22 @@ func (j *jobTest) write(name string, content []byte) string {
 
 func (j *jobTest) command(stdin io.Reader, program string, args ...string) []byte {
 	j.Helper()
+	return j.ends(0, stdin, program, args...)
+}
+
+// exits runs the plugin, and demands an exit code.
+func (j *jobTest) exits(code int, args ...string) []byte {
+	j.Helper()
+	return j.ends(code, nil, j.program, args...)
+}
+
+func (j *jobTest) ends(code int, stdin io.Reader, program string, args ...string) []byte {
+	j.Helper()
 	var out, errOut bytes.Buffer
 	cmd := exec.CommandContext(j.Context(), program, append(args, "--kubeconfig", j.admin)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &errOut
 	cmd.Env = append(os.Environ(), "HOME="+j.dir, "XDG_STATE_HOME="+filepath.Join(j.dir, "state"))
-	if err := cmd.Run(); err != nil {
+	if err := cmd.Run(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code {
 		j.Fatalf("%s %s: %v\n%s%s", program, strings.Join(args, " "), err, out.String(), errOut.String())
 	}
 	return out.Bytes()
@@ -206,14 +218,15 @@ func (j *jobTest) state() string {
 
 // apply prints the manifests, has the server take them with strict validation, and a Pod of them under the Pod Security
 // Standard of the namespace.
-func (j *jobTest) apply(shards string) {
+func (j *jobTest) apply(shards string, flags ...string) {
 	j.Helper()
 	j.shards = shards
 	args := []string{
-		"job", "-p", filepath.Join(j.dir, "policies.yaml"), "--apply", "--max-changes", "5000", "--shards", shards,
+		"job", "-p", filepath.Join(j.dir, "policies.yaml"), "--shards", shards,
 		"--kube-api-qps", fast, "--kube-api-burst", fast,
 		"--name", "shards-" + shards, "--image", "registry.example/kubectl-mutate:test", "-n", j.namespace,
 	}
+	args = append(args, flags...)
 	printed := j.command(nil, j.program, args...)
 	if again := j.command(nil, j.program, args...); !bytes.Equal(printed, again) {
 		j.Fatalf("the same command prints something else:\n%s", cmp.Diff(string(printed), string(again)))
@@ -382,7 +395,48 @@ func (p *pod) killed(t *testing.T) error {
 	if err := cmd.Process.Kill(); err != nil {
 		return err
 	}
-	_ = <-ended // it was killed
+	if err := <-ended; err == nil {
+		return fmt.Errorf("it ended before it was killed:\n%s", p.out.String())
+	}
 	p.out.Reset()
 	return nil
+}
+
+// TestJobKeepsReports runs what a printed Job runs to keep reports, in three shards. Its ServiceAccount may write these, and
+// nothing else.
+func TestJobKeepsReports(t *testing.T) {
+	j := newJobTest(t)
+	definitions, err := os.ReadFile("testdata/docs/in-cluster.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.command(bytes.NewReader(definitions), server.kubectl, "apply", "--server-side", "-f", "-")
+	j.kubectl("wait", "--for=condition=Established", "crd/policyreports.wgpolicyk8s.io", "crd/clusterpolicyreports.wgpolicyk8s.io")
+	for i := range 6 {
+		name := fmt.Sprintf("%s-%d", j.namespace, i)
+		if _, err := createNamespace(j.Context(), j.client, map[string]any{"name": name}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = deleteNamespace(context.Background(), j.client, name) }) // the plane ends anyway
+		j.kubectl("create", "configmap", "trigger", "-n", name)
+		j.kubectl("create", "configmap", "object-10", "-n", name)
+	}
+	set := "policyreport=" + j.namespace
+	j.kubectl("create", "configmap", "gathered", "-n", j.namespace+"-3")
+	j.apply("3", "--write-reports", set)
+	for i := range 3 {
+		j.pod(i).mustRun(t)
+	}
+	out := string(j.exits(1, "summary", "--write-reports", set))
+	for _, want := range []string{"job-own/mark +6 ", "job-own/ready +6 ", "job-own/label-namespace +6 ", "job-others/gather +1 ", "19 objects with a report"} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	allowed := string(j.kubectl("auth", "can-i", "--list", "-n", j.namespace, "--as", "system:serviceaccount:"+j.namespace+":shards-3"))
+	for line := range strings.SplitSeq(allowed, "\n") {
+		if regexp.MustCompile(`patch|create|delete|update`).MatchString(line) && !strings.Contains(line, "reports.wgpolicyk8s.io") && !strings.Contains(line, "self") {
+			t.Errorf("the ServiceAccount may write: %s", line)
+		}
+	}
 }

@@ -37,6 +37,8 @@ type Options struct {
 	Burst int
 	// ReadOnly makes writing impossible; see RefusedError.
 	ReadOnly bool
+	// But are resources of which a client that is ReadOnly may patch and delete single objects.
+	But []schema.GroupResource
 	// ChunkSize is how many objects one request of a listing asks for; negative for all of them.
 	ChunkSize int64
 	// Warnings takes the server's warnings, each text once, and a warning of the first schema that
@@ -107,7 +109,7 @@ func newRESTClient(config *rest.Config, o Options) (rest.Interface, error) {
 		if err != nil {
 			return nil, err
 		}
-		config.Wrap(ReadOnly(strings.TrimSuffix(base.Path, "/")))
+		config.Wrap(ReadOnlyBut(strings.TrimSuffix(base.Path, "/"), o.But))
 	}
 	// Bodies are read raw; the only type that is decoded is the server's Status.
 	scheme := runtime.NewScheme()

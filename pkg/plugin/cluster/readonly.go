@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
@@ -21,24 +23,39 @@ func (e *RefusedError) Error() string {
 // readOnlyTransport passes on only requests that cannot change anything.
 type readOnlyTransport struct {
 	prefix string // the path under which a proxy serves the API server
-	next   http.RoundTripper
+	// but are resources of which objects may be written all the same; none for a preview itself.
+	but  []schema.GroupResource
+	next http.RoundTripper
 }
 
 // ReadOnly wraps a transport so that it refuses every request that may write. Prefix
 // is the path under which a proxy serves the API server.
 func ReadOnly(prefix string) func(http.RoundTripper) http.RoundTripper {
-	return func(next http.RoundTripper) http.RoundTripper { return readOnlyTransport{prefix, next} }
+	return ReadOnlyBut(prefix, nil)
+}
+
+// ReadOnlyBut is ReadOnly for a client that may patch and delete single objects of some resources, and
+// nothing else.
+func ReadOnlyBut(prefix string, but []schema.GroupResource) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper { return readOnlyTransport{prefix, but, next} }
 }
 
 // RoundTrip refuses requests that could write, before they are sent.
 func (t readOnlyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !onlyReads(r, strings.TrimPrefix(r.URL.Path, t.prefix)) {
+	if path := strings.TrimPrefix(r.URL.Path, t.prefix); !onlyReads(r, path) && !t.writes(r, path) {
 		if r.Body != nil {
 			_ = r.Body.Close() // a RoundTripper closes the body even when it fails; nothing was read from it
 		}
 		return nil, &RefusedError{Method: r.Method, Path: r.URL.Path}
 	}
 	return t.next.RoundTrip(r)
+}
+
+// writes reports whether a request writes one object of the resources that may be written.
+func (t readOnlyTransport) writes(r *http.Request, apiPath string) bool {
+	p := engine.NewAPIPath(apiPath)
+	return (r.Method == http.MethodPatch || r.Method == http.MethodDelete) && p.Name != "" && p.Subresource == "" && p.Clean == apiPath &&
+		slices.Contains(t.but, schema.GroupResource{Group: p.Group, Resource: p.Resource})
 }
 
 // WrappedRoundTripper lets client-go find the transport below.

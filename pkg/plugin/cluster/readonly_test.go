@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/http"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 type passed struct{}
@@ -59,6 +61,42 @@ func TestReadOnlyTransport(t *testing.T) {
 		var refused *RefusedError
 		if errors.Is(err, passed{}) != c.passes || errors.As(err, &refused) == c.passes {
 			t.Errorf("%s %s: got %v", c.method, c.target, err)
+		}
+	}
+}
+
+// A connection for reports passes what writes one of them, and nothing else that the other does not.
+func TestReadOnlyTransportForReports(t *testing.T) {
+	const reports = "/apis/wgpolicyk8s.io/v1alpha2/namespaces/shop/policyreports"
+	transport := ReadOnlyBut("/proxy", []schema.GroupResource{{Group: "wgpolicyk8s.io", Resource: "policyreports"}})(passed{})
+	for _, c := range []struct {
+		method, target string
+		passes         bool
+	}{
+		{"GET", "/api/v1/pods", true},
+		{"PATCH", reports + "/a", true},
+		{"PATCH", "/proxy" + reports + "/a?fieldManager=m&force=true", true},
+		{"DELETE", reports + "/a", true},
+		{"DELETE", reports, false},
+		{"POST", reports, false},
+		{"PUT", reports + "/a", false},
+		{"PATCH", reports + "/a/status", false},
+		{"DELETE", "/apis/wgpolicyk8s.io/v1alpha2/clusterpolicyreports/a", false},
+		{"PATCH", "/apis/example.com/v1alpha2/namespaces/shop/policyreports/a", false},
+		{"PATCH", "/api/v1/namespaces/shop/pods/web", false},
+		{"DELETE", "/api/v1/namespaces/shop", false},
+		{"PATCH", reports + "/../pods/web", false},
+		{"DELETE", "/api/v1/../.." + reports + "/a", false},
+		{"DELETE", reports + "//a", false},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), c.method, "https://127.0.0.1"+c.target, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = transport.RoundTrip(request) // there is no answer
+		var refused *RefusedError
+		if errors.Is(err, passed{}) != c.passes || errors.As(err, &refused) == c.passes {
+			t.Errorf("%s %s: %v", c.method, c.target, err)
 		}
 	}
 }

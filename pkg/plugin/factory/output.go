@@ -1,10 +1,13 @@
 package factory
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/clusterreport"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
@@ -66,4 +69,27 @@ func (f *Factory) WriteOptions(out flags.Output, request engine.Request, dryRun 
 // Reports begins the reports; see formats.OpenReports.
 func (f *Factory) Reports(report flags.Report, o output.Options, stdoutTaken bool) (*formats.Reports, error) {
 	return formats.OpenReports(report.Reports, formats.ReportOptions{Options: o, ErrOut: f.stderr, StdoutTaken: stdoutTaken})
+}
+
+// PreviewReports is Reports for a preview, which may also keep some in the cluster: the Store is nil if it keeps none.
+func (f *Factory) PreviewReports(ctx context.Context, report flags.Report, o output.Options, typed Typed) (*formats.Reports, *clusterreport.Store, error) {
+	options := formats.ReportOptions{Options: o, ErrOut: f.stderr, StdoutTaken: typed.Output}
+	store, api, err := f.store(ctx, typed.Args, report.Written)
+	if err != nil {
+		return nil, nil, err
+	}
+	if options.API = api; store != nil {
+		options.Stored = store
+	}
+	reports, err := formats.OpenReports(report.Reports, options)
+	if err != nil && store != nil {
+		return nil, nil, errors.Join(err, store.Discard())
+	}
+	return reports, store, err
+}
+
+// Typed is what a user typed that reports depend on: types and names, and whether -o.
+type Typed struct {
+	Args   []string
+	Output bool
 }

@@ -28,6 +28,8 @@ type Run struct {
 	Only []engine.ObjectKey
 	// Purpose is what the run does.
 	Purpose Purpose
+	// Reports are the kinds of the reports that a preview keeps in the cluster: of objects in namespaces, and of the others.
+	Reports []schema.GroupKind
 	// DryRuns reports whether a preview sends the changes as dry runs.
 	DryRuns bool
 }
@@ -62,8 +64,23 @@ func (r Run) Needs() (needs []Need, notes []string, err error) {
 	for i := range r.Rules {
 		c.rule(&r.Rules[i])
 	}
+	c.reports()
 	c.noteWildcards()
 	return slices.DeleteFunc(slices.Clone(c.needs), c.implied), c.notes, nil
+}
+
+// reports are written, and deleted when they are out of date.
+func (c *collector) reports() {
+	for _, gk := range c.Reports {
+		m, err := c.RESTMapping(gk)
+		if err != nil || c.Namespace != "" && !namespaced(m) {
+			continue
+		}
+		need := Need{Group: m.Resource.Group, Resource: m.Resource.Resource, Namespace: c.Namespace, Why: "reports on the objects"}
+		for _, need.Verb = range []string{"create", "delete", "list", "patch"} {
+			c.add(need)
+		}
+	}
 }
 
 type collector struct {

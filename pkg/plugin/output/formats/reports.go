@@ -122,8 +122,18 @@ const stdio = "-"
 type ReportOptions struct {
 	output.Options // its Out is standard output
 	ErrOut         io.Writer
+	// Stored, if set, takes reports of the API in the cluster, one with each call of Write.
+	Stored Store
+	API    policyreport.API
 	// StdoutTaken says that the user wants something else on standard output.
 	StdoutTaken bool
+}
+
+// Store is where reports go that is not there for others until it is committed.
+type Store interface {
+	io.Writer
+	Commit() error
+	Discard() error
 }
 
 // Reports is the printer of the reports of a run. The zero value writes none.
@@ -137,8 +147,8 @@ type Reports struct {
 // reportFile is a report whose file is there when it is closed.
 type reportFile struct {
 	reportPrinter
-	file   *file.File // nil for a stream
-	failed error      // the first error of a run that writes
+	file   Store // nil for a stream
+	failed error // the first error of a run that writes
 }
 
 // OpenReports begins the reports that are named as FORMAT=FILE. It refuses what cannot
@@ -162,11 +172,15 @@ func OpenReports(named []string, o ReportOptions) (*Reports, error) {
 			return nil, fmt.Errorf("--report %s: %w", text, err)
 		}
 	}
+	if o.Stored != nil {
+		o.Out = o.Stored
+		out.reports = append(out.reports, &reportFile{reportPrinter: report.New(o.Options, policyreport.New(o.API, o.Options)), file: o.Stored})
+	}
 	return out, nil
 }
 
 func (r *Reports) open(name, path string, o ReportOptions) error {
-	var f *file.File
+	var f Store
 	switch {
 	case path == stdio:
 		r.instead = true
@@ -179,11 +193,11 @@ func (r *Reports) open(name, path string, o ReportOptions) error {
 		if o.Masker == nil {
 			mode = file.Private
 		}
-		var err error
-		if f, err = file.New(path, mode); err != nil {
+		created, err := file.New(path, mode)
+		if err != nil {
 			return err
 		}
-		o.Out = f
+		f, o.Out = created, created
 	}
 	format, err := findReport(name, r.writes)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
@@ -28,6 +30,16 @@ func WGPolicy() API {
 // OpenReports is the API that takes its place.
 func OpenReports() API {
 	return API{apiVersion: "openreports.io/v1alpha1", kind: "Report", clusterKind: "ClusterReport", source: true}
+}
+
+// Kind is the kind of the reports on objects in namespaces.
+func (a API) Kind() schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(a.apiVersion, a.kind)
+}
+
+// ClusterKind is the kind of the reports on objects that have no namespace.
+func (a API) ClusterKind() schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(a.apiVersion, a.clusterKind)
 }
 
 // source names this program in the reports.

@@ -1,0 +1,295 @@
+package clusterreport
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// Server is where the reports are. Its client can write nothing else.
+type Server interface {
+	// Apply makes an object, or takes the fields of one that is there.
+	Apply(context.Context, engine.ObjectKey, []byte) error
+	// Delete deletes the very object that has a UID.
+	Delete(context.Context, engine.ObjectKey, types.UID) error
+	List(context.Context, engine.Selection) iter.Seq2[*unstructured.Unstructured, error]
+}
+
+// Labels of a report.
+const (
+	managedBy = "app.kubernetes.io/managed-by"
+	instance  = "app.kubernetes.io/instance"
+	program   = "kubectl-mutate"
+)
+
+// Options say which reports a run writes.
+type Options struct {
+	// Name is that of the set of reports.
+	Name string
+	// Kind is that of the reports on objects in namespaces, ClusterKind that of the others, and what went wrong beside the objects.
+	Kind, ClusterKind schema.GroupVersionKind
+	// Scope is that of the run: it deletes no report on an object beyond it.
+	Scope engine.Scope
+	// Workers is how many reports are written at the same time.
+	Workers int
+}
+
+// Store writes reports as they come. A nil Store writes none.
+type Store struct {
+	Options
+	server Server
+	ctx    context.Context //nolint:containedctx // of the run, which Write does not get
+	work   chan *unstructured.Unstructured
+	group  sync.WaitGroup
+	seen   map[engine.ObjectKey]bool
+
+	mu     sync.Mutex
+	failed []error
+	count  int
+
+	complete bool
+}
+
+// New begins the reports of a run.
+func New(ctx context.Context, server Server, o Options) *Store {
+	s := &Store{Options: o, server: server, ctx: ctx, work: make(chan *unstructured.Unstructured), seen: map[engine.ObjectKey]bool{}}
+	for range max(o.Workers, 1) {
+		s.group.Go(func() {
+			for u := range s.work {
+				s.apply(u)
+			}
+		})
+	}
+	return s
+}
+
+// Write takes the manifest of one report, as package policyreport writes it.
+func (s *Store) Write(manifest []byte) (int, error) {
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(manifest, &u.Object); err != nil {
+		return 0, fmt.Errorf("report: %w", err)
+	}
+	if u.Object == nil {
+		return len(manifest), nil // a comment
+	}
+	s.name(u)
+	s.seen[engine.KeyOf(u).Named()] = true
+	select {
+	case s.work <- u:
+		return len(manifest), nil
+	case <-s.ctx.Done():
+		return 0, s.ctx.Err()
+	}
+}
+
+// name makes a report one of the set.
+func (s *Store) name(u *unstructured.Unstructured) {
+	u.SetLabels(map[string]string{managedBy: program, instance: s.Name})
+	about, _, _ := unstructured.NestedStringMap(u.Object, "scope")
+	if about == nil {
+		if u.SetName(s.problems()); s.Scope.Namespace != "" {
+			u.SetKind(s.Kind.Kind)
+			u.SetNamespace(s.Scope.Namespace)
+		}
+		return
+	}
+	own := strings.TrimPrefix(u.GetName(), program)
+	uid := about["uid"]
+	if uid == "" {
+		u.SetName(s.Name + own)
+		return
+	}
+	u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: about["apiVersion"], Kind: about["kind"], Name: about["name"], UID: types.UID(uid)}})
+	if u.SetName(s.Name + "-" + uid); s.seen[engine.KeyOf(u).Named()] {
+		u.SetName(s.Name + "-" + uid + own) // of a subresource
+	}
+}
+
+// problems is the name of the report on what went wrong beside the objects.
+func (s *Store) problems() string {
+	name := s.Name + "-problems"
+	if !s.Scope.Shard.Whole() {
+		name += "-" + strings.ReplaceAll(s.Scope.Shard.String(), "/", "-of-")
+	}
+	return name
+}
+
+func (s *Store) apply(u *unstructured.Unstructured) {
+	body, err := json.Marshal(u.Object)
+	if err == nil {
+		err = s.server.Apply(s.ctx, engine.KeyOf(u), body)
+	}
+	if apierrors.IsNotFound(err) && s.ctx.Err() == nil {
+		err = nil // its namespace has gone, with the object
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.count++; err != nil {
+		s.failed = append(s.failed, err)
+	}
+}
+
+// Finds says whether the run has found all that it was to find: only then is what it did not find gone.
+func (s *Store) Finds(all bool) {
+	if s != nil {
+		s.complete = all
+	}
+}
+
+// Commit waits for the reports, and deletes those of the set that the run no longer finds. Its error has the first of
+// the requests that failed.
+func (s *Store) Commit() error {
+	s.end()
+	if len(s.failed) > 0 {
+		return fmt.Errorf("%d of %d reports were not written to the cluster, so that none was deleted: %w", len(s.failed), s.count, s.failed[0])
+	}
+	if !s.complete || s.Scope.Labels != nil || s.Scope.Fields != nil || s.Scope.Percent > 0 {
+		return nil
+	}
+	for _, kind := range s.kinds() {
+		if err := s.prune(kind); err != nil {
+			return fmt.Errorf("deleting reports that are out of date: %w", err)
+		}
+	}
+	return nil
+}
+
+// Discard ends the writing of a run that broke off. What was written stays, as it is true.
+func (s *Store) Discard() error {
+	s.end()
+	return nil
+}
+
+func (s *Store) end() {
+	if s.work != nil {
+		close(s.work)
+		s.group.Wait()
+		s.work = nil
+	}
+}
+
+// kinds are those of the reports that the run may have.
+func (s *Store) kinds() []schema.GroupVersionKind {
+	if s.Scope.Namespace != "" {
+		return []schema.GroupVersionKind{s.Kind}
+	}
+	return []schema.GroupVersionKind{s.Kind, s.ClusterKind}
+}
+
+func (s *Store) prune(kind schema.GroupVersionKind) error {
+	var gone []*unstructured.Unstructured
+	for u, err := range list(s.ctx, s.server, kind, s.Scope.Namespace, s.Name) {
+		if err != nil {
+			return err
+		}
+		if !s.seen[engine.KeyOf(u).Named()] && s.covers(u) {
+			stale := &unstructured.Unstructured{}
+			stale.SetGroupVersionKind(kind)
+			stale.SetNamespace(u.GetNamespace())
+			stale.SetName(u.GetName())
+			stale.SetUID(u.GetUID())
+			gone = append(gone, stale)
+		}
+	}
+	for _, u := range gone {
+		if err := s.server.Delete(s.ctx, engine.KeyOf(u), u.GetUID()); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// covers reports whether the run would have found what a report is about.
+func (s *Store) covers(u *unstructured.Unstructured) bool {
+	about, _, _ := unstructured.NestedStringMap(u.Object, "scope")
+	if about == nil {
+		return u.GetName() == s.problems()
+	}
+	k := engine.ObjectKey{GroupKind: schema.FromAPIVersionAndKind(about["apiVersion"], about["kind"]).GroupKind(), Namespace: about["namespace"], Name: about["name"]}
+	return s.Scope.Includes(k, nil) && s.Scope.InShard(k)
+}
+
+// list streams the reports of a set; of all sets if the name is empty.
+func list(ctx context.Context, server Server, kind schema.GroupVersionKind, namespace, name string) iter.Seq2[*unstructured.Unstructured, error] {
+	labels := map[string]string{managedBy: program}
+	if name != "" {
+		labels[instance] = name
+	}
+	return server.List(ctx, engine.Selection{
+		Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: namespace, Labels: &metav1.LabelSelector{MatchLabels: labels},
+	})
+}
+
+// Count is how often the rules of one policy came to each result.
+type Count struct {
+	Policy, Rule            string
+	Fail, Error, Skip, Pass int
+}
+
+// Summary are the results of all reports of a set, by policy and rule, and how many objects have one.
+type Summary struct {
+	Objects int
+	Rules   []Count
+}
+
+// Read reads the reports of a set back; of all sets if the name is empty.
+func Read(ctx context.Context, server Server, o Options) (Summary, error) {
+	var out Summary
+	counts := map[[2]string]*Count{}
+	s := Store{Options: o}
+	for _, kind := range s.kinds() {
+		for u, err := range list(ctx, server, kind, o.Scope.Namespace, o.Name) {
+			if err != nil {
+				return out, err
+			}
+			if _, about := u.Object["scope"]; about {
+				out.Objects++
+			}
+			results, _, _ := unstructured.NestedSlice(u.Object, "results")
+			for _, r := range results {
+				result, _ := r.(map[string]any)
+				count(counts, result)
+			}
+		}
+	}
+	for _, c := range counts {
+		out.Rules = append(out.Rules, *c)
+	}
+	slices.SortFunc(out.Rules, func(a, b Count) int {
+		return strings.Compare(a.Policy+"\x00"+a.Rule, b.Policy+"\x00"+b.Rule)
+	})
+	return out, nil
+}
+
+func count(counts map[[2]string]*Count, result map[string]any) {
+	text := func(name string) string { s, _ := result[name].(string); return s }
+	at := [2]string{text("policy"), text("rule")}
+	c := counts[at]
+	if c == nil {
+		c = &Count{Policy: at[0], Rule: at[1]}
+		counts[at] = c
+	}
+	switch text("result") {
+	case "fail":
+		c.Fail++
+	case "error":
+		c.Error++
+	case "skip":
+		c.Skip++
+	case "pass":
+		c.Pass++
+	}
+}

@@ -1,0 +1,109 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/kubectl/pkg/util/templates"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/clusterreport"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// SummaryFlags are what a user types after summary.
+type SummaryFlags struct {
+	Reports       string // FORMAT or FORMAT=NAME
+	AllNamespaces bool
+	Client        flags.Client
+	Config        *genericclioptions.ConfigFlags
+}
+
+// NewSummaryCommand is `summary`: what the reports in the cluster say.
+func NewSummaryCommand(config *genericclioptions.ConfigFlags, name string, streams genericiooptions.IOStreams) *cobra.Command {
+	f := SummaryFlags{Config: config, Reports: "policyreport", AllNamespaces: true}
+	c := &cobra.Command{
+		Use:   "summary",
+		Short: "Print what the reports of previews in the cluster say, as one table",
+		Args:  cobra.NoArgs,
+		Long: templates.LongDesc(`
+			Print one table of the reports that preview --write-reports keeps in the cluster, by policy and rule: on how many objects
+			a rule would change something (FAIL), failed (ERROR), was skipped, or finds nothing to change (PASS).
+			Reports are for each object, so that those of several shards need no merging.
+
+			Exit codes: 0 no rule would change an object, 1 some would, 2 the reports cannot be read, or there are
+			none, 3 some rules failed.`),
+		Example: templates.Examples(fmt.Sprintf(`
+			# What did the Job find?
+			%[1]s summary
+
+			# In one namespace, of the reports of another Job
+			%[1]s summary --write-reports openreports=nightly --all-namespaces=false -n shop`, name)),
+		RunE: func(c *cobra.Command, _ []string) error { return exit(f.Run(c.Context(), streams)) },
+	}
+	c.Flags().StringVar(&f.Reports, "write-reports", f.Reports, "The reports, as for preview: FORMAT or FORMAT=NAME.")
+	c.Flags().BoolVarP(&f.AllNamespaces, "all-namespaces", "A", f.AllNamespaces, "Read the reports of all namespaces; with =false, those of the namespace of -n.")
+	f.Client.AddFlags(c.Flags())
+	return c
+}
+
+// Run reads the reports, prints the table, and returns the exit code.
+func (f *SummaryFlags) Run(ctx context.Context, streams genericiooptions.IOStreams) (int, error) {
+	reports, err := factory.ParseClusterReports(f.Reports)
+	if err != nil {
+		return ExitNothing, err
+	}
+	client, err := reports.Open(f.Config, f.Client)
+	if err != nil {
+		return ExitNothing, err
+	}
+	scope := engine.Scope{ClusterScoped: true}
+	if !f.AllNamespaces {
+		if scope.Namespace, _, err = f.Config.ToRawKubeConfigLoader().Namespace(); err != nil {
+			return ExitNothing, err
+		}
+	}
+	s, err := clusterreport.Read(ctx, client, reports.Options(scope))
+	switch {
+	case err != nil:
+		return ExitNothing, err
+	case len(s.Rules) == 0:
+		return ExitNothing, fmt.Errorf("there are no reports of %q: preview --write-reports writes them", f.Reports)
+	}
+	code := ExitOK
+	for i := range s.Rules {
+		switch {
+		case s.Rules[i].Error > 0:
+			code = ExitIncomplete
+		case s.Rules[i].Fail > 0 && code == ExitOK:
+			code = ExitChanges
+		}
+	}
+	return code, printSummary(redact.NewWriter(streams.Out, nil), s)
+}
+
+func printSummary(out io.Writer, s clusterreport.Summary) error {
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "POLICY/RULE\tFAIL\tERROR\tSKIP\tPASS")
+	for i := range s.Rules {
+		c := &s.Rules[i]
+		name := redact.EscapeLine(c.Policy)
+		if c.Rule != "" {
+			name += "/" + redact.EscapeLine(c.Rule)
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\n", name, c.Fail, c.Error, c.Skip, c.Pass)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\n%s with a report.\n", wording.Plural(s.Objects, "object"))
+	return err
+}
