@@ -21,18 +21,6 @@ type reportField struct {
 	engine.RuleRef
 }
 
-type reportSummary struct {
-	Objects    int                 `json:"objects"`
-	Changed    int                 `json:"changed"`
-	Fields     int                 `json:"fields"`
-	Incomplete int                 `json:"incomplete"`
-	Refused    int                 `json:"refused"`
-	Warnings   int                 `json:"warnings"`
-	Restarts   reportRestarts      `json:"restarts"`
-	Canary     *evaluation.Canary  `json:"canary,omitempty"`
-	Rules      []reportRuleSummary `json:"rules"`
-}
-
 type reportRuleSummary struct {
 	engine.RuleRef
 	Outcomes map[engine.Outcome]int `json:"outcomes"`
@@ -115,15 +103,26 @@ func (o *encoder) field(c *engine.Change, f *engine.FieldChange) reportField {
 	}
 }
 
-func summaryOf(s evaluation.Summary) reportSummary {
-	out := reportSummary{
-		Objects: s.Objects, Changed: s.Changed, Fields: s.Fields,
-		Incomplete: s.Incomplete, Refused: s.Refused, Warnings: s.Warnings, Restarts: reportRestarts(s.Restarts), Canary: s.Canary, Rules: []reportRuleSummary{},
+func summaryOf(s evaluation.Summary) []member {
+	out := []member{
+		{"objects", s.Objects},
+		{"changed", s.Changed},
+		{"fields", s.Fields},
+		{"incomplete", s.Incomplete},
+		{"refused", s.Refused},
+		{"warnings", s.Warnings},
+		{"restarts", reportRestarts(s.Restarts)},
 	}
-	for _, r := range s.Rules {
-		out.Rules = append(out.Rules, reportRuleSummary{RuleRef: r.Rule, Outcomes: r.Outcomes})
+	if s.Canary != nil {
+		out = append(out, member{"canary", s.Canary})
 	}
-	return out
+	return append(out, member{"rules", elements(func(yield func(any) bool) {
+		for _, r := range s.Rules {
+			if !yield(reportRuleSummary{RuleRef: r.Rule, Outcomes: r.Outcomes}) {
+				return
+			}
+		}
+	})})
 }
 
 type reportImpact struct {

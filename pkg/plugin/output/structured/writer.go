@@ -19,7 +19,7 @@ type writer struct {
 	items  int
 }
 
-// member is a field of an object. Its value may be elements.
+// member is a field of an object. Its value may be elements, or members of an object.
 type member struct {
 	name  string
 	value any
@@ -29,8 +29,11 @@ type member struct {
 type elements iter.Seq[any]
 
 func (w *writer) field(name string, v any) error {
-	if list, ok := v.(elements); ok {
-		return w.list(name, list)
+	switch v := v.(type) {
+	case elements:
+		return w.list(name, v)
+	case []member:
+		return w.fieldObject(name, v)
 	}
 	text, err := w.text(map[string]any{name: v})
 	if err != nil {
@@ -126,23 +129,44 @@ func (w *writer) element(v any) (string, error) {
 	return below.margin + text, err
 }
 
-// object writes an element of the list; in YAML the members are sorted, as those of all others are.
+// fieldObject writes a field that is an object.
+func (w *writer) fieldObject(name string, members []member) error {
+	begin := w.placed(name + ":\n")
+	below := &writer{out: w.out, yaml: w.yaml, margin: w.margin + "  "}
+	if !w.yaml {
+		below.margin = w.margin + indent
+		begin = w.comma() + below.margin + `"` + name + `": `
+	}
+	w.fields++
+	if _, err := io.WriteString(w.out, begin); err != nil {
+		return err
+	}
+	return below.members(members)
+}
+
+// object writes an element of the list.
 func (w *writer) object(members []member) error {
 	below := &writer{out: w.out, yaml: w.yaml, margin: w.margin + "  ", dash: true}
-	if w.yaml {
-		slices.SortFunc(members, func(a, b member) int { return cmp.Compare(a.name, b.name) })
-	} else {
+	if !w.yaml {
 		below.margin = w.margin + indent + indent
 		if _, err := io.WriteString(w.out, below.margin); err != nil {
 			return err
 		}
 	}
+	return below.members(members)
+}
+
+// members writes all of the object; in YAML they are sorted, as those of all others are.
+func (w *writer) members(members []member) error {
+	if w.yaml {
+		slices.SortFunc(members, func(a, b member) int { return cmp.Compare(a.name, b.name) })
+	}
 	for _, m := range members {
-		if err := below.field(m.name, m.value); err != nil {
+		if err := w.field(m.name, m.value); err != nil {
 			return err
 		}
 	}
-	return below.end()
+	return w.end()
 }
 
 // endList closes the list, and writes an empty one if nothing was in it.
