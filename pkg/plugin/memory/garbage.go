@@ -12,22 +12,28 @@ import (
 // again; for what is kept beyond it, it leaves a third.
 const roomy = 64 << 20
 
-// BoundGarbage has the garbage collector leave the less room for garbage the more is kept, unless
-// GOGC is set. Further calls do nothing.
+// BoundGarbage has the garbage collector leave the less room for garbage the more is kept, and give
+// memory back that is needed no more, unless GOGC is set. Further calls do nothing.
 func BoundGarbage() {
 	if os.Getenv("GOGC") == "" {
-		bound.Do(afterCollection)
+		bound.Do(func() { afterCollection(0) })
 	}
 }
 
 var bound sync.Once //nolint:gochecknoglobals // there is one garbage collector
 
 // afterCollection is called when a collection has found that nothing refers to what it has made.
-func afterCollection() {
-	kept := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(kept)
-	debug.SetGCPercent(percent(kept[0].Value.Uint64()))
-	runtime.AddCleanup(new(struct{ _ *int }), func(struct{}) { afterCollection() }, struct{}{})
+// Most is what was kept at most before it, since memory was given back.
+func afterCollection(most uint64) {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	kept := sample[0].Value.Uint64()
+	debug.SetGCPercent(percent(kept))
+	if most = max(most, kept); most > roomy && kept < most/3*2 {
+		debug.FreeOSMemory() // which values of other sizes could not use
+		most = kept
+	}
+	runtime.AddCleanup(new(struct{ _ *int }), afterCollection, most)
 }
 
 // percent is the room for garbage beside what is kept, in percent of that.
