@@ -22,6 +22,10 @@ func TestForeign(t *testing.T) {
 		t.Fatal(err)
 	}
 	owner := int(info.Sys().(*syscall.Stat_t).Uid)
+	pipe := filepath.Join(t.TempDir(), "it's a plan")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name string
 		user int
@@ -37,6 +41,7 @@ func TestForeign(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			checkForeign(t, path, c.user, c.mode, c.want)
+			checkForeign(t, pipe, c.user, c.mode, c.want)
 		})
 	}
 	if owner == 0 && os.Chown(path, 7, 7) != nil {
