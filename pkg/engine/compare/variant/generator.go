@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"hash/fnv"
 	"iter"
+	"maps"
 	"math/rand/v2"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -133,18 +135,23 @@ func (g *Generator) kindOf(s engine.Selection) (schema.GroupVersionKind, bool) {
 	if !plain.MatchString(s.Group) {
 		s.Group = ""
 	}
-	if s.Resource != "" && plain.MatchString(s.Resource) {
-		gvk, err := g.o.Mapper.KindFor(schema.GroupVersionResource{Group: s.Group, Resource: s.Resource})
-		return gvk, err == nil
+	resource := s.Resource
+	if resource == "" || !plain.MatchString(resource) {
+		if !plain.MatchString(s.Kind) || s.Kind == "" {
+			return schema.GroupVersionKind{}, false
+		}
+		if mapping, err := g.o.Mapper.RESTMapping(schema.GroupKind{Group: s.Group, Kind: s.Kind}); err == nil {
+			return mapping.GroupVersionKind, true
+		}
+		resource = strings.ToLower(s.Kind)
 	}
-	if !plain.MatchString(s.Kind) || s.Kind == "" {
-		return schema.GroupVersionKind{}, false
+	kinds, _ := g.o.Mapper.KindsFor(schema.GroupVersionResource{Group: s.Group, Resource: resource}) // an error says that there are none
+	for _, gvk := range kinds {
+		if gvk.Group != "extensions" && (s.Resource != "" || gvk.Kind == s.Kind) { // a group that no server has any more
+			return gvk, true
+		}
 	}
-	mapping, err := g.o.Mapper.RESTMapping(schema.GroupKind{Group: s.Group, Kind: s.Kind})
-	if err != nil {
-		return schema.GroupVersionKind{}, false
-	}
-	return mapping.GroupVersionKind, true
+	return schema.GroupVersionKind{}, false
 }
 
 // kind returns what is known of a kind.
@@ -177,6 +184,7 @@ func (g *Generator) Variants(ctx context.Context, others []engine.Target) iter.S
 		for _, gvk := range g.Kinds() {
 			if base, ok := g.Minimal(ctx, gvk); ok {
 				bases = append(bases, base)
+				bases = append(bases, g.selected(base)...)
 			}
 		}
 		for _, t := range others {
@@ -192,6 +200,47 @@ func (g *Generator) Variants(ctx context.Context, others []engine.Target) iter.S
 		s.singles(bases)
 		s.combined(bases)
 	}
+}
+
+// wildcards makes a name of a pattern.
+var wildcards = strings.NewReplacer("*", "x", "?", "x") //nolint:gochecknoglobals // immutable
+
+// maxSelected bounds the minimal objects of one kind.
+const maxSelected = 8
+
+// selected are minimal objects with the names, the namespaces and the labels that the rules select, if any.
+func (g *Generator) selected(base engine.Target) []engine.Target {
+	var out []engine.Target
+	for _, s := range g.o.Matches {
+		if s.Name+s.Namespace == "" && s.Labels == nil || s.Subresource != "" || !g.selects(s, base.Object.GroupVersionKind(), base.Mapping) {
+			continue
+		}
+		object := base.Object.DeepCopy()
+		if s.Name != "" {
+			object.SetName(wildcards.Replace(s.Name))
+		}
+		if s.Namespace != "" && object.GetNamespace() != "" {
+			object.SetNamespace(wildcards.Replace(s.Namespace))
+		}
+		if s.Labels != nil {
+			labels := object.GetLabels()
+			if labels == nil {
+				labels = map[string]string{}
+			}
+			maps.Copy(labels, s.Labels.MatchLabels)
+			object.SetLabels(labels)
+		}
+		t := base.With(object)
+		t.Key = engine.KeyOf(object)
+		if t.Namespace != nil {
+			t.Namespace = engine.BareNamespace(object.GetNamespace())
+		}
+		known := slices.ContainsFunc(out, func(o engine.Target) bool { return reflect.DeepEqual(o.Object, object) })
+		if !known && len(out) < maxSelected && !reflect.DeepEqual(base.Object, object) {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 // stream yields variants.
@@ -265,6 +314,17 @@ func (s *stream) steps(base engine.Target) []step {
 // around are differences of the name, the namespace and its labels.
 func (g *Generator) around(k *kind) []step {
 	var out []step
+	for _, value := range g.vocabulary.near["names"] {
+		if name, ok := value.(string); ok {
+			name = wildcards.Replace(name)
+			out = append(out, func(t engine.Target) (engine.Target, bool) {
+				object := t.Object.DeepCopy()
+				object.SetName(name)
+				t.Key.Name = name
+				return t.With(object), len(validation.IsDNS1123Subdomain(name)) == 0
+			})
+		}
+	}
 	if !k.namespaced {
 		for _, name := range g.namespaces {
 			out = append(out, func(t engine.Target) (engine.Target, bool) {

@@ -39,12 +39,25 @@ func (m *mutation) apply(object map[string]any) bool {
 			return
 		case m.value == nil:
 			delete(parent, name)
+		case there && shapeOf(now) != shapeOf(m.value): // where no schema says it, the object does
+			return
 		default:
 			parent[name] = runtime.DeepCopyJSONValue(m.value)
 		}
 		changed = true
 	})
 	return changed
+}
+
+// shapeOf tells maps, lists and all others apart.
+func shapeOf(value any) string {
+	switch value.(type) {
+	case map[string]any:
+		return "map"
+	case []any:
+		return "list"
+	}
+	return ""
 }
 
 // another is an element that is like the ones of a list, and has another name.

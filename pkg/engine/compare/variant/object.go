@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +21,7 @@ import (
 // object.
 func (g *Generator) Minimal(ctx context.Context, gvk schema.GroupVersionKind) (engine.Target, bool) {
 	k := g.kind(ctx, gvk)
-	if k.typ.Schema == nil || len(k.mutations) == 0 { // nothing is known of it
+	if k.typ.Schema == nil || len(k.mutations) == 0 && !k.described() { // nothing is known of it
 		return engine.Target{}, false
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{}}
@@ -35,9 +36,20 @@ func (g *Generator) Minimal(ctx context.Context, gvk schema.GroupVersionKind) (e
 		u.SetLabels(map[string]string{corev1.LabelMetadataName: "minimal"})
 	}
 	setPodSpec(u)
+	if gvk.Kind == "Ingress" { // which needs a rule or a backend
+		_ = unstructured.SetNestedSlice(u.Object, []any{map[string]any{"host": "minimal.example"}}, "spec", "rules")
+	}
 	k.complete(u)
 	t.Key, t.Object = engine.KeyOf(u), u
 	return t, g.Valid(ctx, u)
+}
+
+// described reports whether the schema has more than the fields that all objects have.
+func (k *kind) described() bool {
+	atom, _ := k.typ.Schema.Resolve(k.typ.Ref)
+	return atom.Map != nil && slices.ContainsFunc(atom.Map.Fields, func(f smd.StructField) bool {
+		return !slices.Contains([]string{"apiVersion", "kind", "metadata"}, f.Name)
+	})
 }
 
 // podSpecs leads to the specs of Pods, by kind.

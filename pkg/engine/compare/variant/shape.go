@@ -146,7 +146,8 @@ func (v *vocabulary) sitesOf(object map[string]any) []site {
 	}
 	walk(nil, object)
 	for _, pointer := range v.pointers {
-		if len(pointer) > 0 && pointer[0] != "metadata" && pointer[len(pointer)-1] != element {
+		seen := slices.ContainsFunc(out, func(s site) bool { return slices.Equal(s.path, pointer) }) // with its type
+		if !seen && len(pointer) > 0 && pointer[0] != "metadata" && pointer[len(pointer)-1] != element {
 			out = append(out, site{path: pointer, atoms: make([]schema.Atom, len(pointer)+1)})
 		}
 	}
