@@ -75,10 +75,7 @@ func (c *converter) variable(s *scope, f *policydecode.Fields) (v translate.Valu
 		return s.Value(fallback)
 	}
 	if fallback == nil {
-		if v.Has() != nil {
-			v = translate.Optional(v.Optional(), v.Plain(), v.Type(), true)
-		}
-		return v, nil
+		return v.NeverNull(), nil
 	}
 	other, err := s.Value(fallback)
 	if err != nil {
@@ -87,7 +84,7 @@ func (c *converter) variable(s *scope, f *policydecode.Fields) (v translate.Valu
 	if v.Has() == nil && v.Guard() == nil {
 		return v, nil
 	}
-	return translate.Expression(v.Or(other.Plain()), v.Type()), nil
+	return v.Default(other), nil
 }
 
 // search applies a query to a value.
@@ -160,12 +157,9 @@ func (c *converter) apiCall(r *rule, s *scope, name string, f *policydecode.Fiel
 		if err != nil {
 			return v, err
 		}
-		return translate.Expression(v.Or(other.Plain()), v.Type()), nil
+		return v.Default(other), nil
 	}
-	if v.Has() != nil {
-		v = translate.Optional(v.Optional(), v.Plain(), v.Type(), true)
-	}
-	return v, nil
+	return v.NeverNull(), nil
 }
 
 // answer is what the API server answers for a path.

@@ -90,20 +90,6 @@ func Convert(ctx context.Context, d engine.Document, o Options) *Conversion {
 	return out
 }
 
-// onlyFirst refuses the rules that depend on what others change, since applyRules is One.
-func (c *Conversion) onlyFirst() {
-	if len(c.Rules())+len(c.Refusals) < 2 {
-		return
-	}
-	for _, name := range c.Rules() {
-		c.Refusals = append(c.Refusals, &Refusal{
-			Rule: name, Field: "spec.applyRules", Reason: "a rule is applied only if none before it changes the object, which conditions cannot see",
-			Instead: "write conditions that exclude each other, and applyRules: All",
-		})
-	}
-	c.rules = nil
-}
-
 // parts is the number of policies that a rule becomes: one for each of its targets.
 func parts(w kyverno.WrittenRule) int {
 	mutate, _ := w.Fields["mutate"].(map[string]any)
@@ -148,8 +134,20 @@ func (c *Conversion) Notes() []string {
 			}
 		}
 	}
+	for i, r := range c.rules {
+		for _, later := range c.rules[i+1:] {
+			apart := r.existing == nil && later.existing == nil && !r.sameConstraints(later) && r.sharesKind(later)
+			if text := "rules " + r.name + " and " + later.name + " become two policies for some of the same kinds, which are evaluated in no defined order; " +
+				"the second rule saw what the first one writes"; apart && !r.derived && !later.derived && !slices.Contains(out, text) {
+				out = append(out, text)
+			}
+		}
+	}
 	return out
 }
+
+// Inseparable reports whether no rule means the same without the others.
+func (c *Conversion) Inseparable() bool { return c.one && len(c.Rules()) > 1 }
 
 // Only is the conversion of the rules whose name is wanted.
 func (c *Conversion) Only(wanted func(rule string) bool) *Conversion {
@@ -194,10 +192,10 @@ func (c *Conversion) Old() *unstructured.Unstructured {
 func (c *Conversion) Forms() []*Form {
 	var out []*Form
 	seen := map[string]bool{}
-	for _, level := range []int{0, 1} {
+	for level := range 3 {
 		for _, inside := range []bool{false, true} {
 			f := &Form{policies: c.policies(level, inside)}
-			if text := f.String(); !seen[text] {
+			if text := f.String(); len(f.policies) > 0 && !seen[text] {
 				seen[text] = true
 				out = append(out, f)
 			}
@@ -240,6 +238,9 @@ func (f *Form) Comment(lines ...string) {
 func (c *Conversion) policies(level int, inside bool) []*policy {
 	var groups [][]*rule
 	for _, r := range c.rules {
+		if r.never {
+			continue
+		}
 		i := slices.IndexFunc(groups, func(g []*rule) bool { return g[0].sameConstraints(r) })
 		if i < 0 {
 			groups = append(groups, []*rule{r})
@@ -250,6 +251,9 @@ func (c *Conversion) policies(level int, inside bool) []*policy {
 	var out []*policy
 	for _, g := range groups {
 		p := c.policy(g, level, inside)
+		if p == nil {
+			return nil
+		}
 		if len(groups) > 1 {
 			p.name = c.nameOf(g)
 		}
@@ -309,11 +313,14 @@ func fnv32(text string) uint32 {
 
 // sameConstraints reports whether rules can be mutations of one policy.
 func (r *rule) sameConstraints(other *rule) bool {
-	return r.existing == nil && other.existing == nil &&
-		fmt.Sprint(r.selection.rules, r.namespaces) == fmt.Sprint(other.selection.rules, other.namespaces)
+	return r.existing == nil && other.existing == nil && r.sameSelection(other)
 }
 
-// policy writes rules as one policy.
+func (r *rule) sameSelection(other *rule) bool {
+	return fmt.Sprint(r.selection.rules, r.namespaces) == fmt.Sprint(other.selection.rules, other.namespaces)
+}
+
+// policy writes rules as one policy; nil where the forms of the level cannot be in one.
 func (c *Conversion) policy(rules []*rule, level int, inside bool) *policy {
 	object := c.document.Object
 	p := &policy{
@@ -333,11 +340,21 @@ func (c *Conversion) policy(rules []*rule, level int, inside bool) *policy {
 	}
 	p.conditions = nameConditions(common)
 	p.existing = rules[0].existing
+	if c.one && len(rules) > 1 {
+		m, ok := firstChange(rules, level, common)
+		if !ok {
+			return nil
+		}
+		p.mutations = []mutation{m}
+	}
 	for _, r := range rules {
 		for _, v := range r.variables {
 			if !slices.Contains(p.variables, v) {
 				p.variables = append(p.variables, v)
 			}
+		}
+		if c.one && len(rules) > 1 {
+			continue
 		}
 		when := slices.DeleteFunc(slices.Concat(r.conditions, r.guards), func(c string) bool { return slices.Contains(common, c) })
 		form := r.forms[min(level, len(r.forms)-1)]

@@ -41,6 +41,7 @@ func (c *converter) exceptions(r *rule, m *matcher) error {
 		for _, each := range conditions {
 			r.guards = append(r.guards, negate(each))
 		}
+		r.notes = append(r.notes, what+" has become a condition: later changes of it have no effect on the new policy")
 	}
 	return nil
 }

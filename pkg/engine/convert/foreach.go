@@ -14,6 +14,7 @@ import (
 // foreach converts loops: a mutation, or two, for each entry, since each one sees what the one before did.
 func (c *converter) foreach(r *rule, s *scope, list policydecode.Node) error {
 	forms := [][]mutation{nil, nil}
+	together := &operations{}
 	for i, n := range list.List() {
 		entry, err := c.entry(r, s, n.Fields(), 0)
 		if err != nil {
@@ -22,8 +23,10 @@ func (c *converter) foreach(r *rule, s *scope, list policydecode.Node) error {
 		for level := range forms {
 			forms[level] = append(forms[level], entry[min(level, len(entry)-1)]...)
 		}
+		together.list(entry[len(entry)-1][0].cel)
 	}
-	r.forms = forms
+	// As one patch, each loop sees the object, and what is in the context, as it was before the others.
+	r.forms = append(forms, []mutation{{cel: together.String()}})
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -26,8 +27,29 @@ func layout(cel string, room int) string {
 		}
 		return strings.Join(parts, strings.TrimRight(operator, " ")+"\n")
 	}
+	if calls := chain(cel); len(calls) > 3 { // as Go code is written
+		for i := range calls {
+			calls[i] = layoutBrackets(calls[i], room-2)
+		}
+		return indentRest(strings.Join(calls, "\n"), "  ")
+	}
 	return layoutBrackets(cel, room)
 }
+
+// chain splits an expression before each method that is called, such as .map(...).
+func chain(cel string) []string {
+	var out []string
+	from := 0
+	for _, i := range topLevel(cel) {
+		if m := method.FindString(cel[i:]); m != "" && i > from && !strings.HasPrefix(m, ".orValue") {
+			out = append(out, cel[from:i])
+			from = i
+		}
+	}
+	return append(out, cel[from:])
+}
+
+var method = regexp.MustCompile(`^\.[a-zA-Z]+\(`)
 
 // layoutChoice breaks a ? b : c, where rest is b : c.
 func layoutChoice(condition, rest string, room int) string {

@@ -187,18 +187,16 @@ func (m *matcher) find(k selector.Kind) *meta.RESTMapping {
 	if !selector.HasWildcard(k.Group) {
 		return nil
 	}
-	for _, group := range []string{"", "apps", "batch", "networking.k8s.io", "rbac.authorization.k8s.io", "autoscaling", "policy", "storage.k8s.io"} {
-		var versions []string
-		if !selector.HasWildcard(k.Version) {
-			versions = []string{k.Version}
-		}
-		if mapping, err := m.mapper.RESTMapping(schema.GroupKind{Group: group, Kind: k.Kind}, versions...); err == nil {
-			return mapping
-		}
+	var versions []string
+	if !selector.HasWildcard(k.Version) {
+		versions = []string{k.Version}
 	}
-	singular := schema.GroupVersionResource{Resource: strings.ToLower(k.Kind)}
-	if gvk, err := m.mapper.KindFor(singular); err == nil && gvk.Kind == k.Kind {
-		if mapping, err := m.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
+	kinds, _ := m.mapper.KindsFor(schema.GroupVersionResource{Resource: strings.ToLower(k.Kind)}) // an error says that there are none
+	for _, gvk := range kinds {
+		if gvk.Kind != k.Kind || gvk.Group == "extensions" { // which no server has any more
+			continue
+		}
+		if mapping, err := m.mapper.RESTMapping(gvk.GroupKind(), versions...); err == nil {
 			return mapping
 		}
 	}

@@ -353,11 +353,10 @@ func (m *merge) anyProtocol(patch map[string]any, g *group, list place, keys []s
 	if err := m.keys(patch, other, list.element(variable, ""), keys); err != nil {
 		return err
 	}
-	tcp := func(variable string) string {
-		return list.element(variable, "").field("protocol", false).or(`"TCP"`) + ` == "TCP"`
-	}
-	g.where = append(g.where, fmt.Sprintf("%s || !%s.exists(%s, %s)",
-		tcp(g.variable), list.or("[]"), variable, condition(append(other.where, tcp(variable)))))
+	same := condition(other.where)
+	tcp := condition(append(other.where, list.element(variable, "").field("protocol", false).or(`"TCP"`)+` == "TCP"`))
+	all := list.or("[]")
+	g.where = append(g.where, fmt.Sprintf("%s == (%s.filter(%s, %s) + %s.filter(%s, %s))[0]", g.variable, all, variable, tcp, all, variable, same))
 	return nil
 }
 

@@ -130,6 +130,9 @@ func (r *patchReader) pointer(text string) ([]segment, error) {
 			out = append(out, segment{text: constant})
 			continue
 		}
+		if !r.isIndex(x.cel) {
+			r.needText(x.cel + ` != ""`)
+		}
 		out = append(out, segment{cel: x.cel})
 	}
 	return out, nil
@@ -214,13 +217,17 @@ func (s *scope) patchOne(o patchOperation, root place, out *operations) error {
 	}
 	at := root
 	for i, seg := range o.path[:len(o.path)-1] {
+		list := at
 		at = s.descend(at, seg)
 		if (o.op == "add" || o.op == "replace") && !s.loopsOver(at) && (at.root == root.root || len(at.steps) > 0) {
 			empty := "{}"
 			if next := o.path[i+1]; next.text == "-" || wholeNumber.MatchString(next.text) || s.isIndex(next.cel) {
 				empty = "[]"
 			}
-			if at.path[len(at.path)-1] != "[]" {
+			if n, err := strconv.Atoi(seg.text); err == nil && at.path[len(at.path)-1] == "[]" {
+				s.longEnough(list, n)
+				out.ensure(at, empty)
+			} else if at.path[len(at.path)-1] != "[]" {
 				out.ensure(at, empty)
 			} else if at.root == root.root {
 				s.mustHave(at)
@@ -228,7 +235,10 @@ func (s *scope) patchOne(o patchOperation, root place, out *operations) error {
 		}
 	}
 	last := o.path[len(o.path)-1]
-	if last.text == "-" {
+	switch {
+	case last.text == "-1" && at.isList() && o.op == "replace":
+		return refuseField("path", "name the element by its index", "the last element of a list that may be empty")
+	case last.text == "-", last.text == "-1" && at.isList() && o.op == "add":
 		if o.op != "add" {
 			return refuseField("path", "", "the end of a list, which nothing can be done to but add")
 		}
@@ -251,8 +261,8 @@ func (s *scope) patchOne(o patchOperation, root place, out *operations) error {
 	written := data(content)
 	switch o.op {
 	case "add":
-		if n, err := strconv.Atoi(last.text); err == nil && n > 0 && list.isList() {
-			*s.needs = append(*s.needs, fmt.Sprintf("%s.size() >= %d", list.or("[]"), n))
+		if n, err := strconv.Atoi(last.text); err == nil && list.isList() {
+			s.longEnough(list, n)
 		}
 		out.one(operation("add", at.jsonPointer(), written))
 		out.made = append(out.made, at.jsonPointer())
@@ -272,7 +282,7 @@ func (s *scope) patchOne(o patchOperation, root place, out *operations) error {
 		out.when(at.has(), then)
 	case "test":
 		s.mustHave(at)
-		s.need2(at.plain() + " == " + written)
+		s.needText(at.plain() + " == " + written)
 	default:
 		return refuseField("op", "write add, replace and remove", "the operation %s", o.op)
 	}
@@ -302,23 +312,17 @@ func quotedLabels(content any, at place) any {
 	return out
 }
 
-// mustHave makes the rule depend on a place.
-func (s *scope) mustHave(at place) {
-	if at.maybe() {
-		s.need2(at.has())
+// longEnough makes the rule depend on that a list has as many elements.
+func (s *scope) longEnough(list place, n int) {
+	if n > 0 {
+		s.needText(fmt.Sprintf("%s.size() >= %d", list.or("[]"), n))
 	}
 }
 
-// need2 is need for a condition that is written already.
-func (s *scope) need2(c string) {
-	for _, l := range slices.Backward(s.loops) {
-		if where := condition(l.where); where != "true" {
-			c = "!(" + where + ") || " + c
-		}
-		c = fmt.Sprintf("%s.all(%s, %s)", l.each, l.variable, c)
-	}
-	if !slices.Contains(*s.needs, c) {
-		*s.needs = append(*s.needs, c)
+// mustHave makes the rule depend on a place.
+func (s *scope) mustHave(at place) {
+	if at.maybe() {
+		s.needText(at.has())
 	}
 }
 
@@ -351,6 +355,10 @@ func (s *scope) descend(at place, seg segment) place {
 	}
 	list := at.isList() || !at.known() && (wholeNumber.MatchString(seg.text) || s.isIndex(seg.cel))
 	switch {
+	case list && seg.text == "-1": // the last one, or the first of none
+		length := at.or("[]") + ".size()"
+		last := fmt.Sprintf("%s > 0 ? %s - 1 : 0", length, length)
+		return at.at(last, "string("+last+")")
 	case list && seg.cel == "":
 		return at.at(seg.text, quote(seg.text))
 	case list:

@@ -43,8 +43,7 @@ type existing struct {
 	self       bool   // each object is its own target
 	expression string // that names the targets; empty for rules
 	rules      []resourceRule
-	namespaces *metav1.LabelSelector
-	conditions []named
+	conditions []string
 }
 
 // expression is that of the mutation, with its condition.
@@ -140,9 +139,8 @@ func (p *policy) targets(w *writer) {
 		w.expression(2, "expression", x.expression)
 	} else {
 		w.resourceRules(2, x.rules)
-		w.value(2, "namespaceSelector", x.namespaces)
 	}
-	w.expressions(1, "targetMatchConditions", x.conditions)
+	w.expressions(1, "targetMatchConditions", nameConditions(x.conditions))
 }
 
 func (p *policy) binding(w *writer) {

@@ -35,6 +35,8 @@ type rule struct {
 	patchGuards     []string // what the patch depends on
 	inside          bool     // its conditions cannot be those of a policy
 	notes           []string // what it does otherwise than the old one
+	changes         string   // the condition that it changes anything where it is applied; empty where there is none
+	never           bool     // it is never applied
 	// forms are the ways to write what it does, the simplest first.
 	forms [][]mutation
 }
@@ -72,6 +74,7 @@ func (c *converter) rule(w kyverno.WrittenRule, part int) (*rule, error) {
 	}
 	r.selection, r.policyNamespace = *s, m.namespace
 	sc := c.scope(r)
+	c.images(r, sc, w.Fields)
 	if err := c.context(r, sc, f.At("context")); err != nil {
 		return nil, err
 	}
@@ -94,8 +97,15 @@ func (c *converter) rule(w kyverno.WrittenRule, part int) (*rule, error) {
 	return r, nil
 }
 
-// onlyOperation makes a condition on the operation one of the resource rules.
+// onlyOperation makes a condition on the operation one of the resource rules, and the other way round where
+// Kyverno does not read the operations of resource rules: where existing objects are mutated.
 func (r *rule) onlyOperation() {
+	if r.existing != nil {
+		if o := r.rules[0].Operations; !slices.Equal(o, []string{"CREATE", "UPDATE"}) {
+			r.guards = append(r.guards, oneOf("request.operation", o))
+		}
+		return
+	}
 	for _, operation := range []string{"CREATE", "UPDATE"} {
 		c := `request.operation == "` + operation + `"`
 		if i := slices.Index(r.guards, c); i >= 0 {
@@ -242,7 +252,7 @@ func (c *converter) strategicMerge(r *rule, s *scope, patch map[string]any) erro
 		return refuseField("", "leave it out", "changes nothing")
 	}
 	r.patchGuards = m.guards
-	r.forms = formsOf(edits, root)
+	r.forms, r.changes = formsOf(edits, root), changed(edits)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package convert
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -30,18 +31,25 @@ type loop struct {
 
 // need is a condition without which the rule fails.
 func (s *scope) need(e expr.Expr) {
-	if e == nil {
-		return
+	if e != nil {
+		s.needText(flat(e))
 	}
-	c := flat(e)
+}
+
+// needText is need for a condition that is written already.
+func (s *scope) needText(c string) {
 	for _, l := range slices.Backward(s.loops) {
 		if where := condition(l.where); where != "true" {
-			c = negate(where) + " || " + c
 			if loose(where) || tokensAtTop(where, " && ") {
-				c = "!(" + where + ") || " + flat(e)
+				where = "(" + where + ")"
 			}
+			c = negate(where) + " || " + c
 		}
-		c = fmt.Sprintf("%s.all(%s, %s)", l.each, l.variable, c)
+		variables := l.variable
+		if regexp.MustCompile(`\b` + l.index + `\b`).MatchString(c) {
+			variables = l.index + ", " + l.variable
+		}
+		c = fmt.Sprintf("%s.all(%s, %s)", l.each, variables, c)
 	}
 	if !slices.Contains(*s.needs, c) {
 		*s.needs = append(*s.needs, c)
@@ -55,7 +63,7 @@ func (s *scope) text(template string) (expression, error) {
 		return x, err
 	}
 	if x.when != "" {
-		s.need2(x.when)
+		s.needText(x.when)
 	}
 	if !x.text {
 		x.cel = "string(" + x.cel + ")"
@@ -66,17 +74,21 @@ func (s *scope) text(template string) (expression, error) {
 // template is an expression for a text with variables, which may be of any type.
 func (s *scope) template(template string) (expression, error) {
 	v, err := s.Text(template)
-	if err != nil {
-		return expression{}, err
-	}
-	return s.expression(v)
+	return s.expressionOf(template, v, err)
 }
 
 // value is template for a text at a place of the object.
 func (s *scope) value(template string, at place) (expression, error) {
 	v, err := s.At(at.path...).Text(template)
+	return s.expressionOf(template, v, err)
+}
+
+func (s *scope) expressionOf(template string, v translate.Value, err error) (expression, error) {
 	if err != nil {
 		return expression{}, err
+	}
+	if lit, ok := v.Literal(); ok && lit == nil && strings.Contains(template, "!") {
+		return expression{}, errors.New("the value is always null: JMESPath reads !a.b as (!a).b; write !(a.b)")
 	}
 	return s.expression(v)
 }

@@ -65,10 +65,13 @@ func (c *converter) targets(r *rule, s *scope, f *policydecode.Fields) error {
 			return refuseField("mutate.targets[0].selector", "", "is no selector")
 		}
 		condition, err := labelCondition("object.metadata", "labels", labels)
-		if err != nil {
-			return err
+		if err == nil && strings.Contains(condition, "{{") {
+			condition, err = computedLabels(inner, labels)
 		}
-		x.conditions = append(x.conditions, nameConditions([]string{condition})...)
+		if err != nil {
+			return inField("mutate.targets[0].selector", asRefusal(err))
+		}
+		x.conditions = append(x.conditions, condition)
 	}
 	r.existing = x
 	for _, entries := range []policydecode.Node{r.contexts, t.At("context")} {
@@ -88,9 +91,29 @@ func (c *converter) targets(r *rule, s *scope, f *policydecode.Fields) error {
 	r.notes = append(r.notes, inner.Notes()...)
 	conditions = append(conditions, *inner.needs...)
 	*inner.needs = nil
-	x.conditions = append(x.conditions, nameConditions(append(conditions, r.patchGuards...))...)
+	x.conditions = slices.Concat(x.conditions, conditions, r.patchGuards)
 	r.patchGuards = nil
 	return nil
+}
+
+// computedLabels is the condition of a selector with variables in its values.
+func computedLabels(s *scope, labels *metav1.LabelSelector) (string, error) {
+	if len(labels.MatchExpressions) > 0 {
+		return "", refuseField("", "write matchLabels", "matchExpressions beside variables")
+	}
+	var all []string
+	for _, key := range sortedKeys(labels.MatchLabels) {
+		want := labels.MatchLabels[key]
+		if strings.Contains(key, "{{") || !strings.Contains(want, "{{") && selector.HasWildcard(want) {
+			return "", refuseField("", "", "a computed key, or a wildcard beside variables")
+		}
+		value, err := s.text(want)
+		if err != nil {
+			return "", err
+		}
+		all = append(all, fmt.Sprintf("object.metadata.?labels[?%s] == optional.of(%s)", quote(key), value.cel))
+	}
+	return condition(all), nil
 }
 
 // isTrigger reports whether the target is the object that the rule matches.
@@ -134,9 +157,9 @@ func nameTargets(x *existing, s, inner *scope, t targetName) error {
 		case selector.HasWildcard(namespace):
 			conditions = append(conditions, wildcard("object.metadata.namespace", namespace))
 		default:
-			x.namespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}}
+			conditions = append(conditions, "object.metadata.namespace == "+quote(namespace))
 		}
-		x.conditions = nameConditions(conditions)
+		x.conditions = conditions
 		return nil
 	}
 	in := `""`
@@ -158,7 +181,7 @@ func nameTargets(x *existing, s, inner *scope, t targetName) error {
 		if err != nil {
 			return inField("mutate.targets[0].name", asRefusal(err))
 		}
-		x.conditions = nameConditions([]string{"object.metadata.name == " + n.cel})
+		x.conditions = []string{"object.metadata.name == " + n.cel}
 	case !selector.HasWildcard(name):
 		n, err := s.text(name)
 		if err != nil {
@@ -166,7 +189,7 @@ func nameTargets(x *existing, s, inner *scope, t targetName) error {
 		}
 		x.expression = fmt.Sprintf("resource.Get(%s, %s, %s, %s)", quote(version), quote(resource), in, n.cel)
 	default:
-		x.conditions = nameConditions([]string{anyWildcard("object.metadata.name", []string{name})})
+		x.conditions = []string{anyWildcard("object.metadata.name", []string{name})}
 	}
 	return nil
 }

@@ -113,13 +113,17 @@ func (c *condition) translate(item any) (holds, guard expr.Expr, err error) {
 		}
 	}
 	key, value := sides[0], sides[1]
+	there := value.strict
 	if value.lit == nil && value.has != nil && !expr.Same(value.strict, value.has) {
-		return nil, nil, unsupported("a value that may be null", reasonDynamic, "give it a default")
+		if !slices.Contains([]match.Operator{match.In, match.NotIn, match.AnyIn, match.AllIn, match.AnyNotIn, match.AllNotIn}, c.operator) {
+			return nil, nil, unsupported("a value that may be null", reasonDynamic, "give it a default")
+		}
+		there = value.has // nothing is in null, nor not in it
 	}
 	guard = all(key.strict, value.strict)
 	if key.isNever() {
 		return expr.Bool(false), guard, nil
 	}
 	holds, err = c.compare(key, value)
-	return expr.And(value.strict, holds), guard, err
+	return expr.And(there, holds), guard, err
 }

@@ -50,6 +50,18 @@ var (
 // ListOf is the type of lists.
 func ListOf(elem Type) Type { return Type{kinds: isList, elem: &elem} }
 
+// MapOf is the type of maps whose keys are no fields.
+func MapOf(elem Type) Type { return Type{kinds: isMap, elem: &elem} }
+
+// StructOf is the type of maps with these fields, some of which are always there.
+func StructOf(fields map[string]Type, required ...string) Type {
+	t := Type{kinds: isMap, known: map[string]*Type{}, required: required}
+	for name, field := range fields {
+		t.known[name] = &field
+	}
+	return t
+}
+
 func (t Type) can(k kinds) bool { return t.all().can(k) }
 
 func (t Type) is(k kinds) bool { return t.all()&^k == 0 }

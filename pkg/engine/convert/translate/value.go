@@ -83,6 +83,12 @@ func (v Value) Has() expr.Expr { return v.has }
 // never fails. Where it holds and Has does not, the value is null.
 func (v Value) Guard() expr.Expr { return v.strict }
 
+// NeverNull is the value for a rule that fails where it is null.
+func (v Value) NeverNull() Value {
+	v.strict = v.has
+	return v
+}
+
 // Or is the value, or a default where there is none.
 func (v Value) Or(def expr.Expr) expr.Expr {
 	switch {
@@ -96,6 +102,14 @@ func (v Value) Or(def expr.Expr) expr.Expr {
 		return expr.OrValue(v.opt, def)
 	}
 	return chosen(v.has, v.plain, def)
+}
+
+// Default is the value, or another one where there is none, which may be of another type.
+func (v Value) Default(other Value) Value {
+	if v.typ.all() == other.typ.all() {
+		return Expression(v.Or(other.plain), v.typ)
+	}
+	return Expression(v.Or(expr.Call("dyn", other.plain)), either(v.typ, other.typ))
 }
 
 // kindsOf are the kinds that an expression is known to be of.

@@ -22,6 +22,9 @@ var podPaths = map[schema.GroupKind][]string{
 	{Group: "batch", Kind: "CronJob"}:    {"spec", "jobTemplate", "spec", "template", "spec"},
 }
 
+// PodSpecPath is where objects of a kind have the specification of their Pods; nil for kinds without.
+func PodSpecPath(gk schema.GroupKind) []string { return slices.Clone(podPaths[gk]) }
+
 // ImagesOf returns the `images` context value of an object: by list of containers and
 // name of container, the parts of its image. Parts, containers and lists that
 // are not there, and images that cannot be parsed, are left out, so that a query

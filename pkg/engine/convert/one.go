@@ -1,0 +1,156 @@
+package convert
+
+import (
+	"slices"
+	"strings"
+)
+
+// onlyFirst makes each rule depend on those before it, of which the first that changes an object is the last one that is
+// applied to it. Rules with targets count as applied where they match.
+func (c *Conversion) onlyFirst() {
+	var own, others []*rule
+	for _, r := range c.rules {
+		if r.existing == nil {
+			own = append(own, r)
+		} else {
+			others = append(others, r)
+		}
+	}
+	reason := ""
+	if len(c.Refusals) > 0 && len(c.rules) > 0 {
+		reason = "only one rule is applied to an object, and not all of them can be converted"
+	}
+	if reason == "" {
+		reason = exclusive(own)
+	}
+	if reason == "" {
+		reason = unlessMatched(others)
+	}
+	if reason == "" {
+		return
+	}
+	for _, name := range c.Rules() {
+		c.Refusals = append(c.Refusals, &Refusal{
+			Rule: name, Field: "spec.applyRules", Reason: reason, Instead: "write conditions that exclude each other, and applyRules: All",
+		})
+	}
+	c.rules = nil
+}
+
+// exclusive returns why it cannot be seen which of the rules is the first one that changes an object.
+func exclusive(rules []*rule) string {
+	for i, r := range rules {
+		for _, later := range rules[i+1:] {
+			switch {
+			case !r.sharesKind(later):
+			case !r.sameConstraints(later):
+				return "only one rule is applied to an object, and rules for one kind select in different ways"
+			case r.changes == "":
+				return "only one rule is applied to an object, and no condition says whether rule " + r.name + " changes it"
+			}
+		}
+	}
+	return ""
+}
+
+// unlessMatched adds to each rule with targets that those before it do not match.
+func unlessMatched(rules []*rule) string {
+	for i, r := range rules {
+		for _, later := range rules[i+1:] {
+			switch {
+			case later.index == r.index || !r.sharesKind(later):
+				continue
+			case r.existing.self || later.existing.self || !r.sameSelection(later):
+				return "only one rule is applied to an object, and rules for one kind select in different ways"
+			}
+			before := slices.Concat(r.conditions, r.guards)
+			before = slices.DeleteFunc(before, func(c string) bool {
+				return slices.Contains(later.conditions, c) || slices.Contains(later.guards, c)
+			})
+			if later.never = later.never || condition(before) == "true"; later.never {
+				later.notes = append(later.notes, "it is never applied, because applyRules is One and rule "+r.name+" matches the same objects")
+				continue
+			}
+			later.guards = append(later.guards, negate(condition(before)))
+		}
+	}
+	return ""
+}
+
+// sharesKind reports whether an object may be of a kind that both rules select.
+func (r *rule) sharesKind(other *rule) bool {
+	for _, a := range r.rules {
+		for _, b := range other.rules {
+			if a.kinds == nil || b.kinds == nil || slices.ContainsFunc(a.Resources, func(name string) bool { return slices.Contains(b.Resources, name) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// changed is the condition that edits change anything; empty where none says so. Kyverno puts the elements of a list
+// that it merges in another place, which is a change as well.
+func changed(edits []*edit) string {
+	var any []string
+	for _, e := range edits {
+		c := e.changes()
+		if c == "" {
+			return ""
+		}
+		if strings.Contains(c, " && ") {
+			c = "(" + c + ")"
+		}
+		any = append(any, c)
+	}
+	return strings.Join(any, " || ")
+}
+
+func (e *edit) changes() string {
+	parent := e.at
+	parent.steps = parent.steps[:max(0, len(parent.steps)-1)]
+	x, computed := e.value.content.(expression)
+	text, isText := e.value.content.(string)
+	switch {
+	case e.unless != "", e.elements != nil, e.remove && parent.maybe():
+		return ""
+	case e.remove:
+		return e.at.has()
+	case e.fields != nil:
+		return changed(e.fields)
+	case e.ifAbsent:
+		return condition([]string{negate(e.at.has()), e.when()})
+	case isText && text != "", computed && x.text && x.when == "":
+		return e.at.or(`""`) + " != " + data(e.value.content) // nothing is written that is an empty text
+	}
+	return condition([]string{e.when(), negate(e.at.has()) + " || " + e.at.plain() + " != " + data(e.value.content)})
+}
+
+// firstChange is one mutation that makes the changes of the first rule that changes anything. ok is false where the rules
+// have no form in common.
+func firstChange(rules []*rule, level int, common []string) (m mutation, ok bool) {
+	cel := ""
+	var names []string
+	for i, r := range slices.Backward(rules) {
+		form := r.forms[min(level, len(r.forms)-1)]
+		if len(form) != 1 || i < len(rules)-1 && form[0].apply != m.apply {
+			return m, false
+		}
+		m.apply = form[0].apply
+		if cel == "" {
+			cel = "[]"
+			if m.apply {
+				cel = "Object{}"
+			}
+		}
+		when := slices.DeleteFunc(slices.Concat(r.conditions, r.guards), func(c string) bool { return slices.Contains(common, c) })
+		if i < len(rules)-1 {
+			when = append(when, r.changes)
+		}
+		cel = choose(condition(when), form[0].cel, cel)
+		names = append(names, r.name)
+	}
+	slices.Reverse(names)
+	m.cel, m.comment = cel, "the first rule of "+strings.Join(names, ", ")+" that changes anything"
+	return m, true
+}
