@@ -71,8 +71,11 @@ func NewConvertCommand(evaluate flags.Evaluate, name string, streams genericioop
 			What cannot be said in the new language is told for each rule, with the field, the reason and
 			the nearest way. The other rules are converted.
 
+			Where a rule changes neither an object nor a variant, nothing shows whether its new form does
+			the same. It is printed with "not tested"; objects that it changes, given with -f, test it.
+
 			Exit codes: 0 all rules are converted, 2 none is (usage, connection, no policy), 3 some are
-			not, 130 interrupted.`),
+			not, or are not tested, 130 interrupted.`),
 		Example: templates.Examples(fmt.Sprintf(`
 			# To Kyverno's MutatingPolicies, without a cluster
 			%[1]s convert -p old/
@@ -148,11 +151,14 @@ func (o *ConvertOptions) Run(ctx context.Context) (int, error) {
 }
 
 func (o *ConvertOptions) run(ctx context.Context) (int, error) {
-	converted, refused, policies := 0, 0, 0
+	converted, refused, untested, policies := 0, 0, 0, 0
 	err := o.Options.Run(ctx, func(r *conversion.Result) error {
 		policies++
 		converted += len(r.Rules)
 		refused += len(r.Refusals)
+		if r.Form != nil && r.Verdict.Untested() {
+			untested++
+		}
 		return o.print(r, converted > len(r.Rules))
 	})
 	switch {
@@ -165,11 +171,11 @@ func (o *ConvertOptions) run(ctx context.Context) (int, error) {
 	case policies == 0 && len(o.Unreadable) == 0:
 		return ExitNothing, errors.New("there is no ClusterPolicy or Policy with a rule that mutates")
 	}
-	fmt.Fprintf(o.ErrOut, "%s of %s converted, of %s\n", wording.Plural(converted, "rule"), fmt.Sprint(converted+refused), wording.Plural(policies, "policy"))
+	o.say("%s of %s converted, of %s\n", wording.Plural(converted, "rule"), fmt.Sprint(converted+refused), wording.Plural(policies, "policy"))
 	switch {
 	case converted == 0:
 		return ExitNothing, nil
-	case refused > 0 || len(o.Unreadable) > 0:
+	case refused+untested > 0 || len(o.Unreadable) > 0:
 		return ExitIncomplete, nil
 	}
 	return ExitOK, nil
@@ -179,6 +185,9 @@ func (o *ConvertOptions) run(ctx context.Context) (int, error) {
 func (o *ConvertOptions) print(r *conversion.Result, more bool) error {
 	object := r.Document.Object
 	name := object.GetKind() + " " + strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
+	for _, warning := range r.Warnings {
+		o.say("%s\n", warning)
+	}
 	for _, refusal := range r.Refusals {
 		rule := ""
 		if refusal.Rule != "" {
@@ -189,10 +198,10 @@ func (o *ConvertOptions) print(r *conversion.Result, more bool) error {
 	if r.Form == nil {
 		return nil
 	}
-	fmt.Fprintf(o.ErrOut, "converted: %s: %s: %s: %s\n", r.Document.Origin, name, strings.Join(r.Rules, ", "), r.Verdict.String())
+	o.say("converted: %s: %s: %s: %s\n", r.Document.Origin, name, strings.Join(r.Rules, ", "), r.Verdict.String())
 	r.Form.Comment(o.Masker.Text(convertedFrom + name + ": " + r.Verdict.String() + "."))
 	for _, note := range r.Notes {
-		fmt.Fprintf(o.ErrOut, "note: %s: %s: %s\n", r.Document.Origin, name, note)
+		o.say("note: %s: %s: %s\n", r.Document.Origin, name, note)
 		r.Form.Comment(o.Masker.Text("Note: " + note + "."))
 	}
 	for _, refusal := range r.Refusals {
@@ -214,6 +223,13 @@ func (o *ConvertOptions) print(r *conversion.Result, more bool) error {
 		return err
 	}
 	return file.Replace(path, file.Shared, []byte(text))
+}
+
+// say tells the user what is no error.
+func (o *ConvertOptions) say(format string, args ...any) {
+	if !o.Quiet {
+		fmt.Fprintf(o.ErrOut, format, args...)
+	}
 }
 
 // path is that of a file that this run has not written yet.

@@ -158,6 +158,9 @@ func writeConvertList(t *testing.T, listed, open map[string]string, cases []conv
 				reason = strings.TrimSpace(parts[len(parts)-1])
 				break
 			}
+			if _, rest, ok := strings.Cut(line, ": not tested: "); ok {
+				reason = "not tested: " + strings.TrimSpace(rest)
+			}
 		}
 		if len(reason) > 200 {
 			reason = reason[:200] + "..."

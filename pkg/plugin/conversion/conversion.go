@@ -41,6 +41,7 @@ type Result struct {
 	Rules    []string
 	Verdict  Verdict
 	Notes    []string // what they do otherwise than the old ones
+	Warnings []string // about the old policy
 	Refusals []*convert.Refusal
 }
 
@@ -49,13 +50,19 @@ type Verdict struct {
 	compare.Summary
 	// Difference is the first that was found, as it may be shown; nil for none.
 	Difference *compare.Result
-	Unread     []error // what rules asked for and could not be read
-	Err        error   // why nothing was compared
+	Unread     []error  // what rules asked for and could not be read
+	Warnings   []string // about the old policy
+	Err        error    // why nothing was compared
 }
 
 // Same reports whether old and new do the same, as far as they could be compared.
 func (v *Verdict) Same() bool {
 	return v.Err == nil && (v.Conclusion == compare.AllSame || v.Conclusion == compare.SameAsTested)
+}
+
+// Untested reports whether nothing showed whether old and new do the same, since no rule changes anything.
+func (v *Verdict) Untested() bool {
+	return v.Err == nil && v.Conclusion == compare.Nothing && v.Objects+v.Variants.Compared > 0
 }
 
 // String is what a user reads of the verdict.
@@ -77,6 +84,8 @@ func (v *Verdict) String() string {
 		return "same on " + on + ", as far as tested: " + v.unexercised()
 	case v.Conclusion == compare.SomeDiffer:
 		return "not the same on all of " + on + ": " + v.difference()
+	case v.Untested():
+		return "not tested: no rule changes any of " + on + ": " + v.unexercised()
 	case v.Conclusion == compare.Nothing:
 		return "not compared: there is no object, and no variant"
 	}
@@ -261,19 +270,20 @@ func (o *Options) prove(ctx context.Context, c *convert.Conversion, d engine.Doc
 	if len(c.Rules()) == 0 {
 		return out, nil
 	}
-	form, verdict, err := o.try(ctx, c)
+	form, verdict, err := o.try(ctx, d, c)
 	if err != nil {
 		return nil, err
 	}
-	if verdict.Same() || o.Unproved {
+	out.Warnings = verdict.Warnings
+	if verdict.Same() || verdict.Untested() || o.Unproved {
 		out.Form, out.Verdict, out.Rules, out.Notes = form, verdict, c.Rules(), c.Notes()
 		return out, nil
 	}
 	var proved []string
 	for _, name := range c.Rules() {
 		one := verdict
-		if len(c.Rules()) > 1 {
-			if _, one, err = o.try(ctx, c.Only(func(rule string) bool { return rule == name })); err != nil {
+		if len(c.Rules()) > 1 && !c.Inseparable() {
+			if _, one, err = o.try(ctx, d, c.Only(func(rule string) bool { return rule == name })); err != nil {
 				return nil, err
 			}
 		}
@@ -287,7 +297,7 @@ func (o *Options) prove(ctx context.Context, c *convert.Conversion, d engine.Doc
 		return out, nil
 	}
 	some := c.Only(func(rule string) bool { return slices.Contains(proved, rule) })
-	if form, verdict, err = o.try(ctx, some); err != nil {
+	if form, verdict, err = o.try(ctx, d, some); err != nil {
 		return nil, err
 	}
 	if !verdict.Same() {
@@ -302,11 +312,11 @@ func (o *Options) prove(ctx context.Context, c *convert.Conversion, d engine.Doc
 
 // try compares the forms of a conversion with its original, until one does the same. One that puts
 // init containers in another order comes after that, and one that does not do the same last.
-func (o *Options) try(ctx context.Context, c *convert.Conversion) (*convert.Form, Verdict, error) {
+func (o *Options) try(ctx context.Context, d engine.Document, c *convert.Conversion) (*convert.Form, Verdict, error) {
 	var best *convert.Form
-	var said Verdict
+	said := Verdict{Err: errors.New("its rules have no form in common")}
 	for _, form := range c.Forms() {
-		verdict := o.compare(ctx, c, form)
+		verdict := o.compare(ctx, d, c, form)
 		if err := ctx.Err(); err != nil {
 			return nil, verdict, err
 		}
@@ -321,14 +331,14 @@ func (o *Options) try(ctx context.Context, c *convert.Conversion) (*convert.Form
 }
 
 // compare compares the new policies, as they are printed, with the old one.
-func (o *Options) compare(ctx context.Context, c *convert.Conversion, form *convert.Form) Verdict {
+func (o *Options) compare(ctx context.Context, d engine.Document, c *convert.Conversion, form *convert.Form) Verdict {
 	documents, err := read(ctx, form.String())
 	if err != nil {
 		return Verdict{Err: err}
 	}
 	options := *o.Options
 	var said strings.Builder
-	options.ErrOut, options.Quiet, options.Progress, options.Unreadable = &said, true, nil, nil
+	options.ErrOut, options.Quiet, options.Progress, options.Unreadable = &said, false, nil, nil
 	options.Unread = preview.UnreadInputs{}
 	beside := slices.DeleteFunc(slices.Clone(o.Documents), func(d engine.Document) bool {
 		return slices.ContainsFunc(o.Dialects, func(dialect engine.Dialect) bool {
@@ -340,14 +350,14 @@ func (o *Options) compare(ctx context.Context, c *convert.Conversion, form *conv
 		p.Documents, p.Strict, p.Rules, p.Annotate = append(mine, beside...), false, engine.RuleFilter{}, false
 		return p
 	}
-	old := engine.Document{Object: c.Old(), Origin: "the old policy"}
+	old := engine.Document{Object: c.Old(), Origin: d.Origin}
 	run := comparison.Options{
 		Options: &options, Sides: [2]preview.Policies{compare.Old: side(old), compare.New: side(documents...)},
 		Variants: o.Variants, Seed: o.Seed,
 	}
 	compiled, err := run.Compile()
 	if err != nil {
-		return Verdict{Err: fmt.Errorf("%w\n%s", err, said.String())}
+		return Verdict{Err: fmt.Errorf("%w\n%s", err, withoutWarnings(said.String()))}
 	}
 	if problems := compiled.Problems(); len(problems) > 0 {
 		return Verdict{Err: errors.Join(problems...)}
@@ -362,8 +372,28 @@ func (o *Options) compare(ctx context.Context, c *convert.Conversion, form *conv
 	if out.Err == nil && 2*out.Variants.Unknown > out.Variants.Compared && out.Same() {
 		out.Conclusion = compare.Incomparable
 	}
+	if out.Err == nil && out.Same() && !slices.ContainsFunc(out.Rules[compare.Old], func(e compare.Exercise) bool { return e.Exercised() }) {
+		out.Conclusion = compare.Nothing // that nothing happens on either side is no proof
+	}
 	out.Unread = compiled.Problems()
+	file := d.Origin[:strings.LastIndex(d.Origin, ":")+1] // what is said may name another line
+	for line := range strings.Lines(said.String()) {
+		if strings.HasPrefix(line, "warning: "+file) {
+			out.Warnings = append(out.Warnings, strings.TrimSpace(line))
+		}
+	}
 	return out
+}
+
+// withoutWarnings leaves out the lines that are no errors.
+func withoutWarnings(said string) string {
+	var b strings.Builder
+	for line := range strings.Lines(said) {
+		if !strings.HasPrefix(line, "warning: ") && !strings.HasPrefix(line, "note: ") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
 }
 
 // read reads manifests as any other policies are read.
