@@ -2,8 +2,11 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -29,6 +32,20 @@ func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
+}
+
+// cmdModuleFile copies a file of a Go module, which is downloaded if need be: modulefile MODULE@VERSION PATH COPY.
+func cmdModuleFile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: modulefile MODULE@VERSION PATH COPY")
+	}
+	out, err := exec.Command("go", "mod", "download", "-json", args[0]).Output() //nolint:gosec // of a script of ours
+	ts.Check(err)
+	var module struct{ Dir string }
+	ts.Check(json.Unmarshal(out, &module))
+	content, err := os.ReadFile(filepath.Join(module.Dir, filepath.FromSlash(args[1])))
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), content, 0o600))
 }
 
 // cmdLive compares a field on the server: live TYPE/NAME JSONPATH VALUE.

@@ -40,6 +40,9 @@
 //	[!] live TYPE/NAME JSONPATH VALUE
 //	    Reads a field of an object on the server; an absent field is "".
 //
+//	modulefile MODULE@VERSION PATH COPY
+//	    Copies a file of a Go module, which is downloaded if need be.
+//
 //	remember
 //	[!] untouched
 //	    Notes name and resourceVersion of all objects in the script's namespaces,

@@ -42,6 +42,7 @@ func runScripts(t *testing.T, folder string) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":      cmdExits,
 			"live":       cmdLive,
+			"modulefile": cmdModuleFile,
 			"remember":   cmdRemember,
 			"untouched":  cmdUntouched,
 			"namespaces": cmdNamespaces,
