@@ -376,9 +376,12 @@ func (o *Options) compare(ctx context.Context, d engine.Document, c *convert.Con
 		out.Conclusion = compare.Nothing // that nothing happens on either side is no proof
 	}
 	out.Unread = compiled.Problems()
-	file := d.Origin[:strings.LastIndex(d.Origin, ":")+1] // what is said may name another line
+	file := d.Origin + ":"
+	if i := strings.LastIndex(d.Origin, ":"); i >= 0 { // what is said may name another line
+		file = d.Origin[:i+1]
+	}
 	for line := range strings.Lines(said.String()) {
-		if strings.HasPrefix(line, "warning: "+file) {
+		if strings.HasPrefix(line, "warning: "+file) || strings.HasPrefix(line, "note: "+file) {
 			out.Warnings = append(out.Warnings, strings.TrimSpace(line))
 		}
 	}
