@@ -32,6 +32,7 @@ type RBACFlags struct {
 	For      string
 	// Validation is that of a preview.
 	Validation flags.Validation
+	Watch      flags.Watch
 	Name       string
 	// Users, Groups and ServiceAccounts are given the roles, the latter as NAMESPACE:NAME.
 	Users, Groups, ServiceAccounts []string
@@ -101,6 +102,7 @@ func NewRBACCommand(config *genericclioptions.ConfigFlags, name string, streams 
 	f.Client.AddFlags(c.Flags())
 	c.Flags().StringVar(&f.For, "for", f.For, "What the permissions are for: preview, explain of the types named, or apply.")
 	f.Validation.AddFlag(c.Flags(), `With "server", a preview may send dry runs, as it does with --validate=server or --save: these take the permission to patch, so that its users may write, too.`)
+	f.Watch.AddFlag(c.Flags(), "Include what preview --watch, or with --for apply apply-existing --watch, needs in addition.")
 	c.Flags().StringVar(&f.Name, "name", f.Name, "Name of the roles.")
 	c.Flags().StringArrayVar(&f.Users, "user", nil, "Also print bindings of the roles to this user. May be given more than once.")
 	c.Flags().StringArrayVar(&f.Groups, "group", nil, "Also print bindings of the roles to this group. May be given more than once.")
@@ -126,6 +128,9 @@ func (f *RBACFlags) Validate(args []string) error {
 	}
 	if f.For == string(rbac.Explain) && f.Validation == flags.ValidateServer {
 		return errors.New("--for explain: explain sends no dry runs: --validate=server is for preview")
+	}
+	if f.For == string(rbac.Explain) && f.Watch.On {
+		return errors.New("--for explain: explain watches nothing: --watch is for preview and apply")
 	}
 	if !roleName.MatchString(f.Name) {
 		return fmt.Errorf("--name %q: must be a name such as label-shop: letters, digits, '-', '.', '_' and ':', the first and the last of them a letter or digit", f.Name)
@@ -207,7 +212,7 @@ func (f *RBACFlags) needs(ctx context.Context, args []string, namespace string, 
 	}
 	run := rbac.Run{
 		Namespace: namespace, Reports: f.Reports,
-		Rules: found.Descriptions, Served: served, Only: only, Purpose: rbac.Purpose(f.For), DryRuns: f.Validation == flags.ValidateServer, Reads: found.Reads(f.Policies.FromCluster),
+		Rules: found.Descriptions, Served: served, Only: only, Purpose: rbac.Purpose(f.For), DryRuns: f.Validation == flags.ValidateServer, Watches: f.Watch.On, Reads: found.Reads(f.Policies.FromCluster),
 		HasStatus: func(gvk schema.GroupVersionKind) bool {
 			has, err := client.HasStatus(ctx, gvk)
 			return has && err == nil // the kinds have been read; one that is gone has none

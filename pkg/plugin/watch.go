@@ -63,7 +63,7 @@ func (w *watcher) follow(ctx context.Context, now, before *watched) error {
 	if now.run == nil {
 		return nil
 	}
-	followers, unknown, err := now.factory.Followers(ctx, now.run, now.asksForOld)
+	followers, unknown, err := now.factory.Followers(ctx, now.options, now.run, now.asksForOld)
 	if err != nil {
 		return err
 	}

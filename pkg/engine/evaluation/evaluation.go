@@ -176,19 +176,18 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 	return e.runLeftTriggers(emit)
 }
 
-// Selections returns what Prepare and Run want of their sources: the objects of the scope that rules match, and
-// what triggers rules that may change others in it.
-func (e *Evaluation) Selections() []engine.Selection {
-	var out []engine.Selection
+// Selections returns what Run and Prepare want of their sources: the objects of the scope that rules match, and
+// what triggers rules that may change others in it, wherever it is.
+func (e *Evaluation) Selections() (own, triggers []engine.Selection) {
 	for _, p := range e.programs {
 		for _, s := range p.Selections() {
-			out = append(out, e.narrow(s)...)
+			own = append(own, e.narrow(s)...)
 		}
 		if q, ok := p.(engine.Propagator); ok && q.Propagates() {
-			out = append(out, e.triggering(p)...)
+			triggers = append(triggers, e.triggering(p)...)
 		}
 	}
-	return out
+	return own, triggers
 }
 
 // emit hands a change over, and notes that there is one.

@@ -36,9 +36,14 @@ func AsksForOld(o *preview.Options) func(engine.RuleRef) bool {
 }
 
 // Followers returns what follows the objects that the rules of a run match. What is not known of the kinds is told.
-func (f *Factory) Followers(ctx context.Context, r *preview.Run, asksForOld func(engine.RuleRef) bool) ([]*watch.Follower, []error, error) {
+func (f *Factory) Followers(ctx context.Context, o *preview.Options, r *preview.Run, asksForOld func(engine.RuleRef) bool) ([]*watch.Follower, []error, error) {
 	everywhere := engine.Scope{ClusterScoped: true}
-	watched, unknown, err := f.Client.Watches(ctx, everywhere, r.Selections())
+	scope := everywhere
+	own, triggers := r.Selections()
+	if len(triggers) == 0 {
+		scope = *o.Scope
+	}
+	watched, unknown, err := f.Client.Watches(ctx, scope, slices.Concat(own, triggers))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -118,8 +118,8 @@ func (r *Run) prepare() {
 	r.evaluation = evaluation.New(r.programs, o.World, o.Options)
 }
 
-// Selections returns what a source of the run has to have; see evaluation.Evaluation.
-func (r *Run) Selections() []engine.Selection { return r.evaluation.Selections() }
+// Selections returns what the sources of the run have to have; see evaluation.Evaluation.
+func (r *Run) Selections() (own, triggers []engine.Selection) { return r.evaluation.Selections() }
 
 // Descriptions describes the rules, as far as they can be described.
 func (r *Run) Descriptions() []engine.Description {

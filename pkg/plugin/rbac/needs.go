@@ -32,6 +32,8 @@ type Run struct {
 	Reports []schema.GroupKind
 	// DryRuns reports whether a preview sends the changes as dry runs.
 	DryRuns bool
+	// Watches reports whether the run goes on with what changes.
+	Watches bool
 }
 
 // Purpose is what a run does, in the user's words.
@@ -154,6 +156,7 @@ func (c *collector) triggers(all []engine.Selection) error {
 		need := c.need(m, k)
 		need.Verb, need.Name, need.Why = "list", fixed(k.Name()), "objects that may trigger rules that change others"
 		c.add(need)
+		c.watch(need)
 		if namespaced(m) {
 			c.add(Need{Verb: "list", Resource: "namespaces", Why: "labels of the namespaces of such objects"})
 		}
@@ -227,9 +230,20 @@ func (c *collector) chosen(all []engine.Selection) error {
 				}
 				c.add(need)
 			}
+			c.watch(need)
 		}
 	}
 	return nil
+}
+
+// watch adds what it takes to follow objects.
+func (c *collector) watch(n Need) {
+	if !c.Watches {
+		return
+	}
+	for _, n.Verb = range []string{"list", "watch"} {
+		c.add(n)
+	}
 }
 
 // need is one about the chosen objects of a kind, whose names are left open.
@@ -274,7 +288,9 @@ func KyvernoKinds() []schema.GroupKind {
 func (c *collector) inputs() {
 	for _, m := range c.Served {
 		if gk := m.GroupVersionKind.GroupKind(); gk.Group != "" && c.Reads(gk) {
-			c.add(Need{Verb: "list", Group: gk.Group, Resource: m.Resource.Resource, Why: "installed policies, and their exceptions, bindings and settings"})
+			need := Need{Verb: "list", Group: gk.Group, Resource: m.Resource.Resource, Why: "installed policies, and their exceptions, bindings and settings"}
+			c.add(need)
+			c.watch(need)
 		}
 		if slices.Contains(KyvernoKinds(), m.GroupVersionKind.GroupKind()) {
 			c.add(Need{Verb: "get", Resource: "configmaps", Namespace: "kyverno", Name: "kyverno", Why: "settings of Kyverno: objects that it ignores"})
