@@ -171,7 +171,7 @@ func fullApplyReport(t *testing.T) []byte {
 		Takeovers: []request.Takeover{takeover}, OwnersUnknown: true, Instead: "x",
 		Err:        &apply.ObjectError{Key: key, Err: &apply.ConflictError{Takeovers: []request.Takeover{takeover}}},
 		Autoscaled: []engine.Impact{{Owner: "HorizontalPodAutoscaler p", Fields: []fieldpath.Path{replicas}}},
-		Rules:      []engine.RuleRef{{Dialect: "d", Policy: "p", Rule: "r", Via: "v", Origin: "o"}},
+		Rules:      []engine.RuleRef{{Dialect: "d", Policy: "p", Rule: "r", Via: "v", Origin: "o", Severity: "low"}},
 	}})
 }
 

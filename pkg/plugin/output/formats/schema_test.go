@@ -94,7 +94,7 @@ func TestPreviewSchema(t *testing.T) {
 // fullReport holds every field that a report can have.
 func fullReport(t *testing.T) []byte {
 	t.Helper()
-	rule := engine.RuleRef{Dialect: "admissionpolicy", Policy: "p", Rule: "r", Via: "binding", Origin: "p.yaml:1"}
+	rule := engine.RuleRef{Dialect: "admissionpolicy", Policy: "p", Rule: "r", Via: "binding", Origin: "p.yaml:1", Severity: "high"}
 	key := engine.ObjectKey{Version: "v1", Namespace: "shop", Name: "c", UID: "u", Subresource: "status"}
 	key.Kind = "ConfigMap"
 	name := "data"
@@ -129,7 +129,7 @@ func fullReport(t *testing.T) []byte {
 // fullComparison holds every field that the report of a comparison can have.
 func fullComparison(t *testing.T) []byte {
 	t.Helper()
-	rule := engine.RuleRef{Dialect: "admissionpolicy", Policy: "p", Rule: "r", Via: "binding", Origin: "p.yaml:1"}
+	rule := engine.RuleRef{Dialect: "admissionpolicy", Policy: "p", Rule: "r", Via: "binding", Origin: "p.yaml:1", Severity: "high"}
 	key := engine.ObjectKey{Version: "v1", Namespace: "shop", Name: "c", UID: "u", Subresource: "status"}
 	key.Kind = "ConfigMap"
 	name := "data"
