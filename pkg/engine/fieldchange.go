@@ -39,6 +39,45 @@ type FieldChange struct {
 	SecretFrom int
 }
 
+// AppliedPatches is the annotation in which the targets of Kyverno's rules carry what was changed, by which rule.
+const AppliedPatches = "policies.kyverno.io/last-applied-patches"
+
+// Records reports whether the field is AppliedPatches alone, which repeats what the other fields say.
+func (f *FieldChange) Records() bool {
+	names := [...]string{"metadata", "annotations", AppliedPatches}
+	if len(f.Path) < 2 || len(f.Path) > len(names) {
+		return false
+	}
+	for i, element := range f.Path {
+		if element.FieldName == nil || *element.FieldName != names[i] {
+			return false
+		}
+	}
+	if len(f.Path) == len(names) {
+		return true
+	}
+	added, _ := f.To.(map[string]any)
+	return f.Kind == Added && len(added) == 1 && added[AppliedPatches] != nil
+}
+
+// SplitRecords returns the fields that a reader counts, and those that are Records.
+func SplitRecords(fields []FieldChange) (counted, records []FieldChange) {
+	for i := range fields {
+		if fields[i].Records() {
+			records = append(records, fields[i])
+		}
+	}
+	if len(records) == 0 {
+		return fields, nil
+	}
+	for i := range fields {
+		if !fields[i].Records() {
+			counted = append(counted, fields[i])
+		}
+	}
+	return counted, records
+}
+
 // ShownPath returns a path that is, or leads to, the field, or to a part of it, as it may be shown: up to what was made of a
 // Secret. Other paths are returned as they are.
 func (f FieldChange) ShownPath(p fieldpath.Path) fieldpath.Path {

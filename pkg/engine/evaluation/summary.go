@@ -11,6 +11,7 @@ type Summary struct {
 	Objects    int // evaluated: those that are there, or would be
 	Changed    int // objects that would differ
 	Fields     int // fields that would differ
+	Records    int // annotations among them that say what was changed, as FieldChange.Records has it
 	Incomplete int // objects with a failed, denied or unsupported step
 	Refused    int // objects whose change the server would refuse, as far as is known
 	Warnings   int // of steps, and Impacts
@@ -66,6 +67,8 @@ func (s *Summary) Add(c *engine.Change) {
 		s.Objects++
 	}
 	s.Fields += len(c.Fields)
+	_, records := engine.SplitRecords(c.ToShow().Fields)
+	s.Records += len(records)
 	s.Warnings += len(c.Impacts)
 	s.Restarts.add(c.Impacts)
 	if c.Changed() {

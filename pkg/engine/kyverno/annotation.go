@@ -17,7 +17,7 @@ import (
 )
 
 // appliedPatchesAnnotation is the key of the annotation.
-const appliedPatchesAnnotation = "policies.kyverno.io/last-applied-patches"
+const appliedPatchesAnnotation = engine.AppliedPatches
 
 // annotateAppliedPatches adds a rule's line to the target that its step changed. There is none
 // beside a change that the server does not see, on a subresource, or when the

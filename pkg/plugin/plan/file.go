@@ -34,6 +34,7 @@ type summaryFile struct {
 	Objects    int `json:"objects"`
 	Changed    int `json:"changed"`
 	Fields     int `json:"fields"`
+	Records    int `json:"records,omitempty"`
 	Incomplete int `json:"incomplete"`
 	Refused    int `json:"refused,omitempty"`
 	Warnings   int `json:"warnings"`
@@ -236,7 +237,7 @@ func (p *Plan) recount() {
 
 func summaryOf(s evaluation.Summary) summaryFile {
 	out := summaryFile{
-		Objects: s.Objects, Changed: s.Changed, Fields: s.Fields,
+		Objects: s.Objects, Changed: s.Changed, Fields: s.Fields, Records: s.Records,
 		Incomplete: s.Incomplete, Refused: s.Refused, Warnings: s.Warnings,
 		Workloads: s.Restarts.Workloads, Pods: s.Restarts.Pods, Rules: make([]ruleSummary, len(s.Rules)), Canary: s.Canary,
 	}
@@ -248,7 +249,7 @@ func summaryOf(s evaluation.Summary) summaryFile {
 
 func (s summaryFile) engine() evaluation.Summary {
 	out := evaluation.Summary{
-		Objects: s.Objects, Changed: s.Changed, Fields: s.Fields, Incomplete: s.Incomplete, Refused: s.Refused, Warnings: s.Warnings,
+		Objects: s.Objects, Changed: s.Changed, Fields: s.Fields, Records: s.Records, Incomplete: s.Incomplete, Refused: s.Refused, Warnings: s.Warnings,
 		Restarts: evaluation.Restarts{Workloads: s.Workloads, Pods: s.Pods}, Canary: s.Canary,
 	}
 	for _, r := range s.Rules {

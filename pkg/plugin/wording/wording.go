@@ -65,7 +65,7 @@ func Counts(s evaluation.Summary) string {
 	} else {
 		fmt.Fprintf(&b, "%s evaluated: %d would change", Plural(s.Objects, "object"), s.Changed)
 		if s.Changed > 0 {
-			fmt.Fprintf(&b, " (%s)", Plural(s.Fields, "field"))
+			fmt.Fprintf(&b, " (%s)", Plural(s.Fields-s.Records, "field")+records(s.Records))
 		}
 		fmt.Fprintf(&b, ", %d would not.", s.Objects-s.Changed)
 	}
@@ -89,6 +89,22 @@ func Counts(s evaluation.Summary) string {
 		b.WriteString(" " + strings.Join(rest, ", ") + ".")
 	}
 	return b.String()
+}
+
+// Fields counts the fields of a change, and apart the annotation that says what they are: "3 fields and 1 annotation".
+func Fields(fields []engine.FieldChange) string {
+	counted, noted := engine.SplitRecords(fields)
+	return Plural(len(counted), "field") + records(len(noted))
+}
+
+func records(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return " and 1 annotation"
+	}
+	return fmt.Sprintf(" and %d annotations", n)
 }
 
 // canary says how a run was kept to some of the objects.

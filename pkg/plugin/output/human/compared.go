@@ -54,8 +54,8 @@ func (p *Compared) print(c *part) error {
 		text.Several = several.Bytes()
 	}
 	if c.Changed() {
-		text.Note = "  (" + wording.Plural(len(c.Fields), "field") + ")"
-		text.Notes = "  (" + wording.Plural(len(c.Fields), "field") + " each)"
+		text.Note = "  (" + wording.Fields(c.Fields) + ")"
+		text.Notes = "  (" + wording.Fields(c.Fields) + " each)"
 	}
 	return p.show(c, content{words: several.Bytes(), text: func() (Text, error) { return text, nil }})
 }

@@ -39,8 +39,8 @@ func (p *Diff) print(c *part) error {
 			if !c.Changed() {
 				return text, nil
 			}
-			text.Note = "  (" + wording.Plural(len(c.Fields), "field") + ")"
-			text.Notes = "  (" + wording.Plural(len(c.Fields), "field") + " each; the diff is that of " + shortName(c.Subject) + ")"
+			text.Note = "  (" + wording.Fields(c.Fields) + ")"
+			text.Notes = "  (" + wording.Fields(c.Fields) + " each; the diff is that of " + shortName(c.Subject) + ")"
 			unified, err := p.differ.Unified(&c.Change, c.others)
 			notes.diff(unified)
 			text.Body = notes.Bytes()

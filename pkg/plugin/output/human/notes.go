@@ -85,6 +85,12 @@ func (h *base) writer(b *page, w *writer) {
 const nothingLeft = "all of it was reverted or overwritten by later rules"
 
 func (h *base) fields(b *page, fields []engine.FieldChange, indent string) {
+	fields, records := engine.SplitRecords(fields)
+	defer func() {
+		if len(records) > 0 {
+			b.line(Plain, indent+"  noted in the annotation "+engine.AppliedPatches)
+		}
+	}()
 	for i, f := range fields {
 		if i == fieldsListed {
 			fmt.Fprintf(b, "%s  and %s more\n", indent, wording.Plural(len(fields)-i, "field"))

@@ -36,8 +36,9 @@ func newOverview(o output.Options) *overview {
 // add counts the fields of an object, each with its rule; those of several elements of a list once.
 func (v *overview) add(h *base, c *engine.Change) {
 	seen := map[string]bool{}
-	for i := range c.Fields {
-		f := &c.Fields[i]
+	counted, _ := engine.SplitRecords(c.Fields)
+	for i := range counted {
+		f := &counted[i]
 		text := fieldMarker(f.Kind) + " " + engine.PathPattern(h.Masker.Path(f.Path)) + "\t" + f.Rule.String()
 		if !seen[text] {
 			seen[text] = true

@@ -33,7 +33,7 @@ func (p *Summary) print(c *part) error {
 	}
 	rules := strings.Join(changers(&c.Change), ", ")
 	if c.Changed() {
-		text.Note = "  " + wording.Plural(len(c.Fields), "field")
+		text.Note = "  " + wording.Fields(c.Fields)
 		text.Notes = text.Note + " each"
 	}
 	if rules != "" {

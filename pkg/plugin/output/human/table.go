@@ -67,7 +67,8 @@ func (p *Table) row(c *engine.Change) error {
 	if p.count == 0 {
 		p.headers()
 	}
-	texts := []string{c.Subject.Namespace, wording.ResourceName(c.Subject), result(c), fmt.Sprint(len(c.Fields)), strings.Join(changers(c), ", ")}
+	counted, _ := engine.SplitRecords(c.Fields)
+	texts := []string{c.Subject.Namespace, wording.ResourceName(c.Subject), result(c), fmt.Sprint(len(counted)), strings.Join(changers(c), ", ")}
 	if p.wide {
 		texts = append(texts, p.changes(c), strings.Join(p.remarks(c), "; "))
 	}

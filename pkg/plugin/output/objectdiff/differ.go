@@ -3,6 +3,7 @@ package objectdiff
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -57,8 +58,9 @@ func (d *Differ) lines() int {
 // is equal to the server is no difference to a reader.
 func (d *Differ) Texts(c *engine.Change, others []engine.FieldChange) (before, after *Document, err error) {
 	to := c.After
+	wanted, records := engine.SplitRecords(c.Fields)
 	if c.Before != nil && to != nil {
-		to = &unstructured.Unstructured{Object: diff.Subset(c.Before.Object, to.Object, c.Fields, others)}
+		to = &unstructured.Unstructured{Object: diff.Subset(c.Before.Object, to.Object, wanted, slices.Concat(others, records))}
 	}
 	from, to := d.Masker.Pair(redact.Trim(c.Before, c.Fields, redact.Readable), redact.Trim(to, c.Fields, redact.Readable))
 	if before, err = d.text(from); err == nil {
