@@ -21,7 +21,7 @@ type topic struct {
 // topics hold every flag of every command. Those that most runs need come first.
 var topics = []topic{ //nolint:gochecknoglobals // an immutable table
 	{"Common options", []string{
-		"policy", "from-cluster", "with", "to", "filename", "all-namespaces", "all", "selector", "for", "output", "explain", "save", "plan", "resume", "dry-run", "yes",
+		"policy", "from-cluster", "with", "to", "filename", "all-namespaces", "all", "selector", "for", "output", "explain", "save", "plan", "resume", "dry-run", "yes", "watch",
 	}},
 	{"Policies", []string{"only", "skip", "values", "strict", "assume-binding", "allow-unknown-kinds", "allow-http", "allow-registry", "annotate", "engine-view"}},
 	{"Objects", []string{"kustomize", "recursive", "world", "field-selector", "max-objects", "percent", "percent-seed", "shard", "variants", "seed", "unproved"}},

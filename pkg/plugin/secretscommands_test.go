@@ -291,6 +291,8 @@ func secretCommands() map[string]secretCommand {
 		"history":    {args: []string{"--all"}},
 		"policies":   {args: []string{"-p", "POLICY"}},
 		"rbac":       {args: []string{"-p", "POLICY", "--for=apply"}},
+		"job":        {args: []string{"-p", "POLICY", "--apply", "--shards=2"}},
+		"summary":    {args: []string{"-A"}},
 		"plan":       {harmless: "prints its help"},
 		"completion": {harmless: "prints a script"},
 		"version":    {harmless: "prints the version"},

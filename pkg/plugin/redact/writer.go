@@ -7,8 +7,8 @@ import (
 
 // NewWriter returns a writer of text for people. It masks the values that a masker knows,
 // and escapes as EscapeLines does; a nil masker masks nothing. A message, or a block of lines,
-// has to be written with one call, so that no value is split. The further lines of an error or
-// a warning are indented, so that none of them reads as a message of its own.
+// has to be written with one call, so that no value is split. The further lines of an error,
+// a warning or a note are indented, so that none of them reads as a message of its own.
 func NewWriter(out io.Writer, m *Masker) io.Writer { return writer{out, m} }
 
 type writer struct {
@@ -29,6 +29,6 @@ func (w writer) Write(p []byte) (int, error) {
 }
 
 var (
-	message     = regexp.MustCompile(`^(error|warning): `)
+	message     = regexp.MustCompile(`^(error|warning|note): `)
 	furtherLine = regexp.MustCompile(`\n(\S)`)
 )

@@ -25,6 +25,7 @@ func TestWriter(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"error: a\nNext: b\n  c\n\nwarning: d\n": "error: a\n  Next: b\n  c\n\n  warning: d\n",
+		"note: a\nNext: b\n":                     "note: a\n  Next: b\n",
 		"warning: a\rb\n":                        "warning: a\\x0db\n",
 		"NAME\na\nb\n":                           "NAME\na\nb\n",
 	} {
