@@ -92,8 +92,8 @@ func TestSecretsThatDecide(t *testing.T) {
 			}
 			formats := append(secretFormats(), []string{"--report", "html=" + filepath.Join(dir, "html")})
 			for _, args := range append(formats, otherCommands(t, dir)...) {
-				if strings.HasSuffix(name, "field") && slices.Contains(args, "--variants=10") {
-					continue // the rule changes other variants, each as a whole
+				if (strings.HasSuffix(name, "field") || name == "put back") && slices.Contains(args, "--variants=10") {
+					continue // the rule changes, or fails on, other variants, each as a whole: docs/apply.md says that this shows
 				}
 				if diff := cmp.Diff(run(worlds[0], args...), run(worlds[1], args...)); diff != "" {
 					t.Errorf("%v: what is shown depends on the Secret:\n%s", args, diff)
