@@ -82,7 +82,7 @@ func newWritePath(t *testing.T) *writePath {
 		w.objects[f.Name] = string(f.Data)
 	}
 	yes := func(context.Context, apply.Result) (bool, error) { return true, nil }
-	w.writer = &apply.Writer{Server: s, Manager: manager, ForceConflicts: true, DryRun: apply.DryRunNone, Confirm: yes}
+	w.writer = &apply.Writer{Server: s, Manager: manager, ForceConflicts: true, IncludeManaged: true, DryRun: apply.DryRunNone, Confirm: yes}
 	return w
 }
 
