@@ -17,6 +17,9 @@ type ObjectKey struct {
 	schema.GroupKind
 	Version, Namespace, Name, Subresource string
 	UID                                   types.UID
+	// Cluster is the name of the object's cluster in what is shown of several; an evaluation is of one
+	// cluster, and has none.
+	Cluster string
 }
 
 // KeyOf reads the key of an object from its own metadata.
@@ -36,17 +39,18 @@ type objectKeyJSON struct {
 	Namespace   string    `json:"namespace,omitempty"`
 	Name        string    `json:"name"`
 	UID         types.UID `json:"uid,omitempty"`
+	Cluster     string    `json:"cluster,omitempty"`
 }
 
 // MarshalJSON writes group and version as the apiVersion of the object.
 func (k ObjectKey) MarshalJSON() ([]byte, error) {
 	return json.Marshal(objectKeyJSON{
 		APIVersion: k.GroupVersionKind().GroupVersion().String(), Kind: k.Kind, Subresource: k.Subresource,
-		Namespace: k.Namespace, Name: k.Name, UID: k.UID,
+		Namespace: k.Namespace, Name: k.Name, UID: k.UID, Cluster: k.Cluster,
 	})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON reads what MarshalJSON wrote, but for the cluster: a file is of one.
 func (k *ObjectKey) UnmarshalJSON(text []byte) error {
 	var in objectKeyJSON
 	if err := json.Unmarshal(text, &in); err != nil {
@@ -69,7 +73,7 @@ func (k ObjectKey) GroupVersionKind() schema.GroupVersionKind {
 func (k ObjectKey) Identity() ObjectKey {
 	k.Version = ""
 	if k.UID != "" {
-		return ObjectKey{UID: k.UID, Subresource: k.Subresource}
+		return ObjectKey{UID: k.UID, Subresource: k.Subresource, Cluster: k.Cluster}
 	}
 	return k
 }
@@ -82,7 +86,7 @@ func (k ObjectKey) Named() ObjectKey {
 }
 
 // String returns the name of the object for messages: "apps/Deployment shop/web",
-// "Node worker-1", "Deployment/scale shop/web".
+// "Node worker-1", "Deployment/scale shop/web", and with a cluster "Node worker-1 on prod".
 func (k ObjectKey) String() string {
 	var b strings.Builder
 	if k.Group != "" {
@@ -97,6 +101,9 @@ func (k ObjectKey) String() string {
 		b.WriteString(k.Namespace + "/")
 	}
 	b.WriteString(k.Name)
+	if k.Cluster != "" {
+		b.WriteString(" on " + k.Cluster)
+	}
 	return b.String()
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -91,11 +90,10 @@ func newCommand(name string, streams genericiooptions.IOStreams, secrets *redact
 	var logging flags.Logging
 	logging.AddFlags(c.PersistentFlags())
 	var logins cluster.Logins
-	config := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).
-		WithWrapConfigFn(func(c *rest.Config) *rest.Config {
-			c.UserAgent = version.UserAgent()
-			return cluster.Wrap(c, logging.Level, secrets, &logins)
-		})
+	config := flags.NewConfig(func(c *rest.Config) *rest.Config {
+		c.UserAgent = version.UserAgent()
+		return cluster.Wrap(c, logging.Level, secrets, &logins)
+	})
 	config.AddFlags(c.PersistentFlags())
 	c.PersistentPreRunE = func(*cobra.Command, []string) error {
 		factory.LogTo(redact.NewWriter(streams.ErrOut, secrets))

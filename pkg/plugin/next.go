@@ -17,7 +17,7 @@ func (f *PreviewFlags) hints(c *cobra.Command, args []string) *output.HintCollec
 	out := &output.HintCollector{Creates: c.Flags().Changed("operation")}
 	saved := c.Flags().Changed("save")
 	spent := slices.Contains(slices.Concat(f.Policies.Paths, f.Objects.Filenames, f.Objects.World), "-")
-	if !f.Objects.Offline() && !f.MustFind && (saved || !spent) {
+	if !f.Objects.Offline() && !f.Contexts.Given() && !f.MustFind && (saved || !spent) {
 		out.Apply = nextCommand(c, args)
 	}
 	if !f.Explain && !spent {
@@ -26,7 +26,9 @@ func (f *PreviewFlags) hints(c *cobra.Command, args []string) *output.HintCollec
 		if len(named) == 0 {
 			named = []string{"TYPE/NAME"}
 		}
-		out.ExplainOne = explainCommand(c, []string{"explain"}, named)
+		if !f.Contexts.Given() { // explain is for one cluster
+			out.ExplainOne = explainCommand(c, []string{"explain"}, named)
+		}
 	}
 	return out
 }

@@ -26,6 +26,7 @@ type PreviewFlags struct {
 	flags.Evaluate
 	Output     flags.Output
 	Report     flags.Report
+	Contexts   flags.Contexts
 	Explain    bool
 	MustFind   bool // finding none of the named objects is an error
 	ExitCode   bool
@@ -60,7 +61,7 @@ type PreviewOptions struct {
 
 // NewPreviewCommand is `preview`: what would change, without changing it.
 func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := PreviewFlags{Evaluate: evaluate, Output: flags.NewOutput(formats.Diff), ExitCode: true}
+	f := PreviewFlags{Evaluate: evaluate, Output: flags.NewOutput(formats.Diff), Contexts: flags.NewContexts(), ExitCode: true}
 	c := &cobra.Command{
 		Use:        "preview [TYPE [NAME ...] | TYPE/NAME ...]",
 		SuggestFor: []string{"diff", "show", "dry-run", "check"},
@@ -73,7 +74,8 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 			namespace, or in all namespaces with -A; objects without a namespace are included
 			unless -n is given. With -f or -k they come from manifests, and no cluster is needed. Names,
 			namespaces and selectors choose what may change: what triggers a rule that changes other
-			objects is read wherever the policy says.
+			objects is read wherever the policy says. With --contexts several clusters are read side by
+			side; one that cannot be read does not hold up the others.
 
 			Preview never writes: its connection refuses every request that could. (With --write-reports,
 			a second connection writes reports on the objects, and can write nothing else.) With
@@ -112,6 +114,9 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 			# What would the installed policies change?
 			%[1]s preview -A --from-cluster
 
+			# On several clusters
+			%[1]s preview -A -p policy.yaml --contexts 'prod-*'
+
 			# What each change of the cluster makes rules do, as it happens
 			%[1]s preview -A -p policies/ --watch
 
@@ -124,7 +129,7 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 			if f.Watch.On {
 				return exit(f.watch(c, args, streams))
 			}
-			o, err := f.ToOptions(c, args, streams)
+			o, err := f.runner(c, args, streams)
 			if err != nil {
 				return err
 			}
@@ -139,6 +144,7 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 func (f *PreviewFlags) addFlags(set *pflag.FlagSet) {
 	f.AddFlags(set)
 	f.Watch.AddFlag(set, "After the run, show what each change of the cluster makes rules do, as it happens, until interrupted.")
+	f.Contexts.AddFlags(set)
 	f.Canary.AddFlags(set)
 	f.Canary.AddShardFlag(set)
 	f.Output.AddFlags(set, formats.PreviewNames())
@@ -151,30 +157,62 @@ func (f *PreviewFlags) addFlags(set *pflag.FlagSet) {
 	set.StringVar(&f.Save, "save", "", "Also save the changes as a plan, a file for apply-existing --plan without values of Secrets. Rules that run only when an object is created are then left out unless --operation is given.")
 }
 
+// runner is a run on one cluster or on several.
+type runner interface {
+	Run(ctx context.Context) (int, error)
+}
+
+func (f *PreviewFlags) runner(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (runner, error) {
+	if f.Contexts.Given() {
+		return f.toFleet(c, args, streams)
+	}
+	return f.ToOptions(c, args, streams)
+}
+
 // ToOptions returns the options for the flags.
 func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*PreviewOptions, error) {
-	request, err := f.Objects.Request()
+	request, err := f.check(c)
 	if err != nil {
 		return nil, err
-	}
-	if err := errors.Join(f.Output.CheckView(c.Flags()), flags.CheckFiles(c.Flags()), f.checkSave(c, &request), f.checkValidation(),
-		f.Watch.Validate(c.Flags(), &f.Evaluate, f.Output.Format, watchFormats()...)); err != nil {
-		return nil, err
-	}
-	if f.Explain {
-		if err := f.Output.CheckReasons(); err != nil {
-			return nil, err
-		}
 	}
 	w, err := factory.Open(&f.Evaluate, streams, f.Output.ShowSecrets, false)
 	if err != nil {
 		return nil, err
 	}
+	o, err := f.shown(c, w, w.OutputOptions(f.Output, request), args)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.evaluated(c, w, args, request, o); err != nil {
+		return nil, w.Masker.Error(err)
+	}
+	w.Announce(&f.Output, &o.Options)
+	return o, nil
+}
+
+// check returns the request to simulate, or an error for flags that contradict each other.
+func (f *PreviewFlags) check(c *cobra.Command) (engine.Request, error) {
+	request, err := f.Objects.Request()
+	if err != nil {
+		return request, err
+	}
+	if err := errors.Join(f.Output.CheckView(c.Flags()), flags.CheckFiles(c.Flags()), f.Contexts.Check(c.Flags()), f.checkSave(c, &request), f.checkValidation(),
+		f.Watch.Validate(c.Flags(), &f.Evaluate, f.Output.Format, watchFormats()...)); err != nil {
+		return request, err
+	}
+	if f.Explain {
+		return request, f.Output.CheckReasons()
+	}
+	return request, nil
+}
+
+// shown returns options with how the run is shown.
+func (f *PreviewFlags) shown(c *cobra.Command, w *factory.Factory, options output.Options, args []string) (*PreviewOptions, error) {
 	external, err := w.ExternalDiff(c.Context(), f.Output.Format)
 	if err != nil {
 		return nil, err
 	}
-	options, hints := w.OutputOptions(f.Output, request), f.hints(c, args)
+	hints := f.hints(c, args)
 	hints.Namespace = options.Context.Namespace
 	options.Hint, options.Explain = hints.Hint, f.Explain
 	if f.Watch.On {
@@ -191,34 +229,37 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	if err != nil {
 		return nil, err
 	}
+	return &PreviewOptions{
+		Metrics: metering(f.Metrics, c), Masker: w.Masker, Printer: reports.Beside(printer), Reports: reports, Stored: stored,
+		Hints: hints, ExitCode: f.ExitCode, End: external.End,
+		factory: w, format: f.Output.Format, printing: options,
+	}, nil
+}
+
+// evaluated adds to options what is evaluated.
+func (f *PreviewFlags) evaluated(c *cobra.Command, w *factory.Factory, args []string, request engine.Request, o *PreviewOptions) error {
 	evaluation, err := w.Evaluation(c.Context(), args, request)
 	if err != nil {
-		return nil, w.Masker.Error(err)
+		return err
 	}
-	w.Announce(&f.Output, evaluation)
 	switch {
 	case f.MustFind && len(args) == 0:
 		w.ExplainAll(evaluation)
 	case f.Explain:
 		if err := w.Explain(evaluation, args); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	f.validate(w, evaluation)
-	metrics := metering(f.Metrics, c)
-	evaluation.Counts = metrics.Run
-	o := &PreviewOptions{
-		Options: *evaluation, Metrics: metrics, Masker: w.Masker, Printer: reports.Beside(printer), Reports: reports, Stored: stored,
-		Hints: hints, ExitCode: f.ExitCode, End: external.End,
-		factory: w, format: f.Output.Format, printing: options,
-	}
+	evaluation.Counts = o.Metrics.Run
+	o.Options = *evaluation
 	if o.NotFound = w.Missing(c.Context(), evaluation); f.MustFind {
 		o.NotFound = w.NoObject()
 	}
 	if f.Save != "" {
 		o.Save, err = newPlanSaver(c.Context(), w, f.Save, args, evaluation)
 	}
-	return o, w.Masker.Error(err)
+	return err
 }
 
 // Run evaluates, prints, and returns the exit code. An error means that nothing

@@ -58,6 +58,9 @@ func TestDocs(t *testing.T) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
 			reader := newReader(t, assets, plugin)
+			if filepath.Base(path) == fleetPage {
+				reader.addClusters(t, assets)
+			}
 			reader.prepare(t, strings.TrimSuffix(filepath.Base(path), ".md"), doc)
 			reader.follow(t, doc)
 			if *updateDocs {
@@ -105,6 +108,35 @@ func newReader(t *testing.T, assets controlplane.Assets, plugin string) *reader 
 	return r
 }
 
+// fleetPage is the document about several clusters, and fleetContexts are theirs.
+const fleetPage = "fleet.md"
+
+var fleetContexts = []string{"staging", "prod-eu", "prod-us"} //nolint:gochecknoglobals // an immutable table
+
+// addClusters starts a cluster for each of fleetContexts, which take the place of the first one. A context
+// prod-old is that of a cluster that is down.
+func (r *reader) addClusters(t *testing.T, assets controlplane.Assets) {
+	t.Helper()
+	config := clientcmdapi.NewConfig()
+	for _, name := range fleetContexts {
+		plane, err := controlplane.Start(t.Context(), assets)
+		check(t, err)
+		t.Cleanup(func() {
+			if err := plane.Stop(); err != nil {
+				t.Error(err)
+			}
+		})
+		one := plane.Config()
+		at := one.Contexts[one.CurrentContext]
+		config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: "shop"}
+		config.Clusters[name], config.AuthInfos[name] = one.Clusters[at.Cluster], one.AuthInfos[at.AuthInfo]
+	}
+	config.Contexts["prod-old"] = &clientcmdapi.Context{Cluster: "down", AuthInfo: "staging", Namespace: "shop"}
+	config.Clusters["down"] = &clientcmdapi.Cluster{Server: "https://127.0.0.1:1"}
+	config.CurrentContext = fleetContexts[0]
+	check(t, clientcmd.WriteToFile(*config, filepath.Join(r.home, "kubeconfig")))
+}
+
 // prepare creates the objects and files that the document assumes.
 func (r *reader) prepare(t *testing.T, name string, doc *document) {
 	t.Helper()
@@ -115,6 +147,9 @@ func (r *reader) prepare(t *testing.T, name string, doc *document) {
 		check(t, os.WriteFile(path, []byte(file.text), 0o600))
 	}
 	setup := "kubectl create -f examples/cluster"
+	if name+".md" == fleetPage {
+		setup = "for c in " + strings.Join(fleetContexts, " ") + "; do kubectl create --context $c -f examples/cluster || exit; done"
+	}
 	there, err := filepath.Abs(filepath.Join("testdata", "docs", name+".yaml"))
 	check(t, err)
 	if _, err := os.Stat(there); err == nil {

@@ -109,6 +109,31 @@ func (s *Summary) addOutcomes(c *engine.Change) {
 	}
 }
 
+// Join adds the counts of a run on other objects.
+func (s *Summary) Join(other *Summary) {
+	s.Objects += other.Objects
+	s.Changed += other.Changed
+	s.Fields += other.Fields
+	s.Incomplete += other.Incomplete
+	s.Refused += other.Refused
+	s.Warnings += other.Warnings
+	s.Restarts.Workloads += other.Restarts.Workloads
+	s.Restarts.Pods += other.Restarts.Pods
+	if other.Canary != nil {
+		if s.Canary == nil {
+			s.Canary = &Canary{Percent: other.Canary.Percent, MaxObjects: other.Canary.MaxObjects}
+		}
+		s.Canary.LeftOut += other.Canary.LeftOut
+		s.Canary.More = s.Canary.More || other.Canary.More
+	}
+	for _, r := range other.Rules {
+		outcomes := s.Rules[s.place(r.Rule)].Outcomes
+		for o, n := range r.Outcomes {
+			outcomes[o] += n
+		}
+	}
+}
+
 // Recounted returns the summary with all that is reported of objects counted anew. Found
 // has every change that reports something. What is kept is what nothing reports: how
 // many objects there were, and how often a rule had nothing to do.

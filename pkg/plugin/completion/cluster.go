@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/fleet"
 )
 
 const nothing = cobra.ShellCompDirectiveNoFileComp
@@ -58,6 +59,19 @@ func (x completer) contexts(_ *cobra.Command, _ []string, begun string) ([]strin
 		return nil, nothing
 	}
 	return keysFrom(raw.Contexts, begun), nothing
+}
+
+// severalContexts are the same for --contexts, whose values may be joined by commas, and all.
+func (x completer) severalContexts(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	before := begun[:strings.LastIndex(begun, ",")+1]
+	out, directive := x.contexts(c, args, begun[len(before):])
+	if strings.HasPrefix(fleet.All, begun) {
+		out = append(out, fleet.All)
+	}
+	for i := range out {
+		out[i] = before + out[i]
+	}
+	return out, directive
 }
 
 func (x completer) clusters(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {

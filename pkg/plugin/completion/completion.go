@@ -51,6 +51,7 @@ func (x completer) below(parent *cobra.Command) {
 		for _, name := range x.Listed {
 			complete(c, name, listedValues(name))
 		}
+		complete(c, "contexts", x.severalContexts)
 		complete(c, "only", x.rules)
 		complete(c, "skip", x.rules)
 		complete(c, "resume", x.journals)

@@ -38,6 +38,15 @@ type Factory struct {
 // Open makes a Factory for the flags, with a client that can only read unless the command
 // writes, or with none if the objects are manifests. It sends no request.
 func Open(evaluate *flags.Evaluate, streams genericiooptions.IOStreams, showSecrets, writes bool) (*Factory, error) {
+	f, err := begin(evaluate, streams, showSecrets)
+	if err != nil || evaluate.Objects.Offline() {
+		return f, err
+	}
+	return f, f.connect(writes)
+}
+
+// begin makes a Factory without a client.
+func begin(evaluate *flags.Evaluate, streams genericiooptions.IOStreams, showSecrets bool) (*Factory, error) {
 	if err := evaluate.Validate(); err != nil {
 		return nil, err
 	}
@@ -49,19 +58,21 @@ func Open(evaluate *flags.Evaluate, streams genericiooptions.IOStreams, showSecr
 	f.stderr = f.Streams.ErrOut
 	f.Streams.ErrOut = redact.NewWriter(f.stderr, f.Masker)
 	LogTo(redact.NewWriter(f.stderr, f.Secrets)) // beside the progress
-	if evaluate.Objects.Offline() {
-		return f, nil
-	}
+	return f, nil
+}
+
+// connect makes the client.
+func (f *Factory) connect(writes bool) error {
 	options := cluster.Options{
-		QPS: evaluate.Client.QPS, Burst: evaluate.Client.Burst,
-		ReadOnly: !writes, ChunkSize: cmp.Or(evaluate.Objects.ChunkSize, -1), Waiting: f.progress.Waiting,
+		QPS: f.Evaluate.Client.QPS, Burst: f.Evaluate.Client.Burst,
+		ReadOnly: !writes, ChunkSize: cmp.Or(f.Objects.ChunkSize, -1), Waiting: f.progress.Waiting,
 	}
-	if !evaluate.Quiet {
+	if !f.Quiet {
 		options.Warnings = f.Streams.ErrOut
 	}
 	var err error
-	f.Client, err = cluster.New(evaluate.Config, options)
-	return f, err
+	f.Client, err = cluster.New(f.Config, options)
+	return err
 }
 
 // Warn prints a warning, unless --quiet is set.

@@ -33,7 +33,7 @@ func (f *Output) AddFlags(flags *pflag.FlagSet, formats string) {
 	flags.StringVar(&f.Query, "query", "", "JMESPath expression to apply to the report, with -o json or -o yaml.")
 	flags.BoolVar(&f.ShowSecrets, "show-secrets", false, "Print the values of Secrets, which are masked by default.")
 	flags.Var(&f.Color, "color", "Use colors: always, never, or auto: on a terminal, unless NO_COLOR is set.")
-	flags.Var(&f.GroupBy, "group-by", "In the formats for people, show objects of a kind with the same change as one (patch), also by namespace or policy, or each object by itself (object).")
+	flags.Var(&f.GroupBy, "group-by", "In the formats for people, show objects of a kind with the same change as one (patch), also by namespace, policy or cluster, or each object by itself (object).")
 	flags.BoolVar(&f.Expand, "expand", false, "List all objects of a group.")
 	flags.IntVarP(&f.ContextLines, "context-lines", "C", f.ContextLines, "Lines to show around each line that differs.")
 }

@@ -28,7 +28,7 @@ const (
 
 // New returns a Run without counts. The verb is the command's name.
 func New(verb, version string) *Run {
-	kind := []string{"group", "kind", "namespace"}
+	kind := []string{"cluster", "group", "kind", "namespace"}
 	rule := append([]string{"dialect", "policy", "rule"}, kind...)
 	r := &Run{families: []*family{
 		newFamily("kubectl_mutate_run_info", "The run that these metrics are of.", []string{"verb", "version"}),
@@ -89,7 +89,8 @@ func (r *Run) Written(result *apply.Result, rules []engine.RuleRef) {
 
 func (r *Run) add(family int, labels []string) { r.families[family].add(labels) }
 
-func kindOf(k engine.ObjectKey) []string { return []string{k.Group, k.Kind, k.Namespace} }
+// kindOf returns the cluster, of a run over several, and the kind and namespace of an object.
+func kindOf(k engine.ObjectKey) []string { return []string{k.Cluster, k.Group, k.Kind, k.Namespace} }
 
 func ruleOf(r engine.RuleRef, k engine.ObjectKey) []string {
 	return append([]string{r.Dialect, r.Policy, r.Rule}, kindOf(k)...)

@@ -9,9 +9,26 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 )
 
-// Event is something that a run finds or does: an Evaluated, a Compared, a Written, a
+// Event is something that a run finds or does: a Fleet, an Evaluated, a Compared, a Written, a
 // Problem, a Summary or a Comparison.
 type Event interface{ event() }
+
+// Fleet begins what is shown of a run over several clusters: what came of each.
+type Fleet struct{ Clusters []Cluster }
+
+// Cluster is what came of a run on one cluster of several.
+type Cluster struct {
+	Name    string `json:"name"` // of the context
+	Server  string `json:"server,omitempty"`
+	Objects int    `json:"objects"`
+	Changed int    `json:"changed"`    // objects that would change, or of a comparison that differ
+	Failed  int    `json:"incomplete"` // objects that are incomplete
+	Pods    int    `json:"pods"`       // that would restart
+	// Problems counts what went wrong beside the objects. Err is the first of it; nil if all that was chosen
+	// was evaluated.
+	Problems int   `json:"problems"`
+	Err      error `json:"-"`
+}
 
 // Evaluated is an object, and what the policies would change on it.
 type Evaluated struct{ *engine.Change }
@@ -37,6 +54,7 @@ type Compared struct {
 // Comparison ends a comparison with its counts.
 type Comparison struct{ compare.Summary }
 
+func (Fleet) event()      {}
 func (Evaluated) event()  {}
 func (Compared) event()   {}
 func (Comparison) event() {}

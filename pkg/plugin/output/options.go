@@ -82,18 +82,19 @@ const (
 	ByObject    GroupBy = "object"    // none: each object separately, as soon as it is known
 	ByPolicy    GroupBy = "policy"    // like ByPatch, policy by policy: an object stands under each that acts on it
 	ByNamespace GroupBy = "namespace" // like ByPatch, namespace by namespace
+	ByCluster   GroupBy = "cluster"   // like ByPatch, cluster by cluster
 )
 
 // String implements pflag.Value.
 func (g *GroupBy) String() string { return string(*g) }
 
 // Type implements pflag.Value: it lists what can be typed.
-func (g *GroupBy) Type() string { return "patch|object|policy|namespace" }
+func (g *GroupBy) Type() string { return "patch|object|policy|namespace|cluster" }
 
 // Set implements pflag.Value.
 func (g *GroupBy) Set(text string) error {
 	switch by := GroupBy(text); by {
-	case ByPatch, ByObject, ByPolicy, ByNamespace:
+	case ByPatch, ByObject, ByPolicy, ByNamespace, ByCluster:
 		*g = by
 		return nil
 	}

@@ -234,15 +234,15 @@ type learning struct {
 
 // Print implements output.Printer.
 func (l learning) Print(e output.Event) error {
-	return l.Printer.Print(shown(l.masker, e))
+	return l.Printer.Print(Shown(l.masker, e))
 }
 
 // Flush implements output.Flusher.
 func (l learning) Flush() error { return output.Flush(l.Printer) }
 
-// shown returns an event as it may be shown: what was made of Secrets is left out, and the masker learns
+// Shown returns an event as it may be shown: what was made of Secrets is left out, and the masker learns
 // the Secrets in it. A nil masker leaves it as it is.
-func shown(m *redact.Masker, e output.Event) output.Event {
+func Shown(m *redact.Masker, e output.Event) output.Event {
 	if m == nil {
 		return e
 	}

@@ -228,7 +228,7 @@ func (r *Reports) Beside(p output.Printer) output.Printer {
 // Print adds an event to the reports. An error ends a run that writes nothing; in one
 // that writes, Close returns it.
 func (r *Reports) Print(e output.Event) error {
-	e = shown(r.masker, e)
+	e = Shown(r.masker, e)
 	isSummary := output.Ends(e)
 	var errs []error
 	for _, f := range r.reports {

@@ -95,7 +95,7 @@ func TestPreviewSchema(t *testing.T) {
 func fullReport(t *testing.T) []byte {
 	t.Helper()
 	rule := engine.RuleRef{Dialect: "admissionpolicy", Policy: "p", Rule: "r", Via: "binding", Origin: "p.yaml:1", Severity: "high"}
-	key := engine.ObjectKey{Version: "v1", Namespace: "shop", Name: "c", UID: "u", Subresource: "status"}
+	key := engine.ObjectKey{Version: "v1", Namespace: "shop", Name: "c", UID: "u", Subresource: "status", Cluster: "a"}
 	key.Kind = "ConfigMap"
 	name := "data"
 	path := fieldpath.Path{{FieldName: &name}}
@@ -120,17 +120,22 @@ func fullReport(t *testing.T) []byte {
 	summary := evaluation.NewSummary(nil)
 	summary.Add(&c)
 	summary.Canary = &evaluation.Canary{Percent: 10, LeftOut: 9, MaxObjects: 1, More: true}
-	if err := errors.Join(p.Print(output.Evaluated{Change: &c}), p.Print(output.Problem{Err: errors.New("e")}), outputtest.End(p, *summary)); err != nil {
+	if err := errors.Join(p.Print(fleet()), p.Print(output.Evaluated{Change: &c}), p.Print(output.Problem{Err: errors.New("e")}), outputtest.End(p, *summary)); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
+}
+
+// fleet is what came of two clusters.
+func fleet() output.Event {
+	return output.Fleet{Clusters: []output.Cluster{{Name: "a", Server: "s", Objects: 1, Changed: 1, Failed: 1, Pods: 2}, {Name: "b", Problems: 1, Err: errors.New("e")}}}
 }
 
 // fullComparison holds every field that the report of a comparison can have.
 func fullComparison(t *testing.T) []byte {
 	t.Helper()
 	rule := engine.RuleRef{Dialect: "admissionpolicy", Policy: "p", Rule: "r", Via: "binding", Origin: "p.yaml:1", Severity: "high"}
-	key := engine.ObjectKey{Version: "v1", Namespace: "shop", Name: "c", UID: "u", Subresource: "status"}
+	key := engine.ObjectKey{Version: "v1", Namespace: "shop", Name: "c", UID: "u", Subresource: "status", Cluster: "a"}
 	key.Kind = "ConfigMap"
 	name := "data"
 	field := engine.FieldChange{Path: fieldpath.Path{{FieldName: &name}}, Kind: engine.Replaced, From: "a", To: "b"}
@@ -156,7 +161,7 @@ func fullComparison(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	err = errors.Join(
-		p.Print(output.Compared{Result: result, Difference: result.Difference()}), p.Print(output.Problem{Err: errors.New("e")}),
+		p.Print(fleet()), p.Print(output.Compared{Result: result, Difference: result.Difference()}), p.Print(output.Problem{Err: errors.New("e")}),
 		p.Print(output.Comparison{Summary: compare.Summary{
 			Conclusion: compare.SomeDiffer, Objects: 3, Changed: 1, Verdicts: map[compare.Verdict]int{compare.Differs: 1},
 			Reordered: 1, Failed: 1, Operations: result.Operations, Rules: [2][]compare.Exercise{exercise, exercise},

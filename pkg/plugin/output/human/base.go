@@ -207,16 +207,19 @@ func (h *base) below(b *page, g *Group) {
 	b.Write(g.Body)
 }
 
-// where says in how many namespaces the objects of a group are.
+// where says in how many namespaces, and on how many clusters, the objects of a group are.
 func where(g *Group) string {
-	switch all := g.Namespaces(); len(all) {
+	return placed(g.Namespaces(), " in ", "namespaces") + placed(g.Clusters(), " on ", "clusters")
+}
+
+func placed(all []NamespaceCount, preposition, what string) string {
+	switch len(all) {
 	case 0:
 		return ""
 	case 1:
-		return " in " + all[0].Name
-	default:
-		return fmt.Sprintf(" in %d namespaces", len(all))
+		return preposition + all[0].Name
 	}
+	return fmt.Sprintf("%s%d %s", preposition, len(all), what)
 }
 
 // namespacesListed bounds the line that says where the objects are.
@@ -230,11 +233,22 @@ func members(b *page, g *Group) {
 		}
 		return
 	}
-	all := g.Namespaces()
-	if len(all) < 2 {
-		b.line(Plain, fmt.Sprintf("    %s, %s and %d more (--expand lists them)", g.Names[0], g.Names[1], g.Count-2))
+	const expand = " (--expand lists them)"
+	namespaces, clusters := g.Namespaces(), g.Clusters()
+	if len(namespaces) < 2 && len(clusters) < 2 {
+		b.line(Plain, fmt.Sprintf("    %s, %s and %d more"+expand, g.Names[0], g.Names[1], g.Count-2))
 		return
 	}
+	if len(clusters) > 1 {
+		b.line(Plain, "    on "+counted(clusters)+expand)
+	}
+	if len(namespaces) > 1 {
+		b.line(Plain, "    in "+counted(namespaces)+expand)
+	}
+}
+
+// counted lists the places that hold the most objects.
+func counted(all []NamespaceCount) string {
 	parts := make([]string, 0, namespacesListed+1)
 	for i, ns := range all {
 		if i == namespacesListed {
@@ -243,7 +257,7 @@ func members(b *page, g *Group) {
 		}
 		parts = append(parts, fmt.Sprintf("%s (%d)", ns.Name, ns.N))
 	}
-	b.line(Plain, "    in "+strings.Join(parts, ", ")+" (--expand lists them)")
+	return strings.Join(parts, ", ")
 }
 
 // kindText names a kind as an object's own name does: "apps/Deployment".
@@ -251,9 +265,13 @@ func kindText(k engine.ObjectKey) string {
 	return strings.TrimSuffix(engine.ObjectKey{GroupKind: k.GroupKind, Subresource: k.Subresource}.String(), " ")
 }
 
-// shortName is "shop/web", for where the kind is known.
+// shortName is "shop/web", for where the kind is known, and with a cluster "shop/web on prod".
 func shortName(k engine.ObjectKey) string {
-	return strings.TrimPrefix(k.Namespace+"/"+k.Name, "/")
+	name := strings.TrimPrefix(k.Namespace+"/"+k.Name, "/")
+	if k.Cluster != "" {
+		name += " on " + k.Cluster
+	}
+	return name
 }
 
 // origin is where an object was read on which a rule failed, to stand behind its name.

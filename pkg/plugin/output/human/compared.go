@@ -26,6 +26,8 @@ func NewCompared(o output.Options) *Compared {
 // Print shows the heading of an object, and hands it to the Comparer.
 func (p *Compared) Print(e output.Event) error {
 	switch e := e.(type) {
+	case output.Fleet:
+		return p.fleet(e)
 	case output.Evaluated:
 		return p.change(e.Change)
 	case output.Summary:
@@ -78,6 +80,9 @@ func comparedName(k engine.ObjectKey) string {
 	name := strings.Join([]string{k.Version, k.Kind, k.Namespace, k.Name}, ".")
 	if k.Group != "" {
 		name = k.Group + "." + name
+	}
+	if k.Cluster != "" {
+		name = k.Cluster + "." + name
 	}
 	return name
 }

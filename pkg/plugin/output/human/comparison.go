@@ -54,6 +54,8 @@ func NewComparison(o output.Options, style ComparisonStyle) *Comparison {
 // Print shows an object that does not come out the same, and the overview.
 func (p *Comparison) Print(e output.Event) error {
 	switch e := e.(type) {
+	case output.Fleet:
+		return p.fleet(e)
 	case output.Compared:
 		if e.Verdict == compare.Same {
 			return nil

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
@@ -50,6 +49,7 @@ type Group struct {
 	Pods       int      // of all of them that restart
 	Names      []string // the first few, or all when the groups are expanded
 	namespaces map[string]int
+	clusters   map[string]int // empty of a run on one
 }
 
 // Groups collects groups. The zero value groups by output.ByPatch.
@@ -97,7 +97,7 @@ func (g *Groups) Found(m Member, text Text) {
 		g.sections[title] = section
 		g.order = append(g.order, section)
 	}
-	group := &Group{Text: text, First: m.Subject, namespaces: map[string]int{}}
+	group := &Group{Text: text, First: m.Subject, namespaces: map[string]int{}, clusters: map[string]int{}}
 	section.Groups = append(section.Groups, group)
 	g.known[memberKey{title, m.Likeness}] = group
 	g.held += len(text.Body) + len(text.Several) + len(text.Warnings) + len(text.Alike) + overhead
@@ -111,8 +111,11 @@ func (g *Groups) count(group *Group, m Member) {
 	if _, known := group.namespaces[ns]; known || len(group.namespaces) < maxNamespaces {
 		group.namespaces[ns]++
 	}
+	if m.Subject.Cluster != "" {
+		group.clusters[m.Subject.Cluster]++
+	}
 	if g.Expand || len(group.Names) < namesListed {
-		name := strings.TrimPrefix(ns+"/"+m.Subject.Name, "/") + m.Origin
+		name := shortName(m.Subject) + m.Origin
 		group.Names = append(group.Names, name)
 		g.held += len(name)
 	}
@@ -125,6 +128,8 @@ func (g *Groups) title(m Member) string {
 		return m.Policy
 	case output.ByNamespace:
 		return cmp.Or(m.Subject.Namespace, "(objects without a namespace)")
+	case output.ByCluster:
+		return m.Subject.Cluster
 	case output.ByPatch, output.ByObject:
 	}
 	return ""
@@ -159,7 +164,7 @@ func (g *Groups) Take() []*Section {
 	return out
 }
 
-// NamespaceCount is a namespace and how many objects of a group are in it.
+// NamespaceCount is a namespace or a cluster, and how many objects of a group are in it.
 type NamespaceCount struct {
 	Name string
 	N    int
@@ -167,9 +172,14 @@ type NamespaceCount struct {
 
 // Namespaces lists the namespaces that hold the most objects first. It is empty
 // for objects without a namespace.
-func (g *Group) Namespaces() []NamespaceCount {
+func (g *Group) Namespaces() []NamespaceCount { return sorted(g.namespaces) }
+
+// Clusters lists the clusters that hold the most objects first. It is empty for a run on one.
+func (g *Group) Clusters() []NamespaceCount { return sorted(g.clusters) }
+
+func sorted(counts map[string]int) []NamespaceCount {
 	var out []NamespaceCount
-	for name, n := range g.namespaces {
+	for name, n := range counts {
 		if name != "" {
 			out = append(out, NamespaceCount{name, n})
 		}

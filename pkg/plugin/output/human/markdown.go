@@ -40,8 +40,17 @@ func markdownGroup(h *base, b *page, g *Group) {
 
 // Print shows an object that would change, or that needs a remark, and the summary.
 func (p *Markdown) Print(e output.Event) error {
-	if s, ok := e.(output.Summary); ok {
-		return p.summarize(s.Summary)
+	switch e := e.(type) {
+	case output.Fleet:
+		b, table := p.page(), p.page()
+		b.WriteString("## Clusters\n")
+		if err := p.writeClusters(table, e.Clusters); err != nil {
+			return err
+		}
+		fenced(b, "", table.String())
+		return p.write(b)
+	case output.Summary:
+		return p.summarize(e.Summary)
 	}
 	return p.Diff.Print(e)
 }

@@ -24,6 +24,8 @@ func (h *base) event(e output.Event, print func(*part) error) error {
 	switch e := e.(type) {
 	case output.Evaluated:
 		return h.each(e.Change, print)
+	case output.Fleet:
+		return h.fleet(e)
 	case output.Summary:
 		return h.summarize(e.Summary)
 	}

@@ -45,6 +45,8 @@ const (
 // summary.
 func (p *Table) Print(e output.Event) error {
 	switch e := e.(type) {
+	case output.Fleet:
+		return p.fleet(e)
 	case output.Evaluated:
 		return p.row(e.Change)
 	case output.Summary:
@@ -65,12 +67,15 @@ func (p *Table) row(c *engine.Change) error {
 		return nil
 	}
 	if p.count == 0 {
-		p.headers()
+		p.headers(c.Subject.Cluster != "")
 	}
 	counted, _ := engine.SplitRecords(c.Fields)
 	texts := []string{c.Subject.Namespace, wording.ResourceName(c.Subject), result(c), fmt.Sprint(len(counted)), strings.Join(changers(c), ", ")}
 	if p.wide {
 		texts = append(texts, p.changes(c), strings.Join(p.remarks(c), "; "))
+	}
+	if c.Subject.Cluster != "" {
+		texts = append([]string{c.Subject.Cluster}, texts...)
 	}
 	for i := range texts {
 		if texts[i] == "" {
@@ -87,10 +92,13 @@ func (p *Table) row(c *engine.Change) error {
 	return nil
 }
 
-func (p *Table) headers() {
+func (p *Table) headers(clusters bool) {
 	headers := "NAMESPACE\tNAME\tRESULT\tFIELDS\tCHANGED BY"
 	if p.wide {
 		headers += "\tCHANGES\tREMARKS"
+	}
+	if clusters {
+		headers = "CLUSTER\t" + headers
 	}
 	fmt.Fprintln(p.rows, headers)
 }

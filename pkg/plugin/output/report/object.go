@@ -25,7 +25,7 @@ type Object struct {
 
 func newObject(k engine.ObjectKey) Object {
 	id, uid := k.String(), string(k.UID)
-	escape(&k.Group, &k.Version, &k.Kind, &k.Subresource, &k.Namespace, &k.Name, &uid)
+	escape(&k.Group, &k.Version, &k.Kind, &k.Subresource, &k.Namespace, &k.Name, &k.Cluster, &uid)
 	k.UID = types.UID(uid)
 	return Object{ID: id, Key: k, Name: k.String()}
 }

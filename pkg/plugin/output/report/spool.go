@@ -1,6 +1,10 @@
 package report
 
 import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -11,14 +15,16 @@ import (
 const maxHeld = 4 << 20
 
 // Spool collects texts that come in any order by section, and holds a bounded part of
-// them in memory. The zero value is ready for use. Close frees what it holds on disk.
+// them in memory. The zero value is ready for use. Close frees what it holds on disk, which
+// is encrypted with a key in memory: the texts may have values of Secrets.
 type Spool struct {
 	sections map[string]*section
 	held     int
 	limit    int // maxHeld, or less in tests
 	file     *os.File
-	end      int64 // of the file
-	unnamed  bool  // nothing is left of the file once it is closed
+	key      cipher.Block // of the file
+	end      int64        // of the file
+	unnamed  bool         // nothing is left of the file once it is closed
 }
 
 type section struct {
@@ -56,6 +62,11 @@ func (s *Spool) spill() (err error) {
 		if s.file, err = os.CreateTemp("", "kubectl-mutate-*"); err != nil {
 			return fmt.Errorf("holding a report that is too large for memory: %w", err)
 		}
+		var key [32]byte
+		_, _ = rand.Read(key[:]) // never fails
+		if s.key, err = aes.NewCipher(key[:]); err != nil {
+			return fmt.Errorf("holding a report that is too large for memory: %w", err)
+		}
 		// Then nothing stays behind a process that is killed. Windows removes no file
 		// that is open; there, Close does.
 		s.unnamed = os.Remove(s.file.Name()) == nil
@@ -64,6 +75,7 @@ func (s *Spool) spill() (err error) {
 		if len(at.held) == 0 {
 			continue
 		}
+		s.stream(s.end).XORKeyStream(at.held, at.held)
 		if _, err := s.file.WriteAt(at.held, s.end); err != nil {
 			return fmt.Errorf("holding a report that is too large for memory: %w", err)
 		}
@@ -76,6 +88,13 @@ func (s *Spool) spill() (err error) {
 	return nil
 }
 
+// stream encrypts or decrypts the part of the file that begins at a place. No two parts begin at the same.
+func (s *Spool) stream(from int64) cipher.Stream {
+	var iv [aes.BlockSize]byte
+	binary.BigEndian.PutUint64(iv[:], uint64(from)) // the rest counts the blocks of the part
+	return cipher.NewCTR(s.key, iv[:])
+}
+
 // Copy writes a section out.
 func (s *Spool) Copy(w io.Writer, name string) error {
 	at := s.sections[name]
@@ -83,7 +102,7 @@ func (s *Spool) Copy(w io.Writer, name string) error {
 		return nil
 	}
 	for _, p := range at.parts {
-		if _, err := io.Copy(w, io.NewSectionReader(s.file, p.from, p.length)); err != nil {
+		if _, err := io.Copy(w, cipher.StreamReader{S: s.stream(p.from), R: io.NewSectionReader(s.file, p.from, p.length)}); err != nil {
 			return err
 		}
 	}

@@ -95,6 +95,8 @@ type reportReason struct {
 // end of the comparison ends the report.
 func (p *Comparison) Print(e output.Event) error {
 	switch e := e.(type) {
+	case output.Fleet:
+		p.report.head.Clusters = p.clusters(e)
 	case output.Compared:
 		if e.Verdict == compare.Same {
 			return nil

@@ -16,7 +16,8 @@ import (
 
 // Names prints the names of the objects that would change, of a comparison those that do not
 // come out the same, or of a run that writes those that were written, as `kubectl -o name` does: "deployment.apps/web". As there,
-// the namespace is not a part of it; -n belongs beside a name that is piped on.
+// the namespace is not a part of it; -n belongs beside a name that is piped on. On one cluster of several,
+// the flag for its context follows the name.
 type Names struct{ out io.Writer }
 
 // NewNames returns a printer of names.
@@ -44,7 +45,11 @@ func (p *Names) Print(e output.Event) error {
 	default:
 		return nil
 	}
-	return WriteNames(p.out, wording.ResourceName(key))
+	name := wording.ResourceName(key)
+	if key.Cluster != "" { // a line is arguments of kubectl
+		name += " --context=" + wording.ShellQuote(key.Cluster)
+	}
+	return WriteNames(p.out, name)
 }
 
 // Close has nothing to add.
@@ -81,6 +86,9 @@ func (p *Manifests) Print(e output.Event) error {
 	var b bytes.Buffer
 	if p.printed {
 		b.WriteString("---\n")
+	}
+	if c.Subject.Cluster != "" {
+		b.WriteString("# cluster: " + redact.EscapeLine(c.Subject.Cluster) + "\n")
 	}
 	if masked != object {
 		b.WriteString(maskedNote)

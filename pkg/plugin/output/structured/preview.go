@@ -75,6 +75,8 @@ func previewHead(o output.Options) Head {
 // objects. The summary ends the report.
 func (p *Report) Print(e output.Event) error {
 	switch e := e.(type) {
+	case output.Fleet:
+		p.report.head.Clusters = p.clusters(e)
 	case output.Evaluated:
 		return p.add(e.Change)
 	case output.Problem:

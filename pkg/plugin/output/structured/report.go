@@ -25,6 +25,26 @@ type Head struct {
 	Kind    string
 	List    string // the field of its list
 	Context output.Context
+	// Clusters are those of a run over several; nil of a run on one.
+	Clusters []Cluster
+}
+
+// Cluster is what a report says of one cluster of several.
+type Cluster struct {
+	output.Cluster
+	Problem string `json:"problem,omitempty"` // the first
+}
+
+// clusters returns what a report says of clusters.
+func (o *encoder) clusters(e output.Fleet) []Cluster {
+	out := make([]Cluster, len(e.Clusters))
+	for i, c := range e.Clusters {
+		out[i].Cluster = c
+		if c.Err != nil {
+			out[i].Problem = o.Masker.Text(c.Err.Error())
+		}
+	}
+	return out
 }
 
 // NewReportWriter returns a report of which nothing is written yet.
@@ -38,10 +58,14 @@ func (r *ReportWriter) begin() error {
 		return nil
 	}
 	r.begun = true
-	for _, f := range []struct {
+	fields := []struct {
 		name  string
 		value any
-	}{{"apiVersion", version}, {"kind", r.head.Kind}, {"context", r.head.Context}} {
+	}{{"apiVersion", version}, {"kind", r.head.Kind}, {"context", r.head.Context}, {"clusters", r.head.Clusters}}
+	if r.head.Clusters == nil {
+		fields = fields[:3]
+	}
+	for _, f := range fields {
 		if err := r.field(f.name, f.value); err != nil {
 			return fmt.Errorf("writing the report: %w", err)
 		}

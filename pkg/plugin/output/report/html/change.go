@@ -86,12 +86,15 @@ type warning struct {
 
 // member is an object of a change.
 type member struct {
-	Namespace, Name string
-	Pods            int // that would restart
+	Namespace, Name string // on one cluster of several, the namespace stands behind its name
+	Pods            int    // that would restart
 }
 
 func memberOf(c *engine.Change) member {
 	m := member{Namespace: line(c.Subject.Namespace, nameLength), Name: line(c.Subject.Name, nameLength)}
+	if c.Subject.Cluster != "" {
+		m.Namespace = line(c.Subject.Cluster+"/"+c.Subject.Namespace, nameLength)
+	}
 	for i := range c.Impacts {
 		m.Pods += c.Impacts[i].Pods
 	}

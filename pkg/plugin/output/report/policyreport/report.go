@@ -45,6 +45,9 @@ func (a API) ClusterKind() schema.GroupVersionKind {
 // source names this program in the reports.
 const source = "kubectl-mutate"
 
+// clusterAnnotation names the cluster of a report's object, of a run over several.
+const clusterAnnotation = "mutate.kubectl.dev/cluster"
+
 // maxProblems bounds the report of what went wrong beside the objects: a report is
 // an object that a server must take.
 const maxProblems = 500
@@ -83,7 +86,7 @@ func (p *Report) Add(object *report.Object) error {
 	for i := range object.Findings {
 		results[i] = resultOf(&object.Findings[i])
 	}
-	p.report(nameOf(object), object.Key.Namespace, results)
+	p.report(nameOf(object), object.Key, results)
 	p.scope(object.Key)
 	if err := p.write(); err != nil {
 		return fmt.Errorf("%s: %w", object.Name, err)
@@ -126,7 +129,7 @@ func (p *Report) Problem(problem report.Problem) error {
 // Write writes the report of the problems, if there are any.
 func (p *Report) Write(evaluation.Summary) error {
 	if len(p.problems) > 0 {
-		p.report(source+"-problems", "", p.problems)
+		p.report(source+"-problems", engine.ObjectKey{}, p.problems)
 		return p.write()
 	}
 	if p.written {
@@ -137,20 +140,25 @@ func (p *Report) Write(evaluation.Summary) error {
 }
 
 // report begins a document with all but its scope.
-func (p *Report) report(name, namespace string, results []result) {
+func (p *Report) report(name string, of engine.ObjectKey, results []result) {
 	d := &p.yaml
 	d.Reset()
 	d.WriteString("---\n")
 	kind := p.api.clusterKind
-	if namespace != "" {
+	if of.Namespace != "" {
 		kind = p.api.kind
 	}
 	d.field(0, "apiVersion", p.api.apiVersion)
 	d.field(0, "kind", kind)
-	d.WriteString("metadata:\n  labels:\n")
+	d.WriteString("metadata:\n")
+	if of.Cluster != "" {
+		d.WriteString("  annotations:\n")
+		d.field(4, clusterAnnotation, of.Cluster)
+	}
+	d.WriteString("  labels:\n")
 	d.field(4, "app.kubernetes.io/managed-by", source)
 	d.field(2, "name", name)
-	d.optional(2, "namespace", namespace)
+	d.optional(2, "namespace", of.Namespace)
 	d.WriteString("results:\n")
 	counts := map[report.Verdict]int{}
 	for i := range results {

@@ -214,7 +214,8 @@ func locationOf(object *report.Object, place report.Place) location {
 	}}}
 }
 
-// qualified is an object as "namespace/kind/name", the kind with its group.
+// qualified is an object as "namespace/kind/name", the kind with its group; on one cluster of several, behind its
+// name.
 func qualified(k engine.ObjectKey) string {
 	parts := []string{k.GroupKind.String(), k.Name}
 	if k.Subresource != "" {
@@ -222,6 +223,9 @@ func qualified(k engine.ObjectKey) string {
 	}
 	if k.Namespace != "" {
 		parts = append([]string{k.Namespace}, parts...)
+	}
+	if k.Cluster != "" {
+		parts = append([]string{k.Cluster}, parts...)
 	}
 	return strings.Join(parts, "/")
 }

@@ -1,0 +1,128 @@
+package factory
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/fleet"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+)
+
+// Fleet makes the parts of runs on several clusters: a Factory for what they share, which has no client,
+// and one for each cluster. They have one masker.
+type Fleet struct {
+	*Factory
+	Contexts []string
+	notices  fleet.Notices // of the clusters' runs
+	stdin    []byte        // what "-" stands for, for each of them
+	terminal bool          // standard error is one
+}
+
+// maxStdin bounds the standard input that all clusters read.
+const maxStdin = 256 << 20
+
+// OpenFleet is Open for the contexts that flags choose. Two that would evaluate the same objects are one.
+func OpenFleet(evaluate *flags.Evaluate, chosen *flags.Contexts, streams genericiooptions.IOStreams, showSecrets bool) (*Fleet, error) {
+	shared, err := begin(evaluate, streams, showSecrets)
+	if err != nil {
+		return nil, err
+	}
+	f := &Fleet{Factory: shared, terminal: printers.IsTerminal(streams.ErrOut)}
+	config, err := evaluate.Config.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return nil, err
+	}
+	all, err := fleet.Contexts(&config, chosen.Names)
+	if err != nil {
+		return nil, err
+	}
+	var twins []fleet.Twin
+	f.Contexts, twins = fleet.Distinct(&config, all, evaluate.Objects.AllNamespaces || shared.namespaceTyped())
+	for _, t := range twins {
+		if !f.Quiet {
+			fmt.Fprintf(f.Streams.ErrOut, "note: context %s is left out: it has the same server and namespace as %s\n", t.Context, t.Same)
+		}
+	}
+	return f, f.readStdin()
+}
+
+// readStdin keeps standard input, if it is named, and refuses pipes, which can be read once.
+func (f *Fleet) readStdin() error {
+	paths := slices.Concat(f.Policies.Paths, f.Objects.World, []string{f.Context.Values})
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil && info.Mode()&os.ModeNamedPipe != 0 {
+			return fmt.Errorf("%s is a pipe, which cannot be read for each cluster: use a file, or -p -", path)
+		}
+	}
+	if !slices.Contains(paths, "-") || f.Streams.In == nil {
+		return nil
+	}
+	text, err := io.ReadAll(io.LimitReader(f.Streams.In, maxStdin+1))
+	if err == nil && len(text) > maxStdin {
+		err = errors.New("standard input is too large to be read for each cluster: use a file")
+	}
+	f.stdin = text
+	return err
+}
+
+// Fleet returns the run on all clusters.
+func (f *Fleet) Fleet(chosen *flags.Contexts, run func(context.Context, *fleet.Member) error) *fleet.Fleet {
+	out := &fleet.Fleet{AtOnce: chosen.AtOnce, Masker: f.Masker, Meter: f.progress}
+	for _, name := range f.Contexts {
+		out.Members = append(out.Members, &fleet.Member{Name: name, Run: run})
+	}
+	if f.terminal && !f.Quiet {
+		out.Ended = func(m *fleet.Member) { fmt.Fprintf(f.Streams.ErrOut, "%s\n", m) }
+	}
+	return out
+}
+
+// At returns the Factory of one of the clusters. Its messages go to the Notices.
+func (f *Fleet) At(m *fleet.Member, writes bool) (*Factory, error) {
+	evaluate := *f.Evaluate
+	evaluate.Config = flags.ConfigOf(f.Config, m.Name)
+	errOut := f.notices.Of(m.Name)
+	out := &Factory{
+		Evaluate: &evaluate, Masker: f.Masker, stdout: io.Discard, stderr: errOut,
+		Streams: genericiooptions.IOStreams{In: bytes.NewReader(f.stdin), Out: io.Discard, ErrOut: errOut},
+	}
+	out.reader = &input.Reader{Stdin: out.Streams.In}
+	err := out.connect(writes)
+	if err == nil {
+		m.Server = out.Client.Info().Server
+	}
+	return out, err
+}
+
+// TellNotices prints what the runs on the clusters had to say, and their errors.
+func (f *Fleet) TellNotices(run *fleet.Fleet) error {
+	for _, m := range run.Members {
+		if m.Err != nil {
+			fmt.Fprintf(f.notices.Of(m.Name), "error: %v\n", m.Err)
+		}
+	}
+	return f.notices.Flush(f.Streams.ErrOut, f.Contexts)
+}
+
+// OutputOptions is that of a Factory; the context of the run is all of them.
+func (f *Fleet) OutputOptions(out flags.Output, request engine.Request) output.Options {
+	o := f.Factory.OutputOptions(out, request)
+	o.Context.Context, o.Context.Time = strings.Join(f.Contexts, ", "), time.Now().UTC().Format(time.RFC3339)
+	if !f.namespaceTyped() {
+		o.Context.Namespace = ""
+	}
+	return o
+}

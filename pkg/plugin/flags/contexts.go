@@ -1,0 +1,75 @@
+package flags
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+)
+
+// Contexts choose several clusters.
+type Contexts struct {
+	Names  []string // with wildcards
+	AtOnce int
+}
+
+// NewContexts returns the defaults.
+func NewContexts() Contexts { return Contexts{AtOnce: 4} }
+
+// AddFlags registers the flags.
+func (f *Contexts) AddFlags(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&f.Names, "contexts", nil, "Clusters to run on, as contexts of the kubeconfig: names, wildcards such as prod-*, or all. They are read side by side, and shown in this order.")
+	flags.IntVar(&f.AtOnce, "max-clusters-at-once", f.AtOnce, "Number of clusters of --contexts that are read at once.")
+}
+
+// Given reports whether several clusters are chosen.
+func (f *Contexts) Given() bool { return len(f.Names) > 0 }
+
+// oneCluster are the flags that choose one cluster, or none.
+var oneCluster = []string{"context", "cluster", "server", "tls-server-name", "filename", "kustomize"} //nolint:gochecknoglobals // an immutable table
+
+// Check returns an error for flags that contradict --contexts.
+func (f *Contexts) Check(typed *pflag.FlagSet) error {
+	if !f.Given() {
+		if typed.Changed("contexts") {
+			return errors.New("--contexts names no context")
+		}
+		if typed.Changed("max-clusters-at-once") {
+			return errors.New("--max-clusters-at-once is for the clusters of --contexts")
+		}
+		return nil
+	}
+	if f.AtOnce < 1 {
+		return fmt.Errorf("--max-clusters-at-once %d: must be at least 1", f.AtOnce)
+	}
+	if typed.Changed("watch") {
+		return errors.New("--watch is of one cluster: it cannot be used with --contexts")
+	}
+	var err error
+	typed.Visit(func(flag *pflag.Flag) {
+		if err == nil && slices.Contains(oneCluster, flag.Name) {
+			err = fmt.Errorf("--contexts chooses the clusters: leave out --%s", flag.Name)
+		}
+	})
+	return err
+}
+
+// NewConfig returns the flags by which kubectl finds a cluster.
+func NewConfig(wrap func(*rest.Config) *rest.Config) *genericclioptions.ConfigFlags {
+	return genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).WithWrapConfigFn(wrap)
+}
+
+// ConfigOf returns the flags for a context of the kubeconfig, as they were typed but for that.
+func ConfigOf(typed *genericclioptions.ConfigFlags, context string) *genericclioptions.ConfigFlags {
+	out := NewConfig(typed.WrapConfigFn)
+	out.CacheDir, out.KubeConfig, out.Namespace, out.AuthInfoName = typed.CacheDir, typed.KubeConfig, typed.Namespace, typed.AuthInfoName
+	out.Insecure, out.CertFile, out.KeyFile, out.CAFile = typed.Insecure, typed.CertFile, typed.KeyFile, typed.CAFile
+	out.BearerToken, out.Username, out.Password, out.Timeout = typed.BearerToken, typed.Username, typed.Password, typed.Timeout
+	out.Impersonate, out.ImpersonateUID, out.ImpersonateGroup = typed.Impersonate, typed.ImpersonateUID, typed.ImpersonateGroup
+	out.ImpersonateUserExtra, out.DisableCompression, out.ProxyURL = typed.ImpersonateUserExtra, typed.DisableCompression, typed.ProxyURL
+	out.Context = &context
+	return out
+}

@@ -1,0 +1,246 @@
+package fleet
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/progress"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// Member is one cluster, and its printer: it keeps what the cluster's run prints. An output.Summary or
+// output.Comparison ends the run.
+type Member struct {
+	Name, Server string
+	// Run evaluates the cluster. Its error, with the problems that it prints, is why not all is known.
+	Run func(context.Context, *Member) error
+	// Err is the error of Run; Problems are those that it printed.
+	Err      error
+	Problems []error
+	// End is the event that ended the run; nil if none did.
+	End output.Event
+
+	fleet   *Fleet
+	objects int
+}
+
+// Fleet is several clusters.
+type Fleet struct {
+	Members []*Member
+	AtOnce  int             // clusters that are read side by side
+	Masker  *redact.Masker  // learns what is kept; nil where Secrets are shown
+	Meter   *progress.Meter // counts what is evaluated
+	Ended   func(*Member)   // is called for each cluster, one at a time; may be nil
+
+	mu   sync.Mutex // of kept, and of what Run notes
+	kept report.Spool
+}
+
+// Lock and Unlock guard what the runs of several members note.
+func (f *Fleet) Lock() { f.mu.Lock() }
+
+// Unlock ends Lock.
+func (f *Fleet) Unlock() { f.mu.Unlock() }
+
+// Gather runs all members, at most AtOnce side by side, and returns when all have ended. What goes wrong
+// with one is in its Err.
+func (f *Fleet) Gather(ctx context.Context) {
+	f.Meter.Start()
+	defer f.Meter.Stop()
+	var all sync.WaitGroup
+	turns := make(chan struct{}, max(f.AtOnce, 1))
+	var ended sync.Mutex
+	for _, m := range f.Members {
+		turns <- struct{}{}
+		m.fleet = f
+		all.Go(func() {
+			defer func() { <-turns }()
+			if m.Err = ctx.Err(); m.Err == nil {
+				m.Err = m.Run(ctx, m)
+			}
+			ended.Lock()
+			defer ended.Unlock()
+			if f.Ended != nil {
+				f.Ended(m)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// Print implements output.Printer: it keeps the event.
+func (m *Member) Print(e output.Event) error {
+	switch e := e.(type) {
+	case output.Problem:
+		m.Problems = append(m.Problems, e.Err)
+		return nil
+	case output.Summary, output.Comparison:
+		m.End = e
+		return nil
+	}
+	text, err := encode(formats.Shown(m.fleet.Masker, e))
+	if err != nil {
+		return err
+	}
+	m.fleet.Meter.Evaluated()
+	m.fleet.mu.Lock()
+	defer m.fleet.mu.Unlock()
+	m.objects++
+	return m.fleet.kept.Add(m.Name, string(text))
+}
+
+// Close implements output.Printer.
+func (m *Member) Close() error { return nil }
+
+// Replay hands over what was kept: first what came of each cluster, then the objects cluster by cluster,
+// then the problems, those that several clusters have once. What ends a run is left to the caller.
+func (f *Fleet) Replay(ctx context.Context, emit func(output.Event) error) error {
+	all := output.Fleet{Clusters: make([]output.Cluster, len(f.Members))}
+	for i, m := range f.Members {
+		all.Clusters[i] = m.cluster()
+	}
+	if err := emit(all); err != nil {
+		return err
+	}
+	for _, m := range f.Members {
+		if err := m.replay(ctx, emit); err != nil {
+			return err
+		}
+	}
+	for _, err := range f.problems() {
+		if err := emit(output.Problem{Err: err}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Discard forgets what was kept.
+func (f *Fleet) Discard() error { return f.kept.Close() }
+
+// replay hands over the objects of a cluster.
+func (m *Member) replay(ctx context.Context, emit func(output.Event) error) error {
+	out, in := io.Pipe()
+	go func() { in.CloseWithError(m.fleet.kept.Copy(in, m.Name)) }()
+	defer out.Close() //nolint:errcheck // ends the other side
+	lines := bufio.NewReader(out)
+	for {
+		text, err := lines.ReadBytes('\n')
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		}
+		e, err := decode(text, m.Name)
+		if err != nil {
+			return err
+		}
+		if err := emit(e); err != nil {
+			return err
+		}
+	}
+}
+
+// cluster returns what came of the cluster.
+func (m *Member) cluster() output.Cluster {
+	out := output.Cluster{Name: m.Name, Server: m.Server, Objects: m.objects}
+	problems := m.problems()
+	out.Problems = len(problems)
+	if len(problems) > 0 {
+		out.Err = problems[0]
+	}
+	switch e := m.End.(type) {
+	case output.Summary:
+		out.Objects, out.Changed, out.Failed, out.Pods = e.Objects, e.Changed, e.Incomplete, e.Restarts.Pods
+	case output.Comparison:
+		out.Objects, out.Changed, out.Failed = e.Objects, differing(e.Summary), e.Verdicts[compare.NotComparable]
+	}
+	return out
+}
+
+// differing counts the objects of a comparison that do not come out the same.
+func differing(s compare.Summary) int {
+	n := 0
+	for verdict, count := range s.Verdicts {
+		if verdict.Differs() {
+			n += count
+		}
+	}
+	return n
+}
+
+func (m *Member) problems() []error {
+	if m.Err == nil {
+		return m.Problems
+	}
+	return append(slices.Clone(m.Problems), m.Err)
+}
+
+// ClustersError is a problem of one or more clusters of several.
+type ClustersError struct {
+	Clusters []string
+	Err      error
+}
+
+// Error names the clusters.
+func (e *ClustersError) Error() string { return strings.Join(e.Clusters, ", ") + ": " + e.Err.Error() }
+
+// Unwrap returns the problem.
+func (e *ClustersError) Unwrap() error { return e.Err }
+
+// problems returns those of all clusters, each text once.
+func (f *Fleet) problems() []error {
+	var out []error
+	known := map[string]*ClustersError{}
+	for _, m := range f.Members {
+		for _, err := range m.problems() {
+			text := err.Error()
+			if one := known[text]; one == nil {
+				known[text] = &ClustersError{Clusters: []string{m.Name}, Err: err}
+				out = append(out, known[text])
+			} else if !slices.Contains(one.Clusters, m.Name) {
+				one.Clusters = append(one.Clusters, m.Name)
+			}
+		}
+	}
+	return out
+}
+
+// Summary adds up the summaries of all clusters whose run was finished.
+func (f *Fleet) Summary() evaluation.Summary {
+	out := evaluation.NewSummary(nil)
+	for _, m := range f.Members {
+		if e, ok := m.End.(output.Summary); ok {
+			out.Join(&e.Summary)
+		}
+	}
+	return *out
+}
+
+// String says in a line how the run of the cluster ended.
+func (m *Member) String() string {
+	c := m.cluster()
+	if m.End == nil {
+		return m.Name + ": failed after " + wording.Plural(c.Objects, "object")
+	}
+	text := fmt.Sprintf("%s: %s, %d would change", m.Name, wording.Plural(c.Objects, "object"), c.Changed)
+	if c.Failed+c.Problems > 0 {
+		text += ", incomplete"
+	}
+	return text
+}

@@ -1,0 +1,48 @@
+package human
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// fleet prints what came of each cluster.
+func (h *base) fleet(e output.Fleet) error {
+	b := h.page()
+	if err := h.writeClusters(b, e.Clusters); err != nil {
+		return err
+	}
+	b.WriteString("\n")
+	_, err := h.Out.Write(b.Bytes())
+	return err
+}
+
+// problemShown bounds a problem in a row, in bytes. All of it is told elsewhere.
+const problemShown = 100
+
+// writeClusters writes a row for each cluster.
+func (h *base) writeClusters(out io.Writer, clusters []output.Cluster) error {
+	changed := "would change"
+	if h.Compares {
+		changed = "differ"
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "CLUSTER\tOBJECTS\t"+strings.ToUpper(changed)+"\tFAILED\tPODS RESTART\tPROBLEM")
+	for i := range clusters {
+		c := &clusters[i]
+		problem := "<none>"
+		if c.Err != nil {
+			problem = engine.Shorten(h.Masker.Text(c.Err.Error()), problemShown)
+			if c.Problems > 1 {
+				problem += fmt.Sprintf(" (and %d more)", c.Problems-1)
+			}
+		}
+		fmt.Fprintln(w, cells(c.Name, wording.Number(c.Objects), wording.Number(c.Changed), wording.Number(c.Failed), wording.Number(c.Pods), problem))
+	}
+	return w.Flush()
+}

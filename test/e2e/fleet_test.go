@@ -1,0 +1,303 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/kubectl-mutate/kubectl-mutate/test/e2e/internal/controlplane"
+)
+
+// clusters are several API servers, and a kubeconfig with a context for each.
+type clusters struct {
+	dir    string
+	config *clientcmdapi.Config
+	planes map[string]*controlplane.Plane
+}
+
+// startClusters starts an API server for each name, side by side.
+func startClusters(t *testing.T, names ...string) *clusters {
+	t.Helper()
+	if os.Getenv("E2E_KUBECONFIG") != "" {
+		t.Skip("the test starts clusters of its own")
+	}
+	assets, err := controlplane.Locate(t.Context(), os.Stderr)
+	check(t, err)
+	c := &clusters{dir: t.TempDir(), config: clientcmdapi.NewConfig(), planes: map[string]*controlplane.Plane{}}
+	c.config.CurrentContext = names[0]
+	planes, errs := make([]*controlplane.Plane, len(names)), make([]error, len(names))
+	var all sync.WaitGroup
+	for i := range names {
+		all.Go(func() { planes[i], errs[i] = controlplane.Start(context.Background(), assets) })
+	}
+	all.Wait()
+	for i, name := range names {
+		check(t, errs[i])
+		c.planes[name] = planes[i]
+		t.Cleanup(func() { c.stop(t, name) })
+		one := planes[i].Config()
+		at := one.Contexts[one.CurrentContext]
+		c.config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: "shop"}
+		c.config.Clusters[name], c.config.AuthInfos[name] = one.Clusters[at.Cluster], one.AuthInfos[at.AuthInfo]
+	}
+	return c
+}
+
+// stop ends an API server, once.
+func (c *clusters) stop(t *testing.T, name string) {
+	if plane := c.planes[name]; plane != nil {
+		delete(c.planes, name)
+		if err := plane.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// client returns a client of a context.
+func (c *clusters) client(t *testing.T, name string) *rest.Config {
+	t.Helper()
+	config, err := clientcmd.NewNonInteractiveClientConfig(*c.config, name, nil, nil).ClientConfig()
+	check(t, err)
+	config.QPS = -1
+	return config
+}
+
+// through adds a context that leads to a cluster through a handler.
+func (c *clusters) through(t *testing.T, name, cluster string, meddle func(w http.ResponseWriter, r *http.Request, pass http.Handler)) {
+	t.Helper()
+	config := c.client(t, cluster)
+	target, err := url.Parse(config.Host)
+	check(t, err)
+	pass := httputil.NewSingleHostReverseProxy(target)
+	pass.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }
+	pass.Transport, err = rest.TransportFor(config)
+	check(t, err)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { meddle(w, r, pass) }))
+	t.Cleanup(proxy.Close)
+	t.Cleanup(proxy.CloseClientConnections)
+	c.config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: "shop"}
+	c.config.Clusters[name], c.config.AuthInfos[name] = &clientcmdapi.Cluster{Server: proxy.URL}, clientcmdapi.NewAuthInfo()
+}
+
+// create makes objects of the namespace shop.
+func (c *clusters) create(t *testing.T, name string, objects ...*unstructured.Unstructured) {
+	t.Helper()
+	client, err := dynamic.NewForConfig(c.client(t, name))
+	check(t, err)
+	for _, u := range objects {
+		kind := strings.ToLower(u.GetKind()) + "s"
+		var at dynamic.ResourceInterface = client.Resource(schema.GroupVersionResource{Version: "v1", Resource: kind})
+		if u.GetKind() != "Namespace" {
+			at = client.Resource(schema.GroupVersionResource{Version: "v1", Resource: kind}).Namespace("shop")
+		}
+		_, err := at.Create(t.Context(), u, metav1.CreateOptions{})
+		check(t, err)
+	}
+}
+
+func fleetObject(kind, name string, content map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name}}}
+	for key, value := range content {
+		u.Object[key] = value
+	}
+	return u
+}
+
+// level is the field that fleetPolicy sets on each ConfigMap with the name app-*.
+func (c *clusters) level(t *testing.T, cluster, name string) string {
+	t.Helper()
+	client, err := dynamic.NewForConfig(c.client(t, cluster))
+	check(t, err)
+	u, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("shop").Get(t.Context(), name, metav1.GetOptions{})
+	check(t, err)
+	level, _, err := unstructured.NestedString(u.Object, "data", "level")
+	check(t, err)
+	return level
+}
+
+const fleetPolicy = `{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: level}, spec: {rules: [{name: r, match: {any: [{resources: {kinds: [ConfigMap], names: ["app-*"]}}]},
+	mutate: {patchStrategicMerge: {data: {level: info}}}}]}}`
+
+// command returns the plugin with arguments, on the clusters.
+func (c *clusters) command(t *testing.T, program string, arguments ...string) (*exec.Cmd, *strings.Builder, *strings.Builder) {
+	t.Helper()
+	check(t, clientcmd.WriteToFile(*c.config, filepath.Join(c.dir, "kubeconfig")))
+	check(t, os.WriteFile(filepath.Join(c.dir, "policy.yaml"), []byte(fleetPolicy), 0o600))
+	ctx, cancel := context.WithTimeout(t.Context(), mostTime)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, program, arguments...)
+	cmd.Dir, cmd.Env = c.dir, []string{"HOME=" + c.dir, "KUBECONFIG=" + filepath.Join(c.dir, "kubeconfig"), "PATH=" + os.Getenv("PATH")}
+	var out, errOut strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	return cmd, &out, &errOut
+}
+
+// run runs the plugin, and returns its exit code.
+func (c *clusters) run(t *testing.T, program string, arguments ...string) (int, string, string) {
+	t.Helper()
+	cmd, out, errOut := c.command(t, program, arguments...)
+	var ended *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &ended) {
+		t.Fatalf("%v: %v\n%s", arguments, err, errOut)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), errOut.String()
+}
+
+// fleetReport is what the tests read of a report.
+type fleetReport struct {
+	Clusters []struct {
+		Name                       string
+		Objects, Changed, Problems int
+		Problem                    string
+	}
+	Changes []struct {
+		Object struct{ Cluster, Name string }
+	}
+	Problems []string
+	Summary  struct{ Objects, Changed int }
+}
+
+func readFleetReport(t *testing.T, text string) fleetReport {
+	t.Helper()
+	var out fleetReport
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return out
+}
+
+// What a preview says of several clusters, of which some cannot be read, on three API servers.
+func TestFleet(t *testing.T) {
+	program := programOf(t)
+	c := startClusters(t, "eu", "us", "staging")
+	for i, name := range []string{"eu", "us", "staging"} {
+		c.create(t, name, fleetObject("Namespace", "shop", nil))
+		for n := range 3 + i {
+			c.create(t, name, fleetObject("ConfigMap", fmt.Sprintf("app-%d", n), map[string]any{"data": map[string]any{"level": "debug"}}))
+		}
+	}
+	preview := func(t *testing.T, want int, arguments ...string) (string, string) {
+		t.Helper()
+		code, out, errOut := c.run(t, program, append([]string{"preview", "configmaps", "-p", "policy.yaml"}, arguments...)...)
+		if code != want {
+			t.Fatalf("%v: exit code %d, want %d\n%s\n%s", arguments, code, want, out, errOut)
+		}
+		return out, errOut
+	}
+	contains := func(t *testing.T, text string, want ...string) {
+		t.Helper()
+		for _, part := range want {
+			if !strings.Contains(text, part) {
+				t.Errorf("there is no %q in:\n%s", part, text)
+			}
+		}
+	}
+
+	t.Run("overview", func(t *testing.T) {
+		out, _ := preview(t, 1, "--contexts", "us,*", "-o", "summary")
+		contains(t, out, "CLUSTER   OBJECTS   WOULD CHANGE", "~ ConfigMap: 12 objects in shop on 3 clusters  1 field each  level/r",
+			"    on staging (5), us (4), eu (3)", "12 objects evaluated: 12 would change")
+		if us, eu := strings.Index(out, "\nus "), strings.Index(out, "\neu "); us < 0 || us > eu {
+			t.Errorf("the clusters do not stand in the order in which they were typed:\n%s", out)
+		}
+	})
+	t.Run("a user who may not read one of them", func(t *testing.T) {
+		c.config.AuthInfos["viewer"] = c.config.AuthInfos["us"].DeepCopy()
+		c.config.AuthInfos["viewer"].Impersonate = "viewer"
+		c.config.Contexts["forbidden"] = &clientcmdapi.Context{Cluster: "us", AuthInfo: "viewer", Namespace: "shop"}
+		out, errOut := preview(t, 3, "--contexts", "eu,forbidden", "-o", "json")
+		r := readFleetReport(t, out)
+		if len(r.Changes) != 3 || r.Changes[0].Object.Cluster != "eu" || r.Clusters[1].Problems != 1 || !strings.Contains(r.Clusters[1].Problem, "forbidden") {
+			t.Errorf("got %+v", r)
+		}
+		contains(t, errOut, `forbidden: error: cannot read configmaps`)
+		preview(t, 2, "--contexts", "forbidden", "-o", "json")
+		delete(c.config.Contexts, "forbidden")
+	})
+	t.Run("one that is down", func(t *testing.T) {
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		check(t, err)
+		check(t, l.Close())
+		c.config.Clusters["down"] = &clientcmdapi.Cluster{Server: "https://" + l.Addr().String()}
+		c.config.Contexts["down"] = &clientcmdapi.Context{Cluster: "down", AuthInfo: "us", Namespace: "shop"}
+		out, errOut := preview(t, 3, "--contexts", "down,eu", "-o", "name", "-q")
+		if out != "configmap/app-0 --context=eu\nconfigmap/app-1 --context=eu\nconfigmap/app-2 --context=eu\n" {
+			t.Errorf("got %s", out)
+		}
+		contains(t, errOut, "down: error: The connection to the server "+l.Addr().String()+" was refused")
+		preview(t, 2, "--contexts", "down", "-o", "name")
+		delete(c.config.Contexts, "down")
+	})
+	t.Run("one that answers slowly, and Ctrl-C", func(t *testing.T) {
+		asked := make(chan struct{}, 100)
+		c.through(t, "slow", "us", func(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
+			asked <- struct{}{}
+			<-r.Context().Done()
+		})
+		defer delete(c.config.Contexts, "slow")
+		cmd, out, errOut := c.command(t, program, "preview", "configmaps", "-p", "policy.yaml", "--contexts", "slow,eu,staging")
+		check(t, cmd.Start())
+		<-asked
+		begun := time.Now()
+		check(t, cmd.Process.Signal(syscall.SIGINT))
+		if code := waited(t, cmd, errOut); code != 130 || !strings.Contains(errOut.String(), "error: interrupted") {
+			t.Errorf("exit code %d\n%s\n%s", code, out, errOut)
+		}
+		if took := time.Since(begun); took > mostTime/2 {
+			t.Errorf("it took %v to end", took)
+		}
+	})
+	t.Run("Secrets of one in what is shown of others", func(t *testing.T) {
+		const value = "hunter2-hunter2-hunter2"
+		c.create(t, "eu", fleetObject("Secret", "app", map[string]any{"stringData": map[string]any{"password": value}}))
+		for _, name := range []string{"us", "eu"} {
+			c.create(t, name, fleetObject("ConfigMap", "app-leak", map[string]any{"data": map[string]any{"copy": value}}))
+		}
+		check(t, os.WriteFile(filepath.Join(c.dir, "secrets.yaml"), []byte(`{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: label}, spec: {rules: [{name: r, match: {any: [{resources: {kinds: [Secret], names: [app]}}]},
+	mutate: {patchStrategicMerge: {metadata: {labels: {a: b}}}}}]}}`), 0o600))
+		for _, format := range []string{"diff", "json", "manifests"} {
+			code, out, errOut := c.run(t, program, "preview", "-p", "policy.yaml", "-p", "secrets.yaml", "--contexts", "us,eu", "-o", format, "--report", "html=page.html")
+			page, err := os.ReadFile(filepath.Join(c.dir, "page.html"))
+			check(t, err)
+			if code != 1 || strings.Contains(out+errOut+string(page), "hunter2") || !strings.Contains(out, "app-leak") {
+				t.Errorf("-o %s: exit code %d\n%s", format, code, out+errOut)
+			}
+		}
+	})
+	t.Run("one that is killed in the middle", func(t *testing.T) {
+		var once sync.Once
+		c.through(t, "dying", "staging", func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+			if strings.HasSuffix(r.URL.Path, "/configmaps") && r.URL.Query().Get("continue") != "" {
+				once.Do(func() { c.stop(t, "staging") })
+			}
+			pass.ServeHTTP(w, r)
+		})
+		out, errOut := preview(t, 3, "--contexts", "dying,eu,us", "--chunk-size", "2", "--request-timeout", "2s", "-o", "json")
+		r := readFleetReport(t, out)
+		if r.Clusters[0].Problems == 0 || r.Clusters[1].Changed != 4 || r.Clusters[2].Changed != 5 || len(r.Problems) == 0 || !strings.HasPrefix(r.Problems[0], "dying: ") {
+			t.Errorf("got %+v\n%s", r, errOut)
+		}
+	})
+}
