@@ -92,6 +92,10 @@ func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams gener
 			%[1]s preview -A -p policy.yaml --save plan.json
 			%[1]s apply-existing --plan plan.json
 
+			# On several clusters, one after the other
+			%[1]s preview -A -p policy.yaml --contexts staging,'prod-*' --save plans/
+			%[1]s apply-existing --plan plans/
+
 			# In batches, each after the rollouts of the previous one
 			%[1]s apply-existing -A -p policy.yaml --batch-size 10 --wait
 
@@ -104,7 +108,7 @@ func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams gener
 			if f.Watch.On {
 				return exit(f.watch(c, args, streams))
 			}
-			o, err := f.ToOptions(c, args, streams)
+			o, err := f.runner(c, args, streams)
 			if err != nil {
 				return err
 			}

@@ -21,7 +21,8 @@ type topic struct {
 // topics hold every flag of every command. Those that most runs need come first.
 var topics = []topic{ //nolint:gochecknoglobals // an immutable table
 	{"Common options", []string{
-		"policy", "from-cluster", "with", "to", "filename", "all-namespaces", "all", "selector", "for", "output", "explain", "save", "plan", "resume", "dry-run", "yes", "watch",
+		"policy", "from-cluster", "with", "to", "filename", "all-namespaces", "all", "selector", "contexts", "for", "output", "explain", "save", "plan", "resume", "dry-run",
+		"yes", "watch",
 	}},
 	{"Policies", []string{"only", "skip", "values", "strict", "assume-binding", "allow-unknown-kinds", "allow-http", "allow-registry", "annotate", "engine-view"}},
 	{"Objects", []string{"kustomize", "recursive", "world", "field-selector", "max-objects", "percent", "percent-seed", "shard", "variants", "seed", "unproved"}},
@@ -35,7 +36,7 @@ var topics = []topic{ //nolint:gochecknoglobals // an immutable table
 	{"What is printed", []string{
 		"report", "write-reports", "metrics", "query", "template", "group-by", "expand", "context-lines", "color", "show-secrets", "quiet", "exit-code",
 	}},
-	{"Requests to the server", []string{"chunk-size", "kube-api-qps", "kube-api-burst"}},
+	{"Requests to the server", []string{"max-clusters-at-once", "chunk-size", "kube-api-qps", "kube-api-burst"}},
 }
 
 // topicOf returns the topic of a flag, and its place in it; the last topic if it has none.

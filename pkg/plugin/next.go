@@ -17,7 +17,7 @@ func (f *PreviewFlags) hints(c *cobra.Command, args []string) *output.HintCollec
 	out := &output.HintCollector{Creates: c.Flags().Changed("operation")}
 	saved := c.Flags().Changed("save")
 	spent := slices.Contains(slices.Concat(f.Policies.Paths, f.Objects.Filenames, f.Objects.World), "-")
-	if !f.Objects.Offline() && !f.Contexts.Given() && !f.MustFind && (saved || !spent) {
+	if !f.Objects.Offline() && (saved || !f.Contexts.Given()) && !f.MustFind && (saved || !spent) {
 		out.Apply = nextCommand(c, args)
 	}
 	if !f.Explain && !spent {
@@ -41,15 +41,20 @@ func nextCommand(preview *cobra.Command, args []string) string {
 	}
 	words := append([]string{preview.Parent().CommandPath(), applyExisting}, quoteAll(args)...)
 	words = append(words, flags.Typed(preview.Flags(), "output", "query", "template", "report", "write-reports", "exit-code", "show-secrets", "explain", "metrics",
-		"color", "group-by", "expand", "context-lines", "quiet", "validate")...)
+		"color", "group-by", "expand", "context-lines", "quiet", "validate", "contexts", "max-clusters-at-once")...)
 	return strings.Join(words, " ")
 }
 
 // explainCommand returns a command that explains why objects of a preview do not change.
 func explainCommand(preview *cobra.Command, command, args []string) string {
 	words := slices.Concat([]string{preview.Parent().CommandPath()}, command, args)
-	words = append(words, flags.Typed(preview.Flags(), "output", "query", "template", "report", "write-reports", "exit-code", "save", "explain", "metrics", "quiet", "validate",
-		"max-objects", "percent", "percent-seed", "shard", "watch")...)
+	without := []string{
+		"output", "query", "template", "report", "write-reports", "exit-code", "save", "explain", "metrics", "quiet", "validate", "max-objects", "percent", "percent-seed", "shard", "watch",
+	}
+	if command[0] != preview.Name() { // the others are for one cluster
+		without = append(without, "contexts", "max-clusters-at-once")
+	}
+	words = append(words, flags.Typed(preview.Flags(), without...)...)
 	return strings.Join(words, " ")
 }
 

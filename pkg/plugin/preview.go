@@ -115,7 +115,8 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 			%[1]s preview -A --from-cluster
 
 			# On several clusters
-			%[1]s preview -A -p policy.yaml --contexts 'prod-*'
+			%[1]s preview -A -p policy.yaml --contexts staging,'prod-*'
+			%[1]s preview -A -p policy.yaml --contexts staging,'prod-*' --save plans/
 
 			# What each change of the cluster makes rules do, as it happens
 			%[1]s preview -A -p policies/ --watch
@@ -126,7 +127,7 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 			# On what kustomize builds
 			%[1]s preview -p policy.yaml -k overlays/prod`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
-			if f.Watch.On {
+			if f.Watch.On && !f.Contexts.Given() { // with which it is an error
 				return exit(f.watch(c, args, streams))
 			}
 			o, err := f.runner(c, args, streams)
@@ -154,7 +155,7 @@ func (f *PreviewFlags) addFlags(set *pflag.FlagSet) {
 	set.BoolVar(&f.Explain, "explain", false, "Show the result of each rule on each object, with the reason.")
 	set.BoolVar(&f.ExitCode, "exit-code", f.ExitCode, "Exit with 1 when something would change.")
 	f.Validation.AddFlag(set, `Who checks the changes: "server" sends each as a server dry run, which takes the permission to patch; "client" holds values against the schemas of their kinds; "none" does neither. With --save it is server, else client.`)
-	set.StringVar(&f.Save, "save", "", "Also save the changes as a plan, a file for apply-existing --plan without values of Secrets. Rules that run only when an object is created are then left out unless --operation is given.")
+	set.StringVar(&f.Save, "save", "", "Also save the changes as a plan, a file for apply-existing --plan without values of Secrets; with --contexts a directory with a plan for each cluster. Rules that run only when an object is created are then left out unless --operation is given.")
 }
 
 // runner is a run on one cluster or on several.

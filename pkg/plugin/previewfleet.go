@@ -3,6 +3,8 @@ package plugin
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -12,6 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/fleet"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
 // PreviewFleet is a preview on several clusters.
@@ -38,13 +41,18 @@ func (f *PreviewFlags) toFleet(c *cobra.Command, args []string, streams generici
 	if o.PreviewOptions, err = f.shown(c, w.Factory, w.OutputOptions(f.Output, request), args); err != nil {
 		return nil, err
 	}
+	if f.Save != "" {
+		if err := plan.MakeDirectory(f.Save); err != nil {
+			return nil, fmt.Errorf("--save: %w", err)
+		}
+	}
 	o.ErrOut = w.Streams.ErrOut
 	o.fleet = w.Fleet(&f.Contexts, func(ctx context.Context, m *fleet.Member) error {
 		one := &PreviewOptions{Printer: m, Hints: &output.HintCollector{}, ExitCode: true}
 		code := ExitNothing
 		child, err := w.At(m, false)
 		if err == nil {
-			err = f.evaluated(c, child, args, request, one)
+			err = f.at(w, m).evaluated(c, child, args, request, one)
 		}
 		if err == nil {
 			code, err = one.run(ctx)
@@ -57,6 +65,15 @@ func (f *PreviewFlags) toFleet(c *cobra.Command, args []string, streams generici
 		return worded(err)
 	})
 	return o, nil
+}
+
+// at returns the flags for a cluster, whose plan has a file of its own.
+func (f *PreviewFlags) at(w *factory.Fleet, m *fleet.Member) *PreviewFlags {
+	out := *f
+	if f.Save != "" {
+		out.Save = filepath.Join(f.Save, plan.FileName(slices.Index(w.Contexts, m.Name)+1, m.Name))
+	}
+	return &out
 }
 
 // worded returns an error, in kubectl's words where a server refuses connections.

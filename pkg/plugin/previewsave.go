@@ -21,9 +21,6 @@ import (
 // errSaveOffline reports that a plan needs a cluster.
 var errSaveOffline = errors.New("--save makes a plan for a cluster: it cannot be used with -f/--filename or -k/--kustomize")
 
-// errSaveFleet reports that a plan is for one cluster.
-var errSaveFleet = errors.New("--save makes a plan for one cluster: it cannot be used with --contexts")
-
 // checkSave checks --save. As in apply-existing, rules for new objects then run only if
 // --operation is set.
 func (f *PreviewFlags) checkSave(c *cobra.Command, request *engine.Request) error {
@@ -32,10 +29,11 @@ func (f *PreviewFlags) checkSave(c *cobra.Command, request *engine.Request) erro
 		return nil
 	case f.Objects.Offline():
 		return errSaveOffline
-	case f.Contexts.Given():
-		return errSaveFleet
 	case !c.Flags().Changed("operation"):
 		request.Operation = engine.OperationUpdate
+	}
+	if f.Contexts.Given() {
+		return nil // a directory, which toFleet makes
 	}
 	if err := plan.CheckFile(f.Save); err != nil {
 		return fmt.Errorf("--save: %w", err)

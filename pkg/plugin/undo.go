@@ -53,7 +53,8 @@ func NewUndoCommand(evaluate flags.Evaluate, name string, streams genericiooptio
 		Long: templates.LongDesc(`
 			Undo what a run wrote, to all of its objects or to some. RUN is the ID that history
 			shows, the file in which the run was recorded, or "latest": the latest run on this
-			context that has something to undo.
+			context that has something to undo. With the directory of apply-existing --plan, the runs
+			on all of its clusters are undone one by one, the last first.
 
 			A value is restored only if the object still has the value that the server returned for
 			the write. What has been changed since is left alone and reported with its current
@@ -82,7 +83,7 @@ func NewUndoCommand(evaluate flags.Evaluate, name string, streams genericiooptio
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			o, err := f.ToOptions(c, args, streams)
+			o, err := f.runner(c, args, streams)
 			if err != nil {
 				return err
 			}

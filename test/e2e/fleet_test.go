@@ -301,3 +301,87 @@ func TestFleet(t *testing.T) {
 		}
 	})
 }
+
+// A directory of plans is applied cluster by cluster, in the order in which they were typed. It stops at the first cluster with
+// failures, goes on from there, and is undone.
+func TestFleetWrites(t *testing.T) {
+	program := programOf(t)
+	names := []string{"staging", "eu", "us"}
+	c := startClusters(t, names...)
+	for _, name := range names {
+		c.create(t, name, fleetObject("Namespace", "shop", nil))
+		for n := range 3 {
+			c.create(t, name, fleetObject("ConfigMap", fmt.Sprintf("app-%d", n), map[string]any{"data": map[string]any{"level": "debug"}}))
+		}
+	}
+	var down sync.Map
+	c.through(t, "eu/proxy", "eu", func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+		if _, is := down.Load(r.Method); is {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		pass.ServeHTTP(w, r)
+	})
+	contexts := []string{"staging", "eu/proxy", "us"}
+	run := func(want int, arguments ...string) string {
+		t.Helper()
+		code, out, errOut := c.run(t, program, arguments...)
+		if code != want {
+			t.Fatalf("%v: exit code %d, want %d\n%s\n%s", arguments, code, want, out, errOut)
+		}
+		return out + errOut
+	}
+	levels := func(want ...string) {
+		t.Helper()
+		for i, name := range names {
+			for n := range 3 {
+				if got := c.level(t, name, fmt.Sprintf("app-%d", n)); got != want[i] {
+					t.Errorf("level of app-%d on %s is %q, want %q", n, name, got, want[i])
+				}
+			}
+		}
+	}
+	run(1, "preview", "configmaps", "-p", "policy.yaml", "--contexts", strings.Join(contexts, ","), "--save", "plans")
+	files, err := os.ReadDir(filepath.Join(c.dir, "plans"))
+	check(t, err)
+	for i, want := range []string{"001-staging.plan", "002-eu-proxy.plan", "003-us.plan"} {
+		info, err := files[i].Info()
+		check(t, err)
+		if files[i].Name() != want || info.Mode().Perm() != 0o600 {
+			t.Errorf("got %s, mode %v, want %s", files[i].Name(), info.Mode(), want)
+		}
+	}
+	run(2, "preview", "configmaps", "-p", "policy.yaml", "--contexts", "us", "--save", "plans")
+	levels("debug", "debug", "debug")
+
+	// The second cluster refuses writes: the first is done, the third left as it is.
+	down.Store(http.MethodPatch, true)
+	text := run(3, "apply-existing", "--plan", "plans")
+	if !strings.Contains(text, "stopped after eu/proxy; clusters that were left as they are: us. To go on: ") || !strings.Contains(text, "apply-existing --resume plans") {
+		t.Errorf("got %s", text)
+	}
+	levels("info", "debug", "debug")
+	run(2, "apply-existing", "--plan", "plans")
+
+	// It goes on where it was, and to the third although the second still fails.
+	run(3, "apply-existing", "--resume", "plans", "--yes")
+	levels("info", "debug", "debug")
+	run(3, "apply-existing", "--resume", "plans", "--yes", "--on-error", "continue")
+	levels("info", "debug", "info")
+	down.Clear()
+	text = run(0, "apply-existing", "--resume", "plans", "--yes")
+	if strings.Count(text, "There is nothing left to do.") != 2 {
+		t.Errorf("got %s", text)
+	}
+	levels("info", "info", "info")
+
+	// The last is undone first. What cannot be reached leaves the rest as it is.
+	c.stop(t, "us")
+	text = run(2, "undo", "plans", "--yes", "--request-timeout", "2s")
+	if !strings.Contains(text, "Cluster 1 of 3: us") || !strings.Contains(text, "left as they are: eu/proxy, staging") {
+		t.Errorf("got %s", text)
+	}
+	run(3, "undo", "plans", "--yes", "--on-error", "continue", "--request-timeout", "2s")
+	names = names[:2]
+	levels("debug", "debug")
+}

@@ -17,7 +17,10 @@ type Contexts struct {
 }
 
 // NewContexts returns the defaults.
-func NewContexts() Contexts { return Contexts{AtOnce: 4} }
+func NewContexts() Contexts { return Contexts{AtOnce: clustersAtOnce} }
+
+// clustersAtOnce is the default of --max-clusters-at-once.
+const clustersAtOnce = 4
 
 // AddFlags registers the flags.
 func (f *Contexts) AddFlags(flags *pflag.FlagSet) {
@@ -45,8 +48,10 @@ func (f *Contexts) Check(typed *pflag.FlagSet) error {
 	if f.AtOnce < 1 {
 		return fmt.Errorf("--max-clusters-at-once %d: must be at least 1", f.AtOnce)
 	}
-	if typed.Changed("watch") {
-		return errors.New("--watch is of one cluster: it cannot be used with --contexts")
+	for _, name := range []string{"watch", "write-reports"} {
+		if typed.Changed(name) {
+			return fmt.Errorf("--%s is for one cluster: it cannot be used with --contexts", name)
+		}
 	}
 	var err error
 	typed.Visit(func(flag *pflag.Flag) {

@@ -23,9 +23,9 @@ func NewRecord() Record { return Record{PlanMaxAge: plan.DefaultMaxAge} }
 
 // AddFlags registers the flags.
 func (f *Record) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&f.Plan, "plan", "", "Make exactly the changes of this plan, which preview --save has written, without a prompt. An object that has drifted from it is skipped.")
+	flags.StringVar(&f.Plan, "plan", "", "Make exactly the changes of this plan, which preview --save has written, without a prompt. An object that has drifted from it is skipped. Of a directory all plans, cluster by cluster.")
 	flags.DurationVar(&f.PlanMaxAge, "plan-max-age", f.PlanMaxAge, "Maximum age of the plan.")
-	flags.StringVar(&f.Resume, "resume", "", "Continue an interrupted run: show what is left, ask, and write. The ID of the run, its journal, or latest.")
+	flags.StringVar(&f.Resume, "resume", "", "Continue an interrupted run: show what is left, ask, and write. The ID of the run, its journal, or latest; or the directory of --plan.")
 }
 
 // Given reports whether a plan or a journal is given.

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 )
 
 // Directory is where journals are kept unless the user names a file: in
@@ -44,25 +46,7 @@ func NewID() string {
 
 // FileName returns the name of a journal: its time, context and ID.
 func FileName(started time.Time, context, id string) string {
-	return fmt.Sprintf("%s-%s-%s%s", started.UTC().Format("20060102T150405Z"), plainName(context), id, Extension)
-}
-
-const longestName = 64
-
-// plainName replaces what some file systems do not allow in the name of a context.
-func plainName(s string) string {
-	plain := func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':
-			return r
-		}
-		return '-'
-	}
-	s = strings.Trim(strings.Map(plain, s), ".-")
-	if s == "" {
-		return "cluster"
-	}
-	return s[:min(len(s), longestName)]
+	return fmt.Sprintf("%s-%s-%s%s", started.UTC().Format("20060102T150405Z"), file.PlainName(context), id, Extension)
 }
 
 // Files returns the journals in a directory by name, and so by time. A directory that

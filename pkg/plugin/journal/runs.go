@@ -67,6 +67,9 @@ func Runs(directory, context string, broken func(journal string, err error)) ([]
 	return runs, nil
 }
 
+// Run summarises the journal, but for what later runs undid.
+func (j *Journal) Run() Run { return runOf(j) }
+
 func runOf(j *Journal) Run {
 	h := &j.Header
 	r := Run{
