@@ -10,6 +10,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare/variant"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/comparison"
@@ -29,6 +30,7 @@ type CompareFlags struct {
 	Seed     uint64
 	Output   flags.Output
 	Report   flags.Report
+	Contexts flags.Contexts
 }
 
 // CompareOptions are what a comparison needs.
@@ -41,7 +43,7 @@ type CompareOptions struct {
 
 // NewCompareCommand is `compare`: whether two sets of policies do the same.
 func NewCompareCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := CompareFlags{Evaluate: evaluate, Output: flags.NewOutput(formats.Diff)}
+	f := CompareFlags{Evaluate: evaluate, Output: flags.NewOutput(formats.Diff), Contexts: flags.NewContexts()}
 	c := &cobra.Command{
 		Use:   "compare -p OLD --with NEW [TYPE [NAME ...] | TYPE/NAME ...]",
 		Short: "Compare what two sets of policies do to the same objects",
@@ -56,7 +58,8 @@ func NewCompareCommand(evaluate flags.Evaluate, name string, streams genericioop
 			a value is written.
 
 			With --from-cluster, the installed policies are the side that is not given: the old
-			one beside --with, the new one beside -p.
+			one beside --with, the new one beside -p. With --contexts both sides are evaluated on several
+			clusters, which are read side by side.
 
 			A rule that changes no object proves nothing. The table at the end says for each rule
 			how many objects it matched, was held back on, and changed; and for the others, which
@@ -75,10 +78,13 @@ func NewCompareCommand(evaluate flags.Evaluate, name string, streams genericioop
 			# What changes when the installed policies give way to those of this branch?
 			%[1]s compare -A --from-cluster --with policies/
 
+			# On all clusters whose context begins with prod-
+			%[1]s compare -A -p old/ --with new/ --contexts 'prod-*'
+
 			# For a pipeline: a rule that no object exercises is an error
 			%[1]s compare -p old/ --with new/ -f deploy/ -R --strict --report junit=compare.xml`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
-			o, err := f.ToOptions(c, args, streams)
+			o, err := f.runner(c, args, streams)
 			if err != nil {
 				return err
 			}
@@ -86,6 +92,7 @@ func NewCompareCommand(evaluate flags.Evaluate, name string, streams genericioop
 		},
 	}
 	f.AddInputFlags(c.Flags())
+	f.Contexts.AddFlags(c.Flags())
 	f.Policies.AddStrictFlag(c.Flags())
 	c.Flags().StringArrayVar(&f.With, "with", nil, "File, directory or URL of the new policies, or - for standard input. May be given more than once; directories are read recursively.")
 	c.Flags().Lookup("policy").Usage = "File, directory or URL of the old policies, or - for standard input. May be given more than once; directories are read recursively."
@@ -115,30 +122,55 @@ func (f *CompareFlags) sides() ([2]flags.Policies, error) {
 	return sides, nil
 }
 
-// ToOptions returns the options for the flags.
-func (f *CompareFlags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*CompareOptions, error) {
+func (f *CompareFlags) runner(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (runner, error) {
+	if f.Contexts.Given() {
+		return f.toFleet(c, args, streams)
+	}
+	return f.ToOptions(c, args, streams)
+}
+
+// check returns the request to simulate and the policies of the two sides, or an error for flags that contradict each other.
+func (f *CompareFlags) check(c *cobra.Command) (engine.Request, [2]flags.Policies, error) {
 	request, err := f.Objects.Request()
 	if err != nil {
-		return nil, err
+		return request, [2]flags.Policies{}, err
 	}
 	sides, err := f.sides()
 	if err != nil {
-		return nil, err
+		return request, sides, err
 	}
 	if f.Variants < 0 {
-		return nil, fmt.Errorf("--variants %d: must not be negative", f.Variants)
-	}
-	if err := errors.Join(f.Output.CheckView(c.Flags()), flags.CheckFiles(c.Flags())); err != nil {
-		return nil, err
+		return request, sides, fmt.Errorf("--variants %d: must not be negative", f.Variants)
 	}
 	if len(f.Policies.Paths) == 0 {
 		f.Policies.Paths = f.With // so that there are policies
+	}
+	return request, sides, errors.Join(f.Output.CheckView(c.Flags()), flags.CheckFiles(c.Flags()), f.Contexts.Check(c.Flags()))
+}
+
+// ToOptions returns the options for the flags.
+func (f *CompareFlags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*CompareOptions, error) {
+	request, sides, err := f.check(c)
+	if err != nil {
+		return nil, err
 	}
 	w, err := factory.Open(&f.Evaluate, streams, f.Output.ShowSecrets, false)
 	if err != nil {
 		return nil, err
 	}
-	options := w.OutputOptions(f.Output, request)
+	o, err := f.shown(c, w, w.OutputOptions(f.Output, request))
+	if err != nil {
+		return nil, err
+	}
+	if o.Options, err = f.compared(c, w, args, request, sides); err != nil {
+		return nil, w.Masker.Error(err)
+	}
+	w.Announce(&f.Output, o.Options.Options)
+	return o, nil
+}
+
+// shown returns options with how the comparison is shown.
+func (f *CompareFlags) shown(c *cobra.Command, w *factory.Factory, options output.Options) (*CompareOptions, error) {
 	options.Compares = true
 	printer, err := formats.NewComparison(f.Output.Format, options)
 	if err != nil {
@@ -148,15 +180,13 @@ func (f *CompareFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	if err != nil {
 		return nil, err
 	}
+	return &CompareOptions{Masker: w.Masker, Printer: reports.Beside(printer), Reports: reports}, nil
+}
+
+// compared returns what is compared.
+func (f *CompareFlags) compared(c *cobra.Command, w *factory.Factory, args []string, request engine.Request, sides [2]flags.Policies) (comparison.Options, error) {
 	both, policies, err := w.Comparison(c.Context(), args, request, sides)
-	if err != nil {
-		return nil, w.Masker.Error(err)
-	}
-	w.Announce(&f.Output, both)
-	return &CompareOptions{
-		Options: comparison.Options{Options: both, Sides: policies, Variants: f.Variants, Seed: f.Seed, ShowSecrets: f.Output.ShowSecrets},
-		Masker:  w.Masker, Printer: reports.Beside(printer), Reports: reports,
-	}, nil
+	return comparison.Options{Options: both, Sides: policies, Variants: f.Variants, Seed: f.Seed, ShowSecrets: f.Output.ShowSecrets}, err
 }
 
 // Run compares, prints, and returns the exit code. An error means that nothing useful was compared,
@@ -189,13 +219,18 @@ func (o *CompareOptions) run(ctx context.Context) (int, error) {
 	if err := errors.Join(o.Printer.Print(output.Comparison{Summary: summary}), o.Printer.Close()); err != nil {
 		return ExitIncomplete, err
 	}
+	return comparedCode(&summary, o.Strict), nil
+}
+
+// comparedCode returns the exit code of a comparison that was finished.
+func comparedCode(s *compare.Summary, strict bool) int {
 	switch {
-	case summary.Conclusion == compare.Nothing:
-		return ExitNothing, nil
-	case summary.Problems > 0, summary.Verdicts[compare.NotComparable] > 0, o.Strict && summary.Unexercised() > 0:
-		return ExitIncomplete, nil
-	case summary.Conclusion == compare.SomeDiffer:
-		return ExitChanges, nil
+	case s.Conclusion == compare.Nothing:
+		return ExitNothing
+	case s.Problems > 0, s.Verdicts[compare.NotComparable] > 0, strict && s.Unexercised() > 0:
+		return ExitIncomplete
+	case s.Conclusion == compare.SomeDiffer:
+		return ExitChanges
 	}
-	return ExitOK, nil
+	return ExitOK
 }

@@ -175,6 +175,9 @@ type fleetReport struct {
 	Changes []struct {
 		Object struct{ Cluster, Name string }
 	}
+	Differences []struct {
+		Object struct{ Cluster, Name string }
+	}
 	Problems []string
 	Summary  struct{ Objects, Changed int }
 }
@@ -223,6 +226,25 @@ func TestFleet(t *testing.T) {
 			t.Errorf("the clusters do not stand in the order in which they were typed:\n%s", out)
 		}
 	})
+	t.Run("a comparison", func(t *testing.T) {
+		check(t, os.WriteFile(filepath.Join(c.dir, "other.yaml"), []byte(strings.ReplaceAll(fleetPolicy, "info", "warn")), 0o600))
+		check(t, os.WriteFile(filepath.Join(c.dir, "same.yaml"), []byte(strings.ReplaceAll(fleetPolicy, "{name: level}", "{name: twin}")), 0o600))
+		compare := func(want int, arguments ...string) string {
+			code, out, errOut := c.run(t, program, append([]string{"compare", "configmaps", "-p", "policy.yaml"}, arguments...)...)
+			if code != want {
+				t.Fatalf("%v: exit code %d, want %d\n%s\n%s", arguments, code, want, out, errOut)
+			}
+			return out
+		}
+		contains(t, compare(1, "--with", "other.yaml", "--contexts", "us,eu", "-o", "summary"), "CLUSTER   OBJECTS   DIFFER", "us ", "~ ConfigMap: 7 objects in shop on 2 clusters",
+			"DIFFERENT: the two sides do not make the same of 7 of ", "old    kyverno level/r   7         0           7")
+		contains(t, compare(0, "--with", "same.yaml", "--contexts", "all", "--strict"), "SAME: both sides make the same of ", "old    kyverno level/r   12        0           12")
+		for _, d := range readFleetReport(t, compare(1, "--with", "other.yaml", "--contexts", "us,eu", "-o", "json")).Differences {
+			if d.Object.Cluster != "us" && d.Object.Cluster != "eu" {
+				t.Errorf("got %+v", d)
+			}
+		}
+	})
 	t.Run("a user who may not read one of them", func(t *testing.T) {
 		c.config.AuthInfos["viewer"] = c.config.AuthInfos["us"].DeepCopy()
 		c.config.AuthInfos["viewer"].Impersonate = "viewer"
@@ -248,6 +270,10 @@ func TestFleet(t *testing.T) {
 		}
 		contains(t, errOut, "down: error: The connection to the server "+l.Addr().String()+" was refused")
 		preview(t, 2, "--contexts", "down", "-o", "name")
+		code, out, errOut := c.run(t, program, "compare", "configmaps", "-p", "policy.yaml", "--with", "same.yaml", "--contexts", "down,eu", "-o", "json")
+		if r := readFleetReport(t, out); code != 3 || r.Clusters[0].Problems != 1 || r.Clusters[1].Objects == 0 || r.Summary.Objects != r.Clusters[1].Objects {
+			t.Errorf("a comparison: exit code %d, %+v\n%s", code, r, errOut)
+		}
 		delete(c.config.Contexts, "down")
 	})
 	t.Run("one that answers slowly, and Ctrl-C", func(t *testing.T) {

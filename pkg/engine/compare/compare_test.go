@@ -189,3 +189,37 @@ func TestSummaryNamesWhatIsMissing(t *testing.T) {
 		t.Errorf("-want +got:\n%s", d)
 	}
 }
+
+// The summaries of comparisons on several sets of objects are that of one comparison on all of them.
+func TestJoin(t *testing.T) {
+	rule, other := engine.RuleRef{Policy: "p", Rule: "r"}, engine.RuleRef{Policy: "p", Rule: "s"}
+	one := compare.Summary{
+		Objects: 2, Changed: 1, Verdicts: map[compare.Verdict]int{compare.Same: 2}, Operations: []engine.Operation{engine.OperationUpdate},
+		Rules: [2][]compare.Exercise{{{Rule: rule, Outcomes: map[engine.Outcome]int{engine.NotMatched: 2}, Missing: "an object that it matches"}}},
+	}
+	two := compare.Summary{
+		Objects: 3, Changed: 2, Problems: 1, Verdicts: map[compare.Verdict]int{compare.Same: 1, compare.Differs: 2}, Operations: []engine.Operation{engine.OperationUpdate, engine.OperationCreate},
+		Rules: [2][]compare.Exercise{{
+			{Rule: rule, Outcomes: map[engine.Outcome]int{engine.Skipped: 3}, HeldBack: map[string]int{"why": 3}, Missing: "an object that no condition holds it back from"},
+			{Rule: other, Outcomes: map[engine.Outcome]int{engine.Changed: 2}},
+		}},
+	}
+	var all compare.Summary
+	for _, s := range []*compare.Summary{&one, &two, &one} {
+		all.Join(s)
+	}
+	want := compare.Summary{
+		Conclusion: compare.SomeDiffer, Objects: 7, Changed: 4, Problems: 1, Verdicts: map[compare.Verdict]int{compare.Same: 5, compare.Differs: 2},
+		Operations: two.Operations,
+		Rules: [2][]compare.Exercise{{
+			{Rule: rule, Outcomes: map[engine.Outcome]int{engine.NotMatched: 4, engine.Skipped: 3}, HeldBack: map[string]int{"why": 3}, Missing: "an object that no condition holds it back from"},
+			{Rule: other, Outcomes: map[engine.Outcome]int{engine.Changed: 2}, HeldBack: map[string]int{}},
+		}},
+	}
+	if diff := cmp.Diff(want, all); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if one.Verdicts[compare.Same] != 2 || one.Rules[0][0].Outcomes[engine.NotMatched] != 2 {
+		t.Error("a summary that was added is modified")
+	}
+}

@@ -143,9 +143,11 @@ func (t *Tally) Rules(s Side) []Exercise {
 }
 
 // Differing counts the objects on which the sides do not do the same.
-func (t *Tally) Differing() int {
+func (t *Tally) Differing() int { return differing(t.Verdicts) }
+
+func differing(verdicts map[Verdict]int) int {
 	n := 0
-	for verdict, count := range t.Verdicts {
+	for verdict, count := range verdicts {
 		if verdict.Differs() {
 			n += count
 		}
@@ -189,6 +191,64 @@ type VariantSummary struct {
 	Seed     uint64
 }
 
+// Differing counts the objects on which the sides do not do the same.
+func (s *Summary) Differing() int { return differing(s.Verdicts) }
+
+// Join adds the counts of a comparison of the same policies on other objects. A rule is exercised where either
+// comparison exercises it.
+func (s *Summary) Join(other *Summary) {
+	s.Objects += other.Objects
+	s.Changed += other.Changed
+	s.Reordered += other.Reordered
+	s.Failed += other.Failed
+	s.Problems += other.Problems
+	s.Verdicts = sum(s.Verdicts, other.Verdicts)
+	for _, operation := range other.Operations {
+		if !slices.Contains(s.Operations, operation) {
+			s.Operations = append(s.Operations, operation)
+		}
+	}
+	for side := range s.Rules {
+		for i := range other.Rules[side] {
+			s.Rules[side] = joined(s.Rules[side], &other.Rules[side][i])
+		}
+	}
+	s.Variants.Compared += other.Variants.Compared
+	s.Variants.Differ += other.Variants.Differ
+	s.Variants.Unknown += other.Variants.Unknown
+	s.Variants.Kinds = max(s.Variants.Kinds, other.Variants.Kinds)
+	s.Variants.Seed = other.Variants.Seed
+	s.conclude()
+}
+
+// joined returns exercises with another one, added to that of the same rule.
+func joined(all []Exercise, other *Exercise) []Exercise {
+	at := slices.IndexFunc(all, func(e Exercise) bool { return e.Rule == other.Rule })
+	if at < 0 {
+		at, all = len(all), append(all, Exercise{Rule: other.Rule, Missing: other.Missing})
+	}
+	e := &all[at]
+	if e.Matched() == 0 && other.Matched() > 0 {
+		e.Missing = other.Missing // which is nearer
+	}
+	e.Outcomes, e.HeldBack, e.Variants = sum(e.Outcomes, other.Outcomes), sum(e.HeldBack, other.HeldBack), e.Variants+other.Variants
+	if e.Exercised() {
+		e.Missing = ""
+	}
+	return all
+}
+
+// sum returns the counts of both maps, and modifies none.
+func sum[K comparable](a, b map[K]int) map[K]int {
+	out := make(map[K]int, len(a)+len(b))
+	for _, counts := range []map[K]int{a, b} {
+		for key, n := range counts {
+			out[key] += n
+		}
+	}
+	return out
+}
+
 // Unexercised counts the rules of both sides that changed no object.
 func (s *Summary) Unexercised() int {
 	n := 0
@@ -221,19 +281,24 @@ func (t *Tally) Summary(c *Comparison, descriptions [2][]engine.Description, var
 	if variants != nil {
 		out.Variants.Compared, out.Variants.Differ, out.Variants.Unknown = variants.Objects, variants.Differing(), variants.Verdicts[NotComparable]
 	}
-	switch {
-	case t.Objects+out.Variants.Compared == 0:
-		out.Conclusion = Nothing
-	case t.Differing()+out.Variants.Differ > 0:
-		out.Conclusion = SomeDiffer
-	case t.Verdicts[NotComparable] > 0:
-		out.Conclusion = Incomparable
-	case out.Unexercised() > 0:
-		out.Conclusion = SameAsTested
-	default:
-		out.Conclusion = AllSame
-	}
+	out.conclude()
 	return out
+}
+
+// conclude sets the conclusion of what was counted.
+func (s *Summary) conclude() {
+	switch {
+	case s.Objects+s.Variants.Compared == 0:
+		s.Conclusion = Nothing
+	case s.Differing()+s.Variants.Differ > 0:
+		s.Conclusion = SomeDiffer
+	case s.Verdicts[NotComparable] > 0:
+		s.Conclusion = Incomparable
+	case s.Unexercised() > 0:
+		s.Conclusion = SameAsTested
+	default:
+		s.Conclusion = AllSame
+	}
 }
 
 func describing(all []engine.Description, r engine.RuleRef) *engine.Description {

@@ -34,8 +34,9 @@ type Fleet struct {
 // maxStdin bounds the standard input that all clusters read.
 const maxStdin = 256 << 20
 
-// OpenFleet is Open for the contexts that flags choose. Two that would evaluate the same objects are one.
-func OpenFleet(evaluate *flags.Evaluate, chosen *flags.Contexts, streams genericiooptions.IOStreams, showSecrets bool) (*Fleet, error) {
+// OpenFleet is Open for the contexts that flags choose. Two that would evaluate the same objects are one. More are
+// paths that each run reads beside those of the flags.
+func OpenFleet(evaluate *flags.Evaluate, chosen *flags.Contexts, streams genericiooptions.IOStreams, showSecrets bool, more ...string) (*Fleet, error) {
 	shared, err := begin(evaluate, streams, showSecrets)
 	if err != nil {
 		return nil, err
@@ -49,19 +50,20 @@ func OpenFleet(evaluate *flags.Evaluate, chosen *flags.Contexts, streams generic
 	if err != nil {
 		return nil, err
 	}
-	var twins []fleet.Twin
-	f.Contexts, twins = fleet.Distinct(&config, all, evaluate.Objects.AllNamespaces || shared.namespaceTyped())
-	for _, t := range twins {
-		if !f.Quiet {
-			fmt.Fprintf(f.Streams.ErrOut, "note: context %s is left out: it has the same server and namespace as %s\n", t.Context, t.Same)
-		}
+	for _, name := range fleet.Repeated(chosen.Names) {
+		f.note("--contexts", name+" is named twice; it is taken once")
 	}
-	return f, f.readStdin()
+	var notes []string
+	f.Contexts, notes = fleet.Distinct(&config, all, evaluate.Objects.AllNamespaces || shared.namespaceTyped())
+	for _, text := range notes {
+		f.note("--contexts", text)
+	}
+	return f, f.readStdin(more)
 }
 
 // readStdin keeps standard input, if it is named, and refuses pipes, which can be read once.
-func (f *Fleet) readStdin() error {
-	paths := slices.Concat(f.Policies.Paths, f.Objects.World, []string{f.Context.Values})
+func (f *Fleet) readStdin(more []string) error {
+	paths := slices.Concat(f.Policies.Paths, f.Objects.World, []string{f.Context.Values}, more)
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil && info.Mode()&os.ModeNamedPipe != 0 {
 			return fmt.Errorf("%s is a pipe, which cannot be read for each cluster: use a file, or -p -", path)
@@ -79,7 +81,7 @@ func (f *Fleet) readStdin() error {
 }
 
 // Fleet returns the run on all clusters.
-func (f *Fleet) Fleet(chosen *flags.Contexts, run func(context.Context, *fleet.Member) error) *fleet.Fleet {
+func (f *Fleet) Fleet(chosen *flags.Contexts, run func(context.Context, *fleet.Member) (int, error)) *fleet.Fleet {
 	out := &fleet.Fleet{AtOnce: chosen.AtOnce, Masker: f.Masker, Meter: f.progress}
 	for _, name := range f.Contexts {
 		out.Members = append(out.Members, &fleet.Member{Name: name, Run: run})
@@ -107,10 +109,10 @@ func (f *Fleet) At(m *fleet.Member, writes bool) (*Factory, error) {
 	return out, err
 }
 
-// TellNotices prints what the runs on the clusters had to say, and their errors.
+// TellNotices prints what the runs on the clusters had to say, and their errors but those of runs that the user stopped.
 func (f *Fleet) TellNotices(run *fleet.Fleet) error {
 	for _, m := range run.Members {
-		if m.Err != nil {
+		if m.Err != nil && !errors.Is(m.Err, context.Canceled) {
 			fmt.Fprintf(f.notices.Of(m.Name), "error: %v\n", m.Err)
 		}
 	}

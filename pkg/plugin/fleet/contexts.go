@@ -64,14 +64,12 @@ func unknown(known []string, name string) error {
 	return fmt.Errorf("--contexts: there is no context %q; %s", name, hint)
 }
 
-// Twin is a context that would evaluate the same objects as another one.
-type Twin struct{ Context, Same string }
-
 // Distinct returns the contexts without those that have the same server as one before them and, unless
-// the run chooses the namespace, the same namespace: each object is then evaluated, and written, once.
-func Distinct(config *clientcmdapi.Config, contexts []string, anyNamespace bool) (distinct []string, twins []Twin) {
+// the run chooses the namespace, the same namespace: each object is then evaluated, and written, once. The notes
+// say which contexts are left out, and which share objects that have no namespace.
+func Distinct(config *clientcmdapi.Config, contexts []string, anyNamespace bool) (distinct, notes []string) {
 	type place struct{ server, namespace string }
-	first := map[place]string{}
+	first, of := map[place]string{}, map[string]string{} // contexts
 	for _, name := range contexts {
 		context := config.Contexts[name]
 		at := place{namespace: context.Namespace}
@@ -88,11 +86,34 @@ func Distinct(config *clientcmdapi.Config, contexts []string, anyNamespace bool)
 		}
 		at.server = cluster.Server
 		if same, is := first[at]; is {
-			twins = append(twins, Twin{Context: name, Same: same})
+			notes = append(notes, fmt.Sprintf("context %s is left out: it has %s as %s", name, sameness(anyNamespace), same))
 			continue
+		}
+		if other, is := of[at.server]; is {
+			notes = append(notes, fmt.Sprintf("contexts %s and %s have the same server: objects without a namespace come twice, unless -n or -A is given", other, name))
+		} else {
+			of[at.server] = name
 		}
 		first[at] = name
 		distinct = append(distinct, name)
 	}
-	return distinct, twins
+	return distinct, notes
+}
+
+func sameness(anyNamespace bool) string {
+	if anyNamespace {
+		return "the same server"
+	}
+	return "the same server and namespace"
+}
+
+// Repeated returns the names that were typed more than once.
+func Repeated(typed []string) []string {
+	var out []string
+	for i, name := range typed {
+		if slices.Contains(typed[:i], name) && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
 }

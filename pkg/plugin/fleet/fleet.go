@@ -24,9 +24,13 @@ import (
 // output.Comparison ends the run.
 type Member struct {
 	Name, Server string
-	// Run evaluates the cluster. Its error, with the problems that it prints, is why not all is known.
-	Run func(context.Context, *Member) error
-	// Err is the error of Run; Problems are those that it printed.
+	// Run evaluates the cluster, and returns the exit code that a run on this cluster alone would have. Its error, with
+	// the problems that it prints, is why not all is known.
+	Run func(context.Context, *Member) (code int, err error)
+	// Absent is why there was no object to evaluate, which Run sets: it may be on another cluster.
+	Absent error
+	// Code and Err are what Run returned; Problems are those that it printed.
+	Code     int
 	Err      error
 	Problems []error
 	// End is the event that ended the run; nil if none did.
@@ -44,15 +48,9 @@ type Fleet struct {
 	Meter   *progress.Meter // counts what is evaluated
 	Ended   func(*Member)   // is called for each cluster, one at a time; may be nil
 
-	mu   sync.Mutex // of kept, and of what Run notes
+	mu   sync.Mutex // of kept
 	kept report.Spool
 }
-
-// Lock and Unlock guard what the runs of several members note.
-func (f *Fleet) Lock() { f.mu.Lock() }
-
-// Unlock ends Lock.
-func (f *Fleet) Unlock() { f.mu.Unlock() }
 
 // Gather runs all members, at most AtOnce side by side, and returns when all have ended. What goes wrong
 // with one is in its Err.
@@ -68,7 +66,7 @@ func (f *Fleet) Gather(ctx context.Context) {
 		all.Go(func() {
 			defer func() { <-turns }()
 			if m.Err = ctx.Err(); m.Err == nil {
-				m.Err = m.Run(ctx, m)
+				m.Code, m.Err = m.Run(ctx, m)
 			}
 			ended.Lock()
 			defer ended.Unlock()
@@ -168,20 +166,9 @@ func (m *Member) cluster() output.Cluster {
 	case output.Summary:
 		out.Objects, out.Changed, out.Failed, out.Pods = e.Objects, e.Changed, e.Incomplete, e.Restarts.Pods
 	case output.Comparison:
-		out.Objects, out.Changed, out.Failed = e.Objects, differing(e.Summary), e.Verdicts[compare.NotComparable]
+		out.Objects, out.Changed, out.Failed = e.Objects, e.Differing(), e.Verdicts[compare.NotComparable]
 	}
 	return out
-}
-
-// differing counts the objects of a comparison that do not come out the same.
-func differing(s compare.Summary) int {
-	n := 0
-	for verdict, count := range s.Verdicts {
-		if verdict.Differs() {
-			n += count
-		}
-	}
-	return n
 }
 
 func (m *Member) problems() []error {
@@ -221,6 +208,15 @@ func (f *Fleet) problems() []error {
 	return out
 }
 
+// Objects counts those that were evaluated on all clusters so far.
+func (f *Fleet) Objects() int {
+	n := 0
+	for _, m := range f.Members {
+		n += m.cluster().Objects
+	}
+	return n
+}
+
 // Summary adds up the summaries of all clusters whose run was finished.
 func (f *Fleet) Summary() evaluation.Summary {
 	out := evaluation.NewSummary(nil)
@@ -230,6 +226,18 @@ func (f *Fleet) Summary() evaluation.Summary {
 		}
 	}
 	return *out
+}
+
+// Comparison adds up the comparisons of all clusters whose run was finished.
+func (f *Fleet) Comparison() compare.Summary {
+	out := compare.Summary{Conclusion: compare.Nothing}
+	for _, m := range f.Members {
+		if e, ok := m.End.(output.Comparison); ok {
+			out.Join(&e.Summary)
+		}
+	}
+	out.Problems = len(f.problems())
+	return out
 }
 
 // String says in a line how the run of the cluster ended.

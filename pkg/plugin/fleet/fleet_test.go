@@ -72,13 +72,20 @@ func TestDistinct(t *testing.T) {
 		anyNamespace bool
 		want         string
 	}{
-		{false, "[prod-eu broken eu-default prod-us staging] [{arn:aws:eks:eu:1:cluster/x prod-eu}]"},
-		{true, "[prod-eu broken prod-us staging] [{arn:aws:eks:eu:1:cluster/x prod-eu} {eu-default prod-eu}]"},
+		{false, "prod-eu broken eu-default prod-us staging\n" +
+			"context arn:aws:eks:eu:1:cluster/x is left out: it has the same server and namespace as prod-eu\n" +
+			"contexts prod-eu and eu-default have the same server: objects without a namespace come twice, unless -n or -A is given"},
+		{true, "prod-eu broken prod-us staging\n" +
+			"context arn:aws:eks:eu:1:cluster/x is left out: it has the same server as prod-eu\n" +
+			"context eu-default is left out: it has the same server as prod-eu"},
 	} {
-		distinct, twins := fleet.Distinct(kubeconfig(), all, c.anyNamespace)
-		if got := fmt.Sprint(distinct, " ", twins); got != c.want {
-			t.Errorf("any namespace %v: got %s, want %s", c.anyNamespace, got, c.want)
+		distinct, notes := fleet.Distinct(kubeconfig(), all, c.anyNamespace)
+		if diff := cmp.Diff(c.want, strings.Join(distinct, " ")+"\n"+strings.Join(notes, "\n")); diff != "" {
+			t.Errorf("any namespace %v: %s", c.anyNamespace, diff)
 		}
+	}
+	if got := fmt.Sprint(fleet.Repeated([]string{"a", "b*", "a", "c", "a", "b*"})); got != "[a b*]" {
+		t.Errorf("named twice: %s", got)
 	}
 }
 
@@ -142,15 +149,15 @@ func gathered(t *testing.T, masker *redact.Masker, run func(*fleet.Member) error
 	t.Helper()
 	f := &fleet.Fleet{AtOnce: 2, Masker: masker}
 	for _, name := range []string{"a", "b", "c"} {
-		f.Members = append(f.Members, &fleet.Member{Name: name, Run: func(_ context.Context, m *fleet.Member) error {
+		f.Members = append(f.Members, &fleet.Member{Name: name, Run: func(_ context.Context, m *fleet.Member) (int, error) {
 			summary := evaluation.NewSummary(nil)
 			for _, e := range found() {
 				summary.Add(e.(output.Evaluated).Change)
 				if err := m.Print(e); err != nil {
-					return err
+					return 3, err
 				}
 			}
-			return errors.Join(m.Print(output.Summary{Summary: *summary}), run(m))
+			return 1, errors.Join(m.Print(output.Summary{Summary: *summary}), run(m))
 		}})
 	}
 	f.Gather(t.Context())
@@ -275,9 +282,9 @@ func TestGatherIsCancelled(t *testing.T) {
 	defer cancel()
 	f := &fleet.Fleet{AtOnce: 1}
 	for range 3 {
-		f.Members = append(f.Members, &fleet.Member{Run: func(context.Context, *fleet.Member) error {
+		f.Members = append(f.Members, &fleet.Member{Run: func(context.Context, *fleet.Member) (int, error) {
 			cancel()
-			return nil
+			return 0, nil
 		}})
 	}
 	f.Gather(ctx)
@@ -292,15 +299,15 @@ func TestKeptSecretsAreEncrypted(t *testing.T) {
 	t.Setenv("TMPDIR", dir)
 	f := &fleet.Fleet{AtOnce: 1}
 	value := strings.Repeat("hunter2-", 1<<10)
-	f.Members = []*fleet.Member{{Name: "a", Run: func(_ context.Context, m *fleet.Member) error {
+	f.Members = []*fleet.Member{{Name: "a", Run: func(_ context.Context, m *fleet.Member) (int, error) {
 		for i := range 2000 {
 			u := &unstructured.Unstructured{Object: map[string]any{"kind": "ConfigMap", "data": value}}
 			c := engine.Change{Subject: engine.ObjectKey{Name: fmt.Sprint(i)}, Before: u, After: u, Fields: []engine.FieldChange{{Kind: engine.Added, To: value}}}
 			if err := m.Print(output.Evaluated{Change: &c}); err != nil {
-				return err
+				return 3, err
 			}
 		}
-		return nil
+		return 1, nil
 	}}}
 	f.Gather(t.Context())
 	defer f.Discard() //nolint:errcheck // a test

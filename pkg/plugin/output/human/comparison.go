@@ -295,12 +295,7 @@ func (p *Comparison) table2(b *page) error {
 
 // conclusionText is the sentence that a reader has to see.
 func conclusionText(s compare.Summary) string {
-	differing := 0
-	for v, n := range s.Verdicts {
-		if v.Differs() {
-			differing += n
-		}
-	}
+	differing := s.Differing()
 	objects := wording.PluralNumber(s.Objects, "object")
 	if s.Variants.Compared > 0 {
 		objects += " and " + wording.PluralNumber(s.Variants.Compared, "variant")

@@ -1,0 +1,80 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/fleet"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+)
+
+// clusterRuns are runs that read several clusters, side by side, and are shown as one.
+type clusterRuns struct {
+	factory *factory.Fleet
+	*fleet.Fleet
+}
+
+// gather runs all of them, prints what they have to say, and returns the exit code of the whole. The error says that the
+// user stopped it, or that there is no object on any cluster.
+func (r *clusterRuns) gather(ctx context.Context) (int, error) {
+	r.Gather(ctx)
+	if err := r.factory.TellNotices(r.Fleet); err != nil {
+		return ExitIncomplete, err
+	}
+	if ctx.Err() != nil {
+		return ExitInterrupted, &InterruptedError{Objects: r.Objects()}
+	}
+	absent := 0
+	for _, m := range r.Members {
+		if m.Absent != nil {
+			absent++
+		}
+	}
+	if absent == len(r.Members) {
+		return ExitNothing, r.Members[0].Absent
+	}
+	return r.code(), nil
+}
+
+// show prints what was found, and then the event that ends the run. Found is called with each event before.
+func (r *clusterRuns) show(ctx context.Context, p output.Printer, found func(output.Event), end output.Event) error {
+	err := r.Replay(ctx, func(e output.Event) error {
+		found(e)
+		return p.Print(e)
+	})
+	if interrupted(err) {
+		return errors.Join(&InterruptedError{Objects: r.Objects()}, output.Flush(p))
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(p.Print(end), p.Close())
+}
+
+// code returns the exit code of the whole: what one cluster lacks leaves it incomplete.
+func (r *clusterRuns) code() int {
+	count := map[int]int{}
+	for _, m := range r.Members {
+		count[m.Code]++
+	}
+	switch {
+	case count[ExitNothing] == len(r.Members):
+		return ExitNothing
+	case count[ExitNothing]+count[ExitIncomplete] > 0:
+		return ExitIncomplete
+	case count[ExitChanges] > 0:
+		return ExitChanges
+	}
+	return ExitOK
+}
+
+// worded returns an error, in kubectl's words where a server refuses connections.
+func worded(err error) error {
+	if utilnet.IsConnectionRefused(err) {
+		return errors.New(textOf(err))
+	}
+	return err
+}
