@@ -119,7 +119,8 @@ func (w *watcher) policies(ctx context.Context, f *factory.Factory) error {
 			}
 		}()
 	}
-	go watch.Files(ctx, f.Files(), change)
+	files := watch.Files(f.Files())
+	go files(ctx, change)
 	return nil
 }
 
@@ -231,28 +232,13 @@ func (w *watcher) announce(now *watched) {
 	fmt.Fprintf(w.errOut, "Watching %s. Interrupt to end.\n", engine.Few(kinds))
 }
 
-// evaluate evaluates events. Where the server did not answer, it is a *watch.RetryError.
+// evaluate evaluates events, for a watch.Loop.
 func (w *watcher) evaluate(ctx context.Context, now *watched, events []*watch.Event) error {
 	if now.run == nil {
 		return nil
 	}
 	objects, triggers, world := now.factory.Events(now.options, events)
-	err := now.some(ctx, now.run.Over(objects, triggers, world), events)
-	var split *watch.SplitError
-	if !errors.As(err, &split) {
-		return err
-	}
-	for i := range events {
-		err := w.evaluate(ctx, now, events[i:i+1])
-		var again *watch.RetryError
-		switch {
-		case errors.As(err, &again):
-			return err
-		case err != nil:
-			w.tell(err)
-		}
-	}
-	return nil
+	return now.some(ctx, now.run.Over(objects, triggers, world), events)
 }
 
 // acted is what rules do because of events.

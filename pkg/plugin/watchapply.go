@@ -132,9 +132,11 @@ func (w *watchWrites) write(ctx context.Context, by *ApplyOptions, own *watch.Se
 	}
 	var unwritable *apply.UnwritableError
 	switch {
+	case err != nil && ctx.Err() != nil:
+		w.failed.Store(true) // the others are not made
 	case err != nil && cluster.Uncertain(ctx, err):
 		return &watch.RetryError{Err: err}
-	case errors.As(err, &unwritable) && len(events) > 1:
+	case errors.As(err, &unwritable):
 		return &watch.SplitError{Err: err} // the others are not held up by it
 	}
 	return err

@@ -96,11 +96,14 @@ func (q queryNamed) named() queryNamed {
 	return q.selecting(name)
 }
 
-// String names the resource, and where it is watched: "configmaps in namespace shop".
+// String names the resource, and which part of it is watched: "configmaps in namespace shop (metadata.name=settings)".
 func (w *Watched) String() string {
 	text := w.kind.mapping.Resource.GroupResource().String()
 	if w.query.namespace != "" {
 		text += " in namespace " + w.query.namespace
+	}
+	if w.query.fields != "" {
+		text += " (" + w.query.fields + ")"
 	}
 	return text
 }
@@ -157,12 +160,12 @@ func (w *Watched) List(ctx context.Context, each func(RawItem) error) (version s
 	return version, nil
 }
 
-// Watch calls each with every change since a version, in order, until the server ends the watch, which is no error. An
-// error of each ends it too. A version that the server does not know any more is an error for which Expired holds.
+// Watch calls opened when the server has taken the watch, and each with every change since a version, in order, until the
+// server ends the watch, which is no error. An error of each ends it too. A version that the server does not know any more is an error for which Expired holds.
 //
 // The server is asked to end it after some minutes. One from which nothing comes for longer than bookmarks take, or that sends an
 // event that is too large, is given up with the error of package transport.
-func (w *Watched) Watch(ctx context.Context, version string, each func(WatchEvent) error) error {
+func (w *Watched) Watch(ctx context.Context, version string, opened func(), each func(WatchEvent) error) error {
 	request := w.client.rest.Get().AbsPath(collectionPath(w.kind.resource, w.query.namespace)...).
 		Param("watch", "true").Param("allowWatchBookmarks", "true").Param("resourceVersion", version).
 		Param("timeoutSeconds", strconv.Itoa(int(watchTime.Seconds())))
@@ -174,6 +177,7 @@ func (w *Watched) Watch(ctx context.Context, version string, each func(WatchEven
 		return rbac.Forbidden(transport.Cause(err), http.MethodGet, request.URL().Path)
 	}
 	defer body.Close() //nolint:errcheck // it was read
+	opened()
 	return readEvents(body, each)
 }
 

@@ -49,6 +49,7 @@ func TestWatch(t *testing.T) {
 	bookmark := `{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"12","creationTimestamp":null}}}` + "\n"
 	for name, c := range map[string]struct {
 		answer answer
+		closed bool   // the server does not take the watch
 		want   string // the events
 		err    string
 		gone   bool
@@ -58,9 +59,9 @@ func TestWatch(t *testing.T) {
 			want:   "ADDED a 8, MODIFIED a 9, BOOKMARK  12, DELETED a 13",
 		},
 		"an event that is cut":       {answer: answer{body: watchEvent("ADDED", "a", "8", "x") + watchEvent("ADDED", "b", "9", "x")[:50]}, want: "ADDED a 8"},
-		"an expired version":         {answer: refused(http.StatusGone, "Expired"), err: "not this time", gone: true},
+		"an expired version":         {answer: refused(http.StatusGone, "Expired"), closed: true, err: "not this time", gone: true},
 		"one that expires meanwhile": {answer: answer{body: watchEvent("ADDED", "a", "8", "x") + gone}, want: "ADDED a 8", err: "too old resource version", gone: true},
-		"no permission":              {answer: refused(http.StatusForbidden, "Forbidden"), err: "not this time"},
+		"no permission":              {answer: refused(http.StatusForbidden, "Forbidden"), closed: true, err: "not this time"},
 		"no JSON":                    {answer: answer{body: "<html>\n"}, err: "the answer is no event of a watch: invalid JSON"},
 		"an unknown type":            {answer: answer{body: watchEvent("RENAMED", "a", "8", "x")}, err: `the answer is no event of a watch: its type is "RENAMED"`},
 		"no version":                 {answer: answer{body: watchEvent("ADDED", "a", "", "x")}, err: "the answer is no event of a watch: its object has no uid or no resourceVersion"},
@@ -76,7 +77,8 @@ func TestWatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, s := watched(t, c.answer)
 			var got []string
-			err := w.Watch(t.Context(), "7", func(e cluster.WatchEvent) error {
+			opened := 0
+			err := w.Watch(t.Context(), "7", func() { opened++ }, func(e cluster.WatchEvent) error {
 				got = append(got, fmt.Sprintf("%s %s %s", e.Type, e.Item.Name, e.Item.ResourceVersion))
 				return nil
 			})
@@ -85,6 +87,9 @@ func TestWatch(t *testing.T) {
 			}
 			if (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) || cluster.Expired(err) != c.gone {
 				t.Errorf("ended with %v, want %q", err, c.err)
+			}
+			if (opened == 0) != c.closed || opened > 1 {
+				t.Errorf("opened %d times", opened)
 			}
 			if n := len(s.sent()); n != 1 {
 				t.Errorf("%d requests", n)
@@ -100,7 +105,7 @@ func TestWatchEndsWithItsReader(t *testing.T) {
 	w, _ := watched(t, answer{body: watchEvent("ADDED", "a", "8", "x") + watchEvent("ADDED", "b", "9", "x")})
 	enough := errors.New("enough")
 	n := 0
-	err := w.Watch(t.Context(), "7", func(cluster.WatchEvent) error { n++; return enough })
+	err := w.Watch(t.Context(), "7", func() {}, func(cluster.WatchEvent) error { n++; return enough })
 	if !errors.Is(err, enough) || n != 1 {
 		t.Errorf("%d events, %v", n, err)
 	}
@@ -115,7 +120,7 @@ func TestWatchedList(t *testing.T) {
 	client := s.client(t, cluster.Options{})
 	one := engine.Selection{Kind: "ConfigMap", Version: "v1", Namespace: "shop", Name: "a"}
 	all, _, err := client.Watches(t.Context(), engine.Scope{ClusterScoped: true}, []engine.Selection{one})
-	if err != nil || len(all) != 1 || all[0].String() != "configmaps in namespace shop" || all[0].Narrow("bank") {
+	if err != nil || len(all) != 1 || all[0].String() != "configmaps in namespace shop (metadata.name=a)" || all[0].Narrow("bank") {
 		t.Fatalf("%v, %v", all, err)
 	}
 	var got []string

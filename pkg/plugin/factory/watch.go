@@ -18,7 +18,7 @@ import (
 )
 
 // asks are the words of a policy that may ask for the state of an object that is changed or gone.
-var asks = []string{"oldObject", "objectSelector", "DELETE"} //nolint:gochecknoglobals // an immutable table
+var asks = []string{"oldObject", "objectSelector", "DELETE", `"operations":["*"`} //nolint:gochecknoglobals // an immutable table
 
 // AsksForOld returns a function that reports whether a rule may ask for the state of an object before it was changed or
 // deleted. It is called before the documents are compiled, which lets go of them.

@@ -3,6 +3,7 @@ package watch
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -64,23 +65,34 @@ type Queue struct {
 func (q *Queue) Put(ctx context.Context, e *Event) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := q.wait(ctx, func() bool {
-		return len(q.order) == 0 || q.pending[e.Item.UID] != nil || len(q.order) < MaxEvents && q.bytes+e.size() <= MaxBytes
-	}); err != nil {
+	if err := q.wait(ctx, func() bool { return q.fits(e) }); err != nil {
 		return err
-	}
-	if known := q.pending[e.Item.UID]; known != nil {
-		q.bytes -= known.size()
-		known.join(e)
-		q.bytes += known.size()
-		return nil
 	}
 	q.add(e)
 	q.changed.Broadcast()
 	return nil
 }
 
+// fits reports whether there is room for an event. One that takes more than all of it has it for itself.
+func (q *Queue) fits(e *Event) bool {
+	others, bytes := len(q.order), q.bytes
+	if known := q.pending[e.Item.UID]; known != nil {
+		others, bytes = others-1, bytes-known.size()
+		joined := *known
+		joined.join(e)
+		e = &joined
+	}
+	return others == 0 || others < MaxEvents && bytes+e.size() <= MaxBytes
+}
+
+// add adds an event, or joins it to the one of the same object.
 func (q *Queue) add(e *Event) {
+	if known := q.pending[e.Item.UID]; known != nil {
+		q.bytes -= known.size()
+		known.join(e)
+		q.bytes += known.size()
+		return
+	}
 	if q.pending == nil {
 		q.pending = map[string]*Event{}
 	}
@@ -103,11 +115,14 @@ func (q *Queue) wait(ctx context.Context, ready func() bool) error {
 	return ctx.Err()
 }
 
-// Wait waits until there is an event.
-func (q *Queue) Wait(ctx context.Context) error {
+// Wait waits until there is an event, and returns when the last change of the first object came.
+func (q *Queue) Wait(ctx context.Context) (time.Time, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.wait(ctx, func() bool { return len(q.order) > 0 })
+	if err := q.wait(ctx, func() bool { return len(q.order) > 0 }); err != nil {
+		return time.Time{}, err
+	}
+	return q.order[0].Time, nil
 }
 
 // Take takes the first events, at most so many; none if there are none.
@@ -135,16 +150,7 @@ func (q *Queue) Return(events []*Event) {
 	defer q.mu.Unlock()
 	later := q.order
 	q.order, q.pending, q.bytes = nil, nil, 0
-	for _, e := range events {
-		q.add(e)
-	}
-	for _, e := range later {
-		if known := q.pending[e.Item.UID]; known != nil {
-			q.bytes -= known.size()
-			known.join(e)
-			q.bytes += known.size()
-			continue
-		}
+	for _, e := range slices.Concat(events, later) {
 		q.add(e)
 	}
 }

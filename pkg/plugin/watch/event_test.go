@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -135,6 +136,97 @@ func TestQueueIsBoundedInBytes(t *testing.T) {
 			q.Take(1)
 		}
 		synctest.Wait()
+	})
+}
+
+// Nor do events grow beyond it that are joined.
+func TestQueueIsBoundedWhenItJoins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q watch.Queue
+		for i := range 8 {
+			if err := q.Put(t.Context(), event(t, fmt.Sprintf("CREATE u%d=1", i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		long := strings.Repeat("x", watch.MaxBytes/4)
+		done := 0
+		go func() {
+			for i := range 8 {
+				if q.Put(t.Context(), event(t, fmt.Sprintf("UPDATE u%d=%s", i, long))) == nil {
+					done++
+				}
+			}
+		}()
+		for want := 3; want < 8; want++ {
+			synctest.Wait()
+			if done != want {
+				t.Fatalf("%d events were joined, want %d", done, want)
+			}
+			q.Take(1)
+		}
+		synctest.Wait()
+	})
+}
+
+// Of events that fail together, each is evaluated by itself, and none of those that came through again.
+func TestLoopSplits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		var q watch.Queue
+		for _, text := range []string{"CREATE a=1", "CREATE b=1", "CREATE c=1", "CREATE d=1"} {
+			_ = q.Put(ctx, event(t, text))
+		}
+		var got, told []string
+		away := true
+		l := watch.Loop{Queue: &q, Most: 10, Tell: func(err error) { told = append(told, err.Error()) }}
+		l.Evaluate = func(_ context.Context, events []*watch.Event) error {
+			text := strings.Join(texts(t, events), "+")
+			got = append(got, text)
+			switch {
+			case len(events) > 1 || text == "CREATE b=1":
+				return &watch.SplitError{Err: errors.New("refused")}
+			case text == "CREATE c=1" && away:
+				away = false
+				return &watch.RetryError{Err: errors.New("the server is away")}
+			case text == "CREATE d=1":
+				end()
+			}
+			return nil
+		}
+		l.Run(ctx, ctx)
+		want := []string{"CREATE a=1+CREATE b=1+CREATE c=1+CREATE d=1", "CREATE a=1", "CREATE b=1", "CREATE c=1", "CREATE c=1+CREATE d=1", "CREATE c=1", "CREATE d=1"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff([]string{"CREATE of ConfigMap shop/b: refused"}, told); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// The loop waits for more changes of an object after one, not before each evaluation.
+func TestLoopSettles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		begin := time.Now()
+		var q watch.Queue
+		for i := range 100 {
+			e := event(t, fmt.Sprintf("CREATE u%d=1", i))
+			e.Time = time.Now()
+			_ = q.Put(ctx, e)
+		}
+		left := 100
+		l := watch.Loop{Queue: &q, Most: 1, Settle: time.Second}
+		l.Evaluate = func(context.Context, []*watch.Event) error {
+			if left--; left == 0 {
+				end()
+			}
+			return nil
+		}
+		l.Run(ctx, ctx)
+		if took := time.Since(begin); took != time.Second {
+			t.Errorf("it took %s", took)
+		}
 	})
 }
 

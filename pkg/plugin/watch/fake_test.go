@@ -87,10 +87,13 @@ func cmpOr(a, b error) error {
 	return b
 }
 
-func (s *script) Watch(ctx context.Context, version string, each func(cluster.WatchEvent) error) error {
+func (s *script) Watch(ctx context.Context, version string, opened func(), each func(cluster.WatchEvent) error) error {
 	is, err := s.ask(ctx, "watch "+version)
 	if err != nil {
 		return err
+	}
+	if is.err == nil || is.events != "" {
+		opened()
 	}
 	for _, text := range strings.Split(is.events, ",") {
 		if text = strings.TrimSpace(text); text == "" {

@@ -13,14 +13,16 @@ import (
 // filesEvery is how often files are looked at.
 const filesEvery = 2 * time.Second
 
-// Files calls changed whenever something in files or directories has changed, by its size or time, until the context ends. Links are
-// followed, such as those of a volume that a cluster mounts.
-func Files(ctx context.Context, paths []string, changed func()) {
+// Files notes how files and directories are, and returns what calls changed whenever something in them has changed since, by its size
+// or time, until the context ends. Links are followed, such as those of a volume that a cluster mounts.
+func Files(paths []string) (follow func(ctx context.Context, changed func())) {
 	before := stateOf(paths)
-	for len(paths) > 0 && Pause(ctx, filesEvery) {
-		if now := stateOf(paths); now != before {
-			before = now
-			changed()
+	return func(ctx context.Context, changed func()) {
+		for len(paths) > 0 && Pause(ctx, filesEvery) {
+			if now := stateOf(paths); now != before {
+				before = now
+				changed()
+			}
 		}
 	}
 }

@@ -38,10 +38,18 @@ func TestFiles(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		changes := 0
 		done := make(chan struct{})
+		follow := watch.Files([]string{filepath.Join(dir, "p.yaml"), filepath.Join(dir, "plain"), filepath.Join(dir, "later")})
+		write("plain/b.yaml", "while nobody follows yet")
 		go func() {
 			defer close(done)
-			watch.Files(ctx, []string{filepath.Join(dir, "p.yaml"), filepath.Join(dir, "plain"), filepath.Join(dir, "later")}, func() { changes++ })
+			follow(ctx, func() { changes++ })
 		}()
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if changes != 1 {
+			t.Fatalf("%d changes were noticed of what came before", changes)
+		}
+		changes = 0
 		for want, change := range []func(){
 			func() {}, func() { link("2", "data") }, func() { write("plain/b.yaml", "x") },
 			func() { _ = os.Remove(filepath.Join(dir, "plain/a.yaml")) }, func() { write("later", "x") },

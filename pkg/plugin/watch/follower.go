@@ -1,7 +1,9 @@
 package watch
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 
@@ -24,8 +27,9 @@ type Resource interface {
 	fmt.Stringer
 	// List calls each with every object, until that fails, and returns the version from which to watch.
 	List(ctx context.Context, each func(cluster.RawItem) error) (version string, err error)
-	// Watch calls each with every change since a version, until that fails or the watch ends.
-	Watch(ctx context.Context, version string, each func(cluster.WatchEvent) error) error
+	// Watch calls opened when the server has taken the watch, and each with every change since a version, until that
+	// fails or the watch ends.
+	Watch(ctx context.Context, version string, opened func(), each func(cluster.WatchEvent) error) error
 	// Narrow lists and watches only one namespace from now on; false where that is nothing else.
 	Narrow(namespace string) bool
 	// Wants reports whether a rule may match an object.
@@ -50,34 +54,45 @@ type Follower struct {
 	Fallback string
 	// Backoff is between two attempts; its zero value stands for one of up to half a minute.
 	Backoff wait.Backoff
-	// State is called when the follower begins to follow, and when it is kept from that; nil where it does not matter.
-	State func(f *Follower, follows bool)
+	// State is called when the server has taken a watch, with nil, and when several have failed in a row; nil where it does not matter.
+	State func(*Follower, error)
 
-	known    map[string]*known // by UID
-	version  string            // that is known
-	listing  int
-	progress bool // since the last attempt
+	memory   *memory
+	version  string    // that is known
+	opened   time.Time // when the server took the watch; zero before
+	progress bool      // something came of it
+}
+
+// memory is what is known of the objects of a resource.
+type memory struct {
+	objects map[string]*known // by UID
+	listing int               // the latest one
 }
 
 // known is what is kept of an object.
 type known struct {
-	namespace, name string
-	version         string
-	digest          uint64
-	wanted          bool
-	listing         int              // in which it was last
-	last            *cluster.RawItem // its state, where rules ask for it
+	version string
+	digest  uint64
+	wanted  bool
+	listing int              // in which it was last
+	last    *cluster.RawItem // its state, where rules ask for it
 }
 
 // quietFailures is how many attempts may fail before that is told: a server that restarts needs some.
 const quietFailures = 3
+
+// brief is how long a watch of which nothing came has to last to be none that failed.
+const brief = 10 * time.Second
+
+// errBrief is why a watch failed that the server ended at once, without an error.
+var errBrief = errors.New("the server ends each watch at once")
 
 func defaultBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 30 * time.Second}
 }
 
 // Adopt takes over what another follower of the same resource knows, so that Begin finds what has changed since.
-func (f *Follower) Adopt(from *Follower) { f.known, f.listing = from.known, from.listing }
+func (f *Follower) Adopt(from *Follower) { f.memory = from.memory }
 
 // Same reports whether another follower follows the same objects.
 func (f *Follower) Same(other *Follower) bool {
@@ -87,8 +102,8 @@ func (f *Follower) Same(other *Follower) bool {
 // Begin lists the objects. What is there is no event, unless the follower knows of a state before.
 func (f *Follower) Begin(ctx context.Context) error {
 	emit := f.Emit
-	if f.known == nil {
-		f.known = map[string]*known{}
+	if f.memory == nil {
+		f.memory = &memory{objects: map[string]*known{}}
 		f.Emit = func(context.Context, *Event) error { return nil }
 	}
 	err := f.list(ctx)
@@ -108,8 +123,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	}
 	delay, failures := backoff.DelayFunc(), 0
 	for {
-		f.progress = false
-		follows, err := f.attempt(ctx)
+		err := f.attempt(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -117,45 +131,44 @@ func (f *Follower) Run(ctx context.Context) error {
 		switch {
 		case isEmit(err, &emit):
 			return emit.error
-		case err == nil || f.progress:
-			failures = 0
+		case f.progress || !f.opened.IsZero() && time.Since(f.opened) >= brief:
+			delay, failures = backoff.DelayFunc(), 0
 		default:
 			failures++
 		}
-		if f.progress || follows && err == nil {
-			delay = backoff.DelayFunc()
-		}
 		if failures == quietFailures {
+			err = cmp.Or(err, errBrief)
 			f.Tell(fmt.Errorf("cannot watch %s, trying again: %w", f, err))
-			f.state(false)
+			f.state(err)
 		}
-		select {
-		case <-ctx.Done():
+		if !Pause(ctx, delay()) {
 			return nil
-		case <-time.After(delay()):
 		}
 	}
 }
 
 // attempt watches once, after a listing where the known version has expired.
-func (f *Follower) attempt(ctx context.Context) (follows bool, err error) {
+func (f *Follower) attempt(ctx context.Context) error {
+	f.opened, f.progress = time.Time{}, false
 	if f.version == "" {
 		if err := f.list(ctx); err != nil {
-			return false, err
+			return err
 		}
 	}
-	f.state(true)
-	err = f.Watch(ctx, f.version, func(e cluster.WatchEvent) error { return f.take(ctx, &e) })
+	opened := func() {
+		f.opened = time.Now()
+		f.state(nil)
+	}
+	err := f.Watch(ctx, f.version, opened, func(e cluster.WatchEvent) error { return f.take(ctx, &e) })
 	if cluster.Expired(err) {
 		f.version = ""
-		return true, nil
 	}
-	return true, err
+	return err
 }
 
-func (f *Follower) state(follows bool) {
+func (f *Follower) state(err error) {
 	if f.State != nil {
-		f.State(f, follows)
+		f.State(f, err)
 	}
 }
 
@@ -174,7 +187,9 @@ func (f *Follower) take(ctx context.Context, e *cluster.WatchEvent) error {
 	var err error
 	switch e.Type {
 	case apiwatch.Added, apiwatch.Modified:
-		err = f.changed(ctx, &e.Item)
+		if !f.replays(&e.Item) {
+			err = f.changed(ctx, &e.Item)
+		}
 	case apiwatch.Deleted:
 		err = f.deleted(ctx, &e.Item)
 	}
@@ -184,51 +199,59 @@ func (f *Follower) take(ctx context.Context, e *cluster.WatchEvent) error {
 	return err
 }
 
-// list compares all objects with what is known.
+// replays reports whether a state is older than the one that is known: where the pages of a listing expired on the server, later
+// pages are newer than the version from which it is watched.
+func (f *Follower) replays(i *cluster.RawItem) bool {
+	k := f.memory.objects[i.UID]
+	if k == nil {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(i.ResourceVersion, k.version)
+	return err == nil && order < 0
+}
+
+// list compares all objects with what is known. Of those that are gone, rules ask only where their last state is kept.
 func (f *Follower) list(ctx context.Context) error {
-	f.listing++
+	m := f.memory
+	m.listing++
 	version, err := f.List(ctx, func(i cluster.RawItem) error {
 		if err := f.changed(ctx, &i); err != nil {
 			return err
 		}
-		f.known[i.UID].listing = f.listing
+		m.objects[i.UID].listing = m.listing
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	for _, uid := range slices.Sorted(maps.Keys(f.known)) {
-		k := f.known[uid]
-		switch {
-		case k.listing == f.listing:
+	for _, uid := range slices.Sorted(maps.Keys(m.objects)) {
+		k := m.objects[uid]
+		if k.listing == m.listing {
 			continue
-		case k.last != nil:
-			err = f.deleted(ctx, k.last)
-		case k.wanted:
-			key := f.Key(&cluster.RawItem{Namespace: k.namespace, Name: k.name})
-			f.Tell(fmt.Errorf("%s was deleted while it was not watched: its last state is not known, and no rule was asked", key))
 		}
-		if err != nil {
-			return err
+		if k.last != nil {
+			if err := f.deleted(ctx, k.last); err != nil {
+				return err
+			}
 		}
-		delete(f.known, uid)
+		delete(m.objects, uid)
 	}
-	f.version, f.progress = strings.Clone(version), true
+	f.version = strings.Clone(version)
 	return nil
 }
 
 // changed takes an object as it is now.
 func (f *Follower) changed(ctx context.Context, i *cluster.RawItem) error {
-	before := f.known[i.UID]
+	before := f.memory.objects[i.UID]
 	if before != nil && before.version == i.ResourceVersion {
 		f.reconsider(before, i)
 		return nil
 	}
 	own := i.Own()
 	i = &own
-	now := &known{ // names of their own: those of the item keep its text
-		namespace: strings.Clone(i.Namespace), name: strings.Clone(i.Name), version: strings.Clone(i.ResourceVersion),
-		digest: i.Digest(), wanted: f.Wants(i), listing: f.listing,
+	now := &known{
+		version: strings.Clone(i.ResourceVersion), // the item's keeps its text
+		digest:  i.Digest(), wanted: f.Wants(i), listing: f.memory.listing,
 	}
 	if now.wanted && f.Keeps != nil && f.Keeps(i) {
 		now.last = i
@@ -242,7 +265,7 @@ func (f *Follower) changed(ctx context.Context, i *cluster.RawItem) error {
 			return err
 		}
 	}
-	f.known[strings.Clone(i.UID)] = now
+	f.memory.objects[strings.Clone(i.UID)] = now
 	return nil
 }
 
@@ -266,7 +289,7 @@ func (f *Follower) deleted(ctx context.Context, i *cluster.RawItem) error {
 			return err
 		}
 	}
-	delete(f.known, own.UID)
+	delete(f.memory.objects, own.UID)
 	return nil
 }
 
@@ -281,10 +304,10 @@ func (f *Follower) emit(ctx context.Context, e *Event, i *cluster.RawItem) error
 
 // Known returns of how many objects something is kept, and of how many of them the last state.
 func (f *Follower) Known() (objects, states int) {
-	for _, k := range f.known {
+	for _, k := range f.memory.objects {
 		if k.last != nil {
 			states++
 		}
 	}
-	return len(f.known), states
+	return len(f.memory.objects), states
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/watch"
 )
@@ -88,9 +90,26 @@ func TestFollower(t *testing.T) {
 			events: []string{"UPDATE changed=y was x", "CREATE new=z", "CREATE status=u", "DELETE gone=x", "DELETE new=z"},
 			asks:   "list, watch 3, list, watch 9, watch 10",
 		},
-		"one that is gone and was not kept is told": {
+		"no rule asks for one that is gone and was not kept": {
 			steps: []step{{list: "gone@3=x other@4=x @4"}, {err: expired()}, {list: "@9"}}, asks: "list, watch 4, list, watch 9",
-			told: "ConfigMap shop/gone was deleted while it was not watched: its last state is not known, and no rule was asked",
+		},
+		"what an expired listing has already": {
+			keeps:  true,
+			steps:  []step{{list: "a@15=y b@3=x @10"}, {events: "MODIFIED a@12=x, MODIFIED a@15=y, MODIFIED a@16=z, DELETED b@17=x"}},
+			events: []string{"UPDATE a=z was y", "DELETE b=x"}, asks: "list, watch 10, watch 17",
+		},
+		"versions that are no numbers": {
+			steps:  []step{{list: "a@y=x @y"}, {events: "MODIFIED a@x=y"}},
+			events: []string{"UPDATE a=y"}, asks: "list, watch y, watch x",
+		},
+		"a server that ends each watch at once is told": {
+			steps: []step{{list: "@1"}, {}, {}, {}}, asks: "list" + strings.Repeat(", watch 1", 4),
+			told: "cannot watch configmaps, trying again: the server ends each watch at once",
+		},
+		"a version that has expired whenever it is watched is told": {
+			steps: []step{{list: "@1"}, {err: expired()}, {list: "@1"}, {err: expired()}, {list: "@1"}, {err: expired()}, {list: "@1"}},
+			asks:  "list" + strings.Repeat(", watch 1, list", 3) + ", watch 1",
+			told:  "cannot watch configmaps, trying again: too old resource version: 1 (7)",
 		},
 		"a listing that fails is tried again": {
 			steps:  []step{{list: "a@1=x @1"}, {err: expired()}, {err: cut}, {list: "a@5=y @5"}},
@@ -157,6 +176,51 @@ func TestFollowerAdopts(t *testing.T) {
 	if diff := cmp.Diff([]string{"UPDATE a", "CREATE c", "DELETE b"}, got); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// A follower that adopts what another one knows finds what is gone, however often it has to list.
+func TestFollowerAdoptsAgain(t *testing.T) {
+	_, _, _, before := follow(t, true, step{list: "a@1=x b@1=x @1"})
+	away := errors.New("away")
+	begin := func(s ...step) (got []string, err error) {
+		f := &watch.Follower{Resource: &script{t: t, steps: s}, Emit: func(_ context.Context, e *watch.Event) error {
+			got = append(got, string(e.Operation)+" "+e.Key.Name)
+			if e.Operation == engine.OperationUpdate {
+				return away
+			}
+			return nil
+		}}
+		f.Keeps = func(*cluster.RawItem) bool { return true }
+		f.Adopt(before)
+		err = f.Begin(t.Context())
+		return got, err
+	}
+	if _, err := begin(step{list: "b@1=x a@5=y @6"}); !strings.Contains(fmt.Sprint(err), "away") {
+		t.Fatal(err)
+	}
+	if got, err := begin(step{list: "a@1=x @7"}); err != nil || !slices.Equal(got, []string{"DELETE b"}) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// State tells when the server has taken a watch, and when it does not any more.
+func TestFollowerState(t *testing.T) {
+	cut := errors.New("cut")
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		s := &script{t: t, done: end, steps: []step{{list: "@1"}, {events: "ADDED a@2=x"}, {err: cut}, {err: cut}, {err: cut}, {err: cut}, {events: "ADDED b@3=x"}}}
+		var got []string
+		f := &watch.Follower{
+			Resource: s, Tell: func(error) {}, Emit: func(context.Context, *watch.Event) error { return nil },
+			State: func(_ *watch.Follower, err error) { got = append(got, fmt.Sprint(err)) },
+		}
+		if err := errors.Join(f.Begin(ctx), f.Run(ctx)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"<nil>", "cut", "<nil>"}, got); diff != "" {
+			t.Error(diff)
+		}
+	})
 }
 
 // An error of who takes the events ends the follower.

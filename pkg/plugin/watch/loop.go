@@ -32,10 +32,10 @@ type Loop struct {
 	Queue *Queue
 	Most  int // events that are evaluated at once
 	// Evaluate evaluates events. After a *RetryError it is called again, with what came meanwhile, for as long
-	// as it takes; any other error is told, and these events are over.
+	// as it takes, and after a *SplitError for each of several events by itself; any other error is told, and these events are over.
 	Evaluate func(context.Context, []*Event) error
 	Tell     func(error)
-	// Settle is how long the loop waits for more changes of an object, which often come in groups.
+	// Settle is how long the loop waits for more changes of an object after one, which often come in groups.
 	Settle time.Duration
 	// Backoff is between two attempts; its zero value stands for one of up to half a minute.
 	Backoff wait.Backoff
@@ -48,27 +48,50 @@ func (l *Loop) Run(ctx, stop context.Context) {
 		backoff = defaultBackoff()
 	}
 	delay, failures := backoff.DelayFunc(), 0
-	for l.Queue.Wait(stop) == nil && Pause(stop, l.Settle) {
-		events := l.Queue.Take(l.Most)
-		err := l.Evaluate(ctx, events)
-		var again *RetryError
-		switch {
-		case ctx.Err() != nil:
+	for {
+		came, err := l.Queue.Wait(stop)
+		if err != nil || !Pause(stop, time.Until(came.Add(l.Settle))) {
 			return
-		case errors.As(err, &again):
-			l.Queue.Return(events)
-			if failures++; failures == quietFailures {
-				l.Tell(fmt.Errorf("cannot evaluate %s of %s, trying again: %w", events[0].Operation, events[0].Key, err))
-			}
-			if !Pause(ctx, delay()) {
-				return
-			}
-			continue
-		case err != nil:
-			l.Tell(fmt.Errorf("%s of %s: %w", events[0].Operation, events[0].Key, err))
 		}
-		delay, failures = backoff.DelayFunc(), 0
+		events := l.Queue.Take(l.Most)
+		again, err := l.evaluate(ctx, events)
+		if ctx.Err() != nil {
+			return
+		}
+		if len(again) == 0 {
+			delay, failures = backoff.DelayFunc(), 0
+			continue
+		}
+		l.Queue.Return(again)
+		if failures++; failures == quietFailures {
+			l.Tell(fmt.Errorf("cannot evaluate %s of %s, trying again: %w", again[0].Operation, again[0].Key, err))
+		}
+		if !Pause(ctx, delay()) {
+			return
+		}
 	}
+}
+
+// evaluate evaluates events, each by itself where several fail together. It returns those that are to be evaluated again, and why.
+func (l *Loop) evaluate(ctx context.Context, events []*Event) ([]*Event, error) {
+	err := l.Evaluate(ctx, events)
+	var again *RetryError
+	var split *SplitError
+	switch {
+	case ctx.Err() != nil:
+		return nil, nil
+	case errors.As(err, &again):
+		return events, err
+	case errors.As(err, &split) && len(events) > 1:
+		for i := range events {
+			if left, err := l.evaluate(ctx, events[i:i+1]); len(left) > 0 {
+				return events[i:], err
+			}
+		}
+	case err != nil:
+		l.Tell(fmt.Errorf("%s of %s: %w", events[0].Operation, events[0].Key, err))
+	}
+	return nil, nil
 }
 
 // Pause waits, and reports whether the context is still not over.

@@ -20,6 +20,7 @@ type Settling struct {
 
 	versions map[engine.ObjectKey]string // of own writes whose events have not been seen
 	written  map[engine.ObjectKey]*written
+	swept    time.Time // when what is over was dropped
 }
 
 // written is an object that was written.
@@ -52,18 +53,23 @@ func (s *Settling) Wrote(k engine.ObjectKey, version string) {
 	s.forget()
 }
 
-// forget drops what is over, so that what is kept is what was written within the last minute, and what is paused.
+// forget drops what is over once a minute, so that what is kept is what was written within two minutes, and what is paused.
 func (s *Settling) forget() {
-	if len(s.written) < 1000 {
+	now := s.now()
+	if now.Sub(s.swept) <= calm {
 		return
 	}
+	s.swept = now
 	for k, w := range s.written {
-		if !w.paused && s.now().Sub(w.last) > calm {
+		if !w.paused && now.Sub(w.last) > calm {
 			delete(s.written, k)
 			delete(s.versions, k)
 		}
 	}
 }
+
+// Len returns of how many objects something is kept.
+func (s *Settling) Len() int { return len(s.written) }
 
 // Pauses reports whether the change of an object is not to be made, and whether that begins with it. Causes are the triggers of
 // the rules that change it; an empty one is the object itself.

@@ -50,3 +50,20 @@ func TestSettling(t *testing.T) {
 		})
 	}
 }
+
+// What is kept of writes is what was written lately.
+func TestSettlingForgets(t *testing.T) {
+	now := time.Now()
+	s := watch.Settling{Now: func() time.Time { return now }}
+	most := 0
+	for i := range 10_000 {
+		k := event(t, "UPDATE one=1").Key
+		k.Name = fmt.Sprint(i)
+		s.Wrote(k, "1")
+		most = max(most, s.Len())
+		now = now.Add(time.Second)
+	}
+	if most > 130 {
+		t.Errorf("%d objects were kept at once", most)
+	}
+}
