@@ -546,7 +546,7 @@ func checkSecretReports(t *testing.T, dir string, secrets disguises, run func(..
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found := secrets.in(string(text)); found != "" {
+		if found := secrets.in(unpacked(t, string(text))); found != "" {
 			t.Errorf("%s: %s", filepath.Base(path), found)
 		}
 	}

@@ -2,6 +2,8 @@ package plugin_test
 
 import (
 	"bytes"
+	"compress/gzip"
+	"encoding/base64"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -36,13 +38,14 @@ type secretServer struct {
 	objects map[string]map[string]any // by path
 	taken   int                       // patches that it takes before it refuses all, and quotes what it was sent
 	written int
-	created []string // the bodies of the objects that were created
+	created []string // the bodies of the objects that were created, and of reports
+	reports []string // those of reports, which may be listed
 }
 
 func (s *secretServer) reset(taken int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.objects, s.taken, s.written = map[string]map[string]any{}, taken, 0
+	s.objects, s.taken, s.written, s.reports = map[string]map[string]any{}, taken, 0, nil
 	for i, text := range strings.Split(secretWorld(), "\n---\n") {
 		object := map[string]any{}
 		if err := json.Unmarshal([]byte(text), &object); err != nil {
@@ -77,6 +80,8 @@ func (s *secretServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.created = append(s.created, string(body))
 		w.WriteHeader(http.StatusCreated)
 		_, _ = w.Write(body)
+	case strings.HasPrefix(r.URL.Path, reportsPath):
+		s.report(w, r, body)
 	case name == "configmaps" || name == "secrets" || name == "namespaces":
 		var items []any
 		for _, at := range slices.Sorted(maps.Keys(s.objects)) {
@@ -95,6 +100,30 @@ func (s *secretServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		answer(w, object)
 	}
+}
+
+// reportsPath is where the reports of previews are.
+const reportsPath = "/apis/wgpolicyk8s.io/v1alpha2/"
+
+// report keeps the reports that are written, and lists them.
+func (s *secretServer) report(w http.ResponseWriter, r *http.Request, body []byte) {
+	if r.Method == http.MethodPatch {
+		s.created, s.reports = append(s.created, string(body)), append(s.reports, string(body))
+		_, _ = w.Write(body)
+		return
+	}
+	kind := map[string]string{"policyreports": "PolicyReportList", "clusterpolicyreports": "ClusterPolicyReportList"}[path.Base(r.URL.Path)]
+	var items []any
+	for _, text := range s.reports {
+		report := fields{}
+		if err := json.Unmarshal([]byte(text), &report); err != nil {
+			panic(err)
+		}
+		if report["kind"].(string)+"List" == kind {
+			items = append(items, report)
+		}
+	}
+	answer(w, fields{"apiVersion": "wgpolicyk8s.io/v1alpha2", "kind": kind, "metadata": fields{"resourceVersion": "9"}, "items": items})
 }
 
 func (s *secretServer) patch(w http.ResponseWriter, r *http.Request, live fields, body []byte) {
@@ -172,7 +201,11 @@ func newSecretRuns(t *testing.T) *secretRuns {
 	useServer(t, serve(t, map[string]string{
 		"/api": `{"kind": "APIVersions", "versions": ["v1"]}`,
 		"/apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "authorization.k8s.io",
-			"versions": [{"groupVersion": "authorization.k8s.io/v1", "version": "v1"}], "preferredVersion": {"groupVersion": "authorization.k8s.io/v1", "version": "v1"}}]}`,
+			"versions": [{"groupVersion": "authorization.k8s.io/v1", "version": "v1"}], "preferredVersion": {"groupVersion": "authorization.k8s.io/v1", "version": "v1"}},
+			{"name": "wgpolicyk8s.io", "versions": [{"groupVersion": "wgpolicyk8s.io/v1alpha2", "version": "v1alpha2"}], "preferredVersion": {"groupVersion": "wgpolicyk8s.io/v1alpha2", "version": "v1alpha2"}}]}`,
+		"/apis/wgpolicyk8s.io/v1alpha2": `{"kind": "APIResourceList", "groupVersion": "wgpolicyk8s.io/v1alpha2", "resources": [
+			{"name": "policyreports", "namespaced": true, "kind": "PolicyReport", "verbs": ["get", "list", "patch", "delete"]},
+			{"name": "clusterpolicyreports", "kind": "ClusterPolicyReport", "verbs": ["get", "list", "patch", "delete"]}]}`,
 		"/apis/authorization.k8s.io/v1": `{"kind": "APIResourceList", "groupVersion": "authorization.k8s.io/v1", "resources": [
 			{"name": "selfsubjectaccessreviews", "kind": "SelfSubjectAccessReview", "verbs": ["create"]}]}`,
 		"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [
@@ -225,6 +258,29 @@ func (x *secretRuns) does(args ...string) string {
 // numbers that a run makes: digests, IDs, ports, times, processes in the head of a line of the log.
 var runNumbers = regexp.MustCompile(`\b[0-9a-f]{8,}\b|127\.0\.0\.1:\d+|\d\d:\d\d:\d\d[.\d]*( +\d+ [a-z_]+\.go:\d+\])?|klog.*?\]|delay="[0-9.]+m?s"`)
 
+// packed is what a report packs, as gzip in base64.
+var packed = regexp.MustCompile(`H4sI[A-Za-z0-9+/]{20,}=*`)
+
+// unpacked is a text with what it packs in clear.
+func unpacked(t *testing.T, text string) string {
+	t.Helper()
+	return packed.ReplaceAllStringFunc(text, func(encoded string) string {
+		compressed, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := gzip.NewReader(bytes.NewReader(compressed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(plain)
+	})
+}
+
 func withoutNumbers(text string) string {
 	return runNumbers.ReplaceAllStringFunc(text, func(number string) string {
 		if strings.Contains(secretNumber, number) {
@@ -245,7 +301,7 @@ func (x *secretRuns) checkFiles(args []string) {
 			x.t.Errorf("%v: the name of a file: %s", args, found)
 		}
 		text, err := os.ReadFile(path)
-		if found := x.secrets.in(withoutNumbers(string(text))); found != "" {
+		if found := x.secrets.in(withoutNumbers(unpacked(x.t, string(text)))); found != "" {
 			x.t.Errorf("%v: %s: %s", args, entry.Name(), found)
 		}
 		if err == nil && !strings.HasPrefix(entry.Name(), "saved") {
@@ -278,7 +334,7 @@ type secretCommand struct {
 // secretCommands are all commands, by their paths below the root.
 func secretCommands() map[string]secretCommand {
 	return map[string]secretCommand{
-		"preview": {args: []string{"configmaps,secrets", "-p", "POLICY", "--save", "DIR/plan", "--metrics", "DIR/metrics"}, more: [][]string{{"-p", "POLICY", "--validate=server"}}},
+		"preview": {args: []string{"configmaps,secrets", "-p", "POLICY", "--save", "DIR/plan", "--metrics", "DIR/metrics"}, more: [][]string{{"-p", "POLICY", "--validate=server"}, {"-p", "POLICY", "--write-reports", "policyreport", "--explain"}}},
 		"compare": {args: []string{"configmaps,secrets", "-p", "POLICY", "--with", "OTHER"}, more: [][]string{{"-p", "OTHER", "--with", "POLICY"}}},
 		"convert": {args: []string{"configmaps,secrets", "-p", "POLICY"}, more: [][]string{{"-p", "POLICY", "--unproved", "-o", "DIR/converted"}, {"-p", "OTHER", "--unproved"}}},
 		"explain": {args: []string{"configmap/c", "-p", "POLICY", "--metrics", "DIR/metrics"}, more: [][]string{{"secret/s", "-p", "POLICY"}, {"configmap/target", "-p", "POLICY"}}},
@@ -292,7 +348,7 @@ func secretCommands() map[string]secretCommand {
 		"policies":   {args: []string{"-p", "POLICY"}},
 		"rbac":       {args: []string{"-p", "POLICY", "--for=apply"}},
 		"job":        {args: []string{"-p", "POLICY", "--apply", "--shards=2"}},
-		"summary":    {harmless: "reads reports of the cluster, and no Secret"},
+		"summary":    {args: []string{"-A"}},
 		"plan":       {harmless: "prints its help"},
 		"completion": {harmless: "prints a script"},
 		"version":    {harmless: "prints the version"},
@@ -511,6 +567,11 @@ func (x *secretRuns) prepared(policy string, args, options []string) {
 	x.server.reset(1000)
 	plan, journal := x.file("saved-plan"), x.file("saved-journal")
 	switch {
+	case args[0] == "summary":
+		x.does("preview", "-p", policy, "--write-reports", "policyreport", "-q")
+		if len(x.server.reports) == 0 {
+			x.t.Error("no report was written")
+		}
 	case slices.Contains(args, "PLAN"):
 		_ = os.Remove(plan)
 		x.does("preview", "-p", policy, "--save", plan, "-q", "-o", "name")
