@@ -88,6 +88,11 @@ func (r *Result) Changed() bool {
 	return slices.ContainsFunc(r.lanes, func(c *engine.Change) bool { return c.Changed() })
 }
 
+// DependsOnSecret reports whether what a side does may depend on the value of a Secret, or hold one.
+func (r *Result) DependsOnSecret() bool {
+	return slices.ContainsFunc(r.lanes, func(c *engine.Change) bool { return c.Shown != nil })
+}
+
 // Difference returns the result as a change from what the old side makes of the object to what the
 // new one makes of it, for printers. Its steps are the ones that failed, were denied or are unsupported.
 func (r *Result) Difference() *engine.Change {

@@ -91,6 +91,12 @@ func (t *Tally) Add(r *Result, reason func(error) string) {
 	t.Exercise(r, reason)
 }
 
+// Withhold counts an object as not comparable, whatever the result for it is.
+func (t *Tally) Withhold() {
+	t.Objects++
+	t.Verdicts[NotComparable]++
+}
+
 // Exercise counts only what the rules did.
 func (t *Tally) Exercise(r *Result, reason func(error) string) {
 	for side, tally := range t.rules {
@@ -186,7 +192,7 @@ type Summary struct {
 type VariantSummary struct {
 	Compared int
 	Differ   int // variants of which the sides do not make the same
-	Unknown  int // variants that are not comparable
+	Unknown  int // variants that are not comparable, also because a rule reads a Secret
 	Kinds    int
 	Seed     uint64
 }

@@ -25,6 +25,9 @@ type Options struct {
 	Seed     uint64
 	// ShowSecrets is that of compare.Options.
 	ShowSecrets bool
+	// DependingVariants compares also the variants of which a side depends on a Secret. Which of them differ shows what
+	// it holds, so that only whether one does may be told.
+	DependingVariants bool
 }
 
 // Run is a comparison whose policies are compiled.

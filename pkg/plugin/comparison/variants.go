@@ -83,6 +83,10 @@ func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Resu
 	found := map[string]*finding{}
 	take := func(t engine.Target, result *compare.Result) {
 		o.Progress.Evaluated()
+		if !o.ShowSecrets && !o.DependingVariants && result.DependsOnSecret() && !engine.IsSecret(t.Object) {
+			tally.Withhold() // which variants a rule changes, out of many, shows what the Secret holds
+			return
+		}
 		if before := result.Changes[compare.Old].After; before != nil && result.Verdict.Differs() && !generator.Valid(ctx, before) {
 			return // with the old policies there is no such object
 		}

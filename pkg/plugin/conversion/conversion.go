@@ -353,7 +353,7 @@ func (o *Options) compare(ctx context.Context, d engine.Document, c *convert.Con
 	old := engine.Document{Object: c.Old(), Origin: d.Origin}
 	run := comparison.Options{
 		Options: &options, Sides: [2]preview.Policies{compare.Old: side(old), compare.New: side(documents...)},
-		Variants: o.Variants, Seed: o.Seed,
+		Variants: o.Variants, Seed: o.Seed, DependingVariants: true,
 	}
 	compiled, err := run.Compile()
 	if err != nil {

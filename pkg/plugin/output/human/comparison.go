@@ -340,7 +340,7 @@ func (p *Comparison) counts(b *page, s compare.Summary) {
 	count(s.Failed, "of the same are as they are because a rule fails on them")
 	if v := s.Variants; v.Compared > 0 {
 		count(v.Compared, fmt.Sprintf("variants compared, of %s: the sides do not make the same of %s", wording.Plural(v.Kinds, "kind"), wording.Number(v.Differ)))
-		count(v.Unknown, "of the variants are not comparable")
+		count(v.Unknown, "of the variants are not comparable: what a side makes of them is not known, or depends on a Secret")
 	}
 	if s.Problems > 0 {
 		b.line(Red, "Not all could be compared: "+wording.Plural(s.Problems, "error")+" in policies or in what was read.")
