@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// roomy is how much may be kept while the garbage collector leaves as much room for garbage
-// again; for what is kept beyond it, it leaves a third.
-const roomy = 64 << 20
+// roomy is the room for garbage beside what is kept, or twice what is kept where that is less. For
+// what is kept beyond roomy, the collector leaves a third.
+const roomy = 56 << 20
 
 // BoundGarbage has the garbage collector leave the less room for garbage the more is kept, and give
 // memory back that is needed no more, unless GOGC is set. Further calls do nothing.
@@ -39,7 +39,7 @@ func afterCollection(most uint64) {
 // percent is the room for garbage beside what is kept, in percent of that.
 func percent(kept uint64) int {
 	if kept <= roomy {
-		return 100
+		return int(min(200, roomy*100/max(kept, 1))) //nolint:gosec // 200 at most
 	}
 	return int((roomy + (kept-roomy)/3) * 100 / kept) //nolint:gosec // less than 100
 }
