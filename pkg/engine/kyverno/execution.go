@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"io"
-	"maps"
-	"slices"
 	"strings"
+	"sync"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -83,12 +81,13 @@ func (e *execution) begin() *variables.Scope {
 	account, namespace := serviceAccount(e.matched.Request.User.Username)
 	s.Set("serviceAccountName", account)
 	s.Set("serviceAccountNamespace", namespace)
-	for _, name := range slices.Sorted(maps.Keys(e.given)) {
+	for name, value := range e.given {
 		if name != "request" && name != "images" {
-			s.Set(name, e.given[name])
+			s.Set(name, value)
 		}
 	}
-	s.Define("images", e.images)
+	images := sync.OnceValues(e.images) // for each child that asks for them first
+	s.Define("images", func(*variables.Scope) (any, error) { return images() })
 	e.define(s, e.rule.context)
 	return s
 }
@@ -103,7 +102,7 @@ func (e *execution) define(s *variables.Scope, entries contextentry.Entries) {
 }
 
 // images are those of the matched object, with what the user gives laid over.
-func (e *execution) images(*variables.Scope) (any, error) {
+func (e *execution) images() (any, error) {
 	all := jmespath.ImagesOf(e.matched.Object.Object, e.matched.Key.GroupKind)
 	given, isGiven := e.given["images"]
 	switch {
@@ -121,14 +120,14 @@ func (e *execution) images(*variables.Scope) (any, error) {
 // on the run's seed and the names involved, so that the order of objects does not
 // matter.
 func (e *execution) seed() uint64 {
-	h := fnv.New64a()
-	_ = binary.Write(h, binary.BigEndian, e.world.Seed) // a hash takes everything
+	text := binary.BigEndian.AppendUint64(make([]byte, 0, 256), e.world.Seed)
 	for _, key := range []engine.ObjectKey{e.matched.Key, e.subject.Key} {
 		for _, name := range []string{e.rule.ref.Policy, e.rule.ref.Rule, key.Group, key.Kind, key.Namespace, key.Name} {
-			_, _ = io.WriteString(h, name)
-			_, _ = h.Write([]byte{0})
+			text = append(append(text, name...), 0)
 		}
 	}
+	h := fnv.New64a()
+	_, _ = h.Write(text) // a hash takes everything
 	return h.Sum64()
 }
 
