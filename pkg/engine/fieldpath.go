@@ -10,7 +10,6 @@ import (
 )
 
 var (
-	plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 	// plainValue needs no quotes in a list element's key: nothing in it can be
 	// taken for the syntax around it, nor for a control sequence.
 	plainValue = regexp.MustCompile(`^[A-Za-z0-9_./:@-]+$`)
@@ -35,7 +34,7 @@ func pathText(p fieldpath.Path, element func(fieldpath.PathElement) string) stri
 	var b strings.Builder
 	for _, e := range p {
 		switch {
-		case e.FieldName != nil && plainName.MatchString(*e.FieldName):
+		case e.FieldName != nil && isPlainName(*e.FieldName):
 			if b.Len() > 0 {
 				b.WriteByte('.')
 			}
@@ -47,6 +46,20 @@ func pathText(p fieldpath.Path, element func(fieldpath.PathElement) string) stri
 		}
 	}
 	return b.String()
+}
+
+// isPlainName reports whether a field's name needs no quotes: letters, digits, - and _, of which the
+// first is a letter or _.
+func isPlainName(name string) bool {
+	for i := range len(name) {
+		switch c := name[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', c == '_':
+		case i > 0 && ('0' <= c && c <= '9' || c == '-'):
+		default:
+			return false
+		}
+	}
+	return name != ""
 }
 
 // elementText names the element of a list.

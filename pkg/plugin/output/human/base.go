@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash"
+	"strconv"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -148,9 +149,18 @@ func (h *base) likeness(c *engine.Change, words []byte) (out [32]byte) {
 
 func (h *base) addField(sum hash.Hash, c *engine.Change, f *engine.FieldChange) {
 	from, to := redact.Values(h.Masker, c, f)
-	// The values are JSON's; an error would be one of the diff as well.
-	text, _ := json.Marshal([]any{f.Kind, f.Path.String(), from, to})
-	sum.Write(text)
+	text := strconv.AppendQuote(nil, string(f.Kind))
+	text = strconv.AppendQuote(text, engine.PathString(f.Path))
+	sum.Write(appendValue(appendValue(text, from), to))
+}
+
+// appendValue appends a value of JSON: a text quickly, as most are.
+func appendValue(b []byte, value any) []byte {
+	if text, ok := value.(string); ok {
+		return strconv.AppendQuote(b, text)
+	}
+	text, _ := json.Marshal(value) // an error would be one of the diff as well
+	return append(append(b, ' '), text...)
 }
 
 // Flush prints what is kept so far.
