@@ -33,9 +33,7 @@ func decodeBinding(r *policydecode.Report, d engine.Document) *binding {
 	root := b.root.Fields()
 	checkVersion(root.At("apiVersion"), d)
 	spec := root.At("spec").Fields()
-	if b.policy = spec.At("policyName").Text(); b.policy == "" {
-		spec.At("policyName").Fail("is missing")
-	}
+	b.policy = spec.At("policyName").Required()
 	if spec.Has("matchResources") {
 		b.resources = decodeConstraints(spec.At("matchResources"))
 	}

@@ -84,10 +84,7 @@ func (p *policy) compile() {
 }
 
 func expressionOf(n policydecode.Node) (string, bool) {
-	text := n.Text()
-	if text == "" {
-		n.Fail("is missing")
-	}
+	text := n.Required()
 	return text, text != ""
 }
 
@@ -99,6 +96,12 @@ func report(n policydecode.Node, err error) {
 
 // lint warns about what a server would refuse, and about what a preview cannot know.
 func (p *policy) lint() {
+	for _, v := range p.variables {
+		p.scope.LintVariable(v.name, v.expression)
+	}
+	for i := range p.mutations {
+		p.mutations[i].compiled.Lint(p.mutations[i].expression)
+	}
 	for _, c := range p.conditions {
 		if c.compiled.Uses("variables") {
 			c.expression.Lint("an API server refuses variables in match conditions")

@@ -84,6 +84,7 @@ func decodePolicy(r *policydecode.Report, d engine.Document) *policy {
 	if len(p.mutations) == 0 {
 		spec.At("mutations").Fail("has no mutations")
 	}
+	spec.Elsewhere("below matchConstraints", "resourceRules", "excludeResourceRules", "namespaceSelector", "objectSelector")
 	spec.Done()
 	return p
 }
@@ -125,10 +126,7 @@ func decodeParamKind(n policydecode.Node) *schema.GroupVersionKind {
 	if err != nil || gv.Version == "" {
 		f.At("apiVersion").Fail("must be a group and a version, such as v1 or apps/v1")
 	}
-	kind := f.At("kind").Text()
-	if kind == "" {
-		f.At("kind").Fail("is missing")
-	}
+	kind := f.At("kind").Required()
 	f.At("kind").LintKind(engine.KindName{Groups: []string{gv.Group}, Versions: []string{gv.Version}, Kind: kind})
 	f.Done()
 	gvk := gv.WithKind(kind)
@@ -140,12 +138,9 @@ func decodeNamed(n policydecode.Node) []named {
 	names := map[string]bool{}
 	for _, item := range n.List() {
 		f := item.Fields()
-		x := named{name: f.At("name").Text(), expression: f.At("expression")}
+		x := named{name: f.At("name").Required(), expression: f.At("expression")}
 		f.Done()
-		if x.name == "" {
-			f.At("name").Fail("is missing")
-		}
-		if names[x.name] {
+		if x.name != "" && names[x.name] {
 			f.At("name").Fail("there is another one called %s", x.name)
 		}
 		names[x.name] = true
@@ -171,6 +166,7 @@ func decodeMutation(n policydecode.Node) mutation {
 	fields := own.Fields()
 	m.expression = fields.At("expression")
 	fields.Done()
+	f.Elsewhere("below applyConfiguration or jsonPatch", "expression")
 	f.Done()
 	return m
 }

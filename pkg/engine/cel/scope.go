@@ -8,6 +8,8 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // Scope compiles the expressions of one policy, which share its variables. It
@@ -45,6 +47,15 @@ func (s *Scope) Variable(name, expression string) error {
 	s.declare(name, x.output)
 	s.variables = append(s.variables, variable{name: name, expression: x})
 	return nil
+}
+
+// LintVariable warns as Expression.Lint does of a variable.
+func (s *Scope) LintVariable(name string, n policydecode.Node) {
+	for _, v := range s.variables {
+		if v.name == name {
+			v.expression.Lint(n)
+		}
+	}
 }
 
 // HasVariables reports whether expressions may use a variable.
@@ -89,7 +100,9 @@ type Expression struct {
 	paths   []string
 
 	constant, truth bool   // of a condition, the value for every object
+	clash           string // why it is constant, where it compares one field with several values
 	changing        string // the field that a condition wants to be changed
+	slips           []string
 }
 
 func (s *Scope) compile(in declarations, text string, want []*cel.Type) (x *Expression, err error) {

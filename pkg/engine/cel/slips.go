@@ -1,18 +1,26 @@
 package cel
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
+	"k8s.io/apiserver/pkg/cel/mutation"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // LintCondition warns of a match condition that is the same for every object, and notes one that is about what changes.
 func (x *Expression) LintCondition(n policydecode.Node) {
+	x.Lint(n)
 	switch {
+	case x.clash != "" && x.truth:
+		n.Lint("is true for every object: %s always differs from one of these values; && was probably meant", x.clash)
+	case x.clash != "":
+		n.Lint("is false for every object, so the policy never applies: %s cannot have two values; || was probably meant", x.clash)
 	case x.constant && x.truth:
 		n.Lint("is true for every object: nothing in it depends on one")
 	case x.constant:
@@ -22,10 +30,47 @@ func (x *Expression) LintCondition(n policydecode.Node) {
 	}
 }
 
+// Lint warns of fields that no metadata has, and of JSON pointers that cannot be meant.
+func (x *Expression) Lint(n policydecode.Node) {
+	for _, slip := range x.slips {
+		n.Lint("%s", slip)
+	}
+}
+
+// slipsIn looks for misspelt fields of metadata, and for JSON pointers that go on below a label.
+func slipsIn(root ast.Expr) (out []string) {
+	add := func(text string) {
+		if text != "" && !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	ast.PreOrderVisit(root, ast.NewExprVisitor(func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.SelectKind:
+			if of := pathOf(e.AsSelect().Operand()); of == "object.metadata" || of == "oldObject.metadata" {
+				add(policydecode.MetadataSlip(e.AsSelect().FieldName()))
+			}
+		case ast.StructKind:
+			for _, f := range e.AsStruct().Fields() {
+				switch field := f.AsStructField(); {
+				case e.AsStruct().TypeName() == mutation.ObjectTypeName+".metadata":
+					add(policydecode.MetadataSlip(field.Name()))
+				case e.AsStruct().TypeName() == mutation.JSONPatchTypeName && field.Name() == "path" && field.Value().Kind() == ast.LiteralKind:
+					add(policydecode.PointerSlip(plainText(field.Value())))
+				}
+			}
+		}
+	}))
+	return out
+}
+
 // judge finds out whether a condition is constant, and which path it wants to be changed.
 func (x *Expression) judge(a *cel.Ast) {
 	e := a.NativeRep().Expr()
-	x.truth, x.constant = truth(e)
+	x.slips = slipsIn(e)
+	if x.truth, x.constant = truth(e); !x.constant {
+		x.truth, x.clash = clash(e)
+	}
 	x.changing = changing(e)
 }
 
@@ -56,6 +101,40 @@ func truth(e ast.Expr) (value, known bool) {
 		return same == (e.AsCall().FunctionName() == operators.Equals), known
 	}
 	return false, false
+}
+
+// clash returns the field that a condition wants to have two values, which is never so, or not to have one of two,
+// which is always so; empty if there is none.
+func clash(e ast.Expr) (value bool, field string) {
+	if field := twice(e, operators.LogicalAnd, operators.Equals, map[string]any{}); field != "" {
+		return false, field
+	}
+	return true, twice(e, operators.LogicalOr, operators.NotEquals, map[string]any{})
+}
+
+// twice returns a field that the operands of a junction compare with different literals.
+func twice(e ast.Expr, junction, comparison string, seen map[string]any) string {
+	if e.Kind() != ast.CallKind {
+		return ""
+	}
+	args := e.AsCall().Args()
+	switch e.AsCall().FunctionName() {
+	case junction:
+		return cmp.Or(twice(args[0], junction, comparison, seen), twice(args[1], junction, comparison, seen))
+	case comparison:
+		for i, operand := range args {
+			field, literal := pathOf(operand), args[1-i]
+			if field == "" || literal.Kind() != ast.LiteralKind {
+				continue
+			}
+			value := literal.AsLiteral().Value()
+			if before, known := seen[field]; known && before != value {
+				return field
+			}
+			seen[field] = value
+		}
+	}
+	return ""
 }
 
 // alike reports whether two operands are equal, where that is known: two literals, or the same field twice.

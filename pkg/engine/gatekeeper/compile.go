@@ -2,7 +2,9 @@ package gatekeeper
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -27,7 +29,10 @@ func decodeMutator(r *policydecode.Report, d engine.Document) *mutator {
 	m.decodePath()
 	m.criteria = match.Decode(spec.At("match"))
 	m.written.match = spec.At("match").Value
+	spec.Elsewhere("below parameters", "assign", "assignDomain", "assignPath", "assignTag", "pathTests", "operation", "values")
+	spec.Elsewhere("below match", "kinds", "namespaces", "excludedNamespaces", "labelSelector", "namespaceSelector")
 	parameters := spec.At("parameters").Fields()
+	parameters.Elsewhere("beside parameters", "location", "applyTo", "match")
 	refuseDropped(parameters)
 	if m.kind != kindAssignMetadata {
 		m.criteria.ApplyTo = m.decodeApplyTo(spec.At("applyTo"))
@@ -90,13 +95,13 @@ func (m *mutator) decodePath() {
 	text := n.Text()
 	path, err := location.Parse(text)
 	if err != nil {
-		n.Fail("%w", m.badLocation(text, err))
+		n.Fail("%w%s", m.badLocation(text, err), quotesHint(text))
 		return
 	}
 	m.path = path
 	if m.kind == kindAssignMetadata {
 		if !isMetadata(path) {
-			n.Fail("invalid location for assignmetadata %s: %s", m.name, path)
+			n.Fail("invalid location for assignmetadata %s: %s%s", m.name, path, quotesHint(text))
 		}
 		return
 	}
@@ -115,6 +120,20 @@ func (m *mutator) decodePath() {
 	case isList && last.Glob():
 		n.Fail("can't append to a globbed list")
 	}
+}
+
+// metadataKey finds a key of a label or an annotation that is not in quotes.
+var metadataKey = regexp.MustCompile(`^(.*metadata\.(?:labels|annotations)\.)([^."']+[./][^"']+)$`)
+
+// quotesHint says how a location is written that was meant otherwise.
+func quotesHint(text string) string {
+	switch found := metadataKey.FindStringSubmatch(text); {
+	case found != nil:
+		return fmt.Sprintf("; a key with a dot or a slash stands in quotes: %s%q", found[1], found[2])
+	case strings.HasPrefix(text, "/"):
+		return "; a location is written with dots: " + strings.ReplaceAll(text[1:], "/", ".")
+	}
+	return ""
 }
 
 func (m *mutator) badLocation(text string, err error) error {

@@ -13,6 +13,9 @@ import (
 // does not say one value.
 func (m *mutator) decodeSource(n policydecode.Node) (source, bool) {
 	f := n.Fields()
+	if n.Value != nil && f.Values == nil { // which has been said
+		return source{}, false
+	}
 	set := 0
 	for _, name := range []string{"value", "fromMetadata", "externalData"} {
 		if f.Has(name) {

@@ -2,7 +2,9 @@ package kyverno
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -122,10 +124,33 @@ func asMapping(patch any) (map[string]any, error) {
 // decodeOperations reads a patch that is a list of operations.
 func decodeOperations(n policydecode.Node, key string, compile compilePatch) *patch {
 	p := newPatch(n, key, compile)
-	if p.err != nil {
-		n.Fail("%w", p.err)
+	for _, err := range engine.JoinedErrors(p.err) {
+		failIn(n, err)
 	}
 	return p
+}
+
+// failIn reports what is wrong with a list of operations, at the line in its text.
+func failIn(n policydecode.Node, err error) {
+	var operation *jsonpatch.OperationError
+	var syntax *jsonpatch.SyntaxError
+	switch {
+	case errors.As(err, &operation):
+		n.Path = fmt.Sprintf("%s[%d]", n.Path, operation.Index)
+		if what := strings.TrimSpace(operation.Op + " " + operation.Path); what != "" {
+			n.Fail("%s: %w", what, operation.Err)
+			return
+		}
+		n.Fail("%w", operation.Err)
+	case errors.As(err, &syntax):
+		field := n.Path
+		n.Path += "[0]"
+		e := n.Error(err)
+		e.Field = field
+		n.Report.Errs = append(n.Report.Errs, &e)
+	default:
+		n.Fail("%w", err)
+	}
 }
 
 // operations is a parsed list of operations.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
@@ -30,8 +32,9 @@ var (
 		"object", "oldObject", "operation", "userInfo", "namespace", "name", "uid", "kind", "resource", "subResource",
 		"requestKind", "requestResource", "requestSubResource", "dryRun", "options", "roles", "clusterRoles",
 	}
-	requestField = regexp.MustCompile(`\brequest\.(\w+)`)
-	elementName  = regexp.MustCompile(`^element(Index)?\d*$`)
+	requestField  = regexp.MustCompile(`\brequest\.(\w+)`)
+	metadataField = regexp.MustCompile(`\b(?:request\.object|request\.oldObject|target)\.metadata\.(\w+)`)
+	elementName   = regexp.MustCompile(`^element(Index)?\d*$`)
 	// The user is not known in the background (pkg/validation/policy/background.go).
 	userVariable = regexp.MustCompile(`(?:^|[^.])\b((?:serviceAccountName|serviceAccountNamespace|request\.userInfo|request\.roles|request\.clusterRoles)\b)`)
 )
@@ -52,15 +55,8 @@ func (c *ruleCompiler) lintTexts(f *policydecode.Fields) {
 		declared: declaredIn(f.Values, slices.Clone(c.given)), targets: mapping(mutate.Value)["targets"] != nil,
 		background: c.background, user: !c.background || c.targets, template: c.template,
 	}
-	for _, key := range []string{"context", "preconditions"} {
+	for _, key := range []string{"context", "preconditions", "mutate"} {
 		t.walk(f.At(key), false)
-	}
-	m := &policydecode.Fields{}
-	if _, isMap := mutate.Value.(map[string]any); isMap {
-		m = mutate.Fields()
-	}
-	for _, key := range slices.Sorted(maps.Keys(m.Values)) {
-		t.walk(m.At(key), key == "patchStrategicMerge" || key == "overlay")
 	}
 	c.template = t.template
 	for _, key := range []string{"match", "exclude"} {
@@ -133,22 +129,44 @@ func (t *texts) walk(n policydecode.Node, merged bool) {
 		f := n.Fields()
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			at := f.At(key)
-			if merged {
+			switch {
+			case merged:
 				lintAnchor(at, key)
+			case key == "patchesJson6902":
+				at.Value = operationsIn(at.Value)
+			case key == "path":
+				if slip := policydecode.PointerSlip(text(at.Value)); slip != "" && !variables.Used(at.Value) {
+					at.Lint("%s", slip)
+				}
 			}
 			t.text(at, key, merged)
-			t.walk(at, merged || key == "patchStrategicMerge")
+			t.walk(at, merged || key == "patchStrategicMerge" || key == "overlay")
 		}
 	}
 }
 
-// lintAnchor warns of a key with parentheses that is no anchor: it is taken for a name.
+// operationsIn returns the list that the text of a JSON patch holds, as far as it can be read; else the text.
+func operationsIn(value any) any {
+	var list []any
+	if source, isText := value.(string); isText && yaml.Unmarshal([]byte(source), &list) == nil {
+		return list
+	}
+	return value
+}
+
+// lintAnchor warns of an anchor whose value says little, and of a key with parentheses that is no anchor: it is taken
+// for a name.
 func lintAnchor(n policydecode.Node, key string) {
-	if anchor, _ := pattern.ParseKey(key); anchor != pattern.None || !strings.ContainsAny(key, "()") || variables.Used(key) {
+	anchor, name := pattern.ParseKey(key)
+	if anchor != pattern.None {
+		lintPattern(n, anchor, name)
+		return
+	}
+	if !strings.ContainsAny(key, "()") || variables.Used(key) {
 		return
 	}
 	text := strings.TrimSpace(key)
-	name := strings.TrimLeft(strings.TrimRight(text, "()"), "+=^X<(")
+	name = strings.TrimLeft(strings.TrimRight(text, "()"), "+=^X<(")
 	modifier, _, opened := strings.Cut(text, "(")
 	if meant := modifier + "(" + name + ")"; opened && meant != text {
 		if anchor, _ := pattern.ParseKey(meant); anchor != pattern.None {
@@ -157,6 +175,26 @@ func lintAnchor(n policydecode.Node, key string) {
 		}
 	}
 	n.Lint("%q is the name of a field here, since no anchor is written so; the anchors are (x), <(x), +(x), =(x), X(x) and ^(x)", key)
+}
+
+// notPattern finds operators of other languages at the beginning of a pattern.
+var notPattern = regexp.MustCompile(`^\s*(=~|!~|==|!=|=|\^)`)
+
+// lintPattern warns of the value of an anchor that is none, or that no pattern is written so.
+func lintPattern(n policydecode.Node, anchor pattern.Anchor, name string) {
+	if n.Value == nil {
+		switch anchor {
+		case pattern.Add:
+			n.Lint("+(%s) has no value, so nothing is added", name)
+		case pattern.Condition, pattern.Global:
+			n.Lint(`%s has no value, so it holds only where %s is absent or empty; "*" stands for any value`, n.Path[strings.LastIndexByte(n.Path, '.')+1:], name)
+		}
+		return
+	}
+	written, isText := n.Value.(string)
+	if found := notPattern.FindStringSubmatch(written); isText && found != nil && anchor != pattern.Add && !variables.Used(written) {
+		n.Lint("%q is compared as it is written: a pattern knows the wildcards * and ?, and !, >, >=, <, <=, | and & before a value, but no %s", shortened(written), found[1])
+	}
 }
 
 func (t *texts) text(n policydecode.Node, text string, merged bool) {
@@ -210,6 +248,11 @@ func (t *texts) variable(n policydecode.Node, v variables.Variable) {
 	}
 	if asked := userVariable.FindStringSubmatch(v.Text); asked != nil && !t.user {
 		n.Lint("%s is not known to background processing, so Kyverno refuses this policy: set spec.background: false", asked[1])
+	}
+	for _, field := range metadataField.FindAllStringSubmatch(v.Text, -1) {
+		if slip := policydecode.MetadataSlip(field[1]); slip != "" {
+			n.Lint("%s: %s", field[0], slip)
+		}
 	}
 	for _, field := range requestField.FindAllStringSubmatch(v.Text, -1) {
 		if slices.Contains(requestFields, field[1]) {

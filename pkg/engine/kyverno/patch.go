@@ -69,6 +69,8 @@ func decodePatch(m *policydecode.Fields) *patch {
 		return decodeStrategicMerge(strategic)
 	case json6902.Value != nil:
 		return decodeJSONPatch(json6902)
+	case m.Value == nil:
+		m.Fail("is empty, so the rule changes nothing")
 	case m.Values != nil: // or else it is no mapping, which has been said
 		m.Fail("has no patchStrategicMerge, patchesJson6902 or foreach")
 	}

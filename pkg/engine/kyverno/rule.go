@@ -51,7 +51,7 @@ func (c *ruleCompiler) add(n policydecode.Node) *rule {
 	f := n.Fields()
 	n.Rule = ruleName(f.Values)
 	f.Rule = n.Rule
-	if !f.Has("mutate") {
+	if _, written := f.Values["mutate"]; !f.Has("mutate") && (!written || f.Has("validate") || f.Has("generate") || f.Has("verifyImages")) {
 		return nil
 	}
 	before := len(n.Report.Errs)
@@ -122,6 +122,7 @@ func (c *ruleCompiler) compile(f *policydecode.Fields) *rule {
 	r.decodeMutate(f)
 	r.asksOperation = variables.Mentions(f.Values, "request.operation") || r.match.AsksOperation() || r.exclude.AsksOperation()
 	r.asksUser = asksUser{early: readsUser(f.Values["preconditions"]), late: readsUser(f.Values["mutate"]) || readsUser(f.Values["context"])}
+	f.Elsewhere("below mutate, so indent it", "patchStrategicMerge", "patchesJson6902", "foreach", "targets")
 	f.Accept("validate", "generate", "verifyImages", "imageExtractors", "skipBackgroundRequests", "reportProperties", "description")
 	f.Done()
 	return r
@@ -143,6 +144,7 @@ func (r *rule) decodeMutate(f *policydecode.Fields) {
 	}
 	r.mutation, r.mutate = decodeMutation(m, rest), m.Values
 	r.asksTrigger = m.Has("foreach") || variables.Used(m.Values) || variables.Used(rest)
+	m.Elsewhere("beside mutate", "preconditions", "context", "match", "exclude", "name")
 	m.Accept("patchStrategicMerge", "patchesJson6902", "foreach", "overlay", "patches")
 	m.Done()
 }

@@ -100,6 +100,8 @@ func (b *ruleBuilder) rule(d engine.Document) *rule {
 	for _, v := range b.Variables {
 		if err := b.scope.Variable(v.Name, v.Text); err != nil {
 			b.failed(v.Node, err)
+		} else if b.variant.rule == "" {
+			b.scope.LintVariable(v.Name, v.Node)
 		}
 	}
 	r.conditions = b.conditionsOf(b.scope, b.Conditions, b.rewrite)
@@ -175,6 +177,9 @@ func (b *ruleBuilder) mutate(r *rule) {
 		if err != nil {
 			b.failed(m.Node, err)
 			continue
+		}
+		if b.variant.rule == "" {
+			compiled.Lint(m.Node)
 		}
 		b.compiled = append(b.compiled, compiled.Expression)
 		r.mutations = append(r.mutations, mutation{field: m.Path, Mutation: compiled})

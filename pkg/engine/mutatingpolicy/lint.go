@@ -13,7 +13,7 @@ func lintVersion(n policydecode.Node) {
 	case "v1alpha1":
 		n.Lint("v1alpha1 is deprecated; v1 has the same fields")
 	default:
-		n.Lint("version %s is not known here; it is read as v1", version)
+		n.Lint("version %s is not known here, and read as v1; the versions are v1, v1beta1 and v1alpha1", version)
 	}
 }
 

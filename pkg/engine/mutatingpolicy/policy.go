@@ -1,8 +1,6 @@
 package mutatingpolicy
 
 import (
-	"strings"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -85,6 +83,7 @@ func decodePolicy(r *policydecode.Report, d engine.Document) *policySpec {
 	p.decodeAutogen(f.At("autogen").Fields())
 	p.FailuresIgnored = f.At("failurePolicy").OneOf("Fail", "Ignore") == "Ignore"
 	p.Reinvoked = f.At("reinvocationPolicy").OneOf("Never", "IfNeeded") == "IfNeeded"
+	f.Elsewhere("below matchConstraints", "resourceRules", "excludeResourceRules", "namespaceSelector", "objectSelector")
 	f.Accept("webhookConfiguration")
 	f.Done()
 	p.Generated = p.Generated && d.Origin == "cluster" && root.At("status").Fields().At("generated").Value == true
@@ -154,13 +153,8 @@ func expressions(n policydecode.Node) []expressionSpec {
 	var out []expressionSpec
 	for _, item := range n.List() {
 		f := item.Fields()
-		x := expressionSpec{Node: f.At("expression"), Name: f.At("name").Text()}
-		if x.Name == "" {
-			f.At("name").Fail("is missing")
-		}
-		if x.Text = x.Node.Text(); strings.TrimSpace(x.Text) == "" {
-			x.Fail("is missing")
-		}
+		x := expressionSpec{Node: f.At("expression"), Name: f.At("name").Required()}
+		x.Text = x.Required()
 		out = append(out, x)
 		f.Done()
 	}
@@ -186,10 +180,9 @@ func (p *policySpec) decodeMutations(n policydecode.Node) {
 		}
 		inner := f.At(key).Fields()
 		m.Node = inner.At("expression")
-		if m.Text = m.Node.Text(); strings.TrimSpace(m.Text) == "" {
-			m.Fail("is missing")
-		}
+		m.Text = m.Required()
 		inner.Done()
+		f.Elsewhere("below "+key, "expression")
 		f.Done()
 		p.Mutations = append(p.Mutations, m)
 	}

@@ -99,6 +99,15 @@ func (n Node) Text() string {
 	return s
 }
 
+// Required reads a string that must be there and not blank.
+func (n Node) Required() string {
+	text := n.Text()
+	if _, isText := n.Value.(string); strings.TrimSpace(text) == "" && (isText || n.Value == nil) {
+		n.Fail("is missing")
+	}
+	return text
+}
+
 // OneOf reads a text that must be one of those known; the first of them stands for
 // a missing one.
 func (n Node) OneOf(known ...string) string {
@@ -207,6 +216,7 @@ type Fields struct {
 	Node
 	Values map[string]any
 	known  map[string]bool
+	places map[string]string // of fields that belong elsewhere
 }
 
 // At is the place of one field, present or not.
@@ -232,6 +242,16 @@ func (f *Fields) Accept(keys ...string) {
 	}
 }
 
+// Elsewhere says where fields belong that stand here by mistake, such as "below mutate".
+func (f *Fields) Elsewhere(place string, keys ...string) {
+	if f.places == nil {
+		f.places = map[string]string{}
+	}
+	for _, key := range keys {
+		f.places[key] = place
+	}
+}
+
 // Done warns about the fields that were not read: they are unknown.
 func (f *Fields) Done() {
 	known := slices.Collect(maps.Keys(f.known))
@@ -240,7 +260,9 @@ func (f *Fields) Done() {
 			continue
 		}
 		text := "unknown field, it has no effect"
-		if meant := engine.Nearest(key, slices.Values(known)); meant != "" {
+		if place := f.places[key]; place != "" {
+			text = "has no effect here: it belongs " + place
+		} else if meant := engine.Nearest(key, slices.Values(known)); meant != "" {
 			text += fmt.Sprintf("; did you mean %q?", meant)
 		}
 		f.At(key).Lint("%s", text)

@@ -78,6 +78,9 @@ func (c *converter) fieldLine(n *yamlv3.Node, field string) int {
 		if n.Kind == yamlv3.AliasNode {
 			n = n.Alias
 		}
+		if n.Style&yamlv3.LiteralStyle != 0 {
+			return c.lineInText(n, field)
+		}
 		at, below, rest := step(n, field)
 		if at == nil {
 			break
@@ -85,6 +88,22 @@ func (c *converter) fieldLine(n *yamlv3.Node, field string) int {
 		line, n, field = c.line(at), below, rest
 	}
 	return line
+}
+
+// lineInText returns the line of a field of the YAML that a text holds, or of the mistake in it.
+func (c *converter) lineInText(n *yamlv3.Node, field string) int {
+	inner := converter{first: c.line(n) + 1}
+	var document yamlv3.Node
+	if err := yamlv3.Unmarshal([]byte("\n"+n.Value), &document); err != nil {
+		var placed *Error
+		if errors.As(syntaxError(part{text: []byte(n.Value), line: inner.first}, err), &placed) {
+			return placed.Line
+		}
+	}
+	if len(document.Content) == 0 {
+		return c.line(n)
+	}
+	return inner.fieldLine(document.Content[0], field)
 }
 
 // step goes one step of a path: it returns where the step leads, the value that is there, and the rest of the path.

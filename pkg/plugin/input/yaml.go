@@ -304,6 +304,9 @@ func syntaxError(p part, err error) error {
 			line, _ = parserError(older)
 		}
 	}
+	if strings.HasPrefix(reason, "mapping values are not allowed") {
+		reason += `: text with ": " in it must be quoted, and a key stands as far to the left as those beside it`
+	}
 	if len(p.text) <= maxLocated && engine.LooksLikeTemplate(string(p.text)) {
 		reason += "; " + engine.TemplateHint
 	}

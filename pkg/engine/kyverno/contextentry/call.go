@@ -80,10 +80,7 @@ func outline(path string) string {
 }
 
 func (c *call) decodeService(f *policydecode.Fields) {
-	if f.At("url").Text() == "" {
-		f.At("url").Fail("is missing")
-	}
-	c.written, c.url, c.headers = f.At("url").Text(), variables.Decode(f.At("url")), variables.Decode(f.At("headers"))
+	c.written, c.url, c.headers = f.At("url").Required(), variables.Decode(f.At("url")), variables.Decode(f.At("headers"))
 	c.caBundle = variables.Decode(f.At("caBundle"))
 	f.Done()
 }

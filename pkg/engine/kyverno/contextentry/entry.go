@@ -63,10 +63,7 @@ func Decode(n policydecode.Node) Entries {
 	var out Entries
 	for _, item := range n.List() {
 		f := item.Fields()
-		name := f.At("name").Text()
-		if name == "" {
-			f.At("name").Fail("is missing")
-		}
+		name := f.At("name").Required()
 		if from := decodeSource(f); from != nil {
 			out = append(out, entry{name: name, source: from})
 		}

@@ -74,14 +74,9 @@ func decodeGlobal(n policydecode.Node) *global {
 
 func (g *global) decodeResource(f *policydecode.Fields) {
 	g.resource = schema.GroupVersionResource{
-		Group: f.At("group").Text(), Version: f.At("version").Text(), Resource: f.At("resource").Text(),
+		Group: f.At("group").Text(), Version: f.At("version").Required(), Resource: f.At("resource").Required(),
 	}
 	g.namespace = f.At("namespace").Text()
-	for _, key := range []string{"version", "resource"} {
-		if f.At(key).Text() == "" {
-			f.At(key).Fail("is missing")
-		}
-	}
 	f.Done()
 }
 

@@ -25,10 +25,7 @@ type globalReference struct {
 
 func decodeGlobalReference(n policydecode.Node) source {
 	f := n.Fields()
-	g := &globalReference{written: f.At("name").Text(), name: variables.Decode(f.At("name")), path: decodeDataPath(f.At("jmesPath"))}
-	if g.written == "" {
-		f.At("name").Fail("is missing")
-	}
+	g := &globalReference{written: f.At("name").Required(), name: variables.Decode(f.At("name")), path: decodeDataPath(f.At("jmesPath"))}
 	f.Done()
 	return g
 }

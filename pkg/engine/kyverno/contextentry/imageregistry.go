@@ -20,10 +20,7 @@ type imageLookup struct {
 
 func decodeImageLookup(n policydecode.Node) source {
 	f := n.Fields()
-	l := &imageLookup{field: n.PathInRule(), written: f.At("reference").Text(), reference: variables.Decode(f.At("reference")), path: decodeDataPath(f.At("jmesPath"))}
-	if l.written == "" {
-		f.At("reference").Fail("is missing")
-	}
+	l := &imageLookup{field: n.PathInRule(), written: f.At("reference").Required(), reference: variables.Decode(f.At("reference")), path: decodeDataPath(f.At("jmesPath"))}
 	if f.Has("imageRegistryCredentials") {
 		f.At("imageRegistryCredentials").Lint("has no effect: images are looked up with the user's own docker configuration, over TLS")
 	}

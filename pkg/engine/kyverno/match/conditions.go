@@ -119,6 +119,31 @@ func (c *Conditions) lint(n policydecode.Node) {
 		}
 		below(n, one.place).Lint(text, often)
 	}
+	if one, clashes := clash(c.all, Equals, Equal); clashes {
+		below(n, one.place).Lint("never holds together with the one before it: %s cannot have two values; any was probably meant", one.written)
+	}
+	if one, clashes := clash(c.any, NotEquals, NotEqual); clashes {
+		below(n, one.place).Lint("always holds, or the one before it does: %s differs from one of the two values; all was probably meant", one.written)
+	}
+}
+
+// clash returns a condition that compares the key of one before it with another text.
+func clash(list []condition, operators ...Operator) (condition, bool) {
+	seen := map[string]string{}
+	for _, one := range list {
+		if one.fixed == nil || one.written == "" || !slices.Contains(operators, one.operator) {
+			continue
+		}
+		value, isText := one.fixed.value.(string)
+		if !isText || strings.ContainsAny(value, "*?") {
+			continue
+		}
+		if before, known := seen[one.written]; known && before != value {
+			return one, true
+		}
+		seen[one.written] = value
+	}
+	return condition{}, false
 }
 
 func parseGroups(groups map[string]any) (*Conditions, error) {

@@ -16,6 +16,7 @@ import (
 // of old policies, as Kyverno ranks them.
 func Decode(n policydecode.Node) *Block {
 	f := n.Fields()
+	f.Elsewhere("below resources", criteria...)
 	m := &Block{}
 	any, all := f.At("any").List(), f.At("all").List()
 	if len(any) > 0 && len(all) > 0 {
@@ -38,12 +39,18 @@ func decodeFilters(list []policydecode.Node, group string) []*filter {
 	out := make([]*filter, len(list))
 	for i, n := range list {
 		f := n.Fields()
+		f.Elsewhere("below resources", criteria...)
 		out[i] = decodeFilter(f)
 		out[i].place = fmt.Sprintf("%s[%d]", group, i)
 		f.Done()
 	}
 	return out
 }
+
+// criteria are the fields of resources.
+//
+//nolint:gochecknoglobals // an immutable table
+var criteria = []string{"kinds", "name", "names", "namespaces", "annotations", "selector", "namespaceSelector", "operations"}
 
 func decodeFilter(f *policydecode.Fields) *filter {
 	out := &filter{roles: f.At("roles").Texts(), clusterRole: f.At("clusterRoles").Texts()}
@@ -62,6 +69,7 @@ func decodeFilter(f *policydecode.Fields) *filter {
 	out.annotations = resources.At("annotations").TextMap()
 	out.labels = decodeLabels(resources.At("selector"))
 	out.nsLabels = decodeLabels(resources.At("namespaceSelector"))
+	resources.Elsewhere("beside resources", "subjects", "roles", "clusterRoles")
 	resources.Done()
 	return out
 }

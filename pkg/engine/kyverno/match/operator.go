@@ -2,6 +2,7 @@ package match
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -58,7 +59,13 @@ func ParseOperator(name string) (Operator, error) {
 	if o, ok := operators[strings.ToLower(name)]; ok {
 		return o, nil
 	}
-	return "", fmt.Errorf("unknown operator %q", name)
+	hint := "use Equals, NotEquals, AnyIn, AllIn, AnyNotIn, AllNotIn, GreaterThan, GreaterThanOrEquals, LessThan or LessThanOrEquals"
+	if strings.Contains(name, "~") {
+		hint = "Equals and NotEquals know the wildcards * and ?; for a regular expression there is regex_match() in the key"
+	} else if meant := engine.Nearest(name, maps.Keys(operators)); meant != "" {
+		hint = fmt.Sprintf("did you mean %s?", operators[meant])
+	}
+	return "", fmt.Errorf("unknown operator %q; %s", name, hint)
 }
 
 // Holds reports whether the operator holds between a key and a value, as

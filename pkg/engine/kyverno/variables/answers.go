@@ -108,7 +108,7 @@ type projection struct {
 func (v *Values) addEntries(n policydecode.Node) {
 	for _, n := range n.List() {
 		f := n.Fields()
-		name := named(f)
+		name := f.At("name").Required()
 		e := &entry{data: f.At("data").Value}
 		if e.data == nil {
 			f.At("data").Fail("is missing")
@@ -118,7 +118,7 @@ func (v *Values) addEntries(n policydecode.Node) {
 		}
 		for _, n := range f.At("projections").List() {
 			p := n.Fields()
-			if one := (projection{named(p), compile(p.At("path"))}); one.path != nil {
+			if one := (projection{p.At("name").Required(), compile(p.At("path"))}); one.path != nil {
 				e.projections = append(e.projections, one)
 			}
 			p.Done()

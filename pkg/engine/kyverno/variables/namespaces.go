@@ -26,7 +26,7 @@ func namespaces(f *policydecode.Fields) []*unstructured.Unstructured {
 		for name, value := range one.At("labels").TextMap() {
 			labels[name] = value
 		}
-		if name := named(one); name != "" {
+		if name := one.At("name").Required(); name != "" {
 			found[name] = valuesTree{"name": name, "labels": labels}
 		}
 		one.Done()
@@ -34,7 +34,7 @@ func namespaces(f *policydecode.Fields) []*unstructured.Unstructured {
 	for _, n := range f.At("namespaces").List() {
 		one := n.Fields()
 		metadata := one.At("metadata").Fields()
-		if name := named(metadata); name != "" {
+		if name := metadata.At("name").Required(); name != "" {
 			found[name] = metadata.Values
 		}
 	}

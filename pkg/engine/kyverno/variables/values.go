@@ -60,10 +60,10 @@ func (v *Values) Add(n policydecode.Node) {
 
 func (v *Values) addPolicy(n policydecode.Node) {
 	f := n.Fields()
-	policy := named(f)
+	policy := f.At("name").Required()
 	for _, n := range f.At("resources").List() {
 		object := n.Fields()
-		name := objectName{policy, named(object)}
+		name := objectName{policy, object.At("name").Required()}
 		if v.objects[name] == nil {
 			v.objects[name] = valuesTree{}
 		}
@@ -72,7 +72,7 @@ func (v *Values) addPolicy(n policydecode.Node) {
 	}
 	for _, n := range f.At("rules").List() {
 		rule := n.Fields()
-		name := ruleName{policy, named(rule)}
+		name := ruleName{policy, rule.At("name").Required()}
 		if v.rules[name] == nil {
 			v.rules[name] = valuesTree{}
 		}
@@ -81,14 +81,6 @@ func (v *Values) addPolicy(n policydecode.Node) {
 		rule.Done()
 	}
 	f.Done()
-}
-
-func named(f *policydecode.Fields) string {
-	name := f.At("name").Text()
-	if name == "" {
-		f.At("name").Fail("is missing")
-	}
-	return name
 }
 
 // decodeOver reads values by dotted name, in the order of the names, and lays them over a tree.
