@@ -17,10 +17,33 @@ import (
 // What makes a connection, by import path.
 var connecting = map[string][]string{
 	"net/http":   {"Client", "DefaultClient", "DefaultTransport", "Get", "Head", "Post", "PostForm", "Transport"},
-	"net":        {"Dial", "DialIP", "DialTCP", "DialTimeout", "DialUDP", "DialUnix", "Dialer", "Listen", "Resolver"},
+	"net":        {"Dial", "DialIP", "DialTCP", "DialTimeout", "DialUDP", "DialUnix", "Dialer", "Resolver"},
 	"crypto/tls": {"Client", "Dial", "DialWithDialer", "Dialer"},
 	"net/rpc":    {"Dial", "DialHTTP", "DialHTTPPath"},
 	"net/smtp":   {"Dial", "SendMail"},
+}
+
+// What takes connections, by import path.
+var listening = map[string][]string{
+	"net":        {"FileListener", "FilePacketConn", "Listen", "ListenConfig", "ListenIP", "ListenMulticastUDP", "ListenPacket", "ListenTCP", "ListenUDP", "ListenUnix", "ListenUnixgram"},
+	"net/http":   {"ListenAndServe", "ListenAndServeTLS", "Serve", "ServeTLS", "Server"},
+	"crypto/tls": {"Listen", "NewListener"},
+}
+
+// TestOneServer keeps what takes connections in package metrics, which serves nothing else.
+func TestOneServer(t *testing.T) {
+	const server = module + "/pkg/plugin/metrics"
+	found := false
+	for _, p := range sources(t, "./cmd/...", "./internal/...", "./pkg/...") {
+		for _, use := range p.uses(t, listening) {
+			if found = found || p.ImportPath == server; p.ImportPath != server {
+				t.Errorf("%s: only package metrics takes connections", use)
+			}
+		}
+	}
+	if !found {
+		t.Error("nothing was found in package metrics")
+	}
 }
 
 // TestOneTransport keeps every connection below package transport.

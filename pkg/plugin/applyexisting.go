@@ -117,6 +117,7 @@ func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams gener
 	}
 	f.Evaluate.AddFlags(c.Flags())
 	f.Watch.AddFlag(c.Flags(), "After the run, write what each change of the cluster makes rules do, as it happens, until interrupted; with --yes only.")
+	f.Watch.AddListenFlag(c.Flags())
 	f.Canary.AddFlags(c.Flags())
 	f.Canary.AddShardFlag(c.Flags())
 	hideOffline(c)
@@ -143,14 +144,7 @@ func hideOffline(c *cobra.Command) {
 
 // ToOptions returns the options for the flags.
 func (f *ApplyFlags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*ApplyOptions, error) {
-	if slices.ContainsFunc(offline, c.Flags().Changed) {
-		return nil, errOffline
-	}
-	err := errors.Join(f.Write.Validate(), flags.CheckFiles(c.Flags()), f.Watch.Validate(c.Flags(), &f.Evaluate, f.Output.Format, watchFormats()...))
-	if f.Watch.On && !f.Yes {
-		err = errors.Join(err, errWatchAsks)
-	}
-	if err != nil {
+	if err := f.check(c); err != nil {
 		return nil, err
 	}
 	if f.Record.Given() {
@@ -187,6 +181,18 @@ func (f *ApplyFlags) ToOptions(c *cobra.Command, args []string, streams generici
 	o.factory, o.recorded = w, run
 	o.Executor.Journal, err = newJournal(w, c, args, run, &f.Write)
 	return o, err
+}
+
+// check returns an error for flags that contradict each other.
+func (f *ApplyFlags) check(c *cobra.Command) error {
+	if slices.ContainsFunc(offline, c.Flags().Changed) {
+		return errOffline
+	}
+	err := errors.Join(f.Write.Validate(), flags.CheckFiles(c.Flags()), f.Watch.Validate(c.Flags(), &f.Evaluate, f.Output.Format, watchFormats()...))
+	if f.Watch.On && !f.Yes {
+		err = errors.Join(err, errWatchAsks)
+	}
+	return err
 }
 
 // newOptions sets what does not depend on where the changes come from.

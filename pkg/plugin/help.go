@@ -34,7 +34,7 @@ var topics = []topic{ //nolint:gochecknoglobals // an immutable table
 	{"The Job", []string{"apply", "schedule", "shards", "image", "claim"}},
 	{"Roles", []string{"name", "user", "group", "serviceaccount"}},
 	{"What is printed", []string{
-		"report", "write-reports", "metrics", "query", "template", "group-by", "expand", "context-lines", "color", "show-secrets", "quiet", "exit-code",
+		"report", "write-reports", "metrics", "metrics-listen", "query", "template", "group-by", "expand", "context-lines", "color", "show-secrets", "quiet", "exit-code",
 	}},
 	{"Requests to the server", []string{"max-clusters-at-once", "chunk-size", "kube-api-qps", "kube-api-burst"}},
 }

@@ -24,10 +24,18 @@ func metering(f flags.Metrics, c *cobra.Command) Metering {
 	return Metering{Run: metrics.New(c.Name(), version.Release()), File: f.File}
 }
 
+// meteringWatch starts to count a watch, if --metrics or --metrics-listen is set.
+func meteringWatch(f flags.Metrics, listen string, c *cobra.Command, waiting func() int) Metering {
+	if f.File == "" && listen == "" {
+		return Metering{}
+	}
+	return Metering{Run: metrics.NewWatch(c.Name(), version.Release(), waiting), File: f.File}
+}
+
 // finish writes the metrics, also those of a run that failed, and returns the exit code and
 // error of the run. Metrics that cannot be written leave a run incomplete.
 func (m Metering) finish(code int, err error) (int, error) {
-	if m.Run == nil {
+	if m.File == "" {
 		return code, err
 	}
 	failed := m.WriteFile(m.File)

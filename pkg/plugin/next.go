@@ -49,7 +49,7 @@ func nextCommand(preview *cobra.Command, args []string) string {
 func explainCommand(preview *cobra.Command, command, args []string) string {
 	words := slices.Concat([]string{preview.Parent().CommandPath()}, command, args)
 	without := []string{
-		"output", "query", "template", "report", "write-reports", "exit-code", "save", "explain", "metrics", "quiet", "validate", "max-objects", "percent", "percent-seed", "shard", "watch",
+		"output", "query", "template", "report", "write-reports", "exit-code", "save", "explain", "metrics", "quiet", "validate", "max-objects", "percent", "percent-seed", "shard", "watch", "metrics-listen",
 	}
 	if command[0] != preview.Name() { // the others are for one cluster
 		without = append(without, "contexts", "max-clusters-at-once")

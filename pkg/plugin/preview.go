@@ -145,6 +145,7 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 func (f *PreviewFlags) addFlags(set *pflag.FlagSet) {
 	f.AddFlags(set)
 	f.Watch.AddFlag(set, "After the run, show what each change of the cluster makes rules do, as it happens, until interrupted.")
+	f.Watch.AddListenFlag(set)
 	f.Contexts.AddFlags(set)
 	f.Canary.AddFlags(set)
 	f.Canary.AddShardFlag(set)

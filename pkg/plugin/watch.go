@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/metrics"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
@@ -56,11 +58,16 @@ type watcher struct {
 	open    func() (*watched, error)
 	changed chan struct{} // what they come from
 	failed  atomic.Bool   // something was not evaluated, or not made
+
+	metering Metering
+	// objects and policySources say whether these are watched.
+	objects, policySources watch.Readiness
 }
 
 // follow makes the followers of the objects, and lists these. They go on where those before them have ended.
 func (w *watcher) follow(ctx context.Context, now, before *watched) error {
 	if now.run == nil {
+		w.objects.Track(nil)
 		return nil
 	}
 	followers, unknown, err := now.factory.Followers(ctx, now.options, now.run, now.asksForOld)
@@ -71,6 +78,7 @@ func (w *watcher) follow(ctx context.Context, now, before *watched) error {
 		w.tell(err)
 	}
 	now.followers = followers
+	w.objects.Track(followers)
 	for _, f := range followers {
 		f.Emit, f.Tell = w.queue.Put, w.tell
 		if before != nil {
@@ -88,6 +96,7 @@ func (w *watcher) follow(ctx context.Context, now, before *watched) error {
 // tell tells what went wrong, which leaves the run incomplete.
 func (w *watcher) tell(err error) {
 	w.failed.Store(true)
+	w.metering.Error()
 	fmt.Fprintf(w.errOut, "error: %v\n", err)
 }
 
@@ -104,6 +113,7 @@ func (w *watcher) policies(ctx context.Context, f *factory.Factory) error {
 	if err != nil {
 		return err
 	}
+	var begun []*watch.Follower
 	for _, p := range followers {
 		p.Tell = w.tell
 		p.Emit = func(context.Context, *watch.Event) error { change(); return nil }
@@ -113,6 +123,10 @@ func (w *watcher) policies(ctx context.Context, f *factory.Factory) error {
 		case err != nil:
 			return fmt.Errorf("watch %s: %w", p, err)
 		}
+		begun = append(begun, p)
+	}
+	w.policySources.Track(begun)
+	for _, p := range begun {
 		go func() {
 			if err := engine.Guard(func() error { return p.Run(ctx) }); err != nil {
 				w.tell(fmt.Errorf("%s are not watched any more: %w", p, err))
@@ -238,7 +252,13 @@ func (w *watcher) evaluate(ctx context.Context, now *watched, events []*watch.Ev
 		return nil
 	}
 	objects, triggers, world := now.factory.Events(now.options, events)
-	return now.some(ctx, now.run.Over(objects, triggers, world), events)
+	err := now.some(ctx, now.run.Over(objects, triggers, world), events)
+	for _, e := range events {
+		if err == nil {
+			w.metering.Event(e.Operation, e.Key.GroupKind)
+		}
+	}
+	return err
 }
 
 // acted is what rules do because of events.
@@ -300,17 +320,18 @@ func heading(out io.Writer, events []*watch.Event) error {
 
 // watch is a preview that goes on.
 func (f *PreviewFlags) watch(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (code int, err error) {
+	if _, err := f.check(c); err != nil {
+		return ExitNothing, err
+	}
 	w := &watcher{most: 1, settle: 100 * time.Millisecond}
-	var first, last *PreviewOptions
+	w.metering = meteringWatch(f.Metrics, f.Watch.Listen, c, w.queue.Len)
+	var last *PreviewOptions
 	w.open = func() (*watched, error) {
 		o, err := f.ToOptions(c, args, streams)
 		if err != nil {
 			return nil, err
 		}
-		if first == nil {
-			first = o
-		}
-		o.Metrics, o.Counts, o.incomplete = first.Metrics, first.Metrics.Run, func() { w.failed.Store(true) }
+		o.Metrics, o.Counts, o.incomplete = w.metering, w.metering.Run, func() { w.failed.Store(true) }
 		if last != nil {
 			err = last.End()
 		}
@@ -318,26 +339,40 @@ func (f *PreviewFlags) watch(c *cobra.Command, args []string, streams genericioo
 		now, failed := o.watched()
 		return now, o.Masker.Error(errors.Join(failed, err))
 	}
-	now, err := w.begin(c.Context(), &f.Evaluate, streams)
+	code, err = w.metering.finish(w.watch(c, &f.Evaluate, &f.Watch, streams))
+	if last != nil {
+		err = last.Masker.Error(errors.Join(err, last.End()))
+	}
+	return code, err
+}
+
+// watch follows what policies come from, reads them, and runs until the context ends.
+func (w *watcher) watch(c *cobra.Command, evaluate *flags.Evaluate, f *flags.Watch, streams genericiooptions.IOStreams) (code int, err error) {
+	with, err := factory.Open(evaluate, streams, false, false)
 	if err != nil {
 		return ExitNothing, err
 	}
-	code, err = first.Metrics.finish(w.Run(c.Context(), now))
-	return code, last.Masker.Error(errors.Join(err, last.End()))
-}
-
-// begin follows what policies come from, and reads them.
-func (w *watcher) begin(ctx context.Context, evaluate *flags.Evaluate, streams genericiooptions.IOStreams) (*watched, error) {
-	f, err := factory.Open(evaluate, streams, false, false)
-	if err != nil {
-		return nil, err
+	w.errOut = with.Streams.ErrOut
+	if f.Listen != "" {
+		server, err := metrics.Listen(c.Context(), f.Listen, w.metering.Run, func() error {
+			return with.Secrets.Error(cmp.Or(w.policySources.Err(), w.objects.Err()))
+		})
+		if err != nil {
+			return ExitNothing, fmt.Errorf("--metrics-listen: %w", err)
+		}
+		defer server.Close() //nolint:errcheck // nobody is served any more
+		fmt.Fprintf(w.errOut, "Metrics: %s\n", server.URL())
 	}
-	if w.errOut = f.Streams.ErrOut; f.Client != nil {
-		if err := w.policies(ctx, f); err != nil {
-			return nil, err
+	if with.Client != nil {
+		if err := w.policies(c.Context(), with); err != nil {
+			return ExitNothing, err
 		}
 	}
-	return w.open()
+	now, err := w.open()
+	if err != nil {
+		return ExitNothing, err
+	}
+	return w.Run(c.Context(), now)
 }
 
 // watched compiles the policies of a preview that goes on.

@@ -35,25 +35,21 @@ type watchWrites struct {
 
 // watch is an apply-existing that goes on.
 func (f *ApplyFlags) watch(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (int, error) {
+	if err := f.check(c); err != nil {
+		return ExitNothing, err
+	}
 	w := &watchWrites{ApplyFlags: f, watcher: &watcher{most: maxBatch, settle: time.Second}, command: c, args: args}
-	var counts Metering
+	w.metering = meteringWatch(f.Metrics, f.Watch.Listen, c, w.queue.Len)
 	w.open = func() (*watched, error) {
 		o, err := f.ToOptions(c, args, streams)
 		if err != nil {
 			return nil, err
 		}
-		if counts.Run == nil {
-			counts = o.Metrics
-		}
-		o.Metrics, o.Counts = counts, counts.Run
+		o.Metrics, o.Counts = w.metering, w.metering.Run
 		now, err := w.watched(o)
 		return now, o.Masker.Error(err)
 	}
-	now, err := w.begin(c.Context(), &f.Evaluate, streams)
-	if err != nil {
-		return ExitNothing, err
-	}
-	code, err := counts.finish(w.Run(c.Context(), now))
+	code, err := w.metering.finish(w.watcher.watch(c, &f.Evaluate, &f.Watch, streams))
 	if interrupted(err) {
 		code = ExitInterrupted
 	}

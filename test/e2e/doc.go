@@ -60,6 +60,7 @@
 //
 //	start FILE PROGRAM ARG...
 //	await FILE REGEXP
+//	serves FILE PATH CODE REGEXP
 //	becomes TYPE/NAME JSONPATH VALUE
 //	end CODE
 //	    Runs a program beside the script, with what it prints in a file; waits until a file

@@ -50,6 +50,7 @@ func runScripts(t *testing.T, folder string) {
 			"start":      cmdStart,
 			"await":      cmdAwait,
 			"becomes":    cmdBecomes,
+			"serves":     cmdServes,
 			"end":        cmdEnd,
 		},
 	})

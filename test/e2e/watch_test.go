@@ -1,6 +1,9 @@
 package e2e
 
 import (
+	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -83,6 +86,36 @@ func cmdBecomes(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		if time.Now().After(end) {
 			ts.Fatalf("%s of %s is %q, want %q", args[1], args[0], got, args[2])
+		}
+	}
+}
+
+// metricsAt is where a program says that it serves its metrics.
+var metricsAt = regexp.MustCompile(`(?m)^Metrics: (http://127\.0\.0\.1:\d+)/metrics$`)
+
+// cmdServes waits until what start has started answers a path with a text: serves FILE PATH CODE REGEXP.
+func cmdServes(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 {
+		ts.Fatalf("usage: serves FILE PATH CODE REGEXP")
+	}
+	want, err := regexp.Compile("(?m)" + args[3])
+	ts.Check(err)
+	got := ""
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		text, err := os.ReadFile(ts.MkAbs(args[0]))
+		ts.Check(err)
+		if at := metricsAt.FindSubmatch(text); at != nil {
+			answer, err := http.Get(string(at[1]) + args[1])
+			ts.Check(err)
+			body, err := io.ReadAll(answer.Body)
+			_ = answer.Body.Close() // it was read
+			ts.Check(err)
+			if got = fmt.Sprintf("%d\n%s", answer.StatusCode, body); strconv.Itoa(answer.StatusCode) == args[2] && want.Match(body) {
+				return
+			}
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("%s is never %s with %s, but %s\n%s", args[1], args[2], args[3], got, text)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package flags
 import (
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 
@@ -10,11 +11,19 @@ import (
 )
 
 // Watch has the flags of a run that goes on with what changes.
-type Watch struct{ On bool }
+type Watch struct {
+	On     bool
+	Listen string // HOST:PORT for metrics and readiness; empty for none
+}
 
 // AddFlag registers the flag; says is what the command does with changes.
 func (f *Watch) AddFlag(flags *pflag.FlagSet, says string) {
 	flags.BoolVarP(&f.On, "watch", "w", false, says)
+}
+
+// AddListenFlag registers the flag for metrics and readiness.
+func (f *Watch) AddListenFlag(flags *pflag.FlagSet) {
+	flags.StringVar(&f.Listen, "metrics-listen", "", "With --watch: HOST:PORT on which to serve OpenMetrics at /metrics, and at /readyz whether everything is watched. Without a HOST it is 127.0.0.1.")
 }
 
 // watchable are the fields of a field selector that no change of an object changes.
@@ -25,6 +34,14 @@ var once = []string{"report", "save", "journal", "explain", "plan", "resume", "d
 
 // Validate returns an error for flags that a watch cannot follow. Formats are those of -o that show one change after another.
 func (f *Watch) Validate(set *pflag.FlagSet, e *Evaluate, format string, formats ...string) error {
+	if f.Listen != "" {
+		if _, _, err := net.SplitHostPort(f.Listen); err != nil {
+			return fmt.Errorf("--metrics-listen %q: use HOST:PORT, such as 127.0.0.1:9090 or :9090", f.Listen)
+		}
+		if !f.On {
+			return errors.New("--metrics-listen is for a run that goes on: add --watch, or use --metrics FILE")
+		}
+	}
 	if !f.On {
 		return nil
 	}

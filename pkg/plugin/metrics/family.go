@@ -14,6 +14,7 @@ import (
 type family struct {
 	name, help string
 	labels     []string
+	counter    bool           // it only grows, and is no gauge
 	counts     map[string]int // by the values, each ended by a NUL byte
 }
 
@@ -32,13 +33,22 @@ func (f *family) add(values []string) {
 	f.counts[id.String()]++
 }
 
-// gauge is the family as the Prometheus libraries have it. Labels with empty values
+// metrics is the family as the Prometheus libraries have it. Labels with empty values
 // are left out, which is the same to a reader.
-func (f *family) gauge() *dto.MetricFamily {
-	out := &dto.MetricFamily{Name: &f.name, Help: &f.help, Type: dto.MetricType_GAUGE.Enum()}
+func (f *family) metrics() *dto.MetricFamily {
+	name, kind := f.name, dto.MetricType_GAUGE
+	if f.counter {
+		name, kind = name+"_total", dto.MetricType_COUNTER
+	}
+	out := &dto.MetricFamily{Name: &name, Help: &f.help, Type: kind.Enum()}
 	for _, id := range slices.Sorted(maps.Keys(f.counts)) {
 		value := float64(f.counts[id])
-		sample := &dto.Metric{Gauge: &dto.Gauge{Value: &value}}
+		sample := &dto.Metric{}
+		if f.counter {
+			sample.Counter = &dto.Counter{Value: &value}
+		} else {
+			sample.Gauge = &dto.Gauge{Value: &value}
+		}
 		values := strings.Split(id, "\x00")
 		for i := range f.labels {
 			if values[i] != "" {

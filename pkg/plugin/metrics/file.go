@@ -12,12 +12,17 @@ import (
 
 // WriteTo writes all metrics that have samples. Equal runs are written as equal bytes.
 func (r *Run) WriteTo(w io.Writer) (int64, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waiting != nil {
+		r.families[waitingEvents].counts[""] = r.waiting()
+	}
 	var b bytes.Buffer
 	for _, f := range r.families {
 		if len(f.counts) == 0 {
 			continue
 		}
-		if _, err := expfmt.MetricFamilyToOpenMetrics(&b, f.gauge()); err != nil {
+		if _, err := expfmt.MetricFamilyToOpenMetrics(&b, f.metrics()); err != nil {
 			return 0, fmt.Errorf("metrics: %w", err)
 		}
 	}

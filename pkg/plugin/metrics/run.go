@@ -2,13 +2,20 @@ package metrics
 
 import (
 	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 )
 
-// Run holds the counts of one run. It is used by one goroutine. A nil Run counts nothing.
-type Run struct{ families []*family }
+// Run holds the counts of one run. It is safe for concurrent use. A nil Run counts nothing.
+type Run struct {
+	mu       sync.Mutex
+	families []*family
+	waiting  func() int // events of a watch; nil of a run that ends
+}
 
 // The places of the families, which is the order in which they are written.
 const (
@@ -18,6 +25,10 @@ const (
 	ruleObjects
 	writes
 	ruleWrites
+	// Those of a watch alone.
+	events
+	watchErrors
+	waitingEvents
 )
 
 // What would become of an object, in the labels of its metric.
@@ -42,6 +53,36 @@ func New(verb, version string) *Run {
 	return r
 }
 
+// NewWatch returns a Run for one that goes on. Its metrics are counters, which name no namespace: those come and go, and what is kept must not
+// grow with them. Waiting returns how many events wait to be evaluated.
+func NewWatch(verb, version string, waiting func() int) *Run {
+	r := New(verb, version)
+	r.waiting = waiting
+	r.families = append(r.families,
+		newFamily("kubectl_mutate_watch_events", "Changes of the cluster that were evaluated.", []string{"operation", "group", "kind"}),
+		newFamily("kubectl_mutate_watch_errors", "What went wrong, beside rules and writes.", nil),
+		newFamily("kubectl_mutate_watch_waiting_events", "Changes of the cluster that wait to be evaluated.", nil))
+	for i, f := range r.families {
+		f.counter = i != info && i != waitingEvents
+	}
+	r.families[watchErrors].counts[""] = 0
+	return r
+}
+
+// Event counts an event of a watch that was evaluated.
+func (r *Run) Event(operation engine.Operation, kind schema.GroupKind) {
+	if r != nil {
+		r.add(events, []string{string(operation), kind.Group, kind.Kind})
+	}
+}
+
+// Error counts something that went wrong in a watch.
+func (r *Run) Error() {
+	if r != nil {
+		r.add(watchErrors, []string{})
+	}
+}
+
 // Evaluated counts one object and what the rules did to it. Several triggers of
 // one rule on the same object count once for each outcome.
 func (r *Run) Evaluated(c *engine.Change) {
@@ -53,9 +94,9 @@ func (r *Run) Evaluated(c *engine.Change) {
 		if c.Changed() {
 			result = changed
 		}
-		r.add(objects, append(kindOf(c.Subject), result))
+		r.add(objects, append(r.kindOf(c.Subject), result))
 		if c.Incomplete() {
-			r.add(incompleteObjects, kindOf(c.Subject))
+			r.add(incompleteObjects, r.kindOf(c.Subject))
 		}
 	}
 	seen := map[[2]any]bool{}
@@ -66,7 +107,7 @@ func (r *Run) Evaluated(c *engine.Change) {
 			continue
 		}
 		seen[id] = true
-		r.add(ruleObjects, append(ruleOf(s.Rule, s.Subject), string(s.Outcome)))
+		r.add(ruleObjects, append(r.ruleOf(s.Rule, s.Subject), string(s.Outcome)))
 	}
 }
 
@@ -76,10 +117,10 @@ func (r *Run) Written(result *apply.Result, rules []engine.RuleRef) {
 	if r == nil {
 		return
 	}
-	r.add(writes, append(kindOf(result.Key), string(result.Outcome)))
+	r.add(writes, append(r.kindOf(result.Key), string(result.Outcome)))
 	for i, rule := range rules {
 		if !slices.Contains(rules[:i], rule) {
-			r.add(ruleWrites, append(ruleOf(rule, result.Key), string(result.Outcome)))
+			r.add(ruleWrites, append(r.ruleOf(rule, result.Key), string(result.Outcome)))
 		}
 	}
 	if result.Status != nil {
@@ -87,11 +128,20 @@ func (r *Run) Written(result *apply.Result, rules []engine.RuleRef) {
 	}
 }
 
-func (r *Run) add(family int, labels []string) { r.families[family].add(labels) }
+func (r *Run) add(family int, labels []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.families[family].add(labels)
+}
 
 // kindOf returns the cluster, of a run over several, and the kind and namespace of an object.
-func kindOf(k engine.ObjectKey) []string { return []string{k.Cluster, k.Group, k.Kind, k.Namespace} }
+func (r *Run) kindOf(k engine.ObjectKey) []string {
+	if r.waiting != nil {
+		k.Namespace = ""
+	}
+	return []string{k.Cluster, k.Group, k.Kind, k.Namespace}
+}
 
-func ruleOf(r engine.RuleRef, k engine.ObjectKey) []string {
-	return append([]string{r.Dialect, r.Policy, r.Rule}, kindOf(k)...)
+func (r *Run) ruleOf(rule engine.RuleRef, k engine.ObjectKey) []string {
+	return append([]string{rule.Dialect, rule.Policy, rule.Rule}, r.kindOf(k)...)
 }
