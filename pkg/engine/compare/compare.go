@@ -64,6 +64,7 @@ type Comparison struct {
 type lane struct {
 	side       Side
 	operation  engine.Operation
+	user       engine.UserInfo // who makes a request that does not say it
 	evaluation *evaluation.Evaluation
 }
 
@@ -91,7 +92,7 @@ func NewComparison(sides [2][]engine.Program, w *engine.World, o Options) *Compa
 			request := o.Request
 			request.Operation = operation
 			options := evaluation.Options{Workers: o.Workers, Scope: o.Scope, Request: request}
-			c.lanes = append(c.lanes, &lane{side, operation, evaluation.New(sides[side], w, options)})
+			c.lanes = append(c.lanes, &lane{side, operation, o.Request.User, evaluation.New(sides[side], w, options)})
 		}
 	}
 	return c
@@ -128,7 +129,8 @@ func (c *Comparison) Prepare(ctx context.Context, src engine.Source) error {
 }
 
 // Object compares the sides on one object that need not be there: on what becomes of it, and, where a
-// rule changes other objects because of it, of these. Of several results it is the worst.
+// rule changes other objects because of it, of these. Of several results it is the worst, and of those
+// one that is changed.
 func (c *Comparison) Object(ctx context.Context, t engine.Target) (*Result, error) {
 	if !c.propagates {
 		return c.evaluated(ctx, t)
@@ -139,7 +141,7 @@ func (c *Comparison) Object(ctx context.Context, t engine.Target) (*Result, erro
 	}
 	var worst *Result
 	err := fresh.Run(ctx, alone{t}, func(r *Result) error {
-		if worst == nil || r.Verdict.worse(worst.Verdict) {
+		if worst == nil || r.Verdict.worse(worst.Verdict) || r.Verdict == worst.Verdict && r.Changed() && !worst.Changed() {
 			worst = r
 		}
 		return nil
@@ -176,9 +178,14 @@ func (c *Comparison) evaluated(ctx context.Context, t engine.Target) (*Result, e
 // target returns an object in the request of the lane.
 func (l *lane) target(t engine.Target) engine.Target {
 	t.Request.Operation = l.operation
-	t.OldObject = t.Object
-	if l.operation == engine.OperationCreate {
+	if t.Request.User.Empty() {
+		t.Request.User = l.user
+	}
+	switch {
+	case l.operation == engine.OperationCreate:
 		t.OldObject = nil
+	case t.OldObject == nil || l.operation == engine.OperationDelete:
+		t.OldObject = t.Object
 	}
 	return t
 }

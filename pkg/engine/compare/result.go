@@ -72,8 +72,9 @@ type Variant struct {
 	Count  int      // of the variants on which the sides differ alike
 	Kinds  []string // of these, as in "apps/Deployment"
 	Object *unstructured.Unstructured
-	// Namespace is that of the object where its labels matter; else nil.
-	Namespace *unstructured.Unstructured
+	// Beside are other objects that are there with it: its Namespace where its labels matter, and what the rules change or
+	// read.
+	Beside []*unstructured.Unstructured
 }
 
 // Field is a field that differs: From is what the old side makes of it, To what the new one does.

@@ -35,6 +35,7 @@ type Run struct {
 	options      *Options
 	comparison   *compare.Comparison
 	derived      *compare.Comparison // of variants; nil where there are none
+	world        *variant.World      // of variants
 	descriptions [2][]engine.Description
 	troubles     []error
 }
@@ -62,7 +63,8 @@ func (o *Options) Compile() (*Run, error) {
 	out.comparison = compare.NewComparison(programs, o.World, options)
 	if o.Variants > 0 {
 		options.Scope = nil // they may be anywhere
-		out.derived = compare.NewComparison(programs, variant.World(o.World), options)
+		world, asked := variant.NewWorld(o.World)
+		out.world, out.derived = world, compare.NewComparison(programs, asked, options)
 	}
 	return out, nil
 }

@@ -65,10 +65,10 @@ func (b *bases) targets() []engine.Target {
 
 // finding is a difference that variants show, and the first of them.
 type finding struct {
-	target engine.Target
-	result *compare.Result
-	count  int
-	kinds  []string
+	variant variant.Variant
+	result  *compare.Result
+	count   int
+	kinds   []string
 }
 
 // variants compares the sides on variants of the objects, and calls emit with the smallest that show a
@@ -77,13 +77,14 @@ func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Resu
 	o := r.options
 	generator := variant.New(variant.Options{
 		Policies: r.texts(), Matches: r.matches(), Reader: o.World.Reader, Mapper: o.World.Mapper, Seed: o.Seed, Limit: o.Variants,
+		Asked: r.asked,
 	})
 	tally := r.comparison.NewTally()
 	var order []string
 	found := map[string]*finding{}
-	take := func(t engine.Target, result *compare.Result) {
+	take := func(v variant.Variant, result *compare.Result) {
 		o.Progress.Evaluated()
-		if !o.ShowSecrets && !o.DependingVariants && result.DependsOnSecret() && !engine.IsSecret(t.Object) {
+		if !o.ShowSecrets && !o.DependingVariants && result.DependsOnSecret() && !engine.IsSecret(v.Object) {
 			tally.Withhold() // which variants a rule changes, out of many, shows what the Secret holds
 			return
 		}
@@ -96,16 +97,16 @@ func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Resu
 		}
 		key := likeness(result)
 		if found[key] == nil {
-			found[key] = &finding{target: t, result: result}
+			found[key] = &finding{variant: v, result: result}
 			order = append(order, key)
 		}
 		found[key].count++
-		kind := strings.TrimSpace(engine.ObjectKey{GroupKind: t.Key.GroupKind}.String())
+		kind := strings.TrimSpace(engine.ObjectKey{GroupKind: v.Key.GroupKind}.String())
 		if !slices.Contains(found[key].kinds, kind) {
 			found[key].kinds = append(found[key].kinds, kind)
 		}
 	}
-	batch := make([]engine.Target, 0, 64)
+	batch := make([]variant.Variant, 0, 64)
 	flush := func() error {
 		results, err := r.objects(ctx, batch)
 		for i, result := range results {
@@ -116,8 +117,8 @@ func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Resu
 		batch = batch[:0]
 		return err
 	}
-	for t := range generator.Variants(ctx, from.targets()) {
-		if batch = append(batch, t); len(batch) == cap(batch) {
+	for v := range generator.Variants(ctx, from.targets()) {
+		if batch = append(batch, v); len(batch) == cap(batch) {
 			if err := flush(); err != nil {
 				return tally, 0, err
 			}
@@ -139,19 +140,19 @@ func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Resu
 }
 
 // objects compares the sides on objects, several side by side.
-func (r *Run) objects(ctx context.Context, targets []engine.Target) ([]*compare.Result, error) {
-	results := make([]*compare.Result, len(targets))
-	errs := make([]error, len(targets))
+func (r *Run) objects(ctx context.Context, variants []variant.Variant) ([]*compare.Result, error) {
+	results := make([]*compare.Result, len(variants))
+	errs := make([]error, len(variants))
 	var group sync.WaitGroup
 	next := make(chan int)
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
 			for i := range next {
-				results[i], errs[i] = r.object(ctx, targets[i])
+				results[i], errs[i] = r.object(ctx, variants[i])
 			}
 		})
 	}
-	for i := range targets {
+	for i := range variants {
 		next <- i
 	}
 	close(next)
@@ -164,19 +165,36 @@ func (r *Run) objects(ctx context.Context, targets []engine.Target) ([]*compare.
 	return results, nil
 }
 
-// object compares the sides on an object in a world in which it is there.
-func (r *Run) object(ctx context.Context, t engine.Target) (*compare.Result, error) {
-	return r.derived.Object(variant.Present(ctx, t), t)
+// object compares the sides on a variant in a world in which it is there.
+func (r *Run) object(ctx context.Context, v variant.Variant) (*compare.Result, error) {
+	ctx, err := r.world.With(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	return r.derived.Object(ctx, v.Target)
 }
 
-// reduce returns the result on the smallest object that shows a difference. Where a Secret decides what differs, it stays as it
+// asked returns which objects the rules of both sides ask for when they are evaluated on a variant. An error of that
+// is reported for the variant itself.
+func (r *Run) asked(ctx context.Context, v variant.Variant) []engine.Selection {
+	ctx, err := r.world.With(ctx, v)
+	if err != nil {
+		return nil
+	}
+	if _, err := r.derived.Object(ctx, v.Target); err != nil {
+		return nil
+	}
+	return variant.Asked(ctx)
+}
+
+// reduce returns the result on the smallest variant that shows a difference. Where a Secret decides what differs, it stays as it
 // is: what is left of it would say what the Secret is.
 func (r *Run) reduce(ctx context.Context, g *variant.Generator, f *finding) *compare.Result {
 	want, out := likeness(f.result), f.result
-	smallest := f.target
+	smallest := f.variant
 	if f.result.Difference().Shown == nil {
-		smallest = g.Reduce(ctx, f.target, func(t engine.Target) bool {
-			result, err := r.object(ctx, t)
+		smallest = g.Reduce(ctx, f.variant, func(v variant.Variant) bool {
+			result, err := r.object(ctx, v)
 			if err != nil || result == nil || likeness(result) != want {
 				return false
 			}
@@ -184,9 +202,9 @@ func (r *Run) reduce(ctx context.Context, g *variant.Generator, f *finding) *com
 			return true
 		})
 	}
-	out.Variant = &compare.Variant{Count: f.count, Kinds: f.kinds, Object: smallest.Object}
+	out.Variant = &compare.Variant{Count: f.count, Kinds: f.kinds, Object: smallest.Object, Beside: smallest.Beside}
 	if n := smallest.Namespace; n != nil && len(n.GetLabels()) > 1 {
-		out.Variant.Namespace = n
+		out.Variant.Beside = append([]*unstructured.Unstructured{n}, out.Variant.Beside...)
 	}
 	return out
 }

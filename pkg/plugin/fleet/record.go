@@ -207,9 +207,10 @@ type compared struct {
 
 // variant is a compare.Variant.
 type variant struct {
-	Count             int
-	Kinds             []string
-	Object, Namespace *state
+	Count  int
+	Kinds  []string
+	Object *state
+	Beside []*state `json:",omitempty"`
 }
 
 func newCompared(r *compare.Result) (out *compared, err error) {
@@ -231,7 +232,10 @@ func newCompared(r *compare.Result) (out *compared, err error) {
 		return nil, err
 	}
 	if v := r.Variant; v != nil {
-		out.Variant = &variant{Count: v.Count, Kinds: v.Kinds, Object: newState(v.Object, true), Namespace: newState(v.Namespace, true)}
+		out.Variant = &variant{Count: v.Count, Kinds: v.Kinds, Object: newState(v.Object, true)}
+		for _, u := range v.Beside {
+			out.Variant.Beside = append(out.Variant.Beside, newState(u, true))
+		}
 	}
 	return out, nil
 }
@@ -258,7 +262,10 @@ func (r *compared) compared(cluster string) (output.Compared, error) {
 		return output.Compared{}, err
 	}
 	if v := r.Variant; v != nil {
-		out.Variant = &compare.Variant{Count: v.Count, Kinds: v.Kinds, Object: v.Object.object(), Namespace: v.Namespace.object()}
+		out.Variant = &compare.Variant{Count: v.Count, Kinds: v.Kinds, Object: v.Object.object()}
+		for _, u := range v.Beside {
+			out.Variant.Beside = append(out.Variant.Beside, u.object())
+		}
 	}
 	return output.Compared{Result: out, Difference: out.Difference()}, nil
 }

@@ -37,6 +37,22 @@ type Options struct {
 	Mapper meta.RESTMapper
 	Seed   uint64
 	Limit  int // of variants; 0 stands for DefaultLimit
+	// Asked returns which objects the rules ask for when they are evaluated on a variant: its targets, and what
+	// they read. Nil has none of them beside it.
+	Asked func(context.Context, Variant) []engine.Selection
+}
+
+// Variant is an object that is not there, but could be.
+type Variant struct {
+	engine.Target
+	// Beside are other objects that are there with it, and not without it.
+	Beside []*unstructured.Unstructured
+}
+
+// with returns the variant with another state of its object.
+func (v Variant) with(object *unstructured.Unstructured) Variant {
+	v.Object = object
+	return v
 }
 
 // Generator derives variants.
@@ -177,21 +193,10 @@ func (g *Generator) kind(ctx context.Context, gvk schema.GroupVersionKind) *kind
 // Variants yields the minimal objects of all kinds that the rules match, and then variants of these and of
 // others, first with one difference each, then with several. There are no more of them than the limit,
 // no two alike, and always the same for the same seed.
-func (g *Generator) Variants(ctx context.Context, others []engine.Target) iter.Seq[engine.Target] {
-	return func(yield func(engine.Target) bool) {
+func (g *Generator) Variants(ctx context.Context, others []engine.Target) iter.Seq[Variant] {
+	return func(yield func(Variant) bool) {
 		s := &stream{generator: g, ctx: ctx, seen: map[uint64]bool{}, yield: yield, left: g.o.Limit}
-		var bases []engine.Target
-		for _, gvk := range g.Kinds() {
-			if base, ok := g.Minimal(ctx, gvk); ok {
-				bases = append(bases, base)
-				bases = append(bases, g.selected(base)...)
-			}
-		}
-		for _, t := range others {
-			if !engine.IsSecret(t.Object) {
-				bases = append(bases, t)
-			}
-		}
+		bases := g.bases(ctx, others)
 		for _, base := range bases {
 			if !s.emit(base) {
 				return
@@ -200,6 +205,109 @@ func (g *Generator) Variants(ctx context.Context, others []engine.Target) iter.S
 		s.singles(bases)
 		s.combined(bases)
 	}
+}
+
+// bases are the objects from which variants are derived: minimal ones, these with all that policies
+// name, and the others; each also with what rules ask for beside it.
+func (g *Generator) bases(ctx context.Context, others []engine.Target) []Variant {
+	var out []Variant
+	for _, gvk := range g.Kinds() {
+		base, ok := g.Minimal(ctx, gvk)
+		if !ok {
+			continue
+		}
+		for _, t := range append([]engine.Target{base}, g.selected(base)...) {
+			out = append(out, Variant{Target: t})
+		}
+	}
+	for i := range out {
+		out = append(out, out[i].with(g.full(ctx, out[i].Object)))
+	}
+	for _, t := range others {
+		if !engine.IsSecret(t.Object) {
+			t.OldObject = nil // that of the request that is compared
+			out = append(out, Variant{Target: t})
+		}
+	}
+	for i := range out {
+		if v := g.accompanied(ctx, out[i]); len(v.Beside) > 0 {
+			full := v
+			full.Beside = nil
+			for _, u := range v.Beside {
+				full.Beside = append(full.Beside, g.full(ctx, u))
+			}
+			out = append(out, v, full)
+		}
+	}
+	return out
+}
+
+// full is an object with a value in each field that policies name, as far as it stays valid.
+func (g *Generator) full(ctx context.Context, u *unstructured.Unstructured) *unstructured.Unstructured {
+	k := g.kind(ctx, u.GroupVersionKind())
+	done := map[string]bool{}
+	for i := range k.mutations {
+		m := &k.mutations[i]
+		at := strings.Join(m.site.path, "\x00")
+		if empty, ok := m.value.(map[string]any); ok && len(empty) == 0 || m.value == nil || done[at] {
+			continue
+		}
+		if list, ok := m.value.([]any); ok && len(list) == 0 {
+			continue
+		}
+		object := u.DeepCopy()
+		if k.apply(m, object) && g.Valid(ctx, object) {
+			u, done[at] = object, true
+		}
+	}
+	return u
+}
+
+// maxBeside bounds the objects beside a variant.
+const maxBeside = 4
+
+// accompanied is a variant with the objects beside it that its rules ask for.
+func (g *Generator) accompanied(ctx context.Context, v Variant) Variant {
+	if g.o.Asked == nil {
+		return v
+	}
+	const rounds = 2 // what is found leads to more
+	for range rounds {
+		for _, s := range g.o.Asked(ctx, v) {
+			if u := g.answer(ctx, s, v); u != nil && len(v.Beside) < maxBeside {
+				v.Beside = append(v.Beside[:len(v.Beside):len(v.Beside)], u)
+			}
+		}
+	}
+	return v
+}
+
+// answer is a minimal object that a selection selects; nil where the variant has one, or nothing is known of the
+// kind.
+func (g *Generator) answer(ctx context.Context, s engine.Selection, v Variant) *unstructured.Unstructured {
+	gvk, ok := g.kindOf(s)
+	if !ok || gvk.Kind == "Namespace" && gvk.Group == "" && s.Name == v.Key.Namespace {
+		return nil
+	}
+	base, ok := g.Minimal(ctx, gvk)
+	if !ok {
+		return nil
+	}
+	if s.Name == "" {
+		s.Name = "beside"
+	}
+	if s.Namespace == "" {
+		s.Namespace = v.Key.Namespace
+	}
+	t := fit(base, s)
+	if gvk == (schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}) { // one that nobody would read has no data
+		t.Object.Object["data"] = map[string]any{minimalName: minimalName}
+	}
+	same := func(u *unstructured.Unstructured) bool { return engine.KeyOf(u).Named() == t.Key.Named() }
+	if !g.Valid(ctx, t.Object) || same(v.Object) || slices.ContainsFunc(v.Beside, same) {
+		return nil
+	}
+	return t.Object
 }
 
 // wildcards makes a name of a pattern.
@@ -215,32 +323,47 @@ func (g *Generator) selected(base engine.Target) []engine.Target {
 		if s.Name+s.Namespace == "" && s.Labels == nil || s.Subresource != "" || !g.selects(s, base.Object.GroupVersionKind(), base.Mapping) {
 			continue
 		}
-		object := base.Object.DeepCopy()
-		if s.Name != "" {
-			object.SetName(wildcards.Replace(s.Name))
-		}
-		if s.Namespace != "" && object.GetNamespace() != "" {
-			object.SetNamespace(wildcards.Replace(s.Namespace))
-		}
-		if s.Labels != nil {
-			labels := object.GetLabels()
-			if labels == nil {
-				labels = map[string]string{}
-			}
-			maps.Copy(labels, s.Labels.MatchLabels)
-			object.SetLabels(labels)
-		}
-		t := base.With(object)
-		t.Key = engine.KeyOf(object)
-		if t.Namespace != nil {
-			t.Namespace = engine.BareNamespace(object.GetNamespace())
-		}
-		known := slices.ContainsFunc(out, func(o engine.Target) bool { return reflect.DeepEqual(o.Object, object) })
-		if !known && len(out) < maxSelected && !reflect.DeepEqual(base.Object, object) {
+		t := fit(base, s)
+		known := slices.ContainsFunc(out, func(o engine.Target) bool { return reflect.DeepEqual(o.Object, t.Object) })
+		if !known && len(out) < maxSelected && !reflect.DeepEqual(base.Object, t.Object) {
 			out = append(out, t)
 		}
 	}
 	return out
+}
+
+// fit gives an object the name, the namespace and the labels of a selection.
+func fit(base engine.Target, s engine.Selection) engine.Target {
+	object := base.Object.DeepCopy()
+	if s.Name != "" {
+		rename(object, wildcards.Replace(s.Name))
+	}
+	if s.Namespace != "" && object.GetNamespace() != "" {
+		object.SetNamespace(wildcards.Replace(s.Namespace))
+	}
+	if s.Labels != nil {
+		labels := object.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		maps.Copy(labels, s.Labels.MatchLabels)
+		object.SetLabels(labels)
+	}
+	t := base.With(object)
+	t.Key = engine.KeyOf(object)
+	if t.Namespace != nil {
+		t.Namespace = engine.BareNamespace(object.GetNamespace())
+	}
+	return t
+}
+
+// rename gives an object another name, and a Namespace the label that has it.
+func rename(u *unstructured.Unstructured, name string) {
+	u.SetName(name)
+	if labels := u.GetLabels(); u.GetKind() == "Namespace" && labels != nil {
+		labels[corev1.LabelMetadataName] = name
+		u.SetLabels(labels)
+	}
 }
 
 // stream yields variants.
@@ -248,26 +371,31 @@ type stream struct {
 	generator *Generator
 	ctx       context.Context // of one call
 	seen      map[uint64]bool
-	yield     func(engine.Target) bool
+	yield     func(Variant) bool
 	left      int
 	ended     bool
 }
 
 // emit yields an object, unless it was there before or is not valid, and reports whether to go on.
-func (s *stream) emit(t engine.Target) bool {
+func (s *stream) emit(v Variant) bool {
 	if s.ended || s.ctx.Err() != nil {
 		return false
 	}
-	if k := s.generator.kind(s.ctx, t.Object.GroupVersionKind()); k.typ.EmptyIsAbsent && k.typ.Schema != nil {
-		content, _ := k.stripped(t.Object.Object, k.typ.Ref).(map[string]any)
-		t = t.With(&unstructured.Unstructured{Object: content})
+	v.Object = s.generator.stripped(s.ctx, v.Object)
+	beside := make([]*unstructured.Unstructured, len(v.Beside))
+	for i, u := range v.Beside {
+		beside[i] = s.generator.stripped(s.ctx, u)
+	}
+	v.Beside = beside
+	if v.OldObject != nil {
+		v.OldObject = s.generator.stripped(s.ctx, v.OldObject)
 	}
 	sum := fnv.New64a()
 	var labels map[string]string
-	if t.Namespace != nil {
-		labels = t.Namespace.GetLabels()
+	if v.Namespace != nil {
+		labels = v.Namespace.GetLabels()
 	}
-	text, err := json.Marshal([]any{t.Object.Object, labels})
+	text, err := json.Marshal([]any{v.Object, v.OldObject, v.Request.User, labels, v.Beside})
 	if err != nil {
 		return true
 	}
@@ -276,77 +404,160 @@ func (s *stream) emit(t engine.Target) bool {
 		return true
 	}
 	s.seen[sum.Sum64()] = true
-	if !s.generator.Valid(s.ctx, t.Object) {
+	if !s.generator.valid(s.ctx, v) {
 		return true
 	}
 	s.left--
-	if s.left < 0 || !s.yield(t) {
+	if s.left < 0 || !s.yield(v) {
 		s.ended = true
 	}
 	return !s.ended
 }
 
-// step is one difference: of the object, or of what is around it.
-type step func(engine.Target) (engine.Target, bool)
+// stripped is an object as a server has it, without what that drops.
+func (g *Generator) stripped(ctx context.Context, u *unstructured.Unstructured) *unstructured.Unstructured {
+	k := g.kind(ctx, u.GroupVersionKind())
+	if !k.typ.EmptyIsAbsent || k.typ.Schema == nil {
+		return u
+	}
+	content, _ := k.stripped(u.Object, k.typ.Ref).(map[string]any)
+	return &unstructured.Unstructured{Object: content}
+}
 
-// steps are all single differences of an object.
-func (s *stream) steps(base engine.Target) []step {
-	k := s.generator.kind(s.ctx, base.Object.GroupVersionKind())
+// valid reports whether a server would take the objects of a variant, as far as that is known.
+func (g *Generator) valid(ctx context.Context, v Variant) bool {
+	if old := v.OldObject; old != nil && (engine.KeyOf(old).Named() != engine.KeyOf(v.Object).Named() || !g.Valid(ctx, old)) {
+		return false
+	}
+	return g.Valid(ctx, v.Object) && !slices.ContainsFunc(v.Beside, func(u *unstructured.Unstructured) bool { return !g.Valid(ctx, u) })
+}
+
+// step is one difference: of the object, or of what is around it.
+type step func(Variant) (Variant, bool)
+
+// steps are all single differences of a variant, those of its object and of the objects beside it in turn.
+func (s *stream) steps(base Variant) []step {
+	lists := [][]step{append(s.mutations(base.Object, -1), s.generator.around(s.generator.kind(s.ctx, base.Object.GroupVersionKind()))...)}
+	for i, u := range base.Beside {
+		lists = append(lists, append(s.generator.renamed(i), s.mutations(u, i)...))
+	}
+	return inTurn(lists)
+}
+
+// inTurn joins lists: the first elements of all, then the second ones.
+func inTurn[T any](lists [][]T) []T {
+	var out []T
+	for n, more := 0, true; more; n++ {
+		more = false
+		for _, list := range lists {
+			if n < len(list) {
+				out, more = append(out, list[n]), true
+			}
+		}
+	}
+	return out
+}
+
+// mutations are the differences in the fields of an object: the one with an index beside a variant, or its own for -1.
+func (s *stream) mutations(u *unstructured.Unstructured, beside int) []step {
+	k := s.generator.kind(s.ctx, u.GroupVersionKind())
 	mutations := k.mutations
 	if k.typ.Schema == nil || len(mutations) == 0 {
-		sites := s.generator.vocabulary.sitesOf(base.Object.Object)
+		sites := s.generator.vocabulary.sitesOf(u.Object)
 		for i := range sites {
 			mutations = append(mutations, s.generator.vocabulary.mutations(&sites[i])...)
 		}
 	}
-	var out []step
+	out := make([]step, 0, len(mutations))
 	for i := range mutations {
 		m := &mutations[i]
-		out = append(out, func(t engine.Target) (engine.Target, bool) {
-			object := t.Object.DeepCopy()
-			ok := m.apply(object.Object)
-			return t.With(object), ok
-		})
+		change := changing(beside, func(u *unstructured.Unstructured) bool { return k.apply(m, u) })
+		out = append(out, change)
+		if beside < 0 && s.generator.vocabulary.words["oldObject"] {
+			out = append(out, func(v Variant) (Variant, bool) {
+				old := v.Object
+				v, ok := change(v)
+				v.OldObject = old
+				return v, ok
+			})
+		}
 	}
-	return append(out, s.generator.around(k)...)
+	return out
+}
+
+// apply changes a copy of an object, and adds what the structs need that it makes for that.
+func (k *kind) apply(m *mutation, u *unstructured.Unstructured) bool {
+	changed := m.apply(u.Object)
+	if changed && m.value != nil && k.typ.Schema != nil {
+		k.completed(u.Object, k.typ.Ref, nil)
+	}
+	return changed
+}
+
+// changing is a step that changes a copy of an object: the one with an index beside the variant, or its own for -1.
+func changing(beside int, do func(*unstructured.Unstructured) bool) step {
+	return func(v Variant) (Variant, bool) {
+		if beside < 0 {
+			object := v.Object.DeepCopy()
+			ok := do(object)
+			return v.with(object), ok
+		}
+		object := v.Beside[beside].DeepCopy()
+		v.Beside = slices.Clone(v.Beside)
+		v.Beside[beside] = object
+		return v, do(object)
+	}
+}
+
+// renamed are the steps that give an object beside a variant other names.
+func (g *Generator) renamed(beside int) []step {
+	var out []step
+	for _, value := range slices.Concat(g.vocabulary.near["names"], g.vocabulary.near["name"]) {
+		if name, ok := value.(string); ok && len(validation.IsDNS1123Subdomain(wildcards.Replace(name))) == 0 {
+			out = append(out, changing(beside, func(u *unstructured.Unstructured) bool {
+				rename(u, wildcards.Replace(name))
+				return true
+			}))
+		}
+	}
+	return out
 }
 
 // around are differences of the name, the namespace and its labels.
 func (g *Generator) around(k *kind) []step {
 	var out []step
+	named := func(name string) {
+		out = append(out, func(v Variant) (Variant, bool) {
+			v.Object = v.Object.DeepCopy()
+			rename(v.Object, name)
+			v.Key.Name = name
+			return v, len(validation.IsDNS1123Subdomain(name)) == 0
+		})
+	}
 	for _, value := range g.vocabulary.near["names"] {
 		if name, ok := value.(string); ok {
-			name = wildcards.Replace(name)
-			out = append(out, func(t engine.Target) (engine.Target, bool) {
-				object := t.Object.DeepCopy()
-				object.SetName(name)
-				t.Key.Name = name
-				return t.With(object), len(validation.IsDNS1123Subdomain(name)) == 0
-			})
+			named(wildcards.Replace(name))
 		}
+	}
+	for _, user := range g.users() {
+		out = append(out, func(v Variant) (Variant, bool) {
+			v.Request.User = user
+			return v, true
+		})
 	}
 	if !k.namespaced {
 		for _, name := range g.namespaces {
-			out = append(out, func(t engine.Target) (engine.Target, bool) {
-				object := t.Object.DeepCopy()
-				object.SetName(name)
-				if labels := object.GetLabels(); k.gvk.Kind == "Namespace" && labels != nil {
-					labels[corev1.LabelMetadataName] = name
-					object.SetLabels(labels)
-				}
-				t.Key.Name = name
-				return t.With(object), true
-			})
+			named(name)
 		}
 		return out
 	}
 	for _, name := range append(slices.Clone(g.namespaces), "default", "kube-system") {
-		out = append(out, func(t engine.Target) (engine.Target, bool) {
-			object := t.Object.DeepCopy()
-			object.SetNamespace(name)
-			t.Key.Namespace = name
-			t.Namespace = engine.BareNamespace(name)
-			return t.With(object), true
+		out = append(out, func(v Variant) (Variant, bool) {
+			v.Object = v.Object.DeepCopy()
+			v.Object.SetNamespace(name)
+			v.Key.Namespace = name
+			v.Namespace = engine.BareNamespace(name)
+			return v, true
 		})
 	}
 	for _, key := range g.vocabulary.keys {
@@ -354,10 +565,10 @@ func (g *Generator) around(k *kind) []step {
 			if key == corev1.LabelMetadataName || len(validation.IsValidLabelValue(value)) > 0 {
 				continue
 			}
-			out = append(out, func(t engine.Target) (engine.Target, bool) {
-				namespace := t.Namespace
+			out = append(out, func(v Variant) (Variant, bool) {
+				namespace := v.Namespace
 				if namespace == nil {
-					namespace = engine.BareNamespace(t.Key.Namespace)
+					namespace = engine.BareNamespace(v.Key.Namespace)
 				}
 				namespace = namespace.DeepCopy()
 				labels := namespace.GetLabels()
@@ -366,17 +577,44 @@ func (g *Generator) around(k *kind) []step {
 				}
 				labels[key] = value
 				namespace.SetLabels(labels)
-				t.Namespace = namespace
-				return t, true
+				v.Namespace = namespace
+				return v, true
 			})
 		}
 	}
 	return out
 }
 
+// users are those that policies name, and one that none names, if they ask for the user.
+func (g *Generator) users() []engine.UserInfo {
+	words := g.vocabulary.words
+	if !words["userInfo"] && !words["subjects"] {
+		return nil
+	}
+	const service = "system:serviceaccount:"
+	out := []engine.UserInfo{{Username: "other", Groups: []string{"system:authenticated"}}, {Username: service + minimalName + ":" + minimalName}}
+	for _, field := range []string{"username", "groups", "name"} {
+		for _, value := range g.vocabulary.near[field] {
+			name, ok := value.(string)
+			if !ok || strings.ContainsAny(name, "{}") {
+				continue
+			}
+			name = wildcards.Replace(name)
+			out = append(out, engine.UserInfo{Username: name, Groups: []string{"other", name}})
+			for _, namespace := range g.namespaces {
+				out = append(out, engine.UserInfo{Username: service + namespace + ":" + name})
+			}
+		}
+	}
+	return out[:min(len(out), maxUsers)]
+}
+
+// maxUsers bounds the users of one object's variants.
+const maxUsers = 20
+
 // singles yields the variants with one difference, those of all bases in turn, so that a small budget is
 // spent on all of them.
-func (s *stream) singles(bases []engine.Target) {
+func (s *stream) singles(bases []Variant) {
 	steps := make([][]step, len(bases))
 	most := 0
 	for i, base := range bases {
@@ -400,7 +638,7 @@ func (s *stream) singles(bases []engine.Target) {
 }
 
 // combined yields variants with several differences, which the seed chooses.
-func (s *stream) combined(bases []engine.Target) {
+func (s *stream) combined(bases []Variant) {
 	if len(bases) == 0 {
 		return
 	}

@@ -17,6 +17,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
+// minimalName is the name of minimal objects, and of their namespaces.
+const minimalName = "minimal"
+
 // Minimal returns an object of a kind with no more than a server needs of it, and whether there is such an
 // object.
 func (g *Generator) Minimal(ctx context.Context, gvk schema.GroupVersionKind) (engine.Target, bool) {
@@ -26,14 +29,14 @@ func (g *Generator) Minimal(ctx context.Context, gvk schema.GroupVersionKind) (e
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetGroupVersionKind(gvk)
-	u.SetName("minimal")
+	u.SetName(minimalName)
 	t := engine.Target{Mapping: k.mapping}
 	if k.namespaced {
-		u.SetNamespace("minimal")
-		t.Namespace = engine.BareNamespace("minimal")
+		u.SetNamespace(minimalName)
+		t.Namespace = engine.BareNamespace(minimalName)
 	}
 	if gvk.Kind == "Namespace" && gvk.Group == "" {
-		u.SetLabels(map[string]string{corev1.LabelMetadataName: "minimal"})
+		u.SetLabels(map[string]string{corev1.LabelMetadataName: minimalName})
 	}
 	setPodSpec(u)
 	if gvk.Kind == "Ingress" { // which needs a rule or a backend
@@ -67,7 +70,7 @@ func setPodSpec(u *unstructured.Unstructured) {
 	}
 	set := func(value any, fields ...string) { _ = unstructured.SetNestedField(u.Object, value, fields...) }
 	set([]any{map[string]any{"name": "c", "image": "nginx:1"}}, append(path[:len(path):len(path)], "containers")...)
-	labels := map[string]any{"app": "minimal"}
+	labels := map[string]any{"app": minimalName}
 	switch u.GetKind() {
 	case "Pod":
 		return

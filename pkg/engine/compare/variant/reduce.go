@@ -2,6 +2,7 @@ package variant
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,50 +13,73 @@ import (
 // maxReductions bounds the objects that are tried to reduce one.
 const maxReductions = 400
 
-// Reduce returns the smallest object that it finds, of which still holds what is so of the given one. It leaves out
-// a field or an element after the other, as long as the object stays valid, and labels of its
+// Reduce returns the smallest variant that it finds, of which still holds what is so of the given one. It leaves out
+// one object beside it, field or element after the other, as long as all stays valid, and labels of its
 // Namespace.
-func (g *Generator) Reduce(ctx context.Context, t engine.Target, holds func(engine.Target) bool) engine.Target {
+func (g *Generator) Reduce(ctx context.Context, v Variant, holds func(Variant) bool) Variant {
 	left := maxReductions
-	try := func(smaller engine.Target) bool {
+	try := func(smaller Variant) bool {
 		if left == 0 || ctx.Err() != nil {
 			return false
 		}
 		left--
-		if !g.Valid(ctx, smaller.Object) || !holds(smaller) {
+		if !g.valid(ctx, smaller) || !holds(smaller) {
 			return false
 		}
-		t = smaller
+		v = smaller
 		return true
+	}
+	for i := len(v.Beside) - 1; i >= 0; i-- {
+		fewer := v
+		fewer.Beside = slices.Delete(slices.Clone(v.Beside), i, i+1)
+		try(fewer)
 	}
 	for again := true; again; {
 		again = false
-		for _, way := range ways(t.Object.Object) {
-			if identifies(way) {
-				continue
-			}
-			object, removed := without(t.Object.Object, way)
-			if !removed {
-				continue
-			}
-			if try(t.With(&unstructured.Unstructured{Object: object.(map[string]any)})) {
-				again = true
-			}
+		for i := -1; i < len(v.Beside); i++ {
+			again = reduced(&v, i, try) || again
 		}
 	}
-	if t.Namespace == nil {
-		return t
+	if v.Namespace == nil {
+		return v
 	}
-	for key := range t.Namespace.GetLabels() {
-		fewer := t
-		fewer.Namespace = engine.BareNamespace(t.Key.Namespace)
-		labels := t.Namespace.GetLabels()
+	for key := range v.Namespace.GetLabels() {
+		fewer := v
+		fewer.Namespace = engine.BareNamespace(v.Key.Namespace)
+		labels := v.Namespace.GetLabels()
 		delete(labels, key)
-		labels[corev1.LabelMetadataName] = t.Key.Namespace
+		labels[corev1.LabelMetadataName] = v.Key.Namespace
 		fewer.Namespace.SetLabels(labels)
 		try(fewer)
 	}
-	return t
+	return v
+}
+
+// reduced tries what is left of a variant without each part of an object, the one with an index beside it or its own for
+// -1, and reports whether it could do without one.
+func reduced(v *Variant, beside int, try func(Variant) bool) bool {
+	object := func() map[string]any {
+		if beside < 0 {
+			return v.Object.Object
+		}
+		return v.Beside[beside].Object
+	}
+	again := false
+	for _, way := range ways(object()) {
+		if identifies(way) {
+			continue
+		}
+		smaller, removed := without(object(), way)
+		if !removed {
+			continue
+		}
+		one, _ := changing(beside, func(u *unstructured.Unstructured) bool {
+			u.Object, _ = smaller.(map[string]any)
+			return true
+		})(*v)
+		again = try(one) || again
+	}
+	return again
 }
 
 // identifies reports whether a path leads to what identifies an object.

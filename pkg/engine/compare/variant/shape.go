@@ -104,13 +104,13 @@ func (w *walker) walk(path []string, atoms []schema.Atom, named bool) {
 		below(element, at.List.ElementType, named)
 	case at.Map != nil:
 		for _, f := range sortedFields(at.Map) {
-			if len(path) == 0 && slices.Contains([]string{"apiVersion", "kind", "status"}, f.Name) {
+			if len(path) == 0 && slices.Contains([]string{"apiVersion", "kind"}, f.Name) {
 				continue
 			}
 			if len(path) == 0 && !slices.Contains([]string{"metadata", "spec", "data", "type", "rules", "subjects", "roleRef", "webhooks"}, f.Name) && !w.vocabulary.words[f.Name] {
 				continue
 			}
-			if len(path) == 1 && path[0] == "metadata" && !slices.Contains([]string{"labels", "annotations", "generateName", "ownerReferences", "finalizers"}, f.Name) {
+			if len(path) == 1 && path[0] == "metadata" && !slices.Contains([]string{"labels", "annotations", "generateName", "ownerReferences", "finalizers", "resourceVersion", "uid"}, f.Name) {
 				continue
 			}
 			if !w.vocabulary.named(f.Name) {

@@ -115,7 +115,7 @@ func TestReduce(t *testing.T) {
 		}
 	}
 	before := big.Object.DeepCopy()
-	small := g.Reduce(context.Background(), big, func(v engine.Target) bool {
+	small := g.Reduce(context.Background(), variant.Variant{Target: big}, func(v variant.Variant) bool {
 		text, err := json.Marshal(v.Object.Object)
 		return err == nil && strings.Contains(string(text), `"gpu"`)
 	})

@@ -88,6 +88,10 @@ func (v *vocabulary) entries(name string, fields map[string]any) {
 			v.label(key, text)
 		}
 	}
+	operator, _ := fields["operator"].(string)
+	if key, ok := fields["key"].(string); ok && operator != "" && !strings.Contains(operator, "Not") {
+		v.condition(key, fields["value"])
+	}
 	for _, key := range sortedKeys(fields) {
 		field := fieldName(key)
 		v.words[field] = true
@@ -96,6 +100,32 @@ func (v *vocabulary) entries(name string, fields map[string]any) {
 			v.label(field, fields[key])
 		}
 		v.value(field, fields[key])
+	}
+}
+
+// condition adds the values that a precondition compares with what its key reads, before those that it reads else.
+func (v *vocabulary) condition(key string, value any) {
+	name, labelled := "", false
+	for _, t := range token.FindAllString(key, -1) {
+		if t == "|" {
+			break
+		}
+		labelled = labelled || isLabels(t)
+		if literal, ok := literalOf(t).(string); ok && t[0] == '"' {
+			name = literal
+		} else if isName(t) {
+			name = t
+		}
+	}
+	values, ok := value.([]any)
+	if !ok {
+		values = []any{value}
+	}
+	for _, one := range values {
+		v.add(name, one)
+		if labelled {
+			v.label(name, one)
+		}
 	}
 }
 
@@ -181,7 +211,10 @@ func (v *vocabulary) text(name, text string) {
 			}
 		}
 	}
-	if !strings.ContainsAny(text, "\n{}()") && len(text) < 200 {
+	switch {
+	case strings.Contains(text, "{{"):
+		v.add(name, minimalName) // it is computed, probably of a name
+	case !strings.ContainsAny(text, "\n{}()") && len(text) < 200:
 		v.add(name, text)
 	}
 	v.pointer(text)

@@ -2,52 +2,135 @@ package variant
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 )
 
-// presentKey is the key of a context under which a variant is there.
-type presentKey struct{}
-
-// Present returns a context in which a World of this package has the variant, and its Namespace.
-func Present(ctx context.Context, t engine.Target) context.Context {
-	return context.WithValue(ctx, presentKey{}, t)
+// World is a world in which, for each evaluation, a variant is there beside all that another world has. What it
+// reads of that it keeps, so that thousands of variants read it once.
+type World struct {
+	mapper meta.RESTMapper
+	kept   *kept
 }
 
-// World returns a world in which the variant of the context is there, beside all that another one has. What it
-// reads of that it keeps, so that thousands of variants read it once.
-func World(w *engine.World) *engine.World {
+// NewWorld returns a world for variants, and the same for programs.
+func NewWorld(w *engine.World) (*World, *engine.World) {
+	k := &kept{
+		reader: w.Reader, raw: w.Raw,
+		objects: map[engine.ObjectKey]*answer[*unstructured.Unstructured]{}, lists: map[string]*answer[[]*unstructured.Unstructured]{}, answers: map[string]*answer[[]byte]{},
+	}
 	out := *w
 	out.Existing = nil
 	out.Memo = nil // the same question has another answer for another variant
 	if w.Reader != nil {
-		out.Reader = &reader{Reader: w.Reader, objects: map[engine.ObjectKey]*answer[*unstructured.Unstructured]{}, lists: map[string]*answer[[]*unstructured.Unstructured]{}}
+		out.Reader = reader{k}
 	}
 	if w.Raw != nil {
-		out.Raw = &rawReader{RawReader: w.Raw, answers: map[string]*answer[[]byte]{}}
+		out.Raw = rawReader{k}
 	}
-	return &out
+	return &World{mapper: w.Mapper, kept: k}, &out
 }
 
-// present returns the variant of a context, and its Namespace.
-func present(ctx context.Context) []*unstructured.Unstructured {
-	t, ok := ctx.Value(presentKey{}).(engine.Target)
+// presentKey is the key of a context under which a presence is.
+type presentKey struct{}
+
+// presence is the part of a world that is of one variant.
+type presence struct {
+	*snapshot.Overlay
+
+	mu    sync.Mutex
+	asked []engine.Selection
+}
+
+// With returns a context in which the variant is there, its Namespace, and what is beside it.
+func (w *World) With(ctx context.Context, v Variant) (context.Context, error) {
+	var all snapshot.Loader
+	for _, u := range v.Beside {
+		all.AddWorld(engine.Document{Object: u})
+	}
+	if v.Namespace != nil {
+		all.AddWorld(engine.Document{Object: v.Namespace})
+	}
+	if v.Key.Subresource == "" || engine.KeyOf(v.Object).GroupKind == v.Key.GroupKind {
+		all.Add(engine.Document{Object: v.Object})
+	}
+	objects, err := all.Load(snapshot.Options{Cluster: w.mapper})
+	if err != nil {
+		return nil, err
+	}
+	return context.WithValue(ctx, presentKey{}, &presence{Overlay: objects.Over(w.kept)}), nil
+}
+
+// maxAsked bounds what is kept of the questions of one variant.
+const maxAsked = 20
+
+// Asked returns which objects have been asked for in a context of World.With, each selection once.
+func Asked(ctx context.Context) []engine.Selection {
+	p, ok := ctx.Value(presentKey{}).(*presence)
 	if !ok {
 		return nil
 	}
-	out := []*unstructured.Unstructured{t.Object}
-	if t.Namespace != nil {
-		out = append(out, t.Namespace)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.asked)
+}
+
+func (p *presence) ask(s engine.Selection) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := slices.ContainsFunc(p.asked, func(k engine.Selection) bool { return k.String() == s.String() })
+	if !known && len(p.asked) < maxAsked {
+		p.asked = append(p.asked, s)
 	}
-	return out
+}
+
+// reader reads the variant of the context, and what is kept of another world.
+type reader struct{ *kept }
+
+// Get implements engine.Reader.
+func (r reader) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
+	p, ok := ctx.Value(presentKey{}).(*presence)
+	if !ok {
+		return r.kept.Get(ctx, key)
+	}
+	p.ask(engine.Selection{Group: key.Group, Version: key.Version, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name})
+	return p.Get(ctx, key)
+}
+
+// List implements engine.Reader.
+func (r reader) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
+	p, ok := ctx.Value(presentKey{}).(*presence)
+	if !ok {
+		return r.kept.List(ctx, s)
+	}
+	p.ask(s)
+	return p.List(ctx, s)
+}
+
+// rawReader is reader for the paths of an API server.
+type rawReader struct{ *kept }
+
+// Raw implements engine.RawReader.
+func (r rawReader) Raw(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	p, ok := ctx.Value(presentKey{}).(*presence)
+	if !ok {
+		return r.kept.Raw(ctx, method, path, body)
+	}
+	if at, err := engine.ParseAPIPath(path); err == nil && method == "GET" && at.Resource != "" {
+		p.ask(engine.Selection{Group: at.Group, Version: at.Version, Resource: at.Resource, Namespace: at.Namespace, Name: at.Name})
+	}
+	return p.Raw(ctx, method, path, body)
 }
 
 // answer is what was read once.
@@ -63,55 +146,44 @@ const (
 	maxListed  = 2000
 )
 
-// kept returns the answer of a key; a new one where there is none, and nil where there are too many.
-func kept[K comparable, T any](mu *sync.Mutex, answers map[K]*answer[T], key K) *answer[T] {
+// answerOf returns the answer of a key; a new one where there is none, or too many are kept.
+func answerOf[K comparable, T any](mu *sync.Mutex, answers map[K]*answer[T], key K) *answer[T] {
 	mu.Lock()
 	defer mu.Unlock()
 	if a := answers[key]; a != nil {
 		return a
 	}
-	if len(answers) >= maxAnswers {
-		return &answer[T]{}
-	}
 	a := &answer[T]{}
-	answers[key] = a
+	if len(answers) < maxAnswers {
+		answers[key] = a
+	}
 	return a
 }
 
-// reader is a reader that also has the variant of the context.
-type reader struct {
-	engine.Reader
+// kept reads a world, and keeps what it has answered.
+type kept struct {
+	reader engine.Reader
+	raw    engine.RawReader
+
 	mu      sync.Mutex
 	objects map[engine.ObjectKey]*answer[*unstructured.Unstructured]
 	lists   map[string]*answer[[]*unstructured.Unstructured]
+	answers map[string]*answer[[]byte]
 }
 
 // Get implements engine.Reader.
-func (r *reader) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
-	if key.Subresource == "" {
-		for _, u := range present(ctx) {
-			if engine.KeyOf(u).Named() == key.Named() {
-				return u, nil
-			}
-		}
-	}
-	a := kept(&r.mu, r.objects, key)
-	a.once.Do(func() { a.value, a.err = r.Reader.Get(ctx, key) })
+func (k *kept) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
+	a := answerOf(&k.mu, k.objects, key)
+	a.once.Do(func() { a.value, a.err = k.reader.Get(ctx, key) })
 	return a.value, a.err
 }
 
 // List implements engine.Reader.
-func (r *reader) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
+func (k *kept) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
-		mine := slices.DeleteFunc(present(ctx), func(u *unstructured.Unstructured) bool { return s.Subresource != "" || !s.Matches(u) })
-		for _, u := range mine {
-			if !yield(u, nil) {
-				return
-			}
-		}
-		a := kept(&r.mu, r.lists, s.String()+s.Version+s.ReadAs)
+		a := answerOf(&k.mu, k.lists, fmt.Sprint(s.String(), "\x00", s.Group, s.Version, s.Resource, s.ReadAs, s.Fields))
 		a.once.Do(func() {
-			for u, err := range r.Reader.List(ctx, s) {
+			for u, err := range k.reader.List(ctx, s) {
 				if a.err = err; err != nil || len(a.value) >= maxListed {
 					return
 				}
@@ -119,10 +191,6 @@ func (r *reader) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstru
 			}
 		})
 		for _, u := range a.value {
-			key := engine.KeyOf(u).Named()
-			if slices.ContainsFunc(mine, func(own *unstructured.Unstructured) bool { return engine.KeyOf(own).Named() == key }) {
-				continue
-			}
 			if !yield(u, nil) {
 				return
 			}
@@ -134,25 +202,16 @@ func (r *reader) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstru
 }
 
 // Schema implements engine.Reader.
-func (r *reader) Schema(ctx context.Context, gvk schema.GroupVersionKind) (engine.Schema, error) {
-	return r.Reader.Schema(ctx, gvk)
-}
-
-// rawReader is a raw reader that also has the Namespace of the variant of the context.
-type rawReader struct {
-	engine.RawReader
-	mu      sync.Mutex
-	answers map[string]*answer[[]byte]
+func (k *kept) Schema(ctx context.Context, gvk schema.GroupVersionKind) (engine.Schema, error) {
+	return k.reader.Schema(ctx, gvk)
 }
 
 // Raw implements engine.RawReader.
-func (r *rawReader) Raw(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	for _, u := range present(ctx) {
-		if method == "GET" && u.GetKind() == "Namespace" && path == "/api/v1/namespaces/"+u.GetName() {
-			return json.Marshal(u.Object)
-		}
+func (k *kept) Raw(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	if k.raw == nil {
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, path)
 	}
-	a := kept(&r.mu, r.answers, strings.Join([]string{method, path, string(body)}, "\x00"))
-	a.once.Do(func() { a.value, a.err = r.RawReader.Raw(ctx, method, path, body) })
+	a := answerOf(&k.mu, k.answers, strings.Join([]string{method, path, string(body)}, "\x00"))
+	a.once.Do(func() { a.value, a.err = k.raw.Raw(ctx, method, path, body) })
 	return a.value, a.err
 }

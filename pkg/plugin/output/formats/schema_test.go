@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/yaml"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
@@ -149,7 +151,7 @@ func fullComparison(t *testing.T) []byte {
 		Subject: key, Target: engine.Target{Origin: "f:1"}, Verdict: compare.Differs, Operations: []engine.Operation{engine.OperationCreate},
 		Changes: [2]*engine.Change{side("a"), side("b")}, Fields: []compare.Field{{FieldChange: field, Rules: [2]engine.RuleRef{rule, rule}}},
 	}
-	result.Variant = &compare.Variant{Count: 1, Kinds: []string{"ConfigMap"}, Object: object(map[string]any{}), Namespace: object(map[string]any{"data": "x"})}
+	result.Variant = &compare.Variant{Count: 1, Kinds: []string{"ConfigMap"}, Object: object(map[string]any{}), Beside: []*unstructured.Unstructured{object(map[string]any{"data": "x"})}}
 	exercise := []compare.Exercise{{
 		Variants: 1, Rule: rule, Outcomes: map[engine.Outcome]int{engine.Skipped: 1}, HeldBack: map[string]int{"h": 1}, Missing: "m",
 	}}

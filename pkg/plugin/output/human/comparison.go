@@ -6,8 +6,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
@@ -189,11 +187,8 @@ func (p *Comparison) manifest(b *page, e output.Compared) error {
 		return nil
 	}
 	b.line(Plain, "  shown by "+wording.PluralNumber(e.Variant.Count, "variant")+" ("+engine.Few(e.Variant.Kinds)+"); the smallest object that shows it:")
-	for i, u := range []*unstructured.Unstructured{e.Variant.Namespace, e.Variant.Object} {
-		if u == nil {
-			continue
-		}
-		if i > 0 && e.Variant.Namespace != nil {
+	for i, u := range append(slices.Clone(e.Variant.Beside), e.Variant.Object) {
+		if i > 0 {
 			b.line(Plain, "    ---")
 		}
 		text, err := objectdiff.MarshalYAML(p.Masker.Object(u).Object)

@@ -36,10 +36,10 @@ type reportDifference struct {
 
 // reportVariant is an object that is not there, and what is around it.
 type reportVariant struct {
-	Count     int            `json:"count"`
-	Kinds     []string       `json:"kinds"`
-	Object    map[string]any `json:"manifest"`
-	Namespace map[string]any `json:"namespaceManifest,omitempty"`
+	Count  int              `json:"count"`
+	Kinds  []string         `json:"kinds"`
+	Object map[string]any   `json:"manifest"`
+	Beside []map[string]any `json:"beside,omitempty"`
 }
 
 // reportTwoSided is a field that differs. A side that leaves the field out has no value.
@@ -124,8 +124,8 @@ func (p *Comparison) difference(e output.Compared) reportDifference {
 	}
 	if v := e.Variant; v != nil {
 		out.Variant = &reportVariant{Count: v.Count, Kinds: v.Kinds, Object: p.Masker.Object(v.Object).Object}
-		if v.Namespace != nil {
-			out.Variant.Namespace = p.Masker.Object(v.Namespace).Object
+		for _, u := range v.Beside {
+			out.Variant.Beside = append(out.Variant.Beside, p.Masker.Object(u).Object)
 		}
 	}
 	out.Old, out.New = p.troubles(e.Changes[compare.Old]), p.troubles(e.Changes[compare.New])
