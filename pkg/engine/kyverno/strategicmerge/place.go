@@ -21,7 +21,8 @@ type place struct {
 
 	patch       strategicpatch.LookupPatchMeta // cached; nil where nothing is known
 	patchLooked bool
-	rule        *listRule // cached
+	rule        *listRule    // cached
+	typ         *schema.Atom // cached; empty where nothing is known
 }
 
 // object is what all places of one object share.
@@ -175,30 +176,30 @@ func usable(meta strategicpatch.LookupPatchMeta) strategicpatch.LookupPatchMeta 
 
 // mapKeys are the list-map keys of the list at this place.
 func (p *place) mapKeys() ([]string, bool) {
-	atom, ok := p.atom()
-	if !ok || atom.List == nil || atom.List.ElementRelationship != schema.Associative || len(atom.List.Keys) == 0 {
+	atom := p.atom()
+	if atom.List == nil || atom.List.ElementRelationship != schema.Associative || len(atom.List.Keys) == 0 {
 		return nil, false
 	}
 	return atom.List.Keys, true
 }
 
-// atom is the structural type at this place.
-func (p *place) atom() (schema.Atom, bool) {
-	ref, ok := p.typeRef()
-	if !ok {
-		return schema.Atom{}, false
+// atom is the structural type at this place, empty where it is not known.
+func (p *place) atom() schema.Atom {
+	if p.typ == nil {
+		p.typ = &schema.Atom{}
+		if ref, ok := p.typeRef(); ok {
+			*p.typ, _ = p.object.types.Resolve(ref)
+		}
 	}
-	return p.object.types.Resolve(ref)
+	return *p.typ
 }
 
 func (p *place) typeRef() (schema.TypeRef, bool) {
 	if p.parent == nil {
 		return p.object.typed()
 	}
-	above, ok := p.parent.atom()
+	above := p.parent.atom()
 	switch {
-	case !ok:
-		return schema.TypeRef{}, false
 	case p.key == "" && above.List != nil:
 		return above.List.ElementType, true
 	case p.key != "" && above.Map != nil:

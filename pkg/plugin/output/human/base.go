@@ -154,10 +154,13 @@ func (h *base) addField(sum hash.Hash, c *engine.Change, f *engine.FieldChange) 
 	sum.Write(appendValue(appendValue(text, from), to))
 }
 
-// appendValue appends a value of JSON: a text quickly, as most are.
+// appendValue appends a value of JSON: a text or none quickly, as most are.
 func appendValue(b []byte, value any) []byte {
-	if text, ok := value.(string); ok {
+	switch text, isText := value.(string); {
+	case isText:
 		return strconv.AppendQuote(b, text)
+	case value == nil:
+		return append(b, " null"...)
 	}
 	text, _ := json.Marshal(value) // an error would be one of the diff as well
 	return append(append(b, ' '), text...)
