@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"iter"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -32,6 +34,30 @@ func (s *source) page(ctx context.Context, k chosenKind, items []RawItem, known 
 		p.namespaces = s.readNamespaces(ctx)
 	}
 	return p
+}
+
+// partSize is how many objects are evaluated before the first of them is printed.
+const partSize = 100
+
+// inParts hands out the pages of listings in parts, so that less of them is decoded at a time.
+func inParts(pages iter.Seq2[engine.Page, error]) iter.Seq2[engine.Page, error] {
+	return func(yield func(engine.Page, error) bool) {
+		for p, err := range pages {
+			whole, ok := p.(*page)
+			if !ok {
+				if !yield(p, err) {
+					return
+				}
+				continue
+			}
+			for items := range slices.Chunk(whole.items, partSize) {
+				part := *whole
+				if part.items = items; !yield(&part, nil) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Len implements engine.Page.

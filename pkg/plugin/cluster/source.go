@@ -70,7 +70,7 @@ type source struct {
 
 // Pages implements engine.Source.
 func (s *source) Pages(ctx context.Context, selections []engine.Selection) iter.Seq2[engine.Page, error] {
-	return engine.ReadAhead(ctx, func(ctx context.Context) iter.Seq2[engine.Page, error] {
+	return inParts(engine.ReadAhead(ctx, func(ctx context.Context) iter.Seq2[engine.Page, error] {
 		return func(yield func(engine.Page, error) bool) {
 			chosen, unknown, err := s.choose(ctx, selections)
 			if err != nil {
@@ -93,7 +93,7 @@ func (s *source) Pages(ctx context.Context, selections []engine.Selection) iter.
 				yield(nil, &engine.UnreadableError{What: "what triggers rules outside of namespace " + s.options.Fallback, Err: &refusedError{s.refused}})
 			}
 		}
-	})
+	}))
 }
 
 // chosenKind is one resource to list and the choice among its objects.
