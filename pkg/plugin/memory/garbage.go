@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// roomy is the room for garbage beside what is kept, or twice what is kept where that is less. For
+// roomy is the room for garbage beside what is kept, or one and a half times what is kept where that is less. For
 // what is kept beyond roomy, the collector leaves a third.
 const roomy = 56 << 20
 
@@ -39,7 +39,7 @@ func afterCollection(most uint64) {
 // percent is the room for garbage beside what is kept, in percent of that.
 func percent(kept uint64) int {
 	if kept <= roomy {
-		return int(min(200, roomy*100/max(kept, 1))) //nolint:gosec // 200 at most
+		return int(min(150, roomy*100/max(kept, 1))) //nolint:gosec // 150 at most
 	}
 	return int((roomy + (kept-roomy)/3) * 100 / kept) //nolint:gosec // less than 100
 }
