@@ -55,9 +55,11 @@ fuzz: ## Run every fuzz target for FUZZTIME, 10s unless it is set; go on after a
 	done; test -z "$$failed" || { echo "findings of:$$failed"; exit 1; }
 
 .PHONY: bench
-bench: build ## Measure the program on files beside the bare decoding of the same files; BENCH="-objects 1000 -runs 5" for others.
-	$(GO) build -o $(BIN)/bench-files ./internal/bench
-	$(BIN)/bench-files $(BENCH)
+bench: build controlplane ## Measure the program beside the bare work: on files, on a real API server, and writing to it; BENCH="-objects 1000 -runs 5" for others.
+	$(GO) build -o $(BIN)/bench ./internal/bench
+	$(BIN)/bench $(BENCH)
+	$(GO) -C test/e2e run ./cmd/controlplane run -- sh -c 'cd $(CURDIR) && $(BIN)/bench -live $(BENCH)'
+	$(GO) -C test/e2e test -run '^$$' -bench Throughput -benchtime 5x .
 
 .PHONY: test-e2e
 test-e2e: controlplane ## Run the scripts on a real API server.

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Command bench measures the program on files, and prints a table. Each row is a ratio to the
-// bare work, done in turn: a file of YAML documents decoded as kubectl does it, and kept by nobody.
+// Command bench measures the program on files or on an API server, and prints a table. Each row is a ratio to the
+// bare work, done in turn: a file of YAML documents decoded as kubectl does it, or a listing in pages, and kept by nobody.
 // User CPU is what to trust; wall time depends on what else the machine does.
 package main
 
@@ -25,17 +25,25 @@ import (
 )
 
 func main() {
-	var b bench
+	b := bench{kubeconfig: os.DevNull}
 	flag.StringVar(&b.program, "program", ".bin/kubectl-mutate", "the plugin")
 	flag.StringVar(&b.data, "policies", "internal/bench/testdata", "the policies")
 	flag.StringVar(&b.workload.dir, "dir", ".bin/bench", "where the objects are written")
 	flag.IntVar(&b.objects, "objects", 10000, "how many objects")
 	flag.IntVar(&b.runs, "runs", 3, "how often each row runs, in turn with what it is compared with")
+	live := flag.Bool("live", false, "measure on the API server of KUBECONFIG, which gets as many Pods, instead of on files")
 	decode := flag.String("decode", "", "only decode this file, as kubectl does")
+	list := flag.Bool("list", false, "only list and decode all Pods of the server")
 	flag.Parse()
-	run := b.run
-	if *decode != "" {
+	run := func() error { return b.run(b.files) }
+	switch {
+	case *decode != "":
 		run = func() error { return bareDecode(*decode) }
+	case *list:
+		run = bareList
+	case *live:
+		b.kubeconfig = os.Getenv("KUBECONFIG")
+		run = func() error { return b.run(b.live) }
 	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -72,6 +80,7 @@ func bareDecode(path string) error {
 
 type bench struct {
 	program, data string
+	kubeconfig    string // of the server, or that of none
 	workload      workload
 	objects, runs int
 }
@@ -82,11 +91,12 @@ type row struct {
 	command, base []string
 }
 
-func (b *bench) run() error {
+// run prints the table of some rows.
+func (b *bench) run(of func() ([]row, error)) error {
 	if err := os.MkdirAll(b.workload.dir, 0o750); err != nil {
 		return err
 	}
-	rows, err := b.rows()
+	rows, err := of()
 	if err != nil {
 		return err
 	}
@@ -100,7 +110,8 @@ func (b *bench) run() error {
 	return out.Flush()
 }
 
-func (b *bench) rows() ([]row, error) {
+// files are the rows on files.
+func (b *bench) files() ([]row, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -166,10 +177,10 @@ func (b *bench) measure(out io.Writer, r row) error {
 	var seconds []float64
 	for range b.runs {
 		var err error
-		if base, err = measured(r.base); err != nil {
+		if base, err = b.measured(r.base); err != nil {
 			return err
 		}
-		if last, err = measured(r.command); err != nil {
+		if last, err = b.measured(r.command); err != nil {
 			return err
 		}
 		user, wall = append(user, ratio(last.user, base.user)), append(wall, ratio(last.wall, base.wall))
@@ -186,9 +197,9 @@ func (b *bench) measure(out io.Writer, r row) error {
 
 func ratio(a, b time.Duration) float64 { return float64(a) / float64(max(b, time.Millisecond)) }
 
-func measured(command []string) (usage, error) {
+func (b *bench) measured(command []string) (usage, error) {
 	c := exec.Command(command[0], command[1:]...) //nolint:gosec // the flags of a developer
-	c.Env = append(os.Environ(), "KUBECONFIG=/dev/null")
+	c.Env = append(os.Environ(), "KUBECONFIG="+b.kubeconfig)
 	start := time.Now()
 	var text bytes.Buffer // of standard output nothing is kept
 	c.Stderr = &text
