@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
@@ -28,10 +29,13 @@ type ApplyFlags struct {
 	flags.Evaluate
 	flags.Write
 	flags.Record
-	Output flags.Output
-	Report flags.Report
-	Events bool
-	Watch  flags.Watch
+	Output   flags.Output
+	Report   flags.Report
+	Contexts flags.Contexts
+	Events   bool
+	Watch    flags.Watch
+
+	cluster *writtenCluster // nil for the only one
 }
 
 // ApplyOptions are what apply-existing needs.
@@ -52,7 +56,7 @@ type ApplyOptions struct {
 // NewApplyExistingCommand is `apply-existing`: it makes the changes that preview shows.
 func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
 	f := ApplyFlags{
-		Evaluate: evaluate, Write: flags.NewWrite(), Record: flags.NewRecord(), Output: flags.NewOutput(formats.Summary), Events: true,
+		Evaluate: evaluate, Write: flags.NewWrite(), Record: flags.NewRecord(), Output: flags.NewOutput(formats.Summary), Contexts: flags.NewContexts(), Events: true,
 	}
 	c := &cobra.Command{
 		Use:        applyExisting + " [TYPE [NAME ...] | TYPE/NAME ...]",
@@ -73,6 +77,10 @@ func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams gener
 			Every write is recorded in a journal. --resume continues an interrupted run, and the
 			command undo reverts a run.
 
+			With --contexts the changes on several clusters are shown together. After one confirmation
+			they are made cluster by cluster, in the order typed, and the run stops at the first cluster
+			on which not all went well, unless --on-error=continue is given.
+
 			With --watch it goes on, and writes what each change of the cluster makes rules do.
 			Interrupted then, it ends with 0, or 3 where something was not written.
 
@@ -92,7 +100,10 @@ func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams gener
 			%[1]s preview -A -p policy.yaml --save plan.json
 			%[1]s apply-existing --plan plan.json
 
-			# On several clusters, one after the other
+			# On several clusters: show all of them, ask once, and write to one after the other
+			%[1]s apply-existing -A -p policy.yaml --contexts staging,'prod-*'
+
+			# The same, with plans that are reviewed in between
 			%[1]s preview -A -p policy.yaml --contexts staging,'prod-*' --save plans/
 			%[1]s apply-existing --plan plans/
 
@@ -105,7 +116,7 @@ func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams gener
 			# Continue the run that was interrupted
 			%[1]s apply-existing --resume latest`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
-			if f.Watch.On {
+			if f.Watch.On && !f.Contexts.Given() { // with which it is an error
 				return exit(f.watch(c, args, streams))
 			}
 			o, err := f.runner(c, args, streams)
@@ -115,18 +126,24 @@ func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams gener
 			return exit(o.Run(c.Context()))
 		},
 	}
-	f.Evaluate.AddFlags(c.Flags())
-	f.Watch.AddFlag(c.Flags(), "After the run, write what each change of the cluster makes rules do, as it happens, until interrupted; with --yes only.")
-	f.Watch.AddListenFlag(c.Flags())
-	f.Canary.AddFlags(c.Flags())
-	f.Canary.AddShardFlag(c.Flags())
-	hideOffline(c)
-	f.Write.AddFlags(c.Flags())
-	f.Record.AddFlags(c.Flags())
-	f.Output.AddFlags(c.Flags(), formats.WriteNames())
-	f.Report.AddFlags(c.Flags(), formats.WriteReports())
-	c.Flags().BoolVar(&f.Events, "events", f.Events, "Record an event PolicyApplied on each written target of a mutate-existing rule.")
+	f.addFlags(c.Flags())
 	return c
+}
+
+// addFlags registers the flags of apply-existing.
+func (f *ApplyFlags) addFlags(set *pflag.FlagSet) {
+	f.Evaluate.AddFlags(set)
+	f.Watch.AddFlag(set, "After the run, write what each change of the cluster makes rules do, as it happens, until interrupted; with --yes only.")
+	f.Watch.AddListenFlag(set)
+	f.Contexts.AddFlags(set)
+	f.Canary.AddFlags(set)
+	f.Canary.AddShardFlag(set)
+	hideOffline(set)
+	f.Write.AddFlags(set)
+	f.Record.AddFlags(set)
+	f.Output.AddFlags(set, formats.WriteNames())
+	f.Report.AddFlags(set, formats.WriteReports())
+	set.BoolVar(&f.Events, "events", f.Events, "Record an event PolicyApplied on each written target of a mutate-existing rule.")
 }
 
 // offline are the flags of preview that do without a cluster.
@@ -136,9 +153,9 @@ var offline = []string{"filename", "kustomize"} //nolint:gochecknoglobals // an 
 var errOffline = errors.New("apply-existing writes to a cluster: -f/--filename and -k/--kustomize work with preview only (its -o manifests prints the changed objects)")
 
 // hideOffline leaves them out of the help. To type one is an error that says what to use.
-func hideOffline(c *cobra.Command) {
+func hideOffline(set *pflag.FlagSet) {
 	for _, name := range offline {
-		c.Flags().Lookup(name).Hidden = true
+		set.Lookup(name).Hidden = true
 	}
 }
 
@@ -200,10 +217,12 @@ func (f *ApplyFlags) newOptions(c *cobra.Command, w *factory.Factory, request en
 	o := &ApplyOptions{Masker: w.Masker}
 	options := w.WriteOptions(f.Output, request, f.Rehearsal())
 	var err error
-	if o.Reports, err = w.Reports(f.Report, options, c.Flags().Changed("output")); err != nil {
-		return nil, err
+	if f.cluster != nil {
+		o.WritePrinters, err = f.cluster.printers(w, options)
+	} else {
+		o.WritePrinters, err = newWritePrinters(c, w, f.Output, f.Report, options)
 	}
-	if o.Shown, err = formats.NewWrites(f.Output.Format, options, o.Reports, w.Streams.ErrOut); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	o.Executor = w.Executor(&f.Write, o.written)
@@ -217,7 +236,9 @@ func (f *ApplyFlags) newOptions(c *cobra.Command, w *factory.Factory, request en
 
 // evaluating adds how the changes are evaluated.
 func (o *ApplyOptions) evaluating(c *cobra.Command, f *ApplyFlags, evaluation *preview.Options) {
-	o.Metrics = metering(f.Metrics, c)
+	if o.Metrics = metering(f.Metrics, c); f.cluster != nil {
+		o.Metrics = f.cluster.metering()
+	}
 	evaluation.Counts, evaluation.FieldManager = o.Metrics.Run, f.FieldManager
 	o.Options, o.Executor.Command = *evaluation, c.CommandPath()
 }

@@ -15,8 +15,10 @@ import (
 
 // recordedOptions returns the options of a run that a plan or a journal describes.
 func (f *ApplyFlags) recordedOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*ApplyOptions, error) {
-	if err := f.Record.Check(c.Flags(), args); err != nil {
-		return nil, err
+	if f.cluster == nil || !f.cluster.shown { // else the plan is of these very flags
+		if err := f.Record.Check(c.Flags(), args); err != nil {
+			return nil, err
+		}
 	}
 	f.Policies.Recorded = true
 	if f.Resume != "" {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"strconv"
@@ -52,13 +53,17 @@ func Run(ctx context.Context, c *cobra.Command, args []string, streams genericio
 	err := orInterrupted(ctx, c.ExecuteContext(ctx))
 	var quiet *ExitError
 	if err != nil && (!errors.As(err, &quiet) || quiet.Err != nil) {
-		var lacking rbac.Lacking
-		lacking.Of(err)
-		errOut := redact.NewWriter(streams.ErrOut, nil)
-		fmt.Fprintf(errOut, "error: %s\n", textOf(err))
-		fmt.Fprint(errOut, lacking.Hint())
+		printError(redact.NewWriter(streams.ErrOut, nil), "", err)
 	}
 	return codeOf(err)
+}
+
+// printError prints the error of a run, and the permissions that it lacked.
+func printError(errOut io.Writer, where string, err error) {
+	var lacking rbac.Lacking
+	lacking.Of(err)
+	fmt.Fprintf(errOut, "error: %s%s\n", where, textOf(err))
+	fmt.Fprint(errOut, lacking.Hint())
 }
 
 // NewCommand is the root command. Name is how help and errors call the program.

@@ -12,8 +12,8 @@ import (
 
 // Metering counts a run for --metrics.
 type Metering struct {
-	*metrics.Run // nil counts nothing
-	File         string
+	*metrics.Run        // nil counts nothing
+	File         string // "" where the counts are a part of those of several clusters
 }
 
 // metering starts to count a command's run, if --metrics is set.

@@ -33,6 +33,10 @@ type PreviewFlags struct {
 	Save       string // the file of a plan
 	Validation flags.Validation
 	Watch      flags.Watch
+
+	// write has the flags of the apply-existing that makes the changes of the plan, after it has asked; nil for a
+	// preview by itself.
+	write *flags.Write
 }
 
 // PreviewOptions are what a preview needs.
@@ -217,7 +221,7 @@ func (f *PreviewFlags) shown(c *cobra.Command, w *factory.Factory, options outpu
 	hints := f.hints(c, args)
 	hints.Namespace = options.Context.Namespace
 	options.Hint, options.Explain = hints.Hint, f.Explain
-	if f.Watch.On {
+	if f.Watch.On || f.write != nil {
 		options.Hint = nil
 	}
 	if external != nil {
@@ -254,12 +258,17 @@ func (f *PreviewFlags) evaluated(c *cobra.Command, w *factory.Factory, args []st
 	}
 	f.validate(w, evaluation)
 	evaluation.Counts = o.Metrics.Run
+	if f.write != nil {
+		evaluation.FieldManager = f.write.FieldManager
+	}
 	o.Options = *evaluation
 	if o.NotFound = w.Missing(c.Context(), evaluation); f.MustFind {
 		o.NotFound = w.NoObject()
 	}
 	if f.Save != "" {
-		o.Save, err = newPlanSaver(c.Context(), w, f.Save, args, evaluation)
+		if o.Save, err = newPlanSaver(c.Context(), w, f.Save, args, evaluation); err == nil {
+			o.Save.quiet = f.write != nil
+		}
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/fleet"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
@@ -21,6 +22,7 @@ type PreviewFleet struct {
 	*PreviewOptions // how it is shown; what is evaluated belongs to the clusters
 	clusters        clusterRuns
 	hints           map[*fleet.Member]*output.HintCollector // why apply-existing would write nothing to a cluster
+	found           func(*engine.Change)                    // is called with each object; may be nil
 }
 
 // toFleet returns the options of a preview on several clusters.
@@ -90,6 +92,9 @@ func (o *PreviewFleet) run(ctx context.Context) (int, error) {
 		if e, is := e.(output.Evaluated); is {
 			o.Hints.Add(e.Change)
 			o.Metrics.Evaluated(e.Change)
+			if o.found != nil {
+				o.found(e.Change)
+			}
 		}
 	}, output.Summary{Summary: o.clusters.Summary()})
 	switch {

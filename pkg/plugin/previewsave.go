@@ -57,6 +57,9 @@ func (f *PreviewFlags) validate(w *factory.Factory, o *preview.Options) {
 	switch {
 	case f.Validation == flags.ValidateServer, f.Validation == "" && f.Save != "":
 		write := flags.NewWrite()
+		if f.write != nil {
+			write = *f.write
+		}
 		write.DryRun = string(apply.DryRunServer)
 		o.Validator = w.Executor(&write, nil)
 	case f.Validation == flags.ValidateNone:
@@ -69,6 +72,7 @@ type planSaver struct {
 	*plan.Builder
 	path   string
 	masker *redact.Masker
+	quiet  bool
 }
 
 // newPlanSaver starts the plan of a run that is about to be evaluated.
@@ -103,6 +107,8 @@ func (s *planSaver) save(summary evaluation.Summary, r *preview.Run, errOut io.W
 	if err := plan.Save(s.path, p, s.masker); err != nil {
 		return err
 	}
-	fmt.Fprintf(errOut, "Plan saved in %s\n", s.path)
+	if !s.quiet {
+		fmt.Fprintf(errOut, "Plan saved in %s\n", s.path)
+	}
 	return nil
 }

@@ -3,16 +3,36 @@ package plugin
 import (
 	"errors"
 
+	"github.com/spf13/cobra"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 )
 
 // WritePrinters print a run that writes.
 type WritePrinters struct {
-	Shown   output.Printer   // what -o prints
-	Reports *formats.Reports // what --report writes
+	Shown   output.Printer // what -o prints
+	Reports writeReports   // what --report writes
+}
+
+// writeReports are formats.Reports, or on one cluster of several its part of them.
+type writeReports interface {
+	output.Printer
+	HasErrors() bool
+}
+
+// newWritePrinters returns those of a run on one cluster.
+func newWritePrinters(c *cobra.Command, w *factory.Factory, view flags.Output, report flags.Report, o output.Options) (WritePrinters, error) {
+	reports, err := w.Reports(report, o, c.Flags().Changed("output"))
+	if err != nil {
+		return WritePrinters{}, err
+	}
+	shown, err := formats.NewWrites(view.Format, o, reports, w.Streams.ErrOut)
+	return WritePrinters{Shown: shown, Reports: reports}, err
 }
 
 // print prints an event. The reports come first: they have what was written even if it
@@ -43,7 +63,7 @@ func printProblems(p output.Printer, problems []error) error {
 // reported adds the error that ended a run to its reports, unless their objects have it
 // already, writes the reports, and returns the exit code and error of the run. Reports that
 // cannot be written leave a run incomplete.
-func reported(r *formats.Reports, code int, err error) (int, error) {
+func reported(r writeReports, code int, err error) (int, error) {
 	var problems []error
 	for _, e := range engine.JoinedErrors(err) {
 		var unwritable *apply.UnwritableError

@@ -34,6 +34,8 @@ type UndoFlags struct {
 	flags.Write
 	Output flags.Output
 	Report flags.Report
+
+	cluster *writtenCluster // nil for the only one
 }
 
 // UndoOptions are what undo needs.
@@ -138,10 +140,12 @@ func (f *UndoFlags) wireExecutor(o *UndoOptions, w *factory.Factory, c *cobra.Co
 	f.TakeFrom = append(f.TakeFrom, o.Journal.Header.FieldManager) // it is the run's own that is taken back
 	options := w.WriteOptions(f.Output, engine.Request{}, f.Rehearsal())
 	var err error
-	if o.Reports, err = w.Reports(f.Report, options, c.Flags().Changed("output")); err != nil {
-		return err
+	if f.cluster != nil {
+		o.WritePrinters, err = f.cluster.printers(w, options)
+	} else {
+		o.WritePrinters, err = newWritePrinters(c, w, f.Output, f.Report, options)
 	}
-	if o.Shown, err = formats.NewWrites(f.Output.Format, options, o.Reports, w.Streams.ErrOut); err != nil {
+	if err != nil {
 		return err
 	}
 	o.Found = func(c *engine.Change) error { return o.print(output.Evaluated{Change: c}) }

@@ -205,12 +205,13 @@ func (r *reader) run(t *testing.T, command string) (int, string) {
 	return cmd.ProcessState.ExitCode(), out.String()
 }
 
-var journalID = regexp.MustCompile(`-([0-9a-f]{8})\.jsonl$`)
+// journalID matches the journal of a run, and the directory of one on several clusters.
+var journalID = regexp.MustCompile(`-([0-9a-f]{8})(\.jsonl)?$`)
 
 // noteRuns learns the IDs of the runs that have begun since.
 func (r *reader) noteRuns(t *testing.T) {
 	t.Helper()
-	journals, err := filepath.Glob(filepath.Join(r.home, ".local", "state", "kubectl-mutate", "*.jsonl"))
+	journals, err := filepath.Glob(filepath.Join(r.home, ".local", "state", "kubectl-mutate", "*"))
 	check(t, err)
 	for _, journal := range journals {
 		if id := journalID.FindStringSubmatch(journal); id != nil && !strings.Contains(strings.Join(r.runs, " "), id[1]) {

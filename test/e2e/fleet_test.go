@@ -15,10 +15,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -177,6 +179,10 @@ type fleetReport struct {
 	}
 	Differences []struct {
 		Object struct{ Cluster, Name string }
+	}
+	Results []struct {
+		Object  struct{ Cluster, Name string }
+		Outcome string
 	}
 	Problems []string
 	Summary  struct{ Objects, Changed int }
@@ -382,9 +388,32 @@ func TestFleetWrites(t *testing.T) {
 
 	// The second cluster refuses writes: the first is done, the third left as it is.
 	down.Store(http.MethodPatch, true)
-	text := run(3, "apply-existing", "--plan", "plans")
-	if !strings.Contains(text, "stopped after eu/proxy; clusters that were left as they are: us. To go on: ") || !strings.Contains(text, "apply-existing --resume plans") {
-		t.Errorf("got %s", text)
+	code, out, errOut := c.run(t, program, "apply-existing", "--plan", "plans", "-o", "json", "--report", "junit=junit.xml", "--report", "markdown=page.md", "--metrics", "metrics.prom")
+	if code != 3 || !strings.Contains(errOut, "stopped after eu/proxy; clusters that were left as they are: us. To go on: ") || !strings.Contains(errOut, "apply-existing --resume plans") {
+		t.Errorf("exit code %d\n%s", code, errOut)
+	}
+	r, found := readFleetReport(t, out), map[string]int{}
+	for _, one := range r.Results {
+		found[one.Object.Cluster+" "+one.Outcome]++
+	}
+	if diff := cmp.Diff(map[string]int{"staging applied": 3, "eu/proxy failed": 3}, found); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if got := fmt.Sprint(r.Clusters); !strings.Contains(got, "[{staging 3 3 0 } {eu/proxy 3 0 ") || !strings.Contains(got, "{us 0 0 1 left as it is}]") {
+		t.Errorf("got %s", got)
+	}
+	for name, parts := range map[string][]string{
+		"junit.xml":    {"ConfigMap shop/app-0 on staging", "ConfigMap shop/app-0 on eu/proxy", "left as they are: us"},
+		"page.md":      {"shop/app-0 on staging", "shop/app-0 on eu/proxy", "left as they are: us"},
+		"metrics.prom": {`kubectl_mutate_objects{cluster="staging",kind="ConfigMap",namespace="shop",result="changed"} 3`, `kubectl_mutate_writes{cluster="eu/proxy",`},
+	} {
+		text, err := os.ReadFile(filepath.Join(c.dir, name))
+		check(t, err)
+		for _, part := range parts {
+			if !strings.Contains(string(text), part) {
+				t.Errorf("%s has no %q:\n%s", name, part, text)
+			}
+		}
 	}
 	levels("info", "debug", "debug")
 	run(2, "apply-existing", "--plan", "plans")
@@ -395,7 +424,7 @@ func TestFleetWrites(t *testing.T) {
 	run(3, "apply-existing", "--resume", "plans", "--yes", "--on-error", "continue")
 	levels("info", "debug", "info")
 	down.Clear()
-	text = run(0, "apply-existing", "--resume", "plans", "--yes")
+	text := run(0, "apply-existing", "--resume", "plans", "--yes")
 	if strings.Count(text, "There is nothing left to do.") != 2 {
 		t.Errorf("got %s", text)
 	}
@@ -410,4 +439,110 @@ func TestFleetWrites(t *testing.T) {
 	run(3, "undo", "plans", "--yes", "--on-error", "continue", "--request-timeout", "2s")
 	names = names[:2]
 	levels("debug", "debug")
+}
+
+// apply-existing --contexts shows all clusters, asks once, and writes to one after the other.
+func TestFleetAppliesLive(t *testing.T) {
+	program := programOf(t)
+	names := []string{"staging", "eu", "us"}
+	c := startClusters(t, names...)
+	for _, name := range names {
+		c.create(t, name, fleetObject("Namespace", "shop", nil))
+		for n := range 3 {
+			c.create(t, name, fleetObject("ConfigMap", fmt.Sprintf("app-%d", n), map[string]any{"data": map[string]any{"level": "debug"}}))
+		}
+	}
+	apply := func(want int, arguments ...string) (string, string) {
+		t.Helper()
+		code, out, errOut := c.run(t, program, append([]string{"apply-existing", "configmaps", "-p", "policy.yaml"}, arguments...)...)
+		if code != want {
+			t.Fatalf("%v: exit code %d, want %d\n%s\n%s", arguments, code, want, out, errOut)
+		}
+		return out, errOut
+	}
+	levels := func(want ...string) {
+		t.Helper()
+		for i, name := range names {
+			if got := c.level(t, name, "app-0"); got != want[i] {
+				t.Errorf("level on %s is %q, want %q", name, got, want[i])
+			}
+		}
+	}
+	state := filepath.Join(c.dir, ".local", "state", "kubectl-mutate")
+	left := func(want int) string {
+		t.Helper()
+		found, err := filepath.Glob(filepath.Join(state, "*-fleet-*"))
+		check(t, err)
+		if len(found) != want {
+			t.Fatalf("%d directories of plans, want %d: %v", len(found), want, found)
+		}
+		if want == 0 {
+			return ""
+		}
+		return found[want-1]
+	}
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	check(t, err)
+	check(t, l.Close())
+	c.config.Clusters["down"] = &clientcmdapi.Cluster{Server: "https://" + l.Addr().String()}
+	c.config.Contexts["down"] = &clientcmdapi.Context{Cluster: "down", AuthInfo: "us", Namespace: "shop"}
+
+	// Nothing is written before it is confirmed, nor where it is known that not all of it can be.
+	for _, test := range []struct {
+		want      string
+		arguments []string
+	}{
+		{"there is no terminal to ask on", []string{"--contexts", "us,staging"}},
+		{"us: nothing was written: 3 objects are more than --max-changes 2", []string{"--contexts", "us,staging", "--yes", "--max-changes", "2"}},
+		{"nothing was written: down was not evaluated", []string{"--contexts", "us,down", "--yes"}},
+		{"none of the clusters was evaluated", []string{"--contexts", "down", "--yes"}},
+		{"--journal names one file", []string{"--contexts", "us", "--yes", "--journal", "j"}},
+		{"--watch is for one cluster", []string{"--contexts", "us", "--yes", "-w"}},
+	} {
+		if _, errOut := apply(2, test.arguments...); !strings.Contains(errOut, test.want) {
+			t.Errorf("%v: got %s", test.arguments, errOut)
+		}
+	}
+	if out, _ := apply(0, "--contexts", "us,staging", "--dry-run", "server"); !strings.Contains(out, "3 objects: 3 planned (server dry run).") {
+		t.Errorf("got %s", out)
+	}
+	levels("debug", "debug", "debug")
+	left(0)
+
+	out, errOut := apply(3, "--contexts", "us,down,staging", "--yes", "--on-error", "continue", "-o", "json")
+	r := readFleetReport(t, out)
+	if got := fmt.Sprint(r.Clusters); len(r.Results) != 6 || !strings.HasPrefix(got, "[{us 3 3 0 } {down 0 0 1 The connection to the server") || !strings.HasSuffix(got, "{staging 3 3 0 }]") {
+		t.Errorf("got %+v\n%s", r, errOut)
+	}
+	levels("info", "debug", "info")
+	dir := left(1)
+	if !strings.Contains(errOut, "undo "+dir) {
+		t.Errorf("the run does not say how it is undone:\n%s", errOut)
+	}
+	code, out, errOut := c.run(t, program, "undo", dir, "--yes", "-o", "name")
+	if code != 0 || strings.Count(out, "--context=us") != 3 || strings.Count(out, "--context=staging") != 3 {
+		t.Errorf("exit code %d\n%s\n%s", code, out, errOut)
+	}
+	levels("debug", "debug", "debug")
+
+	// One of them dies between the first and the second of its writes.
+	var writes atomic.Int32
+	c.through(t, "dying", "eu", func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+		if r.Method == http.MethodPatch && r.URL.Query().Get("dryRun") == "" && writes.Add(1) == 2 {
+			c.stop(t, "eu")
+		}
+		pass.ServeHTTP(w, r)
+	})
+	out, errOut = apply(3, "--contexts", "staging,dying,us", "--yes", "--concurrency", "1", "--request-timeout", "2s")
+	if !strings.Contains(errOut, "stopped after dying; clusters that were left as they are: us. To go on: ") {
+		t.Errorf("got %s\n%s", out, errOut)
+	}
+	names = []string{"staging", "us"}
+	levels("info", "debug")
+	dir = left(2)
+	code, out, errOut = c.run(t, program, "apply-existing", "--resume", dir, "--yes", "--on-error", "continue", "--request-timeout", "2s")
+	if code != 3 || !strings.Contains(out, "us") {
+		t.Errorf("exit code %d\n%s\n%s", code, out, errOut)
+	}
+	levels("info", "info")
 }

@@ -42,7 +42,7 @@ func (x *Executor) confirm(ctx context.Context, ready []*Task) ([]*Task, error) 
 		return ready, nil
 	}
 	if len(ready) > x.counted { // what was managed when it was shown is so no more
-		if err := x.Prompt.confirmMany(len(ready), x.MaxChanges); err != nil {
+		if err := x.Prompt.ConfirmMany(len(ready), x.MaxChanges); err != nil {
 			return nil, err
 		}
 	}
@@ -61,7 +61,7 @@ func (x *Executor) confirmMany(tasks []*Task) error {
 	if x.Confirmed || x.IsDryRun() {
 		return nil
 	}
-	return x.Prompt.confirmMany(x.counted, x.MaxChanges)
+	return x.Prompt.ConfirmMany(x.counted, x.MaxChanges)
 }
 
 // warnOfUnverified warns, once for each reason, of changes that were not tried.

@@ -50,9 +50,9 @@ func (e *tooManyError) Error() string {
 	return fmt.Sprintf("nothing was written: %d objects are more than --max-changes %d; raise it to write them", e.objects, e.most)
 }
 
-// confirmMany asks whether so many objects may be written, if they are more than most. It wants the name of the
+// ConfirmMany asks whether so many objects may be written, if they are more than most. It wants the name of the
 // context typed, so that the wrong cluster is not confirmed out of habit.
-func (p *Prompt) confirmMany(objects, most int) error {
+func (p *Prompt) ConfirmMany(objects, most int) error {
 	switch {
 	case most == 0 || objects <= most:
 		return nil
@@ -73,13 +73,19 @@ func (p *Prompt) confirmMany(objects, most int) error {
 // confirmRun asks whether to start the run: it names what is about to be written,
 // where, and how many objects are left out.
 func (p *Prompt) confirmRun(ready []*Task, leftOut int) error {
+	return p.Confirm(p.question(ready, leftOut))
+}
+
+// Confirm asks a question about a run. The error says that nothing was written because the answer was no, or there is no
+// terminal to ask on.
+func (p *Prompt) Confirm(question string) error {
 	switch {
 	case p.Yes:
 		return nil
 	case !p.terminal:
 		return errNoTerminal
 	}
-	yes, err := p.ask(p.question(ready, leftOut))
+	yes, err := p.ask(question)
 	if err == nil && !yes {
 		return errDeclined
 	}

@@ -38,15 +38,15 @@ type Factory struct {
 // Open makes a Factory for the flags, with a client that can only read unless the command
 // writes, or with none if the objects are manifests. It sends no request.
 func Open(evaluate *flags.Evaluate, streams genericiooptions.IOStreams, showSecrets, writes bool) (*Factory, error) {
-	f, err := begin(evaluate, streams, showSecrets)
+	f, err := OpenShared(evaluate, streams, showSecrets)
 	if err != nil || evaluate.Objects.Offline() {
 		return f, err
 	}
 	return f, f.connect(writes)
 }
 
-// begin makes a Factory without a client.
-func begin(evaluate *flags.Evaluate, streams genericiooptions.IOStreams, showSecrets bool) (*Factory, error) {
+// OpenShared makes a Factory for what the runs on several clusters share. It has no client.
+func OpenShared(evaluate *flags.Evaluate, streams genericiooptions.IOStreams, showSecrets bool) (*Factory, error) {
 	if err := evaluate.Validate(); err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ const maxStdin = 256 << 20
 // OpenFleet is Open for the contexts that flags choose. Two that would evaluate the same objects are one. More are
 // paths that each run reads beside those of the flags.
 func OpenFleet(evaluate *flags.Evaluate, chosen *flags.Contexts, streams genericiooptions.IOStreams, showSecrets bool, more ...string) (*Fleet, error) {
-	shared, err := begin(evaluate, streams, showSecrets)
+	shared, err := OpenShared(evaluate, streams, showSecrets)
 	if err != nil {
 		return nil, err
 	}
@@ -119,10 +119,15 @@ func (f *Fleet) TellNotices(run *fleet.Fleet) error {
 	return f.notices.Flush(f.Streams.ErrOut, f.Contexts)
 }
 
+// OnAll returns the options of printers for a run on several clusters.
+func OnAll(o output.Options, contexts []string) output.Options {
+	o.Context.Context, o.Context.Time = strings.Join(contexts, ", "), time.Now().UTC().Format(time.RFC3339)
+	return o
+}
+
 // OutputOptions is that of a Factory; the context of the run is all of them.
 func (f *Fleet) OutputOptions(out flags.Output, request engine.Request) output.Options {
-	o := f.Factory.OutputOptions(out, request)
-	o.Context.Context, o.Context.Time = strings.Join(f.Contexts, ", "), time.Now().UTC().Format(time.RFC3339)
+	o := OnAll(f.Factory.OutputOptions(out, request), f.Contexts)
 	if !f.namespaceTyped() {
 		o.Context.Namespace = ""
 	}

@@ -58,7 +58,7 @@ func (f *Write) AddGuardFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.Options.IncludeManaged, "include-managed", false, "Also write objects that Argo CD, Flux, Helm, kapp or an owner controller manages, and may revert.")
 	flags.BoolVar(&f.Options.SkipRejected, "skip-rejected", false, "Skip the objects that the server rejects, instead of writing nothing.")
 	flags.IntVar(&f.Options.Concurrency, "concurrency", f.Options.Concurrency, "Number of objects that are verified or written at the same time.")
-	flags.StringVar(&f.OnError, "on-error", f.OnError, `When a write fails: "stop", or "continue" with the other objects, and with the other clusters of a directory of plans.`)
+	flags.StringVar(&f.OnError, "on-error", f.OnError, `When a write fails: "stop", or "continue" with the other objects, and with the other clusters.`)
 	flags.IntVar(&f.Options.MaxFailures, "max-failures", 0, "Stop after this number of failed writes; 0 leaves it to --on-error.")
 	flags.IntVar(&f.Options.MaxChanges, "max-changes", f.Options.MaxChanges, "Before more objects than this are written, ask for the name of the context; with --yes, refuse. 0 means no limit.")
 	flags.IntVar(&f.Options.BatchSize, "batch-size", 0, "Write this number of objects at a time, and pause after each batch; 0 writes all in one batch.")

@@ -44,9 +44,20 @@ func NewID() string {
 	return hex.EncodeToString(id)
 }
 
+// timeFormat begins the names, so that they are in the order of their times.
+const timeFormat = "20060102T150405Z"
+
 // FileName returns the name of a journal: its time, context and ID.
 func FileName(started time.Time, context, id string) string {
-	return fmt.Sprintf("%s-%s-%s%s", started.UTC().Format("20060102T150405Z"), file.PlainName(context), id, Extension)
+	return fmt.Sprintf("%s-%s-%s%s", started.UTC().Format(timeFormat), file.PlainName(context), id, Extension)
+}
+
+// fleetMark stands in the name between time and ID.
+const fleetMark = "-fleet-"
+
+// FleetName returns the name of a directory of journals, one for each cluster of a run on several: its time and ID.
+func FleetName(started time.Time, id string) string {
+	return started.UTC().Format(timeFormat) + fleetMark + id
 }
 
 // Files returns the journals in a directory by name, and so by time. A directory that

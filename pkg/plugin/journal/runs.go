@@ -2,7 +2,10 @@ package journal
 
 import (
 	"cmp"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -40,13 +43,23 @@ func (r *Run) Resumable() bool { return r.Undoes == "" && r.InDoubt+r.Left > 0 }
 // Undoable reports whether the run wrote what has not been undone.
 func (r *Run) Undoable() bool { return r.Undoes == "" && r.Written > r.Undone }
 
-// Runs returns the runs that the journals in a directory record, the latest first:
+// Runs returns the runs that the journals in a directory, and in those of runs on several clusters below it, record, the latest first:
 // those on the cluster of a context, or all if the context is empty. Broken is called
 // for each journal that cannot be read; the error is that of the directory.
 func Runs(directory, context string, broken func(journal string, err error)) ([]Run, error) {
 	files, err := Files(directory)
 	if err != nil {
 		return nil, err
+	}
+	entries, _ := os.ReadDir(directory) // as in Files
+	for _, e := range entries {
+		if fleet := filepath.Join(directory, e.Name()); e.IsDir() && strings.Contains(e.Name(), fleetMark) {
+			more, err := Files(fleet)
+			if err != nil {
+				broken(fleet, err)
+			}
+			files = append(files, more...)
+		}
 	}
 	var runs []Run
 	for _, file := range files {

@@ -44,6 +44,26 @@ func ran(t *testing.T, directory string, h journal.Header, results ...journal.Re
 	check(t, w.Close())
 }
 
+// The journals of a run on several clusters are in a directory of their own.
+func TestRunsOnSeveralClusters(t *testing.T) {
+	directory := t.TempDir()
+	fleet := filepath.Join(directory, journal.FleetName(noon, "0a1b2c3d"))
+	for _, dir := range []string{fleet, filepath.Join(directory, "other")} {
+		check(t, os.Mkdir(dir, 0o700))
+		ran(t, dir, journal.Header{ID: "2", Command: "apply-existing", Started: noon.Add(time.Minute), Run: plan.Run{Cluster: plan.Cluster{Context: "staging"}}})
+	}
+	ran(t, directory, journal.Header{ID: "1", Command: "apply-existing", Started: noon, Run: plan.Run{Cluster: plan.Cluster{Context: "staging"}}})
+	runs, err := journal.Runs(directory, "staging", func(file string, err error) { t.Errorf("%s: %v", file, err) })
+	check(t, err)
+	var names []string
+	for _, r := range runs {
+		names = append(names, r.Name())
+	}
+	if diff := cmp.Diff([]string{filepath.Join(fleet, "2.jsonl"), filepath.Join(directory, "1.jsonl")}, names); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func TestRunsAreSortedLatestFirst(t *testing.T) {
 	directory := t.TempDir()
 	staging, production := plan.Cluster{Context: "staging"}, plan.Cluster{Context: "production"}

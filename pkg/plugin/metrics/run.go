@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 
@@ -12,9 +13,10 @@ import (
 
 // Run holds the counts of one run. It is safe for concurrent use. A nil Run counts nothing.
 type Run struct {
-	mu       sync.Mutex
+	mu       *sync.Mutex // of the families
 	families []*family
 	waiting  func() int // events of a watch; nil of a run that ends
+	cluster  string     // of objects that name none
 }
 
 // The places of the families, which is the order in which they are written.
@@ -41,7 +43,7 @@ const (
 func New(verb, version string) *Run {
 	kind := []string{"cluster", "group", "kind", "namespace"}
 	rule := append([]string{"dialect", "policy", "rule"}, kind...)
-	r := &Run{families: []*family{
+	r := &Run{mu: &sync.Mutex{}, families: []*family{
 		newFamily("kubectl_mutate_run_info", "The run that these metrics are of.", []string{"verb", "version"}),
 		newFamily("kubectl_mutate_objects", "Evaluated objects, by what would become of them.", append(kind, "result")),
 		newFamily("kubectl_mutate_incomplete_objects", "Evaluated objects on which a rule failed, was denied or is not supported.", kind),
@@ -81,6 +83,16 @@ func (r *Run) Error() {
 	if r != nil {
 		r.add(watchErrors, []string{})
 	}
+}
+
+// On returns the Run for the objects of one cluster of several.
+func (r *Run) On(cluster string) *Run {
+	if r == nil {
+		return nil
+	}
+	out := *r
+	out.cluster = cluster
+	return &out
 }
 
 // Evaluated counts one object and what the rules did to it. Several triggers of
@@ -139,7 +151,7 @@ func (r *Run) kindOf(k engine.ObjectKey) []string {
 	if r.waiting != nil {
 		k.Namespace = ""
 	}
-	return []string{k.Cluster, k.Group, k.Kind, k.Namespace}
+	return []string{cmp.Or(k.Cluster, r.cluster), k.Group, k.Kind, k.Namespace}
 }
 
 func (r *Run) ruleOf(rule engine.RuleRef, k engine.ObjectKey) []string {

@@ -21,8 +21,8 @@ type Cluster struct {
 	Name    string `json:"name"` // of the context
 	Server  string `json:"server,omitempty"`
 	Objects int    `json:"objects"`
-	Changed int    `json:"changed"`    // objects that would change, or of a comparison that differ
-	Failed  int    `json:"incomplete"` // objects that are incomplete
+	Changed int    `json:"changed"`    // objects that would change, of a comparison that differ, or of a run that writes that were written
+	Failed  int    `json:"incomplete"` // objects that are incomplete, or that could not be written
 	Pods    int    `json:"pods"`       // that would restart
 	// Problems counts what went wrong beside the objects. Err is the first of it; nil if all that was chosen
 	// was evaluated.

@@ -79,7 +79,7 @@ func TestApplySchemaOutcomes(t *testing.T) {
 }
 
 // applyReport is the report of results.
-func applyReport(t *testing.T, format string, o output.Options, some []apply.Result) []byte {
+func applyReport(t *testing.T, format string, o output.Options, some []apply.Result, more ...output.Event) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	o.Out = &out
@@ -89,6 +89,11 @@ func applyReport(t *testing.T, format string, o output.Options, some []apply.Res
 	}
 	for _, r := range some {
 		if err := p.Print(output.Written{Result: &r}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range more {
+		if err := p.Print(e); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -162,7 +167,7 @@ func fullApplyReport(t *testing.T) []byte {
 	t.Helper()
 	replicas := fieldpath.MakePathOrDie("spec", "replicas")
 	takeover := request.Takeover{Manager: "hpa", Operation: metav1.ManagedFieldsOperationUpdate, Fields: fieldpath.NewSet(replicas), Verdict: request.Contested}
-	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Pod"}, Version: "v1", Namespace: "n", Name: "p", UID: "u", Subresource: "status"}
+	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Pod"}, Version: "v1", Namespace: "n", Name: "p", UID: "u", Subresource: "status", Cluster: "a"}
 	return applyReport(t, formats.JSON, output.Options{
 		DryRun:  "server",
 		Context: output.Context{Context: "c", Server: "s", User: "u", Namespace: "n", Operation: "auto", Version: "v", Time: "2026-01-02T15:04:05Z"},
@@ -172,7 +177,7 @@ func fullApplyReport(t *testing.T) []byte {
 		Err:        &apply.ObjectError{Key: key, Err: &apply.ConflictError{Takeovers: []request.Takeover{takeover}}},
 		Autoscaled: []engine.Impact{{Owner: "HorizontalPodAutoscaler p", Fields: []fieldpath.Path{replicas}}},
 		Rules:      []engine.RuleRef{{Dialect: "d", Policy: "p", Rule: "r", Via: "v", Origin: "o", Severity: "low"}},
-	}})
+	}}, fleet())
 }
 
 func TestApplySchemaRefuses(t *testing.T) {

@@ -149,17 +149,31 @@ func newComparison(format string, o output.Options) (output.Printer, error) {
 // errOut. So it does with a report on standard output, which takes the place of the
 // rest. It fails for an unknown format, and for a query that cannot be used.
 func NewWrites(format string, o output.Options, r *Reports, errOut io.Writer) (output.Printer, error) {
-	before, first := o, format
-	if format != Diff && format != Summary {
-		first = Summary
-	}
-	if format != first || r.Instead() {
-		before.Out, before.Color, before.Query = errOut, false, ""
-	}
-	preview, err := NewPreview(first, before)
+	writes, err := NewResults(format, o, r)
 	if err != nil {
 		return nil, err
 	}
+	return NewWritesInto(writes, format, o, r, errOut)
+}
+
+// NewWritesInto is NewWrites with the printer of what was written, one of NewResults.
+func NewWritesInto(writes output.Printer, format string, o output.Options, r *Reports, errOut io.Writer) (output.Printer, error) {
+	first := format
+	if !ForPeople(format) {
+		first = Summary
+	}
+	if format != first || r.Instead() {
+		o.Out, o.Color, o.Query = errOut, false, ""
+	}
+	preview, err := NewPreview(first, o)
+	if err != nil {
+		return nil, err
+	}
+	return &phases{preview: preview, writes: writes}, nil
+}
+
+// NewResults returns the printer of what was written alone.
+func NewResults(format string, o output.Options, r *Reports) (output.Printer, error) {
 	if err := checkQuery(format, &o); err != nil {
 		return nil, err
 	}
@@ -171,7 +185,7 @@ func NewWrites(format string, o output.Options, r *Reports, errOut io.Writer) (o
 	if r.Instead() {
 		writes = output.Tee() // shows nothing
 	}
-	return &phases{preview: preview, writes: learning{writes, o.Masker}}, nil
+	return learning{writes, o.Masker}, nil
 }
 
 // newWritten returns the printer of what was written.

@@ -14,10 +14,15 @@ import (
 // fleet prints what came of each cluster.
 func (h *base) fleet(e output.Fleet) error {
 	b := h.page()
+	if h.Writes { // it ends what is shown
+		b.WriteString("\n")
+	}
 	if err := h.writeClusters(b, e.Clusters); err != nil {
 		return err
 	}
-	b.WriteString("\n")
+	if !h.Writes {
+		b.WriteString("\n")
+	}
 	_, err := h.Out.Write(b.Bytes())
 	return err
 }
@@ -28,8 +33,13 @@ const problemShown = 100
 // writeClusters writes a row for each cluster.
 func (h *base) writeClusters(out io.Writer, clusters []output.Cluster) error {
 	changed := "would change"
-	if h.Compares {
+	switch {
+	case h.Compares:
 		changed = "differ"
+	case h.Writes && h.DryRun != "":
+		changed = "would be written"
+	case h.Writes:
+		changed = "written"
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "CLUSTER\tOBJECTS\t"+strings.ToUpper(changed)+"\tFAILED\tPODS RESTART\tPROBLEM")

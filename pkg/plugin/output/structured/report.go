@@ -2,6 +2,7 @@ package structured
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 
@@ -17,6 +18,7 @@ type ReportWriter struct {
 	buffer   *bufio.Writer // of writer
 	head     Head
 	begun    bool
+	listed   bool // the clusters are written
 	problems []string
 }
 
@@ -61,16 +63,22 @@ func (r *ReportWriter) begin() error {
 	fields := []struct {
 		name  string
 		value any
-	}{{"apiVersion", version}, {"kind", r.head.Kind}, {"context", r.head.Context}, {"clusters", r.head.Clusters}}
-	if r.head.Clusters == nil {
-		fields = fields[:3]
-	}
+	}{{"apiVersion", version}, {"kind", r.head.Kind}, {"context", r.head.Context}}
 	for _, f := range fields {
 		if err := r.field(f.name, f.value); err != nil {
 			return fmt.Errorf("writing the report: %w", err)
 		}
 	}
-	return nil
+	return r.listClusters()
+}
+
+// listClusters writes what came of each cluster, once and as soon as it is known: of a run that writes at the end.
+func (r *ReportWriter) listClusters() error {
+	if r.listed || r.head.Clusters == nil {
+		return nil
+	}
+	r.listed = true
+	return r.field("clusters", r.head.Clusters)
 }
 
 // Add adds an element to the list.
@@ -92,7 +100,7 @@ func (r *ReportWriter) Close(summary any) error {
 	if err := r.begin(); err != nil {
 		return err
 	}
-	if err := r.endList(r.head.List); err != nil {
+	if err := errors.Join(r.endList(r.head.List), r.listClusters()); err != nil {
 		return err
 	}
 	if len(r.problems) > 0 {

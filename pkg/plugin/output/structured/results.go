@@ -51,15 +51,17 @@ type reportTakeover struct {
 	Text    string          `json:"text"` // the owner and the fields
 }
 
-// Print adds an object that was to be written.
+// Print adds an object that was to be written, or what came of each cluster of several.
 func (p *Results) Print(e output.Event) error {
-	w, ok := e.(output.Written)
-	if !ok {
-		return nil
+	switch e := e.(type) {
+	case output.Fleet:
+		p.report.head.Clusters = p.clusters(e)
+	case output.Written:
+		p.summary.Outcomes[e.Outcome]++
+		p.conflicts.Add(e)
+		return p.report.Add(p.result(e))
 	}
-	p.summary.Outcomes[w.Outcome]++
-	p.conflicts.Add(w)
-	return p.report.Add(p.result(w))
+	return nil
 }
 
 func (o *encoder) result(w output.Written) reportResult {

@@ -1,0 +1,210 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/fleet"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// ApplyFleet previews several clusters side by side, with a plan for each, asks once, and applies the plans one after the other.
+type ApplyFleet struct {
+	*PreviewFleet
+	flags   *ApplyFlags
+	command *cobra.Command
+	streams genericiooptions.IOStreams
+	dir     string         // of the plans and journals
+	counts  map[string]int // objects that would be written, by cluster
+}
+
+// toFleet returns the options of an apply-existing on several clusters.
+func (f *ApplyFlags) toFleet(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (_ *ApplyFleet, err error) {
+	if err := errors.Join(f.Write.Validate(), f.checkContexts(c)); err != nil {
+		return nil, err
+	}
+	o := &ApplyFleet{flags: f, command: c, streams: streams, counts: map[string]int{}}
+	if o.dir, err = f.fleetDirectory(); err != nil {
+		return nil, err
+	}
+	first := PreviewFlags{Evaluate: f.Evaluate, Output: f.Output, Contexts: f.Contexts, ExitCode: true, Save: o.dir, write: &f.Write}
+	first.Metrics.File = "" // what is written is counted with it
+	if !formats.ForPeople(f.Output.Format) || slices.ContainsFunc(f.Report.Reports, func(text string) bool { return strings.HasSuffix(text, "=-") }) {
+		first.Output.Format, first.Output.Query, streams.Out = formats.Summary, "", streams.ErrOut
+	}
+	if o.PreviewFleet, err = first.toFleet(c, args, streams); err != nil {
+		return nil, errors.Join(err, o.remove())
+	}
+	o.found = o.count
+	return o, nil
+}
+
+// checkContexts returns an error for flags that contradict --contexts.
+func (f *ApplyFlags) checkContexts(c *cobra.Command) error {
+	switch {
+	case slices.ContainsFunc(offline, c.Flags().Changed):
+		return errOffline
+	case f.Record.Given():
+		return errors.New("a plan, and a journal, names its cluster: leave out --contexts")
+	case c.Flags().Changed("journal"):
+		return errors.New("--journal names one file, and each cluster of --contexts has a journal: leave it out, and the run tells where they are")
+	}
+	return nil
+}
+
+// fleetDirectory returns the directory of the plans and journals of a run: a temporary one if it is a dry run.
+func (f *ApplyFlags) fleetDirectory() (string, error) {
+	if f.Rehearses() {
+		return os.MkdirTemp("", "kubectl-mutate-*")
+	}
+	dir, err := journal.Directory()
+	return filepath.Join(dir, journal.FleetName(time.Now(), journal.NewID())), err
+}
+
+// remove removes the plans of a run that wrote nothing.
+func (o *ApplyFleet) remove() error { return os.RemoveAll(o.dir) }
+
+// count counts an object that would be written, as the Executor counts those of one cluster.
+func (o *ApplyFleet) count(c *engine.Change) {
+	managed := slices.ContainsFunc(c.Impacts, func(i engine.Impact) bool { return i.Code == engine.ImpactManaged })
+	if c.Changed() && !c.Denied() && (o.flags.Options.IncludeManaged || !managed) {
+		o.counts[c.Subject.Cluster]++
+	}
+}
+
+// Run previews, asks and writes, and returns the exit code.
+func (o *ApplyFleet) Run(ctx context.Context) (int, error) {
+	code, err := o.PreviewFleet.Run(ctx)
+	if err == nil && code == ExitNothing {
+		err = errors.New("none of the clusters was evaluated")
+	}
+	if err != nil {
+		return max(code, ExitNothing), errors.Join(apply.NothingWritten(err), o.remove())
+	}
+	runs, err := o.confirmed()
+	if err != nil {
+		return ExitNothing, errors.Join(err, o.remove())
+	}
+	f := o.flags
+	all, err := newWriteFleet(o.command, writeFlags{&f.Evaluate, &f.Write, f.Output, f.Report}, runs, o.streams)
+	if err != nil {
+		return ExitNothing, errors.Join(err, o.remove())
+	}
+	if f.Rehearses() {
+		code, err = all.Run(ctx)
+		return code, errors.Join(err, o.remove())
+	}
+	root := o.command.Root().CommandPath()
+	all.resume = o.command.CommandPath() + " --resume " + wording.ShellQuote(o.dir)
+	code, err = all.Run(ctx)
+	if files, unread := journal.Files(o.dir); err == nil && len(files) == 0 {
+		return code, errors.Join(unread, o.remove())
+	}
+	fmt.Fprintf(o.ErrOut, "Plans and journals: %s\nTo undo: %s undo %s\n", o.dir, root, wording.ShellQuote(o.dir))
+	return code, err
+}
+
+// confirmed returns the run on each cluster, once the user has confirmed all of them. What is known to fail on one of them is
+// an error before anything is written to the others, unless the user wants otherwise.
+func (o *ApplyFleet) confirmed() ([]clusterRun, error) {
+	f := o.flags
+	var runs []clusterRun
+	var broken []string
+	for i, m := range o.clusters.Members {
+		run := clusterRun{context: m.Name}
+		file := filepath.Join(o.dir, plan.FileName(i+1, m.Name))
+		_, unsaved := os.Stat(file)
+		end, _ := m.End.(output.Summary)
+		switch {
+		case m.Absent != nil:
+		case unsaved != nil:
+			run.err = o.unplanned(m)
+			broken = append(broken, m.Name+" was not evaluated")
+		case end.Refused > 0 && !f.Options.SkipRejected:
+			broken = append(broken, fmt.Sprintf("%s refuses %s", m.Name, wording.Plural(end.Refused, "object")))
+			fallthrough
+		case end.Changed > 0 || m.Code != ExitOK:
+			one, err := f.live(o.command, file, o.streams)
+			if err != nil {
+				return nil, apply.NothingWritten(err)
+			}
+			run = one
+		}
+		runs = append(runs, run)
+	}
+	if len(broken) > 0 && f.OnError != flags.ContinueOnError {
+		return nil, fmt.Errorf("nothing was written: %s; leave such clusters out of --contexts, or write to the others with --on-error continue", strings.Join(broken, ", "))
+	}
+	return runs, o.ask()
+}
+
+// unplanned returns why there is no plan for a cluster.
+func (o *ApplyFleet) unplanned(m *fleet.Member) error {
+	switch {
+	case m.Err != nil:
+		return m.Err
+	case len(m.Problems) > 0:
+		return m.Problems[0]
+	}
+	return errors.New("there is no plan of it")
+}
+
+// live returns the run of a plan that was shown and confirmed.
+func (f *ApplyFlags) live(c *cobra.Command, file string, streams genericiooptions.IOStreams) (clusterRun, error) {
+	one := *f
+	one.Contexts = flags.Contexts{}
+	run, err := one.planned(c, file, streams)
+	if err != nil {
+		return run, err
+	}
+	open := run.open
+	run.open = func(m *writtenCluster) (runner, error) {
+		m.shown = true
+		return open(m)
+	}
+	return run, nil
+}
+
+// ask asks once for all clusters, and for the name of each of which more is to be written than --max-changes allows.
+func (o *ApplyFleet) ask() error {
+	f := o.flags
+	objects, where := 0, []string{}
+	for _, m := range o.clusters.Members {
+		n := o.counts[m.Name]
+		if n == 0 {
+			continue
+		}
+		objects, where = objects+n, append(where, fmt.Sprintf("%s %d", m.Name, n))
+		if err := o.prompt(cluster.Info{Context: m.Name, Server: m.Server}).ConfirmMany(n, f.Options.MaxChanges); err != nil && !f.Rehearses() {
+			return fmt.Errorf("%s: %w", m.Name, err)
+		}
+	}
+	if objects == 0 {
+		return nil
+	}
+	return o.prompt(cluster.Info{}).Confirm(fmt.Sprintf("Write %s on %s (%s)?",
+		wording.Plural(objects, "object"), wording.Plural(len(where), "cluster"), strings.Join(where, ", ")))
+}
+
+func (o *ApplyFleet) prompt(of cluster.Info) *apply.Prompt {
+	p := apply.NewPrompt(o.streams.In, o.ErrOut, of)
+	p.Yes = o.flags.Yes || o.flags.Rehearses()
+	return p
+}

@@ -1,0 +1,255 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/fleet"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+)
+
+// WriteFleet makes or undoes changes on several clusters, one after the other.
+type WriteFleet struct {
+	runs    []clusterRun
+	goOn    bool   // to the next cluster after one with failures
+	resume  string // the command that continues it
+	errOut  io.Writer
+	format  string
+	metrics Metering
+	reports *formats.Reports
+	// results shows what was written on all clusters, in a format for programs; nil for people, who see each cluster by itself.
+	results output.Printer
+	// overview shows at the end what came of each cluster.
+	overview output.Printer
+}
+
+// clusterRun is the run on one cluster.
+type clusterRun struct {
+	context string
+	// open begins it; nil where nothing is to be done.
+	open func(*writtenCluster) (runner, error)
+	// err is why nothing can be done.
+	err error
+}
+
+// writeFlags are the flags of the commands that write to several clusters.
+type writeFlags struct {
+	*flags.Evaluate
+	*flags.Write
+	output flags.Output
+	report flags.Report
+}
+
+// newWriteFleet returns a run on several clusters. Its runs share what is printed of all of them.
+func newWriteFleet(c *cobra.Command, f writeFlags, runs []clusterRun, streams genericiooptions.IOStreams) (*WriteFleet, error) {
+	f.Policies.Recorded = true // each run has its own
+	w, err := factory.OpenShared(f.Evaluate, streams, f.output.ShowSecrets)
+	if err != nil {
+		return nil, err
+	}
+	var contexts []string
+	for _, run := range runs {
+		contexts = append(contexts, run.context)
+	}
+	options := factory.OnAll(w.WriteOptions(f.output, engine.Request{}, f.Rehearsal()), contexts)
+	out := &WriteFleet{runs: runs, goOn: f.OnError == flags.ContinueOnError, errOut: w.Streams.ErrOut, format: f.output.Format, metrics: metering(f.Metrics, c)}
+	if out.reports, err = w.Reports(f.report, options, c.Flags().Changed("output")); err != nil {
+		return nil, err
+	}
+	people := formats.ForPeople(out.format)
+	if !people || out.reports.Instead() {
+		if out.results, err = formats.NewResults(out.format, options, out.reports); err != nil {
+			return nil, err
+		}
+		if options.Out, options.Color, options.Query = w.Streams.ErrOut, false, ""; f.Quiet {
+			options.Out = io.Discard
+		}
+	}
+	out.overview, err = formats.NewPreview(formats.Summary, options)
+	return out, err
+}
+
+// Run runs cluster by cluster, in their order, and returns the exit code: that of one run on all of them. After a
+// cluster where not all went well, the others are left as they are, unless the user wants otherwise.
+func (o *WriteFleet) Run(ctx context.Context) (int, error) {
+	all := output.Fleet{Clusters: make([]output.Cluster, len(o.runs))}
+	for i, run := range o.runs {
+		all.Clusters[i] = output.Cluster{Name: run.context, Problems: 1, Err: errLeft}
+	}
+	code, err := o.write(ctx, all.Clusters)
+	var shown error
+	if slices.ContainsFunc(all.Clusters, func(c output.Cluster) bool { return c.Objects+c.Problems > 0 }) {
+		shown = o.overview.Print(all)
+	}
+	if o.results != nil {
+		shown = errors.Join(shown, o.results.Print(all), o.results.Close())
+	}
+	code, err = reported(o.reports, code, errors.Join(err, shown))
+	return o.metrics.finish(code, err)
+}
+
+// errLeft reports that a run did not come to a cluster.
+var errLeft = errors.New("left as it is")
+
+func (o *WriteFleet) write(ctx context.Context, rows []output.Cluster) (int, error) {
+	written, failed := false, false
+	for i, run := range o.runs {
+		fmt.Fprintf(o.errOut, "Cluster %d of %d: %s\n", i+1, len(o.runs), run.context)
+		at := &writtenCluster{fleet: o, row: &rows[i]}
+		code := at.run(ctx, run)
+		written, failed = written || code != ExitNothing, failed || code != ExitOK
+		switch {
+		case code == ExitInterrupted, ctx.Err() != nil:
+			return ExitInterrupted, o.left("interrupted", i)
+		case code != ExitOK && !o.goOn && i < len(o.runs)-1:
+			return writtenFleet(written), o.left("stopped after "+run.context, i)
+		}
+	}
+	if failed {
+		return writtenFleet(written), nil
+	}
+	return ExitOK, nil
+}
+
+// left returns the error of a run that ends before its last cluster.
+func (o *WriteFleet) left(why string, at int) error {
+	var names []string
+	for _, run := range o.runs[at+1:] {
+		names = append(names, run.context)
+	}
+	if len(names) == 0 {
+		names = []string{"none"}
+	}
+	text := why + "; clusters that were left as they are: " + strings.Join(names, ", ")
+	if o.resume != "" {
+		text += ". To go on: " + o.resume
+	}
+	return errors.New(text)
+}
+
+// writtenFleet returns the exit code where not all went well.
+func writtenFleet(written bool) int {
+	if written {
+		return ExitIncomplete
+	}
+	return ExitNothing
+}
+
+// writtenCluster is one of the clusters of a WriteFleet. Nil stands for the only one of a run.
+type writtenCluster struct {
+	fleet *WriteFleet
+	row   *output.Cluster // counts what is written
+	// shown says that what would change has been shown, and confirmed.
+	shown bool
+}
+
+// run makes the changes on the cluster, and returns the exit code.
+func (m *writtenCluster) run(ctx context.Context, run clusterRun) int {
+	m.row.Problems, m.row.Err = 0, nil
+	code, err := ExitNothing, run.err
+	switch {
+	case err != nil:
+		m.problem(err)
+	case run.open == nil:
+		fmt.Fprintln(m.fleet.errOut, "There is nothing left to do.")
+		return ExitOK
+	default:
+		var one runner
+		if one, err = run.open(m); err != nil {
+			m.problem(err)
+			break
+		}
+		code, err = one.Run(ctx)
+	}
+	if err != nil {
+		if m.row.Err == nil {
+			m.row.Problems, m.row.Err = 1, worded(err)
+		}
+		printError(m.fleet.errOut, run.context+": ", err)
+	}
+	return code
+}
+
+// problem adds an error that the run on the cluster cannot add itself to the reports.
+func (m *writtenCluster) problem(err error) {
+	_ = m.reports().Print(output.Problem{Err: err}) // the reports keep their errors
+}
+
+// printers returns those of the run on the cluster.
+func (m *writtenCluster) printers(w *factory.Factory, o output.Options) (WritePrinters, error) {
+	out := WritePrinters{Reports: m.reports()}
+	m.row.Server = w.Client.Info().Server
+	all, err := m.fleet.results, error(nil)
+	if all != nil {
+		all = onCluster{all, m}
+	} else if all, err = formats.NewResults(m.fleet.format, o, m.fleet.reports); err != nil {
+		return out, err
+	}
+	if out.Shown = all; !m.shown {
+		out.Shown, err = formats.NewWritesInto(all, m.fleet.format, o, m.fleet.reports, w.Streams.ErrOut)
+	}
+	return out, err
+}
+
+func (m *writtenCluster) reports() writeReports {
+	return clusterReports{onCluster{m.fleet.reports, m}}
+}
+
+// metering counts the run on the cluster for --metrics.
+func (m *writtenCluster) metering() Metering {
+	return Metering{Run: m.fleet.metrics.On(m.row.Name)}
+}
+
+// onCluster is a printer of all clusters as that of the run on one.
+type onCluster struct {
+	output.Printer
+	cluster *writtenCluster
+}
+
+// Print implements output.Printer.
+func (p onCluster) Print(e output.Event) error {
+	return p.Printer.Print(fleet.On(p.cluster.row.Name, e))
+}
+
+// Close leaves the printer open for the other clusters.
+func (onCluster) Close() error { return nil }
+
+// clusterReports are the reports of all clusters as those of the run on one. They count its results.
+type clusterReports struct{ onCluster }
+
+// Print implements output.Printer.
+func (p clusterReports) Print(e output.Event) error {
+	row := p.cluster.row
+	switch e := e.(type) {
+	case output.Summary:
+		row.Pods = e.Restarts.Pods
+	case output.Problem:
+		if row.Problems++; row.Err == nil {
+			row.Err = worded(e.Err)
+		}
+	case output.Written:
+		row.Objects++
+		switch {
+		case e.Outcome == apply.Applied, e.Outcome == apply.Planned:
+			row.Changed++
+		case e.RuleStatus() == output.Failed:
+			row.Failed++
+		}
+	}
+	return p.onCluster.Print(e)
+}
+
+// HasErrors reports whether an object of the reports is in error so far.
+func (p clusterReports) HasErrors() bool { return p.cluster.fleet.reports.HasErrors() }
