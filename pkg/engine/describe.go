@@ -33,6 +33,8 @@ type Description struct {
 	Changes []string
 	// Asks is what the rule reads in addition to the object.
 	Asks []Ask
+	// Params names those of the objects in Asks that are a part of the policy: to change one is to change the policy.
+	Params []Selection
 	// Gap says why the rule cannot be evaluated at all; nil where it can.
 	Gap error
 }

@@ -46,6 +46,7 @@ type watched struct {
 	// asksForOld reports whether a rule may ask for the state of an object before a change.
 	asksForOld func(engine.RuleRef) bool
 	followers  []*watch.Follower
+	params     []*watch.Follower // of the policies, of which they are a part
 }
 
 // watcher goes on with a command until its context ends.
@@ -57,7 +58,8 @@ type watcher struct {
 	// open reads and compiles the policies as they are.
 	open    func() (*watched, error)
 	changed chan struct{} // what they come from
-	failed  atomic.Bool   // something was not evaluated, or not made
+	pace    pace
+	failed  atomic.Bool // something was not evaluated, or not made
 
 	metering Metering
 	// objects and policySources say whether these are watched.
@@ -78,7 +80,28 @@ func (w *watcher) follow(ctx context.Context, now, before *watched) error {
 		w.tell(err)
 	}
 	now.followers = followers
-	w.objects.Track(followers)
+	if now.params, unknown, err = now.factory.ParamFollowers(ctx, now.run); err != nil {
+		return err
+	}
+	for _, err := range unknown {
+		w.tell(err)
+	}
+	now.params = slices.DeleteFunc(now.params, func(p *watch.Follower) bool {
+		p.Emit, p.Tell = w.noteChange, w.tell
+		failed := p.Begin(ctx)
+		if apierrors.IsForbidden(failed) {
+			w.tell(fmt.Errorf("changes of parameters are not noticed: %w", failed))
+			return true
+		}
+		if failed != nil {
+			err = fmt.Errorf("watch %s: %w", p, failed)
+		}
+		return false
+	})
+	if err != nil {
+		return err
+	}
+	w.objects.Track(slices.Concat(now.followers, now.params))
 	for _, f := range followers {
 		f.Emit, f.Tell = w.queue.Put, w.tell
 		if before != nil {
@@ -102,21 +125,13 @@ func (w *watcher) tell(err error) {
 
 // policies follows what policies come from, from before they are read.
 func (w *watcher) policies(ctx context.Context, f *factory.Factory) error {
-	w.changed = make(chan struct{}, 1)
-	change := func() {
-		select {
-		case w.changed <- struct{}{}:
-		default: // one is noted already
-		}
-	}
 	followers, err := f.PolicyFollowers(ctx)
 	if err != nil {
 		return err
 	}
 	var begun []*watch.Follower
 	for _, p := range followers {
-		p.Tell = w.tell
-		p.Emit = func(context.Context, *watch.Event) error { change(); return nil }
+		p.Emit, p.Tell = w.noteChange, w.tell
 		switch err := p.Begin(ctx); {
 		case apierrors.IsForbidden(err):
 			continue // those who read policies tell it
@@ -134,8 +149,42 @@ func (w *watcher) policies(ctx context.Context, f *factory.Factory) error {
 		}()
 	}
 	files := watch.Files(f.Files())
-	go files(ctx, change)
+	go files(ctx, func() { _ = w.noteChange(ctx, nil) }) // which never fails
 	return nil
+}
+
+// noteChange notes that policies, or what they come from, have changed. It implements the Emit of a follower.
+func (w *watcher) noteChange(context.Context, *watch.Event) error {
+	select {
+	case w.changed <- struct{}{}:
+	default: // one is noted already
+	}
+	return nil
+}
+
+// pace is how fast changes of policies are followed: more and more slowly where each comes right after everything was evaluated, as
+// one does that the run makes itself.
+type pace struct {
+	delay time.Duration
+	since time.Time // everything was evaluated
+}
+
+// The bounds of a pace: how long several changes are waited for, and how long at most; and how soon after an evaluation a change may be its
+// own.
+const (
+	minPace = time.Second
+	maxPace = time.Minute
+	soon    = 5 * time.Second
+)
+
+func (p *pace) evaluated() { p.since = time.Now() }
+
+// wait waits after a change. It returns false when the context ends.
+func (p *pace) wait(ctx context.Context) bool {
+	if p.delay = min(2*p.delay, maxPace); p.delay == 0 || time.Since(p.since) > soon {
+		p.delay = minPace
+	}
+	return watch.Pause(ctx, p.delay)
 }
 
 // next waits until policies have changed, and can be used. It is nil when the context ends.
@@ -146,7 +195,7 @@ func (w *watcher) next(ctx context.Context) *watched {
 			return nil
 		case <-w.changed:
 		}
-		if !watch.Pause(ctx, time.Second) { // several are often changed together
+		if !w.pace.wait(ctx) { // several are often changed together
 			return nil
 		}
 		select {
@@ -200,7 +249,7 @@ func (w *watcher) generation(ctx context.Context, now, before *watched) (next *w
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer end()
-	for _, f := range now.followers {
+	for _, f := range slices.Concat(now.followers, now.params) {
 		group.Go(func() {
 			if err := engine.Guard(func() error { return f.Run(following) }); err != nil && following.Err() == nil {
 				w.tell(fmt.Errorf("%s is not watched any more: %w", f, err))
@@ -215,6 +264,7 @@ func (w *watcher) generation(ctx context.Context, now, before *watched) (next *w
 		w.tell(err)
 	}
 	w.failed.Store(w.failed.Load() || code > ExitChanges)
+	w.pace.evaluated()
 	w.announce(now)
 	stop, changed := context.WithCancel(ctx)
 	defer changed()
@@ -352,7 +402,7 @@ func (w *watcher) watch(c *cobra.Command, evaluate *flags.Evaluate, f *flags.Wat
 	if err != nil {
 		return ExitNothing, err
 	}
-	w.errOut = with.Streams.ErrOut
+	w.errOut, w.changed = with.Streams.ErrOut, make(chan struct{}, 1)
 	if f.Listen != "" {
 		server, err := metrics.Listen(c.Context(), f.Listen, w.metering.Run, func() error {
 			return with.Secrets.Error(cmp.Or(w.policySources.Err(), w.objects.Err()))

@@ -24,6 +24,11 @@ func (p *program) Describe() []engine.Description {
 			}
 		}
 		d.Asks = u.asks()
+		for i := range d.Asks {
+			if d.Asks[i].Of == engine.AskObjects {
+				d.Params = append(d.Params, d.Asks[i].Objects)
+			}
+		}
 		out = append(out, d)
 	}
 	return out

@@ -87,6 +87,28 @@ func (f *Factory) PolicyFollowers(ctx context.Context) ([]*watch.Follower, error
 	return out, nil
 }
 
+// ParamFollowers returns what follows the parameters of the policies of a run, which are a part of them. What is not known of the kinds is told.
+func (f *Factory) ParamFollowers(ctx context.Context, r *preview.Run) ([]*watch.Follower, []error, error) {
+	var params []engine.Selection
+	for _, d := range r.Descriptions() {
+		for _, s := range d.Params {
+			if s.Namespace == engine.Computed {
+				s.Namespace = f.oneNamespace() // that of the object
+			}
+			params = append(params, s)
+		}
+	}
+	if len(params) == 0 {
+		return nil, nil, nil
+	}
+	watched, unknown, err := f.Client.Watches(ctx, engine.Scope{ClusterScoped: true}, params)
+	var out []*watch.Follower
+	for _, w := range watched {
+		out = append(out, &watch.Follower{Resource: w, Fallback: f.oneNamespace()})
+	}
+	return out, unknown, err
+}
+
 // Files returns the files and directories that policies, and what they read beside a cluster, come from. What has a URL is read once.
 func (f *Factory) Files() []string {
 	var out []string

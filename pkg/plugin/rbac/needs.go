@@ -246,6 +246,19 @@ func (c *collector) watch(n Need) {
 	}
 }
 
+// watchParams adds what it takes to follow the parameters of a policy.
+func (c *collector) watchParams(s engine.Selection) {
+	for _, m := range c.kinds(s) {
+		n := Need{Group: m.Resource.Group, Resource: m.Resource.Resource, Name: fixed(s.Name), Why: "parameters of policies"}
+		if namespaced(m) {
+			if n.Namespace = fixed(s.Namespace); s.Namespace == engine.Computed {
+				n.Namespace = c.Namespace // that of the object
+			}
+		}
+		c.watch(n)
+	}
+}
+
 // need is one about the chosen objects of a kind, whose names are left open.
 func (c *collector) need(m *meta.RESTMapping, k *engine.KindFilter) Need {
 	n := Need{Group: m.Resource.Group, Resource: m.Resource.Resource}
@@ -309,6 +322,9 @@ func (c *collector) rule(d *engine.Description) {
 	}
 	for _, a := range d.Asks {
 		c.ask(d, a)
+	}
+	for _, s := range d.Params {
+		c.watchParams(s)
 	}
 	c.autoscalers(d)
 	if c.Purpose == Apply || c.DryRuns {
