@@ -55,9 +55,7 @@ func (c *Change) Denied() bool {
 
 // Refused reports whether the server would refuse the change, as far as that is known.
 func (c *Change) Refused() bool {
-	return slices.ContainsFunc(c.Impacts, func(i Impact) bool {
-		return i.Code == ImpactImmutable || i.Code == ImpactInvalid || i.Code == ImpactRefused
-	})
+	return slices.ContainsFunc(c.Impacts, func(i Impact) bool { return i.Code.Refuses() })
 }
 
 // Incomplete reports whether a step failed, was denied or is unsupported, so that

@@ -43,5 +43,10 @@ const (
 	ImpactOverwritten   ImpactCode = "overwritten"    // one rule undoes what another wrote
 )
 
+// Refuses reports whether the server would refuse the change.
+func (c ImpactCode) Refuses() bool {
+	return c == ImpactImmutable || c == ImpactInvalid || c == ImpactRefused
+}
+
 // Alike is the Text for several objects that change alike.
 func (i *Impact) Alike() string { return cmp.Or(i.Brief, i.Text) }

@@ -91,6 +91,8 @@ func TestKindsWithoutObjects(t *testing.T) {
 		"preview -p other.yaml -f settings.yaml --strict":        {3, "error: other.yaml:1: other/r matches no object of the run"},
 		"preview -p known.yaml -f settings.yaml -l a=b --strict": {3, "known/r matches no object of the run"},
 		"preview -p known.yaml -f settings.yaml --strict":        {1, "1 would change"},
+		// What waits for a deletion meets nothing unless that is asked for.
+		"preview -p deletion.yaml -f settings.yaml --strict -o name": {0, "--operation=DELETE previews that"},
 		// Kyverno derives rules for controllers: one of them that meets an object is enough.
 		"preview -p pods.yaml -p podscel.yaml -f workload.yaml --strict":                       {1, "1 would change"},
 		"preview -p pods.yaml -p podscel.yaml -f containers.yaml --strict --only pods,podscel": {1, "1 would change"},

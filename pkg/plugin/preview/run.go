@@ -281,11 +281,13 @@ func (r *Run) reportUnmet(s *evaluation.Summary, warned *wording.Reasons) {
 	}
 }
 
-// metNothing returns the rules that no object met, nor one that is derived from them.
+// metNothing returns the rules that no object met, nor one that is derived from them. One that waits for a deletion
+// meets none unless that is asked for.
 func (r *Run) metNothing(s *evaluation.Summary) []engine.RuleRef {
-	from := map[engine.RuleRef]engine.RuleRef{}
+	from, deletes := map[engine.RuleRef]engine.RuleRef{}, map[engine.RuleRef]bool{}
 	for _, d := range r.Descriptions() {
 		from[d.Rule] = cmp.Or(d.From, d.Rule)
+		deletes[d.Rule] = r.options.Request.Operation != engine.OperationDelete && slices.Equal(d.Operations, []engine.Operation{engine.OperationDelete})
 	}
 	var out []engine.RuleRef
 	met := map[engine.RuleRef]bool{}
@@ -294,7 +296,7 @@ func (r *Run) metNothing(s *evaluation.Summary) []engine.RuleRef {
 		if _, known := met[rule]; !known {
 			out = append(out, rule)
 		}
-		met[rule] = met[rule] || !s.Rules[i].MetNothing()
+		met[rule] = met[rule] || deletes[rule] || !s.Rules[i].MetNothing()
 	}
 	return slices.DeleteFunc(out, func(rule engine.RuleRef) bool { return met[rule] })
 }

@@ -24,6 +24,7 @@ type base struct {
 	layout      func(*base, *page, *Group)
 	title, name func(string) string
 	groups      Groups
+	whole       bool      // names in the table of rules are not shortened
 	parts       bool      // the groups had to be shown before all objects were seen
 	overview    *overview // nil where each change is shown, however many there are
 	// What the summary at the end says in addition to numbers.
@@ -59,7 +60,7 @@ func (h *base) begin(c *engine.Change) {
 		s := &c.Steps[i]
 		switch {
 		case s.Outcome == engine.Skipped:
-			h.skipped.Add(wording.WithoutName(wording.Brief(s.Err), c.Subject))
+			h.skipped.Add(h.overview.reason(wording.WithoutName(wording.Brief(s.Err), c.Subject)))
 		case s.Outcome.Incomplete():
 			h.broken.Add(wording.Rule(s.Rule) + " " + string(s.Outcome) + ": " + wording.WithoutName(wording.Brief(s.Err), c.Subject))
 		}
@@ -69,7 +70,9 @@ func (h *base) begin(c *engine.Change) {
 		remarked = remarked || s.Outcome.Incomplete() || len(s.Warnings) > 0
 	}
 	for i := range c.Impacts {
-		h.warned.Add(string(c.Impacts[i].Code) + ": " + c.Impacts[i].Alike())
+		if text := h.overview.remark(&c.Impacts[i], c.Subject.Kind); text != "" {
+			h.warned.Add(text)
+		}
 	}
 	if remarked {
 		h.remarked++

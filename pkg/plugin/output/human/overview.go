@@ -2,6 +2,7 @@ package human
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"text/tabwriter"
 
@@ -15,6 +16,8 @@ const (
 	crowd          = 24 // different changes that are listed one by one
 	changesListed  = 5
 	failuresListed = 10 // different ones, with their objects
+	rulesListed    = 20
+	lineListed     = 87 // bytes of a reason, behind its count and before "..."
 )
 
 // overview counts changes by field and rule. It takes the place of the changes when there are more
@@ -31,6 +34,35 @@ func newOverview(o output.Options) *overview {
 		return nil
 	}
 	return &overview{}
+}
+
+// takesOver reports whether there are so many different changes that they are not listed.
+func (v *overview) takesOver() bool { return v != nil && v.crowded }
+
+// element finds the elements of lists in a path.
+var element = regexp.MustCompile(`\[\d+\]`)
+
+// reason is what the overview counts of why a rule was skipped: the elements of a list as one.
+func (v *overview) reason(text string) string {
+	const condition = "condition on "
+	before, after, found := strings.Cut(text, condition)
+	if v == nil || !found {
+		return text
+	}
+	return before + condition + element.ReplaceAllString(after, "[*]")
+}
+
+// remark is what the overview counts of an impact, whose fields differ from object to object; empty where another line
+// tells it.
+func (v *overview) remark(m *engine.Impact, kind string) string {
+	switch {
+	case v == nil:
+	case m.Code == engine.ImpactRollout:
+		return ""
+	case m.Code == engine.ImpactImmutable:
+		return "immutable: the server will refuse them: fields that may not change on a " + kind
+	}
+	return string(m.Code) + ": " + m.Alike()
 }
 
 // add counts the fields of an object, each with its rule; those of several elements of a list once.
@@ -68,7 +100,7 @@ func (v *overview) write(b *page) error {
 	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
 	for _, c := range top {
 		field, rule, _ := strings.Cut(c.Text, "\t")
-		fmt.Fprintf(w, "%8d  %s\n", c.N, cells(field, rule))
+		fmt.Fprintf(w, "%8d  %s\n", c.N, cells(middle(field, cellPath), middle(rule, cellRule)))
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -31,6 +31,16 @@ func (p *page) diff(unified string) {
 	}
 }
 
+// middle leaves out the middle of a text of more bytes than that: the beginning of a rule names its policy, and the end
+// of a path its field.
+func middle(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	half := (most - len("...")) / 2
+	return strings.ToValidUTF8(text[:most-len("...")-half], "") + "..." + strings.ToValidUTF8(text[len(text)-half:], "")
+}
+
 // cells are the texts of a row whose columns a tabwriter lines up.
 func cells(texts ...string) string {
 	for i, text := range texts {

@@ -114,10 +114,13 @@ func meant(parts []*part, impact *engine.Impact) []*part {
 
 // changes reports whether something at, above or below a path differs.
 func (p *part) changes(path fieldpath.Path) bool {
-	return slices.ContainsFunc(p.Fields, func(f engine.FieldChange) bool {
-		n := min(len(f.Path), len(path))
-		return f.Path[:n].Equals(path[:n])
-	})
+	return slices.ContainsFunc(p.Fields, func(f engine.FieldChange) bool { return overlap(f.Path, path) })
+}
+
+// overlap reports whether one path is the other one, or leads to it.
+func overlap(a, b fieldpath.Path) bool {
+	n := min(len(a), len(b))
+	return a[:n].Equals(b[:n])
 }
 
 // byOthers says which other policies change the object, and "" where none does.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
@@ -17,7 +18,7 @@ import (
 type running struct {
 	changed, refused int
 	workloads        []string // from whose templates they come, each once
-	rules            []string // that change them, each once
+	rules            []string // that write what is refused, each once
 }
 
 // add counts an object.
@@ -39,8 +40,16 @@ func (r *running) add(c *engine.Change) {
 		r.workloads = appendNew(r.workloads, kind+" "+c.Subject.Namespace+"/"+name)
 	}
 	for i := range c.Fields {
-		r.rules = appendNew(r.rules, c.Fields[i].Rule.String())
+		f := &c.Fields[i]
+		if slices.ContainsFunc(c.Impacts, func(m engine.Impact) bool { return m.Code.Refuses() && concerns(&m, f.Path) }) {
+			r.rules = appendNew(r.rules, f.Rule.String())
+		}
 	}
+}
+
+// concerns reports whether an impact is about a field.
+func concerns(m *engine.Impact, field fieldpath.Path) bool {
+	return len(m.Fields) == 0 || slices.ContainsFunc(m.Fields, func(path fieldpath.Path) bool { return overlap(path, field) })
 }
 
 func appendNew(list []string, text string) []string {
@@ -50,13 +59,20 @@ func appendNew(list []string, text string) []string {
 	return list
 }
 
-// sentence says that none of these changes can be made, and where they can; "" if one can. Of a single object it is
-// said above.
-func (r *running) sentence(s evaluation.Summary) string {
-	if r.refused < 2 || r.refused < r.changed {
+// sentence says that none of these changes can be made, and where they can; "" if one can. In an overview it says
+// how many cannot. Of a single object it is said above.
+func (r *running) sentence(s evaluation.Summary, overview bool) string {
+	var text string
+	switch {
+	case r.refused < 2:
 		return ""
+	case r.refused == r.changed:
+		text = fmt.Sprintf("No change to a Pod or Job can be made (%s): the server refuses it once the object is there.", wording.Plural(r.refused, "object"))
+	case !overview:
+		return ""
+	default:
+		text = fmt.Sprintf("%d of %d changes to Pods and Jobs would be refused: %s would change what is fixed once the object is there.", r.refused, r.changed, engine.Few(r.rules))
 	}
-	text := fmt.Sprintf("No change to a Pod or Job can be made (%s): the server refuses it once the object is there.", wording.Plural(r.refused, "object"))
 	derived := engine.Few(r.derived(s))
 	switch {
 	case len(r.workloads) > 0 && derived != "":

@@ -1,6 +1,7 @@
 package human
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -36,7 +37,7 @@ func (h *base) summarize(s evaluation.Summary) error {
 	if err := h.table(b, s); err != nil {
 		return err
 	}
-	crowded := h.overview != nil && h.overview.crowded
+	crowded := h.overview.takesOver()
 	if crowded {
 		if err := h.overview.write(b); err != nil {
 			return err
@@ -60,7 +61,7 @@ func (h *base) summarize(s evaluation.Summary) error {
 
 // remarkable are sentences about the run as a whole that a reader must not miss.
 func (h *base) remarkable(s evaluation.Summary) []string {
-	return slices.DeleteFunc([]string{wording.Restarts(s.Restarts), h.running.sentence(s)}, func(text string) bool { return text == "" })
+	return slices.DeleteFunc([]string{wording.Restarts(s.Restarts), h.running.sentence(s, h.overview.takesOver())}, func(text string) bool { return text == "" })
 }
 
 // last are the lines about what to type next.
@@ -85,10 +86,19 @@ func (h *base) table(b *page, s evaluation.Summary) error {
 		return nil
 	}
 	rules := h.listed(s)
-	if err := writeTable(b, rules, columns(s)); err != nil {
+	if err := h.writeTable(b, rules, columns(s)); err != nil {
 		return err
 	}
-	if n := len(s.Rules) - len(rules); n > 0 {
+	matched := 0
+	for i := range s.Rules {
+		if h.Explain || !s.Rules[i].MetNothing() {
+			matched++
+		}
+	}
+	if n := matched - len(rules); n > 0 {
+		fmt.Fprintf(b, "%s: see -o table.\n", wording.Plural(n, "more rule"))
+	}
+	if n := len(s.Rules) - matched; n > 0 {
 		fmt.Fprintf(b, "%s matched no object.\n", wording.Plural(n, "rule"))
 	}
 	if len(s.Rules) > 0 {
@@ -107,7 +117,42 @@ func (h *base) listed(s evaluation.Summary) []evaluation.RuleSummary {
 	if h.Explain {
 		return s.Rules
 	}
-	return slices.DeleteFunc(slices.Clone(s.Rules), evaluation.RuleSummary.MetNothing)
+	rules := slices.DeleteFunc(slices.Clone(s.Rules), evaluation.RuleSummary.MetNothing)
+	if h.overview.takesOver() {
+		rules = mostTelling(rules)
+	}
+	return rules
+}
+
+// mostTelling are the rules that failed on, or else changed, the most objects, in the order in which they ran.
+func mostTelling(rules []evaluation.RuleSummary) []evaluation.RuleSummary {
+	if len(rules) <= rulesListed {
+		return rules
+	}
+	order := make([]int, len(rules))
+	for i := range order {
+		order[i] = i
+	}
+	count := func(i int) (incomplete, changed int) {
+		for outcome, n := range rules[i].Outcomes {
+			if outcome.Incomplete() {
+				incomplete += n
+			}
+		}
+		return incomplete, rules[i].Outcomes[engine.Changed]
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		failedA, changedA := count(a)
+		failedB, changedB := count(b)
+		return cmp.Or(cmp.Compare(failedB, failedA), cmp.Compare(changedB, changedA))
+	})
+	order = order[:rulesListed]
+	slices.Sort(order)
+	out := make([]evaluation.RuleSummary, len(order))
+	for i, place := range order {
+		out[i] = rules[place]
+	}
+	return out
 }
 
 // The bounds of what the summary lists.
@@ -130,7 +175,10 @@ func (h *base) lists() []reasonList {
 		out = append(out, reasonList{"Skipped:", &h.skipped})
 	}
 	if h.remarked > fewObjects {
-		out = append(out, reasonList{"Warnings:", &h.warned}, reasonList{"Failed, denied or not supported:", &h.broken})
+		out = append(out, reasonList{"Warnings:", &h.warned})
+		if !h.overview.takesOver() || h.overview.failed > failuresListed { // or else they all stand above
+			out = append(out, reasonList{"Failed, denied or not supported:", &h.broken})
+		}
 	}
 	return out
 }
@@ -142,7 +190,11 @@ func (h *base) list(b *page, title string, t *Counter) {
 	}
 	b.WriteString(title + "\n")
 	for _, c := range top {
-		b.line(Plain, fmt.Sprintf("%8d  %s", c.N, h.Masker.Text(c.Text)))
+		text := h.Masker.Text(c.Text)
+		if h.overview.takesOver() {
+			text = engine.Shorten(text, lineListed)
+		}
+		b.line(Plain, fmt.Sprintf("%8d  %s", c.N, text))
 	}
 	if rest > 0 {
 		fmt.Fprintf(b, "%8d  for other reasons\n", rest)
@@ -156,7 +208,7 @@ func columns(s evaluation.Summary) []engine.Outcome {
 	})
 }
 
-func writeTable(b io.Writer, rules []evaluation.RuleSummary, columns []engine.Outcome) error {
+func (h *base) writeTable(b io.Writer, rules []evaluation.RuleSummary, columns []engine.Outcome) error {
 	if len(rules) == 0 {
 		return nil
 	}
@@ -167,7 +219,11 @@ func writeTable(b io.Writer, rules []evaluation.RuleSummary, columns []engine.Ou
 	}
 	fmt.Fprintln(w)
 	for i := range rules {
-		fmt.Fprint(w, cells(wording.Rule(rules[i].Rule)))
+		name := wording.Rule(rules[i].Rule)
+		if !h.whole {
+			name = middle(name, cellRule)
+		}
+		fmt.Fprint(w, cells(name))
 		for _, o := range columns {
 			fmt.Fprintf(w, "\t%d", rules[i].Outcomes[o])
 		}

@@ -24,7 +24,9 @@ type Table struct {
 
 // NewTable returns a printer of rows; a wide one adds fields, values and reasons.
 func NewTable(o output.Options, wide bool) *Table {
-	return &Table{base: newBase(o), rows: printers.GetNewTabWriter(o.Out), wide: wide}
+	p := &Table{base: newBase(o), rows: printers.GetNewTabWriter(o.Out), wide: wide}
+	p.whole = wide
+	return p
 }
 
 // rowWriter lines up the cells of rows.
@@ -38,6 +40,7 @@ const (
 	rowsHeld    = 1000
 	cellChanges = 100 // columns; the first change is listed in any case
 	cellPath    = 60
+	cellRule    = 60
 	cellValue   = 40
 )
 
@@ -70,7 +73,7 @@ func (p *Table) row(c *engine.Change) error {
 		p.headers(c.Subject.Cluster != "")
 	}
 	counted, _ := engine.SplitRecords(c.Fields)
-	texts := []string{c.Subject.Namespace, wording.ResourceName(c.Subject), result(c), fmt.Sprint(len(counted)), strings.Join(changers(c), ", ")}
+	texts := []string{c.Subject.Namespace, wording.ResourceName(c.Subject), result(c), fmt.Sprint(len(counted)), p.changedBy(c)}
 	if p.wide {
 		texts = append(texts, p.changes(c), strings.Join(p.remarks(c), "; "))
 	}
@@ -119,19 +122,31 @@ func result(c *engine.Change) string {
 	return "unchanged"
 }
 
-// changes lists fields with their values, as many as a row has room for: one that is
-// wider makes all rows so.
+// changedBy names the rules that changed an object; a wide table all of them, and whole.
+func (p *Table) changedBy(c *engine.Change) string {
+	rules := changers(c)
+	if p.wide {
+		return strings.Join(rules, ", ")
+	}
+	return fitting(", ", len(rules), func(i int) string { return middle(rules[i], cellRule) })
+}
+
+// changes lists fields with their values.
 func (p *Table) changes(c *engine.Change) string {
+	return fitting("; ", len(c.Fields), func(i int) string { return p.change(c, &c.Fields[i]) })
+}
+
+// fitting lists as many texts as a row has room for: one that is wider makes all rows so.
+func fitting(separator string, n int, text func(int) string) string {
 	var cell string
-	for i := range c.Fields {
-		text := p.change(c, &c.Fields[i])
-		switch {
+	for i := range n {
+		switch next := text(i); {
 		case i == 0:
-			cell = text
-		case len(cell)+len("; ")+len(text) <= cellChanges:
-			cell += "; " + text
+			cell = next
+		case len(cell)+len(separator)+len(next) <= cellChanges:
+			cell += separator + next
 		default:
-			return fmt.Sprintf("%s; and %d more", cell, len(c.Fields)-i)
+			return fmt.Sprintf("%s%sand %d more", cell, separator, n-i)
 		}
 	}
 	return cell

@@ -50,8 +50,14 @@ func Describe(c *engine.Change, m *redact.Masker) Object {
 	for i := range c.Steps {
 		d.step(&c.Steps[i])
 	}
-	for i := range c.Fields {
-		d.field(&c.Fields[i])
+	counted, records := engine.SplitRecords(c.Fields)
+	for i := range counted {
+		d.field(&counted[i])
+	}
+	for i := range records {
+		at := d.of(records[i].Rule)
+		d.paths[at] = append(d.paths[at], records[i].Path)
+		add(&d.findings[at].Notes, "noted in the annotation "+engine.AppliedPatches)
 	}
 	d.judge()
 	for i := range c.Impacts {
