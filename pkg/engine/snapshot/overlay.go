@@ -232,6 +232,9 @@ type overlaidPage struct {
 	objects *Snapshot
 }
 
+// Unwrap returns the page as it was read.
+func (p overlaidPage) Unwrap() engine.Page { return p.Page }
+
 // Target implements engine.Page.
 func (p overlaidPage) Target(i int) (engine.Target, error) {
 	t, err := p.Page.Target(i)

@@ -63,6 +63,15 @@ func inParts(pages iter.Seq2[engine.Page, error]) iter.Seq2[engine.Page, error] 
 // Len implements engine.Page.
 func (p *page) Len() int { return len(p.items) }
 
+// Bytes is the size of the objects as they were read.
+func (p *page) Bytes() int {
+	n := 0
+	for _, item := range p.items {
+		n += len(item.text)
+	}
+	return n
+}
+
 // Target implements engine.Page: it decodes the object.
 func (p *page) Target(i int) (engine.Target, error) {
 	u, err := decode(p.items[i], p.resource)

@@ -174,6 +174,12 @@ func (o *Options) Run(ctx context.Context, emit func(*Result) error) error {
 	if err := o.checkChoice(ctx); err != nil {
 		return err
 	}
+	reading := *o.Options
+	reading.Objects = readOnce(o.Objects)
+	if o.Triggers != nil {
+		reading.Triggers = readOnce(o.Triggers)
+	}
+	o.Options = &reading
 	taken := map[string]bool{}
 	for _, d := range o.Documents {
 		if !convert.Accepts(d) {

@@ -114,6 +114,9 @@ type page struct {
 	masker *Masker
 }
 
+// Unwrap returns the page as it was read.
+func (p page) Unwrap() engine.Page { return p.Page }
+
 func (p *page) Target(i int) (engine.Target, error) {
 	t, err := p.Page.Target(i)
 	p.masker.Learn(t.Object)
