@@ -13,14 +13,17 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/fleet"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/policies"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // PoliciesFlags are what a user types after policies.
 type PoliciesFlags struct {
 	Policies flags.Policies
 	Client   flags.Client
+	Contexts flags.Contexts
 	Output   string
 	Config   *genericclioptions.ConfigFlags
 }
@@ -34,7 +37,7 @@ type PoliciesOptions struct {
 
 // NewPoliciesCommand is `policies`: a description of the policies, without objects.
 func NewPoliciesCommand(config *genericclioptions.ConfigFlags, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := PoliciesFlags{Config: config, Output: formats.Table}
+	f := PoliciesFlags{Config: config, Contexts: flags.NewContexts(), Output: formats.Table}
 	c := &cobra.Command{
 		Use:   "policies",
 		Short: "List what policies match, what they may change and what they ask for",
@@ -48,6 +51,10 @@ func NewPoliciesCommand(config *genericclioptions.ConfigFlags, name string, stre
 			service, registry, provider). Below the table are errors, probable mistakes and
 			deprecated versions.
 
+			With --contexts the policies of several clusters are listed together, and those of files as
+			each cluster would evaluate them: policies that are the same on several clusters are there
+			once, with the names of these.
+
 			No object is read. With files alone no cluster is needed, and a kind that is not one of
 			Kubernetes or of the files is a warning; with --from-cluster it is an error.
 
@@ -60,10 +67,19 @@ func NewPoliciesCommand(config *genericclioptions.ConfigFlags, name string, stre
 			# And those that are installed?
 			%[1]s policies --from-cluster -o wide
 
+			# And those of each cluster?
+			%[1]s policies --from-cluster --contexts 'prod-*'
+
 			# The rules by the names that --only and --skip take
 			%[1]s policies -p policy.yaml -o name`, name)),
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := f.Contexts.Check(c.Flags()); err != nil {
+				return err
+			}
+			if f.Contexts.Given() {
+				return exit(f.fleet(c.Context(), streams))
+			}
 			o, err := f.ToOptions(c.Context(), streams)
 			if err != nil {
 				return err
@@ -74,6 +90,7 @@ func NewPoliciesCommand(config *genericclioptions.ConfigFlags, name string, stre
 	f.Policies.AddFlags(c.Flags())
 	f.Policies.AddStrictFlag(c.Flags())
 	f.Client.AddFlags(c.Flags())
+	f.Contexts.AddFlags(c.Flags())
 	c.Flags().StringVarP(&f.Output, "output", "o", f.Output, "Output format: one of table, wide, json, yaml, name.")
 	return c
 }
@@ -92,11 +109,55 @@ func (o *PoliciesOptions) Run() (int, error) {
 	if err := policies.Print(o.Out, o.Output, o.List); err != nil {
 		return ExitNothing, err
 	}
+	return describedCode(&o.Described), nil
+}
+
+// describedCode returns the exit code for policies that were read.
+func describedCode(d *factory.Described) int {
 	switch {
-	case o.List.Broken() > 0 && len(o.Descriptions) == 0:
-		return ExitNothing, nil
-	case o.List.Broken() > 0:
-		return ExitIncomplete, nil
+	case d.List.Broken() > 0 && len(d.Descriptions) == 0:
+		return ExitNothing
+	case d.List.Broken() > 0:
+		return ExitIncomplete
 	}
-	return ExitOK, nil
+	return ExitOK
+}
+
+// fleet lists the policies of several clusters, and returns the exit code.
+func (f *PoliciesFlags) fleet(ctx context.Context, streams genericiooptions.IOStreams) (int, error) {
+	if !slices.Contains(policies.Formats(), f.Output) {
+		return ExitNothing, &formats.UnknownFormatError{Format: f.Output, Allowed: policies.Formats()}
+	}
+	evaluate := flags.NewEvaluate(f.Config, &redact.Masker{})
+	evaluate.Policies, evaluate.Client, evaluate.Objects.AllNamespaces = f.Policies, f.Client, true
+	w, err := factory.OpenFleet(&evaluate, &f.Contexts, streams, false)
+	if err != nil {
+		return ExitNothing, err
+	}
+	lists := make([]*policies.List, len(w.Contexts))
+	runs := clusterRuns{w, w.Fleet(&f.Contexts, func(ctx context.Context, m *fleet.Member) (int, error) {
+		at, err := w.At(m, false)
+		if err != nil {
+			return ExitNothing, worded(err)
+		}
+		found, err := factory.PolicyReader{Policies: f.Policies, Client: f.Client, Config: at.Config, Cluster: at.Client}.Read(ctx, at.Streams.In)
+		if err != nil {
+			return ExitNothing, worded(err)
+		}
+		lists[slices.Index(w.Contexts, m.Name)] = &found.List
+		return describedCode(&found), nil
+	})}
+	runs.Meter, runs.Ended = nil, nil // no object is read
+	code, err := runs.gather(ctx)
+	if err != nil {
+		return code, err
+	}
+	clusters := make([]policies.Cluster, len(runs.Members))
+	for i, m := range runs.Members {
+		clusters[i] = policies.Cluster{Name: m.Name, Server: m.Server}
+		if m.Err != nil {
+			clusters[i].Problem = m.Err.Error()
+		}
+	}
+	return code, policies.Print(streams.Out, f.Output, policies.Join(clusters, lists))
 }

@@ -251,6 +251,18 @@ func TestFleet(t *testing.T) {
 			}
 		}
 	})
+	t.Run("policies", func(t *testing.T) {
+		check(t, os.WriteFile(filepath.Join(c.dir, "widgets.yaml"), []byte(strings.NewReplacer("[ConfigMap]", "[Widget]", "{name: level}", "{name: widgets}").Replace(fleetPolicy)), 0o600))
+		code, out, errOut := c.run(t, program, "policies", "-p", "policy.yaml", "-p", "widgets.yaml", "--contexts", "us,eu")
+		if code != 3 {
+			t.Errorf("exit code %d\n%s", code, errOut)
+		}
+		contains(t, out, "CLUSTER   POLICIES   RULES   ERRORS   PROBLEM\nus        2          2       1        widgets.yaml:1: ", "level     r      all        kyverno", "Widget")
+		code, out, errOut = c.run(t, program, "policies", "-p", "policy.yaml", "--from-cluster", "--contexts", "us,eu", "-o", "json")
+		if r := readFleetReport(t, out); code != 0 || len(r.Clusters) != 2 {
+			t.Errorf("exit code %d, %+v\n%s", code, r, errOut)
+		}
+	})
 	t.Run("a user who may not read one of them", func(t *testing.T) {
 		c.config.AuthInfos["viewer"] = c.config.AuthInfos["us"].DeepCopy()
 		c.config.AuthInfos["viewer"].Impersonate = "viewer"
@@ -276,7 +288,11 @@ func TestFleet(t *testing.T) {
 		}
 		contains(t, errOut, "down: error: The connection to the server "+l.Addr().String()+" was refused")
 		preview(t, 2, "--contexts", "down", "-o", "name")
-		code, out, errOut := c.run(t, program, "compare", "configmaps", "-p", "policy.yaml", "--with", "same.yaml", "--contexts", "down,eu", "-o", "json")
+		code, out, errOut := c.run(t, program, "policies", "-p", "policy.yaml", "--from-cluster", "--contexts", "down,eu")
+		if code != 3 || !strings.Contains(out, "down      0          0       0        reading the policies of the cluster: The connection to the server") {
+			t.Errorf("exit code %d\n%s\n%s", code, out, errOut)
+		}
+		code, out, errOut = c.run(t, program, "compare", "configmaps", "-p", "policy.yaml", "--with", "same.yaml", "--contexts", "down,eu", "-o", "json")
 		if r := readFleetReport(t, out); code != 3 || r.Clusters[0].Problems != 1 || r.Clusters[1].Objects == 0 || r.Summary.Objects != r.Clusters[1].Objects {
 			t.Errorf("a comparison: exit code %d, %+v\n%s", code, r, errOut)
 		}

@@ -2,6 +2,8 @@ package policies
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -20,9 +22,11 @@ const (
 
 // List is all policies of a run, in the order in which they were read.
 type List struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Policies   []Policy `json:"policies"`
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Clusters are those of a list of several; nil of a list of one.
+	Clusters []Cluster `json:"clusters,omitempty"`
+	Policies []Policy  `json:"policies"`
 	// Idle counts the installed policies that are left out because no rule of theirs
 	// mutates.
 	Idle int `json:"idle,omitempty"`
@@ -42,6 +46,10 @@ type Policy struct {
 	Deprecated string    `json:"deprecated,omitempty"`
 	Rules      []Rule    `json:"rules"`
 	Problems   []Problem `json:"problems,omitempty"`
+	// Clusters are those that have the policy, of a list of several.
+	Clusters []string `json:"clusters,omitempty"`
+
+	digest [sha256.Size]byte // of its spec
 }
 
 // Rule is one rule of a policy, or the policy as one of its bindings applies it.
@@ -76,6 +84,8 @@ type Problem struct {
 	Field    string   `json:"field,omitempty"`
 	Origin   string   `json:"origin,omitempty"`
 	Text     string   `json:"text"`
+	// Clusters are those that have it, of one that belongs to no policy in a list of several clusters.
+	Clusters []string `json:"clusters,omitempty"`
 }
 
 // Severity of a problem.
@@ -114,13 +124,14 @@ func NewBuilder() *Builder {
 // Policy adds a policy of a dialect.
 func (b *Builder) Policy(dialect string, d engine.Document) {
 	u := d.Object
+	spec, _ := json.Marshal(u.Object["spec"]) // which was read from JSON
 	for _, name := range d.Names() {
 		b.byName[key{d.Origin, dialect + " " + name}] = len(b.list.Policies)
 		b.byName[key{d.Origin, u.GetKind() + " " + name}] = len(b.list.Policies)
 	}
 	b.list.Policies = append(b.list.Policies, Policy{
 		Dialect: dialect, APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(),
-		Origin: d.Origin, Deprecated: deprecation(u.GroupVersionKind()), Rules: []Rule{},
+		Origin: d.Origin, Deprecated: deprecation(u.GroupVersionKind()), Rules: []Rule{}, digest: sha256.Sum256(spec),
 	})
 }
 
@@ -132,7 +143,7 @@ func (b *Builder) Rule(d engine.Description) {
 	}
 	r := Rule{
 		Ref: d.Rule.String(), Name: d.Rule.Rule, Via: d.Rule.Via, Matches: b.texts(d.Matches), Targets: b.texts(d.Targets), Where: d.Where,
-		Existing: string(d.Existing), Changes: slices.Concat([]string{}, d.Changes),
+		Existing: string(d.Existing), Changes: append([]string{}, d.Changes...), // not null
 	}
 	for _, e := range b.subresources[i] {
 		var unknown *engine.UnknownKindError

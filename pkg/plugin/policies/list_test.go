@@ -68,13 +68,54 @@ func printed(t *testing.T, format string, l policies.List) string {
 	return out.String()
 }
 
+// joined is the list of two clusters that have the same, of a third that has one of the policies otherwise, and of one that is down.
+func joined(t *testing.T) policies.List {
+	t.Helper()
+	one, two, other := full(t), full(t), policies.NewBuilder()
+	changed := clusterPolicy("a")
+	changed.Object.Object["spec"] = map[string]any{"rules": []any{}}
+	other.Policy("kyverno", changed)
+	other.Rule(ruleOf("a"))
+	third := other.List()
+	clusters := []policies.Cluster{{Name: "eu", Server: "s"}, {Name: "us"}, {Name: "old"}, {Name: "down", Problem: "refused"}}
+	return policies.Join(clusters, []*policies.List{&one, &two, &third, nil})
+}
+
+// Policies that are the same on several clusters are there once. Those that only look alike are not.
+func TestJoin(t *testing.T) {
+	want := "CLUSTER   POLICIES   RULES   ERRORS   PROBLEM\n" +
+		"eu        1          1       1        p.yaml:1: ClusterPolicy a, rule s: spec: no\n" +
+		"us        1          1       1        p.yaml:1: ClusterPolicy a, rule s: spec: no\n" +
+		"old       1          1       0        <none>\n" +
+		"down      0          0       0        refused\n\n" +
+		"POLICY   RULE          CLUSTERS   LANGUAGE   MATCHES                       CHANGES      EXISTING    ASKS\n" +
+		"shop/a   via binding   eu, us     kyverno    Pod (1 condition) -> Secret   data         admission   service\n" +
+		"shop/a   via binding   old        kyverno    -                             (computed)   admission   -\n"
+	got := printed(t, formats.Table, joined(t))
+	if !strings.HasPrefix(got, want) {
+		t.Errorf("got:\n%s", got)
+	}
+	for _, line := range []string{
+		"error: p.yaml:1: ClusterPolicy a, rule s: spec: no (on eu, us)\n", "q.yaml:1: PolicyException x: no (on eu, us)\n",
+		"4 installed policies",
+	} {
+		if !strings.Contains(got, line) {
+			t.Errorf("there is no %q in:\n%s", line, got)
+		}
+	}
+	same := full(t)
+	if l := policies.Join([]policies.Cluster{{Name: "eu"}, {Name: "us"}}, []*policies.List{&same, &same}); len(l.Policies) != 1 || !slices.Equal(l.Policies[0].Clusters, []string{"eu", "us"}) || len(same.Policies[0].Clusters) > 0 {
+		t.Errorf("got %+v", l)
+	}
+}
+
 // The schema knows every field that a list can have, and no other.
 func TestListSchema(t *testing.T) {
 	schema, err := jsonschema.NewCompiler().Compile(published)
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := jsonschema.UnmarshalJSON(strings.NewReader(printed(t, formats.JSON, full(t))))
+	list, err := jsonschema.UnmarshalJSON(strings.NewReader(printed(t, formats.JSON, joined(t))))
 	if err != nil {
 		t.Fatal(err)
 	}

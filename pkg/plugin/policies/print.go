@@ -60,14 +60,22 @@ func printTable(out io.Writer, l List, wide bool) error {
 	if wide {
 		columns = append(columns, "OPERATIONS", "WHERE", "VERSION", "ORIGIN")
 	}
+	if l.Clusters != nil {
+		printClusters(w, l.Clusters)
+		columns = slices.Insert(columns, 2, "CLUSTERS")
+	}
 	fmt.Fprintln(w, strings.Join(columns, "\t"))
 	for i := range l.Policies {
 		p := &l.Policies[i]
-		if len(p.Rules) == 0 {
-			row(w, p, &Rule{}, wide)
-		}
-		for j := range p.Rules {
-			row(w, p, &p.Rules[j], wide)
+		for _, r := range rulesOf(p) {
+			cells := row(p, r, wide)
+			if l.Clusters != nil {
+				cells = slices.Insert(cells, 2, l.where(p.Clusters))
+			}
+			for i, cell := range cells {
+				cells[i] = wording.Cell(cell)
+			}
+			fmt.Fprintln(w, strings.Join(cells, "\t"))
 		}
 	}
 	if err := w.Flush(); err != nil {
@@ -80,7 +88,32 @@ func printTable(out io.Writer, l List, wide bool) error {
 	return err
 }
 
-func row(w io.Writer, p *Policy, r *Rule, wide bool) {
+// printClusters writes what came of each cluster, and an empty line.
+func printClusters(w io.Writer, clusters []Cluster) {
+	fmt.Fprintln(w, "CLUSTER\tPOLICIES\tRULES\tERRORS\tPROBLEM")
+	for _, c := range clusters {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\n", wording.Cell(c.Name), c.Policies, c.Rules, c.Errors, wording.Cell(engine.Shorten(cmp.Or(c.Problem, "<none>"), problemShown)))
+	}
+	fmt.Fprintln(w)
+}
+
+// problemShown bounds a problem in a row, in bytes. All of it is told elsewhere.
+const problemShown = 100
+
+// rulesOf returns the rules of a policy, or one without a name where it has none.
+func rulesOf(p *Policy) []*Rule {
+	var out []*Rule
+	for i := range p.Rules {
+		out = append(out, &p.Rules[i])
+	}
+	if out == nil {
+		out = []*Rule{{}}
+	}
+	return out
+}
+
+// row returns the cells of a rule.
+func row(p *Policy, r *Rule, wide bool) []string {
 	name := p.Name
 	if p.Namespace != "" {
 		name = p.Namespace + "/" + name
@@ -97,10 +130,7 @@ func row(w io.Writer, p *Policy, r *Rule, wide bool) {
 	if wide {
 		cells = append(cells, strings.Join(r.Operations, ","), strings.Join(r.Where, "; "), p.APIVersion, p.Origin)
 	}
-	for i, cell := range cells {
-		cells[i] = wording.Cell(cell)
-	}
-	fmt.Fprintln(w, strings.Join(cells, "\t"))
+	return cells
 }
 
 // matches returns what is matched, and what is changed instead. Further conditions are counted
@@ -147,7 +177,7 @@ func notes(b *strings.Builder, l List) {
 	for i := range l.Policies {
 		p := &l.Policies[i]
 		for _, problem := range p.Problems {
-			add("%s: %s", problem.Severity, strings.Join(problem.place(p), ": "))
+			add("%s: %s%s", problem.Severity, strings.Join(problem.place(p), ": "), l.on(p.Clusters))
 		}
 		for _, r := range p.Rules {
 			if r.Unsupported != "" {
@@ -162,7 +192,7 @@ func notes(b *strings.Builder, l List) {
 		deprecated.add(p)
 	}
 	for _, problem := range l.Problems {
-		add("%s: %s", problem.Severity, strings.Join(problem.place(nil), ": "))
+		add("%s: %s%s", problem.Severity, strings.Join(problem.place(nil), ": "), l.on(problem.Clusters))
 	}
 	for _, line := range deprecated.lines() {
 		add("deprecated: %s", line)

@@ -1,0 +1,80 @@
+package policies
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Cluster is what came of the policies on one cluster of several.
+type Cluster struct {
+	Name     string `json:"name"` // of the context
+	Server   string `json:"server,omitempty"`
+	Policies int    `json:"policies"`
+	Rules    int    `json:"rules"`
+	Errors   int    `json:"errors"`
+	// Problem is the first error.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Join returns the list of all policies of several clusters. Those that are the same on several of them, whatever kinds
+// these have, are there once and name the clusters. A nil list is that of a cluster that could not be read.
+func Join(clusters []Cluster, lists []*List) List {
+	out := List{APIVersion: apiVersion, Kind: listKind, Clusters: clusters, Policies: []Policy{}}
+	known := map[string]int{}
+	for i, l := range lists {
+		if l == nil {
+			continue
+		}
+		c := &out.Clusters[i]
+		c.Policies, c.Errors = len(l.Policies), l.Broken()
+		for _, p := range l.Policies {
+			c.Rules += len(p.Rules)
+			text, _ := json.Marshal(p) // it has texts alone
+			id := string(text) + string(p.digest[:])
+			at, is := known[id]
+			if !is {
+				at, known[id] = len(out.Policies), len(out.Policies)
+				out.Policies = append(out.Policies, p)
+			}
+			out.Policies[at].Clusters = append(out.Policies[at].Clusters, c.Name)
+		}
+		for _, x := range l.Problems {
+			out.problem(c.Name, x)
+		}
+		if errs := l.Errors(); len(errs) > 0 && c.Problem == "" {
+			c.Problem = errs[0].Text
+		}
+		out.Idle += l.Idle
+	}
+	return out
+}
+
+// problem adds a problem of a cluster that belongs to no policy.
+func (l *List) problem(cluster string, x Problem) {
+	at := slices.IndexFunc(l.Problems, func(of Problem) bool {
+		of.Clusters = nil
+		return slices.Equal(of.place(nil), x.place(nil)) && of.Severity == x.Severity
+	})
+	if at < 0 {
+		at, l.Problems = len(l.Problems), append(l.Problems, x)
+	}
+	l.Problems[at].Clusters = append(l.Problems[at].Clusters, cluster)
+}
+
+// where names the clusters of a policy in a table.
+func (l *List) where(clusters []string) string {
+	if len(clusters) == len(l.Clusters) {
+		return "all"
+	}
+	return strings.Join(clusters, ", ")
+}
+
+// on says behind a text on which clusters that holds, if not on all.
+func (l *List) on(clusters []string) string {
+	if len(clusters) == len(l.Clusters) {
+		return ""
+	}
+	return fmt.Sprintf(" (on %s)", strings.Join(clusters, ", "))
+}
