@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
@@ -50,8 +51,8 @@ func (f *ApplyFlags) runner(c *cobra.Command, args []string, streams genericioop
 		return nil, err
 	}
 	var runs []clusterRun
-	for _, file := range files {
-		run, err := f.planned(c, file, streams)
+	for _, path := range files {
+		run, err := f.planned(c, path, streams)
 		if err != nil {
 			return nil, fmt.Errorf("nothing was written: %w", err)
 		}
@@ -66,15 +67,15 @@ func (f *ApplyFlags) runner(c *cobra.Command, args []string, streams genericioop
 
 // planned returns the run of a plan: from its beginning, or of a directory that is resumed from where its
 // journal ends.
-func (f *ApplyFlags) planned(c *cobra.Command, file string, streams genericiooptions.IOStreams) (clusterRun, error) {
-	p, err := plan.LoadOwn(file)
+func (f *ApplyFlags) planned(c *cobra.Command, path string, streams genericiooptions.IOStreams) (clusterRun, error) {
+	p, err := plan.LoadOwn(path)
 	if err != nil {
 		return clusterRun{}, err
 	}
-	record := plan.JournalName(file, journal.Extension)
+	record := plan.JournalName(path, journal.Extension)
 	one := *f
 	one.Config = flags.ConfigOf(f.Config, p.Cluster.Context)
-	one.Plan, one.Resume, one.Write.Journal = file, "", record
+	one.Plan, one.Resume, one.Write.Journal = path, "", record
 	out := clusterRun{context: p.Cluster.Context, open: func(m *writtenCluster) (runner, error) {
 		one.cluster = m
 		return one.ToOptions(c, nil, streams)
@@ -106,13 +107,16 @@ func (f *UndoFlags) runner(c *cobra.Command, args []string, streams genericioopt
 	if err := errors.Join(f.Write.Validate(), checkDirectory(c), flags.CheckFiles(c.Flags())); err != nil {
 		return nil, err
 	}
+	if err := file.CheckDirectory(args[0]); err != nil {
+		return nil, fmt.Errorf("%s: %w", args[0], err)
+	}
 	files, err := journal.Files(args[0])
 	if err != nil {
 		return nil, err
 	}
 	var runs []clusterRun
-	for _, file := range slices.Backward(files) {
-		j, err := journal.Glance(file)
+	for _, path := range slices.Backward(files) {
+		j, err := journal.Glance(path)
 		if err != nil {
 			return nil, err
 		}
@@ -124,7 +128,7 @@ func (f *UndoFlags) runner(c *cobra.Command, args []string, streams genericioopt
 		one.TakeFrom = slices.Clone(f.TakeFrom)
 		runs = append(runs, clusterRun{context: j.Header.Run.Cluster.Context, open: func(m *writtenCluster) (runner, error) {
 			one.cluster = m
-			return one.ToOptions(c, append([]string{file}, args[1:]...), streams)
+			return one.ToOptions(c, append([]string{path}, args[1:]...), streams)
 		}})
 	}
 	if len(runs) == 0 {

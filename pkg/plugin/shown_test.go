@@ -121,7 +121,10 @@ func TestHostileServersAreShown(t *testing.T) {
 		"preview -p POLICY --report=github --metrics=OUT/metrics --save=OUT/saved.plan",
 		"plan show OUT/saved.plan", "apply-existing --plan=OUT/saved.plan --yes --journal=OUT/journal",
 		"history -A", "apply-existing --resume=OUT/journal --yes", "undo OUT/journal --yes",
-		"__complete preview -n x",
+		"__complete preview -n x", "__complete preview --contexts x",
+		"preview -p POLICY --contexts=*", "preview -p POLICY --contexts=* -o table", "preview -p POLICY --contexts=* --save=OUT/plans",
+		"apply-existing --plan=OUT/plans", "apply-existing --resume=OUT/plans", "undo OUT/plans --yes", "apply-existing -p POLICY --contexts=* --yes",
+		"summary",
 	} {
 		commands = append(commands, strings.Fields(args))
 	}

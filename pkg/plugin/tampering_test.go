@@ -519,6 +519,7 @@ func TestFilesOfOthers(t *testing.T) {
 			t.Errorf("plan show: exit code %d, %s", code, errOut)
 		}
 	}
+	x.checkDirectory(append(saving, filepath.Join(x.dir, "plans"), "--contexts=*"))
 	target := write(t, x.dir, "target", "precious")
 	if err := os.Symlink(target, link); err != nil {
 		t.Fatal(err)
@@ -526,6 +527,33 @@ func TestFilesOfOthers(t *testing.T) {
 	code, _, errOut := x.run(append(saving, link)...)
 	if text, err := os.ReadFile(target); code != plugin.ExitNothing || err != nil || string(text) != "precious" || !strings.Contains(errOut, "it is a link, which is not followed") {
 		t.Errorf("exit code %d, %s, %q, %v", code, errOut, text, err)
+	}
+}
+
+// checkDirectory has others write to a directory of plans, which is what decides which of them are applied.
+func (x *tampered) checkDirectory(saving []string) {
+	x.t.Helper()
+	dir := filepath.Join(x.dir, "plans")
+	if code, _, errOut := x.run(saving...); code != plugin.ExitChanges {
+		x.t.Fatal(errOut)
+	}
+	x.server.reset()
+	for _, mode := range []fs.FileMode{0o702, 0o770, fs.ModeSticky | 0o777} {
+		if err := os.Chmod(dir, mode); err != nil {
+			x.t.Fatal(err)
+		}
+		for _, args := range [][]string{{"apply-existing", "--plan", dir}, {"apply-existing", "--resume", dir, "--yes"}, {"undo", dir, "--yes"}} {
+			code, _, errOut := x.run(args...)
+			if code != plugin.ExitNothing || !strings.Contains(errOut, ": others can write to it (mode ") || len(x.server.writes) > 0 {
+				x.t.Errorf("%v: exit code %d, %s, writes %q", args, code, errOut, x.server.writes)
+			}
+		}
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		x.t.Fatal(err)
+	}
+	if code, _, errOut := x.run("apply-existing", "--plan", dir); code != plugin.ExitOK || len(x.server.writes) == 0 {
+		x.t.Errorf("one's own: exit code %d, %s", code, errOut)
 	}
 }
 

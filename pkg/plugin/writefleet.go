@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/fleet"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // WriteFleet makes or undoes changes on several clusters, one after the other.
@@ -43,6 +44,9 @@ type clusterRun struct {
 	// err is why nothing can be done.
 	err error
 }
+
+// name is the context in a message.
+func (r *clusterRun) name() string { return redact.EscapeLine(r.context) }
 
 // writeFlags are the flags of the commands that write to several clusters.
 type writeFlags struct {
@@ -106,7 +110,7 @@ var errLeft = errors.New("left as it is")
 func (o *WriteFleet) write(ctx context.Context, rows []output.Cluster) (int, error) {
 	written, failed := false, false
 	for i, run := range o.runs {
-		fmt.Fprintf(o.errOut, "Cluster %d of %d: %s\n", i+1, len(o.runs), run.context)
+		fmt.Fprintf(o.errOut, "Cluster %d of %d: %s\n", i+1, len(o.runs), run.name())
 		at := &writtenCluster{fleet: o, row: &rows[i]}
 		code := at.run(ctx, run)
 		written, failed = written || code != ExitNothing, failed || code != ExitOK
@@ -114,7 +118,7 @@ func (o *WriteFleet) write(ctx context.Context, rows []output.Cluster) (int, err
 		case code == ExitInterrupted, ctx.Err() != nil:
 			return ExitInterrupted, o.left("interrupted", i)
 		case code != ExitOK && !o.goOn && i < len(o.runs)-1:
-			return writtenFleet(written), o.left("stopped after "+run.context, i)
+			return writtenFleet(written), o.left("stopped after "+run.name(), i)
 		}
 	}
 	if failed {
@@ -127,7 +131,7 @@ func (o *WriteFleet) write(ctx context.Context, rows []output.Cluster) (int, err
 func (o *WriteFleet) left(why string, at int) error {
 	var names []string
 	for _, run := range o.runs[at+1:] {
-		names = append(names, run.context)
+		names = append(names, run.name())
 	}
 	if len(names) == 0 {
 		names = []string{"none"}
@@ -177,7 +181,7 @@ func (m *writtenCluster) run(ctx context.Context, run clusterRun) int {
 		if m.row.Err == nil {
 			m.row.Problems, m.row.Err = 1, worded(err)
 		}
-		printError(m.fleet.errOut, run.context+": ", err)
+		printError(m.fleet.errOut, run.name()+": ", err)
 	}
 	return code
 }

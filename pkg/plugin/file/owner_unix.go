@@ -26,9 +26,9 @@ func foreignTo(user int, path string, info fs.FileInfo) *ForeignError {
 	}
 	path = wording.ShellQuote(path)
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && user != 0 && stat.Uid != 0 && int(stat.Uid) != user {
-		return &ForeignError{Why: fmt.Sprintf("it belongs to another user (uid %d)", stat.Uid), Do: "cp " + path + " COPY"}
+		return &ForeignError{Why: fmt.Sprintf("it belongs to another user (uid %d)", stat.Uid), Do: "cp -R " + path + " COPY"}
 	}
-	if mode := info.Mode(); (mode.IsRegular() || mode&fs.ModeNamedPipe != 0) && mode.Perm()&writableByOthers != 0 {
+	if mode := info.Mode(); (mode.IsRegular() || mode.IsDir() || mode&fs.ModeNamedPipe != 0) && mode.Perm()&writableByOthers != 0 {
 		return &ForeignError{Why: fmt.Sprintf("others can write to it (mode %04o)", mode.Perm()), Do: "chmod go-w " + path}
 	}
 	return nil

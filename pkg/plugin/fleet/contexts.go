@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // All stands for every context of a kubeconfig.
@@ -86,11 +87,11 @@ func Distinct(config *clientcmdapi.Config, contexts []string, anyNamespace bool)
 		}
 		at.server = cluster.Server
 		if same, is := first[at]; is {
-			notes = append(notes, fmt.Sprintf("context %s is left out: it has %s as %s", name, sameness(anyNamespace), same))
+			notes = append(notes, fmt.Sprintf("context %s is left out: it has %s as %s", redact.EscapeLine(name), sameness(anyNamespace), redact.EscapeLine(same)))
 			continue
 		}
 		if other, is := of[at.server]; is {
-			notes = append(notes, fmt.Sprintf("contexts %s and %s have the same server: objects without a namespace come twice, unless -n or -A is given", other, name))
+			notes = append(notes, fmt.Sprintf("contexts %s and %s have the same server: objects without a namespace come twice, unless -n or -A is given", redact.EscapeLine(other), redact.EscapeLine(name)))
 		} else {
 			of[at.server] = name
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // Notices collects the messages of the runs on several clusters, to print each once, with the names of
@@ -15,6 +17,7 @@ type Notices struct {
 	mu      sync.Mutex
 	lines   []*notice // in the order in which they came up
 	known   map[string]*notice
+	size    int // of their texts
 	leftOut int
 }
 
@@ -23,8 +26,12 @@ type notice struct {
 	clusters []string
 }
 
-// maxNotices bounds the different lines that are held.
-const maxNotices = 1000
+// maxNotices bounds the different lines that are held, and maxNoticeBytes their texts together: a server may
+// write warnings of any length.
+const (
+	maxNotices     = 1000
+	maxNoticeBytes = 1 << 20
+)
 
 // Of returns the writer of one cluster's messages.
 func (n *Notices) Of(cluster string) io.Writer { return &noticeWriter{all: n, cluster: cluster} }
@@ -56,7 +63,7 @@ func (n *Notices) add(cluster, text string) {
 	defer n.mu.Unlock()
 	one := n.known[text]
 	switch {
-	case one == nil && len(n.lines) == maxNotices:
+	case one == nil && (len(n.lines) == maxNotices || n.size+len(text) > maxNoticeBytes):
 		n.leftOut++
 		return
 	case one == nil:
@@ -66,6 +73,7 @@ func (n *Notices) add(cluster, text string) {
 		}
 		n.known[text] = one
 		n.lines = append(n.lines, one)
+		n.size += len(text)
 	}
 	if !slices.Contains(one.clusters, cluster) {
 		one.clusters = append(one.clusters, cluster)
@@ -82,13 +90,13 @@ func (n *Notices) Flush(out io.Writer, order []string) error {
 	}
 	slices.SortStableFunc(n.lines, func(a, b *notice) int { return place(a) - place(b) })
 	for _, one := range n.lines {
-		if _, err := fmt.Fprintf(out, "%s: %s\n", strings.Join(one.clusters, ", "), one.text); err != nil {
+		if _, err := fmt.Fprintf(out, "%s: %s\n", redact.EscapeLine(strings.Join(one.clusters, ", ")), one.text); err != nil {
 			return err
 		}
 	}
 	if n.leftOut > 0 {
 		fmt.Fprintf(out, "and %d more lines\n", n.leftOut)
 	}
-	n.lines, n.known, n.leftOut = nil, nil, 0
+	n.lines, n.known, n.size, n.leftOut = nil, nil, 0, 0
 	return nil
 }

@@ -26,8 +26,11 @@ func JournalName(path, extension string) string {
 }
 
 // Files returns the plans in a directory, in the order in which they are applied. It is an error if there
-// is none.
+// is none, or if another user may have put them together.
 func Files(directory string) ([]string, error) {
+	if err := file.CheckDirectory(directory); err != nil {
+		return nil, fileError(directory, err)
+	}
 	out, err := plans(directory)
 	if err == nil && len(out) == 0 {
 		err = &FileError{Path: directory, Err: errors.New("the directory has no plan: preview --contexts --save makes them")}
