@@ -33,6 +33,7 @@ func completedWith(t *testing.T, file string, words ...string) []string {
 	config.AddFlags(root.PersistentFlags())
 	change := &cobra.Command{Use: "change", Run: func(*cobra.Command, []string) {}}
 	change.Flags().String("color", "", "")
+	change.Flags().StringSlice("contexts", nil, "")
 	root.AddCommand(change, &cobra.Command{Use: "other", Run: func(*cobra.Command, []string) {}})
 	completion.Add(root, completion.Options{
 		Config: config, Values: map[string][]string{"color": {"auto", "always"}}, Objects: []string{"change"},
@@ -56,10 +57,12 @@ func TestCompletion(t *testing.T) {
 		words []string
 		want  []string
 	}{
-		"contexts of the kubeconfig, in order": {[]string{"change", "--context", "st"}, []string{"stable", "staging", ":4"}},
-		"clusters":                             {[]string{"change", "--cluster", ""}, []string{"local", ":4"}},
-		"users":                                {[]string{"other", "--user", "m"}, []string{"me", ":4"}},
-		"the values that a flag takes":         {[]string{"change", "--color", ""}, []string{"auto", "always", ":4"}},
+		"contexts of the kubeconfig, in order":          {[]string{"change", "--context", "st"}, []string{"stable", "staging", ":4"}},
+		"several contexts, and all":                     {[]string{"change", "--contexts", ""}, []string{"production", "stable", "staging", "all", ":4"}},
+		"several contexts behind others":                {[]string{"change", "--contexts", "x,st"}, []string{"x,stable", "x,staging", ":4"}},
+		"clusters":                                      {[]string{"change", "--cluster", ""}, []string{"local", ":4"}},
+		"users":                                         {[]string{"other", "--user", "m"}, []string{"me", ":4"}},
+		"the values that a flag takes":                  {[]string{"change", "--color", ""}, []string{"auto", "always", ":4"}},
 		"no files where a command takes no arguments":   {[]string{"other", ""}, []string{":4"}},
 		"nothing where the cluster does not answer":     {[]string{"change", "deploy"}, []string{":6"}},
 		"no namespaces where the cluster does not, too": {[]string{"change", "--namespace", ""}, []string{":4"}},

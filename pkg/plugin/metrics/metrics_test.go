@@ -80,6 +80,35 @@ func TestWriteTo(t *testing.T) {
 	}
 }
 
+// The counts of the runs on several clusters are one file, and name the clusters.
+func TestCountsOfClusters(t *testing.T) {
+	r := metrics.New("apply-existing", "v1")
+	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "shop", Name: "a"}
+	rule := engine.RuleRef{Dialect: "kyverno", Policy: "p", Rule: "r"}
+	for _, cluster := range []string{"eu", "us", "us"} {
+		r.On(cluster).Evaluated(&engine.Change{Subject: key, Before: &unstructured.Unstructured{}, Steps: []engine.Step{{Rule: rule, Subject: key, Outcome: engine.Changed}}})
+		r.On(cluster).Written(&apply.Result{Key: key, Outcome: apply.Applied}, []engine.RuleRef{rule})
+	}
+	var out strings.Builder
+	if _, err := r.WriteTo(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		`kubectl_mutate_objects{cluster="eu",kind="ConfigMap",namespace="shop",result="unchanged"} 1.0`,
+		`kubectl_mutate_objects{cluster="us",kind="ConfigMap",namespace="shop",result="unchanged"} 2.0`,
+		`kubectl_mutate_rule_objects{dialect="kyverno",policy="p",rule="r",cluster="us",kind="ConfigMap",namespace="shop",outcome="changed"} 2.0`,
+		`kubectl_mutate_writes{cluster="us",kind="ConfigMap",namespace="shop",outcome="applied"} 2.0`,
+		`kubectl_mutate_rule_writes{dialect="kyverno",policy="p",rule="r",cluster="eu",kind="ConfigMap",namespace="shop",outcome="applied"} 1.0`,
+	} {
+		if !strings.Contains(out.String(), line+"\n") {
+			t.Errorf("there is no %s in:\n%s", line, &out)
+		}
+	}
+	if none := (*metrics.Run)(nil).On("eu"); none != nil {
+		t.Errorf("what counts nothing counts %v", none)
+	}
+}
+
 func TestWriteToWithoutObjects(t *testing.T) {
 	var b strings.Builder
 	if _, err := metrics.New("preview", "").WriteTo(&b); err != nil {

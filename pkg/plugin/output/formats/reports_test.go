@@ -8,7 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
@@ -173,5 +177,68 @@ func TestReportsNone(t *testing.T) {
 	r := open(t, formats.ReportOptions{})
 	if err := errors.Join(r.Print(written("a", apply.Failed)), r.Close(), r.Discard()); err != nil || r.Instead() || r.HasErrors() {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Each report of a run on several clusters says which cluster an object, and a problem, is on.
+func TestReportsNameClusters(t *testing.T) {
+	t.Setenv("GITHUB_STEP_SUMMARY", "")
+	on := key("web")
+	on.Cluster = "prod-eu"
+	object := func(level string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "web", "namespace": "shop"}, "data": map[string]any{"level": level},
+		}}
+	}
+	c := engine.Change{Subject: on, Before: object("debug"), After: object("info")}
+	c.Fields = diff.Compare(c.Before.Object, c.After.Object, diff.Type{})
+	for i := range c.Fields {
+		c.Fields[i].Rule = ruleR
+	}
+	c.Steps = []engine.Step{{Rule: ruleR, Subject: on, Outcome: engine.Changed, Fields: c.Fields}}
+	summary := evaluation.NewSummary(nil)
+	summary.Add(&c)
+	all := output.Fleet{Clusters: []output.Cluster{{Name: "prod-eu", Objects: 1, Changed: 1}, {Name: "prod-old", Problems: 1, Err: errors.New("connection refused")}}}
+	problem := output.Problem{Err: errors.New("prod-old: connection refused")}
+	result := written("web", apply.Failed).(output.Written)
+	result.Key = on
+	result.Err = errors.New("no")
+	const theProblem = "prod-old"
+	for _, test := range []struct {
+		name   string
+		writes bool
+		want   []string
+	}{
+		{"junit", false, []string{"shop/web on prod-eu", theProblem}},
+		{"sarif", false, []string{"prod-eu/", theProblem}},
+		{"markdown", false, []string{"\nprod-eu    1 ", "\nprod-old   0 ", "on prod-eu"}},
+		{"html", false, []string{`<th scope="row">prod-eu</th>`, `<th scope="row">prod-old</th>`, "✕ </span>connection refused", "prod-eu/shop/web"}},
+		{"github", false, []string{theProblem}}, // of objects it has numbers alone
+		{"policyreport", false, []string{"mutate.kubectl.dev/cluster: prod-eu"}},
+		{"openreports", false, []string{"mutate.kubectl.dev/cluster: prod-eu"}},
+		{"junit", true, []string{"shop/web on prod-eu", theProblem}},
+		{"markdown", true, []string{"shop/web on prod-eu", theProblem}},
+		{"github", true, []string{theProblem}},
+	} {
+		file := filepath.Join(t.TempDir(), test.name)
+		r, err := formats.OpenReports([]string{test.name + "=" + file}, formats.ReportOptions{Options: output.Options{Writes: test.writes, ContextLines: 3}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		events := []output.Event{all, output.Evaluated{Change: &c}, problem, output.Summary{Summary: *summary}}
+		if test.writes {
+			events = []output.Event{result, problem}
+		}
+		for _, e := range events {
+			err = errors.Join(err, r.Print(e))
+		}
+		if err := errors.Join(err, r.Close()); err != nil {
+			t.Fatalf("%s: %v", test.name, err)
+		}
+		for _, part := range test.want {
+			if got := text(t, file); !strings.Contains(got, part) {
+				t.Errorf("%s, writes %v: there is no %q in:\n%s", test.name, test.writes, part, got)
+			}
+		}
 	}
 }

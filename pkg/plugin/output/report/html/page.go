@@ -38,6 +38,7 @@ type page struct {
 	Title, Sentence, Restarts string
 	Context                   output.Context
 	Tiles                     []tile
+	Clusters                  []clusterRow
 	Problems                  []string
 	Unlisted                  int
 	Charts                    []chart
@@ -47,6 +48,20 @@ type page struct {
 	Command, CommandTitle     string
 	Static                    []row
 	Distinct                  int // changes
+}
+
+// clusterRow is what came of a cluster of several. Its texts are masked and escaped.
+type clusterRow struct {
+	output.Cluster
+	Problem string
+}
+
+func (p *Printer) clusterRow(c output.Cluster) clusterRow {
+	c.Name = line(c.Name, nameLength)
+	if c.Err == nil {
+		return clusterRow{Cluster: c}
+	}
+	return clusterRow{Cluster: c, Problem: line(p.masker.Text(c.Err.Error()), textLength)}
 }
 
 // tile is a number of the summary.
@@ -110,7 +125,7 @@ func (p *Printer) page(s *evaluation.Summary) *page {
 		Policy: contentPolicy(), Style: template.CSS(style), Script: template.JS(script), // parts of this package
 		Title:    title(s),
 		Sentence: groupedIn(wording.Counts(*s)), Restarts: groupedIn(wording.Restarts(s.Restarts)),
-		Context: escapedContext(p.options.Context), Tiles: tiles(s), Problems: p.problems, Unlisted: p.unlisted,
+		Context: escapedContext(p.options.Context), Tiles: tiles(s), Clusters: p.clusters, Problems: p.problems, Unlisted: p.unlisted,
 		Rules: p.rules(s), Distinct: p.changes,
 	}
 	for i := range s.Rules {

@@ -44,6 +44,7 @@ type Printer struct {
 	order    [levels][]int    // the numbers of these
 	data     report.Spool     // a section of changes for each level, and the members
 	overview overview
+	clusters []clusterRow
 	problems []string
 	unlisted int // problems that are too many
 	summary  evaluation.Summary
@@ -55,6 +56,10 @@ const members = "members"
 // Print adds an event to the page.
 func (p *Printer) Print(e output.Event) error {
 	switch e := e.(type) {
+	case output.Fleet:
+		for _, c := range e.Clusters {
+			p.clusters = append(p.clusters, p.clusterRow(c))
+		}
 	case output.Evaluated:
 		return p.object(e.Change)
 	case output.Problem:
