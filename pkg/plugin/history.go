@@ -43,8 +43,8 @@ func NewHistoryCommand(config *genericclioptions.ConfigFlags, name string, strea
 			those that are named by their ID, their journal or "latest", from the journals in the state directory of the user ($XDG_STATE_HOME/kubectl-mutate or
 			~/.local/state/kubectl-mutate). Journals that were kept elsewhere are not listed.
 
-			PLANNED counts the objects that were to be written, and APPLIED, FAILED, IN DOUBT and
-			LEFT what became of them. An interrupted run leaves objects that were not written, and
+			PLANNED counts the objects that were to be written, and APPLIED, UNCHANGED (found to be
+			as wanted, or gone), FAILED, IN DOUBT and LEFT what became of them. An interrupted run leaves objects that were not written, and
 			may leave some of which it is not known whether the server stored the write;
 			apply-existing --resume continues it. UNDONE counts the objects of which undo has
 			reverted something.`),

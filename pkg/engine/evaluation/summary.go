@@ -17,6 +17,8 @@ type Summary struct {
 	Warnings   int // of steps, and Impacts
 	Restarts   Restarts
 	Canary     *Canary // of a run that was to change some of the objects; nil for all
+	// Outdated is what rules read and the run changes, as Evaluation.Outdated has it.
+	Outdated []string
 	// Rules counts outcomes by rule, in evaluation order. A rule that met no
 	// object is there too.
 	Rules []RuleSummary
@@ -119,6 +121,11 @@ func (s *Summary) Join(other *Summary) {
 	s.Warnings += other.Warnings
 	s.Restarts.Workloads += other.Restarts.Workloads
 	s.Restarts.Pods += other.Restarts.Pods
+	for _, read := range other.Outdated {
+		if !slices.Contains(s.Outdated, read) {
+			s.Outdated = append(s.Outdated, read)
+		}
+	}
 	if other.Canary != nil {
 		if s.Canary == nil {
 			s.Canary = &Canary{Percent: other.Canary.Percent, MaxObjects: other.Canary.MaxObjects}

@@ -18,7 +18,8 @@ type Run struct {
 	Command   string    `json:"command"`
 	Arguments []string  `json:"arguments,omitempty"`
 	Planned   int       `json:"planned"`
-	Applied   int       `json:"applied"` // or found to be as wanted
+	Applied   int       `json:"applied"`
+	Unchanged int       `json:"unchanged"` // found to be as wanted, or gone
 	Failed    int       `json:"failed"`
 	InDoubt   int       `json:"inDoubt"`
 	Left      int       `json:"left"`
@@ -90,10 +91,18 @@ func runOf(j *Journal) Run {
 		Command: h.Command, Arguments: h.Arguments, Undoes: h.Undoes, Complete: j.End != nil, Journal: j.Path,
 	}
 	n := j.Count()
-	r.Planned, r.Applied, r.Failed = len(j.Entries), n[Done], n[Failed]
+	r.Planned, r.Failed = len(j.Entries), n[Failed]
 	r.InDoubt, r.Left = n[InDoubt], n[Planned]+n[Partial]
 	for i := range j.Entries {
-		if e := &j.Entries[i]; e.Status() == InDoubt || slices.ContainsFunc(e.Results, func(r Result) bool { return r.Written }) {
+		e := &j.Entries[i]
+		written := slices.ContainsFunc(e.Results, func(r Result) bool { return r.Written })
+		switch status := e.Status(); {
+		case written && status == Done:
+			r.Applied++
+		case status == Done:
+			r.Unchanged++
+		}
+		if written || e.Status() == InDoubt {
 			r.Written++
 		}
 	}
@@ -105,7 +114,7 @@ func countUndone(runs []Run) {
 	for _, r := range runs {
 		i := slices.IndexFunc(runs, func(of Run) bool { return r.Undoes != "" && of.ID == r.Undoes })
 		if i >= 0 {
-			runs[i].Undone += r.Applied
+			runs[i].Undone += r.Applied + r.Unchanged
 		}
 	}
 }

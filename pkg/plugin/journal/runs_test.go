@@ -122,6 +122,20 @@ func TestUndoable(t *testing.T) {
 	}
 }
 
+// An object that was found to be as wanted is none that was written.
+func TestRunsCountWhatIsUnchanged(t *testing.T) {
+	j := &journal.Journal{Entries: []journal.Entry{
+		{Results: []journal.Result{{Written: true}}},
+		{Results: []journal.Result{{}}},
+		{Results: []journal.Result{{Failed: true}}},
+		{},
+	}}
+	want := journal.Run{Planned: 4, Applied: 1, Unchanged: 1, Failed: 1, Left: 1, Written: 1}
+	if diff := cmp.Diff(want, j.Run()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func TestRunsCountObjects(t *testing.T) {
 	directory := t.TempDir()
 	ran(t, directory, journal.Header{ID: "1", Command: "apply-existing", Started: noon})

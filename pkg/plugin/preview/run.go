@@ -196,8 +196,8 @@ func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evalua
 		fmt.Fprintf(o.ErrOut, "error: %v\n", part)
 		lacking.Of(part)
 	}
-	if outdated := r.evaluation.Outdated(); len(outdated) > 0 && !o.Quiet {
-		fmt.Fprintf(o.ErrOut, "note: rules read what this run changes, as it is now (%s): once it is written, run again until nothing changes\n", engine.Few(outdated))
+	if summary.Outdated = r.evaluation.Outdated(); len(summary.Outdated) > 0 && !o.Quiet {
+		fmt.Fprintf(o.ErrOut, "note: rules read what this run changes, as it is now (%s): once it is written, run again until nothing changes\n", engine.Few(summary.Outdated))
 	}
 	if o.MaxObjects > 0 || o.Scope != nil && o.Scope.Percent > 0 {
 		summary.Canary = &evaluation.Canary{LeftOut: r.evaluation.LeftOut(), MaxObjects: o.MaxObjects, More: r.more}

@@ -122,6 +122,7 @@ func fullReport(t *testing.T) []byte {
 	summary := evaluation.NewSummary(nil)
 	summary.Add(&c)
 	summary.Canary = &evaluation.Canary{Percent: 10, LeftOut: 9, MaxObjects: 1, More: true}
+	summary.Outdated = []string{"ConfigMap shop/a"}
 	if err := errors.Join(p.Print(fleet()), p.Print(output.Evaluated{Change: &c}), p.Print(output.Problem{Err: errors.New("e")}), outputtest.End(p, *summary)); err != nil {
 		t.Fatal(err)
 	}

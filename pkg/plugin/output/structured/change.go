@@ -116,6 +116,9 @@ func summaryOf(s evaluation.Summary) []member {
 	if s.Canary != nil {
 		out = append(out, member{"canary", s.Canary})
 	}
+	if len(s.Outdated) > 0 {
+		out = append(out, member{"outdated", s.Outdated})
+	}
 	return append(out, member{"rules", elements(func(yield func(any) bool) {
 		for _, r := range s.Rules {
 			if !yield(reportRuleSummary{RuleRef: r.Rule, Outcomes: r.Outcomes}) {
