@@ -374,3 +374,25 @@ func TestNotices(t *testing.T) {
 		t.Errorf("got %.300s", &out)
 	}
 }
+
+// A server that sends long warnings, and a name with line breaks, take neither the memory nor a line of their own.
+func TestNoticesAreBounded(t *testing.T) {
+	var n fleet.Notices
+	w := n.Of("prod\nerror: x")
+	for i := range 100 {
+		fmt.Fprintf(w, "%d%s\n", i, strings.Repeat("x", 1<<16))
+	}
+	var out strings.Builder
+	if err := n.Flush(&out, []string{"prod\nerror: x"}); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	for _, line := range lines[:len(lines)-1] {
+		if !strings.HasPrefix(line, `prod\nerror: x: `) {
+			t.Errorf("line %.40q", line)
+		}
+	}
+	if out.Len() > 2<<20 || lines[len(lines)-1] != fmt.Sprintf("and %d more lines", 101-len(lines)) {
+		t.Errorf("%d bytes, %d lines, the last %.40q", out.Len(), len(lines), lines[len(lines)-1])
+	}
+}
