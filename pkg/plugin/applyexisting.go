@@ -77,6 +77,10 @@ func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams gener
 			Every write is recorded in a journal. --resume continues an interrupted run, and the
 			command undo reverts a run.
 
+			The report of -o json or -o yaml has context, summary (outcomes, conflicts) and
+			results[]: object, outcome, method, takeovers[], notes, error and rules[].
+			docs/apply-report.schema.json has all of it.
+
 			With --contexts the changes on several clusters are shown together. After one confirmation
 			they are made cluster by cluster, in the order typed, and the run stops at the first cluster
 			on which not all went well, unless --on-error=continue is given.

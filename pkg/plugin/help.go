@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"slices"
@@ -60,7 +61,7 @@ func printHelp(c *cobra.Command, root string) {
 	fmt.Fprintf(out, "Usage:\n  %s [options]\n\nUse \"%s options\" for a list of global command-line options (applies to all commands).\n", c.UseLine(), root)
 }
 
-// printFlags prints flags below their topics.
+// printFlags prints flags below their topics, one below the other.
 func printFlags(out io.Writer, flags *pflag.FlagSet) {
 	limit, err := term.GetWordWrapperLimit()
 	if err != nil {
@@ -72,7 +73,8 @@ func printFlags(out io.Writer, flags *pflag.FlagSet) {
 			byTopic[i] = append(byTopic[i], f)
 		}
 	})
-	printer := templates.NewHelpFlagPrinter(out, limit)
+	var text bytes.Buffer
+	printer := templates.NewHelpFlagPrinter(&text, limit)
 	for i, list := range byTopic {
 		if len(list) == 0 {
 			continue
@@ -82,9 +84,10 @@ func printFlags(out io.Writer, flags *pflag.FlagSet) {
 			_, y := topicOf(b.Name)
 			return x - y
 		})
-		fmt.Fprintf(out, "%s:\n", topics[i].title)
+		text.Reset()
 		for _, f := range list {
 			printer.PrintHelpFlag(f)
 		}
+		fmt.Fprintf(out, "%s:\n%s\n", topics[i].title, bytes.ReplaceAll(text.Bytes(), []byte("\n\n"), []byte("\n")))
 	}
 }

@@ -40,17 +40,28 @@ func TestEveryFlagHasATopic(t *testing.T) {
 	}
 }
 
-// The fields that the help of preview names are those of the schema.
+// The fields that help names are those of the schemas.
 func TestHelpNamesFieldsOfTheReport(t *testing.T) {
-	schema, err := os.ReadFile("../../docs/report.schema.json")
+	for command, from := range map[string]struct{ after, schema string }{
+		"preview":        {"--query has ", "report"},
+		"apply-existing": {"-o yaml has ", "apply-report"},
+	} {
+		t.Run(command, func(t *testing.T) { helpNames(t, command, from.after, "../../docs/"+from.schema+".schema.json") })
+	}
+}
+
+// helpNames holds the words of a sentence in the help of a command against a schema.
+func helpNames(t *testing.T, command, after, file string) {
+	t.Helper()
+	schema, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, _, err := NewCommand("kubectl mutate", genericiooptions.NewTestIOStreamsDiscard()).Find([]string{"preview"})
+	c, _, err := NewCommand("kubectl mutate", genericiooptions.NewTestIOStreamsDiscard()).Find([]string{command})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, named, _ := strings.Cut(c.Long, "--query has ")
+	_, named, _ := strings.Cut(c.Long, after)
 	named, _, found := strings.Cut(named, ".")
 	words := regexp.MustCompile(`[a-z]{2,}`).FindAllString(strings.ReplaceAll(named, " and", ","), -1)
 	if !found || len(words) < 10 {
