@@ -15,7 +15,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/job"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
@@ -168,18 +167,9 @@ func (f *JobFlags) ToOptions(ctx context.Context, typed *pflag.FlagSet, args []s
 	if !f.Objects.AllNamespaces {
 		kept = o.Spec.Namespace
 	}
-	r := RBACFlags{Policies: f.Policies, Client: f.Client, Config: f.Config, For: string(rbac.Preview)}
+	r := RBACFlags{Policies: f.Policies, Client: f.Client, Config: f.Config, For: string(rbac.Preview), Report: f.Report}
 	if f.Apply {
 		r.For = string(rbac.Apply)
-	}
-	if f.Report.Written != "" {
-		reports, err := factory.ParseClusterReports(f.Report.Written)
-		if err != nil {
-			return nil, err
-		}
-		for _, kind := range reports.Kinds() {
-			r.Reports = append(r.Reports, kind.GroupKind())
-		}
 	}
 	found, needs, notes, err := r.needs(ctx, args, kept, streams.In)
 	if err != nil {

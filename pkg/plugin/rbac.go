@@ -37,9 +37,9 @@ type RBACFlags struct {
 	// Users, Groups and ServiceAccounts are given the roles, the latter as NAMESPACE:NAME.
 	Users, Groups, ServiceAccounts []string
 	Output                         string
-	// Reports are the kinds of the reports that the run keeps in the cluster.
-	Reports []schema.GroupKind
-	Config  *genericclioptions.ConfigFlags
+	// Report has the reports that the run keeps in the cluster.
+	Report flags.Report
+	Config *genericclioptions.ConfigFlags
 }
 
 // purposes are what --for takes.
@@ -103,6 +103,8 @@ func NewRBACCommand(config *genericclioptions.ConfigFlags, name string, streams 
 	c.Flags().StringVar(&f.For, "for", f.For, "What the permissions are for: preview, explain of the types named, or apply.")
 	f.Validation.AddFlag(c.Flags(), `With "server", a preview may send dry runs, as it does with --validate=server or --save: these take the permission to patch, so that its users may write, too.`)
 	f.Watch.AddFlag(c.Flags(), "Include what preview --watch, or with --for apply apply-existing --watch, needs in addition.")
+	f.Report.AddClusterFlag(c.Flags())
+	c.Flags().Lookup("write-reports").Usage = "Include what preview --write-reports needs with this value, FORMAT or FORMAT=NAME."
 	c.Flags().StringVar(&f.Name, "name", f.Name, "Name of the roles.")
 	c.Flags().StringArrayVar(&f.Users, "user", nil, "Also print bindings of the roles to this user. May be given more than once.")
 	c.Flags().StringArrayVar(&f.Groups, "group", nil, "Also print bindings of the roles to this group. May be given more than once.")
@@ -131,6 +133,9 @@ func (f *RBACFlags) Validate(args []string) error {
 	}
 	if f.For == string(rbac.Explain) && f.Watch.On {
 		return errors.New("--for explain: explain watches nothing: --watch is for preview and apply")
+	}
+	if f.For != string(rbac.Preview) && f.Report.Written != "" {
+		return fmt.Errorf("--for %s: only a preview writes reports: leave out --write-reports", f.For)
 	}
 	if !roleName.MatchString(f.Name) {
 		return fmt.Errorf("--name %q: must be a name such as label-shop: letters, digits, '-', '.', '_' and ':', the first and the last of them a letter or digit", f.Name)
@@ -202,6 +207,10 @@ func (f *RBACFlags) needs(ctx context.Context, args []string, namespace string, 
 	if len(found.Descriptions) == 0 && found.List.Broken() == 0 {
 		return found, nil, nil, preview.ErrNoRules
 	}
+	reports, err := f.reports()
+	if err != nil {
+		return found, nil, nil, err
+	}
 	served, err := client.Served(ctx)
 	if err != nil {
 		return found, nil, nil, err
@@ -211,7 +220,7 @@ func (f *RBACFlags) needs(ctx context.Context, args []string, namespace string, 
 		return found, nil, nil, err
 	}
 	run := rbac.Run{
-		Namespace: namespace, Reports: f.Reports,
+		Namespace: namespace, Reports: reports,
 		Rules: found.Descriptions, Served: served, Only: only, Purpose: rbac.Purpose(f.For), DryRuns: f.Validation == flags.ValidateServer, Watches: f.Watch.On, Reads: found.Reads(f.Policies.FromCluster),
 		HasStatus: func(gvk schema.GroupVersionKind) bool {
 			has, err := client.HasStatus(ctx, gvk)
@@ -220,6 +229,19 @@ func (f *RBACFlags) needs(ctx context.Context, args []string, namespace string, 
 	}
 	needs, notes, err = run.Needs()
 	return found, needs, notes, err
+}
+
+// reports are the kinds of the reports that the run keeps in the cluster.
+func (f *RBACFlags) reports() ([]schema.GroupKind, error) {
+	if f.Report.Written == "" {
+		return nil, nil
+	}
+	reports, err := factory.ParseClusterReports(f.Report.Written)
+	if err != nil {
+		return nil, err
+	}
+	kinds := reports.Kinds()
+	return []schema.GroupKind{kinds[0].GroupKind(), kinds[1].GroupKind()}, nil
 }
 
 // Run prints the roles, reports the policies that they do not cover, and returns the exit code.
