@@ -26,6 +26,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/watch"
 )
@@ -60,6 +61,7 @@ type watcher struct {
 	changed chan struct{} // what they come from
 	pace    pace
 	failed  atomic.Bool // something was not evaluated, or not made
+	broken  atomic.Bool // policies have errors, such as a kind that there is not
 
 	metering Metering
 	// objects and policySources say whether these are watched.
@@ -132,6 +134,9 @@ func (w *watcher) policies(ctx context.Context, f *factory.Factory) error {
 	var begun []*watch.Follower
 	for _, p := range followers {
 		p.Emit, p.Tell = w.noteChange, w.tell
+		if p.Mapping().GroupVersionKind.GroupKind() == rbac.DefinitionKind() {
+			p.Emit = w.noteKind
+		}
 		switch err := p.Begin(ctx); {
 		case apierrors.IsForbidden(err):
 			continue // those who read policies tell it
@@ -151,6 +156,14 @@ func (w *watcher) policies(ctx context.Context, f *factory.Factory) error {
 	files := watch.Files(f.Files())
 	go files(ctx, func() { _ = w.noteChange(ctx, nil) }) // which never fails
 	return nil
+}
+
+// noteKind notes that the kinds of the cluster have changed, where the policies may lack one.
+func (w *watcher) noteKind(ctx context.Context, e *watch.Event) error {
+	if !w.broken.Load() {
+		return nil
+	}
+	return w.noteChange(ctx, e)
 }
 
 // noteChange notes that policies, or what they come from, have changed. It implements the Emit of a follower.
@@ -245,6 +258,7 @@ func (w *watcher) generation(ctx context.Context, now, before *watched) (next *w
 		w.tell(err)
 		watch.Pause(ctx, time.Second)
 	}
+	w.broken.Store(now.run != nil && now.run.Broken() > 0)
 	following, end := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	defer group.Wait()

@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/watch"
 )
 
@@ -68,10 +69,14 @@ func (f *Factory) Followers(ctx context.Context, o *preview.Options, r *preview.
 	return out, unknown, nil
 }
 
-// PolicyFollowers returns what follows the policies and inputs that are installed, as far as the run uses them.
+// PolicyFollowers returns what follows the policies and inputs that are installed, as far as the run uses them, and the definitions of
+// custom kinds, which policies may lack.
 func (f *Factory) PolicyFollowers(ctx context.Context) ([]*watch.Follower, error) {
 	accepts := besidePolicies(dialects.All())
 	watched, err := f.Client.PolicyWatches(ctx, func(gk schema.GroupKind) engine.Role {
+		if gk == rbac.DefinitionKind() {
+			return engine.Input
+		}
 		if role := accepts(gk); role == engine.Input || f.Policies.FromCluster {
 			return role
 		}

@@ -297,6 +297,11 @@ func KyvernoKinds() []schema.GroupKind {
 	return []schema.GroupKind{{Group: "kyverno.io", Kind: "ClusterPolicy"}, {Group: "policies.kyverno.io", Kind: "MutatingPolicy"}}
 }
 
+// DefinitionKind is the kind that defines others.
+func DefinitionKind() schema.GroupKind {
+	return schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+}
+
 // inputs adds the policies of the cluster, and their inputs.
 func (c *collector) inputs() {
 	for _, m := range c.Served {
@@ -304,6 +309,9 @@ func (c *collector) inputs() {
 			need := Need{Verb: "list", Group: gk.Group, Resource: m.Resource.Resource, Why: "installed policies, and their exceptions, bindings and settings"}
 			c.add(need)
 			c.watch(need)
+		}
+		if c.Watches && m.GroupVersionKind.GroupKind() == DefinitionKind() {
+			c.watch(Need{Group: m.Resource.Group, Resource: m.Resource.Resource, Why: "kinds that are installed, changed or removed meanwhile"})
 		}
 		if slices.Contains(KyvernoKinds(), m.GroupVersionKind.GroupKind()) {
 			c.add(Need{Verb: "get", Resource: "configmaps", Namespace: "kyverno", Name: "kyverno", Why: "settings of Kyverno: objects that it ignores"})
