@@ -22,6 +22,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
@@ -134,6 +135,50 @@ func hostileRun(at told) []output.Event {
 	return append(events, output.Problem{Err: failed("problem")})
 }
 
+// hostileComparison are the events of a comparison all of whose texts come from others.
+func hostileComparison(at told) []output.Event {
+	var changes [2]*engine.Change
+	var rules [2][]compare.Exercise
+	var problem output.Event
+	sides := 0
+	for _, e := range hostileRun(at) {
+		switch e := e.(type) {
+		case output.Evaluated:
+			if sides < len(changes) {
+				changes[sides] = e.Change
+				changes[sides].Subject = changes[0].Subject
+				sides++
+			}
+		case output.Problem:
+			problem = e
+		}
+	}
+	result := &compare.Result{
+		Subject: changes[compare.Old].Subject, Target: changes[compare.Old].Target, Verdict: compare.Differs,
+		Operations: []engine.Operation{engine.OperationUpdate}, Changes: changes,
+		Variant: &compare.Variant{
+			Count: 2, Kinds: []string{at("kind")}, Object: changes[compare.Old].Before, Beside: []*unstructured.Unstructured{changes[compare.New].After},
+		},
+	}
+	for _, f := range changes[compare.Old].Fields {
+		result.Fields = append(result.Fields, compare.Field{FieldChange: f, Rules: [2]engine.RuleRef{f.Rule, f.Rule}})
+	}
+	for side := range rules {
+		reason := changes[side].Steps[0].Err.Error()
+		rules[side] = []compare.Exercise{{
+			Rule: changes[side].Steps[0].Rule, Outcomes: map[engine.Outcome]int{engine.Skipped: 1}, HeldBack: map[string]int{reason: 1}, Missing: reason,
+		}}
+	}
+	return []output.Event{
+		output.Compared{Result: result, Difference: result.Difference()},
+		problem,
+		output.Comparison{Summary: compare.Summary{
+			Conclusion: compare.SomeDiffer, Objects: 1, Changed: 1, Verdicts: map[compare.Verdict]int{compare.Differs: 1},
+			Operations: result.Operations, Rules: rules, Variants: compare.VariantSummary{Compared: 2, Differ: 1}, Problems: 1,
+		}},
+	}
+}
+
 func hostileOptions(at told, out io.Writer) output.Options {
 	masker := &redact.Masker{}
 	masker.Learn(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"k": secret}}})
@@ -156,7 +201,7 @@ type shownFormat struct {
 }
 
 func (f *shownFormat) String() string {
-	return fmt.Sprintf("%s, report %v, writes %v, explain %v, by %s, color %v", f.name, f.report, f.Writes, f.Explain, f.GroupBy, f.Color)
+	return fmt.Sprintf("%s, report %v, writes %v, compares %v, explain %v, by %s, color %v", f.name, f.report, f.Writes, f.Compares, f.Explain, f.GroupBy, f.Color)
 }
 
 // shownFormats are all formats, those for people in all their views.
@@ -184,6 +229,12 @@ func shownFormats() []shownFormat {
 			out = append(out, shownFormat{name: name, report: true, Options: output.Options{Writes: writes}})
 		}
 	}
+	for name := range strings.SplitSeq(formats.ComparisonNames(), ", ") {
+		out = append(out, shownFormat{name: name, Options: output.Options{Compares: true}}, shownFormat{name: name, Options: output.Options{Compares: true, Color: true}})
+	}
+	for name := range strings.SplitSeq(formats.ComparisonReports(), ", ") {
+		out = append(out, shownFormat{name: name, report: true, Options: output.Options{Compares: true}})
+	}
 	return out
 }
 
@@ -192,7 +243,7 @@ func (f *shownFormat) print(t *testing.T, at told) (shown, beside string) {
 	t.Helper()
 	var out, errOut bytes.Buffer
 	o := hostileOptions(at, &out)
-	o.Writes, o.Explain, o.GroupBy, o.Color = f.Writes, f.Explain, f.GroupBy, f.Color
+	o.Writes, o.Compares, o.Explain, o.GroupBy, o.Color = f.Writes, f.Compares, f.Explain, f.GroupBy, f.Color
 	var p output.Printer
 	var err error
 	switch {
@@ -200,13 +251,19 @@ func (f *shownFormat) print(t *testing.T, at told) (shown, beside string) {
 		p, err = formats.OpenReports([]string{f.name + "=-"}, formats.ReportOptions{Options: o, ErrOut: &errOut})
 	case f.Writes:
 		p, err = formats.NewWrites(f.name, o, &formats.Reports{}, &errOut)
+	case f.Compares:
+		p, err = formats.NewComparison(f.name, o)
 	default:
 		p, err = formats.NewPreview(f.name, o)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range hostileRun(at) {
+	events := hostileRun(at)
+	if f.Compares {
+		events = hostileComparison(at)
+	}
+	for _, e := range events {
 		if _, written := e.(output.Written); written && !f.Writes {
 			continue
 		}
@@ -237,7 +294,8 @@ func (f *shownFormat) check(shown, beside string, lines int) error {
 			errs = append(errs, hostile.Runner(shown), hostile.Legible(shown))
 		}
 	}
-	if got := strings.Count(shown, "\n"); slices.Contains([]string{formats.Summary, formats.Table, formats.Wide, formats.Name, formats.JSONPatch, "github"}, f.name) && got != lines {
+	manifests := f.Compares && f.name == formats.Summary // of variants, whose texts may have several lines
+	if got := strings.Count(shown, "\n"); !manifests && slices.Contains([]string{formats.Summary, formats.Table, formats.Wide, formats.Name, formats.JSONPatch, "github"}, f.name) && got != lines {
 		errs = append(errs, fmt.Errorf("%d lines, want %d", got, lines))
 	}
 	for _, value := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))} {
@@ -281,7 +339,7 @@ func TestHostileTexts(t *testing.T) {
 				return f.check(shown, beside, lines)
 			}
 			texts := hostile.Texts()
-			if f.Explain || f.GroupBy != "" {
+			if f.Explain || f.GroupBy != "" || f.Compares && f.Color {
 				texts = []hostile.Text{{Class: "all", Text: hostile.All()}} // the escaping is that of the other views
 			}
 			for _, text := range texts {
