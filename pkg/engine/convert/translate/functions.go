@@ -1,6 +1,10 @@
 package translate
 
-import "github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
+import (
+	"maps"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
+)
 
 // function is a function of Kyverno's JMESPath.
 type function struct {
@@ -29,11 +33,19 @@ const (
 //nolint:gochecknoglobals // an immutable table
 var functions map[string]function
 
-func init() { //nolint:gochecknoinits,funlen // the table refers to functions that read it
-	text, texts := []kinds{isString}, []kinds{isString, isString}
-	number, anything := []kinds{isNumber}, []kinds{0}
-	numbers := []kinds{0, 0} // which may be quantities and durations
-	functions = map[string]function{
+func init() { //nolint:gochecknoinits // the table refers to functions that read it
+	functions = map[string]function{}
+	for _, some := range []map[string]function{queryFunctions(), textFunctions(), dataFunctions(), numberFunctions(), timeFunctions()} {
+		maps.Copy(functions, some)
+	}
+}
+
+// queryFunctions are those that JMESPath has itself.
+func queryFunctions() map[string]function {
+	texts := []kinds{isString, isString}
+	number := []kinds{isNumber}
+	anything := []kinds{0}
+	return map[string]function{
 		"abs":         {params: number, translate: absolute},
 		"avg":         {params: []kinds{isList}, translate: average},
 		"ceil":        {params: number, policiesOnly: true, translate: rounded("math.ceil")},
@@ -59,7 +71,14 @@ func init() { //nolint:gochecknoinits,funlen // the table refers to functions th
 		"to_string":   {params: anything, translate: toString},
 		"type":        {params: anything, translate: typeName},
 		"values":      {params: []kinds{isMap}, translate: func(c *callOf) (Value, error) { return c.values(c.args[0]) }},
+	}
+}
 
+// textFunctions are those of texts.
+func textFunctions() map[string]function {
+	text := []kinds{isString}
+	texts := []kinds{isString, isString}
+	return map[string]function{
 		"compare":                   {params: texts, translate: compareTexts},
 		"equal_fold":                {params: texts, translate: equalFold},
 		"replace":                   {params: []kinds{isString, isString, isString, isNumber}, translate: replace},
@@ -82,7 +101,14 @@ func init() { //nolint:gochecknoinits,funlen // the table refers to functions th
 		"regex_replace_all_literal": {params: []kinds{isString, isTextNumber, isTextNumber}, policiesOnly: true, translate: regexReplace(true)},
 		"pattern_match":             {params: []kinds{isString, isTextNumber}, translate: patternMatch},
 		"random":                    {refused: reasonEachTime, instead: "MutatingPolicies have random()"},
+	}
+}
 
+// dataFunctions are those of maps, and of texts that hold data.
+func dataFunctions() map[string]function {
+	text := []kinds{isString}
+	texts := []kinds{isString, isString}
+	return map[string]function{
 		"label_match":       {params: []kinds{isMap, isMap}, translate: labelMatch},
 		"lookup":            {params: []kinds{isMap | isList, isTextNumber}, translate: lookup},
 		"items":             {params: []kinds{isMap | isList, isString, isString}, translate: items},
@@ -93,7 +119,13 @@ func init() { //nolint:gochecknoinits,funlen // the table refers to functions th
 		"x509_decode":       {refused: reasonOther, instead: "MutatingPolicies have x509.decode(), whose fields have other names"},
 		"image_normalize":   {refused: reasonOther, instead: "MutatingPolicies have image(), which knows other default registries"},
 		"is_external_url":   {refused: reasonNoFunction},
+	}
+}
 
+// numberFunctions are those of numbers.
+func numberFunctions() map[string]function {
+	numbers := []kinds{0, 0} // which may be quantities and durations
+	return map[string]function{
 		"add":      {params: numbers, translate: arithmetic("+")},
 		"subtract": {params: numbers, translate: arithmetic("-")},
 		"multiply": {params: numbers, translate: arithmetic("*")},
@@ -101,7 +133,14 @@ func init() { //nolint:gochecknoinits,funlen // the table refers to functions th
 		"modulo":   {params: numbers, translate: arithmetic("%")},
 		"sum":      {params: []kinds{isList}, translate: sum},
 		"round":    {params: []kinds{isNumber, isNumber}, policiesOnly: true, translate: round},
+	}
+}
 
+// timeFunctions are those of times.
+func timeFunctions() map[string]function {
+	text := []kinds{isString}
+	texts := []kinds{isString, isString}
+	return map[string]function{
 		"time_now":      {refused: reasonEachTime, instead: "MutatingPolicies have time.now()"},
 		"time_now_utc":  {refused: reasonEachTime, instead: "MutatingPolicies have time.now()"},
 		"time_since":    {refused: reasonDurations, instead: "compare timestamp() and duration()"},
