@@ -17,7 +17,7 @@ func (f *PreviewFlags) hints(c *cobra.Command, args []string) *output.HintCollec
 	out := &output.HintCollector{Creates: c.Flags().Changed("operation")}
 	saved := c.Flags().Changed("save")
 	spent := slices.Contains(slices.Concat(f.Policies.Paths, f.Objects.Filenames, f.Objects.World), "-")
-	if !f.Objects.Offline() && (saved || !f.Contexts.Given()) && !f.MustFind && (saved || !spent) {
+	if !f.Objects.Offline() && !f.MustFind && (saved || !spent) {
 		out.Apply = nextCommand(c, args)
 	}
 	if !f.Explain && !spent {
@@ -41,7 +41,7 @@ func nextCommand(preview *cobra.Command, args []string) string {
 	}
 	words := append([]string{preview.Parent().CommandPath(), applyExisting}, quoteAll(args)...)
 	words = append(words, flags.Typed(preview.Flags(), "output", "query", "template", "report", "write-reports", "exit-code", "show-secrets", "explain", "metrics",
-		"color", "group-by", "expand", "context-lines", "quiet", "validate", "contexts", "max-clusters-at-once")...)
+		"color", "group-by", "expand", "context-lines", "quiet", "validate")...)
 	return strings.Join(words, " ")
 }
 

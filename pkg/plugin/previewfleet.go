@@ -23,6 +23,7 @@ type PreviewFleet struct {
 	clusters        clusterRuns
 	hints           map[*fleet.Member]*output.HintCollector // why apply-existing would write nothing to a cluster
 	found           func(*engine.Change)                    // is called with each object; may be nil
+	saved           bool                                    // there is a plan for each cluster that was read
 }
 
 // toFleet returns the options of a preview on several clusters.
@@ -35,7 +36,7 @@ func (f *PreviewFlags) toFleet(c *cobra.Command, args []string, streams generici
 	if err != nil {
 		return nil, err
 	}
-	o := &PreviewFleet{hints: map[*fleet.Member]*output.HintCollector{}}
+	o := &PreviewFleet{hints: map[*fleet.Member]*output.HintCollector{}, saved: f.Save != ""}
 	if o.PreviewOptions, err = f.shown(c, w.Factory, w.OutputOptions(f.Output, request), args); err != nil {
 		return nil, err
 	}
@@ -108,8 +109,14 @@ func (o *PreviewFleet) run(ctx context.Context) (int, error) {
 	return code, nil
 }
 
-// blocked returns why apply-existing would write nothing, where that holds for all clusters; that of the first.
+// blocked returns why apply-existing would write nothing: that a cluster without a plan was not evaluated, or what holds for all
+// clusters; that of the first.
 func (o *PreviewFleet) blocked() string {
+	for _, m := range o.clusters.Members {
+		if m.Code == ExitNothing && !o.saved {
+			return m.Name + " was not evaluated (apply-existing --on-error continue writes to the others)"
+		}
+	}
 	first := ""
 	for i, m := range o.clusters.Members {
 		text := o.hints[m].Blocked
