@@ -19,8 +19,8 @@ var outcomeOrder = []apply.Outcome{ //nolint:gochecknoglobals // an immutable ta
 }
 
 // Writes prints a line for each object that was to be written, in kubectl apply's
-// words, and ends with a table of the outcome of each rule on each object. Objects that are not
-// written for one reason have one line, and one row of the table, unless there are few of them.
+// words, and ends with a table of the rules whose changes were not made, object by object; with Expand, of all
+// rules. Objects that are not written for one reason have one line, and one row of the table, unless there are few of them.
 type Writes struct {
 	output.Options
 	printed   bool // there is something above
@@ -43,7 +43,7 @@ func (p *Writes) Print(e output.Event) error {
 		return nil
 	}
 	p.counts[w.Outcome]++
-	if p.DryRun == "" {
+	if p.DryRun == "" && (p.Expand || w.RuleStatus() != output.Completed) { // the line of the object says the rest
 		p.rows = append(p.rows, rowsOf(w)...)
 	}
 	p.conflicts.Add(w)
@@ -180,7 +180,7 @@ func (p *Writes) table(b *page) error {
 	}
 	alike := map[outcomeRow][]*outcomeRow{}
 	for i := range p.rows {
-		if r := &p.rows[i]; r.status != output.Completed && !p.Expand {
+		if r := &p.rows[i]; !p.Expand {
 			alike[r.alike()] = append(alike[r.alike()], r)
 		}
 	}
