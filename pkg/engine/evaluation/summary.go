@@ -116,6 +116,7 @@ func (s *Summary) Join(other *Summary) {
 	s.Objects += other.Objects
 	s.Changed += other.Changed
 	s.Fields += other.Fields
+	s.Records += other.Records
 	s.Incomplete += other.Incomplete
 	s.Refused += other.Refused
 	s.Warnings += other.Warnings

@@ -1,9 +1,13 @@
 package evaluation_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
@@ -93,5 +97,43 @@ func TestSummaryOfUnknownRules(t *testing.T) {
 	}
 	if d := cmp.Diff(want, s.Rules); d != "" {
 		t.Error(d)
+	}
+}
+
+// Joined summaries count what one of all their objects would count: no field is forgotten.
+func TestJoinCountsEverything(t *testing.T) {
+	whole := evaluation.NewSummary(nil)
+	rule := engine.RuleRef{Policy: "share", Rule: "log-level"}
+	var parts [2]*evaluation.Summary
+	for i := range parts {
+		parts[i] = evaluation.NewSummary(nil)
+		c := &engine.Change{
+			Before: &unstructured.Unstructured{}, After: &unstructured.Unstructured{},
+			Fields: []engine.FieldChange{
+				{Path: fieldpath.MakePathOrDie("spec", "replicas"), Kind: engine.Added, To: int64(1), Rule: rule},
+				{Path: fieldpath.MakePathOrDie("metadata", "annotations", engine.AppliedPatches), Kind: engine.Added, To: "x", Rule: rule},
+			},
+			Steps:   []engine.Step{{Rule: rule, Outcome: engine.Changed}, {Rule: rule, Outcome: engine.Failed}},
+			Impacts: []engine.Impact{{Code: engine.ImpactRollout, Pods: 3}, {Code: engine.ImpactRefused}},
+		}
+		for _, s := range []*evaluation.Summary{whole, parts[i]} {
+			s.Add(c)
+			s.Outdated = []string{"configmaps"}
+			if s.Canary == nil {
+				s.Canary = &evaluation.Canary{Percent: 10, MaxObjects: 5, More: true}
+			}
+			s.Canary.LeftOut++
+		}
+	}
+	for field, value := range reflect.ValueOf(*whole).Fields() {
+		if field.IsExported() && value.IsZero() {
+			t.Errorf("the test does not set %s", field.Name)
+		}
+	}
+	joined := evaluation.NewSummary(nil)
+	joined.Join(parts[0])
+	joined.Join(parts[1])
+	if diff := cmp.Diff(whole, joined, cmpopts.IgnoreUnexported(evaluation.Summary{})); diff != "" {
+		t.Error(diff)
 	}
 }
