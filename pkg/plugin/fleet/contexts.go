@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -65,47 +66,59 @@ func unknown(known []string, name string) error {
 	return fmt.Errorf("--contexts: there is no context %q; %s", name, hint)
 }
 
-// Distinct returns the contexts without those that have the same server as one before them and, unless
-// the run chooses the namespace, the same namespace: each object is then evaluated, and written, once. The notes
-// say which contexts are left out, and which share objects that have no namespace.
+// Distinct returns the contexts without those that reach the same server as the same user as one before them and, unless
+// the run chooses the namespace, in the same namespace: each object is then evaluated, and written, once. A proxy may
+// serve several clusters at one address and tell them apart by the user, so contexts with different users are kept. The
+// notes say which contexts are left out, and which may have objects in common.
 func Distinct(config *clientcmdapi.Config, contexts []string, anyNamespace bool) (distinct, notes []string) {
-	type place struct{ server, namespace string }
-	first, of := map[place]string{}, map[string]string{} // contexts
+	type server struct{ address, certificate, proxy string }
+	type place struct {
+		server
+		user, namespace string
+	}
+	first := map[place]string{}
+	users := map[server]map[string]string{} // the first context of each
+	sameness := "server, user and namespace"
+	if anyNamespace {
+		sameness = "server and user"
+	}
+	note := func(format, a, b string) {
+		notes = append(notes, fmt.Sprintf(format, redact.EscapeLine(a), redact.EscapeLine(b)))
+	}
 	for _, name := range contexts {
 		context := config.Contexts[name]
-		at := place{namespace: context.Namespace}
-		if at.namespace == "" {
-			at.namespace = "default"
-		}
-		if anyNamespace {
-			at.namespace = ""
-		}
 		cluster := config.Clusters[context.Cluster]
 		if cluster == nil {
 			distinct = append(distinct, name) // its run says what is wrong
 			continue
 		}
-		at.server = cluster.Server
-		if same, is := first[at]; is {
-			notes = append(notes, fmt.Sprintf("context %s is left out: it has %s as %s", redact.EscapeLine(name), sameness(anyNamespace), redact.EscapeLine(same)))
-			continue
+		at := place{server{cluster.Server, cluster.TLSServerName, cluster.ProxyURL}, context.AuthInfo, ""}
+		if !anyNamespace {
+			at.namespace = cmp.Or(context.Namespace, "default")
 		}
-		if other, is := of[at.server]; is {
-			notes = append(notes, fmt.Sprintf("contexts %s and %s have the same server: objects without a namespace come twice, unless -n or -A is given", redact.EscapeLine(other), redact.EscapeLine(name)))
-		} else {
-			of[at.server] = name
+		if same, is := first[at]; is {
+			note("context %s is left out: it has the same "+sameness+" as %s", name, same)
+			continue
 		}
 		first[at] = name
 		distinct = append(distinct, name)
+		known := users[at.server]
+		other, is := known[at.user]
+		switch {
+		case is:
+			note("contexts %s and %s have the same server: objects without a namespace come twice, unless -n or -A is given", other, name)
+			continue
+		case known == nil:
+			known = map[string]string{}
+			users[at.server] = known
+		case len(known) == 1: // of more users, one note is enough
+			for _, other := range known {
+				note("contexts %s and %s have the same server and different users: if they are one cluster, its objects come twice", other, name)
+			}
+		}
+		known[at.user] = name
 	}
 	return distinct, notes
-}
-
-func sameness(anyNamespace bool) string {
-	if anyNamespace {
-		return "the same server"
-	}
-	return "the same server and namespace"
 }
 
 // Repeated returns the names that were typed more than once.

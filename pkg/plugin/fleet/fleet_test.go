@@ -31,7 +31,7 @@ func kubeconfig() *clientcmdapi.Config {
 		c.Contexts[name] = &clientcmdapi.Context{Cluster: name, Namespace: "shop"}
 		c.Clusters[name] = &clientcmdapi.Cluster{Server: "https://" + name}
 	}
-	c.Contexts["arn:aws:eks:eu:1:cluster/x"] = &clientcmdapi.Context{Cluster: "prod-eu", Namespace: "shop", AuthInfo: "other"}
+	c.Contexts["arn:aws:eks:eu:1:cluster/x"] = &clientcmdapi.Context{Cluster: "prod-eu", Namespace: "shop"}
 	c.Contexts["eu-default"] = &clientcmdapi.Context{Cluster: "prod-eu"}
 	c.Contexts["broken"] = &clientcmdapi.Context{Cluster: "gone"}
 	return c
@@ -73,15 +73,34 @@ func TestDistinct(t *testing.T) {
 		want         string
 	}{
 		{false, "prod-eu broken eu-default prod-us staging\n" +
-			"context arn:aws:eks:eu:1:cluster/x is left out: it has the same server and namespace as prod-eu\n" +
+			"context arn:aws:eks:eu:1:cluster/x is left out: it has the same server, user and namespace as prod-eu\n" +
 			"contexts prod-eu and eu-default have the same server: objects without a namespace come twice, unless -n or -A is given"},
 		{true, "prod-eu broken prod-us staging\n" +
-			"context arn:aws:eks:eu:1:cluster/x is left out: it has the same server as prod-eu\n" +
-			"context eu-default is left out: it has the same server as prod-eu"},
+			"context arn:aws:eks:eu:1:cluster/x is left out: it has the same server and user as prod-eu\n" +
+			"context eu-default is left out: it has the same server and user as prod-eu"},
 	} {
 		distinct, notes := fleet.Distinct(kubeconfig(), all, c.anyNamespace)
 		if diff := cmp.Diff(c.want, strings.Join(distinct, " ")+"\n"+strings.Join(notes, "\n")); diff != "" {
 			t.Errorf("any namespace %v: %s", c.anyNamespace, diff)
+		}
+	}
+	for _, anyNamespace := range []bool{false, true} {
+		// Teleport's proxy tells clusters apart by the user; others do by the name in the TLS handshake, or by how they are reached.
+		proxied := clientcmdapi.NewConfig()
+		proxied.Clusters["teleport"] = &clientcmdapi.Cluster{Server: "https://proxy"}
+		proxied.Clusters["name"] = &clientcmdapi.Cluster{Server: "https://proxy", TLSServerName: "other"}
+		proxied.Clusters["way"] = &clientcmdapi.Cluster{Server: "https://proxy", ProxyURL: "socks5://bastion"}
+		for name, cluster := range map[string]string{"a": "teleport", "b": "teleport", "c": "teleport", "d": "name", "e": "way"} {
+			proxied.Contexts[name] = &clientcmdapi.Context{Cluster: cluster, AuthInfo: name}
+		}
+		proxied.Contexts["b2"] = &clientcmdapi.Context{Cluster: "teleport", AuthInfo: "b"}
+		distinct, notes := fleet.Distinct(proxied, []string{"a", "b", "b2", "c", "d", "e"}, anyNamespace)
+		sameness := map[bool]string{false: "server, user and namespace", true: "server and user"}[anyNamespace]
+		want := "a b c d e\n" +
+			"contexts a and b have the same server and different users: if they are one cluster, its objects come twice\n" +
+			"context b2 is left out: it has the same " + sameness + " as b"
+		if diff := cmp.Diff(want, strings.Join(distinct, " ")+"\n"+strings.Join(notes, "\n")); diff != "" {
+			t.Errorf("any namespace %v: %s", anyNamespace, diff)
 		}
 	}
 	if got := fmt.Sprint(fleet.Repeated([]string{"a", "b*", "a", "c", "a", "b*"})); got != "[a b*]" {
