@@ -42,7 +42,7 @@ func reportFormats() []reportFormat {
 		{name: "junit", writes: true, open: newJUnit, compares: newJUnit},
 		{name: "sarif", open: func(o output.Options) reportPrinter { return report.New(o, sarif.New(o)) }},
 		{name: "markdown", writes: true, open: newMarkdown, compares: newComparisonPage},
-		{name: "html", open: func(o output.Options) reportPrinter { return html.New(o) }},
+		{name: "html", open: func(o output.Options) reportPrinter { return html.New(o) }, compares: func(o output.Options) reportPrinter { return html.NewComparison(o) }},
 		{name: githubReport, writes: true, open: newGitHub},
 		{name: "policyreport", open: func(o output.Options) reportPrinter {
 			return report.New(o, policyreport.New(policyreport.WGPolicy(), o))

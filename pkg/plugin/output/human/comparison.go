@@ -10,6 +10,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -40,13 +41,18 @@ func NewComparison(o output.Options, style ComparisonStyle) *Comparison {
 		o.Color = false
 	}
 	p := &Comparison{base: newBase(o), style: style, differ: newDiffer(o)}
-	p.differ.Names = objectdiff.UnifiedNames{Before: compare.Old.String(), After: compare.New.String()}
+	p.differ.Names = comparisonNames()
 	p.spaced = style != ComparisonSummary
 	if style == ComparisonMarkdown {
 		p.layout = markdownGroup
 		p.title = func(s string) string { return "## " + codeSpan(s) }
 	}
 	return p
+}
+
+// comparisonNames name the sides of a unified diff.
+func comparisonNames() objectdiff.UnifiedNames {
+	return objectdiff.UnifiedNames{Before: compare.Old.String(), After: compare.New.String()}
 }
 
 // Print shows an object that does not come out the same, and the overview.
@@ -83,31 +89,11 @@ func comparedMarker(v compare.Verdict) string {
 	return "!"
 }
 
-// verdictText says what the verdict is about one object.
-func verdictText(v compare.Verdict, fields int) string {
-	switch v {
-	case compare.Same:
-		return "the same"
-	case compare.Differs:
-		return "both change it, not alike in " + wording.Plural(fields, "field")
-	case compare.OnlyOldChanges:
-		return "only the old policies change it: " + wording.Plural(fields, "field")
-	case compare.OnlyNewChanges:
-		return "only the new policies change it: " + wording.Plural(fields, "field")
-	case compare.OnlyOldDenies:
-		return "only the old policies deny it"
-	case compare.OnlyNewDenies:
-		return "only the new policies deny it"
-	case compare.NotComparable:
-	}
-	return "not comparable"
-}
-
 // object shows an object, or keeps it to show it with those that are like it.
 func (p *Comparison) object(e output.Compared) error {
 	notes := p.page()
 	text := Text{Marker: comparedMarker(e.Verdict)}
-	text.Note = "  (" + verdictText(e.Verdict, len(e.Fields)) + p.requests(e) + ")"
+	text.Note = "  (" + wording.Verdict(e.Result) + ")"
 	if e.Variant != nil {
 		text.Note = ", a variant" + text.Note
 	}
@@ -130,18 +116,6 @@ func (p *Comparison) object(e output.Compared) error {
 			return text, err
 		},
 	})
-}
-
-// requests says in which of several requests the verdict holds.
-func (p *Comparison) requests(e output.Compared) string {
-	if e.Everywhere {
-		return ""
-	}
-	var names []string
-	for _, operation := range e.Operations {
-		names = append(names, string(operation))
-	}
-	return ", on " + strings.Join(names, " and ")
 }
 
 // fieldsByRules lists the fields by the rules that wrote them.
@@ -187,19 +161,30 @@ func (p *Comparison) manifest(b *page, e output.Compared) error {
 		return nil
 	}
 	b.line(Plain, "  shown by "+wording.PluralNumber(e.Variant.Count, "variant")+" ("+engine.Few(e.Variant.Kinds)+"); the smallest object that shows it:")
-	for i, u := range append(slices.Clone(e.Variant.Beside), e.Variant.Object) {
-		if i > 0 {
-			b.line(Plain, "    ---")
-		}
-		text, err := objectdiff.MarshalYAML(p.Masker.Object(u).Object)
-		if err != nil {
-			return fmt.Errorf("%s: %w", e.Subject, err)
-		}
-		for line := range strings.Lines(string(text)) {
-			b.line(Plain, "    "+strings.TrimSuffix(line, "\n"))
-		}
+	text, err := Manifest(p.Masker, e.Variant)
+	if err != nil {
+		return fmt.Errorf("%s: %w", e.Subject, err)
+	}
+	for line := range strings.Lines(text) {
+		b.line(Plain, "    "+strings.TrimSuffix(line, "\n"))
 	}
 	return nil
+}
+
+// Manifest returns a variant and what is beside it as documents of YAML, masked and without characters that mislead.
+func Manifest(m *redact.Masker, v *compare.Variant) (string, error) {
+	var b strings.Builder
+	for i, u := range append(slices.Clone(v.Beside), v.Object) {
+		if i > 0 {
+			b.WriteString("---\n")
+		}
+		text, err := objectdiff.MarshalYAML(m.Object(u).Object)
+		if err != nil {
+			return "", err
+		}
+		b.Write(text)
+	}
+	return b.String(), nil
 }
 
 // row adds a row of the table.
@@ -225,7 +210,7 @@ func (p *Comparison) row(e output.Compared) {
 		}
 	}
 	row := []string{
-		e.Subject.Namespace, wording.ResourceName(e.Subject), string(e.Verdict) + p.requests(e), fmt.Sprint(len(e.Fields)),
+		e.Subject.Namespace, wording.ResourceName(e.Subject), string(e.Verdict) + wording.Requests(e.Result), fmt.Sprint(len(e.Fields)),
 		strings.Join(rules[compare.Old], ", "), strings.Join(rules[compare.New], ", "),
 	}
 	for i := range row {
@@ -288,77 +273,25 @@ func (p *Comparison) table2(b *page) error {
 	return w.Flush()
 }
 
-// conclusionText is the sentence that a reader has to see.
-func conclusionText(s compare.Summary) string {
-	differing := s.Differing()
-	objects := wording.PluralNumber(s.Objects, "object")
-	if s.Variants.Compared > 0 {
-		objects += " and " + wording.PluralNumber(s.Variants.Compared, "variant")
-		differing += s.Variants.Differ
-	}
-	switch s.Conclusion {
-	case compare.AllSame:
-		return "SAME: both sides make the same of " + objects + ", and each rule was exercised."
-	case compare.SameAsTested:
-		return "SAME AS FAR AS TESTED: both sides make the same of " + objects + ", but not each rule was exercised."
-	case compare.SomeDiffer:
-		return fmt.Sprintf("DIFFERENT: the two sides do not make the same of %s of %s.", wording.Number(differing), objects)
-	case compare.Incomparable:
-		return fmt.Sprintf("NOT COMPARABLE: what a side makes of %s of %s is not known.", wording.Number(s.Verdicts[compare.NotComparable]), objects)
-	case compare.Nothing:
-	}
-	return "NOTHING COMPARED: there is no object that the policies match."
-}
-
 // counts writes the conclusion and the number of objects with each verdict.
 func (p *Comparison) counts(b *page, s compare.Summary) {
-	b.line(Bold, conclusionText(s))
+	b.line(Bold, wording.Conclusion(&s))
 	if s.Conclusion == compare.Nothing {
 		return
-	}
-	count := func(n int, text string) {
-		if n > 0 {
-			bullet := fmt.Sprintf("%8s  ", wording.Number(n))
-			if p.style == ComparisonMarkdown {
-				bullet = "- " + wording.Number(n) + " "
-			}
-			b.line(Plain, bullet+text)
-		}
 	}
 	if p.style == ComparisonMarkdown {
 		b.WriteString("\n")
 	}
-	for _, v := range compare.Verdicts() {
-		count(s.Verdicts[v], countedVerdict(v))
-	}
-	count(s.Reordered, "of the same have their init containers in another order: these start one after the other")
-	count(s.Failed, "of the same are as they are because a rule fails on them")
-	if v := s.Variants; v.Compared > 0 {
-		count(v.Compared, fmt.Sprintf("variants compared, of %s: the sides do not make the same of %s", wording.Plural(v.Kinds, "kind"), wording.Number(v.Differ)))
-		count(v.Unknown, "of the variants are not comparable: what a side makes of them is not known, or depends on a Secret")
+	for _, count := range wording.VerdictCounts(&s) {
+		bullet := fmt.Sprintf("%8s  ", wording.Number(count.N))
+		if p.style == ComparisonMarkdown {
+			bullet = "- " + wording.Number(count.N) + " "
+		}
+		b.line(Plain, bullet+count.Text)
 	}
 	if s.Problems > 0 {
 		b.line(Red, "Not all could be compared: "+wording.Plural(s.Problems, "error")+" in policies or in what was read.")
 	}
-}
-
-func countedVerdict(v compare.Verdict) string {
-	switch v {
-	case compare.Same:
-		return "the same"
-	case compare.Differs:
-		return "changed by both, not alike"
-	case compare.OnlyOldChanges:
-		return "changed by the old policies only"
-	case compare.OnlyNewChanges:
-		return "changed by the new policies only"
-	case compare.OnlyOldDenies:
-		return "denied by the old policies only"
-	case compare.OnlyNewDenies:
-		return "denied by the new policies only"
-	case compare.NotComparable:
-	}
-	return "not comparable: what a side makes of them is not known"
 }
 
 // exercised is the table of the rules, and what is missing to exercise the others.

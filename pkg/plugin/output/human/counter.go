@@ -3,6 +3,8 @@ package human
 import (
 	"cmp"
 	"slices"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // maxTexts bounds how many different texts are counted separately.
@@ -30,19 +32,13 @@ func (t *Counter) Add(text string) {
 // Total is how many texts were added.
 func (t *Counter) Total() int { return t.total }
 
-// Count is a text and how often it was added.
-type Count struct {
-	Text string
-	N    int
-}
-
 // Top lists the most frequent texts, at most so many, and how many additions it
 // leaves out. Texts that are as frequent come in alphabetical order.
-func (t *Counter) Top(most int) (top []Count, rest int) {
+func (t *Counter) Top(most int) (top []wording.Count, rest int) {
 	for text, n := range t.counts {
-		top = append(top, Count{text, n})
+		top = append(top, wording.Count{N: n, Text: text})
 	}
-	slices.SortFunc(top, func(a, b Count) int {
+	slices.SortFunc(top, func(a, b wording.Count) int {
 		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Text, b.Text))
 	})
 	top = top[:min(most, len(top))]

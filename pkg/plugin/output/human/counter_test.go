@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 func TestCounterTop(t *testing.T) {
@@ -15,7 +16,7 @@ func TestCounterTop(t *testing.T) {
 		counts.Add(text)
 	}
 	top, rest := counts.Top(2)
-	if diff := cmp.Diff([]human.Count{{Text: "c", N: 2}, {Text: "a", N: 1}}, top); diff != "" || rest != 1 {
+	if diff := cmp.Diff([]wording.Count{{Text: "c", N: 2}, {Text: "a", N: 1}}, top); diff != "" || rest != 1 {
 		t.Errorf("rest %d, -want +got:\n%s", rest, diff)
 	}
 }
@@ -27,7 +28,7 @@ func TestCounterIsBounded(t *testing.T) {
 	}
 	counts.Add("0")
 	top, rest := counts.Top(100_000)
-	if len(top) > 1000 || top[0] != (human.Count{Text: "0", N: 2}) || counts.Total() != 100_001 {
+	if len(top) > 1000 || top[0] != (wording.Count{Text: "0", N: 2}) || counts.Total() != 100_001 {
 		t.Errorf("%d texts, the first %v, total %d", len(top), top[0], counts.Total())
 	}
 	if rest+len(top)+1 != counts.Total() {

@@ -18,6 +18,13 @@ func NewView(o output.Options) *View {
 	return &View{base: newBase(o), differ: newDiffer(o)}
 }
 
+// NewComparisonView is NewView for what the two sides of a comparison make of an object.
+func NewComparisonView(o output.Options) *View {
+	v := NewView(o)
+	v.differ.Names = comparisonNames()
+	return v
+}
+
 // Likeness returns a value that is equal for objects of a kind that change alike and
 // are shown in the same words.
 func (v *View) Likeness(c *engine.Change, words []byte) [32]byte {
@@ -25,7 +32,7 @@ func (v *View) Likeness(c *engine.Change, words []byte) [32]byte {
 }
 
 // Unified returns the unified diff of an object's two states, escaped and masked. It is
-// empty if they are the same text.
-func (v *View) Unified(c *engine.Change) (string, error) {
-	return v.differ.Unified(c, nil)
+// empty if they are the same text. Alike are differences that are not to be shown.
+func (v *View) Unified(c *engine.Change, alike []engine.FieldChange) (string, error) {
+	return v.differ.Unified(c, alike)
 }

@@ -35,7 +35,8 @@ func (f *Field) String() string {
 	return "~ " + f.Path + ": " + f.From + " -> " + f.To
 }
 
-func fieldOf(c *engine.Change, f *engine.FieldChange, m *redact.Masker) Field {
+// FieldOf returns a field of a change, masked and escaped. A nil Masker shows everything.
+func FieldOf(c *engine.Change, f *engine.FieldChange, m *redact.Masker) Field {
 	out := Field{Path: engine.PathString(m.Path(f.Path)), Kind: f.Kind}
 	escape(&out.Path)
 	if out.Path == "" {

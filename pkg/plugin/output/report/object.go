@@ -134,7 +134,7 @@ func (d *describer) field(f *engine.FieldChange) {
 	finding := &d.findings[at]
 	finding.Changed++
 	if len(finding.Fields) < fieldsHeld {
-		finding.Fields = append(finding.Fields, fieldOf(d.change, f, d.masker))
+		finding.Fields = append(finding.Fields, FieldOf(d.change, f, d.masker))
 	}
 }
 

@@ -63,7 +63,7 @@ func (f *Finding) written(r *apply.Result, m *redact.Masker) {
 		c := part.Touched.Change(part.Key)
 		f.Changed += len(c.Fields)
 		for i := range min(len(c.Fields), fieldsHeld-len(f.Fields)) {
-			f.Fields = append(f.Fields, fieldOf(&c, &c.Fields[i], m))
+			f.Fields = append(f.Fields, FieldOf(&c, &c.Fields[i], m))
 		}
 	}
 }

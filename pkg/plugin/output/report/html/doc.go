@@ -1,4 +1,4 @@
-// Package html writes a run as one HTML file for a change review.
+// Package html writes a run as one HTML file for a change review, and a comparison as one without a script.
 //
 // The file needs no network and no server, and its content policy lets nothing run
 // but the one script that is part of this package. Objects that change alike are

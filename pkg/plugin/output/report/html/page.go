@@ -13,7 +13,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
@@ -21,8 +20,12 @@ import (
 // The parts of the page. The style and the script are written as they are, and
 // what the content policy lets run is known by their hashes.
 var (
+	//go:embed assets/frame.html
+	frameSource string
 	//go:embed assets/page.html
 	pageSource string
+	//go:embed assets/comparison.html
+	comparisonSource string
 	//go:embed assets/style.css
 	style string
 	//go:embed assets/script.js
@@ -31,37 +34,18 @@ var (
 
 // page is what the template shows.
 type page struct {
-	Policy template.HTML
-	Style  template.CSS
+	frame
 	Script template.JS
 
-	Title, Sentence, Restarts string
-	Context                   output.Context
-	Tiles                     []tile
-	Clusters                  []clusterRow
-	Problems                  []string
-	Unlisted                  int
-	Charts                    []chart
-	Rules                     ruleTable
-	Skipped                   []human.Count
-	SkippedRest               int
-	Command, CommandTitle     string
-	Static                    []row
-	Distinct                  int // changes
-}
-
-// clusterRow is what came of a cluster of several. Its texts are masked and escaped.
-type clusterRow struct {
-	output.Cluster
-	Problem string
-}
-
-func (p *Printer) clusterRow(c output.Cluster) clusterRow {
-	c.Name = line(c.Name, nameLength)
-	if c.Err == nil {
-		return clusterRow{Cluster: c}
-	}
-	return clusterRow{Cluster: c, Problem: line(p.masker.Text(c.Err.Error()), textLength)}
+	Sentence, Restarts    string
+	Tiles                 []tile
+	Charts                []chart
+	Rules                 ruleTable
+	Skipped               []wording.Count
+	SkippedRest           int
+	Command, CommandTitle string
+	Static                []row
+	Distinct              int // changes
 }
 
 // tile is a number of the summary.
@@ -95,7 +79,7 @@ const (
 )
 
 func (p *Printer) write(s evaluation.Summary) error {
-	t, err := template.New("page").Funcs(template.FuncMap{"n": wording.Number, "parts": pathParts}).Parse(pageSource)
+	t, err := parsed(pageSource)
 	if err != nil {
 		return err
 	}
@@ -110,24 +94,26 @@ func (p *Printer) write(s evaluation.Summary) error {
 }
 
 // contentPolicy lets nothing load, and nothing run but the page's own style and
-// script. Scripts may only add text: what makes markup of text is refused.
-func contentPolicy() template.HTML {
-	hash := func(text string) string {
+// script, if it has one. Scripts may only add text: what makes markup of text is refused.
+func contentPolicy(script string) template.HTML {
+	source := func(directive, text string) string {
+		if text == "" {
+			return "" // none, as all that is not named
+		}
 		sum := sha256.Sum256([]byte(text))
-		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+		return directive + " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; "
 	}
-	return template.HTML(`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src ` + hash(style) +
-		"; script-src " + hash(script) + `; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'">`) // nothing in it comes from outside
+	return template.HTML(`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; ` + source("style-src", style) + source("script-src", script) +
+		`base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'">`) // nothing in it comes from outside
 }
 
 func (p *Printer) page(s *evaluation.Summary) *page {
 	out := &page{
-		Policy: contentPolicy(), Style: template.CSS(style), Script: template.JS(script), // parts of this package
-		Title:    title(s),
+		frame: p.frame, Script: template.JS(script), // a part of this package
 		Sentence: groupedIn(wording.Counts(*s)), Restarts: groupedIn(wording.Restarts(s.Restarts)),
-		Context: escapedContext(p.options.Context), Tiles: tiles(s), Clusters: p.clusters, Problems: p.problems, Unlisted: p.unlisted,
-		Rules: p.rules(s), Distinct: p.changes,
+		Tiles: tiles(s), Rules: p.rules(s), Distinct: p.changes,
 	}
+	out.Title = title(s)
 	for i := range s.Rules {
 		p.overview.policies.of(policyName(s.Rules[i].Rule))
 	}

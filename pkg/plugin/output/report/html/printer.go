@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html/template"
 	"io"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -29,6 +30,10 @@ func New(o output.Options) *Printer {
 	return &Printer{
 		options: o, masker: o.Masker, view: human.NewView(o),
 		known: map[[32]byte]int{}, static: map[int]*change{},
+		frame: frame{
+			Policy: contentPolicy(script), Style: template.CSS(style), // parts of this package
+			What: "Mutation preview", Done: "evaluated", ClusterChanged: "would change", Context: escapedContext(o.Context), masker: o.Masker,
+		},
 	}
 }
 
@@ -44,9 +49,7 @@ type Printer struct {
 	order    [levels][]int    // the numbers of these
 	data     report.Spool     // a section of changes for each level, and the members
 	overview overview
-	clusters []clusterRow
-	problems []string
-	unlisted int // problems that are too many
+	frame    frame
 	summary  evaluation.Summary
 }
 
@@ -57,13 +60,11 @@ const members = "members"
 func (p *Printer) Print(e output.Event) error {
 	switch e := e.(type) {
 	case output.Fleet:
-		for _, c := range e.Clusters {
-			p.clusters = append(p.clusters, p.clusterRow(c))
-		}
+		p.frame.fleet(e)
 	case output.Evaluated:
 		return p.object(e.Change)
 	case output.Problem:
-		p.problem(e.Err)
+		p.frame.problem(e.Err)
 	case output.Summary:
 		p.summary = e.Summary
 	}
@@ -124,7 +125,7 @@ func (p *Printer) add(c *engine.Change, findings []report.Finding) error {
 // found adds a change that is like none before it.
 func (p *Printer) found(c *engine.Change, described *change) error {
 	if c.Changed() {
-		text, err := p.view.Unified(c)
+		text, err := p.view.Unified(c, nil)
 		if err != nil {
 			return err
 		}
@@ -146,15 +147,6 @@ func (p *Printer) found(c *engine.Change, described *change) error {
 		p.static[described.ID] = described
 	}
 	return p.data.Add(described.Level.String(), string(text)+"\n"+string(diff)+"\n")
-}
-
-// problem adds what went wrong beside the objects; it stands above everything.
-func (p *Printer) problem(err error) {
-	if len(p.problems) == maxProblems {
-		p.unlisted++
-		return
-	}
-	p.problems = append(p.problems, cut(report.ProblemOf(err, p.masker).Text, textLength))
 }
 
 // Close writes the page.

@@ -1,0 +1,295 @@
+package html
+
+import (
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// maxDifferences bounds the differences of each verdict that are in the page.
+const maxDifferences = 200
+
+// NewComparison returns a printer that collects the differences of a comparison, and writes the page
+// when it is closed. The page has no script.
+func NewComparison(o output.Options) *Comparison {
+	return &Comparison{
+		options: o, view: human.NewComparisonView(o), known: map[[32]byte]*difference{}, listed: map[section][]*difference{},
+		frame: frame{
+			Policy: contentPolicy(""), Style: template.CSS(style), // a part of this package
+			What: "Policy comparison", Done: "compared", ClusterChanged: "differ", Context: escapedContext(o.Context), masker: o.Masker,
+		},
+	}
+}
+
+// Comparison writes the report of a comparison. It holds a bounded number of differences.
+type Comparison struct {
+	options output.Options
+	frame   frame
+	view    *human.View
+	known   map[[32]byte]*difference // by likeness
+	listed  map[section][]*difference
+	left    int // objects and variants whose differences are too many
+	summary compare.Summary
+}
+
+// section is where a difference stands in the page.
+type section struct {
+	variant bool
+	verdict compare.Verdict
+}
+
+// difference is what the sides do not make alike of an object, and of all those that are like it.
+type difference struct {
+	*change
+	verdict  string
+	variant  string // what it stands for; empty where the object is there
+	manifest string
+}
+
+// Print adds an event to the page.
+func (p *Comparison) Print(e output.Event) error {
+	switch e := e.(type) {
+	case output.Fleet:
+		p.frame.fleet(e)
+	case output.Compared:
+		if e.Verdict == compare.Same {
+			return nil
+		}
+		if err := p.add(e); err != nil {
+			return fmt.Errorf("%s: %w", e.Subject, err)
+		}
+	case output.Problem:
+		p.frame.problem(e.Err)
+	case output.Comparison:
+		p.summary = e.Summary
+	}
+	return nil
+}
+
+func (p *Comparison) add(e output.Compared) error {
+	d := p.describe(e)
+	if e.Variant != nil {
+		manifest, err := human.Manifest(p.options.Masker, e.Variant)
+		if err != nil {
+			return err
+		}
+		d.variant = line("Shown by "+wording.PluralNumber(e.Variant.Count, "variant")+" ("+engine.Few(e.Variant.Kinds)+"). The smallest object that shows it:", textLength)
+		for text := range strings.Lines(cutLines(manifest, staticDiff)) {
+			d.manifest += redact.EscapeLine(strings.TrimSuffix(text, "\n")) + "\n"
+		}
+	}
+	words, err := json.Marshal([]any{d.Rules, d.verdict, d.variant, d.manifest})
+	if err != nil {
+		return err
+	}
+	likeness := p.view.Likeness(e.Difference, words)
+	if known := p.known[likeness]; known != nil {
+		known.join(memberOf(e.Difference))
+		return nil
+	}
+	at := section{e.Variant != nil, e.Verdict}
+	if len(p.listed[at]) == maxDifferences {
+		p.left++
+		return nil
+	}
+	if len(e.Fields) > 0 {
+		text, err := p.view.Unified(e.Difference, e.Alike)
+		if err != nil {
+			return err
+		}
+		d.diff = cutLines(diffText(text), staticDiff)
+	}
+	d.join(memberOf(e.Difference))
+	p.known[likeness] = d
+	p.listed[at] = append(p.listed[at], d)
+	return nil
+}
+
+// describe says what the sides do not make alike, but for the diff.
+func (p *Comparison) describe(e output.Compared) *difference {
+	key := engine.ObjectKey{GroupKind: e.Subject.GroupKind, Subresource: e.Subject.Subresource}
+	out := &difference{verdict: wording.Verdict(e.Result), change: &change{
+		Level: warned, Kind: line(strings.TrimSuffix(key.String(), " "), nameLength), Fields: len(e.Fields), namespaces: map[string]bool{},
+	}}
+	if e.Verdict == compare.NotComparable {
+		out.Level = failed
+	}
+	out.Rules = append(p.fields(e), p.troubles(e)...)
+	return out
+}
+
+// fields are the fields by the rules of both sides that wrote them.
+func (p *Comparison) fields(e output.Compared) []rule {
+	var out []rule
+	places := map[[2]engine.RuleRef]int{}
+	for i := range e.Fields {
+		f := &e.Fields[i]
+		at, ok := places[f.Rules]
+		if !ok {
+			at = len(out)
+			places[f.Rules] = at
+			out = append(out, rule{Name: line(ofSide(compare.Old, f.Rules)+"; "+ofSide(compare.New, f.Rules), textLength)})
+		}
+		if len(out[at].Fields) == fieldsListed {
+			out[at].More++
+			continue
+		}
+		field := report.FieldOf(e.Difference, &f.FieldChange, p.options.Masker)
+		field.Path = cut(field.Path, textLength)
+		out[at].Fields = append(out[at].Fields, field)
+	}
+	return out
+}
+
+// fieldsListed bounds the fields of two rules.
+const fieldsListed = 50
+
+func ofSide(s compare.Side, rules [2]engine.RuleRef) string {
+	if rules[s] == (engine.RuleRef{}) {
+		return s.String() + ": no rule changes it"
+	}
+	return s.String() + ": " + wording.Rule(rules[s])
+}
+
+// troubles are the rules of each side that failed, denied the object or are not supported.
+func (p *Comparison) troubles(e output.Compared) []rule {
+	var out []rule
+	for _, side := range compare.Sides() {
+		for i := range e.Changes[side].Steps {
+			s := &e.Changes[side].Steps[i]
+			if !s.Outcome.Incomplete() {
+				continue
+			}
+			r := rule{
+				Name: line(side.String()+": "+wording.Rule(s.Rule), nameLength), Origin: line(s.Rule.Origin, nameLength),
+				Outcome: string(s.Outcome), Broken: true,
+			}
+			if s.Err != nil {
+				r.Reasons = []string{p.text(wording.WithoutName(s.Err.Error(), e.Subject))}
+			}
+			if origin := e.Target.Origin; origin != "" {
+				r.Notes = []string{p.text("The object was read at " + origin + ".")}
+			}
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func (p *Comparison) text(s string) string { return line(p.options.Masker.Text(s), textLength) }
+
+// comparisonPage is what the template shows.
+type comparisonPage struct {
+	frame
+	Tiles       []tile
+	Counts      []wording.Count
+	Unread      int // errors
+	Exercises   []exercise
+	Variants    bool // were compared
+	Differences []comparedRow
+	Left        int
+}
+
+// exercise is a row of the table of the rules.
+type exercise struct {
+	Side, Name, Origin                   string
+	Matched, HeldBack, Changed, Variants int
+	Missing                              string // empty for a rule that was exercised
+	Reasons                              []wording.Count
+}
+
+// comparedRow is a difference as the template shows it.
+type comparedRow struct {
+	row
+	Variant, Manifest string
+}
+
+// Close writes the page.
+func (p *Comparison) Close() error {
+	t, err := parsed(comparisonSource)
+	if err != nil {
+		return err
+	}
+	s := &p.summary
+	p.frame.Title = wording.Conclusion(s)
+	out := &comparisonPage{
+		frame: p.frame, Tiles: comparedTiles(s), Counts: wording.VerdictCounts(s), Unread: s.Problems,
+		Exercises: p.exercises(s), Variants: s.Variants.Compared > 0, Left: p.left,
+	}
+	for _, variant := range []bool{false, true} {
+		for _, verdict := range compare.Verdicts() {
+			for _, d := range p.listed[section{variant, verdict}] {
+				out.Differences = append(out.Differences, comparedRowOf(d))
+			}
+		}
+	}
+	return t.ExecuteTemplate(p.options.Out, "comparison", out)
+}
+
+// Discard implements the printers of reports: the page holds no file.
+func (p *Comparison) Discard() error { return nil }
+
+func comparedRowOf(d *difference) comparedRow {
+	out := comparedRow{row: rowOf(d.change), Variant: d.variant, Manifest: d.manifest}
+	class := d.Level.String()
+	sign := map[level]string{failed: "✕ ", warned: "! "}[d.Level]
+	out.Tags = []tag{{class, sign + d.verdict}}
+	if d.variant != "" {
+		out.Tags = append(out.Tags, tag{"plain", "a variant"})
+	}
+	return out
+}
+
+func comparedTiles(s *compare.Summary) []tile {
+	alarm := func(n int, sign string) string {
+		if n == 0 {
+			return ""
+		}
+		return sign
+	}
+	out := []tile{
+		{Label: "objects compared", N: s.Objects},
+		{Label: "do not come out the same", N: s.Differing(), Alarm: alarm(s.Differing(), "warned")},
+	}
+	if n := s.Verdicts[compare.NotComparable]; n > 0 {
+		out = append(out, tile{Label: "not comparable", N: n, Alarm: "failed"})
+	}
+	if v := s.Variants; v.Compared > 0 {
+		out = append(
+			out, tile{Label: "variants compared", N: v.Compared},
+			tile{Label: "of them do not come out the same", N: v.Differ, Alarm: alarm(v.Differ, "warned")},
+		)
+	}
+	return append(out, tile{Label: "rules not exercised", N: s.Unexercised(), Alarm: alarm(s.Unexercised(), "warned")})
+}
+
+// exercises are the rows of the rules of both sides.
+func (p *Comparison) exercises(s *compare.Summary) []exercise {
+	var out []exercise
+	for _, side := range compare.Sides() {
+		for i := range s.Rules[side] {
+			e := &s.Rules[side][i]
+			row := exercise{
+				Side: side.String(), Name: line(wording.Rule(e.Rule), nameLength), Origin: line(e.Rule.Origin, nameLength),
+				Matched: e.Matched(), HeldBack: e.Outcomes[engine.Skipped], Changed: e.Outcomes[engine.Changed], Variants: e.Variants,
+			}
+			if !e.Exercised() {
+				row.Missing = p.text(e.Missing)
+			}
+			for _, reason := range e.Reasons() {
+				row.Reasons = append(row.Reasons, wording.Count{Text: p.text(reason), N: e.HeldBack[reason]})
+			}
+			out = append(out, row)
+		}
+	}
+	return out
+}

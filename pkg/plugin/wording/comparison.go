@@ -1,0 +1,111 @@
+package wording
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
+)
+
+// Count is a number of what a text says.
+type Count struct {
+	N    int
+	Text string
+}
+
+// Conclusion is the sentence that a reader of a comparison has to see.
+func Conclusion(s *compare.Summary) string {
+	differing := s.Differing()
+	objects := PluralNumber(s.Objects, "object")
+	if s.Variants.Compared > 0 {
+		objects += " and " + PluralNumber(s.Variants.Compared, "variant")
+		differing += s.Variants.Differ
+	}
+	switch s.Conclusion {
+	case compare.AllSame:
+		return "SAME: both sides make the same of " + objects + ", and each rule was exercised."
+	case compare.SameAsTested:
+		return "SAME AS FAR AS TESTED: both sides make the same of " + objects + ", but not each rule was exercised."
+	case compare.SomeDiffer:
+		return fmt.Sprintf("DIFFERENT: the two sides do not make the same of %s of %s.", Number(differing), objects)
+	case compare.Incomparable:
+		return fmt.Sprintf("NOT COMPARABLE: what a side makes of %s of %s is not known.", Number(s.Verdicts[compare.NotComparable]), objects)
+	case compare.Nothing:
+	}
+	return "NOTHING COMPARED: there is no object that the policies match."
+}
+
+// Verdict says what the comparison of one object comes to, and in which requests, where that is not so in all.
+func Verdict(r *compare.Result) string {
+	return verdict(r.Verdict, len(r.Fields)) + Requests(r)
+}
+
+func verdict(v compare.Verdict, fields int) string {
+	switch v {
+	case compare.Same:
+		return "the same"
+	case compare.Differs:
+		return "both change it, not alike in " + Plural(fields, "field")
+	case compare.OnlyOldChanges:
+		return "only the old policies change it: " + Plural(fields, "field")
+	case compare.OnlyNewChanges:
+		return "only the new policies change it: " + Plural(fields, "field")
+	case compare.OnlyOldDenies:
+		return "only the old policies deny it"
+	case compare.OnlyNewDenies:
+		return "only the new policies deny it"
+	case compare.NotComparable:
+	}
+	return "not comparable"
+}
+
+// Requests says in which of several requests a verdict holds: ", on CREATE".
+func Requests(r *compare.Result) string {
+	if r.Everywhere {
+		return ""
+	}
+	var names []string
+	for _, operation := range r.Operations {
+		names = append(names, string(operation))
+	}
+	return ", on " + strings.Join(names, " and ")
+}
+
+// VerdictCounts are the numbers of objects with each verdict, and of variants. None of them is 0.
+func VerdictCounts(s *compare.Summary) []Count {
+	var out []Count
+	count := func(n int, text string) {
+		if n > 0 {
+			out = append(out, Count{n, text})
+		}
+	}
+	for _, v := range compare.Verdicts() {
+		count(s.Verdicts[v], countedVerdict(v))
+	}
+	count(s.Reordered, "of the same have their init containers in another order: these start one after the other")
+	count(s.Failed, "of the same are as they are because a rule fails on them")
+	if v := s.Variants; v.Compared > 0 {
+		count(v.Compared, fmt.Sprintf("variants compared, of %s: the sides do not make the same of %s", Plural(v.Kinds, "kind"), Number(v.Differ)))
+		count(v.Unknown, "of the variants are not comparable: what a side makes of them is not known, or depends on a Secret")
+	}
+	return out
+}
+
+func countedVerdict(v compare.Verdict) string {
+	switch v {
+	case compare.Same:
+		return "the same"
+	case compare.Differs:
+		return "changed by both, not alike"
+	case compare.OnlyOldChanges:
+		return "changed by the old policies only"
+	case compare.OnlyNewChanges:
+		return "changed by the new policies only"
+	case compare.OnlyOldDenies:
+		return "denied by the old policies only"
+	case compare.OnlyNewDenies:
+		return "denied by the new policies only"
+	case compare.NotComparable:
+	}
+	return "not comparable: what a side makes of them is not known"
+}
