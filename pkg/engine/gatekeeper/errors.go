@@ -3,6 +3,7 @@ package gatekeeper
 import (
 	"fmt"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 )
 
@@ -45,6 +46,18 @@ type emptyListError struct{ List location.Path }
 
 // Error names the list.
 func (e *emptyListError) Error() string { return e.List.String() + " has no elements" }
+
+// misspeltError is why there can be no list where a mutator looks for its elements.
+type misspeltError struct{ Found engine.InvalidField }
+
+// Error names the field that was probably meant.
+func (e *misspeltError) Error() string {
+	text := fmt.Sprintf("spec.location finds nothing: %s %s", engine.PathString(e.Found.Path), e.Found.Why)
+	if e.Found.Meant != "" {
+		text += "; did you mean " + e.Found.Meant + "?"
+	}
+	return text
+}
 
 // externalDataError is a value that only an external data provider, asked from
 // inside the cluster, knows.

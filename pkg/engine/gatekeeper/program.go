@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -62,8 +63,21 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	r.schema = sync.OnceValue(func() engine.Schema { return schemaOf(ctx, w, t.Key) })
 	r.report(sink)
 	return r.object, nil
+}
+
+// schemaOf is empty where nothing is known of a kind.
+func schemaOf(ctx context.Context, w *engine.World, of engine.ObjectKey) engine.Schema {
+	if w.Reader == nil {
+		return engine.Schema{}
+	}
+	s, err := w.Reader.Schema(ctx, of.GroupVersionKind())
+	if err != nil {
+		return engine.Schema{}
+	}
+	return s
 }
 
 // readNamespace adds the Namespace to a target that came without, where a mutator

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -25,6 +26,7 @@ type run struct {
 	changes   int                        // by all mutators in all rounds
 	failed    int                        // index of the mutator that failed, or -1
 	endless   *notConvergingError
+	schema    func() engine.Schema
 }
 
 // history is what one mutator has done so far.
@@ -261,8 +263,35 @@ func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 		if h.empty != nil && sink.Wants(engine.Unchanged) {
 			step.Err = &emptyListError{List: h.empty}
 		}
+		if found := r.misspelt(h.empty); found != nil {
+			step.Warnings = append(step.Warnings, engine.Warning(found.Error()))
+		}
 	}
 	return step
+}
+
+// misspelt returns what a server would say of a list without elements, if it were there: there is no such field, or it is no list.
+func (r *run) misspelt(list location.Path) error {
+	if len(list) == 0 {
+		return nil
+	}
+	fields := r.schema().Fields
+	if fields == nil {
+		return nil
+	}
+	var at fieldpath.Path
+	for _, n := range list {
+		element := fieldpath.PathElement{Index: new(int)} // whichever
+		if f, isField := n.(location.Field); isField {
+			name := string(f)
+			element = fieldpath.PathElement{FieldName: &name}
+		}
+		at = append(at, element)
+	}
+	if found := fields.Validate(at, []any{}); len(found) > 0 {
+		return &misspeltError{Found: found[0]}
+	}
+	return nil
 }
 
 // reason says why a mutator did not match in the last round.
