@@ -19,6 +19,8 @@ type Summary struct {
 	Canary     *Canary // of a run that was to change some of the objects; nil for all
 	// Outdated is what rules read and the run changes, as Evaluation.Outdated has it.
 	Outdated []string
+	// Overlay counts, by kind, the objects of files that rules read as if they were in the cluster.
+	Overlay map[string]int
 	// Rules counts outcomes by rule, in evaluation order. A rule that met no
 	// object is there too.
 	Rules []RuleSummary
@@ -111,7 +113,7 @@ func (s *Summary) addOutcomes(c *engine.Change) {
 	}
 }
 
-// Join adds the counts of a run on other objects.
+// Join adds the counts of a run on other objects, with the same Overlay.
 func (s *Summary) Join(other *Summary) {
 	s.Objects += other.Objects
 	s.Changed += other.Changed
@@ -122,6 +124,9 @@ func (s *Summary) Join(other *Summary) {
 	s.Warnings += other.Warnings
 	s.Restarts.Workloads += other.Restarts.Workloads
 	s.Restarts.Pods += other.Restarts.Pods
+	if s.Overlay == nil {
+		s.Overlay = other.Overlay
+	}
 	for _, read := range other.Outdated {
 		if !slices.Contains(s.Outdated, read) {
 			s.Outdated = append(s.Outdated, read)

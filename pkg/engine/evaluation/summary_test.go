@@ -119,6 +119,7 @@ func TestJoinCountsEverything(t *testing.T) {
 		for _, s := range []*evaluation.Summary{whole, parts[i]} {
 			s.Add(c)
 			s.Outdated = []string{"configmaps"}
+			s.Overlay = map[string]int{"ConfigMap": 2} // of files, which all of them read
 			if s.Canary == nil {
 				s.Canary = &evaluation.Canary{Percent: 10, MaxObjects: 5, More: true}
 			}

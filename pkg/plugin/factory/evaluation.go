@@ -204,14 +204,14 @@ func (f *Factory) openCluster(ctx context.Context, o *preview.Options) error {
 	if err != nil {
 		return err
 	}
-	kinds := map[string]int{}
+	o.Overlay = map[string]int{}
 	for _, d := range s.Documents() {
-		kinds[d.Object.GetKind()]++
+		o.Overlay[d.Object.GetKind()]++
 		if dialects.Accepts(o.Dialects, d.Object.GroupVersionKind().GroupKind()) == engine.Foreign {
 			o.Documents = append(o.Documents, d)
 		}
 	}
-	f.tellOverlay(kinds)
+	f.tellOverlay(o.Overlay)
 	f.overlay = s.Over(f.Client.Reader())
 	o.World.Reader, o.World.Raw, o.World.Existing, o.World.Mapper = f.overlay, f.overlay, f.overlay.Existing(), s.Mapper()
 	o.CheckKind = checkKind(&f.Policies, beside(ctx, f.Client, s))

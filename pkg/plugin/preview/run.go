@@ -27,6 +27,7 @@ type Options struct {
 	// Unreadable has the errors of documents that could not be read, which are already reported.
 	Unreadable []error
 	Unread     UnreadInputs
+	Overlay    map[string]int // objects of files over the cluster, by kind, for the summary
 	Objects    engine.Source
 	// Triggers are the objects that may trigger rules for others.
 	Triggers engine.Source
@@ -176,7 +177,7 @@ func (r *Run) BrokenText() string {
 // the run: a cancelled context, a lost connection, an error of emit.
 func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evaluation.Summary, error) {
 	o, summary := r.options, evaluation.NewSummary(r.rules)
-	summary.Warnings = o.Unread.Forbidden
+	summary.Warnings, summary.Overlay = o.Unread.Forbidden, o.Overlay
 	o.Progress.Start()
 	defer o.Progress.Stop()
 	if err := r.evaluation.Prepare(ctx, o.Triggers); err != nil {

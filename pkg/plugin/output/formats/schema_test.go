@@ -123,6 +123,7 @@ func fullReport(t *testing.T) []byte {
 	summary.Add(&c)
 	summary.Canary = &evaluation.Canary{Percent: 10, LeftOut: 9, MaxObjects: 1, More: true}
 	summary.Outdated = []string{"ConfigMap shop/a"}
+	summary.Overlay = map[string]int{"ConfigMap": 2}
 	if err := errors.Join(p.Print(fleet()), p.Print(output.Evaluated{Change: &c}), p.Print(output.Problem{Err: errors.New("e")}), outputtest.End(p, *summary)); err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +195,7 @@ func TestSchemasAreComplete(t *testing.T) {
 		promised, used := map[string]bool{}, map[string]bool{}
 		properties(whole, promised)
 		keys(report, used)
-		for _, free := range []string{"data", "not-matched", "conflicted", "differs"} { // the object's own, outcomes and verdicts
+		for _, free := range []string{"data", "not-matched", "conflicted", "differs", "ConfigMap"} { // the object's own, outcomes, verdicts and kinds
 			delete(used, free)
 		}
 		if file != compareSchema { // of which it is a field

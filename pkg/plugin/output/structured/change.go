@@ -119,6 +119,9 @@ func summaryOf(s evaluation.Summary) []member {
 	if len(s.Outdated) > 0 {
 		out = append(out, member{"outdated", s.Outdated})
 	}
+	if len(s.Overlay) > 0 {
+		out = append(out, member{"overlay", s.Overlay})
+	}
 	return append(out, member{"rules", elements(func(yield func(any) bool) {
 		for _, r := range s.Rules {
 			if !yield(reportRuleSummary{RuleRef: r.Rule, Outcomes: r.Outcomes}) {
