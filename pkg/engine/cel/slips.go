@@ -8,6 +8,8 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
 	"k8s.io/apiserver/pkg/cel/mutation"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -106,14 +108,14 @@ func truth(e ast.Expr) (value, known bool) {
 // clash returns the field that a condition wants to have two values, which is never so, or not to have one of two,
 // which is always so; empty if there is none.
 func clash(e ast.Expr) (value bool, field string) {
-	if field := twice(e, operators.LogicalAnd, operators.Equals, map[string]any{}); field != "" {
+	if field := twice(e, operators.LogicalAnd, operators.Equals, map[string]ref.Val{}); field != "" {
 		return false, field
 	}
-	return true, twice(e, operators.LogicalOr, operators.NotEquals, map[string]any{})
+	return true, twice(e, operators.LogicalOr, operators.NotEquals, map[string]ref.Val{})
 }
 
 // twice returns a field that the operands of a junction compare with different literals.
-func twice(e ast.Expr, junction, comparison string, seen map[string]any) string {
+func twice(e ast.Expr, junction, comparison string, seen map[string]ref.Val) string {
 	if e.Kind() != ast.CallKind {
 		return ""
 	}
@@ -127,8 +129,8 @@ func twice(e ast.Expr, junction, comparison string, seen map[string]any) string 
 			if field == "" || literal.Kind() != ast.LiteralKind {
 				continue
 			}
-			value := literal.AsLiteral().Value()
-			if before, known := seen[field]; known && before != value {
+			value := literal.AsLiteral()
+			if before, known := seen[field]; known && before.Equal(value) != types.True {
 				return field
 			}
 			seen[field] = value
@@ -140,7 +142,7 @@ func twice(e ast.Expr, junction, comparison string, seen map[string]any) string 
 // alike reports whether two operands are equal, where that is known: two literals, or the same field twice.
 func alike(a, b ast.Expr) (same, known bool) {
 	if a.Kind() == ast.LiteralKind && b.Kind() == ast.LiteralKind {
-		return a.AsLiteral().Value() == b.AsLiteral().Value(), true
+		return a.AsLiteral().Equal(b.AsLiteral()) == types.True, true
 	}
 	path := pathOf(a)
 	return true, path != "" && path == pathOf(b)
