@@ -375,7 +375,7 @@ func TestNotices(t *testing.T) {
 	var n fleet.Notices
 	for _, name := range []string{"b", "a"} {
 		w := n.Of(name)
-		for _, text := range []string{"warning: p.yaml:", "3: odd\nerror: only ", name, "\n", "warning: p.yaml:3: odd\n"} {
+		for _, text := range []string{"warning: p.yaml:3: odd\n", "error: only " + name + "\n", "warning: p.yaml:3: odd\n"} {
 			if _, err := fmt.Fprint(w, text); err != nil {
 				t.Fatal(err)
 			}
@@ -385,11 +385,11 @@ func TestNotices(t *testing.T) {
 		fmt.Fprintf(n.Of("b"), "line %d\n", i)
 	}
 	var out strings.Builder
-	if err := n.Flush(&out, []string{"a", "b"}); err != nil {
+	if err := n.Flush(&out, nil, []string{"a", "b"}); err != nil {
 		t.Fatal(err)
 	}
 	want := "a, b: warning: p.yaml:3: odd\na: error: only a\nb: error: only b\nb: line 0\n"
-	if !strings.HasPrefix(out.String(), want) || !strings.HasSuffix(out.String(), "and 1003 more lines\n") {
+	if !strings.HasPrefix(out.String(), want) || !strings.HasSuffix(out.String(), "and 1003 more messages\n") {
 		t.Errorf("got %.300s", &out)
 	}
 }
@@ -402,7 +402,7 @@ func TestNoticesAreBounded(t *testing.T) {
 		fmt.Fprintf(w, "%d%s\n", i, strings.Repeat("x", 1<<16))
 	}
 	var out strings.Builder
-	if err := n.Flush(&out, []string{"prod\nerror: x"}); err != nil {
+	if err := n.Flush(&out, nil, []string{"prod\nerror: x"}); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
@@ -411,7 +411,24 @@ func TestNoticesAreBounded(t *testing.T) {
 			t.Errorf("line %.40q", line)
 		}
 	}
-	if out.Len() > 2<<20 || lines[len(lines)-1] != fmt.Sprintf("and %d more lines", 101-len(lines)) {
+	if out.Len() > 2<<20 || lines[len(lines)-1] != fmt.Sprintf("and %d more messages", 101-len(lines)) {
 		t.Errorf("%d bytes, %d lines, the last %.40q", out.Len(), len(lines), lines[len(lines)-1])
+	}
+}
+
+// A value of several lines is found in the message that has it, and a line of a message cannot look like one of another cluster.
+func TestNoticesMaskWholeMessages(t *testing.T) {
+	var n fleet.Notices
+	fmt.Fprintf(n.Of("a"), "error: %s is refused\nb: error: no\n", "-----BEGIN-----\nMIIEvQIBADAN\n-----END-----")
+	var m redact.Masker // learns later than the message is written
+	m.Learn(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"key": "-----BEGIN-----\nMIIEvQIBADAN\n-----END-----\n"},
+	}})
+	var out strings.Builder
+	if err := n.Flush(redact.NewWriter(&out, &m), &m, []string{"a", "b"}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("a: error: *** is refused\na:   b: error: no\n", out.String()); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // its clusters. The zero value is empty and ready for use.
 type Notices struct {
 	mu      sync.Mutex
-	lines   []*notice // in the order in which they came up
+	all     []*notice // in the order in which they came up
 	known   map[string]*notice
 	size    int // of their texts
 	leftOut int
@@ -26,36 +26,25 @@ type notice struct {
 	clusters []string
 }
 
-// maxNotices bounds the different lines that are held, and maxNoticeBytes their texts together: a server may
+// maxNotices bounds the different messages that are held, and maxNoticeBytes their texts together: a server may
 // write warnings of any length.
 const (
 	maxNotices     = 1000
 	maxNoticeBytes = 1 << 20
 )
 
-// Of returns the writer of one cluster's messages.
-func (n *Notices) Of(cluster string) io.Writer { return &noticeWriter{all: n, cluster: cluster} }
+// Of returns the writer of one cluster's messages. Each has to be written with one call.
+func (n *Notices) Of(cluster string) io.Writer { return noticeWriter{n, cluster} }
 
 type noticeWriter struct {
 	all     *Notices
 	cluster string
-	mu      sync.Mutex
-	begun   []byte // of a line
 }
 
 // Write implements io.Writer.
-func (w *noticeWriter) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.begun = append(w.begun, p...)
-	for {
-		line, rest, ended := bytes.Cut(w.begun, []byte("\n"))
-		if !ended {
-			return len(p), nil
-		}
-		w.all.add(w.cluster, string(line))
-		w.begun = rest
-	}
+func (w noticeWriter) Write(p []byte) (int, error) {
+	w.all.add(w.cluster, string(p))
+	return len(p), nil
 }
 
 func (n *Notices) add(cluster, text string) {
@@ -63,7 +52,7 @@ func (n *Notices) add(cluster, text string) {
 	defer n.mu.Unlock()
 	one := n.known[text]
 	switch {
-	case one == nil && (len(n.lines) == maxNotices || n.size+len(text) > maxNoticeBytes):
+	case one == nil && (len(n.all) == maxNotices || n.size+len(text) > maxNoticeBytes):
 		n.leftOut++
 		return
 	case one == nil:
@@ -72,7 +61,7 @@ func (n *Notices) add(cluster, text string) {
 			n.known = map[string]*notice{}
 		}
 		n.known[text] = one
-		n.lines = append(n.lines, one)
+		n.all = append(n.all, one)
 		n.size += len(text)
 	}
 	if !slices.Contains(one.clusters, cluster) {
@@ -80,23 +69,41 @@ func (n *Notices) add(cluster, text string) {
 	}
 }
 
-// Flush prints the messages in the order of the clusters, and forgets them.
-func (n *Notices) Flush(out io.Writer, order []string) error {
+// Flush prints the messages in the order of the clusters, and forgets them. It masks each as a whole: a value of a
+// Secret may have several lines. Each line has the names of the clusters.
+func (n *Notices) Flush(out io.Writer, m *redact.Masker, order []string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	place := func(one *notice) int {
 		slices.SortFunc(one.clusters, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
 		return slices.Index(order, one.clusters[0])
 	}
-	slices.SortStableFunc(n.lines, func(a, b *notice) int { return place(a) - place(b) })
-	for _, one := range n.lines {
-		if _, err := fmt.Fprintf(out, "%s: %s\n", redact.EscapeLine(strings.Join(one.clusters, ", ")), one.text); err != nil {
+	slices.SortStableFunc(n.all, func(a, b *notice) int { return place(a) - place(b) })
+	for _, one := range n.all {
+		lines := prefixed{out, redact.EscapeLine(strings.Join(one.clusters, ", ")) + ": "}
+		if _, err := io.WriteString(redact.NewWriter(lines, m), one.text); err != nil {
 			return err
 		}
 	}
 	if n.leftOut > 0 {
-		fmt.Fprintf(out, "and %d more lines\n", n.leftOut)
+		fmt.Fprintf(out, "and %d more messages\n", n.leftOut)
 	}
-	n.lines, n.known, n.size, n.leftOut = nil, nil, 0, 0
+	n.all, n.known, n.size, n.leftOut = nil, nil, 0, 0
 	return nil
+}
+
+// prefixed puts a prefix before each line of a message.
+type prefixed struct {
+	out    io.Writer
+	prefix string
+}
+
+// Write implements io.Writer.
+func (w prefixed) Write(p []byte) (int, error) {
+	for line := range bytes.Lines(p) {
+		if _, err := fmt.Fprintf(w.out, "%s%s\n", w.prefix, bytes.TrimSuffix(line, []byte("\n"))); err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
 }
