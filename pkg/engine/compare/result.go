@@ -77,6 +77,11 @@ type Variant struct {
 	Beside []*unstructured.Unstructured
 }
 
+// Objects are all objects of the variant, the one that it is about last.
+func (v *Variant) Objects() []*unstructured.Unstructured {
+	return append(slices.Clone(v.Beside), v.Object)
+}
+
 // Field is a field that differs: From is what the old side makes of it, To what the new one does.
 type Field struct {
 	engine.FieldChange

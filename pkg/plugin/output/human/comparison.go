@@ -10,7 +10,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -33,6 +32,9 @@ type Comparison struct {
 	differ objectdiff.Differ
 	rows   [][]string // of the table
 	more   int        // rows that are not held
+	// problems are what went wrong beside the objects, on a page of Markdown, and unlisted those that are too many.
+	problems []string
+	unlisted int
 }
 
 // NewComparison returns a printer of a comparison.
@@ -69,11 +71,30 @@ func (p *Comparison) Print(e output.Event) error {
 			return nil
 		}
 		return p.object(e)
+	case output.Problem:
+		p.problem(e.Err)
 	case output.Comparison:
 		return p.end(e.Summary)
 	}
 	return nil
 }
+
+// maxProblems bounds how many problems a page lists.
+const maxProblems = 20
+
+// problem keeps what went wrong beside the objects for a page, which is read where standard error is not.
+func (p *Comparison) problem(err error) {
+	switch {
+	case p.style != ComparisonMarkdown:
+	case len(p.problems) == maxProblems:
+		p.unlisted++
+	default:
+		p.problems = append(p.problems, "- error: "+codeSpan(engine.Shorten(p.Masker.Text(err.Error()), spanBytes))+"\n")
+	}
+}
+
+// spanBytes bounds a problem.
+const spanBytes = 500
 
 // comparedMarker stands at the beginning of the line of an object.
 func comparedMarker(v compare.Verdict) string {
@@ -161,7 +182,7 @@ func (p *Comparison) manifest(b *page, e output.Compared) error {
 		return nil
 	}
 	b.line(Plain, "  shown by "+wording.PluralNumber(e.Variant.Count, "variant")+" ("+engine.Few(e.Variant.Kinds)+"); the smallest object that shows it:")
-	text, err := Manifest(p.Masker, e.Variant)
+	text, err := objectdiff.Manifests(p.Masker, e.Variant.Objects())
 	if err != nil {
 		return fmt.Errorf("%s: %w", e.Subject, err)
 	}
@@ -169,22 +190,6 @@ func (p *Comparison) manifest(b *page, e output.Compared) error {
 		b.line(Plain, "    "+strings.TrimSuffix(line, "\n"))
 	}
 	return nil
-}
-
-// Manifest returns a variant and what is beside it as documents of YAML, masked and without characters that mislead.
-func Manifest(m *redact.Masker, v *compare.Variant) (string, error) {
-	var b strings.Builder
-	for i, u := range append(slices.Clone(v.Beside), v.Object) {
-		if i > 0 {
-			b.WriteString("---\n")
-		}
-		text, err := objectdiff.MarshalYAML(m.Object(u).Object)
-		if err != nil {
-			return "", err
-		}
-		b.Write(text)
-	}
-	return b.String(), nil
 }
 
 // row adds a row of the table.
@@ -229,6 +234,12 @@ func (p *Comparison) end(s compare.Summary) error {
 	}
 	p.heading2(b, "Comparison")
 	p.counts(b, s)
+	if len(p.problems) > 0 {
+		b.WriteString("\n" + strings.Join(p.problems, ""))
+	}
+	if p.unlisted > 0 {
+		fmt.Fprintf(b, "- and %d more errors\n", p.unlisted)
+	}
 	if err := p.write(b); err != nil {
 		return err
 	}
@@ -290,6 +301,9 @@ func (p *Comparison) counts(b *page, s compare.Summary) {
 		b.line(Plain, bullet+count.Text)
 	}
 	if s.Problems > 0 {
+		if p.style == ComparisonMarkdown {
+			b.WriteString("\n") // or else it belongs to the list
+		}
 		b.line(Red, "Not all could be compared: "+wording.Plural(s.Problems, "error")+" in policies or in what was read.")
 	}
 }
@@ -345,12 +359,20 @@ func (p *Comparison) remarks(s compare.Summary) []string {
 }
 
 func (p *Comparison) markdownExercised(b *page, s compare.Summary) {
-	b.WriteString("| side | policy/rule | matched | held back | changed |\n|---|---|---:|---:|---:|\n")
+	head, line, variants := "| side | policy/rule | matched | held back | changed |", "|---|---|---:|---:|---:|", s.Variants.Compared > 0
+	if variants {
+		head, line = head+" variants changed |", line+"---:|"
+	}
+	b.WriteString(head + "\n" + line + "\n")
 	for _, side := range compare.Sides() {
 		for i := range s.Rules[side] {
 			e := &s.Rules[side][i]
 			name := strings.ReplaceAll(codeSpan(wording.Rule(e.Rule)), "|", `\|`)
-			fmt.Fprintf(b, "| %s | %s | %d | %d | %d |\n", side, name, e.Matched(), e.Outcomes[engine.Skipped], e.Outcomes[engine.Changed])
+			fmt.Fprintf(b, "| %s | %s | %d | %d | %d |", side, name, e.Matched(), e.Outcomes[engine.Skipped], e.Outcomes[engine.Changed])
+			if variants {
+				fmt.Fprintf(b, " %d |", e.Variants)
+			}
+			b.WriteString("\n")
 		}
 	}
 	if lines := p.remarks(s); len(lines) > 0 {

@@ -9,10 +9,27 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	yaml "sigs.k8s.io/yaml/goyaml.v2"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
+
+// Manifests returns objects as documents of MarshalYAML, without values of Secrets. A nil Masker shows everything.
+func Manifests(m *redact.Masker, objects []*unstructured.Unstructured) (string, error) {
+	var b strings.Builder
+	for i, u := range objects {
+		if i > 0 {
+			b.WriteString("---\n")
+		}
+		text, err := MarshalYAML(m.Object(u).Object)
+		if err != nil {
+			return "", err
+		}
+		b.Write(text)
+	}
+	return b.String(), nil
+}
 
 // MarshalYAML returns a value as YAML as the library writes it, except that characters
 // that a terminal acts on, or that mislead a reader, are escapes in quotes.

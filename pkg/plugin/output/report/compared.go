@@ -1,18 +1,23 @@
 package report
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // DescribeCompared returns what the comparison of an object found: a finding of each rule of the new
-// side that acts on it, or of the old side where none of the new one does. A nil Masker shows everything.
-func DescribeCompared(e output.Compared, m *redact.Masker) Object {
+// side that acts on it, or of the old side where none of the new one does. A nil Masker shows everything. The
+// error is one of a variant that cannot be written.
+func DescribeCompared(e output.Compared, m *redact.Masker) (Object, error) {
 	d := describer{change: e.Difference, masker: m, places: map[engine.RuleRef]int{}}
 	for _, side := range []compare.Side{compare.New, compare.Old} {
 		for i := range e.Changes[side].Steps {
@@ -38,7 +43,55 @@ func DescribeCompared(e output.Compared, m *redact.Masker) Object {
 	}
 	out := newObject(e.Subject)
 	out.Findings = d.findings
-	return out
+	if e.Variant == nil {
+		return out, nil
+	}
+	out.Name += " (variant)"
+	manifest, err := objectdiff.Manifests(m, e.Variant.Objects())
+	if err != nil {
+		return out, err
+	}
+	for i := range out.Findings {
+		f := &out.Findings[i]
+		if f.Verdict == Pass {
+			continue
+		}
+		f.Notes = append(f.Notes, "shown by "+d.text(wording.PluralNumber(e.Variant.Count, "variant")+" ("+engine.Few(e.Variant.Kinds)+")")+"; the smallest object that shows it:")
+		for line := range strings.Lines(manifest) {
+			f.Manifest = append(f.Manifest, redact.EscapeLine(strings.TrimSuffix(line, "\n")))
+		}
+	}
+	return out, nil
+}
+
+// reasons are those of all rules: what one does may make the object another for all.
+func (d *describer) reasons() string {
+	var all []string
+	for i := range d.findings {
+		for _, reason := range d.findings[i].Reasons {
+			add(&all, reason)
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// DescribeExercise returns what a rule of a side was exercised on, as the one finding of the side. A nil Masker shows
+// everything.
+func DescribeExercise(s compare.Side, e *compare.Exercise, m *redact.Masker) Object {
+	rule := escapedRule(e.Rule)
+	f := Finding{Rule: rule, Name: wording.Rule(rule), Place: PlaceOf(e.Rule.Origin), Verdict: Pass, Outcome: "exercised", Message: "the rule was exercised"}
+	if !e.Exercised() {
+		f.Verdict, f.Outcome, f.Message = Skip, "not-exercised", "not exercised: missing is "+masked(m, e.Missing)
+	}
+	counts := fmt.Sprintf("matched %d, held back on %d, changed %d", e.Matched(), e.Outcomes[engine.Skipped], e.Outcomes[engine.Changed])
+	if e.Variants > 0 {
+		counts += fmt.Sprintf(", and %s", wording.Plural(e.Variants, "variant"))
+	}
+	f.Notes = []string{counts}
+	for _, reason := range e.Reasons() {
+		f.Notes = append(f.Notes, fmt.Sprintf("held back on %d: %s", e.HeldBack[reason], masked(m, reason)))
+	}
+	return Object{ID: s.String(), Name: "exercised (" + s.String() + ")", Findings: []Finding{f}}
 }
 
 // compared sums up what the comparison says of one rule.
@@ -52,7 +105,7 @@ func (d *describer) compared(f *Finding, v compare.Verdict) {
 	}
 	f.Message = "old and new policies make the same of the object"
 	if f.Verdict != Pass {
-		f.Message = f.Outcome + ": " + f.differs()
+		f.Message = f.Outcome + ": " + cmp.Or(f.differs(), d.reasons())
 	}
 	if place := d.change.Target.Origin; place != "" && f.Verdict != Pass && !slices.Contains(f.Notes, place) {
 		add(&f.Notes, "the object was read at "+d.text(place))

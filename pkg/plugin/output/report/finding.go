@@ -45,6 +45,8 @@ type Finding struct {
 	// Reasons say why the rule failed or was skipped, Notes what to know about what it
 	// did, Warnings what else to know.
 	Reasons, Notes, Warnings []string
+	// Manifest are the lines of a variant that shows a difference, in a comparison.
+	Manifest []string
 }
 
 // message is the Message of a rule that was evaluated.
@@ -102,6 +104,7 @@ func (f *Finding) Details() string {
 	for _, n := range f.Notes {
 		lines = append(lines, "note: "+n)
 	}
+	lines = append(lines, f.Manifest...)
 	for _, w := range f.Warnings {
 		lines = append(lines, "warning: "+w)
 	}

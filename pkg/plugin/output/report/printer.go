@@ -1,9 +1,11 @@
 package report
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -50,8 +52,20 @@ func (p *Printer) Print(e output.Event) error {
 		object := Describe(e.Change, p.masker)
 		return p.add(&object)
 	case output.Compared:
-		object := DescribeCompared(e, p.masker)
+		object, err := DescribeCompared(e, p.masker)
+		if err != nil {
+			return fmt.Errorf("%s: %w", e.Subject, err)
+		}
 		return p.add(&object)
+	case output.Comparison:
+		for _, side := range compare.Sides() {
+			for i := range e.Rules[side] {
+				object := DescribeExercise(side, &e.Rules[side][i], p.masker)
+				if err := p.add(&object); err != nil {
+					return err
+				}
+			}
+		}
 	case output.Written:
 		object, key := DescribeWritten(e, p.masker), e.Key.Named()
 		if failed, ok := p.failed[key]; ok {

@@ -10,6 +10,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -78,7 +79,7 @@ func (p *Comparison) Print(e output.Event) error {
 func (p *Comparison) add(e output.Compared) error {
 	d := p.describe(e)
 	if e.Variant != nil {
-		manifest, err := human.Manifest(p.options.Masker, e.Variant)
+		manifest, err := objectdiff.Manifests(p.options.Masker, e.Variant.Objects())
 		if err != nil {
 			return err
 		}
