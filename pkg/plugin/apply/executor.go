@@ -157,7 +157,7 @@ func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
 			return x.Verify(ctx, tasks[i], tasks[i].takeListed())
 		},
 		func(i int, v *Verified) (enough bool) {
-			x.Meter.Did("verified", i+1, len(tasks))
+			x.Meter.Did("objects verified", i+1, len(tasks))
 			switch {
 			case v == nil:
 			case v.Outcome != Planned, x.IsDryRun():

@@ -83,7 +83,6 @@ func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Resu
 	var order []string
 	found := map[string]*finding{}
 	take := func(v variant.Variant, result *compare.Result) {
-		o.Progress.Evaluated()
 		if !o.ShowSecrets && !o.DependingVariants && result.DependsOnSecret() && !engine.IsSecret(v.Object) {
 			tally.Withhold() // which variants a rule changes, out of many, shows what the Secret holds
 			return
@@ -106,7 +105,8 @@ func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Resu
 			found[key].kinds = append(found[key].kinds, kind)
 		}
 	}
-	batch := make([]variant.Variant, 0, 64)
+	batch, done := make([]variant.Variant, 0, 64), 0
+	o.Progress.Did("variants compared", 0, o.Variants)
 	flush := func() error {
 		results, err := r.objects(ctx, batch)
 		for i, result := range results {
@@ -114,6 +114,8 @@ func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Resu
 				take(batch[i], result)
 			}
 		}
+		done += len(batch)
+		o.Progress.Did("variants compared", done, o.Variants)
 		batch = batch[:0]
 		return err
 	}

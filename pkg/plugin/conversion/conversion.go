@@ -180,11 +180,12 @@ func (o *Options) Run(ctx context.Context, emit func(*Result) error) error {
 		reading.Triggers = readOnce(o.Triggers)
 	}
 	o.Options = &reading
+	o.Progress.Start()
+	defer o.Progress.Stop()
 	taken := map[string]bool{}
-	for _, d := range o.Documents {
-		if !convert.Accepts(d) {
-			continue
-		}
+	accepted := slices.DeleteFunc(slices.Clone(o.Documents), func(d engine.Document) bool { return !convert.Accepts(d) })
+	for i, d := range accepted {
+		o.Progress.Did("policies converted", i, len(accepted))
 		result, err := o.convert(ctx, d, taken)
 		if err != nil {
 			return err

@@ -130,7 +130,7 @@ func (m *Meter) Evaluated() {
 	m.state.evaluated++
 }
 
-// Did sets how many of a number of objects something was done with, such as "verified".
+// Did sets with how many of a number of things something was done, such as "objects verified".
 // It replaces what was shown before.
 func (m *Meter) Did(what string, done, of int) {
 	if m == nil {

@@ -109,9 +109,9 @@ func TestMeterDid(t *testing.T) {
 	m, w, out := begin(t, false)
 	m.Listed("pods", 500, 9500)
 	m.Evaluated()
-	m.Did("verified", 1, 1501)
+	m.Did("objects verified", 1, 1501)
 	w.FakeClock.Step(progress.Early)
-	m.Did("verified", 501, 1501)
+	m.Did("objects verified", 501, 1501)
 	if got, want := w.next(t, out), "progress: 501 of 1,501 objects verified, about 10s left, verified at 100/s\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -11,7 +11,7 @@ import (
 // state is how far a run has come.
 type state struct {
 	resource    string    // that is being read
-	done        string    // what is done with objects that are known; empty while they are read
+	done        string    // what is done with things that are known, as in "objects verified"; empty while objects are read
 	since       time.Time // the first page of it
 	first, seen int       // objects of it by then, and by now
 	left        int64
@@ -55,7 +55,7 @@ func (s *state) parts(now time.Time, elapsed time.Duration) []string {
 	var parts []string
 	switch {
 	case s.done != "":
-		parts = append(parts, wording.Number(s.seen)+" of "+wording.Number(s.seen+int(s.left))+" objects "+s.done)
+		parts = append(parts, wording.Number(s.seen)+" of "+wording.Number(s.seen+int(s.left))+" "+s.done)
 	case s.resource == "" && s.evaluated == 0:
 		parts = append(parts, "waiting for the server")
 	case s.resource == "":
@@ -72,7 +72,7 @@ func (s *state) parts(now time.Time, elapsed time.Duration) []string {
 		parts = append(parts, "waited "+round(waited)+" for request limits")
 	}
 	if perSecond >= 1 && s.left != 0 { // or else it is over, and the rate would sink
-		parts = append(parts, cmp.Or(s.done, "read")+at(perSecond))
+		parts = append(parts, cmp.Or(s.done[strings.LastIndexByte(s.done, ' ')+1:], "read")+at(perSecond))
 	}
 	if s.evaluated > 0 {
 		parts = append(parts, wording.Number(s.evaluated)+" objects evaluated"+at(rate(s.evaluated, elapsed)))
