@@ -37,7 +37,8 @@ func (r *running) add(c *engine.Change) {
 	}
 	r.refused++
 	if kind, name, ok := strings.Cut(impact.Workload(c.Before), " "); ok && kind != "Job" {
-		r.workloads = appendNew(r.workloads, kind+" "+c.Subject.Namespace+"/"+name)
+		key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: kind}, Namespace: c.Subject.Namespace, Name: name, Cluster: c.Subject.Cluster}
+		r.workloads = appendNew(r.workloads, key.String())
 	}
 	for i := range c.Fields {
 		f := &c.Fields[i]
