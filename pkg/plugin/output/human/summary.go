@@ -1,6 +1,7 @@
 package human
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -50,16 +51,19 @@ func (p *Summary) print(c *part) error {
 	})
 }
 
-// lines writes what failed and what is warned of; with Explain, every rule.
+// lines writes what failed and what is warned of, each warning of rules that changed the object once; with Explain, every rule.
 func (p *Summary) lines(b *page, c *part) {
 	if p.Explain {
 		p.trace(b, &c.Change)
 		return
 	}
+	var told []engine.Warning
 	for i := range c.Steps {
 		s := &c.Steps[i]
 		if s.Outcome == engine.Changed {
-			p.warnings(b, s.Warnings)
+			fresh := slices.DeleteFunc(slices.Clone(s.Warnings), func(w engine.Warning) bool { return slices.Contains(told, w) })
+			p.warnings(b, fresh)
+			told = append(told, fresh...)
 		} else if p.worthALine(s) {
 			p.step(b, s)
 		}
