@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -485,6 +486,7 @@ func TestFleetAppliesLive(t *testing.T) {
 		}
 	}
 	state := filepath.Join(c.dir, ".local", "state", "kubectl-mutate")
+	var seen []string
 	left := func(want int) string {
 		t.Helper()
 		found, err := filepath.Glob(filepath.Join(state, "*-fleet-*"))
@@ -492,10 +494,12 @@ func TestFleetAppliesLive(t *testing.T) {
 		if len(found) != want {
 			t.Fatalf("%d directories of plans, want %d: %v", len(found), want, found)
 		}
-		if want == 0 {
+		fresh := slices.DeleteFunc(found, func(dir string) bool { return slices.Contains(seen, dir) })
+		if len(fresh) == 0 {
 			return ""
 		}
-		return found[want-1]
+		seen = append(seen, fresh...)
+		return fresh[0] // names of one second are in no order
 	}
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	check(t, err)
