@@ -27,7 +27,7 @@ func checkDirectory(c *cobra.Command) error {
 	case c.Flags().Changed("context"), c.Flags().Changed("contexts"):
 		return errors.New("the files of the directory name their contexts: leave out --context and --contexts")
 	}
-	return nil
+	return flags.CheckSeveral(c.Flags())
 }
 
 // runner returns what apply-existing does: on one cluster, or on several.

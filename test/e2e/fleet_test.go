@@ -518,6 +518,7 @@ func TestFleetAppliesLive(t *testing.T) {
 		{"none of the clusters was evaluated", []string{"--contexts", "down", "--yes"}},
 		{"--journal names one file", []string{"--contexts", "us", "--yes", "--journal", "j"}},
 		{"--watch is for one cluster", []string{"--contexts", "us", "--yes", "-w"}},
+		{"--token is for one cluster", []string{"--contexts", "us", "--yes", "--token", "t"}},
 	} {
 		if _, errOut := apply(2, test.arguments...); !strings.Contains(errOut, test.want) {
 			t.Errorf("%v: got %s", test.arguments, errOut)

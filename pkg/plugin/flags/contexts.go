@@ -31,8 +31,8 @@ func (f *Contexts) AddFlags(flags *pflag.FlagSet) {
 // Given reports whether several clusters are chosen.
 func (f *Contexts) Given() bool { return len(f.Names) > 0 }
 
-// oneCluster are the flags that choose one cluster, or none.
-var oneCluster = []string{"context", "cluster", "server", "tls-server-name", "filename", "kustomize"} //nolint:gochecknoglobals // an immutable table
+// oneCluster are the flags that choose one cluster, or none, and what no other cluster should get.
+var oneCluster = []string{"context", "cluster", "server", "tls-server-name", "token", "filename", "kustomize"} //nolint:gochecknoglobals // an immutable table
 
 // Check returns an error for flags that contradict --contexts.
 func (f *Contexts) Check(typed *pflag.FlagSet) error {
@@ -53,10 +53,15 @@ func (f *Contexts) Check(typed *pflag.FlagSet) error {
 			return fmt.Errorf("--%s is for one cluster: it cannot be used with --contexts", name)
 		}
 	}
+	return CheckSeveral(typed)
+}
+
+// CheckSeveral returns an error for flags that are for one cluster, for a command that runs on several.
+func CheckSeveral(typed *pflag.FlagSet) error {
 	var err error
 	typed.Visit(func(flag *pflag.Flag) {
 		if err == nil && slices.Contains(oneCluster, flag.Name) {
-			err = fmt.Errorf("--contexts chooses the clusters: leave out --%s", flag.Name)
+			err = fmt.Errorf("--%s is for one cluster: leave it out on several", flag.Name)
 		}
 	})
 	return err
@@ -67,12 +72,13 @@ func NewConfig(wrap func(*rest.Config) *rest.Config) *genericclioptions.ConfigFl
 	return genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).WithWrapConfigFn(wrap)
 }
 
-// ConfigOf returns the flags for a context of the kubeconfig, as they were typed but for that.
+// ConfigOf returns the flags for a context of the kubeconfig, as they were typed but for those that choose one cluster, or
+// log in to it with a token.
 func ConfigOf(typed *genericclioptions.ConfigFlags, context string) *genericclioptions.ConfigFlags {
 	out := NewConfig(typed.WrapConfigFn)
 	out.CacheDir, out.KubeConfig, out.Namespace, out.AuthInfoName = typed.CacheDir, typed.KubeConfig, typed.Namespace, typed.AuthInfoName
 	out.Insecure, out.CertFile, out.KeyFile, out.CAFile = typed.Insecure, typed.CertFile, typed.KeyFile, typed.CAFile
-	out.BearerToken, out.Username, out.Password, out.Timeout = typed.BearerToken, typed.Username, typed.Password, typed.Timeout
+	out.Timeout = typed.Timeout
 	out.Impersonate, out.ImpersonateUID, out.ImpersonateGroup = typed.Impersonate, typed.ImpersonateUID, typed.ImpersonateGroup
 	out.ImpersonateUserExtra, out.DisableCompression, out.ProxyURL = typed.ImpersonateUserExtra, typed.DisableCompression, typed.ProxyURL
 	out.Context = &context
