@@ -111,7 +111,7 @@ func newReader(t *testing.T, assets controlplane.Assets, plugin string) *reader 
 // fleetPage is the document about several clusters, and fleetContexts are theirs.
 const fleetPage = "fleet.md"
 
-var fleetContexts = []string{"staging", "prod-eu", "prod-us"} //nolint:gochecknoglobals // an immutable table
+var fleetContexts = []string{"staging", "prod-eu", "prod-us"}
 
 // addClusters starts a cluster for each of fleetContexts, which take the place of the first one. A context
 // prod-old is that of a cluster that is down.
