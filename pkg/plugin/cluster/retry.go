@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -108,8 +109,13 @@ func Uncertain(ctx context.Context, err error) bool {
 		return status.Status().Code >= http.StatusInternalServerError
 	}
 	var network net.Error // a *url.Error is one
-	return transport.IsLimit(err) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+	return transport.IsLimit(err) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
+		strings.Contains(err.Error(), connectionGone)
 }
+
+// connectionGone is in the errors of net/http for an HTTP/2 connection that ends under an answer. They have no type
+// (http2errClientConnForceClosed and closeForLostPing in its h2_bundle.go).
+const connectionGone = "http2: client connection "
 
 // IsMergeFailure reports whether an error is the 500 by which a server says that it
 // cannot merge an apply configuration. Waiting does not fix that: unlike the errors

@@ -1,0 +1,40 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+)
+
+func TestUncertain(t *testing.T) {
+	body := func(err error) error { // as client-go's rest package wraps it
+		return fmt.Errorf("unexpected error when reading response body. Please retry. Original error: %w", err)
+	}
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"none":               {nil, false},
+		"refused":            {apierrors.NewBadRequest("no"), false},
+		"in trouble":         {apierrors.NewInternalError(errors.New("etcd")), true},
+		"cut short":          {body(io.ErrUnexpectedEOF), true},
+		"connection closed":  {body(errors.New("http2: client connection force closed via ClientConn.Close")), true},
+		"connection lost":    {body(errors.New("http2: client connection lost")), true},
+		"an answer of sorts": {body(errors.New("bad text")), false},
+	} {
+		if got := cluster.Uncertain(t.Context(), test.err); got != test.want {
+			t.Errorf("%s: got %t, want %t", name, got, test.want)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if cluster.Uncertain(ended, io.EOF) {
+		t.Error("what is uncertain does not matter when the run is over")
+	}
+}
