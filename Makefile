@@ -56,9 +56,9 @@ fuzz: ## Run every fuzz target for FUZZTIME, 10s unless it is set; go on after a
 
 .PHONY: bench
 bench: build controlplane ## Measure the program beside the bare work: on files, on a real API server, and writing to it; BENCH="-objects 1000 -runs 5" for others.
-	$(GO) build -o $(BIN)/bench ./internal/bench
-	$(BIN)/bench $(BENCH)
-	$(GO) -C test/e2e run ./cmd/controlplane run -- sh -c 'cd $(CURDIR) && $(BIN)/bench -live $(BENCH)'
+	$(GO) build -o $(BIN)/bench-program ./internal/bench
+	$(BIN)/bench-program $(BENCH)
+	$(GO) -C test/e2e run ./cmd/controlplane run -- sh -c 'cd $(CURDIR) && $(BIN)/bench-program -live $(BENCH)'
 	$(GO) -C test/e2e test -run '^$$' -bench Throughput -benchtime 5x .
 
 .PHONY: test-e2e
