@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/admissionpolicy"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 )
 
 // nobody is a Sink that wants no reasons.
@@ -33,7 +34,7 @@ func BenchmarkEvaluate(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	cluster, err := newCluster([]*unstructured.Unstructured{u}, nil, engine.Request{})
+	cluster, err := conformance.NewCluster([]*unstructured.Unstructured{u}, nil, engine.Request{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/admissionpolicy"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 )
 
@@ -42,7 +43,7 @@ func FuzzEvaluate(f *testing.F) {
 	for _, d := range documents(f, archive.Files[1].Data) {
 		live = append(live, d.Object)
 	}
-	cluster, err := newCluster(live, nil, engine.Request{Operation: engine.OperationAuto})
+	cluster, err := conformance.NewCluster(live, nil, engine.Request{Operation: engine.OperationAuto})
 	if err != nil {
 		f.Fatal(err)
 	}

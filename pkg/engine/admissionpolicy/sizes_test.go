@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/admissionpolicy"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 )
 
 // policyOf returns a policy for ConfigMaps with one JSON patch for each expression.
@@ -48,7 +49,7 @@ func mutate(t *testing.T, policies []engine.Document, data map[string]any) (allo
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c", "namespace": "default"}, "data": data,
 	}}
-	cluster, err := newCluster([]*unstructured.Unstructured{u}, nil, engine.Request{})
+	cluster, err := conformance.NewCluster([]*unstructured.Unstructured{u}, nil, engine.Request{})
 	if err != nil {
 		t.Fatal(err)
 	}

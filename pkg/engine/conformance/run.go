@@ -19,13 +19,13 @@ type Cluster struct {
 	World   *engine.World // serves the live and the other objects
 }
 
-// Options say what to run and where. Both Cases and NewCluster are needed.
+// Options say what to run and where.
 type Options struct {
-	// Cases holds the corpus: all its *.txtar files are run.
+	// Cases holds the corpus: all its *.txtar files are run. RunDirectory sets it.
 	Cases fs.FS
 	// NewCluster makes a cluster of the objects that are evaluated and of those
 	// that exist beside them. The laws compare these objects with what they were
-	// before, so that it must hand on the very objects.
+	// before, so that it must hand on the very objects. The default is NewCluster.
 	NewCluster func(live, others []*unstructured.Unstructured, r engine.Request) (Cluster, error)
 	// Annotate has dialects annotate the targets of mutate-existing rules.
 	Annotate bool
@@ -65,6 +65,9 @@ func Run(t *testing.T, d engine.Dialect, o Options) {
 
 // check runs one case and returns what is wrong, laws first.
 func check(ctx context.Context, c *testCase, d engine.Dialect, documents []engine.Document, o Options) []error {
+	if o.NewCluster == nil {
+		o.NewCluster = NewCluster
+	}
 	r := runner{testCase: c, dialect: d, documents: documents, newCluster: o.NewCluster, annotate: o.Annotate}
 	got, err := r.run(ctx, c.live, c.world)
 	if err != nil {

@@ -2,16 +2,10 @@ package gatekeeper_test
 
 import (
 	"flag"
-	"os"
-	"path/filepath"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 )
 
 var update = flag.Bool("update", false, "rewrite the results in testdata")
@@ -19,23 +13,5 @@ var update = flag.Bool("update", false, "rewrite the results in testdata")
 // The cases doc-* are the examples of Gatekeeper's design document of mutation,
 // in its order; the others show what only this language can say.
 func TestCases(t *testing.T) {
-	o := conformance.Options{Cases: os.DirFS("testdata"), NewCluster: newCluster}
-	if *update {
-		o.Update = func(name string, content []byte) error {
-			return os.WriteFile(filepath.Join("testdata", name), content, 0o644)
-		}
-	}
-	conformance.Run(t, gatekeeper.New(), o)
-}
-
-// newCluster is a cluster of manifests.
-func newCluster(live, others []*unstructured.Unstructured, r engine.Request) (conformance.Cluster, error) {
-	s, err := snapshot.Load(engine.Documents(live...), snapshot.Options{World: engine.Documents(others...)})
-	if err != nil {
-		return conformance.Cluster{}, err
-	}
-	return conformance.Cluster{
-		Objects: s.Source(engine.Scope{ClusterScoped: true, Request: r}),
-		World:   &engine.World{Reader: s, Mapper: s.Mapper(), Limits: engine.DefaultLimits()},
-	}, nil
+	conformance.RunDirectory(t, gatekeeper.New(), "testdata", *update, conformance.Options{})
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 )
 
 // quiet is a Sink that counts nothing and wants no reasons.
@@ -25,7 +26,7 @@ func BenchmarkEvaluate(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			cluster, err := newCluster(live, nil, engine.Request{})
+			cluster, err := conformance.NewCluster(live, nil, engine.Request{})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -113,7 +114,7 @@ func BenchmarkSizes(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					if _, err := program.Evaluate(b.Context(), target, newWorld(), quiet{}); err != nil {
+					if _, err := program.Evaluate(b.Context(), target, conformance.NewWorld(), quiet{}); err != nil {
 						b.Fatal(err)
 					}
 				}

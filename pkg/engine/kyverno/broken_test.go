@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 )
 
 // A policy in which any one value is broken is refused, or evaluated without a panic, and
@@ -93,7 +94,7 @@ func evaluateBroken(t *testing.T, name string, p *unstructured.Unstructured, liv
 		compiled.(engine.Describer).Describe()
 		for _, object := range live {
 			s.sound = false
-			if _, err := compiled.Evaluate(t.Context(), targetOf(object), newWorld(), s); err != nil {
+			if _, err := compiled.Evaluate(t.Context(), targetOf(object), conformance.NewWorld(), s); err != nil {
 				return err
 			}
 			if !s.sound {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 )
 
 // Each case of testdata/compile holds policies, perhaps objects and an --only or
@@ -74,7 +75,7 @@ func compiled(t *testing.T, sections map[string][]byte) string {
 		fmt.Fprintf(&out, "selects %s\n", selectionText(s))
 	}
 	live := objects(t, sections["live.yaml"])
-	cluster, err := newCluster(live, nil, engine.Request{})
+	cluster, err := conformance.NewCluster(live, nil, engine.Request{})
 	if err != nil {
 		t.Fatal(err)
 	}

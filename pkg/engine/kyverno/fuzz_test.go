@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 )
 
 // FuzzCompile holds that no text, read as a policy, makes compiling it or
@@ -57,15 +58,15 @@ func oddObjects() []*unstructured.Unstructured {
 // it were their target.
 func evaluateAll(t *testing.T, program engine.Program, target engine.Target) {
 	sink := reasons{io.Discard}
-	if _, err := program.Evaluate(t.Context(), target, newWorld(), sink); err != nil {
+	if _, err := program.Evaluate(t.Context(), target, conformance.NewWorld(), sink); err != nil {
 		t.Fatal(err)
 	}
-	effects, err := program.(engine.Propagator).Effects(t.Context(), target, newWorld(), sink)
+	effects, err := program.(engine.Propagator).Effects(t.Context(), target, conformance.NewWorld(), sink)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, effect := range effects {
-		if _, err := effect.Apply(t.Context(), target, newWorld(), sink); err != nil {
+		if _, err := effect.Apply(t.Context(), target, conformance.NewWorld(), sink); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -2,10 +2,6 @@ package kyverno
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -18,52 +14,17 @@ import (
 
 // The cases in testdata/granted may call services and look images up.
 func TestGrantedCases(t *testing.T) {
-	runCasesIn(t, filepath.Join("testdata", "granted"), conformance.Options{NewCluster: newGrantedCluster})
+	conformance.RunDirectory(t, New(), "testdata/granted", *update, conformance.Options{NewCluster: newGrantedCluster})
 }
 
 // newGrantedCluster is a cluster of manifests from which services and registries
 // can be reached.
 func newGrantedCluster(live, others []*unstructured.Unstructured, r engine.Request) (conformance.Cluster, error) {
-	c, err := newCluster(live, others, r)
+	c, err := conformance.NewCluster(live, others, r)
 	if err == nil {
-		c.World.Remote, c.World.Registry, c.World.Memo = services{}, registry{}, &engine.Memo{}
+		conformance.Grant(c.World)
 	}
 	return c, err
-}
-
-// services answer with the request, but for a few paths.
-type services struct{}
-
-func (services) Fetch(_ context.Context, r engine.RemoteRequest) ([]byte, error) {
-	switch {
-	case strings.HasSuffix(r.URL, "/absent"):
-		return nil, errors.New("HTTP 404 Not Found")
-	case strings.HasSuffix(r.URL, "/text"):
-		return []byte("not JSON"), nil
-	}
-	return json.Marshal(map[string]any{
-		"method": r.Method, "url": r.URL, "header": r.Header, "body": string(r.Body), "caBundle": string(r.CABundle),
-	})
-}
-
-// registry knows one image, and an index of it.
-type registry struct{}
-
-func (registry) Image(_ context.Context, reference string) (engine.Image, error) {
-	image := engine.Image{
-		Registry: "ghcr.io", Repository: "org/app", Identifier: "v1", Resolved: "ghcr.io/org/app@sha256:1b26",
-		Manifest: []byte(`{"annotations":{"base":"scratch"},"schemaVersion":2}`),
-		Config:   []byte(`{"config":{"User":"1000"}}`),
-	}
-	switch reference {
-	case "ghcr.io/org/app:v1":
-		return image, nil
-	case "ghcr.io/org/app:multi":
-		image.Identifier = "multi"
-		image.ManifestList = []byte(`{"manifests":[{"platform":{"architecture":"amd64"}}]}`)
-		return image, nil
-	}
-	return engine.Image{}, errors.New("MANIFEST_UNKNOWN")
 }
 
 // counted counts what reaches the API server, the services and the registry.

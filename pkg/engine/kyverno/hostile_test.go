@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 )
 
 type fields = map[string]any
@@ -124,7 +125,7 @@ func testHostileRule(t *testing.T, rule fields, live *unstructured.Unstructured)
 	var memory runtime.MemStats
 	began := time.Now()
 	s := &lastStep{}
-	changed, err := compiled.Evaluate(t.Context(), targetOf(live), newWorld(), s)
+	changed, err := compiled.Evaluate(t.Context(), targetOf(live), conformance.NewWorld(), s)
 	if err != nil {
 		t.Fatal(err)
 	}

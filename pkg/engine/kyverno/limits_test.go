@@ -10,6 +10,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 )
 
 // The elements of nested lists count together: two containers, and four
@@ -25,7 +26,7 @@ func TestForEachElementLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld()
+	w := conformance.NewWorld()
 	w.Limits.Elements = 5
 	var steps strings.Builder
 	after, err := program.Evaluate(t.Context(), targetOf(live), w, reasons{&steps})
@@ -101,7 +102,7 @@ func TestTextsThatAreNoPatterns(t *testing.T) {
 				t.Fatal(err)
 			}
 			var steps strings.Builder
-			after, err := program.Evaluate(t.Context(), targetOf(live), newWorld(), reasons{&steps})
+			after, err := program.Evaluate(t.Context(), targetOf(live), conformance.NewWorld(), reasons{&steps})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy"
 )
 
@@ -48,7 +49,7 @@ func benchmarkCase(b *testing.B, name string) (engine.Program, []*unstructured.U
 	if err != nil {
 		b.Fatal(err)
 	}
-	cluster, err := newCluster(live, nil, engine.Request{})
+	cluster, err := conformance.NewCluster(live, nil, engine.Request{})
 	if err != nil {
 		b.Fatal(err)
 	}

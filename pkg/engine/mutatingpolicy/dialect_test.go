@@ -2,8 +2,6 @@ package mutatingpolicy_test
 
 import (
 	"flag"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -13,21 +11,13 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the results in testdata")
 
-func TestCases(t *testing.T) { runCases(t, "testdata", newCluster) }
+func TestCases(t *testing.T) {
+	conformance.RunDirectory(t, mutatingpolicy.New(project), "testdata", *update, conformance.Options{})
+}
 
 // The cases in testdata/granted may call services and look images up.
 func TestGrantedCases(t *testing.T) {
-	runCases(t, filepath.Join("testdata", "granted"), newGrantedCluster)
-}
-
-func runCases(t *testing.T, dir string, cluster clusterMaker) {
-	o := conformance.Options{Cases: os.DirFS(dir), NewCluster: cluster}
-	if *update {
-		o.Update = func(name string, content []byte) error {
-			return os.WriteFile(filepath.Join(dir, name), content, 0o644)
-		}
-	}
-	conformance.Run(t, mutatingpolicy.New(project), o)
+	conformance.RunDirectory(t, mutatingpolicy.New(project), "testdata/granted", *update, conformance.Options{NewCluster: newGrantedCluster})
 }
 
 // project stands for JMESPath: it knows names of fields alone.

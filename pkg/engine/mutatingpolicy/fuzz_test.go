@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy"
 )
 
@@ -60,9 +61,9 @@ func oddObjects() []*unstructured.Unstructured {
 // evaluateAll runs the rules on the object, and those with targets also as if
 // it were their target.
 func evaluateAll(t *testing.T, program engine.Program, target engine.Target) {
-	cluster, err := newCluster([]*unstructured.Unstructured{target.Object}, nil, engine.Request{})
+	cluster, err := conformance.NewCluster([]*unstructured.Unstructured{target.Object}, nil, engine.Request{})
 	if err != nil { // no world holds the object; the rules meet it all the same
-		cluster.World = newWorld()
+		cluster.World = conformance.NewWorld()
 	}
 	sink := reasons{io.Discard}
 	if _, err := program.Evaluate(t.Context(), target, cluster.World, sink); err != nil {

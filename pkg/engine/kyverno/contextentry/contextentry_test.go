@@ -1,8 +1,6 @@
 package contextentry_test
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -79,7 +77,7 @@ func (c *loading) load(t *testing.T) (any, error) {
 func (c *loading) world(t *testing.T) *engine.World {
 	w := &engine.World{Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Limits: engine.DefaultLimits()}
 	if c.Granted {
-		w.Remote, w.Registry = echo{}, registry{}
+		conformance.Grant(w)
 	}
 	if c.World == nil {
 		return w
@@ -94,34 +92,6 @@ func (c *loading) world(t *testing.T) *engine.World {
 	}
 	w.Reader, w.Raw, w.Mapper = s, s, s.Mapper()
 	return w
-}
-
-// echo is a service that answers with the request, but for one path.
-type echo struct{}
-
-func (echo) Fetch(_ context.Context, r engine.RemoteRequest) ([]byte, error) {
-	switch {
-	case strings.HasSuffix(r.URL, "/absent"):
-		return nil, errors.New("HTTP 404 Not Found")
-	case strings.HasSuffix(r.URL, "/text"):
-		return []byte("not JSON"), nil
-	}
-	return json.Marshal(map[string]any{
-		"method": r.Method, "url": r.URL, "header": r.Header, "body": string(r.Body), "caBundle": string(r.CABundle),
-	})
-}
-
-// registry knows one image.
-type registry struct{}
-
-func (registry) Image(_ context.Context, reference string) (engine.Image, error) {
-	if reference != "ghcr.io/org/app:v1" {
-		return engine.Image{}, errors.New("MANIFEST_UNKNOWN")
-	}
-	return engine.Image{
-		Registry: "ghcr.io", Repository: "org/app", Identifier: "v1", Resolved: "ghcr.io/org/app@sha256:1b26",
-		Config: []byte(`{"config":{"User":"1000"}}`),
-	}, nil
 }
 
 // outline is a case of testdata/outlines.txtar: what entries say of themselves
