@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -61,66 +60,44 @@ func attribute(fields []engine.FieldChange, writes []write) []engine.FieldChange
 // writers finds what wrote a field, however many rules there are.
 type writers struct {
 	writes []write
-	at     map[string]span // by a path that was written
-	below  map[string]span // by a path that leads to one
+	paths  []written // in the order of paths: what lies below a path follows it
+}
+
+// written is a path, and the write that wrote it.
+type written struct {
+	path fieldpath.Path
+	by   int
 }
 
 // span is the first and the last of some writes.
 type span struct{ first, last int }
 
 func newWriters(writes []write) writers {
-	w := writers{writes: writes, at: map[string]span{}, below: map[string]span{}}
+	w := writers{writes: writes}
 	for i := range writes {
 		for _, f := range writes[i].fields {
-			prefixes := prefixesOf(f.Path)
-			for _, prefix := range prefixes[:len(prefixes)-1] {
-				add(w.below, prefix, i)
-			}
-			add(w.at, prefixes[len(prefixes)-1], i)
+			w.paths = append(w.paths, written{f.Path, i})
 		}
 	}
+	slices.SortFunc(w.paths, func(a, b written) int { return a.path.Compare(b.path) })
 	return w
-}
-
-func add(index map[string]span, path string, write int) {
-	known, ok := index[path]
-	if !ok {
-		known.first = write
-	}
-	known.last = write
-	index[path] = known
-}
-
-// prefixesOf are the texts of all paths that lead to a path, and of itself, from none.
-func prefixesOf(p fieldpath.Path) []string {
-	var text strings.Builder
-	ends := make([]int, 1, len(p)+1)
-	for _, element := range p {
-		text.WriteByte(0)
-		text.WriteString(element.String())
-		ends = append(ends, text.Len())
-	}
-	out := make([]string, len(ends))
-	for i, end := range ends {
-		out[i] = text.String()[:end]
-	}
-	return out
 }
 
 // touching returns the first and the last write of the path, a part of it, or a parent of it.
 func (w writers) touching(p fieldpath.Path) (s span, found bool) {
-	prefixes := prefixesOf(p)
-	join := func(index map[string]span, path string) {
-		if one, ok := index[path]; ok && found {
-			s.first, s.last = min(s.first, one.first), max(s.last, one.last)
-		} else if ok {
-			s, found = one, true
+	for n := range len(p) + 1 {
+		above := p[:n]
+		at, _ := slices.BinarySearchFunc(w.paths, above, func(one written, p fieldpath.Path) int { return one.path.Compare(p) })
+		for _, one := range w.paths[at:] {
+			if len(one.path) < n || !one.path[:n].Equals(above) || n < len(p) && len(one.path) > n {
+				break
+			}
+			if !found {
+				s, found = span{one.by, one.by}, true
+			}
+			s.first, s.last = min(s.first, one.by), max(s.last, one.by)
 		}
 	}
-	for _, prefix := range prefixes {
-		join(w.at, prefix)
-	}
-	join(w.below, prefixes[len(prefixes)-1])
 	return s, found
 }
 
