@@ -14,6 +14,9 @@ import (
 // build on each other's results do not. Of several that write a field, each is held against
 // those before it, the nearest first, until it fights one.
 func (r *repeat) overwritten(c *engine.Change) []engine.Impact {
+	if len(r.wrote) == 0 {
+		return nil
+	}
 	var out []engine.Impact
 	reported := map[[2]engine.RuleRef]bool{}
 	wrote := newWriters()
