@@ -306,17 +306,20 @@ func marker(c *engine.Change) string {
 	case c.Changed():
 		return "~"
 	case c.Incomplete():
-		return "!"
+		return failure
 	}
 	return "="
 }
+
+// failure is the marker of an object on which a rule failed, and that does not change.
+const failure = "!"
 
 // markerColor is the colour of a marker; the marker itself says the same.
 func markerColor(m string) Color {
 	switch m {
 	case "+":
 		return Green
-	case "!":
+	case failure:
 		return Red
 	}
 	return Bold

@@ -84,10 +84,10 @@ func (v *overview) leavesOut(t Text) bool {
 	if !v.crowded {
 		return false
 	}
-	if t.Marker == "!" {
+	if t.Marker == failure {
 		v.failed++
 	}
-	return t.Marker != "!" || v.failed > failuresListed
+	return t.Marker != failure || v.failed > failuresListed
 }
 
 // write lists the most frequent changes.

@@ -25,6 +25,9 @@ func NewSummary(o output.Options) *Summary {
 func (p *Summary) Print(e output.Event) error { return p.event(e, p.print) }
 
 func (p *Summary) print(c *part) error {
+	if p.overview.takesOver() && marker(&c.Change) != failure {
+		return nil // it is not listed, and was counted
+	}
 	notes := p.page()
 	p.lines(notes, c)
 	several := p.several(notes, c, p.lines)
