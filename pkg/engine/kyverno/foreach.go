@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"reflect"
 	"strconv"
 	"strings"
 
@@ -131,7 +130,7 @@ func (m *forEach) mutate(e *execution, s *variables.Scope, on patchSubject) (pat
 	if patched == 0 && held != nil {
 		return out, held
 	}
-	if !diff.Shared(out.Object, before) && reflect.DeepEqual(out.Object, before) {
+	if !diff.Shared(out.Object, before) && diff.Same(out.Object, before) {
 		out.Object = before
 		on.Why.Add("one element reverts what another changes")
 	}
