@@ -401,6 +401,8 @@ func kyvernoPlaces(expr string) []map[string]any {
 		metadata(fields{"labels": fields{"l": v}}), metadata(fields{"labels": fields{"l-" + v: "x"}}), metadata(fields{"finalizers": []any{v}}),
 		metadata(fields{"resourceVersion": v}), metadata(fields{"creationTimestamp": v}), metadata(fields{"generateName": v}), metadata(fields{"uid": v}),
 		metadata(fields{"name": v}), metadata(fields{"namespace": v}), metadata(fields{"deletionTimestamp": v}), metadata(fields{"ownerReferences": []any{fields{"name": v, "uid": v, "kind": v, "apiVersion": "v1"}}}),
+		metadata(fields{v: fields{"a": "b"}}),
+		{"preconditions": fields{"all": []any{fields{"key": v, "operator": "NotEquals", "value": "x"}}}, "mutate": fields{"patchStrategicMerge": fields{"metadata": fields{"annotations": fields{"a": "b"}}}}},
 		{"mutate": fields{"patchStrategicMerge": fields{"kind": v}}},
 		{"mutate": fields{"patchStrategicMerge": fields{v: fields{v: []any{v}}}}},
 		{"mutate": fields{"patchStrategicMerge": v}},

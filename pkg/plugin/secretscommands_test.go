@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -29,6 +30,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
@@ -549,6 +552,7 @@ func TestSecretsOfPlaces(t *testing.T) {
 			x.run("plan", "show", x.file("saved-plan"), "-o", "yaml")
 			x.run("apply-existing", "--plan", x.file("saved-plan"), "--allow-http", "--dry-run=server")
 			x.checkFiles([]string{name})
+			x.checkReadable(name)
 			_ = os.Remove(x.file("saved-journal"))
 			_ = os.Remove(x.file("saved-plan"))
 		}
@@ -556,6 +560,17 @@ func TestSecretsOfPlaces(t *testing.T) {
 	t.Logf("%d runs, %d of %d policies write", x.count, written, len(policies))
 	if written < 10 {
 		t.Error("too few policies write")
+	}
+}
+
+// checkReadable reads the plan and the journal of a policy, if there are any, as commands do that go on with them.
+func (x *secretRuns) checkReadable(policy string) {
+	x.t.Helper()
+	if _, err := plan.Load(x.file("saved-plan")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		x.t.Errorf("%s: %v", policy, err)
+	}
+	if _, err := journal.Read(x.file("saved-journal")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		x.t.Errorf("%s: %v", policy, err)
 	}
 }
 

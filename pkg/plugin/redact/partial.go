@@ -66,35 +66,65 @@ func fieldName(name string) fieldpath.PathElement { return fieldpath.FieldNameEl
 func Hidden(p diff.Partial) diff.Partial { return withoutSecrets(withoutNames(p)) }
 
 // withoutNames returns a change without the names that were made of a Secret: what is in a map or list with such a name becomes one
-// field, all of which is secret. Fields of the object itself with such names become one that has none.
+// field, all of which is secret. Fields with such names of the object itself, or of its metadata, become one that has none.
 func withoutNames(p diff.Partial) diff.Partial {
 	var around []fieldpath.Path
+	hides := false
 	for _, f := range p.Fields {
-		if f.SecretFrom > 0 {
+		hides = hides || f.SecretFrom > 0
+		if f.SecretFrom > 0 && !isOutermost(f) {
 			around = append(around, f.Path[:f.SecretFrom-1])
 		}
 	}
-	if len(around) == 0 {
+	if !hides {
 		return p
 	}
-	out := diff.Partial{Before: diff.Part{}, After: diff.Part{}}
-	maps.Copy(out.Before, p.Before)
-	maps.Copy(out.After, p.After)
+	out := diff.Partial{Before: p.Before, After: p.After}
 	for _, f := range p.Fields {
-		at := slices.IndexFunc(around, func(w fieldpath.Path) bool { return len(w) > 0 && len(w) <= len(f.Path) && w.Equals(f.Path[:len(w)]) })
+		at := slices.IndexFunc(around, func(w fieldpath.Path) bool { return len(w) <= len(f.Path) && w.Equals(f.Path[:len(w)]) })
 		switch {
 		case at >= 0:
 			f = whole(p, f, around[at])
-		case f.SecretFrom == 1 && f.Path[0].FieldName != nil:
-			delete(out.Before, *f.Path[0].FieldName)
-			delete(out.After, *f.Path[0].FieldName)
-			out.Before[engine.HiddenValue], out.After[engine.HiddenValue] = "", "" // withoutSecrets hides them
-			f.Path, f.Kind, f.Secret, f.SecretFrom = fieldpath.Path{fieldName(engine.HiddenValue)}, engine.Replaced, true, 0
+		case f.SecretFrom > 0:
+			out.Before, out.After = nameless(out.Before, f), nameless(out.After, f)
+			path := append(slices.Clone(f.Path[:f.SecretFrom-1]), fieldName(engine.HiddenValue))
+			f.Path, f.Kind, f.Secret, f.SecretFrom = path, engine.Replaced, true, 0
 		}
-		if n := len(out.Fields); n == 0 || !out.Fields[n-1].Path.Equals(f.Path) {
+		if !slices.ContainsFunc(out.Fields, func(other engine.FieldChange) bool { return other.Path.Equals(f.Path) }) {
 			out.Fields = append(out.Fields, f)
 		}
 	}
+	return out
+}
+
+// isOutermost reports whether a name that was made of a Secret is that of a field of the object itself or of its metadata, which hold
+// what names the object.
+func isOutermost(f engine.FieldChange) bool {
+	return f.SecretFrom == 1 || f.SecretFrom == 2 && f.Path[0].Equals(fieldName("metadata"))
+}
+
+// nameless returns a part with a field without a name in the place of an outermost one.
+func nameless(p diff.Part, f engine.FieldChange) diff.Part {
+	renamed := func(fields map[string]any, name fieldpath.PathElement) map[string]any {
+		fields = maps.Clone(fields)
+		if fields == nil {
+			fields = map[string]any{}
+		}
+		if name.FieldName != nil {
+			delete(fields, *name.FieldName)
+		}
+		fields[engine.HiddenValue] = "" // withoutSecrets hides it
+		return fields
+	}
+	if f.SecretFrom == 1 {
+		return renamed(p, f.Path[0])
+	}
+	out := maps.Clone(p)
+	if out == nil {
+		out = diff.Part{}
+	}
+	metadata, _ := p["metadata"].(map[string]any)
+	out["metadata"] = renamed(metadata, f.Path[1])
 	return out
 }
 
