@@ -3,6 +3,7 @@ package evaluation
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -122,8 +123,31 @@ func (p *pass) run(rule engine.RuleRef, evaluate, hiding evaluator) error {
 	if before == after && shown == made {
 		return nil
 	}
-	p.hiding = p.hiding.With(p.reveal(states{before: before.Object, after: after.Object, shown: shown.Object, hiding: made.Object}, only))
+	p.hiding = p.hiding.With(p.reveal(states{before: before.Object, after: after.Object, shown: shown.Object, hiding: recorded(before, after, made)}, only))
 	return nil
+}
+
+// recorded returns an object that was made in the world that hides. Where a rule changes nothing there but a value that is hidden, the
+// target gets its line of AppliedPatches in the other world alone: the line is hidden, and not the name of the annotation.
+func recorded(before, after, made *unstructured.Unstructured) map[string]any {
+	line := place{"metadata", "annotations", engine.AppliedPatches}
+	is, added := line.get(after.Object).(string)
+	if was := line.get(before.Object); !added || is == was || line.get(made.Object) != was {
+		return made.Object
+	}
+	metadata, _ := made.Object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	return with(made.Object, "metadata", with(metadata, "annotations", with(annotations, engine.AppliedPatches, engine.HiddenValue)))
+}
+
+// with returns a map with another value, which shares the rest with it.
+func with(fields map[string]any, name string, v any) map[string]any {
+	out := maps.Clone(fields)
+	if out == nil {
+		out = map[string]any{}
+	}
+	out[name] = v
+	return out
 }
 
 // onlyHiding are the fields that were changed in the world that hides, by rules that change nothing in the other one: such
