@@ -54,7 +54,8 @@ type Environment struct {
 	plain   declarations
 	patches declarations // the types of patches too
 	known   implementations
-	plans   atomic.Int64 // how many programs were to be kept
+	none    *apiservercel.DeclType // variables of a policy that has none
+	plans   atomic.Int64           // how many programs were made to be kept
 
 	// To explain conditions that are false:
 	parser func() (*cel.Env, error) // keeps macros as they were written
@@ -124,7 +125,7 @@ func NewEnvironment(o Options) (*Environment, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Environment{known: known}
+	e := &Environment{known: known, none: noVariables()}
 	e.parser = sync.OnceValues(func() (*cel.Env, error) { return patches.Extend(cel.EnableMacroCallTracking()) })
 	if e.patches, err = newDeclarations(patches); err != nil {
 		return nil, err
@@ -137,19 +138,6 @@ func NewEnvironment(o Options) (*Environment, error) {
 	}
 	e.plain, err = newDeclarations(plain)
 	return e, err
-}
-
-// maxPlans is how many programs an environment keeps. Each has all functions of its language, and
-// takes ten times the memory of its expression.
-const maxPlans = 1000
-
-// planned returns a function that returns a program: always the same, or, beyond maxPlans, a new
-// one for each call, which takes about as long as evaluating it.
-func (e *Environment) planned(plan func() (cel.Program, error)) func() (cel.Program, error) {
-	if e.plans.Add(1) > maxPlans {
-		return plan
-	}
-	return sync.OnceValues(plan)
 }
 
 // extend adds options, and types whose fields are declared.

@@ -110,7 +110,7 @@ func (e *Evaluation) evaluate(x *Expression) (ref.Val, error) {
 	}
 	ctx, end := e.timed()
 	defer end()
-	program, err := x.program()
+	program, err := x.plan.program()
 	if err != nil {
 		return nil, &EvaluationError{Expression: x.text, Err: err}
 	}

@@ -273,6 +273,9 @@ func (s *hostileScope) evaluate(t *testing.T, expression string) {
 		return
 	}
 	s.calls++
+	if err := cel.Plan(x); err != nil {
+		t.Errorf("%s compiles, but has no program: %v", expression, err)
+	}
 	w := &engine.World{Limits: engine.DefaultLimits()}
 	session := library.NewSession(t.Context(), w, library.Settings{Entries: &library.Entries{}})
 	in := cel.Input{Object: s.object, Access: allowsAll{}, Extra: session.Bindings()}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types/traits"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -28,7 +27,7 @@ type variable struct {
 
 // NewScope returns a scope without variables.
 func (e *Environment) NewScope() *Scope {
-	return &Scope{environment: e, declared: noVariables()}
+	return &Scope{environment: e, declared: e.none}
 }
 
 func noVariables() *apiservercel.DeclType {
@@ -62,6 +61,9 @@ func (s *Scope) LintVariable(name string, n policydecode.Node) {
 func (s *Scope) HasVariables() bool { return len(s.variables) > 0 }
 
 func (s *Scope) declare(name string, t *cel.Type) {
+	if s.declared == s.environment.none {
+		s.declared = noVariables()
+	}
 	s.declared.Fields[name] = apiservercel.NewDeclField(name, declaredType(t), true, nil, nil)
 }
 
@@ -92,12 +94,12 @@ func (s *Scope) part(text string) (*Expression, error) {
 
 // Expression is a compiled expression.
 type Expression struct {
-	text    string
-	program func() (cel.Program, error)
-	output  *cel.Type // what it evaluates to
-	uses    map[string]bool
-	calls   []Call
-	paths   []string
+	text   string
+	plan   *plan
+	output *cel.Type // what it evaluates to
+	uses   map[string]bool
+	calls  []Call
+	paths  []string
 
 	constant, truth bool   // of a condition, the value for every object
 	clash           string // why it is constant, where it compares one field with several values
@@ -123,11 +125,9 @@ func (s *Scope) compile(in declarations, text string, want []*cel.Type) (x *Expr
 	if !isOneOf(ast.OutputType(), want) {
 		return nil, &CompileError{Expression: text, Problems: []Problem{{Message: wrongType(ast.OutputType(), want)}}}
 	}
-	options := []cel.ProgramOption{cel.InterruptCheckFrequency(celconfig.CheckFrequency), metered(s.environment.known, ast)}
 	x = &Expression{text: text, output: ast.OutputType(), uses: usesOf(ast), calls: callsIn(ast), paths: pathsIn(ast)}
 	x.judge(ast)
-	x.program = s.environment.planned(func() (cel.Program, error) { return in.shared.Program(ast, options...) })
-	if _, err := x.program(); err != nil {
+	if x.plan, err = s.environment.newPlan(in.shared, ast); err != nil {
 		return nil, &CompileError{Expression: text, Problems: []Problem{{Message: err.Error()}}}
 	}
 	return x, nil

@@ -1,0 +1,91 @@
+package cel
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/overloads"
+	exprpb "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
+	"google.golang.org/protobuf/proto"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+)
+
+// maxPlans is how many programs an environment keeps. Each has all functions of its language, and
+// takes a hundred times the memory of its expression.
+const maxPlans = 1000
+
+// plan makes the program of an expression. It is safe for concurrent use.
+type plan struct {
+	environment *Environment
+	in          *cel.Env
+	checked     []byte // the expression, which as a tree takes thirty times as much
+	kept        atomic.Pointer[cel.Program]
+}
+
+// newPlan keeps an expression that has been checked. It fails as far as the program cannot be made.
+func (e *Environment) newPlan(in *cel.Env, a *cel.Ast) (*plan, error) {
+	checked, err := cel.AstToCheckedExpr(a)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{environment: e, in: in}
+	if p.checked, err = proto.Marshal(checked); err != nil {
+		return nil, err
+	}
+	if mayFail(a) {
+		_, err = p.make()
+	}
+	return p, err
+}
+
+// program returns the program: always the same, or, beyond maxPlans, a new one for each call, which
+// takes about as long as evaluating it.
+func (p *plan) program() (cel.Program, error) {
+	if kept := p.kept.Load(); kept != nil {
+		return *kept, nil
+	}
+	program, err := p.make()
+	if err == nil && p.environment.plans.Add(1) <= maxPlans {
+		p.kept.Store(&program)
+	}
+	return program, err
+}
+
+func (p *plan) make() (cel.Program, error) {
+	var checked exprpb.CheckedExpr
+	if err := proto.Unmarshal(p.checked, &checked); err != nil {
+		return nil, fmt.Errorf("unpack a CEL expression: %w", err)
+	}
+	a, err := cel.CheckedExprToAstWithSource(&checked, nil)
+	if err != nil {
+		return nil, fmt.Errorf("unpack a CEL expression: %w", err)
+	}
+	return p.in.Program(a, cel.InterruptCheckFrequency(celconfig.CheckFrequency), metered(p.environment.known, a))
+}
+
+// mayFail reports whether a program may refuse an expression that has been checked: one in which it computes a
+// part beforehand (a regular expression, a conversion, a list that is searched), or with optional members.
+func mayFail(a *cel.Ast) bool {
+	found := false
+	ast.PreOrderVisit(a.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.CallKind:
+			name := e.AsCall().FunctionName()
+			found = found || prices[name].regex || overloads.IsTypeConversionFunction(name) || name == operators.In
+		case ast.ListKind:
+			found = found || len(e.AsList().OptionalIndices()) > 0
+		case ast.MapKind:
+			for _, entry := range e.AsMap().Entries() {
+				found = found || entry.AsMapEntry().IsOptional()
+			}
+		case ast.StructKind:
+			for _, field := range e.AsStruct().Fields() {
+				found = found || field.AsStructField().IsOptional()
+			}
+		}
+	}))
+	return found
+}
