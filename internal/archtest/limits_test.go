@@ -6,6 +6,8 @@ import (
 	"go/constant"
 	"go/parser"
 	"go/token"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -22,6 +24,106 @@ var otherValues = map[string]string{
 	"Units of CEL cost":                         "those of an API server, from its library",
 	"Redirects to another host, port or scheme": "none is followed, so that nothing is counted",
 }
+
+// noLimits are constants that are named as limits are, and bound nothing that a policy, a file or a server
+// could make large.
+var noLimits = map[string]string{
+	"pkg/engine/kyverno maxRuleName":                   "of the names that Kubernetes takes",
+	"pkg/engine/gatekeeper maxName":                    "of the names that Kubernetes takes",
+	"pkg/plugin/job maxLabel":                          "of the names that Kubernetes takes",
+	"pkg/plugin/job maxCronJobName":                    "of the names that Kubernetes takes",
+	"pkg/plugin/job maxClaimName":                      "of the names that Kubernetes takes",
+	"pkg/engine/kyverno/jmespath maxCached":            "what is remembered to be quick; the rest is made again",
+	"pkg/engine/kyverno/jmespath maxCachedText":        "what is remembered to be quick; the rest is made again",
+	"pkg/engine/snapshot maxKnown":                     "what is remembered to be quick; the rest is made again",
+	"pkg/engine/snapshot maxKnownText":                 "what is remembered to be quick; the rest is made again",
+	"pkg/plugin/output/objectdiff maxScalars":          "what is remembered to be quick; the rest is made again",
+	"pkg/plugin/output/objectdiff maxScalarLength":     "what is remembered to be quick; the rest is made again",
+	"pkg/plugin/input maxReserved":                     "what is remembered to be quick; the rest is made again",
+	"pkg/engine/diff maxScanned":                       "what is remembered to be quick; the rest is made again",
+	"pkg/engine maxTypos":                              "how far is looked for what a message or a note says beside",
+	"pkg/engine/evaluation maxCompared":                "how far is looked for what a message or a note says beside",
+	"pkg/engine/diff maxCompared":                      "how far is looked for what a message or a note says beside",
+	"pkg/plugin/impact maxWriters":                     "how far is looked for what a message or a note says beside",
+	"pkg/engine/compare maxReasons":                    "how far is looked for what a message or a note says beside",
+	"pkg/engine/compare/variant maxSelected":           "how variants are derived, of which there are few",
+	"pkg/engine/compare/variant maxDepth":              "how variants are derived, of which there are few",
+	"pkg/engine/compare/variant maxPointer":            "how variants are derived, of which there are few",
+	"pkg/engine/cel maxVisited":                        "what is masked, not what is taken",
+	"pkg/plugin/output/objectdiff DefaultContextLines": "no limit: a default, a fact or a level",
+	"pkg/plugin/transport MaxRatio":                    "no limit: a default, a fact or a level",
+	"pkg/plugin/cluster MaxKlogLevel":                  "no limit: a default, a fact or a level",
+	"pkg/plugin/preview maxPending":                    "no limit: a default, a fact or a level",
+	"pkg/engine/kyverno/jmespath defaultRegistry":      "no limit: a default, a fact or a level",
+	"pkg/engine/kyverno/jmespath defaultTag":           "no limit: a default, a fact or a level",
+	"pkg/engine/mutatingpolicy/library defaultRandom":  "no limit: a default, a fact or a level",
+	"pkg/plugin/apply DefaultFieldManager":             "no limit: a default, a fact or a level",
+	"pkg/plugin/redact maxMarks":                       "no limit: a default, a fact or a level",
+}
+
+// Each constant that is named as limits are is in a row of the page.
+func TestLimitsAreOnThePage(t *testing.T) {
+	text, err := os.ReadFile("../../docs/limits.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed, unused := map[limitName]bool{}, maps.Clone(noLimits)
+	for _, row := range limitRows(string(text)) {
+		for _, name := range row.names {
+			listed[name] = true
+		}
+	}
+	found := 0
+	err = filepath.WalkDir("../../pkg", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		pkg := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(path), filepath.FromSlash("../../")))
+		for _, name := range limitConstants(t, path) {
+			found++
+			key := pkg + " " + name
+			if noLimits[key] == "" && !listed[limitName{pkg, name}] {
+				t.Errorf("%s: docs/limits.md has no row that names %s: add one, or say in noLimits why it needs none", pkg, name)
+			}
+			delete(unused, key)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found < 100 {
+		t.Errorf("found %d limits", found)
+	}
+	for key := range unused {
+		t.Errorf("there is no %s", key)
+	}
+}
+
+// limitConstants returns the constants of a file with names of limits, outside of functions.
+func limitConstants(t *testing.T, file string) (names []string) {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range parsed.Decls {
+		declared, ok := d.(*ast.GenDecl)
+		if !ok || declared.Tok != token.CONST {
+			continue
+		}
+		for _, spec := range declared.Specs {
+			for _, name := range spec.(*ast.ValueSpec).Names {
+				if nameOfLimit.MatchString(name.Name) {
+					names = append(names, name.Name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+var nameOfLimit = regexp.MustCompile(`^(?:max|Max|default|Default)[A-Z]`)
 
 // Each row of the page names what sets the limit, and has its value.
 func TestLimitsAreThoseOfThePage(t *testing.T) {
@@ -128,10 +230,10 @@ func limitRows(page string) []limitRow {
 }
 
 var (
-	quantityText = regexp.MustCompile(`(\d[\d,]*(?:\.\d+)?)(?: (KiB|MiB|GiB|seconds?|minutes?))?`)
+	quantityText = regexp.MustCompile(`(\d[\d,]*(?:\.\d+)?)(?: (KiB|MiB|GiB|seconds?|minutes?|hours?))?`)
 	units        = map[string]int64{
 		"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
-		"second": int64(time.Second), "seconds": int64(time.Second), "minute": int64(time.Minute), "minutes": int64(time.Minute),
+		"second": int64(time.Second), "seconds": int64(time.Second), "minute": int64(time.Minute), "minutes": int64(time.Minute), "hour": int64(time.Hour), "hours": int64(time.Hour),
 	}
 )
 
