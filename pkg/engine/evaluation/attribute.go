@@ -63,10 +63,10 @@ type writers struct {
 	paths  []written // in the order of paths: what lies below a path follows it
 }
 
-// written is a path, and the write that wrote it.
+// written is a path, with the first and the last write of it.
 type written struct {
 	path fieldpath.Path
-	by   int
+	span
 }
 
 // span is the first and the last of some writes.
@@ -76,26 +76,41 @@ func newWriters(writes []write) writers {
 	w := writers{writes: writes}
 	for i := range writes {
 		for _, f := range writes[i].fields {
-			w.paths = append(w.paths, written{f.Path, i})
+			w.paths = append(w.paths, written{f.Path, span{i, i}})
 		}
 	}
-	slices.SortFunc(w.paths, func(a, b written) int { return a.path.Compare(b.path) })
+	slices.SortStableFunc(w.paths, func(a, b written) int { return a.path.Compare(b.path) })
+	merged := w.paths[:0]
+	for _, one := range w.paths {
+		if n := len(merged); n > 0 && merged[n-1].path.Equals(one.path) {
+			merged[n-1].last = one.last
+			continue
+		}
+		merged = append(merged, one)
+	}
+	w.paths = merged
 	return w
 }
 
 // touching returns the first and the last write of the path, a part of it, or a parent of it.
 func (w writers) touching(p fieldpath.Path) (s span, found bool) {
+	join := func(one written) {
+		if !found {
+			s, found = one.span, true
+		}
+		s.first, s.last = min(s.first, one.first), max(s.last, one.last)
+	}
 	for n := range len(p) + 1 {
 		above := p[:n]
-		at, _ := slices.BinarySearchFunc(w.paths, above, func(one written, p fieldpath.Path) int { return one.path.Compare(p) })
-		for _, one := range w.paths[at:] {
-			if len(one.path) < n || !one.path[:n].Equals(above) || n < len(p) && len(one.path) > n {
-				break
+		at, exact := slices.BinarySearchFunc(w.paths, above, func(one written, p fieldpath.Path) int { return one.path.Compare(p) })
+		if n < len(p) {
+			if exact {
+				join(w.paths[at])
 			}
-			if !found {
-				s, found = span{one.by, one.by}, true
-			}
-			s.first, s.last = min(s.first, one.by), max(s.last, one.by)
+			continue
+		}
+		for ; at < len(w.paths) && len(w.paths[at].path) >= n && w.paths[at].path[:n].Equals(p); at++ {
+			join(w.paths[at])
 		}
 	}
 	return s, found

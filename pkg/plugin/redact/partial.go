@@ -68,29 +68,36 @@ func Hidden(p diff.Partial) diff.Partial { return withoutSecrets(withoutNames(p)
 // withoutNames returns a change without the names that were made of a Secret: what is in a map or list with such a name becomes one
 // field, all of which is secret. Fields with such names of the object itself, or of its metadata, become one that has none.
 func withoutNames(p diff.Partial) diff.Partial {
-	var around []fieldpath.Path
-	hides := false
+	var around, outermost []fieldpath.Path
 	for _, f := range p.Fields {
-		hides = hides || f.SecretFrom > 0
-		if f.SecretFrom > 0 && !isOutermost(f) {
+		switch {
+		case f.SecretFrom == 0:
+		case isOutermost(f):
+			outermost = append(outermost, f.Path[:f.SecretFrom])
+		default:
 			around = append(around, f.Path[:f.SecretFrom-1])
 		}
 	}
-	if !hides {
+	if len(around)+len(outermost) == 0 {
 		return p
 	}
-	out := diff.Partial{Before: p.Before, After: p.After}
+	around = slices.CompactFunc(around, fieldpath.Path.Equals)
+	out := diff.Partial{Before: nameless(p.Before, outermost), After: nameless(p.After, outermost)}
+	stand := fieldpath.NewSet() // fields that stand for others
 	for _, f := range p.Fields {
 		at := slices.IndexFunc(around, func(w fieldpath.Path) bool { return len(w) <= len(f.Path) && w.Equals(f.Path[:len(w)]) })
 		switch {
 		case at >= 0:
 			f = whole(p, f, around[at])
 		case f.SecretFrom > 0:
-			out.Before, out.After = nameless(out.Before, f), nameless(out.After, f)
 			path := append(slices.Clone(f.Path[:f.SecretFrom-1]), fieldName(engine.HiddenValue))
 			f.Path, f.Kind, f.Secret, f.SecretFrom = path, engine.Replaced, true, 0
+		default:
+			out.Fields = append(out.Fields, f)
+			continue
 		}
-		if !slices.ContainsFunc(out.Fields, func(other engine.FieldChange) bool { return other.Path.Equals(f.Path) }) {
+		if !stand.Has(f.Path) {
+			stand.Insert(f.Path)
 			out.Fields = append(out.Fields, f)
 		}
 	}
@@ -103,28 +110,25 @@ func isOutermost(f engine.FieldChange) bool {
 	return f.SecretFrom == 1 || f.SecretFrom == 2 && f.Path[0].Equals(fieldName("metadata"))
 }
 
-// nameless returns a part with a field without a name in the place of an outermost one.
-func nameless(p diff.Part, f engine.FieldChange) diff.Part {
-	renamed := func(fields map[string]any, name fieldpath.PathElement) map[string]any {
-		fields = maps.Clone(fields)
-		if fields == nil {
-			fields = map[string]any{}
+// nameless returns a part with one field without a name in the place of those of the object, and one in the place of those of its
+// metadata. withoutSecrets hides what they hold.
+func nameless(p diff.Part, outermost []fieldpath.Path) diff.Part {
+	out := diff.Part{}
+	maps.Copy(out, p)
+	metadata := map[string]any{}
+	if was, ok := p["metadata"].(map[string]any); ok {
+		maps.Copy(metadata, was)
+	}
+	for _, path := range outermost {
+		in := map[string]any(out)
+		if len(path) == 2 {
+			in, out["metadata"] = metadata, metadata
 		}
-		if name.FieldName != nil {
-			delete(fields, *name.FieldName)
+		if name := path[len(path)-1].FieldName; name != nil {
+			delete(in, *name)
 		}
-		fields[engine.HiddenValue] = "" // withoutSecrets hides it
-		return fields
+		in[engine.HiddenValue] = ""
 	}
-	if f.SecretFrom == 1 {
-		return renamed(p, f.Path[0])
-	}
-	out := maps.Clone(p)
-	if out == nil {
-		out = diff.Part{}
-	}
-	metadata, _ := p["metadata"].(map[string]any)
-	out["metadata"] = renamed(metadata, f.Path[1])
 	return out
 }
 
