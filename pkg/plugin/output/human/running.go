@@ -18,8 +18,12 @@ import (
 type running struct {
 	changed, refused int
 	workloads        []string // from whose templates they come, each once
+	cronJobs, more   bool     // among the workloads; there are more than are kept
 	rules            []string // that write what is refused, each once
 }
+
+// maxWorkloads bounds the workloads that are kept, of which the first are named and the others counted.
+const maxWorkloads = 1000
 
 // add counts an object.
 func (r *running) add(c *engine.Change) {
@@ -38,7 +42,10 @@ func (r *running) add(c *engine.Change) {
 	r.refused++
 	if kind, name, ok := strings.Cut(impact.Workload(c.Before), " "); ok && kind != "Job" {
 		key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: kind}, Namespace: c.Subject.Namespace, Name: name, Cluster: c.Subject.Cluster}
-		r.workloads = appendNew(r.workloads, key.String())
+		r.cronJobs = r.cronJobs || kind == "CronJob"
+		if r.workloads = appendNew(r.workloads, key.String()); len(r.workloads) > maxWorkloads {
+			r.workloads, r.more = r.workloads[:maxWorkloads], true
+		}
 	}
 	for i := range c.Fields {
 		f := &c.Fields[i]
@@ -74,12 +81,16 @@ func (r *running) sentence(s evaluation.Summary, overview bool) string {
 	default:
 		text = fmt.Sprintf("%d of %d changes to Pods and Jobs would be refused: %s would change what is fixed once the object is there.", r.refused, r.changed, engine.Few(r.rules))
 	}
-	derived := engine.Few(r.derived(s))
+	derived, workloads := engine.Few(r.derived(s)), engine.Few(r.workloads)
+	if r.more {
+		const named = 3
+		workloads = fmt.Sprintf("%s and more than %d others", strings.Join(r.workloads[:named], ", "), maxWorkloads-named)
+	}
 	switch {
 	case len(r.workloads) > 0 && derived != "":
-		return text + " The templates of " + engine.Few(r.workloads) + " take it: see " + derived + "."
+		return text + " The templates of " + workloads + " take it: see " + derived + "."
 	case len(r.workloads) > 0:
-		return text + " The templates of " + engine.Few(r.workloads) + " would take it."
+		return text + " The templates of " + workloads + " would take it."
 	case derived != "":
 		return text + " The templates of workloads take it: see " + derived + "."
 	}
@@ -89,7 +100,6 @@ func (r *running) sentence(s evaluation.Summary, overview bool) string {
 // derived are the rules that autogen has derived of these for the workloads.
 func (r *running) derived(s evaluation.Summary) []string {
 	var out []string
-	cronJobs := slices.ContainsFunc(r.workloads, func(name string) bool { return strings.HasPrefix(name, "CronJob ") })
 	for i := range s.Rules {
 		ref := s.Rules[i].Rule
 		written, isDerived := strings.CutPrefix(ref.Rule, "autogen-")
@@ -97,7 +107,7 @@ func (r *running) derived(s evaluation.Summary) []string {
 			continue
 		}
 		written, ofCronJobs := strings.CutPrefix(written, "cronjob-")
-		if ofCronJobs && !cronJobs {
+		if ofCronJobs && !r.cronJobs {
 			continue
 		}
 		of := ref
