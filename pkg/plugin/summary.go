@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/clusterreport"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
@@ -22,6 +24,7 @@ import (
 // SummaryFlags are what a user types after summary.
 type SummaryFlags struct {
 	Reports       string // FORMAT or FORMAT=NAME
+	Output        string
 	AllNamespaces bool
 	Client        flags.Client
 	Config        *genericclioptions.ConfigFlags
@@ -29,7 +32,7 @@ type SummaryFlags struct {
 
 // NewSummaryCommand is `summary`: what the reports in the cluster say.
 func NewSummaryCommand(config *genericclioptions.ConfigFlags, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := SummaryFlags{Config: config, Reports: "policyreport", AllNamespaces: true}
+	f := SummaryFlags{Config: config, Reports: "policyreport", Output: formats.Table, AllNamespaces: true}
 	c := &cobra.Command{
 		Use:   "summary",
 		Short: "Print what the reports of previews in the cluster say, as one table",
@@ -39,17 +42,24 @@ func NewSummaryCommand(config *genericclioptions.ConfigFlags, name string, strea
 			a rule would change something (FAIL), failed (ERROR), was skipped, or finds nothing to change (PASS).
 			Reports are for each object, so that those of several shards need no merging.
 
+			The report of -o json or -o yaml has objects and rules[]: policy, rule, fail, error, skip and pass.
+			docs/summary.schema.json has all of it.
+
 			Exit codes: 0 no rule would change an object, 1 some would, 2 the reports cannot be read, or there are
 			none, 3 some rules failed.`),
 		Example: templates.Examples(fmt.Sprintf(`
 			# What did the Job find?
 			%[1]s summary
 
+			# For a dashboard: on how many objects each rule would change something
+			%[1]s summary -o json
+
 			# In one namespace, of the reports of another Job
 			%[1]s summary --write-reports openreports=nightly --all-namespaces=false -n shop`, name)),
 		RunE: func(c *cobra.Command, _ []string) error { return exit(f.Run(c.Context(), streams)) },
 	}
 	c.Flags().StringVar(&f.Reports, "write-reports", f.Reports, "The reports, as for preview: FORMAT or FORMAT=NAME.")
+	c.Flags().StringVarP(&f.Output, "output", "o", f.Output, "Output format: one of table, json, yaml.")
 	c.Flags().BoolVarP(&f.AllNamespaces, "all-namespaces", "A", f.AllNamespaces, "Read the reports of all namespaces; with =false, those of the namespace of -n.")
 	f.Client.AddFlags(c.Flags())
 	return c
@@ -57,6 +67,9 @@ func NewSummaryCommand(config *genericclioptions.ConfigFlags, name string, strea
 
 // Run reads the reports, prints the table, and returns the exit code.
 func (f *SummaryFlags) Run(ctx context.Context, streams genericiooptions.IOStreams) (int, error) {
+	if allowed := []string{formats.Table, formats.JSON, formats.YAML}; !slices.Contains(allowed, f.Output) {
+		return ExitNothing, &formats.UnknownFormatError{Format: f.Output, Allowed: allowed}
+	}
 	reports, err := factory.ParseClusterReports(f.Reports)
 	if err != nil {
 		return ExitNothing, err
@@ -86,6 +99,9 @@ func (f *SummaryFlags) Run(ctx context.Context, streams genericiooptions.IOStrea
 		case s.Rules[i].Fail > 0 && code == ExitOK:
 			code = ExitChanges
 		}
+	}
+	if f.Output != formats.Table {
+		return code, s.Print(streams.Out, f.Output == formats.YAML)
 	}
 	return code, printSummary(redact.NewWriter(streams.Out, nil), s)
 }

@@ -2,10 +2,11 @@ package clusterreport
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"iter"
-	"slices"
+	"maps"
 	"strings"
 	"sync"
 
@@ -55,12 +56,22 @@ type Store struct {
 	work   chan *unstructured.Unstructured
 	group  sync.WaitGroup
 	seen   map[engine.ObjectKey]bool
+	// stored are the reports of the set that the run has not written yet; nil before they are listed, which may fail.
+	stored   map[engine.ObjectKey]stored
+	unlisted error
 
 	mu     sync.Mutex
 	failed []error
 	count  int
 
 	complete bool
+}
+
+// stored is a report that is in the cluster.
+type stored struct {
+	uid    types.UID
+	digest [sha256.Size]byte
+	covers bool // the run would find what it is about
 }
 
 // New begins the reports of a run.
@@ -86,13 +97,72 @@ func (s *Store) Write(manifest []byte) (int, error) {
 		return len(manifest), nil // a comment
 	}
 	s.name(u)
-	s.seen[engine.KeyOf(u).Named()] = true
+	key := engine.KeyOf(u).Named()
+	s.seen[key] = true
+	same, err := s.isStored(key, u)
+	if err != nil || same {
+		return len(manifest), err
+	}
 	select {
 	case s.work <- u:
 		return len(manifest), nil
 	case <-s.ctx.Done():
 		return 0, s.ctx.Err()
 	}
+}
+
+// isStored reports whether a report says what is in the cluster already: it is not written again then, so that it has the time
+// of its last change.
+func (s *Store) isStored(key engine.ObjectKey, u *unstructured.Unstructured) (bool, error) {
+	if !s.finds() {
+		return false, nil // for few of them, all are not listed
+	}
+	s.list()
+	known, there := s.stored[key]
+	delete(s.stored, key)
+	digest, err := digestOf(u)
+	if err != nil || !there || digest != known.digest {
+		return false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count++
+	return true, nil
+}
+
+// finds reports whether a run of this scope can find all that the reports are about.
+func (s *Store) finds() bool {
+	return s.Scope.Labels == nil && s.Scope.Fields == nil && s.Scope.Percent == 0
+}
+
+// list lists the reports of the set, once.
+func (s *Store) list() {
+	if s.stored != nil {
+		return
+	}
+	s.stored = map[engine.ObjectKey]stored{}
+	for _, kind := range s.kinds() {
+		for u, err := range list(s.ctx, s.server, kind, s.Scope.Namespace, s.Name) {
+			var digest [sha256.Size]byte
+			if err == nil {
+				digest, err = digestOf(u)
+			}
+			if err != nil {
+				s.unlisted = err
+				return
+			}
+			s.stored[engine.KeyOf(u).Named()] = stored{uid: u.GetUID(), digest: digest, covers: s.covers(u)}
+		}
+	}
+}
+
+// digestOf is a digest of what a run writes of a report.
+func digestOf(u *unstructured.Unstructured) ([sha256.Size]byte, error) {
+	content := maps.Clone(u.Object)
+	labels := u.GetLabels()
+	content["metadata"] = []any{labels[managedBy], labels[instance], u.GetOwnerReferences()}
+	text, err := json.Marshal(content)
+	return sha256.Sum256(text), err
 }
 
 // name makes a report one of the set.
@@ -156,13 +226,11 @@ func (s *Store) Commit() error {
 	if len(s.failed) > 0 {
 		return fmt.Errorf("%d of %d reports were not written to the cluster, so that none was deleted: %w", len(s.failed), s.count, s.failed[0])
 	}
-	if !s.complete || s.Scope.Labels != nil || s.Scope.Fields != nil || s.Scope.Percent > 0 {
+	if !s.complete || !s.finds() {
 		return nil
 	}
-	for _, kind := range s.kinds() {
-		if err := s.prune(kind); err != nil {
-			return fmt.Errorf("deleting reports that are out of date: %w", err)
-		}
+	if err := s.prune(); err != nil {
+		return fmt.Errorf("deleting reports that are out of date: %w", err)
 	}
 	return nil
 }
@@ -189,23 +257,17 @@ func (s *Store) kinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{s.Kind, s.ClusterKind}
 }
 
-func (s *Store) prune(kind schema.GroupVersionKind) error {
-	var gone []*unstructured.Unstructured
-	for u, err := range list(s.ctx, s.server, kind, s.Scope.Namespace, s.Name) {
-		if err != nil {
-			return err
-		}
-		if !s.seen[engine.KeyOf(u).Named()] && s.covers(u) {
-			stale := &unstructured.Unstructured{}
-			stale.SetGroupVersionKind(kind)
-			stale.SetNamespace(u.GetNamespace())
-			stale.SetName(u.GetName())
-			stale.SetUID(u.GetUID())
-			gone = append(gone, stale)
-		}
+// prune deletes the reports that the run would have written if they were still true.
+func (s *Store) prune() error {
+	if s.list(); s.unlisted != nil {
+		return s.unlisted
 	}
-	for _, u := range gone {
-		if err := s.server.Delete(s.ctx, engine.KeyOf(u), u.GetUID()); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	for key, r := range s.stored {
+		if !r.covers {
+			continue
+		}
+		key.Version = s.Kind.Version
+		if err := s.server.Delete(s.ctx, key, r.uid); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return err
 		}
 	}
@@ -231,81 +293,4 @@ func list(ctx context.Context, server Server, kind schema.GroupVersionKind, name
 	return server.List(ctx, engine.Selection{
 		Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: namespace, Labels: &metav1.LabelSelector{MatchLabels: labels},
 	})
-}
-
-// Count is how often the rules of one policy came to each result.
-type Count struct {
-	Policy, Rule            string
-	Fail, Error, Skip, Pass int
-}
-
-// Summary are the results of all reports of a set, by policy and rule, and how many objects have one.
-type Summary struct {
-	Objects int
-	Rules   []Count
-}
-
-// maxNames bounds the memory that the policies and rules of reports take: who can write reports, and a server,
-// can name any number of them.
-const (
-	maxNames  = 64 << 20
-	nameBytes = 256 // that a rule takes beside its names
-)
-
-// errTooManyNames reports more policies and rules than there can be.
-var errTooManyNames = fmt.Errorf("the reports name more policies and rules than a cluster can have: their names take more than %d MiB", maxNames>>20)
-
-// Read reads the reports of a set back; of all sets if the name is empty.
-func Read(ctx context.Context, server Server, o Options) (Summary, error) {
-	var out Summary
-	counts := map[[2]string]*Count{}
-	s := Store{Options: o}
-	size := 0
-	for _, kind := range s.kinds() {
-		for u, err := range list(ctx, server, kind, o.Scope.Namespace, o.Name) {
-			if err != nil {
-				return out, err
-			}
-			if _, about := u.Object["scope"]; about {
-				out.Objects++
-			}
-			results, _, _ := unstructured.NestedSlice(u.Object, "results")
-			for _, r := range results {
-				result, _ := r.(map[string]any)
-				if size += count(counts, result); size > maxNames {
-					return out, errTooManyNames
-				}
-			}
-		}
-	}
-	for _, c := range counts {
-		out.Rules = append(out.Rules, *c)
-	}
-	slices.SortFunc(out.Rules, func(a, b Count) int {
-		return strings.Compare(a.Policy+"\x00"+a.Rule, b.Policy+"\x00"+b.Rule)
-	})
-	return out, nil
-}
-
-// count counts a result, and returns how many bytes its rule takes that was not known.
-func count(counts map[[2]string]*Count, result map[string]any) (size int) {
-	text := func(name string) string { s, _ := result[name].(string); return s }
-	at := [2]string{text("policy"), text("rule")}
-	c := counts[at]
-	if c == nil {
-		c = &Count{Policy: at[0], Rule: at[1]}
-		counts[at] = c
-		size = len(at[0]) + len(at[1]) + nameBytes
-	}
-	switch text("result") {
-	case "fail":
-		c.Fail++
-	case "error":
-		c.Error++
-	case "skip":
-		c.Skip++
-	case "pass":
-		c.Pass++
-	}
-	return size
 }

@@ -26,6 +26,7 @@ type server struct {
 	mu      sync.Mutex
 	objects map[string]*unstructured.Unstructured
 	refuses string // a part of the names of what it does not take
+	applied []string
 }
 
 func at(u *unstructured.Unstructured) string {
@@ -43,6 +44,7 @@ func (s *server) Apply(_ context.Context, _ engine.ObjectKey, body []byte) error
 		return errors.New("refused")
 	}
 	s.objects[at(u)] = u
+	s.applied = append(s.applied, at(u))
 	return nil
 }
 
@@ -148,6 +150,50 @@ func TestStoreDeletesWhatARunNoLongerFinds(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// What is in the cluster already is not written again, whatever the server and others have added to it.
+func TestStoreWritesWhatChanged(t *testing.T) {
+	s := &server{objects: map[string]*unstructured.Unstructured{}}
+	all := engine.Scope{ClusterScoped: true}
+	tenth := all
+	tenth.Percent = 10
+	reports := []string{report("shop", "a", "fail"), report("shop", "b", "pass"), report("", "node", "fail")}
+	labelled := func() {
+		u := s.objects["shop/set-u-a"]
+		labels := u.GetLabels()
+		labels["theirs"] = "1"
+		u.SetLabels(labels)
+		u.SetResourceVersion("7")
+		u.SetAnnotations(map[string]string{"theirs": "1"})
+	}
+	for _, step := range []struct {
+		name    string
+		before  func()
+		scope   engine.Scope
+		reports []string
+		want    []string
+	}{
+		{"the first run", nil, all, reports, []string{"set-u-node", "shop/set-u-a", "shop/set-u-b"}},
+		{"the same again", labelled, all, reports, nil},
+		{"one that changed", nil, all, []string{reports[0], report("shop", "b", "fail"), reports[2]}, []string{"shop/set-u-b"}},
+		{"one that others changed", func() { s.objects["shop/set-u-a"].Object["results"] = nil }, all, reports, []string{"shop/set-u-a", "shop/set-u-b"}},
+		{"one that is no longer of the set", func() { s.objects["set-u-node"].SetLabels(nil) }, all, reports, []string{"set-u-node"}},
+		{"one without its owner", func() { s.objects["shop/set-u-b"].SetOwnerReferences(nil) }, all, reports, []string{"shop/set-u-b"}},
+		{"a few", nil, tenth, reports[:1], []string{"shop/set-u-a"}},
+	} {
+		s.applied = nil
+		if step.before != nil {
+			step.before()
+		}
+		if err := s.run(t, options(step.scope), true, step.reports...); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(s.applied)
+		if diff := cmp.Diff(step.want, s.applied); diff != "" {
+			t.Errorf("%s: written -want +got:\n%s", step.name, diff)
+		}
 	}
 }
 

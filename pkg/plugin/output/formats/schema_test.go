@@ -21,6 +21,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/clusterreport"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
@@ -31,6 +32,7 @@ const (
 	previewSchema = "../../../../docs/report.schema.json"
 	applySchema   = "../../../../docs/apply-report.schema.json"
 	compareSchema = "../../../../docs/comparison-report.schema.json"
+	summarySchema = "../../../../docs/summary.schema.json"
 )
 
 func compiled(t *testing.T, file string) *jsonschema.Schema {
@@ -177,9 +179,20 @@ func fullComparison(t *testing.T) []byte {
 	return out.Bytes()
 }
 
+// fullSummary holds every field that the summary of reports can have.
+func fullSummary(t *testing.T) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	s := clusterreport.Summary{Objects: 4, Rules: []clusterreport.Count{{Policy: "p", Rule: "r", Fail: 1, Error: 2, Skip: 3, Pass: 4}, {Policy: "p.yaml:1", Error: 1}}}
+	if err := s.Print(&out, false); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
 // The schemas know every field that a report can have, and no other.
 func TestSchemasAreComplete(t *testing.T) {
-	for file, text := range map[string][]byte{previewSchema: fullReport(t), applySchema: fullApplyReport(t), compareSchema: fullComparison(t)} {
+	for file, text := range map[string][]byte{previewSchema: fullReport(t), applySchema: fullApplyReport(t), compareSchema: fullComparison(t), summarySchema: fullSummary(t)} {
 		report := readReport(t, text)
 		if err := compiled(t, file).Validate(report); err != nil {
 			t.Error(err)
