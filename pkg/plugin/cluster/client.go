@@ -70,6 +70,9 @@ var _ engine.Reader = (*Client)(nil)
 // New makes a client for the server that the getter's flags and kubeconfig
 // name. It sends no request.
 func New(getter genericclioptions.RESTClientGetter, o Options) (*Client, error) {
+	if flags, ok := getter.(*genericclioptions.ConfigFlags); ok {
+		separateCache(flags)
+	}
 	config, err := getter.ToRESTConfig()
 	if err != nil {
 		return nil, err

@@ -76,7 +76,8 @@ func NewConfig(wrap func(*rest.Config) *rest.Config) *genericclioptions.ConfigFl
 // log in to it with a token.
 func ConfigOf(typed *genericclioptions.ConfigFlags, context string) *genericclioptions.ConfigFlags {
 	out := NewConfig(typed.WrapConfigFn)
-	out.CacheDir, out.KubeConfig, out.Namespace, out.AuthInfoName = typed.CacheDir, typed.KubeConfig, typed.Namespace, typed.AuthInfoName
+	dir := *typed.CacheDir // each has its own
+	out.CacheDir, out.KubeConfig, out.Namespace, out.AuthInfoName = &dir, typed.KubeConfig, typed.Namespace, typed.AuthInfoName
 	out.Insecure, out.CertFile, out.KeyFile, out.CAFile = typed.Insecure, typed.CertFile, typed.KeyFile, typed.CAFile
 	out.Timeout = typed.Timeout
 	out.Impersonate, out.ImpersonateUID, out.ImpersonateGroup = typed.Impersonate, typed.ImpersonateUID, typed.ImpersonateGroup
