@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,6 +93,9 @@ func (w *watchWrites) write(ctx context.Context, by *ApplyOptions, own *watch.Se
 	if got.incomplete() {
 		w.failed.Store(true)
 	}
+	if got.changes, err = unmade(got.changes, events); err != nil {
+		return err
+	}
 	got.changes = w.settled(own, got.changes, events)
 	own.Seen(events)
 	if len(got.changes) == 0 {
@@ -107,7 +111,16 @@ func (w *watchWrites) write(ctx context.Context, by *ApplyOptions, own *watch.Se
 		return err
 	}
 	o.Executor.OnWrite, o.Executor.Command = o.recordEvents, w.command.CommandPath()
-	o.Executor.OnResult = func(t *apply.Task, r *apply.Result) { w.wrote(by, own, t, r) }
+	causes := map[engine.ObjectKey][]*watch.Event{}
+	o.Executor.OnResult = func(t *apply.Task, r *apply.Result) {
+		w.wrote(by, own, t, r)
+		if r.Outcome == apply.Applied {
+			for _, e := range causes[t.Key] {
+				e.Make(t.Key)
+			}
+		}
+	}
+	o.Executor.Away = w.away()
 	if formats.ForPeople(w.Output.Format) {
 		if err := heading(by.factory.Streams.Out, events); err != nil {
 			return err
@@ -120,6 +133,7 @@ func (w *watchWrites) write(ctx context.Context, by *ApplyOptions, own *watch.Se
 		}
 		if c.Changed() && !c.Denied() {
 			tasks = append(tasks, apply.NewTask(e, c))
+			causes[c.Target.Key] = causesOf(c, events)
 		}
 	}
 	_, err = o.Executor.Run(ctx, tasks)
@@ -136,6 +150,54 @@ func (w *watchWrites) write(ctx context.Context, by *ApplyOptions, own *watch.Se
 		return &watch.SplitError{Err: err} // the others are not held up by it
 	}
 	return err
+}
+
+// away waits for a server that went away while writes were in flight, which is told.
+func (w *watchWrites) away() func(context.Context, error) bool {
+	backoff, told := watch.DefaultBackoff(), false
+	delay := backoff.DelayFunc()
+	return func(ctx context.Context, err error) bool {
+		if !told {
+			w.tell(fmt.Errorf("it is open whether changes were made, trying again to look it up: %w", err))
+		}
+		told = true
+		return watch.Pause(ctx, delay())
+	}
+}
+
+// causesOf returns the events that caused a change.
+func causesOf(c *engine.Change, events []*watch.Event) []*watch.Event {
+	var triggers []engine.ObjectKey
+	for i := range c.Steps {
+		if s := &c.Steps[i]; s.Outcome == engine.Changed {
+			triggers = append(triggers, cmp.Or(s.Trigger, c.Subject))
+		}
+	}
+	return watch.Causes(events, triggers)
+}
+
+// errMadeInPart is why events that changed an object are evaluated apart from others that change it as well.
+var errMadeInPart = errors.New("some of the events have changed it already")
+
+// unmade leaves out the changes that the same events have made already: rules may make another change of their result. The
+// error is a *watch.SplitError where only some of the events that cause a change have.
+func unmade(changes []*engine.Change, events []*watch.Event) ([]*engine.Change, error) {
+	var out []*engine.Change
+	for _, c := range changes {
+		by, made := causesOf(c, events), 0
+		for _, e := range by {
+			if e.Made(c.Subject) {
+				made++
+			}
+		}
+		switch {
+		case made == 0:
+			out = append(out, c)
+		case made < len(by):
+			return nil, &watch.SplitError{Err: fmt.Errorf("%s: %w", c.Subject, errMadeInPart)}
+		}
+	}
+	return out, nil
 }
 
 // settled leaves out the changes of objects that never settle, and tells those that begin not to.

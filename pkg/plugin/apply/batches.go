@@ -40,7 +40,7 @@ func (x *Executor) write(ctx context.Context, ready []*Task) error {
 			break
 		}
 	}
-	return errors.Join(err, x.reportNotTried(ready[started:]))
+	return errors.Join(err, x.settle(ctx, ready, err), x.reportNotTried(ready))
 }
 
 // tooManyFailures reports whether so many writes have failed that no further one is
@@ -123,11 +123,22 @@ func (x *Executor) writeOne(ctx context.Context, t *Task) (*Result, error) {
 	return &r, nil
 }
 
-// reportNotTried reports what was verified and not started.
-func (x *Executor) reportNotTried(rest []*Task) error {
-	for _, t := range rest {
+// errStatusLeft reports that the server went away between the two requests for an object.
+var errStatusLeft = errors.New("the status was not written, because the server did not answer any more: continue with --resume")
+
+// reportNotTried reports what was verified and has no result.
+func (x *Executor) reportNotTried(ready []*Task) error {
+	for _, t := range ready {
+		if t.reported {
+			continue
+		}
 		r := t.verified.Result
 		r.Outcome = NotTried
+		if t.stored != nil {
+			status := Result{Key: t.Key, Method: r.Method, Outcome: NotTried, Err: errStatusLeft}
+			r = *t.stored
+			r.Status = &status
+		}
 		if err := x.report(t, &r); err != nil {
 			return err
 		}

@@ -72,6 +72,9 @@ type Executor struct {
 	// NotTried is called at the end of a run that stopped early, for each object that
 	// has no result. It may be nil.
 	NotTried func(*Result) error
+	// Away is called when the server does not answer and it is open whether requests were stored. It waits, and reports
+	// whether that is to be looked up now. With nil it stays open, for a resumed run.
+	Away func(ctx context.Context, err error) bool
 	// ShowDrift shows what was planned and what would be done now; it may be nil.
 	ShowDrift func(*plan.Drift) error
 
@@ -82,6 +85,7 @@ type Executor struct {
 	counted         int // objects that the user was asked about by their number
 	earlierFailures int // from before the first write
 	journal         *journal.Writer
+	record          *journalRecord // of the same
 }
 
 // ErrInterrupted ends a run that the user stopped.

@@ -3,24 +3,36 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // journalRecord is the Journal of a Writer.
-type journalRecord struct{ *journal.Writer }
+type journalRecord struct {
+	*journal.Writer
+	mu       sync.Mutex
+	attempts map[int]journal.Attempt // the last one of each entry without a result
+}
 
 // Attempt implements Journal.
-func (j journalRecord) Attempt(v *Verified) error {
-	return j.Writer.Attempt(journal.Attempt{
+func (j *journalRecord) Attempt(v *Verified) error {
+	a := journal.Attempt{
 		Entry: v.JournalIndex, Subresource: v.Key.Subresource, UID: v.Key.UID, ResourceVersion: v.ResourceVersion(),
 		Method: v.Method, Partial: v.Answered(),
-	})
+	}
+	j.mu.Lock()
+	j.attempts[v.JournalIndex] = a
+	j.mu.Unlock()
+	return j.Writer.Attempt(a)
 }
 
 // Result implements Journal.
-func (j journalRecord) Result(v *Verified, r *Result) error {
+func (j *journalRecord) Result(v *Verified, r *Result) error {
+	j.mu.Lock()
+	delete(j.attempts, v.JournalIndex)
+	j.mu.Unlock()
 	out := journal.Result{
 		Entry: v.JournalIndex, Subresource: v.Key.Subresource, UID: v.Key.UID, Outcome: string(r.Outcome),
 		Written: r.Outcome == Applied, Failed: r.Err != nil, Retries: r.Retries,
@@ -33,6 +45,16 @@ func (j journalRecord) Result(v *Verified, r *Result) error {
 		out.Error = r.Err.Error()
 	}
 	return j.Writer.Result(out)
+}
+
+// doubt returns the write of a task that was started and has no result; nil if there is none.
+func (j *journalRecord) doubt(t *Task) *journal.Attempt {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if a, is := j.attempts[t.verified.JournalIndex]; is {
+		return &a
+	}
+	return nil
 }
 
 // openJournal starts the journal with what is planned; a resumed one has that
@@ -69,7 +91,8 @@ func (x *Executor) openJournal(ready []*Task) error {
 
 // ResumeJournal continues a journal, in which every task has its JournalIndex.
 func (x *Executor) ResumeJournal(j *journal.Writer) {
-	x.journal, x.Writer.Journal = j, journalRecord{j}
+	x.journal, x.record = j, &journalRecord{Writer: j, attempts: map[int]journal.Attempt{}}
+	x.Writer.Journal = x.record
 	fmt.Fprintf(x.ErrOut, "Journal: %s\n", j.Path())
 }
 

@@ -3,8 +3,10 @@ package apply
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 )
 
@@ -24,6 +26,26 @@ func (x *Executor) resolvePending(ctx context.Context, tasks []*Task) ([]*Task, 
 			return broken != nil
 		})
 	return rest, errors.Join(err, broken)
+}
+
+// settle looks up the writes that were started before the server went away, as resolvePending does for a run that was
+// interrupted, for as long as Away lets it. What was not stored stays without a result.
+func (x *Executor) settle(ctx context.Context, ready []*Task, lost error) error {
+	if x.Away == nil || x.record == nil {
+		return nil
+	}
+	var doubtful []*Task
+	for _, t := range ready {
+		if t.Pending = x.record.doubt(t); t.Pending != nil {
+			t.JournalIndex = t.verified.JournalIndex
+			doubtful = append(doubtful, t)
+		}
+	}
+	for len(doubtful) > 0 && cluster.Uncertain(ctx, lost) && x.Away(ctx, lost) {
+		_, lost = x.resolvePending(ctx, doubtful)
+		doubtful = slices.DeleteFunc(doubtful, func(t *Task) bool { return t.reported })
+	}
+	return nil
 }
 
 // resolveWrite is nil where the change is still to be made, or where that is up to
@@ -64,7 +86,7 @@ func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
 		err = x.journal.Result(j)
 	}
 	if j.More {
-		t.Entry = t.Entry.StatusPart() // that of the object itself was stored
+		t.Entry, t.stored = t.Entry.StatusPart(), r // that of the object itself was stored
 		return nil, err
 	}
 	return r, err

@@ -39,7 +39,8 @@ type Task struct {
 	triggers []*Task // whose changes its object triggers
 	missed   bool    // its change was not made, and should have been
 	verified *Verified
-	managed  bool // something else manages the object, as the user was shown
+	stored   *Result // of the object itself, where its /status is left
+	managed  bool    // something else manages the object, as the user was shown
 	reported bool
 }
 

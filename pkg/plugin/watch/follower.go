@@ -87,7 +87,8 @@ const brief = 10 * time.Second
 // errBrief is why a watch failed that the server ended at once, without an error.
 var errBrief = errors.New("the server ends each watch at once")
 
-func defaultBackoff() wait.Backoff {
+// DefaultBackoff is between attempts to reach a server that does not answer: up to half a minute.
+func DefaultBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 30 * time.Second}
 }
 
@@ -119,7 +120,7 @@ func (f *Follower) Begin(ctx context.Context) error {
 func (f *Follower) Run(ctx context.Context) error {
 	backoff := f.Backoff
 	if backoff.Steps == 0 {
-		backoff = defaultBackoff()
+		backoff = DefaultBackoff()
 	}
 	delay, failures := backoff.DelayFunc(), 0
 	for {

@@ -45,7 +45,7 @@ type Loop struct {
 func (l *Loop) Run(ctx, stop context.Context) {
 	backoff := l.Backoff
 	if backoff.Steps == 0 {
-		backoff = defaultBackoff()
+		backoff = DefaultBackoff()
 	}
 	delay, failures := backoff.DelayFunc(), 0
 	for {
