@@ -187,19 +187,31 @@ func (c *Conversion) Old() *unstructured.Unstructured {
 	return out
 }
 
-// Forms yields the ways to write the new policies, the simplest first: manifests, without what is said about
-// them.
+// Forms are the ways to write the new policies, the simplest first: manifests, without what is said about them.
 func (c *Conversion) Forms() []*Form {
 	var out []*Form
 	seen := map[string]bool{}
-	for level := range 3 {
-		for _, inside := range []bool{false, true} {
-			f := &Form{policies: c.policies(level, inside)}
-			if text := f.String(); len(f.policies) > 0 && !seen[text] {
-				seen[text] = true
-				out = append(out, f)
-			}
+	add := func(policies []*policy) {
+		f := &Form{policies: policies}
+		if text := f.String(); len(policies) > 0 && !seen[text] {
+			seen[text] = true
+			out = append(out, f)
 		}
+	}
+	const levels = 3
+	everyLevel := func(policies func(level int, inside bool) []*policy) {
+		for level := range levels {
+			add(policies(level, false))
+			add(policies(level, true))
+		}
+	}
+	everyLevel(c.withAutogen)
+	autogen := len(out)
+	everyLevel(func(level int, inside bool) []*policy { return c.policies(c.rules, level, inside) })
+	apart := len(out)
+	add(c.policies(c.together(), levels-1, false))
+	if lines := func(f *Form) int { return strings.Count(f.String(), "\n") }; apart < len(out) && lines(out[apart]) < lines(out[autogen]) {
+		out = slices.Insert(out[:apart], autogen, out[apart])
 	}
 	return out
 }
@@ -233,11 +245,10 @@ func (f *Form) Comment(lines ...string) {
 	}
 }
 
-// policies makes a policy of the rules that select the same kinds. level chooses among the forms of the rules;
-// inside puts conditions into the mutations.
-func (c *Conversion) policies(level int, inside bool) []*policy {
+// grouped are the rules that can be applied, together with those that select the same kinds.
+func grouped(rules []*rule) [][]*rule {
 	var groups [][]*rule
-	for _, r := range c.rules {
+	for _, r := range rules {
 		if r.never {
 			continue
 		}
@@ -248,6 +259,13 @@ func (c *Conversion) policies(level int, inside bool) []*policy {
 		}
 		groups[i] = append(groups[i], r)
 	}
+	return groups
+}
+
+// policies makes a policy of the rules that select the same kinds. level chooses among the forms of the rules;
+// inside puts conditions into the mutations.
+func (c *Conversion) policies(rules []*rule, level int, inside bool) []*policy {
+	groups := grouped(rules)
 	var out []*policy
 	for _, g := range groups {
 		p := c.policy(g, level, inside)
@@ -256,6 +274,9 @@ func (c *Conversion) policies(level int, inside bool) []*policy {
 		}
 		if len(groups) > 1 {
 			p.name = c.nameOf(g)
+		}
+		if len(out) > 0 { // the first one has it
+			delete(p.annotations, "policies.kyverno.io/description")
 		}
 		taken := func(key string) bool {
 			return c.options.Taken[key] || slices.ContainsFunc(out, func(o *policy) bool { return o.key() == key })
@@ -271,23 +292,29 @@ func (c *Conversion) policies(level int, inside bool) []*policy {
 // nameOf is the name of one of several policies.
 func (c *Conversion) nameOf(g []*rule) string {
 	name := c.document.Object.GetName()
-	sources := map[int]bool{}
-	for _, r := range c.rules {
-		sources[r.index] = true
+	others := slices.ContainsFunc(c.rules, func(r *rule) bool {
+		return !slices.ContainsFunc(g, func(in *rule) bool { return in.index == r.index })
+	})
+	first := g[0]
+	if others {
+		written := c.rules[slices.IndexFunc(c.rules, func(r *rule) bool { return r.index == first.index })].name
+		name = strings.TrimSuffix(name+"-"+dns(written), "-")
 	}
-	if !g[0].derived && len(sources) == 1 && g[0].part == 0 {
-		return name
+	if first.derived {
+		name += "-" + controllersOf(first)
 	}
-	if len(sources) > 1 {
-		name = strings.TrimSuffix(name+"-"+dns(g[0].name), "-")
-	}
-	if g[0].derived {
-		name = strings.TrimSuffix(c.document.Object.GetName()+"-"+dns(g[0].name), "-")
-	}
-	if g[0].part > 0 {
-		name = fmt.Sprintf("%s-%d", name, g[0].part+1)
+	if first.part > 0 {
+		name = fmt.Sprintf("%s-%d", name, first.part+1)
 	}
 	return shorten(name)
+}
+
+// controllersOf says what controllers a derived rule is for.
+func controllersOf(r *rule) string {
+	if len(r.rules) == 1 && len(r.rules[0].Resources) == 1 {
+		return r.rules[0].Resources[0]
+	}
+	return "controllers"
 }
 
 // dns is a text as a part of the name of an object.

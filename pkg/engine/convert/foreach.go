@@ -68,7 +68,7 @@ func (c *converter) loop(r *rule, outer *scope, f *policydecode.Fields, level in
 		l.each = "(" + l.each + ")"
 	}
 	l.variable, l.index = outer.variables(l.list, map[string]bool{})
-	s := &scope{Scope: outer.Child(), workload: outer.workload, needs: outer.needs, loops: slices.Clone(outer.loops)}
+	s := &scope{Scope: outer.Child(), always: outer.always, needs: outer.needs, loops: slices.Clone(outer.loops)}
 	for s.Bind(l.variable+"s") != l.variable {
 		if len(l.variable) > 3 {
 			break

@@ -9,11 +9,15 @@ import (
 // width is where a line of an expression is broken, if it can be.
 const width = 100
 
+// narrowest is how short lines get where expressions lie deep in others.
+const narrowest = 40
+
 // layout breaks an expression over lines, at its operators and in its brackets, where it is longer than a line.
 func layout(cel string, room int) string {
-	if len(cel) <= room || room < 20 {
+	if len(cel) <= room {
 		return cel
 	}
+	room = max(room, narrowest)
 	for _, operator := range []string{" ? ", " || ", " && ", " + "} {
 		parts := splitTop(cel, operator)
 		if len(parts) < 2 {
@@ -99,10 +103,17 @@ func layoutItem(item string, room int) string {
 		return layout(item, room)
 	}
 	key, value := parts[0], strings.Join(parts[1:], ": ")
+	if (key == "path" || key == "from") && len(item) <= width { // which is read as one
+		return item
+	}
 	if tokensAtTop(value, " ? ") && len(item) > room {
 		return key + ":\n  " + indentRest(layout(value, room-2), "  ")
 	}
-	written := layout(value, room-len(key)-2)
+	beside := room - len(key) - 2
+	if len(value) > beside && strings.HasSuffix(value, "}") { // what is in brackets begins below the key
+		beside = room
+	}
+	written := layout(value, beside)
 	if tokensAtTop(value, " ? ", " + ", " && ", " || ") {
 		written = indentRest(written, "  ")
 	}

@@ -41,18 +41,6 @@ func word(name string) bool {
 
 func quote(text string) string { return strconv.Quote(text) }
 
-// sureFields are the fields that every object has which a server takes, by the path of their parent.
-func surelyThere(path []string) bool {
-	switch strings.Join(path, ".") {
-	case "metadata", "kind", "apiVersion",
-		"spec.template", "spec.template.spec", "spec.template.spec.containers",
-		"spec.jobTemplate", "spec.jobTemplate.spec", "spec.jobTemplate.spec.template", "spec.jobTemplate.spec.template.spec",
-		"spec.jobTemplate.spec.template.spec.containers", "spec.containers":
-		return true
-	}
-	return false
-}
-
 // field is the place of a field.
 func (p place) field(name string, sure bool) place {
 	out := p

@@ -22,6 +22,9 @@ type policy struct {
 	mutations           []mutation
 	failurePolicy       string
 	existing            *existing
+	// autogen has Kyverno derive policies for controllers of Pods: for those, or all that it knows where there are none.
+	autogen     bool
+	controllers []string
 }
 
 // key is the name with the namespace.
@@ -120,12 +123,13 @@ func (p *policy) evaluation(w *writer) {
 		w.line(2, "mutateExisting:")
 		w.line(3, "enabled: true")
 	}
-	if slices.ContainsFunc(p.rules, func(r resourceRule) bool {
+	pods := slices.ContainsFunc(p.rules, func(r resourceRule) bool {
 		return slices.Contains(r.Resources, "pods") || slices.Contains(r.Resources, "*")
-	}) {
+	})
+	if pods && !p.autogen || len(p.controllers) > 0 {
 		w.line(1, "autogen:")
 		w.line(2, "podControllers:")
-		w.line(3, "controllers: []")
+		w.line(3, "controllers: "+flow(p.controllers))
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -106,16 +108,26 @@ func (r *rule) onlyOperation() {
 		}
 		return
 	}
-	for _, operation := range []string{"CREATE", "UPDATE"} {
-		c := `request.operation == "` + operation + `"`
-		if i := slices.Index(r.guards, c); i >= 0 {
-			r.guards = slices.Delete(r.guards, i, i+1)
-			for i := range r.rules {
-				r.rules[i].Operations = []string{operation}
+	r.guards = slices.DeleteFunc(r.guards, func(c string) bool {
+		asked := operationAsked.FindStringSubmatch(c)
+		if asked == nil {
+			return false
+		}
+		left := slices.DeleteFunc(slices.Clone(r.rules[0].Operations), func(operation string) bool {
+			among := strings.Contains(asked[2]+asked[4], quote(operation))
+			return among == (asked[1] == "!=" || asked[3] == "!")
+		})
+		for i := range r.rules {
+			if len(left) > 0 {
+				r.rules[i].Operations = left
 			}
 		}
-	}
+		return len(left) > 0
+	})
 }
+
+// operationAsked is a condition that asks for nothing but the operation.
+var operationAsked = regexp.MustCompile(`^(?:request\.operation (==|!=) ("[A-Z]+")|(!?)\(?request\.operation in \[([^\]]*)\]\)?)$`)
 
 // mutate converts what the rule does.
 func (c *converter) mutate(r *rule, s *scope, f *policydecode.Fields) error {
@@ -199,16 +211,54 @@ func (c *converter) root(r *rule) place {
 	return place{root: "object", typ: diff.TypeOf(c.ctx, c.Reader, r.kind())}
 }
 
-var workloads = []string{"Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "CronJob"} //nolint:gochecknoglobals // an immutable table
+// podSpec is where objects of a kind have the spec of a Pod; empty if they have none.
+func podSpec(kind string) string {
+	switch kind {
+	case "Pod":
+		return "spec"
+	case "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job":
+		return "spec.template.spec"
+	case "CronJob":
+		return "spec.jobTemplate.spec.template.spec"
+	}
+	return ""
+}
+
+// alwaysThere are the places that all objects of some kinds have that a server takes.
+func alwaysThere(kinds []schema.GroupVersionKind) []string {
+	out := ""
+	for i, k := range kinds {
+		spec := podSpec(k.Kind)
+		switch {
+		case spec == "":
+			return nil
+		case i == 0:
+			out = spec + ".containers"
+		case out != spec+".containers":
+			out = "spec" // which is all that they have in common
+		}
+	}
+	if out == "" {
+		return nil
+	}
+	return []string{out}
+}
+
+// kindsOf are the kinds of a rule; none where it has others, too.
+func (r *rule) kindsOf() []schema.GroupVersionKind {
+	var out []schema.GroupVersionKind
+	for _, rule := range r.rules {
+		if len(rule.kinds) == 0 {
+			return nil
+		}
+		out = append(out, rule.kinds...)
+	}
+	return out
+}
 
 func (c *converter) scope(r *rule) *scope {
-	workload := len(r.rules) > 0
-	for _, rule := range r.rules {
-		workload = workload && len(rule.kinds) > 0 && !slices.ContainsFunc(rule.kinds, func(k schema.GroupVersionKind) bool {
-			return !slices.Contains(workloads, k.Kind)
-		})
-	}
-	o := translate.Options{Kind: c.root(r).typ, Namespaced: true, Namespaces: true}
+	sure := alwaysThere(r.kindsOf())
+	o := translate.Options{Kind: c.root(r).typ, Namespaced: true, Namespaces: true, Sure: sure}
 	if c.To == MutatingAdmissionPolicy {
 		o.Language = translate.MutatingAdmissionPolicy
 	}
@@ -223,7 +273,7 @@ func (c *converter) scope(r *rule) *scope {
 		}
 	}
 	o.Namespaces = o.Namespaces && kinds > 0
-	return &scope{Scope: translate.NewScope(o), workload: workload, needs: &[]string{}}
+	return &scope{Scope: translate.NewScope(o), always: sure, needs: &[]string{}}
 }
 
 // typeOf is the type of a kind.

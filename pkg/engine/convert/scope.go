@@ -14,7 +14,7 @@ import (
 // scope is what the texts of a rule can mention: it turns them into expressions.
 type scope struct {
 	*translate.Scope
-	workload bool // the objects have a Pod, or a template of one
+	always []string // places that the objects always have
 	// needs collects the conditions without which the rule fails, as its variables are missing.
 	needs *[]string
 	loops []loop
@@ -154,10 +154,9 @@ func (s *scope) sure(at place, name string) bool {
 	if n := len(path); n > 2 && path[n-2] == "[]" {
 		return name == "name" && slices.Contains([]string{"containers", "initContainers", "ephemeralContainers", "volumes", "env", "volumeMounts"}, path[n-3])
 	}
-	if len(path) == 1 && name == "spec" {
-		return s.workload
-	}
-	return surelyThere(path)
+	place := strings.Join(path, ".")
+	return len(path) == 1 && slices.Contains([]string{"apiVersion", "kind", "metadata"}, name) ||
+		slices.ContainsFunc(s.always, func(sure string) bool { return strings.HasPrefix(sure+".", place+".") })
 }
 
 // variables are names for an element of a list and its index, which no other one has.

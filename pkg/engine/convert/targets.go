@@ -132,9 +132,12 @@ func (c *converter) isTrigger(r *rule, gvk schema.GroupVersionKind, parts map[st
 
 // targetScope is what the patch of a target can mention.
 func (c *converter) targetScope(r *rule, gvk schema.GroupVersionKind) *scope {
-	o := translate.Options{Kind: c.root(r).typ, Targets: true, Target: diff.TypeOf(c.ctx, c.Reader, gvk)}
+	sure := alwaysThere([]schema.GroupVersionKind{gvk})
+	o := translate.Options{
+		Kind: c.root(r).typ, Sure: alwaysThere(r.kindsOf()), Targets: true, Target: diff.TypeOf(c.ctx, c.Reader, gvk), TargetSure: sure,
+	}
 	r.target = gvk
-	return &scope{Scope: translate.NewScope(o), workload: slices.Contains(workloads, gvk.Kind), needs: &[]string{}}
+	return &scope{Scope: translate.NewScope(o), always: sure, needs: &[]string{}}
 }
 
 // targetName is what names targets, as the policy has it.

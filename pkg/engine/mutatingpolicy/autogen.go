@@ -48,6 +48,15 @@ func knownController(resource string) bool {
 	return slices.ContainsFunc(controllers, func(c controller) bool { return c.name == resource })
 }
 
+// Autogen returns what Kyverno makes of an expression about a Pod in the policy that it derives for a
+// controller of Pods. It reports false where it derives none for that resource.
+func Autogen(resource, expression string) (string, bool) {
+	for _, d := range derivations([]string{resource}) {
+		return d.Rewrite(expression), true
+	}
+	return "", false
+}
+
 // derivations are those for the wanted controllers: nil stands for all, an empty
 // list for none, and resources that are not Known count for nothing.
 func derivations(wanted []string) []derivation {

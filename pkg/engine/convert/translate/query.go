@@ -134,6 +134,9 @@ func (s *Scope) field(ast gojmespath.ASTNode, on *Value) (Value, error) {
 		return on.field(name), nil
 	}
 	v, ok := s.names[name]
+	if !ok && name == "target" {
+		return v, unsupported("the variable target", "it is known in the conditions of targets and in the patch only", "")
+	}
 	if !ok {
 		return v, unsupported("the variable "+name, "CEL has none of this name", "")
 	}
@@ -322,6 +325,14 @@ func (s *Scope) withDefault(left, right Value) (Value, error) {
 		return left, err
 	}
 	v, err := s.oneOf(holds, left.certain(), right)
+	if right.isNever() && left.typ.is(isString) { // an empty text is no more than none
+		v.or = func(def expr.Expr) expr.Expr {
+			if expr.Same(def, expr.String("")) {
+				return left.Or(def)
+			}
+			return chosen(v.has, v.plain, def)
+		}
+	}
 	v.strict = all(left.lenient, implied(expr.Not(holds), right.lenient))
 	v.lenient = v.strict
 	return v, err
@@ -394,6 +405,8 @@ func (s *Scope) truthy(v Value) (expr.Expr, error) {
 	empty := expr.String("")
 	t := v.typ
 	switch {
+	case t.filled && v.has == nil:
+		return expr.Bool(true), nil
 	case t.is(isBool):
 		return asCondition(v.Or(expr.Bool(false))), nil
 	case t.is(isNumber):

@@ -23,13 +23,16 @@ type Options struct {
 	Language Language
 	// Kind is the schema of the objects; zero where it is not known, or where there are several kinds.
 	Kind diff.Type
+	// Sure are places that the objects always have: "spec.template".
+	Sure []string
 	// Namespaced is set where all objects are in namespaces; Namespaces where all are Namespaces, whose
 	// namespace is their name for Kyverno.
 	Namespaced, Namespaces bool
 	// Targets is set for expressions that are evaluated on the targets of a rule: object is the target then,
 	// and request.object what the rule matched. Target is the schema of the targets.
-	Targets bool
-	Target  diff.Type
+	Targets    bool
+	Target     diff.Type
+	TargetSure []string
 }
 
 // Scope says what the names are in CEL that Kyverno's expressions use. It is not safe for concurrent
@@ -50,13 +53,13 @@ func NewScope(o Options) *Scope {
 	s := &Scope{options: o, names: map[string]Value{}, notes: &[]string{}}
 	s.names["request"] = s.request()
 	user := expr.Field(expr.Field(expr.Name("request"), "userInfo"), "username")
-	isAccount := expr.Method(user, "startsWith", expr.String("system:serviceaccount:"))
+	isAccount := expr.Method(user, "matches", expr.String("^system:serviceaccount:[^:]*:"))
 	for name, i := range map[string]int64{"serviceAccountNamespace": 2, "serviceAccountName": 3} {
 		part := expr.Index(expr.Method(user, "split", expr.String(":")), expr.Int(i))
-		s.names[name] = Expression(expr.Cond(isAccount, part, expr.String("")), Text)
+		s.names[name] = Expression(expr.Typed(expr.Cond(isAccount, part, expr.String("")), expr.Text), Text)
 	}
 	if o.Targets {
-		s.names["target"] = Expression(expr.Name("object"), ObjectType(o.Target))
+		s.names["target"] = Expression(expr.Name("object"), ObjectType(o.Target, o.TargetSure...))
 	}
 	return s
 }
@@ -67,9 +70,9 @@ func (s *Scope) request() Value {
 	resource := Type{kinds: isMap, known: map[string]*Type{"group": &Text, "version": &Text, "resource": &Text}, required: []string{"group", "version", "resource"}}
 	groups := ListOf(Text)
 	user := Type{kinds: isMap, known: map[string]*Type{"username": &Text, "uid": &Text, "groups": &groups}, required: []string{"username"}}
-	object := ObjectType(s.options.Kind)
+	object := ObjectType(s.options.Kind, s.options.Sure...)
 	return Expression(expr.Typed(expr.Name("request"), expr.OtherKind), Type{kinds: isMap, required: []string{"operation", "kind", "resource", "userInfo", "object"}, known: map[string]*Type{
-		"operation": &Text, "name": &Text, "namespace": &Text, "subResource": &Text, "uid": &Text,
+		"operation": {kinds: isString, filled: true}, "name": &Text, "namespace": &Text, "subResource": &Text, "uid": &Text,
 		"kind": &kind, "resource": &resource, "userInfo": &user, "object": &object, "oldObject": &object,
 	}})
 }
@@ -80,7 +83,7 @@ func (s *Scope) ofRequest(name string) (v Value, ok bool, err error) {
 	if s.options.Targets {
 		object, old = expr.Field(expr.Name("request"), "object"), expr.Field(expr.Name("request"), "oldObject")
 	}
-	typ := ObjectType(s.options.Kind)
+	typ := ObjectType(s.options.Kind, s.options.Sure...)
 	switch name {
 	case "object":
 		return Expression(object, typ), true, nil

@@ -33,6 +33,9 @@ type Type struct {
 	known map[string]*Type // of fields
 	// required are fields that are always there.
 	required []string
+	// sure are places that are always there, with all that they are in: "spec.template".
+	sure     []string
+	filled   bool // of a text that is never empty
 	quantity bool
 }
 
@@ -79,10 +82,10 @@ var metadata = Type{kinds: isMap, known: map[string]*Type{
 	"labels": &Texts, "annotations": &Texts,
 }}
 
-// ObjectType is the type of objects of a kind.
-func ObjectType(kind diff.Type) Type {
+// ObjectType is the type of objects of a kind that have a value at some places.
+func ObjectType(kind diff.Type, sure ...string) Type {
 	t := Type{kinds: isMap, known: map[string]*Type{"apiVersion": &Text, "kind": &Text, "metadata": &metadata}}
-	t.required = []string{"apiVersion", "kind", "metadata"}
+	t.required, t.sure = []string{"apiVersion", "kind", "metadata"}, sure
 	if kind.Schema != nil {
 		t.in = kind
 		m := typeOf(kind, kindMetadata(kind))
@@ -128,6 +131,18 @@ func typeOf(in diff.Type, ref schema.TypeRef) Type {
 
 // field is the type of a field, and whether it is always there.
 func (t Type) field(name string) (of Type, required bool) {
+	of, required = t.named(name)
+	for _, place := range t.sure {
+		first, rest, more := strings.Cut(place, ".")
+		required = required || first == name
+		if first == name && more {
+			of.sure = append(of.sure[:len(of.sure):len(of.sure)], rest)
+		}
+	}
+	return of, required
+}
+
+func (t Type) named(name string) (of Type, required bool) {
 	required = slices.Contains(t.required, name)
 	if known := t.known[name]; known != nil {
 		return *known, required

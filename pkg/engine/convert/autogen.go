@@ -1,0 +1,114 @@
+package convert
+
+import (
+	"slices"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy"
+)
+
+// podControllers is how many controllers of Pods Kyverno derives policies for unless a MutatingPolicy names some.
+const podControllers = 6
+
+// withAutogen makes policies in which Kyverno derives what holds for the controllers of Pods. A derived rule is
+// left for controllers that it derives nothing for, which are ReplicationControllers. It returns nil where that
+// says something else for any policy.
+func (c *Conversion) withAutogen(level int, inside bool) []*policy {
+	if c.options.To != MutatingPolicy {
+		return nil
+	}
+	var rules []*rule
+	for _, r := range c.rules {
+		if r.derived {
+			r = r.notByAutogen()
+		}
+		if r != nil {
+			rules = append(rules, r)
+		}
+	}
+	out := c.policies(rules, level, inside)
+	groups := grouped(rules)
+	if len(out) != len(groups) {
+		return nil
+	}
+	derived := false
+	for i, g := range groups {
+		switch controllers, ok := c.controllers(g, level); {
+		case g[0].derived:
+			out[i].comment = []string{"For ReplicationControllers, which autogen leaves out. Where there are none, this policy is not needed."}
+		case !ok || len(controllers) > 0 && slices.ContainsFunc(out[i].mutations, func(m mutation) bool { return condition(m.when) != "true" }):
+			return nil
+		case len(controllers) > 0:
+			derived, out[i].autogen = true, true
+			if len(controllers) != podControllers {
+				out[i].controllers = controllers
+			}
+		}
+	}
+	if !derived {
+		return nil
+	}
+	return out
+}
+
+// notByAutogen is a derived rule for what Kyverno derives no policy for; nil where that is nothing.
+func (r *rule) notByAutogen() *rule {
+	out := *r
+	out.rules = nil
+	for _, rule := range r.rules {
+		rule.Resources = slices.DeleteFunc(slices.Clone(rule.Resources), func(name string) bool {
+			_, known := mutatingpolicy.Autogen(name, "")
+			return known
+		})
+		if len(rule.Resources) > 0 {
+			out.rules = append(out.rules, rule)
+		}
+	}
+	if len(out.rules) == 0 {
+		return nil
+	}
+	return &out
+}
+
+// controllers are the resources that rules are derived for. It reports false where what Kyverno derives from the
+// new rules is not what it derived from the old ones.
+func (c *Conversion) controllers(g []*rule, level int) ([]string, bool) {
+	var out []string
+	for i, r := range g {
+		var of []string
+		for _, d := range c.rules {
+			if !d.derived || d.index != r.index {
+				continue
+			}
+			for _, rule := range d.rules {
+				for _, name := range rule.Resources {
+					_, known := mutatingpolicy.Autogen(name, "")
+					if known && !r.derives(d, name, level) {
+						return nil, false
+					}
+					if known {
+						of = append(of, name)
+					}
+				}
+			}
+		}
+		slices.Sort(of)
+		if i > 0 && !slices.Equal(of, out) {
+			return nil, false
+		}
+		out = of
+	}
+	return out, true
+}
+
+// derives reports whether autogen makes of a rule for Pods what another one says for a controller.
+func (r *rule) derives(d *rule, resource string, level int) bool {
+	same := func(pod, controller string) bool {
+		derived, _ := mutatingpolicy.Autogen(resource, pod)
+		return derived == controller
+	}
+	form := func(r *rule) []mutation { return r.forms[min(level, len(r.forms)-1)] }
+	return len(r.rules) == 1 && slices.Equal(r.rules[0].Resources, []string{"pods"}) && slices.Equal(r.rules[0].Operations, d.rules[0].Operations) &&
+		r.existing == nil && slices.Equal(r.variables, d.variables) &&
+		slices.EqualFunc(r.conditions, d.conditions, same) && slices.EqualFunc(r.guards, d.guards, same) &&
+		slices.EqualFunc(form(r), form(d), func(a, b mutation) bool { return a.apply && b.apply && same(a.cel, b.cel) })
+}

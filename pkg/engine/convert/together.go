@@ -1,0 +1,136 @@
+package convert
+
+import (
+	"slices"
+	"strings"
+)
+
+// Of a policy for Pods and their controllers, these variables are the Pod, or its template, and the JSON pointer of that.
+const (
+	podVariable     = "pod"
+	podPathVariable = "podPath"
+)
+
+// templates are where controllers have the template of a Pod, by what is special in their names.
+const (
+	template    = "spec.template"
+	jobTemplate = "spec.jobTemplate.spec.template"
+)
+
+// together are the rules, where those that are derived from one for Pods are one with it: a JSON patch at the place
+// where the kind has the Pod. It returns nil where no rule can be written so.
+func (c *Conversion) together() []*rule {
+	admission := c.options.To == MutatingAdmissionPolicy
+	var out []*rule
+	joined := map[int]bool{}
+	for _, g := range grouped(c.rules) {
+		if g[0].derived || g[0].existing != nil || len(g) > 1 && (c.one || !admission) { // the variables of a MutatingPolicy do not see what its mutations do
+			continue
+		}
+		var all []*rule
+		for _, r := range g {
+			if with := r.withControllers(c.rules, admission); with != nil {
+				all = append(all, with)
+			}
+		}
+		if len(all) < len(g) {
+			continue
+		}
+		out = append(out, all...)
+		for _, r := range g {
+			joined[r.index] = true
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	for _, r := range c.rules {
+		if !joined[r.index] {
+			out = append(out, r)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *rule) int { return a.index - b.index })
+	return out
+}
+
+// withControllers is a rule for Pods and for the controllers that others are derived for; nil where these differ in
+// more than where the Pod is.
+func (r *rule) withControllers(all []*rule, admission bool) *rule {
+	out := *r
+	s := selection{rules: slices.Clone(r.rules)}
+	var joined *rule
+	for _, d := range all {
+		if !d.derived || d.index != r.index {
+			continue
+		}
+		podless := d.inPod()
+		if podless == nil || joined != nil && !podless.says(joined) || !slices.Equal(d.rules[0].Operations, r.rules[0].Operations) {
+			return nil
+		}
+		joined = podless
+		for _, rule := range d.rules {
+			s.add(rule)
+		}
+	}
+	if joined == nil || slices.ContainsFunc(r.variables, func(v named) bool { return v.name == podVariable || v.name == podPathVariable }) {
+		return nil
+	}
+	out.rules = s.rules
+	conditionsOnPod := slices.ContainsFunc(slices.Concat(joined.conditions, joined.guards), func(c string) bool { return strings.Contains(c, "variables.") })
+	out.inside = out.inside || admission && conditionsOnPod // as conditions of a MutatingAdmissionPolicy see no variables
+	out.conditions, out.guards, out.forms = joined.conditions, joined.guards, joined.forms
+	out.variables = slices.Concat(podVariables(s.rules), joined.variables)
+	return &out
+}
+
+// inPod is a derived rule in the terms of the Pod that its kinds have; nil where it has no JSON patch.
+func (r *rule) inPod() *rule {
+	form := r.forms[len(r.forms)-1]
+	if r.never || len(form) != 1 || form[0].apply || len(r.kindsOf()) == 0 {
+		return nil
+	}
+	at := template
+	if r.kindsOf()[0].Kind == "CronJob" {
+		at = jobTemplate
+	}
+	pointer := `: "/` + strings.ReplaceAll(at, ".", "/") + "/"
+	rewrite := strings.NewReplacer("object."+at+".", "variables."+podVariable+".", "path"+pointer, "path: variables."+podPathVariable+` + "/`, "from"+pointer, "from: variables."+podPathVariable+` + "/`)
+	rewritten := func(all []string) []string {
+		out := make([]string, len(all))
+		for i := range all {
+			out[i] = rewrite.Replace(all[i])
+		}
+		return out
+	}
+	out := &rule{selection: selection{namespaces: r.namespaces, conditions: rewritten(r.conditions)}, guards: rewritten(r.guards)}
+	for _, v := range r.variables {
+		out.variables = append(out.variables, named{v.name, rewrite.Replace(v.cel)})
+	}
+	out.forms = [][]mutation{{{cel: rewrite.Replace(form[0].cel)}}}
+	return out
+}
+
+// says reports whether two rules ask and do the same.
+func (r *rule) says(other *rule) bool {
+	return slices.Equal(r.conditions, other.conditions) && slices.Equal(r.guards, other.guards) && slices.Equal(r.variables, other.variables) &&
+		r.forms[0][0].cel == other.forms[0][0].cel
+}
+
+// podVariables are the variables of a policy for kinds that have a Pod.
+func podVariables(rules []resourceRule) []named {
+	has := func(cronJobs bool) bool {
+		return slices.ContainsFunc(rules, func(r resourceRule) bool {
+			return slices.ContainsFunc(r.Resources, func(name string) bool { return name != "pods" && (name == "cronjobs") == cronJobs })
+		})
+	}
+	pointer := func(at string) string { return quote("/" + strings.ReplaceAll(at, ".", "/")) }
+	pod, path := "object."+template, pointer(template)
+	switch {
+	case !has(false):
+		pod, path = "object."+jobTemplate, pointer(jobTemplate)
+	case has(true):
+		pod = choose(`object.kind == "CronJob"`, "object."+jobTemplate, pod)
+		path = choose(`object.kind == "CronJob"`, pointer(jobTemplate), path)
+	}
+	return []named{{podVariable, choose(`object.kind == "Pod"`, "object", pod)}, {podPathVariable, choose(`object.kind == "Pod"`, `""`, path)}}
+}
