@@ -164,12 +164,11 @@ func (e *execution) request(object map[string]any) map[string]any {
 
 // serviceAccount splits "system:serviceaccount:NAMESPACE:NAME"; other users have none.
 func serviceAccount(username string) (name, namespace string) {
-	rest, ok := strings.CutPrefix(username, "system:serviceaccount:")
-	if !ok {
+	parts := strings.Split(username, ":")
+	if len(parts) < 4 || !strings.HasPrefix(username, "system:serviceaccount:") {
 		return "", ""
 	}
-	namespace, name, _ = strings.Cut(rest, ":")
-	return name, namespace
+	return parts[3], parts[2]
 }
 
 // meets returns a *SkippedError when preconditions do not hold.
