@@ -24,16 +24,26 @@ var trivial = map[string]bool{ //nolint:gochecknoglobals // an immutable table
 	"null": true, "none": true, "nil": true, "default": true, "enabled": true, "disabled": true,
 }
 
-// values is a growing set of texts and finds them inside others. It costs one
+// maxRemembered bounds what is remembered, in bytes: a run that goes on for weeks meets ever new values. When
+// so many were learned, those are forgotten that were not learned since it was so many the last time.
+const maxRemembered = 64 << 20
+
+// values is a set of texts and finds them inside others. It costs one
 // look-up for each byte of a text, whatever the number of values, so that a run
 // which meets a Secret between any two objects never rebuilds anything.
 type values struct {
-	some    atomic.Bool // there is one
-	mu      sync.RWMutex
+	some        atomic.Bool // there is one
+	mu          sync.RWMutex
+	now, before generation
+}
+
+// generation are the values that were learned in a time.
+type generation struct {
 	whole   map[string]bool     // those too short to be looked for inside a text
 	lengths map[string]int      // by head
 	heads   map[string][]string // by their first bytes
 	first   [256]bool           // bytes that a head begins with
+	size    int                 // bytes, by an estimate
 }
 
 // add learns one value.
@@ -43,7 +53,7 @@ func (v *values) add(value string) {
 	}
 	head := value[:min(len(value), headLength)]
 	v.mu.RLock()
-	known := v.whole[value] || v.lengths[head] >= len(value)
+	known := v.now.whole[value] || v.now.lengths[head] >= len(value)
 	v.mu.RUnlock()
 	if known {
 		return
@@ -51,22 +61,34 @@ func (v *values) add(value string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	defer v.some.Store(true)
+	if v.now.size > maxRemembered {
+		v.now, v.before = generation{}, v.now
+	}
+	v.now.add(value, head)
+}
+
+// overhead is what a value takes in maps beside its text.
+const overhead = 150
+
+func (g *generation) add(value, head string) {
 	if len(value) < window {
-		if v.whole == nil {
-			v.whole = map[string]bool{}
+		if g.whole == nil {
+			g.whole = map[string]bool{}
 		}
-		v.whole[strings.Clone(value)] = true
+		g.whole[strings.Clone(value)] = true
+		g.size += overhead
 		return
 	}
-	if v.heads == nil {
-		v.heads, v.lengths = map[string][]string{}, map[string]int{}
+	if g.heads == nil {
+		g.heads, g.lengths = map[string][]string{}, map[string]int{}
 	}
 	head = strings.Clone(head)
-	if v.lengths[head] == 0 {
-		v.heads[head[:window]] = append(v.heads[head[:window]], head)
-		v.first[head[0]] = true
+	if g.lengths[head] == 0 {
+		g.heads[head[:window]] = append(g.heads[head[:window]], head)
+		g.first[head[0]] = true
+		g.size += len(head) + overhead
 	}
-	v.lengths[head] = max(v.lengths[head], len(value))
+	g.lengths[head] = max(g.lengths[head], len(value))
 }
 
 // empty reports whether nothing was learned yet.
@@ -93,14 +115,11 @@ func (v *values) mask(text string, least int) string {
 // next finds the first value of at least a length that begins at an offset of a
 // text or behind it. Where there is none, it is at the text's end and empty.
 func (v *values) next(text string, from, least int) (start, end int) {
-	if from == 0 && len(text) >= least && v.whole[text] {
+	if from == 0 && len(text) >= least && (v.now.whole[text] || v.before.whole[text]) {
 		return 0, len(text)
 	}
 	for i := from; i+window <= len(text); i++ {
-		if !v.first[text[i]] {
-			continue
-		}
-		if n := v.longest(text[i:]); n > 0 && n >= least {
+		if n := max(v.now.longest(text[i:]), v.before.longest(text[i:])); n > 0 && n >= least {
 			return i, i + n
 		}
 	}
@@ -108,11 +127,14 @@ func (v *values) next(text string, from, least int) (start, end int) {
 }
 
 // longest is how many bytes at the beginning of a text belong to a value.
-func (v *values) longest(text string) int {
+func (g *generation) longest(text string) int {
+	if !g.first[text[0]] {
+		return 0
+	}
 	found := 0
-	for _, head := range v.heads[text[:window]] {
-		if v.lengths[head] > found && strings.HasPrefix(text, head) {
-			found = v.lengths[head]
+	for _, head := range g.heads[text[:window]] {
+		if g.lengths[head] > found && strings.HasPrefix(text, head) {
+			found = g.lengths[head]
 		}
 	}
 	return min(found, len(text))
