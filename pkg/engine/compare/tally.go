@@ -268,6 +268,11 @@ func (s *Summary) Unexercised() int {
 	return n
 }
 
+// Exercised reports whether any rule changed an object.
+func (s *Summary) Exercised() bool {
+	return s.Unexercised() < len(s.Rules[Old])+len(s.Rules[New])
+}
+
 // Summary returns what was counted. Descriptions are those of the rules, as far as there are any, and
 // variants the tally of the variants; nil where there are none.
 func (t *Tally) Summary(c *Comparison, descriptions [2][]engine.Description, variants *Tally) Summary {

@@ -25,6 +25,9 @@ func Conclusion(s *compare.Summary) string {
 	case compare.AllSame:
 		return "SAME: both sides make the same of " + objects + ", and each rule was exercised."
 	case compare.SameAsTested:
+		if !s.Exercised() {
+			return "SAME AS FAR AS TESTED: no rule changed any of " + objects + ", which proves nothing."
+		}
 		return "SAME AS FAR AS TESTED: both sides make the same of " + objects + ", but not each rule was exercised."
 	case compare.SomeDiffer:
 		return fmt.Sprintf("DIFFERENT: the two sides do not make the same of %s of %s.", Number(differing), objects)
