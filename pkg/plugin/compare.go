@@ -52,8 +52,8 @@ func NewCompareCommand(evaluate flags.Evaluate, name string, streams genericioop
 			new ones of --with. Their languages may differ.
 
 			Both sides are evaluated on the same objects, which are read once, with the same clock
-			and the same objects around them: as updated, and also as created if a rule depends on
-			the operation. What counts is the object that comes out, as a server would read it:
+			and the same objects around them: as updated, also as created if a rule depends on
+			the operation, and as deleted if a rule is for that. What counts is the object that comes out, as a server would read it:
 			not the order of policies and rules, nor that of list elements that have keys, nor how
 			a value is written.
 

@@ -44,7 +44,6 @@ type Run struct {
 // The error is that of a side without a rule, or of a choice of rules that names none.
 func (o *Options) Compile() (*Run, error) {
 	out := &Run{options: o, troubles: slices.Clone(o.Unreadable)}
-	operations := o.operations()
 	var programs [2][]engine.Program
 	for side := range o.Sides {
 		var err error
@@ -55,10 +54,8 @@ func (o *Options) Compile() (*Run, error) {
 		if len(out.descriptions[side]) == 0 {
 			return nil, fmt.Errorf("the %s policies: %w", compare.Side(side), preview.ErrNoRules)
 		}
-		if dependsOnOperation(out.descriptions[side]) {
-			operations = o.operationsOr(true)
-		}
 	}
+	operations := o.operations(out.descriptions)
 	options := compare.Options{Workers: o.Workers, Scope: o.Scope, Request: o.Request, Operations: operations, ShowSecrets: o.ShowSecrets}
 	out.comparison = compare.NewComparison(programs, o.World, options)
 	if o.Variants > 0 {
@@ -100,38 +97,36 @@ func describe(programs []engine.Program) []engine.Description {
 	return out
 }
 
-// dependsOnOperation reports whether a rule runs on one of UPDATE and CREATE only.
-func dependsOnOperation(rules []engine.Description) bool {
-	return slices.ContainsFunc(rules, func(d engine.Description) bool {
-		return len(d.Operations) > 0 &&
-			slices.Contains(d.Operations, engine.OperationCreate) != slices.Contains(d.Operations, engine.OperationUpdate)
-	})
-}
-
 // asksOperation matches the texts of policies whose expressions depend on the operation.
 var asksOperation = regexp.MustCompile(`request\.operation|\boldObject\b`)
 
-// operations are the requests to compare in, as far as the texts of the policies tell.
-func (o *Options) operations() []engine.Operation {
-	for _, p := range o.Sides {
-		for _, d := range p.Documents {
-			if asks(d.Object.Object["spec"]) {
-				return o.operationsOr(true)
-			}
+// operations are the requests to compare in, unless the user chose one: UPDATE, CREATE where rules may do something else then, and
+// DELETE where rules ask for it.
+func (o *Options) operations(sides [2][]engine.Description) []engine.Operation {
+	if o.Request.Operation != engine.OperationAuto {
+		return []engine.Operation{o.Request.Operation}
+	}
+	var created, deleted bool
+	for _, rules := range sides {
+		for _, d := range rules {
+			deleted = deleted || slices.Contains(d.Operations, engine.OperationDelete)
+			created = created || len(d.Operations) > 0 &&
+				slices.Contains(d.Operations, engine.OperationCreate) != slices.Contains(d.Operations, engine.OperationUpdate)
 		}
 	}
-	return o.operationsOr(false)
-}
-
-// operationsOr are UPDATE, and CREATE too if that is asked for, unless the user chose one.
-func (o *Options) operationsOr(both bool) []engine.Operation {
-	switch {
-	case o.Request.Operation != engine.OperationAuto:
-		return []engine.Operation{o.Request.Operation}
-	case both:
-		return []engine.Operation{engine.OperationUpdate, engine.OperationCreate}
+	for _, p := range o.Sides {
+		for _, d := range p.Documents {
+			created = created || asks(d.Object.Object["spec"])
+		}
 	}
-	return []engine.Operation{engine.OperationUpdate}
+	out := []engine.Operation{engine.OperationUpdate}
+	if created {
+		out = append(out, engine.OperationCreate)
+	}
+	if deleted {
+		out = append(out, engine.OperationDelete)
+	}
+	return out
 }
 
 // asks reports whether a part of a policy may be another for UPDATE than for CREATE. A condition that names both
