@@ -151,11 +151,12 @@ func (o *ConvertOptions) Run(ctx context.Context) (int, error) {
 }
 
 func (o *ConvertOptions) run(ctx context.Context) (int, error) {
-	converted, refused, untested, policies := 0, 0, 0, 0
+	converted, refused, untested, policies, variants := 0, 0, 0, 0, 0
 	err := o.Options.Run(ctx, func(r *conversion.Result) error {
 		policies++
 		converted += len(r.Rules)
 		refused += len(r.Refusals)
+		variants += r.Verdict.Variants.Compared
 		if r.Form != nil && r.Verdict.Untested() {
 			untested++
 		}
@@ -172,6 +173,9 @@ func (o *ConvertOptions) run(ctx context.Context) (int, error) {
 		return ExitNothing, errors.New("there is no ClusterPolicy or Policy with a rule that mutates")
 	}
 	o.say("%s of %s converted, of %s\n", wording.Plural(converted, "rule"), fmt.Sprint(converted+refused), wording.Plural(policies, "policy"))
+	if converted > 0 {
+		o.say("compared on %s, of at most %d for each policy (--variants)\n", wording.Plural(variants, "variant"), o.Variants)
+	}
 	switch {
 	case converted == 0:
 		return ExitNothing, nil
