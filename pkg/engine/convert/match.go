@@ -293,7 +293,12 @@ func (m *matcher) conditions(f match.Filter, place string, whole bool) ([]string
 		out = append(out, pairCondition("object.metadata", "annotations", key, f.Annotations[key]))
 	}
 	if len(f.Roles)+len(f.ClusterRoles) > 0 {
-		return nil, refuseField(place+".roles", "match the groups that the roles are bound to, as subjects", "a request names the user and the groups, not their roles")
+		field := ".roles"
+		if len(f.Roles) == 0 {
+			field = ".clusterRoles"
+		}
+		return nil, refuseField(place+field, "match the users and groups that the roles are bound to, as subjects, or ask authorizer what they may do",
+			"a request names the user and the groups, not their roles")
 	}
 	if len(f.Subjects) > 0 {
 		var any []string

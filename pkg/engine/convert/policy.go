@@ -178,7 +178,7 @@ var words = regexp.MustCompile(`[A-Za-z0-9]+`)
 // slug is a name for a condition, made of the words in it that say something.
 func slug(c string) string {
 	noise := []string{
-		"object", "metadata", "orvalue", "hasvalue", "request", "exists", "has", "string", "matches", "startswith", "endswith",
+		"object", "metadata", "generatename", "orvalue", "hasvalue", "request", "exists", "has", "string", "matches", "startswith", "endswith",
 		"contains", "s", "g", "c", "v", "e", "k", "i", "all", "size", "spec", "true", "dyn", "filter", "map", "in", "value", "optional", "none", "of", "variables",
 	}
 	var out []string

@@ -321,7 +321,7 @@ func homogeneous(items []Expr) []Expr {
 	first := Dyn
 	mixed := false
 	for i, item := range items {
-		kind := KindOf(item)
+		kind := kindInList(item)
 		if i == 0 {
 			first = kind
 		}
@@ -334,11 +334,20 @@ func homogeneous(items []Expr) []Expr {
 	out := make([]Expr, len(items))
 	for i, item := range items {
 		out[i] = item
-		if KindOf(item) != Dyn {
+		if kindInList(item) != Dyn {
 			out[i] = Call("dyn", item)
 		}
 	}
 	return out
+}
+
+// kindInList is what CEL's type checker takes an element of a list for. A part of the object with a default may
+// be anything, whatever the default is.
+func kindInList(item Expr) Kind {
+	if c, ok := item.(call); ok && c.name == "orValue" && KindOf(c.args[0]) != NullKind {
+		return Dyn
+	}
+	return KindOf(item)
 }
 
 // Typed is an expression whose kind is known, such as that of a field that CEL declares.

@@ -148,7 +148,9 @@ func extreme(name string) func(*callOf) (Value, error) {
 			return list, err
 		}
 		v := Expression(expr.Method(list.plain, name), list.Elements())
-		v.has = expr.Binary(">", expr.Method(list.plain, "size"), expr.Int(0))
+		if len(list.members) == 0 {
+			v.has = expr.Binary(">", expr.Method(list.plain, "size"), expr.Int(0))
+		}
 		return v, nil
 	}
 }
