@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
 // withoutWaits makes as many attempts as a run does, one right after the other.
@@ -43,12 +44,14 @@ func TestWriterLooksUpAWriteWhoseAnswerIsLost(t *testing.T) {
 		sent          string
 		writes        int
 	}{
-		"the answer is cut":        {after: func(*fakeServer) error { return errCut }, want: Applied, found: true, sent: "(patch) patch", writes: 1},
-		"the answer is a 503":      {after: func(*fakeServer) error { return unavailable() }, want: Applied, found: true, sent: "(patch) patch", writes: 1},
-		"the request is cut":       {before: func(*fakeServer) error { return errCut }, want: Applied, sent: "(patch) patch patch", writes: 1},
-		"the request gets a 503":   {before: func(*fakeServer) error { return unavailable() }, want: Applied, sent: "(patch) patch patch", writes: 1},
-		"then somebody deletes it": {after: func(s *fakeServer) error { s.live = nil; return errCut }, want: Deleted, sent: "(patch) patch", writes: 1},
-		"then it is another one":   {after: func(s *fakeServer) error { s.replace(configMap, "u-2"); return errCut }, want: Replaced, sent: "(patch) patch", writes: 1},
+		"the answer is cut":         {after: func(*fakeServer) error { return errCut }, want: Applied, found: true, sent: "(patch) patch", writes: 1},
+		"the answer is a 503":       {after: func(*fakeServer) error { return unavailable() }, want: Applied, found: true, sent: "(patch) patch", writes: 1},
+		"no connection answers":     {before: func(*fakeServer) error { return &transport.SlowError{} }, want: Applied, sent: "(patch) patch patch", writes: 1},
+		"the answer takes too long": {after: func(*fakeServer) error { return &transport.SlowError{} }, want: Applied, found: true, sent: "(patch) patch", writes: 1},
+		"the request is cut":        {before: func(*fakeServer) error { return errCut }, want: Applied, sent: "(patch) patch patch", writes: 1},
+		"the request gets a 503":    {before: func(*fakeServer) error { return unavailable() }, want: Applied, sent: "(patch) patch patch", writes: 1},
+		"then somebody deletes it":  {after: func(s *fakeServer) error { s.live = nil; return errCut }, want: Deleted, sent: "(patch) patch", writes: 1},
+		"then it is another one":    {after: func(s *fakeServer) error { s.replace(configMap, "u-2"); return errCut }, want: Replaced, sent: "(patch) patch", writes: 1},
 		"then somebody changes it": {
 			after: func(s *fakeServer) error { s.set("a", "theirs"); return errCut }, want: Drifted, sent: "(patch) patch", writes: 1,
 		},

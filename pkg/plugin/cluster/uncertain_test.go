@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
 func TestUncertain(t *testing.T) {
@@ -26,6 +27,7 @@ func TestUncertain(t *testing.T) {
 		"cut short":          {body(io.ErrUnexpectedEOF), true},
 		"connection closed":  {body(errors.New("http2: client connection force closed via ClientConn.Close")), true},
 		"connection lost":    {body(errors.New("http2: client connection lost")), true},
+		"given up":           {body(&transport.SlowError{}), true},
 		"an answer of sorts": {body(errors.New("bad text")), false},
 	} {
 		if got := cluster.Uncertain(t.Context(), test.err); got != test.want {

@@ -68,7 +68,7 @@ func (e *SizeError) Error() string {
 	return e.Answer + " is not read: it " + e.Limit
 }
 
-// SlowError reports an answer that did not come, or did not end, in time.
+// SlowError reports an answer that did not come, or did not end, in time or over as many connections as a request may use.
 type SlowError struct {
 	Answer string
 	Limit  string // "nothing came for 30s"
@@ -115,9 +115,10 @@ func ForWatch(ctx context.Context) context.Context { return context.WithValue(ct
 func IsWatch(r *http.Request) bool { return r.Context().Value(watchKey{}) != nil }
 
 // Bounded wraps a transport so that each answer ends within limits: with a *SizeError or
-// a *SlowError if it does not end by itself. Of a watch the size of each event is bounded.
+// a *SlowError if it does not end by itself. Of a watch the size of each event is bounded. So is
+// the number of connections over which a request is sent.
 func Bounded(l Limits) func(http.RoundTripper) http.RoundTripper {
-	return func(next http.RoundTripper) http.RoundTripper { return bounded{l.orDefaults(), next} }
+	return func(next http.RoundTripper) http.RoundTripper { return bounded{l.orDefaults(), connections{next}} }
 }
 
 type bounded struct {

@@ -9,11 +9,12 @@ import (
 
 // NewClient returns a client without credentials and cookies, which follows no redirect to another
 // server and keeps no connection open. It trusts roots, those of the system if they are nil; a
-// request and the reading of its answer may take no longer than the timeout.
+// request and the reading of its answer may take no longer than the timeout, and a bounded number of
+// connections.
 func NewClient(roots *x509.CertPool, timeout time.Duration) *http.Client {
 	below := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, ForceAttemptHTTP2: true,
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
 	}
-	return &http.Client{Transport: Redirects{}.Bound(below), Timeout: timeout}
+	return &http.Client{Transport: Redirects{}.Bound(connections{below}), Timeout: timeout}
 }
