@@ -222,6 +222,9 @@ func negate(c string) string {
 	if rest, ok := strings.CutPrefix(c, "!"); ok && !tokensAtTop(rest, " || ", " && ", " ? ", " == ", " != ", " in ") {
 		return rest
 	}
+	if sides := splitTop(c, " == "); len(sides) == 2 && !tokensAtTop(c, " || ", " && ", " ? ", " != ", " in ", " > ", " < ", " >= ", " <= ") {
+		return sides[0] + " != " + sides[1]
+	}
 	if tokensAtTop(c, " || ", " && ", " ? ", " == ", " != ", " in ", " > ", " < ", " >= ", " <= ", " + ") {
 		return "!(" + c + ")"
 	}

@@ -182,7 +182,7 @@ func slug(c string) string {
 		"contains", "s", "g", "c", "v", "e", "k", "i", "all", "size", "spec", "true", "dyn", "filter", "map", "in", "value", "optional", "none", "of", "variables",
 	}
 	var out []string
-	if strings.HasPrefix(c, "!") {
+	if strings.HasPrefix(c, "!") || tokensAtTop(c, " != ") && !tokensAtTop(c, " || ", " && ") {
 		out = append(out, "not")
 	}
 	for _, word := range words.FindAllString(c, -1) {
