@@ -144,10 +144,6 @@ func (b *bench) files() ([]row, error) {
 		}
 		rows = append(rows, row{fmt.Sprintf("%d x 10 Kyverno policies, summary", n), preview(kyverno, path, "summary"), []string{self, "-decode", path}})
 	}
-	few, err := b.workload.objects(max(b.objects/10, 1))
-	if err != nil {
-		return nil, err
-	}
 	one, err := b.workload.policies(0)
 	if err != nil {
 		return nil, err
@@ -161,7 +157,7 @@ func (b *bench) files() ([]row, error) {
 		return nil, err
 	}
 	return append(rows,
-		row{fmt.Sprintf("%d x 1,000 policies of which one matches, to that one", b.objects/10), preview(many, few, "summary"), preview(one, few, "summary")},
+		row{fmt.Sprintf("%d x 1,000 policies of which one matches, to that one", b.objects), preview(many, objects, "summary"), preview(one, objects, "summary")},
 		row{"1 x 1 policy", preview(one, small, "summary"), []string{self, "-decode", small}}), nil
 }
 

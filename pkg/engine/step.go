@@ -165,6 +165,9 @@ func (e *HeldBackError) Error() string {
 type Sink interface {
 	Wants(Outcome) bool
 	Step(Step)
+	// NotMatched takes the place of a Step for each rule of the list that did not match, where
+	// the Sink does not want their reasons.
+	NotMatched(RuleList)
 }
 
 // RuleFilter keeps or leaves out rules by what the user typed for --only and

@@ -15,7 +15,9 @@ import (
 type nobody struct{}
 
 func (nobody) Wants(engine.Outcome) bool { return false }
-func (nobody) Step(engine.Step)          {}
+
+func (nobody) NotMatched(engine.RuleList) {}
+func (nobody) Step(engine.Step)           {}
 
 func readBenchmark(b *testing.B) ([]engine.Document, *unstructured.Unstructured) {
 	b.Helper()

@@ -35,6 +35,8 @@ type changes struct{ count int }
 
 func (*changes) Wants(engine.Outcome) bool { return false }
 
+func (*changes) NotMatched(engine.RuleList) {}
+
 func (c *changes) Step(s engine.Step) {
 	if s.Outcome == engine.Changed {
 		c.count++

@@ -107,7 +107,7 @@ func (t *Tally) Exercise(r *Result, reason func(error) string) {
 				lane = lane.ToShow()
 			}
 			whole.Steps = append(whole.Steps, lane.Steps...)
-			whole.NotMatched = append(whole.NotMatched, lane.NotMatched...)
+			whole.NotMatched.Join(lane.NotMatched)
 		}
 		tally.summary.Add(whole)
 		tally.hold(whole, reason)
@@ -141,6 +141,7 @@ func (t *ruleTally) hold(c *engine.Change, reason func(error) string) {
 // Rules returns what the rules of a side were exercised on, in evaluation order.
 func (t *Tally) Rules(s Side) []Exercise {
 	tally := t.rules[s]
+	tally.summary.Settle()
 	out := make([]Exercise, len(tally.summary.Rules))
 	for i, r := range tally.summary.Rules {
 		out[i] = Exercise{Rule: r.Rule, Outcomes: r.Outcomes, HeldBack: tally.held[r.Rule]}

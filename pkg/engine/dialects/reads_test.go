@@ -31,7 +31,9 @@ func (c counting) Get(ctx context.Context, k engine.ObjectKey) (*unstructured.Un
 type noSteps struct{}
 
 func (noSteps) Wants(engine.Outcome) bool { return false }
-func (noSteps) Step(engine.Step)          {}
+
+func (noSteps) NotMatched(engine.RuleList) {}
+func (noSteps) Step(engine.Step)           {}
 
 // An object that policies ask for is read once in a run, whatever their language, and so is a Namespace that did not come with
 // the objects in it, as where the user may not list Namespaces.

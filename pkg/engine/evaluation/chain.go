@@ -437,7 +437,7 @@ func (r *round) noteSteps(v *visited, m *remade) {
 		rec = &recorder{reasons: r.options.Reasons}
 	}
 	rec.replace(m.rule.ref, m.rec)
-	if len(rec.steps) > 0 || len(rec.notMatched) > 0 {
+	if len(rec.steps) > 0 || !rec.notMatched.IsZero() {
 		r.triggers[v.key] = rec
 	}
 }
@@ -472,9 +472,9 @@ func (r *recorder) replace(rule engine.RuleRef, by *recorder) {
 			r.shown = append(r.shown, by.steps[i])
 		}
 	}
-	r.notMatched = slices.DeleteFunc(r.notMatched, func(known engine.RuleRef) bool { return known == rule })
-	if slices.Contains(by.notMatched, rule) {
-		r.notMatched = append(r.notMatched, rule)
+	r.notMatched = r.notMatched.Without(func(known engine.RuleRef) bool { return known == rule })
+	if by.notMatched.Has(rule) {
+		r.notMatched.Add(rule)
 	}
 }
 

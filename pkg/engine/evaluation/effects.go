@@ -214,7 +214,7 @@ func (e *Evaluation) keep(t *triggered) error {
 		return nil // its own shard reports it
 	}
 	failed := slices.ContainsFunc(t.rec.steps, func(s engine.Step) bool { return s.Outcome.Incomplete() && e.reaching[s.Rule] })
-	if t.chosen && len(t.rec.steps)+len(t.rec.notMatched) > 0 || failed {
+	if t.chosen && (len(t.rec.steps) > 0 || !t.rec.notMatched.IsZero()) || failed {
 		e.triggers[t.key.Named()] = t.rec
 	}
 	return nil
@@ -279,11 +279,7 @@ func (e *Evaluation) reportTrigger(c *engine.Change) {
 			c.Shown.Steps = append(c.Shown.Steps, s)
 		}
 	}
-	for _, r := range rec.notMatched {
-		if !acted[r] {
-			c.NotMatched = append(c.NotMatched, r)
-		}
-	}
+	c.NotMatched.Join(rec.notMatched.Without(func(r engine.RuleRef) bool { return acted[r] }))
 	if c.Shown != nil {
 		c.Shown.NotMatched = c.NotMatched
 	}

@@ -364,7 +364,7 @@ func guarded(r engine.RuleRef, t engine.Target, s engine.Sink, run func() (*unst
 type recorder struct {
 	reasons    bool
 	steps      []engine.Step
-	notMatched []engine.RuleRef
+	notMatched engine.RuleSet
 	// state is the object after the last step, and writes is what each step wrote. Steps do not
 	// keep their own states, which would be as many objects as there are rules.
 	state  *unstructured.Unstructured
@@ -383,7 +383,7 @@ func (r *recorder) Wants(o engine.Outcome) bool {
 // Step records what a rule did.
 func (r *recorder) Step(s engine.Step) {
 	if s.Outcome == engine.NotMatched && !r.reasons {
-		r.notMatched = append(r.notMatched, s.Rule)
+		r.notMatched.Add(s.Rule)
 		return
 	}
 	if s.Outcome == engine.Changed && r.typ != nil {
@@ -391,6 +391,9 @@ func (r *recorder) Step(s engine.Step) {
 	}
 	r.steps = append(r.steps, s)
 }
+
+// NotMatched records rules that did not match.
+func (r *recorder) NotMatched(l engine.RuleList) { r.notMatched.AddList(l) }
 
 // note compares the object after a step with the one before it, so that a rule that wrote what
 // the server reads as the same is reported as having changed nothing.

@@ -15,16 +15,17 @@ const maxAdmissions = 5
 
 // mark is how far a pass has come.
 type mark struct {
-	target, hiding          engine.Target
-	state                   *unstructured.Unstructured
-	steps, shown, unmatched int
-	writes, still           int
+	target, hiding engine.Target
+	state          *unstructured.Unstructured
+	steps, shown   int
+	notMatched     engine.RuleSet
+	writes, still  int
 }
 
 func (p *pass) mark() mark {
 	return mark{
 		target: p.target, hiding: p.hiding, state: p.rec.state,
-		steps: len(p.rec.steps), shown: len(p.rec.shown), unmatched: len(p.rec.notMatched),
+		steps: len(p.rec.steps), shown: len(p.rec.shown), notMatched: p.rec.notMatched,
 		writes: len(p.rec.writes), still: len(p.still),
 	}
 }
@@ -33,7 +34,7 @@ func (p *pass) mark() mark {
 func (p *pass) reset(m mark) {
 	p.target, p.hiding, p.still = m.target, m.hiding, p.still[:m.still]
 	p.rec.state, p.rec.writes = m.state, p.rec.writes[:m.writes]
-	p.rec.steps, p.rec.notMatched = p.rec.steps[:m.steps], p.rec.notMatched[:m.unmatched]
+	p.rec.steps, p.rec.notMatched = p.rec.steps[:m.steps], m.notMatched
 	if p.rec.shown != nil {
 		p.rec.shown = p.rec.shown[:m.shown]
 	}
@@ -164,5 +165,5 @@ func (p *pass) keepNews(m mark) {
 			kept = append(kept, shown[m.steps+i])
 		}
 	}
-	p.rec.steps, p.rec.shown, p.rec.notMatched = steps, kept, p.rec.notMatched[:m.unmatched]
+	p.rec.steps, p.rec.shown, p.rec.notMatched = steps, kept, m.notMatched
 }

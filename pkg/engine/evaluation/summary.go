@@ -26,6 +26,16 @@ type Summary struct {
 	Rules []RuleSummary
 
 	index map[engine.RuleRef]int
+	lists map[*engine.RuleRef]*listCount // by the first rule of the list
+	had   map[int]results                // of the object that is being counted, by rule
+}
+
+// listCount counts the objects that rules of one list did not match.
+type listCount struct {
+	objects int
+	places  []int       // of the rules of the list in Summary.Rules
+	at      map[int]int // the other way round
+	fewer   []int       // by rule of the list: objects that it did match, or that count otherwise
 }
 
 // Canary is how a run was kept to some of the objects.
@@ -57,14 +67,14 @@ func (r RuleSummary) MetNothing() bool {
 
 // NewSummary is the summary of a run that has not begun.
 func NewSummary(rules []engine.RuleRef) *Summary {
-	s := &Summary{index: make(map[engine.RuleRef]int, len(rules))}
+	s := &Summary{index: make(map[engine.RuleRef]int, len(rules)), had: map[int]results{}}
 	for _, r := range rules {
 		s.place(r)
 	}
 	return s
 }
 
-// Add counts one object. It counts the same whether the run keeps reasons or not. A
+// Add counts one object; its outcomes are in Rules after Settle. It counts the same whether the run keeps reasons or not. A
 // target that is not there is no evaluated object, but what failed about it counts.
 func (s *Summary) Add(c *engine.Change) {
 	if c.Before != nil || c.After != nil {
@@ -89,14 +99,7 @@ func (s *Summary) Add(c *engine.Change) {
 
 // addOutcomes counts the object in each rule once for each outcome that counts.
 func (s *Summary) addOutcomes(c *engine.Change) {
-	had := make([]results, len(s.Rules), len(s.Rules)+1) // by rule
-	note := func(r engine.RuleRef, o engine.Outcome) {
-		i := s.place(r)
-		if i == len(had) {
-			had = append(had, 0)
-		}
-		had[i] |= resultsOf(o)
-	}
+	note := func(r engine.RuleRef, o engine.Outcome) { s.had[s.place(r)] |= resultsOf(o) }
 	for i := range c.Steps {
 		step := &c.Steps[i]
 		if step.Unreached() {
@@ -105,15 +108,60 @@ func (s *Summary) addOutcomes(c *engine.Change) {
 		note(step.Rule, step.Outcome)
 		s.Warnings += len(step.Warnings)
 	}
-	for _, r := range c.NotMatched {
+	for _, r := range c.NotMatched.Rules {
 		note(r, engine.NotMatched)
 	}
-	for i, r := range had {
+	for _, l := range c.NotMatched.Lists {
+		s.addList(l)
+	}
+	for i, r := range s.had {
 		r.count(s.Rules[i].Outcomes)
+	}
+	clear(s.had)
+}
+
+// addList counts an object for rules of a list that did not match it. Those that have another result count by that.
+func (s *Summary) addList(l engine.RuleList) {
+	if len(l.List) == 0 {
+		return
+	}
+	count := s.lists[&l.List[0]]
+	if count == nil {
+		count = &listCount{at: map[int]int{}, fewer: make([]int, len(l.List))}
+		for i, r := range l.List {
+			count.places = append(count.places, s.place(r))
+			count.at[count.places[i]] = i
+		}
+		if s.lists == nil {
+			s.lists = map[*engine.RuleRef]*listCount{}
+		}
+		s.lists[&l.List[0]] = count
+	}
+	count.objects++
+	for _, i := range l.Except {
+		count.fewer[i]++
+	}
+	for place := range s.had {
+		if i, listed := count.at[place]; listed && !l.Lacks(i) {
+			count.fewer[i]++
+		}
 	}
 }
 
-// Join adds the counts of a run on other objects, with the same Overlay.
+// Settle adds to Rules what Add has counted of whole lists of rules since then.
+func (s *Summary) Settle() {
+	for _, count := range s.lists {
+		for i, place := range count.places {
+			if n := count.objects - count.fewer[i]; n > 0 {
+				s.Rules[place].Outcomes[engine.NotMatched] += n
+			}
+		}
+		count.objects = 0
+		clear(count.fewer)
+	}
+}
+
+// Join adds the counts of a run on other objects, with the same Overlay, both settled.
 func (s *Summary) Join(other *Summary) {
 	s.Objects += other.Objects
 	s.Changed += other.Changed
@@ -233,7 +281,7 @@ func (s *Summary) place(r engine.RuleRef) int {
 		return i
 	}
 	if s.index == nil {
-		s.index = map[engine.RuleRef]int{}
+		s.index, s.had = map[engine.RuleRef]int{}, map[int]results{}
 	}
 	open := r.WithoutParameter()
 	i, known := s.index[open]

@@ -14,7 +14,9 @@ import (
 type nobody struct{}
 
 func (nobody) Wants(engine.Outcome) bool { return false }
-func (nobody) Step(engine.Step)          {}
+
+func (nobody) NotMatched(engine.RuleList) {}
+func (nobody) Step(engine.Step)           {}
 
 // BenchmarkEvaluate is the whole fixed point of ten mutators on one Pod.
 func BenchmarkEvaluate(b *testing.B) {

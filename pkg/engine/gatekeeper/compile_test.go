@@ -106,7 +106,9 @@ func pod(t testing.TB) engine.Target {
 type steps []engine.Step
 
 func (*steps) Wants(engine.Outcome) bool { return true }
-func (s *steps) Step(step engine.Step)   { *s = append(*s, step) }
+
+func (*steps) NotMatched(engine.RuleList) {}
+func (s *steps) Step(step engine.Step)    { *s = append(*s, step) }
 
 func (s *steps) String() string {
 	var lines []string

@@ -53,6 +53,8 @@ type collector struct{ changed, failed []engine.Step }
 
 func (*collector) Wants(engine.Outcome) bool { return false }
 
+func (*collector) NotMatched(engine.RuleList) {}
+
 func (c *collector) Step(s engine.Step) {
 	switch s.Outcome {
 	case engine.Changed:

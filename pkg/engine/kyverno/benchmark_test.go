@@ -15,7 +15,9 @@ import (
 type quiet struct{}
 
 func (quiet) Wants(engine.Outcome) bool { return false }
-func (quiet) Step(engine.Step)          {}
+
+func (quiet) NotMatched(engine.RuleList) {}
+func (quiet) Step(engine.Step)           {}
 
 // BenchmarkEvaluate evaluates one policy on one object that it changes.
 func BenchmarkEvaluate(b *testing.B) {
@@ -50,7 +52,7 @@ func BenchmarkCompile(b *testing.B) {
 	}
 }
 
-func readCase(b *testing.B, name string) (documents []engine.Document, live []*unstructured.Unstructured) {
+func readCase(b testing.TB, name string) (documents []engine.Document, live []*unstructured.Unstructured) {
 	archive, err := txtar.ParseFile("testdata/" + name + ".txtar")
 	if err != nil {
 		b.Fatal(err)

@@ -95,6 +95,8 @@ type reasons struct{ io.Writer }
 
 func (r reasons) Wants(engine.Outcome) bool { return true }
 
+func (reasons) NotMatched(engine.RuleList) {}
+
 func (r reasons) Step(s engine.Step) {
 	fmt.Fprintf(r, "  %s %s", s.Rule, s.Outcome)
 	if s.Err != nil {

@@ -27,47 +27,32 @@ type effect struct {
 // since only applying it would tell whether it changes something.
 func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.World, sink engine.Sink) ([]engine.Effect, error) {
 	var out []engine.Effect
-	candidates := p.index.rules(trigger.Key.Kind)
-	for _, policy := range p.policies {
-		for i, r := range policy.rules {
-			if len(r.targets) == 0 {
-				continue
-			}
-			if !candidates.has(r) {
-				r.skipKind(ctx, trigger, w, sink)
-				continue
-			}
-			effects := r.propagate(ctx, trigger, w, sink)
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			for _, f := range effects {
-				out = append(out, f)
-			}
-			if policy.applyOne && len(effects) > 0 {
-				policy.skipFurther(i+1, r, trigger, sink)
-				break
-			}
-		}
-	}
-	return out, nil
-}
-
-// skipFurther reports the rules with targets that applyRules: One keeps from
-// running, because one has named its targets.
-func (p *policy) skipFurther(from int, applied *rule, trigger engine.Target, sink engine.Sink) {
-	for _, r := range p.rules[from:] {
-		if len(r.targets) == 0 {
+	v := p.triggered.visit(&trigger, sink)
+	for i, mayMatch := v.next(0); i < len(v.rules); i, mayMatch = v.next(i + 1) {
+		r := v.rules[i]
+		if !mayMatch {
+			r.skipKind(ctx, trigger, w, sink)
 			continue
 		}
-		reason := "applyRules is One, and rule " + applied.ref.Rule + " has named its targets"
-		sink.Step(engine.Step{Rule: r.ref, Subject: trigger.Key, Trigger: trigger.Key, Outcome: engine.Skipped, Err: &SkippedError{Reason: reason}})
+		effects, steps := r.propagate(ctx, trigger, w, sink)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		v.report(i, steps...)
+		for _, f := range effects {
+			out = append(out, f)
+		}
+		if r.policy.applyOne && len(effects) > 0 {
+			i = v.skipRest(i, &trigger, "has named its targets")
+		}
 	}
+	v.end()
+	return out, nil
 }
 
 // propagate decides, as run does for other rules, whether the rule runs for
 // the trigger, if need be as if the trigger were created.
-func (r *rule) propagate(ctx context.Context, trigger engine.Target, w *engine.World, sink engine.Sink) []*effect {
+func (r *rule) propagate(ctx context.Context, trigger engine.Target, w *engine.World, sink engine.Sink) ([]*effect, []engine.Step) {
 	operation, open := r.simulated(trigger)
 	e := newExecution(ctx, w, r, trigger, operation)
 	effects, steps := r.propagateAs(e, sink)
@@ -88,10 +73,7 @@ func (r *rule) propagate(ctx context.Context, trigger engine.Target, w *engine.W
 	for _, f := range effects {
 		f.open = open
 	}
-	for _, step := range steps {
-		sink.Step(step)
-	}
-	return effects
+	return effects, steps
 }
 
 // propagateAs returns the effects, and the steps of what kept others from being.

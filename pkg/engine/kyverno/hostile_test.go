@@ -147,4 +147,6 @@ type lastStep struct{ last engine.Step }
 
 func (*lastStep) Wants(engine.Outcome) bool { return true }
 
+func (*lastStep) NotMatched(engine.RuleList) {}
+
 func (s *lastStep) Step(step engine.Step) { s.last = step }

@@ -16,16 +16,22 @@ type program struct {
 	policies   []*policy
 	refs       []engine.RuleRef
 	selections []engine.Selection
-	index      kindIndex
-	propagates bool
+	own        *ruleIndex // of the rules without targets
+	triggered  *ruleIndex // of those with targets
 }
 
 func newProgram(policies []*policy) *program {
-	p := &program{policies: policies, index: newKindIndex(policies), selections: selections(policies)}
-	for _, policy := range policies {
-		for _, r := range policy.rules {
-			p.refs = append(p.refs, r.ref)
-			p.propagates = p.propagates || len(r.targets) > 0
+	p := &program{
+		policies: policies, selections: selections(policies),
+		own:       newRuleIndex(policies, func(r *rule) bool { return len(r.targets) == 0 }),
+		triggered: newRuleIndex(policies, func(r *rule) bool { return len(r.targets) > 0 }),
+	}
+	if p.refs = p.own.refs; p.Propagates() {
+		p.refs = nil
+		for _, policy := range policies {
+			for _, r := range policy.rules {
+				p.refs = append(p.refs, r.ref)
+			}
 		}
 	}
 	return p
@@ -38,55 +44,37 @@ func (p *program) Rules() []engine.RuleRef { return p.refs }
 func (p *program) Selections() []engine.Selection { return p.selections }
 
 // Propagates reports whether there is a rule with targets.
-func (p *program) Propagates() bool { return p.propagates }
+func (p *program) Propagates() bool { return len(p.triggered.rules) > 0 }
 
 // Evaluate runs the rules without targets. Each sees the object as the rule
 // before it left it; one that fails leaves it as it was.
 func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
-	candidates := p.index.rules(t.Key.Kind)
-	for _, policy := range p.policies {
+	v := p.own.visit(&t, sink)
+	for i, mayMatch := v.next(0); i < len(v.rules); i, mayMatch = v.next(i + 1) {
+		r := v.rules[i]
+		if !mayMatch {
+			r.skipKind(ctx, t, w, sink)
+			continue
+		}
+		step := r.run(ctx, t, w, sink)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		for i, r := range policy.rules {
-			if len(r.targets) > 0 {
-				continue
-			}
-			if !candidates.has(r) {
-				r.skipKind(ctx, t, w, sink)
-				continue
-			}
-			step := r.run(ctx, t, w, sink)
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			if step.Err != nil {
-				t.Draft.Freeze() // an error may refer to a part of the object
-			}
-			sink.Step(step)
-			if step.Outcome != engine.Changed {
-				continue
-			}
-			t = t.With(step.After)
-			if policy.applyOne {
-				policy.skipRest(i+1, r, t, sink)
-				break
-			}
+		if step.Err != nil {
+			t.Draft.Freeze() // an error may refer to a part of the object
 		}
-	}
-	return t.Object, nil
-}
-
-// skipRest reports the rules that applyRules: One keeps from running, because one
-// has changed the object.
-func (p *policy) skipRest(from int, applied *rule, t engine.Target, sink engine.Sink) {
-	for _, r := range p.rules[from:] {
-		if len(r.targets) > 0 {
+		v.report(i, step)
+		if step.Outcome != engine.Changed {
 			continue
 		}
-		reason := "applyRules is One, and rule " + applied.ref.Rule + " has changed the object"
-		sink.Step(engine.Step{Rule: r.ref, Subject: t.Key, Outcome: engine.Skipped, Err: &SkippedError{Reason: reason}})
+		t = t.With(step.After)
+		if r.policy.applyOne {
+			i = v.skipRest(i, &t, "has changed the object")
+		}
+		v.places = v.kind.on(&t)
 	}
+	v.end()
+	return t.Object, ctx.Err()
 }
 
 // skipKind reports a rule that the index has ruled out already.

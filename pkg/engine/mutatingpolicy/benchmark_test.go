@@ -16,7 +16,9 @@ import (
 type quiet struct{}
 
 func (quiet) Wants(o engine.Outcome) bool { return o != engine.NotMatched }
-func (quiet) Step(engine.Step)            {}
+
+func (quiet) NotMatched(engine.RuleList) {}
+func (quiet) Step(engine.Step)           {}
 
 // BenchmarkEvaluate evaluates one policy on one object that it changes.
 func BenchmarkEvaluate(b *testing.B) {

@@ -133,6 +133,8 @@ type reasons struct{ io.Writer }
 
 func (reasons) Wants(engine.Outcome) bool { return true }
 
+func (reasons) NotMatched(engine.RuleList) {}
+
 func (r reasons) Step(s engine.Step) {
 	fmt.Fprintf(r, "  %s %s", s.Outcome, s.Rule)
 	if s.NotIdempotent != "" {

@@ -75,9 +75,6 @@ func (k Kind) Matches(gvk schema.GroupVersionKind, subresource string) bool {
 	return pod && subresource == "ephemeralcontainers"
 }
 
-// Plain reports whether the kind itself is a plain name.
-func (k Kind) Plain() bool { return !HasWildcard(k.Kind) }
-
 // String returns the shortest text that parses to the kind.
 func (k Kind) String() string {
 	if k == (Kind{"*", "*", "*", "*"}) {

@@ -25,11 +25,11 @@ type record struct {
 type change struct {
 	Subject       engine.ObjectKey
 	Before, After *state
-	Fields        []field          `json:",omitempty"`
-	Steps         []step           `json:",omitempty"`
-	NotMatched    []engine.RuleRef `json:",omitempty"`
-	Impacts       []impact         `json:",omitempty"`
-	Origin        string           `json:",omitempty"`
+	Fields        []field        `json:",omitempty"`
+	Steps         []step         `json:",omitempty"`
+	NotMatched    engine.RuleSet `json:",omitzero"`
+	Impacts       []impact       `json:",omitempty"`
+	Origin        string         `json:",omitempty"`
 }
 
 // state is an object. Of one that does not change only that it is there is kept.

@@ -152,7 +152,6 @@ func outlined(b, excluded *match.Block, namespace string) string {
 		{b.NamesDeletion(), "names DELETE"},
 		{b.AsksRoles(), "asks for roles"},
 		{b.OnlySubresources(), "only matches subresources"},
-		{b.MayBe("Pod"), "may be a Pod"},
 	} {
 		if fact.holds {
 			out = append(out, fact.says)

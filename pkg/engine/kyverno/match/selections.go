@@ -31,16 +31,6 @@ func (m *Block) Kinds() []selector.Kind {
 	return out
 }
 
-// MayBe reports whether the block can match objects of a kind.
-func (m *Block) MayBe(kind string) bool {
-	for _, k := range m.Kinds() {
-		if selector.MatchWildcard(k.Kind, kind) {
-			return true
-		}
-	}
-	return false
-}
-
 // selecting lists the filters whose objects, taken together, are all that the
 // block can match. A filter without criteria matches nothing.
 func (m *Block) selecting() []*filter {

@@ -107,7 +107,7 @@ func fullReport(t *testing.T) []byte {
 		Subject: key,
 		Before:  object(map[string]any{"data": "a"}), After: object(map[string]any{"data": "b"}),
 		Fields:     []engine.FieldChange{{Path: path, Kind: engine.Replaced, From: "a", To: "b", Rule: rule}},
-		NotMatched: []engine.RuleRef{rule},
+		NotMatched: engine.RuleSet{Rules: []engine.RuleRef{rule}},
 		Impacts:    []engine.Impact{{Code: engine.ImpactRollout, Text: "t", Advice: "a", Fields: []fieldpath.Path{path}, Owner: "o", Pods: 2}},
 		Steps: []engine.Step{{
 			Rule: rule, Subject: key, Trigger: key, TriggerChangedBy: []engine.RuleRef{rule}, Outcome: engine.Failed, AsCreated: true, NotIdempotent: "n",

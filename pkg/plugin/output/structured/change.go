@@ -44,7 +44,7 @@ func (o *encoder) reported(c *engine.Change) []member {
 			out = append(out, member{"after", after.Object})
 		}
 	}
-	notMatched := len(c.NotMatched)
+	notMatched := c.NotMatched.Len()
 	var steps []*engine.Step
 	for i := range c.Steps {
 		if s := &c.Steps[i]; s.Outcome == engine.NotMatched && !o.Explain {

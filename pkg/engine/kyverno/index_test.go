@@ -1,0 +1,101 @@
+package kyverno
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
+)
+
+// outcomes is a Sink that keeps how often each rule had each outcome.
+type outcomes struct {
+	reasons bool
+	had     map[string]int
+}
+
+func (o outcomes) Wants(engine.Outcome) bool { return o.reasons }
+
+func (o outcomes) Step(s engine.Step) { o.had[s.Rule.String()+" "+string(s.Outcome)]++ }
+
+func (o outcomes) NotMatched(l engine.RuleList) {
+	set := engine.RuleSet{Lists: []engine.RuleList{l}}
+	for r := range set.All() {
+		o.Step(engine.Step{Rule: r, Outcome: engine.NotMatched})
+	}
+}
+
+// A run that wants reasons asks every rule. One that does not comes to the same, although it asks only those that
+// the index names.
+func TestIndexLeavesNothingOut(t *testing.T) {
+	cases, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(cases) < 50 {
+		t.Fatalf("%d cases, %v", len(cases), err)
+	}
+	for _, path := range cases {
+		name := filepath.Base(path)
+		documents, live := readCase(t, name[:len(name)-len(".txtar")])
+		compiled, _ := New().Compile(engine.Compilation{Documents: documents}) // of broken ones, what is left
+		cluster, err := conformance.NewCluster(live, nil, engine.Request{})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, u := range live {
+			var after [2]any
+			var had [2]map[string]int
+			for i, reasons := range []bool{true, false} {
+				sink := outcomes{reasons, map[string]int{}}
+				object, err := compiled.Evaluate(t.Context(), targetOf(u), cluster.World, sink)
+				if err != nil {
+					t.Fatal(err)
+				}
+				effects, err := compiled.(engine.Propagator).Effects(t.Context(), targetOf(u), cluster.World, sink)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sink.had["effects"] = len(effects)
+				after[i], had[i] = object.Object, sink.had
+			}
+			if diff := cmp.Diff(had[0], had[1]); diff != "" {
+				t.Errorf("%s: %s: every rule (-), those of the index (+):\n%s", name, u.GetName(), diff)
+			}
+			if diff := cmp.Diff(after[0], after[1]); diff != "" {
+				t.Errorf("%s: %s:\n%s", name, u.GetName(), diff)
+			}
+		}
+	}
+}
+
+// What rules that do not match cost an object does not depend on how many there are.
+func TestRulesThatDoNotMatchAllocateNothing(t *testing.T) {
+	_, live := readCase(t, "index")
+	for name, resources := range map[string]string{
+		"kind": "kinds: [Secret]", "name": "kinds: [ConfigMap], names: [other-%[1]d]",
+		"namespace": "kinds: [ConfigMap], namespaces: [other-%[1]d]", "label": "kinds: [ConfigMap], selector: {matchLabels: {app: other-%[1]d}}",
+	} {
+		allocated := func(policies int) float64 {
+			documents := make([]engine.Document, policies)
+			for i := range documents {
+				text := fmt.Sprintf("apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: p%[1]d}\nspec: {rules: [{name: r, match: {any: [{resources: {"+resources+
+					"}}]}, mutate: {patchStrategicMerge: {metadata: {labels: {l: v}}}}}]} # %[1]d\n", i)
+				documents[i] = engine.Document{Object: objects(t, []byte(text))[0]}
+			}
+			program, err := New().Compile(engine.Compilation{Documents: documents})
+			if err != nil {
+				t.Fatal(err)
+			}
+			target, world := targetOf(live[0]), conformance.NewWorld()
+			return testing.AllocsPerRun(100, func() {
+				if _, err := program.Evaluate(t.Context(), target, world, quiet{}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		if one, many := allocated(1), allocated(500); many > one {
+			t.Errorf("%s: %v allocations with one rule, %v with 500", name, one, many)
+		}
+	}
+}
