@@ -12,7 +12,7 @@ import (
 // merge lowers strategic merge patches to edits.
 type merge struct {
 	scope *scope
-	lists strategicmerge.Lists
+	lists *strategicmerge.Lists
 	// guards are what the whole patch depends on.
 	guards []string
 	used   map[string]bool // variables of elements that are in scope

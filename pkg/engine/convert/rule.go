@@ -282,13 +282,13 @@ func (c *converter) typeOf(version, kind string) diff.Type {
 }
 
 // lists says how the lists of the rule's kind merge.
-func (c *converter) lists(r *rule) strategicmerge.Lists {
+func (c *converter) lists(r *rule) *strategicmerge.Lists {
 	gvk := r.kind()
 	s, err := c.Reader.Schema(c.ctx, gvk)
 	if err != nil {
 		s = engine.Schema{}
 	}
-	return strategicmerge.NewLists(gvk.GroupVersion().String(), gvk.Kind, s)
+	return strategicmerge.NewLists(s, gvk)
 }
 
 func (c *converter) strategicMerge(r *rule, s *scope, patch map[string]any) error {

@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 )
 
@@ -61,7 +62,7 @@ func (e *execution) explain(sink engine.Sink) {
 
 // patched returns what the rule patches.
 func (e *execution) patched() patchSubject {
-	return patchSubject{Object: e.subject.Object.Object, Draft: e.draft(), Schema: e.schema, Why: e.why, EngineView: e.rule.engineView}
+	return patchSubject{Object: e.subject.Object.Object, Draft: e.draft(), Lists: e.lists, Why: e.why, EngineView: e.rule.engineView}
 }
 
 // draft returns the draft that the rule may use. There is none for one with targets, nor for one
@@ -201,17 +202,17 @@ func (e *execution) failed(field string, err error) error {
 	return &RuleError{Field: field, Err: err}
 }
 
-// schema is the schema of the object that the rule changes; the zero schema
-// where none is known.
-func (e *execution) schema() engine.Schema {
-	if e.world.Reader == nil {
-		return engine.Schema{}
+// lists says how the lists of the object merge that the rule changes: that all are replaced where its
+// schema is not known.
+func (e *execution) lists() *strategicmerge.Lists {
+	var s engine.Schema
+	gvk := e.subject.Key.GroupVersionKind()
+	if e.world.Reader != nil {
+		if known, err := e.world.Reader.Schema(e.ctx, gvk); err == nil {
+			s = known
+		}
 	}
-	s, err := e.world.Reader.Schema(e.ctx, e.subject.Key.GroupVersionKind())
-	if err != nil {
-		return engine.Schema{}
-	}
-	return s
+	return e.inputs().lists.of(s, gvk)
 }
 
 // guarded makes a panic the failure of this one rule.

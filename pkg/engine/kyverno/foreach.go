@@ -164,7 +164,7 @@ func (f *forEachEntry) each(e *execution, s elementsScope, on patchSubject, out 
 		if err := e.ctx.Err(); err != nil {
 			return patched, err
 		}
-		on := patchSubject{Object: out.Object, Schema: on.Schema, Why: f.whyOf(index, on.Why)}
+		on := patchSubject{Object: out.Object, Lists: on.Lists, Why: f.whyOf(index, on.Why)}
 		next, err := f.element(e, f.elementScope(e, s, elements[index], index), on)
 		switch {
 		case isSkipped(err):

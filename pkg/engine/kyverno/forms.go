@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jsonpatch"
@@ -39,7 +37,7 @@ func compileStrategicMerge(patch any) (compiledPatch, error) {
 }
 
 func (p strategicMergePatch) apply(on patchSubject) (patchResult, error) {
-	object, warnings, err := p.Edit(on.Draft, on.Budget, on.Object, on.Schema(), on.Why)
+	object, warnings, err := p.Edit(on.Draft, on.Budget, on.Object, on.Lists(), on.Why)
 	if on.EngineView && err == nil {
 		var more []engine.Warning
 		more, err = p.inEngine(on, object)
@@ -51,14 +49,13 @@ func (p strategicMergePatch) apply(on patchSubject) (patchResult, error) {
 // inEngine returns a warning for each field of the patched object that Kyverno 1.19 would write
 // otherwise, where that is known.
 func (p strategicMergePatch) inEngine(on patchSubject, patched map[string]any) ([]engine.Warning, error) {
-	s := on.Schema()
-	theirs, known, err := p.InEngine(on.Budget, on.Object, s)
+	lists := on.Lists()
+	theirs, known, err := p.InEngine(on.Budget, on.Object, lists)
 	if err != nil || !known {
 		return nil, err
 	}
 	var out []engine.Warning
-	gvk := (&unstructured.Unstructured{Object: patched}).GroupVersionKind()
-	for _, f := range diff.Compare(patched, theirs, diff.NewType(s.Types, gvk)) {
+	for _, f := range diff.Compare(patched, theirs, lists.Type()) {
 		text := "Kyverno 1.19 would leave it out"
 		switch f.Kind {
 		case engine.Added:

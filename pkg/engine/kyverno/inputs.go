@@ -4,11 +4,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -18,6 +21,28 @@ type inputs struct {
 	exceptions []*exception
 	globals    contextentry.Globals
 	values     *variables.Values // nil when the user gives none
+	lists      kindLists
+}
+
+// kindLists keeps how the lists of each kind merge, for all rules and objects.
+type kindLists struct {
+	mu    sync.Mutex
+	known map[schema.GroupVersionKind]*strategicmerge.Lists
+}
+
+// of returns the lists of a kind that has a schema.
+func (k *kindLists) of(s engine.Schema, gvk schema.GroupVersionKind) *strategicmerge.Lists {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if l := k.known[gvk]; l != nil && l.Types == s.Types {
+		return l
+	}
+	if k.known == nil {
+		k.known = map[schema.GroupVersionKind]*strategicmerge.Lists{}
+	}
+	l := strategicmerge.NewLists(s, gvk)
+	k.known[gvk] = l
+	return l
 }
 
 // add reads a document of a kind that is an input.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -39,8 +40,8 @@ type patchSubject struct {
 	Draft *engine.Draft
 	// Budget is that of the scope whose variables the patch is given.
 	Budget *engine.Budget
-	// Schema looks up how the lists of the object merge; it may say nothing.
-	Schema func() engine.Schema
+	// Lists looks up how the lists of the object merge.
+	Lists func() *strategicmerge.Lists
 	// Why collects why nothing changes; nil if not wanted.
 	Why *engine.Reasons
 	// EngineView asks for warnings of what Kyverno itself would write otherwise.

@@ -40,7 +40,7 @@ func TestPatchApply(t *testing.T) {
 			s.Set(name, value)
 		}
 		why := engine.NewReasons()
-		got, err := decoded(t, c.Mutate).apply(s, patchSubject{Object: c.Object, Schema: patchSchema, Why: why})
+		got, err := decoded(t, c.Mutate).apply(s, patchSubject{Object: c.Object, Lists: patchLists, Why: why})
 		var held *strategicmerge.ConditionError
 		switch isHeld := errors.As(err, &held); {
 		case c.Fails+c.Held == "" && err != nil:
@@ -69,12 +69,12 @@ func TestPatchApply(t *testing.T) {
 }
 
 // patchSchema knows Pods, in whose lists elements have names.
-func patchSchema() engine.Schema {
-	meta, err := strategicpatch.NewPatchMetaFromStruct(corev1.Pod{})
-	if err != nil {
-		return engine.Schema{}
+func patchLists() *strategicmerge.Lists {
+	var s engine.Schema
+	if meta, err := strategicpatch.NewPatchMetaFromStruct(corev1.Pod{}); err == nil {
+		s.Patch = meta
 	}
-	return engine.Schema{Patch: meta}
+	return strategicmerge.NewLists(s, corev1.SchemeGroupVersion.WithKind("Pod"))
 }
 
 func patchReasons(l *engine.Reasons) string {

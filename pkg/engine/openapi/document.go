@@ -21,7 +21,7 @@ const kindExtension = "x-kubernetes-group-version-kind"
 // immutable and safe for concurrent use.
 type Document struct {
 	components map[string]*spec.Schema
-	kinds      map[schema.GroupVersionKind]*spec.Schema
+	kinds      map[schema.GroupVersionKind]engine.Schema
 	types      managedfields.TypeConverter
 	fields     sync.Map // the properties of each schema that was asked for them
 }
@@ -46,10 +46,11 @@ func newDocument(components map[string]*spec.Schema) (*Document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read OpenAPI v3 component schemas: %w", err)
 	}
-	d := &Document{components: components, kinds: map[schema.GroupVersionKind]*spec.Schema{}, types: types}
+	d := &Document{components: components, kinds: map[schema.GroupVersionKind]engine.Schema{}, types: types}
 	for _, name := range slices.Sorted(maps.Keys(components)) { // should two describe a kind, always the same one
 		for _, gvk := range describedKinds(components[name]) {
-			d.kinds[gvk] = components[name]
+			of := typed{d, components[name]}
+			d.kinds[gvk] = engine.Schema{Types: types, Patch: patchMeta{of}, Fields: validator{of, gvk.Group}}
 		}
 	}
 	return d, nil
@@ -57,14 +58,7 @@ func newDocument(components map[string]*spec.Schema) (*Document, error) {
 
 // Schema answers for one kind; it is the zero value when the document does not
 // describe the kind.
-func (d *Document) Schema(gvk schema.GroupVersionKind) engine.Schema {
-	component, ok := d.kinds[gvk]
-	if !ok {
-		return engine.Schema{}
-	}
-	of := typed{d, component}
-	return engine.Schema{Types: d.types, Patch: patchMeta{of}, Fields: validator{of, gvk.Group}}
-}
+func (d *Document) Schema(gvk schema.GroupVersionKind) engine.Schema { return d.kinds[gvk] }
 
 // describedKinds reads the extension that names the kinds of a component.
 func describedKinds(component *spec.Schema) []schema.GroupVersionKind {

@@ -5,8 +5,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// Apply merges the patch into an object, which stays as it is. The schema says how
-// lists merge; the zero schema replaces every list that is not patched through
+// Apply merges the patch into an object, which stays as it is. The lists are those of
+// its kind; without a schema every list is replaced that is not patched through
 // anchors. It returns the very map that it was given where nothing changed, otherwise
 // one that shares with it whatever the patch did not touch. The warnings are about
 // fields that are left out, or written differently from the patch or from what
@@ -18,14 +18,14 @@ import (
 //
 // The error is a *ConditionError when the patch does not apply to this object, and a
 // *KindError when patch and object disagree about what a field holds, or that of the budget.
-func (p *Patch) Apply(b *engine.Budget, live map[string]any, s engine.Schema, why *engine.Reasons) (map[string]any, []engine.Warning, error) {
-	return p.Edit(nil, b, live, s, why)
+func (p *Patch) Apply(b *engine.Budget, live map[string]any, l *Lists, why *engine.Reasons) (map[string]any, []engine.Warning, error) {
+	return p.Edit(nil, b, live, l, why)
 }
 
 // Edit is Apply to an object that a draft may change in place. The caller reverts the draft
 // where there is an error.
-func (p *Patch) Edit(d *engine.Draft, b *engine.Budget, live map[string]any, s engine.Schema, why *engine.Reasons) (map[string]any, []engine.Warning, error) {
-	root := newRoot(live, s)
+func (p *Patch) Edit(d *engine.Draft, b *engine.Budget, live map[string]any, l *Lists, why *engine.Reasons) (map[string]any, []engine.Warning, error) {
+	root := l.root()
 	m := merger{why: why, budget: b, draft: d}
 	failed := m.check(&p.root, live, root)
 	if m.err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -34,7 +35,12 @@ func apply(live, patch map[string]any, s engine.Schema, why *engine.Reasons) (ma
 	if err != nil {
 		return live, nil, err
 	}
-	return compiled.Apply(engine.NewBudget(context.Background()), live, s, why)
+	return compiled.Apply(engine.NewBudget(context.Background()), live, listsOf(live, s), why)
+}
+
+// listsOf are those of the kind of an object.
+func listsOf(live map[string]any, s engine.Schema) *strategicmerge.Lists {
+	return strategicmerge.NewLists(s, (&unstructured.Unstructured{Object: live}).GroupVersionKind())
 }
 
 func testApply(t *testing.T, c conformance.PatchCase) {
@@ -77,7 +83,7 @@ func checkInEngine(t *testing.T, want string, live, patch map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, known, err := compiled.InEngine(engine.NewBudget(context.Background()), live, schemaOf(t, live))
+	got, known, err := compiled.InEngine(engine.NewBudget(context.Background()), live, listsOf(live, schemaOf(t, live)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,6 +265,7 @@ func BenchmarkApply(b *testing.B) {
 		"spec":     map[string]any{"containers": containers},
 	}
 	s := schemaOf(b, live)
+	lists := listsOf(live, s)
 	for name, text := range map[string]string{
 		"label":     `metadata: {labels: {team: shop}}`,
 		"unchanged": `metadata: {labels: {+(app): other}}`,
@@ -274,7 +281,7 @@ func BenchmarkApply(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, _, err := compiled.Apply(engine.NewBudget(b.Context()), live, s, nil); err != nil && name != "skipped" {
+				if _, _, err := compiled.Apply(engine.NewBudget(b.Context()), live, lists, nil); err != nil && name != "skipped" {
 					b.Fatal(err)
 				}
 			}

@@ -11,8 +11,8 @@ import (
 // InEngine returns what Kyverno 1.19 makes of an object, which stays as it is, where that is known
 // to differ from what Apply makes of it only by its +() in the elements of lists. It reports
 // whether it is known. The error is one of Apply.
-func (p *Patch) InEngine(b *engine.Budget, live map[string]any, s engine.Schema) (object map[string]any, known bool, err error) {
-	root := newRoot(live, s)
+func (p *Patch) InEngine(b *engine.Budget, live map[string]any, l *Lists) (object map[string]any, known bool, err error) {
+	root := l.root()
 	m := merger{budget: b, inEngine: true, found: found{}}
 	failed := m.check(&p.root, live, root)
 	if m.err != nil {

@@ -1,19 +1,39 @@
 package strategicmerge
 
-import "github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+import (
+	"sync"
 
-// Lists says how the lists of a kind merge.
-type Lists struct{ root *place }
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
-// NewLists returns what a schema says of the lists of a kind.
-func NewLists(apiVersion, kind string, s engine.Schema) Lists {
-	return Lists{newRoot(map[string]any{"apiVersion": apiVersion, "kind": kind}, s)}
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+)
+
+// Lists says how the lists of a kind merge. It looks each one up once, is for all objects of the kind, and
+// safe for concurrent use.
+type Lists struct {
+	engine.Schema
+	types func() diff.Type
+
+	mu    sync.Mutex
+	rules map[string]listRule // by pattern of the path
 }
+
+// maxRules bounds the lists of a kind that are remembered: the keys of a patch may come from objects.
+const maxRules = 1000
+
+// NewLists returns what a schema says of the lists of a kind. The zero schema says that each is replaced.
+func NewLists(s engine.Schema, of apischema.GroupVersionKind) *Lists {
+	return &Lists{Schema: s, types: sync.OnceValue(func() diff.Type { return diff.NewType(s.Types, of) })}
+}
+
+// Type returns how the server types objects of the kind.
+func (l *Lists) Type() diff.Type { return l.types() }
 
 // Keys returns the keys by which the list at a path merges, "[]" standing for the elements of a list on
 // the way, and whether it merges at all: one that does not is replaced.
-func (l Lists) Keys(path ...string) (keys []string, merges bool) {
-	at := l.root
+func (l *Lists) Keys(path ...string) (keys []string, merges bool) {
+	at := l.root()
 	for _, name := range path {
 		if name == "[]" {
 			at = at.element(0)
@@ -23,4 +43,22 @@ func (l Lists) Keys(path ...string) (keys []string, merges bool) {
 	}
 	rule := at.listRule()
 	return rule.keys, rule.merge
+}
+
+func (l *Lists) root() *place { return &place{lists: l} }
+
+func (l *Lists) rule(at *place) listRule {
+	pattern := at.appendPattern(make([]byte, 0, 128))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rule, known := l.rules[string(pattern)]
+	if known {
+		return rule
+	}
+	if l.rules == nil || len(l.rules) >= maxRules {
+		l.rules = map[string]listRule{}
+	}
+	rule = at.lookListRule()
+	l.rules[string(pattern)] = rule
+	return rule
 }

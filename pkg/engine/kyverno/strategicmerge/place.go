@@ -4,50 +4,24 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// place is where in the object the merge is. Its schema is looked up when it is
-// needed, since most patches touch no list.
+// place is where in the object the merge is.
 type place struct {
 	parent *place
 	key    string // of a field
 	index  int    // of a list element, whose key is empty
-	object *object
-
-	patch       strategicpatch.LookupPatchMeta // cached; nil where nothing is known
-	patchLooked bool
-	rule        *listRule    // cached
-	typ         *schema.Atom // cached; empty where nothing is known
-}
-
-// object is what all places of one object share.
-type object struct {
-	engine.Schema
-	apiVersion, kind any
-	root             place
-
-	types       *schema.Schema // cached; nil where nothing is known
-	typeRef     schema.TypeRef
-	typesLooked bool
-}
-
-func newRoot(live map[string]any, s engine.Schema) *place {
-	o := &object{Schema: s, apiVersion: live["apiVersion"], kind: live["kind"]}
-	o.root.object = o
-	return &o.root
+	lists  *Lists
 }
 
 func (p *place) field(key string) *place {
-	return &place{parent: p, key: key, object: p.object}
+	return &place{parent: p, key: key, lists: p.lists}
 }
 
 func (p *place) element(i int) *place {
-	return &place{parent: p, index: i, object: p.object}
+	return &place{parent: p, index: i, lists: p.lists}
 }
 
 // String returns the path as users write it: spec.containers[0].image.
@@ -84,12 +58,14 @@ type listRule struct {
 
 // listRule looks at the patch strategy first, as Kyverno does, and then at the
 // schema's list type, which Kyverno does not know.
-func (p *place) listRule() listRule {
-	if p.rule == nil {
-		rule := p.lookListRule()
-		p.rule = &rule
+func (p *place) listRule() listRule { return p.lists.rule(p) }
+
+// appendPattern appends the path, in which all elements of a list are one.
+func (p *place) appendPattern(text []byte) []byte {
+	if p.parent == nil {
+		return text
 	}
-	return *p.rule
+	return append(append(p.parent.appendPattern(text), p.key...), 0)
 }
 
 func (p *place) lookListRule() listRule {
@@ -127,21 +103,13 @@ func withSecondKey(key string) []string {
 	}
 }
 
-// patchMeta returns the patch schema of the map at this place.
+// patchMeta returns the patch schema of the map at this place; nil where nothing is known.
 func (p *place) patchMeta() strategicpatch.LookupPatchMeta {
-	if p == nil {
+	switch {
+	case p == nil:
 		return nil
-	}
-	if !p.patchLooked {
-		p.patchLooked = true
-		p.patch = p.lookPatchMeta()
-	}
-	return p.patch
-}
-
-func (p *place) lookPatchMeta() strategicpatch.LookupPatchMeta {
-	if p.parent == nil {
-		return usable(p.object.Patch)
+	case p.parent == nil:
+		return usable(p.lists.Patch)
 	}
 	if p.key == "" { // an element: its list knows
 		list := p.parent
@@ -185,18 +153,18 @@ func (p *place) mapKeys() ([]string, bool) {
 
 // atom is the structural type at this place, empty where it is not known.
 func (p *place) atom() schema.Atom {
-	if p.typ == nil {
-		p.typ = &schema.Atom{}
-		if ref, ok := p.typeRef(); ok {
-			*p.typ, _ = p.object.types.Resolve(ref)
-		}
+	ref, ok := p.typeRef()
+	if !ok {
+		return schema.Atom{}
 	}
-	return *p.typ
+	atom, _ := p.lists.types().Schema.Resolve(ref)
+	return atom
 }
 
 func (p *place) typeRef() (schema.TypeRef, bool) {
 	if p.parent == nil {
-		return p.object.typed()
+		t := p.lists.types()
+		return t.Ref, t.Schema != nil
 	}
 	above := p.parent.atom()
 	switch {
@@ -210,20 +178,4 @@ func (p *place) typeRef() (schema.TypeRef, bool) {
 	default:
 		return schema.TypeRef{}, false
 	}
-}
-
-// typed finds the type of the whole object by converting one that has only a
-// kind; the converter has no other way to tell.
-func (o *object) typed() (schema.TypeRef, bool) {
-	if !o.typesLooked {
-		o.typesLooked = true
-		if o.Types == nil {
-			return schema.TypeRef{}, false
-		}
-		bare := &unstructured.Unstructured{Object: map[string]any{"apiVersion": o.apiVersion, "kind": o.kind}}
-		if value, err := o.Types.ObjectToTyped(bare); err == nil {
-			o.types, o.typeRef = value.Schema(), value.TypeRef()
-		}
-	}
-	return o.typeRef, o.types != nil
 }
