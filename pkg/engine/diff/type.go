@@ -127,13 +127,18 @@ func (t Type) absent(v any) bool {
 // fieldAbsent is absent for a field of the type. A struct that is always there, and so is empty by
 // default, counts as well where all its fields are absent.
 func (t Type) fieldAbsent(name string, v any) bool {
-	of := t.field(name)
-	if of.absent(v) {
-		return true
+	if !t.EmptyIsAbsent || v == nil {
+		return t.EmptyIsAbsent
 	}
 	fields, isMap := v.(map[string]any)
-	byDefault, isStruct := t.defaultOf(name).(map[string]any)
-	if !isMap || !t.EmptyIsAbsent || !isStruct || len(byDefault) > 0 {
+	if list, isList := v.([]any); !isMap && (!isList || len(list) > 0) {
+		return false // most values: their type costs more than this
+	}
+	of := t.field(name)
+	if len(fields) == 0 && of.absent(v) {
+		return true
+	}
+	if byDefault, isStruct := t.defaultOf(name).(map[string]any); !isMap || !isStruct || len(byDefault) > 0 {
 		return false
 	}
 	for below, x := range fields {
