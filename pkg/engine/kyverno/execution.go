@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strings"
-	"sync"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,6 +33,7 @@ type execution struct {
 	budget   *engine.Budget  // of the rule on this object, whatever the operation
 	why      *engine.Reasons // collects why nothing changes; nil if not wanted
 	given    map[string]any  // values that the user gives, by the first part of their names
+	found    map[string]any  // the images of the matched object, once an expression has asked for them
 }
 
 func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target, operation engine.Operation) *execution {
@@ -87,8 +87,7 @@ func (e *execution) begin() *variables.Scope {
 			s.Set(name, value)
 		}
 	}
-	images := sync.OnceValues(e.images) // for each child that asks for them first
-	s.Define("images", func(*variables.Scope) (any, error) { return images() })
+	s.Define("images", func(*variables.Scope) (any, error) { return e.images() })
 	e.define(s, e.rule.context)
 	return s
 }
@@ -104,7 +103,10 @@ func (e *execution) define(s *variables.Scope, entries contextentry.Entries) {
 
 // images are those of the matched object, with what the user gives laid over.
 func (e *execution) images() (any, error) {
-	all := jmespath.ImagesOf(e.matched.Object.Object, e.matched.Key.GroupKind)
+	if e.found == nil {
+		e.found = jmespath.ImagesOf(e.matched.Object.Object, e.matched.Key.GroupKind)
+	}
+	all := e.found
 	given, isGiven := e.given["images"]
 	switch {
 	case isGiven && all != nil:
@@ -142,7 +144,7 @@ func (e *execution) request(object map[string]any) map[string]any {
 		"oldObject": nil,
 		"name":      key.Name,
 		"namespace": match.NamespaceOf(e.matched.Object),
-		"kind":      map[string]any{"group": key.Group, "version": key.Version, "kind": key.Kind},
+		"kind":      e.inputs().kinds.of(key.GroupVersionKind()),
 	}
 	if u := e.matched.Request.User; !u.Empty() {
 		request["userInfo"] = engine.UserInfoFields(&authenticationv1.UserInfo{Username: u.Username, Groups: u.Groups})
@@ -151,8 +153,7 @@ func (e *execution) request(object map[string]any) map[string]any {
 		request["subResource"] = key.Subresource
 	}
 	if m := e.matched.Mapping; m != nil {
-		r := m.Resource
-		request["resource"] = map[string]any{"group": r.Group, "version": r.Version, "resource": r.Resource}
+		request["resource"] = e.inputs().resources.of(m.Resource)
 	}
 	if old := cmp.Or(e.matched.OldObject, e.matched.Object); e.matched.Operation != engine.OperationCreate {
 		request["oldObject"] = old.Object

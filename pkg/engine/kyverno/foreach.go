@@ -124,7 +124,8 @@ func (m *forEach) mutate(e *execution, s *variables.Scope, on patchSubject) (pat
 		// targets stays what it was.
 		if !diff.Shared(on.Object, out.Object) && !e.onTarget {
 			s = s.Child()
-			s.Set("request", e.request(out.Object))
+			object := out.Object
+			s.SetLate("request", func() any { return e.request(object) })
 		}
 	}
 	if patched == 0 && held != nil {

@@ -20,13 +20,14 @@ const (
 // equal patterns give equal series, and the cost of a series is bounded. It is not
 // for concurrent use.
 type Source struct {
-	numbers *rand.Rand
+	seed    uint64
+	numbers *rand.Rand // nil before the first text
 	spent   int
 }
 
 // New returns the source of the series that belongs to a seed.
 func New(seed uint64) *Source {
-	return &Source{numbers: rand.New(rand.NewPCG(seed, seed))} // reproducible on purpose
+	return &Source{seed: seed}
 }
 
 // Text draws the next text, which matches the pattern from its beginning to its
@@ -43,6 +44,9 @@ func (s *Source) Text(pattern string) (string, error) {
 	parsed, err := syntax.Parse(pattern, syntax.POSIX)
 	if err != nil {
 		return "", &PatternError{Pattern: pattern, Err: fmt.Errorf("it is no POSIX regular expression: %w", err)}
+	}
+	if s.numbers == nil {
+		s.numbers = rand.New(rand.NewPCG(s.seed, s.seed)) // reproducible on purpose
 	}
 	d := drawing{pattern: pattern, numbers: s.numbers}
 	err = d.draw(parsed)

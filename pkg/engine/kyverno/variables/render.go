@@ -18,6 +18,8 @@ const maxText = 16 << 20
 // part is a piece of a template.
 type part interface {
 	render(*renderer) (any, error)
+	// check returns the error of render, and builds nothing.
+	check(*renderer) error
 }
 
 type (
@@ -50,6 +52,8 @@ type renderer struct {
 
 func (p static) render(*renderer) (any, error) { return p.value, nil }
 
+func (static) check(*renderer) error { return nil }
+
 func (p list) render(r *renderer) (any, error) {
 	items := make([]any, len(p))
 	for i, child := range p {
@@ -62,26 +66,52 @@ func (p list) render(r *renderer) (any, error) {
 	return items, nil
 }
 
-// render of an object keeps a key whose variable is null, as Kyverno does.
+func (p list) check(r *renderer) error {
+	for _, child := range p {
+		if err := child.check(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (p object) render(r *renderer) (any, error) {
 	fields := make(map[string]any, len(p))
-	for _, f := range p {
-		name, err := f.name.render(r)
+	for i := range p {
+		key, err := p[i].rendered(r)
 		if err != nil {
 			return nil, err
 		}
-		if name == nil {
-			name = f.key
-		}
-		key, ok := name.(string)
-		if !ok {
-			return nil, &ResolveError{Expression: f.key, Path: f.path, Err: fmt.Errorf("a key must be a string, not %T", name)}
-		}
-		if fields[key], err = f.value.render(r); err != nil {
+		if fields[key], err = p[i].value.render(r); err != nil {
 			return nil, err
 		}
 	}
 	return fields, nil
+}
+
+func (p object) check(r *renderer) error {
+	for i := range p {
+		if _, err := p[i].rendered(r); err != nil {
+			return err
+		}
+		if err := p[i].value.check(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rendered is the key of a field. One whose variable is null stays as it is, as in Kyverno.
+func (f *field) rendered(r *renderer) (string, error) {
+	name, err := f.name.render(r)
+	if err != nil || name == nil {
+		return f.key, err
+	}
+	key, ok := name.(string)
+	if !ok {
+		return "", &ResolveError{Expression: f.key, Path: f.path, Err: fmt.Errorf("a key must be a string, not %T", name)}
+	}
+	return key, nil
 }
 
 func (p leaf) render(r *renderer) (any, error) {
@@ -89,6 +119,11 @@ func (p leaf) render(r *renderer) (any, error) {
 		return r.value(p.segments[0].variable, p.path)
 	}
 	return r.text(p.segments, p.path)
+}
+
+func (p leaf) check(r *renderer) error {
+	_, err := p.render(r)
+	return err
 }
 
 // text joins segments; values that are no texts are inserted as JSON.

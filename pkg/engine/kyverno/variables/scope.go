@@ -3,7 +3,6 @@ package variables
 import (
 	"errors"
 	"math"
-	"sync"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
@@ -28,15 +27,15 @@ type Scope struct {
 type tree struct {
 	interpreter *jmespath.Interpreter
 	limits      engine.Limits
-	compiled    *jmespath.Cache
+	compiled    *jmespath.Cache // nil until something is compiled
 }
 
-// binding is one name; load is nil where the value is known. Bindings are never
-// changed, so that scopes can share them.
+// binding is one name; load is nil where the value is known. Nothing else of a binding
+// changes than that its value is made, so that scopes can share them.
 type binding struct {
 	name  string
 	value any
-	late  func() any // the value, made once; nil where it is known
+	late  func() any // makes the value; nil where it is known
 	load  func(*Scope) (any, error)
 	order int
 	prev  *binding
@@ -52,7 +51,7 @@ type outcome struct {
 // NewScope returns an empty scope. ContextSize of the limits bounds what entries
 // load.
 func NewScope(in *jmespath.Interpreter, l engine.Limits) *Scope {
-	s := &Scope{tree: &tree{interpreter: in, limits: l, compiled: &jmespath.Cache{}}, before: math.MaxInt}
+	s := &Scope{tree: &tree{interpreter: in, limits: l}, before: math.MaxInt}
 	s.keeper = s
 	return s
 }
@@ -77,7 +76,7 @@ func (s *Scope) Set(name string, value any) { s.bind(&binding{name: name, value:
 
 // SetLate is Set for a value that costs something to make: it is made when the name is first used.
 func (s *Scope) SetLate(name string, value func() any) {
-	s.bind(&binding{name: name, late: sync.OnceValue(value)})
+	s.bind(&binding{name: name, late: value})
 }
 
 // Define adds an entry whose value load returns when the name is first used. Load
@@ -117,6 +116,9 @@ func (s *Scope) Compile(expr string) (*jmespath.Expression, error) {
 	if s.tree.interpreter.Hides() && engine.IsHidden(expr) {
 		return nil, engine.ErrHidden
 	}
+	if s.tree.compiled == nil {
+		s.tree.compiled = &jmespath.Cache{}
+	}
 	return s.tree.compiled.Compile(expr)
 }
 
@@ -136,10 +138,10 @@ func (s *Scope) lookup(name string) (value any, found bool, err error) {
 		if b.name != name {
 			continue
 		}
-		switch {
-		case b.late != nil:
-			return b.late(), true, nil
-		case b.load == nil:
+		if b.late != nil {
+			b.value, b.late = b.late(), nil
+		}
+		if b.load == nil {
 			return b.value, true, nil
 		}
 		if b.order < s.before {
