@@ -1,6 +1,8 @@
 package match_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -277,11 +279,8 @@ func FuzzHolds(f *testing.F) {
 		}
 		for positive, negative := range pairs {
 			holds, err := positive.Holds(engine.NewBudget(t.Context()), key, value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			too, err := negative.Holds(engine.NewBudget(t.Context()), key, value)
-			if err != nil {
+			too, wrong := negative.Holds(engine.NewBudget(t.Context()), key, value)
+			if err = errors.Join(err, wrong); err != nil && !strings.Contains(err.Error(), "characters stand between two *") {
 				t.Fatal(err)
 			}
 			if holds && too {
