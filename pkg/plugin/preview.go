@@ -76,7 +76,8 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 
 			Objects come from the live cluster: all those that the policies match in the current
 			namespace, or in all namespaces with -A; objects without a namespace are included
-			unless -n is given. With -f or -k they come from manifests, and no cluster is needed. Names,
+			unless -n is given. With -f or -k they come from manifests, and no cluster is needed. A TYPE
+			is what kubectl takes: "deploy", "deployments.v1.apps", "pods,services", "all". Names,
 			namespaces and selectors choose what may change: what triggers a rule that changes other
 			objects is read wherever the policy says. With --contexts several clusters are read side by
 			side; one that cannot be read does not hold up the others.

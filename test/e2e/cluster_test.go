@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +19,10 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
@@ -170,8 +174,8 @@ func TestSnapshotKnowsScopes(t *testing.T) {
 	}
 }
 
-// TestSnapshotKnowsShortNames holds the snapshot's table of short names against
-// what a server says.
+// TestSnapshotKnowsShortNames holds the snapshot's tables of short names and of the category "all"
+// against what a server says.
 func TestSnapshotKnowsShortNames(t *testing.T) {
 	definition := &unstructured.Unstructured{} // no part of client-go's types, so known only where there is one
 	definition.SetAPIVersion("apiextensions.k8s.io/v1")
@@ -189,16 +193,19 @@ func TestSnapshotKnowsShortNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tried := 0
+	tried, all := 0, map[schema.GroupResource]bool{}
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if gv.Group != "" && gv.Group != "apps" && gv.Group != "batch" && gv.Group != "policy" && !strings.HasSuffix(gv.Group, ".k8s.io") {
+		if gv.Group != "" && gv.Group != "apps" && gv.Group != "autoscaling" && gv.Group != "batch" && gv.Group != "policy" && !strings.HasSuffix(gv.Group, ".k8s.io") {
 			continue // of a CustomResourceDefinition
 		}
 		for _, r := range list.APIResources {
+			if slices.Contains(r.Categories, "all") {
+				all[gv.WithResource(r.Name).GroupResource()] = true
+			}
 			for _, name := range r.ShortNames {
 				tried++
 				got, err := known.Mapper().KindsFor(schema.GroupVersionResource{Resource: name})
@@ -210,5 +217,13 @@ func TestSnapshotKnowsShortNames(t *testing.T) {
 	}
 	if tried < 20 {
 		t.Errorf("the server returned only %d short names", tried)
+	}
+	category, _ := known.Mapper().(restmapper.CategoryExpander).Expand("all")
+	got := map[schema.GroupResource]bool{}
+	for _, r := range category {
+		got[r] = true
+	}
+	if diff := cmp.Diff(all, got); diff != "" {
+		t.Errorf("category all: -server +snapshot\n%s", diff)
 	}
 }

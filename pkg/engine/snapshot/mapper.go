@@ -19,6 +19,7 @@ type definition struct {
 	kind             schema.GroupVersionKind
 	plural, singular string
 	shortNames       []string
+	categories       []string
 	namespaced       bool
 	schema           map[string]any // openAPIV3Schema; nil where there is none
 	scale            *scalePaths    // nil where it has none
@@ -47,6 +48,7 @@ func definitionsIn(entries []*entry) []definition {
 			continue
 		}
 		d.shortNames, _, _ = unstructured.NestedStringSlice(u.Object, "spec", "names", "shortNames")
+		d.categories, _, _ = unstructured.NestedStringSlice(u.Object, "spec", "names", "categories")
 		versions, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "versions")
 		list, _ := versions.([]any)
 		for _, v := range list {
@@ -129,9 +131,21 @@ func newMapper(definitions []definition, entries []*entry, cluster meta.RESTMapp
 		}
 	}
 	if cluster != nil {
-		return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{cluster, mapper}}
+		both := meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{cluster, mapper}}
+		if categories, ok := cluster.(expander); ok {
+			return struct {
+				meta.RESTMapper
+				expander
+			}{both, categories}
+		}
+		return both
 	}
 	return withShortNames(mapper, definitions)
+}
+
+// expander is a restmapper.CategoryExpander.
+type expander interface {
+	Expand(category string) ([]schema.GroupResource, bool)
 }
 
 // kindsOf lists the kinds of objects, each once.

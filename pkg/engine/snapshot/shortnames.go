@@ -1,6 +1,8 @@
 package snapshot
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -40,24 +42,50 @@ var builtinShortNames = map[string]schema.GroupResource{ //nolint:gochecknogloba
 	"vac":    {Group: "storage.k8s.io", Resource: "volumeattributesclasses"},
 }
 
-// shortNames is a mapper that also knows resources by their short names. Those of
+// builtinCategory has Kubernetes' own resources in the category "all", the only one that it has any in but
+// "api-extensions". A test compares them with a real server's discovery.
+var builtinCategory = []schema.GroupResource{ //nolint:gochecknoglobals // an immutable table
+	{Resource: "pods"},
+	{Resource: "replicationcontrollers"},
+	{Resource: "services"},
+	{Group: "apps", Resource: "daemonsets"},
+	{Group: "apps", Resource: "deployments"},
+	{Group: "apps", Resource: "replicasets"},
+	{Group: "apps", Resource: "statefulsets"},
+	{Group: "autoscaling", Resource: "horizontalpodautoscalers"},
+	{Group: "batch", Resource: "cronjobs"},
+	{Group: "batch", Resource: "jobs"},
+}
+
+// shortNames is a mapper that also knows resources by their short names, and by categories. Those of
 // Kubernetes come first, as in a server's discovery.
 type shortNames struct {
 	meta.RESTMapper
-	custom map[string]schema.GroupResource
+	custom     map[string]schema.GroupResource
+	categories map[string][]schema.GroupResource
 }
 
-// withShortNames adds the short names of Kubernetes' resources and of definitions.
+// withShortNames adds the short names and categories of Kubernetes' resources and of definitions.
 func withShortNames(m meta.RESTMapper, definitions []definition) meta.RESTMapper {
-	custom := map[string]schema.GroupResource{}
+	out := shortNames{m, map[string]schema.GroupResource{}, map[string][]schema.GroupResource{"all": slices.Clone(builtinCategory)}}
 	for _, d := range definitions {
+		resource := schema.GroupResource{Group: d.kind.Group, Resource: d.plural}
 		for _, name := range d.shortNames {
-			if _, taken := custom[name]; !taken {
-				custom[name] = schema.GroupResource{Group: d.kind.Group, Resource: d.plural}
+			if _, taken := out.custom[name]; !taken {
+				out.custom[name] = resource
 			}
 		}
+		for _, name := range d.categories {
+			out.categories[name] = append(out.categories[name], resource)
+		}
 	}
-	return shortNames{m, custom}
+	return out
+}
+
+// Expand implements restmapper.CategoryExpander.
+func (s shortNames) Expand(category string) ([]schema.GroupResource, bool) {
+	resources, known := s.categories[category]
+	return resources, known
 }
 
 // full is the resource that a short name stands for, and any other name as it is.

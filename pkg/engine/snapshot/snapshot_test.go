@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/restmapper"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -134,7 +135,7 @@ func TestResourcesAreKnownByTheirShortNames(t *testing.T) {
 	definition := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "widgets.example.com")
 	definition.Object["spec"] = map[string]any{
 		"group": "example.com", "scope": "Namespaced",
-		"names":    map[string]any{"kind": "Widget", "plural": "widgets", "shortNames": []any{"wi", "po"}},
+		"names":    map[string]any{"kind": "Widget", "plural": "widgets", "shortNames": []any{"wi", "po"}, "categories": []any{"all", "things"}},
 		"versions": []any{map[string]any{"name": "v1"}},
 	}
 	mapper := load(t, []*unstructured.Unstructured{definition}, snapshot.Options{}).Mapper()
@@ -153,6 +154,13 @@ func TestResourcesAreKnownByTheirShortNames(t *testing.T) {
 		}
 		if err != nil || got[0].Kind != want {
 			t.Errorf("%v: got %v, error %v, want %q", typed, got, err, want)
+		}
+	}
+	widgets := schema.GroupResource{Group: "example.com", Resource: "widgets"}
+	for category, want := range map[string]schema.GroupResource{"all": {Resource: "pods"}, "things": widgets, "none": {}} {
+		got, ok := mapper.(restmapper.CategoryExpander).Expand(category)
+		if ok != (category != "none") || ok && (got[0] != want || got[len(got)-1] != widgets) {
+			t.Errorf("category %s: got %v, %t", category, got, ok)
 		}
 	}
 }

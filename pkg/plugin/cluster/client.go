@@ -17,6 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
@@ -92,11 +93,11 @@ func New(getter genericclioptions.RESTClientGetter, o Options) (*Client, error) 
 	if err != nil {
 		return nil, err
 	}
-	c.mapper = &knownMapper{RESTMapper: mapper}
+	c.mapper = &knownMapper{RESTMapper: mapper, CategoryExpander: restmapper.NewDiscoveryCategoryExpander(c.discovery)}
 	return c, nil
 }
 
-// Mapper maps kinds to resources as the server serves them.
+// Mapper maps kinds to resources as the server serves them. It is a restmapper.CategoryExpander, too.
 func (c *Client) Mapper() meta.RESTMapper { return c.mapper }
 
 func newRESTClient(config *rest.Config, o Options) (rest.Interface, error) {

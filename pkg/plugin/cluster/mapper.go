@@ -6,12 +6,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/restmapper"
 )
 
 // knownMapper keeps what a mapper has found: kubectl's goes through all of discovery for each answer, and a
 // run asks for each object. There are no more answers than the server has resources.
 type knownMapper struct {
 	meta.RESTMapper
+	restmapper.CategoryExpander
 	kinds    sync.Map // schema.GroupVersionKind by schema.GroupVersionResource
 	mappings sync.Map // *meta.RESTMapping by mappingKey
 }

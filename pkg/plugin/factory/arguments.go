@@ -14,7 +14,8 @@ import (
 
 // Resolve reads TYPE and TYPE/NAME arguments, where types may be joined by commas,
 // or as kubectl has them a TYPE and behind it NAMES. Arguments that are all types
-// are types: "deploy svc" names no Deployment.
+// are types: "deploy svc" names no Deployment. A TYPE may be a category, such as "all", of
+// a mapper that is client-go's restmapper.CategoryExpander.
 func Resolve(mapper meta.RESTMapper, args []string) ([]engine.ObjectKey, error) {
 	if names, err := namesBehindType(mapper, args); err != nil || names != nil {
 		return names, err
@@ -25,12 +26,20 @@ func Resolve(mapper meta.RESTMapper, args []string) ([]engine.ObjectKey, error) 
 		if named && (name == "" || strings.Contains(name, "/") || strings.Contains(types, ",")) {
 			return nil, fmt.Errorf("argument %q: use TYPE, TYPE,TYPE or TYPE/NAME", arg)
 		}
+		if named {
+			gk, err := KindOf(mapper, types)
+			if err != nil {
+				return nil, err
+			}
+			keys = append(keys, engine.ObjectKey{GroupKind: gk, Name: name})
+			continue
+		}
 		kinds, err := kindsOf(mapper, types)
 		if err != nil {
 			return nil, err
 		}
 		for _, gk := range kinds {
-			keys = append(keys, engine.ObjectKey{GroupKind: gk, Name: name})
+			keys = append(keys, engine.ObjectKey{GroupKind: gk})
 		}
 	}
 	return keys, nil
@@ -65,17 +74,39 @@ func namesBehindType(mapper meta.RESTMapper, args []string) ([]engine.ObjectKey,
 	return keys, nil
 }
 
-// kindsOf finds the kinds of types that are joined by commas.
+// kindsOf finds the kinds of types and categories that are joined by commas, each once.
 func kindsOf(mapper meta.RESTMapper, types string) ([]schema.GroupKind, error) {
 	var out []schema.GroupKind
+	add := func(gk schema.GroupKind) {
+		if !slices.Contains(out, gk) {
+			out = append(out, gk)
+		}
+	}
 	for _, t := range strings.Split(types, ",") {
+		if category, ok := expand(mapper, t); ok {
+			for _, r := range category {
+				if gk, err := KindOf(mapper, r.String()); err == nil {
+					add(gk)
+				}
+			}
+			continue
+		}
 		gk, err := KindOf(mapper, t)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, gk)
+		add(gk)
 	}
 	return out, nil
+}
+
+func expand(mapper meta.RESTMapper, category string) ([]schema.GroupResource, bool) {
+	if e, ok := mapper.(interface {
+		Expand(category string) ([]schema.GroupResource, bool)
+	}); ok {
+		return e.Expand(category)
+	}
+	return nil, false
 }
 
 // KindOf finds the kind that a user means by "deploy", "deployments.apps" or

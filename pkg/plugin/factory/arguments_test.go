@@ -11,11 +11,25 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 )
 
+// categories is a mapper that knows categories, too.
+type categories struct {
+	meta.RESTMapper
+	all map[string][]schema.GroupResource
+}
+
+func (c categories) Expand(category string) ([]schema.GroupResource, bool) {
+	resources, ok := c.all[category]
+	return resources, ok
+}
+
 func TestResolve(t *testing.T) {
 	apps, core := schema.GroupVersion{Group: "apps", Version: "v1"}, schema.GroupVersion{Version: "v1"}
-	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(apps.WithKind("Deployment"), meta.RESTScopeNamespace)
-	mapper.Add(core.WithKind("Pod"), meta.RESTScopeNamespace)
+	kinds := meta.NewDefaultRESTMapper(nil)
+	kinds.Add(apps.WithKind("Deployment"), meta.RESTScopeNamespace)
+	kinds.Add(core.WithKind("Pod"), meta.RESTScopeNamespace)
+	mapper := categories{kinds, map[string][]schema.GroupResource{
+		"all": {{Resource: "pods"}, {Group: "apps", Resource: "deployments"}, {Group: "gone", Resource: "webs"}},
+	}}
 	for typed, want := range map[string]string{
 		"":                           "",
 		"deployments":                "Deployment.apps/",
@@ -27,6 +41,10 @@ func TestResolve(t *testing.T) {
 		"deployment web":             "Deployment.apps/web",
 		"deployment web pods db":     "Deployment.apps/web Deployment.apps/pods Deployment.apps/db",
 		"deployments,pods web":       "Deployment.apps/web Pod/web",
+		"all":                        "Pod/ Deployment.apps/",
+		"all,pods":                   "Pod/ Deployment.apps/",
+		"all web":                    "Pod/web Deployment.apps/web",
+		"all/web":                    `there is no resource type "all"`,
 		"webs":                       `there is no resource type "webs"`,
 		"webs web":                   `there is no resource type "webs"`,
 		"deployments,webs web":       `there is no resource type "webs"`,
