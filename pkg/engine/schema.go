@@ -34,6 +34,8 @@ type InvalidField struct {
 	Why string
 	// Meant is the field that one which there is not was probably meant to be; empty for none.
 	Meant string
+	// Allowed are the values that the field may have, where it has one that is none of them.
+	Allowed []any
 }
 
 // Known reports whether there is a schema at all.

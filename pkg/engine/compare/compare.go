@@ -56,6 +56,9 @@ type Comparison struct {
 	options    Options
 	propagates bool
 
+	onlyMu sync.Mutex
+	only   map[engine.Operation]*Comparison
+
 	typesMu sync.Mutex
 	types   map[schema.GroupVersionKind]diff.Type
 }
@@ -131,7 +134,16 @@ func (c *Comparison) Prepare(ctx context.Context, src engine.Source) error {
 // Object compares the sides on one object that need not be there: on what becomes of it, and, where a
 // rule changes other objects because of it, of these. Of several results it is the worst, and of those
 // one that is changed.
+//
+// A request that has an operation is compared as that.
 func (c *Comparison) Object(ctx context.Context, t engine.Target) (*Result, error) {
+	if op := t.Request.Operation; op != "" && (len(c.operations) > 1 || c.operations[0] != op) {
+		out, err := c.as(op).Object(ctx, t)
+		if out != nil {
+			out.Everywhere = false
+		}
+		return out, err
+	}
 	if !c.propagates {
 		return c.evaluated(ctx, t)
 	}
@@ -147,6 +159,21 @@ func (c *Comparison) Object(ctx context.Context, t engine.Target) (*Result, erro
 		return nil
 	})
 	return worst, err
+}
+
+// as is the comparison in one operation only.
+func (c *Comparison) as(o engine.Operation) *Comparison {
+	c.onlyMu.Lock()
+	defer c.onlyMu.Unlock()
+	if c.only[o] == nil {
+		options := c.options
+		options.Operations = []engine.Operation{o}
+		if c.only == nil {
+			c.only = map[engine.Operation]*Comparison{}
+		}
+		c.only[o] = NewComparison(c.sides, c.world, options)
+	}
+	return c.only[o]
 }
 
 // alone is a source, and a page, of one object.

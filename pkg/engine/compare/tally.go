@@ -195,6 +195,8 @@ type VariantSummary struct {
 	Differ   int // variants of which the sides do not make the same
 	Unknown  int // variants that are not comparable, also because a rule reads a Secret
 	Kinds    int
+	Limit    int // of variants
+	Untried  int // differences of one field that there was no place for
 	Seed     uint64
 }
 
@@ -224,6 +226,8 @@ func (s *Summary) Join(other *Summary) {
 	s.Variants.Differ += other.Variants.Differ
 	s.Variants.Unknown += other.Variants.Unknown
 	s.Variants.Kinds = max(s.Variants.Kinds, other.Variants.Kinds)
+	s.Variants.Limit = other.Variants.Limit
+	s.Variants.Untried = max(s.Variants.Untried, other.Variants.Untried)
 	s.Variants.Seed = other.Variants.Seed
 	s.conclude()
 }

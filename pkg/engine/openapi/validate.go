@@ -136,7 +136,9 @@ func (f *invalid) value(at fieldpath.Path, value any, t typed) {
 		return
 	}
 	if allowed := t.schema.Enum; len(allowed) > 0 && value != "" && !slices.ContainsFunc(allowed, func(one any) bool { return sameJSON(one, value) }) {
-		f.add(at, "has to be one of "+enumeration(allowed))
+		if f.add(at, "has to be one of "+enumeration(allowed)); len(f.fields) < maxInvalid {
+			f.fields[len(f.fields)-1].Allowed = allowed
+		}
 		return
 	}
 	switch value := value.(type) {

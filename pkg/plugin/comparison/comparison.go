@@ -173,12 +173,14 @@ func (r *Run) Each(ctx context.Context, emit func(*compare.Result) error) (compa
 		fmt.Fprintf(o.ErrOut, "error: %v\n", part)
 	}
 	var derived *compare.Tally
-	kinds := 0
+	var generator *variant.Generator
 	if r.derived != nil && err == nil {
-		derived, kinds, err = r.variants(ctx, &from, emit)
+		derived, generator, err = r.variants(ctx, &from, emit)
 	}
 	summary := tally.Summary(r.comparison, r.descriptions, derived)
-	summary.Variants.Kinds, summary.Variants.Seed = kinds, o.Seed
+	if v := &summary.Variants; generator != nil {
+		v.Kinds, v.Limit, v.Untried, v.Seed = len(generator.Kinds()), o.Variants, generator.Untried(), o.Seed
+	}
 	summary.Problems = len(r.Problems())
 	return summary, err
 }

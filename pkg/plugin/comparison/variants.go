@@ -73,17 +73,17 @@ type finding struct {
 
 // variants compares the sides on variants of the objects, and calls emit with the smallest that show a
 // difference, one for each that is not alike, nor like one that an object shows.
-func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Result) error) (*compare.Tally, int, error) {
+func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Result) error) (*compare.Tally, *variant.Generator, error) {
 	o := r.options
 	generator := variant.New(variant.Options{
 		Policies: r.texts(), Matches: r.matches(), Reader: o.World.Reader, Mapper: o.World.Mapper, Seed: o.Seed, Limit: o.Variants,
-		Asked: r.asked,
+		Named: o.Request.Operation != engine.OperationAuto && o.Request.Operation != engine.OperationCreate, Try: r.try,
 	})
 	tally := r.comparison.NewTally()
 	var order []string
 	found := map[string]*finding{}
 	take := func(v variant.Variant, result *compare.Result) {
-		if !o.ShowSecrets && !o.DependingVariants && result.DependsOnSecret() && !engine.IsSecret(v.Object) {
+		if r.withholds(v, result) {
 			tally.Withhold() // which variants a rule changes, out of many, shows what the Secret holds
 			return
 		}
@@ -112,6 +112,7 @@ func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Resu
 		for i, result := range results {
 			if result != nil {
 				take(batch[i], result)
+				generator.Learn(batch[i], r.did(batch[i], result))
 			}
 		}
 		done += len(batch)
@@ -122,12 +123,12 @@ func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Resu
 	for v := range generator.Variants(ctx, from.targets()) {
 		if batch = append(batch, v); len(batch) == cap(batch) {
 			if err := flush(); err != nil {
-				return tally, 0, err
+				return tally, generator, err
 			}
 		}
 	}
 	if err := flush(); err != nil {
-		return tally, 0, err
+		return tally, generator, err
 	}
 	for _, key := range order {
 		if from.shown[key] {
@@ -135,10 +136,10 @@ func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Resu
 		}
 		result := r.reduce(ctx, generator, found[key])
 		if err := emit(result); err != nil {
-			return tally, 0, err
+			return tally, generator, err
 		}
 	}
-	return tally, len(generator.Kinds()), ctx.Err()
+	return tally, generator, ctx.Err()
 }
 
 // objects compares the sides on objects, several side by side.
@@ -176,17 +177,46 @@ func (r *Run) object(ctx context.Context, v variant.Variant) (*compare.Result, e
 	return r.derived.Object(ctx, v.Target)
 }
 
-// asked returns which objects the rules of both sides ask for when they are evaluated on a variant. An error of that
-// is reported for the variant itself.
-func (r *Run) asked(ctx context.Context, v variant.Variant) []engine.Selection {
+// try evaluates the rules of both sides on a variant. An error of that is reported for the variant itself.
+func (r *Run) try(ctx context.Context, v variant.Variant) variant.Reaction {
 	ctx, err := r.world.With(ctx, v)
 	if err != nil {
-		return nil
+		return variant.Reaction{}
 	}
-	if _, err := r.derived.Object(ctx, v.Target); err != nil {
-		return nil
+	result, err := r.derived.Object(ctx, v.Target)
+	if err != nil || result == nil {
+		return variant.Reaction{}
 	}
-	return variant.Asked(ctx)
+	return variant.Reaction{Asked: variant.Asked(ctx), Did: r.did(v, result)}
+}
+
+// withholds reports whether a Secret decides what becomes of a variant, so that which variants do what is not told.
+func (r *Run) withholds(v variant.Variant, result *compare.Result) bool {
+	o := r.options
+	return !o.ShowSecrets && !o.DependingVariants && result.DependsOnSecret() && !engine.IsSecret(v.Object)
+}
+
+// did is equal for results of which the rules of both sides did the same, for the same reasons, to the same fields of a Pod or
+// of its template; empty where that is withheld.
+func (r *Run) did(v variant.Variant, result *compare.Result) string {
+	if r.withholds(v, result) {
+		return ""
+	}
+	var b strings.Builder
+	for _, side := range result.Changes {
+		for i := range side.Steps {
+			s := &side.Steps[i]
+			fmt.Fprint(&b, s.Rule, s.Outcome)
+			if s.Err != nil {
+				b.WriteString(wording.Brief(s.Err))
+			}
+		}
+		for i := range side.Fields {
+			fmt.Fprint(&b, names(side.Fields[i].Path), side.Fields[i].Kind)
+		}
+		b.WriteString("\x00")
+	}
+	return b.String()
 }
 
 // reduce returns the result on the smallest variant that shows a difference. Where a Secret decides what differs, it stays as it

@@ -89,6 +89,7 @@ func VerdictCounts(s *compare.Summary) []Count {
 	count(s.Failed, "of the same are as they are because a rule fails on them")
 	if v := s.Variants; v.Compared > 0 {
 		count(v.Compared, fmt.Sprintf("variants compared, of %s: the sides do not make the same of %s", Plural(v.Kinds, "kind"), Number(v.Differ)))
+		count(v.Untried, fmt.Sprintf("differences of one field were not tried: there are at most %s", PluralNumber(v.Limit, "variant")))
 		count(v.Unknown, "of the variants are not comparable: what a side makes of them is not known, or depends on a Secret")
 	}
 	return out

@@ -1,11 +1,11 @@
 package variant
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"hash/fnv"
 	"iter"
-	"maps"
 	"math/rand/v2"
 	"reflect"
 	"regexp"
@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -37,9 +38,18 @@ type Options struct {
 	Mapper meta.RESTMapper
 	Seed   uint64
 	Limit  int // of variants; 0 stands for DefaultLimit
-	// Asked returns which objects the rules ask for when they are evaluated on a variant: its targets, and what
-	// they read. Nil has none of them beside it.
-	Asked func(context.Context, Variant) []engine.Selection
+	// Named says that there are only requests for objects that have a name: those that are not CREATE.
+	Named bool
+	// Try evaluates the rules on a variant. Nil knows nothing of it.
+	Try func(context.Context, Variant) Reaction
+}
+
+// Reaction is what is known of rules that were evaluated on a variant.
+type Reaction struct {
+	// Asked are the objects that they ask for: their targets, and what they read.
+	Asked []engine.Selection
+	// Did is equal where they did the same; empty where that is not known, or not to be told.
+	Did string
 }
 
 // Variant is an object that is not there, but could be.
@@ -61,7 +71,27 @@ type Generator struct {
 	vocabulary *vocabulary
 	namespaces []string
 	kinds      map[schema.GroupVersionKind]*kind
+	did        map[string]bool // what rules have done so far
+	learned    []Variant       // those on which they did something else, to be varied further
+	further    int             // how many of these there were
+	untried    int
 }
+
+// Untried counts the differences of one field that the limit had no place for, when the variants have ended.
+func (g *Generator) Untried() int { return g.untried }
+
+// Learn tells what the rules did on a variant. One on which they do what they did on none before is varied further: this is how
+// variants meet several conditions.
+func (g *Generator) Learn(v Variant, did string) {
+	if did != "" && !g.did[did] && g.further < maxLearned {
+		g.did[did] = true
+		g.further++
+		g.learned = append(g.learned, v)
+	}
+}
+
+// maxLearned bounds the variants that are varied further.
+const maxLearned = 100
 
 // kind is what is known of a kind of objects.
 type kind struct {
@@ -81,18 +111,27 @@ func New(o Options) *Generator {
 	if o.Limit <= 0 {
 		o.Limit = DefaultLimit
 	}
-	g := &Generator{o: o, vocabulary: newVocabulary(o.Policies), kinds: map[schema.GroupVersionKind]*kind{}}
+	g := &Generator{o: o, vocabulary: newVocabulary(o.Policies), kinds: map[schema.GroupVersionKind]*kind{}, did: map[string]bool{}}
+	var exact, almost []string
 	for _, name := range []string{"namespaces", "namespace", "excludedNamespaces", "namespaceObject", "name"} {
 		for _, value := range g.vocabulary.near[name] {
 			text, _ := value.(string)
-			text = strings.NewReplacer("*", "x", "?", "x").Replace(text)
-			if len(validation.IsDNS1123Label(text)) == 0 && !slices.Contains(g.namespaces, text) && len(g.namespaces) < maxNear {
-				g.namespaces = append(g.namespaces, text)
+			exact = append(exact, texts(text)...)
+			if name != "name" {
+				almost = append(almost, alike(text)...)
 			}
+		}
+	}
+	for _, name := range distinct(append(exact, almost...)) {
+		if len(validation.IsDNS1123Label(name)) == 0 && len(g.namespaces) < maxNamespaces {
+			g.namespaces = append(g.namespaces, name)
 		}
 	}
 	return g
 }
+
+// maxNamespaces bounds the namespaces of variants.
+const maxNamespaces = 24
 
 // controllers are Pods, and what makes them: policies for Pods are applied to them as well.
 var controllers = []schema.GroupVersionKind{ //nolint:gochecknoglobals // an immutable table
@@ -184,10 +223,44 @@ func (g *Generator) kind(ctx context.Context, gvk schema.GroupVersionKind) *kind
 	}
 	sites := g.vocabulary.sites(k.typ)
 	for i := range sites {
-		k.mutations = append(k.mutations, g.vocabulary.mutations(&sites[i])...)
+		sites[i].allowed = k.allowed(sites[i].path)
+		for n, m := range g.vocabulary.mutations(&sites[i]) {
+			depth := len(sites[i].path)
+			if of := len(sites[i].path) - 3; of >= 0 && sites[i].name() == "image" && sites[i].path[of] == "containers" {
+				depth = 2 // many policies are about images, deep as they are
+			}
+			m.rank = n + depthRank*depth
+			k.mutations = append(k.mutations, m)
+		}
 	}
+	slices.SortStableFunc(k.mutations, func(a, b mutation) int { return cmp.Compare(a.rank, b.rank) })
 	g.kinds[gvk] = k
 	return k
+}
+
+// depthRank is by how many turns the mutations of a field come later for each step of its path: few policies are about what is
+// deep, and there is much of it.
+const depthRank = 2
+
+// allowed are the only values that a field may have; nil where that is not so.
+func (k *kind) allowed(path []string) []any {
+	if k.validator == nil {
+		return nil
+	}
+	at, none := make(fieldpath.Path, len(path)), 0
+	for i := range path {
+		if path[i] == element {
+			at[i].Index = &none
+		} else {
+			at[i].FieldName = &path[i]
+		}
+	}
+	for _, found := range k.validator.Validate(at, "\x00") {
+		if found.Allowed != nil {
+			return found.Allowed
+		}
+	}
+	return nil
 }
 
 // Variants yields the minimal objects of all kinds that the rules match, and then variants of these and of
@@ -202,8 +275,9 @@ func (g *Generator) Variants(ctx context.Context, others []engine.Target) iter.S
 				return
 			}
 		}
-		s.singles(bases)
-		s.combined(bases)
+		all := s.singles(bases)
+		s.crossed(all)
+		s.combined(all)
 	}
 }
 
@@ -225,7 +299,7 @@ func (g *Generator) bases(ctx context.Context, others []engine.Target) []Variant
 	}
 	for _, t := range others {
 		if !engine.IsSecret(t.Object) {
-			t.OldObject = nil // that of the request that is compared
+			t.OldObject, t.Request.Operation = nil, "" // those of the request that is compared
 			out = append(out, Variant{Target: t})
 		}
 	}
@@ -249,7 +323,7 @@ func (g *Generator) full(ctx context.Context, u *unstructured.Unstructured) *uns
 	for i := range k.mutations {
 		m := &k.mutations[i]
 		at := strings.Join(m.site.path, "\x00")
-		if empty, ok := m.value.(map[string]any); ok && len(empty) == 0 || m.value == nil || done[at] {
+		if empty, ok := m.value.(map[string]any); ok && len(empty) == 0 || m.value == nil || done[at] || m.site.name() == otherKey {
 			continue
 		}
 		if list, ok := m.value.([]any); ok && len(list) == 0 {
@@ -268,12 +342,12 @@ const maxBeside = 4
 
 // accompanied is a variant with the objects beside it that its rules ask for.
 func (g *Generator) accompanied(ctx context.Context, v Variant) Variant {
-	if g.o.Asked == nil {
+	if g.o.Try == nil {
 		return v
 	}
 	const rounds = 2 // what is found leads to more
 	for range rounds {
-		for _, s := range g.o.Asked(ctx, v) {
+		for _, s := range g.o.Try(ctx, v).Asked {
 			if u := g.answer(ctx, s, v); u != nil && len(v.Beside) < maxBeside {
 				v.Beside = append(v.Beside[:len(v.Beside):len(v.Beside)], u)
 			}
@@ -310,9 +384,6 @@ func (g *Generator) answer(ctx context.Context, s engine.Selection, v Variant) *
 	return t.Object
 }
 
-// wildcards makes a name of a pattern.
-var wildcards = strings.NewReplacer("*", "x", "?", "x") //nolint:gochecknoglobals // immutable
-
 // maxSelected bounds the minimal objects of one kind.
 const maxSelected = 8
 
@@ -346,7 +417,9 @@ func fit(base engine.Target, s engine.Selection) engine.Target {
 		if labels == nil {
 			labels = map[string]string{}
 		}
-		maps.Copy(labels, s.Labels.MatchLabels)
+		for key, value := range s.Labels.MatchLabels {
+			labels[wildcards.Replace(key)] = wildcards.Replace(value)
+		}
 		object.SetLabels(labels)
 	}
 	t := base.With(object)
@@ -435,9 +508,10 @@ func (g *Generator) valid(ctx context.Context, v Variant) bool {
 // step is one difference: of the object, or of what is around it.
 type step func(Variant) (Variant, bool)
 
-// steps are all single differences of a variant, those of its object and of the objects beside it in turn.
+// steps are all single differences of a variant, those of its fields, of what is around it, and of the objects beside it in turn.
 func (s *stream) steps(base Variant) []step {
-	lists := [][]step{append(s.mutations(base.Object, -1), s.generator.around(s.generator.kind(s.ctx, base.Object.GroupVersionKind()))...)}
+	around := inTurn(s.generator.around(s.generator.kind(s.ctx, base.Object.GroupVersionKind())))
+	lists := [][]step{inTurn([][]step{s.mutations(base.Object, -1), around})}
 	for i, u := range base.Beside {
 		lists = append(lists, append(s.generator.renamed(i), s.mutations(u, i)...))
 	}
@@ -512,77 +586,136 @@ func changing(beside int, do func(*unstructured.Unstructured) bool) step {
 // renamed are the steps that give an object beside a variant other names.
 func (g *Generator) renamed(beside int) []step {
 	var out []step
-	for _, value := range slices.Concat(g.vocabulary.near["names"], g.vocabulary.near["name"]) {
-		if name, ok := value.(string); ok && len(validation.IsDNS1123Subdomain(wildcards.Replace(name))) == 0 {
-			out = append(out, changing(beside, func(u *unstructured.Unstructured) bool {
-				rename(u, wildcards.Replace(name))
-				return true
-			}))
+	for _, name := range g.names() {
+		out = append(out, changing(beside, func(u *unstructured.Unstructured) bool {
+			rename(u, name)
+			return true
+		}))
+	}
+	return append(out, changing(beside, func(u *unstructured.Unstructured) bool {
+		inOne := u.GetNamespace() != ""
+		if inOne {
+			u.SetNamespace("other")
 		}
+		return inOne
+	}))
+}
+
+// maxNames bounds the names of variants.
+const maxNames = 32
+
+// names are those that policies name, and such as are almost the same.
+func (g *Generator) names() []string {
+	var exact, almost []string
+	for _, of := range []string{"names", "name"} {
+		for _, value := range g.vocabulary.near[of] {
+			exact = append(exact, namesOf(value)...)
+			text, _ := value.(string)
+			almost = append(almost, alike(text)...)
+		}
+	}
+	almost = slices.DeleteFunc(almost, func(name string) bool { return len(validation.IsDNS1123Subdomain(name)) > 0 })
+	out := distinct(append(exact, almost...))
+	return out[:min(len(out), maxNames)]
+}
+
+// around are differences of the name, the user, the namespace and its labels.
+func (g *Generator) around(k *kind) [][]step {
+	names := g.names()
+	if !k.namespaced {
+		names = distinct(append(names, g.namespaces...))
+	}
+	out := [][]step{each(names, named), each(g.users(), by), each(g.prefixes(k), unnamed)}
+	if !k.namespaced {
+		return out
+	}
+	out = append(out, each(distinct(append(slices.Clone(g.namespaces), "default", "kube-system")), in))
+	var labels [][]step
+	for _, key := range g.vocabulary.keys {
+		values := slices.DeleteFunc(g.vocabulary.labelValues(key), func(value string) bool { return len(validation.IsValidLabelValue(value)) > 0 })
+		if key != corev1.LabelMetadataName {
+			labels = append(labels, each(values, func(value string) step { return inLabelled(key, value) }))
+		}
+	}
+	return append(out, inTurn(labels))
+}
+
+// prefixes are beginnings of names that a server makes, where policies ask for the names of Pods: what makes these leaves
+// their names to the server.
+func (g *Generator) prefixes(k *kind) []string {
+	if g.o.Named || k.gvk.Kind != "Pod" || !g.vocabulary.words["names"] && !g.vocabulary.words["generateName"] {
+		return nil
+	}
+	names := g.names()
+	return names[:min(len(names), maxNamed)]
+}
+
+// each returns a step for each value.
+func each[T any](values []T, of func(T) step) []step {
+	out := make([]step, len(values))
+	for i, value := range values {
+		out[i] = of(value)
 	}
 	return out
 }
 
-// around are differences of the name, the namespace and its labels.
-func (g *Generator) around(k *kind) []step {
-	var out []step
-	named := func(name string) {
-		out = append(out, func(v Variant) (Variant, bool) {
-			v.Object = v.Object.DeepCopy()
-			rename(v.Object, name)
-			v.Key.Name = name
-			return v, len(validation.IsDNS1123Subdomain(name)) == 0
-		})
+// named gives the object another name.
+func named(name string) step {
+	return func(v Variant) (Variant, bool) {
+		v.Object = v.Object.DeepCopy()
+		rename(v.Object, name)
+		v.Key.Name = name
+		return v, true
 	}
-	for _, value := range g.vocabulary.near["names"] {
-		if name, ok := value.(string); ok {
-			named(wildcards.Replace(name))
+}
+
+// unnamed takes the name from the object, so that the server makes one of its beginning. There is none before it is created.
+func unnamed(prefix string) step {
+	return func(v Variant) (Variant, bool) {
+		v.Object, v.OldObject = v.Object.DeepCopy(), nil
+		unstructured.RemoveNestedField(v.Object.Object, "metadata", "name")
+		v.Object.SetGenerateName(prefix)
+		v.Key.Name, v.Request.Operation = "", engine.OperationCreate
+		return v, true
+	}
+}
+
+// by makes the request one of another user.
+func by(user engine.UserInfo) step {
+	return func(v Variant) (Variant, bool) {
+		v.Request.User = user
+		return v, true
+	}
+}
+
+// in moves the object to another namespace.
+func in(namespace string) step {
+	return func(v Variant) (Variant, bool) {
+		v.Object = v.Object.DeepCopy()
+		v.Object.SetNamespace(namespace)
+		v.Key.Namespace = namespace
+		v.Namespace = engine.BareNamespace(namespace)
+		return v, true
+	}
+}
+
+// inLabelled gives the namespace of the object a label.
+func inLabelled(key, value string) step {
+	return func(v Variant) (Variant, bool) {
+		namespace := v.Namespace
+		if namespace == nil {
+			namespace = engine.BareNamespace(v.Key.Namespace)
 		}
-	}
-	for _, user := range g.users() {
-		out = append(out, func(v Variant) (Variant, bool) {
-			v.Request.User = user
-			return v, true
-		})
-	}
-	if !k.namespaced {
-		for _, name := range g.namespaces {
-			named(name)
+		namespace = namespace.DeepCopy()
+		labels := namespace.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
 		}
-		return out
+		labels[key] = value
+		namespace.SetLabels(labels)
+		v.Namespace = namespace
+		return v, true
 	}
-	for _, name := range append(slices.Clone(g.namespaces), "default", "kube-system") {
-		out = append(out, func(v Variant) (Variant, bool) {
-			v.Object = v.Object.DeepCopy()
-			v.Object.SetNamespace(name)
-			v.Key.Namespace = name
-			v.Namespace = engine.BareNamespace(name)
-			return v, true
-		})
-	}
-	for _, key := range g.vocabulary.keys {
-		for _, value := range append(slices.Clone(g.vocabulary.labels[key]), "other") {
-			if key == corev1.LabelMetadataName || len(validation.IsValidLabelValue(value)) > 0 {
-				continue
-			}
-			out = append(out, func(v Variant) (Variant, bool) {
-				namespace := v.Namespace
-				if namespace == nil {
-					namespace = engine.BareNamespace(v.Key.Namespace)
-				}
-				namespace = namespace.DeepCopy()
-				labels := namespace.GetLabels()
-				if labels == nil {
-					labels = map[string]string{}
-				}
-				labels[key] = value
-				namespace.SetLabels(labels)
-				v.Namespace = namespace
-				return v, true
-			})
-		}
-	}
-	return out
 }
 
 // users are those that policies name, and one that none names, if they ask for the user.
@@ -592,69 +725,151 @@ func (g *Generator) users() []engine.UserInfo {
 		return nil
 	}
 	const service = "system:serviceaccount:"
-	out := []engine.UserInfo{{Username: "other", Groups: []string{"system:authenticated"}}, {Username: service + minimalName + ":" + minimalName}}
+	var names []string
+	var users, accounts, near []engine.UserInfo
 	for _, field := range []string{"username", "groups", "name"} {
 		for _, value := range g.vocabulary.near[field] {
 			name, ok := value.(string)
-			if !ok || strings.ContainsAny(name, "{}") {
+			if name = wildcards.Replace(name); !ok || strings.ContainsAny(name, "{}") || slices.Contains(names, name) {
 				continue
 			}
-			name = wildcards.Replace(name)
-			out = append(out, engine.UserInfo{Username: name, Groups: []string{"other", name}})
-			for _, namespace := range g.namespaces {
-				out = append(out, engine.UserInfo{Username: service + namespace + ":" + name})
-			}
+			names = append(names, name)
+			users = append(users, engine.UserInfo{Username: name, Groups: []string{"other"}}, engine.UserInfo{Username: "other", Groups: []string{"other", name}})
+			near = append(near, engine.UserInfo{Username: "x" + name}, engine.UserInfo{Username: name + "x"})
 		}
 	}
+	for _, namespace := range append([]string{"other"}, g.namespaces...) {
+		for _, name := range append([]string{"other"}, names...) {
+			accounts = append(accounts, engine.UserInfo{Username: service + namespace + ":" + name})
+		}
+	}
+	out := []engine.UserInfo{{Username: "other", Groups: []string{"system:authenticated"}}, {Username: service + minimalName + ":" + minimalName}}
+	out = append(out, inTurn([][]engine.UserInfo{users, accounts, near})...)
 	return out[:min(len(out), maxUsers)]
 }
 
 // maxUsers bounds the users of one object's variants.
-const maxUsers = 20
+const maxUsers = 40
 
-// singles yields the variants with one difference, those of all bases in turn, so that a small budget is
-// spent on all of them.
-func (s *stream) singles(bases []Variant) {
-	steps := make([][]step, len(bases))
-	most := 0
-	for i, base := range bases {
-		steps[i] = s.steps(base)
-		most = max(most, len(steps[i]))
+// varied is a variant from which others with one difference are derived.
+type varied struct {
+	Variant
+	steps []step
+	every int // it gets a turn in every so many
+	next  int
+}
+
+// repeated is how much rarer the turns are of a base on which rules do what they do on one before.
+const repeated = 6
+
+// varied are the bases, those rarer on which rules do nothing new.
+func (s *stream) varied(bases []Variant) []*varied {
+	g := s.generator
+	var out []*varied
+	for _, base := range bases {
+		one := &varied{Variant: base, steps: s.steps(base), every: 1}
+		if g.o.Try != nil {
+			did := g.o.Try(s.ctx, base).Did
+			if g.did[did] && len(base.Beside) == 0 { // with what is beside it a rule may do something only if that differs
+				one.every = repeated
+			}
+			g.did[did] = did != ""
+		}
+		out = append(out, one)
 	}
-	reserve := s.left / 3 // for combined differences
-	for n := range most {
-		for i, base := range bases {
-			if n >= len(steps[i]) {
+	g.learned, g.further = nil, 0 // what the bases show
+	return out
+}
+
+// single yields the next variant with one difference, and reports whether to go on.
+func (s *stream) single(of *varied) bool {
+	if of.next == len(of.steps) {
+		return true
+	}
+	v, ok := of.steps[of.next](of.Variant)
+	of.next++
+	return !ok || s.emit(v)
+}
+
+// singles yields the variants with one difference, those of all bases in turn, so that a small budget is spent on all
+// of them. Between two of these is one of those that are learned meanwhile.
+func (s *stream) singles(bases []Variant) []*varied {
+	g, own := s.generator, s.varied(bases)
+	var further []*varied
+	turns := 0
+	reserve := s.left / 4 //nolint:mnd // for combined differences
+	for turn, more := 0, true; more; turn++ {
+		more = false
+		for _, one := range append(slices.Clip(own), further...) {
+			more = more || one.next < len(one.steps)
+		}
+		for _, one := range own {
+			if turn%one.every > 0 {
 				continue
 			}
-			if s.left <= reserve {
-				return
+			for ; len(g.learned) > 0; g.learned = g.learned[1:] {
+				further = append(further, &varied{Variant: g.learned[0], steps: s.steps(g.learned[0]), every: repeated})
 			}
-			if t, ok := steps[i][n](base); ok && !s.emit(t) {
-				return
+			if !s.single(one) {
+				return own
+			}
+			if turns++; len(further) > 0 && !s.single(further[turns%len(further)]) {
+				return own
+			}
+		}
+		if s.left <= reserve {
+			break
+		}
+	}
+	all := append(own, further...)
+	for _, one := range all {
+		g.untried += len(one.steps) - one.next
+	}
+	return all
+}
+
+// The bounds of what is crossed.
+const (
+	maxCrossedBases = 3
+	maxCrossed      = 8
+)
+
+// crossed yields variants with each name in each namespace: policies ask for these together.
+func (s *stream) crossed(bases []*varied) {
+	g := s.generator
+	names, namespaces := g.names(), each(g.namespaces, in)
+	left := maxCrossedBases
+	for _, base := range bases {
+		if base.every > 1 || left == 0 || base.Object.GetNamespace() == "" {
+			continue
+		}
+		left--
+		prefixes := g.prefixes(g.kind(s.ctx, base.Object.GroupVersionKind()))
+		for _, way := range append(each(names[:min(len(names), maxCrossed)], named), each(prefixes, unnamed)...) {
+			for _, move := range namespaces[:min(len(namespaces), maxCrossed)] {
+				v, _ := move(base.Variant)
+				if v, ok := way(v); ok && !s.emit(v) {
+					return
+				}
 			}
 		}
 	}
 }
 
 // combined yields variants with several differences, which the seed chooses.
-func (s *stream) combined(bases []Variant) {
+func (s *stream) combined(bases []*varied) {
 	if len(bases) == 0 {
 		return
 	}
 	random := rand.New(rand.NewPCG(s.generator.o.Seed, 1)) //nolint:gosec // it has to be repeatable
-	steps := make([][]step, len(bases))
-	for i, base := range bases {
-		steps[i] = s.steps(base)
-	}
 	for tries := 10 * s.generator.o.Limit; tries > 0; tries-- {
-		i := random.IntN(len(bases))
-		if len(steps[i]) == 0 {
+		base := bases[random.IntN(len(bases))]
+		if len(base.steps) == 0 || random.IntN(base.every) > 0 {
 			continue
 		}
-		t := bases[i]
+		t := base.Variant
 		for range 2 + random.IntN(3) {
-			if next, ok := steps[i][random.IntN(len(steps[i]))](t); ok {
+			if next, ok := base.steps[random.IntN(len(base.steps))](t); ok {
 				t = next
 			}
 		}

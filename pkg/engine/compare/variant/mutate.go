@@ -2,10 +2,12 @@ package variant
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 )
 
@@ -24,6 +26,7 @@ type mutation struct {
 	which which
 	value any  // nil removes the field
 	more  bool // adds an element to a list
+	rank  int  // the lowest come first
 }
 
 // apply changes a copy of an object, and reports whether it did.
@@ -168,11 +171,11 @@ func scalars(atom schema.Atom) []any {
 // mutations are the differences at a field that matter.
 func (v *vocabulary) mutations(s *site) []mutation {
 	name := s.name()
-	var out []mutation
+	var out, elsewhere []mutation // of the first element of a list, and of others
 	add := func(value any, more bool) {
 		out = append(out, mutation{site: s, value: value, more: more})
 		if slices.Contains(s.path[:len(s.path)-1], element) {
-			out = append(out, mutation{site: s, value: value, more: more, which: all}, mutation{site: s, value: value, more: more, which: last})
+			elsewhere = append(elsewhere, mutation{site: s, value: value, more: more, which: all}, mutation{site: s, value: value, more: more, which: last})
 		}
 	}
 	required := len(s.path) == 1 || name == "containers" || name == "metadata" || name == "spec" || name == "template" || name == "jobTemplate" || name == "selector"
@@ -184,40 +187,98 @@ func (v *vocabulary) mutations(s *site) []mutation {
 		return out
 	case isLabels(name) && name != "matchLabels":
 		add(map[string]any{}, false)
-		for _, key := range v.keys {
-			for _, value := range append(slices.Clone(v.labels[key]), "other") {
-				labelled := &site{path: append(slices.Clone(s.path), key), atoms: append(slices.Clone(s.atoms), schema.Atom{})}
-				out = append(out, mutation{site: labelled, value: value})
-			}
-		}
+		out = append(out, v.labelMutations(s)...)
 	case s.atom.List != nil && (s.atom.Map == nil):
 		v.listMutations(s, name, required, add)
 	case s.atom.Map != nil && s.atom.Scalar == nil:
 		if !required {
 			add(map[string]any{}, false)
+			if other := v.otherField(s); other != nil {
+				add(other, false)
+			}
 		}
 		v.entriesOf(s, &out)
 	default:
-		for _, value := range v.values(name, s.atom) {
+		for _, value := range v.values(name, s.atom, s) {
 			add(value, false)
 		}
 	}
-	return out
+	return append(out, elsewhere...)
 }
+
+// otherKey is a key of labels that no policy names.
+const otherKey = "other"
 
 // entriesOf are the mutations of a map whose keys are no fields, such as data: those of the keys that policies name.
 func (v *vocabulary) entriesOf(s *site, out *[]mutation) {
-	of := s.atom.Map.ElementType.Inlined // empty without a schema, and where the values are no texts but quantities
-	if len(s.atom.Map.Fields) > 0 || isLabels(s.name()) || of.Scalar == nil {
+	if len(s.atom.Map.Fields) > 0 || isLabels(s.name()) || s.entry.Scalar == nil {
 		return
 	}
 	for _, key := range v.below[s.name()] {
-		entry := &site{path: append(slices.Clone(s.path), key), atoms: append(slices.Clone(s.atoms), schema.Atom{})}
-		*out = append(*out, mutation{site: entry})
-		for _, value := range append(v.values(key, of), "") {
+		entry := s.below(key)
+		values := v.values(key, s.entry, s)
+		if !s.quantity {
+			values = append(values, "")
+		}
+		for _, value := range append([]any{nil}, values...) {
 			*out = append(*out, mutation{site: entry, value: value})
+			if slices.Contains(s.path, element) {
+				*out = append(*out, mutation{site: entry, value: value, which: last})
+			}
 		}
 	}
+}
+
+// below is the site of an entry of a map.
+func (s *site) below(key string) *site {
+	return &site{path: append(slices.Clone(s.path), key), atoms: append(slices.Clone(s.atoms), schema.Atom{})}
+}
+
+// labelMutations are those of a map of labels, or the like: of each key that policies name, and of one that none names.
+func (v *vocabulary) labelMutations(s *site) []mutation {
+	lists := [][]mutation{{{site: s.below(otherKey), value: "other"}}}
+	for _, key := range v.keys {
+		entry := s.below(key)
+		var list []mutation
+		for _, value := range v.labelValues(key) {
+			list = append(list, mutation{site: entry, value: value})
+		}
+		lists = append(lists, append(list, mutation{site: entry}))
+	}
+	return inTurn(lists)
+}
+
+// labelValues are the values of a key of labels: those that policies name, others, and those that are almost the same.
+func (v *vocabulary) labelValues(key string) []string {
+	var out []string
+	for _, value := range v.labels[key] {
+		out = append(out, texts(value)...)
+	}
+	out = append(out, "other", "")
+	for _, value := range v.labels[key] {
+		out = append(out, alike(value)...)
+	}
+	return distinct(out)
+}
+
+// distinct are the elements of a list, each once.
+func distinct[T comparable](list []T) []T {
+	seen := map[T]bool{}
+	return slices.DeleteFunc(list, func(one T) bool {
+		known := seen[one]
+		seen[one] = true
+		return known
+	})
+}
+
+// otherField is a struct with a field that no policy names; nil where there is none that is simple.
+func (v *vocabulary) otherField(s *site) map[string]any {
+	for _, f := range sortedFields(s.atom.Map) {
+		if scalar := f.Type.Inlined.Scalar; scalar != nil && !v.words[f.Name] && (*scalar == schema.Boolean || *scalar == schema.Numeric) {
+			return map[string]any{f.Name: scalars(schema.Atom{Scalar: scalar})[0]}
+		}
+	}
+	return nil
 }
 
 // listMutations are those of a list: empty, and with one more element.
@@ -251,40 +312,67 @@ func (v *vocabulary) listMutations(s *site, name string, required bool, add func
 	}
 	if scalar {
 		add("other", true)
+		return
+	}
+	if named, _ := item.(map[string]any); named["name"] != nil && samples[name] != nil {
+		for _, value := range v.near["name"][:min(len(v.near["name"]), maxNamed)] {
+			for _, text := range namesOf(value) {
+				named, _ := minimalElement(name, schema.Atom{}, 0).(map[string]any)
+				named["name"] = text
+				add(named, true)
+			}
+		}
 	}
 }
 
+// maxNamed bounds the names that elements of one list get.
+const maxNamed = 4
+
+// namesOf are the texts of a value that may be names.
+func namesOf(value any) []string {
+	text, _ := value.(string)
+	return slices.DeleteFunc(texts(text), func(name string) bool { return len(validation.IsDNS1123Subdomain(name)) > 0 })
+}
+
 // values are those of a scalar field that stand near its name, those that are almost the same, and another one.
-func (v *vocabulary) values(name string, atom schema.Atom) []any {
+func (v *vocabulary) values(name string, atom schema.Atom, s *site) []any {
 	var out []any
 	add := func(value any) {
 		if fits(value, atom) && !slices.ContainsFunc(out, func(known any) bool { return known == value }) {
 			out = append(out, value)
 		}
 	}
+	if s.quantity {
+		for _, value := range append(slices.Clone(v.near[name]), "1") {
+			text := fmt.Sprint(value)
+			if more := amounts(text); more != nil {
+				add(text)
+				for _, amount := range more {
+					add(amount)
+				}
+			}
+		}
+		return out
+	}
+	if name == "image" {
+		for _, image := range v.images() {
+			add(image)
+		}
+	}
 	for _, value := range v.near[name] {
 		add(value)
 		switch value := value.(type) {
 		case string:
-			if strings.ContainsAny(value, "{}") {
-				continue
-			}
-			plain := strings.NewReplacer("*", "x", "?", "x", "!", "", "|", "").Replace(value)
-			add(strings.TrimSpace(plain))
-			if name == "image" {
-				for _, image := range imagesOf(plain) {
-					add(image)
-				}
+			for _, text := range texts(value) {
+				add(text)
 			}
 		case int64:
 			add(value + 1)
 			add(value - 1)
 		}
 	}
-	if name == "image" {
-		for _, image := range []any{"nginx", "nginx:latest", "nginx:1.25", "docker.io/nginx:1", "team/app:1", "registry.example.com/team/app:1", "registry.example.com:5000/team/app", "ghcr.io/team/app@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"} {
-			add(image)
-		}
+	for _, value := range s.allowed {
+		add(value)
 	}
 	if name == "protocol" {
 		add("UDP")
@@ -292,7 +380,33 @@ func (v *vocabulary) values(name string, atom schema.Atom) []any {
 	for _, value := range scalars(atom) {
 		add(value)
 	}
+	for _, value := range v.near[name] {
+		if text, ok := value.(string); ok && s.allowed == nil {
+			for _, almost := range alike(text) {
+				add(almost)
+			}
+		}
+	}
 	return out
+}
+
+// imageText matches what may be the name of an image.
+var imageText = regexp.MustCompile(`^[a-z0-9][-\w./:@]*$`)
+
+// images are those that policies name, and such as there are, in turn.
+func (v *vocabulary) images() []string {
+	var own []string
+	for _, value := range v.near["image"] {
+		pattern, _ := value.(string)
+		for _, text := range texts(pattern) {
+			own = append(own, imagesOf(text)...)
+		}
+	}
+	own = slices.DeleteFunc(own, func(image string) bool { return !imageText.MatchString(image) })
+	return inTurn([][]string{own, {
+		"nginx:latest", "nginx", "ghcr.io/team/app@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "team/app:1",
+		"registry.example.com:5000/team/app:1", "registry.example.com/team/app:1", "docker.io/nginx:1", "nginx:1.25", "registry.example.com:5000/team/app",
+	}})
 }
 
 // imagesOf are images that begin, or end, with a text of a policy.
@@ -300,6 +414,8 @@ func imagesOf(text string) []string {
 	switch {
 	case strings.HasPrefix(text, ":"):
 		return []string{"nginx" + text}
+	case strings.HasPrefix(text, "x:"):
+		return []string{"nginx" + text[1:], "nginx" + text[1:] + "x", "nginx:" + "x" + text[2:]}
 	case strings.HasSuffix(text, "/"):
 		return []string{text + "app:1", text + "app", text + "team/app:latest"}
 	case strings.ContainsAny(text, "./") && !strings.ContainsAny(text, " ()[]"):

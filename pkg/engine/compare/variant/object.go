@@ -289,7 +289,7 @@ func keyOf(s *smd.Schema, list *smd.List, item any) string {
 // Valid reports whether a server would take an object, as far as that is known.
 func (g *Generator) Valid(ctx context.Context, u *unstructured.Unstructured) bool {
 	k := g.kind(ctx, u.GroupVersionKind())
-	if u.GetName() == "" || k.namespaced && u.GetNamespace() == "" {
+	if u.GetName() == "" && u.GetGenerateName() == "" || k.namespaced && u.GetNamespace() == "" {
 		return false
 	}
 	if u.GetKind() == "Namespace" && u.GroupVersionKind().Group == "" && u.GetLabels()[corev1.LabelMetadataName] != u.GetName() {

@@ -16,6 +16,12 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 type site struct {
 	path []string // "[]" stands for elements
 	atom schema.Atom
+	// entry is the type of what is in a list, or in a map of any names, and quantity reports that this, or the field itself, is
+	// a quantity.
+	entry    schema.Atom
+	quantity bool
+	// allowed are the only values that the field may have; nil where that is not so.
+	allowed []any
 	// atoms are the types of what is on the way, by the length of the path to it.
 	atoms []schema.Atom
 }
@@ -95,7 +101,15 @@ func (w *walker) walk(path []string, atoms []schema.Atom, named bool) {
 		}
 		next, types := append(slices.Clone(path), step), append(slices.Clone(atoms), atom)
 		if named && step != element {
-			w.found = append(w.found, site{path: next, atom: atom, atoms: types})
+			found := site{path: next, atom: atom, atoms: types}
+			if atom.Map != nil && len(atom.Map.Fields) == 0 {
+				ref = atom.Map.ElementType
+			} else if atom.List != nil {
+				ref = atom.List.ElementType
+			}
+			found.entry, _ = w.schema.Resolve(ref)
+			found.quantity = ref.NamedType != nil && strings.HasSuffix(*ref.NamedType, ".resource.Quantity")
+			w.found = append(w.found, found)
 		}
 		w.walk(next, types, named)
 	}

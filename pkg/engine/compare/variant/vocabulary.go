@@ -88,9 +88,12 @@ func (v *vocabulary) entries(name string, fields map[string]any) {
 			v.label(key, text)
 		}
 	}
-	operator, _ := fields["operator"].(string)
-	if key, ok := fields["key"].(string); ok && operator != "" && !strings.Contains(operator, "Not") {
-		v.condition(key, fields["value"])
+	if key, ok := fields["key"].(string); ok && fields["operator"] != nil {
+		if value, ok := fields["value"].(string); ok && strings.Contains(value, "{{") && !strings.Contains(key, "{{") {
+			v.condition(value, key) // what it reads stands on the other side
+		} else {
+			v.condition(key, fields["value"])
+		}
 	}
 	for _, key := range sortedKeys(fields) {
 		field := fieldName(key)
@@ -105,12 +108,12 @@ func (v *vocabulary) entries(name string, fields map[string]any) {
 
 // condition adds the values that a precondition compares with what its key reads, before those that it reads else.
 func (v *vocabulary) condition(key string, value any) {
-	name, labelled := "", false
+	name, labelled, keys := "", false, false
 	for _, t := range token.FindAllString(key, -1) {
 		if t == "|" {
 			break
 		}
-		labelled = labelled || isLabels(t)
+		labelled, keys = labelled || isLabels(t), keys || t == "keys"
 		if literal, ok := literalOf(t).(string); ok && t[0] == '"' {
 			name = literal
 		} else if isName(t) {
@@ -122,9 +125,16 @@ func (v *vocabulary) condition(key string, value any) {
 		values = []any{value}
 	}
 	for _, one := range values {
-		v.add(name, one)
-		if labelled {
-			v.label(name, one)
+		text, _ := one.(string)
+		switch {
+		case strings.Contains(text, "{{"):
+		case labelled && keys:
+			v.label(text)
+		default:
+			v.add(name, one)
+			if labelled {
+				v.label(name, one)
+			}
 		}
 	}
 }
@@ -150,6 +160,7 @@ func (v *vocabulary) child(name, below string) {
 
 // label adds a key of labels, and values.
 func (v *vocabulary) label(key string, values ...any) {
+	key = wildcards.Replace(key)
 	if validation.IsQualifiedName(key) != nil {
 		return
 	}
@@ -223,14 +234,18 @@ func (v *vocabulary) text(name, text string) {
 		if isName(t) {
 			v.name(tokens, i)
 		} else if literal, ok := literalOf(t).(string); ok {
+			rest := tokens[i+1:]
 			if at := v.pointer(literal); at != "" {
-				v.nearby(at, tokens[i+1:])
+				v.nearby(at, rest)
 			}
-			if i+1 < len(tokens) && tokens[i+1] == ":" { // a key of a map
+			if len(rest) > 0 && rest[0] == "in" && slices.ContainsFunc(rest[:min(len(rest), window)], isLabels) {
+				v.label(literal)
+			}
+			if len(rest) > 0 && rest[0] == ":" { // a key of a map
 				v.words[literal] = true
 				v.label(literal)
-				v.nearby(literal, tokens[i+1:])
-				v.labelNearby(literal, tokens[i+1:])
+				v.nearby(literal, rest)
+				v.labelNearby(literal, rest)
 			}
 		}
 	}

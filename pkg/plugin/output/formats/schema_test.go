@@ -171,7 +171,7 @@ func fullComparison(t *testing.T) []byte {
 		p.Print(output.Comparison{Summary: compare.Summary{
 			Conclusion: compare.SomeDiffer, Objects: 3, Changed: 1, Verdicts: map[compare.Verdict]int{compare.Differs: 1},
 			Reordered: 1, Failed: 1, Operations: result.Operations, Rules: [2][]compare.Exercise{exercise, exercise},
-			Variants: compare.VariantSummary{Compared: 1},
+			Variants: compare.VariantSummary{Compared: 1, Limit: 1},
 		}}), p.Close())
 	if err != nil {
 		t.Fatal(err)

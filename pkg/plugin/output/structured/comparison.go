@@ -72,6 +72,8 @@ type reportVariants struct {
 	Differ        int    `json:"differ"`
 	NotComparable int    `json:"notComparable"`
 	Kinds         int    `json:"kinds"`
+	Limit         int    `json:"limit"`
+	Untried       int    `json:"untried"`
 	Seed          uint64 `json:"seed"`
 }
 
@@ -156,7 +158,7 @@ func (p *Comparison) conclusion(s compare.Summary) reportConclusion {
 		Old: p.exercises(s.Rules[compare.Old]), New: p.exercises(s.Rules[compare.New]),
 	}
 	if v := s.Variants; v.Compared > 0 {
-		out.Variants = &reportVariants{v.Compared, v.Differ, v.Unknown, v.Kinds, v.Seed}
+		out.Variants = &reportVariants{v.Compared, v.Differ, v.Unknown, v.Kinds, v.Limit, v.Untried, v.Seed}
 	}
 	return out
 }
