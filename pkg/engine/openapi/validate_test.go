@@ -12,16 +12,19 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
 )
 
+// thing is the schema of a custom resource.
+const thing = `{
+	"type": "object", "properties": {"spec": {"type": "object", "required": ["size"], "properties": {
+	"size": {"type": "integer", "enum": [1, 2, 3]}, "port": {"x-kubernetes-int-or-string": true},
+	"any": {"x-kubernetes-preserve-unknown-fields": true}, "some": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"a": {"type": "string"}}},
+	"template": {"type": "object", "x-kubernetes-embedded-resource": true, "properties": {"spec": {"type": "object"}}},
+	"ratio": {"type": "number"}, "parts": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"],
+		"items": {"type": "object", "required": ["id", "kind"], "properties": {"id": {"type": "string"}, "kind": {"type": "string", "default": "x"}}}},
+	 "byName": {"type": "object", "additionalProperties": {"type": "boolean"}}}}}}`
+
 func TestValidate(t *testing.T) {
 	var all openapi.Builtin
-	crd, err := openapi.FromCustomResource(schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Thing"}, decode[map[string]any](t, `{
-		"type": "object", "properties": {"spec": {"type": "object", "required": ["size"], "properties": {
-			"size": {"type": "integer", "enum": [1, 2, 3]}, "port": {"x-kubernetes-int-or-string": true},
-			"any": {"x-kubernetes-preserve-unknown-fields": true}, "some": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"a": {"type": "string"}}},
-			"template": {"type": "object", "x-kubernetes-embedded-resource": true, "properties": {"spec": {"type": "object"}}},
-			"ratio": {"type": "number"}, "parts": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"],
-				"items": {"type": "object", "required": ["id", "kind"], "properties": {"id": {"type": "string"}, "kind": {"type": "string", "default": "x"}}}},
-			 "byName": {"type": "object", "additionalProperties": {"type": "boolean"}}}}}}`))
+	crd, err := openapi.FromCustomResource(schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Thing"}, decode[map[string]any](t, thing))
 	if err != nil {
 		t.Fatal(err)
 	}
