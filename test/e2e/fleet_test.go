@@ -198,157 +198,179 @@ func readFleetReport(t *testing.T, text string) fleetReport {
 	return out
 }
 
+// fleetTest is what a program says of several clusters.
+type fleetTest struct {
+	*clusters
+	program string
+}
+
 // What a preview says of several clusters, of which some cannot be read, on three API servers.
 func TestFleet(t *testing.T) {
-	program := programOf(t)
-	c := startClusters(t, "eu", "us", "staging")
+	f := fleetTest{startClusters(t, "eu", "us", "staging"), programOf(t)}
 	for i, name := range []string{"eu", "us", "staging"} {
-		c.create(t, name, fleetObject("Namespace", "shop", nil))
+		f.create(t, name, fleetObject("Namespace", "shop", nil))
 		for n := range 3 + i {
-			c.create(t, name, fleetObject("ConfigMap", fmt.Sprintf("app-%d", n), map[string]any{"data": map[string]any{"level": "debug"}}))
+			f.create(t, name, fleetObject("ConfigMap", fmt.Sprintf("app-%d", n), map[string]any{"data": map[string]any{"level": "debug"}}))
 		}
 	}
-	preview := func(t *testing.T, want int, arguments ...string) (string, string) {
-		t.Helper()
-		code, out, errOut := c.run(t, program, append([]string{"preview", "configmaps", "-p", "policy.yaml"}, arguments...)...)
+	t.Run("overview", f.overview)
+	t.Run("a comparison", f.comparison)
+	t.Run("policies", f.policies)
+	t.Run("a user who may not read one of them", f.forbidden)
+	t.Run("one that is down", f.down)
+	t.Run("one that answers slowly, and Ctrl-C", f.slow)
+	t.Run("Secrets of one in what is shown of others", f.secrets)
+	t.Run("one that is killed in the middle", f.killed)
+}
+
+func (f fleetTest) preview(t *testing.T, want int, arguments ...string) (string, string) {
+	t.Helper()
+	code, out, errOut := f.run(t, f.program, append([]string{"preview", "configmaps", "-p", "policy.yaml"}, arguments...)...)
+	if code != want {
+		t.Fatalf("%v: exit code %d, want %d\n%s\n%s", arguments, code, want, out, errOut)
+	}
+	return out, errOut
+}
+
+func contains(t *testing.T, text string, want ...string) {
+	t.Helper()
+	for _, part := range want {
+		if !strings.Contains(text, part) {
+			t.Errorf("there is no %q in:\n%s", part, text)
+		}
+	}
+}
+
+func (f fleetTest) overview(t *testing.T) {
+	out, _ := f.preview(t, 1, "--contexts", "us,*", "-o", "summary")
+	contains(t, out, "CLUSTER   OBJECTS   WOULD CHANGE", "~ ConfigMap: 12 objects in shop on 3 clusters  1 field each  level/r",
+		"    on staging (5), us (4), eu (3)", "12 objects evaluated: 12 would change")
+	if us, eu := strings.Index(out, "\nus "), strings.Index(out, "\neu "); us < 0 || us > eu {
+		t.Errorf("the clusters do not stand in the order in which they were typed:\n%s", out)
+	}
+}
+
+func (f fleetTest) comparison(t *testing.T) {
+	check(t, os.WriteFile(filepath.Join(f.dir, "other.yaml"), []byte(strings.ReplaceAll(fleetPolicy, "info", "warn")), 0o600))
+	check(t, os.WriteFile(filepath.Join(f.dir, "same.yaml"), []byte(strings.ReplaceAll(fleetPolicy, "{name: level}", "{name: twin}")), 0o600))
+	compare := func(want int, arguments ...string) string {
+		code, out, errOut := f.run(t, f.program, append([]string{"compare", "configmaps", "-p", "policy.yaml"}, arguments...)...)
 		if code != want {
 			t.Fatalf("%v: exit code %d, want %d\n%s\n%s", arguments, code, want, out, errOut)
 		}
-		return out, errOut
+		return out
 	}
-	contains := func(t *testing.T, text string, want ...string) {
-		t.Helper()
-		for _, part := range want {
-			if !strings.Contains(text, part) {
-				t.Errorf("there is no %q in:\n%s", part, text)
-			}
+	contains(t, compare(1, "--with", "other.yaml", "--contexts", "us,eu", "-o", "summary"), "CLUSTER   OBJECTS   DIFFER", "us ", "~ ConfigMap: 7 objects in shop on 2 clusters",
+		"DIFFERENT: the two sides do not make the same of 7 of ", "old    kyverno level/r   7         0           7")
+	contains(t, compare(0, "--with", "same.yaml", "--contexts", "all", "--strict"), "SAME: both sides make the same of ", "old    kyverno level/r   12        0           12")
+	for _, d := range readFleetReport(t, compare(1, "--with", "other.yaml", "--contexts", "us,eu", "-o", "json")).Differences {
+		if d.Object.Cluster != "us" && d.Object.Cluster != "eu" {
+			t.Errorf("got %+v", d)
 		}
 	}
+}
 
-	t.Run("overview", func(t *testing.T) {
-		out, _ := preview(t, 1, "--contexts", "us,*", "-o", "summary")
-		contains(t, out, "CLUSTER   OBJECTS   WOULD CHANGE", "~ ConfigMap: 12 objects in shop on 3 clusters  1 field each  level/r",
-			"    on staging (5), us (4), eu (3)", "12 objects evaluated: 12 would change")
-		if us, eu := strings.Index(out, "\nus "), strings.Index(out, "\neu "); us < 0 || us > eu {
-			t.Errorf("the clusters do not stand in the order in which they were typed:\n%s", out)
-		}
+func (f fleetTest) policies(t *testing.T) {
+	check(t, os.WriteFile(filepath.Join(f.dir, "widgets.yaml"), []byte(strings.NewReplacer("[ConfigMap]", "[Widget]", "{name: level}", "{name: widgets}").Replace(fleetPolicy)), 0o600))
+	code, out, errOut := f.run(t, f.program, "policies", "-p", "policy.yaml", "-p", "widgets.yaml", "--contexts", "us,eu")
+	if code != 3 {
+		t.Errorf("exit code %d\n%s", code, errOut)
+	}
+	contains(t, out, "CLUSTER   POLICIES   RULES   ERRORS   PROBLEM\nus        2          2       1        widgets.yaml:1: ", "level     r      all        kyverno", "Widget")
+	code, out, errOut = f.run(t, f.program, "policies", "-p", "policy.yaml", "--from-cluster", "--contexts", "us,eu", "-o", "json")
+	if r := readFleetReport(t, out); code != 0 || len(r.Clusters) != 2 {
+		t.Errorf("exit code %d, %+v\n%s", code, r, errOut)
+	}
+}
+
+func (f fleetTest) forbidden(t *testing.T) {
+	f.config.AuthInfos["viewer"] = f.config.AuthInfos["us"].DeepCopy()
+	f.config.AuthInfos["viewer"].Impersonate = "viewer"
+	f.config.Contexts["forbidden"] = &clientcmdapi.Context{Cluster: "us", AuthInfo: "viewer", Namespace: "shop"}
+	out, errOut := f.preview(t, 3, "--contexts", "eu,forbidden", "-o", "json")
+	r := readFleetReport(t, out)
+	if len(r.Changes) != 3 || r.Changes[0].Object.Cluster != "eu" || r.Clusters[1].Problems != 1 || !strings.Contains(r.Clusters[1].Problem, "forbidden") {
+		t.Errorf("got %+v", r)
+	}
+	contains(t, errOut, `forbidden: error: cannot read configmaps`)
+	f.preview(t, 2, "--contexts", "forbidden", "-o", "json")
+	delete(f.config.Contexts, "forbidden")
+}
+
+func (f fleetTest) down(t *testing.T) {
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	check(t, err)
+	check(t, l.Close())
+	f.config.Clusters["down"] = &clientcmdapi.Cluster{Server: "https://" + l.Addr().String()}
+	f.config.Contexts["down"] = &clientcmdapi.Context{Cluster: "down", AuthInfo: "us", Namespace: "shop"}
+	out, errOut := f.preview(t, 3, "--contexts", "down,eu", "-o", "name", "-q")
+	if out != "configmap/app-0 --context=eu\nconfigmap/app-1 --context=eu\nconfigmap/app-2 --context=eu\n" {
+		t.Errorf("got %s", out)
+	}
+	contains(t, errOut, "down: error: The connection to the server "+l.Addr().String()+" was refused")
+	f.preview(t, 2, "--contexts", "down", "-o", "name")
+	code, out, errOut := f.run(t, f.program, "policies", "-p", "policy.yaml", "--from-cluster", "--contexts", "down,eu")
+	if code != 3 || !strings.Contains(out, "down      0          0       0        reading the policies of the cluster: The connection to the server") {
+		t.Errorf("exit code %d\n%s\n%s", code, out, errOut)
+	}
+	code, out, errOut = f.run(t, f.program, "compare", "configmaps", "-p", "policy.yaml", "--with", "same.yaml", "--contexts", "down,eu", "-o", "json")
+	if r := readFleetReport(t, out); code != 3 || r.Clusters[0].Problems != 1 || r.Clusters[1].Objects == 0 || r.Summary.Objects != r.Clusters[1].Objects {
+		t.Errorf("a comparison: exit code %d, %+v\n%s", code, r, errOut)
+	}
+	delete(f.config.Contexts, "down")
+}
+
+func (f fleetTest) slow(t *testing.T) {
+	asked := make(chan struct{}, 100)
+	f.through(t, "slow", "us", func(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
+		asked <- struct{}{}
+		<-r.Context().Done()
 	})
-	t.Run("a comparison", func(t *testing.T) {
-		check(t, os.WriteFile(filepath.Join(c.dir, "other.yaml"), []byte(strings.ReplaceAll(fleetPolicy, "info", "warn")), 0o600))
-		check(t, os.WriteFile(filepath.Join(c.dir, "same.yaml"), []byte(strings.ReplaceAll(fleetPolicy, "{name: level}", "{name: twin}")), 0o600))
-		compare := func(want int, arguments ...string) string {
-			code, out, errOut := c.run(t, program, append([]string{"compare", "configmaps", "-p", "policy.yaml"}, arguments...)...)
-			if code != want {
-				t.Fatalf("%v: exit code %d, want %d\n%s\n%s", arguments, code, want, out, errOut)
-			}
-			return out
-		}
-		contains(t, compare(1, "--with", "other.yaml", "--contexts", "us,eu", "-o", "summary"), "CLUSTER   OBJECTS   DIFFER", "us ", "~ ConfigMap: 7 objects in shop on 2 clusters",
-			"DIFFERENT: the two sides do not make the same of 7 of ", "old    kyverno level/r   7         0           7")
-		contains(t, compare(0, "--with", "same.yaml", "--contexts", "all", "--strict"), "SAME: both sides make the same of ", "old    kyverno level/r   12        0           12")
-		for _, d := range readFleetReport(t, compare(1, "--with", "other.yaml", "--contexts", "us,eu", "-o", "json")).Differences {
-			if d.Object.Cluster != "us" && d.Object.Cluster != "eu" {
-				t.Errorf("got %+v", d)
-			}
-		}
-	})
-	t.Run("policies", func(t *testing.T) {
-		check(t, os.WriteFile(filepath.Join(c.dir, "widgets.yaml"), []byte(strings.NewReplacer("[ConfigMap]", "[Widget]", "{name: level}", "{name: widgets}").Replace(fleetPolicy)), 0o600))
-		code, out, errOut := c.run(t, program, "policies", "-p", "policy.yaml", "-p", "widgets.yaml", "--contexts", "us,eu")
-		if code != 3 {
-			t.Errorf("exit code %d\n%s", code, errOut)
-		}
-		contains(t, out, "CLUSTER   POLICIES   RULES   ERRORS   PROBLEM\nus        2          2       1        widgets.yaml:1: ", "level     r      all        kyverno", "Widget")
-		code, out, errOut = c.run(t, program, "policies", "-p", "policy.yaml", "--from-cluster", "--contexts", "us,eu", "-o", "json")
-		if r := readFleetReport(t, out); code != 0 || len(r.Clusters) != 2 {
-			t.Errorf("exit code %d, %+v\n%s", code, r, errOut)
-		}
-	})
-	t.Run("a user who may not read one of them", func(t *testing.T) {
-		c.config.AuthInfos["viewer"] = c.config.AuthInfos["us"].DeepCopy()
-		c.config.AuthInfos["viewer"].Impersonate = "viewer"
-		c.config.Contexts["forbidden"] = &clientcmdapi.Context{Cluster: "us", AuthInfo: "viewer", Namespace: "shop"}
-		out, errOut := preview(t, 3, "--contexts", "eu,forbidden", "-o", "json")
-		r := readFleetReport(t, out)
-		if len(r.Changes) != 3 || r.Changes[0].Object.Cluster != "eu" || r.Clusters[1].Problems != 1 || !strings.Contains(r.Clusters[1].Problem, "forbidden") {
-			t.Errorf("got %+v", r)
-		}
-		contains(t, errOut, `forbidden: error: cannot read configmaps`)
-		preview(t, 2, "--contexts", "forbidden", "-o", "json")
-		delete(c.config.Contexts, "forbidden")
-	})
-	t.Run("one that is down", func(t *testing.T) {
-		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	defer delete(f.config.Contexts, "slow")
+	cmd, out, errOut := f.command(t, f.program, "preview", "configmaps", "-p", "policy.yaml", "--contexts", "slow,eu,staging")
+	check(t, cmd.Start())
+	<-asked
+	begun := time.Now()
+	check(t, cmd.Process.Signal(syscall.SIGINT))
+	if code := waited(t, cmd, errOut); code != 130 || !strings.Contains(errOut.String(), "error: interrupted") {
+		t.Errorf("exit code %d\n%s\n%s", code, out, errOut)
+	}
+	if took := time.Since(begun); took > mostTime/2 {
+		t.Errorf("it took %v to end", took)
+	}
+}
+
+func (f fleetTest) secrets(t *testing.T) {
+	const value = "hunter2-hunter2-hunter2"
+	f.create(t, "eu", fleetObject("Secret", "app", map[string]any{"stringData": map[string]any{"password": value}}))
+	for _, name := range []string{"us", "eu"} {
+		f.create(t, name, fleetObject("ConfigMap", "app-leak", map[string]any{"data": map[string]any{"copy": value}}))
+	}
+	check(t, os.WriteFile(filepath.Join(f.dir, "secrets.yaml"), []byte(`{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: label}, spec: {rules: [{name: r, match: {any: [{resources: {kinds: [Secret], names: [app]}}]},
+mutate: {patchStrategicMerge: {metadata: {labels: {a: b}}}}}]}}`), 0o600))
+	for _, format := range []string{"diff", "json", "manifests"} {
+		code, out, errOut := f.run(t, f.program, "preview", "-p", "policy.yaml", "-p", "secrets.yaml", "--contexts", "us,eu", "-o", format, "--report", "html=page.html")
+		page, err := os.ReadFile(filepath.Join(f.dir, "page.html"))
 		check(t, err)
-		check(t, l.Close())
-		c.config.Clusters["down"] = &clientcmdapi.Cluster{Server: "https://" + l.Addr().String()}
-		c.config.Contexts["down"] = &clientcmdapi.Context{Cluster: "down", AuthInfo: "us", Namespace: "shop"}
-		out, errOut := preview(t, 3, "--contexts", "down,eu", "-o", "name", "-q")
-		if out != "configmap/app-0 --context=eu\nconfigmap/app-1 --context=eu\nconfigmap/app-2 --context=eu\n" {
-			t.Errorf("got %s", out)
+		if code != 1 || strings.Contains(out+errOut+string(page), "hunter2") || !strings.Contains(out, "app-leak") {
+			t.Errorf("-o %s: exit code %d\n%s", format, code, out+errOut)
 		}
-		contains(t, errOut, "down: error: The connection to the server "+l.Addr().String()+" was refused")
-		preview(t, 2, "--contexts", "down", "-o", "name")
-		code, out, errOut := c.run(t, program, "policies", "-p", "policy.yaml", "--from-cluster", "--contexts", "down,eu")
-		if code != 3 || !strings.Contains(out, "down      0          0       0        reading the policies of the cluster: The connection to the server") {
-			t.Errorf("exit code %d\n%s\n%s", code, out, errOut)
+	}
+}
+
+func (f fleetTest) killed(t *testing.T) {
+	var once sync.Once
+	f.through(t, "dying", "staging", func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+		if strings.HasSuffix(r.URL.Path, "/configmaps") && r.URL.Query().Get("continue") != "" {
+			once.Do(func() { f.stop(t, "staging") })
 		}
-		code, out, errOut = c.run(t, program, "compare", "configmaps", "-p", "policy.yaml", "--with", "same.yaml", "--contexts", "down,eu", "-o", "json")
-		if r := readFleetReport(t, out); code != 3 || r.Clusters[0].Problems != 1 || r.Clusters[1].Objects == 0 || r.Summary.Objects != r.Clusters[1].Objects {
-			t.Errorf("a comparison: exit code %d, %+v\n%s", code, r, errOut)
-		}
-		delete(c.config.Contexts, "down")
+		pass.ServeHTTP(w, r)
 	})
-	t.Run("one that answers slowly, and Ctrl-C", func(t *testing.T) {
-		asked := make(chan struct{}, 100)
-		c.through(t, "slow", "us", func(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
-			asked <- struct{}{}
-			<-r.Context().Done()
-		})
-		defer delete(c.config.Contexts, "slow")
-		cmd, out, errOut := c.command(t, program, "preview", "configmaps", "-p", "policy.yaml", "--contexts", "slow,eu,staging")
-		check(t, cmd.Start())
-		<-asked
-		begun := time.Now()
-		check(t, cmd.Process.Signal(syscall.SIGINT))
-		if code := waited(t, cmd, errOut); code != 130 || !strings.Contains(errOut.String(), "error: interrupted") {
-			t.Errorf("exit code %d\n%s\n%s", code, out, errOut)
-		}
-		if took := time.Since(begun); took > mostTime/2 {
-			t.Errorf("it took %v to end", took)
-		}
-	})
-	t.Run("Secrets of one in what is shown of others", func(t *testing.T) {
-		const value = "hunter2-hunter2-hunter2"
-		c.create(t, "eu", fleetObject("Secret", "app", map[string]any{"stringData": map[string]any{"password": value}}))
-		for _, name := range []string{"us", "eu"} {
-			c.create(t, name, fleetObject("ConfigMap", "app-leak", map[string]any{"data": map[string]any{"copy": value}}))
-		}
-		check(t, os.WriteFile(filepath.Join(c.dir, "secrets.yaml"), []byte(`{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: label}, spec: {rules: [{name: r, match: {any: [{resources: {kinds: [Secret], names: [app]}}]},
-	mutate: {patchStrategicMerge: {metadata: {labels: {a: b}}}}}]}}`), 0o600))
-		for _, format := range []string{"diff", "json", "manifests"} {
-			code, out, errOut := c.run(t, program, "preview", "-p", "policy.yaml", "-p", "secrets.yaml", "--contexts", "us,eu", "-o", format, "--report", "html=page.html")
-			page, err := os.ReadFile(filepath.Join(c.dir, "page.html"))
-			check(t, err)
-			if code != 1 || strings.Contains(out+errOut+string(page), "hunter2") || !strings.Contains(out, "app-leak") {
-				t.Errorf("-o %s: exit code %d\n%s", format, code, out+errOut)
-			}
-		}
-	})
-	t.Run("one that is killed in the middle", func(t *testing.T) {
-		var once sync.Once
-		c.through(t, "dying", "staging", func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
-			if strings.HasSuffix(r.URL.Path, "/configmaps") && r.URL.Query().Get("continue") != "" {
-				once.Do(func() { c.stop(t, "staging") })
-			}
-			pass.ServeHTTP(w, r)
-		})
-		out, errOut := preview(t, 3, "--contexts", "dying,eu,us", "--chunk-size", "2", "--request-timeout", "2s", "-o", "json")
-		r := readFleetReport(t, out)
-		if r.Clusters[0].Problems == 0 || r.Clusters[1].Changed != 4 || r.Clusters[2].Changed != 5 || len(r.Problems) == 0 || !strings.HasPrefix(r.Problems[0], "dying: ") {
-			t.Errorf("got %+v\n%s", r, errOut)
-		}
-	})
+	out, errOut := f.preview(t, 3, "--contexts", "dying,eu,us", "--chunk-size", "2", "--request-timeout", "2s", "-o", "json")
+	r := readFleetReport(t, out)
+	if r.Clusters[0].Problems == 0 || r.Clusters[1].Changed != 4 || r.Clusters[2].Changed != 5 || len(r.Problems) == 0 || !strings.HasPrefix(r.Problems[0], "dying: ") {
+		t.Errorf("got %+v\n%s", r, errOut)
+	}
 }
 
 // A directory of plans is applied cluster by cluster, in the order in which they were typed. It stops at the first cluster with
