@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -40,6 +43,7 @@ func ImmutableRefusals(c *engine.Change) []ImmutableRefusal {
 	if len(rules) == 0 {
 		return nil
 	}
+	gvk := c.After.GroupVersionKind()
 	changed := make([]place, len(c.Fields))
 	for i := range c.Fields {
 		changed[i] = placeOf(c.Fields[i].Path)
@@ -48,7 +52,7 @@ func ImmutableRefusals(c *engine.Change) []ImmutableRefusal {
 	for _, r := range rules {
 		var fields []fieldpath.Path
 		for i := range c.Fields {
-			if f := &c.Fields[i]; r.concerns(changed[i]) && !keptByServer(f) {
+			if f := &c.Fields[i]; r.concerns(changed[i]) && !keptByServer(gvk, changed[i], f) {
 				fields = append(fields, f.Path)
 			}
 		}
@@ -61,14 +65,29 @@ func ImmutableRefusals(c *engine.Change) []ImmutableRefusal {
 
 // keptByServer reports whether the server reads the two values as the same: it has a
 // default for what is removed, and makes no difference between an empty value and none.
-func keptByServer(f *engine.FieldChange) bool {
+func keptByServer(gvk schema.GroupVersionKind, at place, f *engine.FieldChange) bool {
 	switch f.Kind {
 	case engine.Added:
-		return empty(f.To)
+		return empty(f.To) && decodesToNothing(gvk, at, f.To)
 	case engine.Removed:
-		return empty(f.From) || defaulted(f)
+		return empty(f.From) && decodesToNothing(gvk, at, f.From) || defaulted(f)
 	}
 	return false
+}
+
+// decodesToNothing reports whether the server reads an object with an empty value at a place as it reads
+// one without it. It does where the Go type has a bool, and not where it has a pointer to one, or a map.
+func decodesToNothing(gvk schema.GroupVersionKind, at place, value any) bool {
+	with, err := scheme.Scheme.New(gvk)
+	if err != nil {
+		return true // no kind of Kubernetes' own
+	}
+	without := with.DeepCopyObject()
+	last := len(at) - 1
+	decoder := runtime.DefaultUnstructuredConverter
+	return decoder.FromUnstructured(at[:last].holding(map[string]any{at[last]: value}), with) == nil &&
+		decoder.FromUnstructured(at[:last].holding(map[string]any{}), without) == nil &&
+		equality.Semantic.DeepEqual(with, without)
 }
 
 func empty(v any) bool {

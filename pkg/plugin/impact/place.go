@@ -33,3 +33,17 @@ func (p place) within(q place) bool { return len(p) >= len(q) && slices.Equal(p[
 
 // meets reports whether one of the places is the other, or holds it.
 func (p place) meets(q place) bool { return p.within(q) || q.within(p) }
+
+// holding returns an object that has nothing but a value at the place, below which there is a map: an element
+// stands for the only one of its list.
+func (p place) holding(fields map[string]any) map[string]any {
+	var value any = fields
+	for _, name := range slices.Backward(p) {
+		if name == element {
+			value = []any{value}
+		} else {
+			value = map[string]any{name: value}
+		}
+	}
+	return value.(map[string]any)
+}
