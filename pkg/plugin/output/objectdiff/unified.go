@@ -28,38 +28,72 @@ func Unified(names UnifiedNames, before, after *Document, context int) (string, 
 	if before.Text == "" || after.Text == "" || text == "" {
 		return text, nil
 	}
-	sides := map[byte]*Document{'-': before, '+': after}
 	lines := slices.Collect(strings.Lines(text))
+	shift := 0 // by how many lines what follows has moved
 	for i, line := range lines {
-		if first, ok := parseHead(line); ok {
-			if place := firstPlace(sides, lines[i+1:], first); place != "" {
-				lines[i] = strings.TrimSuffix(line, "\n") + " " + place + "\n"
-			}
+		if h, ok := parseHunk(line, lines[i+1:], shift); ok {
+			lines[i] = h.head(before, after)
+			shift += h.lines['+'] - h.lines['-']
 		}
 	}
 	return strings.Join(markSpaces(lines), ""), nil
 }
 
-var head = regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@`)
+var head = regexp.MustCompile(`^@@ -(\d+)`)
 
-// parseHead reads the head of a hunk: the number of its first line on either side.
-func parseHead(line string) (first map[byte]int, ok bool) {
+// hunk is where a hunk stands.
+type hunk struct {
+	before, after int          // its first line in the two documents, from 1
+	lines         map[byte]int // how many lines begin with a space, a "-" and a "+"
+	side          byte         // the first that is no space
+	leading       int          // how many lines stand before that one
+}
+
+// parseHunk reads a head and counts the lines below it. What the head says of the second document is not used:
+// go-udiff 0.4.1 leaves out the lines between two changes of one hunk, and takes no line for one.
+func parseHunk(line string, below []string, shift int) (*hunk, bool) {
 	match := head.FindStringSubmatch(line)
 	if match == nil {
 		return nil, false
 	}
-	before, errBefore := strconv.Atoi(match[1])
-	after, errAfter := strconv.Atoi(match[2])
-	return map[byte]int{'-': before, '+': after}, errBefore == nil && errAfter == nil
+	first, err := strconv.Atoi(match[1])
+	if err != nil {
+		return nil, false
+	}
+	first = max(first, 1)
+	h := &hunk{before: first, after: first + shift, lines: map[byte]int{}}
+	for i, l := range below {
+		if l[0] == '@' {
+			break
+		}
+		if h.side == 0 && l[0] != ' ' {
+			h.side, h.leading = l[0], i
+		}
+		h.lines[l[0]]++
+	}
+	return h, true
 }
 
-// firstPlace is the place of the first line of a hunk that differs.
-func firstPlace(sides map[byte]*Document, hunk []string, first map[byte]int) string {
-	for i, line := range hunk {
-		if line == "" || line[0] == ' ' {
-			continue
-		}
-		return redact.EscapeLine(sides[line[0]].Place(first[line[0]] - 1 + i))
+// head is the head as GNU diff writes it, with the place of the first line that differs.
+func (h *hunk) head(before, after *Document) string {
+	document, first := before, h.before
+	if h.side == '+' {
+		document, first = after, h.after
 	}
-	return ""
+	text := fmt.Sprintf("@@ -%s +%s @@", span(h.before, h.lines[' ']+h.lines['-']), span(h.after, h.lines[' ']+h.lines['+']))
+	if place := redact.EscapeLine(document.Place(first - 1 + h.leading)); place != "" {
+		text += " " + place
+	}
+	return text + "\n"
+}
+
+// span writes so many lines from the first: of none, the line before them is named.
+func span(first, count int) string {
+	switch count {
+	case 0:
+		return fmt.Sprintf("%d,0", first-1)
+	case 1:
+		return strconv.Itoa(first)
+	}
+	return fmt.Sprintf("%d,%d", first, count)
 }

@@ -1,6 +1,8 @@
 package objectdiff_test
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -107,6 +109,72 @@ func TestUnifiedWhiteSpace(t *testing.T) {
 		got := strings.SplitN(text, "\n", 4)[3] // below the names and the head
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.why, diff)
+		}
+	}
+}
+
+// TestUnifiedLines reads the lines that the heads name from the documents.
+func TestUnifiedLines(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		before, after := map[string]any{}, map[string]any{}
+		for i := range 40 {
+			key := fmt.Sprintf("k%02d", i)
+			before[key], after[key] = int64(1), int64(1)
+			switch random.IntN(8) {
+			case 0:
+				delete(before, key)
+			case 1:
+				delete(after, key)
+			case 2:
+				after[key] = int64(2)
+			}
+		}
+		var w objectdiff.YAMLWriter
+		documents := map[byte]*objectdiff.Document{}
+		for side, object := range map[byte]map[string]any{'-': before, '+': after} {
+			d, err := w.Object(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			documents[side] = d
+		}
+		text, err := objectdiff.Unified(objectdiff.UnifiedNames{}, documents['-'], documents['+'], random.IntN(4))
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkLines(t, text, documents)
+	}
+}
+
+func checkLines(t *testing.T, text string, documents map[byte]*objectdiff.Document) {
+	t.Helper()
+	lines := map[byte][]string{'-': strings.Split(documents['-'].Text, "\n"), '+': strings.Split(documents['+'].Text, "\n")}
+	next := map[byte]int{}
+	for line := range strings.Lines(strings.TrimPrefix(text, "--- \n+++ \n")) {
+		kind, line := line[0], strings.TrimSuffix(line[1:], "\n")
+		if kind == '@' {
+			var first [2]int
+			for i, span := range strings.Fields(line)[1:3] {
+				line, count, counted := strings.Cut(span[1:], ",")
+				if _, err := fmt.Sscan(line, &first[i]); err != nil {
+					t.Fatal(err)
+				}
+				if counted && count == "0" {
+					first[i]++
+				}
+			}
+			next['-'], next['+'] = first[0]-1, first[1]-1
+			continue
+		}
+		for _, side := range []byte("-+") {
+			if kind != ' ' && kind != side {
+				continue
+			}
+			if got := lines[side][next[side]]; got != line {
+				t.Fatalf("line %d of %c is %q, not %q, in\n%s", next[side]+1, side, got, line, text)
+			}
+			next[side]++
 		}
 	}
 }
