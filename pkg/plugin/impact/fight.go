@@ -12,7 +12,8 @@ import (
 // overwritten returns which rules fight over a field: one writes it, another gives it
 // another value or removes it, and the first would write it again. Rules that
 // build on each other's results do not. Of several that write a field, each is held against
-// those before it, the nearest first, until it fights one.
+// those before it, the nearest first, until it fights one. A rule fights itself where two
+// triggers give a target different values.
 func (r *repeat) overwritten(c *engine.Change) []engine.Impact {
 	if len(r.wrote) == 0 {
 		return nil
@@ -27,7 +28,7 @@ func (r *repeat) overwritten(c *engine.Change) []engine.Impact {
 				continue
 			}
 			for _, i := range wrote.before(f.Path) {
-				if c.Steps[i].Rule != c.Steps[j].Rule && r.writes(c.Steps[i].Rule, placeOf(f.Path)) {
+				if (c.Steps[i].Rule != c.Steps[j].Rule || c.Steps[i].Trigger != c.Steps[j].Trigger) && r.writes(c.Steps[i].Rule, placeOf(f.Path)) {
 					fights[i] = append(fights[i], f.Path)
 					break
 				}
@@ -37,11 +38,7 @@ func (r *repeat) overwritten(c *engine.Change) []engine.Impact {
 			first, second := c.Steps[i].Rule, c.Steps[j].Rule
 			if pair := [2]engine.RuleRef{first, second}; !reported[pair] {
 				reported[pair] = true
-				out = append(out, engine.Impact{
-					Code: engine.ImpactOverwritten, Fields: fights[i],
-					Text:   second.String() + " overwrites what " + first.String() + " wrote: " + names(fights[i]),
-					Advice: "let one of the two leave the field alone",
-				})
+				out = append(out, fight(&c.Steps[i], &c.Steps[j], fights[i]))
 			}
 		}
 		for _, f := range c.Steps[j].Fields {
@@ -49,6 +46,20 @@ func (r *repeat) overwritten(c *engine.Change) []engine.Impact {
 				wrote.add(f.Path, j)
 			}
 		}
+	}
+	return out
+}
+
+func fight(first, second *engine.Step, over []fieldpath.Path) engine.Impact {
+	out := engine.Impact{
+		Code: engine.ImpactOverwritten, Fields: over,
+		Text:   second.Rule.String() + " overwrites what " + first.Rule.String() + " wrote: " + names(over),
+		Advice: "let one of the two leave the field alone",
+	}
+	if first.Rule == second.Rule {
+		out.Text = second.Rule.String() + " writes one value for " + first.Trigger.String() + " and another for " + second.Trigger.String() + ": " + names(over)
+		out.Brief = second.Rule.String() + " writes another value for each trigger: " + names(over)
+		out.Advice = "let one trigger match"
 	}
 	return out
 }
