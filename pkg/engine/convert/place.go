@@ -141,6 +141,9 @@ func (p place) jsonPointer(below ...string) string {
 	return pointerText(append(slices.Clip(p.pointer), below...))
 }
 
+// constantFirst matches a text that begins with a constant.
+var constantFirst = regexp.MustCompile(`^("(?:[^"\\]|\\.)*") \+ (.*)$`)
+
 // pointerText joins the parts of a JSON pointer; constant ones become one text.
 func pointerText(parts []string) string {
 	var out []string
@@ -156,6 +159,11 @@ func pointerText(parts []string) string {
 		if constant, err := strconv.Unquote(part); err == nil {
 			text += constant
 			continue
+		}
+		if m := constantFirst.FindStringSubmatch(part); m != nil {
+			if constant, err := strconv.Unquote(m[1]); err == nil {
+				text, part = text+constant, m[2]
+			}
 		}
 		flush()
 		out = append(out, part)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -40,7 +41,8 @@ func (c *converter) targets(r *rule, s *scope, f *policydecode.Fields) error {
 		Groups: []string{gvk.Group}, Versions: []string{gvk.Version}, Resources: []string{mapping.Resource.Resource},
 		Operations: []string{"CREATE", "UPDATE"}, kinds: []schema.GroupVersionKind{gvk},
 	}
-	if c.isTrigger(r, gvk, parts) {
+	namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace
+	if c.isTrigger(r, gvk, namespaced, parts) {
 		r.existing = &existing{self: true}
 		if t.Has("preconditions") || t.Has("selector") || t.Has("context") {
 			return refuseField("mutate.targets[0]", "write them as preconditions of the rule", "conditions on a target that is the trigger")
@@ -52,7 +54,6 @@ func (c *converter) targets(r *rule, s *scope, f *policydecode.Fields) error {
 	x := &existing{rules: []resourceRule{resource}}
 	inner := c.targetScope(r, gvk)
 	// What names the target is evaluated on the trigger.
-	namespaced := mapping.Scope.Name() == "namespace"
 	if ns := r.policyNamespace; ns != "" {
 		parts["namespace"] = ns
 	}
@@ -116,14 +117,19 @@ func computedLabels(s *scope, labels *metav1.LabelSelector) (string, error) {
 	return condition(all), nil
 }
 
-// isTrigger reports whether the target is the object that the rule matches.
-func (c *converter) isTrigger(r *rule, gvk schema.GroupVersionKind, parts map[string]string) bool {
+// isTrigger reports whether the target is the object that the rule matches. Without a namespace, it is each object
+// of that name.
+func (c *converter) isTrigger(r *rule, gvk schema.GroupVersionKind, namespaced bool, parts map[string]string) bool {
 	plain := func(text string) string { return strings.Join(strings.Fields(text), "") }
 	if plain(parts["name"]) != "{{request.object.metadata.name}}" && plain(parts["name"]) != "{{request.name}}" {
 		return false
 	}
 	switch plain(parts["namespace"]) {
-	case "", "{{request.namespace}}", "{{request.object.metadata.namespace}}":
+	case "":
+		if namespaced {
+			return false
+		}
+	case "{{request.namespace}}", "{{request.object.metadata.namespace}}":
 	default:
 		return false
 	}

@@ -60,7 +60,7 @@ func (o *Options) Compile() (*Run, error) {
 	out.comparison = compare.NewComparison(programs, o.World, options)
 	if o.Variants > 0 {
 		options.Scope = nil // they may be anywhere
-		world, asked := variant.NewWorld(o.World)
+		world, asked := variant.NewWorld(o.World, out.texts())
 		out.world, out.derived = world, compare.NewComparison(programs, asked, options)
 	}
 	return out, nil

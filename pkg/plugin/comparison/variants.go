@@ -3,6 +3,7 @@ package comparison
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -249,7 +250,7 @@ func likeness(r *compare.Result) string {
 	seen := map[string]bool{}
 	for i := range r.Fields {
 		f := &r.Fields[i]
-		text := fmt.Sprint(names(f.Path), f.Kind, f.Rules[compare.Old].Policy, f.Rules[compare.New].Policy)
+		text := fmt.Sprint(number.ReplaceAllString(names(f.Path), "0"), f.Kind, f.Rules[compare.Old].Policy, f.Rules[compare.New].Policy)
 		if !seen[text] {
 			seen[text] = true
 			b.WriteString("\x00" + text)
@@ -264,6 +265,9 @@ func likeness(r *compare.Result) string {
 	}
 	return b.String()
 }
+
+// number matches what is counted in the name of a key, such as the index of a container.
+var number = regexp.MustCompile(`[0-9]+`)
 
 // names are the names of the fields of a path, from the Pod's on where they are those of its template.
 func names(p fieldpath.Path) string {

@@ -9,8 +9,11 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare/variant"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/comparison"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
@@ -185,6 +188,15 @@ func (o *Options) Run(ctx context.Context, emit func(*Result) error) error {
 	reading.Objects = readOnce(o.Objects)
 	if o.Triggers != nil {
 		reading.Triggers = readOnce(o.Triggers)
+	}
+	if o.World.Registry == nil {
+		var policies []*unstructured.Unstructured
+		for _, d := range o.Documents {
+			policies = append(policies, d.Object)
+		}
+		world := *o.World
+		world.Registry = variant.NewRegistry(policies)
+		reading.World = &world
 	}
 	o.Options = &reading
 	o.Progress.Start()

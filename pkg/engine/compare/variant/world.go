@@ -24,14 +24,15 @@ type World struct {
 	kept   *kept
 }
 
-// NewWorld returns a world for variants, and the same for programs.
-func NewWorld(w *engine.World) (*World, *engine.World) {
+// NewWorld returns a world for variants, and the same for programs. Its registry is that of NewRegistry.
+func NewWorld(w *engine.World, policies []*unstructured.Unstructured) (*World, *engine.World) {
 	k := &kept{
 		reader: w.Reader, raw: w.Raw,
 		objects: map[engine.ObjectKey]*answer[*unstructured.Unstructured]{}, lists: map[string]*answer[[]*unstructured.Unstructured]{}, answers: map[string]*answer[[]byte]{},
 	}
 	out := *w
 	out.Existing = nil
+	out.Registry = NewRegistry(policies)
 	out.Memo = nil // the same question has another answer for another variant
 	if w.Reader != nil {
 		out.Reader = reader{k}

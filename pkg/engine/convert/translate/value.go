@@ -21,6 +21,7 @@ type Value struct {
 	members []Value                       // of a list that the expression lists
 	holes   bool                          // of a list without the nulls that it has in JMESPath
 	nulls   bool                          // of a list in which there may be nulls
+	fields  map[string]Value              // of a map whose fields are elsewhere in CEL
 }
 
 // projection is how a list is made: of the elements of a list, those for which the condition holds,
@@ -56,6 +57,12 @@ func Optional(optional, plain expr.Expr, t Type, missing bool) Value {
 	if missing {
 		v.strict = v.has
 	}
+	return v
+}
+
+// WithFields is a map whose fields are those values.
+func (v Value) WithFields(fields map[string]Value) Value {
+	v.fields = fields
 	return v
 }
 
@@ -226,6 +233,9 @@ func (v Value) field(name string) Value {
 		if value, found := fields[name]; found {
 			return Constant(value)
 		}
+	}
+	if f, ok := v.fields[name]; ok {
+		return f
 	}
 	typ, required := v.typ.field(name)
 	f := Value{typ: typ, name: name, lenient: v.lenient}

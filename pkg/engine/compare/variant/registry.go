@@ -1,0 +1,95 @@
+package variant
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// registry has each image that is asked for. What it says of one follows from its reference alone: some have
+// annotations, labels, a user, an index, and others have not.
+type registry struct{ vocabulary *vocabulary }
+
+// NewRegistry returns a registry that is made up, for policies that look images up. It is never connected to.
+func NewRegistry(policies []*unstructured.Unstructured) engine.ImageRegistry {
+	return registry{newVocabulary(policies)}
+}
+
+// Image implements engine.ImageRegistry.
+func (r registry) Image(_ context.Context, reference string) (engine.Image, error) {
+	ref, err := name.ParseReference(reference)
+	if err != nil {
+		return engine.Image{}, err
+	}
+	out := engine.Image{Registry: ref.Context().RegistryStr(), Repository: ref.Context().RepositoryStr(), Identifier: ref.Identifier()}
+	sum := sha256.Sum256([]byte(ref.Name()))
+	digest := "sha256:" + hex.EncodeToString(sum[:])
+	if strings.HasPrefix(out.Identifier, "sha256:") {
+		digest = out.Identifier
+	}
+	out.Resolved = ref.Context().Name() + "@" + digest
+	chance := rand.New(rand.NewPCG(binary.BigEndian.Uint64(sum[:]), binary.BigEndian.Uint64(sum[8:]))) //nolint:gosec // repeatable
+	config := map[string]any{}
+	for _, field := range []struct {
+		name  string
+		value any
+	}{
+		{"User", r.near("User", "1000", chance)},
+		{"WorkingDir", r.near("WorkingDir", "/", chance)},
+		{"Labels", r.labels(chance)},
+		{"Entrypoint", []any{"/app"}},
+		{"Cmd", []any{"serve"}},
+		{"Env", []any{"PATH=/bin"}},
+		{"ExposedPorts", map[string]any{"80/tcp": map[string]any{}}},
+	} {
+		if chance.IntN(2) == 0 {
+			config[field.name] = field.value
+		}
+	}
+	manifest := map[string]any{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": map[string]any{"digest": digest, "size": 1}, "layers": []any{}}
+	index := map[string]any{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": []any{}}
+	for _, content := range []map[string]any{manifest, index} {
+		if chance.IntN(2) == 0 {
+			content["annotations"] = r.labels(chance)
+		}
+	}
+	out.Manifest = encoded(manifest)
+	out.Config = encoded(map[string]any{"architecture": "amd64", "os": "linux", "created": "2026-01-01T00:00:00Z", "config": config})
+	if chance.IntN(2) == 0 {
+		out.ManifestList = encoded(index)
+	}
+	return out, nil
+}
+
+// near is a value that stands near a name in the policies, or another one.
+func (r registry) near(field string, other any, chance *rand.Rand) any {
+	values := append([]any{other}, r.vocabulary.near[field]...)
+	return values[chance.IntN(len(values))]
+}
+
+// labels are some of those that the policies name.
+func (r registry) labels(chance *rand.Rand) map[string]any {
+	out := map[string]any{"maintainer": "dev"}
+	for _, key := range r.vocabulary.keys {
+		values := append([]string{minimalName, ""}, r.vocabulary.labels[key]...)
+		if value := values[chance.IntN(len(values))]; chance.IntN(2) == 0 {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// encoded is a value as JSON.
+func encoded(value any) []byte {
+	out, _ := json.Marshal(value) // of maps, lists, numbers and texts
+	return out
+}
