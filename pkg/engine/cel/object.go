@@ -14,6 +14,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	"google.golang.org/protobuf/types/known/structpb"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/apiserver/pkg/cel/library"
 	"k8s.io/apiserver/pkg/cel/mutation"
@@ -161,8 +162,8 @@ func (o *object) Equal(other ref.Val) ref.Val {
 
 // checkNames reports Objects that are elsewhere than their type says:
 // "Object.spec{selector: Object.spec.wrong{}}". Lists and maps on the way have no
-// names and do not count.
-func (o *object) checkNames() error { return errors.Join(namesIn(o, o.TypeName())...) }
+// names and do not count. What several elements of a list have in common is reported once.
+func (o *object) checkNames() error { return utilerrors.NewAggregate(namesIn(o, o.TypeName())) }
 
 func namesIn(v ref.Val, path string) []error {
 	var errs []error

@@ -267,7 +267,7 @@ func TestPatchErrorsAreStable(t *testing.T) {
 		},
 		"Objects in the wrong place": {
 			expression: "Object{spec: Object.spec{a: {'b': dyn(Object.second{}), 'a': dyn(Object.first{})}}}",
-			want:       `type mismatch: unexpected type name "Object.first", expected "Object.spec.a", which matches field name path from root Object type` + "\n",
+			want:       `type mismatch: unexpected type name "Object.first", expected "Object.spec.a", which matches field name path from root Object type, type mismatch: unexpected type name "Object.second"`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
