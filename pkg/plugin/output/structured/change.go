@@ -1,6 +1,8 @@
 package structured
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -9,17 +11,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
-
-type reportField struct {
-	Path string `json:"path"`
-	// Pointer is the JSON pointer in the object that holds the field: before, if
-	// it was removed, else after.
-	Pointer string `json:"pointer,omitempty"`
-	Kind    string `json:"kind"`
-	From    any    `json:"from,omitempty"`
-	To      any    `json:"to,omitempty"`
-	engine.RuleRef
-}
 
 type reportRuleSummary struct {
 	engine.RuleRef
@@ -59,7 +50,7 @@ func (o *encoder) reported(c *engine.Change) []member {
 	if len(steps) > 0 {
 		out = append(out, member{"steps", elements(func(yield func(any) bool) {
 			for _, s := range steps {
-				if !yield(redact.Step(o.Masker, s)) {
+				if !yield(stepRecord(redact.Step(o.Masker, s))) {
 					return
 				}
 			}
@@ -79,28 +70,75 @@ func (o *encoder) fields(c *engine.Change) elements {
 		places := map[*unstructured.Unstructured]*diff.Pointers{}
 		for i := range c.Fields {
 			f := &c.Fields[i]
-			field := o.field(c, f)
+			field := record{{"path", engine.PathString(o.Masker.Path(f.Path))}}
 			if holder := redact.Holder(c, f); holder != nil {
 				if places[holder] == nil {
 					places[holder] = diff.PointersIn(holder.Object)
 				}
-				if pointer, ok := places[holder].Of(f.Path); ok {
-					field.Pointer = redact.Pointer(o.Masker, pointer)
+				// In the object that holds the field: before, if it was removed, else after.
+				if pointer, ok := places[holder].Of(f.Path); ok && pointer != "" {
+					field = append(field, member{"pointer", redact.Pointer(o.Masker, pointer)})
 				}
 			}
-			if !yield(field) {
+			field = append(field, member{"kind", string(f.Kind)})
+			from, to := redact.Values(o.Masker, c, f)
+			if from != nil {
+				field = append(field, member{"from", from})
+			}
+			if to != nil {
+				field = append(field, member{"to", to})
+			}
+			if !yield(appendRule(field, f.Rule)) {
 				return
 			}
 		}
 	}
 }
 
-func (o *encoder) field(c *engine.Change, f *engine.FieldChange) reportField {
-	from, to := redact.Values(o.Masker, c, f)
-	return reportField{
-		Path: engine.PathString(o.Masker.Path(f.Path)), Kind: string(f.Kind),
-		From: from, To: to, RuleRef: f.Rule,
+// appendRule appends what the JSON of a rule has.
+func appendRule(out record, r engine.RuleRef) record {
+	out = append(out, member{"dialect", r.Dialect}, member{"policy", r.Policy})
+	out = appendText(out, "rule", r.Rule)
+	out = appendText(out, "via", r.Via)
+	out = appendText(out, "origin", r.Origin)
+	return appendText(out, "severity", r.Severity)
+}
+
+// appendText appends a field, unless its text is empty.
+func appendText(out record, name, text string) record {
+	if text == "" {
+		return out
 	}
+	return append(out, member{name, text})
+}
+
+// stepRecord returns what the JSON of a step has.
+func stepRecord(s engine.Step) record {
+	out := append(appendRule(nil, s.Rule), member{"outcome", string(s.Outcome)})
+	if s.AsCreated {
+		out = append(out, member{"asCreated", true})
+	}
+	out = appendText(out, "notIdempotent", s.NotIdempotent)
+	if s.Trigger != (engine.ObjectKey{}) {
+		out = append(out, member{"trigger", s.Trigger})
+	}
+	if len(s.TriggerChangedBy) > 0 {
+		out = append(out, member{"triggerChangedBy", s.TriggerChangedBy})
+	}
+	if s.Err != nil {
+		out = appendText(out, "reason", strings.ToValidUTF8(s.Err.Error(), "\ufffd"))
+	}
+	if len(s.Fields) > 0 {
+		paths := make([]any, len(s.Fields))
+		for i := range s.Fields {
+			paths[i] = engine.PathString(s.Fields[i].Path)
+		}
+		out = append(out, member{"fields", paths})
+	}
+	if len(s.Warnings) > 0 {
+		out = append(out, member{"warnings", s.Warnings})
+	}
+	return out
 }
 
 func summaryOf(s evaluation.Summary) []member {

@@ -1,6 +1,7 @@
 package structured
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -119,7 +120,8 @@ func (p *Columns) change(c *engine.Change) error {
 		return nil
 	}
 	var text bytes.Buffer
-	if err := (&writer{out: &text}).object(p.reported(c)); err != nil {
+	w := writer{jsonWriter: jsonWriter{bufio.NewWriter(&text)}}
+	if err := errors.Join(w.members(p.reported(c)), w.Flush()); err != nil {
 		return fmt.Errorf("%s: %w", c.Subject, err)
 	}
 	var change map[string]any

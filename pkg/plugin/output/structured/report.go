@@ -1,7 +1,6 @@
 package structured
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +14,6 @@ const version = "mutate.kubectl.dev/v1alpha1"
 // ReportWriter is a document with the fields that every report has.
 type ReportWriter struct {
 	writer
-	buffer   *bufio.Writer // of writer
 	head     Head
 	begun    bool
 	listed   bool // the clusters are written
@@ -51,8 +49,7 @@ func (o *encoder) clusters(e output.Fleet) []Cluster {
 
 // NewReportWriter returns a report of which nothing is written yet.
 func NewReportWriter(out io.Writer, asYAML bool, head Head) *ReportWriter {
-	buffer := bufio.NewWriter(out)
-	return &ReportWriter{writer: writer{out: buffer, yaml: asYAML}, buffer: buffer, head: head}
+	return &ReportWriter{writer: newWriter(out, asYAML), head: head}
 }
 
 func (r *ReportWriter) begin() error {
@@ -89,7 +86,7 @@ func (r *ReportWriter) Add(v any) error {
 	if err := r.item(r.head.List, v); err != nil {
 		return err
 	}
-	return r.buffer.Flush()
+	return r.Flush()
 }
 
 // Problem adds the text of what went wrong beside the elements.
@@ -111,13 +108,9 @@ func (r *ReportWriter) Close(summary any) error {
 	if err := r.field("summary", summary); err != nil {
 		return err
 	}
-	if err := r.end(); err != nil {
-		return err
-	}
+	r.end()
 	if !r.yaml {
-		if err := r.buffer.WriteByte('\n'); err != nil {
-			return err
-		}
+		r.put("\n")
 	}
-	return r.buffer.Flush()
+	return r.Flush()
 }

@@ -1,6 +1,7 @@
 package structured
 
 import (
+	"bufio"
 	"cmp"
 	"io"
 	"iter"
@@ -9,14 +10,21 @@ import (
 )
 
 // writer writes one object piece by piece: fields in the order in which they come,
-// and one list whose elements are written as they come.
+// and one list whose elements are written as they come. An error of the output is returned by Flush.
 type writer struct {
-	out    io.Writer
+	jsonWriter
 	yaml   bool
 	margin string // before each line of the object
 	dash   bool   // the next line of YAML begins an element of a list
 	fields int
 	items  int
+}
+
+// bufferSize is small enough to stay in the cache of a processor, and large enough for few writes.
+const bufferSize = 32 << 10
+
+func newWriter(out io.Writer, asYAML bool) writer {
+	return writer{jsonWriter: jsonWriter{bufio.NewWriterSize(out, bufferSize)}, yaml: asYAML}
 }
 
 // member is a field of an object. Its value may be elements, or members of an object.
@@ -28,6 +36,17 @@ type member struct {
 // elements is a list that is made while it is written.
 type elements iter.Seq[any]
 
+// record is an object that is small: in YAML it is written as one value.
+type record []member
+
+func (r record) fields() map[string]any {
+	out := make(map[string]any, len(r))
+	for _, m := range r {
+		out[m.name] = m.value
+	}
+	return out
+}
+
 func (w *writer) field(name string, v any) error {
 	switch v := v.(type) {
 	case elements:
@@ -35,54 +54,44 @@ func (w *writer) field(name string, v any) error {
 	case []member:
 		return w.fieldObject(name, v)
 	}
-	text, err := w.text(map[string]any{name: v})
-	if err != nil {
-		return err
+	if w.yaml {
+		w.fields++
+		return w.lines(map[string]any{name: v})
 	}
-	if !w.yaml {
-		// Of {"name": value}, what is between the braces.
-		text = strings.TrimPrefix(text, "{\n")
-		text = w.comma() + text[:strings.LastIndexByte(text, '\n')]
-	}
-	w.fields++
-	_, err = io.WriteString(w.out, text)
+	w.separate()
+	return w.member(name, v, w.margin+indent)
+}
+
+// lines writes a value as YAML.
+func (w *writer) lines(v any) error {
+	text, err := MarshalText(v, true)
+	w.place(text)
 	return err
 }
 
-// text returns a value as it stands in the object; YAML ends with a line break.
-func (w *writer) text(v any) (string, error) {
-	if !w.yaml {
-		text, err := encode(v, w.margin, indent)
-		return strings.TrimSuffix(text, "\n"), err
-	}
-	text, err := MarshalText(v, true)
-	return w.placed(text), err
-}
-
-// placed returns lines of YAML behind the margin.
-func (w *writer) placed(text string) string {
-	if w.margin == "" {
-		return text
-	}
-	var b strings.Builder
+// place writes lines of YAML behind the margin.
+func (w *writer) place(text string) {
 	for line := range strings.Lines(text) {
 		switch {
 		case w.dash:
-			b.WriteString(strings.TrimSuffix(w.margin, "  ") + "- ")
+			w.put(strings.TrimSuffix(w.margin, "  "))
+			w.put("- ")
 		case line != "\n":
-			b.WriteString(w.margin)
+			w.put(w.margin)
 		}
 		w.dash = false
-		b.WriteString(line)
+		w.put(line)
 	}
-	return b.String()
 }
 
-func (w *writer) comma() string {
+// separate writes what stands before a field of JSON.
+func (w *writer) separate() {
 	if w.fields == 0 {
-		return "{\n"
+		w.put("{\n")
+	} else {
+		w.put(",\n")
 	}
-	return ",\n"
+	w.fields++
 }
 
 // list writes a field that is a list.
@@ -97,61 +106,47 @@ func (w *writer) list(name string, list elements) error {
 
 // item writes an element of the list. One of members is written piece by piece.
 func (w *writer) item(list string, v any) error {
-	begin := ""
 	switch {
 	case w.yaml && w.items == 0:
-		begin = w.placed(list + ":\n")
-	case !w.yaml && w.items == 0:
-		begin = w.comma() + w.margin + indent + `"` + list + "\": [\n"
-	case !w.yaml:
-		begin = ",\n"
+		w.place(list + ":\n")
+	case w.yaml:
+	case w.items == 0:
+		w.separate()
+		w.put(w.margin + indent + `"` + list + "\": [\n")
+	default:
+		w.put(",\n")
 	}
 	w.items++
-	if _, err := io.WriteString(w.out, begin); err != nil {
-		return err
+	below := &writer{jsonWriter: w.jsonWriter, yaml: w.yaml, margin: w.margin + "  ", dash: true}
+	if !w.yaml {
+		below.margin = w.margin + indent + indent
+		w.put(below.margin)
 	}
-	if members, ok := v.([]member); ok {
-		return w.object(members)
+	switch v := v.(type) {
+	case []member:
+		return below.members(v)
+	case record:
+		if !w.yaml {
+			return below.members(v)
+		}
+		return w.lines([]any{v.fields()})
 	}
-	text, err := w.element(v)
-	if err == nil {
-		_, err = io.WriteString(w.out, text)
-	}
-	return err
-}
-
-func (w *writer) element(v any) (string, error) {
 	if w.yaml {
-		return w.text([]any{v})
+		return w.lines([]any{v})
 	}
-	below := writer{margin: w.margin + indent + indent}
-	text, err := below.text(v)
-	return below.margin + text, err
+	return w.value(v, below.margin)
 }
 
 // fieldObject writes a field that is an object.
 func (w *writer) fieldObject(name string, members []member) error {
-	begin := w.placed(name + ":\n")
-	below := &writer{out: w.out, yaml: w.yaml, margin: w.margin + "  "}
-	if !w.yaml {
+	below := &writer{jsonWriter: w.jsonWriter, yaml: w.yaml, margin: w.margin + "  "}
+	if w.yaml {
+		w.fields++
+		w.place(name + ":\n")
+	} else {
 		below.margin = w.margin + indent
-		begin = w.comma() + below.margin + `"` + name + `": `
-	}
-	w.fields++
-	if _, err := io.WriteString(w.out, begin); err != nil {
-		return err
-	}
-	return below.members(members)
-}
-
-// object writes an element of the list.
-func (w *writer) object(members []member) error {
-	below := &writer{out: w.out, yaml: w.yaml, margin: w.margin + "  ", dash: true}
-	if !w.yaml {
-		below.margin = w.margin + indent + indent
-		if _, err := io.WriteString(w.out, below.margin); err != nil {
-			return err
-		}
+		w.separate()
+		w.put(below.margin + `"` + name + `": `)
 	}
 	return below.members(members)
 }
@@ -166,7 +161,8 @@ func (w *writer) members(members []member) error {
 			return err
 		}
 	}
-	return w.end()
+	w.end()
+	return nil
 }
 
 // endList closes the list, and writes an empty one if nothing was in it.
@@ -176,18 +172,15 @@ func (w *writer) endList(name string) error {
 	}
 	w.fields++
 	w.items = 0
-	if w.yaml {
-		return nil
+	if !w.yaml {
+		w.put("\n" + w.margin + indent + "]")
 	}
-	_, err := io.WriteString(w.out, "\n"+w.margin+indent+"]")
-	return err
+	return nil
 }
 
 // end closes the object.
-func (w *writer) end() error {
-	if w.yaml {
-		return nil
+func (w *writer) end() {
+	if !w.yaml {
+		w.put("\n" + w.margin + "}")
 	}
-	_, err := io.WriteString(w.out, "\n"+w.margin+"}")
-	return err
 }

@@ -13,7 +13,7 @@ func TestWriterOfMembers(t *testing.T) {
 	values := []any{map[string]any{"b": texts, "a": []any{"x", []any{1, texts}, map[string]any{}}}, "- no list", texts}
 	for _, asYAML := range []bool{false, true} {
 		var got bytes.Buffer
-		w := &writer{out: &got, yaml: asYAML}
+		w := newWriter(&got, asYAML)
 		for range 2 {
 			err := w.item("list", []member{
 				{"made", elements(func(yield func(any) bool) {
@@ -34,7 +34,8 @@ func TestWriterOfMembers(t *testing.T) {
 		if err := w.endList("list"); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.end(); err != nil {
+		w.end()
+		if err := w.Flush(); err != nil {
 			t.Fatal(err)
 		}
 		element := struct {

@@ -1,0 +1,99 @@
+package structured
+
+import (
+	"bufio"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// jsonWriter writes indented JSON, the same that encode returns. It knows the shapes of objects, and leaves the rest
+// to the library, which goes over a text several times: for whole objects that would be most of the time of a report.
+// An error of the output is returned by Flush.
+type jsonWriter struct{ *bufio.Writer }
+
+func (w jsonWriter) put(text string) { _, _ = w.WriteString(text) }
+
+// value writes a value. All lines but the first begin with a margin.
+func (w jsonWriter) value(v any, margin string) error {
+	switch v := v.(type) {
+	case string:
+		if asIs(v) {
+			w.put(`"`)
+			w.put(v)
+			w.put(`"`)
+			return nil
+		}
+	case bool:
+		w.put(strconv.FormatBool(v))
+		return nil
+	case int64:
+		w.put(strconv.FormatInt(v, 10))
+		return nil
+	case map[string]any:
+		if len(v) > 0 {
+			return w.object(v, margin)
+		}
+	case []any:
+		if len(v) > 0 {
+			return w.array(v, margin)
+		}
+	}
+	text, err := encode(v, margin, indent)
+	w.put(strings.TrimSuffix(text, "\n"))
+	return err
+}
+
+// asIs reports whether a text is written as it is between quotes.
+func asIs(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+func (w jsonWriter) object(m map[string]any, margin string) error {
+	keys := slices.AppendSeq(make([]string, 0, len(m)), maps.Keys(m))
+	slices.Sort(keys)
+	begin := "{\n"
+	for _, key := range keys {
+		w.put(begin)
+		begin = ",\n"
+		if err := w.member(key, m[key], margin+indent); err != nil {
+			return err
+		}
+	}
+	w.put("\n")
+	w.put(margin)
+	w.put("}")
+	return nil
+}
+
+// member writes a field of an object on a line behind a margin.
+func (w jsonWriter) member(name string, v any, margin string) error {
+	w.put(margin)
+	if err := w.value(name, ""); err != nil {
+		return err
+	}
+	w.put(": ")
+	return w.value(v, margin)
+}
+
+func (w jsonWriter) array(items []any, margin string) error {
+	begin, below := "[\n", margin+indent
+	for _, item := range items {
+		w.put(begin)
+		begin = ",\n"
+		w.put(below)
+		if err := w.value(item, below); err != nil {
+			return err
+		}
+	}
+	w.put("\n")
+	w.put(margin)
+	w.put("]")
+	return nil
+}
