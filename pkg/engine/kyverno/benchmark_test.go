@@ -32,7 +32,7 @@ func BenchmarkEvaluate(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			target := targetOf(live[0])
+			target := conformance.TargetOf(live[0])
 			for b.Loop() {
 				if _, err := program.Evaluate(b.Context(), target, cluster.World, quiet{}); err != nil {
 					b.Fatal(err)
@@ -60,11 +60,11 @@ func readCase(b testing.TB, name string) (documents []engine.Document, live []*u
 	for _, f := range archive.Files {
 		switch f.Name {
 		case "policy.kyverno.yaml":
-			for _, u := range objects(b, f.Data) {
+			for _, u := range conformance.ReadObjects(b, string(f.Data)) {
 				documents = append(documents, engine.Document{Object: u})
 			}
 		case "live.yaml":
-			live = objects(b, f.Data)
+			live = conformance.ReadObjects(b, string(f.Data))
 		}
 	}
 	return documents, live
@@ -108,7 +108,7 @@ func BenchmarkSizes(b *testing.B) {
 			b.Run(fmt.Sprint(name, "/", n), func(b *testing.B) {
 				b.ReportAllocs()
 				documents, length := of(n)
-				target := targetOf(&unstructured.Unstructured{Object: fields{
+				target := conformance.TargetOf(&unstructured.Unstructured{Object: fields{
 					"apiVersion": "example.com/v1", "kind": "Thing", "metadata": fields{"name": "a"}, "spec": fields{"l": elements(length, "e#")},
 				}})
 				for b.Loop() {

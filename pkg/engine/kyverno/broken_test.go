@@ -31,9 +31,9 @@ func TestBrokenValuesAreReported(t *testing.T) {
 		for _, f := range archive.Files {
 			switch f.Name {
 			case "policy.kyverno.yaml":
-				policies = objects(t, f.Data)
+				policies = conformance.ReadObjects(t, string(f.Data))
 			case "live.yaml":
-				live = objects(t, f.Data)
+				live = conformance.ReadObjects(t, string(f.Data))
 			}
 		}
 		for _, p := range policies {
@@ -94,7 +94,7 @@ func evaluateBroken(t *testing.T, name string, p *unstructured.Unstructured, liv
 		compiled.(engine.Describer).Describe()
 		for _, object := range live {
 			s.sound = false
-			if _, err := compiled.Evaluate(t.Context(), targetOf(object), conformance.NewWorld(), s); err != nil {
+			if _, err := compiled.Evaluate(t.Context(), conformance.TargetOf(object), conformance.NewWorld(), s); err != nil {
 				return err
 			}
 			if !s.sound {

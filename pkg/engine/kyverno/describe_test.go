@@ -43,10 +43,10 @@ func TestDescribe(t *testing.T) {
 func described(d engine.Description) []string {
 	out := []string{fmt.Sprintf("rule %s on %s", d.Rule.Rule, d.Existing)}
 	for _, s := range d.Matches {
-		out = append(out, "  matches "+selectionText(s))
+		out = append(out, "  matches "+conformance.SelectionText(s))
 	}
 	for _, s := range d.Targets {
-		out = append(out, "  targets "+selectionText(s))
+		out = append(out, "  targets "+conformance.SelectionText(s))
 	}
 	for _, text := range d.Where {
 		out = append(out, "  where "+text)

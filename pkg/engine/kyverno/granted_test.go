@@ -49,7 +49,7 @@ func TestGrantedAnswersAreCached(t *testing.T) {
 		u.SetNamespace("shop")
 		live = append(live, u)
 	}
-	policies := objects(t, []byte(readOncePolicy))
+	policies := conformance.ReadObjects(t, readOncePolicy)
 	documents := []engine.Document{{Object: policies[0], Origin: "policy.yaml:1"}}
 	cluster, err := newGrantedCluster(live, nil, engine.Request{})
 	if err != nil {

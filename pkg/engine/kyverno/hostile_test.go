@@ -125,7 +125,7 @@ func testHostileRule(t *testing.T, rule fields, live *unstructured.Unstructured)
 	var memory runtime.MemStats
 	began := time.Now()
 	s := &lastStep{}
-	changed, err := compiled.Evaluate(t.Context(), targetOf(live), conformance.NewWorld(), s)
+	changed, err := compiled.Evaluate(t.Context(), conformance.TargetOf(live), conformance.NewWorld(), s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,11 +48,11 @@ func TestIndexLeavesNothingOut(t *testing.T) {
 			var had [2]map[string]int
 			for i, reasons := range []bool{true, false} {
 				sink := outcomes{reasons, map[string]int{}}
-				object, err := compiled.Evaluate(t.Context(), targetOf(u), cluster.World, sink)
+				object, err := compiled.Evaluate(t.Context(), conformance.TargetOf(u), cluster.World, sink)
 				if err != nil {
 					t.Fatal(err)
 				}
-				effects, err := compiled.(engine.Propagator).Effects(t.Context(), targetOf(u), cluster.World, sink)
+				effects, err := compiled.(engine.Propagator).Effects(t.Context(), conformance.TargetOf(u), cluster.World, sink)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -81,13 +81,13 @@ func TestRulesThatDoNotMatchAllocateNothing(t *testing.T) {
 			for i := range documents {
 				text := fmt.Sprintf("apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: p%[1]d}\nspec: {rules: [{name: r, match: {any: [{resources: {"+resources+
 					"}}]}, mutate: {patchStrategicMerge: {metadata: {labels: {l: v}}}}}]} # %[1]d\n", i)
-				documents[i] = engine.Document{Object: objects(t, []byte(text))[0]}
+				documents[i] = engine.Document{Object: conformance.ReadObjects(t, text)[0]}
 			}
 			program, err := New().Compile(engine.Compilation{Documents: documents})
 			if err != nil {
 				t.Fatal(err)
 			}
-			target, world := targetOf(live[0]), conformance.NewWorld()
+			target, world := conformance.TargetOf(live[0]), conformance.NewWorld()
 			return testing.AllocsPerRun(100, func() {
 				if _, err := program.Evaluate(t.Context(), target, world, quiet{}); err != nil {
 					t.Error(err)

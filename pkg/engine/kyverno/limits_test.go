@@ -21,7 +21,7 @@ func TestForEachElementLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	archive := txtar.Parse(text)
-	policy, live := objects(t, archive.Files[0].Data)[0], objects(t, archive.Files[1].Data)[0]
+	policy, live := conformance.ReadObjects(t, string(archive.Files[0].Data))[0], conformance.ReadObjects(t, string(archive.Files[1].Data))[0]
 	program, err := New().Compile(engine.Compilation{Documents: []engine.Document{{Object: policy}}})
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func TestForEachElementLimit(t *testing.T) {
 	w := conformance.NewWorld()
 	w.Limits.Elements = 5
 	var steps strings.Builder
-	after, err := program.Evaluate(t.Context(), targetOf(live), w, reasons{&steps})
+	after, err := program.Evaluate(t.Context(), conformance.TargetOf(live), w, conformance.Steps{Writer: &steps})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestProgramsKeepNoDocuments(t *testing.T) {
 	for i := range documents {
 		text := fmt.Sprintf(`{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": "p%d"}, "spec": {"rules": [{"name": "r",
 			"match": {"any": [{"resources": {"kinds": ["Thing"]}}]}, "mutate": {"patchStrategicMerge": {"metadata": {"labels": {"l%d": "v"}}}}}]}}`, i, i)
-		documents[i] = engine.Document{Object: objects(t, []byte(text))[0]}
+		documents[i] = engine.Document{Object: conformance.ReadObjects(t, text)[0]}
 	}
 	read := held()
 	program, err := New().Compile(engine.Compilation{Documents: documents, Release: true})
@@ -74,7 +74,7 @@ func TestProgramsKeepNoDocuments(t *testing.T) {
 // one; where it decides nothing, it does not matter.
 func TestTextsThatAreNoPatterns(t *testing.T) {
 	long := "*" + strings.Repeat("a", 256) + "?*"
-	live := objects(t, []byte(fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"long": %q, "a": "b"}}`, long)))[0]
+	live := conformance.ReadObjects(t, fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"long": %q, "a": "b"}}`, long))[0]
 	const limit = "more than 256 characters stand between two *"
 	condition := func(key, operator, value string) string {
 		return fmt.Sprintf(`"preconditions": {"all": [{"key": %s, "operator": %q, "value": %s}]}, "mutate": {"patchStrategicMerge": {"data": {"c": "d"}}}`, key, operator, value)
@@ -96,14 +96,14 @@ func TestTextsThatAreNoPatterns(t *testing.T) {
 		"an overlay":                  {`"mutate": {"overlay": {"data": {"(a)": ` + text + `, "c": "d"}}}`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			policy := objects(t, []byte(`{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": "p"}, "spec": {"rules": [{"name": "r",
-				"match": {"any": [{"resources": {"kinds": ["ConfigMap"]}}]}, `+c.rule+`}]}}`))[0]
+			policy := conformance.ReadObjects(t, `{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": "p"}, "spec": {"rules": [{"name": "r",
+				"match": {"any": [{"resources": {"kinds": ["ConfigMap"]}}]}, `+c.rule+`}]}}`)[0]
 			program, err := New().Compile(engine.Compilation{Documents: []engine.Document{{Object: policy}}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			var steps strings.Builder
-			after, err := program.Evaluate(t.Context(), targetOf(live), conformance.NewWorld(), reasons{&steps})
+			after, err := program.Evaluate(t.Context(), conformance.TargetOf(live), conformance.NewWorld(), conformance.Steps{Writer: &steps})
 			if err != nil {
 				t.Fatal(err)
 			}

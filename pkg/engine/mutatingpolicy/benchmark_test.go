@@ -25,7 +25,7 @@ func BenchmarkEvaluate(b *testing.B) {
 	for _, name := range []string{"variables-and-conditions", "autogen", "library"} {
 		b.Run(name, func(b *testing.B) {
 			program, live, w := benchmarkCase(b, name)
-			target := targetOf(live[0])
+			target := conformance.TargetOf(live[0])
 			for b.Loop() {
 				if _, err := program.Evaluate(b.Context(), target, w, quiet{}); err != nil {
 					b.Fatal(err)
@@ -66,11 +66,11 @@ func readCase(b *testing.B, name string) (documents []engine.Document, live []*u
 	for _, f := range txtar.Parse(content).Files {
 		switch f.Name {
 		case "policy.mutatingpolicy.yaml":
-			for _, u := range objects(b, string(f.Data)) {
+			for _, u := range conformance.ReadObjects(b, string(f.Data)) {
 				documents = append(documents, engine.Document{Object: u})
 			}
 		case "live.yaml":
-			live = objects(b, string(f.Data))
+			live = conformance.ReadObjects(b, string(f.Data))
 		}
 	}
 	return documents, live

@@ -1,0 +1,220 @@
+package conformance
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// Golden checks each archive of a directory: its last file is what comes of the others, by their names. Update
+// rewrites it.
+func Golden(t *testing.T, dir string, update bool, result func(t *testing.T, sections map[string]string) string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sections := map[string]string{}
+			for _, f := range archive.Files {
+				sections[f.Name] = string(f.Data)
+			}
+			got, want := result(t, sections), &archive.Files[len(archive.Files)-1].Data
+			if update {
+				*want = []byte(got)
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(string(*want), got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// Compiled says what comes of compiling policy.yaml: what is reported, the rules in order, what is worth
+// listing, and what becomes of the objects of live.yaml, with reasons. The sections only and skip choose rules,
+// origin is where the policies come from, user who sends the requests, and reinvocation is there for the second
+// round of a request.
+func Compiled(t *testing.T, d engine.Dialect, sections map[string]string) string {
+	t.Helper()
+	var out strings.Builder
+	c := engine.Compilation{Limits: engine.DefaultLimits(), Warn: func(e engine.CompileError) { fmt.Fprintf(&out, "warning: %v\n", &e) }}
+	for i, u := range ReadObjects(t, sections["policy.yaml"]) {
+		origin := strings.TrimSpace(sections["origin"])
+		if origin == "" {
+			origin = fmt.Sprintf("policy.yaml:%d", i+1)
+		}
+		c.Documents = append(c.Documents, engine.Document{Object: u, Origin: origin})
+	}
+	c.Rules.Only, c.Rules.Skip = strings.Fields(sections["only"]), strings.Fields(sections["skip"])
+	program, err := d.Compile(c)
+	if err != nil {
+		fmt.Fprintf(&out, "%v\n", err)
+	}
+	for _, r := range program.Rules() {
+		fmt.Fprintf(&out, "rule %s\n", r)
+	}
+	for _, s := range program.Selections() {
+		fmt.Fprintf(&out, "selects %s\n", SelectionText(s))
+	}
+	live := ReadObjects(t, sections["live.yaml"])
+	cluster, err := NewCluster(live, nil, engine.Request{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range live {
+		target := TargetOf(u)
+		target.Request.User.Username = strings.TrimSpace(sections["user"])
+		_, target.Request.Reinvocation = sections["reinvocation"]
+		fmt.Fprintf(&out, "on %s:\n", target.Key)
+		if _, err := program.Evaluate(t.Context(), target, cluster.World, Steps{&out}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out.String()
+}
+
+// ReadObjects reads documents.
+func ReadObjects(t testing.TB, text string) []*unstructured.Unstructured {
+	t.Helper()
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(text)), 4096)
+	var out []*unstructured.Unstructured
+	for {
+		u := &unstructured.Unstructured{}
+		err := decoder.Decode(&u.Object)
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, u)
+	}
+}
+
+// TargetOf returns an object as one that an update leaves as it is.
+func TargetOf(u *unstructured.Unstructured) engine.Target {
+	return engine.Target{Key: engine.KeyOf(u), Object: u, OldObject: u}
+}
+
+// SelectionText says what a selection selects.
+func SelectionText(s engine.Selection) string {
+	text := fmt.Sprintf("group=%q version=%q kind=%q", s.Group, s.Version, s.Kind)
+	for _, part := range []struct{ name, value string }{
+		{"resource", s.Resource}, {"subresource", s.Subresource}, {"as", s.ReadAs}, {"namespace", s.Namespace}, {"name", s.Name},
+	} {
+		if part.value != "" {
+			text += " " + part.name + "=" + part.value
+		}
+	}
+	if s.Labels != nil {
+		text += " labels=" + s.Labels.String()
+	}
+	return text
+}
+
+// Steps is a Sink that asks for every reason and writes a line for each step.
+type Steps struct{ io.Writer }
+
+// Wants reports that reasons of all outcomes are wanted.
+func (Steps) Wants(engine.Outcome) bool { return true }
+
+// NotMatched ignores the rules: those that are asked for reasons report steps.
+func (Steps) NotMatched(engine.RuleList) {}
+
+// Step writes the step.
+func (w Steps) Step(s engine.Step) {
+	fmt.Fprintf(w, "  %s %s", s.Rule, s.Outcome)
+	if s.Err != nil {
+		fmt.Fprintf(w, ": %v", s.Err)
+	}
+	if s.NotIdempotent != "" {
+		fmt.Fprintf(w, "; not idempotent: %s", s.NotIdempotent)
+	}
+	for _, warning := range s.Warnings {
+		fmt.Fprintf(w, "; warning: %s", warning)
+	}
+	fmt.Fprintln(w)
+}
+
+// FuzzCompile holds that no text, read as a policy, makes compiling it or evaluating it panic, on an ordinary
+// object and on one that no server would hold. The first files of the archives are where it begins.
+func FuzzCompile(f *testing.F, d engine.Dialect, gvk schema.GroupVersionKind, patterns ...string) {
+	f.Helper()
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			f.Fatalf("no cases: %v", err)
+		}
+		for _, file := range files {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(string(archive.Files[0].Data))
+		}
+	}
+	objects := []*unstructured.Unstructured{
+		{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": "shop"}}},
+		{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": "none", "spec": map[string]any{"containers": []any{nil, "x"}}}},
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		raw, err := yaml.YAMLToJSON([]byte(text))
+		if err != nil {
+			return
+		}
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(raw); err != nil {
+			u.Object = map[string]any{"spec": text}
+		}
+		u.SetGroupVersionKind(gvk)
+		program, _ := d.Compile(engine.Compilation{Documents: []engine.Document{{Object: u}}, Limits: engine.DefaultLimits(), Annotate: true})
+		for _, live := range objects {
+			evaluateAll(t, program, TargetOf(live.DeepCopy()))
+		}
+	})
+}
+
+// evaluateAll runs the rules on the object, and those with targets also as if it were their target.
+func evaluateAll(t *testing.T, program engine.Program, target engine.Target) {
+	t.Helper()
+	cluster, err := NewCluster([]*unstructured.Unstructured{target.Object}, nil, engine.Request{})
+	if err != nil { // no world holds the object; the rules meet it all the same
+		cluster.World = NewWorld()
+	}
+	sink := Steps{io.Discard}
+	if _, err := program.Evaluate(t.Context(), target, cluster.World, sink); err != nil {
+		t.Fatal(err)
+	}
+	effects, err := program.(engine.Propagator).Effects(t.Context(), target, cluster.World, sink)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, effect := range effects {
+		if _, err := effect.Apply(t.Context(), target, cluster.World, sink); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
