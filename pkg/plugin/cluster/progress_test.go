@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
@@ -27,53 +28,14 @@ func TestReportWaits(t *testing.T) {
 	}))
 	t.Cleanup(patient.Close)
 	s.URL = patient.URL
-	var waited time.Duration
-	client := s.client(t, cluster.Options{Waiting: func(from, to time.Time) { waited += to.Sub(from) }})
+	var waits []time.Duration
+	client := s.client(t, cluster.Options{Waiting: func(from, to time.Time) { waits = append(waits, to.Sub(from)) }})
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: "shop"}
 	if _, err := client.Get(context.Background(), key); err != nil {
 		t.Fatal(err)
 	}
-	if !refused || waited < time.Second || waited > 2*time.Second {
-		t.Errorf("refused %v, waited %v", refused, waited)
-	}
-}
-
-// A server that says that it has API Priority and Fairness sets the pace, unless the user does.
-func TestServerSetsThePace(t *testing.T) {
-	for name, c := range map[string]struct {
-		fair, waits bool
-		options     cluster.Options
-	}{
-		"with API Priority and Fairness":   {fair: true},
-		"without it":                       {waits: true},
-		"a limit that is typed":            {fair: true, waits: true, options: cluster.Options{QPS: 1000, Burst: 1}},
-		"a burst that is typed":            {fair: true, waits: true, options: cluster.Options{Burst: 300}},
-		"no limit that is typed, not fair": {options: cluster.Options{QPS: -1}},
-		"no limit that is typed, and fair": {fair: true, options: cluster.Options{QPS: -1}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newServer(t, map[string]answer{"GET /api/v1/namespaces/shop": {body: `{"metadata":{"name":"shop"}}`}})
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if c.fair {
-					w.Header().Set("X-Kubernetes-PF-FlowSchema-UID", "8f8e")
-				}
-				s.serve(w, r)
-			}))
-			t.Cleanup(server.Close)
-			s.URL = server.URL
-			var waited time.Duration
-			c.options.Waiting = func(from, to time.Time) { waited += to.Sub(from) }
-			client := s.client(t, c.options)
-			key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: "shop"}
-			for range 310 { // more than the default burst
-				if _, err := client.Get(t.Context(), key); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if waits := waited > time.Millisecond; waits != c.waits {
-				t.Errorf("waited %v", waited)
-			}
-		})
+	if !refused || !slices.Contains(waits, time.Second) {
+		t.Errorf("refused %v, waited %v", refused, waits)
 	}
 }
 

@@ -65,11 +65,15 @@ func TestBoundGarbage(t *testing.T) {
 	}
 	t.Setenv("GOGC", "")
 	BoundGarbage()
-	for want := func(p int) bool { return p < 60 }; !want(percent()); {
-		collected()
+	becomes := func(what string, holds func(percent int) bool) {
+		for range 1000 {
+			if collected(); holds(percent()) {
+				return
+			}
+		}
+		t.Fatalf("GOGC stays %d, want %s", percent(), what)
 	}
+	becomes("less than 60 for a large heap", func(p int) bool { return p < 60 })
 	runtime.KeepAlive(kept)
-	for percent() < 100 {
-		collected()
-	}
+	becomes("100 for a small one", func(p int) bool { return p >= 100 })
 }
