@@ -68,15 +68,15 @@ func (c *ObjectFilter) ForKind(m *meta.RESTMapping) (*KindFilter, bool) {
 	return k, k.explicit || !leftOutOfWildcards(gvk.GroupKind())
 }
 
-// typed reports whether the user typed a kind. The namespace of the scope then does not
+// typed reports whether the user typed a kind. The namespaces of the scope then do not
 // apply to objects that have none, as in kubectl get.
 func (c *ObjectFilter) typed(gk schema.GroupKind) bool {
 	return slices.ContainsFunc(c.scope.Only, func(key ObjectKey) bool { return key.GroupKind == gk })
 }
 
-// reaches reports whether a selection covers the namespace of the scope.
+// reaches reports whether a selection covers a namespace of the scope.
 func (c *ObjectFilter) reaches(m *meta.RESTMapping, s selection) bool {
-	return c.scope.Namespace == "" || m.Scope.Name() != meta.RESTScopeNameNamespace || openOrMatch(s.Namespace, c.scope.Namespace)
+	return len(c.scope.Namespaces) == 0 || m.Scope.Name() != meta.RESTScopeNameNamespace || len(c.scope.within(s.Namespace)) > 0
 }
 
 // only narrows the filter to what the user typed; false when the kind is not among it.
@@ -127,13 +127,16 @@ func (k *KindFilter) Matches(f ObjectFacts) bool {
 // Keys lists the objects that the user named; empty if there is no such restriction.
 func (k *KindFilter) Keys() []ObjectKey { return k.names }
 
-// Namespace returns the one namespace that matching objects can be in; empty when there
-// may be several. It is meaningful for namespaced kinds only.
-func (k *KindFilter) Namespace() string {
-	if k.scope.Namespace != "" {
-		return k.scope.Namespace
+// Namespaces returns the namespaces that matching objects can be in; none where these are not known. It is meaningful
+// for namespaced kinds only.
+func (k *KindFilter) Namespaces() []string {
+	if len(k.scope.Namespaces) > 0 {
+		return slices.DeleteFunc(slices.Clone(k.scope.Namespaces), func(namespace string) bool { return !k.MayBeIn(namespace) })
 	}
-	return k.shared(func(s selection) string { return s.Namespace })
+	if one := k.shared(func(s selection) string { return s.Namespace }); one != "" {
+		return []string{one}
+	}
+	return nil
 }
 
 // MayBeIn reports whether matching objects can be in a namespace.

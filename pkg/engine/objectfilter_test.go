@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -29,7 +30,8 @@ func TestKindFilterLabelsAndNames(t *testing.T) {
 		"what one policy wants":  {[]engine.Selection{{Kind: "ConfigMap", Namespace: "shop", Name: "a", Labels: web}}, engine.Scope{}, hints{"shop", "a", "app=web"}},
 		"what two agree on":      {[]engine.Selection{{Kind: "ConfigMap", Namespace: "shop", Name: "a", Labels: web}, {Kind: "*", Group: "*", Namespace: "shop", Name: "b"}}, engine.Scope{}, hints{"shop", "", ""}},
 		"no wildcards":           {[]engine.Selection{{Kind: "ConfigMap", Namespace: "sh*", Name: "?"}}, engine.Scope{}, hints{}},
-		"what the user wants":    {[]engine.Selection{{Kind: "ConfigMap", Namespace: "sh*", Labels: web}}, engine.Scope{Namespace: "shop", Labels: front}, hints{"shop", "", "app=web,tier=front"}},
+		"what the user wants":    {[]engine.Selection{{Kind: "ConfigMap", Namespace: "sh*", Labels: web}}, engine.Scope{Namespaces: []string{"shop"}, Labels: front}, hints{"shop", "", "app=web,tier=front"}},
+		"of what the user wants": {[]engine.Selection{{Kind: "ConfigMap", Namespace: "sh*"}, {Kind: "ConfigMap", Namespace: "bank"}}, engine.Scope{Namespaces: []string{"bank", "shed", "shop", "zoo"}}, hints{"bank,shed,shop", "", ""}},
 		"not what others select": {[]engine.Selection{{Kind: "ConfigMap"}, {Kind: "Secret", Namespace: "bank"}}, engine.Scope{}, hints{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -41,7 +43,7 @@ func TestKindFilterLabelsAndNames(t *testing.T) {
 			if !ok {
 				t.Fatal("ConfigMaps are not wanted")
 			}
-			if got := (hints{k.Namespace(), k.Name(), k.Labels()}); got != c.want {
+			if got := (hints{strings.Join(k.Namespaces(), ","), k.Name(), k.Labels()}); got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})
@@ -93,7 +95,7 @@ func TestObjectFilterLeavesOutOtherNamespaces(t *testing.T) {
 		selections []engine.Selection
 		wanted     bool
 	}{"elsewhere": {[]engine.Selection{elsewhere}, false}, "here too": {[]engine.Selection{elsewhere, here}, true}} {
-		joined, err := engine.NewObjectFilter(c.selections, engine.Scope{Namespace: "shop"})
+		joined, err := engine.NewObjectFilter(c.selections, engine.Scope{Namespaces: []string{"shop"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,10 +120,10 @@ func TestObjectFilterOfClusterScopedKinds(t *testing.T) {
 		want  bool
 	}{
 		"all namespaces":        {engine.Scope{ClusterScoped: true}, true},
-		"one namespace":         {engine.Scope{Namespace: "shop"}, false},
-		"one, and the kind":     {engine.Scope{Namespace: "shop", Only: namespaces("")}, true},
-		"one, and the object":   {engine.Scope{Namespace: "shop", Only: namespaces("shop")}, true},
-		"one, and another kind": {engine.Scope{Namespace: "shop", Only: []engine.ObjectKey{{GroupKind: schema.GroupKind{Kind: "Pod"}}}}, false},
+		"one namespace":         {engine.Scope{Namespaces: []string{"shop"}}, false},
+		"one, and the kind":     {engine.Scope{Namespaces: []string{"shop"}, Only: namespaces("")}, true},
+		"one, and the object":   {engine.Scope{Namespaces: []string{"shop"}, Only: namespaces("shop")}, true},
+		"one, and another kind": {engine.Scope{Namespaces: []string{"shop"}, Only: []engine.ObjectKey{{GroupKind: schema.GroupKind{Kind: "Pod"}}}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			joined, err := engine.NewObjectFilter([]engine.Selection{{Kind: "Namespace"}}, c.scope)

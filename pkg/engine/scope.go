@@ -18,8 +18,8 @@ import (
 // Scope is the user's choice of the objects that may change. A Source reads what both the
 // policies and the scope select. A nil Scope chooses everything.
 type Scope struct {
-	// Namespace is the one namespace to look in; empty stands for all.
-	Namespace string
+	// Namespaces are those to look in, sorted; none stands for all.
+	Namespaces []string
 	// ClusterScoped includes objects that have no namespace.
 	ClusterScoped bool
 	// Only holds the types and names that the user typed: group, kind and
@@ -43,7 +43,7 @@ type Scope struct {
 
 // Whole reports whether the scope chooses everything.
 func (s *Scope) Whole() bool {
-	return s == nil || s.Namespace == "" && s.ClusterScoped && len(s.Only) == 0 && s.Labels == nil && s.Fields == nil && s.Percent == 0 && s.Shard.Whole()
+	return s == nil || len(s.Namespaces) == 0 && s.ClusterScoped && len(s.Only) == 0 && s.Labels == nil && s.Fields == nil && s.Percent == 0 && s.Shard.Whole()
 }
 
 // InPercent reports whether an object is among the Percent of all that the scope chooses.
@@ -103,10 +103,26 @@ func (s *Scope) Names(k ObjectKey) bool {
 	})
 }
 
-// reaches reports whether an object is in the namespace of the scope, if it is in any, and has its
+// reaches reports whether an object is in a namespace of the scope, if it is in any, and has its
 // labels.
 func (s *Scope) reaches(namespace string, has map[string]string) bool {
-	return (s.Namespace == "" || namespace == "" || namespace == s.Namespace) && (s.Labels == nil || s.Labels.Matches(labels.Set(has)))
+	return s.in(namespace) && (s.Labels == nil || s.Labels.Matches(labels.Set(has)))
+}
+
+// in reports whether objects of a namespace may be chosen; those of none may.
+func (s *Scope) in(namespace string) bool {
+	return len(s.Namespaces) == 0 || namespace == "" || slices.Contains(s.Namespaces, namespace)
+}
+
+// within returns the namespaces of the scope that a pattern covers; an empty one covers all.
+func (s *Scope) within(pattern string) []string {
+	var out []string
+	for _, namespace := range s.Namespaces {
+		if openOrMatch(pattern, namespace) {
+			out = append(out, namespace)
+		}
+	}
+	return out
 }
 
 // Mapper is what is to be known of kinds; every meta.RESTMapper is one.
@@ -115,7 +131,7 @@ type Mapper interface {
 }
 
 // Narrow returns the part of a selection that the scope chooses too, but for its Labels, so that no
-// more is read than that: one selection for each type that the user typed, and none where they have
+// more is read than that: one selection for each type that the user typed and each namespace, and none where they have
 // nothing in common. A kind that the mapper does not know, as a pattern, is taken for any.
 func (s *Scope) Narrow(sel Selection, m Mapper) []Selection {
 	if s.Whole() {
@@ -153,13 +169,14 @@ func (s *Scope) narrow(sel Selection, typed bool, m Mapper) []Selection {
 			return nil
 		}
 		return []Selection{sel}
-	case s.Namespace == "", mapping == nil && s.ClusterScoped:
+	case len(s.Namespaces) == 0, mapping == nil && s.ClusterScoped:
 		return []Selection{sel}
-	case !openOrMatch(sel.Namespace, s.Namespace):
-		return nil
 	}
-	sel.Namespace = s.Namespace
-	return []Selection{sel}
+	var out []Selection
+	for _, sel.Namespace = range s.within(sel.Namespace) {
+		out = append(out, sel)
+	}
+	return out
 }
 
 // mappingOf returns what is known of a kind; nil where that is nothing.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -64,7 +65,7 @@ func NewJobCommand(config *genericclioptions.ConfigFlags, name string, streams g
 			their bindings, the policies in ConfigMaps, and the Job. All is in the namespace of -n, which has to be
 			there. Nothing is written: pipe it into kubectl apply.
 
-			The run covers all namespaces, or with --all-namespaces=false that of -n alone. With --shards
+			The run covers all namespaces, those of --namespaces, or with --all-namespaces=false that of -n alone. With --shards
 			several Pods divide the objects by their namespaces. A run that applies keeps its journal and its metrics on a
 			volume, asks no question, and changes no more objects than --max-changes says.
 
@@ -99,6 +100,7 @@ func (f *JobFlags) addFlags(flags *pflag.FlagSet) {
 	f.Policies.AddFlags(flags)
 	f.Policies.AddStrictFlag(flags)
 	flags.BoolVarP(&f.Objects.AllNamespaces, "all-namespaces", "A", f.Objects.AllNamespaces, "Run on the objects of all namespaces; with =false, on those of the namespace of -n.")
+	f.Objects.AddNamespacesFlag(flags)
 	f.Objects.AddSelectorFlags(flags)
 	f.Canary.AddFlags(flags)
 	f.Write.AddGuardFlags(flags)
@@ -127,7 +129,12 @@ func (f *JobFlags) Validate(typed *pflag.FlagSet) error {
 	if _, _, err := f.Objects.Selectors(); err != nil {
 		return err
 	}
-	if !f.Objects.AllNamespaces && f.Spec.Shards > 1 {
+	switch err := flags.ValidateNamespaces(f.Objects.Namespaces, &genericclioptions.ConfigFlags{}); {
+	case err != nil:
+		return err
+	case len(f.Objects.Namespaces) > 0 && typed.Changed("all-namespaces"):
+		return errors.New("only one of -A/--all-namespaces and --namespaces can be used")
+	case len(f.Objects.Namespaces) == 0 && !f.Objects.AllNamespaces && f.Spec.Shards > 1:
 		return fmt.Errorf("--shards %d: divides the objects of all namespaces: leave out --all-namespaces=false", f.Spec.Shards)
 	}
 	if f.Apply && f.Report.Written != "" {
@@ -163,9 +170,9 @@ func (f *JobFlags) ToOptions(ctx context.Context, typed *pflag.FlagSet, args []s
 	if !typed.Changed("image") && !version.IsRelease() {
 		o.Notes = append(o.Notes, "this build is no release, for which there would be an image: name one with --image")
 	}
-	kept := ""
+	kept := f.Objects.Namespaces
 	if !f.Objects.AllNamespaces {
-		kept = o.Spec.Namespace
+		kept = []string{o.Spec.Namespace}
 	}
 	r := RBACFlags{Policies: f.Policies, Client: f.Client, Config: f.Config, For: string(rbac.Preview), Report: f.Report}
 	if f.Apply {
@@ -184,7 +191,7 @@ func (f *JobFlags) ToOptions(ctx context.Context, typed *pflag.FlagSet, args []s
 }
 
 // command is what is run, with the flags that it has in common with job.
-func (f *JobFlags) command(typed *pflag.FlagSet, args []string, namespace string) []string {
+func (f *JobFlags) command(typed *pflag.FlagSet, args, namespaces []string) []string {
 	var guards pflag.FlagSet
 	f.Write.AddGuardFlags(&guards)
 	var others []string // flags that are not the run's
@@ -204,10 +211,13 @@ func (f *JobFlags) command(typed *pflag.FlagSet, args []string, namespace string
 	} else {
 		out = append(out, "--exit-code=false", "--output=summary")
 	}
-	if namespace == "" {
+	switch len(namespaces) {
+	case 0:
 		out = append(out, "--all-namespaces")
-	} else {
-		out = append(out, "--namespace="+namespace)
+	case 1:
+		out = append(out, "--namespace="+namespaces[0])
+	default:
+		out = append(out, "--namespaces="+strings.Join(namespaces, ","))
 	}
 	return append(out, flags.Args(typed, others...)...)
 }

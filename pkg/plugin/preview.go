@@ -75,7 +75,7 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 			which rule of which policy does it.
 
 			Objects come from the live cluster: all those that the policies match in the current
-			namespace, or in all namespaces with -A; objects without a namespace are included
+			namespace, in several with --namespaces, or in all with -A; objects without a namespace are included
 			unless -n is given. With -f or -k they come from manifests, and no cluster is needed. A TYPE
 			is what kubectl takes: "deploy", "deployments.v1.apps", "pods,services", "all". Names,
 			namespaces and selectors choose what may change: what triggers a rule that changes other

@@ -33,6 +33,7 @@ type RBACFlags struct {
 	// Validation is that of a preview.
 	Validation flags.Validation
 	Watch      flags.Watch
+	Namespaces []string
 	Name       string
 	// Users, Groups and ServiceAccounts are given the roles, the latter as NAMESPACE:NAME.
 	Users, Groups, ServiceAccounts []string
@@ -65,9 +66,9 @@ func NewRBACCommand(config *genericclioptions.ConfigFlags, name string, streams 
 		Short: "Print the permissions that are needed to preview or apply policies",
 		Long: templates.LongDesc(`
 			Print the smallest ClusterRole that allows its users to preview the policies; with
-			--for explain to explain objects, and with --for apply to apply the changes. With -n it is
-			a Role in that namespace, and a ClusterRole for cluster-scoped objects. With types and
-			names it covers a run with the same types and names only.
+			--for explain to explain objects, and with --for apply to apply the changes. With -n or
+			--namespaces it is a Role in each of these namespaces, and a ClusterRole for cluster-scoped
+			objects. With types and names it covers a run with the same types and names only.
 
 			It covers the kinds that the policies match and change, as the cluster serves them;
 			namespaces; other objects that policies read; and the exceptions, bindings and settings
@@ -102,6 +103,7 @@ func NewRBACCommand(config *genericclioptions.ConfigFlags, name string, streams 
 	f.Client.AddFlags(c.Flags())
 	c.Flags().StringVar(&f.For, "for", f.For, "What the permissions are for: preview, explain of the types named, or apply.")
 	f.Validation.AddFlag(c.Flags(), `With "server", a preview may send dry runs, as it does with --validate=server or --save: these take the permission to patch, so that its users may write, too.`)
+	flags.AddNamespacesFlag(c.Flags(), &f.Namespaces, "Keep to these namespaces, such as --namespaces a,b,c, as a run with the same flag does.")
 	f.Watch.AddFlag(c.Flags(), "Include what preview --watch, or with --for apply apply-existing --watch, needs in addition.")
 	f.Report.AddClusterFlag(c.Flags())
 	c.Flags().Lookup("write-reports").Usage = "Include what preview --write-reports needs with this value, FORMAT or FORMAT=NAME."
@@ -143,6 +145,9 @@ func (f *RBACFlags) Validate(args []string) error {
 	if _, err := f.subjects(); err != nil {
 		return err
 	}
+	if err := flags.ValidateNamespaces(f.Namespaces, f.Config); err != nil {
+		return err
+	}
 	return f.Policies.Validate()
 }
 
@@ -174,11 +179,11 @@ func (f *RBACFlags) ToOptions(ctx context.Context, args []string, streams generi
 	if err := f.Validate(args); err != nil {
 		return nil, err
 	}
-	namespace := ""
-	if f.Config.Namespace != nil {
-		namespace = *f.Config.Namespace
+	namespaces := f.Namespaces
+	if f.Config.Namespace != nil && *f.Config.Namespace != "" {
+		namespaces = []string{*f.Config.Namespace}
 	}
-	found, needs, notes, err := f.needs(ctx, args, namespace, streams.In)
+	found, needs, notes, err := f.needs(ctx, args, namespaces, streams.In)
 	if err != nil {
 		return nil, err
 	}
@@ -187,14 +192,14 @@ func (f *RBACFlags) ToOptions(ctx context.Context, args []string, streams generi
 		return nil, err
 	}
 	o := &RBACOptions{
-		Roles: rbac.Roles(f.Name, needs, namespace, subjects), Notes: notes, Broken: found.List.Errors(), Output: f.Output,
+		Roles: rbac.Roles(f.Name, needs, namespaces, subjects), Notes: notes, Broken: found.List.Errors(), Output: f.Output,
 		Out: streams.Out, ErrOut: redact.NewWriter(streams.ErrOut, nil),
 	}
 	return o, nil
 }
 
-// needs reads the policies, and returns what a run needs that keeps to a namespace; to none if it is empty.
-func (f *RBACFlags) needs(ctx context.Context, args []string, namespace string, stdin io.Reader) (found factory.Described, needs []rbac.Need, notes []string, err error) {
+// needs reads the policies, and returns what a run needs that keeps to namespaces, or with none reads all.
+func (f *RBACFlags) needs(ctx context.Context, args, namespaces []string, stdin io.Reader) (found factory.Described, needs []rbac.Need, notes []string, err error) {
 	read := factory.PolicyReader{Policies: f.Policies, Client: f.Client, Config: f.Config}
 	client, err := read.Open()
 	if err != nil {
@@ -220,7 +225,7 @@ func (f *RBACFlags) needs(ctx context.Context, args []string, namespace string, 
 		return found, nil, nil, err
 	}
 	run := rbac.Run{
-		Namespace: namespace, Reports: reports,
+		Namespaces: namespaces, Reports: reports,
 		Rules: found.Descriptions, Served: served, Only: only, Purpose: rbac.Purpose(f.For), DryRuns: f.Validation == flags.ValidateServer, Watches: f.Watch.On, Reads: found.Reads(f.Policies.FromCluster),
 		HasStatus: func(gvk schema.GroupVersionKind) bool {
 			has, err := client.HasStatus(ctx, gvk)

@@ -80,9 +80,11 @@ func (f *SummaryFlags) Run(ctx context.Context, streams genericiooptions.IOStrea
 	}
 	scope := engine.Scope{ClusterScoped: true}
 	if !f.AllNamespaces {
-		if scope.Namespace, _, err = f.Config.ToRawKubeConfigLoader().Namespace(); err != nil {
+		namespace, _, err := f.Config.ToRawKubeConfigLoader().Namespace()
+		if err != nil {
 			return ExitNothing, err
 		}
+		scope.Namespaces = []string{namespace}
 	}
 	s, err := clusterreport.Read(ctx, client, reports.Options(scope))
 	switch {

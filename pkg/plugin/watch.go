@@ -74,47 +74,47 @@ func (w *watcher) follow(ctx context.Context, now, before *watched) error {
 		w.objects.Track(nil)
 		return nil
 	}
-	followers, unknown, err := now.factory.Followers(ctx, now.options, now.run, now.asksForOld)
+	all, unknown, err := now.factory.Followers(ctx, now.options, now.run, now.asksForOld)
 	if err != nil {
 		return err
 	}
 	for _, err := range unknown {
 		w.tell(err)
 	}
-	now.followers = followers
-	if now.params, unknown, err = now.factory.ParamFollowers(ctx, now.run); err != nil {
+	params, unknown, err := now.factory.ParamFollowers(ctx, now.run)
+	if err != nil {
 		return err
 	}
 	for _, err := range unknown {
 		w.tell(err)
 	}
-	now.params = slices.DeleteFunc(now.params, func(p *watch.Follower) bool {
+	w.objects.Track(slices.Concat(all, params))
+	for _, p := range params {
 		p.Emit, p.Tell = w.noteChange, w.tell
-		failed := p.Begin(ctx)
-		if apierrors.IsForbidden(failed) {
-			w.tell(fmt.Errorf("changes of parameters are not noticed: %w", failed))
-			return true
+		begun, err := p.Begin(ctx)
+		if apierrors.IsForbidden(err) {
+			w.tell(fmt.Errorf("changes of parameters are not noticed: %w", err))
+			continue
 		}
-		if failed != nil {
-			err = fmt.Errorf("watch %s: %w", p, failed)
+		if err != nil {
+			return fmt.Errorf("watch %s: %w", p, err)
 		}
-		return false
-	})
-	if err != nil {
-		return err
+		now.params = append(now.params, begun...)
 	}
-	w.objects.Track(slices.Concat(now.followers, now.params))
-	for _, f := range followers {
+	for _, f := range all {
 		f.Emit, f.Tell = w.queue.Put, w.tell
 		if before != nil {
 			if i := slices.IndexFunc(before.followers, f.Same); i >= 0 {
 				f.Adopt(before.followers[i])
 			}
 		}
-		if err := f.Begin(ctx); err != nil {
+		begun, err := f.Begin(ctx)
+		if err != nil {
 			return fmt.Errorf("watch %s: %w", f, err)
 		}
+		now.followers = append(now.followers, begun...)
 	}
+	w.objects.Track(slices.Concat(now.followers, now.params)) // some in place of others
 	return nil
 }
 
@@ -137,7 +137,7 @@ func (w *watcher) policies(ctx context.Context, f *factory.Factory) error {
 		if p.Mapping().GroupVersionKind.GroupKind() == rbac.DefinitionKind() {
 			p.Emit = w.noteKind
 		}
-		switch err := p.Begin(ctx); {
+		switch _, err := p.Begin(ctx); {
 		case apierrors.IsForbidden(err):
 			continue // those who read policies tell it
 		case err != nil:

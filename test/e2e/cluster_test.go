@@ -125,7 +125,7 @@ func TestReadOnlyClientAsksForDryRunsOnly(t *testing.T) {
 func TestForbiddenListingIsUnreadable(t *testing.T) {
 	client := newClient(t, "viewer", cluster.Options{})
 	warnings := 0
-	source := client.Source(engine.Scope{Namespace: "default"}, cluster.SourceOptions{Warn: func(error) { warnings++ }})
+	source := client.Source(engine.Scope{Namespaces: []string{"default"}}, cluster.SourceOptions{Warn: func(error) { warnings++ }})
 	for page, err := range source.Pages(t.Context(), []engine.Selection{{Kind: "Secret"}}) {
 		var unreadable *engine.UnreadableError
 		if !errors.As(err, &unreadable) || !apierrors.IsForbidden(err) || unreadable.What != "secrets in namespace default" {

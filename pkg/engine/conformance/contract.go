@@ -162,17 +162,27 @@ func (s ReaderSubject) testSource(t *testing.T) {
 			[]string{"ConfigMap contract-bank/settings"},
 		},
 		"a wildcard leaves out leases and what a controller owns": {
-			engine.Scope{Namespace: "contract-bank"},
+			engine.Scope{Namespaces: []string{"contract-bank"}},
 			[]engine.Selection{everything},
 			[]string{"ConfigMap contract-bank/settings"},
 		},
 		"unless they are typed": {
-			engine.Scope{Namespace: "contract-bank", Only: only("coordination.k8s.io", "Lease", "")},
+			engine.Scope{Namespaces: []string{"contract-bank"}, Only: only("coordination.k8s.io", "Lease", "")},
 			[]engine.Selection{everything},
 			[]string{"coordination.k8s.io/Lease contract-bank/lock"},
 		},
+		"several namespaces": {
+			engine.Scope{Namespaces: []string{"contract-bank", "contract-shop"}},
+			[]engine.Selection{configMaps},
+			[]string{"ConfigMap contract-bank/owned", "ConfigMap contract-bank/settings", "ConfigMap contract-shop/settings", "ConfigMap contract-shop/spare"},
+		},
+		"a typed name in several namespaces": {
+			engine.Scope{Namespaces: []string{"contract-bank", "contract-shop"}, Only: only("", "ConfigMap", "spare")},
+			[]engine.Selection{everything},
+			[]string{"ConfigMap contract-shop/spare"},
+		},
 		"a typed name": {
-			engine.Scope{Namespace: "contract-bank", Only: only("", "ConfigMap", "owned")},
+			engine.Scope{Namespaces: []string{"contract-bank"}, Only: only("", "ConfigMap", "owned")},
 			[]engine.Selection{everything},
 			[]string{"ConfigMap contract-bank/owned"},
 		},
@@ -182,7 +192,7 @@ func (s ReaderSubject) testSource(t *testing.T) {
 			[]string{"ConfigMap contract-bank/settings", "ConfigMap contract-shop/settings"},
 		},
 		"a typed kind that no policy matches":      {engine.Scope{Only: only("apps", "Deployment", "")}, []engine.Selection{configMaps}, nil},
-		"a namespace leaves out cluster-scoped":    {engine.Scope{Namespace: "contract-shop"}, []engine.Selection{{Kind: "Namespace"}, {Group: "apps", Kind: "*"}}, []string{"apps/Deployment contract-shop/web"}},
+		"a namespace leaves out cluster-scoped":    {engine.Scope{Namespaces: []string{"contract-shop"}}, []engine.Selection{{Kind: "Namespace"}, {Group: "apps", Kind: "*"}}, []string{"apps/Deployment contract-shop/web"}},
 		"cluster-scoped kinds":                     {all, []engine.Selection{{Kind: "Namespace", Name: "contract-*"}}, []string{"Namespace contract-bank", "Namespace contract-shop"}},
 		"a label selector":                         {engine.Scope{Labels: labels.SelectorFromSet(labels.Set{"app": "web"})}, []engine.Selection{configMaps}, []string{"ConfigMap contract-bank/settings", "ConfigMap contract-shop/settings"}},
 		"a field selector":                         {engine.Scope{Fields: fields.OneTermEqualSelector("metadata.name", "spare")}, []engine.Selection{configMaps}, []string{"ConfigMap contract-shop/spare"}},
@@ -224,7 +234,7 @@ func (s ReaderSubject) testTarget(t *testing.T) {
 		old       bool
 	}{"CREATE has no old object": {engine.OperationCreate, false}, "UPDATE has one": {engine.OperationUpdate, true}, "auto has one": {engine.OperationAuto, true}} {
 		t.Run(name, func(t *testing.T) {
-			scope := engine.Scope{Namespace: "contract-shop", Request: engine.Request{Operation: c.operation}}
+			scope := engine.Scope{Namespaces: []string{"contract-shop"}, Request: engine.Request{Operation: c.operation}}
 			target := first(t, s.Source(scope), engine.Selection{Group: "apps", Kind: "Deployment"})
 			if (target.OldObject != nil) != c.old || target.Request.Operation != c.operation {
 				t.Errorf("old object %v, operation %s", target.OldObject, target.Request.Operation)
@@ -259,7 +269,7 @@ func first(t *testing.T, src engine.Source, selection engine.Selection) engine.T
 }
 
 func (s ReaderSubject) testNamedObjectThatIsNotThere(t *testing.T) {
-	scope := engine.Scope{Namespace: "contract-shop", Only: []engine.ObjectKey{
+	scope := engine.Scope{Namespaces: []string{"contract-shop"}, Only: []engine.ObjectKey{
 		{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Name: "nobody"}, {GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Name: "spare"},
 	}}
 	objects, unreadable := 0, 0

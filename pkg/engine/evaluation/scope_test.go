@@ -58,9 +58,9 @@ func TestRunChangesWhatIsInTheScope(t *testing.T) {
 	scale.Subresource = "scale"
 	webLabel := labels.SelectorFromSet(labels.Set{"app": "web"})
 
-	inA := &engine.Scope{Namespace: "a"}
+	inA := &engine.Scope{Namespaces: []string{"a"}}
 	webInA := only("web")
-	webInA.Namespace = "a"
+	webInA.Namespaces = []string{"a"}
 	for name, c := range map[string]struct {
 		target     engine.Selection
 		scope      *engine.Scope
@@ -76,7 +76,7 @@ func TestRunChangesWhatIsInTheScope(t *testing.T) {
 		"a target in the scope":            {exact, inA, []string{"a/db"}, []string{"get ConfigMap a/db"}},
 		"a target with a field":            {exact, &engine.Scope{Fields: fields.OneTermEqualSelector("metadata.name", "web")}, nil, []string{"list ConfigMap a/db metadata.name=web"}},
 		"a target without the label":       {exact, &engine.Scope{Labels: webLabel}, nil, []string{"get ConfigMap a/db"}},
-		"a target in another namespace":    {exact, &engine.Scope{Namespace: "b"}, nil, nil},
+		"a target in another namespace":    {exact, &engine.Scope{Namespaces: []string{"b"}}, nil, nil},
 		"another name":                     {exact, webInA, nil, nil},
 		"subresources in a namespace":      {scale, inA, []string{"a/web", "a/db"}, []string{"list ConfigMap a/* ", "get ConfigMap/scale a/web", "get ConfigMap/scale a/db"}},
 		"subresources by the labels of their objects": {scale, &engine.Scope{Labels: webLabel}, []string{"a/web"}, []string{"list ConfigMap ?/* ", "get ConfigMap/scale a/web"}},
@@ -127,7 +127,7 @@ func TestRunTellsOfTriggersThatFail(t *testing.T) {
 func TestTypedObjectThatIsNotThere(t *testing.T) {
 	p := appender{rule{name: "log", key: "names"}, engine.Selection{Version: "v1", Kind: "ConfigMap", Namespace: "*", Name: "*"}}
 	scope := only("gone")
-	scope.Namespace = "default"
+	scope.Namespaces = []string{"default"}
 	w := world{configMap("trigger-1")}
 	e := evaluation.New([]engine.Program{p}, &engine.World{Reader: w}, evaluation.Options{Scope: scope})
 	if err := e.Prepare(t.Context(), w); err != nil {

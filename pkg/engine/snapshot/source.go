@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -82,9 +81,12 @@ func answerable(selector fields.Selector) error {
 func (s source) missing() []error {
 	var out []error
 	for _, key := range s.scope.Only {
-		namespace := cmp.Or(key.Namespace, s.scope.Namespace)
+		namespaces := s.scope.Namespaces
+		if key.Namespace != "" {
+			namespaces = []string{key.Namespace}
+		}
 		found := slices.ContainsFunc(s.entries, func(e *entry) bool {
-			inside := namespace == "" || e.key.Namespace == "" || e.key.Namespace == namespace
+			inside := len(namespaces) == 0 || e.key.Namespace == "" || slices.Contains(namespaces, e.key.Namespace)
 			return e.evaluated && e.key.GroupKind == key.GroupKind && e.key.Name == key.Name && inside
 		})
 		if key.Name == "" || found {

@@ -138,7 +138,7 @@ func (r RunReader) Get(ctx context.Context, key engine.ObjectKey) (*unstructured
 	return r.Client.Get(ctx, key)
 }
 
-// readNamespaces reads the scope's Namespaces once: the one that is named, which takes no right to list them, or
+// readNamespaces reads the scope's Namespaces once: those that are named, which takes no right to list them, or
 // all. A user who may not read them still gets a run, in which policies do not know them.
 func (s *source) readNamespaces(ctx context.Context) map[string]*unstructured.Unstructured {
 	s.namespacesMu.Lock()
@@ -146,25 +146,25 @@ func (s *source) readNamespaces(ctx context.Context) map[string]*unstructured.Un
 	if s.namespaces != nil {
 		return s.namespaces
 	}
-	name := s.scope.Namespace
+	names := s.scope.Namespaces
 	if len(s.refused) > 0 {
-		name = s.options.Fallback
+		names = s.options.Fallback
 	}
-	var found map[string]*unstructured.Unstructured
+	found := map[string]*unstructured.Unstructured{}
 	var err error
-	if name == "" {
+	if len(names) == 0 {
 		found, err = s.client.allNamespaces(ctx)
-	} else {
-		var u *unstructured.Unstructured
-		if u, err = s.client.Get(ctx, engine.ObjectKey{GroupKind: namespaceKind, Version: "v1", Name: name}); err == nil {
-			found = map[string]*unstructured.Unstructured{name: u}
+	}
+	for _, name := range names {
+		u, failed := s.client.Reader().Get(ctx, engine.ObjectKey{GroupKind: namespaceKind, Version: "v1", Name: name})
+		if failed != nil {
+			err = failed
+			continue
 		}
+		found[name] = u
 	}
 	if err != nil {
 		s.warn(fmt.Errorf("namespaces, their labels included, are unknown to the policies: %w", err))
-	}
-	if found == nil {
-		found = map[string]*unstructured.Unstructured{}
 	}
 	if ctx.Err() == nil {
 		s.namespaces = found

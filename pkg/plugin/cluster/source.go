@@ -36,10 +36,10 @@ type SourceOptions struct {
 	// Listed, if set, is called after each page of a listing with the number of objects of
 	// the resource that have been read, and of those that follow: negative if unknown.
 	Listed func(resource string, seen int, left int64)
-	// Fallback, for a source of triggers, is the namespace to list where the user may not list all
-	// namespaces. The others are then left out, with one *engine.UnreadableError at the end. Empty for
-	// none.
-	Fallback string
+	// Fallback, for a source of triggers, are the namespaces to list where the user may not list all
+	// namespaces. The others are then left out, with one *engine.UnreadableError at the end. None for
+	// no listing but that of all.
+	Fallback []string
 }
 
 // Source streams the live objects in a scope. Each resource is listed once, with
@@ -90,7 +90,7 @@ func (s *source) Pages(ctx context.Context, selections []engine.Selection) iter.
 				}
 			}
 			if len(s.refused) > 0 {
-				yield(nil, &engine.UnreadableError{What: "what triggers rules outside of namespace " + s.options.Fallback, Err: &refusedError{s.refused}})
+				yield(nil, &engine.UnreadableError{What: "what triggers rules outside of namespace " + strings.Join(s.options.Fallback, ", "), Err: &refusedError{s.refused}})
 			}
 		}
 	}))
@@ -202,7 +202,9 @@ func (s *source) kind(ctx context.Context, k chosenKind, known uids, yield func(
 		for list, err := range s.read(ctx, k, q) {
 			if err != nil && s.fallsBack(k, &q, err) {
 				s.refused = append(s.refused, err)
-				queries = append(queries, q)
+				for _, q.namespace = range s.options.Fallback {
+					queries = append(queries, q)
+				}
 				break
 			}
 			if err != nil {
@@ -225,13 +227,9 @@ func (s *source) kind(ctx context.Context, k chosenKind, known uids, yield func(
 	return true
 }
 
-// fallsBack turns a listing of all namespaces that was refused into one of the fallback.
+// fallsBack reports whether a listing of all namespaces was refused, in place of which the fallback is listed.
 func (s *source) fallsBack(k chosenKind, q *queryNamed, err error) bool {
-	if s.options.Fallback == "" || !k.namespaced() || q.namespace != "" || !apierrors.IsForbidden(err) {
-		return false
-	}
-	q.namespace = s.options.Fallback
-	return true
+	return len(s.options.Fallback) > 0 && k.namespaced() && q.namespace == "" && apierrors.IsForbidden(err)
 }
 
 // refusedError reports listings that the user may not make.
@@ -255,33 +253,43 @@ type queryNamed struct {
 	name string
 }
 
-// queries are the requests that cover a kind: one listing, or one for each
-// object that the user named.
+// queries are the requests that cover a kind: a listing of all namespaces or of each of the scope's, for all objects or for
+// each that the user named. One that can be nowhere else is read by its name.
 func (s *source) queries(k chosenKind) []queryNamed {
-	base := queryNamed{query: query{namespace: k.Namespace(), labels: k.Labels()}}
-	if !k.namespaced() {
-		base.namespace = ""
-	}
+	base := queryNamed{query: query{labels: k.Labels()}}
 	if s.scope.Fields != nil {
 		base.fields = s.scope.Fields.String()
 	}
+	namespaces := []string{""}
+	if known := k.Namespaces(); k.namespaced() && len(known) > 0 {
+		namespaces = known
+	}
 	if len(k.Keys()) == 0 {
-		return []queryNamed{base.selecting(k.Name())}
+		return base.selecting(k.Name()).in(namespaces)
 	}
 	var queries []queryNamed
 	for _, key := range k.Keys() {
-		q := base
+		q, at := base, namespaces
 		if key.Namespace != "" && k.namespaced() {
-			q.namespace = key.Namespace
+			at = []string{key.Namespace}
 		}
-		if s.scope.Fields == nil && (q.namespace != "" || !k.namespaced()) {
+		if s.scope.Fields == nil && (len(at) == 1 && at[0] != "" || !k.namespaced()) {
 			q.name = key.Name
 		} else {
 			q = q.selecting(key.Name)
 		}
-		queries = append(queries, q)
+		queries = append(queries, q.in(at)...)
 	}
 	return queries
+}
+
+// in returns the query for each of several namespaces.
+func (q queryNamed) in(namespaces []string) []queryNamed {
+	var out []queryNamed
+	for _, q.namespace = range namespaces {
+		out = append(out, q)
+	}
+	return out
 }
 
 // inShard turns a listing of all namespaces into one for each namespace of the shard. Without the right to list

@@ -108,13 +108,18 @@ func (w *Watched) String() string {
 	return text
 }
 
-// Narrow watches one namespace in place of all of them. It returns false where that would be nothing else.
-func (w *Watched) Narrow(namespace string) bool {
-	if namespace == "" || w.query.namespace != "" || !w.kind.namespaced() {
-		return false
+// In returns the parts of it in some namespaces; none where that is nothing else.
+func (w *Watched) In(namespaces []string) []*Watched {
+	if w.query.namespace != "" || !w.kind.namespaced() {
+		return nil
 	}
-	w.query.namespace = namespace
-	return true
+	var out []*Watched
+	for _, namespace := range namespaces {
+		part := *w
+		part.query.namespace = namespace
+		out = append(out, &part)
+	}
+	return out
 }
 
 // Wants reports whether a selection selects an object as it is.

@@ -141,18 +141,16 @@ func (s *Store) list() {
 		return
 	}
 	s.stored = map[engine.ObjectKey]stored{}
-	for _, kind := range s.kinds() {
-		for u, err := range list(s.ctx, s.server, kind, s.Scope.Namespace, s.Name) {
-			var digest [sha256.Size]byte
-			if err == nil {
-				digest, err = digestOf(u)
-			}
-			if err != nil {
-				s.unlisted = err
-				return
-			}
-			s.stored[engine.KeyOf(u).Named()] = stored{uid: u.GetUID(), digest: digest, covers: s.covers(u)}
+	for u, err := range s.reports(s.ctx) {
+		var digest [sha256.Size]byte
+		if err == nil {
+			digest, err = digestOf(u)
 		}
+		if err != nil {
+			s.unlisted = err
+			return
+		}
+		s.stored[engine.KeyOf(u).Named()] = stored{uid: u.GetUID(), digest: digest, covers: s.covers(u)}
 	}
 }
 
@@ -170,9 +168,9 @@ func (s *Store) name(u *unstructured.Unstructured) {
 	u.SetLabels(map[string]string{managedBy: program, instance: s.Name})
 	about, _, _ := unstructured.NestedStringMap(u.Object, "scope")
 	if about == nil {
-		if u.SetName(s.problems()); s.Scope.Namespace != "" {
+		if u.SetName(s.problems()); len(s.Scope.Namespaces) > 0 {
 			u.SetKind(s.Kind.Kind)
-			u.SetNamespace(s.Scope.Namespace)
+			u.SetNamespace(s.Scope.Namespaces[0])
 		}
 		return
 	}
@@ -251,7 +249,7 @@ func (s *Store) end() {
 
 // kinds are those of the reports that the run may have.
 func (s *Store) kinds() []schema.GroupVersionKind {
-	if s.Scope.Namespace != "" {
+	if len(s.Scope.Namespaces) > 0 {
 		return []schema.GroupVersionKind{s.Kind}
 	}
 	return []schema.GroupVersionKind{s.Kind, s.ClusterKind}
@@ -284,13 +282,27 @@ func (s *Store) covers(u *unstructured.Unstructured) bool {
 	return s.Scope.Includes(k, nil) && s.Scope.InShard(k)
 }
 
-// list streams the reports of a set; of all sets if the name is empty.
-func list(ctx context.Context, server Server, kind schema.GroupVersionKind, namespace, name string) iter.Seq2[*unstructured.Unstructured, error] {
+// reports streams the reports of the set, or of all sets if it has no name, in the namespaces of the run, up to the first error.
+func (s *Store) reports(ctx context.Context) iter.Seq2[*unstructured.Unstructured, error] {
 	labels := map[string]string{managedBy: program}
-	if name != "" {
-		labels[instance] = name
+	if s.Name != "" {
+		labels[instance] = s.Name
 	}
-	return server.List(ctx, engine.Selection{
-		Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: namespace, Labels: &metav1.LabelSelector{MatchLabels: labels},
-	})
+	namespaces := s.Scope.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		for _, kind := range s.kinds() {
+			for _, namespace := range namespaces {
+				for u, err := range s.server.List(ctx, engine.Selection{
+					Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: namespace, Labels: &metav1.LabelSelector{MatchLabels: labels},
+				}) {
+					if !yield(u, err) || err != nil {
+						return
+					}
+				}
+			}
+		}
+	}
 }

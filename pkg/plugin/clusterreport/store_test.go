@@ -102,7 +102,7 @@ func (s *server) run(t *testing.T, o clusterreport.Options, complete bool, repor
 func TestStoreDeletesWhatARunNoLongerFinds(t *testing.T) {
 	all := engine.Scope{ClusterScoped: true}
 	shop := all
-	shop.Namespace, shop.ClusterScoped = "shop", false
+	shop.Namespaces, shop.ClusterScoped = []string{"shop"}, false
 	secrets := all
 	secrets.Only = []engine.ObjectKey{{GroupKind: schema.GroupKind{Kind: "Secret"}}}
 	tenth := all

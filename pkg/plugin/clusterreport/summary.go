@@ -56,22 +56,20 @@ var errTooManyNames = fmt.Errorf("the reports name more policies and rules than 
 func Read(ctx context.Context, server Server, o Options) (Summary, error) {
 	var out Summary
 	counts := map[[2]string]*Count{}
-	s := Store{Options: o}
+	s := Store{Options: o, server: server}
 	size := 0
-	for _, kind := range s.kinds() {
-		for u, err := range list(ctx, server, kind, o.Scope.Namespace, o.Name) {
-			if err != nil {
-				return out, err
-			}
-			if _, about := u.Object["scope"]; about {
-				out.Objects++
-			}
-			results, _, _ := unstructured.NestedSlice(u.Object, "results")
-			for _, r := range results {
-				result, _ := r.(map[string]any)
-				if size += count(counts, result); size > maxNames {
-					return out, errTooManyNames
-				}
+	for u, err := range s.reports(ctx) {
+		if err != nil {
+			return out, err
+		}
+		if _, about := u.Object["scope"]; about {
+			out.Objects++
+		}
+		results, _, _ := unstructured.NestedSlice(u.Object, "results")
+		for _, r := range results {
+			result, _ := r.(map[string]any)
+			if size += count(counts, result); size > maxNames {
+				return out, errTooManyNames
 			}
 		}
 	}

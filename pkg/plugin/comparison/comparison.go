@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare/variant"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -169,9 +170,12 @@ func (r *Run) Each(ctx context.Context, emit func(*compare.Result) error) (compa
 			return emit(result)
 		})
 	}
+	var lacking rbac.Lacking
 	for _, part := range r.comparison.Unreadable() {
 		fmt.Fprintf(o.ErrOut, "error: %v\n", part)
+		lacking.Of(part)
 	}
+	o.TellLacking(ctx, &lacking)
 	var derived *compare.Tally
 	var generator *variant.Generator
 	if r.derived != nil && err == nil {

@@ -63,15 +63,23 @@ func (x completer) contexts(_ *cobra.Command, _ []string, begun string) ([]strin
 
 // severalContexts are the same for --contexts, whose values may be joined by commas, and all.
 func (x completer) severalContexts(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	before := begun[:strings.LastIndex(begun, ",")+1]
-	out, directive := x.contexts(c, args, begun[len(before):])
+	out, directive := several(x.contexts)(c, args, begun)
 	if strings.HasPrefix(fleet.All, begun) {
 		out = append(out, fleet.All)
 	}
-	for i := range out {
-		out[i] = before + out[i]
-	}
 	return out, directive
+}
+
+// several completes the last of values that are joined by commas.
+func several(values cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		before := begun[:strings.LastIndex(begun, ",")+1]
+		out, directive := values(c, args, begun[len(before):])
+		for i := range out {
+			out[i] = before + out[i]
+		}
+		return out, directive
+	}
 }
 
 func (x completer) clusters(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {

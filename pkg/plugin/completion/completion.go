@@ -52,6 +52,7 @@ func (x completer) below(parent *cobra.Command) {
 			complete(c, name, listedValues(name))
 		}
 		complete(c, "contexts", x.severalContexts)
+		complete(c, "namespaces", several(x.namespaces))
 		complete(c, "only", x.rules)
 		complete(c, "skip", x.rules)
 		complete(c, "resume", x.journals)

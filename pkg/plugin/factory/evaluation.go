@@ -62,7 +62,7 @@ func (f *Factory) complete(ctx context.Context, o *preview.Options, args []strin
 	o.Documents = append(o.Documents, values...)
 	scope, err := f.scope(mapper, args, o.Request)
 	if err == nil {
-		err = f.checkNamespace(ctx, mapper, scope)
+		err = f.checkNamespaces(ctx, mapper, scope)
 	} else if f.Client != nil {
 		if _, failed := f.Client.Served(ctx); failed != nil {
 			err = failed // the type may be there

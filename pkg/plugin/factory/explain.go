@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // asked also streams the objects that the user named and no policy selects: explain says why
@@ -49,16 +50,16 @@ func (f *Factory) NoObject() error {
 	if f.Objects.AllNamespaces || f.Objects.Offline() {
 		return &noObjectError{}
 	}
-	return &noObjectError{Namespace: f.namespace()}
+	return &noObjectError{Namespaces: f.namespaces()}
 }
 
 // noObjectError reports that none of the named objects exists.
-type noObjectError struct{ Namespace string }
+type noObjectError struct{ Namespaces []string }
 
-// Error names the namespace that was searched.
+// Error names the namespaces that were searched.
 func (e *noObjectError) Error() string {
-	if e.Namespace == "" {
+	if len(e.Namespaces) == 0 {
 		return "there is no such object"
 	}
-	return fmt.Sprintf("there is no such object in namespace %s; use -n for another namespace, or -A for all", e.Namespace)
+	return fmt.Sprintf("there is no such object in %s; use -n for another namespace, or -A for all", wording.Namespaces(e.Namespaces))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -20,7 +21,7 @@ import (
 func (f *Factory) OutputOptions(out flags.Output, request engine.Request) output.Options {
 	o := out.PrinterOptions(f.stdout)
 	o.Out, o.Masker = f.Streams.Out, f.Masker
-	o.Context = output.Context{Version: version.Release(), Operation: string(request.Operation), Namespace: f.oneNamespace()}
+	o.Context = output.Context{Version: version.Release(), Operation: string(request.Operation), Namespace: strings.Join(f.namespaces(), ", ")}
 	if f.Client != nil {
 		info := f.Client.Info()
 		o.Context.Context, o.Context.Server, o.Context.User = info.Context, info.Server, info.User
@@ -34,10 +35,7 @@ func (f *Factory) Announce(view *flags.Output, o *preview.Options) {
 	if f.Client == nil || f.Quiet || !formats.ForPeople(view.Format) {
 		return
 	}
-	where := "all namespaces"
-	if namespace := f.oneNamespace(); namespace != "" {
-		where = "namespace " + namespace
-	}
+	where := wording.Namespaces(f.namespaces())
 	policies := 0
 	for _, dialect := range o.Dialects {
 		for _, d := range o.Of(dialect) {

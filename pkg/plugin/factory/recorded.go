@@ -3,6 +3,7 @@ package factory
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,7 +55,7 @@ func (f *Factory) choice(args []string, o *preview.Options) (plan.Choice, error)
 		return plan.Choice{}, err
 	}
 	return plan.Choice{
-		Types: args, Namespace: scope.Namespace, ClusterScoped: scope.ClusterScoped,
+		Types: args, Namespace: strings.Join(scope.Namespaces, ","), ClusterScoped: scope.ClusterScoped,
 		Selector: f.Objects.Selector, FieldSelector: f.Objects.FieldSelector,
 		Percent: scope.Percent, PercentSeed: scope.Seed, Shard: scope.Shard,
 		Operation: o.Request.Operation, User: o.Request.User.Username, Groups: o.Request.User.Groups,

@@ -3,6 +3,7 @@ package factory
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -98,7 +99,10 @@ func (f *Factory) recordedDocuments(ctx context.Context, run *plan.Run, o *previ
 
 func recordedScope(o *preview.Options, c *plan.Choice) (engine.Scope, error) {
 	scope := engine.Scope{
-		Namespace: c.Namespace, ClusterScoped: c.ClusterScoped, Percent: c.Percent, Seed: c.PercentSeed, Shard: c.Shard, Request: o.Request,
+		ClusterScoped: c.ClusterScoped, Percent: c.Percent, Seed: c.PercentSeed, Shard: c.Shard, Request: o.Request,
+	}
+	if c.Namespace != "" {
+		scope.Namespaces = strings.Split(c.Namespace, ",")
 	}
 	var err error
 	if c.Selector != "" {

@@ -28,11 +28,11 @@ func (f *Factory) namespace() string {
 	return ns
 }
 
-// scope follows kubectl get: the current namespace, that of -n, or all with -A.
-// Objects without a namespace are left out only when -n asks for one. Manifests
+// scope follows kubectl get: the current namespace, that of -n, those of --namespaces, or all with -A.
+// Objects without a namespace are left out only when -n or --namespaces asks for some. Manifests
 // are all evaluated unless -n chooses among them.
 func (f *Factory) scope(mapper meta.RESTMapper, args []string, request engine.Request) (engine.Scope, error) {
-	scope := engine.Scope{ClusterScoped: !f.namespaceTyped() || f.Objects.AllNamespaces, Namespace: f.oneNamespace(), Request: request}
+	scope := engine.Scope{ClusterScoped: !f.namespacesTyped() || f.Objects.AllNamespaces, Namespaces: f.namespaces(), Request: request}
 	scope.Percent, scope.Seed, scope.Shard = f.Canary.Percent, f.Canary.PercentSeed, f.Canary.Shard
 	var err error
 	if scope.Labels, scope.Fields, err = f.Objects.Selectors(); err != nil {
@@ -42,7 +42,7 @@ func (f *Factory) scope(mapper meta.RESTMapper, args []string, request engine.Re
 	return scope, err
 }
 
-// noNamespaceError reports that the namespace of the run does not exist.
+// noNamespaceError reports that a namespace of the run does not exist.
 type noNamespaceError struct{ Namespace string }
 
 // Error names the namespace.
@@ -50,21 +50,23 @@ func (e *noNamespaceError) Error() string {
 	return fmt.Sprintf("there is no namespace %q", e.Namespace)
 }
 
-// checkNamespace returns an error for a namespace that does not exist: "nothing would change"
+// checkNamespaces returns an error for a namespace that does not exist: "nothing would change"
 // would be misleading. It cannot check for a user who may not read it. Cluster-scoped types need
 // no namespace.
-func (f *Factory) checkNamespace(ctx context.Context, mapper meta.RESTMapper, scope engine.Scope) error {
-	if f.Client == nil || scope.Namespace == "" || (len(scope.Only) > 0 && !slices.ContainsFunc(scope.Only, namespacedBy(mapper))) {
+func (f *Factory) checkNamespaces(ctx context.Context, mapper meta.RESTMapper, scope engine.Scope) error {
+	if f.Client == nil || (len(scope.Only) > 0 && !slices.ContainsFunc(scope.Only, namespacedBy(mapper))) {
 		return nil
 	}
-	_, err := f.Client.Get(ctx, engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: scope.Namespace})
-	switch {
-	case apierrors.IsNotFound(err):
-		return &noNamespaceError{Namespace: scope.Namespace}
-	case apierrors.IsForbidden(err):
-		return nil
+	for _, name := range scope.Namespaces {
+		_, err := f.Client.Reader().Get(ctx, engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: name})
+		switch {
+		case apierrors.IsNotFound(err):
+			return &noNamespaceError{Namespace: name}
+		case err != nil && !apierrors.IsForbidden(err):
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // Missing returns an error if the user named objects, and none of them exists: where no policy matches
@@ -77,13 +79,16 @@ func (f *Factory) Missing(ctx context.Context, o *preview.Options) error {
 			return nil
 		}
 		key.Version = mapping.GroupVersionKind.Version
+		namespaces := []string{""}
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-			if key.Namespace = o.Scope.Namespace; key.Namespace == "" {
+			if namespaces = o.Scope.Namespaces; len(namespaces) == 0 {
 				return nil
 			}
 		}
-		if _, err = o.World.ReadsExisting().Get(ctx, key); !apierrors.IsNotFound(err) {
-			return nil
+		for _, key.Namespace = range namespaces {
+			if _, err = o.World.ReadsExisting().Get(ctx, key); !apierrors.IsNotFound(err) {
+				return nil
+			}
 		}
 		errs = append(errs, err)
 	}
@@ -98,28 +103,35 @@ func namespacedBy(mapper meta.RESTMapper) func(engine.ObjectKey) bool {
 	}
 }
 
-func (f *Factory) namespaceTyped() bool {
-	return f.Config.Namespace != nil && *f.Config.Namespace != ""
+// namespacesTyped reports whether the user typed the namespaces of the run.
+func (f *Factory) namespacesTyped() bool {
+	return len(f.Objects.Namespaces) > 0 || f.Config.Namespace != nil && *f.Config.Namespace != ""
 }
 
-// oneNamespace returns the only namespace that the run reads, or "" for all.
-func (f *Factory) oneNamespace() string {
-	if f.Objects.AllNamespaces || (f.Objects.Offline() && !f.namespaceTyped()) {
-		return ""
+// namespaces returns those that the run reads, sorted, or none for all.
+func (f *Factory) namespaces() []string {
+	switch {
+	case f.Objects.AllNamespaces, f.Objects.Offline() && !f.namespacesTyped():
+		return nil
+	case len(f.Objects.Namespaces) > 0:
+		return slices.Compact(slices.Sorted(slices.Values(f.Objects.Namespaces)))
 	}
-	return f.namespace()
+	return []string{f.namespace()}
 }
 
 // choose makes a run change the objects of a scope and no others. What triggers rules for them is
-// read wherever the policies say; where the user may not read that, in the namespace of the scope.
+// read wherever the policies say; where the user may not read that, in the namespaces of the scope.
 func (f *Factory) choose(o *preview.Options, scope engine.Scope) {
-	o.Scope, o.Objects = &scope, f.source(scope, "")
+	if f.Client != nil && f.Objects.AllNamespaces {
+		o.Narrower = func(ctx context.Context, lacking []rbac.Need) string { return f.narrower(ctx, o.World, lacking) }
+	}
+	o.Scope, o.Objects = &scope, f.source(scope, nil)
 	o.Triggers = o.Objects
 	if !scope.Shard.Whole() && o.World.Existing == nil && f.Client != nil {
 		o.World.Existing = cluster.ShardReader{RunReader: f.Client.Reader(), Shard: scope.Shard}
 	}
 	if !scope.Whole() {
-		o.Triggers = f.source(engine.Scope{ClusterScoped: true, Request: scope.Request}, scope.Namespace)
+		o.Triggers = f.source(engine.Scope{ClusterScoped: true, Request: scope.Request}, scope.Namespaces)
 	}
 	if f.overlay != nil {
 		o.Objects, o.Triggers = f.overlay.Source(o.Objects), f.overlay.Source(o.Triggers)
@@ -127,7 +139,7 @@ func (f *Factory) choose(o *preview.Options, scope engine.Scope) {
 }
 
 // source streams the objects of a scope; see cluster.SourceOptions for the fallback.
-func (f *Factory) source(scope engine.Scope, fallback string) engine.Source {
+func (f *Factory) source(scope engine.Scope, fallback []string) engine.Source {
 	if f.snapshot != nil {
 		return f.snapshot.Source(scope)
 	}

@@ -60,13 +60,22 @@ func (f *Factory) Followers(ctx context.Context, o *preview.Options, r *preview.
 	}
 	var out []*watch.Follower
 	for _, w := range watched {
-		follower := &watch.Follower{Resource: w, Fallback: f.oneNamespace()}
+		follower := &watch.Follower{Resource: w, Parts: f.parts(w)}
 		if kind, ok := keeps.ForKind(w.Mapping()); ok {
 			follower.Keeps = func(i *cluster.RawItem) bool { return kind.Matches(i.Facts()) }
 		}
 		out = append(out, follower)
 	}
 	return out, unknown, nil
+}
+
+// parts are those of a resource that are followed where the user may not list all of it.
+func (f *Factory) parts(w *cluster.Watched) []watch.Resource {
+	var out []watch.Resource
+	for _, part := range w.In(f.namespaces()) {
+		out = append(out, part)
+	}
+	return out
 }
 
 // PolicyFollowers returns what follows the policies and inputs that are installed, as far as the run uses them, and the definitions of
@@ -97,10 +106,15 @@ func (f *Factory) ParamFollowers(ctx context.Context, r *preview.Run) ([]*watch.
 	var params []engine.Selection
 	for _, d := range r.Descriptions() {
 		for _, s := range d.Params {
-			if s.Namespace == engine.Computed {
-				s.Namespace = f.oneNamespace() // that of the object
+			at := []string{s.Namespace}
+			if s.Namespace == engine.Computed { // that of the object
+				if at = f.namespaces(); len(at) == 0 {
+					at = []string{""}
+				}
 			}
-			params = append(params, s)
+			for _, s.Namespace = range at {
+				params = append(params, s)
+			}
 		}
 	}
 	if len(params) == 0 {
@@ -109,7 +123,7 @@ func (f *Factory) ParamFollowers(ctx context.Context, r *preview.Run) ([]*watch.
 	watched, unknown, err := f.Client.Watches(ctx, engine.Scope{ClusterScoped: true}, params)
 	var out []*watch.Follower
 	for _, w := range watched {
-		out = append(out, &watch.Follower{Resource: w, Fallback: f.oneNamespace()})
+		out = append(out, &watch.Follower{Resource: w, Parts: f.parts(w)})
 	}
 	return out, unknown, err
 }
@@ -132,7 +146,7 @@ func (f *Factory) Events(o *preview.Options, events []*watch.Event) (objects, tr
 	w = &world
 	w.Now, w.Seed, w.Memo = time.Now(), rand.Uint64(), &engine.Memo{}
 	everywhere := engine.Scope{ClusterScoped: true, Request: o.Request}
-	live := f.source(everywhere, o.Scope.Namespace)
+	live := f.source(everywhere, o.Scope.Namespaces)
 	if f.overlay != nil {
 		live = f.overlay.Source(live)
 	}

@@ -68,6 +68,9 @@ func (f *Evaluate) Validate() error {
 	if f.Objects.Offline() && f.Policies.FromCluster {
 		return errors.New("--from-cluster cannot be used with -f/--filename or -k/--kustomize, which need no cluster")
 	}
+	if err := ValidateNamespaces(f.Objects.Namespaces, f.Config); err != nil {
+		return err
+	}
 	if err := f.Metrics.Validate(); err != nil {
 		return err
 	}

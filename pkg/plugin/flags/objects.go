@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
@@ -18,6 +20,7 @@ type Objects struct {
 	Kustomize        string
 	Recursive        bool
 	AllNamespaces    bool
+	Namespaces       []string
 	Selector         string
 	FieldSelector    string
 	ChunkSize        int64
@@ -40,11 +43,40 @@ func (f *Objects) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVarP(&f.Recursive, "recursive", "R", false, "Read the directories of -f and --world recursively.")
 	flags.StringSliceVar(&f.World, "world", nil, "File or directory of objects that policies can read besides those of -f, of -k or of the cluster, and in place of those of the same name, but that are not evaluated.")
 	flags.BoolVarP(&f.AllNamespaces, "all-namespaces", "A", false, "Choose the objects of all namespaces.")
+	f.AddNamespacesFlag(flags)
 	f.AddSelectorFlags(flags)
 	flags.Int64Var(&f.ChunkSize, "chunk-size", f.ChunkSize, "Read large lists in chunks of this size; 0 turns chunks off.")
 	flags.StringVar(&f.Operation, "operation", f.Operation, "Operation that policies see: CREATE, UPDATE, DELETE (for the triggers of mutate-existing rules), or auto: UPDATE, but CREATE for rules that run on nothing else.")
 	flags.StringVar(&f.RequestUser, "request-user", "", "User that policies see as the one who makes the request.")
 	flags.StringSliceVar(&f.RequestGroups, "request-group", nil, "Group of that user. May be given more than once.")
+}
+
+// AddNamespacesFlag registers the flag that names several namespaces.
+func (f *Objects) AddNamespacesFlag(flags *pflag.FlagSet) {
+	AddNamespacesFlag(flags, &f.Namespaces, "Choose the objects of these namespaces, such as --namespaces a,b,c. May be given more than once.")
+}
+
+// AddNamespacesFlag registers the flag that names several namespaces, for a command with a usage of its own.
+func AddNamespacesFlag(flags *pflag.FlagSet, names *[]string, usage string) {
+	flags.StringSliceVar(names, "namespaces", nil, usage)
+}
+
+// ValidateNamespaces returns an error for names that no namespace has, or beside -n.
+func ValidateNamespaces(names []string, config *genericclioptions.ConfigFlags) error {
+	switch {
+	case names == nil:
+		return nil
+	case len(names) == 0:
+		return errors.New("--namespaces: name one namespace or more, such as --namespaces a,b,c")
+	case config.Namespace != nil && *config.Namespace != "":
+		return errors.New("only one of -n/--namespace and --namespaces can be used")
+	}
+	for _, name := range names {
+		if len(validation.IsDNS1123Label(name)) > 0 {
+			return fmt.Errorf("--namespaces %q: is no name of a namespace: at most 63 lower-case letters, digits and '-', the first and the last of them a letter or digit", name)
+		}
+	}
+	return nil
 }
 
 // AddSelectorFlags registers the flags that select on the server.
@@ -96,6 +128,8 @@ func (f *Objects) Validate() error {
 		return errors.New("only one of -f/--filename and -k/--kustomize can be used")
 	case f.Kustomize != "" && f.Recursive && len(f.World) == 0:
 		return errors.New("-R/--recursive cannot be used with -k/--kustomize: a kustomization names its files")
+	case f.AllNamespaces && f.Namespaces != nil:
+		return errors.New("only one of -A/--all-namespaces and --namespaces can be used")
 	case f.ChunkSize < 0:
 		return fmt.Errorf("--chunk-size %d: must not be negative", f.ChunkSize)
 	}

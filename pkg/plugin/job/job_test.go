@@ -157,7 +157,7 @@ func TestHostileTexts(t *testing.T) {
 		s.Policies = []engine.Document{policy("p", text)}
 		s.Policies[0].Object.SetName(text)
 		s.Command = append(s.Command, "--only="+text)
-		s.Roles = rbac.Roles("ops:mutate", []rbac.Need{{Verb: "list", Resource: "pods", Why: text}}, "", nil)
+		s.Roles = rbac.Roles("ops:mutate", []rbac.Need{{Verb: "list", Resource: "pods", Why: text}}, nil, nil)
 		out, objects, _ := printed(t, s)
 		if err := errors.Join(hostile.Terminal(out), hostile.Runner(out)); err != nil || strings.ContainsAny(out, "$`!") {
 			t.Errorf("%q: %v\n%s", text, err, out)

@@ -58,7 +58,7 @@ type Cluster struct {
 // Choice is how the user chose policies and objects.
 type Choice struct {
 	Types []string `json:"types,omitempty"` // TYPE and TYPE/NAME
-	// Namespace is the one namespace that was looked at; empty stands for all.
+	// Namespace is what was looked at: one namespace, or several with commas between them; empty stands for all.
 	Namespace     string `json:"namespace,omitempty"`
 	ClusterScoped bool   `json:"clusterScoped,omitempty"`
 	Selector      string `json:"selector,omitempty"`

@@ -42,7 +42,9 @@ type Options struct {
 	// Validator sends each change as a server dry run; nil sends none.
 	Validator *apply.Executor
 	Counts    *metrics.Run // counts what is evaluated; nil counts nothing
-	ErrOut    io.Writer    // notices, warnings and errors
+	// Narrower says how to run without permissions that were lacking; nil says nothing.
+	Narrower func(context.Context, []rbac.Need) string
+	ErrOut   io.Writer // notices, warnings and errors
 }
 
 // UnreadInputs are the inputs that engines in the cluster use and the run could not read:
@@ -210,11 +212,19 @@ func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evalua
 	if o.Strict && err == nil {
 		r.reportUnmet(summary, &warned)
 	}
-	fmt.Fprint(o.ErrOut, lacking.Hint())
+	o.TellLacking(ctx, &lacking)
 	if len(r.untried) > 0 {
 		fmt.Fprintln(o.ErrOut, "hint: with --validate=client there are no dry runs; apply-existing is then the first to try the changes")
 	}
 	return *summary, err
+}
+
+// TellLacking says which permissions were lacking, and how to run without them.
+func (o *Options) TellLacking(ctx context.Context, lacking *rbac.Lacking) {
+	fmt.Fprint(o.ErrOut, lacking.Hint())
+	if o.Narrower != nil && ctx.Err() == nil {
+		fmt.Fprint(o.ErrOut, o.Narrower(ctx, lacking.Needs()))
+	}
 }
 
 // run evaluates every object, and has the server try the changes if that is wanted.

@@ -75,6 +75,9 @@ func (l *Lacking) Of(err error) {
 	}
 }
 
+// Needs returns what was lacking, in the order in which it was added.
+func (l *Lacking) Needs() []Need { return l.needs }
+
 // Hint returns a line for each lacking rule of a role, and how to print all that a run needs;
 // empty if no permission is lacking.
 func (l *Lacking) Hint() string {

@@ -22,8 +22,8 @@ type Run struct {
 	// Reads are the kinds of policies, and of inputs of theirs, that are read from
 	// the cluster.
 	Reads func(schema.GroupKind) bool
-	// Namespace is the one that the run keeps to, as with -n; empty for all.
-	Namespace string
+	// Namespaces are those that the run keeps to, as with -n or --namespaces; none for all.
+	Namespaces []string
 	// Only are the types and names that the user typed (engine.Scope).
 	Only []engine.ObjectKey
 	// Purpose is what the run does.
@@ -58,15 +58,21 @@ type Need struct {
 // error is that of a label selector that no server would accept.
 func (r Run) Needs() (needs []Need, notes []string, err error) {
 	c := &collector{Run: r}
-	if err := c.objects(); err != nil {
-		return nil, nil, err
+	each := r.Namespaces
+	if len(each) == 0 {
+		each = []string{""}
 	}
-	c.namespaces()
-	c.inputs()
-	for i := range r.Rules {
-		c.rule(&r.Rules[i])
+	for _, c.namespace = range each {
+		if err := c.objects(); err != nil {
+			return nil, nil, err
+		}
+		c.namespaces()
+		c.inputs()
+		for i := range r.Rules {
+			c.rule(&r.Rules[i])
+		}
+		c.reports()
 	}
-	c.reports()
 	c.noteWildcards()
 	return slices.DeleteFunc(slices.Clone(c.needs), c.implied), c.notes, nil
 }
@@ -75,21 +81,23 @@ func (r Run) Needs() (needs []Need, notes []string, err error) {
 func (c *collector) reports() {
 	for _, gk := range c.Reports {
 		m, err := c.RESTMapping(gk)
-		if err != nil || c.Namespace != "" && !namespaced(m) {
+		if err != nil || c.namespace != "" && !namespaced(m) {
 			continue
 		}
-		need := Need{Group: m.Resource.Group, Resource: m.Resource.Resource, Namespace: c.Namespace, Why: "reports on the objects"}
+		need := Need{Group: m.Resource.Group, Resource: m.Resource.Resource, Namespace: c.namespace, Why: "reports on the objects"}
 		for _, need.Verb = range []string{"create", "delete", "list", "patch"} {
 			c.add(need)
 		}
 	}
 }
 
+// collector collects what a run needs, in one of its namespaces after the other.
 type collector struct {
 	Run
-	needs  []Need
-	notes  []string
-	ruling []string // resources that rule over others, which a wildcard covers
+	namespace string // empty for all
+	needs     []Need
+	notes     []string
+	ruling    []string // resources that rule over others, which a wildcard covers
 }
 
 func (c *collector) add(n Need) {
@@ -117,9 +125,13 @@ func (c *collector) note(format string, args ...any) {
 	}
 }
 
-// scope is that of the run: what may change.
+// scope is that of the run in the namespace: what may change.
 func (c *collector) scope() *engine.Scope {
-	return &engine.Scope{Namespace: c.Namespace, ClusterScoped: c.Namespace == "", Only: c.Only}
+	scope := &engine.Scope{ClusterScoped: c.namespace == "", Only: c.Only}
+	if c.namespace != "" {
+		scope.Namespaces = []string{c.namespace}
+	}
+	return scope
 }
 
 // objects are those that the rules are evaluated on: they are read, kind by kind,
@@ -223,7 +235,7 @@ func (c *collector) chosen(all []engine.Selection) error {
 			need.Why = "objects that were named"
 		}
 		for _, need.Name = range names(k) {
-			lists := len(k.Keys()) == 0 || c.Namespace == "" && namespaced(m)
+			lists := len(k.Keys()) == 0 || len(c.Namespaces) != 1 && namespaced(m)
 			for _, verb := range []string{"get", "list"} {
 				if need.Verb = verb; verb == "list" && !lists || verb == "get" && len(k.Keys()) == 0 && (len(c.Only) > 0 || !changes) {
 					continue
@@ -252,7 +264,7 @@ func (c *collector) watchParams(s engine.Selection) {
 		n := Need{Group: m.Resource.Group, Resource: m.Resource.Resource, Name: fixed(s.Name), Why: "parameters of policies"}
 		if namespaced(m) {
 			if n.Namespace = fixed(s.Namespace); s.Namespace == engine.Computed {
-				n.Namespace = c.Namespace // that of the object
+				n.Namespace = c.namespace // that of the object
 			}
 		}
 		c.watch(n)
@@ -262,8 +274,8 @@ func (c *collector) watchParams(s engine.Selection) {
 // need is one about the chosen objects of a kind, whose names are left open.
 func (c *collector) need(m *meta.RESTMapping, k *engine.KindFilter) Need {
 	n := Need{Group: m.Resource.Group, Resource: m.Resource.Resource}
-	if namespaced(m) {
-		n.Namespace = fixed(k.Namespace())
+	if at := k.Namespaces(); namespaced(m) && len(at) == 1 {
+		n.Namespace = at[0]
 	}
 	return n
 }
@@ -283,9 +295,9 @@ func names(k *engine.KindFilter) []string {
 
 // namespaces are read for their labels.
 func (c *collector) namespaces() {
-	need := Need{Verb: "get", Resource: "namespaces", Namespace: c.Namespace, Name: c.Namespace, Why: "labels of namespaces, by which policies select"}
+	need := Need{Verb: "get", Resource: "namespaces", Namespace: c.namespace, Name: c.namespace, Why: "labels of namespaces, by which policies select"}
 	c.add(need)
-	if c.Namespace == "" {
+	if c.namespace == "" {
 		need.Verb = "list"
 		c.add(need)
 	}
@@ -370,7 +382,7 @@ func (c *collector) autoscalers(d *engine.Description) {
 		}
 		if slices.ContainsFunc(d.Changes, func(path string) bool { return strings.Contains(path, sets) }) {
 			c.add(Need{
-				Verb: "list", Group: m.Resource.Group, Resource: m.Resource.Resource, Namespace: c.Namespace,
+				Verb: "list", Group: m.Resource.Group, Resource: m.Resource.Resource, Namespace: c.namespace,
 				Why: "autoscalers that would revert changed fields: without it, there is no warning",
 			})
 		}

@@ -71,7 +71,7 @@ func checkNeeds(t *testing.T, cases []needsCase) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(c.want, rulesOf(rbac.Roles("r", needs, c.run.Namespace, nil))); diff != "" {
+			if diff := cmp.Diff(c.want, rulesOf(rbac.Roles("r", needs, c.run.Namespaces, nil))); diff != "" {
 				t.Error("(-want +got):\n" + diff)
 			}
 		})
@@ -83,28 +83,28 @@ func TestNeeds(t *testing.T) {
 	named.Namespace, named.Name = "platform", "owners"
 	computed := named
 	computed.Name = engine.Computed
-	matched, inShop, applying := []engine.Selection{deployments}, rbac.Run{Namespace: "shop"}, rbac.Run{Purpose: rbac.Apply}
+	matched, inShop, applying := []engine.Selection{deployments}, rbac.Run{Namespaces: []string{"shop"}}, rbac.Run{Purpose: rbac.Apply}
 	checkNeeds(t, []needsCase{
 		{"what is matched is read, one by one too", engine.Description{Matches: []engine.Selection{deployments}}, rbac.Run{}, []string{": get,list namespaces", ": get,list deployments"}},
 		{"in a namespace", engine.Description{Matches: []engine.Selection{deployments}}, inShop, []string{"shop: get namespaces shop", "shop: get,list deployments"}},
 		{"kinds without namespaces are left out of one", engine.Description{Matches: []engine.Selection{nodes, configMaps}}, inShop, []string{"shop: get,list configmaps", "shop: get namespaces shop"}},
 		{"a type that was typed is listed alone", engine.Description{Matches: []engine.Selection{deployments, nodes}}, rbac.Run{Only: []engine.ObjectKey{deployment("")}}, []string{": get,list namespaces", ": list deployments"}},
 		{"an object that was named is read, wherever it is", engine.Description{Matches: []engine.Selection{deployments}}, rbac.Run{Only: []engine.ObjectKey{deployment("web")}}, []string{": get,list namespaces", ": get,list deployments web"}},
-		{"in a namespace it is got", engine.Description{Matches: []engine.Selection{deployments}}, rbac.Run{Namespace: "shop", Only: []engine.ObjectKey{deployment("web")}}, []string{"shop: get namespaces shop", "shop: get deployments web"}},
+		{"in a namespace it is got", engine.Description{Matches: []engine.Selection{deployments}}, rbac.Run{Namespaces: []string{"shop"}, Only: []engine.ObjectKey{deployment("web")}}, []string{"shop: get namespaces shop", "shop: get deployments web"}},
 		{
 			"what is explained need not be matched, and all that is matched may trigger a rule that acts on it",
 			engine.Description{Existing: engine.ByTrigger, Matches: []engine.Selection{configMaps}},
-			rbac.Run{Namespace: "shop", Purpose: rbac.Explain, Only: []engine.ObjectKey{deployment("web")}},
+			rbac.Run{Namespaces: []string{"shop"}, Purpose: rbac.Explain, Only: []engine.ObjectKey{deployment("web")}},
 			[]string{": list configmaps", ": list namespaces", "shop: get namespaces shop", "shop: get,list deployments web"},
 		},
 		{
 			"without such rules nothing else is read",
 			engine.Description{Matches: []engine.Selection{configMaps}, Asks: []engine.Ask{{Of: engine.AskObjects, Objects: named}}},
-			rbac.Run{Namespace: "shop", Purpose: rbac.Explain, Only: []engine.ObjectKey{deployment("web")}},
+			rbac.Run{Namespaces: []string{"shop"}, Purpose: rbac.Explain, Only: []engine.ObjectKey{deployment("web")}},
 			[]string{"shop: get namespaces shop", "shop: get deployments web"},
 		},
 		{"changes are read again and patched", engine.Description{Matches: []engine.Selection{nodes}, Changes: []string{"metadata.labels.a"}}, applying, []string{": get,list namespaces", ": get,list,patch nodes"}},
-		{"one object alone", engine.Description{Matches: []engine.Selection{deployments}, Changes: []string{"a"}}, rbac.Run{Namespace: "shop", Purpose: rbac.Apply, Only: []engine.ObjectKey{deployment("web")}}, []string{"shop: get namespaces shop", "shop: get,patch deployments web"}},
+		{"one object alone", engine.Description{Matches: []engine.Selection{deployments}, Changes: []string{"a"}}, rbac.Run{Namespaces: []string{"shop"}, Purpose: rbac.Apply, Only: []engine.ObjectKey{deployment("web")}}, []string{"shop: get namespaces shop", "shop: get,patch deployments web"}},
 		{"the status goes through its own endpoint", engine.Description{Matches: []engine.Selection{nodes}, Changes: []string{"status.phase"}}, applying, []string{": get,list namespaces", ": get,list nodes", ": patch nodes/status"}},
 		{"a named object is got", engine.Description{Matches: matched, Asks: []engine.Ask{{Of: engine.AskObjects, Objects: named}}}, rbac.Run{}, []string{": get configmaps owners", ": get,list namespaces", ": get,list deployments"}},
 		{"in its own namespace", engine.Description{Matches: matched, Asks: []engine.Ask{{Of: engine.AskObjects, Objects: named}}}, inShop, []string{"platform: get configmaps owners", "shop: get namespaces shop", "shop: get,list deployments"}},
@@ -133,19 +133,19 @@ func TestNeedsOfTargets(t *testing.T) {
 		{
 			"triggers are listed where the rule says, targets in the namespace",
 			engine.Description{Existing: engine.ByTrigger, Matches: []engine.Selection{named}, Targets: []engine.Selection{deployments}},
-			rbac.Run{Namespace: "shop", Purpose: rbac.Apply},
+			rbac.Run{Namespaces: []string{"shop"}, Purpose: rbac.Apply},
 			[]string{": list namespaces", "platform: list configmaps owners", "shop: create events", "shop: get namespaces shop", "shop: get,list,patch deployments"},
 		},
 		{
 			"a target that was named is got",
 			engine.Description{Existing: engine.ByTrigger, Matches: []engine.Selection{configMaps}, Targets: []engine.Selection{deployments}},
-			rbac.Run{Namespace: "shop", Only: []engine.ObjectKey{deployment("web")}},
+			rbac.Run{Namespaces: []string{"shop"}, Only: []engine.ObjectKey{deployment("web")}},
 			[]string{": list configmaps", ": list namespaces", "shop: get namespaces shop", "shop: get deployments web"},
 		},
 		{
 			"a rule that changes nothing in the namespace is evaluated there alone",
 			engine.Description{Existing: engine.ByTrigger, Matches: []engine.Selection{configMaps}, Targets: []engine.Selection{named}},
-			rbac.Run{Namespace: "shop", Purpose: rbac.Apply},
+			rbac.Run{Namespaces: []string{"shop"}, Purpose: rbac.Apply},
 			[]string{"shop: list configmaps", "shop: get namespaces shop"},
 		},
 	})
@@ -205,7 +205,7 @@ func TestNeedsOfInputs(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{": get configmaps kyverno", ": get,list namespaces", ": list policyexceptions"}
-	if diff := cmp.Diff(want, rulesOf(rbac.Roles("r", needs, "", nil))); diff != "" {
+	if diff := cmp.Diff(want, rulesOf(rbac.Roles("r", needs, nil, nil))); diff != "" {
 		t.Error("(-want +got):\n" + diff)
 	}
 }
@@ -215,7 +215,7 @@ func hostileRoles(text string) []rbac.Role {
 	return rbac.Roles(text, []rbac.Need{
 		{Verb: "list", Group: text, Resource: text, Name: text, Namespace: text, Why: text},
 		{Verb: text, Path: text, Why: "c"},
-	}, text, []rbacv1.Subject{
+	}, []string{text}, []rbacv1.Subject{
 		{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: text},
 		{Kind: rbacv1.ServiceAccountKind, Namespace: text, Name: text},
 	})

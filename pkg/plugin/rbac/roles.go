@@ -23,10 +23,10 @@ type Rule struct {
 }
 
 // Roles puts needs together: in one ClusterRole, or, where the run keeps to a
-// namespace, in a Role for each namespace and a ClusterRole for what is in none. All are bound to
+// namespaces, in a Role for each namespace and a ClusterRole for what is in none. All are bound to
 // the same subjects.
-func Roles(name string, needs []Need, namespace string, subjects []rbacv1.Subject) []Role {
-	if namespace == "" {
+func Roles(name string, needs []Need, namespaces []string, subjects []rbacv1.Subject) []Role {
+	if len(namespaces) == 0 {
 		needs = slices.Clone(needs)
 		for i := range needs {
 			needs[i].Namespace = ""

@@ -15,7 +15,7 @@ import (
 func (c *collector) write(d *engine.Description) {
 	if d.Existing == engine.ByTrigger {
 		if c.Purpose == Apply {
-			c.add(Need{Verb: "create", Resource: "events", Namespace: c.Namespace, Why: "events on objects that rules change when others trigger them; not needed with --events=false"})
+			c.add(Need{Verb: "create", Resource: "events", Namespace: c.namespace, Why: "events on objects that rules change when others trigger them; not needed with --events=false"})
 		}
 		for _, target := range d.Targets {
 			for _, s := range c.targets(target) {

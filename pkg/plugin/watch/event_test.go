@@ -303,7 +303,7 @@ func TestSource(t *testing.T) {
 	if got := read(triggers, all); len(got) != 1 {
 		t.Errorf("the second time: %v", got)
 	}
-	if got := read(&watch.Source{Events: events, Scope: engine.Scope{Namespace: "bank"}, World: world}, all); got != nil {
+	if got := read(&watch.Source{Events: events, Scope: engine.Scope{Namespaces: []string{"bank"}}, World: world}, all); got != nil {
 		t.Errorf("out of scope: %v", got)
 	}
 	if got := read(&watch.Source{Events: events, Scope: everywhere, World: world}, engine.Selection{Kind: "ConfigMap", Name: "b"}); len(got) != 1 {

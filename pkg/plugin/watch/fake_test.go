@@ -108,7 +108,6 @@ func (s *script) Watch(ctx context.Context, version string, opened func(), each 
 }
 
 func (s *script) String() string                { return "configmaps" }
-func (s *script) Narrow(string) bool            { return false }
 func (s *script) Wants(i *cluster.RawItem) bool { return !strings.HasPrefix(i.Name, "other") }
 
 func (s *script) Key(i *cluster.RawItem) engine.ObjectKey {
@@ -154,4 +153,10 @@ type nowhere struct{ engine.Reader }
 
 func (nowhere) Get(_ context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, key.Name)
+}
+
+// begin begins a follower of all of a resource.
+func begin(ctx context.Context, f *watch.Follower) error {
+	_, err := f.Begin(ctx)
+	return err
 }

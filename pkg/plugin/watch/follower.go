@@ -30,8 +30,6 @@ type Resource interface {
 	// Watch calls opened when the server has taken the watch, and each with every change since a version, until that
 	// fails or the watch ends.
 	Watch(ctx context.Context, version string, opened func(), each func(cluster.WatchEvent) error) error
-	// Narrow lists and watches only one namespace from now on; false where that is nothing else.
-	Narrow(namespace string) bool
 	// Wants reports whether a rule may match an object.
 	Wants(*cluster.RawItem) bool
 	Key(*cluster.RawItem) engine.ObjectKey
@@ -50,8 +48,8 @@ type Follower struct {
 	Emit func(context.Context, *Event) error
 	// Tell is told what keeps the follower from its work, once until it works again. It is called by several followers.
 	Tell func(error)
-	// Fallback is the namespace that is followed where the user may not list all; empty for none.
-	Fallback string
+	// Parts are what is followed where the user may not list the whole resource: that in the namespaces of the run.
+	Parts []Resource
 	// Backoff is between two attempts; its zero value stands for one of up to half a minute.
 	Backoff wait.Backoff
 	// State is called when the server has taken a watch, with nil, and when several have failed in a row; nil where it does not matter.
@@ -100,20 +98,30 @@ func (f *Follower) Same(other *Follower) bool {
 	return f.String() == other.String() && f.Mapping().GroupVersionKind == other.Mapping().GroupVersionKind
 }
 
-// Begin lists the objects. What is there is no event, unless the follower knows of a state before.
-func (f *Follower) Begin(ctx context.Context) error {
+// Begin lists the objects. What is there is no event, unless the follower knows of a state before. It returns the followers that have
+// begun: itself, or those of its Parts.
+func (f *Follower) Begin(ctx context.Context) ([]*Follower, error) {
 	emit := f.Emit
 	if f.memory == nil {
 		f.memory = &memory{objects: map[string]*known{}}
 		f.Emit = func(context.Context, *Event) error { return nil }
 	}
 	err := f.list(ctx)
-	if apierrors.IsForbidden(err) && f.Narrow(f.Fallback) {
-		f.Tell(fmt.Errorf("%w; following those in namespace %s alone", err, f.Fallback))
-		err = f.list(ctx)
-	}
 	f.Emit = emit
-	return err
+	if !apierrors.IsForbidden(err) || len(f.Parts) == 0 {
+		return []*Follower{f}, err
+	}
+	f.Tell(fmt.Errorf("%w; following those in the namespaces of the run alone", err))
+	var begun []*Follower
+	for _, part := range f.Parts {
+		one := *f
+		one.Resource, one.Parts, one.memory = part, nil, nil
+		if _, err := one.Begin(ctx); err != nil {
+			return nil, err
+		}
+		begun = append(begun, &one)
+	}
+	return begun, nil
 }
 
 // Run follows the objects until the context ends, or Emit fails.

@@ -38,7 +38,7 @@ func follow(t *testing.T, keeps bool, steps ...step) (events, asks, told []strin
 		if keeps {
 			f.Keeps = func(*cluster.RawItem) bool { return true }
 		}
-		if err := f.Begin(ctx); err != nil {
+		if err := begin(ctx, f); err != nil {
 			t.Fatal(err)
 		}
 		if err := f.Run(ctx); err != nil {
@@ -170,7 +170,7 @@ func TestFollowerAdopts(t *testing.T) {
 		return nil
 	}}
 	f.Adopt(before)
-	if err := f.Begin(t.Context()); err != nil {
+	if err := begin(t.Context(), f); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"UPDATE a", "CREATE c", "DELETE b"}, got); diff != "" {
@@ -192,7 +192,7 @@ func TestFollowerAdoptsAgain(t *testing.T) {
 		}}
 		f.Keeps = func(*cluster.RawItem) bool { return true }
 		f.Adopt(before)
-		err = f.Begin(t.Context())
+		err = begin(t.Context(), f)
 		return got, err
 	}
 	if _, err := begin(step{list: "b@1=x a@5=y @6"}); !strings.Contains(fmt.Sprint(err), "away") {
@@ -214,7 +214,7 @@ func TestFollowerState(t *testing.T) {
 			Resource: s, Tell: func(error) {}, Emit: func(context.Context, *watch.Event) error { return nil },
 			State: func(_ *watch.Follower, err error) { got = append(got, fmt.Sprint(err)) },
 		}
-		if err := errors.Join(f.Begin(ctx), f.Run(ctx)); err != nil {
+		if err := errors.Join(begin(ctx, f), f.Run(ctx)); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{"<nil>", "cut", "<nil>"}, got); diff != "" {
@@ -228,7 +228,7 @@ func TestFollowerEnds(t *testing.T) {
 	full := errors.New("full")
 	s := &script{t: t, steps: []step{{list: "@1"}, {events: "ADDED a@2=x"}}}
 	f := &watch.Follower{Resource: s, Backoff: wait.Backoff{Steps: 1}, Emit: func(context.Context, *watch.Event) error { return full }}
-	if err := errors.Join(f.Begin(t.Context()), f.Run(t.Context())); !errors.Is(err, full) {
+	if err := errors.Join(begin(t.Context(), f), f.Run(t.Context())); !errors.Is(err, full) {
 		t.Errorf("ended with %v", err)
 	}
 }

@@ -79,7 +79,7 @@ func TestHourIsFlat(t *testing.T) {
 			t.Errorf("after %d changes: %d objects, %d states, %d events, %d writes are kept\n%s", n, objects, states, q.Len(), own.Len(), text.String())
 		}
 	}
-	if err := f.Begin(ctx); err != nil {
+	if err := begin(ctx, f); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Run(ctx); err != nil {

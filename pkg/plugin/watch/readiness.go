@@ -14,7 +14,7 @@ type Readiness struct {
 	why map[*Follower]error // that is not ready; nil of one that is
 }
 
-// Track has it say that of these followers, which have not begun yet, in place of others.
+// Track has it say that of these followers, which do not watch yet, in place of others.
 func (r *Readiness) Track(followers []*Follower) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -26,7 +26,7 @@ func TestReadiness(t *testing.T) {
 		note()
 		state := f.State
 		f.State = func(f *watch.Follower, err error) { state(f, err); note() }
-		if err := errors.Join(f.Begin(ctx), f.Run(ctx)); err != nil {
+		if err := errors.Join(begin(ctx, f), f.Run(ctx)); err != nil {
 			t.Fatal(err)
 		}
 		// Those that take its place have not begun, and it counts no more.
