@@ -119,7 +119,7 @@ func TestSizesAreLinear(t *testing.T) {
 // What a policy keeps is its own: the functions of the language, a hundred times as much, are
 // shared, whether or not it has variables.
 func TestPoliciesShareTheLanguage(t *testing.T) {
-	const most = 40_000 // bytes for a policy
+	const most = 5_000 // bytes for a policy
 	kept := func(n int) uint64 {
 		policies := make([]engine.Document, n)
 		for i := range policies {

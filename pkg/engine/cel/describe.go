@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unique"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
@@ -12,7 +13,10 @@ import (
 
 // Uses reports whether the expression names a variable ("params"), a field of a variable
 // ("request.userInfo"), or a function ("quantity()").
-func (x *Expression) Uses(name string) bool { return x.uses[name] }
+func (x *Expression) Uses(name string) bool {
+	_, found := slices.BinarySearch(x.uses, name)
+	return found
+}
 
 // Uses reports whether a variable names something, as Expression.Uses does.
 func (s *Scope) Uses(name string) bool {
@@ -42,22 +46,24 @@ func (s *Scope) Calls() []Call {
 // JSONPatch{...} that are text literals.
 func (x *Expression) Paths() []string { return x.paths }
 
-// usesOf returns what an expression names: variables, their fields, functions.
-func usesOf(a *cel.Ast) map[string]bool {
-	uses := map[string]bool{}
+// usesOf returns what an expression names, sorted: variables, their fields, functions.
+func usesOf(a *cel.Ast) []string {
+	var uses []string
+	add := func(name string) { uses = append(uses, unique.Make(name).Value()) } // once for all policies
 	ast.PreOrderVisit(a.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		switch e.Kind() {
 		case ast.IdentKind:
-			uses[e.AsIdent()] = true
+			add(e.AsIdent())
 		case ast.CallKind:
-			uses[e.AsCall().FunctionName()+"()"] = true
+			add(e.AsCall().FunctionName() + "()")
 		case ast.SelectKind:
 			if operand := e.AsSelect().Operand(); operand.Kind() == ast.IdentKind {
-				uses[operand.AsIdent()+"."+e.AsSelect().FieldName()] = true
+				add(operand.AsIdent() + "." + e.AsSelect().FieldName())
 			}
 		}
 	}))
-	return uses
+	slices.Sort(uses)
+	return slices.Clip(slices.Compact(uses))
 }
 
 func callsIn(a *cel.Ast) []Call {

@@ -2,6 +2,9 @@ package cel
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -51,8 +54,8 @@ type Options struct {
 // own libraries of all versions, so that whatever a server has stored compiles, and
 // what the Options add. It is immutable and safe for concurrent use.
 type Environment struct {
-	plain   declarations
-	patches declarations // the types of patches too
+	plain   *declarations
+	patches *declarations // the types of patches too
 	known   implementations
 	none    *apiservercel.DeclType // variables of a policy that has none
 	plans   atomic.Int64           // how many programs were made to be kept
@@ -66,19 +69,44 @@ type Environment struct {
 type declarations struct {
 	base   *cel.Env // without variables
 	shared *cel.Env // with variables that has no field
+
+	mu       sync.Mutex
+	checkers map[string]*cel.Env // those made last, by the names and types of the variables
 }
 
-func newDeclarations(base *cel.Env) (declarations, error) {
+// maxCheckers is how many checkers are kept for policies with variables. Each takes as long as a hundred expressions.
+const maxCheckers = 16
+
+func newDeclarations(base *cel.Env) (*declarations, error) {
 	shared, err := withVariables(base, noVariables())
-	return declarations{base: base, shared: shared}, err
+	return &declarations{base: base, shared: shared, checkers: map[string]*cel.Env{}}, err
 }
 
 // checker returns what an expression is checked against that may use these variables.
-func (d declarations) checker(variables *apiservercel.DeclType) (*cel.Env, error) {
+func (d *declarations) checker(variables *apiservercel.DeclType) (*cel.Env, error) {
 	if len(variables.Fields) == 0 {
 		return d.shared, nil
 	}
-	return withVariables(d.base, variables)
+	var id strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(variables.Fields)) {
+		fmt.Fprintf(&id, "%q %s\n", name, variables.Fields[name].Type.CelType())
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if known := d.checkers[id.String()]; known != nil {
+		return known, nil
+	}
+	own := noVariables() // the scope goes on declaring in its own
+	own.Fields = maps.Clone(variables.Fields)
+	made, err := withVariables(d.base, own)
+	if err != nil {
+		return nil, err
+	}
+	if len(d.checkers) == maxCheckers {
+		clear(d.checkers)
+	}
+	d.checkers[id.String()] = made
+	return made, nil
 }
 
 func withVariables(base *cel.Env, declared *apiservercel.DeclType) (*cel.Env, error) {

@@ -224,7 +224,7 @@ func TestEveryFunctionIsBounded(t *testing.T) {
 	known := map[string]bool{} // overloads that both languages have
 	for _, o := range []cel.Options{
 		{Params: true, Authorizer: true, PatchTypes: true},
-		{RequestObjects: true, PatchTypes: true, Extensions: library.Options("")},
+		{RequestObjects: true, PatchTypes: true, Extensions: library.Options(false)},
 	} {
 		environment, err := cel.NewEnvironment(o)
 		if err != nil {

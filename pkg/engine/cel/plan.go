@@ -22,6 +22,7 @@ type plan struct {
 	environment *Environment
 	in          *cel.Env
 	checked     []byte // the expression, which as a tree takes thirty times as much
+	used        atomic.Bool
 	kept        atomic.Pointer[cel.Program]
 }
 
@@ -41,14 +42,15 @@ func (e *Environment) newPlan(in *cel.Env, a *cel.Ast) (*plan, error) {
 	return p, err
 }
 
-// program returns the program: always the same, or, beyond maxPlans, a new one for each call, which
+// program returns the program. The first call makes one that is not kept, since most expressions of many policies
+// are evaluated once; the second makes the one that all others return, or, beyond maxPlans, each call a new one, which
 // takes about as long as evaluating it.
 func (p *plan) program() (cel.Program, error) {
 	if kept := p.kept.Load(); kept != nil {
 		return *kept, nil
 	}
 	program, err := p.make()
-	if err == nil && p.environment.plans.Add(1) <= maxPlans {
+	if err == nil && p.used.Swap(true) && p.environment.plans.Add(1) <= maxPlans {
 		p.kept.Store(&program)
 	}
 	return program, err

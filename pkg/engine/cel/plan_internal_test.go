@@ -7,7 +7,7 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// Of an expression that was not evaluated, no program is kept, of which each takes 40 KB; nor of more than maxPlans.
+// Of an expression that was not evaluated twice, no program is kept, of which each takes 40 KB; nor of more than maxPlans.
 func TestProgramsAreKeptOfWhatIsEvaluated(t *testing.T) {
 	e, err := NewEnvironment(Options{})
 	if err != nil {
@@ -24,19 +24,16 @@ func TestProgramsAreKeptOfWhatIsEvaluated(t *testing.T) {
 		}
 		all = append(all, x)
 	}
-	if kept := keptOf(all); kept != 0 {
-		t.Errorf("%d programs are kept before any is evaluated", kept)
-	}
 	in := Input{Object: map[string]any{"metadata": map[string]any{"name": fmt.Sprintf("web-%d", maxPlans+50)}}}
-	for range 2 {
+	for _, want := range []int{0, 0, maxPlans, maxPlans} {
+		if kept := keptOf(all); kept != want {
+			t.Errorf("%d programs are kept, want %d", kept, want)
+		}
 		for i, x := range all {
 			if v, err := e.NewScope().Evaluate(t.Context(), in, MatchBudget()).Value(x); err != nil || v != types.Bool(i == maxPlans+50) {
 				t.Fatalf("%s: %v, %v", x.text, v, err)
 			}
 		}
-	}
-	if kept := keptOf(all); kept != maxPlans {
-		t.Errorf("%d programs are kept, want %d", kept, maxPlans)
 	}
 }
 
@@ -47,4 +44,51 @@ func keptOf(all []*Expression) (kept int) {
 		}
 	}
 	return kept
+}
+
+// Policies whose variables have the same names and types share a checker, which knows no other ones.
+func TestCheckersAreShared(t *testing.T) {
+	e, err := NewEnvironment(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	scope := func(expressions ...string) *Scope {
+		s := e.NewScope()
+		for i, x := range expressions {
+			if err := s.Variable(string(rune('a'+i)), x); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return s
+	}
+	for name, c := range map[string]struct {
+		scope *Scope
+		knows bool // whether it takes variables.a + "x", and variables.b
+		b     bool
+	}{
+		"one text":              {scope("'x'"), true, false},
+		"a text and a number":   {scope("'y'", "1"), true, true},
+		"one text of an object": {scope("string(object.metadata.name)"), true, false},
+		"a number":              {scope("2"), false, false},
+	} {
+		if _, err := c.scope.Condition("variables.a + 'x' == 'x'"); (err == nil) != c.knows {
+			t.Errorf("%s: variables.a: %v", name, err)
+		}
+		if _, err := c.scope.Condition("variables.b == 1"); (err == nil) != c.b {
+			t.Errorf("%s: variables.b: %v", name, err)
+		}
+	}
+	if made := len(e.plain.checkers); made != 3 {
+		t.Errorf("%d checkers are made, want 3", made)
+	}
+	for i := range 3 * maxCheckers {
+		s := e.NewScope()
+		s.declare(fmt.Sprintf("v%d", i), types.StringType)
+		if _, err := s.Condition(fmt.Sprintf("variables.v%d == ''", i)); err != nil {
+			t.Error(err)
+		}
+		if made := len(e.plain.checkers); made > maxCheckers {
+			t.Fatalf("%d checkers are kept", made)
+		}
+	}
 }

@@ -97,7 +97,7 @@ type Expression struct {
 	text   string
 	plan   *plan
 	output *cel.Type // what it evaluates to
-	uses   map[string]bool
+	uses   []string  // sorted
 	calls  []Call
 	paths  []string
 
@@ -107,7 +107,7 @@ type Expression struct {
 	slips           []string
 }
 
-func (s *Scope) compile(in declarations, text string, want []*cel.Type) (x *Expression, err error) {
+func (s *Scope) compile(in *declarations, text string, want []*cel.Type) (x *Expression, err error) {
 	defer func() {
 		if p := recover(); p != nil { // such as for {?"k": m[?"k"]} where the type of m is not known
 			message := fmt.Sprintf("makes the CEL library panic, which API servers use as well: %v", p)

@@ -160,7 +160,7 @@ func (f *finder) value(x ast.Expr) ref.Val {
 
 // asksMore reports whether an expression names more than its input.
 func (e *Evaluation) asksMore(x *Expression) bool {
-	for name := range x.uses {
+	for _, name := range x.uses {
 		if _, extra := e.activation.input.Extra[name]; extra || name == authorizerName {
 			return true
 		}
