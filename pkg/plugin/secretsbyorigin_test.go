@@ -143,7 +143,7 @@ func special() map[string][]string {
 // MutatingAdmissionPolicies have, with a value of the Secret for each argument.
 func celCalls(t *testing.T) (good, bad []string) {
 	t.Helper()
-	environment, err := enginecel.NewEnvironment(enginecel.Options{RequestObjects: true, PatchTypes: true, Extensions: library.Options("")})
+	environment, err := enginecel.NewEnvironment(enginecel.Options{RequestObjects: true, PatchTypes: true, Extensions: library.Options(false)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,8 @@ type compiler struct {
 	filter       engine.RuleFilter
 	exceptions   []*exceptionSpec
 	entries      *library.Entries
-	environments map[string]*cel.Environment // by the namespace of policies
-	errs         []error                     // of exceptions, each reported once
+	environments map[bool]*cel.Environment // of namespaced policies, and of others
+	errs         []error                   // of exceptions, each reported once
 }
 
 // compile returns the rule of a policy and those that are derived from it; none where
@@ -30,7 +30,7 @@ func (c *compiler) compile(r *policydecode.Report, d engine.Document) []*rule {
 	if len(r.Errs) > 0 || (p.Targets != nil && !p.Existing) {
 		return nil
 	}
-	environment, err := c.environment(p.Namespace)
+	environment, err := c.environment(p.Namespace != "")
 	if err != nil {
 		p.Fail("%w", err)
 		return nil
@@ -56,14 +56,14 @@ func (c *compiler) compile(r *policydecode.Report, d engine.Document) []*rule {
 	return slices.DeleteFunc(rules, func(x *rule) bool { return !c.filter.Keeps(x.ref) })
 }
 
-// environment returns what the expressions of policies in a namespace may name.
-func (c *compiler) environment(namespace string) (*cel.Environment, error) {
-	if known := c.environments[namespace]; known != nil {
+// environment returns what the expressions of policies may name.
+func (c *compiler) environment(namespaced bool) (*cel.Environment, error) {
+	if known := c.environments[namespaced]; known != nil {
 		return known, nil
 	}
-	e, err := cel.NewEnvironment(cel.Options{RequestObjects: true, PatchTypes: true, Extensions: library.Options(namespace)})
+	e, err := cel.NewEnvironment(cel.Options{RequestObjects: true, PatchTypes: true, Extensions: library.Options(namespaced)})
 	if err == nil {
-		c.environments[namespace] = e
+		c.environments[namespaced] = e
 	}
 	return e, err
 }

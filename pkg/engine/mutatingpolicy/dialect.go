@@ -52,7 +52,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	}
 	all := &policydecode.Report{}
 	shared := &compiler{
-		filter: c.Rules, environments: map[string]*cel.Environment{}, entries: &library.Entries{Project: d.project},
+		filter: c.Rules, environments: map[bool]*cel.Environment{}, entries: &library.Entries{Project: d.project},
 	}
 	var policies []engine.Document
 	for document := range c.Each() {

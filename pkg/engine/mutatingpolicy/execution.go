@@ -150,7 +150,7 @@ func (e *execution) draft() *engine.Draft {
 func (e *execution) begin() error {
 	e.budget = engine.NewBudget(e.ctx)
 	if e.rule.library {
-		e.session = library.NewSession(e.ctx, e.world, library.Settings{Seed: e.seed(), Entries: e.rule.entries})
+		e.session = library.NewSession(e.ctx, e.world, library.Settings{Seed: e.seed(), Entries: e.rule.entries, Namespace: e.rule.policy.Namespace})
 	}
 	if e.rule.asksNamespace && !e.onTarget {
 		return e.readNamespace()

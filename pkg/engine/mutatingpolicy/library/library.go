@@ -29,9 +29,13 @@ const (
 )
 
 // Options declares everything that expressions of a MutatingPolicy may name beyond what
-// Kubernetes has. In a NamespacedMutatingPolicy the functions of resource take no
-// namespace: they read in its own. namespace is empty for other policies.
-func Options(namespace string) []cel.EnvOption {
+// Kubernetes has. In namespaced policies the functions of resource take no namespace:
+// they read in Settings.Namespace.
+func Options(namespaced bool) []cel.EnvOption {
+	namespace := ""
+	if namespaced {
+		namespace = ownNamespace
+	}
 	options := []cel.EnvOption{
 		// What Kyverno takes from CEL's own extensions beside Kubernetes' choice of them.
 		ext.Bindings(), ext.Encoders(), ext.Lists(), ext.Math(), ext.Protos(), ext.Regex(), ext.Sets(), ext.Strings(),

@@ -27,7 +27,7 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 // evaluate gives the value of an expression about object, in a world.
 func evaluate(t *testing.T, w *engine.World, expression string, object map[string]any) (ref.Val, *library.Session, error) {
 	t.Helper()
-	environment, err := cel.NewEnvironment(cel.Options{PatchTypes: true, Extensions: library.Options("")})
+	environment, err := cel.NewEnvironment(cel.Options{PatchTypes: true, Extensions: library.Options(false)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,18 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
+// ownNamespace is what the functions of resource ask for in namespaced policies: no namespace has this name. So
+// policies of all namespaces share one environment.
+const ownNamespace = "/"
+
+// in returns the namespace that a function asks for.
+func (s *Session) in(namespace string) string {
+	if namespace == ownNamespace && s.settings.Namespace != "" {
+		return s.settings.Namespace
+	}
+	return namespace
+}
+
 // resources answers resource.Get(), List(), Post() and ToGVR() with what the user
 // may read; Kyverno answers with what its own ServiceAccount may.
 type resources struct{ *Session }
@@ -22,6 +34,7 @@ type resources struct{ *Session }
 // GetResource reads one object; one that is not there is a NotFound error, which
 // an expression sees as null.
 func (r resources) GetResource(apiVersion, name, namespace, object string) (*unstructured.Unstructured, error) {
+	namespace = r.in(namespace)
 	mapping, subresource, err := r.mapping(apiVersion, name)
 	if err != nil {
 		return nil, err
@@ -45,6 +58,7 @@ func (r resources) GetResource(apiVersion, name, namespace, object string) (*uns
 
 // ListResources lists objects, those with the labels where there are any.
 func (r resources) ListResources(apiVersion, name, namespace string, labels map[string]string) (*unstructured.UnstructuredList, error) {
+	namespace = r.in(namespace)
 	mapping, _, err := r.mapping(apiVersion, name)
 	if err != nil {
 		return nil, err
@@ -95,7 +109,7 @@ func (r resources) PostResource(apiVersion, name, namespace string, data map[str
 		root = "/api/"
 	}
 	target := root + apiVersion + "/"
-	if namespace != "" {
+	if namespace = r.in(namespace); namespace != "" {
 		target += "namespaces/" + namespace + "/"
 	}
 	path, err := engine.ParseAPIPath(target + name)

@@ -37,6 +37,8 @@ type Settings struct {
 	Seed uint64
 	// Entries are the GlobalContextEntries that were read beside the policies.
 	Entries *Entries
+	// Namespace is that of a namespaced policy.
+	Namespace string
 }
 
 // Allow sets what the exceptions that hold allow, for the bindings from now on.
