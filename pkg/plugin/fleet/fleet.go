@@ -3,6 +3,7 @@ package fleet
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -47,9 +48,12 @@ type Fleet struct {
 	Masker  *redact.Masker  // learns what is kept; nil where Secrets are shown
 	Meter   *progress.Meter // counts what is evaluated
 	Ended   func(*Member)   // is called for each cluster, one at a time; may be nil
+	// Outlines says that no printer shows what is in an object that changes, beside the fields that change.
+	Outlines bool
 
-	mu   sync.Mutex // of kept
-	kept report.Spool
+	mu    sync.Mutex // of what follows
+	kept  report.Spool
+	codec codec // of what is kept
 }
 
 // Gather runs all members, at most AtOnce side by side, and returns when all have ended. What goes wrong
@@ -88,15 +92,24 @@ func (m *Member) Print(e output.Event) error {
 		m.End = e
 		return nil
 	}
-	text, err := encode(formats.Shown(m.fleet.Masker, e))
-	if err != nil {
-		return err
+	r := newRecord(formats.Shown(m.fleet.Masker, e), m.fleet.Outlines)
+	if r == nil {
+		return nil
 	}
 	m.fleet.Meter.Evaluated()
 	m.fleet.mu.Lock()
 	defer m.fleet.mu.Unlock()
 	m.objects++
-	return m.fleet.kept.Add(m.Name, string(text))
+	return m.fleet.keep(m.Name, r)
+}
+
+// keep keeps a record of a cluster, with its length before it.
+func (f *Fleet) keep(cluster string, r *record) error {
+	text, err := f.codec.encode(nil, r)
+	if err != nil {
+		return fmt.Errorf("keeping what was found: %w", err)
+	}
+	return f.kept.Add(cluster, string(binary.AppendUvarint(nil, uint64(len(text))))+string(text))
 }
 
 // Close implements output.Printer.
@@ -133,9 +146,10 @@ func (m *Member) replay(ctx context.Context, emit func(output.Event) error) erro
 	out, in := io.Pipe()
 	go func() { in.CloseWithError(m.fleet.kept.Copy(in, m.Name)) }()
 	defer out.Close() //nolint:errcheck // ends the other side
-	lines := bufio.NewReader(out)
+	records := bufio.NewReaderSize(out, 1<<16)
+	var text []byte
 	for {
-		text, err := lines.ReadBytes('\n')
+		length, err := binary.ReadUvarint(records)
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
@@ -144,7 +158,15 @@ func (m *Member) replay(ctx context.Context, emit func(output.Event) error) erro
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		}
-		e, err := decode(text, m.Name)
+		text = slices.Grow(text[:0], int(length))[:length]
+		if _, err := io.ReadFull(records, text); err != nil {
+			return err
+		}
+		var r *record
+		if err := m.fleet.codec.decode(text, &r); err != nil {
+			return err
+		}
+		e, err := r.event(m.Name)
 		if err != nil {
 			return err
 		}
