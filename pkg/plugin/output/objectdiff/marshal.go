@@ -18,11 +18,12 @@ import (
 // Manifests returns objects as documents of MarshalYAML, without values of Secrets. A nil Masker shows everything.
 func Manifests(m *redact.Masker, objects []*unstructured.Unstructured) (string, error) {
 	var b strings.Builder
+	var w YAMLWriter
 	for i, u := range objects {
 		if i > 0 {
 			b.WriteString("---\n")
 		}
-		text, err := MarshalYAML(m.Object(u).Object)
+		text, err := w.Marshal(m.Object(u).Object)
 		if err != nil {
 			return "", err
 		}
@@ -34,6 +35,12 @@ func Manifests(m *redact.Masker, objects []*unstructured.Unstructured) (string, 
 // MarshalYAML returns a value as YAML as the library writes it, except that characters
 // that a terminal acts on, or that mislead a reader, are escapes in quotes.
 func MarshalYAML(v any) ([]byte, error) {
+	var w YAMLWriter
+	return w.Marshal(v)
+}
+
+// marshalYAML is MarshalYAML by the library alone.
+func marshalYAML(v any) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("writing YAML: %w", err)

@@ -1,6 +1,7 @@
 package objectdiff
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"strconv"
@@ -12,8 +13,9 @@ import (
 // library's own events for whole objects would be most of the time and memory of a
 // preview. The zero value is ready for use, by one goroutine at a time.
 type YAMLWriter struct {
-	b   strings.Builder
-	out Document
+	b       bytes.Buffer
+	out     Document
+	library bool // the text is that of the library
 	// scalars remembers what the library made of short texts, such as "500m".
 	scalars map[string]string
 }
@@ -29,6 +31,7 @@ const (
 // line only. It fails for a value that no JSON document holds.
 func (w *YAMLWriter) Object(fields map[string]any) (*Document, error) {
 	w.b.Reset()
+	w.library = false
 	// Objects of a run are much alike, and so are their sizes.
 	w.out = Document{holders: make([]holder, 0, len(w.out.holders)), lines: make([]int32, 0, len(w.out.lines))}
 	if err := w.fields(fields, 0, root, false); err != nil {
@@ -39,19 +42,64 @@ func (w *YAMLWriter) Object(fields map[string]any) (*Document, error) {
 	return &out, nil
 }
 
+// Marshal returns what MarshalYAML returns, until it is called again. Only what is not of the shape of objects, or
+// may need quotes, goes through the library.
+func (w *YAMLWriter) Marshal(v any) ([]byte, error) {
+	w.b.Reset()
+	w.library = true
+	var err error
+	switch v := v.(type) {
+	case map[string]any:
+		err = w.fields(v, 0, root, false)
+	case []any:
+		err = w.list(v, 0, root, false)
+	default:
+		err = w.marshal(v, 0, false)
+	}
+	return w.b.Bytes(), err
+}
+
+// marshal writes what the library writes of a map or a list at an indent: its lines are as long there as they may be.
+func (w *YAMLWriter) marshal(v any, indent int, inline bool) error {
+	above := indent / 2
+	if _, isList := v.([]any); isList && above > 0 {
+		above++ // a list stands below the key, and not further in
+	}
+	for range above {
+		v = map[string]any{"k": v}
+	}
+	text, err := marshalYAML(v)
+	for range above {
+		_, text, _ = bytes.Cut(text, []byte("\n"))
+	}
+	if inline {
+		text = text[min(indent, len(text)):]
+	}
+	w.b.Write(text)
+	return err
+}
+
 // hold adds a holder of lines.
 func (w *YAMLWriter) hold(h holder) int32 {
+	if w.library {
+		return root
+	}
 	w.out.holders = append(w.out.holders, h)
 	return int32(len(w.out.holders) - 1) // an object is smaller
 }
 
 // line begins a line of what is held there.
 func (w *YAMLWriter) line(at int32, indent int) {
-	w.out.lines = append(w.out.lines, at)
-	for range indent {
-		w.b.WriteByte(' ')
+	if !w.library {
+		w.out.lines = append(w.out.lines, at)
 	}
+	for ; indent > len(spaces); indent -= len(spaces) {
+		w.b.WriteString(spaces)
+	}
+	w.b.WriteString(spaces[:indent])
 }
+
+const spaces = "                                "
 
 // value writes what stands behind a key or a dash, its line break included. The holder
 // is that of its lines behind the first.
@@ -107,7 +155,20 @@ func (w *YAMLWriter) continued(text string, indent int, self holder) {
 
 // fields writes a map; inline, its first line goes on where the text is.
 func (w *YAMLWriter) fields(m map[string]any, indent int, at int32, inline bool) error {
-	for _, key := range slices.Sorted(maps.Keys(m)) {
+	keys := slices.AppendSeq(make([]string, 0, len(m)), maps.Keys(m))
+	if !w.library {
+		slices.Sort(keys)
+	} else if slices.SortFunc(keys, compareKeys); len(keys) == 0 || !every(keys, plain) {
+		return w.marshal(m, indent, inline)
+	}
+	for _, key := range keys {
+		if w.library && !shaped(m[key]) {
+			if err := w.marshal(map[string]any{key: m[key]}, indent, inline); err != nil {
+				return err
+			}
+			inline = false
+			continue
+		}
 		name, err := w.key(key)
 		if err != nil {
 			return err
@@ -131,6 +192,9 @@ func (w *YAMLWriter) fields(m map[string]any, indent int, at int32, inline bool)
 
 // list writes a list; inline, its first line goes on where the text is.
 func (w *YAMLWriter) list(items []any, indent int, at int32, inline bool) error {
+	if w.library && (len(items) == 0 || !every(items, shaped)) {
+		return w.marshal(items, indent, inline)
+	}
 	for i, item := range items {
 		if !inline {
 			w.line(at, indent)
@@ -198,8 +262,8 @@ func (w *YAMLWriter) text(s string) (string, error) {
 		return strconv.Quote(s), nil
 	}
 	written, err := marshalScalar(s)
-	if err == nil && len(s) <= maxScalarLength && len(w.scalars) < maxScalars {
-		if w.scalars == nil {
+	if err == nil && len(s) <= maxScalarLength {
+		if w.scalars == nil || len(w.scalars) == maxScalars {
 			w.scalars = map[string]string{}
 		}
 		w.scalars[s] = written
@@ -210,25 +274,4 @@ func (w *YAMLWriter) text(s string) (string, error) {
 func marshalScalar(v any) (string, error) {
 	out, err := marshal(v)
 	return strings.TrimSuffix(string(out), "\n"), err
-}
-
-// plain reports whether a text surely means itself without quotes: words, names
-// and paths that begin with a letter and are no word of YAML 1.1.
-func plain(s string) bool {
-	if s == "" || len(s) > maxScalarLength {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		letter := (c|0x20) >= 'a' && (c|0x20) <= 'z'
-		inner := c >= '0' && c <= '9' || c == '-' || c == '.' || c == '/' || c == '_'
-		if !letter && (i == 0 || !inner && (c != ':' || i == len(s)-1)) {
-			return false
-		}
-	}
-	switch strings.ToLower(s) {
-	case "y", "n", "yes", "no", "on", "off", "true", "false", "null":
-		return false
-	}
-	return true
 }
