@@ -39,11 +39,7 @@ func (d *Differ) Unified(c *engine.Change, others []engine.FieldChange) (string,
 	}
 	name := redact.EscapeLine(c.Subject.String())
 	names := UnifiedNames{Before: name + " (" + cmp.Or(d.Names.Before, "before") + ")", After: name + " (" + cmp.Or(d.Names.After, "after") + ")"}
-	text, err := Unified(names, before, after, d.lines())
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", c.Subject, err)
-	}
-	return text, nil
+	return Unified(names, before, after, d.lines()), nil
 }
 
 func (d *Differ) lines() int {

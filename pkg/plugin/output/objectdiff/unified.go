@@ -2,12 +2,11 @@ package objectdiff
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
-	udiff "github.com/aymanbagabas/go-udiff"
+	"github.com/aymanbagabas/go-udiff/lcs"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
@@ -20,80 +19,86 @@ type UnifiedNames struct{ Before, After string }
 // that differs, as git names a function:
 // "@@ -40,7 +41,7 @@ spec.containers[web].env". Where lines differ in nothing but white
 // space, that is marked.
-func Unified(names UnifiedNames, before, after *Document, context int) (string, error) {
-	text, err := udiff.ToUnified(names.Before, names.After, before.Text, udiff.Lines(before.Text, after.Text), context)
-	if err != nil {
-		return "", fmt.Errorf("comparing: %w", err)
+func Unified(names UnifiedNames, before, after *Document, context int) string {
+	u := unified{before: before, after: after, from: splitLines(before.Text), to: splitLines(after.Text), context: context}
+	diffs := lcs.DiffLines(u.from, u.to)
+	if len(diffs) == 0 {
+		return ""
 	}
-	if before.Text == "" || after.Text == "" || text == "" {
-		return text, nil
-	}
-	lines := slices.Collect(strings.Lines(text))
-	shift := 0 // by how many lines what follows has moved
-	for i, line := range lines {
-		if h, ok := parseHunk(line, lines[i+1:], shift); ok {
-			lines[i] = h.head(before, after)
-			shift += h.lines['+'] - h.lines['-']
+	u.WriteString("--- " + names.Before + "\n+++ " + names.After + "\n")
+	for len(diffs) > 0 {
+		n := 1
+		for n < len(diffs) && diffs[n].Start-diffs[n-1].End <= 2*context {
+			n++
 		}
+		u.hunk(diffs[:n])
+		diffs = diffs[n:]
 	}
-	return strings.Join(markSpaces(lines), ""), nil
+	return u.String()
 }
 
-var head = regexp.MustCompile(`^@@ -(\d+)`)
-
-// hunk is where a hunk stands.
-type hunk struct {
-	before, after int          // its first line in the two documents, from 1
-	lines         map[byte]int // how many lines begin with a space, a "-" and a "+"
-	side          byte         // the first that is no space
-	leading       int          // how many lines stand before that one
+func splitLines(text string) []string {
+	return slices.AppendSeq(make([]string, 0, strings.Count(text, "\n")+1), strings.Lines(text))
 }
 
-// parseHunk reads a head and counts the lines below it. What the head says of the second document is not used:
-// go-udiff 0.4.1 leaves out the lines between two changes of one hunk, and takes no line for one.
-func parseHunk(line string, below []string, shift int) (*hunk, bool) {
-	match := head.FindStringSubmatch(line)
-	if match == nil {
-		return nil, false
-	}
-	first, err := strconv.Atoi(match[1])
-	if err != nil {
-		return nil, false
-	}
-	first = max(first, 1)
-	h := &hunk{before: first, after: first + shift, lines: map[byte]int{}}
-	for i, l := range below {
-		if l[0] == '@' {
-			break
-		}
-		if h.side == 0 && l[0] != ' ' {
-			h.side, h.leading = l[0], i
-		}
-		h.lines[l[0]]++
-	}
-	return h, true
+// unified is the text of a diff as far as it is written.
+type unified struct {
+	strings.Builder
+	before, after *Document
+	from, to      []string // their lines
+	context       int
+	lines         []string // of the hunk
 }
 
-// head is the head as GNU diff writes it, with the place of the first line that differs.
-func (h *hunk) head(before, after *Document) string {
-	document, first := before, h.before
-	if h.side == '+' {
-		document, first = after, h.after
+// hunk writes differences that stand close together.
+func (u *unified) hunk(diffs []lcs.Diff) {
+	first, last := diffs[0], diffs[len(diffs)-1]
+	above := min(u.context, first.Start)
+	below := min(u.context, len(u.from)-last.End)
+	fmt.Fprintf(u, "@@ -%s +%s @@", span(first.Start-above, last.End+below), span(first.ReplStart-above, last.ReplEnd+below))
+	created := len(u.from) == 0 || len(u.to) == 0
+	if place := u.place(first); place != "" && !created {
+		u.WriteString(" " + place)
 	}
-	text := fmt.Sprintf("@@ -%s +%s @@", span(h.before, h.lines[' ']+h.lines['-']), span(h.after, h.lines[' ']+h.lines['+']))
-	if place := redact.EscapeLine(document.Place(first - 1 + h.leading)); place != "" {
-		text += " " + place
+	u.WriteString("\n")
+	u.lines = u.lines[:0]
+	at := first.Start - above
+	for _, d := range diffs {
+		u.add(" ", u.from[at:d.Start])
+		u.add("-", u.from[d.Start:d.End])
+		u.add("+", u.to[d.ReplStart:d.ReplEnd])
+		at = d.End
 	}
-	return text + "\n"
+	u.add(" ", u.from[at:last.End+below])
+	if !created {
+		u.lines = markSpaces(u.lines)
+	}
+	for _, line := range u.lines {
+		u.WriteString(line)
+	}
 }
 
-// span writes so many lines from the first: of none, the line before them is named.
-func span(first, count int) string {
-	switch count {
+// place is what holds the first line that differs.
+func (u *unified) place(d lcs.Diff) string {
+	if d.Start < d.End {
+		return redact.EscapeLine(u.before.Place(d.Start))
+	}
+	return redact.EscapeLine(u.after.Place(d.ReplStart))
+}
+
+func (u *unified) add(sign string, lines []string) {
+	for _, line := range lines {
+		u.lines = append(u.lines, sign+line)
+	}
+}
+
+// span names lines, which are counted from 0, as GNU diff does: of none, the line before them is named.
+func span(first, end int) string {
+	switch end - first {
 	case 0:
-		return fmt.Sprintf("%d,0", first-1)
+		return strconv.Itoa(first) + ",0"
 	case 1:
-		return strconv.Itoa(first)
+		return strconv.Itoa(first + 1)
 	}
-	return fmt.Sprintf("%d,%d", first, count)
+	return strconv.Itoa(first+1) + "," + strconv.Itoa(end-first)
 }
