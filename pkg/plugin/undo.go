@@ -128,7 +128,7 @@ func (f *UndoFlags) ToOptions(c *cobra.Command, args []string, streams genericio
 	if err != nil {
 		return nil, fmt.Errorf("journal %s: %w", j.Path, err)
 	}
-	o := &UndoOptions{Reversal: undo.Reversal{Journal: j, Schemas: w.Client}}
+	o := &UndoOptions{Reversal: undo.Reversal{Header: j.Header, Schemas: w.Client}}
 	if o.Objects, err = undoable(w, j, args[1:]); err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (f *UndoFlags) ToOptions(c *cobra.Command, args []string, streams genericio
 
 // wireExecutor sets how the changes are shown and written.
 func (f *UndoFlags) wireExecutor(o *UndoOptions, w *factory.Factory, c *cobra.Command, args []string, here plan.Cluster) error {
-	f.TakeFrom = append(f.TakeFrom, o.Journal.Header.FieldManager) // it is the run's own that is taken back
+	f.TakeFrom = append(f.TakeFrom, o.Header.FieldManager) // it is the run's own that is taken back
 	options := w.WriteOptions(f.Output, engine.Request{}, f.Rehearsal())
 	var err error
 	if f.cluster != nil {
@@ -158,7 +158,7 @@ func (f *UndoFlags) wireExecutor(o *UndoOptions, w *factory.Factory, c *cobra.Co
 	now := time.Now()
 	o.Executor.Journal, err = w.Journal(&f.Write, journal.Header{
 		ID: journal.NewID(), Command: c.Name(), Arguments: typed(c, args), Started: now,
-		FieldManager: f.FieldManager, Undoes: o.Journal.Header.ID,
+		FieldManager: f.FieldManager, Undoes: o.Header.ID,
 		Run: plan.NewRun(here, version.Release(), now),
 	})
 	return err

@@ -51,12 +51,12 @@ func newEvaluatedTask(r Evaluation, c *engine.Change) *evaluatedTask {
 	t.Key = c.Target.Key
 	t.Task.Change = t.again
 	t.Rules, t.Propagated = changing(c)
-	t.Endpoints, t.Autoscaled = endpointsOf(c), autoscaled(c)
+	t.Endpoints, t.Autoscaled = EndpointsOf(c), autoscaled(c)
 	return t
 }
 
-// endpointsOf returns the endpoints to which a change may have to be sent.
-func endpointsOf(c *engine.Change) []string {
+// EndpointsOf returns the endpoints to which a change may have to be sent.
+func EndpointsOf(c *engine.Change) []string {
 	var out []string
 	for i := range c.Fields {
 		if endpoint := request.EndpointOf(c.Fields[i].Path); !slices.Contains(out, endpoint) {

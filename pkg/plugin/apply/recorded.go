@@ -165,7 +165,7 @@ func (e *recordedEntry) task(now *evaluatedTask) *Task {
 	t := &now.Task
 	t.Key, t.JournalIndex, t.Pending, t.Entry = e.Object, e.journalIndex, e.pending, e.Entry
 	planned := e.Change()
-	t.Endpoints = endpointsOf(&planned)
+	t.Endpoints = EndpointsOf(&planned)
 	if len(t.Rules) == 0 {
 		t.Rules, _ = changing(&planned)
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
@@ -21,7 +23,7 @@ import (
 func (r *Reversal) release(ctx context.Context) error {
 	var applied []engine.ObjectKey
 	for i := range r.Objects {
-		if r.Objects[i].Applied {
+		if r.Objects[i].Applied && r.Objects[i].inLists() {
 			applied = append(applied, r.Objects[i].Object)
 		}
 	}
@@ -35,10 +37,36 @@ func (r *Reversal) release(ctx context.Context) error {
 		func(i int, err error) (enough bool) {
 			if err != nil {
 				fmt.Fprintf(r.Executor.ErrOut, "warning: %s: %s still owns keys of list elements: %s\n",
-					applied[i], r.Journal.Header.FieldManager, redact.ServerError(err))
+					applied[i], r.Header.FieldManager, redact.ServerError(err))
 			}
 			return false
 		})
+}
+
+// inLists reports whether a write of an object may have touched elements of a list: only these have keys.
+func (o *Object) inLists() bool {
+	return slices.ContainsFunc(o.Writes, func(w Write) bool {
+		return slices.ContainsFunc(w.Fields, func(f engine.FieldChange) bool {
+			from, to := w.Contents(f)
+			return f.Withheld || slices.ContainsFunc(f.Path, func(e fieldpath.PathElement) bool { return e.FieldName == nil }) ||
+				hasList(from) || hasList(to)
+		})
+	})
+}
+
+// hasList reports whether a value is a list, or has one in it.
+func hasList(value any) bool {
+	switch value := value.(type) {
+	case []any:
+		return true
+	case map[string]any:
+		for _, v := range value {
+			if hasList(v) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // releaseOne begins again if another client was faster, or if the answer to the write was
@@ -73,12 +101,12 @@ func (r *Reversal) tryRelease(ctx context.Context, key engine.ObjectKey) (sent b
 	if err != nil {
 		return false, err
 	}
-	body, err := withoutKeys(live, r.Journal.Header.FieldManager, schemas)
+	body, err := withoutKeys(live, r.Header.FieldManager, schemas)
 	if err != nil || body == nil {
 		return false, err
 	}
 	p := cluster.Patch{
-		Type: types.ApplyPatchType, Body: body, FieldManager: r.Journal.Header.FieldManager, Force: true, DryRun: true,
+		Type: types.ApplyPatchType, Body: body, FieldManager: r.Header.FieldManager, Force: true, DryRun: true,
 	}
 	answer, err := server.Patch(ctx, key, p)
 	if err != nil {

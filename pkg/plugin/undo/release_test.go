@@ -13,9 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
@@ -80,12 +82,49 @@ func TestReleaseBeginsAgainOnlyAfterItsOwnWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &flaky{reads: c.reads, writes: c.writes}
 			r := Reversal{
-				Journal:  &journal.Journal{Header: journal.Header{FieldManager: "run"}},
+				Header:   journal.Header{FieldManager: "run"},
 				Executor: &apply.Executor{Writer: &apply.Writer{Server: s, Retry: wait.Backoff{Steps: 3}}, ErrOut: io.Discard},
 			}
 			err := r.releaseOne(t.Context(), engine.ObjectKey{Namespace: "shop", Name: "web"})
 			if s.read != c.read || s.written != c.written || (err == nil) != (c.want == nil) {
 				t.Errorf("%d reads, %d writes, %v", s.read, s.written, err)
+			}
+		})
+	}
+}
+
+// Only elements of lists have keys: what a run did elsewhere need not be looked at again.
+func TestReleaseReadsOnlyWhatWasInLists(t *testing.T) {
+	write := func(path fieldpath.Path, before, after map[string]any) []Write {
+		return []Write{{Partial: diff.Partial{Before: before, After: after, Fields: []engine.FieldChange{{Path: path, Kind: engine.Replaced}}}}}
+	}
+	label := fieldpath.MakePathOrDie("metadata", "labels", "team")
+	containers := fieldpath.MakePathOrDie("spec", "containers")
+	element := fieldpath.MakePathOrDie("spec", "containers", fieldpath.KeyByFields("name", "app"), "image")
+	list := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "app", "image": "a"}}}}
+	withheld := write(label, nil, nil)
+	withheld[0].Fields[0].Withheld = true
+	for name, c := range map[string]struct {
+		object Object
+		read   int
+	}{
+		"a label":                {Object{Applied: true, Writes: write(label, nil, map[string]any{"metadata": map[string]any{"labels": map[string]any{"team": "web"}}})}, 0},
+		"an element":             {Object{Applied: true, Writes: write(element, list, list)}, 1},
+		"a list":                 {Object{Applied: true, Writes: write(containers, nil, list)}, 1},
+		"a list that was":        {Object{Applied: true, Writes: write(containers, list, nil)}, 1},
+		"what is not recorded":   {Object{Applied: true, Writes: withheld}, 1},
+		"what was not applied":   {Object{Writes: write(element, list, list)}, 0},
+		"one of several writes":  {Object{Applied: true, Writes: append(write(label, nil, nil), write(element, list, list)...)}, 1},
+		"nothing that was added": {Object{Applied: true, Writes: write(label, nil, nil)}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &flaky{}
+			r := Reversal{
+				Header: journal.Header{FieldManager: "run"}, Objects: []Object{c.object},
+				Executor: &apply.Executor{Options: apply.Options{Concurrency: 1}, Writer: &apply.Writer{Server: server}, ErrOut: io.Discard},
+			}
+			if err := r.release(t.Context()); err != nil || server.read != c.read {
+				t.Errorf("%d reads, want %d; %v", server.read, c.read, err)
 			}
 		})
 	}

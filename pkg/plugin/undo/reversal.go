@@ -20,8 +20,8 @@ import (
 
 // Reversal reverts the writes of one run.
 type Reversal struct {
-	Journal *journal.Journal
-	Objects []Object // of the journal, those that are to be put back
+	Header  journal.Header // of the run's journal
+	Objects []Object       // of the journal, those that are to be put back
 	Schemas engine.Reader
 	// Executor writes. Its Writer is set to read no stale state, and to send what
 	// takes no ownership.
@@ -30,6 +30,8 @@ type Reversal struct {
 	// comes to, before anything is written.
 	Found     func(*engine.Change) error
 	Previewed func(evaluation.Summary) error
+
+	rules []engine.RuleRef // the one rule, which all tasks share
 }
 
 // Outcome is the outcome of a reversal.
@@ -60,7 +62,8 @@ func (r *Reversal) Run(ctx context.Context) (Outcome, error) {
 
 // preview shows what would be put back, and makes tasks of it.
 func (r *Reversal) preview(ctx context.Context) ([]*apply.Task, evaluation.Summary, error) {
-	summary := evaluation.NewSummary([]engine.RuleRef{r.rule()})
+	r.rules = []engine.RuleRef{r.rule()}
+	summary := evaluation.NewSummary(r.rules)
 	var tasks []*apply.Task
 	var broken error
 	err := apply.ForEach(len(r.Objects), r.Executor.Concurrency,
@@ -71,7 +74,9 @@ func (r *Reversal) preview(ctx context.Context) ([]*apply.Task, evaluation.Summa
 			}
 			summary.Add(c)
 			if c.Changed() {
-				tasks = append(tasks, r.task(&r.Objects[i], c))
+				t := r.task(&r.Objects[i], c)
+				r.Executor.Listed.Keep(t, c) // it need not be read again, as long as nobody writes it
+				tasks = append(tasks, t)
 			}
 			broken = r.Found(c)
 			return broken != nil
@@ -84,7 +89,7 @@ func (r *Reversal) preview(ctx context.Context) ([]*apply.Task, evaluation.Summa
 
 // rule is what the previews and results of an undo name as the cause.
 func (r *Reversal) rule() engine.RuleRef {
-	return engine.RuleRef{Dialect: "undo", Policy: r.Journal.Header.ID}
+	return engine.RuleRef{Dialect: "undo", Policy: r.Header.ID}
 }
 
 var (
@@ -157,7 +162,7 @@ var errChangedMeanwhile = errors.New("it was changed while this run was under wa
 
 // task puts one object back. It holds on to no object: that is read afresh.
 func (r *Reversal) task(of *Object, c *engine.Change) *apply.Task {
-	t := &apply.Task{Key: c.Subject, Rules: []engine.RuleRef{r.rule()}, Entry: plan.NewEntry(c)}
+	t := &apply.Task{Key: c.Subject, Rules: r.rules, Entry: plan.NewEntry(c), Endpoints: apply.EndpointsOf(c)}
 	t.Key.UID = c.Before.GetUID()
 	shown := keptPaths(c)
 	t.Change = func(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
