@@ -36,8 +36,13 @@ func (e *Evaluation) patch(list ref.Val) (Result, error) {
 		return Result{}, err
 	}
 	known := in.Checked.of(in.Object)
-	if known.bytes == 0 {
-		places = nil
+	if known.bytes == 0 && places != nil {
+		read, err := measure(e.budget, in.Object)
+		if err != nil {
+			return Result{}, err
+		}
+		known.object, known.bytes = in.Object, read.json()
+		in.Checked.remember(known)
 	}
 	p, err := e.patchPart(places, operations)
 	bytes := known.bytes + p.grown + 2*len(operations)
@@ -48,9 +53,9 @@ func (e *Evaluation) patch(list ref.Val) (Result, error) {
 	if places == nil {
 		bytes = p.bytes
 	}
-	if err != nil && places == nil && in.Checked != nil { // the next patch need not read all of it
+	if err != nil && places == nil { // the next patch need not read all of it
 		known.object, known.bytes = in.Object, bytes
-		*in.Checked = *known
+		in.Checked.remember(known)
 	}
 	switch {
 	case errors.Is(err, jsonpatch.ErrTestFailed):

@@ -2,7 +2,6 @@ package cel
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/google/cel-go/common/types/ref"
@@ -58,22 +57,28 @@ func (e *Evaluation) merge(configuration ref.Val, types managedfields.TypeConver
 	if atomics := atomicPaths(patchTyped); a == RefuseAtomic && len(atomics) > 0 {
 		return Result{}, &AtomicError{Paths: atomics}
 	}
-	narrow, live := narrowing{schema: patchTyped.Schema(), draft: in.Draft}, in.Object
-	known := in.Checked.of(live)
-	checked := known.fitsAs(types)
-	if checked {
-		if narrow.draft == nil {
-			narrow.draft = &engine.Draft{} // which copies each map once
+	known, all := in.Checked.of(in.Object), 0
+	if !known.fitsAs(types) {
+		read, err := measure(e.budget, in.Object)
+		if err != nil {
+			return Result{}, err
 		}
-		live, _ = narrow.part(patchTyped.TypeRef(), live, fields).(map[string]any)
+		if _, err := typedObject(types, in.Object); err != nil {
+			return Result{}, err
+		}
+		all = read.steps()
 	}
-	read, err := measure(e.budget, live)
-	if err != nil {
+	narrow := narrowing{schema: patchTyped.Schema(), draft: in.Draft}
+	if narrow.draft == nil {
+		narrow.draft = &engine.Draft{} // which copies each map once
+	}
+	live, _ := narrow.part(patchTyped.TypeRef(), in.Object, fields).(map[string]any)
+	if _, err := measure(e.budget, live); err != nil {
 		return Result{}, err
 	}
-	liveTyped, err := types.ObjectToTyped(asObject(live), typed.AllowDuplicates)
+	liveTyped, err := typedObject(types, live)
 	if err != nil {
-		return Result{}, fmt.Errorf("the object does not fit the schema of %s: %w", kindText(kind), err)
+		return Result{}, err
 	}
 	merged, err := liveTyped.Merge(patchTyped)
 	if err != nil {
@@ -87,17 +92,18 @@ func (e *Evaluation) merge(configuration ref.Val, types managedfields.TypeConver
 	if err != nil {
 		return Result{}, err
 	}
-	all := 0
-	if checked {
-		out, _ = narrow.put(patchTyped.TypeRef(), in.Object, fields, out).(map[string]any)
-	} else {
-		all = read.steps()
-		if reflect.DeepEqual(in.Object, out) {
-			out = in.Object
-		}
-	}
+	out, _ = narrow.put(patchTyped.TypeRef(), in.Object, fields, out).(map[string]any)
 	in.Checked.merged(known, out, all, written)
 	return Result{Object: out, Warnings: replacedLists(liveTyped, patchTyped)}, nil
+}
+
+// typedObject returns an object, or a part of one, with its types.
+func typedObject(types managedfields.TypeConverter, fields map[string]any) (*typed.TypedValue, error) {
+	out, err := types.ObjectToTyped(asObject(fields), typed.AllowDuplicates)
+	if err != nil {
+		return nil, fmt.Errorf("the object does not fit the schema of %s: %w", kindText(asObject(fields).GroupVersionKind()), err)
+	}
+	return out, nil
 }
 
 // fieldsOf converts an apply configuration to an object.

@@ -32,6 +32,13 @@ func (c *Checked) of(object map[string]any) *Checked {
 	return c
 }
 
+// remember takes over what is known.
+func (c *Checked) remember(known *Checked) {
+	if c != nil {
+		*c = *known
+	}
+}
+
 // fits reports whether the object need not be read again to see whether it fits its schema. It
 // is, after it has doubled, since values may share so much that they grow without taking memory.
 func (c *Checked) fits() bool { return c.size > 0 && c.grown <= c.size }
@@ -65,13 +72,16 @@ func (c *Checked) merged(was *Checked, object map[string]any, read int, written 
 		next.size, next.grown = was.size, was.grown+written.steps()
 	}
 	if next.bytes > 0 {
-		next.bytes += bytesOfJSON * (written.values + written.bytes)
+		next.bytes += written.json()
 	}
 	*c = next
 }
 
 // bytesOfJSON is what a value, and a byte of text, takes in JSON, at most.
 const bytesOfJSON = 32
+
+// json is how many bytes of JSON there are, at most.
+func (s size) json() int { return bytesOfJSON * (s.values + s.bytes) }
 
 // narrowing relates an object to an apply configuration, in maps of which a merge takes each field
 // by itself. It leaves alone what the configuration does not name.

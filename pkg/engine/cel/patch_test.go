@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
@@ -131,6 +132,28 @@ func TestApplyConfigurations(t *testing.T) {
 			s, m := configuration(t, c.expression, c.atomics)
 			c.check(t, s, m)
 		})
+	}
+}
+
+// What a mutation does not name stays the value that it is: it is neither copied nor compared.
+func TestMutationsShareWhatTheyDoNotName(t *testing.T) {
+	for _, compile := range []func() (*cel.Scope, *cel.Mutation){
+		func() (*cel.Scope, *cel.Mutation) {
+			return patch(t, `JSONPatch{op: "add", path: "/metadata/labels", value: {"a": "b"}}`)
+		},
+		func() (*cel.Scope, *cel.Mutation) {
+			return configuration(t, `Object{metadata: Object.metadata{labels: {"a": "b"}}}`, cel.RefuseAtomic)
+		},
+	} {
+		s, m := compile()
+		in := input(t)
+		r, err := s.Evaluate(t.Context(), in, cel.MutationBudget()).Mutate(m, builtin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !engine.Identical(in.Object["spec"].(map[string]any), r.Object["spec"].(map[string]any)) || engine.Identical(in.Object, r.Object) {
+			t.Error("want another object with the same spec")
+		}
 	}
 }
 
