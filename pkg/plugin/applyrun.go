@@ -70,7 +70,7 @@ func (o *ApplyOptions) plan(ctx context.Context, e *preview.Run) ([]*apply.Task,
 	summary, err := e.Each(ctx, func(c *engine.Change) error {
 		if c.Changed() && !c.Denied() {
 			t := apply.NewTask(e, c)
-			o.Executor.Listed.Keep(t, c)
+			o.Executor.Keep(t, c)
 			tasks = append(tasks, t)
 		}
 		return o.print(output.Evaluated{Change: c})

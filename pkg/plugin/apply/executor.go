@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -78,9 +77,8 @@ type Executor struct {
 	// ShowDrift shows what was planned and what would be done now; it may be nil.
 	ShowDrift func(*plan.Drift) error
 
-	// Listed has the objects of tasks that need not be read again.
-	Listed Listed
-
+	listed          listed // the objects of tasks, which need not be read again
+	common          diff.Common
 	tally           Tally
 	counted         int // objects that the user was asked about by their number
 	earlierFailures int // from before the first write
@@ -175,6 +173,20 @@ func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
 	return ready, errors.Join(err, broken)
 }
 
+// Keep keeps, for a task that was made for a change, the object of that change until it is verified, so that it need not be read again.
+// It is not safe for concurrent use.
+func (x *Executor) Keep(t *Task, c *engine.Change) {
+	x.listed.keep(t, c)
+	x.share(t)
+}
+
+// share has a task keep what others have, too, but once.
+func (x *Executor) share(t *Task) {
+	e := &t.Entry
+	e.Partial, e.Steps, e.Impacts = x.common.Partial(e.Partial), diff.Share(&x.common, e.Steps), diff.Share(&x.common, e.Impacts)
+	t.Rules, t.Propagated, t.Endpoints = diff.Share(&x.common, t.Rules), diff.Share(&x.common, t.Propagated), diff.Share(&x.common, t.Endpoints)
+}
+
 // Verify verifies the change of a task, as Run does before it writes. The object is read, unless it is known as it was
 // listed. It is safe for concurrent use, with different tasks. What is wrong with the change is the outcome of the result; the
 // error is one of Writer.Verify.
@@ -188,16 +200,10 @@ func (x *Executor) Verify(ctx context.Context, t *Task, listed *unstructured.Uns
 	}
 	x.inspect(v)
 	v.Secrets = t.Entry.Secrets()
-	v.Touched.Before, v.Touched.After = shared(t.Entry.Before, v.Touched.Before), shared(t.Entry.After, v.Touched.After)
+	x.share(t)
+	v.Touched = x.common.Partial(v.Touched)
+	v.Changed, v.Removed = diff.Share(&x.common, v.Changed), diff.Share(&x.common, v.Removed)
 	return v, nil
-}
-
-// shared returns the first of two equal parts of an object, so that one of them is kept.
-func shared(first, second diff.Part) diff.Part {
-	if reflect.DeepEqual(first, second) {
-		return first
-	}
-	return second
 }
 
 // inspect looks at the objects of a verification and releases them: a run over ten

@@ -18,15 +18,15 @@ import (
 // maxListed is how many bytes the objects of one run take that are kept until they are verified.
 const maxListed = 24 << 20
 
-// Listed keeps objects as a run has listed them, packed, so that to verify their changes they need not be read again.
+// listed keeps objects as a run has listed them, packed, so that to verify their changes they need not be read again.
 // What does not fit is not kept. The zero value keeps nothing yet.
-type Listed struct {
+type listed struct {
 	size int
 	pack *flate.Writer
 }
 
-// Keep keeps the object of a task that was made for a change. It is not safe for concurrent use.
-func (l *Listed) Keep(t *Task, c *engine.Change) {
+// keep keeps the object of a task that was made for a change.
+func (l *listed) keep(t *Task, c *engine.Change) {
 	u := c.Target.Object
 	if !t.mayUse(u) || l.size >= maxListed {
 		return

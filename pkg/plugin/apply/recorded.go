@@ -131,7 +131,7 @@ func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, x *Executor) ([
 		if key := c.Subject.Named(); planned[key] != nil {
 			now[key] = newEvaluatedTask(run, c)
 			if planned[key].pending == nil {
-				x.Listed.Keep(&now[key].Task, c)
+				x.Keep(&now[key].Task, c)
 			}
 			planned[key].evaluatedAs(c, x.Masker)
 		}

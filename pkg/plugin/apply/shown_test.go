@@ -170,7 +170,7 @@ func (r *appendingRun) tasks(x *Executor) []*Task {
 	_, err := e.Each(r.t.Context(), func(c *engine.Change) error {
 		task := NewTask(e, c)
 		if r.keeps {
-			x.Listed.Keep(task, c)
+			x.Keep(task, c)
 		}
 		tasks, entries = append(tasks, task), append(entries, plan.NewEntry(c))
 		return nil

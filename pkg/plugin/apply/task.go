@@ -35,7 +35,7 @@ type Task struct {
 	Pending      *journal.Attempt
 
 	wave     int     // in which it is written
-	listed   []byte  // the object, packed; see Listed
+	listed   []byte  // the object, packed; see Executor.Keep
 	triggers []*Task // whose changes its object triggers
 	missed   bool    // its change was not made, and should have been
 	verified *Verified

@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
@@ -222,6 +223,8 @@ type parser struct {
 	memory.Budget
 	brief bool // leave out the contents
 	seen  map[engine.ObjectKey]bool
+	// common has what the changes of many objects have in common.
+	common diff.Common
 }
 
 func (p *parser) finish(lines int) (*Journal, error) {
@@ -349,6 +352,7 @@ func (p *parser) planned(e *plan.Entry) error {
 	}
 	p.seen[key] = true
 	err := e.Validate() // which gives the fields their values
+	e.Partial, e.Steps = p.common.Partial(e.Partial), diff.Share(&p.common, e.Steps)
 	p.Entries = append(p.Entries, Entry{Entry: *e})
 	return err
 }
@@ -362,6 +366,7 @@ func (p *parser) attempt(a *Attempt) error {
 		return errNoSuchPart
 	}
 	err = a.Validate()
+	a.Partial = p.common.Partial(a.Partial)
 	e.Attempts = append(e.Attempts, *a)
 	if e.doubt == nil {
 		e.doubt = map[string]bool{}
@@ -379,6 +384,7 @@ func (p *parser) result(r *Result) error {
 		return errNoSuchPart
 	}
 	err = r.Validate()
+	r.Partial = p.common.Partial(r.Partial)
 	e.Results = append(e.Results, *r)
 	delete(e.doubt, r.Subresource)
 	if r.Written || r.Failed {

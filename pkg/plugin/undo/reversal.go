@@ -75,7 +75,7 @@ func (r *Reversal) preview(ctx context.Context) ([]*apply.Task, evaluation.Summa
 			summary.Add(c)
 			if c.Changed() {
 				t := r.task(&r.Objects[i], c)
-				r.Executor.Listed.Keep(t, c) // it need not be read again, as long as nobody writes it
+				r.Executor.Keep(t, c) // it need not be read again, as long as nobody writes it
 				tasks = append(tasks, t)
 			}
 			broken = r.Found(c)
