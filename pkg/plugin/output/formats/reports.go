@@ -8,7 +8,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/html"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/junit"
@@ -41,7 +40,7 @@ func reportFormats() []reportFormat {
 	return []reportFormat{
 		{name: "junit", writes: true, open: newJUnit, compares: newJUnit},
 		{name: "sarif", open: func(o output.Options) reportPrinter { return report.New(o, sarif.New(o)) }},
-		{name: "markdown", writes: true, open: newMarkdown, compares: newComparisonPage},
+		{name: "markdown", writes: true, open: newMarkdown, compares: func(o output.Options) reportPrinter { return markdown.NewComparison(o) }},
 		{name: "html", open: func(o output.Options) reportPrinter { return html.New(o) }, compares: func(o output.Options) reportPrinter { return html.NewComparison(o) }},
 		{name: githubReport, writes: true, open: newGitHub},
 		{name: "policyreport", open: func(o output.Options) reportPrinter {
@@ -54,16 +53,6 @@ func reportFormats() []reportFormat {
 }
 
 func newJUnit(o output.Options) reportPrinter { return report.New(o, junit.New(o)) }
-
-// comparisonPage is the Markdown of a comparison.
-type comparisonPage struct{ output.Printer }
-
-func newComparisonPage(o output.Options) reportPrinter {
-	return comparisonPage{human.NewComparison(o, human.ComparisonMarkdown)}
-}
-
-// Discard implements reportPrinter: the page holds no file.
-func (comparisonPage) Discard() error { return nil }
 
 func newMarkdown(o output.Options) reportPrinter {
 	if o.Writes {
