@@ -15,6 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare/variant"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/conversion"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
@@ -96,7 +97,7 @@ func NewConvertCommand(evaluate flags.Evaluate, name string, streams genericioop
 	f.AddInputFlags(c.Flags())
 	c.Flags().StringVar(&f.To, "to", f.To, "Language of the new policies: mutatingpolicy, mutatingadmissionpolicy, or auto, which is the latter unless the former can say more of a policy.")
 	c.Flags().StringVarP(&f.Directory, "output", "o", "", "Directory for a file for each policy, named after the old one; it is created if it is not there. Without it they are printed.")
-	c.Flags().IntVar(&f.Variants, "variants", f.Variants, "Compare each policy with its original on up to this many variants of objects.")
+	c.Flags().IntVar(&f.Variants, "variants", f.Variants, "Compare each policy with its original on up to this many variants of objects. Without this flag, on up to 2,000 if a rule changes none of these.")
 	c.Flags().Uint64Var(&f.Seed, "seed", 1, "Chooses which differences the variants combine; the same seed gives the same variants.")
 	c.Flags().BoolVar(&f.Unproved, "unproved", false, "Also print what does not do the same as its original, or could not be compared with it.")
 	return c
@@ -128,8 +129,12 @@ func (f *ConvertFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	if err != nil {
 		return nil, w.Masker.Error(err)
 	}
+	more := f.Variants
+	if !c.Flags().Changed("variants") {
+		more = variant.DefaultLimit
+	}
 	return &ConvertOptions{
-		Options: conversion.Options{Options: o, To: to, Variants: f.Variants, Seed: f.Seed, Unproved: f.Unproved},
+		Options: conversion.Options{Options: o, To: to, Variants: f.Variants, MoreVariants: more, Seed: f.Seed, Unproved: f.Unproved},
 		Masker:  w.Masker, Directory: f.Directory, Out: w.Streams.Out,
 	}, nil
 }
@@ -151,12 +156,13 @@ func (o *ConvertOptions) Run(ctx context.Context) (int, error) {
 }
 
 func (o *ConvertOptions) run(ctx context.Context) (int, error) {
-	converted, refused, untested, policies, variants := 0, 0, 0, 0, 0
+	converted, refused, untested, policies, variants, most := 0, 0, 0, 0, 0, o.Variants
 	err := o.Options.Run(ctx, func(r *conversion.Result) error {
 		policies++
 		converted += len(r.Rules)
 		refused += len(r.Refusals)
 		variants += r.Verdict.Variants.Compared
+		most = max(most, r.Verdict.Variants.Limit)
 		if r.Form != nil && r.Verdict.Untested() {
 			untested++
 		}
@@ -174,7 +180,7 @@ func (o *ConvertOptions) run(ctx context.Context) (int, error) {
 	}
 	o.say("%s of %s converted, of %s\n", wording.Plural(converted, "rule"), fmt.Sprint(converted+refused), wording.Plural(policies, "policy"))
 	if converted > 0 {
-		o.say("compared on %s, of at most %d for each policy (--variants)\n", wording.Plural(variants, "variant"), o.Variants)
+		o.say("compared on %s, of at most %d for each policy (--variants)\n", wording.Plural(variants, "variant"), most)
 	}
 	switch {
 	case converted == 0:

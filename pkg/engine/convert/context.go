@@ -131,7 +131,10 @@ func search(s *scope, v translate.Value, query string) (translate.Value, error) 
 	const name = "response_"
 	inner := s.Child()
 	inner.Define(name, v)
-	return inner.Query(name + " | " + query)
+	if query = name + " | " + query; strings.Contains(query, "{{") {
+		return inner.Text("{{ " + query + " }}")
+	}
+	return inner.Query(query)
 }
 
 // configMap finds the ConfigMap in a list, since reading one that is not there would deny the request.
@@ -150,7 +153,7 @@ func (c *converter) configMap(r *rule, s *scope, name string, f *policydecode.Fi
 		}
 	}
 	variable := r.define(name, fmt.Sprintf(`dyn(resource.List("v1", "configmaps", %s).items).filter(m, m.metadata.name == %s)`, namespace.cel, object.cel))
-	return firstOf(variable), nil
+	return firstOf(variable).Required(), nil
 }
 
 func firstOf(variable string) translate.Value {
@@ -247,5 +250,5 @@ func (c *converter) answer(r *rule, s *scope, name, path string) (v translate.Va
 	if err != nil {
 		return v, err
 	}
-	return firstOf(r.define(name, fmt.Sprintf("dyn(%s.items).filter(o, o.metadata.name == %s)", list, object.cel))), nil
+	return firstOf(r.define(name, fmt.Sprintf("dyn(%s.items).filter(o, o.metadata.name == %s)", list, object.cel))).Required(), nil
 }

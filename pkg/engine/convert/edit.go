@@ -44,6 +44,7 @@ type group struct {
 	keys   []keyValue
 	fields []*edit
 	remove bool
+	named  string // what the places of fields begin with, where the element may be missing
 }
 
 // keyValue is a key of a list with its value, an expression.

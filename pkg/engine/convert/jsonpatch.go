@@ -2,6 +2,7 @@ package convert
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -211,8 +212,21 @@ func (o *operations) group(e *edit, g *group) {
 		}
 		loop := &operations{}
 		loop.each(e.at.plain(), g, where, each)
-		o.list(choose(exists, loop.String(), add.String()))
+		o.list(choose(exists, g.known(loop.String()), add.String()))
 	}
+}
+
+// known is an expression in a loop over the elements, in which the one that is named is the variable.
+func (g *group) known(cel string) string {
+	cel = strings.ReplaceAll(cel, g.named+".?", g.variable+".?")
+	field := regexp.MustCompile(`(^|[^.\w])` + g.variable + `\.\?(\w+)\.(hasValue|value)\(\)`)
+	return field.ReplaceAllStringFunc(cel, func(text string) string {
+		m := field.FindStringSubmatch(text)
+		if m[3] == "value" {
+			return m[1] + g.variable + "." + m[2]
+		}
+		return m[1] + "has(" + g.variable + "." + m[2] + ")"
+	})
 }
 
 // each adds the operations on every element for which a condition holds.

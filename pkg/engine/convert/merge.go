@@ -303,6 +303,7 @@ func (m *merge) element(patch map[string]any, list place, keys []string, guards 
 	// What is asked about the element has to be asked about one that may be missing.
 	named := at
 	named.root, named.absent = fmt.Sprintf("%s.filter(%s, %s)[?0]", list.or("[]"), variable, condition(g.where)), true
+	g.named = named.root
 	var own []string
 	fields, err := m.fields(rest, named, &own)
 	if err != nil {

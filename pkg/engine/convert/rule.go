@@ -262,6 +262,7 @@ func (c *converter) scope(r *rule) *scope {
 	if c.To == MutatingAdmissionPolicy {
 		o.Language = translate.MutatingAdmissionPolicy
 	}
+	o.Deleted = r.onlyDeleted()
 	kinds := 0
 	for _, rule := range r.rules {
 		o.Namespaced = o.Namespaced && len(rule.kinds) > 0
@@ -274,6 +275,11 @@ func (c *converter) scope(r *rule) *scope {
 	}
 	o.Namespaces = o.Namespaces && kinds > 0
 	return &scope{Scope: translate.NewScope(o), always: sure, needs: &[]string{}}
+}
+
+// onlyDeleted reports whether the rule matches objects that are deleted, and no others.
+func (r *rule) onlyDeleted() bool {
+	return !slices.ContainsFunc(r.rules, func(rule resourceRule) bool { return !slices.Equal(rule.Operations, []string{"DELETE"}) })
 }
 
 // typeOf is the type of a kind.

@@ -40,6 +40,9 @@ func (s *scope) need(e expr.Expr) {
 func (s *scope) needText(c string) {
 	for _, l := range slices.Backward(s.loops) {
 		if where := condition(l.where); where != "true" {
+			if !tokensAtTop(where, " || ", " ? ") && slices.Contains(splitTop(where, " && "), c) {
+				return // it is what the loop asks for already
+			}
 			if loose(where) || tokensAtTop(where, " && ") {
 				where = "(" + where + ")"
 			}

@@ -27,9 +27,10 @@ type Options struct {
 	*preview.Options
 	// To has the languages to try, in this order.
 	To []convert.Target
-	// Variants is how many variants of objects a policy is compared on at most, and Seed chooses among them.
-	Variants int
-	Seed     uint64
+	// Variants is how many variants of objects a policy is compared on at most, or MoreVariants where a rule changes
+	// none of these. Seed chooses among them.
+	Variants, MoreVariants int
+	Seed                   uint64
 	// Unproved keeps what does not do the same as its original.
 	Unproved bool
 }
@@ -198,6 +199,9 @@ func (o *Options) Run(ctx context.Context, emit func(*Result) error) error {
 		world.Registry = variant.NewRegistry(policies)
 		reading.World = &world
 	}
+	if reading.Request.User.Empty() { // every request has one
+		reading.Request.User = engine.UserInfo{Username: "user", Groups: []string{"system:authenticated"}}
+	}
 	o.Options = &reading
 	o.Progress.Start()
 	defer o.Progress.Stop()
@@ -342,11 +346,14 @@ func (o *Options) try(ctx context.Context, d engine.Document, c *convert.Convers
 	var best *convert.Form
 	said := Verdict{Err: errors.New("its rules have no form in common")}
 	for _, form := range c.Forms() {
-		verdict := o.compare(ctx, d, c, form)
+		verdict := o.compare(ctx, d, c, form, o.Variants)
+		if idle := verdict.Untested() || verdict.Err == nil && verdict.Conclusion == compare.SameAsTested; idle && o.MoreVariants > o.Variants {
+			verdict = o.compare(ctx, d, c, form, o.MoreVariants)
+		}
 		if err := ctx.Err(); err != nil {
 			return nil, verdict, err
 		}
-		if verdict.Same() && verdict.Reordered == 0 {
+		if verdict.Same() && verdict.Reordered == 0 || verdict.Untested() {
 			return form, verdict, nil
 		}
 		if best == nil || verdict.Same() && !said.Same() {
@@ -357,7 +364,7 @@ func (o *Options) try(ctx context.Context, d engine.Document, c *convert.Convers
 }
 
 // compare compares the new policies, as they are printed, with the old one.
-func (o *Options) compare(ctx context.Context, d engine.Document, c *convert.Conversion, form *convert.Form) Verdict {
+func (o *Options) compare(ctx context.Context, d engine.Document, c *convert.Conversion, form *convert.Form, variants int) Verdict {
 	documents, err := read(ctx, form.String())
 	if err != nil {
 		return Verdict{Err: err}
@@ -379,7 +386,7 @@ func (o *Options) compare(ctx context.Context, d engine.Document, c *convert.Con
 	old := engine.Document{Object: c.Old(), Origin: d.Origin}
 	run := comparison.Options{
 		Options: &options, Sides: [2]preview.Policies{compare.Old: side(old), compare.New: side(documents...)},
-		Variants: o.Variants, Seed: o.Seed, DependingVariants: true,
+		Variants: variants, Seed: o.Seed, DependingVariants: true,
 	}
 	compiled, err := run.Compile()
 	if err != nil {

@@ -253,6 +253,9 @@ func Not(condition Expr) Expr {
 		if opposite, ok := opposites[c.op]; ok {
 			return binary{op: opposite, left: c.left, right: c.right}
 		}
+		if size, ok := c.left.(call); ok && size.name == "size" && c.op == ">" && Same(c.right, Int(0)) {
+			return binary{op: "==", left: c.left, right: c.right}
+		}
 	case literal:
 		if value, ok := BoolOf(c); ok {
 			return Bool(!value)

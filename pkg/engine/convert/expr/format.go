@@ -16,7 +16,7 @@ func Format(e Expr) string {
 	if e == nil {
 		e = Bool(true)
 	}
-	return printer{}.format(e, 0)
+	return printer{}.format(simplified(e), 0)
 }
 
 // printer writes an expression that starts at a column, in lines that are indented.

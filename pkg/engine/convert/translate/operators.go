@@ -32,6 +32,14 @@ func (c *condition) compare(key, value Value) (expr.Expr, error) {
 			return expr.And(key.has, expr.Bool(holds)), err
 		}
 	}
+	if fixed, ok := value.Literal(); ok && key.missing != nil && fixed == key.missing.value {
+		switch c.operator { // what it is else is of another type
+		case match.Equal, match.Equals:
+			return expr.Not(key.missing.unless), nil
+		case match.NotEqual, match.NotEquals:
+			return key.missing.unless, nil
+		}
+	}
 	switch c.operator {
 	case match.Equal, match.Equals:
 		return c.equals(key, value)

@@ -296,9 +296,13 @@ func (s *Scope) withDefault(left, right Value) (Value, error) {
 	}
 	if literal, ok := right.Literal(); ok {
 		mixed := literal != nil && !left.typ.can(right.typ.all()) && !left.isNever()
-		if mixed && s.depth == 1 && !jmespath.Truthy(literal) && expr.IsPath(left.plain) { // which a condition can compare
+		if mixed && s.depth == 1 && !jmespath.Truthy(literal) { // which a condition can compare
 			holds, err := s.truthy(left)
-			return choice(holds, left.certain(), right), err
+			v := choice(holds, left.certain(), right)
+			if _, isText := literal.(string); isText {
+				v.missing = &fallback{value: literal, unless: holds}
+			}
+			return v, err
 		}
 		if mixed {
 			return left, unsupported("a default of another type than "+expr.Format(left.plain), "their types differ", "")

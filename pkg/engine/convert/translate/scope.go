@@ -33,6 +33,9 @@ type Options struct {
 	Targets    bool
 	Target     diff.Type
 	TargetSure []string
+	// Deleted is set where the rule matches objects that are deleted, and no others: a request for that has the
+	// object before it alone.
+	Deleted bool
 }
 
 // Scope says what the names are in CEL that Kyverno's expressions use. It is not safe for concurrent
@@ -82,6 +85,9 @@ func (s *Scope) ofRequest(name string) (v Value, ok bool, err error) {
 	object, old := expr.Name("object"), expr.Name("oldObject")
 	if s.options.Targets {
 		object, old = expr.Field(expr.Name("request"), "object"), expr.Field(expr.Name("request"), "oldObject")
+	}
+	if s.options.Deleted {
+		object = old
 	}
 	typ := ObjectType(s.options.Kind, s.options.Sure...)
 	switch name {

@@ -22,6 +22,13 @@ type Value struct {
 	holes   bool                          // of a list without the nulls that it has in JMESPath
 	nulls   bool                          // of a list in which there may be nulls
 	fields  map[string]Value              // of a map whose fields are elsewhere in CEL
+	missing *fallback                     // what it is where a value of another type is not there
+}
+
+// fallback is a constant that a value is unless a condition holds.
+type fallback struct {
+	value  any
+	unless expr.Expr
 }
 
 // projection is how a list is made: of the elements of a list, those for which the condition holds,
@@ -93,6 +100,12 @@ func (v Value) Guard() expr.Expr { return v.strict }
 // NeverNull is the value for a rule that fails where it is null.
 func (v Value) NeverNull() Value {
 	v.strict = v.has
+	return v
+}
+
+// Required is the value for a rule that fails where there is none, even where a default is given.
+func (v Value) Required() Value {
+	v.strict, v.lenient = v.has, v.has
 	return v
 }
 
