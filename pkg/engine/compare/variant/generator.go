@@ -643,10 +643,14 @@ func (g *Generator) around(k *kind) [][]step {
 // prefixes are beginnings of names that a server makes, where policies ask for the names of Pods: what makes these leaves
 // their names to the server.
 func (g *Generator) prefixes(k *kind) []string {
-	if g.o.Named || k.gvk.Kind != "Pod" || !g.vocabulary.words["names"] && !g.vocabulary.words["generateName"] {
+	v := g.vocabulary
+	if g.o.Named || k.gvk.Kind != "Pod" || !v.words["names"] && !v.words["generateName"] && !slices.Contains(v.below["metadata"], "name") {
 		return nil
 	}
 	names := g.names()
+	if len(names) == 0 {
+		return []string{minimalName}
+	}
 	return names[:min(len(names), maxNamed)]
 }
 

@@ -234,18 +234,25 @@ func (s *site) below(key string) *site {
 	return &site{path: append(slices.Clone(s.path), key), atoms: append(slices.Clone(s.atoms), schema.Atom{})}
 }
 
-// labelMutations are those of a map of labels, or the like: of each key that policies name, and of one that none names.
+// labelMutations are those of a map of labels, or the like: of each key that policies name, and of one that none names. Keys
+// that may be no labels come last.
 func (v *vocabulary) labelMutations(s *site) []mutation {
 	lists := [][]mutation{{{site: s.below(otherKey), value: "other"}}}
+	var perhaps [][]mutation
 	for _, key := range v.keys {
 		entry := s.below(key)
 		var list []mutation
 		for _, value := range v.labelValues(key) {
 			list = append(list, mutation{site: entry, value: value})
 		}
-		lists = append(lists, append(list, mutation{site: entry}))
+		list = append(list, mutation{site: entry})
+		if v.perhaps[key] {
+			perhaps = append(perhaps, list)
+		} else {
+			lists = append(lists, list)
+		}
 	}
-	return inTurn(lists)
+	return append(inTurn(lists), inTurn(perhaps)...)
 }
 
 // labelValues are the values of a key of labels: those that policies name, others, and those that are almost the same.

@@ -17,7 +17,10 @@ type vocabulary struct {
 	near   map[string][]any    // values that stand near a name, in the order of the texts
 	labels map[string][]string // values of labels and annotations, by key
 	keys   []string            // the keys of labels, in order
-	below  map[string][]string // names that stand below a name, in the order of the texts
+	// perhaps has those that may be the names of fields as well.
+	perhaps map[string]bool
+	aliases map[string]bool     // variables that have labels
+	below   map[string][]string // names that stand below a name, in the order of the texts
 	// pointers are paths that stand there whole, with "[]" for an element.
 	pointers [][]string
 }
@@ -32,7 +35,7 @@ const (
 )
 
 func newVocabulary(policies []*unstructured.Unstructured) *vocabulary {
-	v := &vocabulary{words: map[string]bool{}, near: map[string][]any{}, labels: map[string][]string{}, below: map[string][]string{}}
+	v := &vocabulary{words: map[string]bool{}, near: map[string][]any{}, labels: map[string][]string{}, perhaps: map[string]bool{}, aliases: map[string]bool{}, below: map[string][]string{}}
 	for _, p := range policies {
 		v.value("", p.Object["spec"])
 	}
@@ -53,6 +56,21 @@ func fieldName(key string) string {
 // isLabels reports whether the entries of a field are labels, or like them.
 func isLabels(name string) bool {
 	return slices.Contains([]string{"labels", "annotations", "matchLabels", "nodeSelector"}, name)
+}
+
+// isLabels reports whether the entries of a field, or of a variable of the policies, are labels.
+func (v *vocabulary) isLabels(name string) bool { return isLabels(name) || v.aliases[name] }
+
+// alias notices a variable that has labels of an object.
+func (v *vocabulary) alias(entry map[string]any) {
+	name, _ := entry["name"].(string)
+	for _, source := range []string{"apiCall", "variable"} {
+		from, _ := entry[source].(map[string]any)
+		path, _ := from["jmesPath"].(string)
+		if of := path[strings.LastIndex(path, ".")+1:]; isLabels(of) {
+			v.aliases[name] = true
+		}
+	}
 }
 
 // value adds a value of a policy that stands under a name.
@@ -81,6 +99,7 @@ func (v *vocabulary) entries(name string, fields map[string]any) {
 			v.value(at, fields["value"])
 		}
 	}
+	v.alias(fields)
 	if key, ok := fields["key"].(string); ok && validation.IsQualifiedName(key) == nil {
 		v.label(key)
 		values, _ := fields["values"].([]any)
@@ -99,7 +118,7 @@ func (v *vocabulary) entries(name string, fields map[string]any) {
 		field := fieldName(key)
 		v.words[field] = true
 		v.child(name, field)
-		if isLabels(name) {
+		if v.isLabels(name) {
 			v.label(field, fields[key])
 		}
 		v.value(field, fields[key])
@@ -113,7 +132,7 @@ func (v *vocabulary) condition(key string, value any) {
 		if t == "|" {
 			break
 		}
-		labelled, keys = labelled || isLabels(t), keys || t == "keys"
+		labelled, keys = labelled || v.isLabels(t), keys || t == "keys"
 		if literal, ok := literalOf(t).(string); ok && t[0] == '"' {
 			name = literal
 		} else if isName(t) {
@@ -164,6 +183,7 @@ func (v *vocabulary) label(key string, values ...any) {
 	if validation.IsQualifiedName(key) != nil {
 		return
 	}
+	v.perhaps[key] = false
 	if _, known := v.labels[key]; !known {
 		if len(v.keys) == maxLabels {
 			return
@@ -194,7 +214,7 @@ func (v *vocabulary) pointer(text string) string {
 		}
 		v.words[segment] = true
 		v.child(last, segment)
-		if isLabels(last) {
+		if v.isLabels(last) {
 			v.label(segment)
 		}
 		last = segment
@@ -238,14 +258,17 @@ func (v *vocabulary) text(name, text string) {
 			if at := v.pointer(literal); at != "" {
 				v.nearby(at, rest)
 			}
-			if len(rest) > 0 && rest[0] == "in" && slices.ContainsFunc(rest[:min(len(rest), window)], isLabels) {
+			if len(rest) > 0 && rest[0] == "in" && slices.ContainsFunc(rest[:min(len(rest), window)], v.isLabels) {
 				v.label(literal)
 			}
 			if len(rest) > 0 && rest[0] == ":" { // a key of a map
 				v.words[literal] = true
+				_, sure := v.labels[literal]
+				sure = sure && !v.perhaps[literal]
 				v.label(literal)
 				v.nearby(literal, rest)
 				v.labelNearby(literal, rest)
+				v.perhaps[literal] = !sure
 			}
 		}
 	}
@@ -257,7 +280,7 @@ func (v *vocabulary) name(tokens []string, i int) {
 	v.words[name] = true
 	v.nearby(name, rest)
 	v.child(name, keyBehind(rest))
-	if !isLabels(name) {
+	if !v.isLabels(name) {
 		return
 	}
 	for j := 0; j < min(len(rest), window); j++ {
