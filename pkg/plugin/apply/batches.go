@@ -102,20 +102,14 @@ func (x *Executor) writers() int {
 
 func (x *Executor) writeOne(ctx context.Context, t *Task) (*Result, error) {
 	r, err := x.Writer.Write(t.under(ctx), t.verified)
+	x.trim(&r)
 	if err != nil {
+		if r.Outcome == Applied { // and its status is left
+			r.Status, t.stored = nil, &r
+		}
 		return nil, fmt.Errorf("stopped at %w", err)
 	}
-	for _, part := range []*Result{&r, r.Status} {
-		if part == nil {
-			continue
-		}
-		x.Masker.Learn(part.Before)
-		x.Masker.Learn(part.After)
-		if part.Outcome == Applied {
-			part.Version = part.After.GetResourceVersion()
-		}
-		part.Before, part.After = nil, nil
-	}
+	x.trim(r.Status)
 	written := r.Outcome == Applied || (r.Status != nil && r.Status.Outcome == Applied)
 	if written && x.OnWrite != nil {
 		x.OnWrite(ctx, t, &r)
@@ -123,8 +117,21 @@ func (x *Executor) writeOne(ctx context.Context, t *Task) (*Result, error) {
 	return &r, nil
 }
 
-// errStatusLeft reports that the server went away between the two requests for an object.
-var errStatusLeft = errors.New("the status was not written, because the server did not answer any more: continue with --resume")
+// trim keeps of the states of a result the version alone.
+func (x *Executor) trim(r *Result) {
+	if r == nil {
+		return
+	}
+	x.Masker.Learn(r.Before)
+	x.Masker.Learn(r.After)
+	if r.Outcome == Applied {
+		r.Version = r.After.GetResourceVersion()
+	}
+	r.Before, r.After = nil, nil
+}
+
+// errStatusLeft reports that the server went away before the second of the two requests for an object was answered.
+var errStatusLeft = errors.New("the server did not answer any more when the status was to be written: continue with --resume")
 
 // reportNotTried reports what was verified and has no result.
 func (x *Executor) reportNotTried(ready []*Task) error {

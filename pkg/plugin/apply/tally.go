@@ -31,7 +31,11 @@ func (t *Tally) add(r *Result, expected bool) {
 	if r.Outcome.Rejection() {
 		t.Rejected++
 	}
-	if r.Status != nil && r.Status.Err != nil {
+	switch {
+	case r.Status == nil || r.Status.Err == nil:
+	case r.Status.Outcome == NotTried:
+		t.NotTried++
+	default:
 		t.Failed++
 	}
 }
