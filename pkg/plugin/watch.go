@@ -41,7 +41,8 @@ type watched struct {
 	factory *factory.Factory
 	options *preview.Options
 	run     *preview.Run
-	// all evaluates everything, and some what events mean for the rules.
+	// all evaluates everything, and some what events mean for the rules. A *watch.RetryError of all says that nothing was written
+	// and the server could not be asked.
 	all  func(context.Context) (code int, err error)
 	some func(context.Context, *preview.Run, []*watch.Event) error
 	// asksForOld reports whether a rule may ask for the state of an object before a change.
@@ -175,6 +176,9 @@ func (w *watcher) noteChange(context.Context, *watch.Event) error {
 	return nil
 }
 
+// retry has everything read and evaluated again, as after a change of policies.
+func (w *watcher) retry() { _ = w.noteChange(context.Background(), nil) }
+
 // pace is how fast changes of policies are followed: more and more slowly where each comes right after everything was evaluated, as
 // one does that the run makes itself.
 type pace struct {
@@ -229,6 +233,9 @@ func (w *watcher) next(ctx context.Context) *watched {
 			return now
 		}
 		w.tell(fmt.Errorf("the policies are used as they were before: %w", err))
+		if w.pace.evaluated(); cluster.Uncertain(ctx, err) {
+			w.retry()
+		}
 	}
 }
 
@@ -271,9 +278,13 @@ func (w *watcher) generation(ctx context.Context, now, before *watched) (next *w
 		})
 	}
 	code, err = now.all(ctx)
+	var again *watch.RetryError
 	switch {
-	case code == ExitInterrupted || ctx.Err() != nil || err != nil && before == nil:
+	case code == ExitInterrupted || ctx.Err() != nil || err != nil && before == nil && !errors.As(err, &again):
 		return nil, code, err
+	case errors.As(err, &again):
+		w.tell(fmt.Errorf("not everything was evaluated, trying again: %w", err))
+		w.retry()
 	case err != nil:
 		w.tell(err)
 	}
@@ -357,13 +368,18 @@ func act(ctx context.Context, client *cluster.Client, e *preview.Run) (acted, er
 			lost = part
 		}
 	}
-	switch {
-	case err != nil && cluster.Uncertain(ctx, err):
-		return out, &watch.RetryError{Err: err}
-	case lost != nil && !answers(ctx, client):
+	if err == nil && lost != nil && !answers(ctx, client) {
 		return out, &watch.RetryError{Err: lost}
 	}
-	return out, err
+	return out, retryable(ctx, err)
+}
+
+// retryable makes a *watch.RetryError of an error that says that the server could not be asked.
+func retryable(ctx context.Context, err error) error {
+	if cluster.Uncertain(ctx, err) {
+		return &watch.RetryError{Err: err}
+	}
+	return err
 }
 
 // answers reports whether the server answers at all: a rule may also ask others, which do not.
@@ -445,7 +461,10 @@ func (o *PreviewOptions) watched() (*watched, error) {
 	o.NotFound = nil // it may come
 	var err error
 	now.run, err = o.Compile()
-	now.all = func(ctx context.Context) (int, error) { return o.show(ctx, now.run) }
+	now.all = func(ctx context.Context) (int, error) {
+		code, err := o.show(ctx, now.run)
+		return code, retryable(ctx, err)
+	}
 	return now, err
 }
 

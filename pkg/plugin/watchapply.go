@@ -63,8 +63,19 @@ func (w *watchWrites) watched(o *ApplyOptions) (*watched, error) {
 	var err error
 	now.run, err = o.Compile()
 	own := &watch.Settling{}
-	o.Executor.OnResult = func(t *apply.Task, r *apply.Result) { w.wrote(o, own, t, r) }
-	now.all = func(ctx context.Context) (int, error) { return o.write(ctx, now.run) }
+	written := false
+	o.Executor.OnResult = func(t *apply.Task, r *apply.Result) {
+		written = written || r.Outcome == apply.Applied
+		w.wrote(o, own, t, r)
+	}
+	o.Executor.Away = w.away()
+	now.all = func(ctx context.Context) (int, error) {
+		code, err := o.write(ctx, now.run)
+		if !written {
+			err = retryable(ctx, err)
+		}
+		return code, err
+	}
 	now.some = func(ctx context.Context, e *preview.Run, events []*watch.Event) error {
 		return w.write(ctx, o, own, e, events)
 	}

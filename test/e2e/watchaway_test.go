@@ -61,6 +61,13 @@ func startAppendingWatch(t *testing.T) *appendingWatch {
 // watch starts the watch, and waits until it watches.
 func (a *appendingWatch) watch() {
 	a.t.Helper()
+	a.start()
+	a.await("Watching ")
+}
+
+// start starts the watch.
+func (a *appendingWatch) start() {
+	a.t.Helper()
 	command, _, _ := a.command(a.t, a.program)
 	a.cmd = exec.Command(a.program, "apply-existing", "-n", "shop", "-p", "append.yaml", "--context", "proxy", "--watch", "--yes")
 	out, err := os.Create(filepath.Join(a.dir, "out"))
@@ -68,7 +75,6 @@ func (a *appendingWatch) watch() {
 	a.cmd.Dir, a.cmd.Env, a.cmd.Stdout, a.cmd.Stderr = command.Dir, command.Env, out, out
 	check(a.t, a.cmd.Start())
 	a.t.Cleanup(func() { _ = a.cmd.Process.Kill() })
-	a.await("Watching ")
 }
 
 func (a *appendingWatch) said() string {
@@ -221,3 +227,35 @@ type discarded struct{ header http.Header }
 func (d *discarded) Header() http.Header         { return d.header }
 func (d *discarded) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discarded) WriteHeader(int)             {}
+
+// The server goes away while everything is evaluated, at first and after a change of the policies: that begins anew, and nothing is
+// made twice.
+func TestWatchBeginsAnewAfterTheAbsenceOfTheServer(t *testing.T) {
+	a := startAppendingWatch(t)
+	var listed atomic.Int32
+	a.meddle = func(w http.ResponseWriter, r *http.Request, pass http.Handler) { pass.ServeHTTP(w, r) }
+	a.through(t, "proxy", "one", func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+		if r.Method == http.MethodPatch && r.URL.Query().Has("dryRun") && listed.Add(1) == 1 {
+			a.away.Store(true) // it is watched, listed and evaluated, and nothing is written
+		}
+		if a.away.Load() {
+			abort()
+		}
+		pass.ServeHTTP(w, r)
+	})
+	policy := func(text string) {
+		all := strings.Replace(fleetPolicy, "{level: info}", `{log: "{{ request.object.data.log }}`+text+`"}`, 1)
+		check(t, os.WriteFile(filepath.Join(a.dir, "append.yaml"), []byte(strings.Replace(all, "mutate:", `preconditions: {all: [{key: "{{ request.object.data.log }}", operator: NotEquals, value: "*`+text+`"}]}, mutate:`, 1)), 0o600))
+	}
+	policy("x")
+	a.start()
+	a.await("not everything was evaluated, trying again")
+	a.away.Store(false)
+	a.becomes("=x =x =x")
+	a.away.Store(true)
+	policy("y")
+	a.await("the policies are used as they were before")
+	a.away.Store(false)
+	a.becomes("=xy =xy =xy")
+	a.end()
+}
