@@ -3,6 +3,7 @@ package plugin_test
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
@@ -169,6 +170,11 @@ type serverRun struct {
 // runAgainst runs a command against a server, with a user of its kubeconfig.
 func runAgainst(t testing.TB, s *apiServer, user string, args []string) serverRun {
 	t.Helper()
+	return runUntil(t.Context(), t, s, user, args)
+}
+
+func runUntil(ctx context.Context, t testing.TB, s *apiServer, user string, args []string) serverRun {
+	t.Helper()
 	dir := t.TempDir()
 	t.Setenv("KUBECACHEDIR", t.TempDir())
 	t.Setenv("HOME", dir)
@@ -192,7 +198,7 @@ func runAgainst(t testing.TB, s *apiServer, user string, args []string) serverRu
 	klog.SetLogger(logr.Discard()) // as Main does
 	var out, errOut bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
-	code := plugin.Run(t.Context(), plugin.NewCommand("kubectl mutate", streams), args, streams)
+	code := plugin.Run(ctx, plugin.NewCommand("kubectl mutate", streams), args, streams)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return serverRun{code, out.String(), errOut.String(), slices.Clone(s.requests)}

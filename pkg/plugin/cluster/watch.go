@@ -237,12 +237,16 @@ func readEvent(line string) (WatchEvent, error) {
 		}
 		return event, nil
 	case watch.Bookmark:
+		if event.Item.ResourceVersion == "" {
+			return event, errors.New("the answer is no event of a watch: its bookmark has no resourceVersion")
+		}
 		return event, nil
 	case watch.Error:
 		var status metav1.Status
 		if err := json.Unmarshal([]byte(event.Item.text), &status); err != nil {
 			return event, fmt.Errorf("the answer is no event of a watch: %w", err)
 		}
+		transport.ShortenStatus(&status)
 		return event, &apierrors.StatusError{ErrStatus: status}
 	}
 	return event, fmt.Errorf("the answer is no event of a watch: its type is %.40q", string(event.Type))

@@ -65,6 +65,15 @@ func TestWatch(t *testing.T) {
 		"no JSON":                    {answer: answer{body: "<html>\n"}, err: "the answer is no event of a watch: invalid JSON"},
 		"an unknown type":            {answer: answer{body: watchEvent("RENAMED", "a", "8", "x")}, err: `the answer is no event of a watch: its type is "RENAMED"`},
 		"no version":                 {answer: answer{body: watchEvent("ADDED", "a", "", "x")}, err: "the answer is no event of a watch: its object has no uid or no resourceVersion"},
+		"no version in a bookmark": {
+			answer: answer{body: watchEvent("ADDED", "a", "8", "x") + `{"type":"BOOKMARK","object":{"metadata":{}}}` + "\n"},
+			want:   "ADDED a 8", err: "the answer is no event of a watch: its bookmark has no resourceVersion",
+		},
+		"an error without a status":  {answer: answer{body: `{"type":"ERROR"}` + "\n"}, err: "the answer is no event of a watch: "},
+		"an error of another type":   {answer: answer{body: `{"type":"ERROR","object":{"code":"x","message":[1]}}` + "\n"}, err: "the answer is no event of a watch: "},
+		"an object that is a list":   {answer: answer{body: `{"type":"ADDED","object":[{}]}` + "\n"}, err: "its object has no uid or no resourceVersion"},
+		"an object that is nested":   {answer: answer{body: `{"type":"ADDED","object":{"metadata":{"uid":"u","resourceVersion":"1"},"x":` + strings.Repeat(`[`, 200_000) + strings.Repeat("]", 200_000) + "}}\n"}, want: "ADDED  1"}, // Decode refuses it
+		"a version that is a number": {answer: answer{body: `{"type":"ADDED","object":{"metadata":{"uid":"u","resourceVersion":1}}}` + "\n"}, err: "the answer is no event of a watch: "},
 		"too large": {
 			answer: answer{body: watchEvent("ADDED", "a", "8", "x") + watchEvent("ADDED", "b", "9", strings.Repeat("x", 17<<20))},
 			want:   "ADDED a 8", err: "an event in the answer of",

@@ -157,6 +157,7 @@ func (t bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 		b.limits.Bytes = min(b.limits.Bytes, maxOther)
 	}
 	b.ReadCloser, response.Body = response.Body, b
+	refused(response, b)
 	return response, nil
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	processmemory "github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 )
 
 // Resource is what can be listed and watched; a *cluster.Watched is one.
@@ -65,6 +66,48 @@ type Follower struct {
 type memory struct {
 	objects map[string]*known // by UID
 	listing int               // the latest one
+	size    int64             // of the objects, by an estimate
+}
+
+// What is known of the objects of a resource may take a quarter of the limit of the process, or this if there is none.
+const defaultKnown = 2 << 30
+
+// fullError is why a resource cannot be followed.
+type fullError struct{ resource string }
+
+// Error says what would take less.
+func (e *fullError) Error() string {
+	return fmt.Sprintf("cannot watch %s: what has to be remembered of its objects needs more memory than there is: watch fewer, with -n or another selection, or raise GOMEMLIMIT", e.resource)
+}
+
+// put remembers an object. It fails where that takes too much memory.
+func (f *Follower) put(uid string, k *known) error {
+	m, most := f.memory, int64(defaultKnown)
+	if limit := processmemory.Limit(); limit > 0 {
+		most = limit / 4
+	}
+	m.forget(uid)
+	if m.size += k.size(uid); m.size > most {
+		return &emitError{&fullError{f.String()}}
+	}
+	m.objects[strings.Clone(uid)] = k
+	return nil
+}
+
+func (m *memory) forget(uid string) {
+	if k := m.objects[uid]; k != nil {
+		m.size -= k.size(uid)
+		delete(m.objects, uid)
+	}
+}
+
+// size estimates what an object takes: its labels are kept beside its text.
+func (k *known) size(uid string) int64 {
+	size := 200 + len(uid) + len(k.version)
+	if k.last != nil {
+		size += 200 + 2*k.last.Size()
+	}
+	return int64(size)
 }
 
 // known is what is kept of an object.
@@ -124,7 +167,7 @@ func (f *Follower) Begin(ctx context.Context) ([]*Follower, error) {
 	return begun, nil
 }
 
-// Run follows the objects until the context ends, or Emit fails.
+// Run follows the objects until the context ends, Emit fails, or what is known of them takes too much memory.
 func (f *Follower) Run(ctx context.Context) error {
 	backoff := f.Backoff
 	if backoff.Steps == 0 {
@@ -181,7 +224,7 @@ func (f *Follower) state(err error) {
 	}
 }
 
-// emitError is an error of Emit.
+// emitError is an error that ends the follower: one of Emit, or that there is no room for more objects.
 type emitError struct{ error }
 
 // isEmit reports whether an error is one of Emit.
@@ -243,7 +286,7 @@ func (f *Follower) list(ctx context.Context) error {
 				return err
 			}
 		}
-		delete(m.objects, uid)
+		m.forget(uid)
 	}
 	f.version = strings.Clone(version)
 	return nil
@@ -253,8 +296,7 @@ func (f *Follower) list(ctx context.Context) error {
 func (f *Follower) changed(ctx context.Context, i *cluster.RawItem) error {
 	before := f.memory.objects[i.UID]
 	if before != nil && before.version == i.ResourceVersion {
-		f.reconsider(before, i)
-		return nil
+		return f.put(i.UID, f.reconsidered(before, i))
 	}
 	own := i.Own()
 	i = &own
@@ -274,12 +316,12 @@ func (f *Follower) changed(ctx context.Context, i *cluster.RawItem) error {
 			return err
 		}
 	}
-	f.memory.objects[strings.Clone(i.UID)] = now
-	return nil
+	return f.put(i.UID, now)
 }
 
-// reconsider keeps of an object that is as it was what the rules ask for now.
-func (f *Follower) reconsider(k *known, i *cluster.RawItem) {
+// reconsidered is what the rules ask for now of an object that is as it was.
+func (f *Follower) reconsidered(before *known, i *cluster.RawItem) *known {
+	k := *before
 	k.wanted = f.Wants(i)
 	switch keeps := k.wanted && f.Keeps != nil && f.Keeps(i); {
 	case !keeps:
@@ -288,6 +330,7 @@ func (f *Follower) reconsider(k *known, i *cluster.RawItem) {
 		own := i.Own()
 		k.last = &own
 	}
+	return &k
 }
 
 // deleted takes an object that is gone.
@@ -298,7 +341,7 @@ func (f *Follower) deleted(ctx context.Context, i *cluster.RawItem) error {
 			return err
 		}
 	}
-	delete(f.memory.objects, own.UID)
+	f.memory.forget(own.UID)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -157,6 +158,38 @@ func TestFollowerKeepsLittle(t *testing.T) {
 		if objects != want[0] || states != want[1] {
 			t.Errorf("keeps %v: %d objects and %d states", keeps, objects, states)
 		}
+	}
+}
+
+// A server that invents objects for ever ends the run before they take all memory, and what is deleted counts no more.
+func TestFollowerIsBounded(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(4 << 20))
+	var grows, changes strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&grows, "ADDED u%d@%d=x,", i, i+2)
+		fmt.Fprintf(&changes, "ADDED u%d@%d=x, MODIFIED u%d@%d=y, DELETED u%d@%d=y,", i, 3*i+2, i, 3*i+3, i, 3*i+4)
+	}
+	for name, c := range map[string]struct {
+		steps []step
+		want  string
+	}{
+		"a listing":             {[]step{{list: "u" + strings.Repeat("x", 2<<20) + "@1=x @1"}}, "cannot watch configmaps: what has to be remembered"},
+		"a watch":               {[]step{{list: "a@1=x @1"}, {events: grows.String()}}, "cannot watch configmaps: what has to be remembered"},
+		"objects that are gone": {[]step{{list: "a@1=x @1"}, {events: changes.String()}}, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			f := &watch.Follower{Resource: &script{t: t, steps: c.steps, done: end}, Emit: func(context.Context, *watch.Event) error { return nil }}
+			f.Keeps, f.Tell = func(*cluster.RawItem) bool { return true }, func(error) {}
+			err := begin(ctx, f)
+			if err == nil {
+				err = f.Run(ctx)
+			}
+			if (err == nil) != (c.want == "") || !strings.Contains(fmt.Sprint(err), c.want) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
 }
 
