@@ -20,6 +20,9 @@ import (
 // codec turns Go values into bytes, and back in the same process: structs with what they export, objects, and errors with
 // their texts. What the states of one object share is in the bytes once, and shared again when it is read. Words and lists of
 // rules that come again and again are not in the bytes, which name them by their places here. The zero value is ready for use.
+//
+// A library wants types of its own beside those of the engine, for errors and for the values in paths, and writes what two
+// states share twice.
 type codec struct {
 	words   []string
 	places  map[string]uint64 // of the words
