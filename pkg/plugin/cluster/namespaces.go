@@ -156,7 +156,7 @@ func (s *source) readNamespaces(ctx context.Context) map[string]*unstructured.Un
 		found, err = s.client.allNamespaces(ctx)
 	}
 	for _, name := range names {
-		u, failed := s.client.Reader().Get(ctx, engine.ObjectKey{GroupKind: namespaceKind, Version: "v1", Name: name})
+		u, failed := s.client.Get(ctx, engine.ObjectKey{GroupKind: namespaceKind, Version: "v1", Name: name})
 		if failed != nil {
 			err = failed
 			continue

@@ -15,7 +15,7 @@ import (
 )
 
 // maxAsked is how many access reviews look for the namespaces in which a user may list objects.
-const maxAsked = 300
+const maxAsked = 1000
 
 // narrower says in which namespaces the user may list what was refused in all of them, as far as their names are known.
 func (f *Factory) narrower(ctx context.Context, w *engine.World, lacking []rbac.Need) string {
