@@ -26,12 +26,23 @@ func Few[T any](all []T) string {
 	return text
 }
 
-// Shorten returns the first bytes of a text that has more than that, and "...".
+// Cut stands at the end of a text that was cut.
+const Cut = "..."
+
+// Shorten returns the first bytes of a text that has more than that, and Cut.
 func Shorten(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most], "") + "..."
+	return strings.ToValidUTF8(text[:most], "") + Cut
+}
+
+// FirstWords returns the words that begin a text, as many as take so many bytes, and Cut where there are more. No word is split.
+func FirstWords(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return text[:max(0, strings.LastIndexAny(text[:most], " \t\r\n"))] + " " + Cut
 }
 
 // BriefValue returns a short form of a value: texts in quotes and shortened, maps and

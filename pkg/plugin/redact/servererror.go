@@ -8,12 +8,14 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // Bounds of the text of an error.
 const (
-	maxCauses    = 5
-	maxTextRunes = 300
+	maxCauses = 5
+	maxText   = 300
 )
 
 // ServerError returns the text of an error that is safe to show. Servers quote what they reject:
@@ -80,9 +82,12 @@ func afterValue(text string) string {
 }
 
 // afterLastValue keeps what follows the last thing that looks like the end of a
-// value; nothing, if nothing does.
+// value; nothing, if nothing does, or if the text was cut: it may end in the value.
 func afterLastValue(text string) string {
 	end := len(text)
+	if strings.HasSuffix(text, engine.Cut) {
+		return ""
+	}
 	for _, mark := range []string{`": `, `}: `, `]: `, `): `} {
 		if i := strings.LastIndex(text, mark); i >= 0 && (end == len(text) || i+len(mark) > end) {
 			end = i + len(mark)
@@ -100,7 +105,7 @@ func withoutQuotedObject(text string) string {
 	if tail := afterLastValue(quoted); tail != "" && !strings.Contains(tail, "{") {
 		return tail
 	}
-	return strings.TrimRight(head, ` "`) + " ..."
+	return strings.TrimRight(head, ` "`) + " " + engine.Cut
 }
 
 func firstLine(text string) string {
@@ -109,9 +114,5 @@ func firstLine(text string) string {
 }
 
 func shorten(text string) string {
-	runes := []rune(strings.Join(strings.Fields(text), " "))
-	if len(runes) <= maxTextRunes {
-		return string(runes)
-	}
-	return string(runes[:maxTextRunes]) + " ..."
+	return engine.FirstWords(strings.Join(strings.Fields(text), " "), maxText)
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 const (
@@ -126,16 +128,27 @@ func (v *values) next(text string, from, least int) (start, end int) {
 	return len(text), len(text)
 }
 
-// longest is how many bytes at the beginning of a text belong to a value.
+// longest is how many bytes at the beginning of a text belong to a value. A text that is cut may end in one.
 func (g *generation) longest(text string) int {
 	if !g.first[text[0]] {
 		return 0
 	}
 	found := 0
 	for _, head := range g.heads[text[:window]] {
-		if g.lengths[head] > found && strings.HasPrefix(text, head) {
-			found = g.lengths[head]
+		if strings.HasPrefix(text, head) {
+			found = max(found, g.lengths[head])
+		} else if begun := beforeCut(text); len(begun) >= window && strings.HasPrefix(head, begun) {
+			found = max(found, len(begun))
 		}
 	}
 	return min(found, len(text))
+}
+
+// beforeCut returns what stands before the place where a text was cut; nothing if that is farther than a head is long.
+func beforeCut(text string) string {
+	before, _, cut := strings.Cut(text[:min(len(text), headLength+len(engine.Cut))], engine.Cut)
+	if !cut {
+		return ""
+	}
+	return strings.TrimRight(before, " ")
 }

@@ -6,9 +6,10 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 const (
@@ -54,7 +55,7 @@ func (r *refusal) Read(p []byte) (int, error) {
 // short returns a Status, or a text, with short messages; any other JSON as it is.
 func (r *refusal) short(text []byte) []byte {
 	if !r.json {
-		return []byte(shorten(string(text)))
+		return []byte(firstWords(string(text)))
 	}
 	var s metav1.Status
 	if json.Unmarshal(text, &s) != nil || s.Kind != "Status" {
@@ -69,30 +70,18 @@ func (r *refusal) short(text []byte) []byte {
 
 // ShortenStatus leaves of what a server says of an error so much that a run can keep and show it for many objects.
 func ShortenStatus(s *metav1.Status) {
-	s.Message, s.Reason = shorten(s.Message), metav1.StatusReason(shorten(string(s.Reason)))
+	s.Message, s.Reason = firstWords(s.Message), metav1.StatusReason(firstWords(string(s.Reason)))
 	if s.Details == nil {
 		return
 	}
 	d := s.Details
-	d.Name, d.Group, d.Kind = shorten(d.Name), shorten(d.Group), shorten(d.Kind)
+	d.Name, d.Group, d.Kind = firstWords(d.Name), firstWords(d.Group), firstWords(d.Kind)
 	d.Causes = slices.Clone(d.Causes[:min(len(d.Causes), maxStatusCauses)])
 	for i := range d.Causes {
 		c := &d.Causes[i]
-		c.Type, c.Message, c.Field = metav1.CauseType(shorten(string(c.Type))), shorten(c.Message), shorten(c.Field)
+		c.Type, c.Message, c.Field = metav1.CauseType(firstWords(string(c.Type))), firstWords(c.Message), firstWords(c.Field)
 	}
 }
 
-// shorten leaves the beginning and the end of a text, without the words that are cut: a part of a Secret's value would
-// not be known for one.
-func shorten(text string) string {
-	if len(text) <= maxMessage {
-		return text
-	}
-	const space = " \t\r\n"
-	head, tail := text[:maxMessage/2], text[len(text)-maxMessage/2:]
-	head = head[:max(0, strings.LastIndexAny(head, space))]
-	if i := strings.IndexAny(tail, space); i >= 0 {
-		return head + " ..." + tail[i:]
-	}
-	return head + " ..."
-}
+// firstWords leaves the beginning of a text, but not its end: it would be taken for what follows a value that is left out.
+func firstWords(text string) string { return engine.FirstWords(text, maxMessage) }
