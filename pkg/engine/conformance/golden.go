@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -130,7 +131,7 @@ func SelectionText(s engine.Selection) string {
 		}
 	}
 	if s.Labels != nil {
-		text += " labels=" + s.Labels.String()
+		text += " labels=" + metav1.FormatLabelSelector(s.Labels)
 	}
 	return text
 }
