@@ -63,7 +63,7 @@ func (m *Meter) Start() {
 	if m.stopped != nil {
 		return
 	}
-	m.begun = m.options.Clock.Now()
+	m.begun, m.state = m.options.Clock.Now(), state{}
 	m.stopped, m.done = make(chan struct{}), make(chan struct{})
 	every := Early
 	m.due, m.pause = m.begun.Add(Early), Early
@@ -105,13 +105,16 @@ func (m *Meter) Stop() {
 }
 
 // Listed sets how many objects of a resource have been read, and how many are left: a
-// negative number if the server does not say.
+// negative number if the server does not say. What is read while Did counts is a part of that.
 func (m *Meter) Listed(resource string, seen int, left int64) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.state.done != "" {
+		return
+	}
 	now := m.options.Clock.Now()
 	if resource != m.state.resource || seen < m.state.seen {
 		m.state.since = now

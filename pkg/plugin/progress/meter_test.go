@@ -112,6 +112,7 @@ func TestMeterDid(t *testing.T) {
 	m.Did("objects verified", 1, 1501)
 	w.FakeClock.Step(progress.Early)
 	m.Did("objects verified", 501, 1501)
+	m.Listed("pods", 2, 0) // for one of them
 	if got, want := w.next(t, out), "progress: 501 of 1,501 objects verified, about 10s left, verified at 100/s\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
