@@ -39,7 +39,7 @@ const (
 	maxLists = 1 << 10
 )
 
-// What comes next, for a value of which that is not known.
+// The tags that say what follows, where the type of a value does not.
 const (
 	isNil = iota
 	isTrue

@@ -41,11 +41,11 @@ type parts struct {
 func (p *parts) Write(b []byte) (int, error) {
 	if p.last != nil {
 		_, _ = p.objects.Write(p.last) // which keeps it, or not
+		p.last = nil
 	}
-	switch p.last = nil; {
-	case p.ending && p.overview == nil:
+	if p.ending && p.overview == nil {
 		p.overview = bytes.Clone(b)
-	default:
+	} else {
 		p.last = bytes.Clone(b)
 	}
 	return len(b), nil
