@@ -59,6 +59,9 @@ func (w *YAMLWriter) Marshal(v any) ([]byte, error) {
 	return w.b.Bytes(), err
 }
 
+// deepIndent is from where on the library writes all of a value: to ask it for a part takes a value of as many levels.
+const deepIndent = 64
+
 // marshal writes what the library writes of a map or a list at an indent: its lines are as long there as they may be.
 func (w *YAMLWriter) marshal(v any, indent int, inline bool) error {
 	above := indent / 2
@@ -158,7 +161,7 @@ func (w *YAMLWriter) fields(m map[string]any, indent int, at int32, inline bool)
 	keys := slices.AppendSeq(make([]string, 0, len(m)), maps.Keys(m))
 	if !w.library {
 		slices.Sort(keys)
-	} else if slices.SortFunc(keys, compareKeys); len(keys) == 0 || !every(keys, plain) {
+	} else if slices.SortFunc(keys, compareKeys); len(keys) == 0 || indent > deepIndent || !every(keys, plain) {
 		return w.marshal(m, indent, inline)
 	}
 	for _, key := range keys {
@@ -192,7 +195,7 @@ func (w *YAMLWriter) fields(m map[string]any, indent int, at int32, inline bool)
 
 // list writes a list; inline, its first line goes on where the text is.
 func (w *YAMLWriter) list(items []any, indent int, at int32, inline bool) error {
-	if w.library && (len(items) == 0 || !every(items, shaped)) {
+	if w.library && (len(items) == 0 || indent > deepIndent || !every(items, shaped)) {
 		return w.marshal(items, indent, inline)
 	}
 	for i, item := range items {

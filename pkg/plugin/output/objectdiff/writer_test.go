@@ -1,6 +1,7 @@
 package objectdiff
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -230,4 +231,27 @@ func FuzzMarshalYAMLIsThatOfTheLibrary(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What is nested deeply takes about as much as the library alone does, and is the same.
+func TestMarshalYAMLOfDeepValues(t *testing.T) {
+	for _, levels := range []int{deepIndent/2 - 1, deepIndent / 2, deepIndent/2 + 1, 200} {
+		var v any = []any{"a b c"}
+		for range levels {
+			v = map[string]any{"k": v, "s": "a b c", "l": []any{map[string]any{"x": "- y"}}}
+		}
+		want, err := marshalYAML(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []byte
+		own := testing.AllocsPerRun(1, func() { got, err = MarshalYAML(v) })
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%d levels: %v, not the same", levels, err)
+		}
+		alone := testing.AllocsPerRun(1, func() { _, _ = marshalYAML(v) })
+		if levels > deepIndent && own > 20*alone {
+			t.Errorf("%d levels take %.0f allocations, %.0f by the library alone", levels, own, alone)
+		}
+	}
 }
