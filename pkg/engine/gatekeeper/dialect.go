@@ -87,6 +87,9 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	installed := len(mutators)
 	mutators, conflicts := withoutConflicts(mutators)
 	lintSet(mutators)
+	for _, m := range mutators { // the documents need not be kept
+		m.location, m.written = policydecode.Node{}, written{}
+	}
 	return newProgram(mutators, installed, excluded), errors.Join(append(errs, conflicts...)...)
 }
 

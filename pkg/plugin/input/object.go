@@ -41,7 +41,7 @@ func (p part) objects(path string, bounds *bounds) iter.Seq2[engine.Document, er
 			return
 		}
 		var locate func(int) func(string) int
-		if p.lines {
+		if p.nodes != nil {
 			locate = p.locator()
 		}
 		for _, v := range values {

@@ -1,6 +1,7 @@
 package input
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -17,7 +18,7 @@ import (
 const defaultMaxDocument = 64 << 20
 
 // Reader reads manifests. It remembers that standard input was read, so that
-// one Reader serves a whole command; it must not be used concurrently.
+// one Reader serves a whole command; it must not be used concurrently, nor while it streams.
 type Reader struct {
 	Stdin       io.Reader // what "-" stands for; nil where there is none
 	MaxDocument int       // bytes of one document; 0 stands for 64 MiB
@@ -25,6 +26,7 @@ type Reader struct {
 	Budget memory.Budget
 
 	stdinRead bool
+	buffer    *bufio.Reader
 }
 
 // Files names what to read.
@@ -45,6 +47,8 @@ type Files struct {
 	// APIVersion and Kind are those of documents that say neither; empty where
 	// such a document is an error.
 	APIVersion, Kind string
+
+	nodes *nodes // with Lines
 }
 
 // Read streams the objects of all paths, in the order of the paths, inside a
@@ -58,6 +62,9 @@ type Files struct {
 // with the context's error as the last one, and an exceeded Budget.
 func (r *Reader) Read(ctx context.Context, input Files) iter.Seq2[engine.Document, error] {
 	return func(yield func(engine.Document, error) bool) {
+		if input.Lines {
+			input.nodes = &nodes{}
+		}
 		// goOn reports whether to read on after err.
 		goOn := func(err error) bool {
 			switch {
@@ -131,7 +138,11 @@ type stream struct {
 }
 
 func (r *Reader) readStream(ctx context.Context, content stream, input Files, yield func(engine.Document, error) bool) error {
-	documents := newSplitter(content, r.maxDocument())
+	if r.buffer == nil {
+		r.buffer = bufio.NewReaderSize(nil, 64<<10)
+	}
+	r.buffer.Reset(content)
+	documents := newSplitter(r.buffer, r.maxDocument())
 	bounds := &bounds{Budget: &r.Budget, aliases: aliasBudget}
 	for {
 		if ctx.Err() != nil {
@@ -144,7 +155,7 @@ func (r *Reader) readStream(ctx context.Context, content stream, input Files, yi
 		if err != nil {
 			return at(content.name, err)
 		}
-		part.implied, part.lines = implied{input.APIVersion, input.Kind}, input.Lines
+		part.implied, part.nodes = implied{input.APIVersion, input.Kind}, input.nodes
 		for d, err := range part.objects(content.name, bounds) {
 			if !yield(d, err) || errors.Is(err, memory.ErrTooLarge) {
 				return errStopped

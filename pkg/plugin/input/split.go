@@ -18,7 +18,7 @@ type part struct {
 	text    []byte
 	line    int // of the first byte, counted from 1 in the file
 	implied implied
-	lines   bool // as in Files
+	nodes   *nodes // where the lines of fields are wanted
 }
 
 // splitter cuts a stream at its document markers, so that no more than one
@@ -33,8 +33,8 @@ type splitter struct {
 	done    bool
 }
 
-func newSplitter(r io.Reader, limit int) *splitter {
-	return &splitter{from: bufio.NewReaderSize(r, 64<<10), limit: limit}
+func newSplitter(r *bufio.Reader, limit int) *splitter {
+	return &splitter{from: r, limit: limit}
 }
 
 // next returns the next document that has content, or io.EOF.
