@@ -109,7 +109,7 @@ func (r *repeat) note(second *engine.Change) {
 }
 
 // kindOf is the same for changes of the same rules to the same fields of a kind,
-// whatever the elements of lists are called.
+// whatever the elements of lists are called, and however many they are.
 func kindOf(c *engine.Change) string {
 	var b strings.Builder
 	b.WriteString(c.Subject.GroupKind.String())
@@ -119,8 +119,13 @@ func kindOf(c *engine.Change) string {
 			continue
 		}
 		b.WriteString("\x00" + s.Rule.Dialect + "\x00" + s.Rule.String() + "\x00" + s.Rule.Via)
+		fields := make([]string, 0, len(s.Fields))
 		for _, f := range s.Fields {
-			b.WriteString("\x00" + string(f.Kind) + "\x00" + strings.Join(placeOf(f.Path), "\x01"))
+			fields = append(fields, "\x00"+string(f.Kind)+"\x00"+strings.Join(placeOf(f.Path), "\x01"))
+		}
+		slices.Sort(fields)
+		for _, field := range slices.Compact(fields) {
+			b.WriteString(field)
 		}
 	}
 	return b.String()

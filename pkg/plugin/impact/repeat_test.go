@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
@@ -116,6 +117,25 @@ func TestReviewRepeatsOncePerKindOfChange(t *testing.T) {
 	}
 	if runs.Load() != 51 {
 		t.Errorf("%d evaluations of 50 objects that change alike", runs.Load())
+	}
+}
+
+// Of objects that differ in how many containers they have, one is evaluated again.
+func TestKindOfChangeCountsNoElements(t *testing.T) {
+	changed := func(fields ...string) string {
+		step := engine.Step{Rule: engine.RuleRef{Policy: "p"}, Outcome: engine.Changed}
+		for i, name := range fields {
+			path := fieldpath.MakePathOrDie("spec", "containers", i, name)
+			step.Fields = append(step.Fields, engine.FieldChange{Path: path, Kind: engine.Replaced})
+		}
+		return kindOf(&engine.Change{Steps: []engine.Step{step}})
+	}
+	one := changed("image")
+	if two := changed("image", "image"); two != one {
+		t.Errorf("one container %q, two %q", one, two)
+	}
+	if other := changed("image", "name"); other == one {
+		t.Errorf("other fields are of the same kind: %q", other)
 	}
 }
 
