@@ -10,8 +10,9 @@ import (
 // what a step has not touched, and remembers the names of the elements of lists, so that many
 // steps that add to one list take linear time. It is for one object, and one goroutine.
 type Steps struct {
-	draft *engine.Draft
-	named map[*any]namedElements // by the first element of the list that has them
+	draft  *engine.Draft
+	named  map[*any]namedElements // by the first element of the list that has them
+	fields []engine.FieldChange   // of the last step; its memory serves the next one
 }
 
 // namedElements are the names of the elements of a list, of which each has another one.
@@ -27,9 +28,10 @@ func NewSteps(d *engine.Draft) *Steps { return &Steps{draft: d, named: map[*any]
 // Compare is Compare for one step, whose second state may have maps of the first that were changed
 // in place.
 func (s *Steps) Compare(before, after map[string]any, t Type) []engine.FieldChange {
-	c := comparison{draft: s.draft, steps: s}
+	c := comparison{draft: s.draft, steps: s, fields: s.fields[:0]}
 	c.maps(nil, before, after, t)
-	return c.fields
+	s.fields = c.fields
+	return slices.Clone(c.fields)
 }
 
 // take returns the names of the elements of a list, and forgets them; nil where they are not known.

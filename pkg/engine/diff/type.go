@@ -131,8 +131,13 @@ func (t Type) fieldAbsent(name string, v any) bool {
 		return t.EmptyIsAbsent
 	}
 	fields, isMap := v.(map[string]any)
-	if list, isList := v.([]any); !isMap && (!isList || len(list) > 0) {
+	if !isMap && isPresent(v) {
 		return false // most values: their type costs more than this
+	}
+	for _, below := range fields {
+		if _, isMap := below.(map[string]any); !isMap && isPresent(below) {
+			return false // and most maps
+		}
 	}
 	of := t.field(name)
 	if len(fields) == 0 && of.absent(v) {
@@ -147,6 +152,12 @@ func (t Type) fieldAbsent(name string, v any) bool {
 		}
 	}
 	return true
+}
+
+// isPresent reports whether a value that is no map is there, whatever its type.
+func isPresent(v any) bool {
+	list, isList := v.([]any)
+	return v != nil && (!isList || len(list) > 0)
 }
 
 // isQuantity reports whether values are resource quantities, which the server

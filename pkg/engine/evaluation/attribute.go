@@ -3,6 +3,7 @@ package evaluation
 import (
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 
@@ -59,8 +60,9 @@ func attribute(fields []engine.FieldChange, writes []write) []engine.FieldChange
 
 // writers finds what wrote a field, however many rules there are.
 type writers struct {
-	writes []write
-	paths  []written // in the order of paths: what lies below a path follows it
+	writes   []write
+	paths    []written // in the order of paths: what lies below a path follows it
+	shortest int       // of the paths, in elements
 }
 
 // written is a path, with the first and the last write of it.
@@ -73,10 +75,11 @@ type written struct {
 type span struct{ first, last int }
 
 func newWriters(writes []write) writers {
-	w := writers{writes: writes}
+	w := writers{writes: writes, shortest: math.MaxInt}
 	for i := range writes {
 		for _, f := range writes[i].fields {
 			w.paths = append(w.paths, written{f.Path, span{i, i}})
+			w.shortest = min(w.shortest, len(f.Path))
 		}
 	}
 	slices.SortStableFunc(w.paths, func(a, b written) int { return a.path.Compare(b.path) })
@@ -100,7 +103,7 @@ func (w writers) touching(p fieldpath.Path) (s span, found bool) {
 		}
 		s.first, s.last = min(s.first, one.first), max(s.last, one.last)
 	}
-	for n := range len(p) + 1 {
+	for n := min(w.shortest, len(p)); n <= len(p); n++ {
 		above := p[:n]
 		at, exact := slices.BinarySearchFunc(w.paths, above, func(one written, p fieldpath.Path) int { return one.path.Compare(p) })
 		if n < len(p) {

@@ -171,12 +171,13 @@ func decodeJSONPatch(n policydecode.Node) *patch {
 		n.Fail("must be a string, not %s", policydecode.TypeName(n.Value))
 		return &patch{}
 	}
-	return decodeOperations(n, "patchesJson6902", compileJSONPatch)
+	var parsed engine.TextCache[jsonpatch.Patch]
+	return decodeOperations(n, "patchesJson6902", func(patch any) (compiledPatch, error) { return compileJSONPatch(&parsed, patch) })
 }
 
-// compileJSONPatch reads the text of a patch, or the list that a patch which is one
-// variable gave.
-func compileJSONPatch(patch any) (compiledPatch, error) {
+// compileJSONPatch reads the text of a patch, which many objects have in common, or the list that a
+// patch which is one variable gave.
+func compileJSONPatch(known *engine.TextCache[jsonpatch.Patch], patch any) (compiledPatch, error) {
 	source, ok := patch.(string)
 	if !ok {
 		raw, err := json.Marshal(patch)
@@ -185,7 +186,10 @@ func compileJSONPatch(patch any) (compiledPatch, error) {
 		}
 		source = string(raw)
 	}
-	parsed, err := jsonpatch.Parse(source)
+	parsed, err := known.Do(source, func(text string) (jsonpatch.Patch, int, error) {
+		p, err := jsonpatch.Parse(text)
+		return p, p.Size(), err
+	})
 	return operationsPatch{parsed}, err
 }
 

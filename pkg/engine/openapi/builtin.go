@@ -99,7 +99,7 @@ func (b *Builtin) collect(name string, to map[string]*spec.Schema) error {
 	return nil
 }
 
-var references = regexp.MustCompile(`"` + componentPrefix + `([^"]+)"`)
+var references = regexp.MustCompile(`"#` + componentPrefix + `([^"]+)"`)
 
 // text returns the schema of a type as it is published.
 func (b *Builtin) text(name string) (json.RawMessage, error) {

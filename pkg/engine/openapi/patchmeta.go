@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
@@ -11,7 +12,7 @@ import (
 const (
 	patchStrategyExtension = "x-kubernetes-patch-strategy"
 	patchMergeKeyExtension = "x-kubernetes-patch-merge-key"
-	componentPrefix        = "#/components/schemas/"
+	componentPrefix        = "/components/schemas/"
 )
 
 // patchMeta looks up patch strategies in OpenAPI v3 schemas. Unlike
@@ -96,12 +97,12 @@ func (t typed) resolve(s *spec.Schema) (typed, error) {
 	if len(s.AllOf) == 1 {
 		s = &s.AllOf[0]
 	}
-	ref := s.Ref.String()
-	if ref == "" {
+	ref := s.Ref.GetURL()
+	if ref == nil || *ref == (url.URL{}) {
 		return typed{t.Document, s}, nil
 	}
-	component := t.components[strings.TrimPrefix(ref, componentPrefix)]
-	if component == nil {
+	component := t.components[strings.TrimPrefix(ref.Fragment, componentPrefix)]
+	if component == nil || !s.Ref.HasFragmentOnly {
 		return typed{}, fmt.Errorf("unable to resolve %q in the OpenAPI schema", ref)
 	}
 	return typed{t.Document, component}, nil

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -174,36 +173,12 @@ func wordly(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsD
 
 // Cache keeps compiled expressions by their text. It is bounded, and safe for
 // concurrent use; the zero value is empty and ready.
-type Cache struct {
-	mu      sync.Mutex
-	entries map[string]*Expression
-	text    int // bytes of all texts, where none is compiled twice at once
-}
-
-// Bounds of a cache: expressions, and bytes of their texts.
-const (
-	maxCached     = 512
-	maxCachedText = 1 << 20
-)
+type Cache struct{ engine.TextCache[*Expression] }
 
 // Compile returns the expression of a text, compiled at most once while it is kept.
 func (c *Cache) Compile(expr string) (*Expression, error) {
-	c.mu.Lock()
-	known := c.entries[expr]
-	c.mu.Unlock()
-	if known != nil {
-		return known, nil
-	}
-	compiled, err := Compile(expr)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.entries == nil || len(c.entries) >= maxCached || c.text+len(expr) > maxCachedText {
-		c.entries, c.text = make(map[string]*Expression), 0
-	}
-	c.entries[expr] = compiled
-	c.text += len(expr)
-	return compiled, nil
+	return c.Do(expr, func(expr string) (*Expression, int, error) {
+		compiled, err := Compile(expr)
+		return compiled, 0, err
+	})
 }

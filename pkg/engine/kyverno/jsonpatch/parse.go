@@ -13,7 +13,12 @@ import (
 // Patch is a list of operations. The zero value changes nothing.
 type Patch struct {
 	operations []operation
+	size       int
 }
+
+// Size is how many bytes of JSON the text of the patch stands for, with its aliases spelled out; zero if
+// it was no text.
+func (p Patch) Size() int { return p.size }
 
 // operation is one operation, ready to be applied. Its value is shared with the
 // objects that it was written to, and never modified.
@@ -92,7 +97,9 @@ func Parse(text string) (Patch, error) {
 	default:
 		return Patch{}, fmt.Errorf("a JSON patch must be a list of operations, this is the value %v", d)
 	}
-	return Decode(list)
+	p, err := Decode(list)
+	p.size = len(raw)
+	return p, err
 }
 
 // Decode reads a list of operations that is no text any more. The error is an
