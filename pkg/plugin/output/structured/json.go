@@ -2,7 +2,6 @@ package structured
 
 import (
 	"bufio"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,12 +18,7 @@ func (w jsonWriter) put(text string) { _, _ = w.WriteString(text) }
 func (w jsonWriter) value(v any, margin string) error {
 	switch v := v.(type) {
 	case string:
-		if asIs(v) {
-			w.put(`"`)
-			w.put(v)
-			w.put(`"`)
-			return nil
-		}
+		return w.text(v)
 	case bool:
 		w.put(strconv.FormatBool(v))
 		return nil
@@ -40,9 +34,24 @@ func (w jsonWriter) value(v any, margin string) error {
 			return w.array(v, margin)
 		}
 	}
+	return w.encoded(v, margin)
+}
+
+// encoded writes a value by the library.
+func (w jsonWriter) encoded(v any, margin string) error {
 	text, err := encode(v, margin, indent)
 	w.put(strings.TrimSuffix(text, "\n"))
 	return err
+}
+
+func (w jsonWriter) text(s string) error {
+	if !asIs(s) {
+		return w.encoded(s, "")
+	}
+	w.put(`"`)
+	w.put(s)
+	w.put(`"`)
+	return nil
 }
 
 // asIs reports whether a text is written as it is between quotes.
@@ -56,13 +65,16 @@ func asIs(s string) bool {
 }
 
 func (w jsonWriter) object(m map[string]any, margin string) error {
-	keys := slices.AppendSeq(make([]string, 0, len(m)), maps.Keys(m))
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
 	slices.Sort(keys)
-	begin := "{\n"
+	begin, below := "{\n", margin+indent
 	for _, key := range keys {
 		w.put(begin)
 		begin = ",\n"
-		if err := w.member(key, m[key], margin+indent); err != nil {
+		if err := w.member(key, m[key], below); err != nil {
 			return err
 		}
 	}
@@ -75,7 +87,7 @@ func (w jsonWriter) object(m map[string]any, margin string) error {
 // member writes a field of an object on a line behind a margin.
 func (w jsonWriter) member(name string, v any, margin string) error {
 	w.put(margin)
-	if err := w.value(name, ""); err != nil {
+	if err := w.text(name); err != nil {
 		return err
 	}
 	w.put(": ")
