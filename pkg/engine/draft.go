@@ -13,7 +13,7 @@ import (
 // and the elements of a list stay as they are.
 //
 // A program sets fields through Set and Delete, from the innermost map to the root, also where
-// they return the map that they were given. After each step it calls Take, or else Revert, and
+// they return the map that they were given. After each step it calls Take, Commit or Revert, and
 // calls Freeze before anything may keep a part of the object. A nil Draft copies always. It
 // belongs to one goroutine.
 type Draft struct {
@@ -249,11 +249,20 @@ func (d *Draft) Take(before, after map[string]any) []FieldChange {
 	for _, f := range fields {
 		d.release(f.To) // what is taken out, no later step can change
 	}
+	d.Commit()
+	return fields
+}
+
+// Commit ends a step of which nobody keeps more than the object, until the last step. It is Take
+// without a list of what has changed.
+func (d *Draft) Commit() {
+	if d == nil {
+		return
+	}
 	for _, o := range d.taken {
 		o.made, o.edited, o.before = false, nil, nil
 	}
 	d.taken, d.sets = d.taken[:0], 0
-	return fields
 }
 
 func (d *Draft) release(value any) {

@@ -106,7 +106,6 @@ func decodeList(n policydecode.Node) *jmespath.Expression {
 
 func (m *forEach) mutate(e *execution, s *variables.Scope, on patchSubject) (patchResult, error) {
 	before := on.Object
-	on.Draft = nil // each element sees the object as it was
 	out := patchResult{Object: before}
 	var held error
 	patched := 0
@@ -154,6 +153,10 @@ func (f *forEachEntry) each(e *execution, s elementsScope, on patchSubject, out 
 	}
 	patched := 0
 	var held *PassedOverError
+	var draft *engine.Draft // of this entry alone: each element sees the object as it was before it
+	if on.Why == nil {
+		draft = &engine.Draft{}
+	}
 	for i := range elements {
 		index := i
 		if f.descending {
@@ -165,15 +168,17 @@ func (f *forEachEntry) each(e *execution, s elementsScope, on patchSubject, out 
 		if err := e.ctx.Err(); err != nil {
 			return patched, err
 		}
-		on := patchSubject{Object: out.Object, Lists: on.Lists, Why: f.whyOf(index, on.Why)}
+		on := patchSubject{Object: out.Object, Draft: draft, Lists: on.Lists, Why: f.whyOf(index, on.Why)}
 		next, err := f.element(e, f.elementScope(e, s, elements[index], index), on)
 		switch {
 		case isSkipped(err):
 			held = held.and(index, err)
+			draft.Revert()
 			continue
 		case err != nil:
 			return patched, atElement(err, index)
 		}
+		draft.Commit()
 		patched++
 		out.Object = next.Object
 		out.Warnings = append(out.Warnings, next.Warnings...)

@@ -106,5 +106,5 @@ func (w writers) before(p fieldpath.Path) []int {
 
 // writes reports whether a rule writes to a place, or below or above it, once more.
 func (r *repeat) writes(rule engine.RuleRef, p place) bool {
-	return slices.ContainsFunc(r.wrote[rule], p.meets)
+	return r.wrote[rule].meet(p)
 }

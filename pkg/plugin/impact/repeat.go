@@ -30,8 +30,9 @@ type repeat struct {
 	err    error
 	fields []fieldpath.Path // that differ once more
 	rules  string           // that wrote these
+	places *placeSet        // of these fields
 	// wrote are the places that each rule wrote, even if another set them back.
-	wrote map[engine.RuleRef][]place
+	wrote map[engine.RuleRef]*placeSet
 }
 
 // note gives a change the entry of its kind, unless there are too many.
@@ -92,18 +93,18 @@ func (r *repeat) note(second *engine.Change) {
 	named := map[string]bool{}
 	for i := range second.Fields {
 		f := &second.Fields[i]
-		r.fields = append(r.fields, f.Path)
+		r.fields, r.places = append(r.fields, f.Path), r.places.with(placeOf(f.Path))
 		if name := f.Rule.String(); !named[name] {
 			named[name] = true
 			rules = append(rules, name)
 		}
 	}
 	r.rules = strings.Join(rules, " and ")
-	r.wrote = map[engine.RuleRef][]place{}
+	r.wrote = map[engine.RuleRef]*placeSet{}
 	for i := range second.Steps {
 		s := &second.Steps[i]
 		for _, f := range s.Fields {
-			r.wrote[s.Rule] = append(r.wrote[s.Rule], placeOf(f.Path))
+			r.wrote[s.Rule] = r.wrote[s.Rule].with(placeOf(f.Path))
 		}
 	}
 }
@@ -139,8 +140,7 @@ func (r *repeat) notIdempotent(c *engine.Change) []engine.Impact {
 	}
 	var fields []fieldpath.Path
 	for i := range c.Fields {
-		changed := placeOf(c.Fields[i].Path)
-		if slices.ContainsFunc(r.fields, func(p fieldpath.Path) bool { return placeOf(p).meets(changed) }) {
+		if r.places.meet(placeOf(c.Fields[i].Path)) {
 			fields = append(fields, c.Fields[i].Path)
 		}
 	}

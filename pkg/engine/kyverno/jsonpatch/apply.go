@@ -205,7 +205,11 @@ func write(doc map[string]any, path []string, e editor) (map[string]any, error) 
 
 // edit returns the node with the edit made at the path below it.
 func (e editor) edit(node any, path []string) (any, error) {
-	if err := e.Spend(1 + 2*width(node)); err != nil { // it may be copied
+	work := 1
+	if m, _ := node.(map[string]any); !e.draft.Owns(m) {
+		work += 2 * width(node) // it may be copied
+	}
+	if err := e.Spend(work); err != nil {
 		return nil, err
 	}
 	if len(path) == 1 {

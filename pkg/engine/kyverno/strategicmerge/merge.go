@@ -34,7 +34,11 @@ func (m *merger) mergeMap(live map[string]any, patches []*node, at *place) (merg
 		return nil, removed, err
 	}
 	fields := m.fieldsToWrite(live, patches, at)
-	if !m.spend(1 + len(fields) + len(live)/8) {
+	work := 1 + len(fields)
+	if !m.draft.Owns(live) {
+		work += len(live) / 8 // to copy it
+	}
+	if !m.spend(work) {
 		return nil, false, m.err
 	}
 	merged = live
