@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -26,6 +27,7 @@ type SummaryFlags struct {
 	Reports       string // FORMAT or FORMAT=NAME
 	Output        string
 	AllNamespaces bool
+	Namespaces    []string
 	Client        flags.Client
 	Config        *genericclioptions.ConfigFlags
 }
@@ -54,13 +56,22 @@ func NewSummaryCommand(config *genericclioptions.ConfigFlags, name string, strea
 			# For a dashboard: on how many objects each rule would change something
 			%[1]s summary -o json
 
+			# Of a few namespaces
+			%[1]s summary --namespaces shop,payments
+
 			# In one namespace, of the reports of another Job
 			%[1]s summary --write-reports openreports=nightly --all-namespaces=false -n shop`, name)),
-		RunE: func(c *cobra.Command, _ []string) error { return exit(f.Run(c.Context(), streams)) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if len(f.Namespaces) > 0 && c.Flags().Changed("all-namespaces") {
+				return errors.New("only one of -A/--all-namespaces and --namespaces can be used")
+			}
+			return exit(f.Run(c.Context(), streams))
+		},
 	}
 	c.Flags().StringVar(&f.Reports, "write-reports", f.Reports, "The reports, as for preview: FORMAT or FORMAT=NAME.")
 	c.Flags().StringVarP(&f.Output, "output", "o", f.Output, "Output format: one of table, json, yaml.")
 	c.Flags().BoolVarP(&f.AllNamespaces, "all-namespaces", "A", f.AllNamespaces, "Read the reports of all namespaces; with =false, those of the namespace of -n.")
+	flags.AddNamespacesFlag(c.Flags(), &f.Namespaces, "Read the reports of these namespaces, such as --namespaces a,b,c. May be given more than once.")
 	f.Client.AddFlags(c.Flags())
 	return c
 }
@@ -74,17 +85,13 @@ func (f *SummaryFlags) Run(ctx context.Context, streams genericiooptions.IOStrea
 	if err != nil {
 		return ExitNothing, err
 	}
-	client, err := reports.Open(f.Config, f.Client)
+	scope, err := f.scope()
 	if err != nil {
 		return ExitNothing, err
 	}
-	scope := engine.Scope{ClusterScoped: true}
-	if !f.AllNamespaces {
-		namespace, _, err := f.Config.ToRawKubeConfigLoader().Namespace()
-		if err != nil {
-			return ExitNothing, err
-		}
-		scope.Namespaces = []string{namespace}
+	client, err := reports.Open(ctx, f.Config, f.Client)
+	if err != nil {
+		return ExitNothing, err
 	}
 	s, err := clusterreport.Read(ctx, client, reports.Options(scope))
 	switch {
@@ -106,6 +113,24 @@ func (f *SummaryFlags) Run(ctx context.Context, streams genericiooptions.IOStrea
 		return code, s.Print(streams.Out, f.Output == formats.YAML)
 	}
 	return code, printSummary(redact.NewWriter(streams.Out, nil), s)
+}
+
+// scope returns the namespaces whose reports are read.
+func (f *SummaryFlags) scope() (engine.Scope, error) {
+	scope := engine.Scope{ClusterScoped: true}
+	switch err := flags.ValidateNamespaces(f.Namespaces, f.Config); {
+	case err != nil:
+		return scope, err
+	case f.Namespaces != nil:
+		scope.Namespaces = slices.Compact(slices.Sorted(slices.Values(f.Namespaces)))
+	case !f.AllNamespaces:
+		namespace, _, err := f.Config.ToRawKubeConfigLoader().Namespace()
+		if err != nil {
+			return scope, err
+		}
+		scope.Namespaces = []string{namespace}
+	}
+	return scope, nil
 }
 
 func printSummary(out io.Writer, s clusterreport.Summary) error {

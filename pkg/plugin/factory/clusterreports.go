@@ -62,14 +62,14 @@ func (e *noReportsError) Error() string {
 }
 
 // Open returns a client that can write such reports and nothing else.
-func (c ClusterReports) Open(config *genericclioptions.ConfigFlags, client flags.Client) (*cluster.ReportClient, error) {
+func (c ClusterReports) Open(ctx context.Context, config *genericclioptions.ConfigFlags, client flags.Client) (*cluster.ReportClient, error) {
 	read, err := cluster.New(config, cluster.Options{ReadOnly: true})
 	if err != nil {
 		return nil, err
 	}
 	var resources []schema.GroupResource
 	for _, kind := range c.Kinds() {
-		mapping, err := read.Mapper().RESTMapping(kind.GroupKind(), kind.Version)
+		mapping, err := read.Mapping(ctx, kind)
 		if meta.IsNoMatchError(err) {
 			return nil, &noReportsError{Kind: kind}
 		}
@@ -108,7 +108,7 @@ func (f *Factory) store(ctx context.Context, args []string, written string) (*cl
 	if err != nil {
 		return nil, c.API, err
 	}
-	client, err := c.Open(f.Config, f.Evaluate.Client)
+	client, err := c.Open(ctx, f.Config, f.Evaluate.Client)
 	if err != nil {
 		return nil, c.API, fmt.Errorf("--write-reports %s: %w", written, err)
 	}
