@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -120,7 +119,7 @@ func (f *ConvertFlags) ToOptions(c *cobra.Command, args []string, streams generi
 		return nil, err
 	}
 	// Without a word about objects no cluster is needed.
-	f.Objects.None = !f.Objects.Offline() && !f.Policies.FromCluster && len(args) == 0 && !f.Objects.AllNamespaces && !c.Flags().Changed("namespace")
+	f.Objects.None = !f.Objects.Offline() && !f.Policies.FromCluster && len(args) == 0 && !f.Objects.AllNamespaces && f.Objects.Namespaces == nil && !c.Flags().Changed("namespace")
 	w, err := factory.Open(&f.Evaluate, streams, false, false)
 	if err != nil {
 		return nil, err
@@ -185,7 +184,7 @@ func (o *ConvertOptions) run(ctx context.Context) (int, error) {
 	switch {
 	case converted == 0:
 		return ExitNothing, nil
-	case refused+untested > 0 || len(o.Unreadable) > 0:
+	case refused+untested > 0 || len(o.Unreadable)+len(o.Unread.Errs) > 0:
 		return ExitIncomplete, nil
 	}
 	return ExitOK, nil
@@ -209,13 +208,13 @@ func (o *ConvertOptions) print(r *conversion.Result, more bool) error {
 		return nil
 	}
 	o.say("converted: %s: %s: %s: %s\n", r.Document.Origin, name, strings.Join(r.Rules, ", "), r.Verdict.String())
-	r.Form.Comment(o.Masker.Text(convertedFrom + name + ": " + r.Verdict.String() + "."))
+	o.comment(r, convertedFrom+name+": "+r.Verdict.String()+".")
 	for _, note := range r.Notes {
 		o.say("note: %s: %s: %s\n", r.Document.Origin, name, note)
-		r.Form.Comment(o.Masker.Text("Note: " + note + "."))
+		o.comment(r, "Note: "+note+".")
 	}
 	for _, refusal := range r.Refusals {
-		r.Form.Comment(o.Masker.Text(fmt.Sprintf("Not converted: rule %s: %v", refusal.Rule, refusal)))
+		o.comment(r, fmt.Sprintf("Not converted: rule %s: %v", refusal.Rule, refusal))
 	}
 	text := r.Form.String()
 	if o.Directory == "" {
@@ -233,6 +232,11 @@ func (o *ConvertOptions) print(r *conversion.Result, more bool) error {
 		return err
 	}
 	return file.Replace(path, file.Shared, []byte(text))
+}
+
+// comment says something above the new policies.
+func (o *ConvertOptions) comment(r *conversion.Result, text string) {
+	r.Form.Comment(redact.EscapeLines(o.Masker.Text(text)))
 }
 
 // say tells the user what is no error.
@@ -274,7 +278,6 @@ func checkOverwrite(path string) error {
 }
 
 // fileName is the name of the file of a policy.
-func fileName(parts ...string) string {
-	parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
-	return strings.NewReplacer("/", "-", string(filepath.Separator), "-").Replace(strings.Join(parts, "-")) + ".yaml"
+func fileName(namespace, name string) string {
+	return file.PlainName(namespace+"-"+name) + ".yaml"
 }

@@ -8,7 +8,7 @@ import (
 // NewWriter returns a writer of text for people. It masks the values that a masker knows,
 // and escapes as EscapeLines does; a nil masker masks nothing. A message, or a block of lines,
 // has to be written with one call, so that no value is split. The further lines of an error,
-// a warning or a note are indented, so that none of them reads as a message of its own.
+// a warning, a note or what convert says of a policy are indented, so that none of them reads as a message of its own.
 func NewWriter(out io.Writer, m *Masker) io.Writer { return writer{out, m} }
 
 type writer struct {
@@ -29,6 +29,6 @@ func (w writer) Write(p []byte) (int, error) {
 }
 
 var (
-	message     = regexp.MustCompile(`^(error|warning|note): `)
+	message     = regexp.MustCompile(`^(error|warning|note|converted|not converted): `)
 	furtherLine = regexp.MustCompile(`\n(\S)`)
 )
