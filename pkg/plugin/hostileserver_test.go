@@ -51,6 +51,8 @@ const (
 			"mutate": {"patchStrategicMerge": {"metadata": {"labels": {"a": "{{ own.metadata.name }}-{{ to_string(may.status.allowed) }}"}}}}},
 		{"name": "existing", "match": {"any": [{"resources": {"kinds": ["Namespace"]}}]},
 			"mutate": {"targets": [{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "c"}], "patchStrategicMerge": {"metadata": {"labels": {"e": "f"}}}}}]}}`
+	simplePolicy = `{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": "simple"}, "spec": {"rules": [
+		{"name": "label", "match": {"any": [{"resources": {"kinds": ["ConfigMap"]}}]}, "mutate": {"patchStrategicMerge": {"metadata": {"labels": {"a": "b"}}}}}]}}`
 )
 
 // apiAnswers are the answers of an apiServer to reads.
@@ -58,13 +60,16 @@ func apiAnswers() map[string]string {
 	return map[string]string{
 		"/api": `{"kind": "APIVersions", "versions": ["v1"]}`,
 		"/apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "kyverno.io", "preferredVersion": {"groupVersion": "kyverno.io/v1", "version": "v1"},
-			"versions": [{"groupVersion": "kyverno.io/v1", "version": "v1"}]}]}`,
+			"versions": [{"groupVersion": "kyverno.io/v1", "version": "v1"}]},
+			{"name": "wgpolicyk8s.io", "preferredVersion": {"groupVersion": "wgpolicyk8s.io/v1alpha2", "version": "v1alpha2"}, "versions": [{"groupVersion": "wgpolicyk8s.io/v1alpha2", "version": "v1alpha2"}]}]}`,
 		"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [
 			{"name": "configmaps", "namespaced": true, "kind": "ConfigMap", "verbs": ["get", "list", "patch"]},
 			{"name": "events", "namespaced": true, "kind": "Event", "verbs": ["get", "list", "create"]},
 			{"name": "namespaces", "kind": "Namespace", "verbs": ["get", "list"]}]}`,
 		"/apis/kyverno.io/v1": `{"kind": "APIResourceList", "groupVersion": "kyverno.io/v1", "resources": [{"name": "clusterpolicies", "kind": "ClusterPolicy", "verbs": ["get", "list"]}]}`,
-		"/openapi/v3":         `{"paths": {"api/v1": {"serverRelativeURL": "/openapi/v3/api/v1?hash=1"}}}`,
+		"/apis/wgpolicyk8s.io/v1alpha2": `{"kind": "APIResourceList", "groupVersion": "wgpolicyk8s.io/v1alpha2", "resources": [
+			{"name": "policyreports", "namespaced": true, "kind": "PolicyReport", "verbs": ["get", "list"]}, {"name": "clusterpolicyreports", "kind": "ClusterPolicyReport", "verbs": ["get", "list"]}]}`,
+		"/openapi/v3": `{"paths": {"api/v1": {"serverRelativeURL": "/openapi/v3/api/v1?hash=1"}}}`,
 		"/openapi/v3/api/v1": `{"openapi": "3.0.0", "info": {"title": "k", "version": "1"}, "paths": {}, "components": {"schemas": {"io.k8s.api.core.v1.ConfigMap": {"type": "object",
 			"x-kubernetes-group-version-kind": [{"group": "", "kind": "ConfigMap", "version": "v1"}],
 			"properties": {"data": {"type": "object", "additionalProperties": {"type": "string", "default": ""}},
@@ -74,6 +79,10 @@ func apiAnswers() map[string]string {
 		"/api/v1/namespaces/default":            defaultNamespace,
 		"/api/v1/namespaces/default/configmaps": `{"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {}, "items": [` + liveConfigMap + `]}`,
 		"/apis/kyverno.io/v1/clusterpolicies":   `{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicyList", "metadata": {}, "items": [` + labelPolicy + `]}`,
+		"/apis/wgpolicyk8s.io/v1alpha2/policyreports": `{"apiVersion": "wgpolicyk8s.io/v1alpha2", "kind": "PolicyReportList", "metadata": {}, "items": [{"apiVersion": "wgpolicyk8s.io/v1alpha2", "kind": "PolicyReport",
+			"metadata": {"name": "kubectl-mutate-u1", "namespace": "default", "uid": "r1", "labels": {"app.kubernetes.io/managed-by": "kubectl-mutate", "app.kubernetes.io/instance": "kubectl-mutate"}},
+			"scope": {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "c", "uid": "u1"}, "results": [{"policy": "p", "rule": "admitted", "result": "fail"}]}]}`,
+		"/apis/wgpolicyk8s.io/v1alpha2/clusterpolicyreports": `{"apiVersion": "wgpolicyk8s.io/v1alpha2", "kind": "ClusterPolicyReportList", "metadata": {}, "items": []}`,
 	}
 }
 
@@ -99,7 +108,10 @@ var aggregatedDiscovery = map[string]string{
 		{"resource": "events", "scope": "Namespaced", "responseKind": {"kind": "Event"}, "verbs": ["get", "list", "create"]},
 		{"resource": "namespaces", "scope": "Cluster", "responseKind": {"kind": "Namespace"}, "verbs": ["get", "list"], "subresources": [{"subresource": "status", "responseKind": {"kind": "Namespace"}, "verbs": ["get"]}]}]}]}]}`,
 	"/apis": `{"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": [{"metadata": {"name": "kyverno.io"}, "versions": [{"version": "v1", "freshness": "Current", "resources": [
-		{"resource": "clusterpolicies", "scope": "Cluster", "responseKind": {"group": "kyverno.io", "version": "v1", "kind": "ClusterPolicy"}, "verbs": ["get", "list"]}]}]}]}`,
+		{"resource": "clusterpolicies", "scope": "Cluster", "responseKind": {"group": "kyverno.io", "version": "v1", "kind": "ClusterPolicy"}, "verbs": ["get", "list"]}]}]},
+		{"metadata": {"name": "wgpolicyk8s.io"}, "versions": [{"version": "v1alpha2", "freshness": "Current", "resources": [
+		{"resource": "policyreports", "scope": "Namespaced", "responseKind": {"group": "wgpolicyk8s.io", "version": "v1alpha2", "kind": "PolicyReport"}, "verbs": ["get", "list"]},
+		{"resource": "clusterpolicyreports", "scope": "Cluster", "responseKind": {"group": "wgpolicyk8s.io", "version": "v1alpha2", "kind": "ClusterPolicyReport"}, "verbs": ["get", "list"]}]}]}]}`,
 }
 
 // aggregates reports whether a request is answered with aggregated discovery.
@@ -154,6 +166,9 @@ func hostileCommands() map[string]struct {
 		"explain":                {[]string{"explain", "configmap/c", "-p", "POLICY"}, plugin.ExitOK},
 		"apply-existing":         {[]string{"apply-existing", "-p", "POLICY", "--yes", "--annotate=false", "--journal", "DIR/journal"}, plugin.ExitOK},
 		"dry run":                {[]string{"apply-existing", "-p", "POLICY", "--yes", "--annotate=false", "--dry-run=server"}, plugin.ExitOK},
+		"compare":                {[]string{"compare", "-p", "POLICY", "--with", "POLICY"}, plugin.ExitOK},
+		"convert":                {[]string{"convert", "-p", "SIMPLE", "--namespaces=default", "--variants=0"}, plugin.ExitOK},
+		"summary":                {[]string{"summary"}, plugin.ExitChanges},
 		"policies":               {[]string{"policies", "--from-cluster"}, plugin.ExitOK},
 		"rbac":                   {[]string{"rbac", "-p", "POLICY", "--from-cluster", "--for=apply"}, plugin.ExitOK},
 		"completion":             {[]string{"__complete", "preview", "configmap/"}, plugin.ExitOK},
@@ -186,10 +201,10 @@ func runUntil(ctx context.Context, t testing.TB, s *apiServer, user string, args
 	t.Setenv("KUBECONFIG", write(t, dir, "kubeconfig", fmt.Sprintf(
 		`{apiVersion: v1, kind: Config, current-context: %[1]s, clusters: [{name: %[1]s, cluster: {server: %[2]q, insecure-skip-tls-verify: %[3]t}}], users: [{name: %[1]s, user: %[4]s}], contexts: [{name: %[1]s, context: {cluster: %[1]s, user: %[1]s}}]}`,
 		strings.TrimSpace(string(name)), s.URL, strings.HasPrefix(s.URL, "https:"), user)))
-	policy := write(t, dir, "policy.yaml", labelPolicy)
+	policy, simple := write(t, dir, "policy.yaml", labelPolicy), write(t, dir, "simple.yaml", simplePolicy)
 	args = slices.Clone(args)
 	for i := range args {
-		args[i] = strings.NewReplacer("POLICY", policy, "DIR", dir).Replace(args[i])
+		args[i] = strings.NewReplacer("POLICY", policy, "SIMPLE", simple, "DIR", dir).Replace(args[i])
 	}
 	s.mu.Lock()
 	s.requests, s.patched = nil, false

@@ -2,7 +2,10 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
@@ -11,7 +14,8 @@ var _ engine.RawReader = (*Client)(nil)
 
 // Raw sends a request to a path that a policy chose, and returns the body of the answer. A policy
 // may only read and review access, whatever the Client may do: any other method, another host,
-// logs, tokens and the paths that run commands or open tunnels are a *RefusedError.
+// logs, tokens and the paths that run commands or open tunnels are a *RefusedError. Where no answer of the
+// server comes, that is an *engine.UnreadableError: the rule would not fail on a server.
 func (c *Client) Raw(ctx context.Context, method, target string, body []byte) ([]byte, error) {
 	p, err := engine.ParseAPIPath(target)
 	if err != nil || p.Refusal(method) != "" {
@@ -24,7 +28,8 @@ func (c *Client) Raw(ctx context.Context, method, target string, body []byte) ([
 		}
 	}
 	if method != http.MethodPost {
-		return do(ctx, method, request)
+		answer, err := do(ctx, method, request)
+		return answer, unanswered(method, p.Clean, err)
 	}
 	request.Body(body).SetHeader("Content-Type", "application/json")
 	var answer []byte
@@ -32,5 +37,14 @@ func (c *Client) Raw(ctx context.Context, method, target string, body []byte) ([
 		answer, err = do(ctx, method, request)
 		return err
 	})
-	return answer, err
+	return answer, unanswered(method, p.Clean, err)
+}
+
+// unanswered marks an error that is not an answer of the server.
+func unanswered(method, path string, err error) error {
+	var status apierrors.APIStatus
+	if err == nil || errors.As(err, &status) {
+		return err
+	}
+	return &engine.UnreadableError{What: "the answer to " + method + " " + path, Err: err}
 }
