@@ -28,6 +28,8 @@ const (
 	earlyHints  = "\x00\x00\x05\x01\x04\x00\x00\x00\x01" + "\x08\x03103"
 	status200   = "\x00\x00\x01\x01\x04\x00\x00\x00\x01" + "\x88"
 	noData      = "\x00\x00\x00\x00\x00\x00\x00\x00\x01"
+	refused     = "\x00\x00\x04\x03\x00\x00\x00\x00\x01" + "\x00\x00\x00\x07" // REFUSED_STREAM: nothing was done, and net/http asks again
+	firstStream = "\x00\x00\x00\x01"
 	typeHeaders = 1
 	preface     = 24 // bytes that a client begins with
 )
@@ -66,7 +68,7 @@ func (s *frames) serve(c net.Conn) {
 			return
 		}
 		if header[3] == typeHeaders {
-			_, _ = io.WriteString(c, s.answer)
+			_, _ = io.WriteString(c, strings.ReplaceAll(s.answer, firstStream, string(header[5:])))
 			go s.repeat(c)
 		}
 	}
@@ -149,21 +151,25 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// What a server sends without an answer, or without more of it, does not keep a request.
+// What a server sends without an answer, or without more of it, does not keep a request. Where an answer begins, that may take
+// as long as it wants.
 func TestFramesAreNoAnswer(t *testing.T) {
 	const short = 200 * time.Millisecond
+	noAnswer, noMore := transport.Limits{Header: short, Idle: time.Hour}, transport.Limits{Header: time.Hour, Idle: short}
 	for name, c := range map[string]struct {
 		frames *frames
+		limits transport.Limits
 		want   string
 	}{
-		"pings":              {&frames{forever: ping}, "nothing came for 200ms"},
-		"pings in an answer": {&frames{answer: status200, forever: ping}, "nothing more came for 200ms"},
-		"empty frames":       {&frames{answer: status200, forever: noData}, "nothing more came for 200ms"},
-		"early hints":        {&frames{forever: earlyHints}, "nothing came for 200ms"},
+		"pings":              {&frames{forever: ping}, noAnswer, "nothing came for 200ms"},
+		"pings in an answer": {&frames{answer: status200, forever: ping}, noMore, "nothing more came for 200ms"},
+		"empty frames":       {&frames{answer: status200, forever: noData}, noMore, "nothing more came for 200ms"},
+		"refused streams":    {&frames{answer: refused}, noAnswer, "nothing came for 200ms"},
+		"early hints":        {&frames{forever: earlyHints}, noAnswer, "nothing came for 200ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.frames.start(t)
-			client := c.frames.clients(t, transport.Limits{Header: short, Idle: short})["API server"]
+			client := c.frames.clients(t, c.limits)["API server"]
 			if err := answered(t.Context(), client, http.MethodGet, c.frames.URL); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %s", err, c.want)
 			}
