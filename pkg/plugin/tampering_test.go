@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path"
 	"path/filepath"
@@ -44,6 +45,7 @@ const (
 // tamperedServer holds two ConfigMaps and a Secret, and notes what is stored.
 type tamperedServer struct {
 	mu      sync.Mutex
+	uid     string                    // of the cluster
 	objects map[string]map[string]any // of ConfigMaps, by name
 	writes  []string                  // lines that a diff of what was written has, with the names of the objects
 }
@@ -79,7 +81,7 @@ func (s *tamperedServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		answer(w, map[string]any{"apiVersion": "v1", "kind": "ConfigMapList", "metadata": map[string]any{"resourceVersion": "9"}, "items": items})
 	case r.Method == http.MethodGet && name == "kube-system":
-		fmt.Fprint(w, `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "u"}}`)
+		fmt.Fprintf(w, `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": %q}}`, s.uid)
 	case r.Method == http.MethodGet && name == "shop":
 		fmt.Fprint(w, `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "uid": "u-shop"}}`)
 	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/secrets/s"):
@@ -177,9 +179,16 @@ type tampered struct {
 
 func newTampered(t *testing.T) *tampered {
 	t.Helper()
-	s := &tamperedServer{}
+	s := &tamperedServer{uid: "u"}
+	useServer(t, s.start(t))
+	return &tampered{t: t, server: s, dir: t.TempDir(), counts: map[string]int{}}
+}
+
+// start makes it an API server.
+func (s *tamperedServer) start(t *testing.T) *httptest.Server {
+	t.Helper()
 	s.reset()
-	useServer(t, serve(t, map[string]string{
+	return serve(t, map[string]string{
 		"/api": `{"kind": "APIVersions", "versions": ["v1"]}`,
 		"/apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "authorization.k8s.io",
 			"versions": [{"groupVersion": "authorization.k8s.io/v1", "version": "v1"}], "preferredVersion": {"groupVersion": "authorization.k8s.io/v1", "version": "v1"}}]}`,
@@ -189,8 +198,7 @@ func newTampered(t *testing.T) *tampered {
 			{"name": "configmaps", "namespaced": true, "kind": "ConfigMap", "verbs": ["get", "list", "patch"]},
 			{"name": "secrets", "namespaced": true, "kind": "Secret", "verbs": ["get", "list"]},
 			{"name": "namespaces", "kind": "Namespace", "verbs": ["get", "list"]}]}`,
-	}, s.ServeHTTP))
-	return &tampered{t: t, server: s, dir: t.TempDir(), counts: map[string]int{}}
+	}, s.ServeHTTP)
 }
 
 func (x *tampered) run(args ...string) (code int, out, errOut string) {
