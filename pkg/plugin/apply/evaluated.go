@@ -48,7 +48,8 @@ func newEvaluatedTask(r Evaluation, c *engine.Change) *evaluatedTask {
 		t.old = t.target.OldObject
 	}
 	t.target.Object, t.target.OldObject = nil, nil
-	t.Key = c.Target.Key
+	t.target.Key = t.target.Key.Own()
+	t.Key = t.target.Key
 	t.Task.Change = t.again
 	t.Rules, t.Propagated = changing(c)
 	t.Endpoints, t.Autoscaled = EndpointsOf(c), autoscaled(c)

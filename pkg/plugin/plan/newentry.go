@@ -2,22 +2,25 @@ package plan
 
 import (
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// NewEntry is the entry of an evaluated object. It holds on to the parts of the
-// object that change, not to the object.
+// NewEntry is the entry of an evaluated object. It has a copy of the parts of the
+// object that change, and holds on to nothing of the object.
 func NewEntry(c *engine.Change) Entry {
 	e := Entry{Object: c.Subject, Scoped: c.Scoped}
 	if c.Before != nil {
-		e.ResourceVersion = c.Before.GetResourceVersion()
+		e.ResourceVersion = strings.Clone(c.Before.GetResourceVersion())
 		e.LastWrite = lastWrite(c.Before)
 		e.Object.UID = c.Before.GetUID()
 	}
+	e.Object = e.Object.Own()
 	if c.Changed() && c.Before != nil && c.After != nil {
-		e.Partial = diff.PartialOf(c)
+		e.Partial = diff.PartialOf(c).Own()
 	}
 	for i := range c.Steps {
 		s := &c.Steps[i]
@@ -26,6 +29,10 @@ func NewEntry(c *engine.Change) Entry {
 		}
 	}
 	for _, i := range c.Impacts {
+		i.Fields = slices.Clone(i.Fields)
+		for j, path := range i.Fields {
+			i.Fields[j] = diff.OwnPath(path)
+		}
 		e.Impacts = append(e.Impacts, Impact(i))
 	}
 	if c.Shown != nil {
@@ -39,7 +46,7 @@ func NewEntry(c *engine.Change) Entry {
 // text that holds on to nothing.
 func stepOf(s *engine.Step) engine.Step {
 	out := *s
-	out.Subject, out.After, out.Fields = engine.ObjectKey{}, nil, nil
+	out.Subject, out.After, out.Fields, out.Trigger = engine.ObjectKey{}, nil, nil, s.Trigger.Own()
 	if s.Err != nil {
 		out.Err = errors.New(s.Err.Error())
 	}

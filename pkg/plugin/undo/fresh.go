@@ -3,6 +3,7 @@ package undo
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,7 +41,7 @@ func (f *freshServer) know(key engine.ObjectKey, version string) {
 	defer f.mu.Unlock()
 	key.Subresource = ""
 	if name := key.Named(); older(f.least[name], version) {
-		f.least[name] = version
+		f.least[name] = strings.Clone(version) // not the object that it was read from
 	}
 }
 

@@ -2,7 +2,6 @@ package objectdiff
 
 import (
 	"bytes"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -158,7 +157,10 @@ func (w *YAMLWriter) continued(text string, indent int, self holder) {
 
 // fields writes a map; inline, its first line goes on where the text is.
 func (w *YAMLWriter) fields(m map[string]any, indent int, at int32, inline bool) error {
-	keys := slices.AppendSeq(make([]string, 0, len(m)), maps.Keys(m))
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
 	if !w.library {
 		slices.Sort(keys)
 	} else if slices.SortFunc(keys, compareKeys); len(keys) == 0 || indent > deepIndent || !every(keys, plain) {
