@@ -1,6 +1,9 @@
 package engine
 
-import "sync"
+import (
+	"strings"
+	"sync"
+)
 
 // TextCache keeps what texts were parsed to. It is bounded, and safe for concurrent use; the zero
 // value is empty and ready.
@@ -25,6 +28,7 @@ func (c *TextCache[V]) Do(text string, parse func(text string) (value V, size in
 	if ok {
 		return known, nil
 	}
+	text = strings.Clone(text) // which may be a part of a large one
 	value, size, err := parse(text)
 	if size += len(text); err != nil || size > maxCachedBytes {
 		return value, err

@@ -144,7 +144,9 @@ func (f *invalid) value(at fieldpath.Path, value any, t typed) {
 	switch value := value.(type) {
 	case map[string]any:
 		f.lacking(at, value, t)
-		for _, name := range slices.Sorted(maps.Keys(value)) {
+		names := slices.AppendSeq(make([]string, 0, len(value)), maps.Keys(value))
+		slices.Sort(names)
+		for _, name := range names {
 			below := append(at, fieldpath.PathElement{FieldName: &name}) //nolint:gocritic // see above
 			of, known := t.property(name)
 			if !known {
