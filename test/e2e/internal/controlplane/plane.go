@@ -152,8 +152,8 @@ func (p *Plane) startAPIServer(etcd, port string) (err error) {
 		"--service-account-key-file="+file("sa.key"), "--service-account-signing-key-file="+file("sa.key"),
 		// No controller makes default ServiceAccounts here, so every Pod would be refused.
 		"--disable-admission-plugins=ServiceAccount",
-		// Tests in parallel are no misbehaving client.
-		"--enable-priority-and-fairness=false", "--max-requests-inflight=0", "--max-mutating-requests-inflight=0")
+		// API Priority and Fairness, as it is by default, but room for tests in parallel.
+		"--max-requests-inflight=3000", "--max-mutating-requests-inflight=3000")
 	return err
 }
 
