@@ -148,6 +148,10 @@ func TestWatchMissesNothing(t *testing.T) {
 			check(t, plane.Restart(t.Context()))
 		}
 	}
+	for i := watchedUpdated; i <= watchedUpdated+10; i++ { // what comes and goes while the server is away, nobody notices
+		created := fmt.Sprintf("== CREATE ConfigMap default/object-%d ", i)
+		eventually(t, said, func() bool { return strings.Contains(said(), created) })
+	}
 	for i := range watchedCreated {
 		name := fmt.Sprintf("object-%d", i)
 		if i < watchedUpdated {
