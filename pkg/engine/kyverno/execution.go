@@ -192,7 +192,7 @@ func (e *execution) meets(c *match.Conditions, s *variables.Scope, field string)
 func withDefault(err error) error {
 	var unresolved *variables.ResolveError
 	var absent *jmespath.NotFoundError
-	if !errors.As(err, &unresolved) || !errors.As(err, &absent) || strings.Contains(unresolved.Expression, "||") {
+	if !errors.As(err, &unresolved) || !errors.As(err, &absent) || strings.Contains(unresolved.Expression, "||") || len(unresolved.Expression) > maxShown {
 		return err
 	}
 	return fmt.Errorf("%w; if the key may be absent, write {{ %s || '' }}", err, unresolved.Expression)

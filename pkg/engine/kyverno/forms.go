@@ -78,7 +78,7 @@ func jsonText(value any) string {
 	return engine.BriefValue(value)
 }
 
-// maxShown bounds the bytes of a value in a warning.
+// maxShown bounds the bytes of a value in a warning, and of an expression in a hint.
 const maxShown = 500
 
 // decodeOverlay reads a mutate.overlay.

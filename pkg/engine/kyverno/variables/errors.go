@@ -1,6 +1,13 @@
 package variables
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// maxQuoted is how much of an expression, and of a path, an error quotes, in bytes.
+const maxQuoted = 1000
 
 // ResolveError is a variable of a document that has no value. Its words are Kyverno's; errors.As finds a *jmespath.NotFoundError in it where
 // a key is missing.
@@ -10,9 +17,9 @@ type ResolveError struct {
 	Err        error
 }
 
-// Error names the variable and its place.
+// Error names the variable and its place, each cut short.
 func (e *ResolveError) Error() string {
-	return fmt.Sprintf("failed to resolve %s at path %s: %v", e.Expression, e.Path, e.Err)
+	return fmt.Sprintf("failed to resolve %s at path %s: %v", engine.Shorten(e.Expression, maxQuoted), engine.Shorten(e.Path, maxQuoted), e.Err)
 }
 
 // Unwrap returns the reason.
