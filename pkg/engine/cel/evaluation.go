@@ -44,10 +44,11 @@ type Evaluation struct {
 	ctx        context.Context
 	activation *activation
 	cost       Budget
-	left       int64          // of the cost
-	budget     *engine.Budget // what else the rule may spend on the object
-	stopped    error          // why the evaluation cannot go on
-	missing    error          // a capability that an expression needs and the run lacks
+	left       int64            // of the cost
+	budget     *engine.Budget   // what else the rule may spend on the object
+	stopped    error            // why the evaluation cannot go on
+	missing    error            // a capability that an expression needs and the run lacks
+	rounds     map[int64]rounds // of the macros of the expression that is evaluated, by the IDs of what they go through
 	// metHidden reports that an expression came upon a value that is hidden.
 	metHidden bool
 }
@@ -114,7 +115,10 @@ func (e *Evaluation) evaluate(x *Expression) (ref.Val, error) {
 	if err != nil {
 		return nil, &EvaluationError{Expression: x.text, Err: err}
 	}
+	outer := e.rounds
+	e.rounds = map[int64]rounds{}
 	v, details, err := program.ContextEval(ctx, e.activation)
+	e.rounds = outer
 	if details != nil {
 		if err := e.pay(x, details); err != nil {
 			return nil, err

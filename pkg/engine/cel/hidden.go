@@ -1,8 +1,6 @@
 package cel
 
 import (
-	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -68,40 +66,11 @@ func holdsHidden(v ref.Val, left *int) bool {
 	return false
 }
 
-// member is a field or an item of a literal. One that depends on a value that is hidden is hidden
-// alone, and not with all that stands beside it.
-type member struct{ interpreter.InterpretableV2 }
-
-// Exec evaluates it.
-func (m member) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	v := m.InterpretableV2.Exec(frame)
+// hideMember hides a field or an item of a literal that depends on a value that is hidden: it alone, and not all that stands
+// beside it.
+func hideMember(_ *interpreter.ExecutionFrame, v ref.Val) ref.Val {
 	if types.IsUnknown(v) {
 		return types.String(engine.HiddenValue)
 	}
 	return v
-}
-
-// Eval evaluates it.
-func (m member) Eval(vars interpreter.Activation) ref.Val { return m.Exec(interpreter.AsFrame(vars)) }
-
-// membersIn finds the members of the literals of an expression.
-func membersIn(a *cel.Ast) map[int64]bool {
-	out := map[int64]bool{}
-	ast.PostOrderVisit(a.NativeRep().Expr(), ast.NewExprVisitor(func(x ast.Expr) {
-		switch x.Kind() {
-		case ast.ListKind:
-			for _, item := range x.AsList().Elements() {
-				out[item.ID()] = true
-			}
-		case ast.MapKind:
-			for _, entry := range x.AsMap().Entries() {
-				out[entry.AsMapEntry().Value().ID()] = true
-			}
-		case ast.StructKind:
-			for _, field := range x.AsStruct().Fields() {
-				out[field.AsStructField().Value().ID()] = true
-			}
-		}
-	}))
-	return out
 }

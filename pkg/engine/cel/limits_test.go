@@ -100,6 +100,8 @@ func TestLimitsOfFunctions(t *testing.T) {
 		"lists.range(99999999).size() > 0":                                        "bytes built by one rule on one object",
 		"variables.text.replace('', variables.text) == ''":                        "bytes built by one rule on one object",
 		"variables.text.find('(a*)*(a*)*(a*)*(a*)*b' + variables.text) == ''":     "bytes in a regular expression",
+		"lists.range(30000).all(n, true)":                                         "steps of one rule on one object",
+		"lists.range(20000).all(n, [1, 2, 3].all(m, true))":                       "steps of one rule on one object",
 		"lists.range(5000).all(n, variables.text.find('[ab]*a[ab]{200}c') == '')": "steps of one rule on one object",
 	} {
 		s := newScope(t, cel.Options{})

@@ -2,8 +2,10 @@ package cel
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/functions"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/overloads"
@@ -40,21 +42,79 @@ func implementationsOf(env *cel.Env) (implementations, error) {
 // regular expression for as long as its text, and most functions for free. In CEL's units
 // the program costs the same as without.
 func metered(known implementations, a *cel.Ast) cel.ProgramOption {
-	return cel.CustomDecoratorV2(meter{known: known, types: a.NativeRep().TypeMap(), members: membersIn(a)}.decorate)
+	m := meter{known: known, types: a.NativeRep().TypeMap(), then: map[int64]then{}, observed: map[int64]bool{}}
+	ast.PostOrderVisit(ast.NavigateAST(a.NativeRep()), ast.NewExprVisitor(m.visit))
+	return cel.CustomDecoratorV2(m.decorate)
 }
 
-// meter replaces the steps of a plan, each when it is made.
+// meter replaces the steps of a plan, each when it is made. Its maps are by the IDs of expressions.
 type meter struct {
 	known implementations
 	types map[int64]*types.Type
-	// members are the IDs of what becomes a field or an item of a literal.
-	members map[int64]bool
+	then  map[int64]then // of fields and items of literals, and of what macros go through
+	// observed are the attributes whose steps the planner has made, and charges, already.
+	observed map[int64]bool
+}
+
+func (m meter) visit(x ast.Expr) {
+	switch x.Kind() {
+	case ast.ListKind:
+		for _, item := range x.AsList().Elements() {
+			m.then[item.ID()] = hideMember
+		}
+	case ast.MapKind:
+		for _, entry := range x.AsMap().Entries() {
+			m.then[entry.AsMapEntry().Value().ID()] = hideMember
+		}
+	case ast.StructKind:
+		for _, field := range x.AsStruct().Fields() {
+			m.then[field.AsStructField().Value().ID()] = hideMember
+		}
+	case ast.ComprehensionKind:
+		macro := x.(ast.NavigableExpr)
+		m.then[rangeOf(x).ID()] = payRounds(rangeOf(x).ID(), around(macro), fixed(macro))
+	case ast.SelectKind:
+		m.observed[x.ID()] = true
+	case ast.CallKind:
+		switch x.AsCall().FunctionName() {
+		case operators.Index, operators.OptIndex, operators.OptSelect:
+			m.observed[x.ID()] = true
+		}
+	}
+}
+
+func rangeOf(macro ast.Expr) ast.Expr { return macro.AsComprehension().IterRange() }
+
+// around returns the IDs of what the macros go through in whose rounds another one stands.
+func around(macro ast.NavigableExpr) []int64 {
+	var out []int64
+	for outer, inside := macro.Parent(); inside; outer, inside = outer.Parent() {
+		if outer.Kind() == ast.ComprehensionKind && rangeOf(outer).ID() != macro.ID() {
+			out = append(out, rangeOf(outer).ID())
+		}
+		macro = outer
+	}
+	return out
+}
+
+// fixed returns how many rounds the macros within a macro make in each of its rounds, as far as they go through lists that are
+// computed once and for all, which cannot pay.
+func fixed(macro ast.NavigableExpr) (rounds int) {
+	for _, inner := range ast.MatchDescendants(macro, ast.KindMatcher(ast.ComprehensionKind)) {
+		if list := rangeOf(inner); inner.ID() != macro.ID() && list.Kind() == ast.ListKind {
+			rounds += list.AsList().Size()
+		}
+	}
+	return rounds
 }
 
 func (m meter) decorate(step interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	if isConstant(step) {
+		return step, nil
+	}
 	step, err := m.metered(step)
-	if err == nil && m.members[step.ID()] && !isConstant(step) {
-		step = member{step}
+	if do := m.then[step.ID()]; err == nil && do != nil {
+		step = after(step, do, m.observed[step.ID()])
 	}
 	return step, err
 }
@@ -62,7 +122,7 @@ func (m meter) decorate(step interpreter.InterpretableV2) (interpreter.Interpret
 func (m meter) metered(step interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	switch step := step.(type) {
 	case interpreter.InterpretableConstructor:
-		return &constructor{step}, nil
+		return after(step, payBuilt, false), nil
 	case interpreter.InterpretableCall:
 		return m.call(step)
 	}
@@ -82,7 +142,7 @@ func (m meter) call(step interpreter.InterpretableCall) (interpreter.Interpretab
 	case overloads.IsTypeConversionFunction(name) && isConstant(args[0]): // computed once and for all
 		return step, nil
 	case step.OverloadID() == overloads.InList && isConstant(args[1]): // becomes a look-up, which CEL has for free
-		args = []interpreter.InterpretableV2{payer{args[0]}, args[1]}
+		args = []interpreter.InterpretableV2{after(args[0], payRead, true), args[1]}
 		return interpreter.NewCall(step.ID(), name, step.OverloadID(), args, func(values ...ref.Val) ref.Val { return contains(values[1], values[0]) }), nil
 	}
 	c := &call{InterpretableCall: step, args: args, shown: hide(args), price: p, text: m.types[step.ID()] == types.StringType}
@@ -242,31 +302,16 @@ func contains(container, item ref.Val) ref.Val {
 	return types.ValOrErr(container, "no such overload")
 }
 
-// constructor is a list, a map or an object that an expression writes.
-type constructor struct {
-	interpreter.InterpretableConstructor
-}
-
-// Exec constructs the value and pays for it.
-func (c *constructor) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	v := c.InterpretableConstructor.Exec(frame)
+// payBuilt pays for a list, a map or an object that an expression writes.
+func payBuilt(frame *interpreter.ExecutionFrame, v ref.Val) ref.Val {
 	if e := evaluationOf(frame); e != nil {
 		e.spend(build(e.budget, v))
 	}
 	return v
 }
 
-// Eval constructs the value and pays for it.
-func (c *constructor) Eval(vars interpreter.Activation) ref.Val {
-	return c.Exec(interpreter.AsFrame(vars))
-}
-
-// payer is an argument whose value is read.
-type payer struct{ interpreter.InterpretableV2 }
-
-// Exec evaluates the argument and pays for it.
-func (p payer) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	v := p.InterpretableV2.Exec(frame)
+// payRead pays for an argument that is read.
+func payRead(frame *interpreter.ExecutionFrame, v ref.Val) ref.Val {
 	if e := evaluationOf(frame); e != nil {
 		_, err := measure(e.budget, v)
 		e.spend(err)
@@ -274,8 +319,41 @@ func (p payer) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return v
 }
 
-// Eval evaluates the argument and pays for it.
-func (p payer) Eval(vars interpreter.Activation) ref.Val { return p.Exec(interpreter.AsFrame(vars)) }
+// roundsPerStep is through how many rounds CEL looks in the time that looking at a value takes.
+const roundsPerStep = 10
+
+// rounds are those of a macro that goes through something, in the evaluation of an expression.
+type rounds struct {
+	begun  int // how often it was gone through
+	within int // begun of the macro around it, when it was gone through the last time
+	inside int // how often, in the rounds that this one has made
+}
+
+// payRounds pays for the rounds of a macro: in each of them, CEL's account of the cost looks through what it keeps of those
+// before, and several times through what it keeps of those that the macros around it have made. Around are the IDs of what
+// these go through, the innermost first.
+func payRounds(id int64, around []int64, fixed int) then {
+	return func(frame *interpreter.ExecutionFrame, v ref.Val) ref.Val {
+		e := evaluationOf(frame)
+		if e == nil {
+			return v
+		}
+		r := e.rounds[id]
+		if len(around) > 0 && r.within != e.rounds[around[0]].begun {
+			r.within, r.inside = e.rounds[around[0]].begun, 0
+		}
+		r.begun++
+		r.inside++
+		e.rounds[id] = r
+		n := sizeOf(v)
+		kept := n + 8*r.inside
+		for _, outer := range around {
+			kept += 8 * e.rounds[outer].inside
+		}
+		e.spend(e.budget.Spend(n * kept / roundsPerStep * (1 + 8*fixed)))
+		return v
+	}
+}
 
 // hide hides which arguments are constants, so that the library puts no step of its own
 // in the place of the call.
@@ -290,7 +368,11 @@ func hide(args []interpreter.InterpretableV2) []interpreter.InterpretableV2 {
 // opaque is an argument of which only the value can be seen.
 type opaque struct{ interpreter.InterpretableV2 }
 
+// isConstant reports whether a step is computed once and for all: a literal, but for maps and objects.
 func isConstant(step interpreter.InterpretableV2) bool {
+	if list, ok := step.(interpreter.InterpretableConstructor); ok && list.Type() == types.ListType {
+		return !slices.ContainsFunc(list.InitVals(), func(item interpreter.InterpretableV2) bool { return !isConstant(item) })
+	}
 	_, constant := step.(interpreter.InterpretableConst)
 	return constant
 }

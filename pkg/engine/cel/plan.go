@@ -69,14 +69,15 @@ func (p *plan) make() (cel.Program, error) {
 }
 
 // mayFail reports whether a program may refuse an expression that has been checked: one in which it computes a
-// part beforehand (a regular expression, a conversion, a list that is searched), or with optional members.
+// part beforehand (a regular expression, a conversion, a list that is searched or is an index), or with optional members.
 func mayFail(a *cel.Ast) bool {
 	found := false
 	ast.PreOrderVisit(a.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		switch e.Kind() {
 		case ast.CallKind:
-			name := e.AsCall().FunctionName()
+			name, args := e.AsCall().FunctionName(), e.AsCall().Args()
 			found = found || prices[name].regex || overloads.IsTypeConversionFunction(name) || name == operators.In
+			found = found || (name == operators.Index || name == operators.OptIndex) && args[1].Kind() == ast.ListKind
 		case ast.ListKind:
 			found = found || len(e.AsList().OptionalIndices()) > 0
 		case ast.MapKind:

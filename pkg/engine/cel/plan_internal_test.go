@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
+	exprpb "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
+	"google.golang.org/protobuf/proto"
 )
 
 // Of an expression that was not evaluated twice, no program is kept, of which each takes 40 KB; nor of more than maxPlans.
@@ -91,4 +94,59 @@ func TestCheckersAreShared(t *testing.T) {
 			t.Fatalf("%d checkers are kept", made)
 		}
 	}
+}
+
+// What is put around the steps of a program changes nothing of its cost in CEL's units.
+func TestCostIsThatOfTheLibrary(t *testing.T) {
+	e, err := NewEnvironment(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, expression := range []string{
+		"[dyn(object.text.replace('a', 'b')), object.text, dyn('a' + 'b')]",
+		"[dyn(object.text.replace('a', 'b'))]",
+		"[object.text]",
+		"['a' + 'b']",
+		"['a' + 'b' + 'c']",
+		"[dyn('a')]",
+		"{'a': dyn(object.text.split(',')), 'b': dyn([object.text + object.text]), 'c': dyn(object.list)}",
+		"object.list.all(x, x in [1, 2, 3, 4])",
+		"object.text.split(',').map(x, x + object.text).filter(x, x != '').join('')",
+		"[object.list, dyn([1])].exists(x, x.exists(y, y == 4))",
+		"object.list.map(x, dyn(x) + 1).map(x, x * 2)",
+	} {
+		x, err := e.NewScope().Condition("dyn(" + expression + ") != null")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var checked exprpb.CheckedExpr
+		if err := proto.Unmarshal(x.plan.checked, &checked); err != nil {
+			t.Fatal(err)
+		}
+		a, err := cel.CheckedExprToAstWithSource(&checked, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bare, err := x.plan.in.Program(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := map[string]any{"object": map[string]any{"text": "a,b,c", "list": []any{1, 2, 3, 4}}}
+		ours, err := x.plan.make()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := costOf(t, ours, in), costOf(t, bare, in); got != want {
+			t.Errorf("%s costs %d, and by itself %d", expression, got, want)
+		}
+	}
+}
+
+func costOf(t *testing.T, program cel.Program, in map[string]any) uint64 {
+	t.Helper()
+	_, details, err := program.Eval(in)
+	if err != nil || details == nil || details.ActualCost() == nil {
+		t.Fatalf("%v, %v", details, err)
+	}
+	return *details.ActualCost()
 }
