@@ -15,7 +15,7 @@ func (f *Factory) showProgress() {
 	}
 	errOut := f.Streams.ErrOut
 	f.progress = progress.New(progress.Options{
-		Out: errOut, Terminal: printers.IsTerminal(errOut),
+		Out: errOut, Terminal: printers.IsTerminal(errOut), Offline: f.Objects.Offline(),
 		Width: func() int {
 			if size := (term.TTY{Out: errOut}).GetSize(); size != nil && size.Width > 0 {
 				return int(size.Width)

@@ -24,7 +24,9 @@ type Options struct {
 	Terminal bool
 	// Width returns how many columns the terminal has at the time; nil stands for 80.
 	Width func() int
-	Clock clock.WithTicker // nil stands for the real one
+	// Offline says that no server is asked, so that nothing waits for one.
+	Offline bool
+	Clock   clock.WithTicker // nil stands for the real one
 }
 
 // Meter counts what a run does and shows it from time to time. All methods are safe for
@@ -63,7 +65,7 @@ func (m *Meter) Start() {
 	if m.stopped != nil {
 		return
 	}
-	m.begun, m.state = m.options.Clock.Now(), state{}
+	m.begun, m.state = m.options.Clock.Now(), state{offline: m.options.Offline}
 	m.stopped, m.done = make(chan struct{}), make(chan struct{})
 	every := Early
 	m.due, m.pause = m.begun.Add(Early), Early

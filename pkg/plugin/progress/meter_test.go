@@ -171,13 +171,20 @@ func TestMeterShortRun(t *testing.T) {
 	}
 }
 
-func TestMeterWaitsForServer(t *testing.T) {
-	m, w, out := begin(t, false)
-	w.FakeClock.Step(progress.Interval)
-	if got, want := w.next(t, out), "progress: waiting for the server\n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+func TestMeterBeforeTheFirstObject(t *testing.T) {
+	for want, offline := range map[string]bool{
+		"progress: waiting for the server\n":  false,
+		"progress: no object evaluated yet\n": true,
+	} {
+		out, w := &screen{}, newWatch()
+		m := progress.New(progress.Options{Out: out, Offline: offline, Clock: w})
+		m.Start()
+		w.FakeClock.Step(progress.Interval)
+		if got := w.next(t, out); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		m.Stop()
 	}
-	m.Stop()
 }
 
 func TestMeterBeside(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 // state is how far a run has come.
 type state struct {
+	offline     bool
 	resource    string    // that is being read
 	done        string    // what is done with things that are known, as in "objects verified"; empty while objects are read
 	since       time.Time // the first page of it
@@ -56,6 +57,8 @@ func (s *state) parts(now time.Time, elapsed time.Duration) []string {
 	switch {
 	case s.done != "":
 		parts = append(parts, wording.Number(s.seen)+" of "+wording.Number(s.seen+int(s.left))+" "+s.done)
+	case s.resource == "" && s.evaluated == 0 && s.offline:
+		parts = append(parts, "no object evaluated yet")
 	case s.resource == "" && s.evaluated == 0:
 		parts = append(parts, "waiting for the server")
 	case s.resource == "":
