@@ -7,8 +7,8 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
-// block decodes YAML as programs write it: mappings and sequences in block style; plain, quoted
-// and literal scalars, of which each line stands for itself; ASCII. It makes the values straight from the lines, in
+// block decodes YAML as programs write it: mappings and sequences in block style, or in flow style on one line; plain,
+// quoted and literal scalars, of which each line stands for itself; ASCII. It makes the values straight from the lines, in
 // a tenth of the time that the nodes of the library take. What is more than that, or wrong, it
 // leaves to the library: each method reports false then.
 type block struct {
@@ -148,10 +148,10 @@ func cutKey(content string) (key, rest string, ok bool) {
 		rest = rest[1:]
 	} else {
 		colon := strings.Index(content+" ", ": ")
-		if colon < 0 || !startsText(content[0]) {
+		if colon < 0 || !startsText(content[0]) && !isAnchor(content) {
 			return "", "", false
 		}
-		if key, rest = content[:colon], content[colon+1:]; strings.Contains(key, " ") || !isText(key) {
+		if key, rest = content[:colon], content[colon+1:]; strings.Contains(key, " ") || !isText(key) && !isAnchor(key) {
 			return "", "", false
 		}
 	}
@@ -163,6 +163,11 @@ func cutKey(content string) (key, rest string, ok bool) {
 		trimmed = ""
 	}
 	return key, trimmed, true
+}
+
+// isAnchor reports whether a plain key is one of Kyverno's anchors, such as +(name).
+func isAnchor(key string) bool {
+	return len(key) > 2 && strings.IndexByte("+=^<", key[0]) >= 0 && key[1] == '('
 }
 
 func isKey(content string) bool {
@@ -184,9 +189,102 @@ func (b *block) value(indent, depth int, key bool) (any, bool) {
 		return nil, true
 	case content == "|" || content == "|-":
 		return b.literal(indent, content == "|")
+	case isFlow(content):
+		v, rest, ok := b.flow(content, depth)
+		return v, ok && isComment(rest) && !b.below(indent)
 	}
 	v, ok := b.scalar(content)
 	return v, ok && !b.below(indent) // a text may go on there
+}
+
+// isComment reports whether nothing but a comment is behind a value.
+func isComment(rest string) bool {
+	return rest == "" || rest[0] == ' ' && strings.HasPrefix(strings.TrimLeft(rest, " "), "#")
+}
+
+func isFlow(content string) bool { return content != "" && (content[0] == '{' || content[0] == '[') }
+
+// flow decodes the collection in flow style that the content begins with, and returns what is behind it.
+func (b *block) flow(content string, depth int) (v any, rest string, ok bool) {
+	if depth >= maxDepth {
+		return nil, "", false
+	}
+	mapping, list := map[string]any(nil), []any{}
+	end := byte(']')
+	if content[0] == '{' {
+		mapping, end = map[string]any{}, '}'
+	}
+	rest = strings.TrimLeft(content[1:], " ")
+	for first := true; first || rest != "" && rest[0] == ','; first = false {
+		if first && rest != "" && rest[0] == end {
+			break
+		}
+		if !first {
+			rest = strings.TrimLeft(rest[1:], " ")
+		}
+		var key string
+		if mapping != nil {
+			if key, rest, ok = cutFlowKey(rest); !ok {
+				return nil, "", false
+			}
+			if _, twice := mapping[key]; twice {
+				return nil, "", false
+			}
+		}
+		if v, rest, ok = b.flowValue(rest, depth+1); !ok {
+			return nil, "", false
+		}
+		if rest = strings.TrimLeft(rest, " "); mapping != nil {
+			mapping[key] = v
+		} else {
+			list = append(list, v)
+		}
+	}
+	if rest == "" || rest[0] != end {
+		return nil, "", false
+	}
+	if mapping != nil {
+		return mapping, rest[1:], true
+	}
+	return list, rest[1:], true
+}
+
+// flowIndicators end a plain scalar in flow style, or may do so.
+const flowIndicators = ",[]{}?:#\"'"
+
+// cutFlowKey cuts content in flow style behind the key that it begins with.
+func cutFlowKey(content string) (key, rest string, ok bool) {
+	if content == "" {
+		return "", "", false
+	}
+	if content[0] == '"' || content[0] == '\'' {
+		key, rest, ok = cutQuoted(content)
+	} else if end := strings.IndexAny(content, flowIndicators+" "); end > 0 {
+		key, rest = content[:end], content[end:]
+		ok = isAnchor(key) || startsText(key[0]) && isText(key)
+	}
+	if !ok || !strings.HasPrefix(rest, ": ") || len(content)-len(rest) > 1000 {
+		return "", "", false
+	}
+	return key, strings.TrimLeft(rest[1:], " "), true
+}
+
+// flowValue decodes the value that content in flow style begins with.
+func (b *block) flowValue(content string, depth int) (v any, rest string, ok bool) {
+	switch {
+	case content == "":
+		return nil, "", false
+	case isFlow(content):
+		return b.flow(content, depth)
+	case content[0] == '"' || content[0] == '\'':
+		return cutQuoted(content)
+	}
+	end := strings.IndexAny(content, flowIndicators)
+	if end <= 0 {
+		return nil, "", false
+	}
+	v, ok = b.scalar(strings.TrimRight(content[:end], " "))
+	return v, content[end:], ok
 }
 
 // scalar decodes what stands on one line.
@@ -194,13 +292,9 @@ func (b *block) scalar(content string) (any, bool) {
 	switch c := content[0]; {
 	case c == '"' || c == '\'':
 		text, rest, ok := cutQuoted(content)
-		return text, ok && (rest == "" || strings.HasPrefix(strings.TrimLeft(rest, " "), "#") && rest[0] == ' ')
+		return text, ok && isComment(rest)
 	case content == "~":
 		return nil, true
-	case content == "{}":
-		return map[string]any{}, true
-	case content == "[]":
-		return []any{}, true
 	case !startsText(c) && c != '-' && c != '+' && c != '.', strings.HasPrefix(content, "---"), strings.HasPrefix(content, "..."), isItem(content):
 		return nil, false
 	}
