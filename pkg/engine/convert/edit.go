@@ -151,16 +151,24 @@ func splitAll(edits []*edit) (apply, patch []*edit) {
 	return apply, patch
 }
 
-// splitList keeps an element that may have to be added in one piece.
+// splitList has an ApplyConfiguration add the elements that may have to be added, and a JSON patch write what it
+// cannot to those that are there by then.
 func (e *edit) splitList() (apply, patch *edit) {
 	var a, p []*group
 	for _, g := range e.elements {
 		fields, rest := splitAll(g.fields)
+		keyed := len(g.keys) > 0
 		switch {
-		case g.remove, len(g.keys) > 0 && len(rest) > 0, slices.ContainsFunc(g.keys, func(k keyValue) bool { return k.cel == "" }):
+		case keyed && e.name() == "initContainers": // which start in their order, and an ApplyConfiguration adds the last one
+			p = append(p, g)
+		case g.remove, slices.ContainsFunc(g.keys, func(k keyValue) bool { return k.cel == "" }):
 			p = append(p, g)
 		case len(rest) == 0:
 			a = append(a, g)
+		case keyed && (len(fields) == 0 || slices.ContainsFunc(rest, (*edit).onlyNew)):
+			p = append(p, g)
+		case keyed:
+			a, p = append(a, g.with(fields)), append(p, g.found(rest))
 		default:
 			p = append(p, g.with(rest))
 			if len(fields) > 0 {
@@ -181,6 +189,18 @@ func (e *edit) splitList() (apply, patch *edit) {
 		return &out
 	}
 	return list(a), list(p)
+}
+
+// onlyNew reports whether some of an edit is for an element that is not there yet.
+func (e *edit) onlyNew() bool {
+	return e.unless != "" || slices.ContainsFunc(e.fields, (*edit).onlyNew)
+}
+
+// found is a group without keys: of the elements that have them, which are there.
+func (g *group) found(fields []*edit) *group {
+	out := g.with(fields)
+	out.keys = nil
+	return out
 }
 
 func (g *group) with(fields []*edit) *group {

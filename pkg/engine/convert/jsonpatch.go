@@ -92,9 +92,63 @@ func (o *operations) ensure(at place, empty string) {
 
 // edits adds the operations that make the edits below a place.
 func (o *operations) edits(all []*edit) {
-	for _, e := range all {
+	const few = 2 // which are read as well one by one
+	written, rest := siblings(all, false)
+	if len(written) <= few {
+		written, rest = nil, all
+	}
+	defaults, rest := siblings(rest, true)
+	if len(defaults) < few {
+		rest = slices.DeleteFunc(slices.Clone(all), func(e *edit) bool { return slices.Contains(written, e) })
+		defaults = nil
+	}
+	o.entries(written, "")
+	if len(defaults) > 0 {
+		o.entries(defaults, "!(key in "+defaults[0].parent().or("{}")+")")
+	}
+	for _, e := range rest {
 		o.edit(e)
 	}
+}
+
+// siblings are the edits that write a value to a field of the same map, whatever the object is: only where there is
+// none, or always.
+func siblings(all []*edit, ifAbsent bool) (found, rest []*edit) {
+	for _, e := range all {
+		last := e.at.steps[max(0, len(e.at.steps)-1):]
+		leaf := e.ifAbsent || e.fields == nil && e.elements == nil && !e.remove && e.unless == ""
+		if leaf && e.ifAbsent == ifAbsent && e.when() == "true" && len(last) == 1 && last[0].name != "" {
+			found = append(found, e)
+			continue
+		}
+		rest = append(rest, e)
+	}
+	return found, rest
+}
+
+// entries adds an operation for each entry of a map with what siblings write.
+func (o *operations) entries(all []*edit, where string) {
+	if len(all) == 0 {
+		return
+	}
+	values, key := map[string]any{}, "key"
+	for _, e := range all {
+		values[e.name()] = e.whole()
+		if escape(e.name()) != e.name() {
+			key = "jsonpatch.escapeKey(key)"
+		}
+	}
+	if where != "" {
+		where += ", "
+	}
+	o.list(fmt.Sprintf("%s.transformList(key, value, %s%s)", data(values), where, operation("add", all[0].parent().jsonPointer(key), "value")))
+}
+
+// parent is the place of the map that has the field.
+func (e *edit) parent() place {
+	out, n := e.at, len(e.at.steps)-1
+	out.steps, out.pointer, out.path = out.steps[:n], out.pointer[:len(out.pointer)-1], out.path[:len(out.path)-1]
+	return out
 }
 
 func (o *operations) edit(e *edit) {
@@ -200,7 +254,11 @@ func (o *operations) group(e *edit, g *group) {
 		then.one(operation("replace", e.at.jsonPointer(), fmt.Sprintf("%s.filter(%s, %s)", e.at.plain(), g.variable, negate(where))))
 		o.when(fmt.Sprintf("%s.exists(%s, %s)", list, g.variable, where), then)
 	case len(g.keys) == 0:
-		o.each(list, g, where, each)
+		loop := &operations{}
+		loop.each(list, g, where, each)
+		if len(loop.parts) > 0 {
+			o.list(g.known(loop.String()))
+		}
 	default:
 		add := &operations{}
 		add.one(operation("add", e.at.jsonPointer(quote("0")), data(wholeOf(g.fields, g.keys))))
@@ -218,6 +276,9 @@ func (o *operations) group(e *edit, g *group) {
 
 // known is an expression in a loop over the elements, in which the one that is named is the variable.
 func (g *group) known(cel string) string {
+	if g.named == "" {
+		return cel
+	}
 	cel = strings.ReplaceAll(cel, g.named+".?", g.variable+".?")
 	field := regexp.MustCompile(`(^|[^.\w])` + g.variable + `\.\?(\w+)\.(hasValue|value)\(\)`)
 	return field.ReplaceAllStringFunc(cel, func(text string) string {

@@ -31,7 +31,12 @@ func layout(cel string, room int) string {
 		}
 		return strings.Join(parts, strings.TrimRight(operator, " ")+"\n")
 	}
-	if calls := chain(cel); len(calls) > 3 { // as Go code is written
+	if emptyAdded.MatchString(cel) && len(cel) <= room+emptyAddedMore {
+		return cel
+	}
+	if calls := chain(cel); strings.HasPrefix(cel, "{") && len(calls) == 2 { // each entry of a literal
+		return layout(calls[0], min(room, len(calls[0])-1)) + layoutBrackets(calls[1], room)
+	} else if len(calls) > 3 { // as Go code is written
 		for i := range calls {
 			calls[i] = layoutBrackets(calls[i], room-2)
 		}
@@ -39,6 +44,12 @@ func layout(cel string, room int) string {
 	}
 	return layoutBrackets(cel, room)
 }
+
+// emptyAdded matches the operation that makes an empty map or list, which says too little for a line for each of its fields.
+var emptyAdded = regexp.MustCompile(`^\[JSONPatch\{op: "add", path: [^{}]*, value: (\{\}|\[\])\}\]$`)
+
+// emptyAddedMore is how much longer than others its line may get.
+const emptyAddedMore = 40
 
 // chain splits an expression before each method that is called, such as .map(...).
 func chain(cel string) []string {
