@@ -84,11 +84,9 @@ func (c *converter) loop(r *rule, outer *scope, f *policydecode.Fields, level in
 		return nil, nil, err
 	}
 	if f.Has("preconditions") {
-		where, err := s.conditions(f.Values["preconditions"])
-		if err != nil {
+		if err := s.conditionsOfLoop(f.Values["preconditions"]); err != nil {
 			return nil, nil, inField("preconditions", asRefusal(err))
 		}
-		current.where = where
 	}
 	return s, current, nil
 }

@@ -219,7 +219,7 @@ func (s *scope) patchOne(o patchOperation, root place, out *operations) error {
 	for i, seg := range o.path[:len(o.path)-1] {
 		list := at
 		at = s.descend(at, seg)
-		if (o.op == "add" || o.op == "replace") && !s.loopsOver(at) && (at.root == root.root || len(at.steps) > 0) {
+		if (o.op == "add" || o.op == "replace") && !s.loopsOver(at) && !s.needed(at) && (at.root == root.root || len(at.steps) > 0) {
 			empty := "{}"
 			if next := o.path[i+1]; next.text == "-" || wholeNumber.MatchString(next.text) || s.isIndex(next.cel) {
 				empty = "[]"
@@ -268,8 +268,13 @@ func (s *scope) patchOne(o patchOperation, root place, out *operations) error {
 		out.made = append(out.made, at.jsonPointer())
 	case "replace":
 		op := "replace"
+		n, err := strconv.Atoi(last.text)
 		switch {
 		case slices.Contains(out.made, at.jsonPointer()):
+		case err == nil && n >= 0 && list.isList(): // the one behind the last is added
+			s.longEnough(list, n)
+			out.one(fmt.Sprintf("JSONPatch{op: %s, path: %s, value: %s}", choose(at.has(), quote("replace"), quote("add")), at.jsonPointer(), written))
+			return nil
 		case at.path[len(at.path)-1] == "[]":
 			s.mustHave(at)
 		default: // what is missing is added
@@ -325,6 +330,25 @@ func (s *scope) mustHave(at place) {
 		s.needText(at.has())
 	}
 }
+
+// needed reports whether the rule depends on that a place is there, or one below it.
+func (s *scope) needed(at place) bool {
+	plain := strings.NewReplacer("?", "", "has(", "", ".hasValue()", "", ")", "")
+	path := plain.Replace(at.access())
+	var all []string
+	for _, need := range *s.needs {
+		if !loose(need) {
+			all = append(all, splitTop(need, " && ")...)
+		}
+	}
+	return slices.ContainsFunc(all, func(c string) bool {
+		there := plain.Replace(c)
+		return presence.MatchString(c) && (there == path || strings.HasPrefix(there, path+".") || strings.HasPrefix(there, path+"["))
+	})
+}
+
+// presence matches a condition that asks only whether something is there.
+var presence = regexp.MustCompile(`^(has\([^() ]*\)|[^() ]*\.hasValue\(\))$`)
 
 // loopsOver reports whether a place is there because a loop goes over what is in it.
 func (s *scope) loopsOver(at place) bool {

@@ -129,6 +129,22 @@ func (s *scope) conditions(raw any) ([]string, error) {
 	return out, nil
 }
 
+// conditionsOfLoop translates the preconditions of the innermost loop. Where one fails for an element, the whole rule does.
+func (s *scope) conditionsOfLoop(raw any) error {
+	all, err := s.Conditions(raw)
+	if err != nil {
+		return err
+	}
+	l := &s.loops[len(s.loops)-1]
+	for _, c := range all {
+		s.need(c.Guard)
+		if text := flat(c.Expr); text != "true" {
+			l.where = append(l.where, text)
+		}
+	}
+	return nil
+}
+
 // flat is an expression on one line.
 func flat(e expr.Expr) string {
 	var b strings.Builder

@@ -14,6 +14,8 @@ type Condition struct {
 	// Place is that in the preconditions, such as all[0]; any for all of any.
 	Place string
 	Expr  expr.Expr
+	// Guard is the condition without which Kyverno's rule fails; nil for one that never does.
+	Guard expr.Expr
 	// Message is that of the policy; it may be empty.
 	Message string
 }
@@ -31,12 +33,12 @@ func (s *Scope) Conditions(raw any) ([]Condition, error) {
 		for i, item := range list {
 			c := &condition{Scope: s}
 			at := fmt.Sprintf("%s[%d]", place, i)
-			holds, _, err := c.translate(item)
+			holds, guard, err := c.translate(item)
 			if err != nil {
 				return &ConditionError{Place: at, Err: err}
 			}
 			message, _ := item.(map[string]any)["message"].(string)
-			out = append(out, Condition{Place: at, Expr: holds, Message: message})
+			out = append(out, Condition{Place: at, Expr: holds, Guard: guard, Message: message})
 		}
 		return nil
 	}
@@ -83,6 +85,7 @@ func (s *Scope) anyOf(list []any) (Condition, error) {
 	joined := expr.Bool(false)
 	for i := range slices.Backward(list) {
 		joined = expr.And(guards[i], expr.Or(holds[i], joined))
+		out.Guard = all(guards[i], some(holds[i], out.Guard))
 	}
 	out.Expr = joined
 	return out, nil

@@ -299,6 +299,8 @@ func toArray(c *callOf) (Value, error) {
 		return Constant([]any{nil}), nil
 	case arg.typ.is(isList) && arg.has == nil:
 		return arg, nil
+	case arg.typ.is(isList) && expr.Same(arg.strict, arg.has): // else it fails
+		return arg.Required(), nil
 	case !arg.typ.can(isList) && arg.has == nil:
 		return result(expr.List(arg.plain), ListOf(arg.typ))
 	}

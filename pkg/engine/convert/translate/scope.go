@@ -106,6 +106,8 @@ func (s *Scope) ofRequest(name string) (v Value, ok bool, err error) {
 		}
 		optional := expr.OrValue(expr.OptionalField(request, "namespace"), expr.String(""))
 		return Expression(expr.Typed(optional, expr.Text), Text), true, nil
+	case "uid":
+		return v, true, unsupported("request.uid", "the request has none in CEL", "")
 	case "roles", "clusterRoles":
 		return v, true, unsupported("request."+name, "CEL knows no roles of the user", "ask for groups in request.userInfo")
 	}
