@@ -26,8 +26,7 @@ import (
 type CompareFlags struct {
 	flags.Evaluate
 	With     []string
-	Variants int
-	Seed     uint64
+	Variants flags.Variants
 	Output   flags.Output
 	Report   flags.Report
 	Contexts flags.Contexts
@@ -97,9 +96,8 @@ func NewCompareCommand(evaluate flags.Evaluate, name string, streams genericioop
 	c.Flags().StringArrayVar(&f.With, "with", nil, "File, directory or URL of the new policies, or - for standard input. May be given more than once; directories are read recursively.")
 	c.Flags().Lookup("policy").Usage = "File, directory or URL of the old policies, or - for standard input. May be given more than once; directories are read recursively."
 	c.Flags().Lookup("from-cluster").Usage = "Use the policies that are installed in the cluster as the side that is not given: as the old ones beside --with, as the new ones beside -p."
-	c.Flags().IntVar(&f.Variants, "variants", 0, "Also compare up to this many objects that are not there but could be: variants of the objects, and of a minimal one of each kind, that the policies themselves suggest.")
+	f.Variants.AddFlags(c.Flags(), "Also compare up to this many objects that are not there but could be: variants of the objects, and of a minimal one of each kind, that the policies themselves suggest.")
 	c.Flags().Lookup("variants").NoOptDefVal = strconv.Itoa(variant.DefaultLimit)
-	c.Flags().Uint64Var(&f.Seed, "seed", 1, "Chooses which differences the variants combine; the same seed gives the same variants.")
 	f.Output.AddFlags(c.Flags(), formats.ComparisonNames())
 	f.Report.AddFlags(c.Flags(), formats.ComparisonReports())
 	return c
@@ -139,8 +137,8 @@ func (f *CompareFlags) check(c *cobra.Command) (engine.Request, [2]flags.Policie
 	if err != nil {
 		return request, sides, err
 	}
-	if f.Variants < 0 {
-		return request, sides, fmt.Errorf("--variants %d: must not be negative", f.Variants)
+	if err := f.Variants.Check(); err != nil {
+		return request, sides, err
 	}
 	if len(f.Policies.Paths) == 0 {
 		f.Policies.Paths = f.With // so that there are policies
@@ -186,7 +184,7 @@ func (f *CompareFlags) shown(c *cobra.Command, w *factory.Factory, options outpu
 // compared returns what is compared.
 func (f *CompareFlags) compared(c *cobra.Command, w *factory.Factory, args []string, request engine.Request, sides [2]flags.Policies) (comparison.Options, error) {
 	both, policies, err := w.Comparison(c.Context(), args, request, sides)
-	return comparison.Options{Options: both, Sides: policies, Variants: f.Variants, Seed: f.Seed, ShowSecrets: f.Output.ShowSecrets}, err
+	return comparison.Options{Options: both, Sides: policies, Variants: f.Variants.Variants, Seed: f.Variants.Seed, ShowSecrets: f.Output.ShowSecrets}, err
 }
 
 // Run compares, prints, and returns the exit code. An error means that nothing useful was compared,

@@ -38,8 +38,7 @@ type ConvertFlags struct {
 	flags.Evaluate
 	To        string
 	Directory string
-	Variants  int
-	Seed      uint64
+	Variants  flags.Variants
 	Unproved  bool
 }
 
@@ -54,7 +53,7 @@ type ConvertOptions struct {
 
 // NewConvertCommand is `convert`: the policies that do in CEL what ClusterPolicies and Policies do.
 func NewConvertCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := ConvertFlags{Evaluate: evaluate, To: string(convert.MutatingPolicy), Variants: defaultConvertVariants}
+	f := ConvertFlags{Evaluate: evaluate, To: string(convert.MutatingPolicy), Variants: flags.Variants{Variants: defaultConvertVariants}}
 	c := &cobra.Command{
 		Use:   "convert -p OLD [TYPE [NAME ...] | TYPE/NAME ...]",
 		Short: "Convert the mutate rules of ClusterPolicies and Policies to CEL policies",
@@ -96,8 +95,7 @@ func NewConvertCommand(evaluate flags.Evaluate, name string, streams genericioop
 	f.AddInputFlags(c.Flags())
 	c.Flags().StringVar(&f.To, "to", f.To, "Language of the new policies: mutatingpolicy, mutatingadmissionpolicy, or auto, which is the latter unless the former can say more of a policy.")
 	c.Flags().StringVarP(&f.Directory, "output", "o", "", "Directory for a file for each policy, named after the old one; it is created if it is not there. Without it they are printed.")
-	c.Flags().IntVar(&f.Variants, "variants", f.Variants, "Compare each policy with its original on up to this many variants of objects. Without this flag, on up to 2,000 if a rule changes none of these.")
-	c.Flags().Uint64Var(&f.Seed, "seed", 1, "Chooses which differences the variants combine; the same seed gives the same variants.")
+	f.Variants.AddFlags(c.Flags(), "Compare each policy with its original on up to this many variants of objects. Without this flag, on up to 2,000 if a rule changes none of these.")
 	c.Flags().BoolVar(&f.Unproved, "unproved", false, "Also print what does not do the same as its original, or could not be compared with it.")
 	return c
 }
@@ -112,8 +110,8 @@ func (f *ConvertFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	if err != nil {
 		return nil, err
 	}
-	if f.Variants < 0 {
-		return nil, fmt.Errorf("--variants %d: must not be negative", f.Variants)
+	if err := f.Variants.Check(); err != nil {
+		return nil, err
 	}
 	if err := flags.CheckFiles(c.Flags()); err != nil {
 		return nil, err
@@ -128,12 +126,12 @@ func (f *ConvertFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	if err != nil {
 		return nil, w.Masker.Error(err)
 	}
-	more := f.Variants
+	more := f.Variants.Variants
 	if !c.Flags().Changed("variants") {
 		more = variant.DefaultLimit
 	}
 	return &ConvertOptions{
-		Options: conversion.Options{Options: o, To: to, Variants: f.Variants, MoreVariants: more, Seed: f.Seed, Unproved: f.Unproved},
+		Options: conversion.Options{Options: o, To: to, Variants: f.Variants.Variants, MoreVariants: more, Seed: f.Variants.Seed, Unproved: f.Unproved},
 		Masker:  w.Masker, Directory: f.Directory, Out: w.Streams.Out,
 	}, nil
 }
@@ -207,7 +205,7 @@ func (o *ConvertOptions) print(r *conversion.Result, more bool) error {
 	if r.Form == nil {
 		return nil
 	}
-	o.say("converted: %s: %s: %s: %s\n", r.Document.Origin, name, strings.Join(r.Rules, ", "), r.Verdict.String())
+	o.say("converted: %s: %s: %s: %s%s\n", r.Document.Origin, name, strings.Join(r.Rules, ", "), o.chosen(r), r.Verdict.String())
 	o.comment(r, convertedFrom+name+": "+r.Verdict.String()+".")
 	for _, note := range r.Notes {
 		o.say("note: %s: %s: %s\n", r.Document.Origin, name, note)
@@ -237,6 +235,17 @@ func (o *ConvertOptions) print(r *conversion.Result, more bool) error {
 // comment says something above the new policies.
 func (o *ConvertOptions) comment(r *conversion.Result, text string) {
 	r.Form.Comment(redact.EscapeLines(o.Masker.Text(text)))
+}
+
+// chosen says which language --to auto chose for a policy, and what the other one cannot say; nothing where the user did.
+func (o *ConvertOptions) chosen(r *conversion.Result) string {
+	if len(o.To) == 1 {
+		return ""
+	}
+	if r.To == convert.MutatingAdmissionPolicy || len(r.Before) == 0 {
+		return fmt.Sprintf("to %s: ", r.To)
+	}
+	return fmt.Sprintf("to %s, since not to %s (%v): ", r.To, convert.MutatingAdmissionPolicy, r.Before[0])
 }
 
 // say tells the user what is no error.

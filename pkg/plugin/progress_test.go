@@ -59,7 +59,7 @@ func TestProgressOfVariants(t *testing.T) {
 	}
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard}
 	evaluate := flags.NewEvaluate(genericclioptions.NewConfigFlags(false), &redact.Masker{})
-	f := plugin.CompareFlags{Evaluate: evaluate, Output: flags.NewOutput(formats.Diff), Contexts: flags.NewContexts(), Variants: 200, Seed: 1}
+	f := plugin.CompareFlags{Evaluate: evaluate, Output: flags.NewOutput(formats.Diff), Contexts: flags.NewContexts(), Variants: flags.Variants{Variants: 200, Seed: 1}}
 	f.Policies.Paths, f.With = []string{filepath.Join(dir, "old.yaml")}, []string{filepath.Join(dir, "new.yaml")}
 	f.Objects.Filenames = []string{filepath.Join(dir, "pods.yaml")}
 	c := plugin.NewCompareCommand(evaluate, "kubectl mutate", streams)

@@ -47,6 +47,8 @@ type Result struct {
 	Notes    []string // what they do otherwise than the old ones
 	Warnings []string // about the old policy
 	Refusals []*convert.Refusal
+	// Before are the refusals in a language that was tried before, and can say less of the policy.
+	Before []*convert.Refusal
 }
 
 // Verdict is what the comparison of old and new policies comes to.
@@ -285,6 +287,9 @@ func (o *Options) convert(ctx context.Context, d engine.Document, taken map[stri
 		}
 		result.To = to
 		if best == nil || len(result.Rules) > len(best.Rules) {
+			if best != nil {
+				result.Before = best.Refusals
+			}
 			best = result
 		}
 		if len(result.Refusals) == 0 {

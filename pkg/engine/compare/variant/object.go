@@ -129,8 +129,20 @@ func (k *kind) completed(fields map[string]any, ref smd.TypeRef, path fieldpath.
 	}
 	for _, name := range sortedKeys(fields) {
 		if f, found := atom.Map.FindField(name); found {
-			if inner, ok := fields[name].(map[string]any); ok {
-				k.completed(inner, f.Type, appended(path, fieldpath.FieldNameElement(name)))
+			k.completedBelow(fields[name], f.Type, appended(path, fieldpath.FieldNameElement(name)))
+		}
+	}
+}
+
+// completedBelow completes a map, or the elements of a list.
+func (k *kind) completedBelow(v any, ref smd.TypeRef, path fieldpath.Path) {
+	switch v := v.(type) {
+	case map[string]any:
+		k.completed(v, ref, path)
+	case []any:
+		if atom, ok := k.typ.Schema.Resolve(ref); ok && atom.List != nil {
+			for i, item := range v {
+				k.completedBelow(item, atom.List.ElementType, appended(path, fieldpath.PathElement{Index: &i}))
 			}
 		}
 	}

@@ -124,7 +124,7 @@ func (w *walker) walk(path []string, atoms []schema.Atom, named bool) {
 			if len(path) == 0 && !slices.Contains([]string{"metadata", "spec", "data", "type", "rules", "subjects", "roleRef", "webhooks"}, f.Name) && !w.vocabulary.words[f.Name] {
 				continue
 			}
-			if len(path) == 1 && path[0] == "metadata" && !slices.Contains([]string{"labels", "annotations", "generateName", "ownerReferences", "finalizers", "resourceVersion", "uid"}, f.Name) {
+			if len(path) == 1 && path[0] == "metadata" && !slices.Contains([]string{"labels", "annotations", "generateName", "ownerReferences", "finalizers", "resourceVersion", "uid", "creationTimestamp"}, f.Name) {
 				continue
 			}
 			if !w.vocabulary.named(f.Name) {

@@ -18,10 +18,16 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 )
 
-// generator derives variants for the policy of a case.
+// generator derives variants for a policy about tolerations.
 func generator(t *testing.T, limit int, matches ...engine.Selection) *variant.Generator {
 	t.Helper()
-	archive, err := txtar.ParseFile("testdata/tolerations.txtar")
+	return generatorOf(t, "tolerations", limit, matches...)
+}
+
+// generatorOf derives variants for the policy of a case.
+func generatorOf(t *testing.T, name string, limit int, matches ...engine.Selection) *variant.Generator {
+	t.Helper()
+	archive, err := txtar.ParseFile("testdata/" + name + ".txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,6 +87,19 @@ func TestVariants(t *testing.T) {
 		"a label of its Namespace":  `"example.com/team":"web","kubernetes.io/metadata.name":"minimal"`,
 		"the namespace":             `"namespace":"kube-system"`,
 		"a controller":              `"kind":"CronJob"`,
+	} {
+		if !strings.Contains(all, text) {
+			t.Errorf("no variant has %s: %s", what, text)
+		}
+	}
+}
+
+// A policy that reads the status, or when an object was created, is shown objects that have these.
+func TestVariantsHaveWhatServersWrite(t *testing.T) {
+	all := strings.Join(texts(t, generatorOf(t, "status", 2000, pods)), "\n")
+	for what, text := range map[string]string{
+		"a time":   `"creationTimestamp":"2024-01-01T00:00:00Z"`,
+		"a status": `"containerStatuses":[{"image":`,
 	} {
 		if !strings.Contains(all, text) {
 			t.Errorf("no variant has %s: %s", what, text)
