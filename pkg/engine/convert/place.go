@@ -239,7 +239,7 @@ func (p place) listKeys() []string {
 // texts reports whether the place is a map whose keys are no fields, such as labels.
 func (p place) texts() bool {
 	atom, ok := atomOf(p.typ)
-	return ok && atom.Map != nil && len(atom.Map.Fields) == 0
+	return ok && atom.Map != nil && atom.Scalar == nil && len(atom.Map.Fields) == 0 // what may be a scalar may be anything
 }
 
 // scalar is the type of a scalar at the place, as the schema has it; empty if it is not known.

@@ -734,7 +734,7 @@ func (g *Generator) users() []engine.UserInfo {
 	for _, field := range []string{"username", "groups", "name"} {
 		for _, value := range g.vocabulary.near[field] {
 			name, ok := value.(string)
-			if name = wildcards.Replace(name); !ok || strings.ContainsAny(name, "{}") || slices.Contains(names, name) {
+			if name = wildcards.Replace(name); !ok || name == "" || strings.ContainsAny(name, "{}") || slices.Contains(names, name) {
 				continue
 			}
 			names = append(names, name)
