@@ -362,7 +362,8 @@ func (c *Conversion) policy(rules []*rule, level int, inside bool) *policy {
 	}
 	p.failurePolicy = failurePolicy(object)
 	var common []string
-	if !inside && !slices.ContainsFunc(rules, func(r *rule) bool { return r.inside }) {
+	self := rules[0].existing != nil && rules[0].existing.self // for which Kyverno 1.19 does not look at matchConditions
+	if !inside && !self && !slices.ContainsFunc(rules, func(r *rule) bool { return r.inside }) {
 		common = shared(rules)
 	}
 	p.conditions = nameConditions(common)
