@@ -1,0 +1,184 @@
+package variant
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// renamed are the steps that give an object beside a variant other names.
+func (g *Generator) renamed(beside int) []step {
+	var out []step
+	for _, name := range g.names() {
+		out = append(out, changing(beside, func(u *unstructured.Unstructured) bool {
+			rename(u, name)
+			return true
+		}))
+	}
+	return append(out, changing(beside, func(u *unstructured.Unstructured) bool {
+		inOne := u.GetNamespace() != ""
+		if inOne {
+			u.SetNamespace("other")
+		}
+		return inOne
+	}))
+}
+
+// maxNames bounds the names of variants.
+const maxNames = 32
+
+// names are those that policies name, and such as are almost the same.
+func (g *Generator) names() []string {
+	var exact, almost []string
+	for _, of := range []string{"names", "name"} {
+		for _, value := range g.vocabulary.near[of] {
+			exact = append(exact, namesOf(value)...)
+			text, _ := value.(string)
+			almost = append(almost, alike(text)...)
+		}
+	}
+	almost = slices.DeleteFunc(almost, func(name string) bool { return len(validation.IsDNS1123Subdomain(name)) > 0 })
+	out := distinct(append(exact, almost...))
+	return out[:min(len(out), maxNames)]
+}
+
+// around are differences of the name, the user, the namespace and its labels.
+func (g *Generator) around(k *kind) [][]step {
+	names := g.names()
+	if !k.namespaced {
+		names = distinct(append(names, g.namespaces...))
+	}
+	out := [][]step{each(names, named), each(g.users(), by), each(g.prefixes(k), unnamed)}
+	if !k.namespaced {
+		return out
+	}
+	out = append(out, each(distinct(append(slices.Clone(g.namespaces), "default", "kube-system")), in))
+	var labels [][]step
+	for _, key := range g.vocabulary.keys {
+		values := slices.DeleteFunc(g.vocabulary.labelValues(key), func(value string) bool { return len(validation.IsValidLabelValue(value)) > 0 })
+		if key != corev1.LabelMetadataName {
+			labels = append(labels, each(values, func(value string) step { return inLabelled(key, value) }))
+		}
+	}
+	return append(out, inTurn(labels))
+}
+
+// prefixes are beginnings of names that a server makes, where policies ask for the names of Pods: what makes these leaves
+// their names to the server.
+func (g *Generator) prefixes(k *kind) []string {
+	v := g.vocabulary
+	if g.o.Named || k.gvk.Kind != "Pod" || !v.words["names"] && !v.words["generateName"] && !slices.Contains(v.below["metadata"], "name") {
+		return nil
+	}
+	names := g.names()
+	if len(names) == 0 {
+		return []string{minimalName}
+	}
+	return names[:min(len(names), maxNamed)]
+}
+
+// each returns a step for each value.
+func each[T any](values []T, of func(T) step) []step {
+	out := make([]step, len(values))
+	for i, value := range values {
+		out[i] = of(value)
+	}
+	return out
+}
+
+// named gives the object another name.
+func named(name string) step {
+	return func(v Variant) (Variant, bool) {
+		v.Object = v.Object.DeepCopy()
+		rename(v.Object, name)
+		v.Key.Name = name
+		return v, true
+	}
+}
+
+// unnamed takes the name from the object, so that the server makes one of its beginning. There is none before it is created.
+func unnamed(prefix string) step {
+	return func(v Variant) (Variant, bool) {
+		v.Object, v.OldObject = v.Object.DeepCopy(), nil
+		unstructured.RemoveNestedField(v.Object.Object, "metadata", "name")
+		v.Object.SetGenerateName(prefix)
+		v.Key.Name, v.Request.Operation = "", engine.OperationCreate
+		return v, true
+	}
+}
+
+// by makes the request one of another user.
+func by(user engine.UserInfo) step {
+	return func(v Variant) (Variant, bool) {
+		v.Request.User = user
+		return v, true
+	}
+}
+
+// in moves the object to another namespace.
+func in(namespace string) step {
+	return func(v Variant) (Variant, bool) {
+		v.Object = v.Object.DeepCopy()
+		v.Object.SetNamespace(namespace)
+		v.Key.Namespace = namespace
+		v.Namespace = engine.BareNamespace(namespace)
+		return v, true
+	}
+}
+
+// inLabelled gives the namespace of the object a label.
+func inLabelled(key, value string) step {
+	return func(v Variant) (Variant, bool) {
+		namespace := v.Namespace
+		if namespace == nil {
+			namespace = engine.BareNamespace(v.Key.Namespace)
+		}
+		namespace = namespace.DeepCopy()
+		labels := namespace.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[key] = value
+		namespace.SetLabels(labels)
+		v.Namespace = namespace
+		return v, true
+	}
+}
+
+// users are those that policies name, and one that none names, if they ask for the user.
+func (g *Generator) users() []engine.UserInfo {
+	words := g.vocabulary.words
+	if !words["userInfo"] && !words["subjects"] {
+		return nil
+	}
+	const service = "system:serviceaccount:"
+	var names []string
+	var users, accounts, near []engine.UserInfo
+	for _, field := range []string{"username", "groups", "name"} {
+		for _, value := range g.vocabulary.near[field] {
+			name, ok := value.(string)
+			if name = wildcards.Replace(name); !ok || name == "" || strings.ContainsAny(name, "{}") || slices.Contains(names, name) {
+				continue
+			}
+			names = append(names, name)
+			users = append(users, engine.UserInfo{Username: name, Groups: []string{"other"}}, engine.UserInfo{Username: "other", Groups: []string{"other", name}})
+			near = append(near, engine.UserInfo{Username: "x" + name}, engine.UserInfo{Username: name + "x"})
+		}
+	}
+	for _, namespace := range append([]string{"other"}, g.namespaces...) {
+		for _, name := range append([]string{"other"}, names...) {
+			accounts = append(accounts, engine.UserInfo{Username: service + namespace + ":" + name})
+		}
+	}
+	out := []engine.UserInfo{{Username: "other", Groups: []string{"system:authenticated"}}, {Username: service + minimalName + ":" + minimalName}}
+	out = append(out, inTurn([][]engine.UserInfo{users, accounts, near})...)
+	return out[:min(len(out), maxUsers)]
+}
+
+// maxUsers bounds the users of one object's variants.
+const maxUsers = 40
