@@ -110,7 +110,8 @@ func (r *repeat) note(second *engine.Change) {
 }
 
 // kindOf is the same for changes of the same rules to the same fields of a kind,
-// whatever the elements of lists are called, and however many they are.
+// whatever the elements of lists are called, and whether there are two of them or more: a rule may do again to several
+// what it does not to one.
 func kindOf(c *engine.Change) string {
 	var b strings.Builder
 	b.WriteString(c.Subject.GroupKind.String())
@@ -125,8 +126,10 @@ func kindOf(c *engine.Change) string {
 			fields = append(fields, "\x00"+string(f.Kind)+"\x00"+strings.Join(placeOf(f.Path), "\x01"))
 		}
 		slices.Sort(fields)
-		for _, field := range slices.Compact(fields) {
-			b.WriteString(field)
+		for i, field := range fields {
+			if i < 2 || field != fields[i-2] {
+				b.WriteString(field)
+			}
 		}
 	}
 	return b.String()

@@ -120,8 +120,8 @@ func TestReviewRepeatsOncePerKindOfChange(t *testing.T) {
 	}
 }
 
-// Of objects that differ in how many containers they have, one is evaluated again.
-func TestKindOfChangeCountsNoElements(t *testing.T) {
+// Of objects that differ in how many containers they have, one that has one is evaluated again, and one that has several.
+func TestKindOfChangeCountsElementsToTwo(t *testing.T) {
 	changed := func(fields ...string) string {
 		step := engine.Step{Rule: engine.RuleRef{Policy: "p"}, Outcome: engine.Changed}
 		for i, name := range fields {
@@ -130,9 +130,12 @@ func TestKindOfChangeCountsNoElements(t *testing.T) {
 		}
 		return kindOf(&engine.Change{Steps: []engine.Step{step}})
 	}
-	one := changed("image")
-	if two := changed("image", "image"); two != one {
+	one, two := changed("image"), changed("image", "image")
+	if one == two {
 		t.Errorf("one container %q, two %q", one, two)
+	}
+	if three := changed("image", "image", "image"); three != two {
+		t.Errorf("two containers %q, three %q", two, three)
 	}
 	if other := changed("image", "name"); other == one {
 		t.Errorf("other fields are of the same kind: %q", other)
