@@ -90,7 +90,7 @@ func VerdictCounts(s *compare.Summary) []Count {
 	if v := s.Variants; v.Compared > 0 {
 		count(v.Compared, fmt.Sprintf("variants compared, of %s: the sides do not make the same of %s", Plural(v.Kinds, "kind"), Number(v.Differ)))
 		count(v.Untried, fmt.Sprintf("differences of one field were not tried: there are at most %s", PluralNumber(v.Limit, "variant")))
-		count(v.Unknown, "of the variants are not comparable: what a side makes of them is not known, or depends on a Secret")
+		count(v.Unknown, "of the variants are not comparable: what a side makes of them is not known, or depends on a Secret (--show-secrets compares these)")
 	}
 	return out
 }
