@@ -124,7 +124,6 @@ func TestHostileServersAreShown(t *testing.T) {
 		"__complete preview -n x", "__complete preview --contexts x",
 		"preview -p POLICY --contexts=*", "preview -p POLICY --contexts=* -o table", "preview -p POLICY --contexts=* --save=OUT/plans",
 		"apply-existing --plan=OUT/plans", "apply-existing --resume=OUT/plans", "undo OUT/plans --yes", "apply-existing -p POLICY --contexts=* --yes",
-		"summary",
 	} {
 		commands = append(commands, strings.Fields(args))
 	}
