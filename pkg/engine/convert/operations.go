@@ -215,25 +215,7 @@ func (s *scope) patchOne(o patchOperation, root place, out *operations) error {
 	if len(o.path) == 0 || o.path[0].text == "" && o.path[0].cel == "" {
 		return refuseField("path", "", "the whole object")
 	}
-	at := root
-	for i, seg := range o.path[:len(o.path)-1] {
-		list := at
-		at = s.descend(at, seg)
-		if (o.op == "add" || o.op == "replace") && !s.loopsOver(at) && !s.needed(at) && (at.root == root.root || len(at.steps) > 0) {
-			empty := "{}"
-			if next := o.path[i+1]; next.text == "-" || wholeNumber.MatchString(next.text) || s.isIndex(next.cel) {
-				empty = "[]"
-			}
-			if n, err := strconv.Atoi(seg.text); err == nil && at.path[len(at.path)-1] == "[]" {
-				s.longEnough(list, n)
-				out.ensure(at, empty)
-			} else if at.path[len(at.path)-1] != "[]" {
-				out.ensure(at, empty)
-			} else if at.root == root.root {
-				s.mustHave(at)
-			}
-		}
-	}
+	at := s.parent(o, root, out)
 	last := o.path[len(o.path)-1]
 	switch {
 	case last.text == "-1" && at.isList() && o.op == "replace":
@@ -292,6 +274,30 @@ func (s *scope) patchOne(o patchOperation, root place, out *operations) error {
 		return refuseField("op", "write add, replace and remove", "the operation %s", o.op)
 	}
 	return nil
+}
+
+// parent returns the place of the map or list that an operation writes to, and adds what makes it, and those above it, where there are none.
+func (s *scope) parent(o patchOperation, root place, out *operations) place {
+	at := root
+	for i, seg := range o.path[:len(o.path)-1] {
+		list := at
+		at = s.descend(at, seg)
+		if (o.op == "add" || o.op == "replace") && !s.loopsOver(at) && !s.needed(at) && (at.root == root.root || len(at.steps) > 0) {
+			empty := "{}"
+			if next := o.path[i+1]; next.text == "-" || wholeNumber.MatchString(next.text) || s.isIndex(next.cel) {
+				empty = "[]"
+			}
+			if n, err := strconv.Atoi(seg.text); err == nil && at.path[len(at.path)-1] == "[]" {
+				s.longEnough(list, n)
+				out.ensure(at, empty)
+			} else if at.path[len(at.path)-1] != "[]" {
+				out.ensure(at, empty)
+			} else if at.root == root.root {
+				s.mustHave(at)
+			}
+		}
+	}
+	return at
 }
 
 // quotedLabels makes texts of the scalars in whole labels and annotations.
