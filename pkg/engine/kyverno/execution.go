@@ -104,7 +104,7 @@ func (e *execution) define(s *variables.Scope, entries contextentry.Entries) {
 // images are those of the matched object, with what the user gives laid over.
 func (e *execution) images() (any, error) {
 	if e.found == nil {
-		e.found = e.rule.policy.images.Of(e.matched.Object.Object, e.matched.Key.GroupKind)
+		e.found = e.inputs().images.Of(e.matched.Object.Object, e.matched.Key.GroupKind)
 	}
 	all := e.found
 	given, isGiven := e.given["images"]

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -25,6 +26,7 @@ type inputs struct {
 	lists     kindLists
 	kinds     fieldsOf[schema.GroupVersionKind]
 	resources fieldsOf[schema.GroupVersionResource]
+	images    jmespath.Images
 }
 
 // kindLists keeps how the lists of each kind merge, for all rules and objects.

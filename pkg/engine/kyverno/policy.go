@@ -19,7 +19,6 @@ type policy struct {
 	written        []string       // names of all rules as they are written, those that do not mutate among them
 	inputs         *inputs        // what the rules read beside the policy
 	compiled       jmespath.Cache // expressions with variables in them, which are known only then
-	images         jmespath.Images
 }
 
 // decodePolicy reads a policy and derives the rules for Pod controllers. What is
