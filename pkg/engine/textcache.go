@@ -16,7 +16,7 @@ type TextCache[V any] struct {
 // Bounds of a cache: texts, and bytes of these and of what they were parsed to.
 const (
 	maxCached      = 512
-	maxCachedBytes = 1 << 20
+	maxCachedBytes = 256 << 10
 )
 
 // Do returns what a text is parsed to, at most once while it is kept. Size is about how many bytes

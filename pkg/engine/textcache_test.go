@@ -27,10 +27,10 @@ func TestTextCache(t *testing.T) {
 		{name: "kept", text: "a", parsed: 1},
 		{name: "broken", text: "b", fails: errors.New("broken"), parsed: 2},
 		{name: "still broken", text: "b", fails: errors.New("broken"), parsed: 3},
-		{name: "too large to keep", text: "large", size: 1 << 20, parsed: 4},
-		{name: "large again", text: "large", size: 1 << 20, parsed: 5},
+		{name: "too large to keep", text: "large", size: 256 << 10, parsed: 4},
+		{name: "large again", text: "large", size: 256 << 10, parsed: 5},
 		{name: "kept beside it", text: "a", parsed: 5},
-		{name: "takes the room of all others", text: "most", size: 1<<20 - 4, parsed: 6},
+		{name: "takes the room of all others", text: "most", size: 256<<10 - 4, parsed: 6},
 		{name: "kept", text: "most", parsed: 6},
 		{name: "without room", text: "a", parsed: 7},
 	} {

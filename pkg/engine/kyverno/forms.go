@@ -188,7 +188,7 @@ func compileJSONPatch(known *engine.TextCache[jsonpatch.Patch], patch any) (comp
 	}
 	parsed, err := known.Do(source, func(text string) (jsonpatch.Patch, int, error) {
 		p, err := jsonpatch.Parse(text)
-		return p, p.Size(), err
+		return p, 4 * p.Size(), err // its maps and lists take more than their text
 	})
 	return operationsPatch{parsed}, err
 }
