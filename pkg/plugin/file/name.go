@@ -2,7 +2,8 @@ package file
 
 import "strings"
 
-const longestName = 64
+// longestName leaves room for what is put before and behind a name: file systems take 255 bytes.
+const longestName = 200
 
 // PlainName returns a name for a file that contains a text, such as the name of a context: without what some
 // file systems do not allow, and not too long.
