@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/kubectl-mutate/kubectl-mutate/test/e2e/internal/controlplane"
 )
@@ -113,27 +114,7 @@ func TestWatchMissesNothing(t *testing.T) {
 	objects := admin.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default")
 	c := newCutter(t, config)
 
-	dir := t.TempDir()
-	check(t, buildPlugin(dir))
-	through := plane.Config()
-	for _, cluster := range through.Clusters {
-		cluster.Server, cluster.CertificateAuthorityData = c.URL, nil
-	}
-	kubeconfig, policy, out := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "out")
-	check(t, clientcmd.WriteToFile(*through, kubeconfig))
-	check(t, os.WriteFile(policy, []byte(watchedPolicy), 0o600))
-	output, err := os.Create(out)
-	check(t, err)
-	cmd := exec.Command(filepath.Join(dir, "kubectl-mutate"), "apply-existing", "-p", policy, "--watch", "--yes")
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+dir, "XDG_STATE_HOME="+filepath.Join(dir, "state"))
-	cmd.Stdout, cmd.Stderr = output, output
-	check(t, cmd.Start())
-	ended := make(chan struct{})
-	go func() { _ = cmd.Wait(); close(ended) }()
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	said := func() string { text, _ := os.ReadFile(out); return string(text) }
-	eventually(t, said, func() bool { return strings.Contains(said(), "Watching ") })
-
+	cmd, ended, said := startWatching(t, plane.Config(), c.URL)
 	create := func(name, value string) {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}, "data": map[string]any{"v": value}}}
 		_, err := objects.Create(t.Context(), u, metav1.CreateOptions{})
@@ -196,6 +177,32 @@ func TestWatchMissesNothing(t *testing.T) {
 		t.Errorf("%d watches were cut", c.cuts)
 	}
 	t.Logf("%d writes, %d watches were cut", total, c.cuts)
+}
+
+// startWatching starts apply-existing with --watch, for a cluster at another URL. It returns what closes when that has ended, and what says
+// what it has printed so far.
+func startWatching(t *testing.T, through *clientcmdapi.Config, url string) (cmd *exec.Cmd, ended chan struct{}, said func() string) {
+	t.Helper()
+	dir := t.TempDir()
+	check(t, buildPlugin(dir))
+	for _, cluster := range through.Clusters {
+		cluster.Server, cluster.CertificateAuthorityData = url, nil
+	}
+	kubeconfig, policy, out := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "out")
+	check(t, clientcmd.WriteToFile(*through, kubeconfig))
+	check(t, os.WriteFile(policy, []byte(watchedPolicy), 0o600))
+	output, err := os.Create(out)
+	check(t, err)
+	cmd = exec.Command(filepath.Join(dir, "kubectl-mutate"), "apply-existing", "-p", policy, "--watch", "--yes")
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+dir, "XDG_STATE_HOME="+filepath.Join(dir, "state"))
+	cmd.Stdout, cmd.Stderr = output, output
+	check(t, cmd.Start())
+	ended = make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	said = func() string { text, _ := os.ReadFile(out); return string(text) }
+	eventually(t, said, func() bool { return strings.Contains(said(), "Watching ") })
+	return cmd, ended, said
 }
 
 // eventually waits until something is so.
