@@ -373,47 +373,63 @@ func (f fleetTest) killed(t *testing.T) {
 	}
 }
 
+// levels are three clusters, each with three ConfigMaps that the policy of a fleet changes.
+type levels struct {
+	*clusters
+	program string
+	names   []string // of the clusters that can be reached
+}
+
+func startLevels(t *testing.T) *levels {
+	t.Helper()
+	l := &levels{program: programOf(t), names: []string{"staging", "eu", "us"}}
+	l.clusters = startClusters(t, l.names...)
+	for _, name := range l.names {
+		l.create(t, name, fleetObject("Namespace", "shop", nil))
+		for n := range 3 {
+			l.create(t, name, fleetObject("ConfigMap", fmt.Sprintf("app-%d", n), map[string]any{"data": map[string]any{"level": "debug"}}))
+		}
+	}
+	return l
+}
+
+// are checks the level of all ConfigMaps of each cluster.
+func (l *levels) are(t *testing.T, want ...string) {
+	t.Helper()
+	for i, name := range l.names {
+		for n := range 3 {
+			if got := l.level(t, name, fmt.Sprintf("app-%d", n)); got != want[i] {
+				t.Errorf("level of app-%d on %s is %q, want %q", n, name, got, want[i])
+			}
+		}
+	}
+}
+
+// exits runs the plugin, checks its exit code, and returns what it says.
+func (l *levels) exits(t *testing.T, want int, arguments ...string) (out, errOut string) {
+	t.Helper()
+	code, out, errOut := l.run(t, l.program, arguments...)
+	if code != want {
+		t.Fatalf("%v: exit code %d, want %d\n%s\n%s", arguments, code, want, out, errOut)
+	}
+	return out, errOut
+}
+
 // A directory of plans is applied cluster by cluster, in the order in which they were typed. It stops at the first cluster with
 // failures, goes on from there, and is undone.
 func TestFleetWrites(t *testing.T) {
-	program := programOf(t)
-	names := []string{"staging", "eu", "us"}
-	c := startClusters(t, names...)
-	for _, name := range names {
-		c.create(t, name, fleetObject("Namespace", "shop", nil))
-		for n := range 3 {
-			c.create(t, name, fleetObject("ConfigMap", fmt.Sprintf("app-%d", n), map[string]any{"data": map[string]any{"level": "debug"}}))
-		}
-	}
+	t.Parallel()
+	l := startLevels(t)
 	var down sync.Map
-	c.through(t, "eu/proxy", "eu", func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+	l.through(t, "eu/proxy", "eu", func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
 		if _, is := down.Load(r.Method); is {
 			w.WriteHeader(http.StatusForbidden)
 			return
 		}
 		pass.ServeHTTP(w, r)
 	})
-	contexts := []string{"staging", "eu/proxy", "us"}
-	run := func(want int, arguments ...string) string {
-		t.Helper()
-		code, out, errOut := c.run(t, program, arguments...)
-		if code != want {
-			t.Fatalf("%v: exit code %d, want %d\n%s\n%s", arguments, code, want, out, errOut)
-		}
-		return out + errOut
-	}
-	levels := func(want ...string) {
-		t.Helper()
-		for i, name := range names {
-			for n := range 3 {
-				if got := c.level(t, name, fmt.Sprintf("app-%d", n)); got != want[i] {
-					t.Errorf("level of app-%d on %s is %q, want %q", n, name, got, want[i])
-				}
-			}
-		}
-	}
-	run(1, "preview", "configmaps", "-p", "policy.yaml", "--contexts", strings.Join(contexts, ","), "--save", "plans")
-	files, err := os.ReadDir(filepath.Join(c.dir, "plans"))
+	l.exits(t, 1, "preview", "configmaps", "-p", "policy.yaml", "--contexts", "staging,eu/proxy,us", "--save", "plans")
+	files, err := os.ReadDir(filepath.Join(l.dir, "plans"))
 	check(t, err)
 	for i, want := range []string{"001-staging.plan", "002-eu-proxy.plan", "003-us.plan"} {
 		info, err := files[i].Info()
@@ -422,14 +438,44 @@ func TestFleetWrites(t *testing.T) {
 			t.Errorf("got %s, mode %v, want %s", files[i].Name(), info.Mode(), want)
 		}
 	}
-	run(2, "preview", "configmaps", "-p", "policy.yaml", "--contexts", "us", "--save", "plans")
-	levels("debug", "debug", "debug")
+	l.exits(t, 2, "preview", "configmaps", "-p", "policy.yaml", "--contexts", "us", "--save", "plans")
+	l.are(t, "debug", "debug", "debug")
 
 	// The second cluster refuses writes: the first is done, the third left as it is.
 	down.Store(http.MethodPatch, true)
-	code, out, errOut := c.run(t, program, "apply-existing", "--plan", "plans", "-o", "json", "--report", "junit=junit.xml", "--report", "markdown=page.md", "--metrics", "metrics.prom")
-	if code != 3 || !strings.Contains(errOut, "stopped after eu/proxy; clusters that were left as they are: us. To go on: ") || !strings.Contains(errOut, "apply-existing --resume plans") {
-		t.Errorf("exit code %d\n%s", code, errOut)
+	l.stopsAtTheSecond(t)
+	l.are(t, "info", "debug", "debug")
+	l.exits(t, 2, "apply-existing", "--plan", "plans")
+
+	// It goes on where it was, and to the third although the second still fails.
+	l.exits(t, 3, "apply-existing", "--resume", "plans", "--yes")
+	l.are(t, "info", "debug", "debug")
+	l.exits(t, 3, "apply-existing", "--resume", "plans", "--yes", "--on-error", "continue")
+	l.are(t, "info", "debug", "info")
+	down.Clear()
+	out, errOut := l.exits(t, 0, "apply-existing", "--resume", "plans", "--yes")
+	if strings.Count(out+errOut, "There is nothing left to do.") != 2 {
+		t.Errorf("got %s\n%s", out, errOut)
+	}
+	l.are(t, "info", "info", "info")
+
+	// The last is undone first. What cannot be reached leaves the rest as it is.
+	l.stop(t, "us")
+	out, errOut = l.exits(t, 2, "undo", "plans", "--yes", "--request-timeout", "2s")
+	if text := out + errOut; !strings.Contains(text, "Cluster 1 of 3: us") || !strings.Contains(text, "left as they are: eu/proxy, staging") {
+		t.Errorf("got %s", text)
+	}
+	l.exits(t, 3, "undo", "plans", "--yes", "--on-error", "continue", "--request-timeout", "2s")
+	l.names = l.names[:2]
+	l.are(t, "debug", "debug")
+}
+
+// stopsAtTheSecond applies plans of which the second fails, and checks what the run and its reports say.
+func (l *levels) stopsAtTheSecond(t *testing.T) {
+	t.Helper()
+	out, errOut := l.exits(t, 3, "apply-existing", "--plan", "plans", "-o", "json", "--report", "junit=junit.xml", "--report", "markdown=page.md", "--metrics", "metrics.prom")
+	if !strings.Contains(errOut, "stopped after eu/proxy; clusters that were left as they are: us. To go on: ") || !strings.Contains(errOut, "apply-existing --resume plans") {
+		t.Errorf("got %s", errOut)
 	}
 	r, found := readFleetReport(t, out), map[string]int{}
 	for _, one := range r.Results {
@@ -446,7 +492,7 @@ func TestFleetWrites(t *testing.T) {
 		"page.md":      {"shop/app-0 on staging", "shop/app-0 on eu/proxy", "left as they are: us"},
 		"metrics.prom": {`kubectl_mutate_objects{cluster="staging",kind="ConfigMap",namespace="shop",result="changed"} 3`, `kubectl_mutate_writes{cluster="eu/proxy",`},
 	} {
-		text, err := os.ReadFile(filepath.Join(c.dir, name))
+		text, err := os.ReadFile(filepath.Join(l.dir, name))
 		check(t, err)
 		for _, part := range parts {
 			if !strings.Contains(string(text), part) {
@@ -454,82 +500,81 @@ func TestFleetWrites(t *testing.T) {
 			}
 		}
 	}
-	levels("info", "debug", "debug")
-	run(2, "apply-existing", "--plan", "plans")
-
-	// It goes on where it was, and to the third although the second still fails.
-	run(3, "apply-existing", "--resume", "plans", "--yes")
-	levels("info", "debug", "debug")
-	run(3, "apply-existing", "--resume", "plans", "--yes", "--on-error", "continue")
-	levels("info", "debug", "info")
-	down.Clear()
-	text := run(0, "apply-existing", "--resume", "plans", "--yes")
-	if strings.Count(text, "There is nothing left to do.") != 2 {
-		t.Errorf("got %s", text)
-	}
-	levels("info", "info", "info")
-
-	// The last is undone first. What cannot be reached leaves the rest as it is.
-	c.stop(t, "us")
-	text = run(2, "undo", "plans", "--yes", "--request-timeout", "2s")
-	if !strings.Contains(text, "Cluster 1 of 3: us") || !strings.Contains(text, "left as they are: eu/proxy, staging") {
-		t.Errorf("got %s", text)
-	}
-	run(3, "undo", "plans", "--yes", "--on-error", "continue", "--request-timeout", "2s")
-	names = names[:2]
-	levels("debug", "debug")
 }
 
 // apply-existing --contexts shows all clusters, asks once, and writes to one after the other.
 func TestFleetAppliesLive(t *testing.T) {
-	program := programOf(t)
-	names := []string{"staging", "eu", "us"}
-	c := startClusters(t, names...)
-	for _, name := range names {
-		c.create(t, name, fleetObject("Namespace", "shop", nil))
-		for n := range 3 {
-			c.create(t, name, fleetObject("ConfigMap", fmt.Sprintf("app-%d", n), map[string]any{"data": map[string]any{"level": "debug"}}))
-		}
-	}
+	t.Parallel()
+	l := startLevels(t)
 	apply := func(want int, arguments ...string) (string, string) {
 		t.Helper()
-		code, out, errOut := c.run(t, program, append([]string{"apply-existing", "configmaps", "-p", "policy.yaml"}, arguments...)...)
-		if code != want {
-			t.Fatalf("%v: exit code %d, want %d\n%s\n%s", arguments, code, want, out, errOut)
-		}
-		return out, errOut
+		return l.exits(t, want, append([]string{"apply-existing", "configmaps", "-p", "policy.yaml"}, arguments...)...)
 	}
-	levels := func(want ...string) {
-		t.Helper()
-		for i, name := range names {
-			if got := c.level(t, name, "app-0"); got != want[i] {
-				t.Errorf("level on %s is %q, want %q", name, got, want[i])
-			}
-		}
-	}
-	state := filepath.Join(c.dir, ".local", "state", "kubectl-mutate")
+	// fresh is the directory of plans of the last run, of so many in all.
 	var seen []string
-	left := func(want int) string {
+	fresh := func(runs int) string {
 		t.Helper()
-		found, err := filepath.Glob(filepath.Join(state, "*-fleet-*"))
+		found, err := filepath.Glob(filepath.Join(l.dir, ".local", "state", "kubectl-mutate", "*-fleet-*"))
 		check(t, err)
-		if len(found) != want {
-			t.Fatalf("%d directories of plans, want %d: %v", len(found), want, found)
+		if len(found) != runs {
+			t.Fatalf("%d directories of plans, want %d: %v", len(found), runs, found)
 		}
-		fresh := slices.DeleteFunc(found, func(dir string) bool { return slices.Contains(seen, dir) })
-		if len(fresh) == 0 {
-			return ""
-		}
-		seen = append(seen, fresh...)
-		return fresh[0] // names of one second are in no order
+		one := slices.DeleteFunc(found, func(dir string) bool { return slices.Contains(seen, dir) }) // names of one second are in no order
+		seen = append(seen, one...)
+		return strings.Join(one, "\n")
 	}
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	check(t, err)
-	check(t, l.Close())
-	c.config.Clusters["down"] = &clientcmdapi.Cluster{Server: "https://" + l.Addr().String()}
-	c.config.Contexts["down"] = &clientcmdapi.Context{Cluster: "down", AuthInfo: "us", Namespace: "shop"}
+	l.refuses(t, apply)
+	if out, _ := apply(0, "--contexts", "us,staging", "--dry-run", "server"); !strings.Contains(out, "3 objects: 3 planned (server dry run).") {
+		t.Errorf("got %s", out)
+	}
+	l.are(t, "debug", "debug", "debug")
+	fresh(0)
 
-	// Nothing is written before it is confirmed, nor where it is known that not all of it can be.
+	out, errOut := apply(3, "--contexts", "us,down,staging", "--yes", "--on-error", "continue", "-o", "json")
+	r := readFleetReport(t, out)
+	if got := fmt.Sprint(r.Clusters); len(r.Results) != 6 || !strings.HasPrefix(got, "[{us 3 3 0 } {down 0 0 1 The connection to the server") || !strings.HasSuffix(got, "{staging 3 3 0 }]") {
+		t.Errorf("got %+v\n%s", r, errOut)
+	}
+	l.are(t, "info", "debug", "info")
+	dir := fresh(1)
+	if !strings.Contains(errOut, "undo "+dir) {
+		t.Errorf("the run does not say how it is undone:\n%s", errOut)
+	}
+	out, _ = l.exits(t, 0, "undo", dir, "--yes", "-o", "name")
+	if strings.Count(out, "--context=us") != 3 || strings.Count(out, "--context=staging") != 3 {
+		t.Errorf("got %s", out)
+	}
+	l.are(t, "debug", "debug", "debug")
+
+	// One of them dies between the first and the second of its writes.
+	var writes atomic.Int32
+	l.through(t, "dying", "eu", func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+		if r.Method == http.MethodPatch && r.URL.Query().Get("dryRun") == "" && writes.Add(1) == 2 {
+			l.stop(t, "eu")
+		}
+		pass.ServeHTTP(w, r)
+	})
+	out, errOut = apply(3, "--contexts", "staging,dying,us", "--yes", "--concurrency", "1", "--request-timeout", "2s")
+	if !strings.Contains(errOut, "stopped after dying; clusters that were left as they are: us. To go on: ") {
+		t.Errorf("got %s\n%s", out, errOut)
+	}
+	l.names = []string{"staging", "us"}
+	l.are(t, "info", "debug")
+	out, errOut = l.exits(t, 3, "apply-existing", "--resume", fresh(2), "--yes", "--on-error", "continue", "--request-timeout", "2s")
+	if !strings.Contains(out, "us") {
+		t.Errorf("got %s\n%s", out, errOut)
+	}
+	l.are(t, "info", "info")
+}
+
+// refuses adds a context that is down, and checks that nothing is written before it is confirmed, nor where it is known that not all of it can be.
+func (l *levels) refuses(t *testing.T, apply func(want int, arguments ...string) (string, string)) {
+	t.Helper()
+	free, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	check(t, err)
+	check(t, free.Close())
+	l.config.Clusters["down"] = &clientcmdapi.Cluster{Server: "https://" + free.Addr().String()}
+	l.config.Contexts["down"] = &clientcmdapi.Context{Cluster: "down", AuthInfo: "us", Namespace: "shop"}
 	for _, test := range []struct {
 		want      string
 		arguments []string
@@ -546,46 +591,4 @@ func TestFleetAppliesLive(t *testing.T) {
 			t.Errorf("%v: got %s", test.arguments, errOut)
 		}
 	}
-	if out, _ := apply(0, "--contexts", "us,staging", "--dry-run", "server"); !strings.Contains(out, "3 objects: 3 planned (server dry run).") {
-		t.Errorf("got %s", out)
-	}
-	levels("debug", "debug", "debug")
-	left(0)
-
-	out, errOut := apply(3, "--contexts", "us,down,staging", "--yes", "--on-error", "continue", "-o", "json")
-	r := readFleetReport(t, out)
-	if got := fmt.Sprint(r.Clusters); len(r.Results) != 6 || !strings.HasPrefix(got, "[{us 3 3 0 } {down 0 0 1 The connection to the server") || !strings.HasSuffix(got, "{staging 3 3 0 }]") {
-		t.Errorf("got %+v\n%s", r, errOut)
-	}
-	levels("info", "debug", "info")
-	dir := left(1)
-	if !strings.Contains(errOut, "undo "+dir) {
-		t.Errorf("the run does not say how it is undone:\n%s", errOut)
-	}
-	code, out, errOut := c.run(t, program, "undo", dir, "--yes", "-o", "name")
-	if code != 0 || strings.Count(out, "--context=us") != 3 || strings.Count(out, "--context=staging") != 3 {
-		t.Errorf("exit code %d\n%s\n%s", code, out, errOut)
-	}
-	levels("debug", "debug", "debug")
-
-	// One of them dies between the first and the second of its writes.
-	var writes atomic.Int32
-	c.through(t, "dying", "eu", func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
-		if r.Method == http.MethodPatch && r.URL.Query().Get("dryRun") == "" && writes.Add(1) == 2 {
-			c.stop(t, "eu")
-		}
-		pass.ServeHTTP(w, r)
-	})
-	out, errOut = apply(3, "--contexts", "staging,dying,us", "--yes", "--concurrency", "1", "--request-timeout", "2s")
-	if !strings.Contains(errOut, "stopped after dying; clusters that were left as they are: us. To go on: ") {
-		t.Errorf("got %s\n%s", out, errOut)
-	}
-	names = []string{"staging", "us"}
-	levels("info", "debug")
-	dir = left(2)
-	code, out, errOut = c.run(t, program, "apply-existing", "--resume", dir, "--yes", "--on-error", "continue", "--request-timeout", "2s")
-	if code != 3 || !strings.Contains(out, "us") {
-		t.Errorf("exit code %d\n%s\n%s", code, out, errOut)
-	}
-	levels("info", "info")
 }

@@ -22,6 +22,7 @@ const bothPartsPolicy = `{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metada
 // The server goes away between the two requests for an object: the status is left to --resume, which is told. The object is
 // written once; what a watch makes twice, by a rule that appends, stays to be seen.
 func TestStatusOutlastsTheAbsenceOfTheServer(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		lost    string // the write whose answer does not come
 		watches bool
@@ -30,6 +31,7 @@ func TestStatusOutlastsTheAbsenceOfTheServer(t *testing.T) {
 		"a watch, that of the object": {"app", true}, "a watch, that of the status": {"status", true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			a := &appendingWatch{clusters: startClusters(t, "one"), t: t, program: programOf(t)}
 			var writes atomic.Int32
 			a.through(t, "proxy", "one", func(w http.ResponseWriter, r *http.Request, pass http.Handler) {

@@ -135,8 +135,10 @@ func (a *appendingWatch) follow(command ...string) string {
 // The server goes away in the middle of a write, for longer than that is tried again: whether it was stored or not, what each
 // trigger changes is made once on each object.
 func TestWatchOutlastsTheAbsenceOfTheServer(t *testing.T) {
+	t.Parallel()
 	for name, stored := range map[string]bool{"the write is stored": true, "the write is lost": false} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			a := startAppendingWatch(t)
 			a.meddle = func(_ http.ResponseWriter, r *http.Request, pass http.Handler) {
 				if a.away.Store(true); stored {
@@ -163,7 +165,9 @@ func TestWatchOutlastsTheAbsenceOfTheServer(t *testing.T) {
 
 // SIGTERM while a write is in flight.
 func TestWatchIsEndedInTheMiddleOfAWrite(t *testing.T) {
+	t.Parallel()
 	t.Run("whose answer comes", func(t *testing.T) {
+		t.Parallel()
 		a := startAppendingWatch(t)
 		inFlight, interrupted := make(chan struct{}), make(chan struct{})
 		a.meddle = func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
@@ -188,6 +192,7 @@ func TestWatchIsEndedInTheMiddleOfAWrite(t *testing.T) {
 		a.becomes("= = =")
 	})
 	t.Run("whose answer is lost", func(t *testing.T) {
+		t.Parallel()
 		a := startAppendingWatch(t)
 		inFlight, interrupted := make(chan struct{}), make(chan struct{})
 		a.meddle = func(_ http.ResponseWriter, r *http.Request, pass http.Handler) {
@@ -231,6 +236,7 @@ func (d *discarded) WriteHeader(int)             {}
 // The server goes away while everything is evaluated, at first and after a change of the policies: that begins anew, and nothing is
 // made twice.
 func TestWatchBeginsAnewAfterTheAbsenceOfTheServer(t *testing.T) {
+	t.Parallel()
 	a := startAppendingWatch(t)
 	var listed atomic.Int32
 	a.meddle = func(w http.ResponseWriter, r *http.Request, pass http.Handler) { pass.ServeHTTP(w, r) }

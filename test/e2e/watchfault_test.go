@@ -101,6 +101,7 @@ func newCutter(t *testing.T, config *rest.Config) *cutter {
 // TestWatchMissesNothing makes 1,000 changes while each watch is cut after a moment, and the API server is killed
 // and restarted in between: each is noticed, and none is made twice.
 func TestWatchMissesNothing(t *testing.T) {
+	t.Parallel()
 	assets, err := controlplane.Locate(t.Context(), os.Stderr)
 	check(t, err)
 	plane, err := controlplane.Start(t.Context(), assets)
