@@ -21,13 +21,14 @@ var namespaceKind = schema.GroupKind{Kind: "Namespace"}
 // maxSingle is how many Namespaces a run reads one by one before it lists them all.
 const maxSingle = 10
 
-// namespaces are those of the server, listed once in a run.
+// namespaces are those of the server, listed and read once in a run.
 type namespaces struct {
 	mu     sync.Mutex
 	listed bool
 	all    map[string]*unstructured.Unstructured // up to an error
 	err    error
-	single int // reads of one of them
+	named  map[string]*unstructured.Unstructured // that were read one by one
+	single int                                   // reads of one of them
 }
 
 // allNamespaces lists the Namespaces, once. With an error, there are those that were read before it.
@@ -52,24 +53,49 @@ func (c *Client) allNamespaces(ctx context.Context) (map[string]*unstructured.Un
 	return all, failed
 }
 
-// Renew forgets the Namespaces that were listed, for a run that begins with the client of another one.
+// Renew forgets the Namespaces that were read, for a run that begins with the client of another one.
 func (c *Client) Renew() {
 	n := &c.namespaces
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.listed, n.all, n.err, n.single = false, nil, nil, 0
+	n.listed, n.all, n.err, n.named, n.single = false, nil, nil, nil, 0
 }
 
-// listedNamespace returns a Namespace of the listing, which it makes where many were read one by one. It is nil
-// where there is none.
-func (c *Client) listedNamespace(ctx context.Context, name string) *unstructured.Unstructured {
+// Namespace reads a Namespace by its name, once in a run: that takes no right to list them.
+func (c *Client) Namespace(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	n := &c.namespaces
 	n.mu.Lock()
-	n.single++
+	known := n.named[name]
+	n.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	u, err := c.Get(ctx, engine.ObjectKey{GroupKind: namespaceKind, Version: "v1", Name: name})
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.named == nil {
+		n.named = map[string]*unstructured.Unstructured{}
+	}
+	n.named[name] = u
+	return u, nil
+}
+
+// knownNamespace returns a Namespace that was read, or one of the listing, which it makes where many were read one by
+// one. It is nil where there is none.
+func (c *Client) knownNamespace(ctx context.Context, name string) *unstructured.Unstructured {
+	n := &c.namespaces
+	n.mu.Lock()
+	known := n.named[name]
+	if known == nil {
+		n.single++
+	}
 	ask := n.listed || n.single > maxSingle
 	n.mu.Unlock()
-	if !ask {
-		return nil
+	if known != nil || !ask {
+		return known
 	}
 	all, _ := c.allNamespaces(ctx) // one that is not among them is read by itself
 	return all[name]
@@ -93,7 +119,7 @@ func (c *Client) shardOf(ctx context.Context, shard engine.Shard, pattern string
 	}), true
 }
 
-// RunReader is what policies read from. Unlike the Client, it knows the Namespaces that the run has listed without another
+// RunReader is what policies read from. Unlike the Client, it knows the Namespaces that the run has read without another
 // request.
 type RunReader struct{ *Client }
 
@@ -131,9 +157,10 @@ func (r ShardReader) List(ctx context.Context, s engine.Selection) iter.Seq2[*un
 // Get reads an object as Client.Get does, or returns a Namespace that is known.
 func (r RunReader) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
 	if key.GroupKind == namespaceKind && key.Subresource == "" {
-		if known := r.listedNamespace(ctx, key.Name); known != nil {
+		if known := r.knownNamespace(ctx, key.Name); known != nil {
 			return known, nil
 		}
+		return r.Namespace(ctx, key.Name)
 	}
 	return r.Client.Get(ctx, key)
 }
@@ -156,7 +183,7 @@ func (s *source) readNamespaces(ctx context.Context) map[string]*unstructured.Un
 		found, err = s.client.allNamespaces(ctx)
 	}
 	for _, name := range names {
-		u, failed := s.client.Get(ctx, engine.ObjectKey{GroupKind: namespaceKind, Version: "v1", Name: name})
+		u, failed := s.client.Namespace(ctx, name)
 		if failed != nil {
 			err = failed
 			continue

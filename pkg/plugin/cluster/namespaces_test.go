@@ -7,11 +7,38 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
+
+// A Namespace that the user names is read once, whoever asks for it.
+func TestNamespaceIsReadOnce(t *testing.T) {
+	s := newServer(t, map[string]answer{
+		"GET /api/v1/namespaces/shop":                      {body: `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"shop"}}`},
+		"GET /api/v1/namespaces/shop/configmaps?limit=500": page("", "a"),
+	})
+	client := s.client(t, cluster.Options{QPS: -1})
+	if _, err := client.Namespace(t.Context(), "shop"); err != nil {
+		t.Fatal(err)
+	}
+	scope := engine.Scope{Namespaces: []string{"shop"}}
+	if _, err := stream(t, client.Source(scope, cluster.SourceOptions{}), engine.Selection{Kind: "ConfigMap"}); err != nil {
+		t.Fatal(err)
+	}
+	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: "shop"}
+	for range 20 { // after which those that were not read are listed
+		if _, err := client.Reader().Get(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"GET /api/v1/namespaces/shop", "GET /api/v1/namespaces/shop/configmaps?limit=500"}
+	if diff := cmp.Diff(want, s.sent()); diff != "" {
+		t.Error(diff)
+	}
+}
 
 // Policies that ask for many Namespaces make a run list them, unless it has done so already; where the user may not, and for one
 // that is not in the listing, they are read one by one.

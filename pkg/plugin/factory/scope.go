@@ -58,7 +58,7 @@ func (f *Factory) checkNamespaces(ctx context.Context, mapper meta.RESTMapper, s
 		return nil
 	}
 	for _, name := range scope.Namespaces {
-		_, err := f.Client.Get(ctx, engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: name})
+		_, err := f.Client.Namespace(ctx, name)
 		switch {
 		case apierrors.IsNotFound(err):
 			return &noNamespaceError{Namespace: name}
