@@ -71,6 +71,7 @@ type watcher struct {
 
 // follow makes the followers of the objects, and lists these. They go on where those before them have ended.
 func (w *watcher) follow(ctx context.Context, now, before *watched) error {
+	now.followers, now.params = nil, nil // of an attempt that failed
 	if now.run == nil {
 		w.objects.Track(nil)
 		return nil
@@ -90,8 +91,9 @@ func (w *watcher) follow(ctx context.Context, now, before *watched) error {
 		w.tell(err)
 	}
 	w.objects.Track(slices.Concat(all, params))
+	room := &watch.Room{}
 	for _, p := range params {
-		p.Emit, p.Tell = w.noteChange, w.tell
+		p.Emit, p.Tell, p.Room = w.noteChange, w.tell, room
 		begun, err := p.Begin(ctx)
 		if apierrors.IsForbidden(err) {
 			w.tell(fmt.Errorf("changes of parameters are not noticed: %w", err))
@@ -103,7 +105,7 @@ func (w *watcher) follow(ctx context.Context, now, before *watched) error {
 		now.params = append(now.params, begun...)
 	}
 	for _, f := range all {
-		f.Emit, f.Tell = w.queue.Put, w.tell
+		f.Emit, f.Tell, f.Room = w.queue.Put, w.tell, room
 		if before != nil {
 			if i := slices.IndexFunc(before.followers, f.Same); i >= 0 {
 				f.Adopt(before.followers[i])
@@ -148,15 +150,18 @@ func (w *watcher) policies(ctx context.Context, f *factory.Factory) error {
 	}
 	w.policySources.Track(begun)
 	for _, p := range begun {
-		go func() {
-			if err := engine.Guard(func() error { return p.Run(ctx) }); err != nil {
-				w.tell(fmt.Errorf("%s are not watched any more: %w", p, err))
-			}
-		}()
+		go w.keepFollowing(ctx, p)
 	}
 	files := watch.Files(f.Files())
 	go files(ctx, func() { _ = w.noteChange(ctx, nil) }) // which never fails
 	return nil
+}
+
+// keepFollowing runs a follower, and tells why it ends before the context.
+func (w *watcher) keepFollowing(ctx context.Context, f *watch.Follower) {
+	if err := engine.Guard(func() error { return f.Run(ctx) }); err != nil && ctx.Err() == nil {
+		w.tell(fmt.Errorf("%s is not watched any more: %w", f, err))
+	}
 }
 
 // noteKind notes that the kinds of the cluster have changed, where the policies may lack one.
@@ -271,11 +276,7 @@ func (w *watcher) generation(ctx context.Context, now, before *watched) (next *w
 	defer group.Wait()
 	defer end()
 	for _, f := range slices.Concat(now.followers, now.params) {
-		group.Go(func() {
-			if err := engine.Guard(func() error { return f.Run(following) }); err != nil && following.Err() == nil {
-				w.tell(fmt.Errorf("%s is not watched any more: %w", f, err))
-			}
-		})
+		group.Go(func() { w.keepFollowing(following, f) })
 	}
 	code, err = now.all(ctx)
 	var again *watch.RetryError

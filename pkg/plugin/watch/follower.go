@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,9 +52,11 @@ type Follower struct {
 	Tell func(error)
 	// Parts are what is followed where the user may not list the whole resource: that in the namespaces of the run.
 	Parts []Resource
+	// Room is shared by followers that may remember only so much together; nil for one of its own.
+	Room *Room
 	// Backoff is between two attempts; its zero value stands for one of up to half a minute.
 	Backoff wait.Backoff
-	// State is called when the server has taken a watch, with nil, and when several have failed in a row; nil where it does not matter.
+	// State is called when the server has taken a watch, with nil, and when several have failed in a row or the follower ends; nil where it does not matter.
 	State func(*Follower, error)
 
 	memory   *memory
@@ -69,36 +72,46 @@ type memory struct {
 	size    int64             // of the objects, by an estimate
 }
 
-// What is known of the objects of a resource may take a quarter of the limit of the process, or this if there is none.
+// What is known of all objects may take a quarter of the limit of the process, or this if there is none.
 const defaultKnown = 2 << 30
+
+// Room is what followers may remember together. It is empty at first.
+type Room struct{ taken atomic.Int64 }
 
 // fullError is why a resource cannot be followed.
 type fullError struct{ resource string }
 
 // Error says what would take less.
 func (e *fullError) Error() string {
-	return fmt.Sprintf("cannot watch %s: what has to be remembered of its objects needs more memory than there is: watch fewer, with -n or another selection, or raise GOMEMLIMIT", e.resource)
+	return fmt.Sprintf("cannot watch %s: what has to be remembered of the objects that are watched needs more memory than there is: watch fewer, with -n or another selection, or raise GOMEMLIMIT", e.resource)
 }
 
 // put remembers an object. It fails where that takes too much memory.
 func (f *Follower) put(uid string, k *known) error {
-	m, most := f.memory, int64(defaultKnown)
+	most := int64(defaultKnown)
 	if limit := processmemory.Limit(); limit > 0 {
 		most = limit / 4
 	}
-	m.forget(uid)
-	if m.size += k.size(uid); m.size > most {
+	f.forget(uid)
+	if f.grow(k.size(uid)) > most {
+		f.grow(-k.size(uid))
 		return &emitError{&fullError{f.String()}}
 	}
-	m.objects[strings.Clone(uid)] = k
+	f.memory.objects[strings.Clone(uid)] = k
 	return nil
 }
 
-func (m *memory) forget(uid string) {
-	if k := m.objects[uid]; k != nil {
-		m.size -= k.size(uid)
-		delete(m.objects, uid)
+func (f *Follower) forget(uid string) {
+	if k := f.memory.objects[uid]; k != nil {
+		f.grow(-k.size(uid))
+		delete(f.memory.objects, uid)
 	}
+}
+
+// grow notes that what is remembered takes so much more, and returns what all of it takes.
+func (f *Follower) grow(by int64) int64 {
+	f.memory.size += by
+	return f.Room.taken.Add(by)
 }
 
 // size estimates what an object takes: its labels are kept beside its text.
@@ -134,7 +147,18 @@ func DefaultBackoff() wait.Backoff {
 }
 
 // Adopt takes over what another follower of the same resource knows, so that Begin finds what has changed since.
-func (f *Follower) Adopt(from *Follower) { f.memory = from.memory }
+func (f *Follower) Adopt(from *Follower) {
+	f.memory = from.memory
+	f.room().taken.Add(f.memory.size)
+}
+
+// room is the Room of the follower, which makes its own where there is none.
+func (f *Follower) room() *Room {
+	if f.Room == nil {
+		f.Room = &Room{}
+	}
+	return f.Room
+}
 
 // Same reports whether another follower follows the same objects.
 func (f *Follower) Same(other *Follower) bool {
@@ -145,6 +169,7 @@ func (f *Follower) Same(other *Follower) bool {
 // begun: itself, or those of its Parts.
 func (f *Follower) Begin(ctx context.Context) ([]*Follower, error) {
 	emit := f.Emit
+	f.room()
 	if f.memory == nil {
 		f.memory = &memory{objects: map[string]*known{}}
 		f.Emit = func(context.Context, *Event) error { return nil }
@@ -155,6 +180,7 @@ func (f *Follower) Begin(ctx context.Context) ([]*Follower, error) {
 		return []*Follower{f}, err
 	}
 	f.Tell(fmt.Errorf("%w; following those in the namespaces of the run alone", err))
+	f.Room.taken.Add(-f.memory.size) // the parts begin anew
 	var begun []*Follower
 	for _, part := range f.Parts {
 		one := *f
@@ -182,6 +208,7 @@ func (f *Follower) Run(ctx context.Context) error {
 		var emit *emitError
 		switch {
 		case isEmit(err, &emit):
+			f.state(emit.error)
 			return emit.error
 		case f.progress || !f.opened.IsZero() && time.Since(f.opened) >= brief:
 			delay, failures = backoff.DelayFunc(), 0
@@ -286,7 +313,7 @@ func (f *Follower) list(ctx context.Context) error {
 				return err
 			}
 		}
-		m.forget(uid)
+		f.forget(uid)
 	}
 	f.version = strings.Clone(version)
 	return nil
@@ -341,7 +368,7 @@ func (f *Follower) deleted(ctx context.Context, i *cluster.RawItem) error {
 			return err
 		}
 	}
-	f.memory.forget(own.UID)
+	f.forget(own.UID)
 	return nil
 }
 

@@ -193,6 +193,37 @@ func TestFollowerIsBounded(t *testing.T) {
 	}
 }
 
+// Followers of several resources share what they may remember, and what nobody follows any more counts no more.
+func TestFollowersShareRoom(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(4 << 20))
+	half := step{list: "u@1=" + strings.Repeat("x", 300<<10) + " @1"}
+	begin := func(room *watch.Room, before *watch.Follower) (*watch.Follower, error) {
+		f := &watch.Follower{Resource: &script{t: t, steps: []step{half}}, Emit: func(context.Context, *watch.Event) error { return nil }, Room: room}
+		f.Keeps = func(*cluster.RawItem) bool { return true }
+		if before != nil {
+			f.Adopt(before)
+		}
+		return f, begin(t.Context(), f)
+	}
+	var room watch.Room
+	first, err := begin(&room, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // attempts
+		if _, err := begin(&room, nil); !strings.Contains(fmt.Sprint(err), "needs more memory than there is") {
+			t.Errorf("two in one room: %v", err)
+		}
+	}
+	var next watch.Room
+	if _, err := begin(&next, first); err != nil {
+		t.Errorf("in the next room: %v", err)
+	}
+	if _, err := begin(&next, nil); err == nil {
+		t.Error("what was adopted does not count")
+	}
+}
+
 // A follower of new rules goes on where the one before it ended.
 func TestFollowerAdopts(t *testing.T) {
 	_, _, _, before := follow(t, true, step{list: "a@1=x b@1=x @1"})
@@ -261,7 +292,9 @@ func TestFollowerEnds(t *testing.T) {
 	full := errors.New("full")
 	s := &script{t: t, steps: []step{{list: "@1"}, {events: "ADDED a@2=x"}}}
 	f := &watch.Follower{Resource: s, Backoff: wait.Backoff{Steps: 1}, Emit: func(context.Context, *watch.Event) error { return full }}
-	if err := errors.Join(begin(t.Context(), f), f.Run(t.Context())); !errors.Is(err, full) {
-		t.Errorf("ended with %v", err)
+	var ready watch.Readiness
+	ready.Track([]*watch.Follower{f})
+	if err := errors.Join(begin(t.Context(), f), f.Run(t.Context())); !errors.Is(err, full) || !errors.Is(ready.Err(), full) {
+		t.Errorf("ended with %v, ready: %v", err, ready.Err())
 	}
 }
