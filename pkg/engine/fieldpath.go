@@ -1,19 +1,11 @@
 package engine
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
-)
-
-var (
-	// plainValue needs no quotes in a list element's key: nothing in it can be
-	// taken for the syntax around it, nor for a control sequence.
-	plainValue = regexp.MustCompile(`^[A-Za-z0-9_./:@-]+$`)
-	digits     = regexp.MustCompile(`^[0-9]+$`)
 )
 
 // PathString is a path as people write it:
@@ -31,21 +23,21 @@ func PathPattern(p fieldpath.Path) string {
 
 // pathText is a path with its list elements as a function names them.
 func pathText(p fieldpath.Path, element func(fieldpath.PathElement) string) string {
-	var b strings.Builder
+	b := make([]byte, 0, 64)
 	for _, e := range p {
 		switch {
 		case e.FieldName != nil && isPlainName(*e.FieldName):
-			if b.Len() > 0 {
-				b.WriteByte('.')
+			if len(b) > 0 {
+				b = append(b, '.')
 			}
-			b.WriteString(*e.FieldName)
+			b = append(b, *e.FieldName...)
 		case e.FieldName != nil:
-			b.WriteString("[" + strconv.Quote(*e.FieldName) + "]")
+			b = append(strconv.AppendQuote(append(b, '['), *e.FieldName), ']')
 		default:
-			b.WriteString("[" + element(e) + "]")
+			b = append(append(append(b, '['), element(e)...), ']')
 		}
 	}
-	return b.String()
+	return string(b)
 }
 
 // isPlainName reports whether a field's name needs no quotes: letters, digits, - and _, of which the
@@ -60,6 +52,20 @@ func isPlainName(name string) bool {
 		}
 	}
 	return name != ""
+}
+
+// isPlainValue reports whether a value needs no quotes in a list element's key: nothing in it can be taken for the
+// syntax around it, nor for a control sequence.
+func isPlainValue(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case strings.IndexByte("_./:@-", c) >= 0:
+		default:
+			return false
+		}
+	}
+	return s != ""
 }
 
 // elementText names the element of a list.
@@ -80,7 +86,7 @@ func elementText(e fieldpath.PathElement) string {
 func keyText(key value.FieldList) string {
 	if len(key) == 1 && key[0].Name == "name" && key[0].Value.IsString() {
 		name := key[0].Value.AsString()
-		if plainValue.MatchString(name) && !digits.MatchString(name) {
+		if isPlainValue(name) && strings.Trim(name, "0123456789") != "" {
 			return name
 		}
 	}
@@ -98,7 +104,7 @@ func valueText(v value.Value) string {
 	}
 	s := v.AsString()
 	_, notNumber := strconv.ParseFloat(s, 64)
-	if s == "true" || s == "false" || s == "null" || notNumber == nil || !plainValue.MatchString(s) {
+	if s == "true" || s == "false" || s == "null" || notNumber == nil || !isPlainValue(s) {
 		return strconv.Quote(s)
 	}
 	return s

@@ -22,45 +22,34 @@ const (
 // Trim returns an object in that detail, given which of its fields change. The
 // object is not modified, and nil stays nil.
 func Trim(u *unstructured.Unstructured, fields []engine.FieldChange, d Detail) *unstructured.Unstructured {
-	for _, path := range hidden(leftOut(d), fields) {
-		u = without(u, path)
+	leftOut := [...]struct {
+		by   Detail // the first that does
+		path []string
+	}{
+		{Stored, []string{"metadata", "managedFields"}},
+		{Stored, []string{"metadata", "resourceVersion"}},
+		{Stored, []string{"metadata", "generation"}},
+		{Configured, []string{"status"}},
+		{Readable, []string{"metadata", "uid"}},
+		{Readable, []string{"metadata", "creationTimestamp"}},
+		{Readable, []string{"metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"}},
+	}
+	for _, l := range leftOut {
+		if d >= l.by && !touched(fields, l.path) {
+			u = without(u, l.path)
+		}
 	}
 	return u
 }
 
-// leftOut returns the paths that a detail leaves out.
-func leftOut(d Detail) [][]string {
-	out := [][]string{
-		{"metadata", "managedFields"},
-		{"metadata", "resourceVersion"},
-		{"metadata", "generation"},
-	}
-	if d >= Configured {
-		out = append(out, []string{"status"})
-	}
-	if d >= Readable {
-		out = append(out,
-			[]string{"metadata", "uid"},
-			[]string{"metadata", "creationTimestamp"},
-			[]string{"metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"},
-		)
-	}
-	return out
-}
-
-// hidden are the paths that no rule touched.
-func hidden(paths [][]string, fields []engine.FieldChange) [][]string {
-	var out [][]string
-	for _, path := range paths {
-		touched := false
-		for i := range fields {
-			touched = touched || overlaps(&fields[i], path)
-		}
-		if !touched {
-			out = append(out, path)
+// touched reports whether a rule changed something at, above or below a path.
+func touched(fields []engine.FieldChange, path []string) bool {
+	for i := range fields {
+		if overlaps(&fields[i], path) {
+			return true
 		}
 	}
-	return out
+	return false
 }
 
 // overlaps reports whether a field lies at, above or below a path.

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"hash"
 	"strconv"
 	"strings"
 
@@ -32,6 +31,7 @@ type base struct {
 	running                 running
 	remarked                int              // objects with a warning, or on which a rule failed
 	nameless                engine.ObjectKey // the object whose name is left out of texts, if any
+	shown                   []byte           // what the likeness of the last object was made of
 }
 
 func newBase(o output.Options) base {
@@ -136,25 +136,21 @@ func (h *base) crowded(text Text) bool {
 
 // likeness is equal for objects of a kind that are shown in the same words, and
 // whose fields have the same values before and after, as far as they are shown.
-func (h *base) likeness(c *engine.Change, words []byte) (out [32]byte) {
-	sum := sha256.New()
-	fmt.Fprintf(sum, "%q %q %q %v ", c.Subject.GroupKind, c.Subject.Subresource, marker(c), c.Subject.Namespace == "")
-	sum.Write(words)
+func (h *base) likeness(c *engine.Change, words []byte) [32]byte {
+	b := fmt.Appendf(h.shown[:0], "%q %q %q %v ", c.Subject.GroupKind, c.Subject.Subresource, marker(c), c.Subject.Namespace == "")
+	b = append(b, words...)
 	for i := range c.Impacts {
-		fmt.Fprintf(sum, "%q %q ", c.Impacts[i].Code, c.Impacts[i].Alike())
+		b = fmt.Appendf(b, "%q %q ", c.Impacts[i].Code, c.Impacts[i].Alike())
 	}
 	for i := range c.Fields {
-		h.addField(sum, c, &c.Fields[i])
+		f := &c.Fields[i]
+		from, to := redact.Values(h.Masker, c, f)
+		b = strconv.AppendQuote(b, string(f.Kind))
+		b = strconv.AppendQuote(b, engine.PathString(f.Path))
+		b = appendValue(appendValue(b, from), to)
 	}
-	sum.Sum(out[:0])
-	return out
-}
-
-func (h *base) addField(sum hash.Hash, c *engine.Change, f *engine.FieldChange) {
-	from, to := redact.Values(h.Masker, c, f)
-	text := strconv.AppendQuote(nil, string(f.Kind))
-	text = strconv.AppendQuote(text, engine.PathString(f.Path))
-	sum.Write(appendValue(appendValue(text, from), to))
+	h.shown = b
+	return sha256.Sum256(b)
 }
 
 // appendValue appends a value of JSON: a text or none quickly, as most are.

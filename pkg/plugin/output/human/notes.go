@@ -42,11 +42,13 @@ func writers(c *engine.Change) []*writer {
 	var out []*writer
 	places := map[engine.RuleRef]*writer{}
 	of := func(r engine.RuleRef) *writer {
-		if places[r] == nil {
-			places[r] = &writer{rule: r}
-			out = append(out, places[r])
+		w := places[r]
+		if w == nil {
+			w = &writer{rule: r}
+			places[r] = w
+			out = append(out, w)
 		}
-		return places[r]
+		return w
 	}
 	for i := range c.Steps {
 		if s := &c.Steps[i]; s.Outcome == engine.Changed {

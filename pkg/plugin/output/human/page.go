@@ -16,12 +16,14 @@ type page struct {
 
 // line writes a text as one line.
 func (p *page) line(c Color, text string) {
-	p.WriteString(p.painter.Paint(c, redact.EscapeLine(text)) + "\n")
+	p.WriteString(p.painter.Paint(c, redact.EscapeLine(text)))
+	p.WriteByte('\n')
 }
 
 // diff writes a unified diff in colors. It is escaped already, so that what is
 // compared is what is shown.
 func (p *page) diff(unified string) {
+	p.Grow(len(unified))
 	for l := range strings.Lines(unified) {
 		content, newline := strings.CutSuffix(l, "\n")
 		p.WriteString(p.painter.Paint(lineColor(content), content))

@@ -54,11 +54,11 @@ func ambiguous(s string) bool { return strings.Contains(s, carriageReturn+"\n") 
 // asLines reports whether a text has several lines and nothing in it that a YAML
 // block cannot hold.
 func asLines(s string) bool {
-	if ambiguous(s) {
+	if strings.IndexByte(s, '\n') < 0 || ambiguous(s) {
 		return false
 	}
 	s = strings.ReplaceAll(s, "\r\n", "\n")
-	if strings.Trim(s, "\n") == "" || !strings.Contains(s, "\n") || !utf8.ValidString(s) {
+	if strings.Trim(s, "\n") == "" || !utf8.ValidString(s) {
 		return false
 	}
 	return !strings.ContainsFunc(s, func(r rune) bool {

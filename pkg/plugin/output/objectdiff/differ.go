@@ -25,7 +25,9 @@ type Differ struct {
 	// Names are what the two states are called; empty ones stand for "before" and "after".
 	Names UnifiedNames
 
-	yaml YAMLWriter
+	yaml          YAMLWriter
+	before, after Document
+	unified       unified
 }
 
 // Unified returns the unified diff of the two states' YAML, which is empty if they are
@@ -39,7 +41,7 @@ func (d *Differ) Unified(c *engine.Change, others []engine.FieldChange) (string,
 	}
 	name := redact.EscapeLine(c.Subject.String())
 	names := UnifiedNames{Before: name + " (" + cmp.Or(d.Names.Before, "before") + ")", After: name + " (" + cmp.Or(d.Names.After, "after") + ")"}
-	return Unified(names, before, after, d.lines()), nil
+	return d.unified.write(names, before, after, d.lines()), nil
 }
 
 func (d *Differ) lines() int {
@@ -51,7 +53,7 @@ func (d *Differ) lines() int {
 
 // Texts returns the two states as they may be shown, as YAML; that of a state in which
 // there is no object is empty. They differ in the fields of the change alone: what
-// is equal to the server is no difference to a reader.
+// is equal to the server is no difference to a reader. The next call overwrites them.
 func (d *Differ) Texts(c *engine.Change, others []engine.FieldChange) (before, after *Document, err error) {
 	to := c.After
 	wanted, records := engine.SplitRecords(c.Fields)
@@ -59,23 +61,21 @@ func (d *Differ) Texts(c *engine.Change, others []engine.FieldChange) (before, a
 		to = &unstructured.Unstructured{Object: diff.Subset(c.Before.Object, to.Object, wanted, slices.Concat(others, records))}
 	}
 	from, to := d.Masker.Pair(redact.Trim(c.Before, c.Fields, redact.Readable), redact.Trim(to, c.Fields, redact.Readable))
-	if before, err = d.text(from); err == nil {
-		after, err = d.text(to)
+	if err = d.text(from, &d.before); err == nil {
+		err = d.text(to, &d.after)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", c.Subject, err)
 	}
-	return before, after, nil
+	return &d.before, &d.after, nil
 }
 
-func (d *Differ) text(u *unstructured.Unstructured) (*Document, error) {
+func (d *Differ) text(u *unstructured.Unstructured, out *Document) error {
 	if u == nil {
-		return &Document{}, nil
+		*out = Document{}
+		return nil
 	}
-	out, err := d.yaml.Object(u.Object)
-	if err != nil {
-		return nil, err
-	}
+	err := d.yaml.object(u.Object, out)
 	out.Text = redact.EscapeLines(out.Text) // each line stays one
-	return out, nil
+	return err
 }

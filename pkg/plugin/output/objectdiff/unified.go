@@ -1,7 +1,7 @@
 package objectdiff
 
 import (
-	"fmt"
+	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,7 +20,21 @@ type UnifiedNames struct{ Before, After string }
 // "@@ -40,7 +41,7 @@ spec.containers[web].env". Where lines differ in nothing but white
 // space, that is marked.
 func Unified(names UnifiedNames, before, after *Document, context int) string {
-	u := unified{before: before, after: after, from: splitLines(before.Text), to: splitLines(after.Text), context: context}
+	return new(unified).write(names, before, after, context)
+}
+
+// unified writes diffs, one after the other.
+type unified struct {
+	bytes.Buffer
+	before, after *Document
+	from, to      []string // their lines
+	context       int
+}
+
+func (u *unified) write(names UnifiedNames, before, after *Document, context int) string {
+	u.Reset()
+	u.before, u.after, u.context = before, after, context
+	u.from, u.to = slices.AppendSeq(u.from[:0], strings.Lines(before.Text)), slices.AppendSeq(u.to[:0], strings.Lines(after.Text))
 	diffs := lcs.DiffLines(u.from, u.to)
 	if len(diffs) == 0 {
 		return ""
@@ -37,45 +51,30 @@ func Unified(names UnifiedNames, before, after *Document, context int) string {
 	return u.String()
 }
 
-func splitLines(text string) []string {
-	return slices.AppendSeq(make([]string, 0, strings.Count(text, "\n")+1), strings.Lines(text))
-}
-
-// unified is the text of a diff as far as it is written.
-type unified struct {
-	strings.Builder
-	before, after *Document
-	from, to      []string // their lines
-	context       int
-	lines         []string // of the hunk
-}
-
 // hunk writes differences that stand close together.
 func (u *unified) hunk(diffs []lcs.Diff) {
 	first, last := diffs[0], diffs[len(diffs)-1]
 	above := min(u.context, first.Start)
 	below := min(u.context, len(u.from)-last.End)
-	fmt.Fprintf(u, "@@ -%s +%s @@", span(first.Start-above, last.End+below), span(first.ReplStart-above, last.ReplEnd+below))
+	u.WriteString("@@ -" + span(first.Start-above, last.End+below) + " +" + span(first.ReplStart-above, last.ReplEnd+below) + " @@")
 	created := len(u.from) == 0 || len(u.to) == 0
 	if place := u.place(first); place != "" && !created {
 		u.WriteString(" " + place)
 	}
 	u.WriteString("\n")
-	u.lines = u.lines[:0]
 	at := first.Start - above
 	for _, d := range diffs {
-		u.add(" ", u.from[at:d.Start])
-		u.add("-", u.from[d.Start:d.End])
-		u.add("+", u.to[d.ReplStart:d.ReplEnd])
+		removed, added, legend := u.from[d.Start:d.End], u.to[d.ReplStart:d.ReplEnd], ""
+		if len(removed) > 0 && len(added) > 0 {
+			removed, added, legend = markSpaces(removed, added)
+		}
+		u.lines(' ', u.from[at:d.Start])
+		u.lines('-', removed)
+		u.lines('+', added)
+		u.WriteString(legend)
 		at = d.End
 	}
-	u.add(" ", u.from[at:last.End+below])
-	if !created {
-		u.lines = markSpaces(u.lines)
-	}
-	for _, line := range u.lines {
-		u.WriteString(line)
-	}
+	u.lines(' ', u.from[at:last.End+below])
 }
 
 // place is what holds the first line that differs.
@@ -86,9 +85,11 @@ func (u *unified) place(d lcs.Diff) string {
 	return redact.EscapeLine(u.after.Place(d.ReplStart))
 }
 
-func (u *unified) add(sign string, lines []string) {
+// lines writes lines behind a sign.
+func (u *unified) lines(sign byte, lines []string) {
 	for _, line := range lines {
-		u.lines = append(u.lines, sign+line)
+		u.WriteByte(sign)
+		u.WriteString(line)
 	}
 }
 

@@ -13,8 +13,9 @@ import (
 // preview. The zero value is ready for use, by one goroutine at a time.
 type YAMLWriter struct {
 	b       bytes.Buffer
-	out     Document
-	library bool // the text is that of the library
+	out     *Document
+	keys    []string // of the maps that are being written, one behind the other
+	library bool     // the text is that of the library
 	// scalars remembers what the library made of short texts, such as "500m".
 	scalars map[string]string
 }
@@ -29,16 +30,19 @@ const (
 // Windows each line ends in "\r", as an escape, where YAML could show the text on one
 // line only. It fails for a value that no JSON document holds.
 func (w *YAMLWriter) Object(fields map[string]any) (*Document, error) {
+	out := &Document{}
+	return out, w.object(fields, out)
+}
+
+// object writes an object to a document, in place of what that held.
+func (w *YAMLWriter) object(fields map[string]any, out *Document) error {
 	w.b.Reset()
 	w.library = false
-	// Objects of a run are much alike, and so are their sizes.
-	w.out = Document{holders: make([]holder, 0, len(w.out.holders)), lines: make([]int32, 0, len(w.out.lines))}
-	if err := w.fields(fields, 0, root, false); err != nil {
-		return nil, err
-	}
-	out := w.out
+	out.holders, out.lines = out.holders[:0], out.lines[:0]
+	w.out = out
+	err := w.fields(fields, 0, root, false)
 	out.Text = w.b.String()
-	return &out, nil
+	return err
 }
 
 // Marshal returns what MarshalYAML returns, until it is called again. Only what is not of the shape of objects, or
@@ -157,18 +161,21 @@ func (w *YAMLWriter) continued(text string, indent int, self holder) {
 
 // fields writes a map; inline, its first line goes on where the text is.
 func (w *YAMLWriter) fields(m map[string]any, indent int, at int32, inline bool) error {
-	keys := make([]string, 0, len(m))
+	first := len(w.keys)
 	for key := range m {
-		keys = append(keys, key)
+		w.keys = append(w.keys, key)
 	}
+	keys := w.keys[first:]
+	defer func() { w.keys = w.keys[:first] }()
 	if !w.library {
 		slices.Sort(keys)
 	} else if slices.SortFunc(keys, compareKeys); len(keys) == 0 || indent > deepIndent || !every(keys, plain) {
 		return w.marshal(m, indent, inline)
 	}
 	for _, key := range keys {
-		if w.library && !shaped(m[key]) {
-			if err := w.marshal(map[string]any{key: m[key]}, indent, inline); err != nil {
+		v := m[key]
+		if w.library && !shaped(v) {
+			if err := w.marshal(map[string]any{key: v}, indent, inline); err != nil {
 				return err
 			}
 			inline = false
@@ -185,10 +192,10 @@ func (w *YAMLWriter) fields(m map[string]any, indent int, at int32, inline bool)
 		w.b.WriteString(name)
 		w.b.WriteByte(':')
 		below := indent + 2
-		if _, isList := m[key].([]any); isList {
+		if _, isList := v.([]any); isList {
 			below = indent
 		}
-		if err := w.value(m[key], below, holder{parent: at, key: key}); err != nil {
+		if err := w.value(v, below, holder{parent: at, key: key}); err != nil {
 			return err
 		}
 	}
