@@ -70,7 +70,7 @@ func (o *encoder) fields(c *engine.Change) elements {
 		places := map[*unstructured.Unstructured]*diff.Pointers{}
 		for i := range c.Fields {
 			f := &c.Fields[i]
-			field := record{{"path", engine.PathString(o.Masker.Path(f.Path))}}
+			field := append(make(record, 0, recordSize), member{"path", engine.PathString(o.Masker.Path(f.Path))})
 			if holder := redact.Holder(c, f); holder != nil {
 				if places[holder] == nil {
 					places[holder] = diff.PointersIn(holder.Object)
@@ -95,6 +95,9 @@ func (o *encoder) fields(c *engine.Change) elements {
 	}
 }
 
+// recordSize is of how many members few records have more.
+const recordSize = 12
+
 // appendRule appends what the JSON of a rule has.
 func appendRule(out record, r engine.RuleRef) record {
 	out = append(out, member{"dialect", r.Dialect}, member{"policy", r.Policy})
@@ -114,7 +117,7 @@ func appendText(out record, name, text string) record {
 
 // stepRecord returns what the JSON of a step has.
 func stepRecord(s engine.Step) record {
-	out := append(appendRule(nil, s.Rule), member{"outcome", string(s.Outcome)})
+	out := append(appendRule(make(record, 0, recordSize), s.Rule), member{"outcome", string(s.Outcome)})
 	if s.AsCreated {
 		out = append(out, member{"asCreated", true})
 	}

@@ -1,7 +1,6 @@
 package structured
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -120,7 +119,7 @@ func (p *Columns) change(c *engine.Change) error {
 		return nil
 	}
 	var text bytes.Buffer
-	w := writer{jsonWriter: jsonWriter{bufio.NewWriter(&text)}}
+	w := newWriter(&text, false)
 	if err := errors.Join(w.members(p.reported(c)), w.Flush()); err != nil {
 		return fmt.Errorf("%s: %w", c.Subject, err)
 	}

@@ -1,7 +1,7 @@
 package structured
 
 import (
-	"bufio"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,9 +10,44 @@ import (
 // jsonWriter writes indented JSON, the same that encode returns. It knows the shapes of objects, and leaves the rest
 // to the library, which goes over a text several times: for whole objects that would be most of the time of a report.
 // An error of the output is returned by Flush.
-type jsonWriter struct{ *bufio.Writer }
+type jsonWriter struct{ *buffer }
 
-func (w jsonWriter) put(text string) { _, _ = w.WriteString(text) }
+// buffer is text on its way out. It is what a bufio.Writer is, but for that what it is given is short, and appended without
+// a call.
+type buffer struct {
+	out  io.Writer
+	text []byte
+	err  error
+	keys []string // of the objects that are being written, one behind the other
+}
+
+// bufferSize is small enough to stay in the cache of a processor, and large enough for few writes.
+const bufferSize = 32 << 10
+
+func (b *buffer) put(text string) {
+	if len(b.text)+len(text) > bufferSize {
+		_ = b.Flush()
+	}
+	b.text = append(b.text, text...)
+}
+
+// Flush writes what is held, and returns the first error of the output.
+func (b *buffer) Flush() error {
+	if b.err == nil && len(b.text) > 0 {
+		_, b.err = b.out.Write(b.text)
+	}
+	b.text = b.text[:0]
+	return b.err
+}
+
+// deeper is a margin with one more indent.
+func deeper(margin string) string {
+	const spaces = "                                                                "
+	if n := len(margin) + len(indent); n <= len(spaces) {
+		return spaces[:n]
+	}
+	return margin + indent
+}
 
 // value writes a value. All lines but the first begin with a margin.
 func (w jsonWriter) value(v any, margin string) error {
@@ -65,12 +100,14 @@ func asIs(s string) bool {
 }
 
 func (w jsonWriter) object(m map[string]any, margin string) error {
-	keys := make([]string, 0, len(m))
+	first := len(w.keys)
 	for key := range m {
-		keys = append(keys, key)
+		w.keys = append(w.keys, key)
 	}
+	keys := w.keys[first:]
+	defer func() { w.keys = w.keys[:first] }()
 	slices.Sort(keys)
-	begin, below := "{\n", margin+indent
+	begin, below := "{\n", deeper(margin)
 	for _, key := range keys {
 		w.put(begin)
 		begin = ",\n"
@@ -95,7 +132,7 @@ func (w jsonWriter) member(name string, v any, margin string) error {
 }
 
 func (w jsonWriter) array(items []any, margin string) error {
-	begin, below := "[\n", margin+indent
+	begin, below := "[\n", deeper(margin)
 	for _, item := range items {
 		w.put(begin)
 		begin = ",\n"

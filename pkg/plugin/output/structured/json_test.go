@@ -2,8 +2,10 @@ package structured
 
 import (
 	"errors"
+	"io"
 	"math"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -84,5 +86,22 @@ func TestStepRecord(t *testing.T) {
 		if diff := cmp.Diff(strings.TrimSuffix(want, "\n"), out.String()); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
+	}
+}
+
+// An object is written in the memory of the one before it.
+func TestJSONAllocates(t *testing.T) {
+	object := map[string]any{}
+	for i := range 20 {
+		object[strconv.Itoa(i)] = map[string]any{"name": "a", "list": []any{"b", map[string]any{"c": true}}}
+	}
+	w := newWriter(io.Discard, false)
+	allocs := testing.AllocsPerRun(10, func() {
+		if err := errors.Join(w.value(object, ""), w.Flush()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if allocs > 2 {
+		t.Errorf("an object makes %.0f allocations", allocs)
 	}
 }

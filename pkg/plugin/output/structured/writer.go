@@ -1,7 +1,6 @@
 package structured
 
 import (
-	"bufio"
 	"cmp"
 	"io"
 	"iter"
@@ -20,11 +19,8 @@ type writer struct {
 	items  int
 }
 
-// bufferSize is small enough to stay in the cache of a processor, and large enough for few writes.
-const bufferSize = 32 << 10
-
 func newWriter(out io.Writer, asYAML bool) writer {
-	return writer{jsonWriter: jsonWriter{bufio.NewWriterSize(out, bufferSize)}, yaml: asYAML}
+	return writer{jsonWriter: jsonWriter{&buffer{out: out}}, yaml: asYAML}
 }
 
 // member is a field of an object. Its value may be elements, or members of an object.
@@ -59,7 +55,7 @@ func (w *writer) field(name string, v any) error {
 		return w.lines(map[string]any{name: v})
 	}
 	w.separate()
-	return w.member(name, v, w.margin+indent)
+	return w.member(name, v, deeper(w.margin))
 }
 
 // lines writes a value as YAML.
@@ -112,14 +108,14 @@ func (w *writer) item(list string, v any) error {
 	case w.yaml:
 	case w.items == 0:
 		w.separate()
-		w.put(w.margin + indent + `"` + list + "\": [\n")
+		w.put(deeper(w.margin) + `"` + list + "\": [\n")
 	default:
 		w.put(",\n")
 	}
 	w.items++
 	below := &writer{jsonWriter: w.jsonWriter, yaml: w.yaml, margin: w.margin + "  ", dash: true}
 	if !w.yaml {
-		below.margin = w.margin + indent + indent
+		below.margin = deeper(deeper(w.margin))
 		w.put(below.margin)
 	}
 	switch v := v.(type) {
@@ -144,7 +140,7 @@ func (w *writer) fieldObject(name string, members []member) error {
 		w.fields++
 		w.place(name + ":\n")
 	} else {
-		below.margin = w.margin + indent
+		below.margin = deeper(w.margin)
 		w.separate()
 		w.put(below.margin + `"` + name + `": `)
 	}
@@ -173,7 +169,7 @@ func (w *writer) endList(name string) error {
 	w.fields++
 	w.items = 0
 	if !w.yaml {
-		w.put("\n" + w.margin + indent + "]")
+		w.put("\n" + deeper(w.margin) + "]")
 	}
 	return nil
 }
