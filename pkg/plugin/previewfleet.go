@@ -111,13 +111,21 @@ func (o *PreviewFleet) run(ctx context.Context) (int, error) {
 	return code, nil
 }
 
-// blocked returns why apply-existing would write nothing: that a cluster without a plan was not evaluated, or what holds for all
+// blocked returns why apply-existing would write nothing: that clusters without a plan were not evaluated, or what holds for all
 // clusters; that of the first.
 func (o *PreviewFleet) blocked() string {
+	var lost []string
 	for _, m := range o.clusters.Members {
 		if m.Code == ExitNothing && !o.saved {
-			return m.Name + " was not evaluated (apply-existing --on-error continue writes to the others)"
+			lost = append(lost, m.Name)
 		}
+	}
+	if len(lost) > 0 {
+		verb := " was"
+		if len(lost) > 1 {
+			verb = " were"
+		}
+		return engine.Few(lost) + verb + " not evaluated (apply-existing --on-error continue writes to the others)"
 	}
 	first := ""
 	for i, m := range o.clusters.Members {

@@ -1,7 +1,9 @@
 package flags
 
 import (
+	"encoding/csv"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -41,10 +43,27 @@ func isCredential(flag string) bool {
 
 // values are what was typed for a flag; several for one that may be repeated.
 func values(f *pflag.Flag) []string {
-	if list, ok := f.Value.(pflag.SliceValue); ok {
+	list, ok := f.Value.(pflag.SliceValue)
+	switch {
+	case ok && f.Value.Type() == "stringSlice":
+		var out []string
+		for _, value := range list.GetSlice() {
+			out = append(out, element(value))
+		}
+		return out
+	case ok:
 		return list.GetSlice()
 	}
 	return []string{f.Value.String()}
+}
+
+// element is one value of a list that commas divide, quoted as CSV where it needs that.
+func element(value string) string {
+	var text strings.Builder
+	w := csv.NewWriter(&text)
+	_ = w.Write([]string{value}) // which a Builder takes
+	w.Flush()
+	return strings.TrimSuffix(text.String(), "\n")
 }
 
 func typed(f *pflag.Flag, value string) string {

@@ -22,16 +22,25 @@ func TestTyped(t *testing.T) {
 	policies.AddFlags(set)
 	objects.AddFlags(set)
 	err := set.Parse([]string{
-		"-p", "a policy.yaml", "-p", "b.yaml", "--only", "x,y/z", "-A", "--annotate=false", "-l", "app=web",
+		"-p", "a policy.yaml", "-p", "b.yaml", "--only", `x,y/z,"a,b"`, "-A", "--annotate=false", "-l", "app=web",
 		"--token", "t", "--username", "u", "--password", "p", "--output", "json",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"-A", "--annotate=false", "--only=x", "--only=y/z", "-p 'a policy.yaml'", "-p b.yaml", "-l app=web",
+		"-A", "--annotate=false", "--only=x", "--only=y/z", `--only='"a,b"'`, "-p 'a policy.yaml'", "-p b.yaml", "-l app=web",
 	}
 	if diff := cmp.Diff(want, flags.Typed(set, "output")); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	args := flags.Args(set, "output", "annotate", "all-namespaces", "selector")
+	again := pflag.NewFlagSet("", pflag.ContinueOnError)
+	policies.AddFlags(again)
+	if err := again.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"x", "y/z", "a,b"}, policies.Rules.Only); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

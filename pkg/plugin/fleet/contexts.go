@@ -18,10 +18,10 @@ import (
 const All = "all"
 
 // Contexts returns the contexts of a kubeconfig that names and wildcards choose: names in the order in
-// which they were typed, and what one wildcard matches in alphabetical order. Each is there once. It is
-// an error if a name or a wildcard chooses none.
+// which they were typed, and what one wildcard matches in alphabetical order. Each is there once. One with an
+// empty name cannot be used, as with kubectl. It is an error if a name or a wildcard chooses none.
 func Contexts(config *clientcmdapi.Config, typed []string) ([]string, error) {
-	known := slices.Sorted(maps.Keys(config.Contexts))
+	known := slices.DeleteFunc(slices.Sorted(maps.Keys(config.Contexts)), func(name string) bool { return name == "" })
 	var out []string
 	for _, name := range typed {
 		found := matching(known, name)

@@ -34,6 +34,7 @@ func kubeconfig() *clientcmdapi.Config {
 	c.Contexts["arn:aws:eks:eu:1:cluster/x"] = &clientcmdapi.Context{Cluster: "prod-eu", Namespace: "shop"}
 	c.Contexts["eu-default"] = &clientcmdapi.Context{Cluster: "prod-eu"}
 	c.Contexts["broken"] = &clientcmdapi.Context{Cluster: "gone"}
+	c.Contexts[""] = &clientcmdapi.Context{Cluster: "staging"}
 	return c
 }
 
@@ -48,6 +49,7 @@ func TestContexts(t *testing.T) {
 		{"stagin", `--contexts: there is no context "stagin"; did you mean "staging"?`},
 		{"something", `--contexts: there is no context "something"; kubectl config get-contexts lists them`},
 		{"test-*", `--contexts: no context matches "test-*"; kubectl config get-contexts lists them`},
+		{"prod-eu,*", "prod-eu arn:aws:eks:eu:1:cluster/x broken eu-default prod-us staging"},
 		{"staging,", `--contexts: there is no context ""; kubectl config get-contexts lists them`},
 	} {
 		got, err := fleet.Contexts(kubeconfig(), strings.Split(c.typed, ","))
