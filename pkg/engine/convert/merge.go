@@ -380,6 +380,9 @@ func (m *merge) ofLoop(patch map[string]any, list place) (*group, map[string]any
 func (m *merge) anchored(patch map[string]any, g *group, list place, keys []string, guards *[]string) (*group, error) {
 	at := list.element(g.variable, "string("+g.index+")")
 	rest := map[string]any{}
+	if len(keys) == 0 {
+		keys = []string{"name"}
+	}
 	var global []string
 	conditions := false
 	for _, key := range sortedKeys(patch) {
@@ -396,13 +399,13 @@ func (m *merge) anchored(patch map[string]any, g *group, list place, keys []stri
 				return nil, err
 			}
 			global = append(global, c)
-		case anchor == pattern.None && (name == "name" || slices.Contains(keys, name) && !conditions) && patch["("+name+")"] == nil:
+		case anchor == pattern.None && slices.Contains(keys, name) && (name == "name" || !conditions) && patch["("+name+")"] == nil:
 			content, err := m.content(patch[key], field)
 			if err != nil {
 				return nil, err
 			}
 			g.where = append(g.where, field.or(`""`)+" == "+typed(content, at.field(name, true)))
-		case name == "name" && anchor == pattern.None:
+		case name == "name" && anchor == pattern.None && patch["(name)"] != nil:
 		default:
 			rest[key] = patch[key]
 		}

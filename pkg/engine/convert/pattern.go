@@ -5,9 +5,6 @@ import (
 	"regexp"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-	"sigs.k8s.io/structured-merge-diff/v6/schema"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
@@ -29,26 +26,17 @@ func (m *merge) matches(at place, want any) (string, error) {
 			}
 			return present(at, at.plain()+" == "+x.cel), nil // a wildcard in the value is not taken for one
 		}
-		return matchesText(at, v)
 	}
-	return matchesScalar(at, want)
+	return m.matchesScalar(at, want)
 }
 
-// matchesScalar compares with a boolean or a number, which anchors do as text.
-func matchesScalar(at place, want any) (string, error) {
-	switch at.scalar() {
-	case schema.Boolean:
-		if b, ok := want.(bool); ok {
-			return at.or(fmt.Sprint(!b)) + fmt.Sprintf(" == %t", b), nil
-		}
-	case schema.Numeric:
-		if _, ok := want.(bool); !ok {
-			return present(at, at.plain()+" == "+literal(want)), nil
-		}
-	case schema.String:
-		return at.or(`""`) + " == " + quote(plainText(want)), nil
+// matchesScalar compares a value, or each element of a list.
+func (m *merge) matchesScalar(at place, want any) (string, error) {
+	holds, err := m.scope.Pattern(at.value(), want)
+	if err != nil {
+		return "", refuse(at, "%v", err)
 	}
-	return present(at, "string("+at.plain()+") == "+quote(plainText(want))), nil
+	return flat(holds), nil
 }
 
 func present(at place, c string) string { return condition([]string{at.has(), c}) }
@@ -133,120 +121,7 @@ func (m *merge) matchesSome(element, list place, want map[string]any) (string, e
 	return condition(all), nil
 }
 
-var amount = regexp.MustCompile(`^[+-]?[0-9.]+`)
-
-// matchesText is a condition for a text of the little language of patterns.
-func matchesText(at place, want string) (string, error) {
-	text := at.or(`""`)
-	plain := at.plain()
-	isText := at.scalar() == schema.String || at.scalar() == "" && at.parentTexts()
-	if !isText && at.known() && at.scalar() != "" {
-		return matchesOther(at, want)
-	}
-	if !isText {
-		text, plain = "string("+at.or(`""`)+")", "string("+at.plain()+")"
-	}
-	var alternatives, values []string
-	for alternative := range strings.SplitSeq(want, "|") {
-		var terms []string
-		for term := range strings.SplitSeq(strings.Trim(alternative, " "), "&") {
-			c, value, err := matchesTerm(at, strings.Trim(term, " "), text, plain)
-			if err != nil {
-				return "", err
-			}
-			terms = append(terms, c)
-			if value != "" {
-				values = append(values, value)
-			}
-		}
-		alternatives = append(alternatives, condition(terms))
-	}
-	if len(alternatives) > 1 && len(values) == len(alternatives) {
-		return text + " in [" + strings.Join(values, ", ") + "]", nil
-	}
-	return strings.Join(alternatives, " || "), nil
-}
-
-// parentTexts reports whether the place is a value of labels or annotations.
-func (p place) parentTexts() bool { return p.parentIsLabels() }
-
-// matchesTerm is the condition of one term; value is the literal that it is equal to, if that is all it asks.
-func matchesTerm(at place, term, text, plain string) (c, value string, err error) {
-	operator := ""
-	for _, op := range []string{">=", "<=", ">", "<", "!"} {
-		if len(term) > 1 && strings.HasPrefix(term, op) {
-			operator, term = op, term[len(op):]
-			break
-		}
-	}
-	if amount.MatchString(term) {
-		if _, err := resource.ParseQuantity(term); err == nil || operator != "" && operator != "!" {
-			return matchesAmount(at, operator, term, plain)
-		}
-	}
-	switch operator {
-	case "":
-		if term == "" { // which a field that is absent does not match
-			return present(at, plain+` == ""`), "", nil
-		}
-		c = wildcard(text, term)
-		if !selector.HasWildcard(term) {
-			return c, quote(term), nil
-		}
-		if term == "*" {
-			return at.has(), "", nil
-		}
-		if wildcardMatchesEmpty(term) {
-			c = present(at, wildcard(plain, term))
-		}
-		return c, "", nil
-	case "!":
-		return present(at, negate(wildcard(plain, term))), "", nil
-	}
-	return "", "", refuse(at, "the comparison %s%s", operator, term)
-}
-
 func wildcardMatchesEmpty(p string) bool { return strings.Trim(p, "*") == "" }
-
-func matchesAmount(at place, operator, term, plain string) (string, string, error) {
-	if operator == "" || operator == "!" {
-		// Equal as amounts, or as text.
-		return "", "", refuse(at, "the amount %s%s, which is equal to others that are written in another way", operator, term)
-	}
-	method := map[string]string{">": "> 0", ">=": ">= 0", "<": "< 0", "<=": "<= 0"}[operator]
-	x := plain
-	if at.scalar() != schema.String {
-		x = "string(" + at.plain() + ")"
-	}
-	return present(at, fmt.Sprintf("isQuantity(%s) && quantity(%s).compareTo(quantity(%s)) %s", x, x, quote(term), method)), "", nil
-}
-
-// matchesOther compares a number or boolean with a text.
-func matchesOther(at place, want string) (string, error) {
-	switch want {
-	case "*":
-		return at.has(), nil
-	case "true", "false":
-		if at.scalar() == schema.Boolean {
-			return matchesScalar(at, want == "true")
-		}
-	}
-	for _, op := range []string{">=", "<=", ">", "<", "!"} {
-		if number, ok := strings.CutPrefix(want, op); ok && wholeNumber.MatchString(number) && at.scalar() == schema.Numeric {
-			if op == "!" {
-				op = "!="
-			}
-			return present(at, fmt.Sprintf("%s %s %s", at.plain(), op, number)), nil
-		}
-	}
-	if wholeNumber.MatchString(want) && at.scalar() == schema.Numeric {
-		return present(at, at.plain()+" == "+want), nil
-	}
-	if b, ok := strings.CutPrefix(want, "!"); ok && at.scalar() == schema.Boolean && (b == "true" || b == "false") {
-		return present(at, at.plain()+" != "+b), nil
-	}
-	return "", refuse(at, "the pattern %s of a value that is no text", want)
-}
 
 var wholeNumber = regexp.MustCompile(`^-?[0-9]+$`)
 

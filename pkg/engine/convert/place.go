@@ -8,6 +8,8 @@ import (
 
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
@@ -134,6 +136,18 @@ func (p place) or(fallback string) string {
 		return p.access()
 	}
 	return p.access() + ".orValue(" + fallback + ")"
+}
+
+// value is the value at the place, in the terms of expressions.
+func (p place) value() translate.Value {
+	t := translate.TypeOf(p.typ)
+	if p.parentIsLabels() {
+		t = translate.Text
+	}
+	if !p.maybe() {
+		return translate.Expression(expr.Name(p.plain()), t)
+	}
+	return translate.Found(expr.Name(p.has()), expr.Typed(expr.Name(p.access()), expr.OptionalKind), expr.Name(p.plain()), t)
 }
 
 // jsonPointer is an expression that is the JSON pointer of the place, or of one below it.

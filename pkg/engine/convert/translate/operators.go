@@ -32,6 +32,17 @@ func (c *condition) compare(key, value Value) (expr.Expr, error) {
 			return expr.And(key.has, expr.Bool(holds)), err
 		}
 	}
+	if fixed, ok := value.Literal(); ok && key.missing != nil && key.missing.of != nil {
+		otherwise, err := c.operator.Holds(engine.NewBudget(context.Background()), key.missing.value, fixed)
+		if err != nil {
+			return nil, err
+		}
+		if otherwise {
+			holds, err := c.compare(key.missing.of.certain(), value)
+			return expr.Or(expr.Not(key.missing.unless), holds), err
+		}
+		return c.compare(key.missing.of.forgiving(), value)
+	}
 	if fixed, ok := value.Literal(); ok && key.missing != nil && fixed == key.missing.value {
 		switch c.operator { // what it is else is of another type
 		case match.Equal, match.Equals:
@@ -162,12 +173,16 @@ func durationIs(e expr.Expr, op string, seconds float64) expr.Expr {
 func (c *condition) equalsText(key Value, want asText) expr.Expr {
 	text := form{of: isString, holds: func(e expr.Expr) expr.Expr {
 		var forms []expr.Expr
+		amount := expr.Equal(expr.Call("quantity", e), expr.Call("quantity", expr.String(want.text)))
+		if key.typ.quantity && want.quantity && want.text != "" {
+			return amount
+		}
 		if want.duration {
 			d, _ := time.ParseDuration(want.text)
 			forms = append(forms, durationIs(e, "==", d.Seconds()))
 		}
 		if want.quantity && want.text != "" {
-			same := expr.And(expr.Call("isQuantity", e), expr.Equal(expr.Call("quantity", e), expr.Call("quantity", expr.String(want.text))))
+			same := expr.And(expr.Call("isQuantity", e), amount)
 			if want.duration {
 				same = expr.And(expr.Not(isDuration(e)), same)
 			}

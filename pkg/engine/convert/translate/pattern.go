@@ -120,6 +120,10 @@ func compared(v Value, op, text string) (expr.Expr, error) {
 	isDurationText := err == nil
 	_, err = jmespath.ParseQuantity(text)
 	isQuantity := err == nil
+	if v.typ.quantity && isQuantity && op != "" && op != "!" { // which a server writes as text
+		order := expr.Method(expr.Call("quantity", expr.Call("string", v.plain)), "compareTo", expr.Call("quantity", expr.String(text)))
+		return expr.Binary(op, order, expr.Int(0)), nil
+	}
 	if v.typ.is(isBool) {
 		return boolPattern(v, op, text)
 	}

@@ -304,6 +304,12 @@ func (s *Scope) withDefault(left, right Value) (Value, error) {
 			}
 			return v, err
 		}
+		if left.typ.quantity && left.has != nil && s.depth == 1 && literal != nil {
+			v := choice(left.has, left.certain(), right)
+			v.missing = &fallback{value: literal, unless: left.has, of: &left}
+			v.strict = left.lenient
+			return v, nil
+		}
 		if mixed {
 			return left, unsupported("a default of another type than "+expr.Format(left.plain), "their types differ", "")
 		}
@@ -413,7 +419,7 @@ func (s *Scope) truthy(v Value) (expr.Expr, error) {
 		return expr.Bool(true), nil
 	case t.is(isBool):
 		return asCondition(v.Or(expr.Bool(false))), nil
-	case t.is(isNumber):
+	case t.is(isNumber), t.quantity: // which a server does not take where it is empty
 		return expr.And(v.has), nil
 	case t.is(isString | isNumber):
 		return expr.NotEqual(v.Or(empty), empty), nil

@@ -104,6 +104,14 @@ func kindMetadata(kind diff.Type) schema.TypeRef {
 	return schema.TypeRef{}
 }
 
+// TypeOf is what a schema says of a value.
+func TypeOf(t diff.Type) Type {
+	if t.Schema == nil {
+		return Any
+	}
+	return typeOf(t, t.Ref)
+}
+
 func typeOf(in diff.Type, ref schema.TypeRef) Type {
 	in.Ref = ref
 	atom, ok := in.Schema.Resolve(ref)

@@ -22,13 +22,15 @@ type Value struct {
 	holes   bool                          // of a list without the nulls that it has in JMESPath
 	nulls   bool                          // of a list in which there may be nulls
 	fields  map[string]Value              // of a map whose fields are elsewhere in CEL
-	missing *fallback                     // what it is where a value of another type is not there
+	missing *fallback                     // what it is where a value is not there
 }
 
-// fallback is a constant that a value is unless a condition holds.
+// fallback is a constant that a value is unless a condition holds. Else it is another value: one of another type, or
+// a quantity.
 type fallback struct {
 	value  any
 	unless expr.Expr
+	of     *Value // the quantity
 }
 
 // projection is how a list is made: of the elements of a list, those for which the condition holds,
@@ -65,6 +67,11 @@ func Optional(optional, plain expr.Expr, t Type, missing bool) Value {
 		v.strict = v.has
 	}
 	return v
+}
+
+// Found is a value that is there where a condition holds; optional is an optional of it.
+func Found(has, optional, plain expr.Expr, t Type) Value {
+	return Value{typ: t, plain: plain, opt: optional, has: has}
 }
 
 // WithFields is a map whose fields are those values.
