@@ -13,6 +13,7 @@ type edit struct {
 	// unless is set for what only a new element of a list gets: the condition that the element is there.
 	unless   string
 	remove   bool
+	only     string   // the condition of a removal; empty for always
 	value    value    // a leaf
 	fields   []*edit  // of a map; nil of any other
 	elements []*group // of a list
@@ -125,9 +126,14 @@ func (e *edit) split() (apply, patch *edit) {
 		return e.with(a), e.with(p)
 	case e.elements != nil:
 		return e.splitList()
+	case e.nullable():
+		return e, &edit{at: e.at, remove: true, only: negate(e.when())}
 	}
 	return e, nil
 }
+
+// nullable reports whether the value may be null, which removes what is there.
+func (e *edit) nullable() bool { return e.when() != "true" && !e.ifAbsent && e.at.maybe() }
 
 func (e *edit) with(fields []*edit) *edit {
 	if len(fields) == 0 {

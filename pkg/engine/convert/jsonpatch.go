@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -157,7 +158,7 @@ func (o *operations) edit(e *edit) {
 	case e.remove:
 		then := &operations{}
 		then.one(operation("remove", e.at.jsonPointer(), ""))
-		o.when(e.at.has(), then)
+		o.when(condition([]string{e.at.has(), cmp.Or(e.only, "true")}), then)
 	case e.ifAbsent:
 		then := &operations{}
 		then.one(operation("add", e.at.jsonPointer(), data(e.whole())))
@@ -175,6 +176,9 @@ func (o *operations) edit(e *edit) {
 		then := &operations{}
 		then.one(operation("add", e.at.jsonPointer(), data(e.value.content)))
 		o.when(e.when(), then)
+		if e.nullable() {
+			o.edit(&edit{at: e.at, remove: true, only: negate(e.when())})
+		}
 	}
 }
 

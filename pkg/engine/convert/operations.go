@@ -182,11 +182,15 @@ func (r *patchReader) value(n *yaml.Node) (any, error) {
 	if !placeholders.MatchString(n.Value) {
 		return plainScalar(n)
 	}
-	whole := placeholders.FindString(n.Value) == n.Value
-	if whole && n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) == 0 {
-		return r.template(r.restored(n.Value))
+	quoted := n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
+	if quoted || placeholders.FindString(n.Value) != n.Value {
+		return r.text(r.restored(n.Value))
 	}
-	return r.text(r.restored(n.Value))
+	x, err := r.template(r.restored(n.Value))
+	if x.text {
+		r.Note("texts such as 5 and true in " + r.restored(n.Value) + " stay texts; Kyverno reads them as YAML, since they are not quoted")
+	}
+	return x, err
 }
 
 func plainScalar(n *yaml.Node) (any, error) {

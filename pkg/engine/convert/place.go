@@ -143,6 +143,9 @@ func (p place) value() translate.Value {
 	t := translate.TypeOf(p.typ)
 	if p.parentIsLabels() {
 		t = translate.Text
+		if p.path[len(p.path)-2] == "labels" {
+			t = translate.Label
+		}
 	}
 	if !p.maybe() {
 		return translate.Expression(expr.Name(p.plain()), t)

@@ -434,7 +434,7 @@ func objectFromLists(c *callOf) (Value, error) {
 
 func parse(function, format string) func(*callOf) (Value, error) {
 	return func(c *callOf) (Value, error) {
-		c.note("a text that is no " + format + " denies the request; in Kyverno's rule it changed nothing")
+		c.Note("a text that is no " + format + " denies the request; in Kyverno's rule it changed nothing")
 		return result(expr.Call(function, c.args[0].plain), Any)
 	}
 }
@@ -562,7 +562,7 @@ const (
 func (c *callOf) time(i int) expr.Expr {
 	text := c.args[i].plain
 	if _, ok := expr.StringOf(text); !ok {
-		c.note("times have to be in UTC and without fractions of a second, as servers write them")
+		c.Note("times have to be in UTC and without fractions of a second, as servers write them")
 		c.has = all(c.has, expr.Method(text, "matches", expr.String(utcTime)))
 	}
 	return expr.Call("timestamp", text)

@@ -241,7 +241,7 @@ func (c *condition) notEquals(key, value Value) (expr.Expr, error) {
 // equalValues compares two values that are both known only when the policy is evaluated.
 func (c *condition) equalValues(key, value Value) (expr.Expr, error) {
 	if key.typ.can(isString) && value.typ.can(isString) {
-		c.note("two values are compared as they are written; Kyverno also takes the second one for a pattern, or both for amounts")
+		c.Note("two values are compared as they are written; Kyverno also takes the second one for a pattern, or both for amounts")
 	}
 	return expr.And(key.has, expr.Equal(key.plain, value.plain)), nil
 }
@@ -683,7 +683,7 @@ func (c *condition) memberOfValue(key, value Value) (expr.Expr, error) {
 	if !value.Elements().is(isString) {
 		return nil, unsupported(construct, reasonUnknownType, "the elements of the value have to be texts")
 	}
-	c.note("two values are compared as they are written; Kyverno also takes either one for a pattern")
+	c.Note("two values are compared as they are written; Kyverno also takes either one for a pattern")
 	of := value.plain
 	if value.keysOf != nil {
 		of = value.keysOf.plain

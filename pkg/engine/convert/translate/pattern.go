@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
@@ -56,6 +58,9 @@ func scalarPattern(v Value, text string) (expr.Expr, error) {
 		}
 		alternatives = append(alternatives, expr.And(parts...))
 	}
+	if same := equalsPattern(v, text); same != nil {
+		alternatives = append(alternatives, same)
+	}
 	holds := inOneList(alternatives)
 	if v.has == nil {
 		return holds, nil
@@ -66,6 +71,17 @@ func scalarPattern(v Value, text string) (expr.Expr, error) {
 		}
 	}
 	return expr.And(v.has, holds), nil
+}
+
+// equalsPattern is the condition that a text is the pattern itself, which matches; nil where that goes without saying, or cannot be.
+func equalsPattern(v Value, text string) expr.Expr {
+	if !v.typ.can(isString) || v.typ.quantity || !ranges.MatchString(text) && !strings.ContainsAny(text, "|<>") {
+		return nil
+	}
+	if v.typ.label && len(validation.IsValidLabelValue(text)) > 0 {
+		return nil
+	}
+	return expr.Equal(textOf(v), expr.String(text))
 }
 
 // withEmpty asks a text that may be absent as if it were empty, if an empty one does not match.

@@ -165,7 +165,8 @@ func (s *Scope) Notes() []string {
 	return notes
 }
 
-func (s *Scope) note(text string) {
+// Note adds one to what Notes returns.
+func (s *Scope) Note(text string) {
 	if !slices.Contains(*s.notes, text) {
 		*s.notes = append(*s.notes, text)
 	}

@@ -246,6 +246,9 @@ func (s *Scope) here() (Value, error) {
 		return v, unsupported("{{@}}", "the place of the text is not that of a field", "name the field")
 	}
 	for _, name := range s.place {
+		if name == "[]" {
+			return v, unsupported("{{@}} in a list", "it is the element of the object that stands where this one stands in the patch, whichever is patched", "write a foreach, and element")
+		}
 		if i, err := strconv.Atoi(name); err == nil {
 			v = v.at(expr.Int(int64(i)))
 			continue

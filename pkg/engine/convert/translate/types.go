@@ -36,6 +36,7 @@ type Type struct {
 	// sure are places that are always there, with all that they are in: "spec.template".
 	sure     []string
 	filled   bool // of a text that is never empty
+	label    bool // of the value of a label
 	quantity bool
 }
 
@@ -45,6 +46,7 @@ type Type struct {
 var (
 	Any     = Type{}
 	Text    = Type{kinds: isString}
+	Label   = Type{kinds: isString, label: true} // the value of a label
 	Number  = Type{kinds: isNumber}
 	Boolean = Type{kinds: isBool}
 	Texts   = Type{kinds: isMap, elem: &Text} // a map such as labels
