@@ -65,8 +65,8 @@ func NewCompareCommand(evaluate flags.Evaluate, name string, streams genericioop
 			object is missing.
 
 			Exit codes: 0 the same, 1 different, 2 nothing was compared (usage, connection, no
-			policy, no object), 3 some objects or policies could not be compared, or, with --strict,
-			a rule changed no object, 130 interrupted.`),
+			policy, no object), 3 some objects, variants or policies could not be compared, or, with
+			--strict, a rule changed no object, 130 interrupted.`),
 		Example: templates.Examples(fmt.Sprintf(`
 			# Does the rewritten policy do the same on all objects of the cluster?
 			%[1]s compare -A -p clusterpolicy.yaml --with mutatingpolicy.yaml
@@ -229,6 +229,8 @@ func comparedCode(s *compare.Summary, strict bool) int {
 		return ExitIncomplete
 	case s.Conclusion == compare.SomeDiffer:
 		return ExitChanges
+	case s.Variants.Unknown > 0:
+		return ExitIncomplete
 	}
 	return ExitOK
 }
