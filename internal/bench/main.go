@@ -35,6 +35,10 @@ func main() {
 	decode := flag.String("decode", "", "only decode this file, as kubectl does")
 	list := flag.Bool("list", false, "only list and decode all Pods of the server")
 	flag.Parse()
+	if err := errors.Join(atLeastOne("objects", b.objects), atLeastOne("runs", b.runs)); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(2)
+	}
 	run := func() error { return b.run(b.files) }
 	switch {
 	case *decode != "":
@@ -49,6 +53,13 @@ func main() {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
+}
+
+func atLeastOne(name string, n int) error {
+	if n < 1 {
+		return fmt.Errorf("-%s is %d, and has to be at least 1", name, n)
+	}
+	return nil
 }
 
 // bareDecode decodes a file as kubectl does: into unstructured objects, one after the other.
