@@ -1,7 +1,6 @@
 package input
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"iter"
@@ -65,7 +64,7 @@ type bounds struct {
 // take takes what a part becomes from the bounds. The elements of a list are checked later.
 func (b *bounds) take(p part) error {
 	nodes := memory.Nodes(p.text)
-	if !bytes.Contains(p.text, []byte("items")) {
+	if !mayBeList(p.text) {
 		if err := b.CheckNodes(nodes); err != nil {
 			return err
 		}
@@ -76,6 +75,9 @@ func (b *bounds) take(p part) error {
 func (p part) decode(bounds *bounds) ([]value, error) {
 	if err := bounds.take(p); err != nil {
 		return nil, &Error{Line: p.line, Err: err}
+	}
+	if p.decoded != nil {
+		return []value{*p.decoded}, nil
 	}
 	if !looksLikeJSON(p.text) {
 		return decodeYAML(p, bounds)

@@ -145,21 +145,25 @@ func (r *Reader) readStream(ctx context.Context, content stream, input Files, yi
 	documents := newSplitter(r.buffer, r.maxDocument())
 	bounds := &bounds{Budget: &r.Budget, aliases: aliasBudget}
 	for {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		part, err := documents.next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return at(content.name, err)
-		}
-		part.implied, part.nodes = implied{input.APIVersion, input.Kind}, input.nodes
-		for d, err := range part.objects(content.name, bounds) {
-			if !yield(d, err) || errors.Is(err, memory.ErrTooLarge) {
-				return errStopped
+		parts, end := documents.batch()
+		for _, part := range parts {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
 			}
+			part.implied, part.nodes = implied{input.APIVersion, input.Kind}, input.nodes
+			for d, err := range part.objects(content.name, bounds) {
+				if !yield(d, err) || errors.Is(err, memory.ErrTooLarge) {
+					return errStopped
+				}
+			}
+		}
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(end, io.EOF):
+			return nil
+		case end != nil:
+			return at(content.name, end)
 		}
 	}
 }

@@ -19,10 +19,11 @@ type part struct {
 	line    int // of the first byte, counted from 1 in the file
 	implied implied
 	nodes   *nodes // where the lines of fields are wanted
+	decoded *value // what it is, where that is known already
 }
 
-// splitter cuts a stream at its document markers, so that no more than one
-// document is in memory. A line that starts with "---" is a marker wherever it
+// splitter cuts a stream at its document markers, so that no more than a batch of
+// documents is in memory. A line that starts with "---" is a marker wherever it
 // stands, also inside a block scalar (YAML 1.2.2, 9.1.2: c-forbidden).
 type splitter struct {
 	from    *bufio.Reader

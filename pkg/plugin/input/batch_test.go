@@ -1,0 +1,75 @@
+package input
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// mixed are documents of all sorts, of which some are errors.
+func mixed() (texts []string, ahead []bool) {
+	for i := range 3 * batchDocuments {
+		text, plain := fmt.Sprintf("kind: A\napiVersion: v1\nmetadata: {name: n%d}\n", i), true
+		switch i % 16 {
+		case 3:
+			text, plain = text+"kind: B\n", false // twice
+		case 5:
+			text, plain = fmt.Sprintf(`{"kind":"A","apiVersion":"v1","metadata":{"name":"n%d"}}`+"\n", i), false
+		case 7:
+			text, plain = "kind: List\napiVersion: v1\nitems:\n- "+strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")+"\n", false
+		case 9:
+			text = "kind: A\n" // no object
+		case 11:
+			text, plain = text+"text: "+strings.Repeat("x", batchBytes)+"\n", false
+		}
+		texts, ahead = append(texts, text), append(ahead, plain)
+	}
+	return texts, ahead
+}
+
+// What is read in batches is what is read document by document, in the same order.
+func TestBatchesReadAsDocumentsDo(t *testing.T) {
+	texts, _ := mixed()
+	read := func(text string) (out []string) {
+		for d, err := range (&Reader{Stdin: strings.NewReader(text)}).Read(context.Background(), Files{Paths: []string{"-"}}) {
+			if err != nil {
+				out = append(out, err.Error())
+			} else {
+				out = append(out, fmt.Sprint(d.Origin, d.Object.Object))
+			}
+		}
+		return out
+	}
+	var want []string
+	above := ""
+	for _, text := range texts {
+		want = append(want, read(above+text)...) // at its line
+		above += strings.Repeat("\n", strings.Count("---\n"+text, "\n"))
+	}
+	if diff := cmp.Diff(want, read(strings.Join(texts, "---\n"))); diff != "" {
+		t.Errorf("-alone +together:\n%.3000s", diff)
+	}
+}
+
+// Small documents are decoded side by side before they are asked for, and no others.
+func TestBatchDecodesAhead(t *testing.T) {
+	texts, ahead := mixed()
+	s := newSplitter(bufio.NewReader(strings.NewReader(strings.Join(texts, "---\n"))), defaultMaxDocument)
+	for len(texts) > 0 {
+		parts, _ := s.batch()
+		size := 0
+		for i, p := range parts {
+			if size >= batchBytes {
+				t.Errorf("there are more documents behind %d bytes", size)
+			}
+			if size += len(p.text); string(p.text) != texts[i] || (p.decoded != nil) != (ahead[i] && len(parts) > 1) {
+				t.Errorf("decoded: %v of %.60q, want %.60q", p.decoded != nil, p.text, texts[i])
+			}
+		}
+		texts, ahead = texts[len(parts):], ahead[len(parts):]
+	}
+}
