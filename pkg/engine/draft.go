@@ -300,6 +300,26 @@ func (d *Draft) Revert() {
 	d.taken, d.sets = d.taken[:0], 0
 }
 
+// Settle returns an error whose text no later step changes, although it may refer to a part of the object. It
+// wraps the error.
+func (d *Draft) Settle(err error) error {
+	if err == nil || d == nil || len(d.own) == 0 {
+		return err
+	}
+	return &settledError{text: err.Error(), err: err}
+}
+
+type settledError struct {
+	text string
+	err  error
+}
+
+// Error is the text as it was when the step ended.
+func (e *settledError) Error() string { return e.text }
+
+// Unwrap returns the error.
+func (e *settledError) Unwrap() error { return e.err }
+
 // Freeze makes the draft copy each map again, once, before it changes it: somebody may have
 // kept one.
 func (d *Draft) Freeze() {

@@ -103,7 +103,7 @@ func (r *run) fail(u *unit, step engine.Step, err error) error {
 		return ended
 	}
 	step.After = nil
-	r.target.Draft.Freeze() // an error may refer to a part of the object
+	err = r.target.Draft.Settle(err)
 	switch {
 	case errors.Is(err, engine.ErrHidden):
 		step.Outcome, step.Err = engine.Skipped, err
@@ -217,8 +217,7 @@ func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
 				in.Draft.Revert()
 				return r.fail(u, step, err)
 			}
-			in.Draft.Freeze() // the error may refer to a part of the object
-			failures = append(failures, err)
+			failures = append(failures, in.Draft.Settle(err))
 			continue
 		}
 		r.applied = true

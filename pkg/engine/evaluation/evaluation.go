@@ -288,12 +288,8 @@ func (p *pass) chain() error {
 	return nil
 }
 
-// draft returns a draft for one program on one object. There is none where all reasons are
-// wanted, since they may refer to states of the object.
+// draft returns a draft for one program on one object.
 func (e *Evaluation) draft(s *recorder) *engine.Draft {
-	if s.reasons {
-		return nil
-	}
 	d := &engine.Draft{}
 	steps := diff.NewSteps(d)
 	d.Compare = func(before, after map[string]any) []engine.FieldChange {

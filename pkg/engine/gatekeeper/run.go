@@ -150,9 +150,7 @@ func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (loc
 	case err != nil:
 		return out, &refusedError{Err: err}
 	}
-	if h.skip, h.empty = out.Skip, out.Empty; h.skip != nil {
-		d.Freeze() // it may refer to a part of the object
-	}
+	h.skip, h.empty = d.Settle(out.Skip), out.Empty
 	switch {
 	case !out.Changed:
 	case out.Warn != "":

@@ -259,6 +259,9 @@ func (e *execution) finish(step *engine.Step, out patchResult) {
 		if step.Fields = d.Take(before, out.Object); placed {
 			d.Freeze()
 		}
+		if len(step.Fields) == 0 { // in the server's eyes
+			step.Err = e.why.Err()
+		}
 	}
 }
 

@@ -153,10 +153,7 @@ func (f *forEachEntry) each(e *execution, s elementsScope, on patchSubject, out 
 	}
 	patched := 0
 	var held *PassedOverError
-	var draft *engine.Draft // of this entry alone: each element sees the object as it was before it
-	if on.Why == nil {
-		draft = &engine.Draft{}
-	}
+	draft := &engine.Draft{} // of this entry alone: each element sees the object as it was before it
 	for i := range elements {
 		index := i
 		if f.descending {

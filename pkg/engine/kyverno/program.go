@@ -60,9 +60,7 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if step.Err != nil {
-			t.Draft.Freeze() // an error may refer to a part of the object
-		}
+		step.Err = t.Draft.Settle(step.Err)
 		v.report(i, step)
 		if step.Outcome != engine.Changed {
 			continue

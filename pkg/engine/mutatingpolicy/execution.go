@@ -319,8 +319,7 @@ func (e *execution) step(object map[string]any, err error) engine.Step {
 	switch {
 	case err != nil:
 		draft.Revert()
-		e.subject.Draft.Freeze() // the error may refer to a part of the object
-		step.Outcome, step.Err = e.outcome(err)
+		step.Outcome, step.Err = e.outcome(e.subject.Draft.Settle(err))
 	case object == nil || draft.Sets() == 0 && reflect.DeepEqual(object, before):
 		step.Outcome = engine.Unchanged
 	default:

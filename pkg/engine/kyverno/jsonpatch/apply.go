@@ -29,24 +29,26 @@ func (p Patch) Edit(d *engine.Draft, b *engine.Budget, doc map[string]any, why *
 	}
 	current, wrote := doc, false
 	for i, o := range p.operations {
+		sets := d.Sets()
 		next, err := o.apply(d, b, current)
 		if err != nil {
 			return doc, &OperationError{Index: i, Op: o.op, Path: o.path, Err: err}
 		}
-		if why != nil && diff.Same(next, current) {
+		if why != nil && d.Sets() == sets && diff.Same(next, current) {
 			why.Add("%s %s: %s", o.op, o.path, o.idle())
 		} else {
 			wrote = true
 		}
 		current = next
 	}
-	switch {
-	case d.Sets() > 0 || !diff.Same(current, doc):
-		return current, nil
-	case len(p.operations) == 0:
+	if len(p.operations) == 0 {
 		why.Add("the patch has no operations")
-	case wrote:
+	}
+	if wrote && len(p.operations) > 1 { // which nobody reads where they do not
 		why.Add("the operations revert each other")
+	}
+	if d.Sets() > 0 || !diff.Same(current, doc) {
+		return current, nil
 	}
 	return doc, nil
 }
@@ -321,7 +323,7 @@ func (e editor) pad(list []any, i int) ([]any, error) {
 func replaceChild(d *engine.Draft, node any, token string, child any) any {
 	switch n := node.(type) {
 	case map[string]any:
-		if diff.Shared(n[token], child) {
+		if diff.Shared(n[token], child) || width(n[token])+width(child) == 0 && diff.Same(n[token], child) {
 			return n
 		}
 		return d.Set(n, token, child)
@@ -412,6 +414,9 @@ func remove(d *engine.Draft, parent any, token string, _ any) (any, error) {
 func set(d *engine.Draft, parent any, token string, value any) (any, error) {
 	switch p := parent.(type) {
 	case map[string]any:
+		if held, ok := p[token]; ok && diff.Same(held, value) {
+			return p, nil
+		}
 		return d.Set(p, token, value), nil
 	case nil:
 		if token == "" {
