@@ -1,7 +1,6 @@
 package diff
 
 import (
-	"maps"
 	"slices"
 	"sort"
 
@@ -80,15 +79,20 @@ func (c *comparison) values(p fieldpath.Path, a, b any, t Type) {
 }
 
 func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
-	var names []string
+	var few [8]string
+	names := few[:0]
 	switch edited, old := c.draft.Edits(b); {
 	case !Shared(a, b):
-		names = unlike(a, b)
+		names = unlike(names, a, b)
 	case len(edited) == 0:
 		return
 	default:
-		names, a = slices.Sorted(maps.Keys(edited)), old
+		for name := range edited {
+			names = append(names, name)
+		}
+		a = old
 	}
+	slices.Sort(names)
 	for _, name := range names {
 		x, inA := a[name]
 		y, inB := b[name]
@@ -124,10 +128,9 @@ func (c *comparison) unchanged(a, b any) bool {
 	return len(edited) == 0
 }
 
-// unlike is the sorted union of the keys, but for those whose values are one and the same,
+// unlike appends the union of the keys, but for those whose values are one and the same,
 // which are most.
-func unlike(a, b map[string]any) []string {
-	var out []string
+func unlike(out []string, a, b map[string]any) []string {
 	for k, x := range a {
 		if y, ok := b[k]; !ok || !Shared(x, y) && !scalarsEqual(x, y, Type{}) {
 			out = append(out, k)
@@ -138,7 +141,6 @@ func unlike(a, b map[string]any) []string {
 			out = append(out, k)
 		}
 	}
-	sort.Strings(out)
 	return out
 }
 
