@@ -275,6 +275,9 @@ func enumeration(allowed []any) string {
 }
 
 func sameJSON(a, b any) bool {
+	if s, isText := a.(string); isText {
+		return s == b
+	}
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && string(x) == string(y)

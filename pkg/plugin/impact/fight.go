@@ -41,6 +41,9 @@ func (r *repeat) overwritten(c *engine.Change) []engine.Impact {
 				out = append(out, fight(&c.Steps[i], &c.Steps[j], fights[i]))
 			}
 		}
+		if r.wrote[c.Steps[j].Rule] == nil {
+			continue // it would not write again
+		}
 		for _, f := range c.Steps[j].Fields {
 			if f.Kind == engine.Added || f.Kind == engine.Replaced {
 				wrote.add(f.Path, j)

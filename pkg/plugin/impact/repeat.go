@@ -1,6 +1,7 @@
 package impact
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"strings"
@@ -113,26 +114,47 @@ func (r *repeat) note(second *engine.Change) {
 // whatever the elements of lists are called, and whether there are two of them or more: a rule may do again to several
 // what it does not to one.
 func kindOf(c *engine.Change) string {
-	var b strings.Builder
-	b.WriteString(c.Subject.GroupKind.String())
+	b := []byte(c.Subject.GroupKind.String())
+	var text []byte
 	for i := range c.Steps {
 		s := &c.Steps[i]
 		if s.Outcome != engine.Changed {
 			continue
 		}
-		b.WriteString("\x00" + s.Rule.Dialect + "\x00" + s.Rule.String() + "\x00" + s.Rule.Via)
-		fields := make([]string, 0, len(s.Fields))
-		for _, f := range s.Fields {
-			fields = append(fields, "\x00"+string(f.Kind)+"\x00"+strings.Join(placeOf(f.Path), "\x01"))
+		for _, part := range []string{s.Rule.Dialect, s.Rule.String(), s.Rule.Via} {
+			b = append(append(b, 0), part...)
 		}
-		slices.Sort(fields)
+		fields := make([][]byte, len(s.Fields))
+		text = text[:0]
+		for i := range s.Fields {
+			from := len(text)
+			text = append(append(text, 0), s.Fields[i].Kind...)
+			text = appendPlace(append(text, 0), s.Fields[i].Path)
+			fields[i] = text[from:]
+		}
+		slices.SortFunc(fields, bytes.Compare)
 		for i, field := range fields {
-			if i < 2 || field != fields[i-2] {
-				b.WriteString(field)
+			if i < 2 || !bytes.Equal(field, fields[i-2]) {
+				b = append(b, field...)
 			}
 		}
 	}
-	return b.String()
+	return string(b)
+}
+
+// appendPlace appends the place of a path.
+func appendPlace(b []byte, p fieldpath.Path) []byte {
+	for i := range p {
+		if i > 0 {
+			b = append(b, 1)
+		}
+		if p[i].FieldName != nil {
+			b = append(b, *p[i].FieldName...)
+		} else {
+			b = append(b, element...)
+		}
+	}
+	return b
 }
 
 // notIdempotent returns the impact of a change whose result would change again, so

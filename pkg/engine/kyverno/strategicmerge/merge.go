@@ -112,6 +112,10 @@ func (m *merger) directives(live map[string]any, patches []*node, at *place) (re
 // fieldsToWrite gathers what patches write to a map: by field, and for each field
 // in the order of the patches.
 func (m *merger) fieldsToWrite(live map[string]any, patches []*node, at *place) []*node {
+	byName := func(a, b *node) int { return strings.Compare(a.name, b.name) }
+	if len(patches) == 1 && !patches[0].adds && slices.IsSortedFunc(patches[0].fields, byName) {
+		return patches[0].fields
+	}
 	n := 0
 	for _, patch := range patches {
 		n += len(patch.fields)
@@ -126,7 +130,7 @@ func (m *merger) fieldsToWrite(live map[string]any, patches []*node, at *place) 
 			fields = append(fields, f)
 		}
 	}
-	slices.SortStableFunc(fields, func(a, b *node) int { return strings.Compare(a.name, b.name) })
+	slices.SortStableFunc(fields, byName)
 	return fields
 }
 
