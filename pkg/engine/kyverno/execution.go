@@ -166,11 +166,13 @@ func (e *execution) request(object map[string]any) map[string]any {
 
 // serviceAccount splits "system:serviceaccount:NAMESPACE:NAME"; other users have none.
 func serviceAccount(username string) (name, namespace string) {
-	parts := strings.Split(username, ":")
-	if len(parts) < 4 || !strings.HasPrefix(username, "system:serviceaccount:") {
+	rest, ok := strings.CutPrefix(username, "system:serviceaccount:")
+	namespace, name, named := strings.Cut(rest, ":")
+	if !ok || !named {
 		return "", ""
 	}
-	return parts[3], parts[2]
+	name, _, _ = strings.Cut(name, ":")
+	return name, namespace
 }
 
 // meets returns a *SkippedError when preconditions do not hold.
