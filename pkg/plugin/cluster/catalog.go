@@ -75,6 +75,18 @@ func (c *Client) served(ctx context.Context, fresh bool) (*catalog, error) {
 	return c.catalog, nil
 }
 
+// gone reports whether the server does not serve a resource any more of which discovery's cache on disk knows. The cache, which
+// lasts for hours, is then renewed for further runs; this one goes on with what it began with.
+func (c *Client) gone(r *resource) bool {
+	c.renewal.Do(func() {
+		c.discovery.Invalidate()
+		if groups, lists, err := c.discovery.ServerGroupsAndResources(); err == nil {
+			c.renewed = newCatalog(groups, lists)
+		}
+	})
+	return c.renewed != nil && c.renewed.find(r.mapping.GroupVersionKind) == nil
+}
+
 // CheckKind returns an *engine.UnknownKindError for a kind that the server does not serve.
 // Where the server cannot be asked, each is taken for one that it serves.
 func (c *Client) CheckKind(ctx context.Context, n engine.KindName) error {

@@ -60,6 +60,8 @@ type Client struct {
 
 	catalogMu  sync.Mutex
 	catalog    *catalog
+	renewal    sync.Once
+	renewed    *catalog // after a resource was not found; see gone
 	namespaces namespaces
 	schemas    schemaCache
 	warnings   io.Writer

@@ -371,3 +371,34 @@ func TestRawRefusesWrites(t *testing.T) {
 		}
 	}
 }
+
+// What a cache on disk knows of a server lasts for hours. A kind that is gone meanwhile is told, and the cache is renewed for the next run.
+func TestKindIsGone(t *testing.T) {
+	s := newServer(t, nil)
+	served := true
+	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/v1" || !served {
+			s.serve(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, strings.Replace(discoveryAnswers()["/api/v1"], `[{`, `[{"name":"widgets","kind":"Widget","namespaced":true,"verbs":["get","list"]},{`, 1))
+	})
+	cache := t.TempDir()
+	widgets := engine.Selection{Kind: "Widget", Version: "v1"}
+	run := func() error {
+		_, err := stream(t, s.cached(t, cache, cluster.Options{QPS: -1}).Source(engine.Scope{}, cluster.SourceOptions{}), widgets)
+		return err
+	}
+	s.answers = map[string]answer{"GET /api/v1/widgets?limit=500": {body: `{"items":[]}`}}
+	if err := run(); err != nil {
+		t.Fatal(err)
+	}
+	served, s.answers = false, nil
+	if err := run(); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "does not have them any more") {
+		t.Errorf("with what is cached: %v", err)
+	}
+	if err := run(); err != nil { // no kind is matched
+		t.Errorf("with what was renewed: %v", err)
+	}
+}

@@ -102,6 +102,8 @@ func (c *Client) list(ctx context.Context, r *resource, q query) iter.Seq2[RawLi
 			var page RawList
 			if err == nil {
 				page, err = split(body, r)
+			} else if apierrors.IsNotFound(err) && c.gone(r) {
+				err = fmt.Errorf("%w: the server does not have them any more; its kinds were cached and are read anew: run again", err)
 			}
 			if !yield(page, err) || err != nil {
 				return

@@ -103,6 +103,12 @@ func page(token string, names ...string) answer {
 
 func (s *fakeServer) client(t *testing.T, o cluster.Options) *cluster.Client {
 	t.Helper()
+	return s.cached(t, t.TempDir(), o)
+}
+
+// cached is a client whose cache of discovery is in a directory.
+func (s *fakeServer) cached(t *testing.T, cache string, o cluster.Options) *cluster.Client {
+	t.Helper()
 	config, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "Config", "current-context": "here",
 		"clusters": []any{map[string]any{"name": "c", "cluster": map[string]any{"server": s.URL}}},
@@ -112,7 +118,7 @@ func (s *fakeServer) client(t *testing.T, o cluster.Options) *cluster.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, cache := filepath.Join(t.TempDir(), "kubeconfig"), t.TempDir()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(path, config, 0o600); err != nil {
 		t.Fatal(err)
 	}
