@@ -35,7 +35,7 @@ var imageParts = []struct{ name, cel string }{
 }
 
 // imageQuery is a part of an image, by the list and the name of its container.
-var imageQuery = regexp.MustCompile(`\bimages\.(containers|initContainers|ephemeralContainers)\.(?:\*|"[^"]*"|[A-Za-z0-9_]+)\.([A-Za-z]+)`)
+var imageQuery = regexp.MustCompile(`\bimages\.(containers|initContainers|ephemeralContainers)\.(?:\*|"[^"]*"|\{\{[^{}]*\}\}|[A-Za-z0-9_]+)\.([A-Za-z]+)`)
 
 // images defines Kyverno's variable images, where a rule mentions it, as a variable of the policy that has the lists and
 // the parts that the rule mentions.
@@ -45,7 +45,12 @@ func (c *converter) images(r *rule, s *scope, fields map[string]any) {
 		lists[m[1]], parts[m[2]] = true, true
 	}
 	spec := r.podSpec()
-	if len(lists) == 0 || spec == nil {
+	switch {
+	case len(lists) == 0:
+		s.Refuse(imagesName, "it is more than a part of the images of some containers", "name the list, the container and the part: images.containers.web.tag, or images.containers.*.tag for all")
+		return
+	case spec == nil:
+		s.Refuse(imagesName, "the kinds of the rule have their containers in several places, or none", "write a rule for each of the kinds")
 		return
 	}
 	image := map[string]translate.Type{}
@@ -60,7 +65,8 @@ func (c *converter) images(r *rule, s *scope, fields map[string]any) {
 		}
 		delete(parts, p.name)
 	}
-	if len(parts) > 0 { // such as reference, which is made of the others
+	for _, part := range sortedKeys(parts) { // such as reference, which is made of the others
+		s.Refuse(imagesName, "its part "+part+" has no equal", "make it of registry, path, name, tag and digest")
 		return
 	}
 	all := map[string]translate.Type{}

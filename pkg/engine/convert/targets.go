@@ -2,6 +2,7 @@ package convert
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -34,9 +35,13 @@ func (c *converter) targets(r *rule, s *scope, f *policydecode.Fields) error {
 	if err != nil {
 		return refuseField("mutate.targets[0].kind", "give its CustomResourceDefinition with -p or -f, or use a cluster that has it", "the kind %s is not known", gvk.Kind)
 	}
-	if len(r.guards) > 0 && slices.ContainsFunc(r.guards, func(g string) bool { return strings.Contains(g, "variables.") }) {
-		return refuseField("mutate.targets", "", "conditions on variables of a rule with targets")
+	for i := range r.guards { // in whose variables the object is the trigger, and in others the target
+		r.guards[i] = r.inlined(r.guards[i])
 	}
+	if slices.ContainsFunc(r.guards, variable.MatchString) {
+		return refuseField("mutate.targets", "write the variable out in the preconditions", "a condition on a variable that cannot be written out")
+	}
+	r.variables = nil
 	resource := resourceRule{
 		Groups: []string{gvk.Group}, Versions: []string{gvk.Version}, Resources: []string{mapping.Resource.Resource},
 		Operations: []string{"CREATE", "UPDATE"}, kinds: []schema.GroupVersionKind{gvk},
@@ -95,6 +100,26 @@ func (c *converter) targets(r *rule, s *scope, f *policydecode.Fields) error {
 	x.conditions = slices.Concat(x.conditions, conditions, r.patchGuards)
 	r.patchGuards = nil
 	return nil
+}
+
+// variable matches what an expression uses of the policy's variables.
+var variable = regexp.MustCompile(`\bvariables\.([A-Za-z_0-9]+)`)
+
+// inlined is an expression in which variables are written out.
+func (r *rule) inlined(cel string) string {
+	for _, v := range slices.Backward(r.variables) {
+		value := v.cel
+		if len(topLevel(value)) > 0 && tokensAtTop(value, " ") {
+			value = "(" + value + ")"
+		}
+		cel = variable.ReplaceAllStringFunc(cel, func(name string) string {
+			if name == "variables."+v.name {
+				return value
+			}
+			return name
+		})
+	}
+	return cel
 }
 
 // computedLabels is the condition of a selector with variables in its values.

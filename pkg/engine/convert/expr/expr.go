@@ -231,6 +231,11 @@ func joined(op string, conditions []Expr) Expr {
 			}
 		}
 	}
+	if op == "&&" {
+		operands = slices.DeleteFunc(slices.Clone(operands), func(c Expr) bool {
+			return slices.ContainsFunc(operands, func(by Expr) bool { return givenBy(c, by) })
+		})
+	}
 	switch len(operands) {
 	case 0:
 		return Bool(neutral)
@@ -238,6 +243,28 @@ func joined(op string, conditions []Expr) Expr {
 		return operands[0]
 	}
 	return chain{op: op, operands: operands}
+}
+
+// givenBy reports whether a.hasValue() is asked by a.b.hasValue() already.
+func givenBy(condition, by Expr) bool {
+	outer, ok := condition.(call)
+	inner, isCall := by.(call)
+	if !ok || !isCall || outer.name != "hasValue" || inner.name != "hasValue" {
+		return false
+	}
+	for of := inner.of; ; {
+		switch below := of.(type) {
+		case sel:
+			of = below.of
+		case index:
+			of = below.of
+		default:
+			return false
+		}
+		if Same(of, outer.of) {
+			return true
+		}
+	}
 }
 
 // Not negates a condition.

@@ -137,8 +137,11 @@ func (s *Scope) field(ast gojmespath.ASTNode, on *Value) (Value, error) {
 	if !ok && name == "target" {
 		return v, unsupported("the variable target", "it is known in the conditions of targets and in the patch only", "")
 	}
+	if !ok && s.refused[name] != nil {
+		return v, s.refused[name]
+	}
 	if !ok {
-		return v, unsupported("the variable "+name, "CEL has none of this name", "")
+		return v, unsupported("the variable "+name, "the rule defines none of this name", "define it in its context")
 	}
 	return v, nil
 }

@@ -43,17 +43,18 @@ type Options struct {
 type Scope struct {
 	options Options
 	names   map[string]Value
-	bound   []string // variables of macros around the expression
-	place   []string // of {{@}}
-	inserts []Value  // variables in the variable that is translated
-	depth   int      // of the node that is translated
+	refused map[string]error // names that cannot be translated
+	bound   []string         // variables of macros around the expression
+	place   []string         // of {{@}}
+	inserts []Value          // variables in the variable that is translated
+	depth   int              // of the node that is translated
 	notes   *[]string
 }
 
 // NewScope returns a scope with what each rule has: request, serviceAccountName and
 // serviceAccountNamespace, and target where there is one.
 func NewScope(o Options) *Scope {
-	s := &Scope{options: o, names: map[string]Value{}, notes: &[]string{}}
+	s := &Scope{options: o, names: map[string]Value{}, refused: map[string]error{}, notes: &[]string{}}
 	s.names["request"] = s.request()
 	user := expr.Field(expr.Field(expr.Name("request"), "userInfo"), "username")
 	isAccount := expr.Method(user, "matches", expr.String("^system:serviceaccount:[^:]*:"))
@@ -134,6 +135,11 @@ func (s *Scope) At(path ...string) *Scope {
 
 // Define gives a name a value: a context entry, an element of a foreach.
 func (s *Scope) Define(name string, v Value) { s.names[name] = v }
+
+// Refuse says why a variable has no value in CEL, and what to use instead.
+func (s *Scope) Refuse(name, reason, instead string) {
+	s.refused[name] = unsupported("the variable "+name, reason, instead)
+}
 
 // Bind reserves a name for a variable of a macro that the expressions stand in, such as c, and returns it,
 // or another one where that is taken. The hint is the name of the list: containers.

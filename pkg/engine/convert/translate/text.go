@@ -193,6 +193,9 @@ func (s *Scope) variable(pieces []variables.Segment) (Value, error) {
 			if v, err = s.inserting(v); err != nil {
 				return v, err
 			}
+			if strings.HasSuffix(b.String(), ".") { // of another one, such as a-b, Kyverno makes no name but an error
+				guard = all(guard, expr.Method(v.plain, "matches", expr.String("^[A-Za-z_][A-Za-z0-9_]*$")))
+			}
 			fmt.Fprintf(&b, "%s%dq", insertedName, number)
 		}
 		guard = all(guard, v.strict)
