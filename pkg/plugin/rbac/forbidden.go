@@ -78,7 +78,7 @@ func (l *Lacking) Of(err error) {
 // Needs returns what was lacking, in the order in which it was added.
 func (l *Lacking) Needs() []Need { return l.needs }
 
-// Hint returns a line for each lacking rule of a role, and how to print all that a run needs;
+// Hint returns a line for each lacking rule of a role, with the first namespaces of many, and how to print all that a run needs;
 // empty if no permission is lacking.
 func (l *Lacking) Hint() string {
 	byNamespace := inNamespaces(l.needs)
@@ -87,10 +87,20 @@ func (l *Lacking) Hint() string {
 	}
 	var b strings.Builder
 	b.WriteString("hint: the refused requests need these rules of a role; the command rbac, with the same policies, types and names, and --for preview, explain or apply, prints all that a run needs:\n")
+	type line struct{ rule, kind string }
+	var lines []line
+	in := map[line][]string{} // namespaces
 	for _, role := range byNamespace {
 		for _, rule := range role.Rules {
-			b.WriteString("  - " + rule.line() + "  # " + Comment(strings.TrimSuffix(role.kind()+" in "+role.Namespace, " in ")) + "\n")
+			l := line{rule.line(), role.kind()}
+			if in[l] == nil {
+				lines = append(lines, l)
+			}
+			in[l] = append(in[l], role.Namespace)
 		}
+	}
+	for _, l := range lines {
+		b.WriteString("  - " + l.rule + "  # " + Comment(strings.TrimSuffix(l.kind+" in "+engine.Few(in[l]), " in ")) + "\n")
 	}
 	return b.String()
 }

@@ -65,10 +65,14 @@ func TestLackingHint(t *testing.T) {
 	)))
 	lacking.Of(rbac.Forbidden(forbidden(""), "GET", "/api/v1/nodes"))
 	lacking.Of(rbac.Forbidden(forbidden(""), "GET", "/api/v1/nodes"))
+	for i := range 500 {
+		lacking.Of(rbac.Forbidden(forbidden(""), "GET", fmt.Sprintf("/api/v1/namespaces/team-%03d/services", i)))
+	}
 	_, rules, _ := strings.Cut(lacking.Hint(), "\n")
 	want := `  - {apiGroups: [""], resources: ["nodes"], verbs: ["list"]}  # ClusterRole
   - {apiGroups: [""], resources: ["pods", "secrets"], verbs: ["list"]}  # Role in shop
   - {apiGroups: ["apps"], resources: ["deployments"], resourceNames: ["web"], verbs: ["get"]}  # Role in shop
+  - {apiGroups: [""], resources: ["services"], verbs: ["list"]}  # Role in team-000, team-001, team-002 and 497 more
 `
 	if diff := cmp.Diff(want, rules); diff != "" {
 		t.Error("(-want +got):\n" + diff)
