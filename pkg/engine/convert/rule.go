@@ -266,9 +266,11 @@ func (c *converter) scope(r *rule) *scope {
 	kinds := 0
 	for _, rule := range r.rules {
 		o.Namespaced = o.Namespaced && len(rule.kinds) > 0
+		o.SomeNamespaces = o.SomeNamespaces || len(rule.kinds) == 0
 		for _, k := range rule.kinds {
 			kinds++
 			o.Namespaces = o.Namespaces && k.Kind == "Namespace"
+			o.SomeNamespaces = o.SomeNamespaces || k.Kind == "Namespace"
 			mapping, err := c.Mapper.RESTMapping(k.GroupKind(), k.Version)
 			o.Namespaced = o.Namespaced && err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace
 		}

@@ -245,6 +245,22 @@ func joined(op string, conditions []Expr) Expr {
 	return chain{op: op, operands: operands}
 }
 
+// Range is what a macro over a list may go over as well: the map whose keys it has, whatever their order.
+func Range(list Expr) Expr {
+	switch e := list.(type) {
+	case cond:
+		if then := Range(e.then); flat(e.otherwise) == "[]" && !Same(then, e.then) {
+			return Cond(e.test, then, Map())
+		}
+	case call:
+		keys, ok := e.of.(call)
+		if ok && e.name == "sort" && keys.name == "map" && Same(keys.args[0], keys.args[1]) {
+			return keys.of
+		}
+	}
+	return list
+}
+
 // givenBy reports whether a.hasValue() is asked by a.b.hasValue() already.
 func givenBy(condition, by Expr) bool {
 	outer, ok := condition.(call)
@@ -316,6 +332,12 @@ func Cond(test, then, otherwise Expr) Expr {
 		return And(test, then)
 	case flat(then) == flat(otherwise):
 		return then
+	}
+	if has, isCall := test.(call); isCall && has.name == "has" && len(has.args) == 1 && Same(has.args[0], then) {
+		if field, ok := then.(sel); ok && !field.optional {
+			field.optional = true
+			return OrValue(field, otherwise)
+		}
 	}
 	return cond{test, then, otherwise}
 }

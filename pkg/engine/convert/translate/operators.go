@@ -711,7 +711,13 @@ func (c *condition) memberOfValue(key, value Value) (expr.Expr, error) {
 	if !key.typ.is(isScalar) && key.typ.kinds != 0 {
 		return nil, unsupported(construct, reasonUnknownType, "")
 	}
-	holds, _ := found(key)
+	holds, err := found(key)
+	if pattern, ok := expr.StringOf(key.plain); ok && selector.HasWildcard(pattern) {
+		holds, err = c.exists(value, func(item Value) (expr.Expr, error) { return matchWildcard(textOf(item), pattern), nil })
+	}
+	if err != nil {
+		return nil, err
+	}
 	if negative(c.operator) {
 		holds = expr.Not(holds)
 	}

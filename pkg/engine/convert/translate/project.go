@@ -364,9 +364,7 @@ func (s *Scope) quantified(list Value, macro string, test func(item Value) (expr
 		if err != nil {
 			return err
 		}
-		if out, err = quantifier(of, macro, name, holds), nil; err != nil {
-			return err
-		}
+		out = quantifier(of, macro, name, holds)
 		return nil
 	})
 	return out, err
@@ -374,6 +372,7 @@ func (s *Scope) quantified(list Value, macro string, test func(item Value) (expr
 
 // quantifier is of.macro(name, holds); x in list where that says the same.
 func quantifier(of expr.Expr, macro, name string, holds expr.Expr) expr.Expr {
+	of = expr.Range(of)
 	if value, ok := expr.BoolOf(holds); ok {
 		if value == (macro == "all") {
 			return expr.Bool(value)

@@ -26,8 +26,8 @@ type Options struct {
 	// Sure are places that the objects always have: "spec.template".
 	Sure []string
 	// Namespaced is set where all objects are in namespaces; Namespaces where all are Namespaces, whose
-	// namespace is their name for Kyverno.
-	Namespaced, Namespaces bool
+	// namespace is their name for Kyverno, and SomeNamespaces where some may be.
+	Namespaced, Namespaces, SomeNamespaces bool
 	// Targets is set for expressions that are evaluated on the targets of a rule: object is the target then,
 	// and request.object what the rule matched. Target is the schema of the targets.
 	Targets    bool
@@ -106,6 +106,10 @@ func (s *Scope) ofRequest(name string) (v Value, ok bool, err error) {
 			return Expression(text("namespace"), Text), true, nil
 		}
 		optional := expr.OrValue(expr.OptionalField(request, "namespace"), expr.String(""))
+		if s.options.SomeNamespaces {
+			isNamespace := expr.Equal(expr.Field(expr.Field(request, "kind"), "kind"), expr.String("Namespace"))
+			optional = expr.Cond(isNamespace, text("name"), optional)
+		}
 		return Expression(expr.Typed(optional, expr.Text), Text), true, nil
 	case "uid":
 		return v, true, unsupported("request.uid", "the request has none in CEL", "")
