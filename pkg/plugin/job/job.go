@@ -21,7 +21,7 @@ type Spec struct {
 	Image string
 	// Schedule is that of a CronJob; empty for a Job.
 	Schedule string
-	// Shards divide the objects of a run; 0 and 1 do not.
+	// Shards divide the objects of a run; one does not.
 	Shards int
 	// Command is the command of the program with its flags and arguments, without the policies, the shard, and where the run
 	// keeps its records.
@@ -52,7 +52,7 @@ var imageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:-]*(@sha256:[0-9a-
 
 // Validate returns an error for what Kubernetes would not take, or never run.
 func (s *Spec) Validate() error {
-	if s.Shards < 0 || s.Shards > engine.MaxShards {
+	if s.Shards < 1 || s.Shards > engine.MaxShards {
 		return fmt.Errorf("--shards %d: must be between 1 and %d", s.Shards, engine.MaxShards)
 	}
 	if err := s.validateName(); err != nil {

@@ -22,7 +22,7 @@ import (
 )
 
 func spec() job.Spec {
-	return job.Spec{Name: "mutate", Namespace: "ops", Image: "registry.example/kubectl-mutate:v1", Command: []string{"preview"}}
+	return job.Spec{Name: "mutate", Namespace: "ops", Image: "registry.example/kubectl-mutate:v1", Shards: 1, Command: []string{"preview"}}
 }
 
 func TestValidate(t *testing.T) {
@@ -47,6 +47,7 @@ func TestValidate(t *testing.T) {
 		"no image":                      {func(s *job.Spec) { s.Image = "" }, "--image"},
 		"an image with a line":          {func(s *job.Spec) { s.Image = "a\nb" }, "--image"},
 		"a claim with a slash":          {func(s *job.Spec) { s.Claim = "../a" }, "--claim"},
+		"no shards":                     {func(s *job.Spec) { s.Shards = 0 }, "--shards 0: must be between 1 and 100000"},
 		"shards below 0":                {func(s *job.Spec) { s.Shards = -1 }, "--shards -1: must be between 1 and 100000"},
 		"a schedule of six fields":      {func(s *job.Spec) { s.Schedule = "0 17 * * * *" }, "it has five fields"},
 		"a minute that there is not":    {func(s *job.Spec) { s.Schedule = "60 * * * *" }, "--schedule"},
