@@ -204,11 +204,16 @@ func (o *Options) Run(ctx context.Context, emit func(*Result) error) error {
 	if reading.Request.User.Empty() { // every request has one
 		reading.Request.User = engine.UserInfo{Username: "user", Groups: []string{"system:authenticated"}}
 	}
+	accepted := slices.DeleteFunc(slices.Clone(o.Documents), func(d engine.Document) bool { return !convert.Accepts(d) })
+	reading.Documents = slices.DeleteFunc(slices.Clone(o.Documents), func(d engine.Document) bool { // what is beside each policy
+		return slices.ContainsFunc(o.Dialects, func(dialect engine.Dialect) bool {
+			return dialect.Accepts(d.Object.GroupVersionKind().GroupKind()) == engine.Policy
+		})
+	})
 	o.Options = &reading
 	o.Progress.Start()
 	defer o.Progress.Stop()
 	taken := map[string]bool{}
-	accepted := slices.DeleteFunc(slices.Clone(o.Documents), func(d engine.Document) bool { return !convert.Accepts(d) })
 	for i, d := range accepted {
 		o.Progress.Did("policies converted", i, len(accepted))
 		result, err := o.convert(ctx, d, taken)
@@ -378,14 +383,9 @@ func (o *Options) compare(ctx context.Context, d engine.Document, c *convert.Con
 	var said strings.Builder
 	options.ErrOut, options.Quiet, options.Progress, options.Unreadable = &said, false, nil, nil
 	options.Unread = preview.UnreadInputs{}
-	beside := slices.DeleteFunc(slices.Clone(o.Documents), func(d engine.Document) bool {
-		return slices.ContainsFunc(o.Dialects, func(dialect engine.Dialect) bool {
-			return dialect.Accepts(d.Object.GroupVersionKind().GroupKind()) == engine.Policy
-		})
-	})
 	side := func(mine ...engine.Document) preview.Policies {
 		p := o.Policies
-		p.Documents, p.Strict, p.Rules, p.Annotate = append(mine, beside...), false, engine.RuleFilter{}, false
+		p.Documents, p.Strict, p.Rules, p.Annotate = append(mine, o.Documents...), false, engine.RuleFilter{}, false
 		return p
 	}
 	old := engine.Document{Object: c.Old(), Origin: d.Origin}
