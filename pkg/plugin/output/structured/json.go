@@ -61,12 +61,20 @@ func (w jsonWriter) value(v any, margin string) error {
 		w.put(strconv.FormatInt(v, 10))
 		return nil
 	case map[string]any:
-		if len(v) > 0 {
+		switch {
+		case len(v) > 0:
 			return w.object(v, margin)
+		case v != nil:
+			w.put("{}")
+			return nil
 		}
 	case []any:
-		if len(v) > 0 {
+		switch {
+		case len(v) > 0:
 			return w.array(v, margin)
+		case v != nil:
+			w.put("[]")
+			return nil
 		}
 	}
 	return w.encoded(v, margin)
@@ -80,23 +88,26 @@ func (w jsonWriter) encoded(v any, margin string) error {
 }
 
 func (w jsonWriter) text(s string) error {
-	if !asIs(s) {
-		return w.encoded(s, "")
+	escapes := 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c < ' ' || c > '~':
+			return w.encoded(s, "")
+		case c == '"' || c == '\\':
+			escapes++
+		}
 	}
 	w.put(`"`)
+	for ; escapes > 0; escapes-- {
+		i := strings.IndexAny(s, `"\`)
+		w.put(s[:i])
+		w.put(`\`)
+		w.put(s[i : i+1])
+		s = s[i+1:]
+	}
 	w.put(s)
 	w.put(`"`)
 	return nil
-}
-
-// asIs reports whether a text is written as it is between quotes.
-func asIs(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return true
 }
 
 func (w jsonWriter) object(m map[string]any, margin string) error {

@@ -93,7 +93,7 @@ func TestStepRecord(t *testing.T) {
 func TestJSONAllocates(t *testing.T) {
 	object := map[string]any{}
 	for i := range 20 {
-		object[strconv.Itoa(i)] = map[string]any{"name": "a", "list": []any{"b", map[string]any{"c": true}}}
+		object[strconv.Itoa(i)] = map[string]any{"name": `say "a"`, "list": []any{"b", map[string]any{"c": map[string]any{}, "d": []any{}}}}
 	}
 	w := newWriter(io.Discard, false)
 	allocs := testing.AllocsPerRun(10, func() {
