@@ -100,6 +100,20 @@ func BenchmarkSizes(b *testing.B) {
 			}
 			return documents, 1
 		},
+		"exceptions": func(n int) ([]engine.Document, int) {
+			var documents []engine.Document
+			for i := range n {
+				name := fmt.Sprint("p", i)
+				documents = append(documents, policy(name, rule("r", "Thing", label)), engine.Document{Object: &unstructured.Unstructured{Object: fields{
+					"apiVersion": "kyverno.io/v2", "kind": "PolicyException", "metadata": fields{"name": name, "namespace": "default"},
+					"spec": fields{
+						"exceptions": []any{fields{"policyName": name, "ruleNames": []any{"r"}}},
+						"match":      fields{"any": []any{fields{"resources": fields{"kinds": []any{"Thing"}}}}},
+					},
+				}}})
+			}
+			return documents, 1
+		},
 		"elements": func(n int) ([]engine.Document, int) {
 			return []engine.Document{policy("p", rule("r", "Thing", fields{"spec": fields{"l": []any{fields{"(name)": "*", "v": "y"}}}}))}, n
 		},

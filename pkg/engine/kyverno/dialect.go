@@ -82,12 +82,13 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.namespace, b.namespace))
 	})
 	lintExceptions(in.exceptions, policies)
+	exceptions := newExceptionIndex(in.exceptions)
 	for _, p := range policies {
 		p.inputs = in
 		p.rules = slices.DeleteFunc(p.rules, func(r *rule) bool { return !keeps(c.Rules, r) })
 		for _, r := range p.rules {
 			r.annotates, r.engineView = c.Annotate, c.EngineView
-			r.exceptions = excepting(in.exceptions, r.ref)
+			r.exceptions = exceptions.excepting(r.ref)
 		}
 	}
 	return newProgram(policies), all.Err()

@@ -52,17 +52,22 @@ func lintExceptions(all []*exception, policies []*policy) {
 	if len(all) == 0 {
 		return
 	}
-	names := make(map[string]bool, len(policies))
+	names, named := make(map[string]bool, len(policies)), make(map[string][]*policy, len(policies))
 	for _, p := range policies {
-		names[strings.TrimPrefix(p.namespace+"/"+p.name, "/")] = true
+		name := strings.TrimPrefix(p.namespace+"/"+p.name, "/")
+		names[name], named[name] = true, append(named[name], p)
 	}
 	for _, e := range all {
-		for _, named := range e.rules {
-			if err := engine.CheckPolicyName(named.policy, names); err != nil {
-				named.node.Lint("%w", err)
+		for _, rules := range e.rules {
+			if err := engine.CheckPolicyName(rules.policy, names); err != nil {
+				rules.node.Lint("%w", err)
 				continue
 			}
-			named.lintRules(policies)
+			if selector.HasWildcard(rules.policy) {
+				rules.lintRules(policies)
+			} else {
+				rules.lintRules(named[rules.policy])
+			}
 		}
 	}
 }
@@ -101,15 +106,37 @@ func (p *policy) ruleNames() []string {
 	return out
 }
 
-// excepting returns the exceptions that name a rule.
-func excepting(all []*exception, ref engine.RuleRef) []*exception {
-	var out []*exception
-	for _, e := range all {
-		for _, named := range e.rules {
-			if selector.MatchWildcard(named.policy, ref.Policy) && selector.AnyOf(named.rules, ref.Rule) {
-				out = append(out, e)
-				break
+// exceptionIndex finds the exceptions that may name a policy without asking each of them.
+type exceptionIndex struct {
+	all      []*exception
+	named    map[string][]int // the places of exceptions, by a policy that they name
+	patterns []int            // of those that name policies with wildcards
+}
+
+func newExceptionIndex(all []*exception) *exceptionIndex {
+	x := &exceptionIndex{all: all, named: map[string][]int{}}
+	for i, e := range all {
+		for _, rules := range e.rules {
+			if selector.HasWildcard(rules.policy) {
+				x.patterns = append(x.patterns, i)
+			} else {
+				x.named[rules.policy] = append(x.named[rules.policy], i)
 			}
+		}
+	}
+	return x
+}
+
+// excepting returns the exceptions that name a rule.
+func (x *exceptionIndex) excepting(ref engine.RuleRef) []*exception {
+	places := slices.Concat(x.named[ref.Policy], x.patterns)
+	slices.Sort(places)
+	var out []*exception
+	for _, i := range slices.Compact(places) {
+		if slices.ContainsFunc(x.all[i].rules, func(named exceptedRules) bool {
+			return selector.MatchWildcard(named.policy, ref.Policy) && selector.AnyOf(named.rules, ref.Rule)
+		}) {
+			out = append(out, x.all[i])
 		}
 	}
 	return out
