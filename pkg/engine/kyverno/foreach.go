@@ -105,7 +105,7 @@ func decodeList(n policydecode.Node) *jmespath.Expression {
 }
 
 func (m *forEach) mutate(e *execution, s *variables.Scope, on patchSubject) (patchResult, error) {
-	before := on.Object
+	before, given := on.Object, s
 	out := patchResult{Object: before}
 	var held error
 	patched := 0
@@ -122,7 +122,9 @@ func (m *forEach) mutate(e *execution, s *variables.Scope, on patchSubject) (pat
 		// Only the next entry sees what this one did. The trigger of a rule with
 		// targets stays what it was.
 		if !diff.Shared(on.Object, out.Object) && !e.onTarget {
-			s = s.Child()
+			if s == given {
+				s = s.Child()
+			}
 			object := out.Object
 			s.SetLate("request", func() any { return e.request(object) })
 		}

@@ -74,8 +74,12 @@ func (s *Scope) Child() *Scope {
 // The value is shared, never modified.
 func (s *Scope) Set(name string, value any) { s.bind(&binding{name: name, value: value}) }
 
-// SetLate is Set for a value that costs something to make: it is made when the name is first used.
+// SetLate is Set for a value that costs something to make: it is made when the name is first used. The
+// value of that name that the scope was given just before is not kept.
 func (s *Scope) SetLate(name string, value func() any) {
+	if s.head != nil && s.head.name == name && s.parent != nil && s.head != s.parent.head {
+		s.head = s.head.prev
+	}
 	s.bind(&binding{name: name, late: value})
 }
 
