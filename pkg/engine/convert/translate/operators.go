@@ -275,8 +275,7 @@ func (c *condition) order(key, value Value) (expr.Expr, error) {
 	} else if key.typ.is(isString) && !key.typ.quantity {
 		def = expr.String("")
 	}
-	if key.typ.quantity && !onlyDurations { // servers write them as texts
-		key.typ.kinds, key.typ.quantity = isString, false
+	if key.typ.quantity && !onlyDurations {
 		return quantityOrder(key, op, want, forms), nil
 	}
 	return dispatch(key, def, forms...), nil
@@ -287,10 +286,9 @@ func quantityOrder(key Value, op string, want asText, forms []form) expr.Expr {
 	if !want.quantity || want.duration {
 		return dispatch(key, nil, forms...)
 	}
-	const zero = "0"
 	q := expr.Call("quantity", expr.String(want.text))
-	compared := func(e expr.Expr) expr.Expr {
-		amount := expr.Call("quantity", expr.Call("string", e))
+	text := form{of: isString, holds: func(e expr.Expr) expr.Expr {
+		amount := expr.Call("quantity", e)
 		switch op {
 		case ">":
 			return expr.Method(amount, "isGreaterThan", q)
@@ -298,12 +296,9 @@ func quantityOrder(key Value, op string, want asText, forms []form) expr.Expr {
 			return expr.Method(amount, "isLessThan", q)
 		}
 		return expr.Binary(op, expr.Method(amount, "compareTo", q), expr.Int(0))
-	}
-	limit, _ := jmespath.ParseQuantity(want.text)
-	if order := -limit.Sign(); key.opt != nil && !holdsFor(op, order) {
-		return compared(key.Or(expr.String(zero)))
-	}
-	return expr.And(key.has, compared(key.plain))
+	}}
+	forms = slices.DeleteFunc(slices.Clone(forms), func(f form) bool { return f.of == isString })
+	return dispatch(key, nil, append([]form{text}, forms...)...)
 }
 
 func holdsFor(op string, order int) bool {
