@@ -65,8 +65,22 @@ func otherCase(text string) string {
 	return strings.ToUpper(text)
 }
 
-// amount matches quantities.
-var amount = regexp.MustCompile(`^([0-9]+)([EPTGMk]i?|m)?$`)
+// amount matches quantities, and durations of one unit.
+var amount = regexp.MustCompile(`^([0-9]+)([EPTGMk]i?|m|h|s)?$`)
+
+// compared are texts for the amounts that a text of a policy compares with: these, and others near them.
+func compared(pattern string) []string {
+	var out []string
+	for _, one := range strings.FieldsFunc(pattern, func(r rune) bool { return strings.ContainsRune("|&<>=!- ", r) }) {
+		if near := amounts(one); near != nil {
+			out = append(out, one)
+			for _, value := range near {
+				out = append(out, fmt.Sprint(value))
+			}
+		}
+	}
+	return out
+}
 
 // amounts are quantities near one: a little more and less, another number of digits, and the same in another unit.
 func amounts(text string) []any {

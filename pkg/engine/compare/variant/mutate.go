@@ -106,7 +106,7 @@ func (m *mutation) walk(object map[string]any, at int, do func(map[string]any, s
 		if m.value == nil {
 			return
 		}
-		list = []any{minimalElement(name, m.site.atoms[at+2], 0)}
+		list = []any{minimalElement(m.site.path[:at+1], m.site.atoms[at+2], 0)}
 		object[name] = list
 	}
 	for i, item := range list {
@@ -133,9 +133,15 @@ var samples = map[string]map[string]any{ //nolint:gochecknoglobals // an immutab
 	"ownerReferences":     {"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "00000000-0000-0000-0000-000000000000"},
 }
 
+// servicePorts leads to the ports of a Service, which are no ports of a container.
+var servicePorts = []string{"spec", "ports"} //nolint:gochecknoglobals // immutable
+
 // minimalElement is an element of a list that has no more than it needs.
-func minimalElement(list string, atom schema.Atom, n int) any {
-	if sample, ok := samples[list]; ok {
+func minimalElement(list []string, atom schema.Atom, n int) any {
+	if slices.Equal(list, servicePorts) {
+		return map[string]any{"port": int64(80)} //nolint:mnd // any will do
+	}
+	if sample, ok := samples[list[len(list)-1]]; ok {
 		return runtime.DeepCopyJSONValue(sample)
 	}
 	if atom.Map == nil && atom.Scalar != nil {
@@ -263,7 +269,7 @@ func (v *vocabulary) labelValues(key string) []string {
 	}
 	out = append(out, "other", "")
 	for _, value := range v.labels[key] {
-		out = append(out, alike(value)...)
+		out = append(append(out, alike(value)...), compared(value)...)
 	}
 	return distinct(out)
 }
@@ -293,7 +299,7 @@ func (v *vocabulary) listMutations(s *site, name string, required bool, add func
 	if !required {
 		add([]any{}, false)
 	}
-	item := minimalElement(name, schema.Atom{}, 0)
+	item := minimalElement(s.path, schema.Atom{}, 0)
 	scalar := false
 	if s.atom.List.ElementType.Inlined.Scalar != nil || s.atom.List.ElementType.NamedType == nil && s.atom.List.ElementType.Inlined.Map == nil {
 		scalar = true
@@ -313,7 +319,7 @@ func (v *vocabulary) listMutations(s *site, name string, required bool, add func
 			add(text, true)
 			continue
 		}
-		named, _ := minimalElement(name, schema.Atom{}, 0).(map[string]any)
+		named, _ := minimalElement(s.path, schema.Atom{}, 0).(map[string]any)
 		named["name"] = text
 		add(named, true)
 	}
@@ -324,7 +330,7 @@ func (v *vocabulary) listMutations(s *site, name string, required bool, add func
 	if named, _ := item.(map[string]any); named["name"] != nil && samples[name] != nil {
 		for _, value := range v.near["name"][:min(len(v.near["name"]), maxNamed)] {
 			for _, text := range namesOf(value) {
-				named, _ := minimalElement(name, schema.Atom{}, 0).(map[string]any)
+				named, _ := minimalElement(s.path, schema.Atom{}, 0).(map[string]any)
 				named["name"] = text
 				add(named, true)
 			}

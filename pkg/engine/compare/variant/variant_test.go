@@ -107,6 +107,21 @@ func TestVariantsHaveWhatServersWrite(t *testing.T) {
 	}
 }
 
+// A policy that compares labels with amounts is shown others near these, and a Service has ports of its own sort.
+func TestVariantsHaveAmounts(t *testing.T) {
+	all := strings.Join(texts(t, generatorOf(t, "amounts", 300, engine.Selection{Version: "v1", Kind: "Service"})), "\n")
+	for what, text := range map[string]string{
+		"a label above the limit": `"tier":"4"`,
+		"the limit":               `"tier":"3"`,
+		"a shorter time":          `"ttl":"1h"`,
+		"a port":                  `"ports":[{"appProtocol":"http","port":80}`,
+	} {
+		if !strings.Contains(all, text) {
+			t.Errorf("no variant has %s: %s", what, text)
+		}
+	}
+}
+
 func TestMinimal(t *testing.T) {
 	g := generator(t, 1, pods)
 	for _, gvk := range []schema.GroupVersionKind{

@@ -1,6 +1,7 @@
 package variant
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -193,6 +194,10 @@ func (v *vocabulary) label(key string, values ...any) {
 	}
 	for _, value := range values {
 		text, ok := value.(string)
+		switch value := value.(type) {
+		case int64, float64: // which is compared with a label, whose values are texts
+			text, ok = fmt.Sprint(value), true
+		}
 		if ok && len(v.labels[key]) < maxNear && !slices.Contains(v.labels[key], text) {
 			v.labels[key] = append(v.labels[key], text)
 		}
