@@ -105,9 +105,15 @@ func (c *converter) targets(r *rule, s *scope, f *policydecode.Fields) error {
 // variable matches what an expression uses of the policy's variables.
 var variable = regexp.MustCompile(`\bvariables\.([A-Za-z_0-9]+)`)
 
-// inlined is an expression in which variables are written out.
+// maxInlined is how many bytes an expression may have in which variables are written out.
+const maxInlined = 64 << 10
+
+// inlined is an expression in which variables are written out, unless it becomes too long.
 func (r *rule) inlined(cel string) string {
 	for _, v := range slices.Backward(r.variables) {
+		if len(cel)+len(v.cel)*strings.Count(cel, "variables."+v.name) > maxInlined {
+			return cel
+		}
 		value := v.cel
 		if len(topLevel(value)) > 0 && tokensAtTop(value, " ") {
 			value = "(" + value + ")"

@@ -304,6 +304,51 @@ func flatAll(all []Expr) string {
 	return strings.Join(parts, ", ")
 }
 
+// Size is how many parts an expression is written with; not more than limit are counted.
+func Size(e Expr, limit int) int {
+	n := 1
+	for _, part := range parts(e) {
+		if n >= limit {
+			return limit
+		}
+		n += Size(part, limit-n)
+	}
+	return n
+}
+
+// parts are what an expression is made of.
+func parts(e Expr) []Expr {
+	switch e := e.(type) {
+	case sel:
+		return []Expr{e.of}
+	case index:
+		return []Expr{e.of, e.key}
+	case call:
+		return append([]Expr{e.of}, e.args...)
+	case binary:
+		return []Expr{e.left, e.right}
+	case chain:
+		return e.operands
+	case not:
+		return []Expr{e.of}
+	case minus:
+		return []Expr{e.of}
+	case typed:
+		return []Expr{e.Expr}
+	case cond:
+		return []Expr{e.test, e.then, e.otherwise}
+	case list:
+		return e.items
+	case object:
+		out := make([]Expr, len(e.entries))
+		for i := range e.entries {
+			out[i] = e.entries[i].Value
+		}
+		return out
+	}
+	return nil
+}
+
 func optionalMark(optional bool) string {
 	if optional {
 		return "?"

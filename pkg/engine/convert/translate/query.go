@@ -23,7 +23,23 @@ func (s *Scope) eval(ast gojmespath.ASTNode, on *Value) (Value, error) {
 	s.depth++
 	defer func() { s.depth-- }()
 	v, err := s.node(ast, on)
-	return v.settled(), err
+	if err != nil {
+		return v, err
+	}
+	v = v.settled()
+	return v, s.spend(v)
+}
+
+// spend counts what a value is written with: a value that is used twice is written twice, so that it can double with
+// each step of a short expression.
+func (s *Scope) spend(v Value) error {
+	for _, e := range []expr.Expr{v.plain, v.has, v.opt, v.strict, v.lenient} {
+		*s.size += expr.Size(e, maxSize)
+	}
+	if *s.size > maxSize {
+		return unsupported("the rule", "its expressions are too long when all of their parts are written out", "divide it, or simplify its context")
+	}
+	return nil
 }
 
 func (s *Scope) node(ast gojmespath.ASTNode, on *Value) (Value, error) {

@@ -49,12 +49,16 @@ type Scope struct {
 	inserts []Value          // variables in the variable that is translated
 	depth   int              // of the node that is translated
 	notes   *[]string
+	size    *int // of all values that were translated
 }
+
+// maxSize is how many parts all values of a rule may be written with.
+const maxSize = 200_000
 
 // NewScope returns a scope with what each rule has: request, serviceAccountName and
 // serviceAccountNamespace, and target where there is one.
 func NewScope(o Options) *Scope {
-	s := &Scope{options: o, names: map[string]Value{}, refused: map[string]error{}, notes: &[]string{}}
+	s := &Scope{options: o, names: map[string]Value{}, refused: map[string]error{}, notes: &[]string{}, size: new(int)}
 	s.names["request"] = s.request()
 	user := expr.Field(expr.Field(expr.Name("request"), "userInfo"), "username")
 	isAccount := expr.Method(user, "matches", expr.String("^system:serviceaccount:[^:]*:"))
