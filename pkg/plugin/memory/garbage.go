@@ -8,9 +8,12 @@ import (
 	"sync"
 )
 
-// roomy is the room for garbage beside what is kept, or one and a half times what is kept where that is less. For
-// what is kept beyond roomy, the collector leaves a third.
-const roomy = 56 << 20
+// The room for garbage is one and a half times what is kept, but at least scant and at most roomy. For what is kept beyond
+// roomy, the collector leaves a third.
+const (
+	scant = 24 << 20
+	roomy = 56 << 20
+)
 
 // BoundGarbage has the garbage collector leave the less room for garbage the more is kept, and give
 // memory back that is needed no more, unless GOGC is set. Further calls do nothing.
@@ -38,8 +41,10 @@ func afterCollection(most uint64) {
 
 // percent is the room for garbage beside what is kept, in percent of that.
 func percent(kept uint64) int {
-	if kept <= roomy {
-		return int(min(150, roomy*100/max(kept, 1))) //nolint:gosec // 150 at most
+	kept = max(kept, 1<<20)
+	room := min(max(kept*3/2, scant), roomy)
+	if kept > roomy {
+		room = roomy + (kept-roomy)/3
 	}
-	return int((roomy + (kept-roomy)/3) * 100 / kept) //nolint:gosec // less than 100
+	return int(room * 100 / kept) //nolint:gosec // 2400 at most
 }
