@@ -66,16 +66,9 @@ func (c *converter) targets(r *rule, s *scope, f *policydecode.Fields) error {
 		return err
 	}
 	if t.Has("selector") {
-		labels := t.At("selector").LabelSelector()
-		if labels == nil {
-			return refuseField("mutate.targets[0].selector", "", "is no selector")
-		}
-		condition, err := labelCondition("object.metadata", "labels", labels)
-		if err == nil && strings.Contains(condition, "{{") {
-			condition, err = computedLabels(inner, labels)
-		}
+		condition, err := targetLabels(inner, t.At("selector"))
 		if err != nil {
-			return inField("mutate.targets[0].selector", asRefusal(err))
+			return err
 		}
 		x.conditions = append(x.conditions, condition)
 	}
@@ -126,6 +119,22 @@ func (r *rule) inlined(cel string) string {
 		})
 	}
 	return cel
+}
+
+// targetLabels is the condition of a selector of targets.
+func targetLabels(s *scope, selector policydecode.Node) (string, error) {
+	labels := selector.LabelSelector()
+	if labels == nil {
+		return "", refuseField("mutate.targets[0].selector", "", "is no selector")
+	}
+	condition, err := labelCondition("object.metadata", "labels", labels)
+	if err == nil && strings.Contains(condition, "{{") {
+		condition, err = computedLabels(s, labels)
+	}
+	if err != nil {
+		return "", inField("mutate.targets[0].selector", asRefusal(err))
+	}
+	return condition, nil
 }
 
 // computedLabels is the condition of a selector with variables in its values.
