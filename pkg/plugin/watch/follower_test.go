@@ -50,16 +50,36 @@ func follow(t *testing.T, keeps bool, steps ...step) (events, asks, told []strin
 	return events, asks, told, f
 }
 
+// followed is what a follower makes of the answers of a server.
+type followed struct {
+	keeps  bool
+	steps  []step
+	events []string
+	asks   string
+	told   string
+}
+
 func TestFollower(t *testing.T) {
+	for name, c := range followedCases() {
+		t.Run(name, func(t *testing.T) {
+			events, asks, told, _ := follow(t, c.keeps, c.steps...)
+			if diff := cmp.Diff(c.events, events); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+			if got := strings.Join(asks, ", "); got != c.asks {
+				t.Errorf("asked %s, want %s", got, c.asks)
+			}
+			if got := strings.Join(told, "\n"); got != c.told {
+				t.Errorf("told %s, want %s", got, c.told)
+			}
+		})
+	}
+}
+
+func followedCases() map[string]followed {
 	const large = "the answer is not read"
 	cut := errors.New(large)
-	for name, c := range map[string]struct {
-		keeps  bool
-		steps  []step
-		events []string
-		asks   string
-		told   string
-	}{
+	return map[string]followed{
 		"what is there is no event": {steps: []step{{list: "a@1=x b@2=y @2"}}, asks: "list, watch 2"},
 		"changes": {
 			steps:  []step{{list: "a@1=x @1"}, {events: "ADDED b@2=y, MODIFIED a@3=z, DELETED b@4=y"}},
@@ -124,19 +144,6 @@ func TestFollower(t *testing.T) {
 		"what no rule matches": {
 			steps: []step{{list: "other@1=x @1"}, {events: "MODIFIED other@2=y, DELETED other@3=y, ADDED other2@4=z"}}, asks: "list, watch 1, watch 4",
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			events, asks, told, _ := follow(t, c.keeps, c.steps...)
-			if diff := cmp.Diff(c.events, events); diff != "" {
-				t.Errorf("events (-want +got):\n%s", diff)
-			}
-			if got := strings.Join(asks, ", "); got != c.asks {
-				t.Errorf("asked %s, want %s", got, c.asks)
-			}
-			if got := strings.Join(told, "\n"); got != c.told {
-				t.Errorf("told %s, want %s", got, c.told)
-			}
-		})
 	}
 }
 
