@@ -157,7 +157,7 @@ func (s *Scope) field(ast gojmespath.ASTNode, on *Value) (Value, error) {
 		return v, s.refused[name]
 	}
 	if !ok {
-		return v, unsupported("the variable "+name, "the rule defines none of this name", "define it in its context")
+		return v, unsupported("the variable "+name, "none of this name is known here", "")
 	}
 	return v, nil
 }
