@@ -318,6 +318,7 @@ func (s *Scope) withDefault(left, right Value) (Value, error) {
 		if mixed && s.depth == 1 && !jmespath.Truthy(literal) { // which a condition can compare
 			holds, err := s.truthy(left)
 			v := choice(holds, left.certain(), right)
+			v.strict, v.lenient = left.lenient, left.lenient
 			if _, isText := literal.(string); isText {
 				v.missing = &fallback{value: literal, unless: holds}
 			}
@@ -326,7 +327,7 @@ func (s *Scope) withDefault(left, right Value) (Value, error) {
 		if left.typ.quantity && left.has != nil && s.depth == 1 && literal != nil {
 			v := choice(left.has, left.certain(), right)
 			v.missing = &fallback{value: literal, unless: left.has, of: &left}
-			v.strict = left.lenient
+			v.strict, v.lenient = left.lenient, left.lenient
 			return v, nil
 		}
 		if mixed {
