@@ -397,6 +397,9 @@ func homogeneous(items []Expr) []Expr {
 // be anything, whatever the default is.
 func kindInList(item Expr) Kind {
 	if c, ok := item.(call); ok && c.name == "orValue" && KindOf(c.args[0]) != NullKind {
+		if _, chosen := c.of.(cond); chosen {
+			return OpenKind // the checker may take it for a text or for anything
+		}
 		return Dyn
 	}
 	return KindOf(item)

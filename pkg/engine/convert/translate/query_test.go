@@ -93,3 +93,12 @@ func TestQueriesThatDouble(t *testing.T) {
 		}
 	}
 }
+
+// CEL's type checker takes the one of two optionals for a text, and a list holds elements of one type.
+func TestChosenOptionalsInLists(t *testing.T) {
+	b := newBoth(t, readObjects(t))
+	query := "{{ not_null(request.object.spec.nodeSelector.disk && request.object.metadata.annotations.size, '') }}"
+	if err := b.query(t, translate.MutatingAdmissionPolicy, true, map[string]any{"l": []any{"x", query}}); err != nil {
+		t.Error(err)
+	}
+}
