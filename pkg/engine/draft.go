@@ -20,6 +20,8 @@ type Draft struct {
 	// Compare lists what differs between two states of the object, of which the second may have
 	// maps of the first, with Edits.
 	Compare func(before, after map[string]any) []FieldChange
+	// Kept is of the program's own choice: what it has read of a text of the object, for its next step.
+	Kept any
 
 	own   map[unsafe.Pointer]*ownMap
 	lists map[*any]ownList // by their first element
@@ -231,8 +233,8 @@ func (d *Draft) Edits(m map[string]any) (names map[string]bool, before map[strin
 	return nil, nil
 }
 
-// was returns the value of a field before this step.
-func (d *Draft) was(m map[string]any, name string) any {
+// Was returns the value of a field before this step.
+func (d *Draft) Was(m map[string]any, name string) any {
 	if edited, before := d.Edits(m); edited[name] {
 		return before[name]
 	}
@@ -242,7 +244,11 @@ func (d *Draft) was(m map[string]any, name string) any {
 // Take ends a step, and returns what it has changed; never nil. The maps among these values are
 // the draft's no longer.
 func (d *Draft) Take(before, after map[string]any) []FieldChange {
-	fields := d.Compare(before, after)
+	return d.Taken(d.Compare(before, after))
+}
+
+// Taken is Take for a step whose changes are known.
+func (d *Draft) Taken(fields []FieldChange) []FieldChange {
 	if fields == nil {
 		fields = []FieldChange{}
 	}

@@ -88,6 +88,29 @@ func randomPolicy(r *rand.Rand, i int) string {
 	}
 }
 
+// randomEffect is a random policy whose rules, if they are Kyverno's, change the ConfigMap because of others.
+func randomEffect(r *rand.Rand, i int) string {
+	if r.IntN(20) == 0 {
+		policy := clusterPolicy(fmt.Sprintf("p%02d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {"labels": {%q: "{{request.object.data.x}}"}}}}`, pick(r, "a", "b")))
+		return strings.Replace(onTarget(policy, "t*"), `["ConfigMap"]`, `["Secret"]`, 1)
+	}
+	return onTarget(strings.ReplaceAll(randomPolicy(r, i), "request.object", "target"), "t*")
+}
+
+// onTarget is a policy whose rules, if they are Kyverno's, change the ConfigMap because of others.
+func onTarget(policy, triggers string) string {
+	return strings.NewReplacer(`["ConfigMap"]}}]}`, fmt.Sprintf(`["ConfigMap"], "names": [%q]}}]}`, triggers), `"mutate": {`,
+		`"mutate": {"targets": [{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "n", "name": "c"}], `).Replace(policy)
+}
+
+// triggers are two ConfigMaps and a Secret.
+func triggers(t testing.TB) []*unstructured.Unstructured {
+	return []*unstructured.Unstructured{
+		objectOf(t, strings.Replace(configMap, `"c"`, `"t1"`, 1)), objectOf(t, strings.Replace(configMap, `"c"`, `"t2"`, 1)),
+		objectOf(t, `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "t3", "namespace": "n"}, "data": {"x": "aHVudGVyMg=="}}`),
+	}
+}
+
 // celPolicy is a policy with mutations for ConfigMaps, in one of two languages.
 func celPolicy(kind, name, more string, mutations ...string) string {
 	group := map[string]string{"MutatingAdmissionPolicy": "admissionregistration.k8s.io/v1", "MutatingPolicy": "policies.kyverno.io/v1alpha1"}[kind]
@@ -154,6 +177,32 @@ func (u undrafted) Evaluate(ctx context.Context, t engine.Target, w *engine.Worl
 	return u.Program.Evaluate(ctx, t, w, s)
 }
 
+// Describe describes the rules of the program.
+func (u undrafted) Describe() []engine.Description { return u.Program.(engine.Describer).Describe() }
+
+// Propagates reports what the program does.
+func (u undrafted) Propagates() bool {
+	q, ok := u.Program.(engine.Propagator)
+	return ok && q.Propagates()
+}
+
+// Effects are those of the program, without a draft.
+func (u undrafted) Effects(ctx context.Context, trigger engine.Target, w *engine.World, s engine.Sink) ([]engine.Effect, error) {
+	effects, err := u.Program.(engine.Propagator).Effects(ctx, trigger, w, s)
+	for i := range effects {
+		effects[i] = undraftedEffect{effects[i]}
+	}
+	return effects, err
+}
+
+type undraftedEffect struct{ engine.Effect }
+
+// Apply takes no draft.
+func (u undraftedEffect) Apply(ctx context.Context, subject engine.Target, w *engine.World, s engine.Sink) (*unstructured.Unstructured, error) {
+	subject.Draft = nil
+	return u.Effect.Apply(ctx, subject, w, s)
+}
+
 // evaluated is the change of one object by policies.
 func evaluated(t testing.TB, object *unstructured.Unstructured, policies []string, o evaluation.Options) *engine.Change {
 	t.Helper()
@@ -168,7 +217,7 @@ func evaluatedBy(t testing.TB, object *unstructured.Unstructured, policies []str
 	}
 	var programs []engine.Program
 	for _, d := range dialects.All() {
-		c := engine.Compilation{Limits: engine.DefaultLimits(), Warn: func(engine.CompileError) {}}
+		c := engine.Compilation{Limits: engine.DefaultLimits(), Annotate: len(policies) < 100, Warn: func(engine.CompileError) {}}
 		for _, document := range documents {
 			if d.Accepts(document.Object.GroupVersionKind().GroupKind()) == engine.Policy {
 				c.Documents = append(c.Documents, document)
@@ -179,13 +228,26 @@ func evaluatedBy(t testing.TB, object *unstructured.Unstructured, policies []str
 			programs = append(programs, wrap(program))
 		}
 	}
-	s, err := snapshot.Load(engine.Documents(object), snapshot.Options{})
+	objects := []*unstructured.Unstructured{object}
+	if strings.Contains(policies[0], "targets") {
+		objects = append(objects, triggers(t)...)
+	}
+	s, err := snapshot.Load(engine.Documents(objects...), snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &engine.World{Reader: s, Mapper: s.Mapper(), Limits: engine.DefaultLimits(), Memo: &engine.Memo{}}
 	var out *engine.Change
-	err = evaluation.New(programs, w, o).Run(t.Context(), s.Source(engine.Scope{ClusterScoped: true}), func(c *engine.Change) error { out = c; return nil })
+	e, source := evaluation.New(programs, w, o), s.Source(engine.Scope{ClusterScoped: true})
+	if err := e.Prepare(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
+	err = e.Run(t.Context(), source, func(c *engine.Change) error {
+		if c.Subject.Name == object.GetName() {
+			out = c
+		}
+		return nil
+	})
 	if err != nil || out == nil {
 		t.Fatal(out, err)
 	}
@@ -219,6 +281,9 @@ func shown(t testing.TB, c *engine.Change) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if c.Shown != nil {
+		return string(out) + "\nmay be shown as " + shown(t, c.Shown)
+	}
 	return string(out)
 }
 
@@ -235,7 +300,7 @@ func TestDraftsChangeNothingButMemory(t *testing.T) {
 		object string
 		policy func(r *rand.Rand, i int) string
 		seeds  uint64
-	}{"patches": {configMap, randomPolicy, 400}, "CEL": {plainConfigMap, randomCELPolicy, 150}} {
+	}{"patches": {configMap, randomPolicy, 400}, "effects": {configMap, randomEffect, 200}, "CEL": {plainConfigMap, randomCELPolicy, 150}} {
 		t.Run(name, func(t *testing.T) {
 			changes := 0
 			for seed := range c.seeds {
@@ -274,6 +339,12 @@ func onOnePlace() map[string]func(i int) string {
 	return map[string]func(i int) string{
 		"strategic merge": func(i int) string {
 			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {"labels": {"l%d": "v"}}}}`, i))
+		},
+		"rules with targets": func(i int) string {
+			return onTarget(clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {"labels": {"l%d": "v"}}}}`, i)), "t*")
+		},
+		"elements of rules with targets": func(i int) string {
+			return onTarget(clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchesJson6902": "- {op: add, path: /metadata/finalizers/-, value: example.com/l%d}"}`, i)), "t1")
 		},
 		"rules that are held back in turn": func(i int) string {
 			return withRule(clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {"labels": {"l%d": "v"}}}}`, i)),

@@ -403,6 +403,11 @@ func (r *recorder) note(s *engine.Step) {
 		return
 	}
 	r.writes = append(r.writes, write{rule: s.Rule, fields: s.Fields})
+	if len(r.writes) > 1 { // change compares the states: of each, the paths are enough, and a text to which many write is long
+		for i := range s.Fields {
+			s.Fields[i].From, s.Fields[i].To = nil, nil
+		}
+	}
 }
 
 // isUnreadable reports whether an error is about a part of a listing only, and

@@ -2,6 +2,7 @@ package evaluation
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -132,7 +133,30 @@ func (p *pass) selectedLate() bool {
 	return slices.ContainsFunc(p.unselected, func(f *orderedEffect) bool { return f.selects(p.target.Object) })
 }
 
+// effects applies effects, which share a draft: many of them may change one object.
 func (p *pass) effects(effects []*orderedEffect) error {
+	if len(effects) < 2 || p.involved() {
+		return p.each(effects)
+	}
+	begun, unselected, ctx, use := p.mark(), p.unselected, p.ctx, p.use
+	p.ctx, p.use = engine.WatchSecrets(ctx)
+	p.target.Draft, p.drafted = p.draft(p.rec), true
+	err := p.each(effects)
+	p.target.Draft, p.drafted = nil, false
+	p.ctx, p.use = ctx, use
+	if !errors.Is(err, errSecret) {
+		return err
+	}
+	p.reset(begun)
+	p.unselected = unselected
+	return p.each(effects)
+}
+
+// errSecret ends effects with a draft of which one uses a Secret: what may be shown of it is made of the states before
+// and after it, which have to stay.
+var errSecret = errors.New("a Secret is used")
+
+func (p *pass) each(effects []*orderedEffect) error {
 	for _, f := range effects {
 		if err := p.effect(f); err != nil {
 			return err

@@ -26,6 +26,7 @@ type pass struct {
 	still          []place          // of what is hidden and was the same before
 	hidesObject    bool             // fields of the object itself are hidden, which were removed or kept because of a Secret
 	unselected     []*orderedEffect // the object had other labels
+	drafted        bool             // effects change the target in place, so that the states between them are gone
 }
 
 // evaluator is a program, or an effect: it returns the object after it.
@@ -99,6 +100,8 @@ func (p *pass) run(rule engine.RuleRef, evaluate, hiding evaluator) error {
 	involved := p.involved() || hiding == nil
 	p.target = p.target.With(after)
 	switch {
+	case involved && p.drafted:
+		return errSecret
 	case !involved:
 		p.hiding = p.hiding.With(after)
 		p.copyInvocation()

@@ -1,6 +1,7 @@
 package kyverno
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -22,28 +24,68 @@ const appliedPatchesAnnotation = engine.AppliedPatches
 // annotateAppliedPatches adds a rule's line to the target that its step changed. There is none
 // beside a change that the server does not see, on a subresource, or when the
 // rule takes back all that others did: the annotation is never the only change.
-// Where what the target has is no such map, it stays, and the step warns.
-func annotateAppliedPatches(step engine.Step, subject engine.Target, t diff.Type) engine.Step {
-	if step.Outcome != engine.Changed || subject.Key.Subresource != "" {
-		return step
+// Where what the target has is no such map, it stays, and the step warns. It reports
+// whether it has compared the states, so that step has the fields.
+func annotateAppliedPatches(step *engine.Step, subject *engine.Target, d *engine.Draft, compare func(before, after map[string]any) []engine.FieldChange) bool {
+	if subject.Key.Subresource != "" {
+		return false
 	}
 	before, after := subject.Object.Object, step.After.Object
-	fields := diff.Compare(before, after, t)
-	if len(fields) == 0 {
-		return step
+	if step.Fields = compare(before, after); len(step.Fields) == 0 {
+		return true
 	}
-	if old := subject.OldObject; old != nil && diff.Equal(old.Object, withoutLines(after, old.Object), t) {
-		step.After = old
-		return step
+	last := step.Fields[len(step.Fields)-1]
+	if old := subject.OldObject; old != nil && mayBeAsIn(old.Object, after, last) && len(compare(old.Object, withoutLines(after, old.Object))) == 0 {
+		d.Revert()
+		step.After, step.Fields = old, compare(before, old.Object)
+		return true
 	}
-	noted, err := withLine(after, lineKey(step.Rule), lineValue(fields[len(fields)-1], before, after))
+	if d == nil {
+		d = &engine.Draft{} // which copies each map once
+	}
+	text, _ := annotations(after)[appliedPatchesAnnotation].(string)
+	noted, err := withLine(d, after, lineKey(step.Rule), lineValue(d, last, before, after))
 	if err != nil {
 		warning := engine.Warning(fmt.Sprintf("the annotation %s is left as it is: %v", appliedPatchesAnnotation, err))
 		step.Warnings = append(slices.Clip(step.Warnings), warning)
-		return step
+		return true
 	}
 	step.After = &unstructured.Unstructured{Object: noted}
-	return step
+	return addLine(step, text, noted)
+}
+
+// addLine adds to the fields of a step that another line has changed the annotation. It reports whether
+// nothing else has changed there, so that this is all.
+func addLine(step *engine.Step, text string, noted map[string]any) bool {
+	now := annotations(noted)[appliedPatchesAnnotation]
+	if text == now {
+		return true
+	}
+	path, next := fieldpath.MakePathOrDie("metadata", "annotations", appliedPatchesAnnotation), len(step.Fields)
+	for i, f := range step.Fields {
+		if len(f.Path) <= len(path) && f.Path.Equals(path[:len(f.Path)]) {
+			return false
+		}
+		if next == len(step.Fields) && f.Path.Compare(path) > 0 {
+			next = i
+		}
+	}
+	if text == "" {
+		return false
+	}
+	step.Fields = slices.Insert(step.Fields, next, engine.FieldChange{Path: path, Kind: engine.Replaced, From: text, To: now})
+	return true
+}
+
+// mayBeAsIn reports whether a field that has changed may be as it is in another state of the object.
+func mayBeAsIn(other, object map[string]any, f engine.FieldChange) bool {
+	was, there := diff.Lookup(other, f.Path)
+	is, here := diff.Lookup(object, f.Path)
+	if there == here {
+		return true
+	}
+	text, isText := cmp.Or(was, is).(string)
+	return !isText || text == ""
 }
 
 // withoutLines is an object with the annotation that another state of it has.
@@ -65,10 +107,10 @@ func withoutLines(object, other map[string]any) map[string]any {
 func lineKey(r engine.RuleRef) string { return r.Rule + "." + r.Policy + ".kyverno.io" }
 
 // lineValue is the text of a line for a field: "added /metadata/labels/team".
-func lineValue(f engine.FieldChange, before, after map[string]any) string {
-	holder := after
+func lineValue(d *engine.Draft, f engine.FieldChange, before, after map[string]any) string {
+	var holder any = after
 	if f.Kind == engine.Removed {
-		holder = before
+		holder = asBefore(d, before, f.Path)
 	}
 	for n := len(f.Path); n > 0; n-- {
 		if pointer, ok := diff.Pointer(holder, f.Path[:n]); ok {
@@ -78,9 +120,63 @@ func lineValue(f engine.FieldChange, before, after map[string]any) string {
 	return string(f.Kind) + " /"
 }
 
+// asBefore is as much of a value before a step of the draft as a path leads through.
+func asBefore(d *engine.Draft, value any, p fieldpath.Path) any {
+	m, isMap := value.(map[string]any)
+	if !isMap || len(p) == 0 || p[0].FieldName == nil {
+		return value
+	}
+	name := *p[0].FieldName
+	return map[string]any{name: asBefore(d, d.Was(m, name), p[1:])}
+}
+
+// maxLines bounds the annotation: an API server stores no more annotations.
+const maxLines = 256 << 10
+
+// patchLines are those of the annotation, in order, as they were read from a text or written to it.
+type patchLines struct {
+	text       string
+	keys, each []string
+}
+
+// readLines reads a text that may be of other programs.
+func readLines(text string) (*patchLines, error) {
+	found := map[string]string{}
+	if yaml.UnmarshalStrict([]byte(text), &found) != nil {
+		return nil, errors.New("it is not a map of lines")
+	}
+	l := &patchLines{text: text, keys: slices.Sorted(maps.Keys(found))}
+	for _, key := range l.keys {
+		l.each = append(l.each, line(key, found[key]))
+	}
+	return l, nil
+}
+
+// set adds a line, or takes it for another one, and reports whether that is one that was not there. It is an
+// error where the text becomes too long.
+func (l *patchLines) set(key, value string) (bool, error) {
+	at, known := slices.BinarySearch(l.keys, key)
+	added := line(key, value)
+	switch {
+	case known && l.each[at] == added:
+		return false, nil
+	case len(l.text)+len(added) > maxLines:
+		return false, fmt.Errorf("it would reach the limit of %d KiB that an API server stores", maxLines>>10)
+	case known:
+		l.each[at] = added
+	default:
+		l.keys, l.each = slices.Insert(l.keys, at, key), slices.Insert(l.each, at, added)
+	}
+	l.text = strings.Join(l.each, "")
+	return true, nil
+}
+
+// line is written as one, whatever its length.
+func line(key, value string) string { return yamlText(key) + ": " + yamlText(value) + "\n" }
+
 // withLine returns the object with a line merged into its annotation. It is an
 // error when what is there is no such map.
-func withLine(object map[string]any, key, value string) (map[string]any, error) {
+func withLine(d *engine.Draft, object map[string]any, key, value string) (map[string]any, error) {
 	metadata, ok := object["metadata"].(map[string]any)
 	if !ok {
 		return nil, errors.New("the object has no metadata")
@@ -93,21 +189,19 @@ func withLine(object map[string]any, key, value string) (map[string]any, error) 
 	if !ok && annotations[appliedPatchesAnnotation] != nil {
 		return nil, errors.New("it is not a string")
 	}
-	lines := map[string]string{}
-	if yaml.UnmarshalStrict([]byte(text), &lines) != nil {
-		return nil, errors.New("it is not a map of lines")
+	all, _ := d.Kept.(*patchLines)
+	if all == nil || all.text != text {
+		var err error
+		if all, err = readLines(text); err != nil {
+			return nil, err
+		}
+		d.Kept = all
 	}
-	if lines[key] == value {
-		return object, nil
+	if added, err := all.set(key, value); err != nil || !added {
+		return object, err
 	}
-	if lines == nil { // the text was a null
-		lines = map[string]string{}
-	}
-	lines[key] = value
-	out := map[string]any{}
-	maps.Copy(out, annotations)
-	out[appliedPatchesAnnotation] = linesText(lines)
-	return withAnnotations(object, out), nil
+	annotations = d.Set(annotations, appliedPatchesAnnotation, all.text)
+	return d.Set(object, "metadata", d.Set(metadata, "annotations", annotations)), nil
 }
 
 func annotations(object map[string]any) map[string]any {
@@ -129,15 +223,6 @@ func withAnnotations(object, annotations map[string]any) map[string]any {
 	out := maps.Clone(object)
 	out["metadata"] = metadata
 	return out
-}
-
-// linesText writes a line for each entry, whatever its length.
-func linesText(lines map[string]string) string {
-	var b strings.Builder
-	for _, key := range slices.Sorted(maps.Keys(lines)) {
-		fmt.Fprintf(&b, "%s: %s\n", yamlText(key), yamlText(lines[key]))
-	}
-	return b.String()
 }
 
 // plainYAML is text that YAML reads as this very string without quotes: words and

@@ -1,6 +1,8 @@
 package kyverno
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -35,7 +37,10 @@ func (c *annotating) check(t *testing.T) {
 	subject := engine.Target{Key: engine.KeyOf(before), Object: before, OldObject: live}
 	subject.Key.Subresource = c.Subresource
 	step := engine.Step{Rule: engine.RuleRef{Policy: "p", Rule: "r"}, Outcome: engine.Changed, After: after}
-	got := annotateAppliedPatches(step, subject, diff.Type{EmptyIsAbsent: true})
+	got := step
+	annotateAppliedPatches(&got, &subject, nil, func(before, after map[string]any) []engine.FieldChange {
+		return diff.Compare(before, after, diff.Type{EmptyIsAbsent: true})
+	})
 	if c.Want == nil {
 		c.Want = c.After
 	}
@@ -58,10 +63,41 @@ func object(o map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: o}
 }
 
-// A step that changed nothing has nothing to note.
-func TestAnnotateSkippedRule(t *testing.T) {
-	step := engine.Step{Outcome: engine.Skipped}
-	if diff := cmp.Diff(step, annotateAppliedPatches(step, engine.Target{}, diff.Type{})); diff != "" {
-		t.Error(diff)
+// withLines is a target with as many lines, and the error of the last one.
+func withLines(n int) (map[string]any, error) {
+	target, d := map[string]any{"metadata": map[string]any{"name": "a"}}, &engine.Draft{}
+	var err error
+	for i := range n {
+		var noted map[string]any
+		if noted, err = withLine(d, target, fmt.Sprintf("r%05d.p.kyverno.io", i), "added /metadata/labels/team"); err == nil {
+			target = noted
+		}
+		d.Commit()
+	}
+	return target, err
+}
+
+// The lines of many rules are read once: the next one does not read those before it.
+func TestLinesAreLinear(t *testing.T) {
+	allocations := func(n int) float64 {
+		return testing.AllocsPerRun(1, func() {
+			if _, err := withLines(n); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if once, twice := allocations(500), allocations(1000); twice > 2.2*once {
+		t.Errorf("500 lines take %v allocations, 1000 take %v", once, twice)
+	}
+}
+
+// The annotation does not become longer than an API server stores.
+func TestLinesHaveALimit(t *testing.T) {
+	target, err := withLines(6000)
+	if err == nil || !strings.Contains(err.Error(), "256 KiB") {
+		t.Errorf("no error of the limit: %v", err)
+	}
+	if text, _ := annotations(target)[appliedPatchesAnnotation].(string); len(text) > maxLines || len(text) < maxLines-100 {
+		t.Errorf("%d bytes of lines", len(text))
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // effect is one entry of a rule's targets, bound to a trigger.
@@ -144,9 +143,7 @@ func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.Wor
 		return nil, err
 	}
 	step.AsCreated = step.AsCreated || f.created
-	if f.rule.annotates {
-		step = annotateAppliedPatches(step, subject, diff.TypeOf(ctx, w.Reader, subject.Key.GroupVersionKind()))
-	}
+	step.Err = subject.Draft.Settle(step.Err)
 	sink.Step(step)
 	if step.Outcome == engine.Changed {
 		return step.After, nil

@@ -65,10 +65,10 @@ func (e *execution) patched() patchSubject {
 	return patchSubject{Object: e.subject.Object.Object, Draft: e.draft(), Lists: e.lists, Why: e.why, EngineView: e.rule.engineView}
 }
 
-// draft returns the draft that the rule may use. There is none for one with targets, nor for one
-// that patches the object a second time.
+// draft returns the draft that the rule may use. There is none for one that patches the object a
+// second time.
 func (e *execution) draft() *engine.Draft {
-	if e.onTarget || e.rule.engineView {
+	if e.rule.engineView {
 		return nil
 	}
 	return e.subject.Draft
@@ -256,15 +256,32 @@ func (e *execution) finish(step *engine.Step, out patchResult) {
 	step.Outcome = engine.Changed
 	step.NotIdempotent = cmp.Or(out.NotIdempotent, e.rule.notIdempotent)
 	step.After = &unstructured.Unstructured{Object: out.Object}
-	if d != nil {
-		placed := d.Sets() == 0 // without the draft, so that it may be in two places
-		if step.Fields = d.Take(before, out.Object); placed {
-			d.Freeze()
-		}
-		if len(step.Fields) == 0 { // in the server's eyes
-			step.Err = e.why.Err()
-		}
+	if d.Sets() == 0 { // it was made without the draft, so that a part of it may be in two places
+		e.subject.Draft.Freeze()
 	}
+	compared := false
+	if e.onTarget && e.rule.annotates {
+		compared = annotateAppliedPatches(step, e.subject, d, e.compare)
+	}
+	switch {
+	case d == nil:
+		step.Fields = nil // what the engine compares
+	case compared:
+		step.Fields = d.Taken(step.Fields)
+	default:
+		step.Fields = d.Take(before, step.After.Object)
+	}
+	if d != nil && len(step.Fields) == 0 { // in the server's eyes
+		step.Err = e.why.Err()
+	}
+}
+
+// compare lists what differs between two states of the subject.
+func (e *execution) compare(before, after map[string]any) []engine.FieldChange {
+	if d := e.draft(); d != nil {
+		return d.Compare(before, after)
+	}
+	return diff.Compare(before, after, diff.TypeOf(e.ctx, e.world.Reader, e.subject.Key.GroupVersionKind()))
 }
 
 func mapping(v any) map[string]any { m, _ := v.(map[string]any); return m }

@@ -380,9 +380,14 @@ func replace(d *engine.Draft, parent any, token string, value any) (any, error) 
 		return nil, errNotIndex(token)
 	case i < -len(list) || i > len(list):
 		return nil, errOutside(token, list)
-	default:
-		return replaceChild(nil, list, token, value), nil
 	}
+	if i < 0 {
+		i += len(list)
+	}
+	if diff.Same(list[i], value) {
+		return list, nil
+	}
+	return replaceChild(nil, list, token, value), nil
 }
 
 // remove takes out what is there; what is not there needs no removing.
