@@ -16,6 +16,9 @@ type Description struct {
 	// Matches names the objects that the rule is evaluated on, or that trigger it:
 	// a superset, like Program.Selections.
 	Matches []Selection
+	// Requests names the requests to subresources that the rule is evaluated on beside: no live object stands
+	// for one of them.
+	Requests []Selection
 	// Where narrows Matches further than selections can, in the words of the rule's
 	// language: "namespaces: shop, bank", "unless annotations: frozen=true". All of it
 	// is true of an object that is changed.

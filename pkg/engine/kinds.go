@@ -277,3 +277,20 @@ func (n *KindName) where() string {
 
 // Unwrap returns why the kinds of some groups are not known.
 func (e *UnknownKindError) Unwrap() []error { return e.unknown }
+
+// KindOfRequest returns the kind of the objects that requests to a subresource have, and whether it is known.
+func KindOfRequest(of schema.GroupVersionKind, subresource string) (schema.GroupVersionKind, bool) {
+	switch subresource {
+	case "", "status", "ephemeralcontainers", "resize", "approval", "finalize":
+		return of, true
+	case "scale":
+		return schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}, true
+	case "binding":
+		return schema.GroupVersionKind{Version: "v1", Kind: "Binding"}, true
+	case "eviction":
+		return schema.GroupVersionKind{Group: "policy", Version: "v1", Kind: "Eviction"}, true
+	case "token":
+		return schema.GroupVersionKind{Group: "authentication.k8s.io", Version: "v1", Kind: "TokenRequest"}, true
+	}
+	return schema.GroupVersionKind{}, false
+}

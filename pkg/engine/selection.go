@@ -30,6 +30,9 @@ type Selection struct {
 	ReadAs string
 }
 
+// OfRequests reports whether the selection is of requests to a subresource, for which no live object stands.
+func (s Selection) OfRequests() bool { return s.Subresource != "" && s.Subresource != AnySubresource }
+
 // Exact reports whether the selection can select a single object at most.
 func (s Selection) Exact() bool {
 	return s.Name != "" && !selector.HasWildcard(s.Namespace) && !selector.HasWildcard(s.Name) && s.ExactKind() && s.Labels == nil && s.Fields == ""

@@ -14,7 +14,7 @@ func (p *program) Describe() []engine.Description {
 	out := make([]engine.Description, 0, len(p.units))
 	for _, u := range p.units {
 		d := engine.Description{
-			Rule: u.ref, Matches: selectionsOf(u.constraints), Where: u.where(), Existing: engine.OnAdmission, Operations: u.constraints.Operations(),
+			Rule: u.ref, Matches: selectionsOf(u.constraints), Requests: requestsOf(u.constraints), Where: u.where(), Existing: engine.OnAdmission, Operations: u.constraints.Operations(),
 		}
 		for i := range u.mutations {
 			for _, path := range u.mutations[i].compiled.Paths() {

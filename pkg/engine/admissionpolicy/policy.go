@@ -104,11 +104,16 @@ func decodeConstraints(n policydecode.Node) *match.Constraints {
 // selectionsOf returns the objects that constraints may select. Requests to a subresource
 // are not evaluated: no live object stands for them.
 func selectionsOf(c *match.Constraints) []engine.Selection {
-	out := slices.DeleteFunc(c.Selections(""), func(s engine.Selection) bool { return s.Subresource != "" && s.Subresource != "*" })
+	out := slices.DeleteFunc(c.Selections(""), engine.Selection.OfRequests)
 	for i := range out {
 		out[i].Subresource = ""
 	}
 	return out
+}
+
+// requestsOf returns the requests to subresources that constraints may select.
+func requestsOf(c *match.Constraints) []engine.Selection {
+	return slices.DeleteFunc(c.Selections(""), func(s engine.Selection) bool { return !s.OfRequests() })
 }
 
 func checkVersion(n policydecode.Node, d engine.Document) {

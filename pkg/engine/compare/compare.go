@@ -40,6 +40,8 @@ type Options struct {
 	Operations []engine.Operation
 	// ShowSecrets leaves what was made of Secrets in the reasons why rules were held back.
 	ShowSecrets bool
+
+	requests bool // the objects are those of requests to subresources
 }
 
 // Comparison is a comparison of two compiled sides.
@@ -94,7 +96,7 @@ func NewComparison(sides [2][]engine.Program, w *engine.World, o Options) *Compa
 		for _, side := range Sides() {
 			request := o.Request
 			request.Operation = operation
-			options := evaluation.Options{Workers: o.Workers, Scope: o.Scope, Request: request}
+			options := evaluation.Options{Workers: o.Workers, Scope: o.Scope, Request: request, Requests: o.requests}
 			c.lanes = append(c.lanes, &lane{side, operation, o.Request.User, evaluation.New(sides[side], w, options)})
 		}
 	}
@@ -147,7 +149,9 @@ func (c *Comparison) Object(ctx context.Context, t engine.Target) (*Result, erro
 	if !c.propagates {
 		return c.evaluated(ctx, t)
 	}
-	fresh := NewComparison(c.sides, c.world, c.options)
+	options := c.options
+	options.requests = t.Key.Subresource != ""
+	fresh := NewComparison(c.sides, c.world, options)
 	if err := fresh.Prepare(ctx, alone{t}); err != nil {
 		return nil, err
 	}

@@ -335,11 +335,11 @@ func missing(e *Exercise, d *engine.Description) string {
 		return "an object that no condition holds it back from"
 	case e.Matched() > 0:
 		return "an object that it changes: those that it matched are as it wants"
-	case d == nil || len(d.Matches) == 0:
+	case d == nil || len(d.Matches)+len(d.Requests) == 0:
 		return "an object that it matches"
 	}
 	var kinds []string
-	for _, s := range d.Matches {
+	for _, s := range slices.Concat(d.Matches, d.Requests) {
 		if text := s.String(); !slices.Contains(kinds, text) {
 			kinds = append(kinds, text)
 		}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
@@ -30,14 +31,15 @@ type selection struct {
 type matcher struct {
 	mapper    meta.RESTMapper
 	namespace string // of a Policy
-	// variables reports that an expression may not use what a condition of the new language has not.
-	admission bool
+	admission bool   // conditions are those of a MutatingAdmissionPolicy
+	requests  bool   // some kinds are those of subresources
 }
 
 // selection converts the blocks of a rule.
 func (m *matcher) selection(in, out *match.Block) (*selection, error) {
 	s := &selection{}
 	filters, all := in.Filters()
+	m.requests = ofRequests(in) || ofRequests(out)
 	if len(filters) == 0 {
 		return nil, refuseField("match", "", "is empty, so that the rule matches nothing")
 	}
@@ -151,6 +153,9 @@ func (m *matcher) resources(k selector.Kind) ([]resourceRule, error) {
 	if k.Kind == "*" && k.Subresource == "" {
 		return []resourceRule{{Groups: []string{k.Group}, Versions: []string{k.Version}, Resources: []string{"*"}}}, nil
 	}
+	if k.Kind == "*" && k.Subresource != "*" {
+		return []resourceRule{{Groups: []string{k.Group}, Versions: []string{k.Version}, Resources: []string{"*/" + k.Subresource}}}, nil
+	}
 	if selector.HasWildcard(k.Kind) {
 		return nil, refuseField("match", "name the kinds", "the kind %s has a wildcard, and resources are other names", k.Kind)
 	}
@@ -172,14 +177,14 @@ func (m *matcher) resources(k selector.Kind) ([]resourceRule, error) {
 			return nil, refuseField("match", "give its CustomResourceDefinition with -p or -f, or use a cluster that has it", "the kind %s is not known, so that its resource is not known either", k.Kind)
 		}
 	}
-	resource := mapping.Resource.Resource
+	out := resourceRule{Groups: []string{mapping.Resource.Group}, Versions: []string{mapping.Resource.Version}, Resources: []string{mapping.Resource.Resource}}
 	if k.Subresource != "" {
-		resource += "/" + k.Subresource
+		out.Resources[0] += "/" + k.Subresource
 	}
-	return []resourceRule{{
-		Groups: []string{mapping.Resource.Group}, Versions: []string{mapping.Resource.Version}, Resources: []string{resource},
-		kinds: []schema.GroupVersionKind{mapping.GroupVersionKind},
-	}}, nil
+	if kind, ok := engine.KindOfRequest(mapping.GroupVersionKind, k.Subresource); ok {
+		out.kinds = []schema.GroupVersionKind{kind}
+	}
+	return []resourceRule{out}, nil
 }
 
 // find looks a kind up whose group is not named.
@@ -349,7 +354,7 @@ func (m *matcher) kindCondition(f match.Filter) ([]string, error) {
 	if len(f.Kinds) == 0 {
 		return nil, nil
 	}
-	var names, other []string
+	var names, other, requests []string
 	for _, k := range f.Kinds {
 		switch {
 		case k.Kind == "*" && k.Group == "*" && k.Version == "*":
@@ -358,7 +363,15 @@ func (m *matcher) kindCondition(f match.Filter) ([]string, error) {
 			if k.Subresource == "*" {
 				return nil, refuseField("match", "name the subresources", "a subresource *")
 			}
-			other = append(other, fmt.Sprintf(`(request.kind.kind == %s && request.subResource == %s)`, quote(k.Kind), quote(k.Subresource)))
+			rules, err := m.resources(k)
+			if err != nil {
+				return nil, err
+			}
+			of := fmt.Sprintf(`request.?subResource.orValue("") == %s`, quote(k.Subresource))
+			if resource, _, _ := strings.Cut(rules[0].Resources[0], "/"); resource != "*" { // the kind may be another one
+				of = fmt.Sprintf(`(request.resource.resource == %s && %s)`, quote(resource), of)
+			}
+			requests = append(requests, of)
 		case selector.HasWildcard(k.Kind):
 			other = append(other, wildcard("request.kind.kind", k.Kind))
 		case !selector.HasWildcard(k.Group):
@@ -378,7 +391,19 @@ func (m *matcher) kindCondition(f match.Filter) ([]string, error) {
 	if len(names) > 0 {
 		other = append([]string{oneOf("request.kind.kind", names)}, other...)
 	}
-	return []string{strings.Join(other, " || ")}, nil
+	if m.requests && len(other) > 0 {
+		of := condition([]string{strings.Join(other, " || "), `request.?subResource.orValue("") in ["", "ephemeralcontainers"]`})
+		if len(requests) == 0 {
+			return []string{of}, nil
+		}
+		other = []string{"(" + of + ")"}
+	}
+	return []string{strings.Join(append(other, requests...), " || ")}, nil
+}
+
+// ofRequests reports whether a block names kinds of subresources.
+func ofRequests(b *match.Block) bool {
+	return b != nil && slices.ContainsFunc(b.Kinds(), func(k selector.Kind) bool { return k.Subresource != "" && k.Subresource != "*" })
 }
 
 func isBuiltInKind(kind string) bool {

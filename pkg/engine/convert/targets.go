@@ -41,7 +41,6 @@ func (c *converter) targets(r *rule, s *scope, f *policydecode.Fields) error {
 	if slices.ContainsFunc(r.guards, variable.MatchString) {
 		return refuseField("mutate.targets", "write the variable out in the preconditions", "a condition on a variable that cannot be written out")
 	}
-	r.variables = nil
 	resource := resourceRule{
 		Groups: []string{gvk.Group}, Versions: []string{gvk.Version}, Resources: []string{mapping.Resource.Resource},
 		Operations: []string{"CREATE", "UPDATE"}, kinds: []schema.GroupVersionKind{gvk},
@@ -56,6 +55,7 @@ func (c *converter) targets(r *rule, s *scope, f *policydecode.Fields) error {
 		r.guards = append(r.guards, r.patchGuards...)
 		return err
 	}
+	r.variables = nil
 	x := &existing{rules: []resourceRule{resource}}
 	inner := c.targetScope(r, gvk)
 	// What names the target is evaluated on the trigger.
@@ -173,7 +173,8 @@ func (c *converter) isTrigger(r *rule, gvk schema.GroupVersionKind, namespaced b
 	default:
 		return false
 	}
-	return len(r.selection.rules) == 1 && len(r.selection.rules[0].kinds) == 1 && r.selection.rules[0].kinds[0] == gvk
+	rules := r.selection.rules
+	return len(rules) == 1 && len(rules[0].kinds) == 1 && rules[0].kinds[0] == gvk && !strings.Contains(rules[0].Resources[0], "/")
 }
 
 // targetScope is what the patch of a target can mention.

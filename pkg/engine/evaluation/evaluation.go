@@ -29,6 +29,8 @@ type Options struct {
 	Scope *engine.Scope
 	// Request is simulated for objects that only a mutate-existing rule reached.
 	Request engine.Request
+	// Requests says that the sources have requests to subresources, which no selection names.
+	Requests bool
 	// Review, if set, may add Impacts to each Change to which a rule wrote.
 	Review Reviewer
 }
@@ -113,7 +115,7 @@ func (e *Evaluation) Prepare(ctx context.Context, src engine.Source) error {
 			programs = append(programs, propagation{Program: p, Propagator: q, order: newRuleOrder(i, p.Rules())})
 		}
 	}
-	if len(selections) == 0 {
+	if len(selections) == 0 && !e.options.Requests {
 		return nil
 	}
 	if e.options.Reasons {

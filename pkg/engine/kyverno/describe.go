@@ -19,7 +19,7 @@ func (p *program) Describe() []engine.Description {
 
 func (r *rule) describe() engine.Description {
 	d := engine.Description{
-		Rule: r.ref, Matches: r.match.Selections(r.policy.namespace), Existing: engine.OnAdmission,
+		Rule: r.ref, Matches: r.match.Selections(r.policy.namespace), Requests: r.match.Requests(r.policy.namespace), Existing: engine.OnAdmission,
 		Where: r.where(), Operations: r.match.Operations(), Gap: r.gap,
 	}
 	if r.written != r.ref.Rule {

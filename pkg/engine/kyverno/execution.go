@@ -144,7 +144,7 @@ func (e *execution) request(object map[string]any) map[string]any {
 		"oldObject": nil,
 		"name":      key.Name,
 		"namespace": match.NamespaceOf(e.matched.Object),
-		"kind":      e.inputs().kinds.of(key.GroupVersionKind()),
+		"kind":      e.inputs().kinds.of(e.matched.Object.GroupVersionKind()), // of a subresource it may be another one than the resource's
 	}
 	if u := e.matched.Request.User; !u.Empty() {
 		request["userInfo"] = engine.UserInfoFields(&authenticationv1.UserInfo{Username: u.Username, Groups: u.Groups})

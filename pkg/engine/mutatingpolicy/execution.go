@@ -170,7 +170,7 @@ func (e *execution) oldObject() map[string]any {
 // change. As in Kyverno, empty fields are left out.
 func (e *execution) request() map[string]any {
 	t := e.trigger
-	gvk := t.Key.GroupVersionKind()
+	gvk := t.Object.GroupVersionKind() // of a request to a subresource it may be another one than the resource's
 	resource := resourceOf(*t)
 	kind := map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind}
 	gvr := map[string]any{"group": resource.Group, "version": resource.Version, "resource": resource.Resource}
@@ -288,7 +288,7 @@ func (e *execution) types() managedfields.TypeConverter {
 	if !e.rule.merges || e.world.Reader == nil {
 		return nil
 	}
-	s, err := e.world.Reader.Schema(e.ctx, e.subject.Key.GroupVersionKind())
+	s, err := e.world.Reader.Schema(e.ctx, e.subject.Object.GroupVersionKind())
 	if err != nil {
 		return nil
 	}

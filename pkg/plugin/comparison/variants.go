@@ -77,7 +77,7 @@ type finding struct {
 func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Result) error) (*compare.Tally, *variant.Generator, error) {
 	o := r.options
 	generator := variant.New(variant.Options{
-		Policies: r.texts(), Matches: r.matches(), Reader: o.World.Reader, Mapper: o.World.Mapper, Seed: o.Seed, Limit: o.Variants,
+		Policies: r.texts(), Matches: r.matches(), Requests: r.requests(), Reader: o.World.Reader, Mapper: o.World.Mapper, Seed: o.Seed, Limit: o.Variants,
 		Named: o.Request.Operation != engine.OperationAuto && o.Request.Operation != engine.OperationCreate, Try: r.try,
 	})
 	tally := r.comparison.NewTally()
@@ -302,6 +302,17 @@ func (r *Run) matches() []engine.Selection {
 	for _, side := range r.descriptions {
 		for i := range side {
 			out = append(out, side[i].Matches...)
+		}
+	}
+	return out
+}
+
+// requests are the requests to subresources that the rules of both sides match.
+func (r *Run) requests() []engine.Selection {
+	var out []engine.Selection
+	for _, side := range r.descriptions {
+		for i := range side {
+			out = append(out, side[i].Requests...)
 		}
 	}
 	return out

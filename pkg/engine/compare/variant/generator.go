@@ -19,6 +19,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // DefaultLimit is how many variants are derived where the user does not say.
@@ -28,8 +29,8 @@ const DefaultLimit = 2000
 type Options struct {
 	// Policies are those whose texts suggest what to vary.
 	Policies []*unstructured.Unstructured
-	// Matches are the objects that the rules match.
-	Matches []engine.Selection
+	// Matches are the objects that the rules match, and Requests the requests to subresources.
+	Matches, Requests []engine.Selection
 	// Reader knows the schemas, and Mapper the kinds.
 	Reader engine.Reader
 	Mapper meta.RESTMapper
@@ -157,9 +158,6 @@ func (g *Generator) Kinds() []schema.GroupVersionKind {
 		}
 	}
 	for _, s := range g.o.Matches {
-		if s.Subresource != "" && s.Subresource != "*" {
-			continue
-		}
 		for _, gvk := range append(slices.Clone(controllers), common...) {
 			if mapping, err := g.o.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil && g.selects(s, gvk, mapping) {
 				add(gvk)
@@ -291,6 +289,7 @@ func (g *Generator) bases(ctx context.Context, others []engine.Target) []Variant
 			out = append(out, Variant{Target: t})
 		}
 	}
+	out = append(out, g.requests(ctx)...)
 	for i := range out {
 		out = append(out, out[i].with(g.full(ctx, out[i].Object)))
 	}
@@ -309,6 +308,44 @@ func (g *Generator) bases(ctx context.Context, others []engine.Target) []Variant
 			}
 			out = append(out, v, full)
 		}
+	}
+	return out
+}
+
+// requests are minimal requests to the subresources that the rules match.
+func (g *Generator) requests(ctx context.Context) []Variant {
+	var out []Variant
+	for _, s := range g.o.Requests {
+		of, ok := g.kindOf(s)
+		if !ok { // those of all kinds
+			of = controllers[0]
+			if s.Subresource == "scale" {
+				of = controllers[1]
+			}
+		}
+		body, ok := engine.KindOfRequest(of, s.Subresource)
+		if !ok {
+			continue
+		}
+		base, ok := g.Minimal(ctx, body)
+		if !ok {
+			continue
+		}
+		t := base
+		if !selector.HasWildcard(s.Namespace + s.Name) {
+			t = fit(base, engine.Selection{Namespace: s.Namespace, Name: s.Name, Labels: s.Labels})
+		}
+		// What there is a request for is there, and has a name.
+		t.Key.GroupKind, t.Key.Version, t.Key.Subresource, t.Mapping = of.GroupKind(), of.Version, s.Subresource, g.kind(ctx, of).mapping
+		t.Request.Operation = engine.OperationUpdate
+		if body != of && s.Subresource != "scale" {
+			t.Request.Operation = engine.OperationCreate
+		}
+		if g.o.Named && t.Request.Operation == engine.OperationCreate ||
+			slices.ContainsFunc(out, func(v Variant) bool { return reflect.DeepEqual(v.Key, t.Key) }) {
+			continue
+		}
+		out = append(out, Variant{Target: t})
 	}
 	return out
 }
@@ -388,7 +425,7 @@ const maxSelected = 8
 func (g *Generator) selected(base engine.Target) []engine.Target {
 	var out []engine.Target
 	for _, s := range g.o.Matches {
-		if s.Name+s.Namespace == "" && s.Labels == nil || s.Subresource != "" || !g.selects(s, base.Object.GroupVersionKind(), base.Mapping) {
+		if s.Name+s.Namespace == "" && s.Labels == nil || !g.selects(s, base.Object.GroupVersionKind(), base.Mapping) {
 			continue
 		}
 		t := fit(base, s)

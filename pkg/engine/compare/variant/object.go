@@ -42,10 +42,16 @@ func (g *Generator) Minimal(ctx context.Context, gvk schema.GroupVersionKind) (e
 	if gvk.Kind == "Ingress" { // which needs a rule or a backend
 		_ = unstructured.SetNestedSlice(u.Object, []any{map[string]any{"host": "minimal.example"}}, "spec", "rules")
 	}
+	if gvk == binding {
+		u.Object["target"] = map[string]any{"kind": "Node", "name": minimalName}
+	}
 	k.complete(u)
 	t.Key, t.Object = engine.KeyOf(u), u
 	return t, g.Valid(ctx, u)
 }
+
+// binding is what a Pod is bound to a Node with.
+var binding = schema.GroupVersionKind{Version: "v1", Kind: "Binding"} //nolint:gochecknoglobals // an immutable value
 
 // described reports whether the schema has more than the fields that all objects have.
 func (k *kind) described() bool {
@@ -305,6 +311,9 @@ func (g *Generator) Valid(ctx context.Context, u *unstructured.Unstructured) boo
 		return false
 	}
 	if u.GetKind() == "Namespace" && u.GroupVersionKind().Group == "" && u.GetLabels()[corev1.LabelMetadataName] != u.GetName() {
+		return false
+	}
+	if node, _, _ := unstructured.NestedString(u.Object, "target", "name"); k.gvk == binding && node == "" {
 		return false
 	}
 	if k.validator != nil && len(k.validator.Validate(nil, u.Object)) > 0 {

@@ -76,6 +76,15 @@ func (f *filter) narrow(s *engine.Selection) {
 // only where that is given: by kinds, and by namespace, name and labels where a
 // server can tell them apart.
 func (m *Block) Selections(namespace string) []engine.Selection {
+	return slices.DeleteFunc(m.selections(namespace), engine.Selection.OfRequests)
+}
+
+// Requests names the requests to subresources that the block can match.
+func (m *Block) Requests(namespace string) []engine.Selection {
+	return slices.DeleteFunc(m.selections(namespace), func(s engine.Selection) bool { return !s.OfRequests() })
+}
+
+func (m *Block) selections(namespace string) []engine.Selection {
 	var out []engine.Selection
 	for _, f := range m.selecting() {
 		kinds := f.kinds
@@ -83,10 +92,10 @@ func (m *Block) Selections(namespace string) []engine.Selection {
 			kinds = []selector.Kind{anyKind}
 		}
 		for _, kind := range kinds {
-			if kind.Subresource != "" && kind.Subresource != "*" {
-				continue // only requests have these
-			}
 			s := engine.Selection{Group: kind.Group, Version: kind.Version, Kind: kind.Kind}
+			if s.Subresource = kind.Subresource; s.Subresource == "*" { // the objects are among it
+				s.Subresource = ""
+			}
 			f.narrow(&s)
 			if namespace != "" {
 				s.Namespace = namespace
