@@ -73,11 +73,12 @@ func do(ctx context.Context, method string, request *rest.Request) ([]byte, erro
 	if engine.UsesSecret(ctx) { // client-go would log the URL and the errors, such as when it has waited
 		ctx = klog.NewContext(ctx, logr.Discard())
 	}
-	result := request.MaxRetries(0).Do(ctx) // what may be repeated, Retry repeats
-	if err := result.Error(); err != nil {
+	body, err := request.MaxRetries(0).Stream(ctx) // what may be repeated, Retry repeats
+	if err != nil {
 		return nil, rbac.Forbidden(transport.Cause(err), method, request.URL().Path)
 	}
-	return result.Raw()
+	text, err := textOf(body)
+	return text, transport.Cause(err)
 }
 
 // query restricts a listing.

@@ -57,8 +57,9 @@ func Managed(u *unstructured.Unstructured) []Manager {
 		return []Manager{controller(u, owner)}
 	}
 	var out []Manager
+	left := marks{u, u.GetLabels(), u.GetAnnotations()}
 	for _, find := range []func(marks) (Manager, bool){argoCD, flux, helm, kapp} {
-		if m, ok := find(marks{u, u.GetLabels(), u.GetAnnotations()}); ok {
+		if m, ok := find(left); ok {
 			out = append(out, m)
 		}
 	}
